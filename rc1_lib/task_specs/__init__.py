@@ -1,7 +1,7 @@
-"""The tasks: one file and one `TaskSpec` each, and the registry that everybody asks.
+"""The tasks: one file and one `TaskSpec` each, and their registry.
 
-Nothing else in RC1 knows a task by its name. A new one is a file here and a word in `SHIPPED`; or, for an experiment,
-a `register` in one's own module, whose source no ticket vouches for.
+Nothing else in RC1 knows a task by its name. A new task is a file here and an entry in `SHIPPED`; or, for an
+experiment, a call of `register` in another module, whose source code no ticket vouches for.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ __all__ = [
 
 SHIPPED: tuple[TaskSpec, ...] = (hotpotqa.SPEC, strategyqa.SPEC, gsm8k.SPEC)
 CLARIFICATION = "clarification"
-"""The kind of templates that words vague prompts of every task."""
+"""The kind of templates for vague prompts of every task."""
 _REGISTRY: dict[Task, TaskSpec] = {spec.name: spec for spec in SHIPPED}
 
 
 def task_names() -> tuple[Task, ...]:
-    """Every known task: those shipped first, then what was registered, in order."""
+    """Every known task: the shipped ones first, then the registered ones, in order."""
     return tuple(_REGISTRY)
 
 
 def task_spec(task: Task) -> TaskSpec:
-    """What is known of `task`.
+    """The specification of `task`.
 
     Raises:
-        TaskError: for a name that nobody registered.
+        TaskError: for an unknown name.
     """
     if task not in _REGISTRY:
         raise TaskError(unknown_task(task))
@@ -43,8 +43,8 @@ def task_spec(task: Task) -> TaskSpec:
 
 
 def unknown_task(task: str) -> str:
-    """The sentence for a name that is no task's."""
-    return f"there is no task '{task}'; the tasks are {', '.join(task_names())}"
+    """The message for an unknown task name."""
+    return f"unknown task '{task}'; the tasks are {', '.join(task_names())}"
 
 
 def is_right(task: Task, given: str, gold: str, aliases: Sequence[str] = ()) -> bool:
@@ -53,29 +53,29 @@ def is_right(task: Task, given: str, gold: str, aliases: Sequence[str] = ()) -> 
 
 
 def answer_in(task: Task, message: str) -> str:
-    """What of a final message is taken as the answer to a question of `task`."""
+    """The answer in a final message to a question of `task`."""
     return final_answer(message, task_spec(task).unmarked)
 
 
 def template_kinds() -> tuple[str, ...]:
-    """Every kind of templates that some prompt is worded by, the vague ones' last."""
+    """Every kind of templates in use, with that of vague prompts last."""
     return (*sorted({spec.template_kind for spec in _REGISTRY.values()}), CLARIFICATION)
 
 
 def register(*specs: TaskSpec) -> None:
-    """Make further tasks known to this process; the same description twice is known once.
+    """Register further tasks in this process; registering the same description twice has no effect.
 
     Raises:
-        TaskError: when another task has the name.
+        TaskError: when another task has the same name.
     """
     for spec in specs:
         if _REGISTRY.setdefault(spec.name, spec) != spec:
-            raise TaskError(f"there is another task '{spec.name}' already; give yours a name of its own")
+            raise TaskError(f"another task is already called '{spec.name}'; choose another name")
 
 
 @contextmanager
 def registered(*specs: TaskSpec) -> Iterator[None]:
-    """Makes further tasks known for the length of a `with`."""
+    """Registers further tasks for the duration of a `with` block."""
     before = dict(_REGISTRY)
     register(*specs)
     try:
@@ -86,5 +86,5 @@ def registered(*specs: TaskSpec) -> Iterator[None]:
 
 
 def added() -> tuple[TaskSpec, ...]:
-    """What was registered beside the shipped tasks, for processes that are started afresh."""
+    """The tasks registered in addition to the shipped ones, to pass on to new processes."""
     return tuple(spec for spec in _REGISTRY.values() if spec not in SHIPPED)

@@ -1,4 +1,4 @@
-"""GSM8K: a story becomes the page to look up, its last sentence the question, its marks the calculations."""
+"""GSM8K: a story becomes the page to look up, its last sentence the question, its annotations the calculations."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def parse(record: Mapping[str, Any], index: int, origin: str) -> Question:
 
     Raises:
         SourceError: a key is missing or of another type.
-        UnusableRecord: no story apart from the question, no marks, or marks whose arithmetic is wrong.
+        UnusableRecord: no story apart from the question, no calculator marks, or marks with wrong arithmetic.
     """
     question, solution = tidy(record_fields.text(record, "question")), record_fields.text(record, "answer")
     answer, aliases = _final_answer(solution)
@@ -74,7 +74,7 @@ def _final_answer(solution: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _split(question: str) -> tuple[tuple[str, ...], str]:
-    """The story's sentences and the asking one: the last with a question mark, else the last."""
+    """The story's sentences and the question: the last with a question mark, else the last."""
     parts = sentences(question)
     asking = [at for at, part in enumerate(parts) if part.rstrip("\"')”’").endswith("?")]
     at = asking[-1] if asking else len(parts) - 1
@@ -115,7 +115,7 @@ def _calculation(mark: str) -> Step:
     if isinstance(value, bool) or not _NUMBER.fullmatch(claimed):
         raise UnusableRecord("calculator mark is not arithmetic")
     result = format_number(value)
-    # Most marks say the very text that the calculator says; only the others need the slower exact comparison.
+    # Most marks have exactly the calculator's text; only the others need the slower exact comparison.
     if result != claimed and abs(Fraction(value) - Fraction(claimed)) > _TOLERANCE * abs(Fraction(value)):
         raise UnusableRecord("calculator mark does not check out")
     return Step("calc", expression, result)
@@ -129,7 +129,7 @@ def _clean(text: str) -> str:
 
 
 def _guess(question: Question, rng: random.Random) -> str:
-    """A number of about the right size, made up: hardly ever the answer."""
+    """An invented number of about the right size, which is hardly ever the answer."""
     try:
         value = float(question.answer.replace(",", ""))
     except ValueError:
@@ -146,7 +146,7 @@ SPEC = TaskSpec(
     unmarked=last_number,
     guess=_guess,
     word_problem=True,
-    # A story problem's one page is the problem itself: another's would only mislead.
+    # A story problem's only page is the problem itself: other pages would only mislead.
     borrows_pages=False,
     hub_config="main",
 )

@@ -1,4 +1,4 @@
-"""Chooses the number of a story that can be withheld so that only asking brings it back."""
+"""Chooses a number of a story to withhold, so that only asking reveals it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rc1_lib.records import Slot
 from rc1_lib.task_specs.wording import occurrences
 
 _NUMBER = r"\d+(?:,\d{3})*(?:\.\d+)?"
-# A number on its own: not part of a word, date, fraction, ratio, time or range, and not a percentage.
+# A separate number: not part of a word, date, fraction, ratio, time or range, and not a percentage.
 _COUNT = re.compile(rf"(?<![\w$€£.,/:\-–%])({_NUMBER})(?![\d%/:\-–]|\w)\s+(.+)")
 _MONEY = re.compile(rf"(?<![\w.,/\-–])(\$({_NUMBER}))(?![\d%/:\-–]|\w|\s+(?:bill|coin|note)|\.\d)")
 _ANY_NUMBER = re.compile(_NUMBER)
@@ -30,7 +30,7 @@ _NOT_PLURAL = frozenset("as is was has his this its plus less times us across".s
 def number_slot(story: str, ask: str, expressions: Sequence[str]) -> Slot | None:
     """The first number of `story` that a calculation uses and that can be replaced by a vague word, or None.
 
-    The value stands exactly once in `story` and not at all in `ask`. Counts ("48 clips") go before prices ("$12").
+    The value occurs exactly once in `story` and not in `ask`. Counts ("48 clips") are preferred to prices ("$12").
     """
     used = {_plain(number) for text in expressions for number in _IN_EXPRESSION.findall(text)}
     in_story = [_plain(number) for number in _ANY_NUMBER.findall(story)]
@@ -38,9 +38,9 @@ def number_slot(story: str, ask: str, expressions: Sequence[str]) -> Slot | None
     for find in (_counts, _prices):
         for slot, number in find(story):
             quantity = _plain(number)
-            # The same quantity in other dress ("$12.00", "12%") would give a withheld "12" away as well.
+            # Another form of the same quantity ("$12.00", "12%") would reveal a withheld "12" too.
             stands_alone = occurrences(slot.value, story) == 1 == in_story.count(quantity) and quantity not in in_ask
-            # Even inside another number (the 50 of $0.50) the same digits in the question would mislead.
+            # Even inside another number (the 50 of $0.50), the same digits in the question would mislead.
             stands_alone = stands_alone and not occurrences(slot.value, ask)
             if stands_alone and quantity in used:
                 return slot
@@ -48,7 +48,7 @@ def number_slot(story: str, ask: str, expressions: Sequence[str]) -> Slot | None
 
 
 def _plain(number: str) -> str:
-    """One spelling for one quantity: `1,000.50` and `1000.5` alike."""
+    """A canonical spelling of a quantity: the same for `1,000.50` and `1000.5`."""
     whole, _, decimals = number.replace(",", "").partition(".")
     decimals = decimals.rstrip("0")
     return f"{whole.lstrip('0') or '0'}.{decimals}" if decimals else whole.lstrip("0") or "0"
@@ -75,7 +75,7 @@ def _count_slot(before: str, number: str, after: str) -> Slot | None:
 
 
 def _phrase(after: str) -> str | None:
-    """The noun that follows the number, with what is needed to read well: `of her friends`, `red marbles`, `times`."""
+    """The noun phrase after the number: `of her friends`, `red marbles`, `times`."""
     words = _PHRASE.match(after)
     parts = words[0].split() if words else []
     if parts[:1] == ["times"]:

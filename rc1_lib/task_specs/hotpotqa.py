@@ -24,7 +24,7 @@ def parse(record: Mapping[str, Any], index: int, origin: str) -> Question:
     Args:
         record: the decoded record.
         index: its number within `origin`, from 0.
-        origin: the short name of where it came from; it becomes part of the id.
+        origin: the short name of its source; it becomes part of the id.
 
     Raises:
         SourceError: a key is missing or of another type.
@@ -38,7 +38,7 @@ def parse(record: Mapping[str, Any], index: int, origin: str) -> Question:
     titles = [*support, *(title for title in pages if title not in support)]
     passages = [Passage(title, tidy(" ".join(pages[title]))) for title in titles]
     lookups = _lookups(ask, list(support), passages)
-    # A user who is asked must not have to say the answer ("Which is older, A or B?" with A withheld).
+    # The user's reply must not be the answer ("Which is older, A or B?" with A withheld).
     nameable = [title for title in support if title.casefold() not in answer.casefold()]
     return Question(
         id=f"hotpotqa/{origin}/{index}",
@@ -56,7 +56,7 @@ def parse(record: Mapping[str, Any], index: int, origin: str) -> Question:
 
 
 def _pages(context: object) -> dict[str, list[str]]:
-    """Title -> sentences, in the record's order; of two pages with one title the first counts."""
+    """Title -> sentences, in the record's order; if two pages have the same title, the first counts."""
     pages: dict[str, list[str]] = {}
     for title, sentences in _pairs(context, "context", "sentences"):
         pages.setdefault(tidy(title), record_fields.text_list(sentences, "context"))
@@ -64,7 +64,7 @@ def _pages(context: object) -> dict[str, list[str]]:
 
 
 def _support(facts: object, pages: Mapping[str, list[str]], ask: str) -> dict[str, list[int]]:
-    """Supporting title -> its sentence numbers in reading order; a title that opens the question's chain goes first."""
+    """Supporting title -> its sentence numbers in reading order; the title that starts the chain comes first."""
     support: dict[str, set[int]] = {}
     for title, number in _pairs(facts, "supporting_facts", "sent_id"):
         if not isinstance(number, int) or isinstance(number, bool):
@@ -99,10 +99,10 @@ def _pairs(value: object, key: str, second: str) -> list[tuple[str, Any]]:
 
 
 def _lookups(ask: str, needed: Sequence[str], passages: Sequence[Passage]) -> tuple[str, ...]:
-    """The titles to tell: none when each needed one is named by the question or by a page reached before it.
+    """The titles to list: none if the question or an earlier page names each needed one.
 
-    Otherwise all titles that the question does not name, distractors too and in alphabetical order: the needed title
-    alone would often be the answer itself.
+    Otherwise all titles that the question does not name, including distractors, in alphabetical order: the needed title
+    alone would often be the answer.
     """
     reached = ask
     for page in passages[: len(needed)]:
@@ -113,7 +113,7 @@ def _lookups(ask: str, needed: Sequence[str], passages: Sequence[Passage]) -> tu
 
 
 def guess_title(question: Question, rng: random.Random) -> str:
-    """One of the pages' titles other than the answer: what a name is guessed by where the evidence is missing."""
+    """One of the pages' titles other than the answer, as a guess without evidence."""
     titles = [passage.title for passage in question.passages if passage.title != question.answer]
     return rng.choice(titles) if titles else "unknown"
 

@@ -1,4 +1,4 @@
-"""Typed reading of a decoded record's keys; each refusal says which key, what was found and what was expected."""
+"""Typed access to a decoded record's keys; errors name the key, what was found and what was expected."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from rc1_lib.errors import SourceError
 
 
 def required(record: Mapping[str, Any], key: str) -> Any:
-    """The value under `key`. Raises SourceError where the key is missing."""
+    """The value under `key`. Raises SourceError if the key is missing."""
     if key not in record:
-        found = ", ".join(sorted(map(str, record))) or "no key at all"
-        raise SourceError(f"the key '{key}' is missing (found: {found}). Use the data set's file as it was published.")
+        found = ", ".join(sorted(map(str, record))) or "no keys"
+        raise SourceError(f"the key '{key}' is missing (found: {found}). Use the data set's original file.")
     return record[key]
 
 
 def text(record: Mapping[str, Any], key: str) -> str:
-    """The text under `key`. Raises SourceError where it is missing or not text."""
+    """The text under `key`. Raises SourceError if it is missing or not text."""
     value = required(record, key)
     if not isinstance(value, str):
         raise wrong_type(key, value, "text")
@@ -25,7 +25,7 @@ def text(record: Mapping[str, Any], key: str) -> str:
 
 
 def texts(record: Mapping[str, Any], key: str) -> list[str]:
-    """The list of texts under `key`. Raises SourceError where it is missing or anything else."""
+    """The list of texts under `key`. Raises SourceError if it is missing or something else."""
     return text_list(required(record, key), key)
 
 
@@ -34,7 +34,7 @@ def text_list(value: object, key: str) -> list[str]:
     items = sequence(value, key)
     for item in items:
         if not isinstance(item, str):
-            raise wrong_type(key, item, "a list that holds only text")
+            raise wrong_type(key, item, "a list of texts")
     return list(items)
 
 
@@ -46,7 +46,7 @@ def sequence(value: object, key: str) -> Sequence[Any]:
 
 
 def wrong_type(key: str, value: object, expected: str) -> SourceError:
-    """The error for a value of another type than the data set has there."""
+    """The error for a value of the wrong type."""
     shown = repr(value)
     shown = shown if len(shown) <= 60 else f"{shown[:57]}..."
     return SourceError(f"the key '{key}' holds {shown} ({type(value).__name__}); expected {expected}.")

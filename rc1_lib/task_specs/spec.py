@@ -1,4 +1,4 @@
-"""What RC1 knows of a task, as one frozen description: how it is read, worded, played and verified."""
+"""The description of a task: how it is read, worded, played and verified."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from rc1_lib.errors import TaskError
 from rc1_lib.records import Question
 
 Parser = Callable[[Mapping[str, Any], int, str], Question]
-"""One record of the public files, its number and the name of where it came from -> the question."""
+"""(record of the public files, its number, the name of its source) -> the question."""
 Guess = Callable[[Question, random.Random], str]
-"""What the scripted teacher answers where it lacks the evidence."""
+"""The scripted expert's answer without evidence."""
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
 class UnusableRecord(Exception):
-    """A record that is well formed but cannot become a clean question; `reason` is a short name to count by."""
+    """A valid record that cannot become a clean question; `reason` is a short name for counting."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -34,18 +34,18 @@ class TaskSpec:
     """One task.
 
     Attributes:
-        name: as the configuration, rows, folders of files and tables call it; ids and paths are made of it.
-        label: as pictures call it.
-        template_kind: the kind of templates that word its prompts; the packs in use must have some.
-        parse: reads a record; raises `SourceError` for one of another form, `UnusableRecord` for one to leave out.
+        name: its name in the configuration, rows, folders and tables; ids and paths contain it.
+        label: its name in pictures.
+        template_kind: the kind of templates for its prompts; the packs in use must have some.
+        parse: reads a record; raises `SourceError` for an invalid one, `UnusableRecord` for one to leave out.
         is_right: the data set's own rule for answers.
-        guess: what the scripted teacher says without the evidence.
-        unmarked: what is taken as the answer of a final message that marks none.
-        word_problem: whether the facts are a story that belongs to the question: two questions are alike only where
-            their stories are, and what is held out or searched for is the story too.
-        borrows_pages: whether a question with few pages of its own is lent those of others as distractors.
-        multi_hop: whether it is one of the tasks that an evaluation's figure `success_hard` is about.
-        hub_config: which configuration of the data set is read from the hub; None for the only one.
+        guess: the scripted expert's answer without evidence.
+        unmarked: finds the answer in a final message without an answer mark.
+        word_problem: whether the facts are a story that belongs to the question: two questions are alike only if their
+            stories are, and the story is held out and searched for too.
+        borrows_pages: whether a question with few pages gets pages of other questions as distractors.
+        multi_hop: whether the evaluation's figure `success_hard` includes this task.
+        hub_config: the configuration of the data set on the hub; None if there is only one.
     """
 
     name: str
@@ -61,7 +61,7 @@ class TaskSpec:
     hub_config: str | None = None
 
     def __post_init__(self) -> None:
-        """Refuses names that no id or folder could be made of."""
+        """Reject names that cannot be part of an id or folder."""
         for field in ("name", "template_kind"):
             if not _NAME.fullmatch(getattr(self, field)):
                 raise TaskError(

@@ -1,4 +1,4 @@
-"""StrategyQA: each step of the decomposition that needs a fact looks up a page that holds it."""
+"""StrategyQA: each step of the decomposition that needs a fact looks up the page with it."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from rc1_lib.task_specs.wording import occurrences, sentences, tidy
 def parse(record: Mapping[str, Any], index: int, origin: str) -> Question:
     """One StrategyQA record as a Question.
 
-    `facts` may be a list or one text of several sentences, and `decomposition` may be missing or empty (both as in
-    copies on the hub): each fact then gets a page of its own.
+    `facts` may be a list or one text of several sentences, and `decomposition` may be missing or empty (both occur in
+    copies on the hub): each fact then gets its own page.
 
     Args:
         record: the decoded record with `term`, `question`, `answer` (a bool), `facts`, and mostly `decomposition`.
@@ -76,7 +76,7 @@ def _ended(fact: str) -> str:
 
 
 def _guess(_: Question, rng: random.Random) -> str:
-    """Yes or no, which may happen to be right."""
+    """Yes or no, which may be right by chance."""
     return rng.choice(["yes", "no"])
 
 

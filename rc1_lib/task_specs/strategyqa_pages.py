@@ -9,7 +9,7 @@ from itertools import chain, count
 from rc1_lib.records import Passage
 from rc1_lib.task_specs.wording import content_words
 
-# "Is #2 greater than #1?" works on what was found before; "When was #1 born?" still has to look something up.
+# "Is #2 greater than #1?" uses earlier results; "When was #1 born?" still needs a look-up.
 _OPERATION = re.compile(
     r"(?:is|are|was|were|do|does|did|can|could|would|will|has|have|had|if|of|what is the (?:difference|sum))\b.*#\d",
     re.IGNORECASE,
@@ -27,8 +27,8 @@ _QUESTION_WORD = re.compile(
 def build_pages(term: str, facts: Sequence[str], steps: Sequence[str]) -> tuple[Passage, ...]:
     """The pages in the order in which a solver looks them up; titles are distinct and every fact is on one page.
 
-    Each looking-up step takes the fact that shares most words with it. Facts that no step takes join the term's page,
-    which comes last if no step has it. Without steps each fact is its own.
+    Each look-up step gets the fact that shares most words with it. Facts without a step join the term's page, which
+    comes last if no step has it. Without steps each fact has its own page.
     """
     looking_up = [step for step in steps if not _OPERATION.match(step)] or list(facts)
     taken = _match(looking_up, facts)
@@ -59,7 +59,7 @@ def _match(steps: Sequence[str], facts: Sequence[str]) -> dict[int, int]:
 
 
 def _title(term: str, step: str, fact: str, used: dict[str, list[str]]) -> str:
-    """A short title for the page that answers `step`: a name in the step, else the term, else a name in the fact."""
+    """A short title for the page of `step`: a name in the step, else the term, else a name in the fact."""
     base = _name(step) or (term if content_words(term) & content_words(f"{step} {fact}") else _name(fact) or term)
     base = term if base.casefold() == term.casefold() else base
     if _same_title(base, used) is None:
@@ -77,12 +77,12 @@ def _same_title(title: str, used: dict[str, list[str]]) -> str | None:
 
 
 def _words(text: str) -> list[str]:
-    """The content words of `text`, longest first: the longer word says more in a title."""
+    """The content words of `text`, longest first: longer words make better titles."""
     return sorted((word for word in content_words(text) if len(word) > 3), key=lambda word: (-len(word), word))
 
 
 def _name(text: str) -> str | None:
-    """The longest capitalised name in `text`, the opening question word not counted; None if there is none."""
+    """The longest capitalised name in `text`, ignoring the opening question word; None if there is none."""
     names = []
     for match in _NAME.finditer(text):
         if text[: match.start()].endswith("#"):

@@ -1,4 +1,4 @@
-"""Withholds a name that stands in the question itself, so that only asking tells which one is meant."""
+"""Withholds a name in the question itself, so that only asking reveals which one is meant."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _AFTER_PHRASE = re.compile(
 
 
 def name_slot(names: Iterable[str], ask: str, lookups: Iterable[str]) -> Slot | None:
-    """The first of `names` that stands exactly once in `ask` (whatever its case) and in no title that is told anyway.
+    """The first of `names` that occurs exactly once in `ask` (ignoring case) and in no listed title.
 
-    An article before the name goes with it: "the Quran" becomes "a certain one", never "the a certain one".
+    An article before the name is removed too: "the Quran" becomes "a certain one", not "the a certain one".
     """
     shown = " | ".join(lookups).casefold()
     folded = ask.casefold()
     if len(folded) != len(ask):
-        # Positions in the folded text would not be positions in the text itself (for example with "ß").
+        # Positions in the folded text can differ from those in the text itself (for example with "ß").
         return None
     for name in names:
         wanted = name.casefold()
@@ -40,14 +40,14 @@ def name_slot(names: Iterable[str], ask: str, lookups: Iterable[str]) -> Slot | 
         article = _ARTICLE.search(ask[: positions[0]])
         start = article.start() if article else positions[0]
         value = ask[start : positions[0] + len(name)]
-        if occurrences(value, ask) == 1 and _stands_alone(ask, start, positions[0], positions[0] + len(name)):
+        if occurrences(value, ask) == 1 and _is_noun_phrase(ask, start, positions[0], positions[0] + len(name)):
             vague = _VAGUE.capitalize() if start == 0 else _VAGUE
             return Slot("ask", value, vague, f"which one is meant by '{_VAGUE}'")
     return None
 
 
-def _stands_alone(ask: str, start: int, at: int, end: int) -> bool:
-    """Whether the name at `at` is a whole noun phrase; others may be a part: "on a dodgeball team"."""
+def _is_noun_phrase(ask: str, start: int, at: int, end: int) -> bool:
+    """Whether the name at `at` is a whole noun phrase and not part of one, as in "on a dodgeball team"."""
     indefinite = ask[start:at].strip().casefold() in {"a", "an"}
     if (ask[at].isupper() or ask[at].isdigit()) and not indefinite:
         return True

@@ -1,4 +1,4 @@
-"""How the sources read English text: tidy spaces, sentences, whole words, content words."""
+"""English text for the sources: tidy spaces, sentences, whole words, content words."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def sentences(text: str) -> list[str]:
 
 
 def word_positions(value: str, text: str) -> list[int]:
-    """Where `value` stands in `text` with no letter or digit touching it; `$12` and `Creed (band)` work too."""
+    """Where `value` occurs in `text` without adjacent letters or digits; `$12` and `Creed (band)` work too."""
     found, at = [], text.find(value)
     while at >= 0:
         end = at + len(value)
@@ -44,7 +44,7 @@ def word_positions(value: str, text: str) -> list[int]:
 
 
 def occurrences(value: str, text: str) -> int:
-    """How often `value` stands in `text` as a whole word."""
+    """How often `value` occurs in `text` as a whole word."""
     return len(word_positions(value, text))
 
 

@@ -99,7 +99,7 @@ def test_a_record_whose_support_is_not_there_names_its_reason(changes: dict[str,
     [
         ({"context": "Quorn"}, "'context' holds 'Quorn' .str.; expected a list"),
         ({"context": [["Quorn"]]}, "expected pairs that start with a title"),
-        ({"context": [["Quorn", [4]]]}, "expected a list that holds only text"),
+        ({"context": [["Quorn", [4]]]}, "expected a list of texts"),
         ({"supporting_facts": [["Quorn", "1"]]}, "expected the number of a sentence"),
         ({"supporting_facts": [["Quorn", True]]}, "expected the number of a sentence"),
         ({"supporting_facts": {"title": ["Quorn"]}}, "'sent_id' is missing"),

@@ -196,14 +196,14 @@ def test_evaluation_has_a_line_for_it_and_counts_it_among_the_hard(rows: pl.Data
 def test_what_nobody_registered_is_refused_in_a_sentence(rows: pl.DataFrame, root: Path) -> None:
     row = ours(rows)[0]
     with unregistered():
-        with pytest.raises(ConfigError, match=r"datasets\.musique: there is no task 'musique'; the tasks are hot"):
+        with pytest.raises(ConfigError, match=r"datasets\.musique: unknown task 'musique'; the tasks are hot"):
             open_run(profile="local", workspace=root / "other", overrides=overrides(root))
         shipped = ", ".join(spec.name for spec in SHIPPED)
         with pytest.raises(RowError, match=f"is of task 'musique' in 'en', expected {shipped} in en or zh"):
             World(row)
         with pytest.raises(TemplateError, match="key 'kind' holds \"composed\"; expected 'maths', 'multihop' or"):
             load_pack(root / "pack_v2")
-        with pytest.raises(TaskError, match="there is no task 'musique'; the tasks are hotpotqa, strategyqa, gsm8k"):
+        with pytest.raises(TaskError, match="unknown task 'musique'; the tasks are hotpotqa, strategyqa, gsm8k"):
             load_local(root / "public", ["musique"])
 
 
@@ -211,7 +211,7 @@ def test_a_name_is_given_once() -> None:
     assert task_names() == (*(spec.name for spec in SHIPPED), "musique")
     register(SPEC)
     assert task_names().count("musique") == 1
-    with pytest.raises(TaskError, match="there is another task 'musique' already; give yours a name of its own"):
+    with pytest.raises(TaskError, match="another task is already called 'musique'; choose another name"):
         register(replace(SPEC, label="Another"))
     with pytest.raises(TaskError, match="a task's name is 'Mu SiQue', expected a lower-case letter"):
         replace(SPEC, name="Mu SiQue")

@@ -101,7 +101,7 @@ def test_a_record_with_nothing_to_look_up_names_its_reason(changes: dict[str, An
     ("changes", "said"),
     [
         ({"answer": "yes"}, "'answer' holds 'yes' .str.; expected true or false"),
-        ({"facts": [1]}, "expected a list that holds only text"),
+        ({"facts": [1]}, "expected a list of texts"),
         ({"decomposition": "How?"}, "'decomposition' holds 'How\\?' .str.; expected a list"),
     ],
 )
