@@ -1,1 +1,1 @@
-"""Arithmetic that more than one room needs: shares, exact sums, intervals."""
+"""Arithmetic that several packages need: shares, exact sums, intervals."""

@@ -1,4 +1,4 @@
-"""Whole numbers in given shares, by largest remainders."""
+"""Integers in given shares, by largest remainders."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Name = TypeVar("Name", bound=str)
 
 
 def apportion(total: int, shares: Mapping[Name, float]) -> dict[Name, int]:
-    """Whole numbers that sum to `total` in the given shares (largest remainders), by task, bucket or any other name."""
+    """Integers that sum to `total` in the given shares (largest remainders), by task, bucket or any other name."""
     exact = {name: total * share for name, share in shares.items()}
     counts = {name: int(value) for name, value in exact.items()}
     by_remainder = sorted(exact, key=lambda name: (counts[name] - exact[name], name))

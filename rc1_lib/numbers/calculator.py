@@ -1,7 +1,7 @@
 """The arithmetic behind the `calc` tool: exact, small, and safe against hostile input.
 
-An expression is read into Python's syntax tree and only the nodes named here are walked; nothing is ever evaluated
-as code. Numbers are kept as integers and fractions, so `0.1 + 0.2` is `0.3`.
+An expression is parsed into Python's syntax tree, and only the nodes named here are accepted; nothing is ever evaluated
+as code. Numbers are integers and fractions, so `0.1 + 0.2` is `0.3`.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ _COMPARE: dict[type[ast.cmpop], Callable[[Number, Number], bool]] = {
 
 @dataclass(frozen=True, slots=True)
 class _Done:
-    """An operation whose operands have been reckoned."""
+    """An operation with computed operands."""
 
     node: ast.UnaryOp | ast.BinOp
 
 
 class CalculatorError(ValueError):
-    """An expression that the calculator refuses; the message is one sentence that may be shown to the model."""
+    """An expression that the calculator rejects; the message is one sentence that may be shown to the model."""
 
 
 @lru_cache(maxsize=4096)
@@ -57,7 +57,7 @@ def calculate(expression: str) -> str:
     """The value of `expression` as text: `72`, `0.333333`, or `yes`/`no` for a comparison.
 
     Raises:
-        CalculatorError: the text is too long, holds anything but arithmetic, or its value is out of range.
+        CalculatorError: the text is too long or not arithmetic, or its value is out of range.
     """
     value = evaluate(expression)
     if isinstance(value, bool):
@@ -66,7 +66,7 @@ def calculate(expression: str) -> str:
 
 
 def evaluate(expression: str) -> Number | bool:
-    """The exact value of `expression`; a bool for a comparison. Raises as `calculate` does."""
+    """The exact value of `expression`; a bool for a comparison. Raises like `calculate`."""
     tree = _read(expression)
     if not isinstance(tree, ast.Compare):
         return _number(tree)
@@ -76,7 +76,7 @@ def evaluate(expression: str) -> Number | bool:
 
 
 def format_number(value: Number) -> str:
-    """`value` without an exponent: integers bare, others with up to six decimals (six digits where it is below 1)."""
+    """`value` without an exponent: integers plain, others with up to six decimals (six digits below 1)."""
     if value.denominator == 1:
         return str(value.numerator)
     places = DECIMALS
@@ -97,12 +97,12 @@ def _read(expression: str) -> ast.expr:
     try:
         return ast.parse(text, mode="eval").body
     except (SyntaxError, MemoryError, RecursionError) as error:
-        # The last two are how the parser refuses nesting that is too deep for it.
+        # The parser raises the last two for nesting that is too deep.
         raise CalculatorError("The expression is not complete arithmetic, such as (3 + 4) * 2.") from error
 
 
 def _number(node: ast.expr) -> Number:
-    """The value of a tree without comparisons, walked with a list of its own: Python's stack may be nearly full."""
+    """The value of a tree without comparisons, walked with an explicit stack: Python's stack may be nearly full."""
     waiting: list[ast.expr | _Done] = [node]
     values: list[Number] = []
     while waiting:

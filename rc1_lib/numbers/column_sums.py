@@ -1,6 +1,6 @@
-"""Numbers of several columns added up in the columns' order.
+"""Adds several columns in a fixed order.
 
-polars adds columns up in whatever order its threads come to them, and the order decides the last bit of a sum.
+polars adds columns in the order in which its threads reach them, and the order decides the last bit of a sum.
 """
 
 from __future__ import annotations
@@ -13,5 +13,5 @@ import polars as pl
 
 
 def sum_in_order(columns: Sequence[str]) -> pl.Expr:
-    """The sum of these columns, the first one first; null where one of them is."""
+    """The sum of these columns, starting with the first; null if one of them is."""
     return reduce(add, map(pl.col, columns), pl.lit(0.0))

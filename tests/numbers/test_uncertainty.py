@@ -22,7 +22,7 @@ def test_a_red_value_whose_interval_covers_the_threshold_says_how_many_rows_woul
     assert not check.passed, "the rule stays: the value misses its threshold"
     assert check.undecided == (
         "undecided: its 95 % interval 0.69 to 0.78 covers the threshold; about 7,200 dialogues would decide it "
-        "(450 were looked at)"
+        "(450 were checked)"
     )
 
 
@@ -48,7 +48,7 @@ def test_only_an_interval_on_both_sides_of_the_threshold_is_undecided(check: Che
 
 
 def test_a_value_on_its_threshold_is_decided_by_no_number() -> None:
-    assert "no number would decide" in at_least("x", 0.75, 0.75, "", interval(0.7, 0.8)).undecided
+    assert "no number of rows would decide" in at_least("x", 0.75, 0.75, "", interval(0.7, 0.8)).undecided
 
 
 def test_so_many_rows_do_decide() -> None:
