@@ -1,1 +1,1 @@
-"""How work is carried out: in batches, in worker processes, cached, with its progress reported."""
+"""Running work: in batches, in worker processes, cached, and with progress reports."""

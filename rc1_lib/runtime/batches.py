@@ -1,4 +1,4 @@
-"""Work on very many rows a few thousand at a time, so that what it makes on the way never fills the memory."""
+"""Processes very many rows a few thousand at a time, so that intermediate results do not fill the memory."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Callable, Iterator
 import polars as pl
 
 AT_ONCE = 4000
-"""Rows of a part."""
+"""Rows per part."""
 
 
 def slices(count: int, at_once: int = 0) -> Iterator[slice]:
-    """Where the parts of `count` rows lie, one behind the other; one part, of nothing, where there are none.
+    """The consecutive parts of `count` rows; one empty part if there are no rows.
 
     Args:
-        count: of all rows.
-        at_once: rows of a part; 0 for `AT_ONCE`.
+        count: the number of rows.
+        at_once: rows per part; 0 for `AT_ONCE`.
     """
     step = at_once or AT_ONCE
     for first in range(0, max(1, count), step):
@@ -23,10 +23,10 @@ def slices(count: int, at_once: int = 0) -> Iterator[slice]:
 
 
 def in_parts(frame: pl.DataFrame, use: Callable[[pl.DataFrame], pl.DataFrame]) -> pl.DataFrame:
-    """What `use` makes of a few thousand rows after another, one below the other.
+    """Apply `use` to a few thousand rows at a time, and concatenate the results.
 
     Args:
         frame: any number of rows.
-        use: looks at every row by itself.
+        use: treats every row independently.
     """
     return pl.concat([use(frame[part]) for part in slices(frame.height)])

@@ -1,4 +1,4 @@
-"""What was found before, so that it is not worked out again: the newest of it, since a run may go on for weeks."""
+"""Caches of limited size, since a run may last for weeks."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Generic, TypeVar
 Found = TypeVar("Found")
 
 SHORT_CHARS = 1000
-"""Characters of the longest text that something is kept of: so many texts of any length could fill the memory."""
+"""Longest text, in characters, whose result is cached: many long texts could fill the memory."""
 
 
 def of_short_texts(most: int) -> Callable[[Callable[[str], Found]], Callable[[str], Found]]:
-    """Make a function of a text keep what it finds: the same page comes again in every dialogue about a prompt.
+    """Cache a function of a text: the same page occurs in every dialogue about a prompt.
 
     Args:
-        most: texts, none longer than `SHORT_CHARS`, of which it is kept. What is found must not be altered.
+        most: number of texts, each of at most `SHORT_CHARS`, whose results are cached. Results must not be modified.
     """
 
     def keeping(find: Callable[[str], Found]) -> Callable[[str], Found]:
@@ -33,23 +33,23 @@ def of_short_texts(most: int) -> Callable[[Callable[[str], Found]], Callable[[st
 
 
 class Memo(Generic[Found]):
-    """Findings by a fingerprint of all that decides them; where there are too many, the one not asked for longest goes.
+    """Results by a fingerprint of their inputs; if there are too many, the least recently used one is dropped.
 
-    Threads may share it: at worst something is worked out twice.
+    Threads may share it: at worst a result is computed twice.
     """
 
     def __init__(self, most: int) -> None:
-        """Hold no more than `most` findings."""
+        """Keep at most `most` results."""
         assert most >= 1
         self._most = most
         self._found: OrderedDict[bytes, Found] = OrderedDict()
 
     def __len__(self) -> int:
-        """How many findings it holds."""
+        """The number of results."""
         return len(self._found)
 
     def get(self, key: bytes, find: Callable[[], Found]) -> Found:
-        """What was found under `key`, else what `find` finds now."""
+        """The result for `key`, computed by `find` if missing."""
         found = self._found.pop(key, None)
         if found is None:
             found = find()
@@ -59,7 +59,7 @@ class Memo(Generic[Found]):
         return found
 
     def get_all(self, keys: Sequence[bytes], find: Callable[[list[int]], Sequence[Found]]) -> list[Found]:
-        """What was found under each key; `find` is given the places of those that are not known, all at once."""
+        """The result for each key; `find` gets the places of all missing ones at once."""
         known = {place: found for place, key in enumerate(keys) if (found := self._found.get(key)) is not None}
         unknown = [place for place in range(len(keys)) if place not in known]
         if unknown:

@@ -1,7 +1,7 @@
-"""Work on very many small records without Python's search for cyclic garbage.
+"""Pauses Python's cyclic garbage collector during work on very many small records.
 
-Records and rows hold no cycles: what nobody holds any more is freed at once. The search goes through all of them again
-and again, finds nothing, and takes a third of the time.
+Records and rows have no cycles, so reference counting frees them at once. The collector scans all of them repeatedly,
+finds nothing, and takes a third of the time.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Search for no cycles while the block runs."""
+    """Pause the cyclic garbage collector while the block runs."""
     was_on = gc.isenabled()
     gc.disable()
     try:

@@ -1,4 +1,4 @@
-"""Telling whoever watches how far a long step has come. Nobody has to listen, and nothing depends on it."""
+"""Reports the progress of long steps. Listeners are optional, and nothing depends on them."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 Listener = Callable[[str, int, int, str], None]
-"""Called with (stage, done, total, note) from whichever thread does the work."""
+"""Called with (stage, done, total, note) from the thread that does the work."""
 
 PASSING_NOTES = frozenset({"judge", "rollout", "scoring", "warm start", "base: training"})
-"""Stages whose notes are figures of the moment: where lines stay on the screen, one now and then is enough."""
+"""Stages whose notes are momentary figures: if lines stay on the screen, an occasional one is enough."""
 
 REPEATED = frozenset({"rollout", "scoring"})
-"""Stages that begin again with every step of another one: where lines stay, their ends are not told each time."""
+"""Stages that restart with every step of another one: if lines stay, their ends are not reported each time."""
 
 _listeners: list[Listener] = []
 
 
 @contextmanager
 def listening(listener: Listener) -> Iterator[None]:
-    """Hear of all progress in this process while the block lasts."""
+    """Listen to all progress in this process while the block runs."""
     _listeners.append(listener)
     try:
         yield
@@ -28,6 +28,6 @@ def listening(listener: Listener) -> Iterator[None]:
 
 
 def tell(stage: str, done: int, total: int, note: str = "") -> None:
-    """Say that `done` of `total` parts of `stage` are finished; `note` says what the last part came to."""
+    """Report that `done` of `total` parts of `stage` are finished; `note` describes the last one."""
     for listener in tuple(_listeners):
         listener(stage, done, total, note)

@@ -1,4 +1,4 @@
-"""Proxies that the environment names: SOCKS ones need a package that need not be there."""
+"""Checks proxies in the environment: SOCKS proxies need an optional package."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ _NAMES = ("all_proxy", "http_proxy", "https_proxy")
 
 
 def check_proxies() -> None:
-    """Refuse what the clients of Prefect and of a judge would stumble over, wherever they want to go.
+    """Reject proxies on which the clients of Prefect and of a judge would fail.
 
     Raises:
-        ConfigError: naming the variable; its value may hold a password.
+        ConfigError: names the variable but not its value, which may contain a password.
     """
     for name, value in os.environ.items():
         if name.lower() in _NAMES and value.strip().lower().startswith("socks") and find_spec("socksio") is None:
             raise ConfigError(
-                f"{name}: names a SOCKS proxy, expected an HTTP one; unset it (nothing but a live judge and downloads "
-                f"leaves this machine), or install httpx[socks]"
+                f"{name}: names a SOCKS proxy, expected an HTTP one; unset it (only a live judge and downloads need "
+                f"the network), or install httpx[socks]"
             )

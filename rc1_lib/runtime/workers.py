@@ -1,4 +1,4 @@
-"""Processes that work for this one.
+"""Worker processes.
 
 They are spawned, not forked: the caller may be a thread of a running Prefect engine.
 """
@@ -18,9 +18,9 @@ _PR_SET_PDEATHSIG = 1
 
 
 def worker_processes(count: int) -> ProcessPoolExecutor:
-    """Processes that know this one's tasks, leave Ctrl-C to it, and end with it even when it is killed.
+    """Worker processes that have this one's tasks, ignore Ctrl-C, and end with it even if it is killed.
 
-    A terminal sends Ctrl-C to every process: a worker that dies of it would leave this one waiting for ever.
+    A terminal sends Ctrl-C to every process: if a worker died of it, this process would wait forever.
     """
     context = multiprocessing.get_context("spawn")
     return ProcessPoolExecutor(count, mp_context=context, initializer=_start, initargs=(added(),))
