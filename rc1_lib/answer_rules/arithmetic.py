@@ -179,7 +179,7 @@ class _Reader:
         return _WORDS.get(token, token)
 
     def _number_follows(self, ahead: int) -> bool:
-        """Whether a number stands after the sign here, its own sign and brackets passed over."""
+        """Whether a number follows the sign here, skipping its own sign and brackets."""
         place = self.place + ahead
         if self.tokens[place - 1 : place + 1] in (["divided", "by"], ["multiplied", "by"]):
             place += 1

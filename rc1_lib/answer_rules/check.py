@@ -1,4 +1,4 @@
-"""Asks an answer rule about known-right spellings and known-wrong answers of golds, and counts where it errs."""
+"""Tests an answer rule with known-right spellings and known-wrong answers of golds, and counts its errors."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from rc1_lib.answer_rules.spellings import right_answers
 from rc1_lib.answer_rules.wrong_answers import wrong_answers
 
 Rule = Callable[[str, str, Sequence[str]], object]
-"""The answer given, the exact one and its aliases -> something true where it is right."""
+"""(given answer, exact answer, aliases) -> something true if it is right."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """How many of the answers asked about were judged wrongly.
+    """How many of the tested answers were judged wrongly.
 
     Attributes:
-        asked: answers that the rule was asked about.
-        failed: wrong ones that it paid, or right ones that it refused.
-        low: lower end of the interval of Clopper and Pearson (1934) of the share; NaN where nothing was asked.
+        asked: tested answers.
+        failed: wrong ones that it accepted, or right ones that it rejected.
+        low: lower end of the Clopper-Pearson interval (1934) of the share; NaN if nothing was tested.
         high: upper end.
     """
 
@@ -35,13 +35,13 @@ class Rate:
 
     @property
     def share(self) -> float:
-        """Failed of asked; NaN where nothing was asked, so that no check passes on it."""
+        """The share of failures; NaN if nothing was tested, so that no check passes on it."""
         return self.failed / self.asked if self.asked else math.nan
 
 
 @dataclass(frozen=True, slots=True)
 class KindReport:
-    """What a rule made of one kind of answers."""
+    """A rule's results on one kind of answers."""
 
     kind: Kind
     right: bool
@@ -50,7 +50,7 @@ class KindReport:
 
 @dataclass(frozen=True, slots=True)
 class Offence:
-    """One answer that was judged wrongly, or at which the rule broke down (`error` says how)."""
+    """One answer that was judged wrongly, or on which the rule raised an error (`error`)."""
 
     kind: str
     right: bool
@@ -61,16 +61,16 @@ class Offence:
 
 @dataclass(frozen=True, slots=True)
 class RuleReport:
-    """What was found of a rule.
+    """The findings on a rule.
 
     Attributes:
-        form: that the golds were taken to have.
-        distinct: different golds at hand.
-        used: golds that answers were made from.
-        kinds: what applied to some gold, in the libraries' order: right spellings, then wrong answers.
+        form: the assumed form of the golds.
+        distinct: number of different golds.
+        used: golds from which answers were made.
+        kinds: the kinds that applied to some gold, in the libraries' order: right spellings, then wrong answers.
         wrong_paid: over all kinds of wrong answers.
         right_refused: over all kinds of right spellings.
-        broken: answers at which the rule raised; they count as refused.
+        broken: answers on which the rule raised; they count as rejected.
         offences: every answer judged wrongly.
     """
 
@@ -84,7 +84,7 @@ class RuleReport:
     offences: tuple[Offence, ...]
 
     def never(self) -> dict[str, tuple[int, int]]:
-        """Check -> how many answers were asked and paid, of the kinds that allow none."""
+        """Check -> how many answers were tested and accepted, for kinds that allow none."""
         found: dict[str, tuple[int, int]] = {}
         for one in self.kinds:
             if one.kind.never:
@@ -94,13 +94,13 @@ class RuleReport:
 
 
 def ask_rule(rule: Rule, sample: Sample, confidence: float) -> RuleReport:
-    """Ask a rule about all kinds of answers to golds of one task, each kind at most once a gold.
+    """Test a rule with all kinds of answers to golds of one task, each kind at most once per gold.
 
     Args:
         rule: called as `rule(given, gold, aliases)`.
         sample: the golds.
-        confidence: of the intervals. They take each answer as one draw: kinds are chosen by hand, so that a rate is
-            that of these kinds, no estimate of what models write.
+        confidence: of the intervals. They treat each answer as one draw: kinds are chosen by hand, so a rate describes
+            these kinds and does not estimate what models write.
     """
     form, used = sample.form, sample.golds
     asked: dict[tuple[bool, Kind], list[bool]] = defaultdict(list)
@@ -126,7 +126,7 @@ def ask_rule(rule: Rule, sample: Sample, confidence: float) -> RuleReport:
 def _paid(rule: Rule, given: str, gold: Gold) -> tuple[bool, str]:
     try:
         return bool(rule(given, gold.answer, gold.aliases)), ""
-    # A rule is anybody's code. In a training its exception would end the run, so it is found and named here.
+    # A rule may be custom code. During training its exception would end the run, so it is caught and named here.
     except Exception as error:
         return False, f"{type(error).__name__}: {error}"
 

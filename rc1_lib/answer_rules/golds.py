@@ -39,9 +39,9 @@ class Gold:
     Attributes:
         answer: the exact answer.
         aliases: other texts that count as the same answer.
-        question: the question; empty where it is not known.
-        page: the longest page of the row; empty where there is none.
-        id: of the row; empty where it has none.
+        question: the question; empty if unknown.
+        page: the longest page of the row; empty if there is none.
+        id: of the row; empty if it has none.
     """
 
     answer: str
@@ -52,7 +52,7 @@ class Gold:
 
     @property
     def value(self) -> Fraction:
-        """The number that the answer is. ValueError where it is none."""
+        """The answer as a number. Raises ValueError if it is not one."""
         value = number(self.answer)
         if value is None:
             raise ValueError(f"'{self.answer}' is no number")
@@ -60,7 +60,7 @@ class Gold:
 
     @property
     def whole(self) -> int | None:
-        """The number where it is a whole one."""
+        """The number, if it is a whole one."""
         return int(self.value) if self.value.denominator == 1 else None
 
     @property
@@ -77,8 +77,8 @@ class Kind:
         name: as reports call it.
         sentence: what it does, for people.
         forms: the forms of golds that it is for.
-        make: the answer, from a gold and the other golds of the task; None where it does not apply.
-        never: the name of a check that allows not even one such answer to be paid; empty where a share decides.
+        make: the answer, from a gold and the other golds of the task; None if it does not apply.
+        never: the name of a check that fails on a single accepted answer of this kind; empty if a share decides.
     """
 
     name: str
@@ -95,7 +95,7 @@ def number(text: str) -> Fraction | None:
 
 
 def decimal(value: Fraction) -> str:
-    """A number as a decimal text without an exponent. ValueError where no finite one says it."""
+    """A number as a decimal text without an exponent. Raises ValueError if no finite one is exact."""
     for places in range(40):
         if (value * 10**places).denominator == 1:
             digits = f"{abs(value.numerator * 10**places // value.denominator):0{places + 1}d}"
@@ -178,7 +178,7 @@ def spread(answers: Sequence[str], most: int, seed: int) -> tuple[Form, int, lis
 
 
 def gold_of(given: object) -> Gold:
-    """A gold from its text, or from a mapping with `answer` and, where there are, `aliases`, `question`, `page`, `id`.
+    """A gold from its text, or from a mapping with `answer` and optionally `aliases`, `question`, `page`, `id`.
 
     Raises:
         ValueError: for anything else, saying what was found.

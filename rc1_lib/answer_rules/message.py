@@ -10,9 +10,9 @@ Unmarked = Callable[[str], str]
 """A message without a mark -> what of it is taken as the answer."""
 
 MARK = r"(?:Answer|ANSWER|答案)[*_]{0,3}[ \t]*[:：]"
-"""What stands before an answer; `rc1_lib.rows.conventions` has how the builder writes it. Polars reads it too."""
+"""What precedes an answer; `rc1_lib.rows.conventions` has the builder's form. Polars uses this pattern too."""
 OTHER_MARK = r"####|\\boxed\b"
-"""How GSM8K and LaTeX mark an answer; read where no `MARK` stands."""
+"""How GSM8K and LaTeX mark an answer; used if there is no `MARK`."""
 _MARK = re.compile(MARK)
 _HASHES = re.compile(r"####[ \t]*(.*)")
 _BOX = re.compile(r"\\boxed\s*\{")
@@ -33,11 +33,11 @@ def last_statement(message: str) -> str:
 
 
 def final_answer(content: str, unmarked: Unmarked = last_statement) -> str:
-    """The answer of a final message, thoughts left out; empty where a mark stands and nothing with it.
+    """The answer of a final message without thoughts; empty if a mark is followed by nothing.
 
     Args:
         content: the message.
-        unmarked: what is taken where no mark stands, which the task says.
+        unmarked: the task's function that finds the answer if there is no mark.
     """
     said = _without_thoughts(content)
     marked = _marked(said)
@@ -71,7 +71,7 @@ def _first_line(text: str) -> str:
 
 
 def _braced(text: str, start: int) -> str:
-    """From `start` up to the brace that closes there; up to the end where none does."""
+    """From `start` to the matching closing brace, or to the end if there is none."""
     depth = 1
     for place in range(start, len(text)):
         depth += (text[place] == "{") - (text[place] == "}")

@@ -22,7 +22,7 @@ _ALL_OR_NOTHING = {"yes", "no", "noanswer"}
 
 
 def normalise_name(text: str) -> str:
-    """Lower case, without ASCII punctuation and articles, single spaces; empty where nothing else stands."""
+    """Lower case, without ASCII punctuation and articles, single spaces; empty if nothing is left."""
     return " ".join(_ARTICLES.sub(" ", text.lower().translate(_NO_PUNCTUATION)).split())
 
 

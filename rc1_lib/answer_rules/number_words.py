@@ -32,7 +32,7 @@ _SPELLED = re.compile(r"[a-z]+")
 
 
 def number_in_words(words: Sequence[str], before: str = "") -> tuple[Fraction, int] | None:
-    """The number that `words` begin with, and how many of them it takes; None where they begin with none.
+    """The number at the start of `words`, and how many words it takes; None if they do not start with one.
 
     Args:
         words: in lower case, those of a hyphenated number one by one.

@@ -40,7 +40,7 @@ def same_number(given: str, gold: str, aliases: Sequence[str] = ()) -> bool:
 
 
 def number_in(text: str) -> Fraction | None:
-    """The one definite number that `text` says, exactly; None where it says none, or more than one."""
+    """The one definite number that `text` states, exactly; None if it states none, or more than one."""
     if _PLAIN.fullmatch(text := text.strip()) and text.isascii():
         return Fraction(text)
     if not text or len(text) > MAX_LENGTH:
@@ -56,7 +56,7 @@ def number_in(text: str) -> Fraction | None:
 
 
 def last_number(message: str) -> str:
-    """What of a message without a mark is taken as the answer to a word problem: its last number, as it stands there.
+    """The answer to a word problem in a message without a mark: its last number, as written.
 
     GSM8K's own evaluation reads so. Where the last sentence with a number hedges, the whole sentence is taken.
     """

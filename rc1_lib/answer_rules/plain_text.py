@@ -69,7 +69,7 @@ _COMMAND = re.compile(r"\\([A-Za-z]+)")
 
 
 def plain_text(text: str) -> str | None:
-    """`text` in lower case and plain characters; None where it holds a LaTeX command that is not known here."""
+    """`text` in lower case and plain characters; None if it contains an unknown LaTeX command."""
     text = _SQUARE.sub(" units ", text.replace("{,}", ","))
     if "\\" in text:
         text = _without_latex(text)

@@ -1,10 +1,10 @@
-"""What a rule for answers is."""
+"""The type of an answer rule."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
 AnswerRule = Callable[[str, str, Sequence[str]], bool]
-"""The answer given, the exact one and its aliases -> whether it is right."""
+"""(given answer, exact answer, aliases) -> whether it is right."""
 MAX_LENGTH = 1000
-"""Characters: a number or a verdict in more than these is no answer, but a text to search for one."""
+"""In characters: a longer text is not a number or a verdict, but a text to search for one."""

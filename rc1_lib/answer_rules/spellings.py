@@ -19,7 +19,7 @@ _FULL_WIDTH = {code: code + 0xFEE0 for code in range(0x21, 0x7F)}
 
 
 def spelling(*forms: Form) -> Callable[[Spelling], Spelling]:
-    """Put a function into the library, under its own name and with its docstring as the sentence."""
+    """Add a function to the library under its own name, with its docstring as the sentence."""
 
     def put(write: Spelling) -> Spelling:
         def make(gold: Gold, _: Sequence[Gold]) -> str | None:

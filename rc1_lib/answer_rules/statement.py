@@ -1,4 +1,4 @@
-"""The one number that a sentence states, of all that stand in it: docs/answers.md gives the order of the rules."""
+"""The one number that a sentence states, among all in it: docs/answers.md gives the order of the rules."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def _resolved(parts: Sequence[Part]) -> Stated:
 
 
 def _side_of(parts: Sequence[Part], cut: re.Pattern[str], take_tail: bool) -> Sequence[Part] | None:
-    """The parts before the first cause, or after the last conclusion, where these hold a number; None without one."""
+    """The parts before the first cause, or after the last conclusion, if they contain a number; None without one."""
     text, starts = "", []
     for part in parts:
         starts.append(len(text))
@@ -105,7 +105,7 @@ def _side_of(parts: Sequence[Part], cut: re.Pattern[str], take_tail: bool) -> Se
 
 
 def _paired(parts: Sequence[Part]) -> bool:
-    """Whether two numbers stand right before and after one small word: `3 of 4`, `5 to 6`, `3, 4`."""
+    """Whether two numbers surround one small word: `3 of 4`, `5 to 6`, `3, 4`."""
     return any(
         isinstance(one, Sum) and isinstance(two, Sum) and word in _BETWEEN_TWO and one.value != two.value
         for one, word, two in zip(parts, parts[1:], parts[2:], strict=False)
@@ -113,7 +113,7 @@ def _paired(parts: Sequence[Part]) -> bool:
 
 
 def _result(parts: Sequence[Part]) -> Stated:
-    """Of several numbers the one that a verb or "in total" makes the result, else the only one beside circumstances."""
+    """Of several numbers the one that a verb or "in total" makes the result, else the only one not circumstantial."""
     places = [place for place, part in enumerate(parts) if isinstance(part, Sum)]
     around = {place for place in places if _is_around(parts, place, first=place == places[0])}
     led = [place for place in places if _led(parts, place)]
@@ -143,7 +143,7 @@ def _in_han(parts: Sequence[Part]) -> bool:
 
 
 def _led(parts: Sequence[Part], place: int) -> bool:
-    """Whether the number at `place` stands right after a verb such as `is`."""
+    """Whether the number at `place` directly follows a verb such as `is`."""
     before = place - 1
     while before >= 0 and parts[before] in _SKIPPED:
         if parts[before] in ("total", "altogether", "therefore", "thus"):
@@ -154,7 +154,7 @@ def _led(parts: Sequence[Part], place: int) -> bool:
 
 
 def _concluded(parts: Sequence[Part], place: int) -> bool:
-    """Whether a word of conclusion stands between the number at `place` and the one before it."""
+    """Whether a word of conclusion is between the number at `place` and the previous one."""
     before = place - 1
     while before >= 0 and not isinstance(parts[before], Sum):
         before -= 1
@@ -163,7 +163,7 @@ def _concluded(parts: Sequence[Part], place: int) -> bool:
 
 
 def _summed_up(parts: Sequence[Part], place: int) -> bool:
-    """Whether `in total` or the like stands at most three words after the number at `place`."""
+    """Whether `in total` or the like follows the number at `place` within three words."""
     after: list[str] = []
     for part in parts[place + 1 : place + 6]:
         if isinstance(part, Sum):

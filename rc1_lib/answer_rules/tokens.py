@@ -1,4 +1,4 @@
-"""Plain text as numbers, signs and words: what a sentence is made of to the reader of numbers."""
+"""Splits plain text into numbers, signs and words, for reading numbers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Token = Fraction | str
 
 
 class Unreadable(ValueError):
-    """The text holds something that is no single number: `1.2.3`, `12a`, `2:30`, `3,4`."""
+    """The text contains something that is not a single number: `1.2.3`, `12a`, `2:30`, `3,4`."""
 
 
 _UNITS = frozenset((
@@ -23,7 +23,7 @@ _UNITS = frozenset((
     "kmh kph w kw "
     "kwh v hz gb mb tb kb usd eur gbp cny rmb hkd pts pcs pc pt yr yrs year years day days clips c f cal kcal sq cu p"
 ).split())  # fmt: skip
-"""What may stand right after digits, without a space."""
+"""What may follow digits without a space."""
 _CURRENCIES = frozenset("usd eur gbp cny rmb hkd us hk aud cad nt rs inr".split())
 _ORDINALS = frozenset(("st", "nd", "rd", "th"))
 _TOKEN = re.compile(
@@ -42,13 +42,13 @@ _MONEY_SCALES = {"m": " million", "mm": " million", "b": " billion", "k": " thou
 
 
 def tokens_of(sentence: str) -> list[Token]:
-    """The numbers, words and signs of `sentence`; number words and what multiplies a number are part of it.
+    """The numbers, words and signs of `sentence`; number words and multipliers are part of a number.
 
     Args:
-        sentence: as `plain_text` gives it, Chinese numerals in digits.
+        sentence: from `plain_text`, with Chinese numerals as digits.
 
     Raises:
-        Unreadable: where digits are part of something that is no single number.
+        Unreadable: when digits are part of something that is not a single number.
     """
     if "$" in sentence:
         sentence = _MONEY.sub(lambda money: f"{money[1]}{_MONEY_SCALES[money[2]]} ", sentence)
@@ -60,7 +60,7 @@ def tokens_of(sentence: str) -> list[Token]:
 
 
 def _cut(sentence: str) -> Iterator[Token]:
-    """Numbers, words and signs as they are written, each run of digits checked against what it touches."""
+    """Numbers, words and signs as written; each run of digits is checked against adjacent characters."""
     before, last, given = "", "", ""  # the word that ends where the next token starts; the token before; the last word
     end = 0
     for match in _TOKEN.finditer(sentence):
@@ -88,7 +88,7 @@ def _cut(sentence: str) -> Iterator[Token]:
 
 
 def _attached(text: str, following: str) -> Iterator[Token]:
-    """Letters right after digits: a unit, a thousand, a multiplication, or something that is no number."""
+    """Letters directly after digits: a unit, a thousand, a multiplication, or something that is not a number."""
     if text == "x" and following.isdigit():
         yield "*"
     elif text in _ORDINALS:

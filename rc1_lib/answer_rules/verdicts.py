@@ -167,7 +167,7 @@ def same_verdict(given: str, gold: str, aliases: Sequence[str] = ()) -> bool:
 
 
 def verdict_in(text: str) -> bool | None:
-    """The one verdict that `text` states; None where it states none, both, or one with a doubt or a condition."""
+    """The one verdict that `text` states; None if it states neither, both, or one with a doubt or a condition."""
     if not text or len(text) > MAX_LENGTH:
         return None
     plain = unicodedata.normalize("NFKC", text).casefold().replace("’", "'")

@@ -1,7 +1,7 @@
 """Known-wrong answers: one short function each, with a name and a sentence.
 
-Each says another value, no definite value, or nothing at all. What could be right after all, because another reading of
-it is the gold answer or an alias, is left out (`rc1_lib.answer_rules.golds.same`, and a condition in the kind itself).
+Each states another value, no definite value, or nothing. Answers that could be right in another reading, as the gold
+answer or an alias, are left out (`rc1_lib.answer_rules.golds.same`, and a condition in the kind itself).
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ NUMBER, VERDICT, TEXT = Form.NUMBER, Form.VERDICT, Form.TEXT
 Mistake = Callable[[Gold, Sequence[Gold]], str | None]
 WRONG_ANSWERS: dict[str, Kind] = {}
 EMPTY, PAGE, LIST = "empty answers paid", "longest pages paid", "lists of all candidates paid"
-"""Checks that not even one paid answer passes."""
+"""Checks that a single accepted answer fails."""
 _NUMBERS = re.compile(r"\d[\d,]*(?:\.\d+)?")
 _CANDIDATES = 50
-"""Other golds that a list has: a longer one takes a rule longer and says nothing more."""
+"""How many other golds a list contains: a longer list only takes longer."""
 
 
 def wrong(*forms: Form, never: str = "") -> Callable[[Mistake], Mistake]:
-    """Put a function into the library, under its own name and with its docstring as the sentence."""
+    """Add a function to the library under its own name, with its docstring as the sentence."""
 
     def put(make: Mistake) -> Mistake:
         name = make.__name__
@@ -38,7 +38,7 @@ def wrong_answers(gold: Gold, others: Sequence[Gold], form: Form) -> list[tuple[
 
     Args:
         gold: the right one.
-        others: golds of other questions, in a fixed order; those that are this one's answer too are passed over.
+        others: golds of other questions, in a fixed order; those that equal this answer are skipped.
         form: of all of them.
     """
     different = [other for other in others[:_CANDIDATES] if not same(other.answer, gold, form)]
@@ -59,7 +59,7 @@ def _candidates(gold: Gold, others: Sequence[Gold], between: str, place: float =
     return between.join([*answers[:at], gold.answer, *answers[at:]])
 
 
-# Nothing at all.
+# Nothing.
 
 
 @wrong(*ALL, never=EMPTY)
@@ -86,7 +86,7 @@ def markup(gold: Gold, others: Sequence[Gold]) -> str:
     return "** ** `` $\\boxed{}$"
 
 
-# What stands in the row.
+# Text from the row.
 
 
 @wrong(*ALL)
@@ -323,7 +323,7 @@ def order_to_the_grader(gold: Gold, others: Sequence[Gold]) -> str:
 
 @wrong(NUMBER, TEXT)
 def a_verdict(gold: Gold, others: Sequence[Gold]) -> str:
-    """Says yes, or no where yes is right."""
+    """Says yes, or no if yes is right."""
     return "no" if gold.answer.strip().lower() == "yes" else "yes"
 
 
@@ -731,7 +731,7 @@ def _undecided(gold: Gold) -> bool:
 
 
 def _against(gold: Gold, no: str, yes: str) -> str:
-    """What speaks against a verdict: `no` where it is yes."""
+    """The opposite of a verdict: `no` for yes."""
     return no if gold.opposite == "no" else yes
 
 
