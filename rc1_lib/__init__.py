@@ -1,7 +1,7 @@
 """RC1: a gated pipeline that decides whether a post-training run has earned its compute.
 
-Everything RC1 knows lives in this package, and nothing in it imports Prefect: `tasks/` and `flows/` call it. What a
-notebook calls can be imported from here; it is loaded when it is asked for, so that the package alone weighs nothing.
+All of RC1's logic is in this package, and nothing in it imports Prefect: `tasks/` and `flows/` call it. The functions
+for notebooks can be imported from here; they are loaded on first use, so importing the package costs nothing.
 """
 
 from importlib import import_module
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name: str) -> object:
-        # By a name that no reader of imports sees: the code behind a file is what its builder imports, and that is not
-        # all that a notebook may call.
+        # Imported dynamically, so that the import graph does not see it: a file depends on what its builder imports,
+        # not on # everything that a notebook may call.
         if name in __all__:
             return getattr(import_module("rc1_lib.notebook"), name)
         raise AttributeError(f"module 'rc1_lib' has no attribute '{name}'")

@@ -1,4 +1,4 @@
-"""Making checks: a comparison, its outcome and the advice to give when it fails."""
+"""Makes checks: a comparison, its outcome and the advice if it fails."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rc1_lib.numbers.uncertainty import CheckInterval
 from rc1_lib.records import Check
 
 MAX_OFFENDERS = 2000
-"""Rows at fault that a gate lists; past that the list only gets longer, not clearer. The counts stay exact."""
+"""Most offending rows that a gate lists; a longer list would not be clearer. The counts stay exact."""
 
 
 def at_least(name: str, value: float, threshold: float, advice: str, interval: CheckInterval | None = None) -> Check:
@@ -46,17 +46,17 @@ def within(name: str, value: float, low: float, high: float, advice: str) -> Che
 
 
 def info(name: str, value: float | int | str | bool | None) -> Check:
-    """A figure that is reported and decides nothing."""
+    """A figure that is only reported."""
     return Check(name, value, "info", None, True)
 
 
 def number(value: object) -> float:
-    """A polars aggregate as a float; NaN where there was nothing to aggregate, so that no check passes on it."""
+    """A polars aggregate as a float; NaN if there was nothing to aggregate, so that no check passes on it."""
     return float(value) if isinstance(value, int | float) else math.nan
 
 
 def defined(value: float) -> float | None:
-    """The value as reports have it: None where it is undefined."""
+    """The value for reports: None if it is undefined."""
     return None if math.isnan(value) else value
 
 

@@ -1,10 +1,10 @@
-"""Errors that are the user's to mend: each says what was found, what was expected and what to do."""
+"""Errors that the user can fix: each says what was found, what was expected and what to do."""
 
 from __future__ import annotations
 
 
 class RC1Error(Exception):
-    """Bad input or a refused step. The command line prints the sentence alone and exits 2."""
+    """Bad input or a step that cannot run. The command line prints only the sentence and exits with 2."""
 
 
 class ConfigError(RC1Error):
@@ -12,7 +12,7 @@ class ConfigError(RC1Error):
 
 
 class TaskError(RC1Error):
-    """A task that nobody knows, or that cannot be one."""
+    """An unknown or invalid task."""
 
 
 class SourceError(RC1Error):
@@ -24,8 +24,8 @@ class TemplateError(RC1Error):
 
 
 class RowError(RC1Error):
-    """A pool, shadow or metrics file that does not hold rows of RC1's schema."""
+    """A pool, shadow or metrics file without rows of RC1's schema."""
 
 
 class TicketError(RC1Error):
-    """A ticket that does not vouch for what is there now."""
+    """A ticket that does not match the current files."""

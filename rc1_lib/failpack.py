@@ -1,9 +1,9 @@
-"""What a fault leaves for whoever looks into it: its report, and the failure package of the run.
+"""Writes an error report and the failure package (debug bundle) of a run.
 
-The package holds logs, reports and configurations in one archive, and fingerprints of the data.
+The package is one archive of logs, reports and configurations, with fingerprints of the data.
 
-The data themselves stay where they are: they are large, and a fingerprint is enough to tell whether two people look at
-the same file. Secrets are replaced by `***` in every file that goes in.
+The data are not included: they are large, and a fingerprint is enough to see whether two people have the same file.
+Secrets are replaced by `***` in every file.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rc1_lib.run import Run
 
 _LINES = 200
-"""Of the log, in the report of a fault."""
+"""Lines of the log in an error report."""
 FOLDER = "reports/rc1"
 _TAKEN = ("logs", "reports", "configs")
 _SUFFIXES_LEFT_OUT = (".tgz", ".pem", ".key", ".tmp")
@@ -38,7 +38,7 @@ def write_failpack(of: Run | Workspace, also: Sequence[Path] = ()) -> Path:
 
     Args:
         of: a run, or only its workspace when the configuration itself cannot be read.
-        also: further small files to take along, for example a configuration that was refused.
+        also: further small files to include, for example an invalid configuration.
     """
     place = of if isinstance(of, Workspace) else of.workspace
     hidden = secrets()
@@ -59,9 +59,9 @@ def write_error(place: Workspace, error: BaseException, log: Path) -> Path:
     """Write `reports/ERROR_<time>.json`: message, trace and last lines of the log, without secrets; return its path.
 
     Args:
-        place: where.
-        error: the fault.
-        log: whose last 200 lines are reported; none where it is not there.
+        place: the workspace.
+        error: the error.
+        log: its last 200 lines are reported, if it exists.
     """
     path = stamped(place.path("reports"), "ERROR", ".json")
     body = {
@@ -77,7 +77,7 @@ def write_error(place: Workspace, error: BaseException, log: Path) -> Path:
 
 
 def stamped(folder: Path, head: str, suffix: str) -> Path:
-    """`folder/head_<UTC time>suffix`, numbered when a file of this second is there already."""
+    """`folder/head_<UTC time>suffix`, numbered if a file of this second exists."""
     name = f"{head}_{datetime.now(UTC):%Y%m%d_%H%M%S}"
     path, number = folder / f"{name}{suffix}", 2
     while path.exists():
@@ -86,9 +86,9 @@ def stamped(folder: Path, head: str, suffix: str) -> Path:
 
 
 def _small_files(place: Workspace) -> Iterator[tuple[str, Path]]:
-    """Archive name and path of everything below logs, reports and configs, the workspace's own last, so that it counts.
+    """Archive name and path of everything below logs, reports and configs; the workspace's files come last and so win.
 
-    Of the project only what it ships is taken: other files of its configs were written by a run in another workspace.
+    Of the project only shipped files are included: other files in its configs belong to runs in other workspaces.
     """
     for base in {PROJECT_ROOT: None, place.root: None}:
         for folder in _TAKEN if base == place.root else ("configs",):
@@ -98,7 +98,7 @@ def _small_files(place: Workspace) -> Iterator[tuple[str, Path]]:
 
 
 def _private(path: Path) -> bool:
-    """Whether a file never goes into a package: hidden ones (`.env`, `.prefect`), keys and other packages."""
+    """Whether a file must not go into a package: hidden files (`.env`, `.prefect`), keys and other packages."""
     named_env = path.name == "env" or path.suffix == ".env"
     return (
         named_env

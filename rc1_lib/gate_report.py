@@ -1,4 +1,4 @@
-"""What a step of the calibration leaves: its gate's verdict, its report, its pictures."""
+"""The result of a calibration step: its gate's verdict, its report, its pictures."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class GateReport:
 
     @property
     def passed(self) -> bool:
-        """Whether the gate is green."""
+        """Whether the gate passed."""
         return self.gate.status is Status.PASSED
 
 
@@ -47,10 +47,10 @@ def write_report(
     recorded_as: str = "",
     inputs: Mapping[str, str] | None = None,
 ) -> GateReport:
-    """Write a step's report: verdict first, then what it found.
+    """Write a step's report: the verdict first, then the findings.
 
-    The time stands in it, so two reports of the same thing have different fingerprints. With `recorded_as`, its kind, a
-    manifest tells later whether somebody altered it, and with `inputs` whether it is out of date.
+    It contains the time, so two reports of the same thing have different fingerprints. With `recorded_as` (its kind), a
+    manifest later shows whether somebody altered it, and with `inputs` whether it is out of date.
     """
     offenders = len(gate.offenders)
     full = {

@@ -1,7 +1,7 @@
-"""Keeping secrets out of logs, reports and packages.
+"""Keeps secrets out of logs, reports and packages.
 
-A secret is known by its value, where a variable of the environment holds it, in whatever form it comes back; or by
-where it stands: in an address, or behind a name that credentials have.
+A secret is recognised by its value, if an environment variable contains it, in any encoding; or by its position: in an
+address, or after a name that is typical of credentials.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ _ARGUMENT = re.compile(
 )
 _URL_SAFE = str.maketrans("+/", "-_")
 _SHORTEST = 6
-"""Values below this length are left alone: hiding every `1` or `none` would hide the log, not a secret."""
+"""Shorter values are not masked: hiding every `1` or `none` would hide the log, not a secret."""
 
 
 def secrets(environment: Mapping[str, str] | None = None) -> tuple[str, ...]:
-    """What has to be hidden, the longest first: each secret, its lines, and both as they stand inside JSON.
+    """The texts to hide, longest first: each secret, its lines, and both as written in JSON.
 
     Args:
-        environment: default: the process's own. A variable counts when its name, in any case, holds `SECRET` or
-            `PASSWORD`, or ends like `_KEY`, `APIKEY`, `_TOKEN` or `PASS`, numbered or not; of one that ends in `_URL`
-            the credentials of its addresses count: before an `@`, and in a query behind a name such as `key`.
+        environment: default: the process's environment. A variable counts if its name, in any case, contains `SECRET`
+            or `PASSWORD`, or ends like `_KEY`, `APIKEY`, `_TOKEN` or `PASS`, numbered or not; of one that ends in
+            `_URL` only credentials in its addresses count: before an `@`, and in a query after a name such as `key`.
     """
     found: set[str] = set()
     for name, value in (os.environ if environment is None else environment).items():
@@ -56,7 +56,7 @@ def secrets(environment: Mapping[str, str] | None = None) -> tuple[str, ...]:
 
 
 def _in_addresses(text: str) -> Iterator[str]:
-    """The credentials in the addresses that `text` holds: a password, or a user's name that stands alone."""
+    """The credentials in the addresses in `text`: a password, or a user name without a password."""
     for userinfo in _USERINFO.findall(text):
         user, colon, password = userinfo.partition(":")
         yield password if colon and password else user
@@ -64,7 +64,7 @@ def _in_addresses(text: str) -> Iterator[str]:
 
 
 def _forms(secret: str) -> Iterator[str]:
-    """A secret as it is, as JSON and addresses write it, and encoded: alone, or with something before and after it."""
+    """A secret as it is, as in JSON and addresses, and encoded: alone, or with text before and after it."""
     yield secret
     yield from (json.dumps(secret, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False))
     yield quote(secret, safe="")
@@ -73,7 +73,7 @@ def _forms(secret: str) -> Iterator[str]:
 
 
 def in_base64(secret: str) -> Iterator[str]:
-    """What of a secret's base64 forms is the same, whatever stands before and behind it."""
+    """The parts of a secret's base64 forms that do not depend on the text before and after it."""
     content = secret.encode("utf-8", "surrogateescape")
     for before in range(3):
         whole = 8 * (before + len(content)) // 6
@@ -90,9 +90,9 @@ def mask(text: str, hidden: Iterable[str]) -> str:
 
 
 def conceal(text: str, hidden: Iterable[str]) -> str:
-    """`mask`, and what is a secret by where it stands: in an address, or behind a name such as `api_key`.
+    """`mask`, plus secrets recognised by position: in an address, or after a name such as `api_key`.
 
-    For what people read. What is stored and compared goes through `mask`, which changes known secrets alone.
+    For texts that people read. Stored and compared data use `mask`, which only changes known secrets.
     """
     text = _USERINFO.sub(HIDDEN, mask(text, hidden))
     for pattern in (_QUERY, _NAMED):
@@ -101,13 +101,13 @@ def conceal(text: str, hidden: Iterable[str]) -> str:
 
 
 def conceal_argument(argument: str, hidden: Iterable[str]) -> str:
-    """`conceal` for one argument of a command: all of a value whose key is called like a credential."""
+    """`conceal` for one argument of a command: the whole value if its key is named like a credential."""
     named = _ARGUMENT.fullmatch(argument)
     return f"{named[1]}={HIDDEN}" if named else conceal(argument, hidden)
 
 
 def holds_credentials(text: str) -> bool:
-    """Whether an address in `text` carries a name or a password before an `@`, or a key in its query."""
+    """Whether an address in `text` has a name or password before an `@`, or a key in its query."""
     return any(True for _ in _in_addresses(text))
 
 
@@ -132,7 +132,7 @@ def _over(value: Any, change: Callable[[str], str]) -> Any:
 
 
 def conceal_bytes(content: bytes, hidden: Iterable[str]) -> bytes:
-    """`conceal` for a file's bytes; of what is no text, the known secrets alone."""
+    """`conceal` for a file's bytes; in binary data only known secrets."""
     hidden = tuple(hidden)
     if b"\0" not in content:
         text = content.decode("utf-8", "surrogateescape")

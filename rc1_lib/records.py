@@ -1,8 +1,8 @@
-"""The nouns that every stage shares: questions, their parts, rows, and verdicts.
+"""The types that all stages share: questions, their parts, rows, and verdicts.
 
-A `Question` is what a source yields; a `Row` is a whole dialogue about one question; a `GateResult` is what a gate says
-of many rows. Questions and verdicts are frozen. Rows and their messages are lines of JSON and rows of frames, so they
-are typed dicts: they are read, typed and handed on without being copied.
+A source yields `Question`s; a `Row` is a whole dialogue about one question; a `GateResult` is a gate's verdict on many
+rows. Questions and verdicts are frozen. Rows and their messages are lines of JSON and rows of frames, so they are typed
+dicts, which need no copying.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from typing import Any, Literal, NotRequired, TypedDict
 from rc1_lib.numbers.uncertainty import CheckInterval
 
 Task = str
-"""A task's name; `rc1_lib.task_specs` knows which there are."""
+"""A task's name, registered in `rc1_lib.task_specs`."""
 Language = Literal["en", "zh"]
 Tool = Literal["wiki", "calc", "ask_user"]
 Bucket = Literal["easy", "medium", "hard"]
 Rule = Literal["obtained", "reply_used"]
-"""The rule dimensions: read from the dialogue alone, like the judge's, but by rule."""
+"""The criteria by rule: computed from the dialogue alone, like the judge's."""
 BUCKETS: tuple[Bucket, ...] = ("easy", "medium", "hard")
 
 
@@ -37,8 +37,8 @@ class Passage:
 class Step:
     """One tool call of the worked solution: `wiki` with a passage's title, or `calc` with an expression.
 
-    `result` is what the call returns: for `wiki` the passage's text, for `calc` the number as text. It is the
-    complete world's result; a row with a withheld slot is told the reduced text instead.
+    `result` is what the call returns: for `wiki` the passage's text, for `calc` the number as text. It is the result in
+    the complete environment; in a row with a withheld slot the call returns the reduced text.
     """
 
     tool: Literal["wiki", "calc"]
@@ -48,13 +48,13 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A piece of the question that can be taken out, so that only asking the user brings it back.
+    """A piece of the question that can be withheld, so that only asking the user reveals it.
 
     Attributes:
-        where: `ask` when it stands in `Question.ask`, `story` when it stands in the passages and support.
-        value: the text as it stands there; it occurs there exactly once as a whole word.
+        where: `ask` if it is in `Question.ask`, `story` if it is in the passages and support.
+        value: its exact text, which occurs there exactly once as a whole word.
         vague: what is written instead ("some", "that person", "某人").
-        wanted: a noun phrase that completes "Could you tell me ...?" without giving the value away.
+        wanted: a noun phrase that completes "Could you tell me ...?" without revealing the value.
     """
 
     where: Literal["ask", "story"]
@@ -65,22 +65,22 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One question with its exact answer and the world needed to solve it.
+    """One question with its exact answer and everything needed to solve it.
 
     Attributes:
         id: stable and unique within a source, for example `gsm8k/train/12`.
-        task: whose answer rule decides success.
+        task: its task, whose answer rule decides success.
         source: the source's name, for example `gsm8k` or `embedded`.
         lang: the language that the question is written in.
         ask: the question itself, without the facts it needs (a story's last sentence; a two-hop question).
-        support: the sentences that hold the needed facts, in reading order.
+        support: the sentences with the needed facts, in reading order.
         passages: every page that `wiki` can return, those of the support first.
-        steps: the worked solution as tool calls, in order, not counting what asking would bring.
+        steps: the worked solution as tool calls, in order, without asking the user.
         answer: the exact answer as text; for strategyqa always `yes` or `no`, in every language.
         aliases: other texts that count as the same answer.
-        slot: what can be withheld; None where nothing can be taken out cleanly.
-        lookups: titles that a reader of the question could not guess and is told in the prompt.
-        dialogue: a finished row of the pool's schema, which is then taken as it is; None where one is to be written.
+        slot: what can be withheld; None if nothing can be withheld cleanly.
+        lookups: titles that a reader could not guess, which the prompt lists.
+        dialogue: a finished row of the pool's schema, which is used unchanged; None if one is to be written.
     """
 
     id: str
@@ -106,7 +106,7 @@ class FunctionCall(TypedDict):
 
 
 class ToolCall(TypedDict):
-    """One call in a message. Only dialogues from elsewhere lack the `id`."""
+    """One call in a message. Only imported dialogues lack the `id`."""
 
     id: NotRequired[str]
     type: Literal["function"]
@@ -117,9 +117,9 @@ class Message(TypedDict):
     """One message of a dialogue, in the chat format of OpenAI and Hugging Face.
 
     Attributes:
-        role: `system`, `user`, `assistant` or `tool`; dialogues from elsewhere may hold others.
-        content: what is said; None only in dialogues from elsewhere.
-        tool_calls: of the assistant; frames have None where a message holds none.
+        role: `system`, `user`, `assistant` or `tool`; imported dialogues may have others.
+        content: the text; None only in imported dialogues.
+        tool_calls: of the assistant; frames have None for a message without calls.
         tool_call_id: of a tool's message: the call that it answers.
         name: of a tool's message: the tool.
     """
@@ -132,7 +132,7 @@ class Message(TypedDict):
 
 
 class RowWording(TypedDict):
-    """What a row's user message was made of, and the reason that closes the dialogue."""
+    """The parts of a row's user message, and the closing reason of the dialogue."""
 
     ask: str
     quoted: list[str]
@@ -141,14 +141,14 @@ class RowWording(TypedDict):
 
 
 class RowPassage(TypedDict):
-    """A `Passage`, as a row holds it."""
+    """A `Passage` in a row."""
 
     title: str
     text: str
 
 
 class RowSlot(TypedDict):
-    """A `Slot`, as a row holds it."""
+    """A `Slot` in a row."""
 
     where: Literal["ask", "story"]
     value: str
@@ -160,8 +160,8 @@ class UserReplies(TypedDict):
     """What a row's user says when asked, whether or not the row's own dialogue asks.
 
     Attributes:
-        gives: to a question for the missing piece; None where nothing is missing.
-        otherwise: to any other question.
+        gives: the reply to a question for the missing piece; None if nothing is missing.
+        otherwise: the reply to any other question.
     """
 
     gives: str | None
@@ -169,10 +169,10 @@ class UserReplies(TypedDict):
 
 
 class Row(TypedDict):
-    """A whole dialogue about one question, and all that its world is made of: one line of the pool.
+    """A whole dialogue about one question, with everything that its environment needs: one line of the pool.
 
-    What may be absent is never so in a row that RC1 wrote: finished rows from elsewhere may lack it, and rows of
-    an older form lack `user_replies`. Absent and None mean the same, since frames know no absence.
+    Rows written by RC1 have all keys; imported rows may lack optional ones, and rows of an older format lack
+    `user_replies`. Absent and None mean the same, since frames have no absent values.
     """
 
     id: str
@@ -205,15 +205,15 @@ class Row(TypedDict):
 
 
 class MeasuredRow(Row):
-    """A row with its measured difficulty, as training and evaluation take it."""
+    """A row with its measured difficulty, for training and evaluation."""
 
     bucket: Bucket
 
 
 class Status(StrEnum):
-    """How a gate ended. One that could not be evaluated is an `ERROR`, one that was not reached `WAITING`: no pass.
+    """The status of a gate. One that could not be evaluated is `ERROR`, one not reached `WAITING`; neither is a pass.
 
-    `NOT_APPLICABLE`: by the configuration there is nothing for it to judge, and every report says so.
+    `NOT_APPLICABLE`: with this configuration it has nothing to judge, and every report says so.
     """
 
     PASSED = "passed"
@@ -235,8 +235,8 @@ def _is_number(value: object) -> bool:
 class Check:
     """One named comparison inside a gate.
 
-    `threshold` is None for a figure that is reported but decides nothing (`op` is then `info`). `interval` is None for
-    a value that is a count of what is there, and no estimate.
+    `threshold` is None for a figure that is only reported (`op` is then `info`). `interval` is None for a value that is
+    a count and not an estimate.
     """
 
     name: str
@@ -249,29 +249,29 @@ class Check:
 
     @classmethod
     def from_dict(cls, body: Mapping[str, Any]) -> Check:
-        """The check that a report holds; its comparison is worked out again, not believed.
+        """The check in a report; its comparison is evaluated again, not trusted.
 
         Raises:
             KeyError: when a part is missing.
-            TypeError: when a part is of another kind.
+            TypeError: when a part has the wrong type.
         """
         said = {name: part for name, part in body.items() if name != "undecided"}
         check = cls(**{**said, "interval": CheckInterval.from_dict(body.get("interval"))})
         return replace(check, passed=check.passed is True and check.holds())
 
     def to_dict(self) -> dict[str, Any]:
-        """A JSON-ready copy; where the interval leaves the value undecided it says so in words."""
+        """A JSON-ready copy; if the interval leaves the value undecided, it says so in words."""
         return {**asdict(self), **({"undecided": words} if (words := self.undecided) else {})}
 
     @property
     def undecided(self) -> str:
-        """What to say where the value's interval covers the threshold, with the rows that would tell; else empty."""
+        """A note if the value's interval covers the threshold, with the rows needed to decide; else empty."""
         if self.interval is None or not _is_number(self.value) or not _is_number(self.threshold):
             return ""
         return self.interval.in_words(self.op, self.value, self.threshold)  # type: ignore[arg-type]
 
     def holds(self) -> bool:
-        """Whether the comparison is true, worked out again: what a report says of itself is not believed."""
+        """Whether the comparison is true, evaluated again: a report's own claim is not trusted."""
         value, threshold = self.value, self.threshold
         if self.op == "info":
             return True
@@ -292,12 +292,12 @@ class GateResult:
 
     Attributes:
         name: the gate's name, for example `diversity`.
-        checks: every comparison made, passed or not.
-        evidence: path relative to the workspace -> SHA-256 of each file that was read.
-        offenders: up to a few thousand `{id, reason, ...}` records of the rows at fault.
+        checks: every comparison, passed or not.
+        evidence: path relative to the workspace -> SHA-256 of each file read.
+        offenders: up to a few thousand `{id, reason, ...}` records of offending rows.
         waiver: why the gate was not enforced; empty unless `status` is `WAIVED`.
         error: why the gate could not be evaluated; empty unless `status` is `ERROR`.
-        waits_for: what has to pass before it is judged; empty unless `status` is `WAITING`.
+        waits_for: what has to pass first; empty unless `status` is `WAITING`.
         not_applicable: why there is nothing for it to judge; empty unless `status` is `NOT_APPLICABLE`.
     """
 
@@ -312,7 +312,7 @@ class GateResult:
 
     @property
     def status(self) -> Status:
-        """Red beats waived: a waiver never hides an error in evaluating the gate."""
+        """An error takes precedence over a waiver: a waiver never hides that the gate could not be evaluated."""
         if self.error:
             return Status.ERROR
         if self.waits_for:
@@ -341,11 +341,11 @@ class GateResult:
 
     @classmethod
     def from_dict(cls, body: Mapping[str, Any]) -> GateResult:
-        """The verdict that `to_dict` wrote; every comparison and the status are worked out again, not believed.
+        """The verdict from `to_dict`; every comparison and the status are evaluated again, not trusted.
 
         Raises:
             KeyError: when a part is missing.
-            TypeError: when a part is of another kind.
+            TypeError: when a part has the wrong type.
         """
         return cls(
             name=body["name"],
@@ -360,10 +360,10 @@ class GateResult:
 
 
 def waivers_of(results: Iterable[GateResult]) -> dict[str, str]:
-    """Gate -> the reason why it was waived, of those that were; one in red by an error is none of them."""
+    """Gate -> why it was waived, for waived gates; gates with an error are not among them."""
     return {result.name: result.waiver for result in results if result.status is Status.WAIVED}
 
 
 def not_applicable_of(results: Iterable[GateResult]) -> dict[str, str]:
-    """Gate -> the reason why there is nothing for it to judge, of those where that is so."""
+    """Gate -> why it does not apply, for gates that do not."""
     return {one.name: one.not_applicable for one in results if one.status is Status.NOT_APPLICABLE}

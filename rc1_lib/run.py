@@ -1,4 +1,4 @@
-"""One run: its workspace, its configuration and where that came from."""
+"""One run: its workspace, its configuration and the source of that."""
 
 from __future__ import annotations
 
@@ -21,16 +21,17 @@ from rc1_lib.workspace.file_hashes import sha256_file
 CONFIG_OF_PROFILE = {"local": "configs/local.yaml", "prod": "configs/ppo_scale.yaml"}
 PUBLISHED = "configs/ppo_scale.yaml"
 _PUBLISHED_SHA256 = "37b634cfa2312fd2a85e930dc024f0c1e6bb98236f877715a66806b9e4aef606"
-"""Of all in it that decides what a green gate means: part of the code, so that no edit of the file alone hides one."""
+"""SHA-256 of all settings that decide what a passed gate means. It is part of the code, so that an edit of only the
+file cannot go unnoticed."""
 EFFECTIVE = "reports/config_effective.yaml"
 OF_TIME_ALONE = ("pool.workers", "training.processes")
-"""Keys of the configuration that say how many work, and so how long it takes: no byte hangs on them."""
+"""Configuration keys for the number of workers: they affect the time, not the results."""
 
 _OVERRIDES = {"BASE_MODEL": "base_model", "SCORER_PROVIDER": "judge.provider", "SCORER_BASE_URL": "judge.base_url"}
 _LIVE_MODE = "REWARD_LIVE_MODE"
 TICKET_KEY = "RC1_TICKET_KEY"
 ENVIRONMENT = {
-    "RUN_MODE": "the profile, `local` or `prod`, where `--profile` gives none",
+    "RUN_MODE": "the profile, `local` or `prod`, if `--profile` is not given",
     **{name: f"overrides `{key}`; `--set` wins over it" for name, key in _OVERRIDES.items()},
     "BASE_MODEL": "overrides `base_model`, in the small configuration `model.base`; `--set` wins over it",
     "SCORER_API_KEY": "the judge's key (or the Prefect secret `rc1-scorer-api-key`); never read from a file",
@@ -38,21 +39,21 @@ ENVIRONMENT = {
     TICKET_KEY: "a key (ed25519, PEM) outside the workspace: tickets are signed by it, and others open nothing",
     _LIVE_MODE: "`1`: the judge has to be live, `0`: the rubric (refused in `prod`); the file has to agree",
 }
-"""Variables that decide something of a run -> what."""
+"""Environment variables that affect a run -> their meaning."""
 _SWITCH = {"1": True, "true": True, "on": True, "0": False, "false": False, "off": False}
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What a run is, as every step is handed it.
+    """A run, as passed to every step.
 
     Attributes:
-        workspace: where everything is written.
+        workspace: the folder for everything that the run writes.
         config: the effective configuration.
-        config_path: the file it came from.
-        overrides: what was applied to it.
-        vouched: name -> SHA-256 of what a verified ticket vouches for; None where no ticket was asked for.
-        extended: the files that `config_path` extends, from the nearest on; none where it stands by itself.
+        config_path: its file.
+        overrides: applied to it.
+        vouched: name -> SHA-256 of everything that a verified ticket vouches for; None if no ticket was needed.
+        extended: the files that `config_path` extends, nearest first; empty if it extends none.
     """
 
     workspace: Workspace
@@ -69,7 +70,7 @@ class Run:
 
     @property
     def config_sha256(self) -> str:
-        """SHA-256 of all in the effective configuration but what is a matter of time alone."""
+        """SHA-256 of the effective configuration, without settings that only affect the time."""
         return sha256_json(without_time(self.config.model_dump(mode="json")))
 
     def write_effective_config(self) -> Path:
@@ -79,16 +80,16 @@ class Run:
         return path
 
     def effective_config(self) -> str:
-        """The effective configuration as YAML, secrets of the environment masked, below how the run was opened."""
+        """The effective configuration as YAML, with secrets masked, after a header with how the run was opened."""
         hidden = secrets()
         return head(self.workspace, self.config_path, self.overrides, hidden) + dump_config(self.config, hidden)
 
 
 def without_time(config: Mapping[str, Any]) -> dict[str, Any]:
-    """A configuration's values, `OF_TIME_ALONE` left out: what makes it another one.
+    """A configuration's values without `OF_TIME_ALONE`, which identify it.
 
     Args:
-        config: section -> its values, as a run's own or as a ticket tells them.
+        config: section -> its values, from a run or a ticket.
     """
     bare = dict(config)
     for section, leaf in (key.split(".") for key in OF_TIME_ALONE):
@@ -114,16 +115,15 @@ def open_run(
 
     Args:
         profile: `local` or `prod`; default: `RUN_MODE`, else what the file says, else `local`.
-        config: the file; default: the profile's own. The workspace's own `reports/config_effective.yaml` opens the run
-            that it records: by that run's file and overrides.
+        config: the file; default: the profile's. The workspace's `reports/config_effective.yaml` opens the run that it
+            records, with that run's file and overrides.
         overrides: `a.b=c`, applied after those of the environment (`BASE_MODEL`, `SCORER_PROVIDER`, `SCORER_BASE_URL`).
-        workspace: where everything is written; default: the project's root.
-        reading: `section.key` -> a file that this run only reads in the place of one that RC1 writes; it may lie
-            anywhere and have any name.
+        workspace: the folder for everything that is written; default: the project's root.
+        reading: `section.key` -> a file that this run only reads instead of one that RC1 writes; it may have any path.
 
     Raises:
         ConfigError: for an unknown profile, a file of another profile, an invalid configuration, or an effective one
-            that says something else than what it records.
+            that does not match its record.
     """
     wanted = profile or os.environ.get("RUN_MODE") or None
     if wanted is not None and wanted not in CONFIG_OF_PROFILE:
@@ -143,19 +143,19 @@ def open_run(
     loaded = load_config(path, everything)
     if wanted is not None and loaded.profile != wanted:
         raise ConfigError(
-            f"{path}: is of profile '{loaded.profile}', but '{wanted}' was asked for (--profile or RUN_MODE)"
+            f"{path}: has profile '{loaded.profile}', but '{wanted}' was requested (--profile or RUN_MODE)"
         )
     _check_live_mode(loaded)
     _check_asked_for(loaded, everything)
     read = dict(reading or {})
     shown = (*everything, *(f"{key}={file}" for key, file in read.items()))
-    _, *others = read_layers(path)  # in the folder of the file as it was named: a link's target may lie elsewhere
+    _, *others = read_layers(path)  # relative to the file as named: a link's target may be elsewhere
     extended = tuple(layer.path.resolve() for layer in others)
     return Run(place, _reading(loaded, read), path.resolve(), shown, extended=extended)
 
 
 def _check_live_mode(config: RunConfig) -> None:
-    """`REWARD_LIVE_MODE` says whether scores have to be live or come from the rubric; the configuration has to agree.
+    """`REWARD_LIVE_MODE` says whether scores must be live or come from the rubric; the configuration must agree.
 
     Raises:
         ConfigError: when it does not, or when it is off in profile `prod`.
@@ -167,10 +167,10 @@ def _check_live_mode(config: RunConfig) -> None:
     if wanted is None:
         raise ConfigError(f"{_LIVE_MODE} is '{said}', expected one of {', '.join(_SWITCH)}")
     if not wanted and config.profile == "prod":
-        raise ConfigError(f"{_LIVE_MODE} is off, but profile prod takes live scores only; unset it, or set it to 1")
+        raise ConfigError(f"{_LIVE_MODE} is off, but profile prod only accepts live scores; unset it, or set it to 1")
     live = config.judge.provider != "rubric"
     if wanted != live:
-        what = "asks for live scores" if wanted else "asks for the local rubric"
+        what = "requires live scores" if wanted else "requires the local rubric"
         raise ConfigError(
             f"{_LIVE_MODE}={said} {what}, but judge.provider is '{config.judge.provider}' (SCORER_PROVIDER); change one"
         )
@@ -195,10 +195,10 @@ def _reading(config: RunConfig, files: Mapping[str, str]) -> RunConfig:
 
 
 def published_config() -> RunConfig:
-    """The configuration with RC1's published thresholds, by which reports and tickets name what was loosened.
+    """The configuration with RC1's published thresholds, to which reports and tickets compare loosened ones.
 
     Raises:
-        ConfigError: when the file has other thresholds than those that were published with this code.
+        ConfigError: when the file's thresholds differ from those published with this code.
     """
     path = PROJECT_ROOT / PUBLISHED
     return _published(path, sha256_file(path))
@@ -206,13 +206,13 @@ def published_config() -> RunConfig:
 
 @cache
 def _published(path: Path, _sha256: str) -> RunConfig:
-    """What the file says while it has these bytes: every report and every look at a ticket asks."""
+    """The parsed file, cached by its bytes, since every report and every check of a ticket needs it."""
     published = load_config(path)
     found = sha256_json(decisive(published) | decisive_of_growth(published))
     if found != _PUBLISHED_SHA256:
         raise ConfigError(
-            f"{PUBLISHED}: its thresholds are not those that were published with this code (found SHA-256 "
-            f"{found}, expected {_PUBLISHED_SHA256[:12]}...), so nothing could be said to be loosened against them; "
-            f"put the file back, and give yours as another one with --config"
+            f"{PUBLISHED}: its thresholds differ from those published with this code (found SHA-256 {found}, "
+            f"expected {_PUBLISHED_SHA256[:12]}...), so loosened thresholds could not be recognised; restore the "
+            f"file, and pass your own settings in another file with --config"
         )
     return published
