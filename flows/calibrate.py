@@ -1,7 +1,7 @@
-"""The calibration: shadow run, weights, ablation, shadow run again; each a gate, nothing runs behind a red one.
+"""The calibration: shadow run, weights, ablation, shadow run again. Each is a gate; nothing runs after a failed one.
 
-Run it with `rc1 calibrate`, or with `prefect deployment run rc1/calibrate`. The preflight runs the same stages when the
-weights are missing or out of date.
+Run it with `rc1 calibrate` or `prefect deployment run rc1/calibrate`. The preflight runs the same stages if the weights
+are missing or out of date.
 """
 
 from __future__ import annotations
@@ -49,15 +49,15 @@ def calibrate(
     build: Build = "auto",
     on_red_revoke: bool = True,
 ) -> State[Any]:
-    """Find the weights of the new reward and write them, once every stage is green.
+    """Find the weights of the new reward, and write them if every stage passes.
 
     Args:
         profile: `local` or `prod`.
-        config: the configuration file; default: the profile's own.
-        overrides: settings `a.b=c` that overrule the file. Never a key: keys come from the environment.
-        workspace: where everything is read and written; default: the project's root.
-        build: `auto` builds the data that are missing or out of date, `always` everything, `never` nothing.
-        on_red_revoke: revoke an existing ticket when something is red: the newest evidence says no.
+        config: the configuration file; default: the profile's.
+        overrides: settings `a.b=c` that override the file. Never an API key: these come from the environment.
+        workspace: the folder for all files; default: the project's root.
+        build: `auto` builds data that are missing or out of date, `always` everything, `never` nothing.
+        on_red_revoke: revoke an existing ticket if something fails, since the newest evidence contradicts it.
     """
     try:
         run = open_run(profile=profile, config=config, overrides=overrides, workspace=workspace)
@@ -77,13 +77,13 @@ def calibrate(
 
 @dataclass(frozen=True, slots=True)
 class StageRun:
-    """How the task run of a stage ended.
+    """The outcome of a stage's task run.
 
     Attributes:
         gate: the verdict.
-        report: the report's path, relative to the workspace; empty where none was written.
-        body: what the task left: `weights` of the calibration.
-        fault: the fault of program or machine that kept it from being evaluated; empty when there was none.
+        report: the report's path, relative to the workspace; empty if none was written.
+        body: the task's result: `weights` of the calibration.
+        fault: the error in program or machine that prevented the evaluation; empty if there was none.
     """
 
     gate: GateResult
@@ -94,12 +94,12 @@ class StageRun:
 
 @dataclass(frozen=True, slots=True)
 class Calibrated:
-    """How far a calibration came.
+    """The outcome of a calibration.
 
     Attributes:
-        results: a verdict a stage, in order; behind a red one all wait for it.
-        fault: the fault of program or machine that kept the red one from being evaluated; empty when there was none.
-        judge: that the judge is but a stand-in for these questions, where that may be why it is red; else empty.
+        results: one verdict per stage, in order; after a failed one all others wait for it.
+        fault: the error in program or machine that prevented an evaluation; empty if there was none.
+        judge: a note that the judge is only a stand-in for these questions, if that may be why it failed; else empty.
     """
 
     results: list[GateResult]
@@ -108,7 +108,7 @@ class Calibrated:
 
     @property
     def red(self) -> str:
-        """The stage that is red; empty when all are green."""
+        """The failed stage; empty if all passed."""
         return next((result.name for result in self.results if result.status not in CLEARED), "")
 
     @property
@@ -117,12 +117,12 @@ class Calibrated:
         return f"calibration: {stages_sentence(self.results, len(STAGES))}"
 
     def message(self, *further: str) -> str:
-        """Of a flow that ends here: the sentence, what else was found, and on a line of its own what of the judge."""
+        """The message of a flow that ends here: the sentence, further findings, and a separate line about the judge."""
         return "\n".join(filter(None, ["; ".join([self.sentence, *further]), self.judge]))
 
 
 def calibrated(run: Run) -> Calibrated:
-    """Run the stages as tasks up to the first red one, and adopt the weights when all are green.
+    """Run the stages as tasks up to the first failure, and adopt the weights if all pass.
 
     Raises:
         RC1Error: when the weights cannot be written.
@@ -144,7 +144,7 @@ def _adopt_as_task(run: Run, weights: Weights, report: str) -> None:
 
 
 def ending(run: Run, done: Calibrated, on_red_revoke: bool) -> State[Any] | None:
-    """The flow's red ending; None when every stage is green."""
+    """The flow's failed state; None if every stage passed."""
     if not done.red:
         return None
     if on_red_revoke:

@@ -1,4 +1,4 @@
-"""The data stages at the head of every flow."""
+"""The data stages at the beginning of every flow."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def prepare(run: Run, build: Build) -> None:
     """Build what is missing: shadow set and pool, metrics, balanced pool.
 
     Args:
-        run: whose.
+        run: the run.
         build: what counts as missing.
 
     Raises:
@@ -25,7 +25,7 @@ def prepare(run: Run, build: Build) -> None:
     for stage in (metrics, balanced):
         state = stage(run, build, return_state=True)
         if state.name == REFUSED:
-            # A pool that cannot be measured is for the gates to name: each that reads it ends as an error.
+            # The gates report a pool that cannot be measured: each gate that reads it ends with an error.
             get_run_logger().warning("%s", state.message)
         else:
             outcome(state)

@@ -1,4 +1,4 @@
-"""How a flow run can end by its own decision, and how its tasks are run."""
+"""The final states that flows choose themselves, and how their tasks run."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ GATES_FAILED, FAULT = "GatesFailed", "GatesFaulted"
 TICKET_ISSUED, ROUNDS_PASSED, TICKET_CONFIRMED = "TicketIssued", "RoundsPassed", "TicketConfirmed"
 WEIGHTS_ADOPTED = "WeightsAdopted"
 POLICY_IMPROVED, POLICY_TRAINED = "PolicyImproved", "PolicyTrained"
-"""Training ended and its evaluation is green; training ended, and no evaluation was asked for."""
+"""Training ended and its evaluation passed; training ended without an evaluation."""
 CONTROL_PASSED = "ControlPassed"
 """Nothing was gained from a reward without information."""
 SCALED_UP, NOT_APPROVED = "ScaledUp", "NotApproved"
-"""The pool has its last size and every gate is green; a person who was asked said no."""
+"""The pool has its last size and every gate passed; a person refused to approve."""
 RELEASED = "Released"
-"""A package was written, and is whole."""
+"""A package was written and verified."""
 RED = (GATES_FAILED, REFUSED, NOT_APPROVED)
-"""The names of failed states that are a verdict, not a fault: exit code 2."""
+"""Failed states that are a verdict, not an error: exit code 2."""
 ENDINGS = (
     GATES_FAILED, FAULT, REFUSED, TICKET_ISSUED, ROUNDS_PASSED, TICKET_CONFIRMED, WEIGHTS_ADOPTED, POLICY_IMPROVED,
     POLICY_TRAINED, CONTROL_PASSED, SCALED_UP, NOT_APPROVED, RELEASED,
 )  # fmt: skip
-"""Every name that a final state of a flow can have by its own decision."""
+"""All names of final states that flows choose themselves."""
 
-# One gate at a time: polars and the near-duplicate search use every core by themselves, and rows are held once.
+# One gate at a time: polars and the near-duplicate search use all cores anyway, and rows are in memory only once.
 ONE_AT_A_TIME: TaskRunner[PrefectFuture[Any]] = ThreadPoolTaskRunner(max_workers=1)  # type: ignore[assignment]

@@ -1,6 +1,6 @@
-"""What a failed run of a deployment leaves behind: an error report where it was a fault, and a failure package.
+"""Writes a failure package, and an error report for errors, when a deployment's run fails.
 
-A command does the same for the run that it started; a run that a worker started has nobody else to do it.
+A command does the same for runs that it starts; this is for runs that a worker starts.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def leave_failure(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) ->
 
 
 def _keep_night(of: Run | Workspace, flow_run: FlowRun, state: State[Any]) -> None:
-    """Enter a night whose process died into the history; one that could do so itself is there already."""
+    """Record a night whose process died in the history; other nights record themselves."""
     run, place = (of, of.workspace) if isinstance(of, Run) else (None, of)
     night = Night(str(flow_run.id), place, run)
     if flow_run.start_time is not None:
@@ -49,7 +49,7 @@ def _keep_night(of: Run | Workspace, flow_run: FlowRun, state: State[Any]) -> No
 
 
 def _run_of(parameters: Mapping[str, Any]) -> Run | Workspace:
-    """The run, or only its workspace where the configuration itself is refused."""
+    """The run, or only its workspace if the configuration is invalid."""
     named = {key: parameters.get(key) for key in ("profile", "config", "workspace")}
     try:
         return open_run(**named, overrides=parameters.get("overrides") or ())
@@ -58,6 +58,6 @@ def _run_of(parameters: Mapping[str, Any]) -> Run | Workspace:
 
 
 def _fault(state: State[Any]) -> BaseException:
-    """The exception that ended the run; of a process that died there is only the state's sentence."""
+    """The exception that ended the run; if its process died, there is only the state's message."""
     found = state.result(raise_on_failure=False) if state.is_failed() else None
     return found if isinstance(found, BaseException) else RuntimeError(state.message or "the run crashed")

@@ -1,9 +1,9 @@
-"""The preflight: data, calibration where it is due, round 1, round 2, ticket.
+"""The preflight: data, calibration if it is due, round 1, round 2, ticket.
 
 The nightly re-check is the same flow with other parameters.
 
-Run it with `rc1 preflight`, or with `prefect deployment run rc1/preflight` beside `python -m deployments.serve`.
-Nothing in here needs cleaning up: a run that is killed leaves whole files only, and the next one goes on from them.
+Run it with `rc1 preflight`, or with `prefect deployment run rc1/preflight` while `python -m deployments.serve` runs.
+Nothing needs cleaning up: a killed run leaves only complete files, and the next run continues from them.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def preflight(
     recheck: bool = False,
     gate_processes: int = 0,
 ) -> State[Any]:
-    """Build what is missing, pass the gates of both rounds, and issue the ticket; or stop at the first red round.
+    """Build what is missing, run the gates of both rounds, and issue the ticket, or stop after the first failed round.
 
     Args:
         profile: `local` or `prod`.
@@ -81,7 +81,7 @@ def preflight(
             if night is not None:
                 night.run = run
             if not rounds:
-                raise ConfigError("rounds: none was named, expected 1, 2 or both; a run of no round proves nothing")
+                raise ConfigError("rounds: found none, expected 1, 2 or both; a run without rounds proves nothing")
             check_waivers(Evidence(run))  # before anything is written
             if ticket and 2 in rounds:
                 check_issuable(run)
@@ -124,7 +124,7 @@ def _preflight(
     sentence = _green_sentence(judged)
     if ticket and 2 in rounds:
         if recorded is not None:
-            outcome(recorded)  # what kept it from being recorded is the user's to mend, and the rounds came first
+            outcome(recorded)  # the user can fix what prevented the recording, and the rounds came first
         issued = outcome(issue(run, return_state=True))
         return Completed(name=TICKET_ISSUED, message=f"{sentence}; ticket until {issued['expires']}")
     return Completed(name=ROUNDS_PASSED, message=sentence)
@@ -185,8 +185,8 @@ def _told(run: Run, night: Night, verdict: str, passed: bool, found: Mapping[str
 
 
 def _judge_at_night(run: Run, before: JudgedRound) -> JudgedRound:
-    """The gates that stand in no round; behind a red one they wait, since they ask the judge."""
-    why = f"{round_title(before.number)}, which is red: nothing is asked or paid for behind it"
+    """Gates that run only in the nightly. After a failed round they wait, since they ask the judge."""
+    why = f"{round_title(before.number)}, which failed: no calls are made after it"
     unreached = {} if before.passed else {spec.name: why for spec in gates_of_round(NIGHTLY)}
     judged = judge_round(run, NIGHTLY, waiting=unreached)
     report_round(run, NIGHTLY, judged.results, write=False)

@@ -1,6 +1,6 @@
-"""The release: the report, what has to hold, one archive, and the archive looked at as whoever receives it does.
+"""The release: the report, its preconditions, one archive, and the verification of the archive as by its recipient.
 
-Run it with `prefect deployment run rc1/release`; `rc1 release` does the same without Prefect.
+Run it with `prefect deployment run rc1/release`, or without Prefect with `rc1 release`.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ def release(
     workspace: str | None = None,
     sign: str | None = None,
 ) -> State[Any]:
-    """Write the report of the run, and pack it if its ticket holds and its evaluation is green.
+    """Write the report of the run, and pack it if its ticket is valid and its evaluation passed.
 
     Args:
         profile: `local` or `prod`.
         config: the configuration file; default: the profile's own.
-        overrides: settings `a.b=c` that overrule the file: those of the preflight that issued the ticket.
+        overrides: settings `a.b=c` that override the file: those of the preflight that issued the ticket.
         workspace: where everything is read and written; default: the project's root.
-        sign: the file of a private key (ed25519, PEM) where the run is worked on, never the key; None: not signed.
+        sign: the file of a private key (ed25519, PEM) on the worker's machine, never the key itself; None: not signed.
     """
     try:
         run = open_run(profile=profile, config=config, overrides=overrides, workspace=workspace)

@@ -1,4 +1,4 @@
-"""One round: every gate of it is evaluated, whatever the others say, and its files are hashed before and after."""
+"""One round: evaluates all its gates independently of each other, and hashes their files before and after."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class JudgedRound:
     """The verdicts of a round.
 
     Attributes:
-        number: the round; `NIGHTLY` for the gates that stand in none.
-        results: one verdict a gate, in the round's order; never fewer than its gates.
-        faults: gates that could not be evaluated because of a fault in program or machine -> the fault.
+        number: the round; `NIGHTLY` for the gates of no round.
+        results: one verdict per gate, in the round's order.
+        faults: gates that could not be evaluated because of an error in program or machine -> the error.
     """
 
     number: int
@@ -35,7 +35,7 @@ class JudgedRound:
 
     @property
     def passed(self) -> bool:
-        """Whether every gate is green."""
+        """Whether every gate passed."""
         return round_passed(self.results, self.number)
 
 
@@ -47,15 +47,15 @@ def judge_round(
     waiting: Mapping[str, str] | None = None,
     shards: Shards | None = None,
 ) -> JudgedRound:
-    """Evaluate every gate of a round, and those again whose evidence changed meanwhile or that met a fault.
+    """Evaluate every gate of a round, and again those whose evidence changed meanwhile or that met an error.
 
     Args:
-        run: whose files and configuration.
+        run: supplies files and configuration.
         number: 1, 2 or `NIGHTLY`.
         before: verdicts of the round before. Those found green by files alone are taken over where these are the same.
         waiting: gates that are not evaluated, with what each waits for.
-        shards: judges the gates that read files alone in other processes; None: all are judged in this one. What is
-            evaluated once more is in any case.
+        shards: evaluates the gates that only read files in other processes; None: this process evaluates all. Second
+            evaluations always run in this process.
     """
     unreached = {name: GateResult(name, waits_for=why) for name, why in (waiting or {}).items()}
     names = [spec.name for spec in gates_of_round(number) if spec.name not in unreached]
@@ -78,7 +78,11 @@ def judge_round(
         elif _holds(verdict, now):
             results.append(verdict.result)
         else:
-            results.append(GateResult(name, error="its files changed while it was evaluated; run again when at rest"))
+            results.append(
+                GateResult(
+                    name, error="its files changed while it was evaluated; run again when nothing writes to them"
+                )
+            )
     green = sum(result.status in GREEN for result in results)
     tell(round_title(number), len(results), len(results), f"{green} of {len(results)} gates passed")
     return JudgedRound(number, results, faults)
@@ -86,7 +90,7 @@ def judge_round(
 
 @dataclass(frozen=True, slots=True)
 class _Verdict:
-    """What one task run came to: a result, or the fault that kept it from one."""
+    """The outcome of one task run: a result, or the error that prevented it."""
 
     name: str
     result: GateResult | None
@@ -105,12 +109,12 @@ def _judge(
 
 
 def _verdict(name: str, state: State[Any]) -> _Verdict:
-    """Read a verdict from what the gate found, never from the colour of its state."""
+    """Read a verdict from the gate's data, never from the type of its state."""
     return _Verdict(name, *read_verdict(state.result(raise_on_failure=False)))
 
 
 def _holds(verdict: _Verdict, now: AllFiles) -> bool:
-    """Whether there is a verdict, and the files it rests on are what they were."""
+    """Whether there is a verdict and its files are unchanged."""
     if verdict.result is None:
         return False
     rests_on_files = verdict.result.status in (Status.PASSED, Status.FAILED)

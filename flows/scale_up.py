@@ -1,7 +1,7 @@
-"""The scale-up: the pool grows from size to size, looked at before and after each; nothing runs behind a red gate.
+"""The scale-up: the pool grows from size to size, with checks before and after each; nothing runs after a failed gate.
 
-Run it with `rc1 scale-up`, or with `prefect deployment run rc1/scale-up`. A run that is killed, or red, is gone on from
-by the next one: a size that was green is known by the files, the judge and the code that it was found green with.
+Run it with `rc1 scale-up` or `prefect deployment run rc1/scale-up`. The next run continues a killed or failed one: a
+size that passed is recognised by its files, the judge and the code.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from tasks.sentences import round_sentence
 
 
 class Approval(RunInput):
-    """What a person says, in the Prefect UI, of growing on."""
+    """A person's decision, in the Prefect UI, on further growth."""
 
     approved: bool
     by: str
@@ -52,14 +52,14 @@ def scale_up(
     workspace: str | None = None,
     build: Build = "auto",
 ) -> State[Any]:
-    """Grow the pool through `scale_up.sizes`, and stop at the first red gate.
+    """Grow the pool through `scale_up.sizes`, and stop at the first failed gate.
 
     Args:
         profile: `local` or `prod`.
         config: the configuration file; default: the profile's own.
         overrides: settings `a.b=c` that overrule the file. Never a key: keys come from the environment.
         workspace: where everything is read and written; default: the project's root.
-        build: `auto` builds the files that are missing or out of date, `always` everything, `never` no pool.
+        build: `auto` builds files that are missing or out of date, `always` everything, `never` no pool.
     """
     try:
         run = open_run(profile=profile, config=config, overrides=overrides, workspace=workspace)
@@ -95,7 +95,7 @@ def _green_before(run: Run, step: Step, build: Build) -> Sequence[Look]:
 
 
 def _reached(run: Run, step: Step, build: Build) -> tuple[list[Look], str]:
-    """The looks before a size and after it, up to the first red gate, and the fault that it met, if any."""
+    """The checks before and after a size, up to the first failed gate, and the error, if any."""
     looks = []
     if step.smaller:
         look, fault = _look(run, step, again=True)
@@ -124,34 +124,32 @@ def _look(run: Run, step: Step, *, again: bool) -> tuple[Look, str]:
 
 
 def _sentence(run: Run, looks: Sequence[Look]) -> str:
-    """`5,000 of 30,000 rows reached, every gate green at 1,000, 5,000`, or where it stopped, and why."""
+    """`5,000 of 30,000 rows reached, every gate passed at 1,000, 5,000`, or where it stopped, and why."""
     newest = looks[-1]
     if not newest.passed:
         return f"stopped at {newest.title} rows: {round_sentence(newest.results)}"
     green = ", ".join(f"{look.size:,}" for look in looks if not look.again)
-    alone = (
-        "; scale_up.sizes names no smaller size, so none was looked at" if len(run.config.scale_up.sizes) == 1 else ""
-    )
-    return f"{newest.size:,} of {run.config.pool.n:,} rows reached, every gate green at {green}{alone}"
+    alone = "; scale_up.sizes has no smaller size, so none was checked" if len(run.config.scale_up.sizes) == 1 else ""
+    return f"{newest.size:,} of {run.config.pool.n:,} rows reached, every gate passed at {green}{alone}"
 
 
 def _check_approval(run: Run) -> None:
-    """Refuse to wait for somebody who cannot answer: only a deployment's run can be suspended, and looked at meanwhile.
+    """Reject waiting for an approval that cannot come: only a deployment's run can be suspended.
 
     Raises:
-        ConfigError: saying how to start one.
+        ConfigError: says how to start one.
     """
     if run.config.scale_up.approval and deployment.id is None:
         raise ConfigError(
             "scale_up.approval is true: a person approves in the Prefect UI, so start it there or with "
-            "`prefect deployment run rc1/scale-up` beside `rc1 serve`; or set scale_up.approval=false"
+            "`prefect deployment run rc1/scale-up` while `rc1 serve` runs; or set scale_up.approval=false"
         )
 
 
 def _not_approved(run: Run, step: Step) -> str:
-    """Suspend the run until somebody has looked at a size; gives why it may not grow on, or nothing.
+    """Suspend the run until a person has checked a size; returns why it may not grow further, or nothing.
 
-    A suspended run holds no process and no lock: it begins anew when it is resumed, and finds its sizes green before.
+    A suspended run holds no process and no lock: when resumed it starts again and finds that its sizes passed before.
     """
     if not run.config.scale_up.approval or record.approved(run, step):
         return ""
@@ -161,6 +159,6 @@ def _not_approved(run: Run, step: Step) -> str:
         key=f"grow-on-from-{step.size}",
     )
     if not said.approved:
-        return f"growing on from {step.size:,} rows was not approved by {said.by}: {said.note or 'no reason given'}"
+        return f"{said.by} did not approve growth beyond {step.size:,} rows: {said.note or 'no reason given'}"
     record.approve(run, step, said.by, said.note)
     return ""

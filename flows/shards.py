@@ -1,9 +1,8 @@
-"""Gates judged by processes beside the flow's own: one gate is one shard, handed the run's settings and never a row.
+"""Evaluates gates in other processes: one gate is one shard, which gets the run's settings and never a row.
 
-Only gates that read files alone are given away. Each hashes its files by itself, wherever it is judged, and the round
-takes its verdict only where those are the hashes of its own files. So a shard may be judged twice, and one whose
-process is lost is judged here in the end. What looks at the disk, the clock, git or the judge's log stays in the
-flow's process, in its order.
+Only gates that just read files are distributed. Each hashes its files where it runs, and the round accepts its verdict
+only if the hashes match the round's own. So a shard may be evaluated twice, and if its process is lost, it is evaluated
+here. Gates that look at the disk, the clock, git or the judge's log stay in the flow's process, in order.
 """
 
 from __future__ import annotations
@@ -19,11 +18,11 @@ from rc1_lib.run import Run
 from tasks.gates import gate
 
 PATIENCE_S = 1800.0
-"""For one shard, beside those that are judged at the same time; a gate takes 90 s at 300,000 rows."""
+"""Timeout of one shard while others run at the same time; a gate takes 90 s at 300,000 rows."""
 
 
 class Shards(Protocol):
-    """Judges some gates of a round elsewhere."""
+    """Evaluates some gates of a round elsewhere."""
 
     def __call__(self, names: Sequence[str], run: Run, number: int, before: Mapping[str, GateResult]) -> Found:
         """Begin to judge; returns the function that waits for what each gate's task left, or the fault it met."""
@@ -33,24 +32,24 @@ Found = Callable[[], dict[str, Any]]
 
 
 def may_be_given_away(name: str) -> bool:
-    """Whether a gate is a function of files, configuration and code alone."""
+    """Whether a gate depends only on files, configuration and code."""
     return not BY_NAME[name].reads_world
 
 
 @contextmanager
 def dask_processes(processes: int) -> Iterator[Shards | None]:
-    """A local Dask cluster for as long as the block lasts; None where no process is asked for.
+    """A local Dask cluster for the duration of the block; None for 0 processes.
 
-    It listens on the loopback interface, and to whoever holds its certificate of the moment: what it is sent is code.
+    It listens only on the loopback interface and requires its temporary certificate, since it receives code.
 
     Args:
         processes: of the cluster.
 
     Raises:
-        ConfigError: for a number below 0, or where the extra `dask` is not installed.
+        ConfigError: for a number below 0, or if the extra `dask` is not installed.
     """
     if processes < 0:
-        raise ConfigError(f"gate_processes: is {processes}, expected 0 (judge in the flow's process) or more")
+        raise ConfigError(f"gate_processes: is {processes}, expected 0 (evaluate in the flow's process) or more")
     if processes == 0:
         yield None
         return
@@ -79,7 +78,7 @@ def dask_processes(processes: int) -> Iterator[Shards | None]:
 
 
 def _left(future: Any) -> Any:
-    """What a shard's task left: its verdict, or the fault that kept it from one."""
+    """The result of a shard's task: its verdict, or the error that prevented it."""
     from distributed import CancelledError, KilledWorker
 
     try:

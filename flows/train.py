@@ -1,8 +1,8 @@
-"""The training: ticket, warm start, PPO in segments for every seed, evaluation and its gate.
+"""The training: ticket, warm start (SFT), PPO in segments for every seed, evaluation and its gate.
 
-Run it with `rc1 train`, or with `prefect deployment run rc1/train` beside `python -m deployments.serve`. A run that was
-killed is simply started again: finished segments are cached by content and looked at byte for byte, the broken one goes
-on from its newest whole checkpoint, and the end is the same bytes.
+Run it with `rc1 train`, or with `prefect deployment run rc1/train` while `python -m deployments.serve` runs. Start a
+killed run again to resume it: finished segments are content-hashed and verified byte for byte, the interrupted one
+continues from its newest intact checkpoint, and the final bytes are the same.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ def train(
     evaluate: bool = True,
     control: ControlKind | None = None,
 ) -> State[Any]:
-    """Train a policy, if the ticket opens it, and judge it against the one it started from.
+    """Train a policy, if the ticket allows it, and compare it with the initial policy.
 
     Args:
         profile: `local` or `prod`.
         config: the configuration file; default: the profile's own.
-        overrides: settings `a.b=c` that overrule the file: the preflight's own, or the ticket does not fit.
+        overrides: settings `a.b=c` that override the file: the same as for the preflight, or the ticket does not match.
         workspace: where everything is read and written; default: the project's root.
         seeds: of the configuration's `seeds`; `all` of them; default: the first.
         resume_from: begin at this checkpoint (`latest`, a step, or a path), refused when it is another run's. Without
@@ -103,7 +103,7 @@ def _what_was_trained(story: Story) -> str:
 def _controlled(
     run: Run, seeds: Sequence[int], kind: ControlKind, resume_from: str | None, evaluate: bool
 ) -> State[Any]:
-    """A control instead of a training: no segment, no report and no checkpoint of a real run."""
+    """A control instead of a training: it does not touch segments, reports or checkpoints of real runs."""
     check_control(run, kind, resume_from, evaluate=evaluate)
     run = replace(run, vouched=outcome(verify(run, return_state=True))["vouched"])
     state = control_task(run, kind, seeds, return_state=True)
@@ -118,7 +118,7 @@ def _controlled(
 
 
 def trained(run: Run, seed: int, facts: Facts, resume_from: str | None) -> Trained:
-    """Bring the run of one seed to its last step, segment by segment, each from the checkpoint before."""
+    """Train one seed to its last step, segment by segment, each from the previous checkpoint."""
     begin: Segment | None = None
     if resume_from is not None:
         begin = outcome(resume(run, seed, resume_from, return_state=True))
@@ -129,12 +129,12 @@ def trained(run: Run, seed: int, facts: Facts, resume_from: str | None) -> Train
             done.append(one)
             cached += was_cached
         if one["last"] < last:
-            break  # training.early_stop has ended the run, here or with the segment before
+            break  # training.early_stop has ended the run in this segment or the one before
     return Trained(seed, done, cached)
 
 
 def spans(begun: int, steps: int, size: int) -> list[tuple[int, int]]:
-    """First and last step of every segment behind step `begun`; all but the last end on a multiple of `size`.
+    """First and last step of every segment after step `begun`; all but the last end on a multiple of `size`.
 
     A run that is resumed between two multiples has a shorter first segment, and shares the others with any other run.
     """
@@ -149,7 +149,7 @@ def _segment(run: Run, seed: int, first: int, last: int, facts: Facts, previous:
 
 
 def _evaluated(run: Run, story: Story, reference: str, sentence: str) -> State[Any]:
-    """The flow's ending by the evaluation's verdict on the very checkpoints that were trained."""
+    """The flow's final state from the evaluation's verdict on exactly the trained checkpoints."""
     finished = {one.seed: str(one.checkpoint["sha256"]) for one in story.trained}
     outcome(verify_again(run, "the evaluation", return_state=True))
     state = evaluation(run, finished, reference, return_state=True)

@@ -31,15 +31,15 @@ STAGE = "calibration"
 
 @retried(name="calibration stage", task_run_name="{name}")
 def stage(run: Run, name: str, weights: Weights | None) -> State[Any]:
-    """Evaluate one stage. What the judge was paid for is stored, so that a stage started again pays for the rest only.
+    """Evaluate one stage. Paid scores are stored, so a restarted stage only pays for the rest.
 
     Args:
-        run: whose files and configuration.
-        name: of `rc1_lib.calibration.stages.STAGES`.
-        weights: the candidate, once there is one.
+        run: supplies files and configuration.
+        name: from `rc1_lib.calibration.stages.STAGES`.
+        weights: the candidate, if there is one.
 
     Returns:
-        A state whose name is the verdict, and whose data is `{"gate", "report", "weights"}`.
+        A state with the verdict as its name and the data `{"gate", "report", "weights"}`.
     """
     place = [one.name for one in STAGES].index(name)
     tell(STAGE, place, len(STAGES), BY_NAME[name].title)
@@ -59,7 +59,7 @@ def stage(run: Run, name: str, weights: Weights | None) -> State[Any]:
 @retried(name="adopt weights")
 @refusable
 def adopt_weights(run: Run, weights: Weights, report: str) -> str:
-    """Write the weights that every stage has passed; returns the file's name."""
+    """Write the weights after every stage has passed; returns the file's name."""
     adopt(run, weights, report)
     get_run_logger().info("%s: written, from %s", run.config.weights, report)
     return run.config.weights
@@ -68,14 +68,14 @@ def adopt_weights(run: Run, weights: Weights, report: str) -> str:
 @retried(name="judge baseline", task_run_name="judge baseline")
 @refusable
 def judge_baseline(run: Run, build: Build) -> str | None:
-    """Record the fixed set that the nightly asks the judge about again, where there is none yet.
+    """Record the fixed set that the nightly has the judge score again, if there is none yet.
 
     Args:
-        run: whose judge.
-        build: `never` records nothing. `always` records no other one either: that takes a command of its own.
+        run: supplies the judge.
+        build: `never` records nothing. `always` does not replace one either: that needs an explicit command.
 
     Returns:
-        When the baseline was recorded; None with `never`.
+        The time at which the baseline was recorded; None with `never`.
     """
     if build == "never":
         return None
@@ -87,12 +87,12 @@ def judge_baseline(run: Run, build: Build) -> str | None:
 
 @task(name="calibration report", persist_result=False)
 def report_calibration(run: Run, results: list[GateResult], reports: Mapping[str, str]) -> str:
-    """Write every stage's verdict, those that were not reached included, and put the checks into the UI as one table.
+    """Write every stage's verdict, including those not reached, and show the checks in the UI as one table.
 
     Args:
-        run: whose calibration.
-        results: a verdict a stage.
-        reports: stage -> its own report.
+        run: the run.
+        results: one verdict per stage.
+        reports: stage -> its report.
 
     Returns:
         The report's path, relative to the workspace.
@@ -120,7 +120,7 @@ def report_calibration(run: Run, results: list[GateResult], reports: Mapping[str
 
 
 def _show(run: Run, outcome: GateReport) -> None:
-    """The stage's pictures, one artifact each, in which the whole story of the stage can be looked at."""
+    """The stage's pictures, in one artifact that shows the whole stage."""
     parts = [f"# {BY_NAME[outcome.gate.name].title}: {outcome.gate.status.value}", f"report: `{outcome.report}`"]
     parts += [f"## {title}\n\n{picture(run, file, title)}" for title, file in outcome.plots.items()]
     create_markdown_artifact(
@@ -131,7 +131,7 @@ def _show(run: Run, outcome: GateReport) -> None:
 
 
 def verdict(name: str, state: State[Any]) -> tuple[GateResult, Mapping[str, Any], str]:
-    """What a stage's state says: its gate's verdict, its data, and the fault that kept it from one (else empty)."""
+    """The content of a stage's state: its gate's verdict, its data, and the error that prevented one (else empty)."""
     body = state.result(raise_on_failure=False)
     data = body if isinstance(body, Mapping) else {}
     result, fault = read_verdict(data.get("gate", body))

@@ -23,13 +23,13 @@ from tasks.sentences import gate_sentence
 
 @retried(name="control", task_run_name="control: {kind} reward")
 def control(run: Run, kind: ControlKind, seeds: Sequence[int]) -> State[Any]:
-    """Train a few steps on a reward without information, and see whether the evaluation finds a gain.
+    """Train a few steps on a reward without information, and check that the evaluation finds no gain.
 
     Returns:
-        A state whose name is the verdict, and whose data is `{"gate", "report"}`.
+        A state with the verdict as its name and the data `{"gate", "report"}`.
     """
     try:
-        found = run_control(prepared_for(run, anew=True), kind, seeds, get_run_logger().info)
+        found = run_control(prepared_for(run, force=True), kind, seeds, get_run_logger().info)
         gate, report = found.gate, found.report
     except RC1Error as error:
         gate, report = GateResult(GATE, error=str(error)), None

@@ -1,6 +1,6 @@
-"""The data stages: shadow set and pool, metrics, balanced pool. Their manifests decide what has to be built.
+"""The data stages: shadow set and pool, metrics, balanced pool. Their manifests decide what is built.
 
-Prefect's cache stays out of it: a manifest also knows a file that somebody altered, or whose writing was interrupted.
+Prefect's cache is not used: manifests also detect files that somebody altered, or whose writing was interrupted.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from rc1_lib.workspace.artifacts import FileState, read_manifest
 from tasks.endings import refusable, retried
 
 Made = dict[str, Any]
-"""`{file, path, sha256, rows, state, built}`: `state` is the one found before, `rows` None without a true manifest."""
+"""`{file, path, sha256, rows, state, built}`: `state` is the earlier state, `rows` None without a valid manifest."""
 
 
 @retried(name="seed", task_run_name="shadow set and pool")
 @refusable
 def seed(run: Run, build: Build) -> list[Made]:
-    """Write the shadow set and the seed pool where they have to be built."""
+    """Write the shadow set and the seed pool if necessary."""
     tell("shadow set and pool", 0, 1)
     states = {part: artifact.state(run) for part, artifact in PARTS.items()}
     parts = [part for part, state in states.items() if needs_build(state, build)]
@@ -45,14 +45,14 @@ def seed(run: Run, build: Build) -> list[Made]:
 @retried(name="metrics", task_run_name="difficulty metrics")
 @refusable
 def metrics(run: Run, build: Build) -> list[Made]:
-    """Measure the difficulty of the pool's rows where that has to be done."""
+    """Measure the difficulty of the pool's rows if necessary."""
     return [_once("difficulty metrics", run, METRICS, build)]
 
 
 @retried(name="balanced", task_run_name="balanced pool")
 @refusable
 def balanced(run: Run, build: Build) -> list[Made]:
-    """Draw the balanced pool where that has to be done."""
+    """Draw the balanced pool if necessary."""
     made = _once("balanced pool", run, BALANCED, build)
     if made["built"]:
         write_report(run)
@@ -80,7 +80,7 @@ def _made(run: Run, artifact: Artifact, state: FileState, built: bool) -> Made:
 
 
 def _log_tenths() -> Progress:
-    """A progress callback that logs each tenth of the pool once."""
+    """A progress callback that logs once per tenth of the pool."""
     logger = get_run_logger()
     shown = 0
 

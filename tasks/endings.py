@@ -1,4 +1,4 @@
-"""How a task may end other than well: refused, with a sentence for the user, or by a fault that may pass by itself."""
+"""How a task may fail: with a message for the user, or with an error that may be temporary."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 REFUSED = "Refused"
-"""The state's name when the user has something to mend; its message is the whole sentence."""
+"""The state's name if the user has to fix something; its message is the whole sentence."""
 
 RETRIES = 2
 RETRY_DELAY_S = 1.0
@@ -28,9 +28,9 @@ _PASSING = frozenset(
 
 
 def is_transient(error: BaseException) -> bool:
-    """Whether the same call may well succeed in a moment: a disk or a network that hiccups, a timeout.
+    """Whether the same call may succeed soon: a temporary disk or network error, a timeout.
 
-    A missing file, a full disk or a missing permission stays as it is, so it is not transient.
+    A missing file, a full disk or a missing permission is not temporary.
     """
     if isinstance(error, TimeoutError | ConnectionError):
         return True
@@ -38,19 +38,19 @@ def is_transient(error: BaseException) -> bool:
 
 
 def retry_when_transient(_task: Task[..., Any], _run: TaskRun, state: State[Any]) -> bool:
-    """Prefect's question whether to try again: yes for transient faults only, never for a verdict or a refusal."""
+    """Whether Prefect should retry: only after temporary errors, never after a verdict or a user error."""
     return isinstance(state.data, BaseException) and is_transient(state.data)
 
 
 def retried(
     name: str, task_run_name: str | Callable[[dict[str, Any]], str] | None = None
 ) -> Callable[[Callable[P, R]], Task[P, R]]:
-    """`prefect.task` for whatever may be done twice: tried again after a transient fault, and no result of it is kept.
+    """`prefect.task` for idempotent work: retried after a temporary error, without storing results.
 
     Args:
-        name: the task's.
-        task_run_name: of each of its runs, with its parameters in braces, or made from them by a function whose
-            argument is called `parameters`; None: as Prefect names them.
+        name: of the task.
+        task_run_name: of each run, with parameters in braces, or made by a function with an argument called
+            `parameters`; None: Prefect's default.
     """
     return task(
         name=name,
@@ -63,7 +63,7 @@ def retried(
 
 
 def refusable(step: Callable[P, R]) -> Callable[P, R | State[Any]]:
-    """Turn the user's errors of a step into a red state that says the sentence, without a traceback."""
+    """Turn user errors of a step into a failed state with the message, without a traceback."""
 
     @wraps(step)
     def run(*args: P.args, **kwargs: P.kwargs) -> R | State[Any]:
@@ -76,12 +76,12 @@ def refusable(step: Callable[P, R]) -> Callable[P, R | State[Any]]:
 
 
 def outcome(state: State[Any]) -> Any:
-    """What a finished task returned.
+    """The return value of a finished task.
 
     Raises:
-        RC1Error: when the task was refused.
-        Exception: the task's own, when it failed by a fault.
+        RC1Error: when the task ended with a user error.
+        Exception: the task's own, when it failed otherwise.
     """
     if state.is_failed() and state.name == REFUSED:
-        raise RC1Error(state.message or "a step was refused")
+        raise RC1Error(state.message or "a step could not run")
     return state.result()

@@ -26,15 +26,15 @@ from tasks.sentences import gate_sentence
 
 @retried(name="evaluation", task_run_name=GATE)
 def evaluation(run: Run, finished: Mapping[int, str], reference: str) -> State[Any]:
-    """Let the trained policies answer the held-out prompts, and judge them.
+    """Let the trained policies answer the held-out prompts, and evaluate them.
 
     Args:
         run: workspace and configuration.
-        finished: seed -> fingerprint of the last checkpoint of its run, as it was trained.
-        reference: fingerprint of the policy that these runs began with.
+        finished: seed -> fingerprint of its run's last checkpoint.
+        reference: fingerprint of the initial policy of these runs.
 
     Returns:
-        A state whose name is the verdict, and whose data is `{"gate", "report"}`.
+        A state with the verdict as its name and the data `{"gate", "report"}`.
     """
     try:
         prepared = prepared_for(run)

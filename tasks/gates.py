@@ -22,30 +22,30 @@ from tasks.keys import provide_scorer_key
 from tasks.sentences import gate_sentence
 
 Files = dict[str, str | None]
-"""Path as reports show it -> SHA-256; None where the file is missing."""
+"""Path as shown in reports -> SHA-256; None if the file is missing."""
 
 AllFiles = dict[str, tuple[str, str | None]]
-"""Name of `Evidence.names` -> (path as reports show it, SHA-256 or None)."""
+"""Name of `Evidence.names` -> (path as shown in reports, SHA-256 or None)."""
 
 PASSED, WAIVED, NOT_APPLICABLE = "GatePassed", "GateWaived", "GateNotApplicable"
 FAILED, ERROR = "GateFailed", "GateError"
 
 
 def files_now(run: Run) -> AllFiles:
-    """Fingerprints, as of now, of every file of the preflight: each is read, whatever is known of it."""
+    """Current fingerprints of every file of the preflight; each file is read, without a cache."""
     read_anew()
     return {name: (found["path"] or name, found["sha256"]) for name, found in fingerprints(Evidence(run)).items()}
 
 
 def files_read(gate_name: str, files: AllFiles) -> Files:
-    """The part of `files_now` that one gate reads: where it is waived, what it alone reads is not there."""
+    """The part of `files_now` that one gate reads; files read only by a waived gate are not included."""
     return dict(files[file] for file in BY_NAME[gate_name].reads if file in files)
 
 
 def _title(parameters: dict[str, Any]) -> str:
-    """A gate's run in the UI. No tag says the round: of a tagged run Prefect asks the server how many there may be.
+    """A gate's run in the UI. The round is not a tag: for a tagged run Prefect asks the server for concurrency limits.
 
-    Right behind a round that question often took two seconds.
+    Directly after a round that request often took two seconds.
     """
     return f"{round_title(parameters['number'])}: {parameters['name']}"
 
@@ -55,13 +55,13 @@ def gate(run: Run, name: str, number: int, before: GateResult | None = None) -> 
     """Evaluate one gate.
 
     Args:
-        run: whose files and configuration.
+        run: supplies files and configuration.
         name: which gate.
         number: the round.
         before: what the round before found, which stands where the gate reads files alone and their bytes are the same.
 
     Returns:
-        A state whose name is the verdict, whose message says why, and whose data is `GateResult.to_dict()`.
+        A state with the verdict as its name, the reason as its message, and the data `GateResult.to_dict()`.
     """
     names = [spec.name for spec in gates_of_round(number)]
     if "judge_spec" in files_of(BY_NAME[name], run):
@@ -72,7 +72,7 @@ def gate(run: Run, name: str, number: int, before: GateResult | None = None) -> 
 
 
 def state_of(result: GateResult) -> State[dict[str, Any]]:
-    """The verdict as Prefect shows it: the type gives the colour, the name the badge."""
+    """The verdict as a Prefect state: the type sets the colour, the name the badge."""
     data, sentence = result.to_dict(), gate_sentence(result)
     match result.status:
         case Status.PASSED:
@@ -88,7 +88,7 @@ def state_of(result: GateResult) -> State[dict[str, Any]]:
 
 
 def read_verdict(body: object) -> tuple[GateResult | None, str]:
-    """What a task's result holds: its verdict, or None and the fault that kept it from one."""
+    """The content of a task's result: its verdict, or None and the error that prevented it."""
     if isinstance(body, BaseException):
         return None, f"{type(body).__name__}: {body}"
     try:
@@ -98,5 +98,5 @@ def read_verdict(body: object) -> tuple[GateResult | None, str]:
 
 
 def faulted(name: str, fault: str) -> GateResult:
-    """The verdict on a gate that a fault of program or machine kept from being evaluated: an error."""
+    """The verdict on a gate that could not be evaluated because of an error in program or machine."""
     return GateResult(name, error=f"a fault kept it from being evaluated: {fault}")

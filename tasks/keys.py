@@ -1,4 +1,4 @@
-"""The judge's key, for workers whose environment does not hold it: a Prefect secret."""
+"""The judge's key from a Prefect secret, for workers without it in the environment."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ SECRET = "rc1-scorer-api-key"
 
 
 def provide_scorer_key(run: Run) -> None:
-    """Put the secret into this process's environment when a live judge is configured and no key is there.
+    """Put the secret into this process's environment if a live judge is configured and there is no key.
 
-    From the environment it is masked in everything that RC1 writes; nothing else keeps it. Without a secret nothing
-    happens: whoever needs the key says so.
+    Everything that RC1 writes masks keys in the environment; nothing else stores the key. Without a secret nothing
+    happens: code that needs the key reports it.
     """
     if run.config.judge.provider not in LIVE or os.environ.get(KEY_VARIABLE):
         return

@@ -1,4 +1,4 @@
-"""What a training run stands on, prepared once per process: tasks hand on plain data, and a model is none."""
+"""The inputs of a training run, prepared once per process: tasks exchange plain data, which excludes models."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tasks.keys import provide_scorer_key
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """The latest run that was prepared, and the fingerprints of what it was prepared from."""
+    """The latest prepared run, and the fingerprints of its inputs."""
 
     prepared: Prepared
     inputs: dict[str, str]
@@ -25,21 +25,21 @@ class _Known:
 _latest: list[_Known] = []
 
 
-def prepared_for(run: Run, *, anew: bool = False) -> Prepared:
-    """Rows, reference policy and weights of a run, as they lie on the disk now.
+def prepared_for(run: Run, *, force: bool = False) -> Prepared:
+    """Rows, reference policy and weights of a run, as currently on disk.
 
     Args:
-        run: whose.
-        anew: look at everything again, the base below the warm start too.
+        run: the run.
+        force: check everything again, including the base of the warm start.
 
     Raises:
         RC1Error: when the pool or the base cannot be used.
     """
     provide_scorer_key(run)  # episodes may be scored by a live judge
     inputs = _inputs(run)
-    if not anew and _latest and _latest[0].inputs == inputs and _is_whole(_latest[0].prepared):
+    if not force and _latest and _latest[0].inputs == inputs and _is_whole(_latest[0].prepared):
         return _latest[0].prepared
-    _latest.clear()  # a pool in memory is enough
+    _latest.clear()  # one pool in memory is enough
     prepared = prepare(run)
     _latest.append(_Known(prepared, inputs))
     return prepared
@@ -50,7 +50,9 @@ def _inputs(run: Run) -> dict[str, str]:
     weights = place.path(config.weights)
     return {
         "workspace": str(place.root),
-        "config": sha256_json(run.config.model_dump(mode="json")),  # the number of processes too: it is prepared with
+        "config": sha256_json(
+            run.config.model_dump(mode="json")
+        ),  # includes the number of processes, which the preparation depends on
         "pool": sha256_file(place.path(config.seed_pool)),
         "metrics": sha256_file(place.path(config.difficulty.metrics_path)),
         "weights": sha256_file(weights) if weights.is_file() else "",
@@ -60,6 +62,6 @@ def _inputs(run: Run) -> dict[str, str]:
 
 
 def _is_whole(prepared: Prepared) -> bool:
-    """Whether the reference policy's bytes are those that were prepared; one of the hub is named by its commit."""
+    """Whether the reference policy's bytes are unchanged since the preparation; one on the hub has a fixed commit."""
     base, sha256 = prepared.reference.base, prepared.reference.sha256
     return not Path(base).is_dir() or fingerprint_of(prepared.run.config, base) == sha256

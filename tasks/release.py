@@ -1,4 +1,4 @@
-"""The steps of a release as Prefect tasks: the report, what has to hold, the archive, its verification."""
+"""The steps of a release as Prefect tasks: the report, its preconditions, the archive, its verification."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tasks.endings import refusable, retried
 @retried(name="report page")
 @refusable
 def report_page(run: Run) -> Page:
-    """Write the RC1 report, of a green run or a red one, and put what makes it red into the UI."""
+    """Write the RC1 report of a passed or failed run, and show the reasons for a failure in the UI."""
     page = write_page(run)
     red = "".join(f"- RED: {reason}\n" for reason in page.red) or "Nothing makes it red.\n"
     create_markdown_artifact(
@@ -33,35 +33,35 @@ def report_page(run: Run) -> Page:
 @retried(name="ready")
 @refusable
 def ready(run: Run) -> Ready:
-    """Verify the ticket anew, over every byte, and that the evaluation is green and about what is there."""
+    """Verify every byte of the ticket again, and that the evaluation passed and matches the current files."""
     return check_ready(run)
 
 
 @retried(name="package")
 @refusable
 def package(holding: Ready, page: Page, sign: Path | None) -> Package:
-    """Write the archive, signed where a key is named."""
+    """Write the archive, signed if a key is named."""
     return write_package(holding, None if sign is None else read_key(sign), (page.path, *page.slides))
 
 
 @retried(name="verify package")
 @refusable
 def verified(run: Run, packed: Package, sign: Path | None) -> str:
-    """Look at every byte of the archive as `rc1 verify` does; what it is, in a sentence.
+    """Verify every byte of the archive like `rc1 verify`; returns a description.
 
     Raises:
-        RC1Error: naming what differs.
+        RC1Error: names the differences.
     """
     found = verifier.verify(run.workspace.path(packed.path), None if sign is None else public_part(read_key(sign)))
     if found.problems:
-        raise RC1Error(f"{packed.path}: is not what was packed: {'; '.join(found.problems)}")
+        raise RC1Error(f"{packed.path}: differs from what was packed: {'; '.join(found.problems)}")
     signed = f"signed by key {packed.signed_by}" if packed.signed_by else "not signed"
     return f"{packed.path}: {packed.files} files, {signed}, SHA-256 {found.sha256}"
 
 
 @retried(name="release card")
 def release_card(page: Page, packed: Package, sentence: str) -> None:
-    """Put into the UI what was released."""
+    """Show the release in the UI."""
     create_markdown_artifact(
         key="rc1-release",
         markdown=f"# Release\n\n{sentence}\n\nVerify: `rc1 verify {packed.path}`. Report: `{page.path}`.\n",

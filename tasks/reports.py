@@ -1,4 +1,4 @@
-"""What a run leaves behind: the round's report and its table in the UI, the nightly's report, and the ticket."""
+"""The reports of a run: the round's report and its table in the UI, the nightly's report, and the ticket."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ _TICKET_CARD = "rc1-ticket"
 
 @retried(name="round report", task_run_name="round {number} report")
 def report_round(run: Run, number: int, results: Sequence[GateResult], *, write: bool = True) -> str | None:
-    """Put the round's table into the UI and write its report.
+    """Show the round's table in the UI and write its report.
 
     Args:
         run: the run.
         number: the round.
         results: the verdict of every gate of the round.
-        write: False for a re-check, which must leave the reports that the ticket vouches for as they are.
+        write: False for a re-check, which must not change the reports that the ticket vouches for.
 
     Returns:
-        The report's path as reports show it; None when none was written.
+        The report's path as shown in reports; None if none was written.
     """
     path = write_round(run, number, results) if write else None
     verdict = "passed" if round_passed(results, number) else "FAILED"
@@ -47,11 +47,11 @@ def report_round(run: Run, number: int, results: Sequence[GateResult], *, write:
 
 
 def table(results: Sequence[GateResult], changed: Sequence[Mapping[str, Any]] = ()) -> list[dict[str, str]]:
-    """Verdicts as rows of text: what needs attention first, figures that decide nothing last.
+    """Verdicts as rows of text: what needs attention first, merely reported figures last.
 
     Args:
         results: the verdicts.
-        changed: settings that differ from the published ones, as `departures` gives them.
+        changed: settings that differ from the published ones, from `departures`.
     """
     rows = [row for result in results for row in _rows(result)] + [_changed_row(one) for one in changed]
     return [{key: row[key] for key in _COLUMNS} for row in sorted(rows, key=lambda row: _URGENCY.index(row["outcome"]))]
@@ -105,7 +105,7 @@ def _changed_row(one: Mapping[str, Any]) -> dict[str, str]:
 @task(name="issue ticket", persist_result=False)
 @refusable
 def issue(run: Run) -> dict[str, str]:
-    """Issue the ticket; refused when a round has not passed for exactly these files."""
+    """Issue the ticket; an error if a round has not passed for exactly these files."""
     ticket = issue_ticket(run)
     waived = "".join(f"\n- waived: **{name}**, {reason}" for name, reason in ticket["waived"].items())
     waived += "".join(f"\n- not applicable: **{name}**, {why}" for name, why in ticket["not_applicable"].items())
@@ -121,10 +121,10 @@ def issue(run: Run) -> dict[str, str]:
 @retried(name="verify ticket")
 @refusable
 def verify(run: Run) -> dict[str, Any]:
-    """Check everything the ticket vouches for; refused with every cause when something differs.
+    """Verify everything the ticket vouches for; an error with every cause if something differs.
 
     Returns:
-        What the ticket says of itself, and under `vouched` the fingerprint of everything that it vouches for.
+        The ticket's content, and under `vouched` the fingerprint of everything that it vouches for.
     """
     ticket = verify_ticket(run)
     head = {key: ticket[key] for key in ("profile", "issued", "expires", "ticket_sha256")}
@@ -134,11 +134,11 @@ def verify(run: Run) -> dict[str, Any]:
 @retried(name="verify ticket again", task_run_name="ticket, before {what}")
 @refusable
 def verify_again(run: Run, what: str) -> str:
-    """Look again at everything the ticket vouches for; refused when something is not what it was when a run began.
+    """Verify everything the ticket vouches for again; an error if something changed since the run began.
 
     Args:
-        run: with what its ticket vouches for.
-        what: is about to happen, for people.
+        run: with the fingerprints from its ticket.
+        what: the next action, for people.
     """
     check_unchanged(run)
     return what
@@ -146,7 +146,7 @@ def verify_again(run: Run, what: str) -> str:
 
 @retried(name="revoke ticket")
 def revoke(run: Run, reason: str) -> bool:
-    """Revoke the ticket, if there is one, and say so in the UI; returns whether there was one."""
+    """Revoke the ticket, if there is one, and report it in the UI; returns whether there was one."""
     there = revoke_ticket(run, reason)
     if there:
         create_markdown_artifact(
@@ -157,7 +157,7 @@ def revoke(run: Run, reason: str) -> bool:
 
 @task(name="nightly report", persist_result=False)
 def report_nightly(run: Run, verdict: str, passed: bool, rounds: Mapping[str, list[GateResult]]) -> str:
-    """Write what the latest re-check found; the rounds' own reports stay as the ticket knows them."""
+    """Write the findings of the latest re-check; the rounds' reports, which the ticket vouches for, do not change."""
     body: dict[str, Any] = {
         "time": now(),
         "pass": passed,

@@ -1,4 +1,4 @@
-"""The steps of a scale-up as Prefect tasks: what was green before, the rows of a size, its gates, its report."""
+"""The steps of a scale-up as Prefect tasks: what passed before, the rows of a size, its gates, its report."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ from tasks.pictures import picture
 from tasks.train import CACHED
 
 DUE = "Due"
-"""The state of a size that is still to be grown to."""
+"""The state of a size that is not reached yet."""
 
 
 @retried(name="size", task_run_name="size {step.size}")
 def green_before(run: Run, step: Step) -> State[tuple[Look, ...]]:
-    """Look whether a size was green before, over the very bytes that are there now.
+    """Check whether a size passed before with exactly the current bytes.
 
     Returns:
-        A state named `CACHED` with the looks at that size, or `DUE` with none.
+        A state named `CACHED` with the checks of that size, or `DUE` with none.
     """
     looks = record.kept(run, step)
     if looks:
-        return Completed(name=CACHED, message=f"{step.size:,} rows were green before, nothing has changed", data=looks)
-    return Completed(name=DUE, message=f"{step.size:,} rows are to be reached", data=())
+        return Completed(name=CACHED, message=f"{step.size:,} rows passed before, and nothing has changed", data=looks)
+    return Completed(name=DUE, message=f"{step.size:,} rows are due", data=())
 
 
 @retried(name="rows of a size", task_run_name="grow to {size}")
 @refusable
 def grown(run: Run, size: int, build: Build) -> list[str]:
-    """Write the rows of a size, their measures and their balanced pool where they are missing or out of date."""
+    """Write the rows of a size, their measures and their balanced pool if they are missing or out of date."""
     return grow(run, size, build)
 
 
@@ -52,11 +52,11 @@ def gate_of_size(run: Run, step: Step, name: str, again: bool, title: str) -> St
     """Evaluate one gate of a size.
 
     Args:
-        run: of the whole pool.
-        step: which sizes.
+        run: the run of the whole pool.
+        step: the sizes.
         name: of the gate.
-        again: whether the smaller size is looked at once more.
-        title: of the look, for people.
+        again: whether to check the smaller size again.
+        title: of the check, for people.
     """
     if name == STABILITY:
         provide_scorer_key(run)
@@ -68,13 +68,13 @@ def gate_of_size(run: Run, step: Step, name: str, again: bool, title: str) -> St
 
 @retried(name="keep size", task_run_name="keep size {step.size}")
 def keep(run: Run, step: Step, looks: Sequence[Look]) -> str:
-    """Write the report by which a green size is known again; gives its path."""
+    """Write the report by which a passed size is recognised later; returns its path."""
     return record.keep(run, step, looks)
 
 
 @task(name="scale-up report", persist_result=False)
 def report_scale_up(run: Run, looks: Sequence[Look], sentence: str) -> str:
-    """Write the report of all sizes so far, and put its table and its picture into the UI; gives its path."""
+    """Write the report of all sizes so far, show its table and picture in the UI, and return its path."""
     write_report(run, looks, sentence)
     create_table_artifact(key="rc1-scale-up", table=table(looks), description=sentence)
     create_markdown_artifact(

@@ -9,7 +9,7 @@ from rc1_lib.records import Check, GateResult, Status
 
 
 def amount(value: object) -> str:
-    """A value as people read it: four significant digits, no quotes; what is no number is undefined."""
+    """A value for people: four significant digits, without quotes; NaN is undefined."""
     if isinstance(value, float):
         return f"{value:.4g}" if value == value else "undefined"
     if isinstance(value, list | tuple):
@@ -18,14 +18,14 @@ def amount(value: object) -> str:
 
 
 def check_sentence(check: Check) -> str:
-    """`distinct-2 0.41, wanted >= 0.6`; and behind it whether the value's interval covers the threshold."""
+    """`distinct-2 0.41, wanted >= 0.6`, followed by whether the value's interval covers the threshold."""
     relation = "" if check.op == "==" else f"{check.op} "
     certainty = ", undecided" if check.undecided else ""
     return f"{check.name} {amount(check.value)}, wanted {relation}{amount(check.threshold)}{certainty}"
 
 
 def gate_sentence(result: GateResult, advice: bool = True) -> str:
-    """What a gate found, in a line: the failing checks with (if wished) their advice, or why there is no verdict."""
+    """A gate's findings in one line: the failed checks, optionally with advice, or why there is no verdict."""
     if result.status is Status.ERROR:
         return result.error or "nothing was checked"
     if result.status is Status.WAIVED:
@@ -42,7 +42,7 @@ def gate_sentence(result: GateResult, advice: bool = True) -> str:
 
 
 def stages_sentence(results: Sequence[GateResult], stages: int) -> str:
-    """`5 of 5 stages passed`, or which one of `stages` was the last that was judged, and why."""
+    """`5 of 5 stages passed`, or which stage was the last one evaluated, and why."""
     judged = [result for result in results if result.status is not Status.WAITING]
     red = [result for result in judged if result.status not in (Status.PASSED, Status.NOT_APPLICABLE)]
     if not red:
@@ -65,12 +65,12 @@ def round_sentence(results: Sequence[GateResult]) -> str:
 
 
 def _not_applicable(results: Sequence[GateResult]) -> str:
-    """What had nothing to judge, or nothing."""
+    """The gates that do not apply; empty if all do."""
     names = [result.name for result in results if result.status is Status.NOT_APPLICABLE]
     return f", {len(names)} not applicable: {', '.join(names)}" if names else ""
 
 
 def _waiting(results: Sequence[GateResult]) -> str:
-    """What was not judged, or nothing."""
+    """The gates that were not evaluated; empty if all were."""
     names = [result.name for result in results if result.status is Status.WAITING]
     return f"; not judged: {', '.join(names)}" if names else ""

@@ -1,7 +1,7 @@
-"""Training as Prefect tasks: the warm start, segments of steps cached by content, and the checkpoints that stay.
+"""Training as Prefect tasks: the warm start, content-hashed segments of steps, and checkpoints to keep.
 
-What is known of a finished segment stands in a file of JSON of our own. Prefect's own store of results is not used: a
-file in it names the code that reads it.
+A finished segment is recorded in our own JSON file. Prefect's result store is not used, since its files name the code
+that reads them.
 """
 
 from __future__ import annotations
@@ -36,25 +36,25 @@ from tasks.prepared import prepared_for
 from tasks.training_cards import show_segment, show_start, showing_steps
 
 Facts = dict[str, Any]
-"""`Prepared.facts` of a seed: what decides every bit of its run."""
+"""`Prepared.facts` of a seed: everything that decides its run."""
 
 Segment = dict[str, Any]
 """`{first, last, checkpoint, sha256, seconds}`; the path is relative to the workspace."""
 
 CACHED = "Cached"
-"""The state of a segment that was there already, by Prefect's own name for such."""
+"""The state of a segment that existed already, with Prefect's name for it."""
 _RECORDS = "reports/rc1/segments"
 
 
 @retried(name="warm start", task_run_name="warm start")
 @refusable
 def warm_start(run: Run, seeds: Sequence[int], evaluate: bool) -> dict[str, Any]:
-    """Select the rows, and make the policy that PPO starts from where it is missing or out of date.
+    """Select the rows, and make the initial policy if it is missing or out of date.
 
     Args:
         run: workspace and configuration.
-        seeds: to be trained.
-        evaluate: whether they are judged at the end, which a live judge has to be askable for.
+        seeds: to train.
+        evaluate: whether they are evaluated at the end, for which a live judge must be available.
 
     Returns:
         `{facts: {seed: facts}, reference, rows}`.
@@ -62,7 +62,7 @@ def warm_start(run: Run, seeds: Sequence[int], evaluate: bool) -> dict[str, Any]
     provide_scorer_key(run)
     if evaluate:
         check_audit(run, len(seeds))
-    prepared = prepared_for(run, anew=True)
+    prepared = prepared_for(run, force=True)
     show_start(run, prepared)
     check_learnable(prepared, seeds)
     return {
@@ -75,37 +75,37 @@ def warm_start(run: Run, seeds: Sequence[int], evaluate: bool) -> dict[str, Any]
 @task(name="resume", task_run_name="resume {seed} from {name}", persist_result=False)
 @refusable
 def resume(run: Run, seed: int, name: str) -> Segment:
-    """Find the checkpoint that a user names; one that lies elsewhere is copied to where the run's own lie."""
+    """Find the checkpoint that a user names; one from elsewhere is copied to the run's checkpoints."""
     path = resumable(prepared_for(run), seed, name)
     folder, sha256 = run.workspace.path(paths_of(run, seed).checkpoints), fingerprint(path)
     if path.parent != folder.resolve():
         path = save_checkpoint(load_checkpoint(path, sha256), folder, run.workspace.path(LEDGER))
-        assert fingerprint(path) == sha256, "a checkpoint that was read and written is the same bytes"
+        assert fingerprint(path) == sha256, "reading and writing a checkpoint preserves its bytes"
     step = load_checkpoint(path, sha256).step
     get_run_logger().info("seed %d: resumed from %s, step %d", seed, path.name, step)
     return _segment(step, step, run.workspace.name(path), sha256, 0.0)
 
 
 def segment_key(**decisive: Any) -> str:
-    """What a segment is recorded under: seed and steps, all that decides a bit, the code, and where it begins."""
+    """The key of a segment: seed and steps, everything that decides the result, the code, and the starting point."""
     return f"{decisive['seed']}-{decisive['last']}-{sha256_json(decisive)}"
 
 
 @retried(name="train", task_run_name="train {seed}: steps {first}-{last}")
 def segment(run: Run, seed: int, first: int, last: int, facts: Facts, previous: str, code: str) -> State[Segment]:
-    """Train steps `first` to `last` of a seed's run; what a killed process has finished of them is gone on from.
+    """Train steps `first` to `last` of a seed's run, resuming what a killed process has finished.
 
     Args:
         run: workspace and configuration.
-        seed: whose run.
+        seed: of the run.
         first: the first step of the segment.
-        last: the last one, which has a checkpoint; `training.early_stop` may end the run before it.
-        facts: of the seed, as `warm_start` gave them; part of the key.
-        previous: fingerprint of the checkpoint before; part of the key.
-        code: fingerprint of this task's source and all that it imports; part of the key.
+        last: the last one, which has a checkpoint; `training.early_stop` may end the run earlier.
+        facts: of the seed, from `warm_start`; part of the key.
+        previous: fingerprint of the previous checkpoint; part of the key.
+        code: fingerprint of this task's source and everything it imports; part of the key.
 
     Returns:
-        A state named `CACHED` where the segment was there already.
+        A state named `CACHED` if the segment existed already.
     """
     logger, began = get_run_logger(), time.monotonic()
     key = segment_key(seed=seed, first=first, last=last, facts=facts, previous=previous, code=code)
@@ -115,29 +115,29 @@ def segment(run: Run, seed: int, first: int, last: int, facts: Facts, previous: 
         done, fault = _recorded(record, folder / folder_name(last), run.workspace.path(LEDGER))
         if not fault:
             return Completed(name=CACHED, message=f"steps {first}-{last} were trained before", data=done)
-        logger.warning("steps %d-%d are trained again: %s", first, last, fault)
+        logger.warning("training steps %d-%d again: %s", first, last, fault)
     try:
         prepared = prepared_for(run)
         check_start(prepared, facts["reference"])
         differ = [key for key, value in prepared.facts(seed).items() if facts.get(key) != value]
         if differ:
             raise RC1Error(
-                f"{', '.join(differ)}: not what it was when this training began; run again when nothing else writes "
-                f"into the workspace"
+                f"{', '.join(differ)}: changed since this training began; run again when nothing else writes into the "
+                f"workspace"
             )
         if previous:
             _check_stands(folder / folder_name(first - 1), previous, run.workspace.path(LEDGER))
         with showing_steps(run, seed, first) as arrived:
             path = reach(prepared, seed, last, logger.info)
             ended = step_of(path)
-            assert ended is not None, f"{path} is no checkpoint's name"
+            assert ended is not None, f"{path} is not a checkpoint's name"
             arrived(ended)
     except RC1Error as error:
         return Failed(name=REFUSED, message=str(error))
     show_segment(run, seed, first, ended)
     seconds = round(time.monotonic() - began, 1)
     done = _segment(first, ended, run.workspace.name(path), fingerprint(path), seconds)
-    if ended == last:  # that a run has ended before is believed its checkpoint alone
+    if ended == last:  # only the checkpoint itself proves that a run ended earlier
         write_json(record, done)
     return Completed(message=f"steps {first}-{ended}: {seconds} s", data=done)
 
@@ -147,15 +147,15 @@ def _segment(first: int, last: int, checkpoint: str, sha256: str, seconds: float
 
 
 def _recorded(record: Path, checkpoint: Path, ledger: Path) -> tuple[Segment, str]:
-    """What is recorded of a segment, and why it cannot be believed: empty where its checkpoint stands as it says."""
+    """The record of a segment, and why it cannot be used: empty if its checkpoint matches."""
     try:
         done = read_json(record)
     except (OSError, ValueError):
         done = None
     if not isinstance(done, Mapping) or done.keys() != _segment(0, 0, "", "", 0.0).keys():
-        return {}, f"{record.name}: is no record of a segment"
+        return {}, f"{record.name}: is not a record of a segment"
     if done["last"] != step_of(checkpoint):
-        return {}, f"{record.name}: is the record of a segment that ends with step {done['last']}"
+        return {}, f"{record.name}: records a segment that ends with step {done['last']}"
     try:
         _check_stands(checkpoint, str(done["sha256"]), ledger)
     except CheckpointError as error:
@@ -164,7 +164,7 @@ def _recorded(record: Path, checkpoint: Path, ledger: Path) -> tuple[Segment, st
 
 
 def _check_stands(checkpoint: Path, sha256: str, ledger: Path) -> None:
-    """Refuse a checkpoint that is not there byte for byte, unless the rule of retention removed this very one."""
+    """Reject a missing or altered checkpoint, unless the retention rule removed it."""
     if not was_removed(checkpoint, sha256, ledger):
         read_verified(checkpoint, sha256)
         check_entered(checkpoint, ledger)
@@ -173,11 +173,11 @@ def _check_stands(checkpoint: Path, sha256: str, ledger: Path) -> None:
 @retried(name="keep for good")
 @refusable
 def keep_best(run: Run, finished: Mapping[int, str]) -> list[str]:
-    """Copy the checkpoints whose evaluation passed into `best/`; gives their names.
+    """Copy the checkpoints that passed the evaluation to `best/`; returns their names.
 
     Args:
         run: workspace and configuration.
-        finished: seed -> fingerprint of the checkpoint that was evaluated; another one is not kept.
+        finished: seed -> fingerprint of the evaluated checkpoint; others are not kept.
     """
     kept = []
     for seed, sha256 in finished.items():

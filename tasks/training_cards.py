@@ -1,4 +1,4 @@
-"""Training in the Prefect UI: what it starts from, the figures of every step, how far it has come."""
+"""Training in the Prefect UI: its starting point, the metrics of every step, and its progress."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _SHOWN = {
     "env/success": "success", "env/asked_needed": "asked, needed", "env/asked_clear": "asked, not needed",
     "num_turns/mean": "turns", "sec_per_step": "seconds",
 }  # fmt: skip
-"""Metric -> the head of its column; one that no step of a segment measures has none."""
+"""Metric -> its column title; metrics that no step of a segment measures have no column."""
 
 
 def show_start(run: Run, prepared: Prepared) -> None:
-    """What training starts from: the rows and the reference policy."""
+    """The starting point of training: the rows and the reference policy."""
     report = prepared.selection.report
     counts = [f"| {name} | {count:,} |" for name, count in report["train_by_task_and_bucket"].items()]
     left = [f"- left out, {reason}: {count:,}" for reason, count in report["left_out"].items()]
@@ -38,29 +38,29 @@ def show_start(run: Run, prepared: Prepared) -> None:
                 "# Warm start",
                 f"reference policy: `{run.workspace.name(run.workspace.path(prepared.reference.base))}`, "
                 f"SHA-256 `{prepared.reference.sha256}`\n",
-                f"- rows to learn from: {report['train']:,}",
-                f"- prompts held out: {report['held_out']:,}",
+                f"- training rows: {report['train']:,}",
+                f"- held-out prompts: {report['held_out']:,}",
                 *left,
                 "\n| task and difficulty | rows |\n| --- | ---: |",
                 *counts,
             ]
         )
         + "\n",
-        description=f"{report['train']:,} rows to learn from, {report['held_out']:,} prompts held out",
+        description=f"{report['train']:,} training rows, {report['held_out']:,} held-out prompts",
     )
 
 
 @contextmanager
 def showing_steps(run: Run, seed: int, first: int) -> Iterator[Callable[[int], None]]:
-    """Log every step while the block lasts, and move a bar by it: a segment may take hours.
+    """Log every step during the block, and update a progress bar, since a segment may take hours.
 
     Args:
-        run: whose steps.
+        run: the run.
         seed: of the run.
         first: the segment's first step.
 
     Yields:
-        What moves the bar to the step that the segment has ended with.
+        A function that moves the bar to the segment's last step.
     """
     logger, total = get_run_logger(), run.config.steps
     begun = create_progress_artifact(
@@ -83,7 +83,7 @@ def showing_steps(run: Run, seed: int, first: int) -> Iterator[Callable[[int], N
 
 
 def show_segment(run: Run, seed: int, first: int, last: int) -> None:
-    """The figures of a segment's steps as a table."""
+    """The metrics of a segment's steps as a table."""
     lines = [
         line
         for line in MetricsLog(run.workspace.path(paths_of(run, seed).metrics)).read()
@@ -100,7 +100,7 @@ def _place(seed: int, step: int, of: int) -> str:
 
 
 def steps_table(lines: Sequence[Mapping[str, Any]]) -> str:
-    """A row for every step's metrics, a column for each of the shown that was measured; Markdown."""
+    """A Markdown table with one row per step and one column per measured metric in `_SHOWN`."""
     known = _measured(lines)
     head = ("step", *known.values())
     rows = [(str(line["step"]), *(_figure(line.get(name)) for name in known)) for line in lines]
@@ -115,7 +115,7 @@ def _latest(lines: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _measured(lines: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """What of `_SHOWN` at least one of the steps measured."""
+    """The metrics in `_SHOWN` that at least one step measured."""
     return {name: words for name, words in _SHOWN.items() if any(line.get(name) is not None for line in lines)}
 
 

@@ -1,4 +1,4 @@
-"""The report of a training: what was trained, out of what, how long each stage took, and how it ended."""
+"""The report of a training: what was trained from what, how long each stage took, and how it ended."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ class Trained:
     """The run of one seed.
 
     Attributes:
-        seed: whose.
-        segments: what it was resumed from, if anything, and every segment: steps, checkpoint, fingerprint, seconds.
-        cached: how many of them the cache gave.
+        seed: its seed.
+        segments: the checkpoint from which it was resumed, if any, and every segment: steps, checkpoint, fingerprint,
+            seconds.
+        cached: how many of them came from the cache.
     """
 
     seed: int
@@ -32,19 +33,19 @@ class Trained:
 
     @property
     def checkpoint(self) -> Mapping[str, Any]:
-        """The segment that ends with the last step."""
+        """The last segment."""
         return self.segments[-1]
 
 
 @dataclass(slots=True)
 class Story:
-    """What a flow run has done so far.
+    """The progress of a flow run.
 
     Attributes:
-        seconds: stage -> how long it took, in the order of the stages.
+        seconds: stage -> its duration, in the order of the stages.
         trained: the runs that reached their last step.
-        evaluation: path of the evaluation's report; None while there is none.
-        best: checkpoints that were copied because their evaluation passed.
+        evaluation: path of the evaluation's report; None if there is none yet.
+        best: checkpoints copied because their evaluation passed.
     """
 
     seconds: dict[str, float] = field(default_factory=dict)
@@ -62,11 +63,11 @@ class Story:
             self.seconds[stage] = round(time.monotonic() - began, 1)
 
     def body(self, ending: State[Any], start: Mapping[str, Any]) -> dict[str, Any]:
-        """The report, but for the run.
+        """The report, without the run.
 
         Args:
-            ending: how the flow run ends.
-            start: `reference` and `rows` as the warm start gave them.
+            ending: the final state of the flow run.
+            start: `reference` and `rows` from the warm start.
         """
         return {
             "pass": ending.is_completed(),
@@ -92,7 +93,7 @@ class Story:
 
 @task(name="training report", persist_result=False)
 def report_training(run: Run, body: dict[str, Any]) -> str:
-    """Write `reports/train.json`; gives its path."""
+    """Write `reports/train.json`; returns its path."""
     head = {"time": now(), "profile": run.config.profile, "config_sha256": run.config_sha256}
     write_json(run.workspace.path(REPORT), {**head, **body})
     return REPORT
