@@ -149,7 +149,7 @@ def test_shadow_set_is_materialised_with_its_manifest(rc1: Rc1, tmp_path: Path) 
 def test_shadow_comparison_without_weights_is_refused(rc1: Rc1, tmp_path: Path, flags: tuple[str, ...]) -> None:
     done = rc1("shadow-run", "--workspace", tmp_path, *SMALL, *flags)
     assert done.code == 2
-    assert "there are no weights yet; rc1 weight-calib finds them" in done.err
+    assert "there are no weights yet; run `rc1 weight-calib`" in done.err
     assert not (tmp_path / "data").exists()
 
 

@@ -186,7 +186,7 @@ def test_key_in_an_address_of_the_environment_stands_nowhere(
     monkeypatch.setenv("SCORER_BASE_URL", address)
     done = rc1("preflight", "--workspace", tmp_path)
     assert done.code == 2
-    assert "an address with credentials in it" in done.err
+    assert "the address contains credentials" in done.err
     assert rc1("failpack", "--workspace", tmp_path).code == 0
     (package,) = (tmp_path / "reports/rc1").glob("FAIL_*.tgz")
     assert not any(PLANTED.encode() in content for content in read_package(package).values())

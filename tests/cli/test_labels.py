@@ -57,7 +57,7 @@ def press(rc1: Rc1, rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_one_key_a_verdict_and_the_file_holds_them(press: Any, tmp_path: Path) -> None:
     done = press("gb\nxg", "--n", "3")
     assert done.code == 0
-    assert "'x' is none of these: g good, b bad" in done.out
+    assert "'xunknown key ': g good, b bad" in done.out
     assert "3 labelled by me" in done.out and "next: rc1 judge-agreement" in done.out
     found = read_labels(tmp_path / "w" / LABELS)
     assert found.rows["label"].to_list() == [1, 0, 1]
@@ -90,7 +90,7 @@ def test_an_ended_session_goes_on_where_it_was(press: Any, tmp_path: Path) -> No
 
 def test_what_is_skipped_comes_again_and_the_last_verdict_can_be_taken_back(press: Any, tmp_path: Path) -> None:
     done = press("sgugbuuuq")
-    assert "there is no verdict of this session to take back" in done.out
+    assert "there is no verdict of this session to undo" in done.out
     assert records(tmp_path / "w" / LABELS) == []
     press("sgb", "--n", "2")
     found = records(tmp_path / "w" / LABELS)

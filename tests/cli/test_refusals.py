@@ -155,7 +155,7 @@ def test_no_threads_at_all_is_refused(rc1: Rc1, tmp_path: Path, monkeypatch: pyt
 def test_finished_rows_are_told_at_once_what_they_can_be_used_for(rc1: Rc1, tmp_path: Path, what: str) -> None:
     (tmp_path / "rows.jsonl").touch()
     words = refusal(rc1, what, "--workspace", tmp_path, "--sources", tmp_path / "rows.jsonl")
-    assert "holds finished dialogues, one about each prompt" in words
+    assert "has finished dialogues, one per prompt" in words
     assert not (tmp_path / ".prefect").exists()
 
 

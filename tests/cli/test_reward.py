@@ -226,7 +226,7 @@ def test_what_cannot_be_asked_for_is_refused_in_words(
     ("arguments", "missing", "words"),
     [
         (("weight-calib",), BALANCED, "there is no such file"),
-        (("shadow-run", "--tag", "T"), WEIGHTS, "there are no weights yet; rc1 weight-calib finds them"),
+        (("shadow-run", "--tag", "T"), WEIGHTS, "there are no weights yet; run `rc1 weight-calib`"),
         (("overclar-penalty",), "data/shadow_eval_245.jsonl", "there is no such file"),
         (("overclar-penalty", "--ablation"), WEIGHTS, "there are no weights yet"),
         (("overclar-penalty", "--ablation"), TAKES, "there is no such file"),

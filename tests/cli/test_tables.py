@@ -42,7 +42,7 @@ def test_a_value_that_its_interval_leaves_undecided_says_so() -> None:
     assert red_lines(gate(red), "")[1].startswith(f"    {words} ")
     assert undecided_lines([gate(red)]) == [], "it stands below what failed"
     assert undecided_lines([gate(green), gate(TIGHT)]) == [
-        f"length: spearman is 0.61, wanted >= 0.6; {words} 13,000 dialogues would decide it (100 were looked at)"
+        f"length: spearman is 0.61, wanted >= 0.6; {words} 13,000 dialogues would decide it (100 were checked)"
     ]
     assert "0.61 >= 0.6, undecided" in drawn(gate(green))
 

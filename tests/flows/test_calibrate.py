@@ -353,7 +353,7 @@ def test_beside_a_red_calibration_the_other_gates_of_round_1_are_judged_and_noth
     assert report["pass"] is False and list(judged) == [spec.name for spec in gates_of_round(1)]
     waiting = {name for name, status in judged.items() if status == "not judged"}
     assert waiting == {"weights", "reward_hacking", "overclar_ablation"}
-    assert {judged["length"], judged["judge_probe"]} == {"failed", "passed"}, "the rubric bills nobody"
+    assert {judged["length"], judged["judge_probe"]} == {"failed", "passed"}, "the rubric is free"
     waits = {gate["name"]: gate["waits_for"] for gate in report["gates"]}
     assert "the calibration, whose stage 'shadow_baseline' is red" in waits["weights"]
     assert "waits for the calibration" in str(artifacts(state)["rc1-round1-gates"].data)

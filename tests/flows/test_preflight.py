@@ -148,7 +148,7 @@ def test_behind_a_red_round_the_nightly_asks_nobody(
     assert "round 1: 1 of" in str(state.message) and "resources (" in str(state.message)
     (drift,) = read_json(green_copy.workspace.path(NIGHTLY))["rounds"]["nightly"]
     assert drift["status"] == "not judged"
-    assert "round 1, which is red" in drift["waits_for"]
+    assert "round 1, which failed" in drift["waits_for"]
     (night,) = nights(green_copy)
     assert (night.outcome, night.gates[-1].why, night.judge["calls"]) == ("red", drift["waits_for"], 0)
     assert "round 1: 1 of" in str(night.revoked)
@@ -208,7 +208,7 @@ def test_a_missing_source_is_a_sentence(tmp_path: Path, run_flow: Start, built: 
 @pytest.mark.parametrize(
     ("parameters", "words"),
     [
-        ({"rounds": []}, "none was named"),
+        ({"rounds": []}, "found none, expected"),
         ({"overrides": ["gates.waivers.nothing=because"]}, "nothing"),
         ({"profile": "staging"}, "staging"),
     ],

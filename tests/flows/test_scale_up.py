@@ -82,7 +82,7 @@ def test_killed_between_two_sizes_it_goes_on_from_the_green_one(fresh_copy: Call
     assert set(small.read_bytes().splitlines()) < set(whole.read_bytes().splitlines())
     assert read_json(run.workspace.path(REPORT))["pass"] is True
     card = Artifact.get("rc1-scale-up")
-    assert card is not None and "every gate green at 600, 1,200" in str(card.description)
+    assert card is not None and "every gate passed at 600, 1,200" in str(card.description)
 
 
 def test_nothing_runs_behind_the_first_red_gate(fresh_copy: Callable[..., Run]) -> None:
@@ -112,7 +112,7 @@ def test_between_sizes_it_waits_for_a_person(said: bool, ending: str, fresh_copy
     state = run_as_a_worker_does(scale_up, resumed, parameters(run), return_type="state")
     assert isinstance(state, State) and state.name == ending, state
     if not said:
-        assert state.message == "growing on from 600 rows was not approved by a reader: as I see it"
+        assert state.message == "a reader did not approve growth beyond 600 rows: as I see it"
 
 
 @pytest.mark.parametrize("sizes", ["[30000]", "[1000, 30000]"])
@@ -120,8 +120,8 @@ def test_a_pool_that_grew_through_no_smaller_size_says_so(sizes: str, tmp_path: 
     run = open_run(profile="local", workspace=tmp_path, overrides=(f"scale_up.sizes={sizes}",))
     green = tuple(GateResult(name, checks=(Check("any", 1, "<=", 1, True),)) for name in AFTER)
     said = _sentence(run, [Look(30000, False, green)])
-    assert said.startswith("30,000 of 30,000 rows reached, every gate green at 30,000")
-    assert said.endswith("names no smaller size, so none was looked at") is (sizes == "[30000]")
+    assert said.startswith("30,000 of 30,000 rows reached, every gate passed at 30,000")
+    assert said.endswith("has no smaller size, so none was checked") is (sizes == "[30000]")
 
 
 def test_a_run_that_nobody_could_approve_is_refused_before_anything_is_written(

@@ -175,7 +175,7 @@ def test_a_policy_that_is_handed_the_answer_when_it_is_evaluated_is_found(done: 
 def test_an_evaluation_on_prompts_of_the_warm_start_is_refused(done: Run) -> None:
     prepared = prepare(done)
     leaking = replace(prepared, selection=replace(prepared.selection, held_out=prepared.selection.train[:12]))
-    with pytest.raises(EvaluationError, match="12 prompts of the evaluation were trained on"):
+    with pytest.raises(EvaluationError, match="12 prompts of the evaluation were used in training"):
         run_control(leaking, "random", done.config.seeds[:1])
 
 

@@ -289,7 +289,7 @@ def test_an_unstable_score_is_drawn_to_the_mean_of_the_stable_ones(tiny: Tiny) -
 
 
 def test_without_weights_there_is_no_judge(tiny: Tiny) -> None:
-    with pytest.raises(RC1Error, match=r"weights\.json: there are no weights yet; rc1 weight-calib finds them"):
+    with pytest.raises(RC1Error, match=r"weights\.json: there are no weights yet; run `rc1 weight-calib`"):
         EpisodeJudge(tiny("training.reward.judge=1"))
 
 
@@ -305,7 +305,7 @@ def test_weights_that_somebody_edited_are_refused(tiny: Tiny) -> None:
     run = weigh(tiny("training.reward.judge=1"))
     path = run.workspace.path(run.config.weights)
     path.write_text(path.read_text().replace("0.25", "0.2").replace("0.15", "0.2"))
-    with pytest.raises(RC1Error, match="somebody else wrote these weights"):
+    with pytest.raises(RC1Error, match="RC1 did not write these weights"):
         EpisodeJudge(run)
 
 

@@ -314,13 +314,13 @@ def test_a_segment_that_is_paid_for_scores_begins_with_a_look_at_the_judge(
 
     def drifted(run: Run, where: str) -> str:
         looked.append(run)
-        raise RC1Error("the judge grades otherwise")
+        raise RC1Error("the judge grades differently")
 
     monkeypatch.setattr("rc1_lib.training.ppo_run.check_grades", drifted)
     go(tiny(), 1)
     assert looked == [], "nobody is asked where no score is paid for"
     run = judged(tiny, "judged")
-    with pytest.raises(RC1Error, match="the judge grades otherwise"):
+    with pytest.raises(RC1Error, match="the judge grades differently"):
         go(run, 1)
     assert len(looked) == 1
     assert not list(run.workspace.path("checkpoints").glob("rc1/step_*"))
@@ -384,7 +384,7 @@ WEIGHTS = "base/model.safetensors"
 
 def test_a_judge_that_cannot_be_asked_is_refused_before_the_warm_start(tiny: Tiny) -> None:
     run = tiny("training.reward.judge=1", "training.warm_start.steps=1")
-    with pytest.raises(RC1Error, match="there are no weights yet; rc1 weight-calib finds them"):
+    with pytest.raises(RC1Error, match="there are no weights yet; run `rc1 weight-calib`"):
         prepare(run)
     assert not list(run.workspace.path("checkpoints").glob("*"))
 

@@ -236,11 +236,11 @@ def test_evaluation_and_pilot_name_what_they_broke_down_under(
     run = tiny("steps=1", "gates.evaluation.resamples=20")
     prepared, seed = prepare(run), run.config.seeds[0]
     finished = {seed: fingerprint(advance(prepared, seed, 1, lambda _: None))}
-    with full_disk(100), pytest.raises(BreakdownError, match=r"^the disk is full .*Nothing that was trained is lost"):
+    with full_disk(100), pytest.raises(BreakdownError, match=r"^the disk is full .*No training is lost"):
         evaluate_run(prepared, finished)
     with monkeypatch.context() as patch:
         patch.setattr(TorchPPO, "play", too_much)
-        told = r"^memory is full .*training\.rollout\.rows.* Nothing that was trained is lost"
+        told = r"^memory is full .*training\.rollout\.rows.* No training is lost"
         with pytest.raises(BreakdownError, match=told):
             evaluate_run(prepared, finished)
         with (

@@ -121,8 +121,12 @@ def test_an_adapter_that_trls_loss_leaves_out_is_refused() -> None:
 @pytest.mark.parametrize(
     ("engine", "metric", "sentence"),
     [
-        ("trl_sft", "eval/los", "no look at held-out rows of trl_sft measures; did you mean 'eval/loss'? Expected one"),
-        ("pure_pt_sft", "eval/entropy", "no look at held-out rows of pure_pt_sft measures"),
+        (
+            "trl_sft",
+            "eval/los",
+            "no evaluation on held-out rows of trl_sft measures; did you mean 'eval/loss'? Expected one",
+        ),
+        ("pure_pt_sft", "eval/entropy", "no evaluation on held-out rows of pure_pt_sft measures"),
         ("trl_sft", "kl", "found 'kl', which no step of trl_sft measures"),
         ("trl_sft", "grad_norm", "found 'grad_norm', which no step of trl_sft measures"),  # without its callback
     ],
@@ -191,7 +195,7 @@ def test_overrides_replace_values_and_bad_ones_are_refused() -> None:
     assert len(config.callbacks) == 1
     for bad, sentence in (
         ("max_steps", "expected KEY=VALUE"),
-        ("rum.max_steps=3", "there is no section 'rum'"),
+        ("rum.max_steps=3", "unknown section 'rum'"),
         ("run.seed=[", "is not a YAML value"),
     ):
         with pytest.raises(ConfigError, match=sentence):

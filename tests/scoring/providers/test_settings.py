@@ -62,8 +62,8 @@ def test_servers_far_away_are_not(host: str, settings: Make) -> None:
 @pytest.mark.parametrize(
     ("base_url", "why"),
     [
-        ("https://user:sk-planted@api.example.com/v1", "holds credentials"),
-        ("https://sk-planted@api.example.com/v1", "holds credentials"),
+        ("https://user:sk-planted@api.example.com/v1", "contains credentials"),
+        ("https://sk-planted@api.example.com/v1", "contains credentials"),
         ("https://api.example.com/v1?key=sk-planted", r"\? or #"),
         ("https://api.example.com/v1#sk-planted", r"\? or #"),
         ("https://user:sk-planted@api.example.com:port/v1", "cannot be read"),

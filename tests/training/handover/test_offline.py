@@ -118,7 +118,7 @@ def another_start(run: Run, file: Path) -> None:
     ("damage", "said"),
     [
         (another_byte, r"f32\.gguf: is not the file that was found to be the policy"),
-        (another_checkpoint, r"is of a checkpoint that reports/ppo_eval_\w+\.json did not judge"),
+        (another_checkpoint, r"reports/ppo_eval_\w+\.json did not evaluate this checkpoint"),
         (no_manifest, r"gguf\.json: expected the manifest of a GGUF file"),
         (altered_record, r"ppo_eval_\w+\.json: was altered after RC1 wrote it"),
         (altered_episodes, r"episodes\.jsonl: is not what reports/ppo_eval_\w+\.json names"),
@@ -138,7 +138,7 @@ def test_what_is_not_the_judged_policy_or_its_record_is_refused(
 def test_other_prompts_than_were_asked_are_refused(own: Copy) -> None:
     run, file = own
     other = tiny_run(run.workspace.root, *OVERRIDES, "training.held_out.prompts=9")
-    with pytest.raises(RC1Error, match="asked other prompts than are held out now"):
+    with pytest.raises(RC1Error, match="used other held-out prompts"):
         evaluate_offline(other, by_llama_cpp(other, file))
 
 
@@ -163,7 +163,5 @@ def test_the_command_shows_success_by_task_and_refuses_what_it_cannot_play(
 
 
 def test_no_run_can_be_trained_by_it(exported: Exported) -> None:
-    with pytest.raises(
-        ConfigError, match=r"found 'gguf', but llama\.cpp plays what was trained already .* cannot learn"
-    ):
+    with pytest.raises(ConfigError, match=r"found 'gguf', but llama\.cpp only plays trained policies .* cannot learn"):
         load_config(exported[0].config_path, ["training.engine=gguf"])

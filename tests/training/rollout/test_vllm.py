@@ -490,9 +490,9 @@ def test_the_key_is_sent_and_never_shown(
         ("training.vllm.base_url=null", "rollout.sampler is 'vllm', but vllm.base_url is null"),
         (
             "training.vllm.base_url=http://me:hush@host/v1",
-            "credentials in it; .* a vLLM server's into RC1_VLLM_API_KEY",
+            "the address contains credentials; .* a vLLM server's into RC1_VLLM_API_KEY",
         ),
-        ("training.vllm.base_url=http://host/v1?a=1", r"base_url goes on after the path .* RC1_VLLM_API_KEY"),
+        ("training.vllm.base_url=http://host/v1?a=1", r"base_url has \? or # after the path.* RC1_VLLM_API_KEY"),
         ("training.vllm.base_url=host:8000", "does not start with http://"),
         ("training.vllm.adapters=below", "expected an absolute path"),
         ("training.vllm.attempts=0", "greater than or equal to 1"),
