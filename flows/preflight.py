@@ -136,7 +136,7 @@ def _taken_over(judged: Sequence[JudgedRound], refresh: bool) -> Sequence[GateRe
 
 
 def _beside_red_calibration(run: Run, done: Calibrated, red: State[Any], number: RoundNumber) -> State[Any]:
-    """Judge what of the first round does not hang on the weights and costs nothing, so that one run tells all."""
+    """Evaluate the free gates of round 1 that do not depend on the weights, so that one run reports everything."""
     judged = judge_round(run, number, waiting=waiting(run, number, done.red))
     report_round(run, number, judged.results)
     return Failed(

@@ -25,7 +25,7 @@ class Shards(Protocol):
     """Evaluates some gates of a round elsewhere."""
 
     def __call__(self, names: Sequence[str], run: Run, number: int, before: Mapping[str, GateResult]) -> Found:
-        """Begin to judge; returns the function that waits for what each gate's task left, or the fault it met."""
+        """Start the evaluation; returns a function that waits for each gate's result or error."""
 
 
 Found = Callable[[], dict[str, Any]]

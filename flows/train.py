@@ -143,7 +143,7 @@ def spans(begun: int, steps: int, size: int) -> list[tuple[int, int]]:
 
 
 def _segment(run: Run, seed: int, first: int, last: int, facts: Facts, previous: str) -> tuple[Segment, bool]:
-    """A segment's result, and whether it was there already."""
+    """A segment's result, and whether it existed already."""
     state = segment(run, seed, first, last, facts, previous, code_sha256(), return_state=True)
     return outcome(state), state.name == CACHED
 

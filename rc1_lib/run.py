@@ -35,9 +35,9 @@ ENVIRONMENT = {
     **{name: f"overrides `{key}`; `--set` wins over it" for name, key in _OVERRIDES.items()},
     "BASE_MODEL": "overrides `base_model`, in the small configuration `model.base`; `--set` wins over it",
     "SCORER_API_KEY": "the judge's key (or the Prefect secret `rc1-scorer-api-key`); never read from a file",
-    VLLM_KEY: "the key of the vLLM server of `training.vllm`, where it asks for one; never read from a file",
-    TICKET_KEY: "a key (ed25519, PEM) outside the workspace: tickets are signed by it, and others open nothing",
-    _LIVE_MODE: "`1`: the judge has to be live, `0`: the rubric (refused in `prod`); the file has to agree",
+    VLLM_KEY: "the key of the vLLM server of `training.vllm`, if it requires one; never read from a file",
+    TICKET_KEY: "a key (ed25519, PEM) outside the workspace: it signs tickets, and no other ticket is valid",
+    _LIVE_MODE: "`1`: the judge must be live, `0`: the rubric (an error in `prod`); the configuration must agree",
 }
 """Environment variables that affect a run -> their meaning."""
 _SWITCH = {"1": True, "true": True, "on": True, "0": False, "false": False, "off": False}

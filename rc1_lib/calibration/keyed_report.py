@@ -23,7 +23,7 @@ REPORT = "file"
 
 
 def report_key(run: Run, weights: Mapping[str, float], gate: BaseModel, **more: Any) -> str:
-    """Names a report by all that decides it, so that a report of something else is never found.
+    """The hash that names a report, so that a report of something else is never found.
 
     Args:
         run: whose dialogues, judge, reward and penalty.

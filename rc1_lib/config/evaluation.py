@@ -47,4 +47,4 @@ class ControlSettings(Section):
     """A short training on a reward without information: `rc1 train --control`."""
 
     steps: Positive
-    """Steps that a control is trained for."""
+    """Training steps of a control."""

@@ -136,7 +136,7 @@ class RunConfig(Section):
     def _check(self) -> Self:
         sums_to_one(self.datasets, "datasets")
         sums_to_one(self.priority_sampling.by_difficulty, "priority_sampling.by_difficulty")
-        self._check_hub()
+        self._check_data_sets()
         self._check_names()
         self._check_engine()
         self._check_minibatches()
@@ -182,7 +182,7 @@ class RunConfig(Section):
                 "reason: gates.not_applicable: {verified_reward: the reason}"
             )
 
-    def _check_hub(self) -> None:
+    def _check_data_sets(self) -> None:
         """Every task of the mix needs a data set."""
         unnamed = [task for task in self.datasets if task not in self.sources.hub]
         if self.sources.use == "hub" and unnamed:

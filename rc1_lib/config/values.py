@@ -58,8 +58,8 @@ def _reproducible_metric(metric: str) -> str:
 
 
 _OF_THE_MACHINE = ("sec_per_step", "mem_used_mb", "costs/judge_calls", "costs/judge_usd")
-MetricName = Annotated[str, Field(min_length=1), AfterValidator(_decided_by_its_steps)]
-"""A metric of a step by which a run may end."""
+MetricName = Annotated[str, Field(min_length=1), AfterValidator(_reproducible_metric)]
+"""A metric of a step that may end a run."""
 
 
 def names_all(*names: str) -> AfterValidator:

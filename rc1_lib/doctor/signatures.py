@@ -74,10 +74,12 @@ def policy_fault(path: Path) -> str:
         return f"has no function {_PLAY}(scene)"
     if not (ast.get_docstring(plays[-1]) or "").strip():
         return f"{_PLAY} has no docstring that says what it does"
-    return "" if _takes_one(plays[-1].args) else f"{_PLAY}({ast.unparse(plays[-1].args)}) does not take one scene"
+    return (
+        "" if _takes_one_argument(plays[-1].args) else f"{_PLAY}({ast.unparse(plays[-1].args)}) does not take one scene"
+    )
 
 
-def _takes_one(arguments: ast.arguments) -> bool:
+def _takes_one_argument(arguments: ast.arguments) -> bool:
     named = [*arguments.posonlyargs, *arguments.args]
     required = len(named) - len(arguments.defaults)
     return required <= 1 and bool(named or arguments.vararg) and None not in arguments.kw_defaults

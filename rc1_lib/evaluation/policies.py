@@ -64,13 +64,13 @@ def _evaluated(prepared: Prepared, finished: Mapping[int, str]) -> GateReport:
     plays = 2 * (1 + len(seeds))
     with player_of(prepared, seeds[0]) as player:
         held_out = prepared.selection.held_out
-        start = answers_of(prepared, player, held_out, watch=_telling(0, plays))
+        start = answers_of(prepared, player, held_out, watch=_reporting(0, plays))
         trained: dict[int, Answers] = {}
         for number, seed in enumerate(seeds, start=1):
             path = finished_checkpoint(run, seed, finished[seed])
             player.load_adapter(load_checkpoint(path, finished[seed]).tensors["adapter"])
-            trained[seed] = answers_of(prepared, player, held_out, watch=_telling(2 * number, plays))
-        course = _course(prepared, player, seeds)
+            trained[seed] = answers_of(prepared, player, held_out, watch=_reporting(2 * number, plays))
+        course = _checkpoints_between(prepared, player, seeds)
     scores = audited(
         prepared,
         [start["sampled"], *(one["sampled"] for one in trained.values()), *(one.played for one in course)],
@@ -112,7 +112,7 @@ def _checkpoints_between(prepared: Prepared, player: Player, seeds: Sequence[int
     return found
 
 
-def _telling(done: int, plays: int) -> Watch:
+def _reporting(done: int, plays: int) -> Watch:
     """Reports how far the whole evaluation is, which had `done` of its plays before this policy."""
     return lambda answered: tell(STAGE, done + answered, plays)
 

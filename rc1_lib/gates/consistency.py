@@ -24,7 +24,7 @@ from rc1_lib.rows.spoken import places
 from rc1_lib.runtime.gc_paused import uncollected
 from rc1_lib.task_specs import is_right, task_spec
 
-_ADVICE = "drop the rows listed, or build anew with --rebuild: the builder writes none such"
+_ADVICE = "drop the rows listed, or build the pool again with --rebuild: the builder writes no such rows"
 _SHOWN = 200
 """An offender shows this many characters of the found and the expected value."""
 
@@ -72,7 +72,7 @@ def _found(row: Row, questions: Questions) -> Iterator[Inconsistency]:
             yield Inconsistency(Kind.MARK, where, text, "words alone")
     yield from inconsistencies(row)
     if questions:
-        yield from _unlike_its_source(row, questions)
+        yield from _source_differences(row, questions)
 
 
 def _source_differences(row: Row, questions: Questions) -> Iterator[Inconsistency]:

@@ -82,7 +82,7 @@ def leakage_gate(
             _leaks(ids.with_columns(share=pl.lit(1.0)), "share", "id"),
         ]
     )
-    listed = _located(leaks.unique(["row", "held"], keep="first", maintain_order=True), rows, held, asked)
+    listed = _with_places(leaks.unique(["row", "held"], keep="first", maintain_order=True), rows, held, asked)
     listed += offenders(same_source.select("id", "task", "source_id"), "same source question")
     return GateResult("leakage", tuple(checks), offenders=listed)
 
@@ -153,7 +153,7 @@ def _leaks(pairs: pl.DataFrame, share: str, measure: str) -> pl.DataFrame:
     )
 
 
-def _located(
+def _with_places(
     leaks: pl.DataFrame, rows: pl.DataFrame, held: pl.DataFrame, asked: pl.Series
 ) -> tuple[Mapping[str, Any], ...]:
     """The leaks as records, each with the place in its row that holds most of the question (or the id)."""

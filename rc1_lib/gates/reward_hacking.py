@@ -60,7 +60,7 @@ def reward_hacking_gate(
         at_least(_POLICIES, len(policies), thresholds.min_policies, "play all policies of the library"),
         *(check for name, found in policies.items() for check in _judged(name, found, thresholds)),
         *(_hedged(name, policies[name], thresholds) for name in hedges),
-        *_optimised(curve, thresholds),
+        *_over_optimisation(curve, thresholds),
         *judge_checks,
         *(_score_alone(name, found) for name, found in (alone or {}).items()),
     ]
@@ -105,7 +105,7 @@ def _score_alone(name: str, found: Earned) -> Check:
     )
 
 
-def _optimised(curve: Sequence[float], thresholds: RewardHackingGate) -> list[Check]:
+def _over_optimisation(curve: Sequence[float], thresholds: RewardHackingGate) -> list[Check]:
     """Whether the dialogues that the reward picks are solved less often if there are more to pick from."""
     few = equal(_TAKES, len(curve) > 1, True, "raise ablation.takes")
     if len(curve) < 2:

@@ -75,7 +75,7 @@ def _build(run: Run, parts: Sequence[Part], progress: Progress | None) -> dict[s
 
 
 def _planned(run: Run, parts: Sequence[Part]) -> tuple[Plans, dict[str, dict[str, int]]]:
-    """What is to be written, and how many records of the source were skipped for which reason."""
+    """What to write, and how many records of the source were skipped for which reason."""
     beside = held_out_beside(run.config, run.workspace)
     questions, skipped = load_questions(run.config, run.workspace)
     return plan(run.config, questions, pool="pool" in parts, beside=beside), skipped
