@@ -182,7 +182,7 @@ def _replies(contents: pl.DataFrame, now: float) -> pl.DataFrame:
 
 
 def _bytes(run: Run) -> int:
-    """Size of the database, with what SQLite has not yet folded into it, and of the log's plain file."""
+    """Size of the database, with what SQLite has not yet folded into it."""
     path = store_path(run)
-    files = (path, Path(f"{path}-wal"), Path(f"{path}-shm"), path.with_name(f"{path.name}.usage.jsonl"))
+    files = (path, Path(f"{path}-wal"), Path(f"{path}-shm"))
     return sum(file.stat().st_size for file in files if file.is_file())

@@ -94,10 +94,6 @@ class Bench:
     def path(self) -> Path:
         return self.folder / "data/judge/scores.sqlite"
 
-    @property
-    def mirror(self) -> Path:
-        return self.path.with_name(f"{self.path.name}.usage.jsonl")
-
     def store(self) -> Store:
         """The store, without the trouble of a configuration; close it."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
