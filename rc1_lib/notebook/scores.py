@@ -12,9 +12,9 @@ from rc1_lib.notebook.cards import Card, Shown
 from rc1_lib.notebook.off_the_loop import off_the_loop
 from rc1_lib.records import Message
 from rc1_lib.run import Run
+from rc1_lib.scoring.calls import NOTICE
 from rc1_lib.scoring.judge import check_judge, open_judge, open_store
 from rc1_lib.scoring.judged import Judged
-from rc1_lib.scoring.test_double import NOTICE
 
 
 @dataclass(frozen=True, slots=True, repr=False)

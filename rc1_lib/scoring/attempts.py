@@ -19,13 +19,11 @@ from rc1_lib.errors import RC1Error
 from rc1_lib.masking import mask, secrets
 from rc1_lib.records import Message
 from rc1_lib.scoring.budget import Spending
-from rc1_lib.scoring.calls import Answer, Ask, CallFailedError, CallFault, Provider, Sampling
+from rc1_lib.scoring.calls import Answer, Ask, CallFailedError, CallFault, Provider, Sampling, is_test_double
 from rc1_lib.scoring.limiter import Limiter, Permit
-from rc1_lib.scoring.prompt import JudgeSpec, write_prompt
-from rc1_lib.scoring.reply import BadReplyError, read_scores
+from rc1_lib.scoring.prompt import BadReplyError, JudgeSpec, read_scores, write_prompt
 from rc1_lib.scoring.store import Busy, Reply, Store
-from rc1_lib.scoring.test_double import is_test_double
-from rc1_lib.scoring.usage_lines import AttemptOutcome, Line
+from rc1_lib.scoring.usage import AttemptOutcome, Line
 
 _T = TypeVar("_T")
 _LOG = logging.getLogger("rc1.judge")

@@ -6,32 +6,39 @@ import asyncio
 import logging
 import os
 import time
+import uuid
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import polars as pl
+
 from rc1_lib.config.judge import Judge as JudgeConfig
 from rc1_lib.errors import ConfigError, RC1Error, RowError
 from rc1_lib.masking import mask, secrets
-from rc1_lib.provenance.pinned_files import read_vouched
 from rc1_lib.records import Message
 from rc1_lib.run import Run
 from rc1_lib.runtime.progress import tell
 from rc1_lib.scoring import rubric
 from rc1_lib.scoring.attempts import Desk, Got, Stopped, Wanted, replayed
 from rc1_lib.scoring.budget import Spending
+from rc1_lib.scoring.calls import Ask, CallFailedError, Provider, Sampling, is_test_double
 from rc1_lib.scoring.dialogues import misfit
-from rc1_lib.scoring.given import JUDGE_SPEC
+from rc1_lib.scoring.identity import check_model, read_spec
 from rc1_lib.scoring.judged import Judged, gather
-from rc1_lib.scoring.limiter import Limiter
-from rc1_lib.scoring.named_model import check_model
-from rc1_lib.scoring.prompt import JudgeSpec, canonical, dialogue_sha256, load_spec
+from rc1_lib.scoring.limiter import Limiter, RecentRates
+from rc1_lib.scoring.prompt import (
+    BadReplyError,
+    JudgeSpec,
+    canonical,
+    dialogue_sha256,
+    read_scores,
+)
 from rc1_lib.scoring.providers import KEY_VARIABLE, LIVE, ProviderSettings, local_rubric, open_provider
-from rc1_lib.scoring.recent_rates import RecentRates
+from rc1_lib.scoring.providers.local_rubric import LocalRubric
 from rc1_lib.scoring.store import Reply, Store
-from rc1_lib.scoring.test_double import is_test_double
-from rc1_lib.scoring.usage_lines import Line
+from rc1_lib.scoring.usage import AttemptOutcome, Line
 from rc1_lib.workspace.artifacts import sha256_json
 
 STAGE = "judge"
@@ -240,18 +247,6 @@ def open_judge(run: Run, store: Store) -> Judge:
     return Judge(config, read_spec(run), store, run.config.profile, stability.confidence, stability.max_variance)
 
 
-def read_spec(run: Run) -> JudgeSpec:
-    """The instructions that `judge.spec` names.
-
-    Raises:
-        ConfigError: when they are missing or damaged.
-        TicketError: when they are not those that the ticket vouches for.
-    """
-    path = JUDGE_SPEC.path(run)
-    content = None if run.vouched is None else read_vouched(run, JUDGE_SPEC.name, path)
-    return load_spec(path, run.config.judge.spec, content)
-
-
 class _Work:
     """The samples of one run: what is done, and the workers that do the rest."""
 
@@ -349,3 +344,83 @@ def traffic_note(traffic: RecentRates, usd: float, eta_s: float | None = None) -
     if eta_s is not None and eta_s >= 1:
         parts.append(f"{eta_s:.0f} s to go")
     return ", ".join(parts)
+
+
+def fresh_scores(
+    run: Run, dialogues: Sequence[Sequence[Message]], where: str | None = None
+) -> tuple[Judged, pl.DataFrame]:
+    """Have dialogues scored by the judge as it is now.
+
+    Args:
+        run: whose judge.
+        dialogues: in chat format.
+        where: path of the store that takes the replies, below the workspace; default: the judge's own.
+
+    Returns:
+        The scores, and the lines of the usage log that tell of them.
+
+    Raises:
+        RC1Error: when the judge cannot be asked, or stopped early.
+    """
+    check_judge(run)
+    with open_store(run, where) as store:
+        judged = open_judge(run, store).score(dialogues, fresh=True)
+        lines = store.log(judged.run_id)
+    if judged.stopped:
+        raise RC1Error(f"the judge '{run.config.judge.provider}' stopped: {judged.stopped}")
+    return judged, lines
+
+
+_NO_TRAFFIC = RecentRates(
+    rps=0.0, share_429=0.0, avg_latency_ms=None, p95_latency_ms=None, in_flight=0, concurrency=0, rate=0.0, requests=0,
+    throttled=0,
+)  # fmt: skip
+
+
+async def score_unbilled(
+    dialogues: Sequence[Sequence[Message]], config: JudgeConfig, spec: JudgeSpec, max_variance: float
+) -> Judged:
+    """Score dialogues with the local rubric, in memory; equal ones are read once.
+
+    A store guards what was paid for, with several commits a sample. Of the local rubric there is nothing to guard: it
+    says the same of the same dialogue however often it is asked, so all samples of a dialogue are its one reply.
+
+    Args:
+        dialogues: chat messages of each.
+        config: `judge`: how many samples a dialogue has.
+        spec: whose dimensions are graded.
+        max_variance: `gates.stability.max_variance`.
+
+    Raises:
+        RowError: when one of them is no dialogue.
+    """
+    for place, messages in enumerate(dialogues, 1):
+        if fault := misfit(list(messages)):
+            raise RowError(f"dialogue {place} of {len(dialogues)} cannot be judged: {fault}")
+    names = [dialogue_sha256(messages) for messages in dialogues]
+    provider = LocalRubric()
+    wanted, got = [], {}
+    for name, messages in dict(zip(names, dialogues, strict=True)).items():
+        reply = await _asked(provider, name, messages, config, spec)
+        for sample in range(config.samples):
+            wanted.append(Wanted(f"{name}/{sample}", name, messages, sample))
+            got[wanted[-1].key] = reply
+    return gather(
+        names, wanted, got, config, spec, max_variance,
+        stopped="", usd=0.0, calls=0, test_double=False, traffic=_NO_TRAFFIC, run_id=uuid.uuid4().hex,
+    )  # fmt: skip
+
+
+async def _asked(
+    provider: Provider, name: str, messages: Sequence[Message], config: JudgeConfig, spec: JudgeSpec
+) -> Got:
+    sampling = Sampling(**config.sampling.model_dump())
+    ask = Ask("", "", {}, sampling, attempt_id=name, idempotency_key=name, messages=messages)
+    try:
+        answer = await provider.ask(ask)
+    except CallFailedError as failed:
+        return Got(None, AttemptOutcome(failed.fault.value), failed.detail, "")
+    try:
+        return Got(read_scores(answer.text, spec.dimensions), AttemptOutcome.OK, "", answer.model, answer.text)
+    except BadReplyError as error:
+        return Got(None, AttemptOutcome.BAD_REPLY, f"the reply {error}", answer.model, answer.text)

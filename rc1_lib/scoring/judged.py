@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,10 +14,11 @@ from rc1_lib.config.judge import Judge as JudgeConfig
 from rc1_lib.errors import RC1Error
 from rc1_lib.numbers.column_sums import sum_in_order
 from rc1_lib.scoring.attempts import Got, Wanted
+from rc1_lib.scoring.calls import NOTICE
+from rc1_lib.scoring.limiter import RecentRates
 from rc1_lib.scoring.noise import SCORE_SCHEMA, medians_and_variances
 from rc1_lib.scoring.prompt import JudgeSpec
-from rc1_lib.scoring.recent_rates import RecentRates
-from rc1_lib.scoring.usage_lines import AttemptOutcome
+from rc1_lib.scoring.usage import AttemptOutcome
 
 _TWO_MODELS = "its samples come from two versions of the model, which are not on one scale; fix judge.model"
 NOT_ASKED = "not asked: the run ended before"
@@ -174,3 +176,22 @@ def _rows(replies: pl.DataFrame, config: JudgeConfig, spec: JudgeSpec, max_varia
         unstable=(pl.max_horizontal(variances) > max_variance).fill_null(False),
         reason=pl.when("scored").then(pl.lit("")).otherwise("reason"),
     )
+
+
+_LOG = logging.getLogger("rc1.reward")
+
+
+class RewardLog:
+    """Tells once that a judge is the test double, and each time why dialogues have no score."""
+
+    def __init__(self, of: str) -> None:
+        """`of` is what is scored, for people: `dialogues`, `episodes`."""
+        self._of, self._double_noticed = of, False
+
+    def tell(self, judged: Judged) -> None:
+        """Warn of what was found; of reasons, the three that are named first."""
+        if judged.test_double and not self._double_noticed:
+            self._double_noticed = True
+            _LOG.warning(NOTICE)
+        for reason, count in judged.reasons[:3]:
+            _LOG.warning("%d of %d %s are unscored: %s", count, len(judged.rows), self._of, reason)

@@ -34,7 +34,7 @@ import polars as pl
 from filelock import FileLock, Timeout
 
 from rc1_lib.errors import RC1Error
-from rc1_lib.scoring.usage_lines import ANSWERED, LOG_SCHEMA, AttemptOutcome, Line
+from rc1_lib.scoring.usage import ANSWERED, LOG_SCHEMA, AttemptOutcome, Line
 
 DAY_S = 86_400.0
 _BUSY_S = 60.0

@@ -18,7 +18,7 @@ from rc1_lib.scoring.judge import open_judge, open_store
 from rc1_lib.scoring.judged import Judged
 from rc1_lib.scoring.rubric import DIMENSIONS
 from rc1_lib.scoring.store import Store
-from rc1_lib.scoring.usage_lines import ANSWERED, AttemptOutcome
+from rc1_lib.scoring.usage import ANSWERED, AttemptOutcome
 from rc1_lib.testing.judge_server import JudgeServer
 
 NUMBERS = [*DIMENSIONS, *(f"{name}_variance" for name in DIMENSIONS)]

@@ -17,7 +17,7 @@ import pytest
 from rc1_lib.errors import RC1Error
 from rc1_lib.scoring.judge import open_judge, open_store
 from rc1_lib.scoring.store import DAY_S, Busy, Reply, Store
-from rc1_lib.scoring.usage_lines import LOG_SCHEMA, AttemptOutcome, Line
+from rc1_lib.scoring.usage import LOG_SCHEMA, AttemptOutcome, Line
 from rc1_lib.testing.judge_server import Behaviour, FaultKind, running
 from tests.forks import this_interpreter
 from tests.scoring.bench import PLANTED, PROVIDERS, Bench, dialogues
