@@ -21,8 +21,8 @@ from rc1_lib.rows.counts import add_counts
 from rc1_lib.run import Run
 from rc1_lib.scoring.identity import double_checks, judge_identity, read_spec
 from rc1_lib.scoring.judge import check_judge, open_judge, open_store, score_unbilled
-from rc1_lib.scoring.judged import Judged
 from rc1_lib.scoring.providers import LIVE
+from rc1_lib.scoring.results import Judged
 from rc1_lib.scoring.score_files import keep_unstable
 
 _KEPT = ("id", "task", "source_id", "messages", "needs_clarification", "solved", "lucky")

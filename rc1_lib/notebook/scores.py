@@ -14,7 +14,7 @@ from rc1_lib.records import Message
 from rc1_lib.run import Run
 from rc1_lib.scoring.calls import NOTICE
 from rc1_lib.scoring.judge import check_judge, open_judge, open_store
-from rc1_lib.scoring.judged import Judged
+from rc1_lib.scoring.results import Judged
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -25,7 +25,7 @@ class Scores(Shown):
         rows: one row a dialogue, in the order given: `id` (its place from 0 where it came without), `dialogue` (SHA-256
             of its content), `scored`, `reason` (why not), and by dimension the median of the judge's samples in [0, 1],
             under its own name, and `{dimension}_variance`; all null where unscored. Further columns: see
-            `rc1_lib.scoring.judged.Judged`.
+            `rc1_lib.scoring.results.Judged`.
         dimensions: the names of those that the judge grades.
         coverage: share of the dialogues that are scored.
         complete: whether they may be relied on: coverage is enough, and the judge did not stop early.

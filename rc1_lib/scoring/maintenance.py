@@ -14,12 +14,12 @@ import polars as pl
 
 from rc1_lib.records import FunctionCall, Message, ToolCall
 from rc1_lib.run import Run
-from rc1_lib.scoring.attempts import Wanted, blank_ask
 from rc1_lib.scoring.budget import Spending
 from rc1_lib.scoring.calls import is_test_double
+from rc1_lib.scoring.client import blank_ask
 from rc1_lib.scoring.identity import read_spec
 from rc1_lib.scoring.judge import Judge, open_store
-from rc1_lib.scoring.judged import Judged
+from rc1_lib.scoring.results import Judged, SampleRequest
 from rc1_lib.scoring.store import DAY_S, Reply, Store
 from rc1_lib.scoring.usage import LOG_SCHEMA, SCORINGS, AttemptOutcome
 
@@ -139,12 +139,12 @@ def replay_bad(judge: Judge) -> Replay:
     return Replay(len(wanted), int((judged.replies["outcome"] == AttemptOutcome.OK).sum()), others, judged)
 
 
-def _wanted(judge: Judge, reply: Reply) -> Wanted | None:
+def _wanted(judge: Judge, reply: Reply) -> SampleRequest | None:
     """The same sample as it would be asked for now; None where that is another question."""
     if reply.sample >= judge.config.samples or judge.key(reply.dialogue, reply.sample) != reply.ask_key:
         return None
     messages = judge.store.dialogue(reply.dialogue)
-    return None if messages is None else Wanted(reply.ask_key, reply.dialogue, as_asked(messages), reply.sample)
+    return None if messages is None else SampleRequest(reply.ask_key, reply.dialogue, as_asked(messages), reply.sample)
 
 
 def as_asked(messages: list[dict[str, Any]]) -> list[Message]:

@@ -22,8 +22,8 @@ from rc1_lib.run import Run
 from rc1_lib.scoring.dialogues import Dialogue
 from rc1_lib.scoring.identity import judge_identity
 from rc1_lib.scoring.judge import Judge
-from rc1_lib.scoring.judged import Judged
 from rc1_lib.scoring.noise import OVERALL, pooled
+from rc1_lib.scoring.results import Judged
 from rc1_lib.scoring.usage import AttemptOutcome
 from rc1_lib.workspace.artifacts import Workspace, atomic_write, now, write_json
 

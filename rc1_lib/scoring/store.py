@@ -92,7 +92,7 @@ class Reply:
     reply_sha256: str
 
 
-class Busy:
+class InFlight:
     """Another process is asking for this very reply."""
 
 
@@ -204,7 +204,7 @@ class Store:
                 ((sha256, orjson.dumps(list(messages))) for sha256, messages in dialogues),
             )
 
-    def begin(self, line: Line, *, endpoint: str, fresh: bool, bad_attempts: int = 1) -> Reply | Busy | None:
+    def begin(self, line: Line, *, endpoint: str, fresh: bool, bad_attempts: int = 1) -> Reply | InFlight | None:
         """Note that an attempt is about to be sent.
 
         Args:
@@ -215,7 +215,7 @@ class Store:
             bad_attempts: how many replies that cannot be read have to have come before the last of them counts.
 
         Returns:
-            None when it may be sent; the reply that another process got meanwhile; or `Busy`.
+            None when it may be sent; the reply that another process got meanwhile; or `InFlight`.
         """
         with self._writing():
             if not fresh:
@@ -227,7 +227,7 @@ class Store:
                 if rows and not self._is_worth_asking_again(reply := _reply(rows[0]), bad_attempts):
                     return reply
                 if self._living(line.ask_key):
-                    return Busy()
+                    return InFlight()
             self._db.execute(
                 "INSERT INTO sent VALUES (?, ?, ?, ?)",
                 (line.attempt_id, line.ask_key, self.run_id, orjson.dumps(asdict(line))),

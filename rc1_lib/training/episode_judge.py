@@ -23,10 +23,10 @@ from rc1_lib.run import Run
 from rc1_lib.scoring.budget import Spending
 from rc1_lib.scoring.identity import read_spec, scoring_settings
 from rc1_lib.scoring.judge import check_judge, open_judge, open_store, score_unbilled
-from rc1_lib.scoring.judged import Judged, RewardLog
 from rc1_lib.scoring.maintenance import Paid, paid_in
 from rc1_lib.scoring.prompt import dialogue_sha256
 from rc1_lib.scoring.providers import LIVE
+from rc1_lib.scoring.results import Judged, RewardLog
 from rc1_lib.training.callbacks.cap import USD
 from rc1_lib.workspace.artifacts import read_json, sha256_json, write_json
 

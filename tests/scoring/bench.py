@@ -15,7 +15,7 @@ import polars as pl
 
 from rc1_lib.run import Run, open_run
 from rc1_lib.scoring.judge import open_judge, open_store
-from rc1_lib.scoring.judged import Judged
+from rc1_lib.scoring.results import Judged
 from rc1_lib.scoring.rubric import DIMENSIONS
 from rc1_lib.scoring.store import Store
 from rc1_lib.scoring.usage import ANSWERED, AttemptOutcome

@@ -16,7 +16,7 @@ import pytest
 
 from rc1_lib.errors import RC1Error
 from rc1_lib.scoring.judge import open_judge, open_store
-from rc1_lib.scoring.store import DAY_S, Busy, Reply, Store
+from rc1_lib.scoring.store import DAY_S, InFlight, Reply, Store
 from rc1_lib.scoring.usage import LOG_SCHEMA, AttemptOutcome, Line
 from rc1_lib.testing.judge_server import Behaviour, FaultKind, running
 from tests.forks import this_interpreter
@@ -103,7 +103,7 @@ def test_the_version_that_answered_last_counts_also_for_those_who_had_no_answer(
 def test_what_another_process_is_asking_is_waited_for(store: Store, tmp_path: Path) -> None:
     with Store(tmp_path / "scores.sqlite", ttl_days=14) as other:
         assert other.begin(_line(other, "attempt-1"), endpoint=ENDPOINT, fresh=False) is None
-        assert isinstance(store.begin(_line(store, "attempt-2"), endpoint=ENDPOINT, fresh=False), Busy)
+        assert isinstance(store.begin(_line(store, "attempt-2"), endpoint=ENDPOINT, fresh=False), InFlight)
         assert store.begin(_line(store, "attempt-3", "ask-2"), endpoint=ENDPOINT, fresh=False) is None
     # It has ended without a word: what it had under way becomes a line, and the reply may be asked for.
     assert store.begin(_line(store, "attempt-4"), endpoint=ENDPOINT, fresh=False) is None

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from rc1_lib.scoring.judged import Judged
+from rc1_lib.scoring.results import Judged
 from rc1_lib.scoring.score_files import UNSTABLE, keep_unstable
 from rc1_lib.workspace.artifacts import Workspace
 

@@ -20,8 +20,8 @@ from rc1_lib.run import Run
 from rc1_lib.scoring.budget import Spending
 from rc1_lib.scoring.identity import read_spec
 from rc1_lib.scoring.judge import Judge, check_judge, open_judge, open_store
-from rc1_lib.scoring.judged import Judged, RewardLog
 from rc1_lib.scoring.prompt import JudgeSpec
+from rc1_lib.scoring.results import Judged, RewardLog
 
 _T = TypeVar("_T")
 STAGE = "scoring"
