@@ -31,7 +31,7 @@ from rc1_lib.reward.verdict_agreement import (
     share,
 )
 from rc1_lib.run import Run
-from rc1_lib.scoring.test_double_checks import double_checks
+from rc1_lib.scoring.identity import double_checks
 
 REPORT = "reports/judge_agreement.json"
 SAME = "agreement"

@@ -28,12 +28,10 @@ from rc1_lib.provenance.derived import Artifact
 from rc1_lib.records import GateResult
 from rc1_lib.run import Run
 from rc1_lib.scoring.drift import shifts
-from rc1_lib.scoring.fresh_scores import fresh_scores
-from rc1_lib.scoring.identity import judge_identity
-from rc1_lib.scoring.judge import check_judge, open_judge, open_store, read_spec
-from rc1_lib.scoring.judged import Judged
+from rc1_lib.scoring.identity import double_checks, judge_identity, read_spec
+from rc1_lib.scoring.judge import check_judge, fresh_scores, open_judge, open_store
 from rc1_lib.scoring.prompt import dialogue_sha256
-from rc1_lib.scoring.test_double_checks import double_checks
+from rc1_lib.scoring.results import Judged
 from rc1_lib.workspace.artifacts import FileState, atomic_write, file_state, now, read_json, recorded_write
 from rc1_lib.workspace.file_hashes import sha256_file
 

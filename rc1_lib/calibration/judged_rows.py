@@ -19,13 +19,11 @@ from rc1_lib.reward.rules import add_rules
 from rc1_lib.reward.terms import add_old_score, add_reward
 from rc1_lib.rows.counts import add_counts
 from rc1_lib.run import Run
-from rc1_lib.scoring.identity import judge_identity
-from rc1_lib.scoring.judge import check_judge, open_judge, open_store, read_spec
-from rc1_lib.scoring.judged import Judged
+from rc1_lib.scoring.identity import double_checks, judge_identity, read_spec
+from rc1_lib.scoring.judge import check_judge, open_judge, open_store, score_unbilled
 from rc1_lib.scoring.providers import LIVE
-from rc1_lib.scoring.test_double_checks import double_checks
-from rc1_lib.scoring.unbilled import score_unbilled
-from rc1_lib.scoring.unstable_samples import keep_unstable
+from rc1_lib.scoring.results import Judged
+from rc1_lib.scoring.score_files import keep_unstable
 
 _KEPT = ("id", "task", "source_id", "messages", "needs_clarification", "solved", "lucky")
 
@@ -95,7 +93,7 @@ def dimensions(run: Run) -> tuple[str, ...]:
 def judge_rows(run: Run, rows: pl.DataFrame, *, store: str | None = None) -> JudgedRows:
     """Score rows of the pool's schema with the run's judge, and add everything computed by rule.
 
-    Rows on which its samples disagree are listed (`rc1_lib.scoring.unstable_samples`).
+    Rows on which its samples disagree are listed (`rc1_lib.scoring.score_files`).
 
     Args:
         run: supplies the judge.

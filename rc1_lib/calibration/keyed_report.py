@@ -14,8 +14,7 @@ from rc1_lib.provenance.code import code_sha256
 from rc1_lib.provenance.derived import Artifact
 from rc1_lib.records import GateResult
 from rc1_lib.run import Run
-from rc1_lib.scoring.identity import scoring_settings
-from rc1_lib.scoring.test_double_checks import double_checks, said_double
+from rc1_lib.scoring.identity import double_checks, said_double, scoring_settings
 from rc1_lib.workspace.artifacts import FileState, file_state, read_json, sha256_json
 
 REPORT = "file"

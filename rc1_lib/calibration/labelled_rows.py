@@ -19,8 +19,8 @@ from rc1_lib.reward.rules import add_rules
 from rc1_lib.reward.terms import add_main
 from rc1_lib.run import Run
 from rc1_lib.scoring import rubric
-from rc1_lib.scoring.identity import judge_identity
-from rc1_lib.scoring.judge import check_judge, open_judge, open_store, read_spec
+from rc1_lib.scoring.identity import judge_identity, read_spec
+from rc1_lib.scoring.judge import check_judge, open_judge, open_store
 
 MEAN, OLD, CALIBRATED = "mean of dimensions", "old score", "calibrated score"
 """The overall scores computed from criteria."""

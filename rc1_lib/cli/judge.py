@@ -15,7 +15,7 @@ from rc1_lib.cli.progress import stages
 from rc1_lib.cli.session import Session
 from rc1_lib.cli.verdicts import conclude, judge
 from rc1_lib.errors import ConfigError, RC1Error
-from rc1_lib.scoring.test_double import NOTICE
+from rc1_lib.scoring.calls import NOTICE
 
 if TYPE_CHECKING:
     from rc1_lib.records import GateResult
@@ -67,7 +67,7 @@ def _probed_on_own(run: Run) -> GateResult:
     """
     from rc1_lib.preflight.judge_gates import probe_on
     from rc1_lib.records import GateResult
-    from rc1_lib.scoring.probe_dialogues import probe_dialogues
+    from rc1_lib.scoring.dialogues import probe_dialogues
 
     own, wanted = probe_dialogues(), run.config.gates.probe.n
     if wanted > len(own):

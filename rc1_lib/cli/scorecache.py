@@ -15,7 +15,7 @@ from rc1_lib.cli.options import overrides
 from rc1_lib.cli.progress import stages
 from rc1_lib.cli.session import Session
 from rc1_lib.errors import RC1Error
-from rc1_lib.scoring.test_double import NOTICE
+from rc1_lib.scoring.calls import NOTICE
 
 _DAMAGED = "keep a copy of the store, and do not rely on its costs: somebody changed the log after it was written"
 _UNREADABLE = (
@@ -42,7 +42,7 @@ def stat(session: Session) -> int:
     """Show how many replies of the judge are stored, and what asking has cost so far."""
     run = session.open()
     from rc1_lib.scoring.maintenance import store_path, survey
-    from rc1_lib.scoring.usage_lines import AttemptOutcome
+    from rc1_lib.scoring.usage import AttemptOutcome
 
     found = survey(run)
     place = store_path(run)
@@ -131,7 +131,7 @@ def replay_bad(
 
 def _still_bad(replies: Any) -> list[str]:
     """List why replies are still bad, the most frequent reason first."""
-    from rc1_lib.scoring.usage_lines import AttemptOutcome
+    from rc1_lib.scoring.usage import AttemptOutcome
 
     counts = replies.filter(replies["outcome"] != AttemptOutcome.OK)["reason"].value_counts(sort=True)
     return [f"    {count}: {reason}" for reason, count in counts.iter_rows()]

@@ -36,7 +36,7 @@ class ScoreStore(Section):
     """Where replies and the usage log are stored, and how long a score counts."""
 
     path: WrittenPath
-    """The SQLite file of replies; the log's plain copy is next to it."""
+    """The SQLite file of replies and usage log."""
     ttl_days: Annotated[float, Field(gt=0)]
     """Days for which a stored score counts."""
     model_check_hours: Annotated[float, Field(ge=0)]

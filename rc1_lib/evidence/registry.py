@@ -17,7 +17,7 @@ from rc1_lib.labels.given import LABELS
 from rc1_lib.pool.derived import POOL, REFERENCE_TEMPLATES, SHADOW, TAKES, TEMPLATES
 from rc1_lib.provenance.derived import Artifact, Described, Given
 from rc1_lib.run import Run
-from rc1_lib.scoring.given import JUDGE_SPEC
+from rc1_lib.scoring.prompt import JUDGE_SPEC
 from rc1_lib.training.derived import BASE, CHECKPOINT, REFERENCE
 
 CONFIG = Given("config", lambda run: str(run.config_path))

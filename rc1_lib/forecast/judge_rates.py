@@ -11,7 +11,7 @@ from rc1_lib.forecast.estimate import NOTHING, Estimate, exactly, mean_of
 from rc1_lib.run import Run
 from rc1_lib.scoring.judge import open_store
 from rc1_lib.scoring.providers import LIVE
-from rc1_lib.scoring.usage_lines import ANSWERED, AttemptOutcome
+from rc1_lib.scoring.usage import ANSWERED, AttemptOutcome
 from rc1_lib.training.episode_judge import REPLIES
 
 _LAST = 2000

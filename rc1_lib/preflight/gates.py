@@ -32,9 +32,8 @@ from rc1_lib.pool.templates import load_pack
 from rc1_lib.preflight import judge_gates
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run
-from rc1_lib.scoring.identity import judge_identity
+from rc1_lib.scoring.identity import double_checks, judge_identity, said_double
 from rc1_lib.scoring.providers import LIVE
-from rc1_lib.scoring.test_double_checks import double_checks, said_double
 from rc1_lib.task_specs import task_spec
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
 from rc1_lib.workspace.file_hashes import stamps

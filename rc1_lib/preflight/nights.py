@@ -27,8 +27,7 @@ from rc1_lib.preflight.ticket import read_ticket
 from rc1_lib.records import Check, GateResult
 from rc1_lib.run import Run
 from rc1_lib.scoring.judge import open_store
-from rc1_lib.scoring.usage_figures import usage_figures
-from rc1_lib.scoring.usage_lines import LOG_SCHEMA
+from rc1_lib.scoring.usage import LOG_SCHEMA, usage_figures
 from rc1_lib.workspace.artifacts import Workspace
 
 NIGHTS = "reports/preflight/nights.jsonl"

@@ -14,8 +14,7 @@ from rc1_lib.errors import ConfigError
 from rc1_lib.records import Rule
 from rc1_lib.rows.chat import spread_messages
 from rc1_lib.rows.counts import ASK
-from rc1_lib.scoring.figures import figures
-from rc1_lib.scoring.transcript import CALC, Call, Transcript, read
+from rc1_lib.scoring.transcript import CALC, Call, Transcript, figures, read
 from rc1_lib.text.tokens import tokenize
 
 LONGEST_ANSWER = 10

@@ -16,8 +16,8 @@ from rc1_lib.records import GateResult
 from rc1_lib.rows.lines import foreign_lines
 from rc1_lib.run import Run
 from rc1_lib.scale_up.sizes import Step, sized
-from rc1_lib.scoring.fresh_scores import fresh_scores
-from rc1_lib.scoring.test_double_checks import double_checks
+from rc1_lib.scoring.identity import double_checks
+from rc1_lib.scoring.judge import fresh_scores
 
 GROWTH, STABILITY = "growth", "judge_stability"
 BEFORE = ("diversity", "difficulty", STABILITY)

@@ -118,3 +118,13 @@ class Provider(Protocol):
     async def aclose(self) -> None:
         """Close its connections."""
         ...
+
+
+MODEL_PREFIX = "rc1-test-double"
+NOTICE = "TEST DOUBLE: scores here were made up by RC1's own server for tests; they are no judge's."
+"""What whoever is shown such scores is told first."""
+
+
+def is_test_double(model: str) -> bool:
+    """Whether a model version is the test double's."""
+    return model.startswith(MODEL_PREFIX)

@@ -1,4 +1,4 @@
-"""Dialogues to be scored, read from a JSONL file: every line is checked before anybody is asked about the first."""
+"""Dialogues to be scored, read from a JSONL file, every line checked before the first is asked about; and a probe's."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 import orjson
 
+from rc1_lib.config.strict_yaml import parse_yaml
 from rc1_lib.errors import RowError
 from rc1_lib.records import Message
 from rc1_lib.workspace.regular_files import open_regular
@@ -110,3 +111,12 @@ def _misfit(message: object) -> str:
         if not isinstance(function, Mapping) or not all(isinstance(function.get(key), str) for key in _CALL):
             return "has a tool call without a function's name and arguments as texts"
     return ""
+
+
+_FILE = Path(__file__).with_name("probe_dialogues.yaml")
+
+
+def probe_dialogues() -> list[list[Message]]:
+    """Small dialogues in English and Chinese, in chat format, all different."""
+    found: list[list[Message]] = parse_yaml(_FILE.read_text(encoding="utf-8"))
+    return found

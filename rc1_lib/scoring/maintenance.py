@@ -1,10 +1,10 @@
-"""Looking after the store of replies: what it holds, and asking again where the judge gave no scores."""
+"""Looking after the store of replies: what it holds, what was paid, and asking again where the judge gave no scores."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,12 +14,14 @@ import polars as pl
 
 from rc1_lib.records import FunctionCall, Message, ToolCall
 from rc1_lib.run import Run
-from rc1_lib.scoring.attempts import Wanted
+from rc1_lib.scoring.budget import Spending
+from rc1_lib.scoring.calls import is_test_double
+from rc1_lib.scoring.client import blank_ask
+from rc1_lib.scoring.identity import read_spec
 from rc1_lib.scoring.judge import Judge, open_store
-from rc1_lib.scoring.judged import Judged
+from rc1_lib.scoring.results import Judged, SampleRequest
 from rc1_lib.scoring.store import DAY_S, Reply, Store
-from rc1_lib.scoring.test_double import is_test_double
-from rc1_lib.scoring.usage_lines import LOG_SCHEMA, SCORINGS, AttemptOutcome
+from rc1_lib.scoring.usage import LOG_SCHEMA, SCORINGS, AttemptOutcome
 
 _CONTENTS = {
     "spec": pl.String, "model": pl.String, "outcome": pl.String, "stored": pl.Float64, "expired": pl.Boolean,
@@ -137,12 +139,12 @@ def replay_bad(judge: Judge) -> Replay:
     return Replay(len(wanted), int((judged.replies["outcome"] == AttemptOutcome.OK).sum()), others, judged)
 
 
-def _wanted(judge: Judge, reply: Reply) -> Wanted | None:
+def _wanted(judge: Judge, reply: Reply) -> SampleRequest | None:
     """The same sample as it would be asked for now; None where that is another question."""
     if reply.sample >= judge.config.samples or judge.key(reply.dialogue, reply.sample) != reply.ask_key:
         return None
     messages = judge.store.dialogue(reply.dialogue)
-    return None if messages is None else Wanted(reply.ask_key, reply.dialogue, as_asked(messages), reply.sample)
+    return None if messages is None else SampleRequest(reply.ask_key, reply.dialogue, as_asked(messages), reply.sample)
 
 
 def as_asked(messages: list[dict[str, Any]]) -> list[Message]:
@@ -182,7 +184,53 @@ def _replies(contents: pl.DataFrame, now: float) -> pl.DataFrame:
 
 
 def _bytes(run: Run) -> int:
-    """Size of the database, with what SQLite has not yet folded into it, and of the log's plain file."""
+    """Size of the database, with what SQLite has not yet folded into it."""
     path = store_path(run)
-    files = (path, Path(f"{path}-wal"), Path(f"{path}-shm"), path.with_name(f"{path.name}.usage.jsonl"))
+    files = (path, Path(f"{path}-wal"), Path(f"{path}-shm"))
     return sum(file.stat().st_size for file in files if file.is_file())
+
+
+@dataclass(frozen=True, slots=True)
+class Paid:
+    """What attempts took.
+
+    Attributes:
+        calls: that were sent.
+        usd: their known costs, and for every one of unknown outcome the most that it can have cost.
+    """
+
+    calls: int = 0
+    usd: float = 0.0
+
+
+def paid_in(run: Run, where: str, runs: Collection[str] | None = None) -> Paid:
+    """What was paid for by a store's usage log, counted as a budget counts.
+
+    Args:
+        run: whose judge, prices and instructions.
+        where: path of the store, below the workspace; without a file nothing was paid.
+        runs: names in the log of those whose attempts count; all by default.
+
+    Raises:
+        RC1Error: when the file is no store, or the instructions cannot be read.
+    """
+    if not run.workspace.path(where).exists():
+        return Paid()
+    with open_store(run, where) as store:
+        log = store.log().filter(pl.col("outcome") != AttemptOutcome.HIT.value)
+        if runs is not None:
+            log = log.filter(pl.col("run_id").is_in(list(runs)))
+        unknown = log.filter(pl.col("cost_usd").is_null())
+        return Paid(log.height, float(log["cost_usd"].sum()) + _most(run, store, unknown))
+
+
+def _most(run: Run, store: Store, lines: pl.DataFrame) -> float:
+    if lines.is_empty():
+        return 0.0
+    config, spec = run.config.judge, read_spec(run)
+    spending, total = Spending(config.budget, config.prices), 0.0
+    for dialogue, sample in lines.select("dialogue", "sample").iter_rows():
+        messages = store.dialogue(dialogue)
+        assert messages is not None, "what is asked about is remembered first"
+        total += spending.most(blank_ask(spec, config, as_asked(messages), sample))
+    return total

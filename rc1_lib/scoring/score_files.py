@@ -1,9 +1,15 @@
-"""What a scoring of a file leaves behind: its scores, its unstable samples, and a summary that says what they are."""
+"""What a scoring of a file leaves: its scores, its unstable samples, and a summary that says what they are.
+
+The list of unstable dialogues is kept up by whatever judges rows: of the dialogues that were judged now it holds those
+that are unstable now; what an earlier asking of this very judge found of others stays, also of those that were asked
+about and are unscored; what another judge said goes.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +22,10 @@ from rc1_lib.run import Run
 from rc1_lib.scoring.dialogues import Dialogue
 from rc1_lib.scoring.identity import judge_identity
 from rc1_lib.scoring.judge import Judge
-from rc1_lib.scoring.judged import Judged
 from rc1_lib.scoring.noise import OVERALL, pooled
-from rc1_lib.scoring.unstable_samples import UNSTABLE, keep_unstable
-from rc1_lib.scoring.usage_lines import AttemptOutcome
-from rc1_lib.workspace.artifacts import atomic_write, now, write_json
+from rc1_lib.scoring.results import Judged
+from rc1_lib.scoring.usage import AttemptOutcome
+from rc1_lib.workspace.artifacts import Workspace, atomic_write, now, write_json
 
 SCORES = "reports/rc1/scores.jsonl"
 
@@ -137,3 +142,49 @@ def _write_lines(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
         return
     with atomic_write(path) as stream:
         stream.writelines(lines)
+
+
+UNSTABLE = "reports/rc1/unstable_samples.jsonl"
+
+
+def keep_unstable(
+    workspace: Workspace, ids: Sequence[str], judged: Judged, judge: Mapping[str, str]
+) -> list[dict[str, Any]]:
+    """Bring the list up to date; where it would be empty there is no file.
+
+    Args:
+        workspace: where it lies.
+        ids: of the dialogues, in the order in which `judged` has them; equal dialogues may have several.
+        judged: what came of them.
+        judge: who judged (`rc1_lib.scoring.identity.judge_identity`).
+
+    Returns:
+        The lines about these dialogues.
+    """
+    named: dict[str, list[str]] = defaultdict(list)
+    for one, dialogue in zip(ids, judged.rows["dialogue"].to_list(), strict=True):
+        named[dialogue].append(one)
+    ours = [{"ids": named[row["dialogue"]], "judge": dict(judge), **row} for row in judged.unstable()]
+    path = workspace.path(UNSTABLE)
+    found = set(judged.rows.filter("scored")["dialogue"])
+    lines = [*_others(path.read_bytes() if path.is_file() else b"", judge, found), *map(orjson.dumps, ours)]
+    if not lines:
+        path.unlink(missing_ok=True)
+        return ours
+    with atomic_write(path) as stream:
+        stream.writelines(line + b"\n" for line in lines)
+    return ours
+
+
+def _others(there: bytes, judge: Mapping[str, str], judged: Collection[str]) -> list[bytes]:
+    """The lines that stay; one that cannot be read says nothing any more."""
+    kept = []
+    for line in there.splitlines():
+        try:
+            found = orjson.loads(line)
+        except ValueError:
+            continue
+        of = found.get("dialogue") if isinstance(found, dict) and found.get("judge") == dict(judge) else None
+        if isinstance(of, str) and of not in judged:
+            kept.append(line)
+    return kept

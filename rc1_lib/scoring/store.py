@@ -1,18 +1,23 @@
 """Every reply that was paid for, and the usage log, in one SQLite file.
 
 A reply and its line are written together or not at all, whatever kills the process. An attempt is noted before it is
-sent. What a dead process had under way is found by its lock, which the kernel frees, and becomes a line of the log: it
-may have been billed. Several processes may use one store; nobody asks what another one is asking.
+sent. The lock of a dead process is freed by the kernel, and what it had under way becomes a line of the log: it may
+have been billed. Several processes may use one store; nobody asks what another one is asking.
 
-What was paid for is committed and synced by itself, attempt by attempt: grouped, or with SQLite syncing at checkpoints
-alone (`synchronous = NORMAL`), a kill or a power cut would lose replies that somebody has billed. Where nobody is
-billed a lost score costs the millisecond that computes it again, and syncing costs ten times that; so `together` makes
-one transaction of many. It is the same transaction with the same order of table, file and commit, only longer: after a
-kill inside it the store is what it was before it, log and file included, and nothing of it is half there.
+What was paid for is committed and synced attempt by attempt: grouped, or with SQLite syncing at checkpoints alone
+(`synchronous = NORMAL`), a kill or a power cut would lose replies that somebody has billed. Where nobody is billed a
+lost score costs the millisecond that computes it again, and a sync costs ten times that; so `together` makes one
+transaction of many.
+
+The log is a hash chain: each line holds the hash of the one before. The chain shows that a line was changed, taken out
+or put in. It is no signature: whoever can write the workspace can also compute a new chain. The provider's own records
+of the request ids are what an outsider can check it against.
 """
 
 from __future__ import annotations
 
+import hashlib
+import math
 import sqlite3
 import threading
 import time
@@ -29,12 +34,14 @@ import polars as pl
 from filelock import FileLock, Timeout
 
 from rc1_lib.errors import RC1Error
-from rc1_lib.scoring import ledger
-from rc1_lib.scoring.usage_lines import ANSWERED, AttemptOutcome, Line
+from rc1_lib.scoring.usage import ANSWERED, LOG_SCHEMA, AttemptOutcome, Line
 
 DAY_S = 86_400.0
 _BUSY_S = 60.0
-_VERSION = 1
+_VERSION = 2
+"""Version 1 also wrote the log into a plain file next to the store; its tables are the same."""
+_GENESIS = "0" * 64
+_COLUMNS = tuple(LOG_SCHEMA)
 _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS replies (ask_key, model, stored, spec, dialogue, sample, outcome, text, scores, detail,"
     " request_id, reply_sha256, PRIMARY KEY (ask_key, model)) WITHOUT ROWID",
@@ -44,7 +51,10 @@ _SCHEMA = (
     "CREATE INDEX IF NOT EXISTS sent_by_ask ON sent (ask_key)",
     "CREATE TABLE IF NOT EXISTS identity (one INTEGER PRIMARY KEY CHECK (one = 1), id)",
     "INSERT OR IGNORE INTO identity VALUES (1, lower(hex(randomblob(16))))",
-    *ledger.SCHEMA,
+    f"CREATE TABLE IF NOT EXISTS log ({', '.join(_COLUMNS)}, hash, PRIMARY KEY (seq)) WITHOUT ROWID",
+    "CREATE INDEX IF NOT EXISTS log_by_ask ON log (ask_key)",
+    "CREATE TABLE IF NOT EXISTS anchor (one INTEGER PRIMARY KEY CHECK (one = 1), lines, hash)",
+    f"INSERT OR IGNORE INTO anchor (one, lines, hash) VALUES (1, 0, '{_GENESIS}')",
 )
 _REPLY = "ask_key, model, stored, spec, dialogue, sample, outcome, text, scores, detail, request_id, reply_sha256"
 
@@ -82,7 +92,7 @@ class Reply:
     reply_sha256: str
 
 
-class Busy:
+class InFlight:
     """Another process is asking for this very reply."""
 
 
@@ -93,7 +103,7 @@ class Store:
         """Open the store, make it when it is not there, and account for what dead processes had under way.
 
         Args:
-            path: the SQLite file; the log's plain file lies beside it.
+            path: the SQLite file.
             ttl_days: for how long a reply counts.
             clock: seconds since 1970.
 
@@ -101,13 +111,11 @@ class Store:
             RC1Error: when the file is no store of this version.
         """
         self.path = path
-        self.mirror = path.with_name(f"{path.name}.usage.jsonl")
         self.run_id = uuid.uuid4().hex
         self._ttl_s = ttl_days * DAY_S
         self._clock = clock
         self._lock = threading.RLock()
         self._runs = path.with_name(f"{path.name}.runs")
-        self._unwritten: list[bytes] = []
         with self._sound():
             self._runs.mkdir(parents=True, exist_ok=True)
             self._alive = FileLock(self._lock_path(self.run_id))
@@ -116,7 +124,8 @@ class Store:
                 self._db = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
                 self._prepare()
                 self.id = str(self._db.execute("SELECT id FROM identity").fetchone()[0])
-                self.account_for_the_dead()
+                with self._writing():
+                    self._living()
             except BaseException:
                 self.close()
                 raise
@@ -195,7 +204,7 @@ class Store:
                 ((sha256, orjson.dumps(list(messages))) for sha256, messages in dialogues),
             )
 
-    def begin(self, line: Line, *, endpoint: str, fresh: bool, bad_attempts: int = 1) -> Reply | Busy | None:
+    def begin(self, line: Line, *, endpoint: str, fresh: bool, bad_attempts: int = 1) -> Reply | InFlight | None:
         """Note that an attempt is about to be sent.
 
         Args:
@@ -206,7 +215,7 @@ class Store:
             bad_attempts: how many replies that cannot be read have to have come before the last of them counts.
 
         Returns:
-            None when it may be sent; the reply that another process got meanwhile; or `Busy`.
+            None when it may be sent; the reply that another process got meanwhile; or `InFlight`.
         """
         with self._writing():
             if not fresh:
@@ -217,11 +226,8 @@ class Store:
                 ).fetchall()
                 if rows and not self._is_worth_asking_again(reply := _reply(rows[0]), bad_attempts):
                     return reply
-                others = self._db.execute(
-                    "SELECT DISTINCT run_id FROM sent WHERE ask_key = ? AND run_id != ?", (line.ask_key, self.run_id)
-                ).fetchall()
-                if any(not self._bury(run_id) for (run_id,) in others):
-                    return Busy()
+                if self._living(line.ask_key):
+                    return InFlight()
             self._db.execute(
                 "INSERT INTO sent VALUES (?, ?, ?, ?)",
                 (line.attempt_id, line.ask_key, self.run_id, orjson.dumps(asdict(line))),
@@ -230,11 +236,8 @@ class Store:
 
     def is_under_way(self, ask_key: str) -> bool:
         """Whether a live process other than this run has an attempt at this reply under way."""
-        with self._reading():
-            others = self._db.execute(
-                "SELECT DISTINCT run_id FROM sent WHERE ask_key = ? AND run_id != ?", (ask_key, self.run_id)
-            ).fetchall()
-        return any(self._is_alive(run_id) for (run_id,) in others)
+        with self._writing():
+            return bool(self._living(ask_key))
 
     def end(self, line: Line, *, endpoint: str, text: str = "") -> None:
         """Write how an attempt ended; a reply that was received is stored with it.
@@ -246,7 +249,7 @@ class Store:
         """
         with self._writing():
             self._db.execute("DELETE FROM sent WHERE attempt_id = ?", (line.attempt_id,))
-            self._enter([line])
+            self._log([line])
             if line.outcome not in ANSWERED:
                 return
             when = self._clock()
@@ -266,7 +269,7 @@ class Store:
         """Write the lines of scores that came from the store."""
         if lines:
             with self._writing():
-                self._enter(lines)
+                self._log(lines)
 
     @contextmanager
     def together(self) -> Iterator[None]:
@@ -281,25 +284,37 @@ class Store:
         with self._writing():
             yield
 
-    def account_for_the_dead(self) -> int:
-        """Turn what dead processes had under way into lines of the log; how many there were."""
-        with self._writing():
-            before = self._count("sent")
-            for (run_id,) in self._db.execute("SELECT DISTINCT run_id FROM sent WHERE run_id != ?", (self.run_id,)):
-                self._bury(run_id)
-            return before - self._count("sent")
-
     # ---- the log ----
 
     def log(self, run_id: str | None = None) -> pl.DataFrame:
         """The usage log, or one run's lines of it, with the columns of `LOG_SCHEMA`."""
+        where, values = ("WHERE run_id = ?", (run_id,)) if run_id else ("", ())
         with self._reading():
-            return ledger.read(self._db, "WHERE run_id = ?" if run_id else "", (run_id,) if run_id else ())
+            rows = self._db.execute(f"SELECT {', '.join(_COLUMNS)} FROM log {where} ORDER BY seq", values).fetchall()
+        frame = pl.DataFrame(rows, schema={**LOG_SCHEMA, "billable": pl.Int64}, orient="row", strict=False)
+        return frame.with_columns(pl.col("billable").cast(pl.Boolean))
 
     def damage(self) -> str:
-        """What is wrong with the usage log, in a sentence; empty when nothing is."""
-        with self._writing():  # nobody writes meanwhile, so table and file are of one moment
-            return ledger.damage(self._db, self.mirror) or self._unfounded()
+        """What is wrong with the usage log, in a sentence; empty when every line is as it was written."""
+        with self._writing():  # nobody writes meanwhile
+            return self._broken_chain() or self._unfounded()
+
+    def _broken_chain(self) -> str:
+        last, seen = _GENESIS, 0
+        try:
+            for *row, kept in self._db.execute(f"SELECT {', '.join(_COLUMNS)}, hash FROM log ORDER BY seq"):
+                seen += 1
+                if _was_never_written(row):
+                    return f"line {seen} of the usage log is not what was written: it was edited"
+                last = _chained(last, row)
+                if row[0] != seen or kept != last:
+                    return f"line {seen} of the usage log is not what was written: it was edited, taken out or put in"
+        except sqlite3.OperationalError as error:  # a text that is not UTF-8
+            return f"line {seen + 1} of the usage log cannot be read, so it is not what was written: {error}"
+        count, anchored = self._db.execute("SELECT lines, hash FROM anchor").fetchone()
+        if (seen, last) != (count, anchored):
+            return f"the usage log holds {seen} lines, but {count} were written"
+        return ""
 
     def _unfounded(self) -> str:
         """Stored scores that no line of the log gave, in a sentence: the chain covers the lines, and so the scores."""
@@ -355,7 +370,7 @@ class Store:
         self._db.execute("PRAGMA synchronous = FULL")  # what was paid for outlives a power cut as well
         with self._writing():
             version = self._db.execute("PRAGMA user_version").fetchone()[0]
-            if version not in (0, _VERSION):
+            if not 0 <= version <= _VERSION:
                 raise RC1Error(
                     f"{self.path}: is a score store of version {version}, this program reads {_VERSION}; "
                     f"move it away, or use the program that wrote it"
@@ -380,28 +395,27 @@ class Store:
     def _writing(self) -> Iterator[None]:
         """A transaction, or within another one a part of it that can be taken back by itself."""
         with self._reading():
-            alone, before = not self._db.in_transaction, len(self._unwritten)
+            alone = not self._db.in_transaction
             self._db.execute("BEGIN IMMEDIATE" if alone else "SAVEPOINT part")
             try:
                 yield
-                if alone and self._unwritten:
-                    ledger.write(self._db, self.mirror, b"".join(self._unwritten))
                 self._db.execute("COMMIT" if alone else "RELEASE part")
-                if alone:
-                    self._unwritten.clear()
             except BaseException:
-                self._take_back(alone, before)
+                if self._db.in_transaction:  # a full disk makes SQLite take back everything by itself
+                    for statement in ("ROLLBACK",) if alone else ("ROLLBACK TO part", "RELEASE part"):
+                        self._db.execute(statement)
                 raise
 
-    def _take_back(self, alone: bool, before: int) -> None:
-        whole = not self._db.in_transaction  # a full disk makes SQLite take back everything by itself
-        del self._unwritten[0 if whole else before :]
-        if not whole:
-            for statement in ("ROLLBACK",) if alone else ("ROLLBACK TO part", "RELEASE part"):
-                self._db.execute(statement)
-
-    def _enter(self, lines: Sequence[Line]) -> None:
-        self._unwritten.append(ledger.append(self._db, lines))
+    def _log(self, lines: Sequence[Line]) -> None:
+        """Add lines to the chain, inside a transaction."""
+        count, last = self._db.execute("SELECT lines, hash FROM anchor").fetchone()
+        rows = []
+        for seq, line in enumerate(lines, count + 1):
+            row = _row(seq, line)
+            last = _chained(last, row)
+            rows.append((*row, last))
+        self._db.executemany(f"INSERT INTO log VALUES ({', '.join('?' * (len(_COLUMNS) + 1))})", rows)
+        self._db.execute("UPDATE anchor SET lines = ?, hash = ?", (count + len(rows), last))
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
@@ -430,33 +444,31 @@ class Store:
         lock.release()
         return False
 
-    def _bury(self, run_id: str) -> bool:
-        """Write the lines of a dead run's attempts; False when it is alive. Inside a transaction."""
-        lock = FileLock(self._lock_path(run_id))
-        try:
-            lock.acquire(blocking=False)
-        except Timeout:
-            return False
-        try:
-            self._enter_unfinished(run_id)
-        finally:
-            lock.release()
-            self._lock_path(run_id).unlink(missing_ok=True)
-        return True
+    def _living(self, ask_key: str | None = None) -> list[str]:
+        """Live runs other than this one that have attempts under way, at one reply or at any. Inside a transaction.
+
+        Unfinished attempts of dead runs become lines of the log.
+        """
+        where, values = (" AND ask_key = ?", (self.run_id, ask_key)) if ask_key else ("", (self.run_id,))
+        others = self._db.execute(f"SELECT DISTINCT run_id FROM sent WHERE run_id != ?{where}", values).fetchall()
+        living = [run_id for (run_id,) in others if self._is_alive(run_id)]
+        for (run_id,) in others:
+            if run_id not in living:
+                self._enter_unfinished(run_id)
+        return living
 
     def _enter_unfinished(self, run_id: str) -> None:
         rows = self._db.execute("SELECT line FROM sent WHERE run_id = ?", (run_id,)).fetchall()
-        self._enter([_interrupted(orjson.loads(line)) for (line,) in rows])
+        self._log([_interrupted(orjson.loads(line)) for (line,) in rows])
         self._db.execute("DELETE FROM sent WHERE run_id = ?", (run_id,))
+        if run_id != self.run_id:
+            self._lock_path(run_id).unlink(missing_ok=True)
 
     def _lock_path(self, run_id: str) -> Path:
         return self._runs / f"{run_id}.lock"
 
     def _oldest(self) -> float:
         return self._clock() - self._ttl_s
-
-    def _count(self, table: str) -> int:
-        return int(self._db.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
 
 
 def _interrupted(body: dict[str, Any]) -> Line:
@@ -479,3 +491,25 @@ def _reply(row: Sequence[Any]) -> Reply:
 
 def _is_score(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0.0 <= value <= 1.0
+
+
+def _row(seq: int, line: Line) -> tuple[Any, ...]:
+    written = {
+        "scores": None if line.scores is None else orjson.dumps(dict(line.scores)).decode(),
+        "outcome": line.outcome.value,
+        "billable": int(line.billable),
+    }
+    return (seq, *(written[name] if name in written else getattr(line, name) for name in _COLUMNS[1:]))
+
+
+def _was_never_written(row: Sequence[Any]) -> bool:
+    """Whether it holds what JSON cannot tell apart from nothing, or cannot hold."""
+    return any(isinstance(value, bytes) or (isinstance(value, float) and not math.isfinite(value)) for value in row)
+
+
+def _chained(previous: str, row: Sequence[Any]) -> str:
+    """The row's hash, after the one before."""
+    fields = dict(zip(_COLUMNS, row, strict=True))
+    if type(fields["billable"]) is int and fields["billable"] in (0, 1):
+        fields["billable"] = bool(fields["billable"])  # SQLite knows no booleans; anything else is an edit, left as is
+    return hashlib.sha256(previous.encode() + orjson.dumps(fields)).hexdigest()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +16,6 @@ from functools import cached_property
 from rc1_lib.records import Message
 from rc1_lib.rows.conventions import ANSWER_MARK
 from rc1_lib.rows.counts import count
-from rc1_lib.scoring.figures import figures
 from rc1_lib.text.tokens import tokenize
 
 CALC = "calc"
@@ -157,3 +157,27 @@ def _answered(made: Sequence[tuple[str, Call]], messages: Sequence[Message]) -> 
 
 def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
+
+
+_FIGURE = re.compile(r"[0-9]+(?:,[0-9]{3})*(?:\.[0-9]+)?|\.[0-9]+")
+_ESCAPE = re.compile(r"\\u[0-9a-fA-F]{4}")
+"""A character in JSON's spelling, whose digits are no number: `\\u00d7`."""
+
+
+def figures(text: str) -> list[str]:
+    """The numbers of `text` in reading order, without their signs.
+
+    They are compared as texts and never converted, so that a number may have any length.
+
+    Args:
+        text: plain text, or the arguments of a call as JSON, well-formed or not.
+    """
+    plain = unicodedata.normalize("NFKC", _ESCAPE.sub(" ", text))
+    return [_spelling(number) for number in _FIGURE.findall(plain)]
+
+
+def _spelling(number: str) -> str:
+    digits = number.replace(",", "")
+    whole, point, decimals = digits.partition(".")
+    decimals = decimals.rstrip("0")
+    return (whole.lstrip("0") or "0") + (point + decimals if decimals else "")

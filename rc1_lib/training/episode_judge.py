@@ -21,14 +21,12 @@ from rc1_lib.reward.adapters.reward import STAGE, finish
 from rc1_lib.reward.rated import Rated, rated
 from rc1_lib.run import Run
 from rc1_lib.scoring.budget import Spending
-from rc1_lib.scoring.identity import scoring_settings
-from rc1_lib.scoring.judge import check_judge, open_judge, open_store, read_spec
-from rc1_lib.scoring.judged import Judged
-from rc1_lib.scoring.paid import Paid, paid_in
+from rc1_lib.scoring.identity import read_spec, scoring_settings
+from rc1_lib.scoring.judge import check_judge, open_judge, open_store, score_unbilled
+from rc1_lib.scoring.maintenance import Paid, paid_in
 from rc1_lib.scoring.prompt import dialogue_sha256
 from rc1_lib.scoring.providers import LIVE
-from rc1_lib.scoring.reward_log import RewardLog
-from rc1_lib.scoring.unbilled import score_unbilled
+from rc1_lib.scoring.results import Judged, RewardLog
 from rc1_lib.training.callbacks.cap import USD
 from rc1_lib.workspace.artifacts import read_json, sha256_json, write_json
 

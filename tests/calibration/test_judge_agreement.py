@@ -23,7 +23,7 @@ from rc1_lib.pool.seed import build_seed
 from rc1_lib.preflight.gates import evaluate
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run, open_run
-from rc1_lib.scoring.judge import read_spec
+from rc1_lib.scoring.identity import read_spec
 from rc1_lib.scoring.providers import local_rubric
 from tests.conftest import SMALL
 from tests.labels.people import CUT, fair, labelled, put

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import sqlite3
 import sys
 import time
 from collections.abc import Callable, Iterable
+from contextlib import closing, suppress
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -236,10 +238,11 @@ def _whole(run: Run) -> None:
 def test_killed_while_judging_and_before_adopting_the_next_run_completes(fresh_copy: Callable[..., Run]) -> None:
     run = fresh_copy(*QUICK, FEW_ROWS)
     weights, reports = weights_and_manifest(run), set(files(run))
-    log = run.workspace.path(f"{run.config.judge.store.path}.usage.jsonl")
 
     def lines() -> int:
-        return log.read_bytes().count(b"\n") if log.exists() else 0
+        with closing(sqlite3.connect(run.workspace.path(run.config.judge.store.path))) as db, suppress(sqlite3.Error):
+            return int(db.execute("SELECT count(*) FROM log").fetchone()[0])
+        return 0
 
     def new_reports() -> set[str]:
         return {name for name in set(files(run)) - reports if "calibration_report" in name}

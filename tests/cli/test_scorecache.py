@@ -86,8 +86,7 @@ def test_stat_counts_attempts_retries_and_replays_apart(
     (stored,) = body["replies"]
     assert (stored["spec"], stored["model"], stored["outcome"]) == ("v1", "rc1-test-double-1", "ok")
     assert (stored["replies"], stored["expired"]) == (15, 0)
-    assert body["bytes"] == sum((tmp_path / "w/data/judge" / name).stat().st_size for name in
-                                ("scores.sqlite", "scores.sqlite.usage.jsonl"))  # fmt: skip
+    assert body["bytes"] == (tmp_path / "w/data/judge/scores.sqlite").stat().st_size
     assert body["intact"] is body["test_double"] is True
     assert done.out.startswith("TEST DOUBLE")
     assert "hit rate 50.0 %" in done.out

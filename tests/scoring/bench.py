@@ -15,10 +15,10 @@ import polars as pl
 
 from rc1_lib.run import Run, open_run
 from rc1_lib.scoring.judge import open_judge, open_store
-from rc1_lib.scoring.judged import Judged
+from rc1_lib.scoring.results import Judged
 from rc1_lib.scoring.rubric import DIMENSIONS
 from rc1_lib.scoring.store import Store
-from rc1_lib.scoring.usage_lines import ANSWERED, AttemptOutcome
+from rc1_lib.scoring.usage import ANSWERED, AttemptOutcome
 from rc1_lib.testing.judge_server import JudgeServer
 
 NUMBERS = [*DIMENSIONS, *(f"{name}_variance" for name in DIMENSIONS)]
@@ -93,10 +93,6 @@ class Bench:
     @property
     def path(self) -> Path:
         return self.folder / "data/judge/scores.sqlite"
-
-    @property
-    def mirror(self) -> Path:
-        return self.path.with_name(f"{self.path.name}.usage.jsonl")
 
     def store(self) -> Store:
         """The store, without the trouble of a configuration; close it."""

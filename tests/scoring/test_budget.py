@@ -11,7 +11,7 @@ from rc1_lib.config.judge import Budget, Prices
 from rc1_lib.errors import RC1Error
 from rc1_lib.scoring.budget import Spending
 from rc1_lib.scoring.calls import Ask, Sampling
-from rc1_lib.scoring.judged import NOT_ASKED
+from rc1_lib.scoring.results import NOT_ASKED
 from rc1_lib.testing.judge_server import Behaviour, FaultKind, running
 from tests.scoring.bench import NUMBERS, PROVIDERS, Bench, dialogues
 

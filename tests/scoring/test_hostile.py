@@ -77,15 +77,6 @@ def test_stored_scores_that_somebody_changed_are_noticed(bench: Bench, gateway: 
         bench.score_at(gateway.url, dialogues(2))
 
 
-def test_a_log_that_outlived_its_store_is_kept(bench: Bench, gateway: Gateway) -> None:
-    bench.score_at(gateway.url, dialogues(2))
-    before = bench.mirror.read_bytes()
-    bench.path.unlink()
-    bench.score_at(gateway.url, dialogues(1))
-    assert [path.read_bytes() for path in bench.path.parent.glob("*.old")] == [before]
-    assert bench.damage() == ""
-
-
 def test_what_is_under_way_makes_the_next_call_wait_and_does_not_end_the_run(bench: Bench, gateway: Gateway) -> None:
     more = (*PRICES, "judge.budget.max_usd=1", "judge.sampling.max_tokens=32768")  # three calls could cost it all
     judged = bench.score_at(gateway.url, dialogues(10), *more)

@@ -16,10 +16,10 @@ from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.gates.judge_stability import stability_gate
 from rc1_lib.run import open_run
 from rc1_lib.scoring.judge import check_judge, open_judge, open_store
-from rc1_lib.scoring.judged import NOT_ASKED
 from rc1_lib.scoring.noise import OVERALL, long_scores, pooled
+from rc1_lib.scoring.results import NOT_ASKED
 from rc1_lib.scoring.rubric import DIMENSIONS
-from rc1_lib.scoring.usage_lines import AttemptOutcome
+from rc1_lib.scoring.usage import AttemptOutcome
 from rc1_lib.testing.judge_server import Behaviour, FaultKind, running
 from tests.scoring.bench import NUMBERS, PROVIDERS, Bench, answered, dialogue, dialogues, sent
 from tests.scoring.gateway import Gateway, completion

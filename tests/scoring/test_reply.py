@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rc1_lib.scoring.reply import BadReplyError, read_scores
+from rc1_lib.scoring.prompt import BadReplyError, read_scores
 
 NAMES = ("answered", "concise")
 

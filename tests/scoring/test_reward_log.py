@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from rc1_lib.scoring.reward_log import RewardLog
-from rc1_lib.scoring.test_double import NOTICE
+from rc1_lib.scoring.calls import NOTICE
+from rc1_lib.scoring.results import RewardLog
 
 
 def test_a_test_double_is_told_once_and_reasons_each_time(caplog: pytest.LogCaptureFixture) -> None:

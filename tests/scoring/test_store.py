@@ -15,10 +15,9 @@ import polars as pl
 import pytest
 
 from rc1_lib.errors import RC1Error
-from rc1_lib.scoring import ledger
 from rc1_lib.scoring.judge import open_judge, open_store
-from rc1_lib.scoring.store import DAY_S, Busy, Reply, Store
-from rc1_lib.scoring.usage_lines import LOG_SCHEMA, AttemptOutcome, Line
+from rc1_lib.scoring.store import DAY_S, InFlight, Reply, Store
+from rc1_lib.scoring.usage import LOG_SCHEMA, AttemptOutcome, Line
 from rc1_lib.testing.judge_server import Behaviour, FaultKind, running
 from tests.forks import this_interpreter
 from tests.scoring.bench import PLANTED, PROVIDERS, Bench, dialogues
@@ -104,9 +103,8 @@ def test_the_version_that_answered_last_counts_also_for_those_who_had_no_answer(
 def test_what_another_process_is_asking_is_waited_for(store: Store, tmp_path: Path) -> None:
     with Store(tmp_path / "scores.sqlite", ttl_days=14) as other:
         assert other.begin(_line(other, "attempt-1"), endpoint=ENDPOINT, fresh=False) is None
-        assert isinstance(store.begin(_line(store, "attempt-2"), endpoint=ENDPOINT, fresh=False), Busy)
+        assert isinstance(store.begin(_line(store, "attempt-2"), endpoint=ENDPOINT, fresh=False), InFlight)
         assert store.begin(_line(store, "attempt-3", "ask-2"), endpoint=ENDPOINT, fresh=False) is None
-        assert store.account_for_the_dead() == 0
     # It has ended without a word: what it had under way becomes a line, and the reply may be asked for.
     assert store.begin(_line(store, "attempt-4"), endpoint=ENDPOINT, fresh=False) is None
     assert store.log().select("attempt_id", "outcome").rows() == [("attempt-1", "interrupted")]
@@ -237,7 +235,6 @@ def copied(written: Bench, bench: Bench) -> Bench:
     path = _made(bench)
     with sqlite3.connect(written.path) as source, sqlite3.connect(path) as target:
         source.backup(target)
-    bench.mirror.write_bytes(written.mirror.read_bytes())
     assert bench.damage() == ""
     return bench
 
@@ -286,28 +283,6 @@ def test_a_text_that_is_none_is_noticed(copied: Bench) -> None:
     assert "line 2 of the usage log" in copied.damage()
 
 
-def test_any_edit_of_the_file_is_noticed(copied: Bench) -> None:
-    whole = copied.mirror.read_bytes()
-    with copied.store() as store:
-        for place in range(0, len(whole), 101):
-            spoilt = bytearray(whole)
-            spoilt[place] ^= 1
-            copied.mirror.write_bytes(spoilt)
-            assert f"line {whole[:place].count(10) + 1} of scores.sqlite.usage.jsonl" in store.damage()
-    copied.mirror.write_bytes(whole[:-1])
-    assert "scores.sqlite.usage.jsonl" in copied.damage()
-    copied.mirror.write_bytes(whole)
-    assert copied.damage() == ""
-
-
-def test_a_file_that_is_gone_is_noticed_also_after_further_lines(copied: Bench) -> None:
-    copied.mirror.unlink()
-    assert "scores.sqlite.usage.jsonl cannot be read" in copied.damage()
-    with running(Behaviour(delay="zero")) as server:
-        copied.score(server, dialogues(1, first=50))
-    assert "line 1 of scores.sqlite.usage.jsonl" in copied.damage()
-
-
 def test_an_edited_log_stays_noticed_when_it_is_written_on(copied: Bench) -> None:
     copied.sql("UPDATE log SET cost_usd = 7 WHERE seq = 1")
     with running(Behaviour(delay="zero")) as server:
@@ -315,29 +290,28 @@ def test_an_edited_log_stays_noticed_when_it_is_written_on(copied: Bench) -> Non
     assert "line 1 of the usage log" in copied.damage()
 
 
-@pytest.mark.parametrize("tail", [b'{"seq":', b"\x00" * 9000, b'{"seq":99}\n' * 900])
-def test_a_torn_tail_is_repaired(tail: bytes, copied: Bench) -> None:
-    with copied.mirror.open("ab") as stream:
-        stream.write(tail)
-    assert copied.damage() == ""
-    with running(Behaviour(delay="zero")) as server:
-        copied.score(server, dialogues(1, first=50))
-    assert copied.damage() == ""
-    assert len(copied.mirror.read_bytes().splitlines()) == _count(copied)
-
-
 def test_a_write_that_fails_leaves_neither_reply_nor_line(store: Store) -> None:
     _answer(store, "attempt-1")
-    before = store.mirror.read_bytes()
-    store.mirror.unlink()
-    store.mirror.mkdir()
-    with pytest.raises(RC1Error, match="no score store that can be read and written"):
-        _answer(store, "attempt-2", "ask-2")
-    store.mirror.rmdir()
-    store.mirror.write_bytes(before)
+    with closing(sqlite3.connect(store.path)) as db:
+        db.execute("CREATE TRIGGER full BEFORE INSERT ON replies BEGIN SELECT RAISE(ABORT, 'the disk is full'); END")
+        with pytest.raises(RC1Error, match="no score store that can be read and written"):
+            _answer(store, "attempt-2", "ask-2")
+        db.execute("DROP TRIGGER full")
     assert store.log()["attempt_id"].to_list() == ["attempt-1"]
     assert store.find(["ask-2"], "judge-1") == {}
     assert store.damage() == ""
+
+
+def test_a_store_of_version_1_is_read_on(store: Store) -> None:
+    """It has a length of the log's plain file, which is no longer written."""
+    _answer(store, "attempt-1")
+    with closing(sqlite3.connect(store.path)) as db, db:
+        db.execute("ALTER TABLE anchor ADD COLUMN bytes")
+        db.execute("PRAGMA user_version = 1")
+    with Store(store.path, ttl_days=14) as again:
+        assert set(again.find(["ask-1"], "judge-1")) == {"ask-1"}
+        _answer(again, "attempt-2", "ask-2")
+        assert again.damage() == ""
 
 
 # ---- many writes as one ----
@@ -351,7 +325,6 @@ def test_what_is_written_together_is_there_at_its_end(store: Store, tmp_path: Pa
         with closing(sqlite3.connect(store.path)) as other:
             assert other.execute("SELECT count(*) FROM replies").fetchone() == (0,)
     assert store.log()["attempt_id"].to_list() == [f"attempt-{number}" for number in range(5)]
-    assert len(store.mirror.read_bytes().splitlines()) == 5
     assert store.damage() == ""
 
 
@@ -378,19 +351,12 @@ def test_an_error_within_takes_back_everything(store: Store) -> None:
 
 def write_together_and_be_killed(path: str, moment: str) -> None:
     """In a process of its own: one answer, then many in one block, and a kill at this moment."""
-    written = ledger.write
 
     def die() -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
-    def write_and_die(*args: Any) -> None:
-        written(*args)
-        die()
-
     store = Store(Path(path), ttl_days=14)
     _answer(store, "before", "ask-before")
-    if moment == "file":
-        ledger.write = write_and_die
     with store.together():
         for number in range(50):
             _answer(store, f"attempt-{number}", f"ask-{number}")
@@ -399,9 +365,9 @@ def write_together_and_be_killed(path: str, moment: str) -> None:
     die()
 
 
-@pytest.mark.parametrize(("moment", "kept"), [("block", 1), ("file", 1), ("end", 51)])
+@pytest.mark.parametrize(("moment", "kept"), [("block", 1), ("end", 51)])
 def test_a_kill_leaves_all_that_was_written_together_or_nothing(moment: str, kept: int, tmp_path: Path) -> None:
-    """In the block; when the log's file holds the lines and the transaction is still open; behind its end."""
+    """In the block, and after its end."""
     path = tmp_path / "scores.sqlite"
     killed = this_interpreter(tmp_path / "forks").start(f"{__name__}.write_together_and_be_killed", path, moment)
     assert killed.wait() == -signal.SIGKILL, killed.told()
@@ -418,15 +384,25 @@ def test_a_kill_leaves_all_that_was_written_together_or_nothing(moment: str, kep
 def test_the_local_rubric_is_stored_in_few_transactions_and_a_live_judge_reply_by_reply(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    commits: list[int] = []
-    written = ledger.write
-    monkeypatch.setattr(ledger, "write", lambda *args: (commits.append(1), written(*args)))
+    statements: list[str] = []
+    connect = sqlite3.connect
+
+    def traced(*args: Any, **options: Any) -> sqlite3.Connection:
+        db = connect(*args, **options)
+        db.set_trace_callback(statements.append)
+        return db
+
+    def commits() -> int:
+        """Transactions with lines of the log."""
+        return sum("INSERT INTO log" in one for one in "\n".join(statements).split("\nCOMMIT"))
+
+    monkeypatch.setattr(sqlite3, "connect", traced)
     unbilled = bench.score_at("", dialogues(200), "judge.provider=rubric", "judge.base_url=null", "judge.model=null")
     assert unbilled.calls == 600 and unbilled.coverage == 1.0
-    assert len(commits) == 2
+    assert commits() == 2
     with running(Behaviour(delay="zero")) as server:
         bench.score(server, dialogues(4))
-    assert len(commits) == 2 + 12
+    assert commits() == 2 + 12
     assert bench.damage() == ""
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from rc1_lib.scoring.judged import Judged
-from rc1_lib.scoring.unstable_samples import UNSTABLE, keep_unstable
+from rc1_lib.scoring.results import Judged
+from rc1_lib.scoring.score_files import UNSTABLE, keep_unstable
 from rc1_lib.workspace.artifacts import Workspace
 
 JUDGE = {"provider": "openai", "model": "m"}

@@ -8,8 +8,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from rc1_lib.scoring.usage_figures import UsageFigures, usage_figures
-from rc1_lib.scoring.usage_lines import LOG_SCHEMA
+from rc1_lib.scoring.usage import LOG_SCHEMA, UsageFigures, usage_figures
 
 
 def lines(*given: dict[str, Any]) -> pl.DataFrame:

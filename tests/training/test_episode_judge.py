@@ -25,10 +25,10 @@ from rc1_lib.environment.rewards import RewardSettings, reward_terms
 from rc1_lib.environment.world import World
 from rc1_lib.errors import ConfigError, RC1Error, TicketError
 from rc1_lib.run import Run, open_run
-from rc1_lib.scoring.judge import open_judge, open_store, read_spec
-from rc1_lib.scoring.paid import paid_in
+from rc1_lib.scoring.identity import read_spec
+from rc1_lib.scoring.judge import open_judge, open_store, score_unbilled
+from rc1_lib.scoring.maintenance import paid_in
 from rc1_lib.scoring.rubric import DIMENSIONS
-from rc1_lib.scoring.unbilled import score_unbilled
 from rc1_lib.testing.judge_server import Behaviour, FaultKind, JudgeServer, running
 from rc1_lib.testing.judge_server.behaviour import MODEL
 from rc1_lib.training.episode_judge import EpisodeJudge

@@ -17,9 +17,9 @@ from rc1_lib.checks import at_most
 from rc1_lib.errors import RC1Error, TicketError
 from rc1_lib.records import GateResult
 from rc1_lib.run import Run, open_run
-from rc1_lib.scoring.given import JUDGE_SPEC
 from rc1_lib.scoring.judge import open_store
-from rc1_lib.scoring.paid import paid_in
+from rc1_lib.scoring.maintenance import paid_in
+from rc1_lib.scoring.prompt import JUDGE_SPEC
 from rc1_lib.testing.judge_server import Behaviour, JudgeServer, running
 from rc1_lib.training.judge_drifted import check_grades
 from rc1_lib.workspace.file_hashes import sha256_file

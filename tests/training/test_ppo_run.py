@@ -23,7 +23,7 @@ from rc1_lib.environment.summary import summary
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.evaluation.policies import player_of
 from rc1_lib.run import Run
-from rc1_lib.scoring.paid import paid_in
+from rc1_lib.scoring.maintenance import paid_in
 from rc1_lib.testing.judge_server import Behaviour, FaultKind, running
 from rc1_lib.testing.judge_server.behaviour import MODEL
 from rc1_lib.training import usable

@@ -18,10 +18,10 @@ from rc1_lib.reward.rules import RULES
 from rc1_lib.reward.weight_shape import shape_checks
 from rc1_lib.run import Run
 from rc1_lib.scoring.budget import Spending
-from rc1_lib.scoring.judge import Judge, check_judge, open_judge, open_store, read_spec
-from rc1_lib.scoring.judged import Judged
+from rc1_lib.scoring.identity import read_spec
+from rc1_lib.scoring.judge import Judge, check_judge, open_judge, open_store
 from rc1_lib.scoring.prompt import JudgeSpec
-from rc1_lib.scoring.reward_log import RewardLog
+from rc1_lib.scoring.results import Judged, RewardLog
 
 _T = TypeVar("_T")
 STAGE = "scoring"

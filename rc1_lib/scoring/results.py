@@ -1,7 +1,8 @@
-"""What a run of the judge came to: dialogues with medians and variances, or the reason why they have none."""
+"""What scoring comes to: of one sample, and of a run: dialogues with medians and variances, or the reason for none."""
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,14 +13,51 @@ import polars as pl
 from rc1_lib.config.judge import Judge as JudgeConfig
 from rc1_lib.errors import RC1Error
 from rc1_lib.numbers.column_sums import sum_in_order
-from rc1_lib.scoring.attempts import Got, Wanted
+from rc1_lib.records import Message
+from rc1_lib.scoring.calls import NOTICE
+from rc1_lib.scoring.limiter import RecentRates
 from rc1_lib.scoring.noise import SCORE_SCHEMA, medians_and_variances
 from rc1_lib.scoring.prompt import JudgeSpec
-from rc1_lib.scoring.recent_rates import RecentRates
-from rc1_lib.scoring.usage_lines import AttemptOutcome
+from rc1_lib.scoring.store import Reply
+from rc1_lib.scoring.usage import AttemptOutcome
 
 _TWO_MODELS = "its samples come from two versions of the model, which are not on one scale; fix judge.model"
 NOT_ASKED = "not asked: the run ended before"
+
+
+@dataclass(frozen=True, slots=True)
+class SampleRequest:
+    """One sample of one dialogue, to be had from the store or from the provider."""
+
+    key: str
+    dialogue: str
+    messages: Sequence[Message]
+    sample: int
+
+
+@dataclass(frozen=True, slots=True)
+class SampleResult:
+    """What came of a wanted sample: scores, or the reason why there are none.
+
+    Attributes:
+        scores: by dimension; None where there are none.
+        outcome: how it ended.
+        reason: in words, empty where there are scores.
+        model: the version that answered.
+        text: the reply as it was written.
+    """
+
+    scores: dict[str, float] | None
+    outcome: AttemptOutcome
+    reason: str
+    model: str
+    text: str = ""
+
+    @classmethod
+    def of(cls, reply: Reply) -> SampleResult:
+        """What a stored reply says."""
+        outcome = reply.outcome if reply.scores is None else AttemptOutcome.HIT
+        return cls(reply.scores, outcome, reply.detail, reply.model, reply.text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +127,8 @@ class Judged:
 
 def gather(
     names: Sequence[str],
-    wanted: Sequence[Wanted],
-    got: Mapping[str, Got],
+    wanted: Sequence[SampleRequest],
+    got: Mapping[str, SampleResult],
     config: JudgeConfig,
     spec: JudgeSpec,
     max_variance: float,
@@ -118,8 +156,8 @@ def gather(
     )
 
 
-def _replies(wanted: Sequence[Wanted], got: Mapping[str, Got], spec: JudgeSpec) -> pl.DataFrame:
-    missing = Got(None, AttemptOutcome.CANCELLED, NOT_ASKED, "")
+def _replies(wanted: Sequence[SampleRequest], got: Mapping[str, SampleResult], spec: JudgeSpec) -> pl.DataFrame:
+    missing = SampleResult(None, AttemptOutcome.CANCELLED, NOT_ASKED, "")
     records = [(one, got.get(one.key, missing)) for one in wanted]
     columns: dict[str, list[Any]] = {
         "dialogue": [one.dialogue for one, _ in records],
@@ -174,3 +212,22 @@ def _rows(replies: pl.DataFrame, config: JudgeConfig, spec: JudgeSpec, max_varia
         unstable=(pl.max_horizontal(variances) > max_variance).fill_null(False),
         reason=pl.when("scored").then(pl.lit("")).otherwise("reason"),
     )
+
+
+_LOG = logging.getLogger("rc1.reward")
+
+
+class RewardLog:
+    """Tells once that a judge is the test double, and each time why dialogues have no score."""
+
+    def __init__(self, of: str) -> None:
+        """`of` is what is scored, for people: `dialogues`, `episodes`."""
+        self._of, self._double_noticed = of, False
+
+    def tell(self, judged: Judged) -> None:
+        """Warn of what was found; of reasons, the three that are named first."""
+        if judged.test_double and not self._double_noticed:
+            self._double_noticed = True
+            _LOG.warning(NOTICE)
+        for reason, count in judged.reasons[:3]:
+            _LOG.warning("%d of %d %s are unscored: %s", count, len(judged.rows), self._of, reason)

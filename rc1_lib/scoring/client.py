@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
+import os
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt, wait_random_exponential
@@ -18,18 +19,21 @@ from rc1_lib.config.judge import Judge as JudgeConfig
 from rc1_lib.errors import RC1Error
 from rc1_lib.masking import mask, secrets
 from rc1_lib.records import Message
+from rc1_lib.scoring import rubric
 from rc1_lib.scoring.budget import Spending
-from rc1_lib.scoring.calls import Answer, Ask, CallFailedError, CallFault, Provider, Sampling
+from rc1_lib.scoring.calls import Answer, Ask, CallFailedError, CallFault, Provider, Sampling, is_test_double
 from rc1_lib.scoring.limiter import Limiter, Permit
-from rc1_lib.scoring.prompt import JudgeSpec, write_prompt
-from rc1_lib.scoring.reply import BadReplyError, read_scores
-from rc1_lib.scoring.store import Busy, Reply, Store
-from rc1_lib.scoring.test_double import is_test_double
-from rc1_lib.scoring.usage_lines import AttemptOutcome, Line
+from rc1_lib.scoring.prompt import BadReplyError, JudgeSpec, read_scores, write_prompt
+from rc1_lib.scoring.providers import KEY_VARIABLE, LIVE, ProviderSettings, local_rubric, open_provider
+from rc1_lib.scoring.results import SampleRequest, SampleResult
+from rc1_lib.scoring.store import InFlight, Reply, Store
+from rc1_lib.scoring.usage import AttemptOutcome, Line
 
 _T = TypeVar("_T")
 _LOG = logging.getLogger("rc1.judge")
 _DOUBLE = "this is RC1's own test double, whose scores are made up, and profile prod refuses it"
+_UNPACED_RPS = 1e6
+"""For the local rubric: nobody has to be spared."""
 _SETTLE_S = 0.05
 """How often to look whether calls under way have ended and left room in the budget."""
 _POLL_S = 0.25
@@ -37,41 +41,6 @@ _POLL_S = 0.25
 _GAP = wait_random_exponential(multiplier=0.5, max=20)
 """Waits between attempts: exponential with full jitter, in seconds. The limiter keeps a longer pause that the provider
 asks for, for everybody."""
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """One sample of one dialogue, to be had from the store or from the provider."""
-
-    key: str
-    dialogue: str
-    messages: Sequence[Message]
-    sample: int
-
-
-@dataclass(frozen=True, slots=True)
-class Got:
-    """What came of a wanted sample: scores, or the reason why there are none.
-
-    Attributes:
-        scores: by dimension; None where there are none.
-        outcome: how it ended.
-        reason: in words, empty where there are scores.
-        model: the version that answered.
-        text: the reply as it was written.
-    """
-
-    scores: dict[str, float] | None
-    outcome: AttemptOutcome
-    reason: str
-    model: str
-    text: str = ""
-
-    @classmethod
-    def of(cls, reply: Reply) -> Got:
-        """What a stored reply says."""
-        outcome = reply.outcome if reply.scores is None else AttemptOutcome.HIT
-        return cls(reply.scores, outcome, reply.detail, reply.model, reply.text)
 
 
 class Stopped(Exception):
@@ -92,7 +61,43 @@ class _Effort:
     began: float | None = None
     attempts: int = 0
     failed: CallFailedError | None = None
-    bad: Got | None = None
+    bad: SampleResult | None = None
+
+
+def model_asked(config: JudgeConfig) -> str:
+    """The model that the provider is asked for; of the local rubric, its version: it is asked for as it is."""
+    if config.provider == rubric.NAME:
+        return local_rubric.version()
+    return config.model or ""
+
+
+def endpoint(config: JudgeConfig) -> str:
+    """Whom the configuration asks: provider, address and model."""
+    return f"{config.provider} {config.base_url or ''} {model_asked(config)}"
+
+
+def open_judge_provider(config: JudgeConfig) -> Provider:
+    """The provider that `judge` names.
+
+    Raises:
+        ConfigError: when it cannot be opened with these settings.
+    """
+    settings = ProviderSettings(
+        name=config.provider,
+        model=config.model or "",
+        base_url=config.base_url,
+        api_key=os.environ.get(KEY_VARIABLE) or None,
+        timeout_s=config.limits.timeout_s,
+        structured=config.structured,
+    )
+    return open_provider(settings)
+
+
+def _limiter(config: JudgeConfig) -> Limiter:
+    limits = config.limits
+    if config.provider not in LIVE:
+        return Limiter(rps=_UNPACED_RPS, max_rps=_UNPACED_RPS, concurrency=limits.concurrency)
+    return Limiter(rps=limits.rps, max_rps=limits.max_rps, concurrency=limits.concurrency)
 
 
 def blank_ask(spec: JudgeSpec, config: JudgeConfig, messages: Sequence[Message], sample: int) -> Ask:
@@ -102,47 +107,52 @@ def blank_ask(spec: JudgeSpec, config: JudgeConfig, messages: Sequence[Message],
     return Ask(prompt.system, prompt.user, spec.schema_of_reply, sampling, "", "", messages)
 
 
-@dataclass(slots=True)
-class Desk:
-    """What every attempt of a run needs.
+class JudgeClient:
+    """Asks the provider for the samples of one run, several at a time.
 
     Attributes:
-        model_asked: the model that the provider is asked for.
-        stop: why the run is ending; empty while it goes on.
+        config: `judge`.
+        store: where replies are looked up and kept.
+        limiter: when the next call may be sent.
+        spending: what the run may spend, and has spent.
         model: the version whose stored replies count.
-        answered: replies received in this run.
-        rejected: requests refused for good in this run.
-        unanswered: attempts in a row that brought no reply and were not refused for asking too fast.
+        stop: why the run is ending; empty while it goes on.
+        test_double: whether RC1's own test double answered.
     """
 
-    provider: Provider
-    spec: JudgeSpec
-    config: JudgeConfig
-    store: Store
-    limiter: Limiter
-    spending: Spending
-    endpoint: str
-    model_asked: str
-    refuse_double: bool
-    model: str = ""
-    stop: str = ""
-    answered: int = 0
-    rejected: int = 0
-    unanswered: int = 0
-    test_double: bool = False
-    clock: Callable[[], float] = time.time
-    hidden: tuple[str, ...] = field(default_factory=secrets)
-    _waiting: set[asyncio.Timeout] = field(default_factory=set)
-    _throttled_since: float | None = None
+    def __init__(
+        self, config: JudgeConfig, spec: JudgeSpec, store: Store, spending: Spending, *, refuse_double: bool
+    ) -> None:
+        """Open the provider; nothing is sent yet.
 
-    async def get(self, wanted: Wanted, *, fresh: bool) -> Got:
+        Raises:
+            ConfigError: when the provider cannot be opened with these settings.
+        """
+        self.config, self.store, self.spending = config, store, spending
+        self.refuse_double = refuse_double
+        self.limiter = _limiter(config)
+        self.model, self.stop, self.test_double = "", "", False
+        self._provider = open_judge_provider(config)
+        self._spec, self._endpoint = spec, endpoint(config)
+        self._secrets = secrets()
+        self._answered = 0  # replies
+        self._rejected = 0  # requests refused for good
+        self._unanswered = 0  # attempts in a row without a reply, those refused for asking too fast not counted
+        self._throttled_since: float | None = None
+        self._waiting: set[asyncio.Timeout] = set()
+
+    async def aclose(self) -> None:
+        """Close the provider's connections."""
+        await self._provider.aclose()
+
+    async def get(self, wanted: SampleRequest, *, fresh: bool) -> SampleResult:
         """The scores of one sample, from another process's reply or by asking.
 
         Raises:
             Stopped: when the run is ending.
         """
         config = self.config.limits
-        blank = blank_ask(self.spec, self.config, wanted.messages, wanted.sample)
+        blank = blank_ask(self._spec, self.config, wanted.messages, wanted.sample)
         effort = _Effort()
         try:
             for _ in range(config.bad_reply_attempts):
@@ -160,7 +170,7 @@ class Desk:
             return self._unscored(effort.failed)
         return got
 
-    async def _reply(self, wanted: Wanted, blank: Ask, effort: _Effort, fresh: bool) -> Got:
+    async def _reply(self, wanted: SampleRequest, blank: Ask, effort: _Effort, fresh: bool) -> SampleResult:
         """A reply, whatever it says, from the store or after as many attempts as may fail."""
         retrying = AsyncRetrying(
             retry=retry_if_exception(self._is_worth_a_retry),
@@ -177,7 +187,7 @@ class Desk:
 
     # ---- one attempt ----
 
-    async def _attempt(self, wanted: Wanted, blank: Ask, effort: _Effort, fresh: bool) -> Got:
+    async def _attempt(self, wanted: SampleRequest, blank: Ask, effort: _Effort, fresh: bool) -> SampleResult:
         effort.attempts += 1
         while True:
             async with AsyncExitStack() as stack:
@@ -194,19 +204,19 @@ class Desk:
                     return await self._send(line, ask, permit, left, reserved)
             if isinstance(found, Reply):
                 self._meet_double(is_test_double(found.model))
-                got = Got.of(found)
+                got = SampleResult.of(found)
                 if found.scores is not None:
                     self.store.replayed([replayed(line, found, looked_up_ms)])
                 return got
             while self.store.is_under_way(wanted.key):  # without a place: another process has it under way
                 await self._unless_stopped(asyncio.sleep(_POLL_S))
 
-    def _begin(self, line: Line, fresh: bool, reserved: float) -> tuple[Reply | Busy | None, float]:
+    def _begin(self, line: Line, fresh: bool, reserved: float) -> tuple[Reply | InFlight | None, float]:
         """Note the attempt, or find that it is not needed; and how long the look-up took, in milliseconds."""
         start = time.perf_counter()
         try:
             found = self.store.begin(
-                line, endpoint=self.endpoint, fresh=fresh, bad_attempts=self.config.limits.bad_reply_attempts
+                line, endpoint=self._endpoint, fresh=fresh, bad_attempts=self.config.limits.bad_reply_attempts
             )
         except RC1Error as error:
             self.spending.give_back(reserved)
@@ -216,19 +226,19 @@ class Desk:
             self.spending.give_back(reserved)
         return found, 1000 * (time.perf_counter() - start)
 
-    async def _send(self, line: Line, ask: Ask, permit: Permit, left: float, reserved: float) -> Got:
+    async def _send(self, line: Line, ask: Ask, permit: Permit, left: float, reserved: float) -> SampleResult:
         start = time.perf_counter()
         try:
             async with asyncio.timeout(min(left, self.config.limits.timeout_s)):
-                answer = await self.provider.ask(ask)
+                answer = await self._provider.ask(ask)
         except CallFailedError as failed:
             taken = time.perf_counter() - start
-            self._failed(line, failed, permit, taken, reserved)
+            self._keep_failure(line, failed, permit, taken, reserved)
             raise
         except TimeoutError:
             taken = time.perf_counter() - start
             late = CallFailedError(CallFault.TIMEOUT, f"no whole reply within {taken:.1f} s")
-            self._failed(line, late, permit, taken, reserved)
+            self._keep_failure(line, late, permit, taken, reserved)
             raise late from None
         except BaseException:
             taken = time.perf_counter() - start
@@ -238,11 +248,11 @@ class Desk:
             raise
         taken = time.perf_counter() - start
         permit.answered(taken)
-        return self._answered(line, answer, taken, reserved)
+        return self._keep_answer(line, answer, taken, reserved)
 
-    def _answered(self, line: Line, answer: Answer, taken: float, reserved: float) -> Got:
+    def _keep_answer(self, line: Line, answer: Answer, taken: float, reserved: float) -> SampleResult:
         answer = _storable(answer)
-        text = mask(answer.text, self.hidden)
+        text = mask(answer.text, self._secrets)
         line = replace(
             line, model=answer.model, request_id=answer.request_id, latency_ms=taken * 1000, status=200,
             tokens_in=answer.tokens_in, tokens_out=answer.tokens_out, billable=answer.billable,
@@ -252,16 +262,16 @@ class Desk:
             self._end(replace(line, outcome=AttemptOutcome.REJECTED, detail=_DOUBLE), reserved)
         self._meet_double(answer.test_double)
         scores, outcome, detail = self._read(answer)
-        self.answered += 1
-        self.unanswered = 0
+        self._answered += 1
+        self._unanswered = 0
         self._throttled_since = None
-        line = replace(line, outcome=outcome, scores=scores, detail=mask(_whole(detail), self.hidden))
+        line = replace(line, outcome=outcome, scores=scores, detail=mask(_whole(detail), self._secrets))
         self._end(line, reserved, text)
         if self.model != answer.model:
             if self.model:
                 _LOG.warning("the judge's model changed from %s to %s", self.model, answer.model)
             self.model = answer.model
-        return Got(scores, outcome, line.detail, answer.model, text)
+        return SampleResult(scores, outcome, line.detail, answer.model, text)
 
     def _read(self, answer: Answer) -> tuple[dict[str, float] | None, AttemptOutcome, str]:
         match answer.finish:
@@ -270,11 +280,11 @@ class Desk:
             case "length":
                 return None, AttemptOutcome.TRUNCATED, "the reply was cut off; raise judge.sampling.max_tokens"
         try:
-            return read_scores(answer.text, self.spec.dimensions), AttemptOutcome.OK, ""
+            return read_scores(answer.text, self._spec.dimensions), AttemptOutcome.OK, ""
         except BadReplyError as error:
             return None, AttemptOutcome.BAD_REPLY, f"the reply {error}"
 
-    def _failed(self, line: Line, failed: CallFailedError, permit: Permit, taken: float, reserved: float) -> None:
+    def _keep_failure(self, line: Line, failed: CallFailedError, permit: Permit, taken: float, reserved: float) -> None:
         unbilled = failed.fault in (CallFault.RATE_LIMITED, CallFault.REJECTED) or (failed.status or 0) >= 500
         self._end(
             replace(
@@ -283,26 +293,26 @@ class Desk:
                 status=failed.status,
                 latency_ms=taken * 1000,
                 cost_usd=0.0 if unbilled else None,
-                detail=mask(_whole(failed.detail), self.hidden),
+                detail=mask(_whole(failed.detail), self._secrets),
             ),
             reserved,
         )
         if failed.fault is CallFault.RATE_LIMITED:
             permit.throttled(failed.retry_after)
-            self._throttled()
+            self._note_throttling()
         else:
             permit.failed(failed.retry_after)
         if failed.fault is CallFault.REJECTED:
-            self._rejected(failed)
+            self._note_rejection(failed)
         elif failed.fault is not CallFault.RATE_LIMITED:
-            self._unanswered(failed)
+            self._note_silence(failed)
         if failed.retry_after is not None and failed.retry_after > self.config.limits.max_wait_s:
             self.halt(
                 f"the provider asks to wait {failed.retry_after:.0f} s, more than judge.limits.max_wait_s "
                 f"({self.config.limits.max_wait_s:g}); run again later, what was paid for is kept"
             )
 
-    def _throttled(self) -> None:
+    def _note_throttling(self) -> None:
         """Refusals without a reply between them: a provider that lets nothing through at all."""
         now, most = time.monotonic(), self.config.limits.max_wait_s
         self._throttled_since = self._throttled_since or now
@@ -312,24 +322,24 @@ class Desk:
                 f"judge.limits.max_wait_s ({most:g}); run again later, what was paid for is kept"
             )
 
-    def _unanswered(self, failed: CallFailedError) -> None:
+    def _note_silence(self, failed: CallFailedError) -> None:
         """A provider that is down fails everybody: as many attempts in a row as all places can make for one reply."""
-        self.unanswered += 1
+        self._unanswered += 1
         limits = self.config.limits
-        if self.unanswered >= limits.attempts * limits.concurrency[1]:
-            self.halt(f"{self.unanswered} attempts in a row brought no reply: {mask(str(failed), self.hidden)}")
+        if self._unanswered >= limits.attempts * limits.concurrency[1]:
+            self.halt(f"{self._unanswered} attempts in a row brought no reply: {mask(str(failed), self._secrets)}")
 
-    def _rejected(self, failed: CallFailedError) -> None:
+    def _note_rejection(self, failed: CallFailedError) -> None:
         """A refused key, model or quota concerns every call; another refused request may concern this dialogue only."""
-        self.rejected += 1
+        self._rejected += 1
         of_all = failed.status in (401, 402, 403, 404, 429)
-        if of_all or (not self.answered and self.rejected >= self.config.limits.concurrency[1]):
-            self.halt(f"the provider refuses: {mask(failed.detail, self.hidden)}")
+        if of_all or (not self._answered and self._rejected >= self.config.limits.concurrency[1]):
+            self.halt(f"the provider refuses: {mask(failed.detail, self._secrets)}")
 
     def _end(self, line: Line, reserved: float, text: str = "") -> None:
         self.spending.settle(reserved, line.cost_usd)
         try:
-            self.store.end(line, endpoint=self.endpoint, text=text)
+            self.store.end(line, endpoint=self._endpoint, text=text)
         except RC1Error as error:
             self.halt(str(error))  # the others' calls end as they will; none is begun
             raise Stopped(str(error)) from None
@@ -347,18 +357,18 @@ class Desk:
 
     # ---- around it ----
 
-    def line(self, wanted: Wanted, ask: Ask | None = None, number: int = 1) -> Line:
+    def line(self, wanted: SampleRequest, ask: Ask | None = None, number: int = 1) -> Line:
         """The line of an attempt that begins now, or of a replay: what is known before anything comes back."""
         return Line(
             attempt_id=ask.attempt_id if ask else uuid.uuid4().hex,
             run_id=self.store.run_id, ask_key=wanted.key, dialogue=wanted.dialogue,
-            sample=wanted.sample, attempt=number, provider=self.config.provider, spec=self.spec.spec,
-            model_asked=self.model_asked, model="", temperature=self.config.sampling.temperature,
-            outcome=AttemptOutcome.INTERRUPTED, started=self.clock(), latency_ms=0.0, status=None, request_id="",
+            sample=wanted.sample, attempt=number, provider=self.config.provider, spec=self._spec.spec,
+            model_asked=model_asked(self.config), model="", temperature=self.config.sampling.temperature,
+            outcome=AttemptOutcome.INTERRUPTED, started=self.store.now(), latency_ms=0.0, status=None, request_id="",
             tokens_in=0, tokens_out=0, cost_usd=None, billable=False, reply_sha256="", scores=None, detail="",
         )  # fmt: skip
 
-    def _idempotency_key(self, wanted: Wanted, fresh: bool) -> str:
+    def _idempotency_key(self, wanted: SampleRequest, fresh: bool) -> str:
         """The same until a reply has come, in this process and the next; then another, or the old reply would come."""
         own = (
             f"{self.store.id}/{wanted.key}/{self.store.replies_so_far(wanted.key)}/{self.store.run_id if fresh else ''}"
@@ -406,8 +416,8 @@ class Desk:
             raise Stopped(spent)
         return self.spending.reserve(ask)
 
-    def _unscored(self, failed: CallFailedError) -> Got:
-        return Got(None, AttemptOutcome(failed.fault.value), mask(str(failed), self.hidden), "")
+    def _unscored(self, failed: CallFailedError) -> SampleResult:
+        return SampleResult(None, AttemptOutcome(failed.fault.value), mask(str(failed), self._secrets), "")
 
     def _time_left(self, effort: _Effort) -> float:
         """Seconds until the deadline, which starts with the first attempt's permit: queueing is no fault of a reply."""

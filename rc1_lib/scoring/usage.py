@@ -1,12 +1,15 @@
-"""The usage log's line: one attempt at a provider, or one score replayed from the cache."""
+"""The usage log's line (one attempt at a provider, or one score replayed from the cache), and figures of many lines."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
 import polars as pl
+
+from rc1_lib.scoring.noise import long_scores, medians_and_variances
 
 
 class AttemptOutcome(StrEnum):
@@ -122,3 +125,71 @@ LOG_SCHEMA: dict[str, type[pl.DataType] | pl.DataType] = {
     "detail": pl.String,
 }
 """The log as a table: one row a line, in the order of writing (`seq` from 1); `scores` is JSON text or null."""
+
+
+_LATE = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class UsageFigures:
+    """Figures of some lines of the usage log; None where there was nothing to count them from.
+
+    Attributes:
+        scores: scores that were given, asked for or replayed.
+        calls: attempts at the provider; replays are none.
+        hit_rate: the replays' share of the scores.
+        share_429: of the attempts that were answered or refused with a 429, the latter's share.
+        latency_ms_median: of the attempts that were answered.
+        latency_ms_p95: their 95th percentile (nearest rank).
+        usd: what the attempts cost, as far as anybody knows.
+        cost_unknown: attempts that may have been billed, nobody knows how much for.
+        unstable: of the dialogues with two samples or more, the share whose samples disagree too far on a dimension.
+    """
+
+    scores: int
+    calls: int
+    hit_rate: float | None
+    share_429: float | None
+    latency_ms_median: float | None
+    latency_ms_p95: float | None
+    usd: float | None
+    cost_unknown: int | None
+    unstable: float | None
+
+
+def usage_figures(lines: pl.DataFrame, max_variance: float) -> UsageFigures:
+    """Count lines of the usage log.
+
+    Args:
+        lines: with the columns of `LOG_SCHEMA`.
+        max_variance: `gates.stability.max_variance`: beyond it samples of one dialogue disagree too far.
+    """
+    hits = lines.filter(pl.col("outcome") == AttemptOutcome.HIT)
+    attempts = lines.filter(pl.col("outcome") != AttemptOutcome.HIT)
+    scored = lines.filter(pl.col("outcome").is_in(SCORINGS))
+    answered = attempts.filter(pl.col("outcome").is_in(ANSWERED))
+    refused = int((attempts["outcome"] == AttemptOutcome.RATE_LIMITED).sum())
+    latencies = answered["latency_ms"].sort().to_list()
+    return UsageFigures(
+        scores=scored.height,
+        calls=attempts.height,
+        hit_rate=_share(hits.height, scored.height),
+        share_429=_share(refused, answered.height + refused),
+        latency_ms_median=float(pl.Series(latencies).median()) if latencies else None,  # type: ignore[arg-type]
+        latency_ms_p95=latencies[math.ceil(_LATE * len(latencies)) - 1] if latencies else None,
+        usd=float(attempts["cost_usd"].sum()) if attempts.height else None,
+        cost_unknown=attempts["cost_usd"].null_count() if attempts.height else None,
+        unstable=_unstable(scored, max_variance),
+    )
+
+
+def _unstable(scored: pl.DataFrame, max_variance: float) -> float | None:
+    """A dialogue that was asked about twice counts twice: samples of different askings are never laid together."""
+    asking = scored.with_columns(dialogue=pl.col("run_id") + pl.lit(" ") + pl.col("dialogue"))
+    spread = medians_and_variances(long_scores(asking)).filter(pl.col("samples") > 1)
+    wild = spread.filter(pl.col("variance") > max_variance)
+    return _share(wild["dialogue"].n_unique(), spread["dialogue"].n_unique())
+
+
+def _share(part: int, whole: int) -> float | None:
+    return part / whole if whole else None
