@@ -15,7 +15,7 @@ from prefect.schedules import Cron
 from prefect.workers.process import ProcessWorker
 
 from rc1_lib.errors import RC1Error
-from rc1_lib.workspace.artifacts import PROJECT_ROOT
+from rc1_lib.workspace.artifacts import CODE_ROOT, PROJECT_ROOT
 
 ENTRYPOINT = "flows/preflight.py:preflight"
 CALIBRATE_ENTRYPOINT = "flows/calibrate.py:calibrate"
@@ -110,6 +110,6 @@ def register(workspace: Path, pool: str) -> None:
 
 
 def _flow(entrypoint: str) -> Flow[..., Any]:
-    flow = Flow.from_source(source=str(PROJECT_ROOT), entrypoint=entrypoint)
+    flow = Flow.from_source(source=str(CODE_ROOT), entrypoint=entrypoint)
     assert isinstance(flow, Flow)  # awaitable only where an event loop runs
     return flow

@@ -53,7 +53,8 @@ def train(
         profile: `local` or `prod`.
         config: the configuration file; default: the profile's own.
         overrides: settings `a.b=c` that overrule the file: the preflight's own, or the ticket does not fit.
-        workspace: where everything is read and written; default: the project's root.
+        workspace: where everything is read and written; default: the checkout; of an
+            installed package the current folder.
         seeds: of the configuration's `seeds`; `all` of them; default: the first.
         resume_from: begin at this checkpoint (`latest`, a step, or a path), refused when it is another run's. Without
             it training goes on from whatever whole checkpoint of the same run is there.

@@ -27,7 +27,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     for name, text in TREE.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-    monkeypatch.setattr(code, "PROJECT_ROOT", tmp_path)
+    monkeypatch.setattr(code, "CODE_ROOT", tmp_path)
     code.code_sha256.cache_clear()
     yield tmp_path
     code.code_sha256.cache_clear()
