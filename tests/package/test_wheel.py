@@ -63,3 +63,11 @@ def test_the_deployments_lead_to_the_packages(site: Path, tmp_path: Path) -> Non
     done = run_there(site, tmp_path, "-c", code)
     assert done.stdout.split() == ["rc1", str(site)], done.stderr
     assert all((site / "deployments" / path.relative_to(DEPLOYMENTS)).is_file() for path in DEPLOYMENTS.rglob("*.yaml"))
+
+
+def test_a_folder_that_was_laid_out_is_a_workspace(site: Path, tmp_path: Path) -> None:
+    assert run_there(site, tmp_path, "-c", _RC1, "init", "run").returncode == 0
+    done = run_there(site, tmp_path / "run", "-c", _RC1, "config", "show", "--json")
+    assert done.returncode == 0, done.stderr
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == ["configs", "logs", "models", "templates"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["run", "site"], "and nothing next to it"
