@@ -274,9 +274,11 @@ def revoke_ticket(session: Session, reason: Annotated[str, typer.Option(help="Wh
 def _print_ticket(session: Session, ticket: dict[str, Any]) -> None:
     revoked = ticket.get("revoked")
     session.show(f"ticket of profile {ticket['profile']}, issued {ticket['issued']}, expires {ticket['expires']}")
-    session.show(
-        f"commit {ticket['commit'] or 'unknown'}, judge {ticket['judge']['provider']} {ticket['judge']['spec']}"
-    )
+    package, judge = ticket.get("package"), ticket["judge"]
+    code = f"commit {ticket['commit'] or 'unknown'}"
+    if package is not None:
+        code = f"package rc1 {package['version']}, SHA-256 {package['sha256'][:16]}"
+    session.show(f"{code}, judge {judge['provider']} {judge['spec']}")
     signed = (ticket.get("envelope") or {}).get("signatures") or []
     session.show(
         f"signed by key {signed[0]['keyid'][:16]}" if signed else "not signed: docs/ticket.md says what it proves"

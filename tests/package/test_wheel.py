@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
 import zipfile
 from pathlib import Path
 
+from rc1_lib import __version__
 from rc1_lib.provenance.code import code_sha256
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
 from tests.deployments.team_files import DEPLOYMENTS
@@ -17,6 +19,12 @@ ALONE = {"LICENSE", "constraints.txt", "pyproject.toml"}
 INSIDE = "rc1_lib/_project/"
 _RC1 = "import sys; from rc1_lib.cli import main; main(sys.argv[1:])"
 _FINGERPRINT = "from rc1_lib.provenance.code import code_sha256; print(code_sha256())"
+_GATE = """
+from rc1_lib.config.thresholds import GitGate
+from rc1_lib.gates.machine import git_gate, read_code
+found = git_gate(read_code(), GitGate(require_commit=True, require_clean=True))
+print(found.status, [check.value for check in found.checks])
+"""
 _ROOTS = "from rc1_lib.workspace.artifacts import *; print(CODE_ROOT, PROJECT_ROOT, Workspace(Path()).find('{}'))"
 
 
@@ -71,3 +79,13 @@ def test_a_folder_that_was_laid_out_is_a_workspace(site: Path, tmp_path: Path) -
     assert done.returncode == 0, done.stderr
     assert sorted(path.name for path in (tmp_path / "run").iterdir()) == ["configs", "logs", "models", "templates"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["run", "site"], "and nothing next to it"
+
+
+def test_the_gate_git_asks_the_package_and_no_repository_that_lies_around_it(site: Path, tmp_path: Path) -> None:
+    for command in (("init",), ("add", "-A"), ("-c", "user.name=x", "-c", "user.email=x", "commit", "-qm", "not RC1")):
+        subprocess.run(["git", *command], cwd=tmp_path, check=True, stdout=subprocess.DEVNULL)
+    whole = run_there(site, tmp_path, "-c", _GATE)
+    assert whole.stdout.startswith(f"passed ['rc1 {__version__}, SHA-256 "), whole.stderr
+    assert whole.stdout.endswith("', 0, True, 0]\n")
+    (site / "flows/train.py").write_text("pass\n")
+    assert run_there(site, tmp_path, "-c", _GATE).stdout.startswith("failed")
