@@ -30,6 +30,7 @@ from deployments.server import (
     start_server,
 )
 from rc1_lib.errors import RC1Error
+from rc1_lib.runtime.extras import lacking_for_training
 from rc1_lib.workspace.artifacts import default_root
 
 PORT = 4200
@@ -102,6 +103,8 @@ def _set_up(workspace: Path, webhook: str, *, alone: bool) -> None:
         check_served_here(workspace)
         join_pool(POOL)
     register(workspace, POOL)
+    if lacking_for_training():
+        print("rc1/train is not registered: training needs the extra: pip install 'rc1[train]'", flush=True)
     watch_heartbeats()
     if tell_when_red(webhook):
         print("the webhook reports every run that does not end green", flush=True)

@@ -28,11 +28,11 @@ from rc1_lib.training.train_arguments import Seeds, check_control, chosen_seeds
 from rc1_lib.workspace.lock import holding
 from tasks.calibrate import verdict
 from tasks.control import control as control_task
-from tasks.endings import REFUSED, outcome
+from tasks.endings import CACHED, REFUSED, outcome
 from tasks.evaluation import evaluation
 from tasks.reports import verify, verify_again
 from tasks.sentences import gate_sentence
-from tasks.train import CACHED, Facts, Segment, keep_best, resume, segment, warm_start
+from tasks.train import Facts, Segment, keep_best, resume, segment, warm_start
 from tasks.training_report import Story, Trained, report_training
 
 

@@ -21,6 +21,7 @@ from rc1_lib.cli.session import Session, root_of
 from rc1_lib.cli.streams import STDOUT, logbook
 from rc1_lib.errors import RC1Error
 from rc1_lib.failpack import write_error
+from rc1_lib.runtime.extras import check_training, extra_of
 from rc1_lib.workspace.artifacts import INSTALLED
 from rc1_lib.workspace.free_space import little_room
 
@@ -53,6 +54,7 @@ def command(
     codes: str = CODES,
     writes: bool = True,
     anywhere: bool = False,
+    trains: bool = False,
 ) -> None:
     """Register `function(session, **own options) -> exit code` with the shared options added to its own.
 
@@ -68,6 +70,7 @@ def command(
         codes: what its exit codes mean.
         writes: whether it may write at all; what does not has no log either, and leaves nothing behind when it fails.
         anywhere: whether it needs no workspace; see `run_command`.
+        trains: whether it can do nothing without the extra `train`.
     """
     own = list(inspect.signature(function).parameters.values())[1:]
     left_out = {*without, *(given.name for given in own), *(["sources", "reward"] if "overrides" in without else [])}
@@ -76,7 +79,7 @@ def command(
 
     def entry(**values: Any) -> None:
         options = shared(**{parameter.name: values.pop(parameter.name) for parameter in common})
-        sys.exit(run_command(function, options, values, writes=writes, anywhere=anywhere))
+        sys.exit(run_command(function, options, values, writes=writes, anywhere=anywhere, trains=trains))
 
     parameters = [parameter.replace(annotation=hints[parameter.name]) for parameter in (*own, *common)]
     entry.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
@@ -86,7 +89,13 @@ def command(
 
 
 def run_command(
-    function: Function, options: Options, values: dict[str, Any], *, writes: bool = True, anywhere: bool = False
+    function: Function,
+    options: Options,
+    values: dict[str, Any],
+    *,
+    writes: bool = True,
+    anywhere: bool = False,
+    trains: bool = False,
 ) -> int:
     """Run a command with everything it prints logged if it may write, and return its exit code.
 
@@ -95,6 +104,8 @@ def run_command(
     if anywhere and INSTALLED and options.workspace is None:
         options, writes = replace(options, workspace=Path.cwd()), False
     try:
+        if trains:
+            check_training()
         _check_threads()
         for name, value in _files_of(options):
             _check_path(name, value)
@@ -151,7 +162,7 @@ def _guarded(function: Function, session: Session, values: dict[str, Any], log: 
     except typer.Exit:
         raise
     except Exception as error:  # the boundary: whatever else happens is a fault, reported and packed
-        if lacking := _lacking_right(error):
+        if lacking := _lacking_right(error) or extra_of(error):
             code, words = REFUSED, lacking
             print(f"rc1: {words}", file=sys.stderr)
         else:
