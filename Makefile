@@ -25,13 +25,13 @@ help: ## list the targets
 $(STAMP): pyproject.toml constraints.txt
 	@echo "installing into $(VENV) from exact pins: one to four minutes, once"
 	python3 -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[dev,train]'
 	touch $@
 
 setup: $(STAMP) ## install into .venv, from exact pins
 
 extras: $(STAMP) ## the optional libraries that stand beside the pins too: `make test` skips less then
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[dev,$(EXTRAS)]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[dev,train,$(EXTRAS)]'
 
 run: $(STAMP) ## the whole loop on the embedded default: pool, gates, ticket, warm start, PPO, evaluation
 	$(RC1) preflight --profile local $(ARGS)

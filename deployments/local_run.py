@@ -21,7 +21,7 @@ from deployments.server import ServerFault, free_port, healthy, running_server, 
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.runtime.progress import tell
 from rc1_lib.runtime.proxies import check_proxies
-from rc1_lib.workspace.artifacts import PROJECT_ROOT, Workspace
+from rc1_lib.workspace.artifacts import Workspace, default_root
 from rc1_lib.workspace.lock import check_free
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def run_flow(name: FlowName, *, verbose: bool = False, **flow_parameters: Any) -
         ServerFault: when the private server does not come up, or the server is lost while the flow runs.
         Exception: the flow's own, when it ended by a fault.
     """
-    workspace = Path(flow_parameters.get("workspace") or PROJECT_ROOT).resolve()
+    workspace = Path(flow_parameters.get("workspace") or default_root()).resolve()
     if workspace.exists() and not workspace.is_dir():
         raise ConfigError(f"--workspace {workspace}: is a file, expected a folder")
     check_proxies()

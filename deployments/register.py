@@ -15,7 +15,8 @@ from prefect.schedules import Cron
 from prefect.workers.process import ProcessWorker
 
 from rc1_lib.errors import RC1Error
-from rc1_lib.workspace.artifacts import PROJECT_ROOT
+from rc1_lib.runtime.extras import lacking_for_training
+from rc1_lib.workspace.artifacts import CODE_ROOT, PROJECT_ROOT
 
 ENTRYPOINT = "flows/preflight.py:preflight"
 CALIBRATE_ENTRYPOINT = "flows/calibrate.py:calibrate"
@@ -76,10 +77,10 @@ def _new_pool(pool: str) -> WorkPoolCreate:
 
 
 def register(workspace: Path, pool: str) -> None:
-    """Register the deployments for the workspace, on a pool that is there."""
+    """Register the deployments for the workspace, on a pool that is there; `train` where it can run."""
     here = {"workspace": str(workspace)}
-    entries = (ENTRYPOINT, CALIBRATE_ENTRYPOINT, TRAIN_ENTRYPOINT, SCALE_UP_ENTRYPOINT, RELEASE_ENTRYPOINT)
-    preflight, calibrate, train, scale_up, release = (_flow(entry) for entry in entries)
+    entries = (ENTRYPOINT, CALIBRATE_ENTRYPOINT, SCALE_UP_ENTRYPOINT, RELEASE_ENTRYPOINT)
+    preflight, calibrate, scale_up, release = (_flow(entry) for entry in entries)
     quietly: dict[str, Any] = {
         "work_pool_name": pool,
         "job_variables": {"command": shlex.join([sys.executable, "-m", "deployments.engine"])},
@@ -90,7 +91,9 @@ def register(workspace: Path, pool: str) -> None:
     calibrate.deploy(
         name="calibrate", parameters=here, description="shadow run, weights, ablation, shadow run again", **quietly
     )
-    train.deploy(name="train", parameters=here, description="warm start, PPO, evaluation; needs the ticket", **quietly)
+    if not lacking_for_training():
+        described = "warm start, PPO, evaluation; needs the ticket"
+        _flow(TRAIN_ENTRYPOINT).deploy(name="train", parameters=here, description=described, **quietly)
     scale_up.deploy(
         name="scale-up", parameters=here, description="the pool grows from size to size, through gates", **quietly
     )
@@ -110,6 +113,6 @@ def register(workspace: Path, pool: str) -> None:
 
 
 def _flow(entrypoint: str) -> Flow[..., Any]:
-    flow = Flow.from_source(source=str(PROJECT_ROOT), entrypoint=entrypoint)
+    flow = Flow.from_source(source=str(CODE_ROOT), entrypoint=entrypoint)
     assert isinstance(flow, Flow)  # awaitable only where an event loop runs
     return flow

@@ -30,7 +30,8 @@ from deployments.server import (
     start_server,
 )
 from rc1_lib.errors import RC1Error
-from rc1_lib.workspace.artifacts import PROJECT_ROOT
+from rc1_lib.runtime.extras import lacking_for_training
+from rc1_lib.workspace.artifacts import default_root
 
 PORT = 4200
 POOL = "rc1-local"
@@ -102,6 +103,8 @@ def _set_up(workspace: Path, webhook: str, *, alone: bool) -> None:
         check_served_here(workspace)
         join_pool(POOL)
     register(workspace, POOL)
+    if lacking_for_training():
+        print("rc1/train is not registered: training needs the extra: pip install 'rc1[train]'", flush=True)
     watch_heartbeats()
     if tell_when_red(webhook):
         print("the webhook reports every run that does not end green", flush=True)
@@ -155,12 +158,12 @@ def _tell(url: str, own: bool) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Parse the command line and serve; 2 for a refusal, 1 for a fault."""
     parser = argparse.ArgumentParser(prog="python -m deployments.serve", description=__doc__)
-    parser.add_argument("--workspace", type=Path, default=PROJECT_ROOT, help="what is served; default: the project")
+    parser.add_argument("--workspace", type=Path, help="what is served; default: the checkout, else the current folder")
     parser.add_argument("--port", type=int, default=PORT, help="where the server listens, on this machine only")
     parser.add_argument("--server", default="", help="a server that runs already, by the address of its API")
     chosen = parser.parse_args(arguments)
     try:
-        return serve(chosen.workspace.resolve(), chosen.port, chosen.server)
+        return serve((chosen.workspace or default_root()).resolve(), chosen.port, chosen.server)
     except RC1Error as refusal:
         print(refusal, file=sys.stderr)
         return 2

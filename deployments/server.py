@@ -19,7 +19,7 @@ from pathlib import Path
 
 from deployments import children
 from rc1_lib.errors import RC1Error
-from rc1_lib.workspace.artifacts import PROJECT_ROOT, read_json, write_json
+from rc1_lib.workspace.artifacts import CODE_ROOT, INSTALLED, PROJECT_ROOT, read_json, write_json
 from rc1_lib.workspace.free_space import little_room
 
 HOST = "127.0.0.1"
@@ -53,7 +53,9 @@ def settings(workspace: Path, url: str) -> dict[str, str]:
     """
     home = workspace / HOME
     database = "PREFECT_SERVER_DATABASE_CONNECTION_URL"
-    python_path = [str(PROJECT_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    # A wheel's packages are found as those of other wheels are, after Python's own modules.
+    own = [] if INSTALLED else [str(CODE_ROOT)]
+    python_path = [*own, *filter(None, [os.environ.get("PYTHONPATH")])]
     return {
         "PREFECT_HOME": str(home),
         "PREFECT_LOCAL_STORAGE_PATH": str(home / "storage"),
@@ -93,7 +95,8 @@ def start_server(
     url = f"http://{HOST}:{port}"
     log = workspace / LOG
     log.parent.mkdir(parents=True, exist_ok=True)
-    # uvicorn itself, not `prefect server start`: that costs seconds more.
+    # uvicorn itself, not `prefect server start`: that costs seconds more. It puts a folder before all others: by
+    # default the current one, here that of a checkout's packages; of a wheel, one that holds no module.
     application = [
         "--app-dir",
         str(PROJECT_ROOT),

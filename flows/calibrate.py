@@ -55,7 +55,8 @@ def calibrate(
         profile: `local` or `prod`.
         config: the configuration file; default: the profile's.
         overrides: settings `a.b=c` that override the file. Never an API key: these come from the environment.
-        workspace: the folder for all files; default: the project's root.
+        workspace: where everything is read and written; default: the checkout; of an
+            installed package the current folder.
         build: `auto` builds data that are missing or out of date, `always` everything, `never` nothing.
         on_red_revoke: revoke an existing ticket if something fails, since the newest evidence contradicts it.
     """

@@ -63,7 +63,8 @@ def preflight(
         profile: `local` or `prod`.
         config: the configuration file; default: the profile's own.
         overrides: settings `a.b=c` that overrule the file. Never a key: keys come from the environment.
-        workspace: where everything is read and written; default: the project's root.
+        workspace: where everything is read and written; default: the checkout; of an
+            installed package the current folder.
         rounds: which rounds to run.
         build: `auto` builds what is missing or out of date, `always` everything, `never` nothing.
         refresh: compute every gate in every round, also what round 1 found green on the same bytes.

@@ -35,7 +35,8 @@ def release(
         profile: `local` or `prod`.
         config: the configuration file; default: the profile's own.
         overrides: settings `a.b=c` that override the file: those of the preflight that issued the ticket.
-        workspace: where everything is read and written; default: the project's root.
+        workspace: where everything is read and written; default: the checkout; of an
+            installed package the current folder.
         sign: the file of a private key (ed25519, PEM) on the worker's machine, never the key itself; None: not signed.
     """
     try:

@@ -58,7 +58,8 @@ def scale_up(
         profile: `local` or `prod`.
         config: the configuration file; default: the profile's own.
         overrides: settings `a.b=c` that overrule the file. Never a key: keys come from the environment.
-        workspace: where everything is read and written; default: the project's root.
+        workspace: where everything is read and written; default: the checkout; of an
+            installed package the current folder.
         build: `auto` builds files that are missing or out of date, `always` everything, `never` no pool.
     """
     try:

@@ -28,11 +28,11 @@ from rc1_lib.training.train_arguments import Seeds, check_control, chosen_seeds
 from rc1_lib.workspace.lock import holding
 from tasks.calibrate import verdict
 from tasks.control import control as control_task
-from tasks.endings import REFUSED, outcome
+from tasks.endings import CACHED, REFUSED, outcome
 from tasks.evaluation import evaluation
 from tasks.reports import verify, verify_again
 from tasks.sentences import gate_sentence
-from tasks.train import CACHED, Facts, Segment, keep_best, resume, segment, warm_start
+from tasks.train import Facts, Segment, keep_best, resume, segment, warm_start
 from tasks.training_report import Story, Trained, report_training
 
 
@@ -53,7 +53,8 @@ def train(
         profile: `local` or `prod`.
         config: the configuration file; default: the profile's own.
         overrides: settings `a.b=c` that override the file: the same as for the preflight, or the ticket does not match.
-        workspace: where everything is read and written; default: the project's root.
+        workspace: where everything is read and written; default: the checkout; of an
+            installed package the current folder.
         seeds: of the configuration's `seeds`; `all` of them; default: the first.
         resume_from: begin at this checkpoint (`latest`, a step, or a path), refused when it is another run's. Without
             it training goes on from whatever whole checkpoint of the same run is there.

@@ -15,7 +15,7 @@ from rc1_lib.config.recorded_opening import check_recorded, head, opening_of
 from rc1_lib.config.run_config import RunConfig
 from rc1_lib.errors import ConfigError
 from rc1_lib.masking import secrets
-from rc1_lib.workspace.artifacts import PROJECT_ROOT, Workspace, sha256_json, write_text
+from rc1_lib.workspace.artifacts import PROJECT_ROOT, Workspace, default_root, sha256_json, write_text
 from rc1_lib.workspace.file_hashes import sha256_file
 
 CONFIG_OF_PROFILE = {"local": "configs/local.yaml", "prod": "configs/ppo_scale.yaml"}
@@ -99,8 +99,8 @@ def without_time(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def workspace_at(folder: str | Path | None) -> Workspace:
-    """The workspace in a folder; default: the project's root."""
-    return Workspace(Path(folder).resolve() if folder else PROJECT_ROOT)
+    """The workspace in a folder; default: as `default_root` says."""
+    return Workspace(Path(folder).resolve() if folder else default_root())
 
 
 def open_run(
@@ -118,7 +118,7 @@ def open_run(
         config: the file; default: the profile's. The workspace's `reports/config_effective.yaml` opens the run that it
             records, with that run's file and overrides.
         overrides: `a.b=c`, applied after those of the environment (`BASE_MODEL`, `SCORER_PROVIDER`, `SCORER_BASE_URL`).
-        workspace: the folder for everything that is written; default: the project's root.
+        workspace: the folder for everything that is written; default: as `default_root` says.
         reading: `section.key` -> a file that this run only reads instead of one that RC1 writes; it may have any path.
 
     Raises:

@@ -19,6 +19,9 @@ R = TypeVar("R")
 REFUSED = "Refused"
 """The state's name if the user has to fix something; its message is the whole sentence."""
 
+CACHED = "Cached"
+"""The state's name when what a task makes was there already, by Prefect's own name for such."""
+
 RETRIES = 2
 RETRY_DELAY_S = 1.0
 _PASSING = frozenset(

@@ -17,11 +17,10 @@ from rc1_lib.scale_up.looks import AFTER, BEFORE, STABILITY, Look, judge
 from rc1_lib.scale_up.report import PICTURE, REPORT, table, write_report
 from rc1_lib.scale_up.rows import grow
 from rc1_lib.scale_up.sizes import Step
-from tasks.endings import refusable, retried
+from tasks.endings import CACHED, refusable, retried
 from tasks.gates import state_of
 from tasks.keys import provide_scorer_key
 from tasks.pictures import picture
-from tasks.train import CACHED
 
 DUE = "Due"
 """The state of a size that is not reached yet."""

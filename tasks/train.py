@@ -20,17 +20,17 @@ from rc1_lib.evaluation.auditing import check_audit
 from rc1_lib.evaluation.policies import finished_checkpoint
 from rc1_lib.forecast.learnability import check_learnable
 from rc1_lib.run import Run
+from rc1_lib.training.checkpoint.fault import CheckpointError
 from rc1_lib.training.checkpoint.ledger import check_entered, was_removed
 from rc1_lib.training.checkpoint.manifest import fingerprint, read_verified
 from rc1_lib.training.checkpoint.names import folder_name, step_of
 from rc1_lib.training.checkpoint.retention import keep_for_good
 from rc1_lib.training.checkpoint.save_load import load_checkpoint, save_checkpoint
-from rc1_lib.training.checkpoint.state import CheckpointError
 from rc1_lib.training.ppo_run import check_start, resumable
 from rc1_lib.training.retrain import reach
 from rc1_lib.training.run_paths import LEDGER, paths_of
 from rc1_lib.workspace.artifacts import read_json, sha256_json, write_json
-from tasks.endings import REFUSED, refusable, retried
+from tasks.endings import CACHED, REFUSED, refusable, retried
 from tasks.keys import provide_scorer_key
 from tasks.prepared import prepared_for
 from tasks.training_cards import show_segment, show_start, showing_steps
@@ -41,8 +41,6 @@ Facts = dict[str, Any]
 Segment = dict[str, Any]
 """`{first, last, checkpoint, sha256, seconds}`; the path is relative to the workspace."""
 
-CACHED = "Cached"
-"""The state of a segment that existed already, with Prefect's name for it."""
 _RECORDS = "reports/rc1/segments"
 
 

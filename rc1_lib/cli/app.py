@@ -14,6 +14,7 @@ from rc1_lib.cli import (
     dev,
     doctor,
     flows,
+    init,
     judge,
     labels,
     plan,
@@ -75,6 +76,8 @@ def rc1(
         typer.echo(_BEGIN)
 
 
+_NO_CONFIG = ("config", "profile", "overrides")
+_TRAINS = ("plan", "learnability", "train", "evaluate")
 for _panel, _commands in {
     "The run": (
         ("preflight", preflight.preflight, "rc1 preflight --workspace try --set pool.n=1200"),
@@ -117,19 +120,27 @@ for _panel, _commands in {
     "Setup and help": (("failpack", doctor.failpack, "rc1 failpack"),),
 }.items():  # fmt: skip
     for _name, _function, _example in _commands:
-        command(app, _name, _function, _example, panel=_panel)
+        command(app, _name, _function, _example, panel=_panel, trains=_name in _TRAINS)
+command(
+    app, "init", init.init, "rc1 init my_run", ("workspace", *_NO_CONFIG), panel="Setup and help", writes=False,
+    anywhere=True,
+)  # fmt: skip
 command(
     app, "doctor", doctor.doctor, "rc1 doctor", panel="Setup and help", writes=False,
-    codes="Exit codes: 0 all is well, 1 a check failed, 2 refused.",
+    codes="Exit codes: 0 all is well, 1 a check failed, 2 refused.", trains=True,
 )  # fmt: skip
 command(app, "label", labels.label, "rc1 label --annotator ada --n 100", panel="The judge", without=("as_json",))
-_NO_CONFIG = ("config", "profile", "overrides")
-command(app, "verify", release.verify, "rc1 verify release.tar.gz --key public.pem", _NO_CONFIG, panel="The run")
+command(
+    app, "verify", release.verify, "rc1 verify release.tar.gz --key public.pem", _NO_CONFIG, panel="The run",
+    anywhere=True,
+)  # fmt: skip
 command(
     app, "serve", flows.serve, "rc1 serve --port 4200", (*_NO_CONFIG, "as_json"), panel="Setup and help",
     codes="Exit codes: 0 ended, 1 a fault, 2 refused, 130 interrupted.",
 )  # fmt: skip
-command(app, "build-base", checkpoints.build_base, "rc1 build-base --check", _NO_CONFIG, panel="The run")
+command(
+    app, "build-base", checkpoints.build_base, "rc1 build-base --check", _NO_CONFIG, panel="The run", trains=True
+)  # fmt: skip
 
 _ticket = typer.Typer(no_args_is_help=True, help="The ticket that training needs: verify it, show it, revoke it.")
 command(_ticket, "verify", preflight.verify_ticket, "rc1 ticket verify --workspace try --set pool.n=1200")

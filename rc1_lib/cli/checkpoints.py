@@ -250,10 +250,10 @@ def _folders(root: Path) -> list[Path]:
 
 
 def _rows(session: Session, folder: Path) -> list[dict[str, Any]]:
+    from rc1_lib.training.checkpoint.fault import CheckpointError
     from rc1_lib.training.checkpoint.manifest import fingerprint, read_verified
     from rc1_lib.training.checkpoint.names import LATEST, settle, step_of, step_of_kept
     from rc1_lib.training.checkpoint.retention import BEST
-    from rc1_lib.training.checkpoint.state import CheckpointError
 
     settle(folder)
     newest = os.path.basename(os.path.realpath(folder / LATEST))  # of a link in a circle `resolve` makes a fault

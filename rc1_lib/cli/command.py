@@ -9,6 +9,7 @@ import re
 import sys
 from collections.abc import Callable, Collection
 from contextlib import nullcontext, redirect_stdout, suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -20,6 +21,8 @@ from rc1_lib.cli.session import Session, root_of
 from rc1_lib.cli.streams import STDOUT, logbook
 from rc1_lib.errors import RC1Error
 from rc1_lib.failpack import write_error
+from rc1_lib.runtime.extras import check_training, extra_of
+from rc1_lib.workspace.artifacts import INSTALLED
 from rc1_lib.workspace.free_space import little_room
 
 Function = Callable[..., int]
@@ -50,6 +53,8 @@ def command(
     panel: str | None = None,
     codes: str = CODES,
     writes: bool = True,
+    anywhere: bool = False,
+    trains: bool = False,
 ) -> None:
     """Register `function(session, **own options) -> exit code` with the shared options added to its own.
 
@@ -64,6 +69,8 @@ def command(
         panel: below which heading the list of commands has it.
         codes: what its exit codes mean.
         writes: whether it may write at all; what does not has no log either, and leaves nothing behind when it fails.
+        anywhere: whether it needs no workspace; see `run_command`.
+        trains: whether it can do nothing without the extra `train`.
     """
     own = list(inspect.signature(function).parameters.values())[1:]
     left_out = {*without, *(given.name for given in own), *(["sources", "reward"] if "overrides" in without else [])}
@@ -72,7 +79,7 @@ def command(
 
     def entry(**values: Any) -> None:
         options = shared(**{parameter.name: values.pop(parameter.name) for parameter in common})
-        sys.exit(run_command(function, options, values, writes=writes))
+        sys.exit(run_command(function, options, values, writes=writes, anywhere=anywhere, trains=trains))
 
     parameters = [parameter.replace(annotation=hints[parameter.name]) for parameter in (*own, *common)]
     entry.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
@@ -81,9 +88,24 @@ def command(
     app.command(name, epilog=f"Example: {example}\n\n{codes}", rich_help_panel=panel)(entry)
 
 
-def run_command(function: Function, options: Options, values: dict[str, Any], *, writes: bool = True) -> int:
-    """Run a command with everything it prints logged if it may write, and return its exit code."""
+def run_command(
+    function: Function,
+    options: Options,
+    values: dict[str, Any],
+    *,
+    writes: bool = True,
+    anywhere: bool = False,
+    trains: bool = False,
+) -> int:
+    """Run a command with everything it prints logged if it may write, and return its exit code.
+
+    One that needs no workspace (`anywhere`) has none, and so no log, where RC1 is installed and none was named.
+    """
+    if anywhere and INSTALLED and options.workspace is None:
+        options, writes = replace(options, workspace=Path.cwd()), False
     try:
+        if trains:
+            check_training()
         _check_threads()
         for name, value in _files_of(options):
             _check_path(name, value)
@@ -140,7 +162,7 @@ def _guarded(function: Function, session: Session, values: dict[str, Any], log: 
     except typer.Exit:
         raise
     except Exception as error:  # the boundary: whatever else happens is a fault, reported and packed
-        if lacking := _lacking_right(error):
+        if lacking := _lacking_right(error) or extra_of(error):
             code, words = REFUSED, lacking
             print(f"rc1: {words}", file=sys.stderr)
         else:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from rc1_lib.cli.session import VERIFIED, WIDTH, Session
 from rc1_lib.cli.tables import figure, wanted
+from rc1_lib.runtime.extras import lacking_for_training
 
 if TYPE_CHECKING:
     from rc1_lib.run import Run
@@ -140,7 +141,14 @@ def after_preflight(session: Session, rounds: Sequence[int], *, passed: bool) ->
     command = "preflight" if tuple(rounds) == _BOTH else f"round{rounds[0]}"
     if not passed:
         return again(session, command)
-    return then(session, "round2" if command == "round1" else "train")
+    return then(session, "round2") if command == "round1" else to_training(session)
+
+
+def to_training(session: Session) -> str:
+    """The command to run when a ticket holds; a training elsewhere needs a ticket of the libraries there."""
+    if lacking_for_training():
+        return then(session, "preflight", when="where the extra train is installed")
+    return then(session, "train")
 
 
 def after_training(session: Session, run: Run, seeds: Sequence[int], *, evaluate: bool, passed: bool) -> str:

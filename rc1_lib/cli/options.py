@@ -52,7 +52,11 @@ class Options:
 def shared(
     workspace: Annotated[
         Path | None,
-        typer.Option(help="Folder below which everything is written. Default: the project.", rich_help_panel=COMMON),
+        typer.Option(
+            help="Folder below which everything is written. Default: the checkout; of an installed package the current "
+            "folder.",
+            rich_help_panel=COMMON,
+        ),
     ] = None,
     config: Annotated[
         Path | None,

@@ -11,7 +11,7 @@ import typer
 from rich.table import Table
 
 from rc1_lib.cli import tables
-from rc1_lib.cli.endings import Ending, after_preflight, again, end, judged, then
+from rc1_lib.cli.endings import Ending, after_preflight, again, end, judged, then, to_training
 from rc1_lib.cli.flows import end_flow, preflight_outline, run_flow_of, stamps, written_since
 from rc1_lib.cli.options import Rebuild, Seed, overrides
 from rc1_lib.cli.session import Session
@@ -19,6 +19,7 @@ from rc1_lib.cli.tables import notes
 from rc1_lib.cli.verdicts import REPORTS as STAGE_REPORTS
 from rc1_lib.cli.verdicts import show_stages, stages_of
 from rc1_lib.errors import RC1Error, TicketError
+from rc1_lib.runtime.extras import lacking_for_training
 
 if TYPE_CHECKING:
     from rc1_lib.run import Run
@@ -34,6 +35,10 @@ Refresh = Annotated[
     typer.Option("--refresh", help="Judge every gate in both rounds, also those that passed round 1 on these files."),
 ]
 Verbose = Annotated[bool, typer.Option("--verbose", help="Show the flow's own log.")]
+_CANNOT_TRAIN = (
+    "no training here (extra train), and this ticket opens none elsewhere, because it names the libraries of this "
+    "installation; a preflight there writes the same data again and issues another ticket"
+)
 _REPORTS = ("reports/preflight/round1.json", "reports/preflight/round2_pass.json", "reports/preflight/round2_fail.json")
 
 
@@ -166,6 +171,8 @@ def _show_rounds(
         from rc1_lib.preflight.ticket import TICKET
 
         session.show(f"ticket: {session.workspace.path(TICKET)}, expires {issued['expires']}")
+        if lacking_for_training():
+            session.show(_CANNOT_TRAIN)
     session.show(f"{seconds} s")
 
 
@@ -240,7 +247,7 @@ def verify_ticket(session: Session, seed: Seed = None) -> int:
     ticket = verified(run)
     _print_ticket(session, ticket)
     words = "ticket valid: every file, the code and the configuration are those that passed both rounds"
-    return end(session, Ending("pass", words, following=then(session, "train")), {"valid": True, "ticket": ticket})
+    return end(session, Ending("pass", words, following=to_training(session)), {"valid": True, "ticket": ticket})
 
 
 def show_ticket(session: Session) -> int:
@@ -274,9 +281,11 @@ def revoke_ticket(session: Session, reason: Annotated[str, typer.Option(help="Wh
 def _print_ticket(session: Session, ticket: dict[str, Any]) -> None:
     revoked = ticket.get("revoked")
     session.show(f"ticket of profile {ticket['profile']}, issued {ticket['issued']}, expires {ticket['expires']}")
-    session.show(
-        f"commit {ticket['commit'] or 'unknown'}, judge {ticket['judge']['provider']} {ticket['judge']['spec']}"
-    )
+    package, judge = ticket.get("package"), ticket["judge"]
+    code = f"commit {ticket['commit'] or 'unknown'}"
+    if package is not None:
+        code = f"package rc1 {package['version']}, SHA-256 {package['sha256'][:16]}"
+    session.show(f"{code}, judge {judge['provider']} {judge['spec']}")
     signed = (ticket.get("envelope") or {}).get("signatures") or []
     session.show(
         f"signed by key {signed[0]['keyid'][:16]}" if signed else "not signed: docs/ticket.md says what it proves"

@@ -14,7 +14,7 @@ from rich.console import Console, RenderableType
 from rc1_lib.cli.options import Options, overrides, source
 from rc1_lib.cli.streams import terminal
 from rc1_lib.errors import ConfigError
-from rc1_lib.workspace.artifacts import PROJECT_ROOT, Workspace
+from rc1_lib.workspace.artifacts import Workspace, default_root
 
 if TYPE_CHECKING:
     from rc1_lib.run import Run
@@ -181,8 +181,12 @@ class Session:
 
 
 def root_of(options: Options) -> Path:
-    """The workspace's folder."""
-    return options.workspace.resolve() if options.workspace else PROJECT_ROOT
+    """The workspace's folder.
+
+    Raises:
+        RC1Error: when none is named, RC1 is installed as a package, and the current folder is none.
+    """
+    return options.workspace.resolve() if options.workspace else default_root()
 
 
 def _holds(path: Path, keys: Collection[str]) -> bool:

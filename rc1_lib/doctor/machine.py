@@ -13,7 +13,7 @@ from rc1_lib.config.step_metrics import SIGNS_OF_COLLAPSE, measured, unseen
 from rc1_lib.doctor.base_files import read_base
 from rc1_lib.doctor.finding import Finding, gib
 from rc1_lib.run import Run
-from rc1_lib.workspace.artifacts import PROJECT_ROOT
+from rc1_lib.workspace.artifacts import INSTALLED, PROJECT_ROOT
 from rc1_lib.workspace.free_space import nearest
 
 _WRITTEN = ("data", "reports", "logs", "checkpoints", "configs", ".prefect")
@@ -99,12 +99,15 @@ def look_at_versions(_: Run) -> Finding:
     told = (one.metadata for one in distributions())  # read once: each access to a name or version parses it again
     installed = {_normal(one["Name"]): one["Version"] for one in told}
     with (PROJECT_ROOT / "pyproject.toml").open("rb") as stream:
-        needed = [_normal(re.split(r"[\[=<>~! ]", one)[0]) for one in tomllib.load(stream)["project"]["dependencies"]]
+        project = tomllib.load(stream)["project"]
+    named = (*project["dependencies"], *project["optional-dependencies"]["train"])
+    needed = [_normal(re.split(r"[\[=<>~! ]", one)[0]) for one in named]
     faults = version_faults(pinned, installed, needed)
     if not faults:
         return Finding(f"{sum(name in installed for name in pinned)} packages as {_CONSTRAINTS} has them")
     shown = "; ".join(faults[:_SHOWN]) + (f" and {len(faults) - _SHOWN} more" if len(faults) > _SHOWN else "")
-    return Finding(shown, f"install the tested versions: pip install -e . -c {_CONSTRAINTS} (make setup)")
+    what = f"'rc1[train]' -c {PROJECT_ROOT / _CONSTRAINTS}" if INSTALLED else f"-e '.[train]' -c {_CONSTRAINTS}"
+    return Finding(shown, f"install the tested versions: pip install {what}{'' if INSTALLED else ' (make setup)'}")
 
 
 def version_faults(pinned: Mapping[str, str], installed: Mapping[str, str], needed: Iterable[str]) -> list[str]:

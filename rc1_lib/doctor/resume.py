@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rc1_lib.run import Run
+from rc1_lib.training.checkpoint.fault import CheckpointError
 from rc1_lib.training.checkpoint.ledger import check_entered
 from rc1_lib.training.checkpoint.names import steps
 from rc1_lib.training.checkpoint.save_load import load_checkpoint
-from rc1_lib.training.checkpoint.state import CheckpointError
 from rc1_lib.training.ppo_run import configured_facts
 from rc1_lib.training.run_paths import LEDGER, paths_of
 from rc1_lib.workspace.file_hashes import sha256_file

@@ -1,4 +1,4 @@
-"""The machine and the code: free disk space, and the git commit that names the code."""
+"""The machine and the code: free disk, and which code this is, by git or by the installed package."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from pathlib import Path
 
 from rc1_lib.checks import above, equal, info
 from rc1_lib.config.thresholds import GitGate, ResourcesGate
+from rc1_lib.provenance.installed import PackageState, read_package
 from rc1_lib.records import GateResult
+from rc1_lib.workspace.artifacts import INSTALLED, PROJECT_ROOT
 from rc1_lib.workspace.free_space import free_bytes
 
 
@@ -43,17 +45,37 @@ def read_git(project: Path) -> GitState:
     return GitState(commit or None, None if status is None else tuple(status.splitlines()))
 
 
-def git_gate(state: GitState, thresholds: GitGate) -> GateResult:
-    """Check whether a commit names the code."""
+def read_code() -> GitState | PackageState:
+    """Which code this is: what git says of the checkout, or where there is none, what the installed package says."""
+    return read_package() if INSTALLED else read_git(PROJECT_ROOT)
+
+
+def code_named(state: GitState | PackageState) -> dict[str, object]:
+    """How reports and tickets name the code: by the commit, or without a checkout by the installed package."""
+    if isinstance(state, GitState):
+        return {"commit": state.commit}
+    return {"commit": None, "package": state.facts()}
+
+
+def git_gate(state: GitState | PackageState, thresholds: GitGate) -> GateResult:
+    """Judge whether the code can be named: by a commit, or without a checkout by the installed package."""
     if state.changed is None:
         return GateResult("git", error="git knows the commit but could not list changed files; run `git status`")
-    checks = [info("commit", state.commit), info("changed files", len(state.changed))]
+    if isinstance(state, GitState):
+        name, known, unclean = state.commit, "commit known", "uncommitted files"
+        checks = [info("commit", name)]
+        get_known = "run from a git checkout, so that the ticket can name the code"
+        clean_up = "commit or stash the files listed in reports/rc1/git_status.txt"
+    else:
+        name, known, unclean = state.version, "package known, instead of a commit", "files not as installed"
+        checks = [info("no git checkout; the ticket names", f"rc1 {name or '?'}, SHA-256 {state.sha256[:12]}")]
+        get_known = "install RC1 with pip, which records its files, or run from a git checkout"
+        clean_up = "install the package again: reports/rc1/git_status.txt lists the files"
+    checks.append(info("changed files", len(state.changed)))
     if thresholds.require_commit:
-        advice = "run from a git checkout, so that the ticket can name the code"
-        checks.append(equal("commit known", state.commit is not None, True, advice))
+        checks.append(equal(known, name is not None, True, get_known))
     if thresholds.require_clean:
-        advice = "commit or stash the files listed in reports/rc1/git_status.txt"
-        checks.append(equal("uncommitted files", len(state.changed), 0, advice))
+        checks.append(equal(unclean, len(state.changed), 0, clean_up))
     demands_nothing = not (thresholds.require_commit or thresholds.require_clean)
     return GateResult(
         "git",

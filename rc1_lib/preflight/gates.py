@@ -22,7 +22,7 @@ from rc1_lib.gates.duplicates import duplicates_gate
 from rc1_lib.gates.integrity import integrity_gate
 from rc1_lib.gates.leakage import leakage_gate
 from rc1_lib.gates.length import length_gate
-from rc1_lib.gates.machine import free_gb, git_gate, read_git, resources_gate
+from rc1_lib.gates.machine import free_gb, git_gate, read_code, resources_gate
 from rc1_lib.gates.mix import mix_gate
 from rc1_lib.gates.shadow import shadow_gate
 from rc1_lib.gates.training import penalty_gate, training_gate
@@ -35,7 +35,6 @@ from rc1_lib.run import Run
 from rc1_lib.scoring.identity import double_checks, judge_identity, said_double
 from rc1_lib.scoring.providers import LIVE
 from rc1_lib.task_specs import task_spec
-from rc1_lib.workspace.artifacts import PROJECT_ROOT
 from rc1_lib.workspace.file_hashes import stamps
 
 Round = int
@@ -138,7 +137,7 @@ def _shadow_run(evidence: Evidence, _: Round) -> GateResult:
 
 PREFLIGHT: tuple[GateSpec, ...] = (
     GateSpec(
-        "git", "which code is this", (), lambda e, _: git_gate(read_git(PROJECT_ROOT), e.run.config.gates.git),
+        "git", "which code is this", (), lambda e, _: git_gate(read_code(), e.run.config.gates.git),
         reads_world=True,
     ),
     GateSpec(

@@ -8,13 +8,13 @@ from typing import Any
 
 from rc1_lib.config.file import departures
 from rc1_lib.evidence import Evidence
-from rc1_lib.gates.machine import read_git
+from rc1_lib.gates.machine import GitState, code_named, read_code
 from rc1_lib.preflight.gates import gates_of_round
 from rc1_lib.preflight.offenders import write_offenders
 from rc1_lib.provenance.code import code_sha256
 from rc1_lib.records import GateResult, Status, not_applicable_of, waivers_of
 from rc1_lib.run import Run, published_config
-from rc1_lib.workspace.artifacts import PROJECT_ROOT, now, read_json, write_json, write_text
+from rc1_lib.workspace.artifacts import now, read_json, write_json, write_text
 
 PASSED = {1: "reports/preflight/round1.json", 2: "reports/preflight/round2_pass.json"}
 FAILED = {1: "reports/preflight/round1.json", 2: "reports/preflight/round2_fail.json"}
@@ -42,7 +42,7 @@ def write_round(run: Run, number: int, results: Sequence[GateResult]) -> Path:
         "pass": passed,
         "profile": run.config.profile,
         "time": now(),
-        "commit": read_git(PROJECT_ROOT).commit,
+        **code_named(read_code()),
         "code_sha256": code_sha256(),
         "config_sha256": run.config_sha256,
         "judge": {"provider": run.config.judge.provider, "spec": run.config.judge.spec},
@@ -101,8 +101,12 @@ def offenders_path(number: int, gate: str) -> str:
 
 def write_git_state(run: Run) -> None:
     """Write `git_commit.txt` and `git_status.txt`, which say which code ran."""
-    state = read_git(PROJECT_ROOT)
-    write_text(run.workspace.path("reports/rc1/git_commit.txt"), f"{state.commit or 'not a git checkout'}\n")
+    state = read_code()
+    if isinstance(state, GitState):
+        named = state.commit or "not a git checkout"
+    else:
+        named = f"not a git checkout; installed is rc1 {state.version or '?'}, SHA-256 {state.sha256}"
+    write_text(run.workspace.path("reports/rc1/git_commit.txt"), f"{named}\n")
     write_text(run.workspace.path("reports/rc1/git_status.txt"), "".join(f"{line}\n" for line in state.changed or ()))
 
 

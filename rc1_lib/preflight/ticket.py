@@ -17,17 +17,18 @@ from rc1_lib.config.file import departures, flatten
 from rc1_lib.errors import ConfigError, RC1Error, TicketError
 from rc1_lib.evidence import Evidence
 from rc1_lib.evidence.registry import NAMES, bound, described
-from rc1_lib.gates.machine import read_git
+from rc1_lib.gates.machine import code_named, read_code
 from rc1_lib.preflight.issuable import check_base, check_issuable
 from rc1_lib.preflight.round_validation import round_faults
 from rc1_lib.preflight.rounds import PASSED, fingerprints, read_round
 from rc1_lib.preflight.ticket_key import envelope_of, revoke_for_good, signature_causes
 from rc1_lib.provenance.code import code_sha256
 from rc1_lib.provenance.derived import Described
+from rc1_lib.provenance.installed import read_package
 from rc1_lib.provenance.pinned_files import check_vouched
 from rc1_lib.run import Run, published_config, without_time
 from rc1_lib.scoring.identity import judge_identity
-from rc1_lib.workspace.artifacts import PROJECT_ROOT, now, read_json, sha256_json, write_json
+from rc1_lib.workspace.artifacts import INSTALLED, now, read_json, sha256_json, write_json
 from rc1_lib.workspace.file_hashes import read_anew, sha256_file
 
 TICKET = "reports/preflight/ticket.json"
@@ -71,6 +72,11 @@ class _Envelope(BaseModel):
     signatures: list[_Signature]
 
 
+class _Package(BaseModel):
+    version: str | None
+    sha256: str
+
+
 class _Shape(BaseModel):
     """What a file must look like to be read as a ticket at all; whether it holds is another question."""
 
@@ -80,6 +86,7 @@ class _Shape(BaseModel):
     issued: _Time
     expires: _Time
     commit: str | None
+    package: _Package | None = None
     files: dict[str, _Print]
     reports: dict[str, _Print]
     judge: _Judge
@@ -117,7 +124,7 @@ def issue_ticket(run: Run) -> dict[str, Any]:
         "profile": run.config.profile,
         "issued": issued.isoformat(timespec="seconds"),
         "expires": (issued + timedelta(hours=run.config.ticket.ttl_hours)).isoformat(timespec="seconds"),
-        "commit": read_git(PROJECT_ROOT).commit,
+        **code_named(read_code()),
         "code_sha256": code_sha256(),
         "config_sha256": run.config_sha256,
         "overrides": list(run.overrides),
@@ -217,11 +224,15 @@ def _own_causes(ticket: dict[str, Any], at: datetime, ttl_hours: float) -> list[
 
 def _run_causes(ticket: dict[str, Any], run: Run) -> list[str]:
     config = run.config
-    causes = []
+    causes, package = [], ticket.get("package")
     if ticket.get("profile") != config.profile:
         causes.append(f"it is of profile '{ticket.get('profile')}' and opens no run of profile '{config.profile}'")
     if ticket.get("code_sha256") != code_sha256():
-        causes.append(f"the code has changed since (issued at commit {str(ticket.get('commit'))[:12]}); {_AGAIN}")
+        commit = str(ticket.get("commit"))[:12]
+        issued = f"by the package {package}" if package else f"at commit {commit}"
+        causes.append(f"the code has changed since (issued {issued}); {_AGAIN}")
+    if package and INSTALLED and package != (here := read_package().facts()):
+        causes.append(f"the installed package is another one: the ticket names {package}, this is {here}; {_AGAIN}")
     if ticket.get("config_sha256") != run.config_sha256:
         causes.append(
             f"the effective configuration is another one ({_differences(ticket['config'], run)}); verify with the "

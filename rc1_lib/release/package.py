@@ -77,7 +77,7 @@ def write_package(ready: Ready, sign: Ed25519PrivateKey | None = None, also: tup
     facts = {
         "key": ready.key,
         "profile": run.config.profile,
-        "commit": ready.ticket["commit"],
+        **{name: ready.ticket[name] for name in ("commit", "package") if name in ready.ticket},
         "code_sha256": ready.ticket["code_sha256"],
         "config_sha256": run.config_sha256,
         "waived": ready.ticket["waived"],

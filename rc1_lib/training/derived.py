@@ -63,8 +63,8 @@ def state_of(folder: Path, inputs: Mapping[str, str]) -> FileState:
 
 
 def _look_at_latest(run: Run) -> FileState:
+    from rc1_lib.training.checkpoint.fault import CheckpointError
     from rc1_lib.training.checkpoint.save_load import load_checkpoint
-    from rc1_lib.training.checkpoint.state import CheckpointError
 
     latest = CHECKPOINT.path(run)
     if not latest.exists():

@@ -37,10 +37,11 @@ from rc1_lib.training.callbacks.played_shadow import looks_of
 from rc1_lib.training.callbacks.quiet import Quiet
 from rc1_lib.training.callbacks.trackers import check_trackers, trackers_of
 from rc1_lib.training.chat_format import ChatFormat, format_of
+from rc1_lib.training.checkpoint.fault import CheckpointError
 from rc1_lib.training.checkpoint.ledger import check_entered
 from rc1_lib.training.checkpoint.names import folder_name, steps
 from rc1_lib.training.checkpoint.save_load import finish_interrupted, left_in, load_checkpoint
-from rc1_lib.training.checkpoint.state import CheckpointError, CheckpointState
+from rc1_lib.training.checkpoint.state import CheckpointState
 from rc1_lib.training.control import FACT, Control, Controlled, controlled
 from rc1_lib.training.curriculum import Curriculum
 from rc1_lib.training.derived import vouched_base

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import errno
 import re
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-
-import torch
-from safetensors import SafetensorError
 
 from rc1_lib.training.diverged import CollapsedError, DivergedError
 
@@ -37,14 +35,20 @@ def shortage(error: BaseException) -> str:
     """What has run out, `DISK` or `MEMORY`; "" if it is something else."""
     if isinstance(error, WorkerShortage):
         return error.lacking
-    if isinstance(error, MemoryError | torch.OutOfMemoryError):
+    if isinstance(error, MemoryError) or _is(error, "torch", "OutOfMemoryError"):
         return MEMORY
     if isinstance(error, RuntimeError) and _NO_MEMORY.search(str(error)):
         return MEMORY
     number = error.errno if isinstance(error, OSError) else None
-    if isinstance(error, SafetensorError) and (found := _OS_ERROR.search(str(error))):
+    if _is(error, "safetensors", "SafetensorError") and (found := _OS_ERROR.search(str(error))):
         number = int(found[1])
     return "" if number is None else _NUMBERS.get(number, "")
+
+
+def _is(error: BaseException, library: str, name: str) -> bool:
+    """Whether an error is a library's own: of one that was never imported none comes, and it may not be installed."""
+    loaded = sys.modules.get(library)
+    return loaded is not None and isinstance(error, getattr(loaded, name))
 
 
 class BreakdownError(Exception):

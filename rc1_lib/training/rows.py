@@ -11,7 +11,7 @@ import io
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 import polars as pl
@@ -26,7 +26,9 @@ from rc1_lib.rows.playable import is_playable
 from rc1_lib.run import Run
 from rc1_lib.runtime.cache import Memo
 from rc1_lib.runtime.gc_paused import uncollected
-from rc1_lib.training.chat_format import ChatFormat
+
+if TYPE_CHECKING:
+    from rc1_lib.training.chat_format import ChatFormat
 
 NO_REPLIES = "without user_replies (rows of an older form, or from elsewhere)"
 """Why rows that are sound are left out: they cannot be played, since they do not hold what their user says."""

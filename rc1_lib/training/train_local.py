@@ -23,10 +23,11 @@ from rc1_lib.training.callbacks.grad_clip import GradClip
 from rc1_lib.training.callbacks.logs import Logging
 from rc1_lib.training.callbacks.lr_schedule import LRSchedule
 from rc1_lib.training.callbacks.trackers import check_trackers, trackers_of
+from rc1_lib.training.checkpoint.fault import CheckpointError
 from rc1_lib.training.checkpoint.names import LATEST
 from rc1_lib.training.checkpoint.retention import KeepRule, resolve_named
 from rc1_lib.training.checkpoint.save_load import left_in, load_checkpoint
-from rc1_lib.training.checkpoint.state import CheckpointError, CheckpointState
+from rc1_lib.training.checkpoint.state import CheckpointState
 from rc1_lib.training.device import Precision
 from rc1_lib.training.labelled_rows import Collator, EncodedRow, ShuffledRows, encode_rows, read_rows
 from rc1_lib.training.made_up_rows import ensure_rows

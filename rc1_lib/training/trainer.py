@@ -11,7 +11,8 @@ from typing import Any
 from torch import Tensor
 
 from rc1_lib.training.api import Batches, Callback, Engine, Setup, Strategy
-from rc1_lib.training.checkpoint.state import CheckpointError, CheckpointState
+from rc1_lib.training.checkpoint.fault import CheckpointError
+from rc1_lib.training.checkpoint.state import CheckpointState
 from rc1_lib.training.diverged import naming_step
 from rc1_lib.training.memory import used_mb
 from rc1_lib.training.player import Player

@@ -24,7 +24,15 @@ from rc1_lib.errors import RC1Error
 from rc1_lib.workspace.file_hashes import sha256_file, sha256_known
 from rc1_lib.workspace.regular_files import read_regular
 
-PROJECT_ROOT = Path(__file__).resolve().parents[2]
+CODE_ROOT = Path(__file__).resolve().parents[2]
+"""The folder that the packages lie in: a checkout's root, or where a wheel was installed."""
+_PACKAGED = CODE_ROOT / "rc1_lib/_project"
+INSTALLED = _PACKAGED.is_dir()
+"""Whether this is a wheel, which holds (`setup.py`) what a checkout has next to its packages."""
+PROJECT_ROOT = _PACKAGED if INSTALLED else CODE_ROOT
+"""Where the shipped files lie: configurations, templates, the embedded base."""
+_LAID_OUT = "configs/ppo_scale.yaml"
+"""By this, which every other configuration rests on, a folder is known that `rc1 init` has laid out."""
 _LOCK = "reports/rc1/.write.lock"
 
 
@@ -71,6 +79,23 @@ class Workspace:
     def checksum_path(self, relative: str) -> Path:
         """The path of the checksum of the data file `relative`, in the format of `sha256sum -c`."""
         return self.root / "reports/rc1" / f"{Path(relative).stem}.sha256"
+
+
+def default_root() -> Path:
+    """Where a run writes that names no workspace: the checkout; of a wheel the current folder, once it is laid out.
+
+    Raises:
+        RC1Error: when it is not: nothing is written into a folder that nobody named.
+    """
+    if not INSTALLED:
+        return PROJECT_ROOT
+    here = Path.cwd().resolve()
+    if not (here / _LAID_OUT).is_file():
+        raise RC1Error(
+            f"{here}: is no workspace (found no {_LAID_OUT}), expected a folder that `rc1 init` has laid out; run `rc1 "
+            f"init DIR` and work in DIR, or name a folder with --workspace"
+        )
+    return here
 
 
 def now() -> str:

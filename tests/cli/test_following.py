@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from rc1_lib.cli import endings
 from rc1_lib.cli.endings import after_preflight, after_training, again, flagged, then
 from rc1_lib.cli.options import Options
 from rc1_lib.cli.session import Session
@@ -64,6 +65,16 @@ def test_what_a_flag_asked_of_the_gates_holds_for_the_same_command_alone(tmp_pat
     assert words(again(session, "validate-pool", *flagged({"": "a b.jsonl", "--task": None}))) == [
         "rc1", "validate-pool", "a b.jsonl", *place, "--set", "pool.seed=3", "--set", "gates.length.min_len=9",
     ]  # fmt: skip
+
+
+def test_where_nothing_can_be_trained_a_preflight_elsewhere_comes_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = Session(Options(tmp_path, None, None, (), False), io.StringIO())
+    session.open()
+    monkeypatch.setattr(endings, "lacking_for_training", lambda: ("torch",))
+    line = after_preflight(session, [1, 2], passed=True)
+    assert line == f"next, where the extra train is installed: rc1 preflight --workspace {tmp_path}"
 
 
 def test_the_next_command_is_typed_as_it_stands(tmp_path: Path) -> None:

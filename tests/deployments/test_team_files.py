@@ -98,7 +98,8 @@ def test_every_step_of_prefects_is_there_and_takes_what_it_is_given() -> None:
 def test_the_image_is_made_from_pins_and_runs_as_nobody_special() -> None:
     assert faults_of_dockerfile(DOCKERFILE) == []
     project = tomllib.loads((PROJECT_ROOT / "pyproject.toml").read_text())["project"]
-    needed = [*project["dependencies"], *project["optional-dependencies"]["docker"]]
+    extras = project["optional-dependencies"]
+    needed = [*project["dependencies"], *extras["train"], *extras["docker"]]
     assert all(pin(re.split(r"[\[=<]", one)[0]) for one in needed)
     given = "".join(what for name, what in instructions(DOCKERFILE) if name == "RUN" and "tomllib" in what)
     code = (

@@ -12,6 +12,7 @@ from rc1_lib.gates.integrity import integrity_gate
 from rc1_lib.gates.machine import GitState, git_gate, resources_gate
 from rc1_lib.gates.training import penalty_gate, training_gate
 from rc1_lib.gates.weights import Origin, weights_gate
+from rc1_lib.provenance.installed import PackageState
 from rc1_lib.records import GateResult, Status
 from rc1_lib.reward.weight_shape import shape_checks
 from rc1_lib.run import open_run, published_config
@@ -97,6 +98,23 @@ def test_an_unnamed_commit_and_changed_files_are_red_where_they_are_demanded() -
     assert git_gate(GitState("abc", ()), strict).status is Status.PASSED
     assert failed(git_gate(GitState(None, ()), strict)) == {"commit known"}
     assert failed(git_gate(GitState("abc", (" M file",)), strict)) == {"uncommitted files"}
+
+
+def test_without_a_checkout_the_package_is_judged_in_the_commits_place() -> None:
+    strict = GitGate(require_commit=True, require_clean=True)
+    whole = git_gate(PackageState("0.1.0", "ab" * 32, ()), strict)
+    assert whole.status is Status.PASSED
+    assert whole.checks[0].name == "no git checkout; the ticket names"
+    assert whole.checks[0].value == "rc1 0.1.0, SHA-256 abababababab"
+    assert failed(git_gate(PackageState(None, "ab" * 32, ()), strict)) == {"package known, instead of a commit"}
+    altered = git_gate(PackageState("0.1.0", "ab" * 32, (" M flows/train.py",)), strict)
+    assert failed(altered) == {"files not as installed"}
+    assert altered.offenders == ({"path": " M flows/train.py", "reason": "changed"},)
+
+
+def test_without_a_checkout_a_gate_that_demands_nothing_is_waived_and_not_passed() -> None:
+    lax = GitGate(require_commit=False, require_clean=False)
+    assert git_gate(PackageState(None, "ab" * 32, ()), lax).status is Status.WAIVED
 
 
 def test_a_git_that_cannot_list_changes_is_an_error_and_no_clean_tree() -> None:

@@ -15,6 +15,7 @@ from rc1_lib.evidence import Evidence
 from rc1_lib.preflight import ticket as ticket_module
 from rc1_lib.preflight.rounds import PASSED, write_round
 from rc1_lib.preflight.ticket import TICKET, issue_ticket, read_ticket, revoke_ticket, verify_ticket
+from rc1_lib.provenance.installed import PackageState
 from rc1_lib.records import GateResult
 from rc1_lib.run import OF_TIME_ALONE, Run, open_run
 from rc1_lib.workspace.artifacts import PROJECT_ROOT, read_json, sha256_json, write_json
@@ -39,6 +40,20 @@ def test_two_passed_rounds_earn_a_ticket_that_verifies(passed: Run) -> None:
     assert verify_ticket(passed) == ticket
     assert set(ticket["files"]) >= {*BOUND, "weights", "config", "templates", "reference_templates"}
     assert set(ticket["waived"]) == {"git", "anti_simulation", "judge_agreement"}
+
+
+def test_without_a_checkout_it_names_the_package_and_is_refused_by_another(
+    passed: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    then, other = (PackageState(version, "ab" * 32, ()) for version in ("1.0", "1.1"))
+    monkeypatch.setattr(ticket_module, "INSTALLED", True)
+    monkeypatch.setattr(ticket_module, "read_code", lambda: then)
+    monkeypatch.setattr(ticket_module, "read_package", lambda: then)
+    ticket = issue_ticket(passed)
+    assert (ticket["commit"], ticket["package"]) == (None, {"version": "1.0", "sha256": "ab" * 32})
+    assert verify_ticket(passed) == ticket
+    monkeypatch.setattr(ticket_module, "read_package", lambda: other)
+    assert "the installed package is another one: the ticket names {'version': '1.0'" in refusal(passed)
 
 
 @pytest.mark.parametrize("name", BOUND)

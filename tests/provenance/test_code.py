@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
@@ -27,7 +28,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     for name, text in TREE.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-    monkeypatch.setattr(code, "PROJECT_ROOT", tmp_path)
+    monkeypatch.setattr(code, "CODE_ROOT", tmp_path)
     code.code_sha256.cache_clear()
     yield tmp_path
     code.code_sha256.cache_clear()
@@ -36,6 +37,26 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def fingerprint() -> str:
     code.code_sha256.cache_clear()
     return code.code_sha256()
+
+
+def test_another_version_makes_another_fingerprint_and_so_does_a_library_of_training_that_is_missing(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = {library: code.version(library) for library in code._LIBRARIES}
+
+    def found(**changed: str | None) -> str:
+        def version(library: str) -> str:
+            here = {**there, **changed}[library]
+            if here is None:
+                raise PackageNotFoundError(library)
+            return here
+
+        monkeypatch.setattr(code, "version", version)
+        return fingerprint()
+
+    assert len({found(), found(torch="0.1"), found(torch=None), found(numpy="0.1")}) == 4
+    with pytest.raises(PackageNotFoundError):
+        found(numpy=None)
 
 
 @pytest.mark.parametrize("name", TREE)

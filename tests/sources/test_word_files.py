@@ -284,7 +284,7 @@ def test_a_word_that_is_added_is_drawn(own_words: Path) -> None:
 def test_a_changed_word_makes_the_pool_stale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     copied = shutil.ignore_patterns("__pycache__")
     shutil.copytree(PROJECT_ROOT / "rc1_lib", tmp_path / "project/rc1_lib", ignore=copied)
-    monkeypatch.setattr(code, "PROJECT_ROOT", tmp_path / "project")
+    monkeypatch.setattr(code, "CODE_ROOT", tmp_path / "project")
     code.code_sha256.cache_clear()
     small = ("pool.n=60", "pool.workers=1", "shadow.n=12", "ablation.takes=2")
     run = open_run(profile="local", workspace=tmp_path / "workspace", overrides=small)

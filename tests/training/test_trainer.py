@@ -12,8 +12,9 @@ from rc1_lib.config.engines import ENGINES, STRATEGIES, Learner, LearnsFrom, nam
 from rc1_lib.errors import ConfigError
 from rc1_lib.training.callbacks.early_stop import EarlyStop
 from rc1_lib.training.callbacks.quiet import Quiet
+from rc1_lib.training.checkpoint.fault import CheckpointError
 from rc1_lib.training.checkpoint.save_load import load_checkpoint, save_checkpoint
-from rc1_lib.training.checkpoint.state import CheckpointError, CheckpointState, diff_checkpoints
+from rc1_lib.training.checkpoint.state import CheckpointState, diff_checkpoints
 from rc1_lib.training.registry import make_engine, make_strategy
 from rc1_lib.training.setups import EpisodeSetup, SupervisedSetup
 from rc1_lib.training.trainer import Trainer

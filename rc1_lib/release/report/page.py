@@ -81,7 +81,9 @@ def _facts(sources: Sources) -> list[tuple[str, object]]:
         ("steps", _steps(sources)),
     ]
     if ticket is not None:
-        facts += [("commit", str(ticket.at("commit") or "unknown")[:12])]
+        package = ticket.at("package") or {}
+        code = ("package", f"rc1 {package['version']}, {package['sha256'][:12]}") if package else None
+        facts += [code or ("commit", str(ticket.at("commit") or "unknown")[:12])]
         facts += [("ticket issued", ticket.at("issued")), ("expires", ticket.at("expires"))]
     return facts
 

@@ -78,7 +78,14 @@ CURVE = _shape([{"step": StrictInt}])
 SHAPES: Mapping[str, TypeAdapter[Any]] = {
     "training": TRAINING,
     "evaluation": _shape(_EVALUATION),
-    "ticket": _shape({"issued": str, "expires": str, "revoked": _type({"reason": str}) | None}),
+    "ticket": _shape(
+        {
+            "issued": str,
+            "expires": str,
+            "revoked": _type({"reason": str}) | None,
+            "package?": {"version?": str, "sha256": str},
+        }
+    ),
     "round1": _shape(_ROUND),
     "round2": _shape(_ROUND),
     "nightly": _shape({**_ROUND, "rounds?": {"*": [_GATE]}}),

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from rc1_lib.training.checkpoint.state import CheckpointError
+from rc1_lib.training.checkpoint.fault import CheckpointError
 from rc1_lib.workspace.artifacts import make_folder, only_writer, sync
 
 LATEST = "latest"

@@ -12,9 +12,9 @@ from typing import Any
 
 import orjson
 
+from rc1_lib.training.checkpoint.fault import CheckpointError
 from rc1_lib.training.checkpoint.manifest import NAME, fingerprint
 from rc1_lib.training.checkpoint.names import step_of, steps
-from rc1_lib.training.checkpoint.state import CheckpointError
 from rc1_lib.workspace.artifacts import now
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from rc1_lib.training.checkpoint.state import CheckpointError
+from rc1_lib.training.checkpoint.fault import CheckpointError
 from rc1_lib.training.resource_errors import shortage
 from rc1_lib.workspace.file_hashes import sha256_file
 from rc1_lib.workspace.regular_files import read_regular

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from rc1_lib.training.checkpoint import atomic_folder
+from rc1_lib.training.checkpoint.fault import CheckpointError
 from rc1_lib.training.checkpoint.manifest import NAME
-from rc1_lib.training.checkpoint.state import CheckpointError
 
 LATEST = atomic_folder.LATEST
 

@@ -13,11 +13,11 @@ import orjson
 
 from rc1_lib.training import control
 from rc1_lib.training.checkpoint import atomic_folder
+from rc1_lib.training.checkpoint.fault import CheckpointError
 from rc1_lib.training.checkpoint.ledger import record_removal, was_removed
 from rc1_lib.training.checkpoint.manifest import NAME, fingerprint, read_verified
 from rc1_lib.training.checkpoint.names import LATEST, folder_name, resolve, settle, step_of, steps
 from rc1_lib.training.checkpoint.save_load import STATE
-from rc1_lib.training.checkpoint.state import CheckpointError
 from rc1_lib.workspace.artifacts import Workspace
 
 BEST = "best"

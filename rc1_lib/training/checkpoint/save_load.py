@@ -21,10 +21,11 @@ from safetensors.torch import load, save_file
 from torch import Tensor
 
 from rc1_lib.training.checkpoint import atomic_folder
+from rc1_lib.training.checkpoint.fault import CheckpointError
 from rc1_lib.training.checkpoint.ledger import record_all
 from rc1_lib.training.checkpoint.manifest import NAME, read_verified, write_manifest
 from rc1_lib.training.checkpoint.names import LATEST, folder_name, settle, step_of, steps
-from rc1_lib.training.checkpoint.state import CheckpointError, CheckpointState
+from rc1_lib.training.checkpoint.state import CheckpointState
 
 STATE = "state.json"
 NESTED = "nested.pt"

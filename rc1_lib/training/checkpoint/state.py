@@ -9,11 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rc1_lib.errors import RC1Error
-
-
-class CheckpointError(RC1Error):
-    """A checkpoint that is missing, altered, or does not fit what it is loaded into."""
+from rc1_lib.training.checkpoint.fault import CheckpointError
 
 
 @dataclass(frozen=True, slots=True)

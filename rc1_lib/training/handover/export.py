@@ -17,10 +17,11 @@ from rc1_lib.config.hub_name import name_and_commit
 from rc1_lib.run import Run
 from rc1_lib.runtime.progress import tell
 from rc1_lib.training.base_model import load_base
+from rc1_lib.training.checkpoint.fault import CheckpointError
 from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.checkpoint.retention import check_real_run
 from rc1_lib.training.checkpoint.save_load import load_checkpoint
-from rc1_lib.training.checkpoint.state import CheckpointError, CheckpointState
+from rc1_lib.training.checkpoint.state import CheckpointState
 from rc1_lib.training.device import to_device
 from rc1_lib.training.handover.destination import absent_folder, check_absent
 from rc1_lib.training.handover.likeness import Likeness, likeness

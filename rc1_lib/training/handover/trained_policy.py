@@ -6,7 +6,8 @@ from pathlib import Path
 
 from rc1_lib.errors import ConfigError
 from rc1_lib.run import Run
-from rc1_lib.training.checkpoint.state import CheckpointError, CheckpointState
+from rc1_lib.training.checkpoint.fault import CheckpointError
+from rc1_lib.training.checkpoint.state import CheckpointState
 from rc1_lib.training.derived import REFERENCE
 from rc1_lib.training.models import base_name, fingerprint_of
 from rc1_lib.training.playing_engine import PlayingEngine

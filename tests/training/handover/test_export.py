@@ -18,7 +18,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from rc1_lib.cli import main
 from rc1_lib.errors import RC1Error
 from rc1_lib.run import Run
-from rc1_lib.training.checkpoint.state import CheckpointError
+from rc1_lib.training.checkpoint.fault import CheckpointError
 from rc1_lib.training.device import Precision
 from rc1_lib.training.handover import export as export_module
 from rc1_lib.training.handover.export import UnlikeError, export_checkpoint

@@ -1,0 +1,78 @@
+"""The core does without the libraries of training, and what does not ends with one sentence."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tomllib
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+
+import pytest
+
+from rc1_lib.runtime import extras
+from rc1_lib.workspace.artifacts import PROJECT_ROOT
+
+from .conftest import Rc1
+
+SENTENCE = "rc1: training needs the extra: pip install 'rc1[train]' (not installed: torch)\n"
+_CORE = """
+import sys
+from importlib import import_module
+from rc1_lib.cli import main
+from rc1_lib.runtime.extras import TRAINING
+
+SMALL = ("--set", "pool.n=120", "--set", "shadow.n=30", "--set", "pool.workers=1", "--reward", "verified")
+for line in (
+    "build-pool", "validate-pool --max-dup-pct 100", "diversity-report", "difficulty-metrics", "difficulty-bucketize",
+    "check-answers --task gsm8k --min-recall 0", "probe-scorer", "ticket verify", "config verify", "report",
+):
+    try:
+        main([*line.split(), "--workspace", sys.argv[1], *SMALL])
+    except SystemExit as ended:
+        assert ended.code in ((2,) if line == "ticket verify" else (0, None, 2)), line
+for name in ("preflight", "calibrate", "scale_up", "release"):
+    import_module(f"flows.{name}")
+import_module("deployments.register")
+print("loaded:", sorted({name.partition(".")[0] for name in sys.modules} & {*TRAINING, "datasets", "huggingface_hub"}))
+"""
+
+
+def _absent(name: str) -> ModuleSpec | None:
+    return None if name == "torch" else ModuleSpec(name, None)
+
+
+def test_the_commands_and_flows_of_the_core_load_nothing_of_training(tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(PROJECT_ROOT)}
+    done = subprocess.run([sys.executable, "-c", _CORE, tmp_path], env=environment, capture_output=True, text=True)
+    assert (done.returncode, done.stdout.splitlines()[-1:]) == (0, ["loaded: []"]), done.stderr
+
+
+@pytest.mark.parametrize("name", ["train", "plan", "learnability", "evaluate", "doctor", "build-base"])
+def test_a_command_that_trains_names_the_extra(
+    rc1: Rc1, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr(extras, "find_spec", _absent)
+    given = ("latest",) if name == "evaluate" else ()
+    done = rc1(name, *given, "--workspace", tmp_path)
+    assert (done.code, done.out, done.err) == (2, "", SENTENCE)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_import_that_fails_names_its_extra_and_another_one_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(extras, "find_spec", lambda name: None)
+    assert extras.extra_of(ModuleNotFoundError("no", name="torch.nn")) == SENTENCE.removeprefix("rc1: ").strip()
+    assert "'rc1[hub]'" in extras.extra_of(ModuleNotFoundError("no", name="datasets.exceptions"))
+    assert extras.extra_of(ModuleNotFoundError("no", name="rc1_lib.gone")) == ""
+    assert extras.extra_of(ImportError("no", name="torch")) == ""
+    monkeypatch.setattr(extras, "find_spec", lambda name: ModuleSpec(name, None))
+    assert extras.extra_of(ModuleNotFoundError("no", name="torch")) == "", "it is there, and something else is wrong"
+
+
+def test_the_extra_has_what_training_imports_and_the_core_has_none_of_it() -> None:
+    with (PROJECT_ROOT / "pyproject.toml").open("rb") as stream:
+        project = tomllib.load(stream)["project"]
+    train = {one.partition("==")[0] for one in project["optional-dependencies"]["train"]}
+    assert train == {*extras.TRAINING, "datasets", "tensorboard"}
+    assert [one for one in project["dependencies"] if one in train] == []
