@@ -90,4 +90,4 @@ def test_dimensions_that_all_know_the_same_have_no_weights_that_gain(fresh_copy:
     failed = {one.name: one.advice for one in weight_calib(run, judge=alike).gate.failures}
     assert set(failed) == {GAIN, ERROR}
     assert all("would be 0, so the criteria cannot predict it" in advice for advice in failed.values())
-    assert "a gain of 8 % over 0." in failed[GAIN]
+    assert "a gain of 8 % takes about 0." in failed[GAIN]

@@ -204,7 +204,7 @@ def test_without_a_baseline_the_gate_is_an_error(fresh_copy: Callable[..., Run])
     run = fresh_copy("judge.baseline.path=data/judge/baseline/other.json")
     result = evaluate("judge_drift", Evidence(run), NIGHTLY)
     assert result.status is Status.ERROR
-    assert "no baseline" in result.error or "there is no such file" in result.error
+    assert "no baseline" in result.error or "file not found" in result.error
 
 
 def test_too_small_a_shadow_set_records_nothing(fresh_copy: Callable[..., Run]) -> None:

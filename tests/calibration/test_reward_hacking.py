@@ -245,7 +245,7 @@ def test_a_policy_of_ones_own_is_played_too(attacked: tuple[Run, GateReport], tm
     ("override", "sentence"),
     [
         ("gates.reward_hacking.own=[attacks/none.py]", "Python file not found"),
-        ("gates.reward_hacking.own=[attacks/echo.py]", "there is a policy 'echo' already"),
+        ("gates.reward_hacking.own=[attacks/echo.py]", "the policy 'echo' exists already"),
     ],
 )
 def test_a_policy_that_there_is_not_is_a_sentence(

@@ -228,7 +228,7 @@ def test_a_dimension_taken_out_of_the_weights(run: Run) -> None:
 def test_json_that_holds_no_weights(run: Run, body: Any) -> None:
     write_json(place(run), body)
     assert red(run) >= {"weights present", "sum", FILE, *NO_REPORT}
-    with pytest.raises(RC1Error, match='holds no "weights"; calibrate again: rc1 weight-calib'):
+    with pytest.raises(RC1Error, match='has no "weights"; calibrate again: rc1 weight-calib'):
         read_weights(run, dimensions(run))
 
 
@@ -248,7 +248,7 @@ def test_broken_json(run: Run) -> None:
 
 def test_a_missing_file(run: Run) -> None:
     place(run).unlink()
-    assert "weights.json: there is no such file" in refusal(run)
+    assert "weights.json: file not found" in refusal(run)
     assert "rc1 calibrate" in refusal(run)
     with pytest.raises(RC1Error, match="there are no weights yet; run `rc1 weight-calib`"):
         read_weights(run, dimensions(run))

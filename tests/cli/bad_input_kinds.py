@@ -138,7 +138,7 @@ CONFIGURATIONS = (
              local("lr: 2.5e-3", "lr: none")),
     BadInput("a misspelt key", "config show --set pool.nn=3", "did you mean 'n'?"),
     BadInput("a misspelt section", "config show --set gatez.x=1", "unknown section 'gatez'; did you mean 'gates'?"),
-    BadInput("a place in a list", "config show --set scale_up.sizes.0=300", "give all of it: scale_up.sizes=..."),
+    BadInput("a place in a list", "config show --set scale_up.sizes.0=300", "set all of it: scale_up.sizes=..."),
     BadInput("no sizes to grow through", "scale-up --set scale_up.sizes=[]", "scale_up.sizes: found '[]'"),
     BadInput("a size that is none", "scale-up --set scale_up.sizes=[0,1]", "scale_up.sizes.0: found '0'"),
     BadInput("sizes that do not end with the pool", "scale-up --set scale_up.sizes=[300]", "expected 30000 (pool.n)"),

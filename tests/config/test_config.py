@@ -128,14 +128,14 @@ def test_a_secret_in_an_override_that_is_refused_is_hidden(monkeypatch: pytest.M
         ("pool.n=2025-13-45", "is not a YAML value"),
         (
             "training.engine=trl_sft",
-            "found 'ppo', which brings episodes, but the engine trl_sft learns from demonstrations; write demonstrat",
+            "found 'ppo', which provides episodes, but the engine trl_sft learns from demonstrations; use demonstrat",
         ),
         ("training.engine=torch_pp", "for rows of input and output use `rc1 train --config configs/train_local.yaml`"),
         ("training.strategy=sft", "training.strategy: found 'sft', expected demonstrations or groups or ppo, since"),
         ("batch_size=3", "batch_size is 3, expected at least training.ppo.minibatches (4)"),
         (
             "training.strategy=groups",
-            "found 'groups', which brings groups, but the engine torch_ppo learns from episodes; write ppo",
+            "found 'groups', which provides groups, but the engine torch_ppo learns from episodes; use ppo",
         ),
         ("training.grpo.group_size=1", "training.grpo.group_size: found '1'"),
         ("training.grpo.loss_type=bnpo", "training.grpo.loss_type: found 'bnpo'"),
@@ -171,9 +171,12 @@ def test_a_secret_in_an_override_that_is_refused_is_hidden(monkeypatch: pytest.M
         (
             "training.early_stop={metric: sec_per_step, patience: 1, min_delta: 0, higher_is_better: false,"
             " not_before: 1}",
-            "training.early_stop.metric: found 'sec_per_step', which a second try of the same run measures otherwise",
+            "training.early_stop.metric: found 'sec_per_step', which differs when the same run is repeated",
         ),
-        ("training.callbacks=[early_stop]", "training: found the key 'callbacks', which configs/train_local.yaml has"),
+        (
+            "training.callbacks=[early_stop]",
+            "training: found the key 'callbacks', which belongs to configs/train_local.yaml",
+        ),
         ("training.adapter.alpha=0.4", "training.adapter.alpha: found '0.4'"),
         ("training.adapter.alpha=8.5", "training.adapter.alpha: found '8.5'"),
         ("training.adapter.alpha=0", "training.adapter.alpha: found '0'"),
@@ -269,7 +272,7 @@ def test_other_thresholds_in_the_published_file_are_refused(tmp_path: Path, monk
     whole = file.read_text()
     for old, new in (("min_distinct2: 0.60", "min_distinct2: 0.1"), ("[1000, 5000, 30000]", "[30000]")):
         file.write_text(whole.replace(old, new))
-        with pytest.raises(ConfigError, match=r"configs/ppo_scale\.yaml: its thresholds are not those that were publ"):
+        with pytest.raises(ConfigError, match=r"configs/ppo_scale\.yaml: its thresholds differ from those publ"):
             published_config()
 
 
@@ -442,7 +445,7 @@ def test_a_file_that_extends_another_says_only_where_it_differs(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("extends: other.yaml\n", "mine.yaml: extends: there is no other.yaml in the same folder; copy it there"),
+        ("extends: other.yaml\n", "mine.yaml: extends: other.yaml is not in the same folder; copy it there"),
         ("extends: ../local.yaml\n", "extends: found '../local.yaml', expected the name of another file in the same"),
         ("extends: mine.yaml\n", "extends: found 'mine.yaml', expected the name of another file in the same folder"),
         ("extends: [local.yaml]\n", "extends: found ['local.yaml'], expected the name of another file in the same"),
@@ -511,9 +514,9 @@ def test_what_several_files_say_together_is_named_by_all_of_them(tmp_path: Path)
 @pytest.mark.parametrize(
     ("name", "setting", "sentence"),
     [
-        ("trl_grpo", "training.adapter.targets=[q_proj, lm_head]", "take torch_grpo"),
-        ("trl_dpo", "training.adapter.targets=[model.lm_head]", "take torch_dpo"),
-        ("trl_sft", "training.adapter.targets=[q_proj, lm_head]", "take pure_pt_sft"),
+        ("trl_grpo", "training.adapter.targets=[q_proj, lm_head]", "use torch_grpo"),
+        ("trl_dpo", "training.adapter.targets=[model.lm_head]", "use torch_dpo"),
+        ("trl_sft", "training.adapter.targets=[q_proj, lm_head]", "use pure_pt_sft"),
         ("trl_dpo", "kl_coef=0", "kl_coef: found 0, but it is DPO's beta"),
         ("torch_dpo", "kl_coef=0", "kl_coef: found 0, but it is DPO's beta"),
     ],

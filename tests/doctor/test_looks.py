@@ -86,7 +86,7 @@ def test_all_is_well_where_a_training_could_begin_and_nothing_is_written(opened:
     ("damage", "red", "words"),
     [
         (revoked, {"ticket"}, "it was revoked"),
-        (a_file_for_the_logs, {"folders"}, "logs is no folder"),
+        (a_file_for_the_logs, {"folders"}, "logs is not a folder"),
         # What is told from the base cannot be told any more, and the ticket vouches for it.
         (a_torn_base, {"ticket", "base", "engine", "disk", "memory"}, "was truncated or altered"),
         (no_tokenizer, {"ticket", "base", "engine", "disk", "memory"}, "lacks tokenizer.json"),
@@ -125,15 +125,15 @@ def test_settings_that_cannot_be_met_are_red(own: Run, settings: tuple[str, ...]
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        (("batch_size=16",), "seen by max_kl, min_entropy, max_same_answer"),
-        (("training.collapse.max_kl=null", "training.collapse.max_same_answer=null"), "seen by min_entropy"),
+        (("batch_size=16",), "detected by max_kl, min_entropy, max_same_answer"),
+        (("training.collapse.max_kl=null", "training.collapse.max_same_answer=null"), "detected by min_entropy"),
         (
             ("batch_size=15",),
-            "seen by max_kl, min_entropy, not by max_same_answer, which a step of 15 by torch_ppo does not measure",
+            "detected by max_kl, min_entropy, but not by max_same_answer, which a step of 15 by torch_ppo does not measure",
         ),
         (
             ("batch_size=16", "training.engine=trl_dpo", "training.strategy=groups"),
-            "seen by max_kl, max_same_answer, not by min_entropy, which a step of 16 by trl_dpo does not measure",
+            "detected by max_kl, max_same_answer, but not by min_entropy, which a step of 16 by trl_dpo does not measure",
         ),
     ],
 )
@@ -178,7 +178,7 @@ def test_keys_are_named_and_never_shown(opened: Run, monkeypatch: pytest.MonkeyP
     run = with_settings(opened, *live)
     lacking = LOOKS["keys"](run)
     assert lacking.red and "set SCORER_API_KEY" in lacking.advice
-    assert "takes the Prefect secret rc1-scorer-api-key" in lacking.advice
+    assert "uses the Prefect secret rc1-scorer-api-key" in lacking.advice
     assert "the doctor only reads the environment" in lacking.advice
     monkeypatch.setenv("SCORER_API_KEY", "sk-very-secret")
     there = LOOKS["keys"](run)

@@ -68,9 +68,9 @@ def test_answers_are_judged_by_the_rule_of_the_task() -> None:
     [
         ({"slot": None}, "has no `slot`"),
         ({"slot": {"where": "ask", "value": "", "vague": "x", "wanted": "y"}}, "has no `slot`"),
-        ({"needs_clarification": None}, "has no needs_clarification"),
-        ({"answer": ""}, "has no answer"),
-        ({"messages": None}, "has no messages"),
+        ({"needs_clarification": None}, "lacks needs_clarification"),
+        ({"answer": ""}, "lacks answer"),
+        ({"messages": None}, "lacks messages"),
         ({"task": "other"}, "of task 'other'"),
         ({"lang": "de"}, "in 'de'"),
     ],

@@ -74,7 +74,7 @@ def pool(built: Run) -> pl.DataFrame:
     ("change", "wrong"),
     [
         (lambda rows: rows.drop("final", "answer"), "has no column answer, final|has no column final, answer"),
-        (lambda rows: rows.head(0), "holds no row"),
+        (lambda rows: rows.head(0), "has no rows"),
         (lambda rows: rows.with_columns(asked=pl.lit("often")), "column 'asked' holds String, expected Int64"),
         (lambda rows: rows.with_columns(split=pl.lit("shadow")), "is of split 'shadow'"),
         (lambda rows: pl.concat([rows, rows.head(1)]), "frame 'pool'.*id"),
@@ -88,7 +88,7 @@ def test_a_frame_that_holds_no_pool_is_refused(built: Run, pool: pl.DataFrame, c
 
 def test_a_gate_that_needs_more_than_rows_is_refused(built: Run, pool: pl.DataFrame) -> None:
     assert notebook.verdicts.ROW_GATES == ("mix", "length", "diversity", "duplicates", "leakage", "answer_rule")
-    for gates, wrong in ((["weights"], "gate 'weights' does not judge a frame"), ([], "no gate is named")):
+    for gates, wrong in ((["weights"], "gate 'weights' cannot check a frame"), ([], "no gate is named")):
         with pytest.raises(ConfigError, match=wrong):
             notebook.run_gates(built, pool, gates=gates)
 

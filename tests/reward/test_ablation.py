@@ -204,7 +204,7 @@ def test_the_report_is_json_and_the_same_each_time() -> None:
     ("rows", "words"),
     [
         ([], "got no dialogues"),
-        ([dialogue("a", math.nan, 0)], "no finite number"),
+        ([dialogue("a", math.nan, 0)], "not a finite number"),
         ([{**dialogue("a", 0.5, 0), "turns": None}], "dialogues without turns"),
         ([dialogue("a", 0.5, 0), dialogue("a", 0.5, 0, needs=True)], "about the prompt 'a' disagree"),
         ([dialogue("a", 0.5, 0), dialogue("a", 0.5, 0, bucket="hard")], "about the prompt 'a' disagree"),

@@ -135,7 +135,7 @@ def test_coverage_below_the_floor_ends_the_training_once_enough_were_asked(bench
         reward(*texts(*range(5)))
         server.behaviour = REFUSING
         assert reward(*texts(*range(10, 14))) == [None] * 4  # 5 of 9: too few, but not yet enough to say so
-        with pytest.raises(RC1Error, match=r"scored 50\.0% of 10 dialogues, wanted at least 75% .*declined"):
+        with pytest.raises(RC1Error, match=r"scored 50\.0% of 10 dialogues, expected at least 75% .*declined"):
             reward(*texts(20))
 
 
@@ -238,7 +238,7 @@ def test_budget_is_that_of_all_calls_together(bench: Bench) -> None:
 )
 def test_weights_are_refused_by_their_gate(bench: Bench, weights: dict[str, Any], told: str) -> None:
     run = bench.run("http://127.0.0.1:1/v1")
-    with pytest.raises(ConfigError, match=f"reward weights: .*{told}.* the dimensions of 'v1' are answered"):
+    with pytest.raises(ConfigError, match=f"reward weights: .*{told}.* the criteria of 'v1' are answered"):
         judge_reward(run, weights)
 
 

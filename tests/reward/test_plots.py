@@ -178,7 +178,7 @@ def test_what_is_undefined_is_not_drawn_as_zero(tmp_path: Path, undefined: float
 def test_nothing_to_draw_is_said_in_words(tmp_path: Path) -> None:
     with pytest.raises(RC1Error, match="no weights to draw"):
         plots.weights(tmp_path / "x.png", {}, cap=0.5)
-    with pytest.raises(RC1Error, match="no groups of dialogues"):
+    with pytest.raises(RC1Error, match="no group of dialogues"):
         plots.by_bucket(tmp_path / "x.png", {})
 
 

@@ -120,10 +120,10 @@ def test_the_terms_sum_to_the_total_on_many_rows() -> None:
 @pytest.mark.parametrize(
     ("damage", "said"),
     [
-        (lambda frame: frame.drop("settled"), "no settled"),
-        (lambda frame: frame.drop("bucket", "clarifications"), "no clarifications, bucket"),
-        (lambda frame: frame.with_columns(clarifications=pl.lit(-1)), "holds -1"),
-        (lambda frame: frame.with_columns(bucket=pl.lit("tough")), "holds tough"),
+        (lambda frame: frame.drop("settled"), "lack settled"),
+        (lambda frame: frame.drop("bucket", "clarifications"), "lack clarifications, bucket"),
+        (lambda frame: frame.with_columns(clarifications=pl.lit(-1)), "contains -1"),
+        (lambda frame: frame.with_columns(bucket=pl.lit("tough")), "contains tough"),
     ],
 )
 def test_rows_that_no_reward_can_be_made_of_are_refused_in_words(damage: Any, said: str) -> None:

@@ -112,7 +112,7 @@ def test_a_missing_folder_is_named_with_what_belongs_there(tmp_path: Path) -> No
 def test_a_folder_without_data_files_is_refused(tmp_path: Path) -> None:
     (tmp_path / "gsm8k").mkdir()
     (tmp_path / "gsm8k" / "notes.txt").write_text("none here")
-    with pytest.raises(SourceError, match=r"holds no \.json or \.jsonl file"):
+    with pytest.raises(SourceError, match=r"has no \.json or \.jsonl files"):
         load_local(tmp_path, ["gsm8k"])
 
 

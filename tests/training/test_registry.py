@@ -190,7 +190,7 @@ def test_a_checkpoint_of_another_engine_is_of_another_run_and_one_of_another_nam
 def test_an_engine_that_plays_nothing_is_not_evaluated(register: Callable[..., None], tiny: Tiny) -> None:
     register("mute", "Mute", LearnsFrom.EPISODES)
     run = tiny("training.engine=mute")
-    with pytest.raises(ConfigError, match=r"training\.engine: found 'mute', but this engine plays no episodes"):
+    with pytest.raises(ConfigError, match=r"training\.engine: found 'mute', but this engine does not play episodes"):
         evaluate_run(prepare(run), {run.config.seeds[0]: ""})
 
 

@@ -104,9 +104,7 @@ def test_rc1s_own_checkpoints_are_not_written_over(base: Path, tmp_path: Path, f
 def test_a_second_training_in_the_same_workspace_is_told_who_is_at_work(base: Path, tmp_path: Path) -> None:
     with (
         holding(Workspace(tmp_path), "a training by train_local.yaml"),
-        pytest.raises(
-            RC1Error, match=rf"a training by train_local.yaml \(process {os.getpid()}, since .*\) is at work"
-        ),
+        pytest.raises(RC1Error, match=rf"locked by a training by train_local.yaml \(process {os.getpid()}, since .*\)"),
     ):
         train(tmp_path, base)
     assert not (tmp_path / "checkpoints").exists()

@@ -135,7 +135,7 @@ def test_rows_that_were_measured_otherwise_are_refused(
     rows = tmp_path / "rows.jsonl"
     damage(run)
     rows.write_bytes(pool_of(run).read_bytes())
-    said = f"is {state}, expected fresh; write it anew: rc1 difficulty-metrics"
+    said = f"is {state}, expected fresh; write it again: rc1 difficulty-metrics"
     with pytest.raises(RC1Error, match=said):
         export_world(run, rows, tmp_path / "other", Part.ALL)
     with pytest.raises(RC1Error, match=said):
@@ -146,7 +146,7 @@ def test_rows_that_were_measured_otherwise_are_refused(
 def test_a_balanced_pool_that_is_not_as_it_was_written_is_refused(run: Run, tmp_path: Path) -> None:
     pool = pool_of(run)
     pool.write_text("".join(pool.read_text().splitlines(keepends=True)[:2]))
-    with pytest.raises(RC1Error, match="is altered, expected fresh; write it anew: rc1 difficulty-bucketize"):
+    with pytest.raises(RC1Error, match="is altered, expected fresh; write it again: rc1 difficulty-bucketize"):
         export_world(run, pool, tmp_path / "world", Part.ALL)
 
 

@@ -117,7 +117,7 @@ def another_start(run: Run, file: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "said"),
     [
-        (another_byte, r"f32\.gguf: is not the file that was found to be the policy"),
+        (another_byte, r"f32\.gguf: changed since it was verified"),
         (another_checkpoint, r"reports/ppo_eval_\w+\.json did not evaluate this checkpoint"),
         (no_manifest, r"gguf\.json: expected the manifest of a GGUF file"),
         (altered_record, r"ppo_eval_\w+\.json: was altered after RC1 wrote it"),
