@@ -129,11 +129,11 @@ def test_settings_that_cannot_be_met_are_red(own: Run, settings: tuple[str, ...]
         (("training.collapse.max_kl=null", "training.collapse.max_same_answer=null"), "detected by min_entropy"),
         (
             ("batch_size=15",),
-            "detected by max_kl, min_entropy, but not by max_same_answer, which a step of 15 by torch_ppo does not",
+            "detected by max_kl, min_entropy, but not by max_same_answer, which a step of 15 with torch_ppo does",
         ),
         (
             ("batch_size=16", "training.engine=trl_dpo", "training.strategy=groups"),
-            "detected by max_kl, max_same_answer, but not by min_entropy, which a step of 16 by trl_dpo does not meas",
+            "detected by max_kl, max_same_answer, but not by min_entropy, which a step of 16 with trl_dpo does n",
         ),
     ],
 )
