@@ -64,7 +64,7 @@ def test_a_file_is_no_folder(rc1: Rc1, tmp_path: Path) -> None:
     done = rc1("init", tmp_path / "file")
     assert (done.code, done.err) == (
         2,
-        f"rc1: {tmp_path / 'file'}: cannot be a folder, because a file of that name is in the way\n",
+        f"rc1: {tmp_path / 'file'}: cannot create this folder, because a file of that name is in the way\n",
     )
 
 

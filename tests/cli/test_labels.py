@@ -57,7 +57,7 @@ def press(rc1: Rc1, rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_one_key_a_verdict_and_the_file_holds_them(press: Any, tmp_path: Path) -> None:
     done = press("gb\nxg", "--n", "3")
     assert done.code == 0
-    assert "'xunknown key ': g good, b bad" in done.out
+    assert "unknown key 'x': g good, b bad" in done.out
     assert "3 labelled by me" in done.out and "next: rc1 judge-agreement" in done.out
     found = read_labels(tmp_path / "w" / LABELS)
     assert found.rows["label"].to_list() == [1, 0, 1]

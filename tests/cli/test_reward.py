@@ -183,7 +183,7 @@ def test_calibrate_packs_what_is_red_and_leaves_the_weights(ask: Ask, own: Path,
     assert (done.code, body["state"], body["written"]) == (2, "GatesFailed", None)
     assert [stage["gate"]["status"] for stage in body["stages"]] == ["passed", "error", *["not judged"] * 3]
     assert "stage 2 of 5 failed: calibration (" in body["message"]
-    assert "rc1_seed.balanced.jsonl: there is no such file" in body["message"]
+    assert "rc1_seed.balanced.jsonl: file not found" in body["message"]
     assert Path(body["failpack"]).is_file()
     assert sha256_file(own / WEIGHTS) == adopted
 
@@ -225,11 +225,11 @@ def test_what_cannot_be_asked_for_is_refused_in_words(
 @pytest.mark.parametrize(
     ("arguments", "missing", "words"),
     [
-        (("weight-calib",), BALANCED, "there is no such file"),
+        (("weight-calib",), BALANCED, "file not found"),
         (("shadow-run", "--tag", "T"), WEIGHTS, "there are no weights yet; run `rc1 weight-calib`"),
-        (("overclar-penalty",), "data/shadow_eval_245.jsonl", "there is no such file"),
+        (("overclar-penalty",), "data/shadow_eval_245.jsonl", "file not found"),
         (("overclar-penalty", "--ablation"), WEIGHTS, "there are no weights yet"),
-        (("overclar-penalty", "--ablation"), TAKES, "there is no such file"),
+        (("overclar-penalty", "--ablation"), TAKES, "file not found"),
     ],
 )
 def test_what_is_not_there_yet_is_named_and_nothing_is_written(
@@ -247,7 +247,7 @@ def test_too_few_dialogues_to_calibrate_on_are_counted(ask: Ask, own: Path) -> N
     before = files(own)
     done = ask("weight-calib", "--n", "5", at=own)
     assert (done.code, done.out) == (2, "")
-    assert "5 usable rows are fewer than the 9 dimensions" in done.err
+    assert "fewer than the 9 criteria" in done.err
     assert {name: before[name] for name in before if "sqlite" not in name}.items() <= files(own).items()
     assert not set(files(own)) - set(before)
 

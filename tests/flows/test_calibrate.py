@@ -205,12 +205,12 @@ def test_a_stage_that_cannot_be_evaluated_says_so_in_words(preflighted: Ended, t
     state = ended(calibrate, run, on_red_revoke=False)
     assert (state.is_failed(), state.name) == (True, "GatesFailed")
     assert "stage 2 of 5 failed: calibration (" in str(state.message)
-    assert "rc1_seed.balanced.jsonl: there is no such file" in str(state.message)
+    assert "rc1_seed.balanced.jsonl: file not found" in str(state.message)
     assert "Traceback" not in str(state.message)
     assert stage_states(state) == {"shadow_baseline": "GatePassed", "calibration": "GateError"}
     assert not weights_file(run).exists()
     assert read_ticket(run)["revoked"] is None, "so it was told"
-    assert "rc1_seed.balanced.jsonl: there is no such file" in str(artifacts(state)["rc1-calibration-gates"].data)
+    assert "rc1_seed.balanced.jsonl: file not found" in str(artifacts(state)["rc1-calibration-gates"].data)
 
 
 @pytest.mark.parametrize(

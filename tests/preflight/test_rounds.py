@@ -72,7 +72,7 @@ def test_a_missing_pool_is_an_error_and_no_pass(name: str, fresh_copy: Callable[
         Evidence(run).path(file).unlink()
     result = evaluate(name, Evidence(run), 1)
     assert result.status is Status.ERROR
-    assert "there is no such file" in result.error
+    assert "file not found" in result.error
 
 
 def test_a_damaged_line_of_the_pool_is_an_error_that_names_the_line(fresh_copy: Callable[..., Run]) -> None:

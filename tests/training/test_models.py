@@ -37,7 +37,7 @@ def test_what_is_no_folder_is_a_name_on_the_hub(tiny: Tiny) -> None:
 @pytest.mark.parametrize("name", ["Qwen/Qwen3-4B-Instruct", "Qwen/Qwen3-4B-Instruct@main", f"{PINNED}0"])
 def test_a_name_on_the_hub_is_pinned_by_a_commit(tiny: Tiny, name: str) -> None:
     run = tiny(f"base_model={name}")
-    with pytest.raises(ConfigError, match=r"base_model: '.*' is no folder .* write Qwen/Qwen3-4B-Instruct@COMMIT"):
+    with pytest.raises(ConfigError, match=r"base_model: '.*' is not a folder .* write Qwen/Qwen3-4B-Instruct@COMMIT"):
         base_name(run.config, run.workspace)
 
 

@@ -112,7 +112,7 @@ def test_callbacks_may_carry_settings(tmp_path: Path) -> None:
 
 def test_an_adapter_that_trls_loss_leaves_out_is_refused() -> None:
     shipped, targets = PROJECT_ROOT / "configs/train_local.yaml", "model.lora.target_modules=[q_proj, lm_head]"
-    with pytest.raises(ConfigError, match=r"model\.lora\.target_modules: found lm_head, .* or take pure_pt_sft"):
+    with pytest.raises(ConfigError, match=r"model\.lora\.target_modules: found lm_head, .* or use pure_pt_sft"):
         load_train_config(shipped, [targets])
     for other in ("engine.name=pure_pt_sft", "model.lora.enable=false"):
         load_train_config(shipped, [targets, other])

@@ -534,7 +534,10 @@ def test_who_samples_is_part_of_a_run_and_where_the_server_is_is_not(asking: Cal
 
 
 def test_nothing_is_allocated_here_to_sample_with(asking: Callable[..., Run], tiny: Tiny) -> None:
-    for run, copied in ((tiny("finetune.method=qlora", FEW), True), (asking("finetune.method=qlora"), False)):
+    for run, copied in (
+        (tiny("finetune.method=qlora", "training.rollout.sampling_copy=bf16", FEW), True),
+        (asking("finetune.method=qlora"), False),
+    ):
         shape = base_config(model_section(run.config, str(run.workspace.path("base"))))
         copy = least_memory(run.config, shape, torch.device("cpu"))["their copy to sample with"]
         assert bool(copy) is copied
