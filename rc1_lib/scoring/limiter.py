@@ -1,8 +1,8 @@
-"""Rate limiter for a provider with unknown limits: a token bucket, and a bound on the requests under way.
+"""Rate limiter for a provider with unknown limits: one queue, a token bucket, and a bound on the requests under way.
 
-Pace and bound adapt by AIMD: they rise slowly, and a 429 lowers them at once. A limit refuses what exceeds it and
-nothing else, so a 429 at a pace well below the one that was refused last says that the limit fell; after several of
-them the refusals are *random*, and from then on only more refusals than that share lower the pace.
+A request waits until nothing is paused, a place is free and a token has come. Tokens come at a pace that adapts
+(`rc1_lib.scoring.pacing`), the number of places adapts as well (`rc1_lib.scoring.concurrency`); both learn from 429s
+alone, and from those only that a limit explains (`rc1_lib.scoring.background`).
 """
 
 from __future__ import annotations
@@ -15,129 +15,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-RECOVERY = 140
-"""Requests in which the pace rises to where it was refused, and that the bound waits for before it rises to there."""
-CUT = 0.8
-"""The pace after a 429, as a share of the pace before."""
-DOUBLING = 20
-"""Requests in which the pace doubles, before the first 429 and once one is overdue: after `2 * RECOVERY` requests, or
-`OVERDUE_S`. The bound waits for so many elsewhere."""
-OVERDUE_S = 120.0
-SLOWEST = 0.1
-"""Requests a second below which the pace does not fall, unless it started there."""
-CALM = 0.95
-"""Below this share of the pace that was refused last, a limit that did not fall refuses nothing."""
-MEMORY = 200
-"""Calm requests in which what is known of random refusals fades to 1 / e."""
-PROOF, DOUBT = 3.9, 1.0
-"""Calm 429s, faded, that show random refusals; with fewer than the second there are none any more."""
-MOST_RANDOM = 0.3
-"""A provider that refuses more than this share is spared, whatever its reason."""
-EXCESS, EXCESS_COUNT = 0.1, 3.0
-"""With random refusals, a limit shows once refusals exceed their share and this one by so many in all."""
-
-
-class _Pace:
-    """Requests a second, by AIMD.
-
-    Attributes:
-        rate: now.
-        random_share: the share of requests that is refused whatever the pace, as far as known.
-    """
-
-    def __init__(self, rate: float, top: float) -> None:
-        self.rate = rate
-        self._slowest, self._top = min(rate, SLOWEST), top
-        self._doubling = True
-        self._refused_at = 0.0
-        self._step, self._since_cut, self._seconds = 0.0, 0, 0.0
-        self._calm_sent = self._calm_refused = 0.0
-        self._excess = 0.0
-        self.random_share = 0.0
-
-    @property
-    def is_calm(self) -> bool:
-        """Whether no limit explains a refusal, unless it has fallen."""
-        return self.rate < CALM * self._refused_at
-
-    def rise(self) -> None:
-        """A request had to wait for the pace."""
-        self._since_cut += 1
-        self._seconds += 1.0 / self.rate
-        if self._doubling or self._since_cut > 2 * RECOVERY or self._seconds > OVERDUE_S:
-            self.rate *= 2.0 ** (1.0 / DOUBLING)
-        else:
-            self.rate += self._step
-        self.rate = min(self.rate, self._top)
-
-    def answered(self, *, calm: bool) -> None:
-        """A request was admitted."""
-        if calm:
-            self._count(0.0)
-        self._excess = max(0.0, self._excess - self.random_share - EXCESS)
-
-    def is_over_limit(self, *, calm: bool) -> bool:
-        """A request was refused; whether a limit did it."""
-        if calm:
-            self._count(1.0)
-        self._excess = max(0.0, self._excess - self.random_share - EXCESS) + 1.0
-        return not self.random_share or self._excess >= EXCESS_COUNT
-
-    def cut(self) -> None:
-        """Fall below what a limit refused."""
-        # Random refusals hide how far the limit was exceeded.
-        self._refused_at = CUT * self.rate if self.random_share else self.rate
-        self.rate = max(CUT * self._refused_at, self._slowest)
-        self._step = (self._refused_at - self.rate) / RECOVERY
-        self._since_cut, self._seconds, self._doubling, self._excess = 0, 0.0, False, 0.0
-
-    def search(self) -> None:
-        """The refusals of late were not for the pace: rise as at the start."""
-        self._doubling, self._excess = True, 0.0
-
-    def _count(self, refused: float) -> None:
-        kept = 1.0 - 1.0 / MEMORY
-        self._calm_sent = kept * self._calm_sent + 1.0
-        self._calm_refused = kept * self._calm_refused + refused
-        share = self._calm_refused / self._calm_sent
-        if self.random_share:
-            self.random_share = min(share, MOST_RANDOM) if self._calm_refused >= DOUBT else 0.0
-        elif self._calm_refused >= PROOF and share <= MOST_RANDOM:
-            self.random_share = share
-
-
-class _Places:
-    """How many requests may be under way, by AIMD."""
-
-    def __init__(self, least: int, most: int) -> None:
-        self.bound = most  # the slowly rising pace lets the number rise slowly, so the first refusal shows the limit
-        self._least, self._most = least, most
-        self._refused_at = most + 1
-        self._admitted = self._held = 0
-
-    def admitted(self, level: int) -> None:
-        """A request that was sent as number `level` of those under way was admitted."""
-        self._admitted = max(self._admitted, level)
-        if level >= self._refused_at:
-            self._refused_at = self._most + 1
-        if level < self.bound or self.bound == self._most:
-            return
-        self._held += 1
-        if self._held >= (RECOVERY if self.bound + 1 == self._refused_at else DOUBLING):
-            self.bound, self._held = self.bound + 1, 0
-
-    def refused(self, level: int) -> bool:
-        """One was refused; whether for its number: as many were not admitted since the last refusal."""
-        before, self._admitted = self._admitted, 0
-        if level <= max(before, self._least):
-            return False
-        self.bound, self._held = min(self.bound, level - 1), 0
-        self._refused_at = level
-        return before == level - 1
-
-    def search(self) -> None:
-        """The refusals of late were not for the number."""
-        self.bound, self._held = self._most, 0
+from rc1_lib.scoring.background import Background
+from rc1_lib.scoring.concurrency import ConcurrencyBound
+from rc1_lib.scoring.pacing import Pace
 
 
 @dataclass(slots=True, eq=False)
@@ -152,9 +32,9 @@ class Permit:
     level: int
     """How many requests were under way once it was sent, itself included."""
     calm: bool
-    """Whether the pace was well below the one that was refused last."""
-    cuts: int
-    """How often pace or bound had fallen before it was sent."""
+    """Whether the pace was one that no limit that is known would have refused."""
+    episode: int
+    """How many refusals had been acted upon before it was sent."""
     _reported: bool = field(default=False)
 
     def answered(self, latency_s: float) -> None:
@@ -193,8 +73,9 @@ class Permit:
 class Limiter:
     """Paces requests on one event loop, in the order in which they asked.
 
-    The token bucket holds a single token: a larger one would send bursts after each wait for a place, and a server that
-    allows none refuses them. (`aiolimiter.AsyncLimiter` has a capacity that is also its fixed rate, and no pauses.)
+    The token bucket holds a single token and is written here: `aiolimiter.AsyncLimiter` has a capacity that is also its
+    rate, starts full, measures the rate once when it is made, reads the loop's clock and knows neither pauses nor
+    places. A larger bucket would send bursts after each wait for a place, and a server that allows none refuses them.
     """
 
     def __init__(
@@ -216,15 +97,16 @@ class Limiter:
             sleep: waits for so many seconds of that clock.
         """
         self._clock, self._sleep = clock, sleep
-        self._pace = _Pace(rps, max_rps)
-        self._places = _Places(*concurrency)
+        self._pace = Pace(rps, max_rps)
+        self._places = ConcurrencyBound(*concurrency)
+        self._background = Background()
         self._tally = Tally(clock())
         self._turn = asyncio.Lock()  # wakes its waiters in the order in which they came; its holder is first in line
         self._freed = asyncio.Event()
         self._next_token = -math.inf
         self._resume_at = -math.inf
         self._in_flight = 0
-        self._cuts = 0
+        self._episode = 0
 
     def paused_for(self) -> float:
         """Seconds until anything may be sent again, as the provider asked; 0 when nothing is paused."""
@@ -251,11 +133,13 @@ class Limiter:
         # may have been prolonged. It takes place and token in one step without an await, so a cancelled wait has
         # nothing to give back but its turn, which the lock does.
         async with self._turn:
+            first_since = self._clock()
             paced = False
             while True:
                 now = self._clock()
                 if now < self._resume_at:
                     await self._sleep(self._resume_at - now)
+                    first_since = self._clock()
                 elif self._in_flight >= self._places.bound:
                     self._freed.clear()
                     await self._freed.wait()
@@ -265,39 +149,44 @@ class Limiter:
                     paced = True
                 else:
                     break
-            permit = Permit(self, level=self._in_flight + 1, calm=self._pace.is_calm, cuts=self._cuts)
-            if paced:
-                self._pace.rise()
+            calm = self._pace.is_calm(self._background.share)
+            self._pace.sent(now - first_since, paced=paced, background=self._background.share)
             self._next_token = now + 1.0 / self._pace.rate
             self._in_flight += 1
             self._tally.requests += 1
-            return permit
+            return Permit(self, level=self._in_flight, calm=calm, episode=self._episode)
 
     def _answered(self, permit: Permit, latency_s: float) -> None:
         self._tally.ended(self._clock(), latency_s)
-        if permit.cuts == self._cuts:
-            self._pace.answered(calm=permit.calm)
-            self._places.admitted(permit.level)
+        if permit.episode == self._episode:
+            self._background.answered(calm=permit.calm)
+            self._places.answered(permit.level)
 
     def _throttled(self, permit: Permit, retry_after: float | None) -> None:
         now = self._clock()
         self._tally.ended(now, None, throttled=True)
         self._pause(now, retry_after)
-        # What was under way at the last cut was sent at the old pace; acting on each such refusal would cut for one
-        # excess many times over (compare the recovery point of RFC 6582).
-        if permit.cuts != self._cuts:
+        # What was on its way when the last refusal came tells of the old pace and bound; acting on each would cut for
+        # one excess many times over (compare the recovery point of RFC 6582).
+        if permit.episode != self._episode:
             return
-        knew = self._pace.random_share > 0.0
-        over_limit = self._pace.is_over_limit(calm=permit.calm)
-        if self._pace.random_share and not knew:
-            self._cuts += 1
-            self._pace.search()
-            self._places.search()
-        elif over_limit:
-            self._cuts += 1
+        had_background = self._background.share > 0.0
+        of_limit = self._background.refused(calm=permit.calm and self._places.has_admitted(permit.level))
+        share = self._background.share
+        if share and not had_background:
+            self._start_episode()
+            self._pace.lowered_in_vain()
+        elif of_limit or self._places.is_full(permit.level, share):
+            self._start_episode()
             if not self._places.refused(permit.level):
-                self._pace.cut()
+                self._pace.refused(share, in_doubt=self._background.is_suspected)
                 self._next_token = now + 1.0 / self._pace.rate
+        else:
+            self._pace.refused_at_random(share)
+
+    def _start_episode(self) -> None:
+        self._episode += 1
+        self._background.acted()
 
     def _failed(self, retry_after: float | None) -> None:
         now = self._clock()

@@ -8,7 +8,10 @@ from itertools import pairwise
 
 import pytest
 
+from rc1_lib.scoring.background import Background
+from rc1_lib.scoring.concurrency import ConcurrencyBound
 from rc1_lib.scoring.limiter import Limiter
+from rc1_lib.scoring.pacing import Pace
 from tests.scoring.hidden_limits import Limits, campaign, limiter, now, run_virtual
 
 
@@ -32,7 +35,7 @@ SEEDS = pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.ma
 @pytest.mark.parametrize(("rps", "latency_s"), [(10.0, 0.3), (20.0, 0.2), (40.0, 0.05)])
 def test_a_limit_on_the_rate_is_used_and_hardly_exceeded(rps: float, latency_s: float, seed: int) -> None:
     outcome = campaign([Limits(2500.0 / rps, rps=rps)], seed=seed, latency_s=latency_s)
-    assert outcome.utilisation >= 0.9
+    assert outcome.utilisation >= 0.95
     assert outcome.share_429 <= 0.01
 
 
@@ -40,7 +43,7 @@ def test_a_limit_on_the_rate_is_used_and_hardly_exceeded(rps: float, latency_s: 
 @pytest.mark.parametrize("concurrent", [2, 3, 6])
 def test_a_limit_on_concurrency_is_used_and_hardly_exceeded(concurrent: int, seed: int) -> None:
     outcome = campaign([Limits(800.0 / concurrent, concurrent=concurrent)], seed=seed, latency_s=0.4)
-    assert outcome.utilisation >= 0.88
+    assert outcome.utilisation >= 0.95
     assert outcome.share_429 <= 0.01
     assert outcome.peak == concurrent
 
@@ -48,7 +51,7 @@ def test_a_limit_on_concurrency_is_used_and_hardly_exceeded(concurrent: int, see
 @SEEDS
 def test_without_a_limit_all_places_are_used(seed: int) -> None:
     outcome = campaign([Limits(120.0)], seed=seed, latency_s=0.4)
-    assert outcome.utilisation >= 0.93
+    assert outcome.utilisation >= 0.95
     assert outcome.share_429 == 0.0
     assert outcome.peak == 8
 
@@ -57,7 +60,7 @@ def test_without_a_limit_all_places_are_used(seed: int) -> None:
 def test_a_rate_that_halves_and_doubles_is_followed(seed: int) -> None:
     phases = [Limits(120.0, rps=20.0), Limits(120.0, rps=10.0), Limits(120.0, rps=20.0)]
     outcome = campaign(phases, seed=seed, latency_s=0.2)
-    assert outcome.utilisation >= 0.9
+    assert outcome.utilisation >= 0.95
     assert outcome.share_429 <= 0.01
 
 
@@ -65,22 +68,18 @@ def test_a_rate_that_halves_and_doubles_is_followed(seed: int) -> None:
 def test_a_concurrency_that_halves_and_doubles_is_followed(seed: int) -> None:
     phases = [Limits(180.0, concurrent=6), Limits(180.0, concurrent=3), Limits(180.0, concurrent=6)]
     outcome = campaign(phases, seed=seed, latency_s=0.4)
-    assert outcome.utilisation >= 0.9
+    assert outcome.utilisation >= 0.95
     assert outcome.share_429 <= 0.01
 
 
 @SEEDS
-def test_refusals_at_random_do_not_slow_it(seed: int) -> None:
-    """The 20 calls a second that are wanted, learning included."""
-    assert campaign([Limits(120.0, at_random=0.08)], seed=seed, latency_s=0.07).admitted / 120.0 >= 20.0
-
-
-@pytest.mark.parametrize("share", [0.02, 0.04, 0.12])
-def test_other_shares_are_found_out_too(share: float) -> None:
-    """The fewer are refused, the longer it takes to see that the pace is not why."""
-    learning = campaign([Limits(240.0, at_random=share)], seed=0, latency_s=0.07)
-    whole = campaign([Limits(240.0, at_random=share), Limits(60.0, at_random=share)], seed=0, latency_s=0.07)
-    assert (whole.admitted - learning.admitted) / 60.0 >= 20.0
+@pytest.mark.parametrize("share", [0.02, *(pytest.param(one, marks=pytest.mark.long) for one in (0.05, 0.08)), 0.2])
+def test_refusals_at_random_do_not_slow_it(share: float, seed: int) -> None:
+    """Of the most that it may send, 50 a second, it has what is not refused, once it has seen what goes on."""
+    phases = [Limits(120.0, at_random=share), Limits(60.0, at_random=share)]
+    learning = campaign(phases[:1], seed=seed, latency_s=0.07)
+    whole = campaign(phases, seed=seed, latency_s=0.07)
+    assert (whole.admitted - learning.admitted) / 60.0 >= 0.85 * 50.0 * (1.0 - share)
 
 
 @SEEDS
@@ -106,7 +105,7 @@ def test_refusals_at_random_that_begin_end_and_begin_again_do_not_slow_it(seed: 
 def test_a_limit_among_refusals_at_random_is_found(limits: Limits, allowed: float, seed: int) -> None:
     """Without knowing of the limit it would send 50 a second, and most of them would be refused."""
     outcome = campaign([limits], seed=seed, latency_s=0.29)
-    assert outcome.admitted / 300.0 >= 0.55 * allowed
+    assert outcome.admitted / 300.0 >= 0.75 * allowed
     assert (outcome.refused - outcome.refused_at_random) / (outcome.refused + outcome.admitted) <= 0.1
 
 
@@ -115,8 +114,8 @@ def test_a_limit_takes_the_place_of_refusals_at_random(seed: int) -> None:
     outcome = campaign([Limits(60.0, at_random=0.08), Limits(600.0, rps=20.0)], seed=seed, latency_s=0.2)
     only_random = campaign([Limits(60.0, at_random=0.08)], seed=seed, latency_s=0.2)
     admitted, refused = outcome.admitted - only_random.admitted, outcome.refused - only_random.refused
-    assert admitted / 12000.0 >= 0.85
-    assert refused / (admitted + refused) <= 0.1
+    assert admitted / 12000.0 >= 0.9
+    assert refused / (admitted + refused) <= 0.05
 
 
 def test_a_low_limit_is_not_taken_for_chance() -> None:
@@ -132,7 +131,7 @@ def test_bounds_are_kept_whatever_the_provider_does() -> None:
         traffic = gate.stats()
         seen.append((traffic.in_flight, traffic.concurrency, traffic.rate))
 
-    phases = [Limits(30.0, concurrent=1), Limits(30.0, rps=0.5), Limits(300.0), Limits(30.0, rps=3.0, concurrent=1)]
+    phases = [Limits(30.0, concurrent=1), Limits(30.0, rps=0.5), Limits(60.0), Limits(30.0, rps=3.0, concurrent=1)]
     outcome = campaign(phases, seed=1, latency_s=0.3, watch=watch)
     assert outcome.peak <= 8
     assert max(in_flight for in_flight, _, _ in seen) == 8
@@ -369,39 +368,121 @@ def test_failures_say_nothing_about_the_limits() -> None:
     assert run_virtual(main) == (0.0, 8)
 
 
-def test_a_429_lowers_the_pace_and_no_request_raises_it_that_did_not_wait_for_it() -> None:
-    async def main() -> tuple[float, float, float]:
-        gate = limiter(rps=10.0)
-        async with gate.slot() as permit:
-            permit.throttled(None)
-        lowered = gate.stats().rate
-        for _ in range(100):
-            await asyncio.sleep(1.0)
-            await send(gate, seconds=0.0)
-        unused = gate.stats().rate
-        for _ in range(1000):
-            await send(gate, seconds=0.0)
-        return lowered, unused, gate.stats().rate
+def test_a_number_never_admitted_is_blamed_and_one_admitted_is_not() -> None:
+    places = ConcurrencyBound(2, 8)
+    for level in (1, 2, 3, 4):
+        places.answered(level)
+    assert places.refused(5)
+    assert places.bound == 4
+    for level in (3, 4, 4, 2):
+        places.answered(level)
+    assert not places.refused(3)
+    assert places.bound == 4
 
-    lowered, unused, used = run_virtual(main)
-    assert lowered == unused == pytest.approx(8.0)
-    assert used == 50.0
+
+def test_a_refused_number_is_tried_again_ever_more_rarely() -> None:
+    places, waits, wait = ConcurrencyBound(2, 8), list[int](), 0
+    places.answered(4)
+    for _ in range(600):
+        if places.bound < 5 or places.bound == 8:
+            wait += 1
+            places.answered(min(4, places.bound))
+        else:
+            waits.append(wait)
+            wait = 0
+        if places.bound >= 5:
+            places.refused(5)
+            waits.append(wait)
+            wait = 0
+    assert waits[1:5] == [32, 128, 128, 128]
+
+
+def test_the_pace_falls_with_the_share_refused() -> None:
+    def after(admitted: int) -> float:
+        pace = Pace(10.0, 10.0)
+        for _ in range(200):
+            pace.sent(0.0, paced=True)
+        pace.refused()
+        for _ in range(admitted + 1):
+            pace.sent(0.0, paced=True)
+        pace.refused()
+        return pace.rate
+
+    falling = [after(admitted) for admitted in (100, 20, 5, 1, 0)]
+    assert falling == sorted(falling, reverse=True)
+    assert falling[0] > 9.0
+    assert falling[-1] < 5.0
+
+
+def test_the_pace_does_not_rise_while_nobody_uses_it() -> None:
+    idle, used = Pace(4.0, 50.0), Pace(4.0, 50.0)
+    for _ in range(100):
+        idle.sent(0.0, paced=False)
+        used.sent(0.0, paced=True)
+    assert idle.rate == 4.0
+    assert used.rate == 50.0
 
 
 def test_a_dead_provider_is_still_looked_at_now_and_then() -> None:
-    async def main() -> tuple[float, float]:
-        gate = limiter()
-        for _ in range(200):
-            async with gate.slot() as permit:
-                permit.throttled(None)
-        dead = gate.stats().rate
-        for _ in range(400):
-            await send(gate, seconds=0.0)
-        return dead, gate.stats().rate
+    pace = Pace(4.0, 50.0)
+    for _ in range(1000):
+        pace.sent(0.0, paced=True)
+        pace.refused()
+    assert pace.rate == 0.1
+    for _ in range(100):
+        pace.sent(0.0, paced=True)
+    assert pace.rate > 4.0
 
-    dead, alive = run_virtual(main)
-    assert dead >= 0.1
-    assert alive > 4.0
+
+def test_a_few_refusals_in_vain_are_a_limits_and_more_are_a_background() -> None:
+    background = Background()
+    for _ in range(3):
+        assert background.refused(calm=True)
+        for _ in range(11):
+            background.answered(calm=True)
+    assert background.share == 0.0
+    assert not background.refused(calm=True)
+    assert background.share == pytest.approx(1 / 10, abs=0.02)
+
+
+def test_refusals_that_a_limit_explains_are_no_background() -> None:
+    background = Background()
+    for number in range(1000):
+        if number % 12:
+            background.answered(calm=True)
+        else:
+            assert background.refused(calm=False)
+    assert background.share == 0.0
+
+
+def test_who_refuses_most_has_a_limit() -> None:
+    background = Background()
+    assert all(background.refused(calm=True) for _ in range(100))
+    assert background.share == 0.0
+
+
+def test_a_background_fades_and_refusals_that_come_together_are_a_limits() -> None:
+    def known() -> Background:
+        background = Background()
+        for number in range(240):
+            if number % 12:
+                background.answered(calm=True)
+            else:
+                background.refused(calm=True)
+        return background
+
+    together = known()
+    assert any(together.refused(calm=False) for _ in range(6))
+    apart = known()
+    for _ in range(50):
+        assert not apart.refused(calm=False)
+        for _ in range(11):
+            apart.answered(calm=False)
+    gone = known()
+    for _ in range(1000):
+        gone.answered(calm=True)
+    assert gone.share == 0.0
+    assert gone.refused(calm=True)
 
 
 def test_a_pause_is_kept_for_a_refusal_at_random_too() -> None:
