@@ -247,7 +247,7 @@ def test_too_few_dialogues_to_calibrate_on_are_counted(ask: Ask, own: Path) -> N
     before = files(own)
     done = ask("weight-calib", "--n", "5", at=own)
     assert (done.code, done.out) == (2, "")
-    assert "fewer than the 9 criteria" in done.err
+    assert "5 usable rows are fewer than the 9 criteria to weigh" in done.err
     assert {name: before[name] for name in before if "sqlite" not in name}.items() <= files(own).items()
     assert not set(files(own)) - set(before)
 

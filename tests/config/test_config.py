@@ -471,7 +471,8 @@ def test_the_extended_file_is_the_one_beside_the_name_that_was_given(tmp_path: P
 def test_files_that_extend_each_other_are_refused(tmp_path: Path) -> None:
     path = own(tmp_path, "extends: between.yaml\n")
     (tmp_path / "between.yaml").write_text("extends: mine.yaml\n", encoding="utf-8")
-    said = r"between\.yaml: extends: mine\.yaml extends this file in turn \(mine\.yaml, between\.yaml\), expected a"
+    said = r"between\.yaml: extends: mine\.yaml extends this file in turn \(mine\.yaml, between\.yaml\), "
+    said += "expected a chain of files that ends with one without extends"
     with pytest.raises(ConfigError, match=said):
         load_config(path)
 

@@ -168,7 +168,7 @@ def test_another_judge_is_refused_before_anything_is_asked_or_built(green_copy: 
     other = ("judge.provider=openai", "judge.model=any", "judge.base_url=http://127.0.0.1:9")
     state = run_flow(green_copy, build="auto", overrides=[*green_copy.overrides, *other])
     assert (state.is_failed(), state.name) == (True, "Refused")
-    assert "was recorded with the judge 'rubric'" in str(state.message)
+    assert "was recorded with the judge 'rubric' by 'v1'" in str(state.message)
     assert "rc1 judge-baseline --new" in str(state.message)
     assert verify_ticket(green_copy), "nothing was said of what the ticket vouches for"
 

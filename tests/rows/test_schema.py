@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pandera.polars as pa
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
@@ -274,3 +275,10 @@ def test_a_metric_that_is_missing_or_of_another_type_is_named(name: str) -> None
     for other in (metrics.drop(name), metrics.with_columns(pl.lit(b"other").alias(name))):
         with pytest.raises(RowError, match=f"column '{name}'"):
             schema.check_metrics(other, Path("metrics"))
+
+
+def test_a_count_of_questions_is_none_below_zero() -> None:
+    """Of itself: a whole dialogue with such a count is at odds with its calls as well."""
+    asked = pa.DataFrameSchema({"asked": schema._rows().columns["asked"]})
+    with pytest.raises(RowError, match="rows, line 1: column 'asked'"):
+        schema._validate(asked, pl.DataFrame({"asked": [-1, 0]}), Path("rows"))

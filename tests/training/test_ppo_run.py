@@ -411,12 +411,22 @@ def test_what_cannot_be_trained_is_refused_before_the_warm_start(
     assert not run.workspace.path(SFT).exists()
 
 
-def test_what_does_not_fit_is_refused_before_the_warm_start(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The warm start trains all weights, so it needs more than the policy after it."""
+@pytest.mark.parametrize(
+    ("bytes_a_weight", "sentence"),
+    [
+        (0.1, "the policy does not fit into the memory of this machine"),
+        (15.9, "the warm start trains all weights of the base, which takes .* GiB at least"),
+    ],
+)
+def test_what_does_not_fit_is_refused_before_the_warm_start(
+    tiny: Tiny, monkeypatch: pytest.MonkeyPatch, bytes_a_weight: float, sentence: str
+) -> None:
     run = tiny("training.warm_start.steps=2")
-    room = int(15.9 * sum(value.numel() for value in load_file(run.workspace.path(WEIGHTS)).values()))
-    monkeypatch.setattr(usable, "free_bytes", lambda device: room)
-    with pytest.raises(ConfigError, match=r"the warm start trains all weights of the base, which takes .* GiB"):
+    weights = sum(value.numel() for value in load_file(run.workspace.path(WEIGHTS)).values())
+    monkeypatch.setattr(usable, "free_bytes", lambda device: int(bytes_a_weight * weights))
+    if bytes_a_weight < 1:
+        monkeypatch.setattr(usable, "warm_start_bytes", lambda shape: 0)
+    with pytest.raises(ConfigError, match=sentence):
         prepare(run)
     assert not run.workspace.path(SFT).exists()
 

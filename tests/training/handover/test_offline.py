@@ -121,7 +121,7 @@ def another_start(run: Run, file: Path) -> None:
         (another_checkpoint, r"reports/ppo_eval_\w+\.json did not evaluate this checkpoint"),
         (no_manifest, r"gguf\.json: expected the manifest of a GGUF file"),
         (altered_record, r"ppo_eval_\w+\.json: was altered after RC1 wrote it"),
-        (altered_episodes, r"episodes\.jsonl: does not match reports/ppo_eval_\w+\.json"),
+        (altered_episodes, r"episodes\.jsonl: does not match reports/ppo_eval_\w+\.json, so nothing can be compared"),
         (another_start, "was trained from another policy than base is now"),
     ],
 )
