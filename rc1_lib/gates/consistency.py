@@ -21,7 +21,7 @@ from rc1_lib.records import Check, GateResult, Row
 from rc1_lib.rows.inconsistency import Inconsistency, Kind
 from rc1_lib.rows.playable import unplayable
 from rc1_lib.rows.spoken import places
-from rc1_lib.runtime.gc_paused import uncollected
+from rc1_lib.runtime.gc_paused import gc_paused
 from rc1_lib.task_specs import is_right, task_spec
 
 _ADVICE = "drop the rows listed, or build the pool again with --rebuild: the builder writes no such rows"
@@ -39,7 +39,7 @@ def consistency_gate(
         questions: those that the rows were made from; empty if the source is not available.
         thresholds: from the configuration.
     """
-    with uncollected():
+    with gc_paused():
         return _judged(files, questions, thresholds)
 
 

@@ -9,7 +9,7 @@ from rc1_lib.config.run_config import RunConfig
 from rc1_lib.pool.prompting import take_out
 from rc1_lib.records import Question, Row
 from rc1_lib.rows.inconsistency import Inconsistency, Kind
-from rc1_lib.runtime.gc_paused import uncollected
+from rc1_lib.runtime.gc_paused import gc_paused
 from rc1_lib.sources import load_questions
 from rc1_lib.workspace.artifacts import Workspace
 
@@ -25,7 +25,7 @@ def known_questions(config: RunConfig, workspace: Workspace) -> Questions:
     """
     if config.sources.use == "hub":
         return {}
-    with uncollected():
+    with gc_paused():
         questions, _ = load_questions(config, workspace)
     return {(question.source, question.id): question for of_task in questions.values() for question in of_task}
 

@@ -15,7 +15,7 @@ from rc1_lib.pool.takes import TakesReport, write_takes
 from rc1_lib.pool.templates import Pack, load_pack
 from rc1_lib.rows.lines import seen
 from rc1_lib.run import Run
-from rc1_lib.runtime.gc_paused import uncollected
+from rc1_lib.runtime.gc_paused import gc_paused
 from rc1_lib.sources import held_out_beside, load_questions
 from rc1_lib.workspace.artifacts import read_manifest, recorded_write, write_json
 
@@ -37,7 +37,7 @@ def build_seed(
         SourceError: when questions are missing or too few.
         TemplateError: when the pack is invalid.
     """
-    with uncollected():
+    with gc_paused():
         return _build(run, parts, progress)
 
 

@@ -15,7 +15,7 @@ from rc1_lib.pool.plan import PlannedRow
 from rc1_lib.pool.templates import Pack
 from rc1_lib.records import BUCKETS, Bucket
 from rc1_lib.rows.frame import ROW_COLUMNS
-from rc1_lib.runtime.gc_paused import uncollected
+from rc1_lib.runtime.gc_paused import gc_paused
 from rc1_lib.runtime.workers import worker_processes
 
 _CHUNK = 500
@@ -62,7 +62,7 @@ def pose_variants(planned: Sequence[PlannedRow], config: RunConfig, pack: Pack) 
 
 
 def _pose_chunk(chunk: Sequence[PlannedRow], config: RunConfig, pack: Pack) -> PosedChunk:
-    with uncollected():
+    with gc_paused():
         return _posed(chunk, config, pack)
 
 

@@ -25,7 +25,7 @@ from rc1_lib.records import BUCKETS, Bucket, MeasuredRow, Row
 from rc1_lib.rows.playable import is_playable
 from rc1_lib.run import Run
 from rc1_lib.runtime.cache import Memo
-from rc1_lib.runtime.gc_paused import uncollected
+from rc1_lib.runtime.gc_paused import gc_paused
 
 if TYPE_CHECKING:
     from rc1_lib.training.chat_format import ChatFormat
@@ -58,7 +58,7 @@ class Selection:
     shadow: list[MeasuredRow] = field(default_factory=list)
 
 
-@uncollected()
+@gc_paused()
 def select_rows(run: Run, form: ChatFormat) -> Selection:
     """Read the balanced pool and part it.
 
