@@ -81,7 +81,7 @@ async def ours(url: str) -> tuple[Call, int]:
     """The limiter as the judge uses it: every attempt takes a slot, refused ones back off outside it."""
     import openai
 
-    from rc1_lib.scoring.limiter import Limiter
+    from rc1_lib.judge.limiter import Limiter
 
     limiter = Limiter(rps=4.0, max_rps=MAX_RPS, concurrency=(2, 8))
     call = sdk_call(url, retries=0)

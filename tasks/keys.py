@@ -7,8 +7,8 @@ import os
 from prefect.blocks.system import Secret
 from prefect.exceptions import ObjectNotFound
 
+from rc1_lib.judge.providers import KEY_VARIABLE, LIVE
 from rc1_lib.run import Run
-from rc1_lib.scoring.providers import KEY_VARIABLE, LIVE
 
 SECRET = "rc1-scorer-api-key"
 """The secret's name."""

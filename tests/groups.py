@@ -23,7 +23,7 @@ _FLOWS_OF_COMMANDS = {
 _MYPY = "test_mypy_strict_finds_nothing"
 _FIRST = (
     FLOWS, CALIBRATIONS, "tests/training/rollout/test_vllm.py", "tests/training/test_ppo_run.py",
-    "tests/training/test_episode_engines.py", "tests/end_to_end/test_local_run.py", "tests/scoring/test_judge.py",
+    "tests/training/test_episode_engines.py", "tests/end_to_end/test_local_run.py", "tests/judge/test_judge.py",
     "tests/training/test_judge_drifted.py", "tests/training/ranks/test_training.py", "tests/gates/test_damage.py",
     "tests/calibration/test_judge_baseline.py", "tests/gates/test_damage_table.py", "tests/training/test_warm_start.py",
     "tests/calibration/test_reward_hacking.py", "tests/training/test_published_shape.py",

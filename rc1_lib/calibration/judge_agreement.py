@@ -13,6 +13,7 @@ from rc1_lib.calibration.labelled_rows import LabelledRows, scored_labels
 from rc1_lib.checks import at_most, defined
 from rc1_lib.gate_report import GateReport, write_report
 from rc1_lib.gates.judge_agreement import KAPPA, RANKS, Agreement, judge_agreement_gate
+from rc1_lib.judge.identity import double_checks
 from rc1_lib.labels.label_file import BY_PEOPLE, LabelFile
 from rc1_lib.records import Check
 from rc1_lib.reward.intervals import Interval, bootstrap
@@ -31,7 +32,6 @@ from rc1_lib.reward.verdict_agreement import (
     share,
 )
 from rc1_lib.run import Run
-from rc1_lib.scoring.identity import double_checks
 
 REPORT = "reports/judge_agreement.json"
 SAME = "agreement"

@@ -21,17 +21,17 @@ from numpy.typing import NDArray
 
 from rc1_lib.errors import RC1Error
 from rc1_lib.gates.judge_drift import AskedAgain, judge_drift_gate
+from rc1_lib.judge.drift import shifts
+from rc1_lib.judge.identity import double_checks, judge_identity, read_spec
+from rc1_lib.judge.judge import check_judge, fresh_scores, open_judge, open_store
+from rc1_lib.judge.prompt import dialogue_sha256
+from rc1_lib.judge.results import Judged
 from rc1_lib.pool.checked_rows import rows_of
 from rc1_lib.pool.derived import SHADOW
 from rc1_lib.provenance.build_policy import NOT_OURS
 from rc1_lib.provenance.derived import Artifact
 from rc1_lib.records import GateResult
 from rc1_lib.run import Run
-from rc1_lib.scoring.drift import shifts
-from rc1_lib.scoring.identity import double_checks, judge_identity, read_spec
-from rc1_lib.scoring.judge import check_judge, fresh_scores, open_judge, open_store
-from rc1_lib.scoring.prompt import dialogue_sha256
-from rc1_lib.scoring.results import Judged
 from rc1_lib.workspace.artifacts import FileState, atomic_write, file_state, now, read_json, recorded_write
 from rc1_lib.workspace.file_hashes import sha256_file
 

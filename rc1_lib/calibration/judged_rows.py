@@ -12,6 +12,11 @@ import polars as pl
 from rc1_lib.checks import at_most
 from rc1_lib.difficulty.features import measure
 from rc1_lib.errors import ConfigError, RC1Error
+from rc1_lib.judge.identity import double_checks, judge_identity, read_spec
+from rc1_lib.judge.judge import check_judge, open_judge, open_store, score_unbilled
+from rc1_lib.judge.providers import LIVE
+from rc1_lib.judge.results import Judged
+from rc1_lib.judge.score_files import keep_unstable
 from rc1_lib.records import Check, Message
 from rc1_lib.reward.answer_length import add_answer_length
 from rc1_lib.reward.overclarification import over_clarification_penalties
@@ -19,11 +24,6 @@ from rc1_lib.reward.rules import add_rules
 from rc1_lib.reward.terms import add_old_score, add_reward
 from rc1_lib.rows.counts import add_counts
 from rc1_lib.run import Run
-from rc1_lib.scoring.identity import double_checks, judge_identity, read_spec
-from rc1_lib.scoring.judge import check_judge, open_judge, open_store, score_unbilled
-from rc1_lib.scoring.providers import LIVE
-from rc1_lib.scoring.results import Judged
-from rc1_lib.scoring.score_files import keep_unstable
 
 _KEPT = ("id", "task", "source_id", "messages", "needs_clarification", "solved", "lucky")
 
@@ -93,7 +93,7 @@ def dimensions(run: Run) -> tuple[str, ...]:
 def judge_rows(run: Run, rows: pl.DataFrame, *, store: str | None = None) -> JudgedRows:
     """Score rows of the pool's schema with the run's judge, and add everything computed by rule.
 
-    Rows on which its samples disagree are listed (`rc1_lib.scoring.score_files`).
+    Rows on which its samples disagree are listed (`rc1_lib.judge.score_files`).
 
     Args:
         run: supplies the judge.

@@ -9,12 +9,12 @@ from pydantic import BaseModel
 
 from rc1_lib.checks import equal, info
 from rc1_lib.errors import RC1Error
+from rc1_lib.judge.identity import double_checks, said_double, scoring_settings
 from rc1_lib.pool.derived import TAKES
 from rc1_lib.provenance.code import code_sha256
 from rc1_lib.provenance.derived import Artifact
 from rc1_lib.records import GateResult
 from rc1_lib.run import Run
-from rc1_lib.scoring.identity import double_checks, said_double, scoring_settings
 from rc1_lib.workspace.artifacts import FileState, file_state, read_json, sha256_json
 
 REPORT = "file"

@@ -11,6 +11,9 @@ import polars as pl
 from rc1_lib.calibration.judged_rows import dimensions
 from rc1_lib.calibration.weights_file import WEIGHTS, read_weights
 from rc1_lib.errors import RC1Error
+from rc1_lib.judge import rubric
+from rc1_lib.judge.identity import judge_identity, read_spec
+from rc1_lib.judge.judge import check_judge, open_judge, open_store
 from rc1_lib.labels.label_file import SCORED, LabelFile
 from rc1_lib.records import Message
 from rc1_lib.reward.rank_agreement import without_rounding_noise
@@ -18,9 +21,6 @@ from rc1_lib.reward.rated import messages_column
 from rc1_lib.reward.rules import add_rules
 from rc1_lib.reward.terms import add_main
 from rc1_lib.run import Run
-from rc1_lib.scoring import rubric
-from rc1_lib.scoring.identity import judge_identity, read_spec
-from rc1_lib.scoring.judge import check_judge, open_judge, open_store
 
 MEAN, OLD, CALIBRATED = "mean of dimensions", "old score", "calibrated score"
 """The overall scores computed from criteria."""

@@ -35,9 +35,9 @@ def verify(session: Session) -> int:
     """
     from rc1_lib.config.file import dump_config
     from rc1_lib.evidence import Evidence
+    from rc1_lib.judge.providers import check_provider
     from rc1_lib.masking import mask_tree, secrets
     from rc1_lib.preflight.gates import check_waivers
-    from rc1_lib.scoring.providers import check_provider
 
     if (small := train_config_file(session)) is not None:
         return _verify_small(session, small)

@@ -15,7 +15,7 @@ from rc1_lib.cli.progress import stages
 from rc1_lib.cli.session import Session
 from rc1_lib.cli.verdicts import conclude, judge
 from rc1_lib.errors import ConfigError, RC1Error
-from rc1_lib.scoring.calls import NOTICE
+from rc1_lib.judge.calls import NOTICE
 
 if TYPE_CHECKING:
     from rc1_lib.records import GateResult
@@ -65,9 +65,9 @@ def _probed_on_own(run: Run) -> GateResult:
     Raises:
         ConfigError: when more of them are asked for than there are.
     """
+    from rc1_lib.judge.dialogues import probe_dialogues
     from rc1_lib.preflight.judge_gates import probe_on
     from rc1_lib.records import GateResult
-    from rc1_lib.scoring.dialogues import probe_dialogues
 
     own, wanted = probe_dialogues(), run.config.gates.probe.n
     if wanted > len(own):
@@ -172,9 +172,9 @@ def score(
     """Score dialogues with the judge; replies are stored, so that an interrupted run goes on where it was."""
     given, target = session.given(rows), session.report("--out", out, ("dialogue", "medians", "variances"))
     run = session.open(overrides({"judge.provider": provider, "judge.model": model, "judge.samples": samples}))
-    from rc1_lib.scoring.dialogues import read_dialogues
-    from rc1_lib.scoring.judge import check_judge, open_judge, open_store, traffic_note
-    from rc1_lib.scoring.score_files import SCORES, summary_path, write_scores
+    from rc1_lib.judge.dialogues import read_dialogues
+    from rc1_lib.judge.judge import check_judge, open_judge, open_store, traffic_note
+    from rc1_lib.judge.score_files import SCORES, summary_path, write_scores
 
     if target is not None:
         session.report("--out", Path(summary_path(target)), ("scores", "spec_sha256"))  # the summary, next to it

@@ -15,7 +15,7 @@ from rc1_lib.cli.options import overrides
 from rc1_lib.cli.progress import stages
 from rc1_lib.cli.session import Session
 from rc1_lib.errors import RC1Error
-from rc1_lib.scoring.calls import NOTICE
+from rc1_lib.judge.calls import NOTICE
 
 _DAMAGED = "keep a copy of the store, and do not rely on its costs: somebody changed the log after it was written"
 _UNREADABLE = (
@@ -41,8 +41,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def stat(session: Session) -> int:
     """Show how many replies of the judge are stored, and what asking has cost so far."""
     run = session.open()
-    from rc1_lib.scoring.maintenance import store_path, survey
-    from rc1_lib.scoring.usage import AttemptOutcome
+    from rc1_lib.judge.maintenance import store_path, survey
+    from rc1_lib.judge.usage import AttemptOutcome
 
     found = survey(run)
     place = store_path(run)
@@ -67,7 +67,7 @@ def invalidate(
 ) -> int:
     """Forget the stored replies to one version of the judge's instructions; the usage log keeps its lines."""
     run = session.open()
-    from rc1_lib.scoring.maintenance import existing_store, specs_stored, store_path
+    from rc1_lib.judge.maintenance import existing_store, specs_stored, store_path
 
     with existing_store(run) as store:
         specs = [] if store is None else specs_stored(store)
@@ -88,8 +88,8 @@ def replay_bad(
 ) -> int:
     """Ask the judge again where a stored reply holds no scores; replies of other settings are left alone."""
     run = session.open(overrides({"judge.provider": provider, "judge.model": model}))
-    from rc1_lib.scoring.judge import check_judge, open_judge, traffic_note
-    from rc1_lib.scoring.maintenance import Replay, existing_store, replay_bad, store_path
+    from rc1_lib.judge.judge import check_judge, open_judge, traffic_note
+    from rc1_lib.judge.maintenance import Replay, existing_store, replay_bad, store_path
 
     with existing_store(run) as store, stages():
         if store is not None:
@@ -131,7 +131,7 @@ def replay_bad(
 
 def _still_bad(replies: Any) -> list[str]:
     """List why replies are still bad, the most frequent reason first."""
-    from rc1_lib.scoring.usage import AttemptOutcome
+    from rc1_lib.judge.usage import AttemptOutcome
 
     counts = replies.filter(replies["outcome"] != AttemptOutcome.OK)["reason"].value_counts(sort=True)
     return [f"    {count}: {reason}" for reason, count in counts.iter_rows()]

@@ -13,10 +13,10 @@ from rc1_lib.config.addresses import KEY_VARIABLE, VLLM_KEY, read_address
 from rc1_lib.doctor.base_files import read_base
 from rc1_lib.doctor.finding import Finding
 from rc1_lib.errors import RC1Error
+from rc1_lib.judge.judge import check_judge
+from rc1_lib.judge.providers import LIVE, address_of
 from rc1_lib.preflight.ticket_key import ticket_key
 from rc1_lib.run import TICKET_KEY, Run
-from rc1_lib.scoring.judge import check_judge
-from rc1_lib.scoring.providers import LIVE, address_of
 from rc1_lib.training.run_paths import SFT
 
 _TIMEOUT_S = 3.0

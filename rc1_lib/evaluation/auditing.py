@@ -10,10 +10,10 @@ from pathlib import Path
 from rc1_lib.errors import ConfigError
 from rc1_lib.evaluation.answers import Played
 from rc1_lib.evaluation.episodes import MODES
+from rc1_lib.judge.judge import check_judge
+from rc1_lib.judge.providers import LIVE
 from rc1_lib.records import MeasuredRow, Message
 from rc1_lib.run import Run
-from rc1_lib.scoring.judge import check_judge
-from rc1_lib.scoring.providers import LIVE
 from rc1_lib.training.checkpoint.fault import CheckpointError
 from rc1_lib.training.episode_judge import EpisodeJudge
 from rc1_lib.training.kept_checkpoints import steps_between

@@ -13,11 +13,11 @@ from rc1_lib.calibration.weights_file import WEIGHTS
 from rc1_lib.difficulty.derived import BALANCED, METRICS
 from rc1_lib.errors import RC1Error
 from rc1_lib.evaluation.derived import EVALUATION
+from rc1_lib.judge.prompt import JUDGE_SPEC
 from rc1_lib.labels.given import LABELS
 from rc1_lib.pool.derived import POOL, REFERENCE_TEMPLATES, SHADOW, TAKES, TEMPLATES
 from rc1_lib.provenance.derived import Artifact, Described, Given
 from rc1_lib.run import Run
-from rc1_lib.scoring.prompt import JUDGE_SPEC
 from rc1_lib.training.derived import BASE, CHECKPOINT, REFERENCE
 
 CONFIG = Given("config", lambda run: str(run.config_path))

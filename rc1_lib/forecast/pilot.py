@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
+from rc1_lib.judge.prompt import dialogue_sha256
 from rc1_lib.runtime.progress import tell
-from rc1_lib.scoring.prompt import dialogue_sha256
 from rc1_lib.training.device import get_device
 from rc1_lib.training.dry_run import dry_run
 from rc1_lib.training.ppo_run import Prepared

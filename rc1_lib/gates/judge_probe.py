@@ -6,9 +6,9 @@ import polars as pl
 
 from rc1_lib.checks import above, at_least, equal, info, number, offenders
 from rc1_lib.config.thresholds import ProbeGate
+from rc1_lib.judge.noise import long_scores
+from rc1_lib.judge.usage import SCORINGS, AttemptOutcome
 from rc1_lib.records import Check, GateResult
-from rc1_lib.scoring.noise import long_scores
-from rc1_lib.scoring.usage import SCORINGS, AttemptOutcome
 
 _OK = pl.col("outcome") == AttemptOutcome.OK
 _HIT = pl.col("outcome") == AttemptOutcome.HIT

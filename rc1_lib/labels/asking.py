@@ -13,10 +13,10 @@ from typing import Any
 
 import orjson
 
+from rc1_lib.judge.prompt import canonical, dialogue_sha256
 from rc1_lib.labels.keys import Keyboard
 from rc1_lib.labels.label_file import read_labels
 from rc1_lib.records import Message
-from rc1_lib.scoring.prompt import canonical, dialogue_sha256
 from rc1_lib.workspace.artifacts import atomic_write, now
 
 VERDICTS = {"g": True, "b": False}

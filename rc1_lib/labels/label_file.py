@@ -16,12 +16,12 @@ import orjson
 import polars as pl
 
 from rc1_lib.errors import RC1Error, RowError
+from rc1_lib.judge.prompt import dialogue_sha256
 from rc1_lib.labels.records import records_of
 from rc1_lib.labels.scale import Scale, as_number, levels_of, said
 from rc1_lib.records import Message
 from rc1_lib.reward.adapters.chat import dialogue_of
 from rc1_lib.reward.verdict_agreement import VERDICT
-from rc1_lib.scoring.prompt import dialogue_sha256
 
 BY_PEOPLE, SCORED = "labels.", "dimensions."
 """Prefixes of a criterion's columns: a person's label, and an existing score."""

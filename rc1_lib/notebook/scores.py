@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import polars as pl
 
 from rc1_lib.errors import RC1Error, RowError
+from rc1_lib.judge.calls import NOTICE
+from rc1_lib.judge.judge import check_judge, open_judge, open_store
+from rc1_lib.judge.results import Judged
 from rc1_lib.notebook.cards import Card, Shown
 from rc1_lib.notebook.off_the_loop import off_the_loop
 from rc1_lib.records import Message
 from rc1_lib.run import Run
-from rc1_lib.scoring.calls import NOTICE
-from rc1_lib.scoring.judge import check_judge, open_judge, open_store
-from rc1_lib.scoring.results import Judged
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -25,7 +25,7 @@ class Scores(Shown):
         rows: one row per dialogue, in the given order: `id` (or its place from 0), `dialogue` (SHA-256 of its content),
             `scored`, `reason` (why not), and for each criterion the median of the judge's samples in [0, 1] under its
             name, and `{criterion}_variance`; all null without a score. Further columns: see
-            `rc1_lib.scoring.results.Judged`.
+            `rc1_lib.judge.results.Judged`.
         dimensions: the criteria that the judge grades.
         coverage: share of the dialogues that are scored.
         complete: whether the scores are reliable: enough coverage, and the judge did not stop early.

@@ -27,13 +27,13 @@ from rc1_lib.gates.mix import mix_gate
 from rc1_lib.gates.shadow import shadow_gate
 from rc1_lib.gates.training import penalty_gate, training_gate
 from rc1_lib.gates.weights import Origin, weights_gate
+from rc1_lib.judge.identity import double_checks, judge_identity, said_double
+from rc1_lib.judge.providers import LIVE
 from rc1_lib.pool.as_asked import known_questions
 from rc1_lib.pool.templates import load_pack
 from rc1_lib.preflight import judge_gates
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run
-from rc1_lib.scoring.identity import double_checks, judge_identity, said_double
-from rc1_lib.scoring.providers import LIVE
 from rc1_lib.task_specs import task_spec
 from rc1_lib.workspace.file_hashes import stamps
 

@@ -18,6 +18,7 @@ from rc1_lib.errors import ConfigError, RC1Error, TicketError
 from rc1_lib.evidence import Evidence
 from rc1_lib.evidence.registry import NAMES, bound, described
 from rc1_lib.gates.machine import code_named, read_code
+from rc1_lib.judge.identity import judge_identity
 from rc1_lib.preflight.issuable import check_base, check_issuable
 from rc1_lib.preflight.round_validation import round_faults
 from rc1_lib.preflight.rounds import PASSED, fingerprints, read_round
@@ -27,7 +28,6 @@ from rc1_lib.provenance.derived import Described
 from rc1_lib.provenance.installed import read_package
 from rc1_lib.provenance.pinned_files import check_vouched
 from rc1_lib.run import Run, published_config, without_time
-from rc1_lib.scoring.identity import judge_identity
 from rc1_lib.workspace.artifacts import INSTALLED, now, read_json, sha256_json, write_json
 from rc1_lib.workspace.file_hashes import read_anew, sha256_file
 

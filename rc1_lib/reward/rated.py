@@ -8,11 +8,11 @@ from typing import Any
 
 import polars as pl
 
+from rc1_lib.judge.results import Judged
 from rc1_lib.records import Message, Rule
 from rc1_lib.reward.rules import RULES, add_rules
 from rc1_lib.reward.terms import add_main
 from rc1_lib.rows.chat import MESSAGES
-from rc1_lib.scoring.results import Judged
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,14 +10,14 @@ from rc1_lib.errors import RC1Error
 from rc1_lib.evidence import Evidence
 from rc1_lib.gates.growth import growth_gate
 from rc1_lib.gates.judge_stability import stability_gate
+from rc1_lib.judge.identity import double_checks
+from rc1_lib.judge.judge import fresh_scores
 from rc1_lib.preflight.gates import evaluate
 from rc1_lib.preflight.rounds import GREEN
 from rc1_lib.records import GateResult
 from rc1_lib.rows.lines import foreign_lines
 from rc1_lib.run import Run
 from rc1_lib.scale_up.sizes import Step, sized
-from rc1_lib.scoring.identity import double_checks
-from rc1_lib.scoring.judge import fresh_scores
 
 GROWTH, STABILITY = "growth", "judge_stability"
 BEFORE = ("diversity", "difficulty", STABILITY)

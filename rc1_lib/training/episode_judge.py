@@ -16,17 +16,17 @@ from statistics import fmean
 from rc1_lib.calibration.judged_rows import dimensions
 from rc1_lib.calibration.weights_file import named_report, read_content, read_weights
 from rc1_lib.errors import ConfigError, RC1Error
+from rc1_lib.judge.budget import Spending
+from rc1_lib.judge.identity import read_spec, scoring_settings
+from rc1_lib.judge.judge import check_judge, open_judge, open_store, score_unbilled
+from rc1_lib.judge.maintenance import Paid, paid_in
+from rc1_lib.judge.prompt import dialogue_sha256
+from rc1_lib.judge.providers import LIVE
+from rc1_lib.judge.results import Judged, RewardLog
 from rc1_lib.records import Message
 from rc1_lib.reward.adapters.reward import STAGE, finish
 from rc1_lib.reward.rated import Rated, rated
 from rc1_lib.run import Run
-from rc1_lib.scoring.budget import Spending
-from rc1_lib.scoring.identity import read_spec, scoring_settings
-from rc1_lib.scoring.judge import check_judge, open_judge, open_store, score_unbilled
-from rc1_lib.scoring.maintenance import Paid, paid_in
-from rc1_lib.scoring.prompt import dialogue_sha256
-from rc1_lib.scoring.providers import LIVE
-from rc1_lib.scoring.results import Judged, RewardLog
 from rc1_lib.training.callbacks.cap import USD
 from rc1_lib.workspace.artifacts import read_json, sha256_json, write_json
 

@@ -11,9 +11,9 @@ from typing import Any
 
 from rc1_lib.calibration.judge_baseline import JUDGE_BASELINE, drift_verdict
 from rc1_lib.errors import RC1Error
+from rc1_lib.judge.providers import LIVE
 from rc1_lib.provenance.pinned_files import check_vouched
 from rc1_lib.run import Run
-from rc1_lib.scoring.providers import LIVE
 from rc1_lib.workspace.artifacts import FileState, sha256_json
 from rc1_lib.workspace.file_hashes import sha256_file
 

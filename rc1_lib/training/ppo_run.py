@@ -20,11 +20,11 @@ from rc1_lib.config.curriculum import EarlyStopping
 from rc1_lib.config.engines import ENGINES, own_name
 from rc1_lib.config.step_metrics import HELD_OUT
 from rc1_lib.errors import ConfigError, RC1Error
+from rc1_lib.judge.maintenance import paid_in
 from rc1_lib.pool.derived import TEMPLATES
 from rc1_lib.provenance.code import code_sha256
 from rc1_lib.provenance.pinned_files import check_vouched
 from rc1_lib.run import Run
-from rc1_lib.scoring.maintenance import paid_in
 from rc1_lib.training.api import Strategy
 from rc1_lib.training.base_model import base_config, load_tokenizer
 from rc1_lib.training.callbacks.cap import PausedError, SpendingCap, paused_at

@@ -18,13 +18,13 @@ from rc1_lib.evidence import Evidence
 from rc1_lib.evidence.registry import bound
 from rc1_lib.gate_report import GateReport
 from rc1_lib.gates.judge_agreement import LABELLED, LIKENESS
+from rc1_lib.judge.identity import read_spec
+from rc1_lib.judge.providers import local_rubric
 from rc1_lib.labels.label_file import read_labels
 from rc1_lib.pool.seed import build_seed
 from rc1_lib.preflight.gates import evaluate
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run, open_run
-from rc1_lib.scoring.identity import read_spec
-from rc1_lib.scoring.providers import local_rubric
 from tests.conftest import SMALL
 from tests.labels.people import CUT, fair, labelled, put
 from tests.once import copy_of

@@ -12,10 +12,10 @@ import pytest
 from rc1_lib.calibration.judge_baseline import JUDGE_BASELINE, check_baseline, drift_verdict, record_baseline
 from rc1_lib.errors import RC1Error
 from rc1_lib.evidence import Evidence
+from rc1_lib.judge.judge import open_store
 from rc1_lib.preflight.gates import NIGHTLY, evaluate
 from rc1_lib.records import Check, GateResult, Status
 from rc1_lib.run import Run, open_run
-from rc1_lib.scoring.judge import open_store
 from rc1_lib.testing.judge_server import Behaviour, FaultKind, JudgeServer, running
 from rc1_lib.workspace.artifacts import FileState, read_json
 from tests.conftest import SMALL, copied_pool

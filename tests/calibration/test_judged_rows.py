@@ -10,7 +10,7 @@ from rc1_lib.evidence import Evidence
 from rc1_lib.run import Run, open_run
 from rc1_lib.testing.judge_server import Behaviour, running
 from tests.conftest import SMALL
-from tests.scoring.bench import overrides
+from tests.judge.bench import overrides
 
 UNSTABLE = "reports/rc1/unstable_samples.jsonl"
 

@@ -22,7 +22,7 @@ from filelock import FileLock
 
 from rc1_lib.labels.label_file import read_labels
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
-from tests.scoring.bench import dialogues
+from tests.judge.bench import dialogues
 
 from .conftest import Done, Rc1
 from .test_commands import widest_table_line

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rc1_lib.testing.judge_server import Behaviour, FaultKind, JudgeServer, running
-from tests.scoring.bench import dialogues, overrides
+from tests.judge.bench import dialogues, overrides
 
 from .conftest import Rc1
 from .test_commands import widest_table_line

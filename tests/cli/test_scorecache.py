@@ -13,7 +13,7 @@ import pytest
 
 from rc1_lib.cli import scorecache
 from rc1_lib.testing.judge_server import Behaviour, FaultKind, JudgeServer, running
-from tests.scoring.bench import Bench, dialogue, overrides
+from tests.judge.bench import Bench, dialogue, overrides
 
 from .conftest import Done, Rc1
 from .test_commands import widest_table_line

@@ -9,7 +9,7 @@ import pytest
 from rc1_lib.errors import ConfigError
 from rc1_lib.evaluation.auditing import check_audit
 from rc1_lib.run import Run, open_run
-from tests.scoring.bench import overrides
+from tests.judge.bench import overrides
 
 
 def run_of(root: Path, *more: str, live: bool = True) -> Run:

@@ -17,10 +17,10 @@ from prefect.settings import PREFECT_API_DATABASE_CONNECTION_URL, PREFECT_LOGGIN
 from rc1_lib.calibration.judge_baseline import record_baseline
 from rc1_lib.errors import TicketError
 from rc1_lib.failpack import write_failpack
+from rc1_lib.judge.judge import open_store
 from rc1_lib.preflight.rounds import PASSED
 from rc1_lib.preflight.ticket import TICKET, read_ticket, verify_ticket
 from rc1_lib.run import Run
-from rc1_lib.scoring.judge import open_store
 from rc1_lib.testing.judge_server import Behaviour, JudgeServer, running
 from rc1_lib.workspace.artifacts import read_json
 from tasks.keys import SECRET, provide_scorer_key

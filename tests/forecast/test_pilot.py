@@ -15,7 +15,7 @@ from rc1_lib.testing.judge_server import Behaviour, running
 from rc1_lib.testing.judge_server.behaviour import MODEL
 from rc1_lib.training.episode_judge import EpisodeJudge
 from rc1_lib.training.ppo_run import prepare
-from tests.scoring.bench import dialogues, overrides
+from tests.judge.bench import dialogues, overrides
 from tests.training.weighed import weigh
 
 Tiny = Callable[..., Run]

@@ -13,10 +13,10 @@ import pytest
 from rc1_lib.config import thresholds
 from rc1_lib.config.values import Section, Share
 from rc1_lib.environment.replay import inconsistencies
+from rc1_lib.judge.calls import Ask, Sampling
 from rc1_lib.records import Status
 from rc1_lib.rows.frame import read_rows
 from rc1_lib.rows.schema import check_rows
-from rc1_lib.scoring.calls import Ask, Sampling
 from rc1_lib.sources.local import load_local
 from rc1_lib.sources.rows import load_rows
 from rc1_lib.task_specs import registered

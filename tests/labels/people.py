@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from rc1_lib.judge import rubric
 from rc1_lib.pool.checked_rows import rows_of
 from rc1_lib.pool.derived import SHADOW
 from rc1_lib.reward.adapters.chat import dialogue_of
 from rc1_lib.run import Run
-from rc1_lib.scoring import rubric
 
 CUT = 0.91
 """Of the old score: about half of the small shadow set's dialogues lie on either side."""

@@ -14,11 +14,11 @@ from rc1_lib.calibration.judged_rows import dimensions
 from rc1_lib.calibration.weights_file import read_weights
 from rc1_lib.errors import ConfigError, RC1Error, TicketError
 from rc1_lib.evidence.registry import bound, described
+from rc1_lib.judge.identity import read_spec
 from rc1_lib.preflight.rounds import PASSED
 from rc1_lib.preflight.ticket import TICKET, check_unchanged, verify_ticket, vouched_by
 from rc1_lib.provenance.pinned_files import read_vouched
 from rc1_lib.run import Run, open_run
-from rc1_lib.scoring.identity import read_spec
 from rc1_lib.training.derived import vouched_base
 from rc1_lib.training.models import base_name
 from rc1_lib.workspace import artifacts

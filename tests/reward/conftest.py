@@ -1,5 +1,5 @@
 """The judge's fixtures, for the tests of rewards that ask one."""
 
-from tests.scoring.conftest import bench, gateway
+from tests.judge.conftest import bench, gateway
 
 __all__ = ["bench", "gateway"]

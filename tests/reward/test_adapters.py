@@ -16,14 +16,14 @@ from typing import Any
 import pytest
 
 from rc1_lib.errors import ConfigError, RC1Error
+from rc1_lib.judge.judge import open_judge, open_store
 from rc1_lib.reward.adapters.chat import dialogue_of
 from rc1_lib.reward.adapters.trl import judge_reward, judge_reward_async
 from rc1_lib.reward.adapters.verl import UnscoredError, make_compute_score
 from rc1_lib.run import Run, published_config
-from rc1_lib.scoring.judge import open_judge, open_store
 from rc1_lib.testing.judge_server import Behaviour, FaultKind, JudgeServer, running
-from tests.scoring.bench import Bench, dialogue
-from tests.scoring.gateway import Gateway, completion
+from tests.judge.bench import Bench, dialogue
+from tests.judge.gateway import Gateway, completion
 
 WEIGHTS = {"weights": dict(published_config().reward.old_weights)}
 AT_ONCE = Behaviour(delay="zero")

@@ -13,12 +13,12 @@ import pytest
 from rc1_lib.calibration.judged_rows import JudgedRows, judge_rows, with_reward
 from rc1_lib.errors import RC1Error
 from rc1_lib.evidence import Evidence
+from rc1_lib.judge.rubric import DIMENSIONS as GRADED
 from rc1_lib.reward.comparison import Comparison, compare
 from rc1_lib.run import Run
-from rc1_lib.scoring.rubric import DIMENSIONS as GRADED
 from rc1_lib.workspace.artifacts import read_json
-from tests.scoring.bench import overrides
-from tests.scoring.gateway import Gateway, Reply, completion
+from tests.judge.bench import overrides
+from tests.judge.gateway import Gateway, Reply, completion
 
 FLOOR, CONFIDENCE = 0.05, 0.95
 FIGURES = {

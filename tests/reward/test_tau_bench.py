@@ -10,14 +10,14 @@ import polars as pl
 import pytest
 
 from rc1_lib.calibration.judge_agreement import judge_agreement
+from rc1_lib.judge import rubric
+from rc1_lib.judge.dialogues import read_dialogues
+from rc1_lib.judge.transcript import read
 from rc1_lib.labels.label_file import read_labels
 from rc1_lib.reward.rules import RULES, add_rules
 from rc1_lib.rows.counts import add_counts
 from rc1_lib.rows.frame import ROW_COLUMNS
 from rc1_lib.run import open_run
-from rc1_lib.scoring import rubric
-from rc1_lib.scoring.dialogues import read_dialogues
-from rc1_lib.scoring.transcript import read
 
 # Counted by reading the rows (numbered from 0) message by message: (messages of the assistant; tool calls; messages of
 # the assistant without a call that a user's message follows). Rows 7 and 22 hold a call beside a text; row 60 ends with

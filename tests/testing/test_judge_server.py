@@ -29,7 +29,7 @@ from google.genai import types
 from openai.types.chat import ChatCompletion
 
 from rc1_lib.errors import ConfigError, RC1Error
-from rc1_lib.scoring.rubric import DIMENSIONS
+from rc1_lib.judge.rubric import DIMENSIONS
 from rc1_lib.testing.judge_server import Behaviour, FaultKind, JudgeServer, Stats, running
 from rc1_lib.testing.judge_server.model import cut, fault_of, latency_s, tokens
 from rc1_lib.testing.judge_server.server import TokenBucket, seconds

@@ -15,7 +15,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from unittest.mock import patch
 
-from rc1_lib.scoring.usage import Line
+from rc1_lib.judge.usage import Line
 from tests.forks import Forks
 
 FEW = {"train": (0, 1, 3), "warm": (0, 0, 1)}
@@ -87,7 +87,7 @@ def score_and_be_killed(root: str, *overrides: str) -> None:
     """Have the judge score a step, and be gone before anything else is known of it."""
     from rc1_lib.run import open_run
     from rc1_lib.training.episode_judge import EpisodeJudge
-    from tests.scoring.bench import dialogues
+    from tests.judge.bench import dialogues
 
     run = open_run(profile="local", workspace=Path(root), overrides=overrides)
     EpisodeJudge(run).score(dialogues(2), run.config.seeds[0])
@@ -98,7 +98,7 @@ def score_and_be_killed_half_way(root: str, *overrides: str) -> None:
     """Have the judge score a step, and be gone while it is asked."""
     from rc1_lib.run import open_run
     from rc1_lib.training.episode_judge import EpisodeJudge
-    from tests.scoring.bench import dialogues
+    from tests.judge.bench import dialogues
 
     with _killed_behind(3):
         run = open_run(profile="local", workspace=Path(root), overrides=overrides)
@@ -117,7 +117,7 @@ def look_and_be_killed(root: str, where: str, *overrides: str) -> None:
 @contextmanager
 def _killed_behind(replies: int) -> Iterator[None]:
     """Within this block the process is killed as soon as so many replies are on record."""
-    from rc1_lib.scoring.store import Store
+    from rc1_lib.judge.store import Store
 
     end, ended = Store.end, itertools.count(1)
 

@@ -24,19 +24,19 @@ from rc1_lib.environment.outcome import EpisodeStatus
 from rc1_lib.environment.rewards import RewardSettings, reward_terms
 from rc1_lib.environment.world import World
 from rc1_lib.errors import ConfigError, RC1Error, TicketError
+from rc1_lib.judge.identity import read_spec
+from rc1_lib.judge.judge import open_judge, open_store, score_unbilled
+from rc1_lib.judge.maintenance import paid_in
+from rc1_lib.judge.rubric import DIMENSIONS
 from rc1_lib.run import Run, open_run
-from rc1_lib.scoring.identity import read_spec
-from rc1_lib.scoring.judge import open_judge, open_store, score_unbilled
-from rc1_lib.scoring.maintenance import paid_in
-from rc1_lib.scoring.rubric import DIMENSIONS
 from rc1_lib.testing.judge_server import Behaviour, FaultKind, JudgeServer, running
 from rc1_lib.testing.judge_server.behaviour import MODEL
 from rc1_lib.training.episode_judge import EpisodeJudge
 from rc1_lib.workspace.artifacts import PROJECT_ROOT, read_json, write_json
 from rc1_lib.workspace.file_hashes import sha256_file
 from tests.forks import Forks
-from tests.scoring.bench import dialogues, overrides
-from tests.scoring.gateway import Reply, completion, running_gateway
+from tests.judge.bench import dialogues, overrides
+from tests.judge.gateway import Reply, completion, running_gateway
 from tests.training.weighed import REPORT, WEIGHTS, weigh
 
 Tiny = Callable[..., Run]

@@ -15,11 +15,11 @@ import pytest
 from rc1_lib.calibration.judge_baseline import JUDGE_BASELINE, drift_verdict, record_baseline
 from rc1_lib.checks import at_most
 from rc1_lib.errors import RC1Error, TicketError
+from rc1_lib.judge.judge import open_store
+from rc1_lib.judge.maintenance import paid_in
+from rc1_lib.judge.prompt import JUDGE_SPEC
 from rc1_lib.records import GateResult
 from rc1_lib.run import Run, open_run
-from rc1_lib.scoring.judge import open_store
-from rc1_lib.scoring.maintenance import paid_in
-from rc1_lib.scoring.prompt import JUDGE_SPEC
 from rc1_lib.testing.judge_server import Behaviour, JudgeServer, running
 from rc1_lib.training.judge_drifted import check_grades
 from rc1_lib.workspace.file_hashes import sha256_file

@@ -20,7 +20,7 @@ from rc1_lib.training.ppo_run import prepare
 from rc1_lib.training.registry import make_strategy
 from rc1_lib.training.setups import EpisodeSetup
 from rc1_lib.training.strategies.ppo import PPO
-from tests.scoring.bench import overrides
+from tests.judge.bench import overrides
 from tests.training.toys import Scale
 from tests.training.weighed import weigh
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rc1_lib.calibration.weights_file import adopt
+from rc1_lib.judge.providers import local_rubric
 from rc1_lib.run import Run
-from rc1_lib.scoring.providers import local_rubric
 from rc1_lib.workspace.artifacts import write_json
 
 WEIGHTS = {"answered": 0.3, "grounded": 0.25, "restrained": 0.2, "obtained": 0.15, "reply_used": 0.1}

@@ -8,8 +8,8 @@ from typing import Any
 import orjson
 
 from rc1_lib.errors import RC1Error
+from rc1_lib.judge.dialogues import misfit
 from rc1_lib.records import Message
-from rc1_lib.scoring.dialogues import misfit
 
 
 def dialogue_of(prompt: object, completion: object, where: str) -> list[Message]:

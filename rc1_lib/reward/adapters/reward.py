@@ -12,16 +12,16 @@ from typing import Any, TypeVar
 
 from rc1_lib.config.thresholds import Gates
 from rc1_lib.errors import ConfigError, RC1Error
+from rc1_lib.judge.budget import Spending
+from rc1_lib.judge.identity import read_spec
+from rc1_lib.judge.judge import Judge, check_judge, open_judge, open_store
+from rc1_lib.judge.prompt import JudgeSpec
+from rc1_lib.judge.results import Judged, RewardLog
 from rc1_lib.records import Message
 from rc1_lib.reward.rated import Rated, rated
 from rc1_lib.reward.rules import RULES
 from rc1_lib.reward.weight_shape import shape_checks
 from rc1_lib.run import Run
-from rc1_lib.scoring.budget import Spending
-from rc1_lib.scoring.identity import read_spec
-from rc1_lib.scoring.judge import Judge, check_judge, open_judge, open_store
-from rc1_lib.scoring.prompt import JudgeSpec
-from rc1_lib.scoring.results import Judged, RewardLog
 
 _T = TypeVar("_T")
 STAGE = "scoring"

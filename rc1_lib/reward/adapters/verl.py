@@ -11,10 +11,10 @@ from typing import Any
 
 from rc1_lib.config.thresholds import Gates
 from rc1_lib.errors import RC1Error
+from rc1_lib.judge.judge import Judge
 from rc1_lib.reward.adapters.chat import dialogue_of
 from rc1_lib.reward.adapters.reward import WeightedJudge, finish
 from rc1_lib.run import Run
-from rc1_lib.scoring.judge import Judge
 
 
 class UnscoredError(RC1Error):

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Literal
 
 from rc1_lib.errors import ConfigError
-from rc1_lib.scoring.calls import MODEL_PREFIX
+from rc1_lib.judge.calls import MODEL_PREFIX
 
 MODEL = "rc1-test-double-1"
 """The model version that is reported unless another is asked for. Every one starts with `rc1-test-double`."""

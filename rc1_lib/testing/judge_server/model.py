@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Literal
 
-from rc1_lib.scoring.rubric import DIMENSIONS
+from rc1_lib.judge.rubric import DIMENSIONS
 from rc1_lib.testing.judge_server.behaviour import Behaviour, FaultKind
 
 REFUSED = "I'm sorry, but I can't help with that request."

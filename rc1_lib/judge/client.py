@@ -1,0 +1,476 @@
+"""One reply, however many attempts it takes: permits, deadlines, waits between attempts, and a line for each."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import os
+import time
+import uuid
+from collections.abc import Awaitable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt, wait_random_exponential
+
+from rc1_lib.config.judge import Judge as JudgeConfig
+from rc1_lib.errors import RC1Error
+from rc1_lib.judge import rubric
+from rc1_lib.judge.budget import Spending
+from rc1_lib.judge.calls import Answer, Ask, CallFailedError, CallFault, Provider, Sampling, is_test_double
+from rc1_lib.judge.limiter import Limiter, Permit
+from rc1_lib.judge.prompt import BadReplyError, JudgeSpec, read_scores, write_prompt
+from rc1_lib.judge.providers import KEY_VARIABLE, LIVE, ProviderSettings, local_rubric, open_provider
+from rc1_lib.judge.results import SampleRequest, SampleResult
+from rc1_lib.judge.store import InFlight, Reply, Store
+from rc1_lib.judge.usage import AttemptOutcome, Line
+from rc1_lib.masking import mask, secrets
+from rc1_lib.records import Message
+
+_T = TypeVar("_T")
+_LOG = logging.getLogger("rc1.judge")
+_DOUBLE = "this is RC1's own test double, whose scores are made up, and profile prod refuses it"
+_UNPACED_RPS = 1e6
+"""For the local rubric: nobody has to be spared."""
+_SETTLE_S = 0.05
+"""How often to look whether calls under way have ended and left room in the budget."""
+_POLL_S = 0.25
+"""How often to look whether another process has got the reply that we both want."""
+_GAP = wait_random_exponential(multiplier=0.5, max=20)
+"""Waits between attempts: exponential with full jitter, in seconds. The limiter keeps a longer pause that the provider
+asks for, for everybody."""
+
+
+class Stopped(Exception):
+    """Asking on is pointless or not allowed; the message says why."""
+
+
+@dataclass(slots=True)
+class _Effort:
+    """What has been done for one reply.
+
+    Attributes:
+        began: when its first attempt was let through, in monotonic seconds.
+        attempts: how many were tried.
+        failed: how the last one failed.
+        bad: the last reply that could not be read.
+    """
+
+    began: float | None = None
+    attempts: int = 0
+    failed: CallFailedError | None = None
+    bad: SampleResult | None = None
+
+
+def model_asked(config: JudgeConfig) -> str:
+    """The model that the provider is asked for; of the local rubric, its version: it is asked for as it is."""
+    if config.provider == rubric.NAME:
+        return local_rubric.version()
+    return config.model or ""
+
+
+def endpoint(config: JudgeConfig) -> str:
+    """Whom the configuration asks: provider, address and model."""
+    return f"{config.provider} {config.base_url or ''} {model_asked(config)}"
+
+
+def open_judge_provider(config: JudgeConfig) -> Provider:
+    """The provider that `judge` names.
+
+    Raises:
+        ConfigError: when it cannot be opened with these settings.
+    """
+    settings = ProviderSettings(
+        name=config.provider,
+        model=config.model or "",
+        base_url=config.base_url,
+        api_key=os.environ.get(KEY_VARIABLE) or None,
+        timeout_s=config.limits.timeout_s,
+        structured=config.structured,
+    )
+    return open_provider(settings)
+
+
+def _limiter(config: JudgeConfig) -> Limiter:
+    limits = config.limits
+    if config.provider not in LIVE:
+        return Limiter(rps=_UNPACED_RPS, max_rps=_UNPACED_RPS, concurrency=limits.concurrency)
+    return Limiter(rps=limits.rps, max_rps=limits.max_rps, concurrency=limits.concurrency)
+
+
+def blank_ask(spec: JudgeSpec, config: JudgeConfig, messages: Sequence[Message], sample: int) -> Ask:
+    """What is sent for one sample of a dialogue, without the ids of an attempt."""
+    prompt = write_prompt(spec, messages, sample)
+    sampling = Sampling(**config.sampling.model_dump())
+    return Ask(prompt.system, prompt.user, spec.schema_of_reply, sampling, "", "", messages)
+
+
+class JudgeClient:
+    """Asks the provider for the samples of one run, several at a time.
+
+    Attributes:
+        config: `judge`.
+        store: where replies are looked up and kept.
+        limiter: when the next call may be sent.
+        spending: what the run may spend, and has spent.
+        model: the version whose stored replies count.
+        stop: why the run is ending; empty while it goes on.
+        test_double: whether RC1's own test double answered.
+    """
+
+    def __init__(
+        self, config: JudgeConfig, spec: JudgeSpec, store: Store, spending: Spending, *, refuse_double: bool
+    ) -> None:
+        """Open the provider; nothing is sent yet.
+
+        Raises:
+            ConfigError: when the provider cannot be opened with these settings.
+        """
+        self.config, self.store, self.spending = config, store, spending
+        self.refuse_double = refuse_double
+        self.limiter = _limiter(config)
+        self.model, self.stop, self.test_double = "", "", False
+        self._provider = open_judge_provider(config)
+        self._spec, self._endpoint = spec, endpoint(config)
+        self._secrets = secrets()
+        self._answered = 0  # replies
+        self._rejected = 0  # requests refused for good
+        self._unanswered = 0  # attempts in a row without a reply, those refused for asking too fast not counted
+        self._throttled_since: float | None = None
+        self._waiting: set[asyncio.Timeout] = set()
+
+    async def aclose(self) -> None:
+        """Close the provider's connections."""
+        await self._provider.aclose()
+
+    async def get(self, wanted: SampleRequest, *, fresh: bool) -> SampleResult:
+        """The scores of one sample, from another process's reply or by asking.
+
+        Raises:
+            Stopped: when the run is ending.
+        """
+        config = self.config.limits
+        blank = blank_ask(self._spec, self.config, wanted.messages, wanted.sample)
+        effort = _Effort()
+        try:
+            for _ in range(config.bad_reply_attempts):
+                got = await self._reply(wanted, blank, effort, fresh)
+                if got.outcome is not AttemptOutcome.BAD_REPLY:
+                    return got
+                effort.bad = got
+        except CallFailedError as failed:
+            return effort.bad or self._unscored(failed)
+        except Stopped:
+            if effort.bad is not None:
+                return effort.bad
+            if effort.failed is None:
+                raise
+            return self._unscored(effort.failed)
+        return got
+
+    async def _reply(self, wanted: SampleRequest, blank: Ask, effort: _Effort, fresh: bool) -> SampleResult:
+        """A reply, whatever it says, from the store or after as many attempts as may fail."""
+        retrying = AsyncRetrying(
+            retry=retry_if_exception(self._is_worth_a_retry),
+            stop=stop_after_attempt(self.config.limits.attempts),
+            wait=_GAP,
+            before_sleep=lambda state: self._check_time(state, effort),
+            sleep=lambda seconds: self._unless_stopped(asyncio.sleep(seconds)),
+            reraise=True,
+        )
+        async for attempt in retrying:
+            with attempt:
+                return await self._attempt(wanted, blank, effort, fresh)
+        raise AssertionError("unreachable: the last attempt returns or raises")
+
+    # ---- one attempt ----
+
+    async def _attempt(self, wanted: SampleRequest, blank: Ask, effort: _Effort, fresh: bool) -> SampleResult:
+        effort.attempts += 1
+        while True:
+            async with AsyncExitStack() as stack:
+                await self._unless_stopped(self._affordable(blank))
+                permit = await self._unless_stopped(stack.enter_async_context(self.limiter.slot()))
+                left = self._time_left(effort)
+                ask = replace(blank, attempt_id=uuid.uuid4().hex, idempotency_key=self._idempotency_key(wanted, fresh))
+                line = self.line(wanted, ask, effort.attempts)
+                reserved = self._reserve(ask)
+                if reserved is None:
+                    continue
+                found, looked_up_ms = self._begin(line, fresh, reserved)
+                if found is None:
+                    return await self._send(line, ask, permit, left, reserved)
+            if isinstance(found, Reply):
+                self._meet_double(is_test_double(found.model))
+                got = SampleResult.of(found)
+                if found.scores is not None:
+                    self.store.replayed([replayed(line, found, looked_up_ms)])
+                return got
+            while self.store.is_under_way(wanted.key):  # without a place: another process has it under way
+                await self._unless_stopped(asyncio.sleep(_POLL_S))
+
+    def _begin(self, line: Line, fresh: bool, reserved: float) -> tuple[Reply | InFlight | None, float]:
+        """Note the attempt, or find that it is not needed; and how long the look-up took, in milliseconds."""
+        start = time.perf_counter()
+        try:
+            found = self.store.begin(
+                line, endpoint=self._endpoint, fresh=fresh, bad_attempts=self.config.limits.bad_reply_attempts
+            )
+        except RC1Error as error:
+            self.spending.give_back(reserved)
+            self.halt(str(error))
+            raise Stopped(str(error)) from None
+        if found is not None:
+            self.spending.give_back(reserved)
+        return found, 1000 * (time.perf_counter() - start)
+
+    async def _send(self, line: Line, ask: Ask, permit: Permit, left: float, reserved: float) -> SampleResult:
+        start = time.perf_counter()
+        try:
+            async with asyncio.timeout(min(left, self.config.limits.timeout_s)):
+                answer = await self._provider.ask(ask)
+        except CallFailedError as failed:
+            taken = time.perf_counter() - start
+            self._keep_failure(line, failed, permit, taken, reserved)
+            raise
+        except TimeoutError:
+            taken = time.perf_counter() - start
+            late = CallFailedError(CallFault.TIMEOUT, f"no whole reply within {taken:.1f} s")
+            self._keep_failure(line, late, permit, taken, reserved)
+            raise late from None
+        except BaseException:
+            taken = time.perf_counter() - start
+            self._end(
+                replace(line, outcome=AttemptOutcome.CANCELLED, latency_ms=taken * 1000, detail="cancelled"), reserved
+            )
+            raise
+        taken = time.perf_counter() - start
+        permit.answered(taken)
+        return self._keep_answer(line, answer, taken, reserved)
+
+    def _keep_answer(self, line: Line, answer: Answer, taken: float, reserved: float) -> SampleResult:
+        answer = _storable(answer)
+        text = mask(answer.text, self._secrets)
+        line = replace(
+            line, model=answer.model, request_id=answer.request_id, latency_ms=taken * 1000, status=200,
+            tokens_in=answer.tokens_in, tokens_out=answer.tokens_out, billable=answer.billable,
+            cost_usd=self._cost(answer), reply_sha256=hashlib.sha256(answer.text.encode()).hexdigest(),
+        )  # fmt: skip
+        if answer.test_double and self.refuse_double:
+            self._end(replace(line, outcome=AttemptOutcome.REJECTED, detail=_DOUBLE), reserved)
+        self._meet_double(answer.test_double)
+        scores, outcome, detail = self._read(answer)
+        self._answered += 1
+        self._unanswered = 0
+        self._throttled_since = None
+        line = replace(line, outcome=outcome, scores=scores, detail=mask(_whole(detail), self._secrets))
+        self._end(line, reserved, text)
+        if self.model != answer.model:
+            if self.model:
+                _LOG.warning("the judge's model changed from %s to %s", self.model, answer.model)
+            self.model = answer.model
+        return SampleResult(scores, outcome, line.detail, answer.model, text)
+
+    def _read(self, answer: Answer) -> tuple[dict[str, float] | None, AttemptOutcome, str]:
+        match answer.finish:
+            case "refusal":
+                return None, AttemptOutcome.REFUSED, "the judge declined to grade this dialogue"
+            case "length":
+                return None, AttemptOutcome.TRUNCATED, "the reply was cut off; raise judge.sampling.max_tokens"
+        try:
+            return read_scores(answer.text, self._spec.dimensions), AttemptOutcome.OK, ""
+        except BadReplyError as error:
+            return None, AttemptOutcome.BAD_REPLY, f"the reply {error}"
+
+    def _keep_failure(self, line: Line, failed: CallFailedError, permit: Permit, taken: float, reserved: float) -> None:
+        unbilled = failed.fault in (CallFault.RATE_LIMITED, CallFault.REJECTED) or (failed.status or 0) >= 500
+        self._end(
+            replace(
+                line,
+                outcome=AttemptOutcome(failed.fault.value),
+                status=failed.status,
+                latency_ms=taken * 1000,
+                cost_usd=0.0 if unbilled else None,
+                detail=mask(_whole(failed.detail), self._secrets),
+            ),
+            reserved,
+        )
+        if failed.fault is CallFault.RATE_LIMITED:
+            permit.throttled(failed.retry_after)
+            self._note_throttling()
+        else:
+            permit.failed(failed.retry_after)
+        if failed.fault is CallFault.REJECTED:
+            self._note_rejection(failed)
+        elif failed.fault is not CallFault.RATE_LIMITED:
+            self._note_silence(failed)
+        if failed.retry_after is not None and failed.retry_after > self.config.limits.max_wait_s:
+            self.halt(
+                f"the provider asks to wait {failed.retry_after:.0f} s, more than judge.limits.max_wait_s "
+                f"({self.config.limits.max_wait_s:g}); run again later, what was paid for is kept"
+            )
+
+    def _note_throttling(self) -> None:
+        """Refusals without a reply between them: a provider that lets nothing through at all."""
+        now, most = time.monotonic(), self.config.limits.max_wait_s
+        self._throttled_since = self._throttled_since or now
+        if now - self._throttled_since > most:
+            self.halt(
+                f"the provider has refused every call as too fast for {now - self._throttled_since:.0f} s, more than "
+                f"judge.limits.max_wait_s ({most:g}); run again later, what was paid for is kept"
+            )
+
+    def _note_silence(self, failed: CallFailedError) -> None:
+        """A provider that is down fails everybody: as many attempts in a row as all places can make for one reply."""
+        self._unanswered += 1
+        limits = self.config.limits
+        if self._unanswered >= limits.attempts * limits.concurrency[1]:
+            self.halt(f"{self._unanswered} attempts in a row brought no reply: {mask(str(failed), self._secrets)}")
+
+    def _note_rejection(self, failed: CallFailedError) -> None:
+        """A refused key, model or quota concerns every call; another refused request may concern this dialogue only."""
+        self._rejected += 1
+        of_all = failed.status in (401, 402, 403, 404, 429)
+        if of_all or (not self._answered and self._rejected >= self.config.limits.concurrency[1]):
+            self.halt(f"the provider refuses: {mask(failed.detail, self._secrets)}")
+
+    def _end(self, line: Line, reserved: float, text: str = "") -> None:
+        self.spending.settle(reserved, line.cost_usd)
+        try:
+            self.store.end(line, endpoint=self._endpoint, text=text)
+        except RC1Error as error:
+            self.halt(str(error))  # the others' calls end as they will; none is begun
+            raise Stopped(str(error)) from None
+
+    def _meet_double(self, test_double: bool) -> None:
+        self.test_double |= test_double
+        if test_double and self.refuse_double:
+            self.halt(_DOUBLE)
+            raise Stopped(_DOUBLE)
+
+    def _cost(self, answer: Answer) -> float | None:
+        if answer.billable:
+            return self.spending.cost(answer.tokens_in, answer.tokens_out)
+        return 0.0 if self.config.provider == "rubric" else None
+
+    # ---- around it ----
+
+    def line(self, wanted: SampleRequest, ask: Ask | None = None, number: int = 1) -> Line:
+        """The line of an attempt that begins now, or of a replay: what is known before anything comes back."""
+        return Line(
+            attempt_id=ask.attempt_id if ask else uuid.uuid4().hex,
+            run_id=self.store.run_id, ask_key=wanted.key, dialogue=wanted.dialogue,
+            sample=wanted.sample, attempt=number, provider=self.config.provider, spec=self._spec.spec,
+            model_asked=model_asked(self.config), model="", temperature=self.config.sampling.temperature,
+            outcome=AttemptOutcome.INTERRUPTED, started=self.store.now(), latency_ms=0.0, status=None, request_id="",
+            tokens_in=0, tokens_out=0, cost_usd=None, billable=False, reply_sha256="", scores=None, detail="",
+        )  # fmt: skip
+
+    def _idempotency_key(self, wanted: SampleRequest, fresh: bool) -> str:
+        """The same until a reply has come, in this process and the next; then another, or the old reply would come."""
+        own = (
+            f"{self.store.id}/{wanted.key}/{self.store.replies_so_far(wanted.key)}/{self.store.run_id if fresh else ''}"
+        )
+        return hashlib.sha256(own.encode()).hexdigest()[:40]
+
+    def halt(self, why: str) -> None:
+        """End the run, once. Those who wait to send are woken, since the provider's pause may last for hours."""
+        if not self.stop:
+            self.stop = why
+            for waiting in self._waiting:
+                waiting.reschedule(0.0)
+
+    async def _unless_stopped(self, wait: Awaitable[_T]) -> _T:
+        """Wait for leave to send, as long as the run goes on.
+
+        Raises:
+            Stopped: when it ends before.
+        """
+        try:
+            async with asyncio.timeout(None) as waiting:
+                self._waiting.add(waiting)
+                try:
+                    return await wait
+                finally:
+                    self._waiting.discard(waiting)
+        except TimeoutError:
+            raise Stopped(self.stop) from None
+
+    async def _affordable(self, ask: Ask) -> None:
+        """Wait while only calls under way keep this one from the budget: they may cost less than their most."""
+        while self.spending.has_to_wait(ask):
+            await asyncio.sleep(_SETTLE_S)
+
+    def _reserve(self, ask: Ask) -> float | None:
+        """Set aside what a call can cost; None when that has to wait for others to end.
+
+        Raises:
+            Stopped: when the run is ending, or its budget is spent.
+        """
+        if self.stop:
+            raise Stopped(self.stop)
+        if spent := self.spending.spent(ask):
+            self.halt(spent)
+            raise Stopped(spent)
+        return self.spending.reserve(ask)
+
+    def _unscored(self, failed: CallFailedError) -> SampleResult:
+        return SampleResult(None, AttemptOutcome(failed.fault.value), mask(str(failed), self._secrets), "")
+
+    def _time_left(self, effort: _Effort) -> float:
+        """Seconds until the deadline, which starts with the first attempt's permit: queueing is no fault of a reply."""
+        now = time.monotonic()
+        if effort.began is None:
+            effort.began = now
+        left = effort.began + self.config.limits.deadline_s - now
+        if left <= 0:
+            raise CallFailedError(
+                CallFault.TIMEOUT, f"no reply within judge.limits.deadline_s ({self.config.limits.deadline_s:g} s)"
+            )
+        return left
+
+    def _check_time(self, state: RetryCallState, effort: _Effort) -> None:
+        """Give up at once where the wait would end after the deadline."""
+        error = state.outcome.exception() if state.outcome else None
+        assert isinstance(error, CallFailedError)
+        effort.failed = error
+        wait = max(state.upcoming_sleep, self.limiter.paused_for())
+        late = effort.began is not None and time.monotonic() + wait > effort.began + self.config.limits.deadline_s
+        if late or self.stop:
+            raise error
+
+    def _is_worth_a_retry(self, error: BaseException) -> bool:
+        return isinstance(error, CallFailedError) and error.fault is not CallFault.REJECTED and not self.stop
+
+
+def replayed(line: Line, reply: Reply, latency_ms: float) -> Line:
+    """The log line of a score that comes from the store."""
+    return replace(
+        line, outcome=AttemptOutcome.HIT, model=reply.model, request_id=reply.request_id,
+        reply_sha256=reply.reply_sha256, scores=reply.scores, cost_usd=0.0, billable=False, latency_ms=latency_ms,
+        detail="",
+    )  # fmt: skip
+
+
+_MOST_TOKENS = 2**53
+"""More than that is no count of tokens, and no column holds it."""
+
+
+def _storable(answer: Answer) -> Answer:
+    """An answer that can be written down: half a surrogate pair is no text, and an absurd usage is none."""
+    counted = 0 <= answer.tokens_in <= _MOST_TOKENS and 0 <= answer.tokens_out <= _MOST_TOKENS
+    return replace(
+        answer,
+        text=_whole(answer.text),
+        model=_whole(answer.model),
+        request_id=_whole(answer.request_id),
+        tokens_in=answer.tokens_in if counted else 0,
+        tokens_out=answer.tokens_out if counted else 0,
+        billable=answer.billable and counted,
+    )
+
+
+def _whole(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode()

@@ -1,0 +1,236 @@
+"""Looking after the store of replies: what it holds, what was paid, and asking again where the judge gave no scores."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import polars as pl
+
+from rc1_lib.judge.budget import Spending
+from rc1_lib.judge.calls import is_test_double
+from rc1_lib.judge.client import blank_ask
+from rc1_lib.judge.identity import read_spec
+from rc1_lib.judge.judge import Judge, open_store
+from rc1_lib.judge.results import Judged, SampleRequest
+from rc1_lib.judge.store import DAY_S, Reply, Store
+from rc1_lib.judge.usage import LOG_SCHEMA, SCORINGS, AttemptOutcome
+from rc1_lib.records import FunctionCall, Message, ToolCall
+from rc1_lib.run import Run
+
+_CONTENTS = {
+    "spec": pl.String, "model": pl.String, "outcome": pl.String, "stored": pl.Float64, "expired": pl.Boolean,
+}  # fmt: skip
+_HIT = pl.col("outcome") == AttemptOutcome.HIT
+
+
+@contextmanager
+def existing_store(run: Run) -> Iterator[Store | None]:
+    """The run's store if there is one: looking at a store never makes it."""
+    if not store_path(run).is_file():
+        yield None
+        return
+    with open_store(run) as store:
+        yield store
+
+
+def store_path(run: Run) -> Path:
+    """Where the run's store lies, or would."""
+    return run.workspace.path(run.config.judge.store.path)
+
+
+def survey(run: Run) -> dict[str, Any]:
+    """What the store holds; all zeros where there is none yet.
+
+    Returns:
+        JSON-ready: `path, exists, bytes, intact, damage, test_double`; `replies`, one record per instructions, model
+        and outcome with `replies, expired, oldest_days, newest_days`; `attempts`, one record per outcome with `lines,
+        retries, tokens_in, tokens_out, usd, cost_unknown`; their sums as `total`; `replays`, scores that came from the
+        store; and `hit_rate`, the replays' share of all scores given, None where there are none. USD are those that
+        are known, at the prices that were configured then; `cost_unknown` counts attempts that may have been billed.
+    """
+    size = _bytes(run)
+    with existing_store(run) as store:
+        exists = store is not None
+        contents = pl.DataFrame(schema=_CONTENTS) if store is None else store.contents()
+        log = pl.DataFrame(schema=LOG_SCHEMA) if store is None else store.log()
+        damage = "" if store is None else store.damage()
+    attempts = log.filter(~_HIT)
+    by_outcome = attempts.group_by("outcome").agg(_SUMS).sort("lines", "outcome", descending=[True, False])
+    replays, scores = int(log.select(_HIT.sum()).item()), int(log["outcome"].is_in(SCORINGS).sum())
+    models = {*contents["model"].to_list(), *log["model"].to_list()}
+    return {
+        "path": run.workspace.name(store_path(run)),
+        "exists": exists,
+        "bytes": size,
+        "intact": not damage,
+        "damage": damage,
+        "test_double": any(is_test_double(model or "") for model in models),
+        "replies": _replies(contents, time.time()).to_dicts(),
+        "attempts": by_outcome.to_dicts(),
+        "total": attempts.select(_SUMS).to_dicts()[0],
+        "replays": replays,
+        "hit_rate": replays / scores if scores else None,
+    }
+
+
+_SUMS = (
+    pl.len().cast(pl.Int64).alias("lines"),
+    (pl.col("attempt") > 1).sum().cast(pl.Int64).alias("retries"),
+    pl.col("tokens_in").sum(),
+    pl.col("tokens_out").sum(),
+    pl.col("cost_usd").sum().alias("usd"),
+    pl.col("cost_usd").is_null().sum().cast(pl.Int64).alias("cost_unknown"),
+)
+
+
+def specs_stored(store: Store) -> list[str]:
+    """The versions of the instructions that replies are stored for."""
+    return store.contents()["spec"].unique().sort().to_list()
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """What asking again for the bad replies came to.
+
+    Attributes:
+        asked: bad replies of the judge as it is set now.
+        fixed: how many of them are scores now.
+        others: bad replies of other settings or another model version, by instructions and model; left as they are.
+        judged: the run of the judge; None where there was nothing to ask.
+    """
+
+    asked: int
+    fixed: int
+    others: list[dict[str, Any]]
+    judged: Judged | None
+
+    @property
+    def left(self) -> int:
+        """How many are still bad."""
+        return self.asked - self.fixed
+
+
+def replay_bad(judge: Judge) -> Replay:
+    """Ask again for the stored replies that hold no scores, as far as the judge as it is set now would use them.
+
+    A good reply takes the bad one's place in the store; a further bad one, and one that did not come, changes nothing.
+
+    Raises:
+        ConfigError: when the provider cannot be opened with these settings.
+    """
+    known = judge.store.model_of(judge.endpoint)
+    bad = judge.store.bad()
+    # A reply of a model version that is no longer the judge's counts for nothing: asking again would be paid in vain.
+    wanted = [
+        found for reply in bad if known is not None and reply.model == known[0] and (found := _wanted(judge, reply))
+    ]
+    keys = {one.key for one in wanted}
+    others = _others([reply for reply in bad if reply.ask_key not in keys or known is None or reply.model != known[0]])
+    if not wanted:
+        return Replay(0, 0, others, None)
+    names = list(dict.fromkeys(one.dialogue for one in wanted))
+    judged = asyncio.run(judge.get(names, wanted, fresh=True))
+    return Replay(len(wanted), int((judged.replies["outcome"] == AttemptOutcome.OK).sum()), others, judged)
+
+
+def _wanted(judge: Judge, reply: Reply) -> SampleRequest | None:
+    """The same sample as it would be asked for now; None where that is another question."""
+    if reply.sample >= judge.config.samples or judge.key(reply.dialogue, reply.sample) != reply.ask_key:
+        return None
+    messages = judge.store.dialogue(reply.dialogue)
+    return None if messages is None else SampleRequest(reply.ask_key, reply.dialogue, as_asked(messages), reply.sample)
+
+
+def as_asked(messages: list[dict[str, Any]]) -> list[Message]:
+    """Kept dialogues name their tool calls without the wrapping of the chat format; put it back."""
+    return [
+        cast("Message", {**message, "tool_calls": [_wrapped(call) for call in message["tool_calls"]]})
+        if "tool_calls" in message
+        else cast("Message", message)
+        for message in messages
+    ]
+
+
+def _wrapped(call: FunctionCall) -> ToolCall:
+    return {"type": "function", "function": call}
+
+
+def _others(replies: list[Reply]) -> list[dict[str, Any]]:
+    frame = pl.DataFrame(
+        {"spec": [one.spec for one in replies], "model": [one.model for one in replies]},
+        schema={"spec": pl.String, "model": pl.String},
+    )
+    counts = frame.group_by("spec", "model").agg(replies=pl.len().cast(pl.Int64))
+    return counts.sort("replies", "spec", "model", descending=[True, False, False]).to_dicts()
+
+
+def _replies(contents: pl.DataFrame, now: float) -> pl.DataFrame:
+    return (
+        contents.group_by("spec", "model", "outcome")
+        .agg(
+            replies=pl.len().cast(pl.Int64),
+            expired=pl.col("expired").sum().cast(pl.Int64),
+            oldest_days=(now - pl.col("stored").min()) / DAY_S,
+            newest_days=(now - pl.col("stored").max()) / DAY_S,
+        )
+        .sort("spec", "model", "outcome")
+    )
+
+
+def _bytes(run: Run) -> int:
+    """Size of the database, with what SQLite has not yet folded into it."""
+    path = store_path(run)
+    files = (path, Path(f"{path}-wal"), Path(f"{path}-shm"))
+    return sum(file.stat().st_size for file in files if file.is_file())
+
+
+@dataclass(frozen=True, slots=True)
+class Paid:
+    """What attempts took.
+
+    Attributes:
+        calls: that were sent.
+        usd: their known costs, and for every one of unknown outcome the most that it can have cost.
+    """
+
+    calls: int = 0
+    usd: float = 0.0
+
+
+def paid_in(run: Run, where: str, runs: Collection[str] | None = None) -> Paid:
+    """What was paid for by a store's usage log, counted as a budget counts.
+
+    Args:
+        run: whose judge, prices and instructions.
+        where: path of the store, below the workspace; without a file nothing was paid.
+        runs: names in the log of those whose attempts count; all by default.
+
+    Raises:
+        RC1Error: when the file is no store, or the instructions cannot be read.
+    """
+    if not run.workspace.path(where).exists():
+        return Paid()
+    with open_store(run, where) as store:
+        log = store.log().filter(pl.col("outcome") != AttemptOutcome.HIT.value)
+        if runs is not None:
+            log = log.filter(pl.col("run_id").is_in(list(runs)))
+        unknown = log.filter(pl.col("cost_usd").is_null())
+        return Paid(log.height, float(log["cost_usd"].sum()) + _most(run, store, unknown))
+
+
+def _most(run: Run, store: Store, lines: pl.DataFrame) -> float:
+    if lines.is_empty():
+        return 0.0
+    config, spec = run.config.judge, read_spec(run)
+    spending, total = Spending(config.budget, config.prices), 0.0
+    for dialogue, sample in lines.select("dialogue", "sample").iter_rows():
+        messages = store.dialogue(dialogue)
+        assert messages is not None, "what is asked about is remembered first"
+        total += spending.most(blank_ask(spec, config, as_asked(messages), sample))
+    return total

@@ -1,0 +1,133 @@
+"""Gemini, through google-genai's asynchronous client."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from google import genai
+from google.genai import errors, types
+from google.genai.client import DebugConfig
+
+from rc1_lib.errors import ConfigError
+from rc1_lib.judge.calls import Answer, Ask, CallFailedError, CallFault, Finish
+from rc1_lib.judge.providers.exchange import HttpProvider, MalformedError, Received, count_of, text_of, trust
+from rc1_lib.judge.providers.settings import Endpoint, ProviderSettings
+
+_MODEL = re.compile(r"(?!.*\.\.)[A-Za-z0-9][A-Za-z0-9._/:\-]*")
+_DECLINED = {
+    "SAFETY",
+    "RECITATION",
+    "LANGUAGE",
+    "BLOCKLIST",
+    "PROHIBITED_CONTENT",
+    "SPII",
+    "ESCALATION",
+}
+_CUT_OFF = {"MAX_TOKENS", "CONTINUATION"}
+
+
+class Gemini(HttpProvider):
+    """The Gemini Developer API, or a server that speaks it."""
+
+    # The client parses error bodies itself, and lets through what parsing raises.
+    raised: ClassVar[tuple[type[Exception], ...]] = (errors.APIError, UnicodeDecodeError, RecursionError)
+
+    def __init__(self, settings: ProviderSettings, endpoint: Endpoint) -> None:
+        if not _MODEL.fullmatch(settings.model):
+            raise ConfigError(
+                "judge.model is no name of a Gemini model; expected one such as gemini-2.5-flash, without blanks, "
+                "'..', '?' or '&'."
+            )
+        super().__init__(settings, endpoint)
+        self._client = genai.Client(
+            vertexai=False,
+            api_key=endpoint.key,
+            # By default the environment can make the client replay recorded responses; those are no scores.
+            debug_config=DebugConfig(client_mode=None, replays_directory=None, replay_id=None),
+            http_options=types.HttpOptions(
+                base_url=endpoint.base_url,
+                api_version="v1beta",
+                timeout=math.ceil(settings.timeout_s * 1000.0),
+                # One attempt; with a client of our own the SDK's second, implicit retry (aiohttp's) is off as well.
+                retry_options=types.HttpRetryOptions(attempts=1),
+                httpx_async_client=self._http,
+                # For the clients that it opens beside ours and that nothing here uses.
+                client_args={"verify": trust()},
+                async_client_args={"ssl": trust()},
+            ),
+        )
+
+    async def _send(self, ask: Ask) -> Received:
+        structured = self._settings.structured
+        response = await self._client.aio.models.generate_content(
+            model=self._settings.model,
+            contents=ask.user,
+            config=types.GenerateContentConfig(
+                system_instruction=ask.system,
+                temperature=ask.sampling.temperature,
+                top_p=ask.sampling.top_p,
+                max_output_tokens=ask.sampling.max_tokens,
+                response_mime_type="application/json" if structured else None,
+                response_json_schema=dict(ask.schema) if structured else None,
+                http_options=types.HttpOptions(
+                    headers={"X-Client-Request-Id": ask.attempt_id, "Idempotency-Key": ask.idempotency_key}
+                ),
+                # Both would send further requests that nobody counts.
+                automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),
+                automatic_continuation=False,
+                # The SDK's own reading drops what it does not know and warns; a judge wants to see it.
+                should_return_http_response=True,
+            ),
+        )
+        http = response.sdk_http_response
+        headers = {name.lower(): value for name, value in ((http and http.headers) or {}).items()}
+        return Received(headers, ((http and http.body) or "").encode())
+
+    def _read(self, body: Mapping[str, Any]) -> Answer:
+        match body:
+            case {"candidates": [dict() as candidate, *_]}:
+                text, finish = _text(candidate), self._finish(candidate.get("finishReason"))
+            case {"promptFeedback": {"blockReason": str() as reason}}:
+                text, finish = f"the prompt was blocked: {reason}", "refusal"
+            case _:
+                raise MalformedError("the response holds no candidates")
+        usage = body.get("usageMetadata")
+        usage = usage if isinstance(usage, dict) else {}
+        tokens_in = count_of(usage.get("promptTokenCount"))
+        tokens_out = count_of(usage.get("candidatesTokenCount")) + count_of(usage.get("thoughtsTokenCount"))
+        return Answer(
+            text=text,
+            model=text_of(body.get("modelVersion")),
+            request_id=text_of(body.get("responseId")),
+            tokens_in=tokens_in,
+            tokens_out=tokens_out,
+            billable=tokens_in + tokens_out > 0,
+            finish=finish,
+        )
+
+    def _finish(self, reason: Any) -> Finish:
+        if reason in _CUT_OFF:
+            return "length"
+        if reason == "PUP_LIMITED_DISABLED":
+            said = f"{self._endpoint.host} has limited or disabled the account for breaches of its use policy"
+            raise CallFailedError(CallFault.REJECTED, said, status=200)
+        return "refusal" if reason in _DECLINED else "stop"
+
+    async def aclose(self) -> None:
+        """Close its connections."""
+        await super().aclose()
+        self._client.close()
+
+
+def _text(candidate: Mapping[str, Any]) -> str:
+    """The candidate's text without its thoughts; empty when the model wrote none."""
+    content = candidate.get("content")
+    if content is None:
+        return ""
+    parts = content.get("parts", []) if isinstance(content, dict) else None
+    if not isinstance(parts, list) or not all(isinstance(part, dict) for part in parts):
+        raise MalformedError("the candidate's content holds no parts")
+    return "".join(text_of(part.get("text")) for part in parts if part.get("thought") is not True)

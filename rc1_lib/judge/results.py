@@ -1,0 +1,233 @@
+"""What scoring comes to: of one sample, and of a run: dialogues with medians and variances, or the reason for none."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from rc1_lib.config.judge import Judge as JudgeConfig
+from rc1_lib.errors import RC1Error
+from rc1_lib.judge.calls import NOTICE
+from rc1_lib.judge.limiter import RecentRates
+from rc1_lib.judge.noise import SCORE_SCHEMA, medians_and_variances
+from rc1_lib.judge.prompt import JudgeSpec
+from rc1_lib.judge.store import Reply
+from rc1_lib.judge.usage import AttemptOutcome
+from rc1_lib.numbers.column_sums import sum_in_order
+from rc1_lib.records import Message
+
+_TWO_MODELS = "its samples come from two versions of the model, which are not on one scale; fix judge.model"
+NOT_ASKED = "not asked: the run ended before"
+
+
+@dataclass(frozen=True, slots=True)
+class SampleRequest:
+    """One sample of one dialogue, to be had from the store or from the provider."""
+
+    key: str
+    dialogue: str
+    messages: Sequence[Message]
+    sample: int
+
+
+@dataclass(frozen=True, slots=True)
+class SampleResult:
+    """What came of a wanted sample: scores, or the reason why there are none.
+
+    Attributes:
+        scores: by dimension; None where there are none.
+        outcome: how it ended.
+        reason: in words, empty where there are scores.
+        model: the version that answered.
+        text: the reply as it was written.
+    """
+
+    scores: dict[str, float] | None
+    outcome: AttemptOutcome
+    reason: str
+    model: str
+    text: str = ""
+
+    @classmethod
+    def of(cls, reply: Reply) -> SampleResult:
+        """What a stored reply says."""
+        outcome = reply.outcome if reply.scores is None else AttemptOutcome.HIT
+        return cls(reply.scores, outcome, reply.detail, reply.model, reply.text)
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """The scores of a run.
+
+    Attributes:
+        rows: one row a dialogue, in the order asked: `dialogue` (SHA-256), `scored`, `reason` (empty where scored),
+            `samples` (how many gave scores), `replayed` (how many came from the store), `models`, `unstable`,
+            `straddles` (names whose samples lie on both sides of `judge.verdict_at`, `overall` for their mean), and for
+            each dimension its median under its own name and `{dimension}_variance`; null where unscored.
+        replies: one row a sample: `dialogue, sample, outcome, reason, model, text, scores`.
+        stopped: why the run ended early; empty when it did not.
+        usd: what it cost, with the most that attempts of unknown outcome can have cost.
+        calls: calls sent.
+        test_double: whether any answer, stored ones included, is that of RC1's own test double.
+        traffic: of the last minute.
+        run_id: its name in the usage log.
+    """
+
+    rows: pl.DataFrame
+    replies: pl.DataFrame
+    stopped: str
+    usd: float
+    calls: int
+    test_double: bool
+    traffic: RecentRates
+    run_id: str
+
+    @property
+    def coverage(self) -> float:
+        """Share of the dialogues asked about that are scored; 0 when none was asked about."""
+        return int(self.rows["scored"].sum()) / len(self.rows) if len(self.rows) else 0.0
+
+    @property
+    def reasons(self) -> list[tuple[str, int]]:
+        """Why dialogues are unscored, the most frequent reason first."""
+        return Counter(self.rows.filter(~pl.col("scored"))["reason"].to_list()).most_common()
+
+    @property
+    def why_unscored(self) -> str:
+        """The three most frequent reasons, each with its count, in words; empty where all are scored."""
+        return "; ".join(f"{count}: {reason}" for reason, count in self.reasons[:3])
+
+    def require(self, min_coverage: float) -> pl.DataFrame:
+        """The rows, for a use that has to be able to rely on them.
+
+        Raises:
+            RC1Error: when fewer are scored than `min_coverage`, or the run ended early.
+        """
+        if self.stopped:
+            raise RC1Error(f"the judge stopped: {self.stopped}")
+        if self.coverage < min_coverage:
+            raise RC1Error(
+                f"the judge scored {self.coverage:.1%} of {len(self.rows)} dialogues, wanted at least "
+                f"{min_coverage:.0%}; a mean over the rest would mislead. Unscored: {self.why_unscored}"
+            )
+        return self.rows
+
+    def unstable(self) -> list[dict[str, Any]]:
+        """The unstable dialogues, each with all of its replies."""
+        names = self.rows.filter(pl.col("unstable")).unique("dialogue", maintain_order=True)
+        replies = self.replies.filter(pl.col("dialogue").is_in(names["dialogue"].implode()))
+        grouped = replies.partition_by("dialogue", as_dict=True, include_key=False)
+        return [{**row, "replies": grouped[(row["dialogue"],)].to_dicts()} for row in names.iter_rows(named=True)]
+
+
+def gather(
+    names: Sequence[str],
+    wanted: Sequence[SampleRequest],
+    got: Mapping[str, SampleResult],
+    config: JudgeConfig,
+    spec: JudgeSpec,
+    max_variance: float,
+    *,
+    stopped: str,
+    usd: float,
+    calls: int,
+    test_double: bool,
+    traffic: RecentRates,
+    run_id: str,
+) -> Judged:
+    """Put the samples of a run together: all K of a dialogue or no score."""
+    replies = _replies(wanted, got, spec)
+    rows = _rows(replies, config, spec, max_variance)
+    order = pl.DataFrame({"dialogue": list(names)}, schema={"dialogue": pl.String})
+    return Judged(
+        rows=order.join(rows, on="dialogue", how="left", maintain_order="left"),
+        replies=replies.select("dialogue", "sample", "outcome", "reason", "model", "text", *spec.dimensions),
+        stopped=stopped,
+        usd=usd,
+        calls=calls,
+        test_double=test_double,
+        traffic=traffic,
+        run_id=run_id,
+    )
+
+
+def _replies(wanted: Sequence[SampleRequest], got: Mapping[str, SampleResult], spec: JudgeSpec) -> pl.DataFrame:
+    missing = SampleResult(None, AttemptOutcome.CANCELLED, NOT_ASKED, "")
+    records = [(one, got.get(one.key, missing)) for one in wanted]
+    columns: dict[str, list[Any]] = {
+        "dialogue": [one.dialogue for one, _ in records],
+        "sample": [one.sample for one, _ in records],
+        "outcome": [found.outcome.value for _, found in records],
+        "reason": [found.reason for _, found in records],
+        "model": [found.model for _, found in records],
+        "text": [found.text for _, found in records],
+    }
+    schema: dict[str, Any] = dict.fromkeys(columns, pl.String) | {"sample": pl.Int64}
+    for name in spec.dimensions:
+        columns[name] = [None if found.scores is None else found.scores[name] for _, found in records]
+        schema[name] = pl.Float64
+    return pl.DataFrame(columns, schema=schema)
+
+
+def _rows(replies: pl.DataFrame, config: JudgeConfig, spec: JudgeSpec, max_variance: float) -> pl.DataFrame:
+    """One row a dialogue."""
+    dimensions = list(spec.dimensions)
+    has_scores = pl.col(dimensions[0]).is_not_null()
+    at = config.verdict_at
+    means = replies.with_columns(overall=sum_in_order(dimensions) / len(dimensions))
+    sides = [(pl.col(name).min() < at) & (pl.col(name).max() >= at) for name in (*dimensions, "overall")]
+    rows = means.group_by("dialogue", maintain_order=True).agg(
+        samples=has_scores.sum().cast(pl.Int64),
+        replayed=(pl.col("outcome") == AttemptOutcome.HIT.value).sum().cast(pl.Int64),
+        reason=pl.col("reason").filter(~has_scores).first().fill_null(""),
+        models=pl.col("model").filter(has_scores).unique().sort(),
+        straddles=pl.concat_list(
+            [pl.when(side).then(pl.lit(name)) for side, name in zip(sides, (*dimensions, "overall"), strict=True)]
+        ).list.drop_nulls(),
+    )
+    one_model = pl.col("models").list.len() <= 1
+    rows = rows.with_columns(
+        scored=(pl.col("samples") == config.samples) & one_model,
+        reason=pl.when(~one_model).then(pl.lit(_TWO_MODELS)).otherwise("reason"),
+    )
+    long = replies.unpivot(dimensions, index=["dialogue", "sample"], variable_name="dimension", value_name="score")
+    spread = medians_and_variances(long.select(list(SCORE_SCHEMA)))
+    for statistic, suffix in (("median", ""), ("variance", "_variance")):
+        wide = spread.pivot("dimension", index="dialogue", values=statistic)
+        given = [name for name in dimensions if name in wide.columns]
+        wide = wide.select("dialogue", *(pl.col(name).alias(f"{name}{suffix}") for name in given))
+        rows = rows.join(wide, on="dialogue", how="left", maintain_order="left")
+        absent = [pl.lit(None, pl.Float64).alias(f"{name}{suffix}") for name in dimensions if name not in given]
+        rows = rows.with_columns(absent)
+    numbers = [*dimensions, *(f"{name}_variance" for name in dimensions)]
+    variances = [pl.col(f"{name}_variance") for name in dimensions]
+    return rows.with_columns(
+        # A dialogue that lacks a sample holds no number at all.
+        *(pl.when("scored").then(pl.col(name)).alias(name) for name in numbers),
+        unstable=(pl.max_horizontal(variances) > max_variance).fill_null(False),
+        reason=pl.when("scored").then(pl.lit("")).otherwise("reason"),
+    )
+
+
+_LOG = logging.getLogger("rc1.reward")
+
+
+class RewardLog:
+    """Tells once that a judge is the test double, and each time why dialogues have no score."""
+
+    def __init__(self, of: str) -> None:
+        """`of` is what is scored, for people: `dialogues`, `episodes`."""
+        self._of, self._double_noticed = of, False
+
+    def tell(self, judged: Judged) -> None:
+        """Warn of what was found; of reasons, the three that are named first."""
+        if judged.test_double and not self._double_noticed:
+            self._double_noticed = True
+            _LOG.warning(NOTICE)
+        for reason, count in judged.reasons[:3]:
+            _LOG.warning("%d of %d %s are unscored: %s", count, len(judged.rows), self._of, reason)

@@ -1,0 +1,132 @@
+"""A workspace with a live judge in it: what the tests of scoring and storing share."""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from rc1_lib.judge.judge import open_judge, open_store
+from rc1_lib.judge.results import Judged
+from rc1_lib.judge.rubric import DIMENSIONS
+from rc1_lib.judge.store import Store
+from rc1_lib.judge.usage import ANSWERED, AttemptOutcome
+from rc1_lib.run import Run, open_run
+from rc1_lib.testing.judge_server import JudgeServer
+
+NUMBERS = [*DIMENSIONS, *(f"{name}_variance" for name in DIMENSIONS)]
+PLANTED = "sk-planted-0123456789-abcdefghij"
+PROVIDERS = ("openai", "gemini")
+
+
+def dialogue(number: int) -> list[dict[str, Any]]:
+    """A dialogue like no other."""
+    return [
+        {"role": "user", "content": f"What is {number} + 1?"},
+        {"role": "assistant", "content": f"Adding 1 to {number} gives {number + 1}. Answer: {number + 1}"},
+    ]
+
+
+def dialogues(count: int, first: int = 0) -> list[list[dict[str, Any]]]:
+    """So many dialogues."""
+    return [dialogue(number) for number in range(first, first + count)]
+
+
+def overrides(url: str, provider: str = "openai") -> tuple[str, ...]:
+    """Settings of a judge that is near and quick."""
+    return (
+        f"judge.provider={provider}",
+        f"judge.base_url={url}",
+        "judge.model=rc1-test-double-1",
+        "judge.limits.rps=300",
+        "judge.limits.max_rps=500",
+        "judge.limits.timeout_s=20",
+        "judge.limits.deadline_s=60",
+    )
+
+
+def url_of(server: JudgeServer, provider: str) -> str:
+    return server.gemini_url if provider == "gemini" else server.base_url
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A workspace, and short ways to score in it and to look at what was kept."""
+
+    folder: Path
+
+    def run(self, url: str, *more: str, provider: str = "openai", profile: str = "local") -> Run:
+        return open_run(profile=profile, workspace=self.folder, overrides=(*overrides(url, provider), *more))
+
+    def score(
+        self,
+        server: JudgeServer,
+        asked: Sequence[list[dict[str, Any]]],
+        *more: str,
+        provider: str = "openai",
+        profile: str = "local",
+        fresh: bool = False,
+    ) -> Judged:
+        """Score in a store that is opened for this and closed again."""
+        return self.score_at(url_of(server, provider), asked, *more, provider=provider, profile=profile, fresh=fresh)
+
+    def score_at(
+        self,
+        url: str,
+        asked: Sequence[list[dict[str, Any]]],
+        *more: str,
+        provider: str = "openai",
+        profile: str = "local",
+        fresh: bool = False,
+    ) -> Judged:
+        run = self.run(url, *more, provider=provider, profile=profile)
+        with open_store(run) as store:
+            return open_judge(run, store).score(asked, fresh=fresh)
+
+    @property
+    def path(self) -> Path:
+        return self.folder / "data/judge/scores.sqlite"
+
+    def store(self) -> Store:
+        """The store, without the trouble of a configuration; close it."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        return Store(self.path, ttl_days=14)
+
+    def log(self) -> pl.DataFrame:
+        """The whole usage log."""
+        with self.store() as store:
+            return store.log()
+
+    def damage(self) -> str:
+        with self.store() as store:
+            return store.damage()
+
+    def sql(self, statement: str, *values: Any) -> list[Any]:
+        """Whatever somebody with the file and sqlite3 can do."""
+        with closing(sqlite3.connect(self.path)) as db, db:
+            return db.execute(statement, values).fetchall()
+
+    def outcomes(self) -> Counter[str]:
+        return Counter(self.log()["outcome"].to_list())
+
+
+def sent(log: pl.DataFrame) -> pl.DataFrame:
+    """The lines of attempts, replays left out."""
+    return log.filter(pl.col("outcome") != AttemptOutcome.HIT.value)
+
+
+def answered(log: pl.DataFrame) -> pl.DataFrame:
+    """The lines of attempts in which a model replied."""
+    return log.filter(pl.col("outcome").is_in([outcome.value for outcome in ANSWERED]))
+
+
+def idempotency_key(store: str, ask_key: str, replies_before: int) -> str:
+    """The key under which a reply is asked for, told to the provider as `Idempotency-Key`."""
+    return hashlib.sha256(f"{store}/{ask_key}/{replies_before}/".encode()).hexdigest()[:40]

@@ -1,0 +1,144 @@
+"""What the tests of the providers share: calls, settings, and a server that says whatever a test wants."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socketserver
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from rc1_lib.judge.calls import Answer, Ask, CallFailedError, Sampling
+from rc1_lib.judge.providers import ProviderSettings, open_provider
+from rc1_lib.judge.rubric import DIMENSIONS
+from rc1_lib.testing.judge_server import JudgeServer
+
+NONCE = "0123456789abcdef"
+MESSAGES = (
+    {"role": "user", "content": "What is the capital of France?"},
+    {"role": "assistant", "content": "Paris is the capital of France. Answer: Paris"},
+)
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {"reason": {"type": "string"}, **{name: {"type": "number"} for name in DIMENSIONS}},
+    "required": ["reason", *DIMENSIONS],
+    "additionalProperties": False,
+}
+
+
+@pytest.fixture
+def ask() -> Callable[..., Ask]:
+    """Makes an ask: `ask("attempt-1", "key-1", max_tokens=20)`."""
+
+    def make(attempt_id: str = "attempt-1", idempotency_key: str = "key-1", max_tokens: int = 1024) -> Ask:
+        return Ask(
+            system=f"You grade. Reply with one JSON object. The dialogue stands in <dialogue-{NONCE}>.",
+            user=f"<dialogue-{NONCE}>\n{json.dumps(MESSAGES)}\n</dialogue-{NONCE}>",
+            schema=SCHEMA,
+            sampling=Sampling(temperature=0.7, top_p=0.9, max_tokens=max_tokens),
+            attempt_id=attempt_id,
+            idempotency_key=idempotency_key,
+            messages=MESSAGES,
+        )
+
+    return make
+
+
+@pytest.fixture
+def settings() -> Callable[..., ProviderSettings]:
+    """Makes settings: `settings("openai", server)`, or with `base_url=...`."""
+
+    def make(
+        name: str,
+        server: JudgeServer | None = None,
+        *,
+        base_url: str | None = None,
+        api_key: str | None = "sk-planted-0123456789-abcdefghij",
+        model: str = "judge-large",
+        timeout_s: float = 10.0,
+        structured: bool = True,
+    ) -> ProviderSettings:
+        if server is not None:
+            base_url = server.gemini_url if name == "gemini" else server.base_url
+        return ProviderSettings(name, model, base_url, api_key, timeout_s, structured)
+
+    return make
+
+
+async def _once(settings: ProviderSettings, ask: Ask) -> Answer:
+    provider = open_provider(settings)
+    try:
+        return await provider.ask(ask)
+    finally:
+        await provider.aclose()
+
+
+@pytest.fixture
+def call() -> Callable[[ProviderSettings, Ask], Answer]:
+    """Makes one call on a loop of its own."""
+    return lambda settings, ask: asyncio.run(_once(settings, ask))
+
+
+@pytest.fixture
+def failed_call() -> Callable[[ProviderSettings, Ask], CallFailedError]:
+    """Makes one call that has to fail; returns the failure."""
+
+    def make(settings: ProviderSettings, ask: Ask) -> CallFailedError:
+        with pytest.raises(CallFailedError) as caught:
+            asyncio.run(_once(settings, ask))
+        return caught.value
+
+    return make
+
+
+@dataclass
+class Script:
+    """A server that sends `response` as it is to every request and keeps what it was sent."""
+
+    port: int
+    response: bytes = b""
+    bodies: list[dict[str, Any]] = field(default_factory=list)
+    heads: list[str] = field(default_factory=list)
+
+    def url(self, name: str) -> str:
+        return f"http://127.0.0.1:{self.port}" + ("" if name == "gemini" else "/v1")
+
+    def says(self, status: int, body: Any, *headers: str) -> None:
+        """Answer with a whole response; a body that is neither text nor bytes is sent as JSON."""
+        sent = body if isinstance(body, bytes) else (body if isinstance(body, str) else json.dumps(body)).encode()
+        lines = (f"HTTP/1.1 {status} Said", f"Content-Length: {len(sent)}", "Content-Type: application/json", *headers)
+        self.response = "\r\n".join((*lines, "", "")).encode() + sent
+
+
+@pytest.fixture
+def script() -> Iterator[Script]:
+    """The server that says whatever a test wants."""
+
+    class Handler(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            head = b""
+            while not head.endswith(b"\r\n\r\n"):
+                line = self.rfile.readline()
+                if not line:
+                    return
+                head += line
+            lengths = [line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")]
+            script.bodies.append(json.loads(self.rfile.read(int(lengths[0].split(b":")[1]))))
+            script.heads.append(head.decode())
+            self.wfile.write(script.response)
+
+    class Server(socketserver.ThreadingTCPServer):
+        daemon_threads = True
+        block_on_close = False
+
+    with Server(("127.0.0.1", 0), Handler) as server:
+        script = Script(server.server_address[1])
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+        thread.start()
+        yield script
+        server.shutdown()
+        thread.join()

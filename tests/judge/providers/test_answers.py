@@ -1,0 +1,173 @@
+"""What a provider makes of replies: text, model, ids, tokens, how it ended; and what it sends."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from rc1_lib.judge.calls import Answer, Ask
+from rc1_lib.judge.providers import LIVE, ProviderSettings
+from rc1_lib.judge.rubric import DIMENSIONS
+from rc1_lib.testing.judge_server import Behaviour, FaultKind, running
+
+Call = Callable[[ProviderSettings, Ask], Answer]
+Make = Callable[..., Any]
+QUICK: dict[str, Any] = {"delay": "zero"}
+
+
+@pytest.mark.parametrize("name", sorted(LIVE))
+def test_a_reply_is_recorded_as_the_provider_reports_it(name: str, ask: Make, settings: Make, call: Call) -> None:
+    with running(Behaviour(**QUICK, model="rc1-test-double-7")) as server:
+        answer = call(settings(name, server), ask("attempt-9", "key-9"))
+    stats = server.stats()
+    assert set(json.loads(answer.text)) == {"reason", *DIMENSIONS}
+    assert (answer.model, answer.finish, answer.billable) == ("rc1-test-double-7", "stop", True)
+    assert answer.request_id
+    assert answer.test_double
+    assert (answer.tokens_in, answer.tokens_out) == (stats.tokens_in, stats.tokens_out)
+    assert stats.attempt_ids == ("attempt-9",)
+    assert stats.billed_by_key == {"key-9": 1}
+
+
+@pytest.mark.parametrize("name", ["deepseek_r1", "gemini"])
+def test_thinking_is_dropped_and_its_tokens_are_counted(name: str, ask: Make, settings: Make, call: Call) -> None:
+    with running(Behaviour(**QUICK, thinking=True)) as server:
+        answer = call(settings(name, server), ask())
+    grades = json.loads(answer.text)
+    assert all(0.0 < grades[dimension] < 1.0 for dimension in DIMENSIONS)
+    assert answer.tokens_out == server.stats().tokens_out
+    assert len(answer.text) / 4 < answer.tokens_out
+
+
+@pytest.mark.parametrize("name", ["deepseek_r1", "gemini"])
+def test_thinking_that_is_cut_off_leaves_no_decoy(name: str, ask: Make, settings: Make, call: Call) -> None:
+    with running(Behaviour(**QUICK, thinking=True)) as server:
+        answer = call(settings(name, server), ask(max_tokens=30))
+    assert answer.finish == "length"
+    assert "{" not in answer.text
+
+
+@pytest.mark.parametrize("name", sorted(LIVE))
+def test_refusals_and_cut_off_replies_are_told_apart(name: str, ask: Make, settings: Make, call: Call) -> None:
+    with running(Behaviour(**QUICK, faults={FaultKind.REFUSAL: 1.0})) as server:
+        declined, blocked = call(settings(name, server), ask()), call(settings(name, server), ask())
+        server.behaviour = Behaviour(**QUICK, faults={FaultKind.TRUNCATED: 1.0})
+        truncated = call(settings(name, server), ask())
+    assert (declined.finish, blocked.finish, truncated.finish) == ("refusal", "refusal", "length")
+    assert declined.billable
+    assert blocked.billable
+    assert truncated.billable
+
+
+@pytest.mark.parametrize("name", sorted(LIVE))
+def test_what_a_cheating_server_leaves_out_is_not_made_up(name: str, ask: Make, settings: Make, call: Call) -> None:
+    with running(Behaviour(**QUICK, usage=False, request_ids="none")) as server:
+        answer = call(settings(name, server), ask())
+    assert (answer.request_id, answer.tokens_in, answer.tokens_out, answer.billable) == ("", 0, 0, False)
+
+
+def _openai_reply(message: Any, **further: Any) -> dict[str, Any]:
+    return {"id": "r-1", "model": "m-1", "choices": [{"message": message, **further}]}
+
+
+@pytest.mark.parametrize(
+    ("text", "reply", "finish"),
+    [
+        ("<think>a</think>\n{}", "{}", "stop"),
+        ("thoughts without an opening tag </think> {}", "{}", "stop"),
+        ("<think>a</think><think>b</think>{}", "{}", "stop"),
+        ('<think>{"a": 1.0}', "", "length"),
+        ("<think>a</think> {} <think>b", "{}", "length"),
+        ("{}", "{}", "stop"),
+    ],
+)
+def test_forms_of_raw_thinking(
+    text: str, reply: str, finish: str, ask: Make, settings: Make, call: Call, script: Any
+) -> None:
+    script.says(200, _openai_reply({"content": text}, finish_reason="stop"))
+    answer = call(settings("deepseek_r1", base_url=script.url("deepseek_r1")), ask())
+    assert (answer.text, answer.finish, answer.test_double) == (reply, finish, False)
+
+
+def test_the_openai_provider_leaves_text_alone(ask: Make, settings: Make, call: Call, script: Any) -> None:
+    script.says(200, _openai_reply({"content": "<think>a</think>{}"}, finish_reason="stop"))
+    assert call(settings("openai", base_url=script.url("openai")), ask()).text == "<think>a</think>{}"
+
+
+@pytest.mark.parametrize("reason", ["SAFETY", "RECITATION", "PROHIBITED_CONTENT", "BLOCKLIST", "SPII"])
+def test_gemini_reasons_for_declining(reason: str, ask: Make, settings: Make, call: Call, script: Any) -> None:
+    script.says(200, {"candidates": [{"finishReason": reason}], "modelVersion": "m-1"})
+    answer = call(settings("gemini", base_url=script.url("gemini")), ask())
+    assert (answer.finish, answer.text, answer.model) == ("refusal", "", "m-1")
+
+
+def test_gemini_counts_thoughts_and_continues_nothing(ask: Make, settings: Make, call: Call, script: Any) -> None:
+    parts = [{"text": "no", "thought": True}, {"text": '{"a": '}, {"text": "1}"}]
+    usage = {"promptTokenCount": 11, "candidatesTokenCount": 5, "thoughtsTokenCount": 7}
+    candidate = {"content": {"parts": parts}, "finishReason": "CONTINUATION", "continuationToken": "QUJD"}
+    script.says(200, {"candidates": [candidate], "usageMetadata": usage, "responseId": "r-1"})
+    answer = call(settings("gemini", base_url=script.url("gemini")), ask())
+    assert (answer.text, answer.finish) == ('{"a": 1}', "length")
+    assert (answer.tokens_in, answer.tokens_out, answer.request_id) == (11, 12, "r-1")
+    assert len(script.bodies) == 1
+
+
+def test_what_is_asked_of_openai(ask: Make, settings: Make, call: Call, script: Any) -> None:
+    script.says(200, _openai_reply({"content": "{}"}))
+    call(settings("openai", base_url=script.url("openai"), model="judge-large"), ask("a-1", "k-1", max_tokens=99))
+    call(settings("openai", base_url=script.url("openai"), structured=False), ask())
+    first, second = script.bodies
+    assert (first["model"], first["temperature"], first["top_p"], first["max_tokens"]) == ("judge-large", 0.7, 0.9, 99)
+    assert [message["role"] for message in first["messages"]] == ["system", "user"]
+    assert first["response_format"]["json_schema"]["strict"] is True
+    assert first["response_format"]["json_schema"]["schema"]["required"] == ["reason", *DIMENSIONS]
+    assert "response_format" not in second
+    assert "x-client-request-id: a-1\r\n" in script.heads[0].lower()
+    assert "idempotency-key: k-1\r\n" in script.heads[0].lower()
+
+
+def test_deepseek_is_asked_for_json_without_a_schema(ask: Make, settings: Make, call: Call, script: Any) -> None:
+    script.says(200, _openai_reply({"content": "{}", "reasoning_content": "thoughts"}))
+    answer = call(settings("deepseek_r1", base_url=script.url("deepseek_r1")), ask())
+    assert script.bodies[0]["response_format"] == {"type": "json_object"}
+    assert answer.text == "{}"
+
+
+def test_what_is_asked_of_gemini(ask: Make, settings: Make, call: Call, script: Any) -> None:
+    script.says(200, {"candidates": [{"content": {"parts": [{"text": "{}"}]}, "finishReason": "STOP"}]})
+    call(settings("gemini", base_url=script.url("gemini"), model="gemini-x"), ask("a-1", "k-1", max_tokens=99))
+    call(settings("gemini", base_url=script.url("gemini"), structured=False), ask())
+    config = script.bodies[0]["generationConfig"]
+    assert (config["temperature"], config["topP"], config["maxOutputTokens"]) == (0.7, 0.9, 99)
+    assert config["responseMimeType"] == "application/json"
+    assert config["responseJsonSchema"]["required"] == ["reason", *DIMENSIONS]
+    assert "responseJsonSchema" not in script.bodies[1]["generationConfig"]
+    assert script.bodies[0]["systemInstruction"]["parts"][0]["text"].startswith("You grade.")
+    assert "/v1beta/models/gemini-x:generateContent" in script.heads[0]
+    assert "idempotency-key: k-1\r\n" in script.heads[0].lower()
+    assert "x-client-request-id: k-1" not in script.heads[0].lower()
+
+
+def test_openai_accounts_are_not_told_to_others(
+    ask: Make, settings: Make, call: Call, script: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_ORG_ID", "org-of-mine")
+    monkeypatch.setenv("OPENAI_PROJECT_ID", "project-of-mine")
+    script.says(200, _openai_reply({"content": "{}"}))
+    call(settings("openai", base_url=script.url("openai")), ask())
+    assert "of-mine" not in script.heads[0]
+
+
+def test_gemini_cannot_be_made_to_replay(
+    ask: Make, settings: Make, call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    monkeypatch.setenv("GOOGLE_GENAI_CLIENT_MODE", "replay")
+    monkeypatch.setenv("GOOGLE_GENAI_REPLAYS_DIRECTORY", str(tmp_path))
+    monkeypatch.setenv("GOOGLE_GENAI_USE_VERTEXAI", "true")
+    monkeypatch.setenv("GOOGLE_API_KEY", "another-key")
+    with running(Behaviour(**QUICK, api_key="sk-planted-0123456789-abcdefghij")) as server:
+        assert call(settings("gemini", server), ask()).test_double
+    assert server.stats().answered == 1

@@ -1,0 +1,76 @@
+"""Cancelled calls: the cancellation passes through, and no connection stays open."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from rc1_lib.judge.calls import CallFailedError, CallFault
+from rc1_lib.judge.providers import open_provider
+from rc1_lib.testing.judge_server import Behaviour, FaultKind, JudgeServer, running
+
+Make = Callable[..., Any]
+
+
+async def _until(condition: Callable[[], bool]) -> bool:
+    for _ in range(6000):
+        if condition():
+            return True
+        await asyncio.sleep(0.01)
+    return False
+
+
+async def _all_closed(server: JudgeServer) -> bool:
+    return await _until(lambda: server.stats().open_connections == 0)
+
+
+@pytest.mark.parametrize("kind", [FaultKind.HANG, FaultKind.SLOW_BODY])
+@pytest.mark.parametrize("name", ["openai", "gemini"])
+def test_a_cancelled_call_closes_its_connection(name: str, kind: FaultKind, ask: Make, settings: Make) -> None:
+    async def cancel() -> None:
+        provider = open_provider(settings(name, server))
+        tasks = [asyncio.create_task(provider.ask(ask(f"attempt-{number}"))) for number in range(3)]
+        assert await _until(lambda: server.stats().requests == 3)
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+        assert all(task.cancelled() for task in tasks)
+        assert await _all_closed(server)
+        server.behaviour = Behaviour(delay="zero")
+        assert (await provider.ask(ask())).billable
+        await provider.aclose()
+        assert await _all_closed(server)
+
+    with running(Behaviour(delay="zero", faults={kind: 1.0})) as server:
+        asyncio.run(cancel())
+
+
+@pytest.mark.parametrize("name", ["openai", "gemini"])
+def test_a_call_that_takes_too_long_closes_its_connection(name: str, ask: Make, settings: Make) -> None:
+    async def wait() -> None:
+        provider = open_provider(settings(name, server, timeout_s=0.2))
+        with pytest.raises(CallFailedError) as caught:
+            await provider.ask(ask())
+        assert caught.value.fault is CallFault.TIMEOUT
+        assert await _all_closed(server)
+        await provider.aclose()
+
+    with running(Behaviour(delay="zero", faults={FaultKind.SLOW_BODY: 1.0})) as server:
+        asyncio.run(wait())
+
+
+@pytest.mark.parametrize("name", ["openai", "gemini"])
+def test_one_connection_serves_calls_that_follow_each_other(name: str, ask: Make, settings: Make) -> None:
+    async def follow() -> None:
+        provider = open_provider(settings(name, server))
+        for _ in range(5):
+            await provider.ask(ask())
+        assert server.stats().open_connections == 1
+        await provider.aclose()
+        assert await _all_closed(server)
+
+    with running(Behaviour(delay="zero")) as server:
+        asyncio.run(follow())

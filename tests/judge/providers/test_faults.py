@@ -1,0 +1,259 @@
+"""Every way in which a call fails, over loopback with the real SDKs: the right fault, and one request for one call."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import itertools
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from rc1_lib.judge.calls import Answer, Ask, CallFailedError, CallFault
+from rc1_lib.judge.providers import LIVE, ProviderSettings, open_provider
+from rc1_lib.testing.judge_server import Behaviour, FaultKind, running
+
+Failed = Callable[[ProviderSettings, Ask], CallFailedError]
+Make = Callable[..., Any]
+WIRES = ("openai", "gemini")
+FAULTS = {
+    FaultKind.RATE_LIMIT: CallFault.RATE_LIMITED,
+    FaultKind.RATE_LIMIT_RETRY_AFTER: CallFault.RATE_LIMITED,
+    FaultKind.SERVER_ERROR: CallFault.SERVER_ERROR,
+    FaultKind.RESET: CallFault.CONNECTION,
+    FaultKind.HALF_BODY: CallFault.BAD_BODY,
+    FaultKind.NOT_JSON: CallFault.BAD_BODY,
+    FaultKind.EMPTY: CallFault.BAD_BODY,
+    FaultKind.SLOW_BODY: CallFault.TIMEOUT,
+    FaultKind.HANG: CallFault.TIMEOUT,
+}
+REPLIED = (FaultKind.BAD_JSON_REPLY, FaultKind.WRONG_SCHEMA, FaultKind.REFUSAL, FaultKind.TRUNCATED)
+
+
+def test_every_kind_of_fault_is_covered() -> None:
+    assert set(FAULTS) | set(REPLIED) == set(FaultKind)
+
+
+def wire_and_fault() -> Iterator[Any]:
+    # Who waits is told by the same clock whatever the wire.
+    for name, kind in itertools.product(WIRES, FAULTS):
+        again = FAULTS[kind] is CallFault.TIMEOUT and name != "openai"
+        yield pytest.param(name, kind, marks=[pytest.mark.long] if again else [])
+
+
+@pytest.mark.parametrize(("name", "kind"), wire_and_fault())
+def test_faults_are_told_apart(name: str, kind: FaultKind, ask: Make, settings: Make, failed_call: Failed) -> None:
+    # Long enough for a busy machine to send the request and to read the head of the response.
+    patience = 2.0 if FAULTS[kind] is CallFault.TIMEOUT else 10.0
+    with running(Behaviour(delay="zero", faults={kind: 1.0})) as server:
+
+        def fail(_: int) -> CallFailedError:
+            return failed_call(settings(name, server, timeout_s=patience), ask())
+
+        with ThreadPoolExecutor(2 if FAULTS[kind] is CallFault.TIMEOUT else 1) as side_by_side:
+            failures = list(side_by_side.map(fail, range(2)))
+        stats = server.stats()
+    assert {failure.fault for failure in failures} == {FAULTS[kind]}
+    assert stats.requests == 2
+    assert stats.answered == 0
+    assert all(0 < len(failure.detail) <= 300 for failure in failures)
+    assert [failure.status for failure in failures] == {
+        CallFault.RATE_LIMITED: [429, 429],
+        CallFault.SERVER_ERROR: [500, 502],
+        CallFault.CONNECTION: [None, None],
+        CallFault.BAD_BODY: [200, 200],
+        CallFault.TIMEOUT: [200, 200] if kind is FaultKind.SLOW_BODY else [None, None],
+    }[FAULTS[kind]]
+    assert failures[0].retry_after == (1.0 if kind is FaultKind.RATE_LIMIT_RETRY_AFTER else None)
+
+
+@pytest.mark.parametrize("name", sorted(LIVE))
+def test_what_happens_reconciles_with_the_server_in_a_mixed_run(name: str, ask: Make, settings: Make) -> None:
+    rates = dict.fromkeys((*(kind for kind in FAULTS if FAULTS[kind] is not CallFault.TIMEOUT), *REPLIED), 0.06)
+
+    async def several() -> Counter[str]:
+        provider = open_provider(settings(name, server))
+        calls = (provider.ask(ask(f"attempt-{number}", f"key-{number}")) for number in range(60))
+        results = await asyncio.gather(*calls, return_exceptions=True)
+        await provider.aclose()
+        seen: Counter[str] = Counter()
+        for result in results:
+            if isinstance(result, Answer):
+                seen["answered"] += 1
+            else:
+                assert isinstance(result, CallFailedError)
+                seen[result.fault] += 1
+        return seen
+
+    with running(Behaviour(seed=3, delay="zero", faults=rates)) as server:
+        seen = asyncio.run(several())
+        stats = server.stats()
+    assert stats.requests == 60
+    assert sorted(stats.attempt_ids) == sorted(f"attempt-{number}" for number in range(60))
+    assert seen.pop("answered") == stats.answered
+    expected: Counter[str] = Counter()
+    for kind, fault in FAULTS.items():
+        expected[fault] += stats.by_kind.get(kind.value, 0)
+    assert seen == +expected
+    assert len(+expected) == 4
+
+
+@pytest.mark.parametrize("wait", [0.25, 7, "17"])
+@pytest.mark.parametrize("name", WIRES)
+def test_the_time_to_wait_is_read(name: str, wait: float | str, ask: Make, settings: Make, failed_call: Failed) -> None:
+    with running(Behaviour(delay="zero", retry_after=wait, faults={FaultKind.RATE_LIMIT: 1.0})) as server:
+        failure = failed_call(settings(name, server), ask())
+    assert failure.retry_after == float(wait)
+
+
+@pytest.mark.parametrize("name", WIRES)
+def test_a_server_error_may_ask_to_wait(name: str, ask: Make, settings: Make, failed_call: Failed, script: Any) -> None:
+    script.says(503, {"error": {"message": "overloaded"}}, "Retry-After: 12")
+    failure = failed_call(settings(name, base_url=script.url(name)), ask())
+    assert (failure.fault, failure.status, failure.retry_after) == (CallFault.SERVER_ERROR, 503, 12.0)
+    assert "overloaded" in failure.detail
+
+
+def test_gemini_says_in_the_body_how_long_to_wait(ask: Make, settings: Make, failed_call: Failed, script: Any) -> None:
+    info = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "17.5s"}
+    script.says(429, {"error": {"code": 429, "status": "RESOURCE_EXHAUSTED", "message": "slow", "details": [info]}})
+    failure = failed_call(settings("gemini", base_url=script.url("gemini")), ask())
+    assert (failure.fault, failure.retry_after) == (CallFault.RATE_LIMITED, 17.5)
+
+
+@pytest.mark.parametrize("error", [{"code": "insufficient_quota"}, {"type": "insufficient_quota", "code": None}])
+def test_an_empty_account_is_no_rate_limit(
+    error: dict[str, Any], ask: Make, settings: Make, failed_call: Failed, script: Any
+) -> None:
+    script.says(429, {"error": {"message": "You exceeded your current quota.", **error}}, "Retry-After: 3")
+    failure = failed_call(settings("openai", base_url=script.url("openai")), ask())
+    assert (failure.fault, failure.retry_after) == (CallFault.REJECTED, None)
+    assert "SCORER_API_KEY" in failure.detail
+
+
+def test_a_spent_day_is_no_rate_limit(ask: Make, settings: Make, failed_call: Failed, script: Any) -> None:
+    spent = {"violations": [{"quotaId": "GenerateRequestsPerDayPerProjectPerModel-FreeTier"}]}
+    script.says(429, {"error": {"code": 429, "message": "quota", "details": [spent, {"retryDelay": "9s"}]}})
+    assert failed_call(settings("gemini", base_url=script.url("gemini")), ask()).fault is CallFault.REJECTED
+
+
+@pytest.mark.parametrize(
+    ("status", "fault", "named"),
+    [
+        (307, CallFault.REJECTED, "judge.base_url"),
+        (400, CallFault.REJECTED, "judge.structured: false"),
+        (401, CallFault.REJECTED, "SCORER_API_KEY"),
+        (402, CallFault.REJECTED, "balance"),
+        (403, CallFault.REJECTED, "SCORER_API_KEY"),
+        (404, CallFault.REJECTED, "judge.model (judge-large)"),
+        (408, CallFault.SERVER_ERROR, "said so"),
+        (409, CallFault.SERVER_ERROR, "said so"),
+        (422, CallFault.REJECTED, "judge.structured: false"),
+        (529, CallFault.SERVER_ERROR, "said so"),
+    ],
+)
+@pytest.mark.parametrize("name", WIRES)
+def test_statuses(
+    name: str, status: int, fault: CallFault, named: str, ask: Make, settings: Make, failed_call: Failed, script: Any
+) -> None:
+    script.says(status, {"error": {"message": "It said so. " + "On and on. " * 99}}, f"Location: {script.url(name)}")
+    failure = failed_call(settings(name, base_url=script.url(name)), ask())
+    assert (failure.fault, failure.status) == (fault, status)
+    assert named in failure.detail
+    assert "said so" in failure.detail
+    assert len(failure.detail) <= 300
+    assert len(script.bodies) == 1
+
+
+def test_a_key_that_gemini_calls_invalid_is_named(ask: Make, settings: Make, failed_call: Failed, script: Any) -> None:
+    details = [{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"}]
+    script.says(400, {"error": {"code": 400, "message": "API key not valid.", "details": details}})
+    failure = failed_call(settings("gemini", base_url=script.url("gemini")), ask())
+    assert failure.fault is CallFault.REJECTED
+    assert "SCORER_API_KEY" in failure.detail
+
+
+ODD_BODIES: tuple[Any, ...] = (
+    b"",
+    b"null",
+    b"[]",
+    b'"text"',
+    b"\xff\xfe\x00",
+    b"[" * 100_000,
+    {"choices": None, "candidates": None},
+    {"choices": {}, "candidates": {}},
+    {"choices": [None], "candidates": [None]},
+    {"choices": [{}], "candidates": [{"content": []}]},
+    {"choices": [{"message": "text"}], "candidates": [{"content": {"parts": ["text"]}}]},
+    {"choices": [{"message": {"content": ["text"]}}], "candidates": [{"content": {"parts": {}}}]},
+    {"error": "text"},
+    {"error": {"message": "text", "code": 200}},
+)
+
+
+@pytest.mark.parametrize("body", ODD_BODIES, ids=range(len(ODD_BODIES)))
+@pytest.mark.parametrize("name", WIRES)
+def test_bodies_that_hold_no_reply(
+    name: str, body: Any, ask: Make, settings: Make, failed_call: Failed, script: Any
+) -> None:
+    script.says(200, body)
+    failure = failed_call(settings(name, base_url=script.url(name)), ask())
+    assert (failure.fault, failure.status) == (CallFault.BAD_BODY, 200)
+
+
+@pytest.mark.parametrize("body", [b"\xff\xfe\x00", b"[" * 100_000, b"", b"[1]", b'{"error": 3}', {"error": {}}])
+@pytest.mark.parametrize("name", WIRES)
+def test_the_status_decides_where_an_errors_body_is_odd(
+    name: str, body: Any, ask: Make, settings: Make, failed_call: Failed, script: Any
+) -> None:
+    script.says(429, body, "Retry-After: 2")
+    failure = failed_call(settings(name, base_url=script.url(name)), ask())
+    assert (failure.fault, failure.status, failure.retry_after) == (CallFault.RATE_LIMITED, 429, 2.0)
+
+
+@pytest.mark.parametrize("name", WIRES)
+def test_an_errors_body_that_breaks_off_keeps_its_status(
+    name: str, ask: Make, settings: Make, failed_call: Failed, script: Any
+) -> None:
+    script.says(503, {"error": {"message": "overloaded"}})
+    script.response = script.response[:-9]
+    failure = failed_call(settings(name, base_url=script.url(name)), ask())
+    assert (failure.fault, failure.status) == (CallFault.SERVER_ERROR, 503)
+
+
+@pytest.mark.parametrize("name", WIRES)
+def test_a_body_that_cannot_be_unpacked(name: str, ask: Make, settings: Make, failed_call: Failed, script: Any) -> None:
+    script.says(200, gzip.compress(b'{"choices": []}')[:-12] + b"\x00" * 12, "Content-Encoding: gzip")
+    assert failed_call(settings(name, base_url=script.url(name)), ask()).fault is CallFault.BAD_BODY
+
+
+@pytest.mark.parametrize("name", WIRES)
+def test_a_gateway_that_reports_failures_under_200(
+    name: str, ask: Make, settings: Make, failed_call: Failed, script: Any
+) -> None:
+    script.says(200, {"error": {"code": 429, "message": "upstream is busy"}}, "Retry-After: 4")
+    failure = failed_call(settings(name, base_url=script.url(name)), ask())
+    assert (failure.fault, failure.status, failure.retry_after) == (CallFault.RATE_LIMITED, 429, 4.0)
+
+
+@pytest.mark.parametrize("name", WIRES)
+def test_nobody_there(name: str, ask: Make, settings: Make, failed_call: Failed) -> None:
+    failure = failed_call(settings(name, base_url="http://127.0.0.1:9"), ask())
+    assert (failure.fault, failure.status) == (CallFault.CONNECTION, None)
+    assert "127.0.0.1" in failure.detail
+
+
+@pytest.mark.parametrize("name", WIRES)
+def test_no_http_at_all(name: str, ask: Make, settings: Make, failed_call: Failed, script: Any) -> None:
+    script.response = b"SSH-2.0-OpenSSH_9.6\r\n"
+    assert failed_call(settings(name, base_url=script.url(name)), ask()).fault is CallFault.CONNECTION
+
+
+def test_deepseek_breaking_off_is_a_server_error(ask: Make, settings: Make, failed_call: Failed, script: Any) -> None:
+    choice = {"message": {"content": '{"a"'}, "finish_reason": "insufficient_system_resource"}
+    script.says(200, {"choices": [choice]})
+    failure = failed_call(settings("deepseek_r1", base_url=script.url("deepseek_r1")), ask())
+    assert failure.fault is CallFault.SERVER_ERROR

@@ -1,0 +1,51 @@
+"""The local rubric as a provider."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from rc1_lib.judge.calls import Answer, Ask, CallFailedError, CallFault
+from rc1_lib.judge.providers import ProviderSettings
+from rc1_lib.judge.rubric import DIMENSIONS, score
+
+Call = Callable[[ProviderSettings, Ask], Answer]
+Make = Callable[..., Any]
+
+
+def test_it_replies_with_the_rubrics_scores_and_bills_nothing(ask: Make, settings: Make, call: Call) -> None:
+    asked: Ask = ask()
+    answer = call(settings("rubric", model="", api_key=None), asked)
+    reply = json.loads(answer.text)
+    assert reply.pop("reason")
+    assert reply == dict(score(asked.messages).scores)
+    assert set(reply) == set(DIMENSIONS)
+    assert answer.model.startswith("rubric-")
+    assert (answer.billable, answer.tokens_in, answer.tokens_out, answer.finish) == (False, 0, 0, "stop")
+
+
+def test_ids_are_unique_and_the_model_is_not(ask: Make, settings: Make, call: Call) -> None:
+    answers = [call(settings("rubric"), ask()) for _ in range(3)]
+    assert len({answer.request_id for answer in answers}) == 3
+    assert len({answer.model for answer in answers}) == 1
+
+
+def test_the_gold_answer_makes_no_difference(ask: Make, settings: Make, call: Call) -> None:
+    asked: Ask = ask()
+    told = [{**message, "gold": "Paris", "answer": "Paris"} for message in asked.messages]
+    further = dataclasses.replace(asked, messages=told, system="The gold answer is Paris.", user="Paris")
+    assert call(settings("rubric"), further).text == call(settings("rubric"), asked).text
+
+
+def test_a_dialogue_without_a_reply_is_refused(ask: Make, settings: Make) -> None:
+    from rc1_lib.judge.providers import open_provider
+
+    asked = dataclasses.replace(ask(), messages=({"role": "user", "content": "?"},))
+    with pytest.raises(CallFailedError) as caught:
+        asyncio.run(open_provider(settings("rubric")).ask(asked))
+    assert caught.value.fault is CallFault.REJECTED

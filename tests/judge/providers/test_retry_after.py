@@ -1,0 +1,73 @@
+"""Reading how long a provider asks to wait."""
+
+from __future__ import annotations
+
+import pytest
+
+from rc1_lib.judge.calls import CallFault
+from rc1_lib.judge.providers.faults import Problem, classify, read_problem, retry_after
+
+NOW = 784111777.0  # Sun, 06 Nov 1994 08:49:37 GMT
+NOTHING = Problem("")
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"retry-after": "12"}, 12.0),
+        ({"retry-after": " 0.5 "}, 0.5),
+        ({"retry-after": "0"}, 0.0),
+        ({"retry-after": "86400"}, 86400.0),
+        ({"retry-after-ms": "250"}, 0.25),
+        ({"retry-after-ms": "250", "retry-after": "9"}, 0.25),
+        ({"retry-after-ms": "soon", "retry-after": "9"}, 9.0),
+        ({"retry-after": "Sun, 06 Nov 1994 08:50:07 GMT"}, 30.0),
+        ({"retry-after": "Sunday, 06-Nov-94 08:50:07 GMT"}, 30.0),
+        ({"retry-after": "Sun Nov  6 08:50:07 1994"}, 30.0),
+        ({"retry-after": "Sun, 06 Nov 1994 08:00:00 GMT"}, 0.0),
+        ({"retry-after": "Sun, 06 Nov 1994 08:50:07 GMT", "date": "Sun, 06 Nov 1994 08:50:00 GMT"}, 7.0),
+        ({}, None),
+        ({"retry-after": ""}, None),
+        ({"retry-after": "soon"}, None),
+        ({"retry-after": "-3"}, None),
+        ({"retry-after": "nan"}, None),
+        ({"retry-after": "inf"}, None),
+        ({"retry-after": "1e9"}, None),
+        ({"retry-after": "9" * 400}, None),
+        ({"retry-after": "Sun, 99 Foo 1994 08:50:07 GMT"}, None),
+    ],
+)
+def test_headers(headers: dict[str, str], seconds: float | None) -> None:
+    assert retry_after(headers, NOTHING, now=NOW) == seconds
+
+
+@pytest.mark.parametrize(
+    ("delay", "seconds"), [("17s", 17.0), ("0.25s", 0.25), ("17", None), ("-1s", None), ("", None), (5, None)]
+)
+def test_retry_info(delay: object, seconds: float | None) -> None:
+    problem = Problem("", details=({"links": []}, {"retryDelay": delay}))
+    assert retry_after({}, problem) == seconds
+    assert retry_after({"retry-after": "3"}, problem) == 3.0
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ('{"error": {"message": "no"}}', "no"),
+        ('[{"error": {"message": "no"}}]', "no"),
+        ('{"object": "error", "message": "no"}', "no"),
+        ('{"detail": "no"}', "no"),
+        ('{"error": "no"}', "no"),
+        ("no", "no"),
+        ("", ""),
+        ('{"error": {"message": 3}}', '{"error": {"message": 3}}'),
+    ],
+)
+def test_messages_of_errors(body: str, message: str) -> None:
+    assert read_problem(body).message == message
+
+
+def test_an_error_without_codes_is_judged_by_its_status() -> None:
+    assert classify(429, NOTHING) is CallFault.RATE_LIMITED
+    assert classify(429, read_problem('{"error": {"code": "billing_not_active"}}')) is CallFault.REJECTED
+    assert classify(429, read_problem('{"error": {"details": [{"violations": [3]}]}}')) is CallFault.RATE_LIMITED

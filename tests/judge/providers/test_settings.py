@@ -1,0 +1,107 @@
+"""What is refused before anything is sent, in full sentences and without repeating addresses."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from rc1_lib.errors import ConfigError
+from rc1_lib.judge.providers import LIVE, PROVIDERS, open_provider
+
+Make = Callable[..., Any]
+
+
+def test_live_providers_are_those_that_bill() -> None:
+    assert set(PROVIDERS) - LIVE == {"rubric"}
+
+
+def test_an_unknown_name_is_guessed(settings: Make) -> None:
+    with pytest.raises(
+        ConfigError, match=rf"no judge 'gemni'.*known are {', '.join(PROVIDERS)}; did you mean 'gemini'"
+    ):
+        open_provider(settings("gemni"))
+
+
+@pytest.mark.parametrize("name", sorted(LIVE))
+def test_a_model_is_needed(name: str, settings: Make) -> None:
+    with pytest.raises(ConfigError, match=r"set judge\.model"):
+        open_provider(settings(name, model=" "))
+
+
+@pytest.mark.parametrize("model", ["a b", "../x", "m?key=sk-planted", "m&x"])
+def test_a_gemini_model_fits_into_an_address(model: str, settings: Make) -> None:
+    with pytest.raises(ConfigError, match=r"judge\.model"):
+        open_provider(settings("gemini", model=model))
+
+
+@pytest.mark.parametrize("name", sorted(LIVE))
+@pytest.mark.parametrize("key", [None, "", "  "])
+def test_a_key_is_needed(name: str, key: str | None, settings: Make) -> None:
+    with pytest.raises(ConfigError, match=r"needs a key.*SCORER_API_KEY"):
+        open_provider(settings(name, api_key=key))
+
+
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1:8080", "localhost", "[::1]:1", "192.168.1.9", "10.0.0.4:8000", "gpu-box", "gpu.local"]
+)
+def test_servers_nearby_are_asked_without_a_key(host: str, settings: Make) -> None:
+    for name in LIVE:
+        open_provider(settings(name, base_url=f"http://{host}/v1", api_key=None))
+
+
+@pytest.mark.parametrize("host", ["8.8.8.8", "api.example.com", "localhost.example.com", "[2001:4860:4860::8888]"])
+def test_servers_far_away_are_not(host: str, settings: Make) -> None:
+    with pytest.raises(ConfigError, match="needs a key"):
+        open_provider(settings("openai", base_url=f"https://{host}/v1", api_key=None))
+
+
+@pytest.mark.parametrize(
+    ("base_url", "why"),
+    [
+        ("https://user:sk-planted@api.example.com/v1", "contains credentials"),
+        ("https://sk-planted@api.example.com/v1", "contains credentials"),
+        ("https://api.example.com/v1?key=sk-planted", r"\? or #"),
+        ("https://api.example.com/v1#sk-planted", r"\? or #"),
+        ("https://user:sk-planted@api.example.com:port/v1", "cannot be read"),
+        ("https://[sk-planted/v1", "cannot be read"),
+        ("ftp://api.example.com/sk-planted", "http://"),
+        ("localhost:8080/sk-planted", "http://"),
+        ("sk-planted", "http://"),
+        ("http:///sk-planted", "names no server"),
+        ("http://api example.com/sk-planted", "names no server"),
+        ("http://127.0.0.1:0/sk-planted", "names no server"),
+        ("http://a..b/sk-planted", "names no server"),
+        (f"http://{'a' * 64}.example.com/sk-planted", "names no server"),
+        ("http://127.0.0.1/sk\x00-planted", "names no server"),
+    ],
+)
+@pytest.mark.parametrize("name", sorted(LIVE))
+def test_unusable_addresses_are_refused_unseen(name: str, base_url: str, why: str, settings: Make) -> None:
+    with pytest.raises(ConfigError, match=why) as caught:
+        open_provider(settings(name, base_url=base_url, api_key="sk-key"))
+    assert "planted" not in str(caught.value)
+    assert caught.value.__context__ is None
+
+
+@pytest.mark.parametrize(
+    ("host", "own"),
+    [("api.openai.com", True), ("mine.openai.azure.com", True), ("notopenai.com", False), ("127.0.0.1", False)],
+)
+def test_openai_is_known_by_its_host(host: str, own: bool) -> None:
+    from rc1_lib.judge.providers.openai_protocol import is_openai
+
+    assert is_openai(host) is own
+
+
+def test_the_sdks_are_imported_when_they_are_used() -> None:
+    code = (
+        "import sys; import rc1_lib.judge.providers as p;"
+        "p.open_provider(p.ProviderSettings('rubric', '', None, None, 1.0, True));"
+        "print(sorted({'openai', 'google.genai', 'httpx2'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

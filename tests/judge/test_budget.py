@@ -1,0 +1,118 @@
+"""The budget: a run ends before it is passed, keeps what was paid for, and the next one goes on from there."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import polars as pl
+import pytest
+
+from rc1_lib.config.judge import Budget, Prices
+from rc1_lib.errors import RC1Error
+from rc1_lib.judge.budget import Spending
+from rc1_lib.judge.calls import Ask, Sampling
+from rc1_lib.judge.results import NOT_ASKED
+from rc1_lib.testing.judge_server import Behaviour, FaultKind, running
+from tests.judge.bench import NUMBERS, PROVIDERS, Bench, dialogues
+
+PRICES = ("judge.prices.input=100", "judge.prices.output=200")
+ASK = Ask("s" * 100, "u" * 100, {}, Sampling(0.7, 1.0, 1000), "attempt", "key", ())
+
+
+def _spending(max_usd: float | None = None, max_calls: int | None = None) -> Spending:
+    return Spending(Budget(max_usd=max_usd, max_calls=max_calls), Prices(input=1.0, output=2.0))
+
+
+def test_what_is_under_way_counts_with_the_most_that_it_can_cost() -> None:
+    spending = _spending(max_usd=0.005)
+    most = spending.most(ASK)
+    assert most == pytest.approx((100 * 1.0 + 1000 * 2.0) / 1e6)
+    held = [spending.reserve(ASK), spending.reserve(ASK)]
+    assert None not in held
+    assert spending.has_to_wait(ASK)  # two can cost 0.0042 together; a third fits once they have cost less
+    assert spending.reserve(ASK) is None
+    spending.settle(held[0], 0.0001)
+    assert not spending.has_to_wait(ASK)
+    spending.settle(held[1], None)  # nobody knows
+    assert spending.usd == pytest.approx(0.0001 + most)
+    assert spending.calls == 2
+    spending.settle(spending.reserve(ASK) or 0.0, None)
+    assert "max_usd (0.005) would be passed" in spending.spent(ASK)
+    assert spending.reserve(ASK) is None
+
+
+def test_what_has_no_limit_ends_nothing() -> None:
+    spending = _spending()
+    for _ in range(1000):
+        spending.settle(spending.reserve(ASK) or 0.0, None)
+    assert spending.spent(ASK) == ""
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_the_calls_end_at_the_number_allowed_and_the_next_run_goes_on(provider: str, bench: Bench) -> None:
+    with running(Behaviour(latency_ms=(10.0, 0.5))) as server:
+        first = bench.score(server, dialogues(10), "judge.budget.max_calls=17", provider=provider)
+        assert server.stats().requests == first.calls == 17
+        assert "judge.budget.max_calls (17) is used up" in first.stopped
+        assert Counter(first.replies["outcome"]) == {"ok": 17, "cancelled": 13}
+        assert set(first.replies.filter(pl.col("outcome") == "cancelled")["reason"]) == {NOT_ASKED}
+        assert first.rows.filter(~pl.col("scored")).select(pl.col(NUMBERS).is_not_null().any()).row(0) == (
+            False,
+        ) * len(NUMBERS)
+        with pytest.raises(RC1Error, match="max_calls"):
+            first.require(0.1)
+        second = bench.score(server, dialogues(10), "judge.budget.max_calls=17", provider=provider)
+        stats = server.stats()
+    assert (second.stopped, second.coverage, second.calls) == ("", 1.0, 13)
+    assert stats.answered == len(stats.billed_by_key) == 30
+    assert bench.outcomes() == {"ok": 30, "hit": 17}
+
+
+def test_the_dollars_are_never_passed_and_the_next_run_goes_on(bench: Bench) -> None:
+    more = ("judge.budget.max_usd=1.5", *PRICES)
+    scored: list[float] = []
+    with running(Behaviour(latency_ms=(5.0, 0.5))) as server:
+        while not scored or scored[-1] < 1.0:
+            judged = bench.score(server, dialogues(10), *more)
+            stats = server.stats()
+            spent = (stats.tokens_in * 100 + stats.tokens_out * 200) / 1e6
+            assert 0 < judged.usd <= 1.5
+            assert judged.coverage == 1.0 or "judge.budget.max_usd (1.5) would be passed" in judged.stopped
+            assert judged.coverage > (scored[-1] if scored else 0.0)
+            scored.append(judged.coverage)
+            log = bench.log()
+            assert log["cost_usd"].sum() == pytest.approx(spent)
+    assert scored[0] < 1.0
+    assert stats.answered == len(stats.billed_by_key) == 30
+
+
+def test_a_call_that_nobody_can_afford_is_not_sent(bench: Bench) -> None:
+    with running(Behaviour()) as server:
+        judged = bench.score(server, dialogues(2), "judge.budget.max_usd=0.0001", *PRICES)
+        assert server.stats().requests == 0
+    assert (judged.usd, judged.calls) == (0.0, 0)
+    assert "would be passed" in judged.stopped
+
+
+def test_what_is_stored_is_had_without_any_budget(bench: Bench) -> None:
+    with running(Behaviour(delay="zero")) as server:
+        bench.score(server, dialogues(4))
+        judged = bench.score(server, dialogues(6), "judge.budget.max_calls=1")
+    assert judged.rows["scored"].to_list() == [True] * 4 + [False] * 2
+    assert judged.calls == 1
+
+
+def test_attempts_that_nobody_can_price_count_in_full(bench: Bench) -> None:
+    more = ("judge.samples=1", "judge.limits.timeout_s=0.2", "judge.limits.deadline_s=0.3", *PRICES)
+    with running(Behaviour(delay="zero", faults={FaultKind.HANG: 1.0})) as server:
+        judged = bench.score(server, dialogues(3), "judge.budget.max_usd=null", *more)
+        requests = server.stats().requests
+    assert judged.usd > requests * 1024 * 200 / 1e6
+
+
+def test_attempts_count_as_calls_whatever_came_of_them(bench: Bench) -> None:
+    with running(Behaviour(delay="zero", faults={FaultKind.SERVER_ERROR: 0.5})) as server:
+        judged = bench.score(server, dialogues(20), "judge.budget.max_calls=20")
+        assert server.stats().requests == judged.calls == 20
+    assert "max_calls" in judged.stopped
+    assert bench.outcomes()["server_error"] > 0

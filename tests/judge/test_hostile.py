@@ -1,0 +1,161 @@
+"""What somebody who means ill, or a provider that is out of order, can do, and what becomes of it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rc1_lib.errors import ConfigError, RC1Error, RowError
+from rc1_lib.evidence import Evidence
+from rc1_lib.judge.judge import open_judge, open_store
+from rc1_lib.judge.prompt import load_spec
+from rc1_lib.judge.rubric import DIMENSIONS
+from rc1_lib.preflight.judge_gates import anti_simulation, probe
+from rc1_lib.run import Run, open_run
+from rc1_lib.testing.judge_server import Behaviour, running
+from tests.conftest import SMALL
+from tests.judge.bench import NUMBERS, PLANTED, Bench, dialogue, dialogues, overrides
+from tests.judge.gateway import Gateway, completion
+
+PRICES = ("judge.prices={input: 10, output: 10}",)
+
+
+@pytest.fixture(autouse=True)
+def _key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SCORER_API_KEY", PLANTED)
+
+
+def scores(value: float, **more: Any) -> str:
+    return json.dumps({"reason": f"It is {value}.", **dict.fromkeys(DIMENSIONS, value), **more})
+
+
+@pytest.mark.parametrize("key", ["\\ud800", "\\u0000", '\\"', "x" * 500])
+def test_a_reply_with_a_key_that_cannot_be_written_down_is_kept_as_bad_and_paid_for_once(
+    key: str, bench: Bench, gateway: Gateway
+) -> None:
+    gateway.replies = lambda number, body, headers: completion(f'{{"reason": "x", "{key}": 1}}', "m-0")
+    first = bench.score_at(gateway.url, dialogues(3))
+    again = bench.score_at(gateway.url, dialogues(3))
+    assert (first.coverage, first.stopped, again.calls) == (0.0, "", 0)
+    assert first.rows[NUMBERS].null_count().row(0) == (3,) * len(NUMBERS)
+    assert bench.outcomes() == {"bad_reply": 18}
+
+
+def test_a_usage_that_no_column_holds_counts_as_none(bench: Bench, gateway: Gateway) -> None:
+    def boast(number: int, body: str, headers: dict[str, str]) -> Any:
+        status, told, value = completion()
+        return status, told, {**value, "usage": {"prompt_tokens": 10**20, "completion_tokens": 1}}
+
+    gateway.replies = boast
+    assert bench.score_at(gateway.url, dialogues(1)).coverage == 1.0
+    log = bench.log()
+    assert (log["tokens_in"].sum(), log["billable"].any()) == (0, False)
+    assert log["cost_usd"].null_count() == 3
+
+
+def test_samples_of_two_model_versions_make_no_score(bench: Bench, gateway: Gateway) -> None:
+    gateway.replies = lambda number, body, headers: completion(scores(0.9 - 0.8 * (number % 2)), f"m-{number % 2}")
+    judged = bench.score_at(gateway.url, dialogues(6), "judge.limits.concurrency=[1, 1]")
+    mixed = judged.rows.filter(judged.rows["models"].list.len() > 1)
+    assert mixed.height == 6
+    assert not mixed["scored"].any()
+    assert mixed[NUMBERS].null_count().row(0) == (6,) * len(NUMBERS)
+    assert "two versions of the model" in mixed["reason"][0]
+
+
+def test_stored_scores_that_somebody_changed_are_noticed(bench: Bench, gateway: Gateway) -> None:
+    bench.score_at(gateway.url, dialogues(2))
+    assert bench.damage() == ""
+    bench.sql("UPDATE replies SET scores = replace(scores, '0.5', '0.75') WHERE sample = 0")
+    assert "2 stored scores are not those that the usage log tells of" in bench.damage()
+    bench.sql("UPDATE replies SET scores = '{\"answered\": 7.0}'")
+    with pytest.raises(RC1Error, match="is not what was written"):
+        bench.score_at(gateway.url, dialogues(2))
+
+
+def test_what_is_under_way_makes_the_next_call_wait_and_does_not_end_the_run(bench: Bench, gateway: Gateway) -> None:
+    more = (*PRICES, "judge.budget.max_usd=1", "judge.sampling.max_tokens=32768")  # three calls could cost it all
+    judged = bench.score_at(gateway.url, dialogues(10), *more)
+    assert (judged.coverage, judged.stopped, judged.calls) == (1.0, "", 30)
+
+
+def test_a_provider_that_lets_nothing_through_ends_the_run(bench: Bench, gateway: Gateway) -> None:
+    gateway.replies = lambda number, body, headers: (429, {}, {"error": {"message": "slow down"}})
+    judged = bench.score_at(gateway.url, dialogues(50), "judge.limits.max_wait_s=1", "judge.limits.attempts=50")
+    assert "refused every call as too fast" in judged.stopped
+    assert judged.coverage == 0.0
+
+
+def test_stored_scores_do_not_count_while_nobody_can_say_whose_they_are(bench: Bench, gateway: Gateway) -> None:
+    bench.score_at(gateway.url, dialogues(2))
+    gateway.replies = lambda number, body, headers: (500, {}, {"error": {"message": "down"}})
+    more = ("judge.store.model_check_hours=0", "judge.limits.attempts=2")
+    judged = bench.score_at(gateway.url, dialogues(2), *more)
+    assert "whether the stored scores are still of its model" in judged.stopped
+    assert judged.coverage == 0.0
+
+
+@pytest.mark.parametrize("name", ["text", "samples", "scored", "overall", "unstable", "grounded_variance", "reason"])
+def test_a_dimension_may_not_take_the_name_of_a_column(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "v9.yaml"
+    path.write_text(
+        f'spec: v9\ndimensions: {{{name}: "Something or other is so."}}\n'
+        'instructions: "{dimensions} {opening} {closing}"\n'
+    )
+    with pytest.raises(ConfigError, match=rf"{name}: the tables of scores have a column of that name"):
+        load_spec(path, "v9")
+
+
+@pytest.mark.parametrize("odd", [[], ["x"], [{"content": "no role"}], [{"role": "user", "content": "only asked"}]])
+def test_what_is_no_dialogue_is_refused_before_anybody_is_asked(odd: Any, bench: Bench, gateway: Gateway) -> None:
+    with pytest.raises(RowError, match="dialogue 2 of 2 cannot be judged"):
+        bench.score_at(gateway.url, [dialogue(1), odd])
+    assert gateway.requests == []
+
+
+def test_on_a_running_loop_the_other_method_is_named(bench: Bench, gateway: Gateway) -> None:
+    async def call() -> None:
+        run = bench.run(gateway.url)
+        with open_store(run) as store:
+            open_judge(run, store).score(dialogues(1))
+
+    with pytest.raises(RC1Error, match=r"await Judge\.score_async"):
+        asyncio.run(call())
+
+
+# ---- the gates ----
+
+
+def with_judge(built: Run, tmp_path: Path, url: str, *more: str) -> Run:
+    """A run with the small pool's shadow set and a live judge, in a workspace of the test's own."""
+    shadow = built.workspace.path(built.config.shadow.path)
+    for source in (shadow, built.workspace.manifest_path(built.config.shadow.path)):
+        target = tmp_path / source.relative_to(built.workspace.root)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(source.read_bytes())
+    return open_run(profile="local", workspace=tmp_path, overrides=(*SMALL, *overrides(url), *more))
+
+
+def test_a_constant_judge_does_not_hide_behind_an_honest_hour(built: Run, tmp_path: Path) -> None:
+    with running(Behaviour(delay="lognormal", latency_ms=(5.0, 0.4))) as server:
+        run = with_judge(built, tmp_path, server.base_url)
+        with open_store(run) as store:
+            open_judge(run, store).score(dialogues(30))
+        assert probe(Evidence(run)).failures == ()
+        server.behaviour = Behaviour(latency_ms=(5.0, 0.4), constant_reply=True)
+        failed = {check.name for check in probe(Evidence(run)).failures}
+    assert failed == {"dialogues with identical replies, share", "replies that another dialogue got too, share"}
+
+
+def test_the_test_doubles_log_is_red_in_prod(built: Run, tmp_path: Path) -> None:
+    with running(Behaviour(latency_ms=(5.0, 0.4))) as server:
+        run = with_judge(built, tmp_path, server.base_url)
+        assert probe(Evidence(run)).failures == ()
+        assert anti_simulation(Evidence(run), 1).failures == ()
+        prod = open_run(profile="prod", workspace=tmp_path, overrides=overrides(server.base_url))
+        failed = {check.name for check in anti_simulation(Evidence(prod), 1).failures}
+    assert failed == {"TEST DOUBLE: these scores are made up"}

@@ -1,0 +1,611 @@
+"""The judge over the real SDKs: what is scored, what is not and why, what it costs, and that nothing is made up."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import statistics
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from rc1_lib.errors import ConfigError, RC1Error
+from rc1_lib.gates.judge_stability import stability_gate
+from rc1_lib.judge.judge import check_judge, open_judge, open_store
+from rc1_lib.judge.noise import OVERALL, long_scores, pooled
+from rc1_lib.judge.results import NOT_ASKED
+from rc1_lib.judge.rubric import DIMENSIONS
+from rc1_lib.judge.usage import AttemptOutcome
+from rc1_lib.run import open_run
+from rc1_lib.testing.judge_server import Behaviour, FaultKind, running
+from tests.judge.bench import NUMBERS, PROVIDERS, Bench, answered, dialogue, dialogues, sent
+from tests.judge.gateway import Gateway, completion
+from tests.shares import share
+
+PAID_FAULTS = {
+    FaultKind.BAD_JSON_REPLY: AttemptOutcome.BAD_REPLY,
+    FaultKind.WRONG_SCHEMA: AttemptOutcome.BAD_REPLY,
+    FaultKind.REFUSAL: AttemptOutcome.REFUSED,
+    FaultKind.TRUNCATED: AttemptOutcome.TRUNCATED,
+}
+STORM = {
+    FaultKind.SERVER_ERROR: 0.09,
+    FaultKind.RESET: 0.08,
+    FaultKind.HALF_BODY: 0.06,
+    FaultKind.NOT_JSON: 0.04,
+    FaultKind.EMPTY: 0.03,
+    FaultKind.BAD_JSON_REPLY: 0.03,
+    FaultKind.WRONG_SCHEMA: 0.03,
+    FaultKind.REFUSAL: 0.02,
+    FaultKind.TRUNCATED: 0.015,
+    FaultKind.RATE_LIMIT: 0.005,
+}
+QUICK = Behaviour(latency_ms=(5.0, 0.4))
+
+
+def _no_unscored_row_holds_a_number(rows: pl.DataFrame) -> None:
+    held = rows.select(pl.sum_horizontal(pl.col(NUMBERS).is_not_null().cast(pl.Int64)).alias("held"))["held"]
+    assert held.filter(~rows["scored"]).sum() == 0
+    assert held.filter(rows["scored"]).to_list() == [len(NUMBERS)] * int(rows["scored"].sum())
+    assert rows.filter(~pl.col("scored"))["reason"].str.len_chars().min() != 0
+    assert rows.filter("scored")["reason"].unique().to_list() in ([], [""])
+
+
+# ---- faults ----
+
+
+@pytest.mark.parametrize(
+    ("provider", "rate"), share([("openai", 0.15), ("openai", 0.4), ("gemini", 0.4)], ("openai", 0.15))
+)
+def test_under_faults_nothing_is_made_up_and_nothing_paid_is_lost(provider: str, rate: float, bench: Bench) -> None:
+    assert math.isclose(sum(STORM.values()), 0.4)
+    faults = {kind: of_all * rate / 0.4 for kind, of_all in STORM.items()}
+    with running(Behaviour(latency_ms=(5.0, 0.4), faults=faults)) as server:
+        judged = bench.score(server, dialogues(28), provider=provider)
+        stats = server.stats()
+    log = bench.log()
+    lines, paid = sent(log), answered(log)
+
+    assert set(stats.by_kind) > {"ok", "server_error", "reset"}
+    # Our attempts are theirs, one by one.
+    assert Counter(lines["attempt_id"]) == Counter(stats.attempt_ids)
+    assert set(Counter(stats.attempt_ids).values()) == {1}
+    assert judged.calls == stats.requests == len(lines)
+    # Every reply that was paid for is logged, once, and the last one to each ask is kept.
+    assert len(paid) == stats.answered
+    assert set(stats.billed_by_key.values()) == {1}
+    assert set(bench.sql("SELECT ask_key, reply_sha256 FROM replies")) == set(
+        paid.unique("ask_key", keep="last", maintain_order=True).select("ask_key", "reply_sha256").iter_rows()
+    )
+    assert lines["tokens_in"].sum() == stats.tokens_in
+    assert lines["tokens_out"].sum() == stats.tokens_out
+    # Fault by fault, as the server counts them.
+    ours = Counter(lines["outcome"])
+    kinds = Counter(stats.by_kind)
+    assert ours["ok"] == kinds["ok"]
+    assert ours["bad_reply"] == kinds["bad_json_reply"] + kinds["wrong_schema"]
+    assert ours["refused"] == kinds["refusal"]
+    assert ours["truncated"] == kinds["truncated"]
+    assert ours["connection"] == kinds["reset"]
+    assert ours["server_error"] == kinds["server_error"]
+    assert ours["rate_limited"] == kinds["rate_limit"]
+    assert ours["bad_body"] == kinds["half_body"] + kinds["not_json"] + kinds["empty"]
+    # No failure became a number.
+    assert 0 < judged.coverage < 1
+    _no_unscored_row_holds_a_number(judged.rows)
+    without = judged.replies.filter(pl.col("outcome") != "ok")
+    assert without.select(pl.col(DIMENSIONS).is_not_null().any()).row(0) == (False,) * len(DIMENSIONS)
+    assert lines.filter(pl.col("outcome") != "ok")["scores"].null_count() == len(lines) - ours["ok"]
+    assert bench.damage() == ""
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize(("kind", "outcome"), PAID_FAULTS.items())
+def test_a_reply_without_scores_is_paid_for_kept_and_not_asked_again(
+    kind: FaultKind, outcome: AttemptOutcome, provider: str, bench: Bench
+) -> None:
+    with running(Behaviour(delay="zero", faults={kind: 1.0})) as server:
+        first = bench.score(server, dialogues(2), provider=provider)
+        server.behaviour = Behaviour(delay="zero")
+        again = bench.score(server, dialogues(2), provider=provider)
+        stats = server.stats()
+    paid = 12 if outcome is AttemptOutcome.BAD_REPLY else 6  # what cannot be read is asked for once more
+    assert (first.coverage, again.coverage) == (0.0, 0.0)
+    assert (first.calls, again.calls, stats.requests, stats.answered) == (paid, 0, paid, paid)
+    assert set(first.replies["outcome"]) == set(again.replies["outcome"]) == {outcome.value}
+    assert first.reasons == again.reasons
+    assert bench.outcomes() == {outcome.value: paid}
+    _no_unscored_row_holds_a_number(again.rows)
+
+
+def test_a_reply_that_cannot_be_read_is_asked_for_again_paid_and_logged(bench: Bench, gateway: Gateway) -> None:
+    seen: Counter[str] = Counter()
+
+    def first_is_bad(number: int, body: str, headers: dict[str, str]) -> Any:
+        seen[headers["idempotency-key"]] += 1
+        return completion("No idea.") if number == 0 else completion()
+
+    gateway.replies = first_is_bad
+    # One sample: of several, a second attempt may come before another's first.
+    judged = bench.score_at(gateway.url, dialogues(1), "judge.samples=1", "judge.prices.input=1000")
+    log = bench.log()
+    assert (judged.coverage, judged.calls) == (1.0, 2)
+    assert list(zip(log["outcome"], log["attempt"], strict=True)) == [("bad_reply", 1), ("ok", 2)]
+    assert log["billable"].all()
+    assert judged.usd == pytest.approx(log["cost_usd"].sum())
+    assert set(seen.values()) == {1}  # a key of its own: the old reply would come again
+    assert bench.damage() == ""
+    assert bench.sql("SELECT count(*) FROM replies WHERE scores IS NULL") == [(0,)]
+
+
+@pytest.mark.parametrize("attempts", [1, 3])
+def test_a_reply_is_asked_for_as_often_as_the_configuration_says(attempts: int, bench: Bench, gateway: Gateway) -> None:
+    gateway.replies = lambda number, body, headers: completion("No idea.")
+    judged = bench.score_at(gateway.url, dialogues(2), f"judge.limits.bad_reply_attempts={attempts}")
+    assert (judged.coverage, judged.calls, judged.stopped) == (0.0, 6 * attempts, "")
+    assert bench.outcomes() == {"bad_reply": 6 * attempts}
+
+
+def test_asking_again_stops_at_the_budget_and_goes_on_in_the_next_run(bench: Bench, gateway: Gateway) -> None:
+    gateway.replies = lambda number, body, headers: completion("No idea.") if number < 3 else completion()
+    one_by_one = ("judge.limits.concurrency=[1,1]", "judge.samples=1")
+    first = bench.score_at(gateway.url, dialogues(3), *one_by_one, "judge.budget.max_calls=1")
+    assert (first.calls, first.coverage) == (1, 0.0)
+    assert "budget" in first.stopped
+    second = bench.score_at(gateway.url, dialogues(3), *one_by_one)
+    assert (second.calls, second.stopped) == (4, "")
+    # The first dialogue had its last attempt, a bad one; the second's first was good.
+    assert bench.log().filter(pl.col("dialogue") == first.replies["dialogue"][0])["outcome"].to_list() == [
+        "bad_reply", "bad_reply",
+    ]  # fmt: skip
+    assert second.coverage == pytest.approx(2 / 3)
+
+
+def test_with_two_per_cent_of_bad_replies_nearly_every_dialogue_is_scored(bench: Bench) -> None:
+    faults = {FaultKind.BAD_JSON_REPLY: 0.01, FaultKind.WRONG_SCHEMA: 0.01}
+    with running(Behaviour(delay="zero", faults=faults)) as server:
+        judged = bench.score(server, dialogues(100))
+    bad = bench.outcomes()["bad_reply"]
+    assert judged.coverage > 0.98
+    assert bad >= 2
+    assert judged.calls == 300 + bad - int((judged.replies["outcome"] == "bad_reply").sum())
+
+
+def test_a_bad_reply_does_not_drive_out_a_good_one(bench: Bench) -> None:
+    with running(Behaviour(delay="zero")) as server:
+        good = bench.score(server, dialogues(1))
+        server.behaviour = Behaviour(delay="zero", faults={FaultKind.WRONG_SCHEMA: 1.0})
+        probe = bench.score(server, dialogues(1), fresh=True)
+        again = bench.score(server, dialogues(1))
+    assert probe.coverage == 0.0
+    assert again.calls == 0
+    assert again.rows.select(NUMBERS).equals(good.rows.select(NUMBERS))
+
+
+def test_one_missing_sample_leaves_the_dialogue_unscored(bench: Bench, gateway: Gateway) -> None:
+    gateway.replies = lambda number, body, headers: completion("No idea.") if number == 1 else completion()
+    once = ("judge.limits.concurrency=[1,1]", "judge.limits.bad_reply_attempts=1")
+    judged = bench.score_at(gateway.url, dialogues(1), *once)
+    assert judged.rows["samples"].to_list() == [2]
+    assert judged.coverage == 0.0
+    assert "not one JSON object" in judged.rows["reason"].item()
+    assert judged.replies["text"].to_list()[1] == "No idea."
+    _no_unscored_row_holds_a_number(judged.rows)
+
+
+@pytest.mark.parametrize("kind", [FaultKind.HANG, FaultKind.SLOW_BODY])
+def test_what_takes_too_long_is_unscored_for_that_reason(kind: FaultKind, bench: Bench) -> None:
+    # Two attempts a dialogue, however busy the machine is: the deadline of both together is far away.
+    more = ("judge.limits.timeout_s=0.3", "judge.limits.attempts=2", "judge.samples=1")
+    with running(Behaviour(delay="zero", faults={kind: 1.0})) as server:
+        judged = bench.score(server, dialogues(2), *more)
+        assert server.stats().answered == 0
+    assert judged.coverage == 0.0
+    assert all("timeout" in reason for reason in judged.rows["reason"])
+    assert bench.outcomes() == {"timeout": 4}
+    assert bench.log()["cost_usd"].null_count() == 4
+    _no_unscored_row_holds_a_number(judged.rows)
+
+
+def test_a_deadline_cuts_an_attempt_short(bench: Bench) -> None:
+    # An attempt of its own length would outlast the test.
+    more = ("judge.limits.timeout_s=3000", "judge.limits.deadline_s=0.3", "judge.samples=1")
+    with running(Behaviour(delay="zero", faults={FaultKind.HANG: 1.0})) as server:
+        judged = bench.score(server, dialogues(1), *more)
+    assert judged.replies["outcome"].to_list() == ["timeout"]
+    assert bench.outcomes() == {"timeout": 1}
+
+
+def test_nothing_asked_is_no_coverage(bench: Bench) -> None:
+    with running(QUICK) as server:
+        judged = bench.score(server, [])
+        assert server.stats().requests == 0
+    assert judged.coverage == 0.0
+    assert judged.rows.is_empty()
+    assert judged.unstable() == []
+
+
+def test_a_use_of_the_scores_has_to_be_covered(bench: Bench, gateway: Gateway) -> None:
+    gateway.replies = lambda number, body, headers: completion("?") if number == 0 else completion()
+    judged = bench.score_at(gateway.url, dialogues(4), "judge.limits.bad_reply_attempts=1", "judge.samples=1")
+    assert judged.coverage == 0.75
+    assert len(judged.require(0.75)) == 4
+    with pytest.raises(RC1Error, match=r"scored 75.0% of 4 dialogues, wanted at least 98%.*not one JSON object"):
+        judged.require(0.98)
+
+
+# ---- hits ----
+
+
+@pytest.mark.parametrize("provider", share(PROVIDERS, "openai"))
+def test_a_second_run_asks_nobody_and_costs_nothing(provider: str, bench: Bench) -> None:
+    prices = ("judge.prices.input=1", "judge.prices.output=2")
+    with running(Behaviour(delay="zero")) as server:
+        first = bench.score(server, dialogues(5), *prices, provider=provider)
+        requests = server.stats().requests
+        second = bench.score(server, dialogues(5), *prices, provider=provider)
+        assert server.stats().requests == requests == 15
+    log = bench.log()
+    paid, hits = log.filter(pl.col("outcome") == "ok"), log.filter(pl.col("outcome") == "hit")
+    assert (len(paid), len(hits), len(log)) == (15, 15, 30)
+    assert first.usd == pytest.approx(paid["cost_usd"].sum())
+    assert first.usd == pytest.approx((paid["tokens_in"].sum() + 2 * paid["tokens_out"].sum()) / 1e6)
+    assert (second.usd, second.calls) == (0.0, 0)
+    assert hits.select("tokens_in", "tokens_out", "cost_usd", "billable").unique().rows() == [(0, 0, 0.0, False)]
+    same = ["ask_key", "model", "request_id", "reply_sha256", "scores"]
+    assert hits.select(same).sort("ask_key").equals(paid.select(same).sort("ask_key"))
+    assert len(set(log["attempt_id"])) == 30
+    assert second.rows["replayed"].to_list() == [3] * 5
+    assert second.rows.select("dialogue", *NUMBERS).equals(first.rows.select("dialogue", *NUMBERS))
+
+
+def test_half_an_emoji_in_a_reply_is_kept_as_a_question_mark(bench: Bench, gateway: Gateway) -> None:
+    text = completion()[2]["choices"][0]["message"]["content"].replace("Fine.", "Fine \ud83d")
+    gateway.replies = lambda number, body, headers: completion(text)
+    judged = bench.score_at(gateway.url, dialogues(1))
+    assert judged.coverage == 1.0
+    assert all("Fine ?" in reply for reply in judged.replies["text"])
+    assert bench.damage() == ""
+
+
+def test_the_same_dialogue_twice_is_asked_once(bench: Bench) -> None:
+    with running(Behaviour(delay="zero")) as server:
+        judged = bench.score(server, [dialogue(1), dialogue(2), dialogue(1)])
+        assert server.stats().requests == 6
+    assert judged.rows["dialogue"].to_list()[0] == judged.rows["dialogue"].to_list()[2]
+    assert judged.coverage == 1.0
+
+
+def test_fresh_asks_whatever_is_stored(bench: Bench) -> None:
+    with running(Behaviour(delay="zero", idempotent=True)) as server:
+        bench.score(server, dialogues(2))
+        judged = bench.score(server, dialogues(2), fresh=True)
+        stats = server.stats()
+    # Each under a key of its own: an idempotent gateway would have replayed the old reply, and no probe asks for that.
+    assert (judged.calls, stats.answered, len(stats.billed_by_key)) == (6, 12, 12)
+    assert bench.outcomes() == {"ok": 12}
+
+
+def test_whatever_changes_the_answer_is_another_key(bench: Bench, gateway: Gateway) -> None:
+    spec = bench.folder / "configs/judge/v1.yaml"
+    spec.parent.mkdir(parents=True)
+    text = (bench.run(gateway.url).workspace.find("configs/judge/v1.yaml")).read_text()
+    spec.write_text(text)
+
+    def calls(*more: str) -> int:
+        return bench.score_at(gateway.url, dialogues(1), *more).calls
+
+    assert calls() == 3
+    assert calls() == 0
+    assert calls("judge.samples=5") == 2
+    assert calls("judge.samples=2") == 0
+    for change in ("judge.sampling.temperature=0.5", "judge.sampling.top_p=0.5", "judge.sampling.max_tokens=99"):
+        assert calls(change) == 3
+        assert calls(change) == 0
+    assert calls("judge.structured=false") == 3
+    assert calls("judge.model=another") == 3
+    assert calls(f"judge.base_url={gateway.url}/") == 3
+    spec.write_text(text.replace("and no more.", "and nothing more."))
+    assert calls() == 3
+    spec.write_text(text)
+    assert calls() == 0
+    # What cannot change an answer is none of the key.
+    assert calls("judge.limits.timeout_s=7", "judge.prices.input=3", "judge.budget.max_calls=1") == 0
+
+
+def test_another_address_whose_model_has_the_same_name_is_another_judge(bench: Bench) -> None:
+    with running(Behaviour(delay="zero", seed=1)) as near, running(Behaviour(delay="zero", seed=2)) as far:
+        first = bench.score(near, dialogues(2))
+        assert bench.score(far, dialogues(2)).calls == 6
+        again = bench.score(near, dialogues(2))
+        assert (first.calls, again.calls, near.stats().requests) == (6, 0, 6)
+    grades = [
+        each.replies.select("dialogue", "sample", *DIMENSIONS).sort("dialogue", "sample") for each in (first, again)
+    ]
+    assert grades[0].equals(grades[1]), "the other one's scores never stand for these"
+
+
+# ---- the model's version ----
+
+
+@pytest.mark.parametrize("provider", share(PROVIDERS, "openai"))
+def test_scores_of_a_version_that_is_gone_do_not_count(provider: str, bench: Bench) -> None:
+    with running(Behaviour(delay="zero")) as server:
+        bench.score(server, dialogues(4), provider=provider)
+        server.behaviour = Behaviour(delay="zero", model="rc1-test-double-2")
+        # Nobody has seen the new version, and the last look was a moment ago.
+        unseen = bench.score(server, dialogues(4), provider=provider)
+        assert unseen.calls == 0
+        mixed = bench.score(server, dialogues(5), provider=provider)
+        after = bench.score(server, dialogues(5), provider=provider)
+    # A single new dialogue shows the version, and in this very run the old scores are not used any more.
+    assert mixed.calls == 15
+    assert set(mixed.replies["model"]) == {"rc1-test-double-2"}
+    assert after.calls == 0
+    assert after.rows["models"].to_list() == [["rc1-test-double-2"]] * 5
+    assert mixed.rows.select(NUMBERS).equals(after.rows.select(NUMBERS))
+    # What was paid for is still there, both versions of it.
+    assert bench.sql("SELECT model, count(*) FROM replies GROUP BY model ORDER BY model") == [
+        ("rc1-test-double-1", 12),
+        ("rc1-test-double-2", 15),
+    ]
+
+
+def test_a_version_is_looked_at_again_after_some_hours(bench: Bench) -> None:
+    due = "judge.store.model_check_hours=0"
+    with running(Behaviour(delay="zero")) as server:
+        bench.score(server, dialogues(3))
+        same = bench.score(server, dialogues(3), due)
+        assert (same.calls, same.coverage) == (1, 1.0)
+        assert Counter(same.replies["outcome"]) == {"hit": 8, "ok": 1}
+        server.behaviour = Behaviour(delay="zero", model="rc1-test-double-2")
+        other = bench.score(server, dialogues(3), due)
+    assert (other.calls, other.coverage) == (9, 1.0)
+    assert set(other.replies["model"]) == {"rc1-test-double-2"}
+
+
+def test_a_look_at_the_version_that_fails_costs_no_score(bench: Bench) -> None:
+    with running(Behaviour(delay="zero")) as server:
+        bench.score(server, dialogues(2))
+        server.behaviour = Behaviour(delay="zero", faults={FaultKind.BAD_JSON_REPLY: 1.0})
+        judged = bench.score(server, dialogues(2), "judge.store.model_check_hours=0")
+    assert (judged.calls, judged.coverage) == (2, 1.0)
+    assert set(judged.replies["outcome"]) == {"hit"}
+
+
+# ---- noise ----
+
+
+def test_medians_and_variances_are_those_of_the_samples(bench: Bench) -> None:
+    with running(Behaviour(delay="zero", noise_sd=0.1)) as server:
+        judged = bench.score(server, dialogues(4), "judge.samples=5")
+    for row in judged.rows.iter_rows(named=True):
+        replies = judged.replies.filter(pl.col("dialogue") == row["dialogue"])
+        assert replies["sample"].to_list() == [0, 1, 2, 3, 4]
+        for name in DIMENSIONS:
+            assert row[name] == statistics.median(replies[name])
+            assert row[f"{name}_variance"] == pytest.approx(statistics.variance(replies[name]))
+
+
+@pytest.mark.parametrize("provider", share(PROVIDERS, "openai"))
+def test_the_noise_of_the_log_is_the_servers(provider: str, bench: Bench) -> None:
+    with running(Behaviour(delay="zero", noise_sd=0.05)) as server:
+        bench.score(server, dialogues(30), provider=provider)
+    # The draws differ with the port, so an interval that one run in a hundred misses would fail at times.
+    noises = pooled(long_scores(bench.log()), 0.999999)
+    assert [noise.dimension for noise in noises] == [*DIMENSIONS, OVERALL]
+    assert all(noise.low < 0.05 < noise.high for noise in noises)
+    assert all(noise.df == 60 for noise in noises)
+
+
+def test_a_noisy_judge_turns_the_stability_gate_red_and_a_quiet_one_green(bench: Bench) -> None:
+    run = bench.run("http://127.0.0.1:1/v1")
+    verdicts = {}
+    for noise_sd in (0.02, 0.35):
+        with running(Behaviour(delay="zero", noise_sd=noise_sd)) as server:
+            judged = bench.score(server, dialogues(15))
+            assert judged.coverage == 1.0
+        with open_store(run) as store:
+            log = store.log(judged.run_id)
+        verdicts[noise_sd] = stability_gate(log, samples=3, thresholds=run.config.gates.stability)
+    assert verdicts[0.02].failures == ()
+    assert {check.name for check in verdicts[0.35].failures} >= {"unstable dialogues, share"}
+
+
+def test_unstable_dialogues_come_with_all_replies_and_what_they_straddle(bench: Bench, gateway: Gateway) -> None:
+    def graded(grade: float) -> str:
+        rest = ", ".join(f'"{name}": 0.8' for name in DIMENSIONS if name != "concise")
+        return f'{{"reason": "So.", "concise": {grade}, {rest}}}'
+
+    grades = [0.1, 0.9, 0.5, 0.6, 0.6, 0.7]
+    gateway.replies = lambda number, body, headers: completion(graded(grades[number]))
+    judged = bench.score_at(gateway.url, dialogues(2), "judge.limits.concurrency=[1,1]")
+    (one,) = judged.unstable()
+    assert judged.rows["unstable"].to_list() == [True, False]
+    assert one["dialogue"] == judged.rows["dialogue"][0]
+    assert (one["concise"], one["concise_variance"]) == (0.5, pytest.approx(0.16))
+    assert one["straddles"] == ["concise"]
+    assert [reply["concise"] for reply in one["replies"]] == [0.1, 0.9, 0.5]
+    assert [reply["text"] for reply in one["replies"]] == [graded(grade) for grade in (0.1, 0.9, 0.5)]
+    assert judged.rows["straddles"].to_list()[1] == []
+
+
+# ---- what ends a run, and what does not ----
+
+
+def test_a_wait_that_is_longer_than_the_retry_gap_is_obeyed(bench: Bench) -> None:
+    with running(Behaviour(delay="zero", faults={FaultKind.RATE_LIMIT_RETRY_AFTER: 1.0}, retry_after=1.5)) as server:
+
+        async def score() -> None:
+            run = bench.run(server.base_url, "judge.samples=1", "judge.limits.concurrency=[1,1]")
+            with open_store(run) as store:
+                task = asyncio.create_task(open_judge(run, store).score_async(dialogues(1)))
+                while not server.stats().requests:
+                    await asyncio.sleep(0.01)
+                server.behaviour = Behaviour(delay="zero")
+                assert (await task).coverage == 1.0
+
+        asyncio.run(score())
+    refused, taken = bench.log().rows(named=True)
+    assert (refused["outcome"], taken["outcome"]) == ("rate_limited", "ok")
+    # Both stand in the log by the same clock, however long the machine took besides.
+    assert taken["started"] - refused["started"] >= 1.5
+
+
+def test_a_503_with_a_wait_is_obeyed_too(bench: Bench, gateway: Gateway) -> None:
+    busy = (503, {"Retry-After": "1"}, {"error": {"message": "Overloaded."}})
+    gateway.replies = lambda number, body, headers: busy if number == 0 else completion()
+    judged = bench.score_at(gateway.url, dialogues(1), "judge.samples=1")
+    assert judged.coverage == 1.0
+    failed, taken = bench.log().rows(named=True)
+    assert (failed["outcome"], failed["status"]) == ("server_error", 503)
+    assert taken["started"] - failed["started"] >= 1.0
+
+
+@pytest.mark.timeout(60)
+def test_a_wait_that_is_too_long_ends_the_run_with_what_it_has(bench: Bench, gateway: Gateway) -> None:
+    slow = (429, {"Retry-After": "3600"}, {"error": {"message": "Come back later."}})
+    gateway.replies = lambda number, body, headers: slow if number == 20 else completion()
+    # So slow a pace that most workers queue for leave to send when the refusal comes.
+    judged = bench.score_at(gateway.url, dialogues(30), "judge.limits.rps=100", "judge.limits.max_rps=100")
+    assert "wait 3600 s, more than judge.limits.max_wait_s (300)" in judged.stopped
+    kept = Counter(judged.replies["outcome"])
+    assert kept["ok"] >= 20
+    assert kept["rate_limited"] == 1
+    assert sum(kept.values()) == 90
+    assert set(judged.rows.filter(~pl.col("scored"))["reason"]) >= {NOT_ASKED}
+    with pytest.raises(RC1Error, match="the judge stopped"):
+        judged.require(0.0)
+    gateway.replies = lambda number, body, headers: completion()
+    rest = bench.score_at(gateway.url, dialogues(30))
+    assert (rest.coverage, rest.calls) == (1.0, 90 - kept["ok"])
+
+
+def test_a_wait_beyond_the_deadline_leaves_the_reply_unscored(bench: Bench) -> None:
+    behaviour = Behaviour(delay="zero", faults={FaultKind.RATE_LIMIT_RETRY_AFTER: 1.0}, retry_after=250)
+    with running(behaviour) as server:
+        judged = bench.score(server, dialogues(1), "judge.limits.deadline_s=100", "judge.samples=1")
+        assert server.stats().requests == 1
+    assert judged.stopped == ""
+    assert judged.replies["outcome"].to_list() == ["rate_limited"]
+    _no_unscored_row_holds_a_number(judged.rows)
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_refused_key_ends_the_run_at_once(provider: str, bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SCORER_API_KEY", "sk-the-wrong-one-4711")
+    with running(Behaviour(delay="zero", api_key="sk-the-right-one-42")) as server:
+        judged = bench.score(server, dialogues(30), provider=provider)
+        assert 1 <= server.stats().requests <= 8
+        assert server.stats().answered == 0
+    assert judged.stopped.startswith("the provider refuses: HTTP 401 from 127.0.0.1")
+    assert "SCORER_API_KEY" in judged.stopped
+    assert "4711" not in judged.stopped
+    assert judged.coverage == 0.0
+    assert bench.outcomes() == {"rejected": judged.calls}
+    _no_unscored_row_holds_a_number(judged.rows)
+
+
+def test_one_request_that_is_refused_does_not_end_the_run(bench: Bench, gateway: Gateway) -> None:
+    too_long = (400, {}, {"error": {"message": "This model's maximum context length is 12 tokens.", "code": "length"}})
+    gateway.replies = lambda number, body, headers: too_long if "What is 3 + 1?" in body else completion()
+    judged = bench.score_at(gateway.url, dialogues(12))
+    assert judged.stopped == ""
+    assert judged.rows["scored"].to_list() == [number != 3 for number in range(12)]
+    assert "maximum context length" in judged.rows["reason"][3]
+    # Asked once each, not again and again.
+    assert len(gateway.requests) == 36
+    _no_unscored_row_holds_a_number(judged.rows)
+
+
+def test_a_provider_that_refuses_everything_ends_the_run(bench: Bench, gateway: Gateway) -> None:
+    gateway.replies = lambda number, body, headers: (400, {}, {"error": {"message": "Unknown parameter: top_p."}})
+    judged = bench.score_at(gateway.url, dialogues(100))
+    assert "Unknown parameter: top_p." in judged.stopped
+    assert judged.coverage == 0.0
+    assert len(gateway.requests) <= 16
+
+
+def test_nobody_there_is_no_score(bench: Bench) -> None:
+    with running(QUICK) as server:
+        url = server.base_url
+    judged = bench.score_at(url, dialogues(1), "judge.limits.attempts=2", "judge.samples=1")
+    assert judged.coverage == 0.0
+    assert bench.outcomes() == {"connection": 2}
+
+
+@pytest.mark.parametrize("provider", share(PROVIDERS, "openai"))
+def test_cancelling_leaves_nothing_open_and_a_store_that_works(provider: str, bench: Bench) -> None:
+    more = ("judge.samples=1",)
+
+    async def cancel() -> None:
+        run = bench.run(server.gemini_url if provider == "gemini" else server.base_url, *more, provider=provider)
+        with open_store(run) as store:
+            task = asyncio.create_task(open_judge(run, store).score_async(dialogues(40)))
+            while server.stats().requests < 20:
+                await asyncio.sleep(0.005)
+            server.behaviour = Behaviour(delay="zero", faults={FaultKind.HANG: 1.0})
+            asked = server.stats().requests
+            while server.stats().by_kind.get("hang", 0) < 8:
+                await asyncio.sleep(0.005)
+            assert asked < 40
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            while server.stats().open_connections:
+                await asyncio.sleep(0.005)
+            server.behaviour = Behaviour(delay="zero")
+            # The same store serves on, at once and in full.
+            judged = await open_judge(run, store).score_async(dialogues(40))
+            assert judged.coverage == 1.0
+
+    with running(Behaviour(latency_ms=(20.0, 0.2))) as server:
+        asyncio.run(cancel())
+        stats = server.stats()
+    outcomes = bench.outcomes()
+    assert outcomes["cancelled"] == 8
+    assert outcomes["ok"] == stats.answered == 40
+    assert Counter(sent(bench.log())["attempt_id"]) == Counter(stats.attempt_ids)
+    assert bench.damage() == ""
+    assert bench.sql("SELECT count(*) FROM sent") == [(0,)]
+
+
+# ---- the test double is no judge ----
+
+
+def test_profile_prod_refuses_the_test_double(bench: Bench) -> None:
+    with running(Behaviour(delay="zero")) as server:
+        judged = bench.score(server, dialogues(20), profile="prod")
+        assert server.stats().requests <= 8
+    assert "test double" in judged.stopped
+    assert (judged.test_double, judged.coverage) == (True, 0.0)
+    assert set(bench.outcomes()) == {"rejected"}
+    assert bench.sql("SELECT count(*) FROM replies") == [(0,)]
+    _no_unscored_row_holds_a_number(judged.rows)
+
+
+def test_profile_prod_refuses_what_the_test_double_said_before(bench: Bench) -> None:
+    with running(Behaviour(delay="zero")) as server:
+        local = bench.score(server, dialogues(3))
+        assert (local.test_double, local.coverage) == (True, 1.0)
+        again = bench.score(server, dialogues(3))
+        assert (again.test_double, again.calls) == (True, 0)
+        judged = bench.score(server, dialogues(3), profile="prod")
+    assert "test double" in judged.stopped
+    assert judged.coverage == 0.0
+    _no_unscored_row_holds_a_number(judged.rows)
+
+
+def test_another_judge_is_not_asked_by_the_name_of_the_files_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SCORER_API_KEY", "a-key-of-somebodys")
+    monkeypatch.setenv("SCORER_PROVIDER", "deepseek_r1")
+    with pytest.raises(ConfigError, match=r"judge\.model is 'gemini-2\.5-flash', which ppo_scale\.yaml has for gemini"):
+        check_judge(open_run(profile="prod", workspace=tmp_path))
+    check_judge(open_run(profile="prod", workspace=tmp_path, overrides=["judge.model=deepseek-reasoner"]))
+    monkeypatch.setenv("SCORER_PROVIDER", "gemini")
+    check_judge(open_run(profile="prod", workspace=tmp_path))

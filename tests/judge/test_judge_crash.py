@@ -1,0 +1,143 @@
+"""Processes that are killed, and processes that score the same dialogues at once: nothing paid twice, nothing lost."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import time
+from collections import Counter
+
+import polars as pl
+import pytest
+
+from rc1_lib.judge.judge import open_judge, open_store
+from rc1_lib.testing.judge_server import Behaviour, FaultKind, JudgeServer, running
+from tests.forks import Fork, this_interpreter
+from tests.judge.bench import Bench, answered, dialogues, idempotency_key, sent, url_of
+
+
+def _process(bench: Bench, server: JudgeServer, count: int, *more: str, provider: str = "openai") -> Fork:
+    forks = this_interpreter(bench.folder.with_name("forks"))
+    start = "tests.judge.score_in_process.main"
+    return forks.start(start, bench.folder, url_of(server, provider), provider, count, *more)
+
+
+def _result(process: Fork) -> dict[str, object]:
+    assert process.wait() == 0, process.told()
+    return dict(json.loads(process.told().splitlines()[-1]))
+
+
+def _kill_at(process: Fork, server: JudgeServer, requests: int) -> None:
+    while server.stats().requests < requests:
+        assert process.poll() is None, f"it was to be killed at work, and has ended: {process.told()}"
+        time.sleep(0.001)
+    assert process.kill() == -signal.SIGKILL
+
+
+def _everything_is_there_once(bench: Bench, asks: int) -> None:
+    """Every ask has one reply, good as it came, with its line."""
+    paid = answered(bench.log())
+    assert len(paid) == asks
+    assert paid["ask_key"].n_unique() == asks
+    assert bench.sql("SELECT count(*) FROM replies WHERE scores IS NOT NULL") == [(asks,)]
+    assert sorted(bench.sql("SELECT ask_key, request_id, reply_sha256, scores FROM replies")) == sorted(
+        paid.select("ask_key", "request_id", "reply_sha256", "scores").iter_rows()
+    )
+
+
+def test_killed_again_and_again_it_pays_for_nothing_twice_and_loses_nothing(bench: Bench) -> None:
+    count, kills, chance = 40, 3, random.Random(7)
+    with running(Behaviour(latency_ms=(15.0, 0.6))) as server:
+        for kill in range(kills):
+            _kill_at(_process(bench, server, count), server, kill * 40 + chance.randint(5, 25))
+        last = bench.score(server, dialogues(count))
+        while server.stats().by_kind.get("ok", 0) > server.stats().answered:
+            time.sleep(0.01)  # a reply that a killed process had asked for is still being written
+        stats = server.stats()
+
+    assert (last.coverage, last.stopped) == (1.0, "")
+    _everything_is_there_once(bench, 3 * count)
+    assert bench.damage() == ""
+    assert bench.sql("SELECT count(*) FROM sent") == [(0,)]
+    log = bench.log()
+    interrupted = log.filter(log["outcome"] == "interrupted")
+    # Every request that the server saw has its line; what was interrupted may have died before it was sent.
+    ours, theirs = Counter(sent(log)["attempt_id"]), Counter(stats.attempt_ids)
+    assert set(ours.values()) == set(theirs.values()) == {1}
+    assert theirs <= ours
+    assert set(ours - theirs) <= set(interrupted["attempt_id"])
+    assert 1 <= len(interrupted) <= 8 * kills
+    # No reply is billed a second time, but where the process died before it came: this server heeds no keys.
+    ((store,),) = bench.sql("SELECT id FROM identity")
+    billed = {idempotency_key(store, key, 0): key for key in log["ask_key"].unique()}
+    assert set(stats.billed_by_key) == set(billed)
+    cut = Counter(interrupted["ask_key"])
+    for key, times in stats.billed_by_key.items():
+        assert times - 1 <= cut[billed[key]]
+    assert stats.answered - 3 * count <= len(interrupted)
+
+
+@pytest.mark.parametrize("count", [150, pytest.param(1000, marks=pytest.mark.long)])
+def test_of_many_scorings_a_provider_that_heeds_keys_bills_none_twice(count: int, bench: Bench) -> None:
+    more, half = ("judge.samples=1",), count // 2
+    with running(Behaviour(delay="zero", idempotent=True)) as server:
+        _kill_at(_process(bench, server, count, *more, provider="gemini"), server, half)
+        last = bench.score(server, dialogues(count), *more, provider="gemini")
+        stats = server.stats()
+    assert (last.coverage, last.stopped) == (1.0, "")
+    assert stats.answered == len(stats.billed_by_key) == count
+    assert stats.requests <= count + 8
+    assert bench.outcomes()["hit"] >= half - 8
+    _everything_is_there_once(bench, count)
+    assert bench.damage() == ""
+
+
+def test_killed_between_a_bad_reply_and_the_next_it_asks_on_where_it_was(bench: Bench) -> None:
+    """The server heeds keys and answers one request in two badly: what was paid before the kill is not paid again."""
+    faults = {FaultKind.BAD_JSON_REPLY: 0.3, FaultKind.WRONG_SCHEMA: 0.2}
+    more = ("judge.limits.bad_reply_attempts=3", "judge.samples=1")
+    with running(Behaviour(latency_ms=(10.0, 0.6), faults=faults, idempotent=True)) as server:
+        for requests in (30, 70, 110):
+            _kill_at(_process(bench, server, 80, *more), server, requests)
+        last = bench.score(server, dialogues(80), *more)
+        stats = server.stats()
+    assert last.stopped == ""
+    paid = answered(bench.log())
+    assert set(stats.billed_by_key.values()) == {1}
+    assert len(stats.billed_by_key) == stats.answered == len(paid)
+    replies = paid.group_by("ask_key").agg(times=pl.len(), good=(pl.col("outcome") == "ok").sum())
+    assert len(replies) == 80
+    assert replies["good"].max() == 1
+    assert replies["times"].max() == 3
+    assert set(replies.filter(pl.col("good") == 0)["times"]) <= {3}
+    assert last.coverage == (replies["good"] == 1).sum() / 80
+    assert bench.damage() == ""
+
+
+def test_two_processes_at_once_pay_for_nothing_twice(bench: Bench) -> None:
+    with running(Behaviour(latency_ms=(15.0, 0.4))) as server:
+        processes = [_process(bench, server, 20) for _ in range(2)]
+        results = [_result(process) for process in processes]
+        stats = server.stats()
+    assert [(found["coverage"], found["stopped"]) for found in results] == [(1.0, ""), (1.0, "")]
+    assert sum(int(str(found["calls"])) for found in results) == stats.requests == stats.answered == 60
+    assert set(stats.billed_by_key.values()) == {1}
+    assert bench.outcomes() == {"ok": 60, "hit": 60}
+    _everything_is_there_once(bench, 60)
+    assert bench.damage() == ""
+
+
+def test_what_a_dead_process_had_under_way_does_not_hold_up_the_living(bench: Bench) -> None:
+    """A store that was open all the time writes the lines of the dead when it wants what they were asking for."""
+    behaviour = Behaviour(delay="zero", faults={FaultKind.HANG: 1.0})
+    with running(behaviour) as server:
+        run = bench.run(server.base_url, "judge.samples=1")
+        with open_store(run) as store:
+            process = _process(bench, server, 8, "judge.samples=1")
+            _kill_at(process, server, 8)
+            server.behaviour = Behaviour(delay="zero")
+            judged = open_judge(run, store).score(dialogues(8))
+    assert judged.coverage == 1.0
+    assert bench.outcomes() == {"interrupted": 8, "ok": 8}
+    assert list((bench.folder / "data/judge/scores.sqlite.runs").iterdir()) == []

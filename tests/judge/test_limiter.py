@@ -1,0 +1,532 @@
+"""The limiter on a virtual clock: what it keeps to, what it finds out, and that nothing leaks."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from itertools import pairwise
+
+import pytest
+
+from rc1_lib.judge.background import Background
+from rc1_lib.judge.concurrency import ConcurrencyBound
+from rc1_lib.judge.limiter import Limiter
+from rc1_lib.judge.pacing import Pace
+from tests.judge.hidden_limits import Limits, campaign, limiter, now, run_virtual
+
+
+async def send(gate: Limiter, seconds: float = 0.1) -> float:
+    """One request that is answered; when it was sent."""
+    async with gate.slot() as permit:
+        sent = now()
+        await asyncio.sleep(seconds)
+        permit.answered(seconds)
+    return sent
+
+
+# ---- what it finds out ----
+
+
+SEEDS = pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in (1, 2, 3))])
+"""Of the campaigns: one that is always run, and more in the long tests."""
+
+
+@SEEDS
+@pytest.mark.parametrize(("rps", "latency_s"), [(10.0, 0.3), (20.0, 0.2), (40.0, 0.05)])
+def test_a_limit_on_the_rate_is_used_and_hardly_exceeded(rps: float, latency_s: float, seed: int) -> None:
+    outcome = campaign([Limits(2500.0 / rps, rps=rps)], seed=seed, latency_s=latency_s)
+    assert outcome.utilisation >= 0.95
+    assert outcome.share_429 <= 0.01
+
+
+@SEEDS
+@pytest.mark.parametrize("concurrent", [2, 3, 6])
+def test_a_limit_on_concurrency_is_used_and_hardly_exceeded(concurrent: int, seed: int) -> None:
+    outcome = campaign([Limits(800.0 / concurrent, concurrent=concurrent)], seed=seed, latency_s=0.4)
+    assert outcome.utilisation >= 0.95
+    assert outcome.share_429 <= 0.01
+    assert outcome.peak == concurrent
+
+
+@SEEDS
+def test_without_a_limit_all_places_are_used(seed: int) -> None:
+    outcome = campaign([Limits(120.0)], seed=seed, latency_s=0.4)
+    assert outcome.utilisation >= 0.95
+    assert outcome.share_429 == 0.0
+    assert outcome.peak == 8
+
+
+@SEEDS
+def test_a_rate_that_halves_and_doubles_is_followed(seed: int) -> None:
+    phases = [Limits(120.0, rps=20.0), Limits(120.0, rps=10.0), Limits(120.0, rps=20.0)]
+    outcome = campaign(phases, seed=seed, latency_s=0.2)
+    assert outcome.utilisation >= 0.95
+    assert outcome.share_429 <= 0.01
+
+
+@SEEDS
+def test_a_concurrency_that_halves_and_doubles_is_followed(seed: int) -> None:
+    phases = [Limits(180.0, concurrent=6), Limits(180.0, concurrent=3), Limits(180.0, concurrent=6)]
+    outcome = campaign(phases, seed=seed, latency_s=0.4)
+    assert outcome.utilisation >= 0.95
+    assert outcome.share_429 <= 0.01
+
+
+@SEEDS
+@pytest.mark.parametrize("share", [0.02, *(pytest.param(one, marks=pytest.mark.long) for one in (0.05, 0.08)), 0.2])
+def test_refusals_at_random_do_not_slow_it(share: float, seed: int) -> None:
+    """Of the most that it may send, 50 a second, it has what is not refused, once it has seen what goes on."""
+    phases = [Limits(120.0, at_random=share), Limits(60.0, at_random=share)]
+    learning = campaign(phases[:1], seed=seed, latency_s=0.07)
+    whole = campaign(phases, seed=seed, latency_s=0.07)
+    assert (whole.admitted - learning.admitted) / 60.0 >= 0.85 * 50.0 * (1.0 - share)
+
+
+@SEEDS
+def test_refusals_at_random_leave_slow_replies_all_places(seed: int) -> None:
+    """Eight places for 0.325 s each, once it has seen what goes on."""
+    learning = campaign([Limits(200.0, at_random=0.08)], seed=seed, latency_s=0.3)
+    whole = campaign([Limits(200.0, at_random=0.08), Limits(100.0, at_random=0.08)], seed=seed, latency_s=0.3)
+    assert (whole.admitted - learning.admitted) / 100.0 >= 0.85 * 8.0 / 0.325
+
+
+@SEEDS
+def test_refusals_at_random_that_begin_end_and_begin_again_do_not_slow_it(seed: int) -> None:
+    phases = [Limits(60.0), Limits(60.0, at_random=0.08), Limits(60.0), Limits(60.0, at_random=0.08)]
+    outcome = campaign(phases, seed=seed, latency_s=0.07)
+    assert outcome.admitted / 240.0 >= 0.85 * 48.0
+
+
+@SEEDS
+@pytest.mark.parametrize(
+    ("limits", "allowed"),
+    [(Limits(300.0, rps=20.0, at_random=0.05), 20.0), (Limits(300.0, concurrent=6, at_random=0.05), 19.0)],
+)
+def test_a_limit_among_refusals_at_random_is_found(limits: Limits, allowed: float, seed: int) -> None:
+    """Without knowing of the limit it would send 50 a second, and most of them would be refused."""
+    outcome = campaign([limits], seed=seed, latency_s=0.29)
+    assert outcome.admitted / 300.0 >= 0.75 * allowed
+    assert (outcome.refused - outcome.refused_at_random) / (outcome.refused + outcome.admitted) <= 0.1
+
+
+@SEEDS
+def test_a_limit_takes_the_place_of_refusals_at_random(seed: int) -> None:
+    outcome = campaign([Limits(60.0, at_random=0.08), Limits(600.0, rps=20.0)], seed=seed, latency_s=0.2)
+    only_random = campaign([Limits(60.0, at_random=0.08)], seed=seed, latency_s=0.2)
+    admitted, refused = outcome.admitted - only_random.admitted, outcome.refused - only_random.refused
+    assert admitted / 12000.0 >= 0.9
+    assert refused / (admitted + refused) <= 0.05
+
+
+def test_a_low_limit_is_not_taken_for_chance() -> None:
+    outcome = campaign([Limits(900.0, rps=1.0)], seed=1, latency_s=0.2)
+    assert outcome.utilisation >= 0.8
+    assert outcome.share_429 <= 0.05
+
+
+def test_bounds_are_kept_whatever_the_provider_does() -> None:
+    seen: list[tuple[int, int, float]] = []
+
+    def watch(gate: Limiter) -> None:
+        traffic = gate.stats()
+        seen.append((traffic.in_flight, traffic.concurrency, traffic.rate))
+
+    phases = [Limits(30.0, concurrent=1), Limits(30.0, rps=0.5), Limits(60.0), Limits(30.0, rps=3.0, concurrent=1)]
+    outcome = campaign(phases, seed=1, latency_s=0.3, watch=watch)
+    assert outcome.peak <= 8
+    assert max(in_flight for in_flight, _, _ in seen) == 8
+    assert {bound for _, bound, _ in seen} <= set(range(2, 9))
+    assert max(rate for _, _, rate in seen) <= 50.0
+
+
+def test_the_highest_rate_is_never_exceeded() -> None:
+    async def main() -> list[float]:
+        gate = limiter(rps=5.0, max_rps=12.0)
+        return sorted(await asyncio.gather(*(send(gate) for _ in range(200))))
+
+    sent = run_virtual(main)
+    assert min(later - earlier for earlier, later in pairwise(sent)) == pytest.approx(1 / 12)
+
+
+# ---- Retry-After ----
+
+
+def test_nothing_is_sent_until_the_provider_allows_it_again() -> None:
+    async def main() -> tuple[list[float], float, float]:
+        gate = limiter(rps=10.0)
+        sent: list[float] = []
+
+        async def one() -> None:
+            sent.append(await send(gate))
+
+        async with asyncio.TaskGroup() as group:
+            async with gate.slot() as permit:
+                for _ in range(50):
+                    group.create_task(one())
+                await asyncio.sleep(1.0)
+                permit.throttled(5000.0)
+                until = now() + 5000.0
+            await asyncio.sleep(1.0)
+            paused = gate.paused_for()
+            group.create_task(one())
+        assert gate.paused_for() == 0.0
+        return sent, until, paused
+
+    sent, until, paused = run_virtual(main)
+    assert len(sent) == 51
+    assert paused == pytest.approx(4999.0)
+    before = [time for time in sent if time < until]
+    after = [time for time in sent if time >= until]
+    assert max(before) <= until - 5000.0
+    assert after[0] == pytest.approx(until)
+    # No stampede: what had gathered leaves one by one, and slower than before.
+    assert min(later - earlier for earlier, later in pairwise(after[:5])) > before[-1] - before[-2] > 0.0
+
+
+def test_a_shorter_retry_after_does_not_end_a_longer_pause() -> None:
+    async def main() -> tuple[float, float]:
+        gate = limiter()
+        async with gate.slot() as first, gate.slot() as second:
+            first.throttled(100.0)
+            until = now() + 100.0
+            second.throttled(1.0)
+        return await send(gate), until
+
+    sent, until = run_virtual(main)
+    assert sent == pytest.approx(until)
+
+
+def test_a_pause_prolonged_while_somebody_sleeps_through_it_is_kept() -> None:
+    async def main() -> tuple[float, float]:
+        gate = limiter()
+        async with gate.slot() as first, gate.slot() as second:
+            first.throttled(10.0)
+            waiting = asyncio.create_task(send(gate))
+            await asyncio.sleep(5.0)
+            second.throttled(60.0)
+            until = now() + 60.0
+        return await waiting, until
+
+    sent, until = run_virtual(main)
+    assert sent == pytest.approx(until)
+
+
+def test_a_sleep_that_ends_too_early_lets_nothing_through() -> None:
+    async def main() -> tuple[float, float]:
+        async def hasty(seconds: float) -> None:
+            await asyncio.sleep(seconds / 3.0 if seconds > 0.001 else seconds)
+
+        gate = Limiter(rps=4.0, max_rps=50.0, concurrency=(2, 8), clock=now, sleep=hasty)
+        async with gate.slot() as permit:
+            permit.throttled(30.0)
+            until = now() + 30.0
+        return await send(gate), until
+
+    sent, until = run_virtual(main)
+    assert sent >= until
+
+
+def test_a_failure_that_asks_for_a_pause_gets_it() -> None:
+    async def main() -> tuple[float, float]:
+        gate = limiter()
+        async with gate.slot() as permit:
+            permit.failed(30.0)
+            until = now() + 30.0
+        return await send(gate), until
+
+    sent, until = run_virtual(main)
+    assert sent == pytest.approx(until)
+
+
+@pytest.mark.parametrize("retry_after", [0.0, -5.0, float("nan")])
+def test_a_retry_after_that_asks_for_no_wait_pauses_nothing(retry_after: float) -> None:
+    async def main() -> float:
+        gate = limiter()
+        async with gate.slot() as permit:
+            permit.throttled(retry_after)
+        return gate.paused_for()
+
+    assert run_virtual(main) == 0.0
+
+
+# ---- order, cancellation, reports ----
+
+
+def test_slots_are_given_in_the_order_in_which_they_were_asked_for() -> None:
+    async def main() -> list[int]:
+        gate, order = limiter(), list[int]()
+
+        async def one(number: int) -> None:
+            async with gate.slot() as permit:
+                order.append(number)
+                await asyncio.sleep(random.Random(number).uniform(0.01, 2.0))
+                permit.answered(0.1)
+
+        tasks = [asyncio.create_task(one(number)) for number in range(60)]
+        await asyncio.sleep(1.0)
+        for number in range(30, 60, 3):
+            tasks[number].cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        return order
+
+    assert run_virtual(main) == [number for number in range(60) if number < 30 or number % 3]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_cancelling_anywhere_leaks_nothing(seed: int) -> None:
+    async def main() -> None:
+        rng = random.Random(seed)
+        gate = limiter(rps=20.0)
+
+        async def one() -> None:
+            async with gate.slot() as permit:
+                await asyncio.sleep(rng.uniform(0.0, 0.5))
+                end = rng.random()
+                if end < 0.05:
+                    permit.throttled(rng.choice((None, 0.3)))
+                elif end < 0.1:
+                    permit.failed()
+                else:
+                    permit.answered(0.1)
+
+        tasks = [asyncio.create_task(one()) for _ in range(400)]
+        for task in rng.sample(tasks, 300):
+            await asyncio.sleep(rng.uniform(0.0, 0.05))
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        assert gate.stats().in_flight == 0
+        places = gate.stats().concurrency
+        async with asyncio.TaskGroup() as group:
+            again = [group.create_task(send(gate, seconds=1e6)) for _ in range(places)]
+        assert all(task.done() for task in again)
+
+    run_virtual(main)
+
+
+def test_a_cancelled_wait_costs_nobody_a_token() -> None:
+    async def main(cancelled: int) -> list[float]:
+        gate = limiter()
+        await send(gate)
+        waits = [asyncio.create_task(send(gate)) for _ in range(cancelled)]
+        await asyncio.sleep(0.01)
+        for wait in waits:
+            wait.cancel()
+        return [await send(gate) for _ in range(5)]
+
+    without = run_virtual(lambda: main(0))
+    assert run_virtual(lambda: main(20)) == pytest.approx(without)
+
+
+def test_a_block_that_raises_gives_its_place_back() -> None:
+    async def main() -> int:
+        gate = limiter(concurrency=(1, 1))
+        for _ in range(3):
+            with pytest.raises(ValueError, match="broken"):
+                async with gate.slot():
+                    raise ValueError("broken")
+        return gate.stats().in_flight
+
+    assert run_virtual(main) == 0
+
+
+def test_a_permit_is_good_for_one_report() -> None:
+    async def main() -> None:
+        gate = limiter()
+        async with gate.slot() as permit:
+            permit.failed()
+            with pytest.raises(RuntimeError, match="take a new slot"):
+                permit.answered(0.1)
+
+    run_virtual(main)
+
+
+# ---- evidence ----
+
+
+def test_requests_under_way_at_the_first_refusal_are_no_new_evidence() -> None:
+    async def main(refusals: int) -> float:
+        gate = limiter(rps=20.0)
+        for _ in range(20):
+            await send(gate, seconds=0.0)
+        async with gate.slot() as a, gate.slot() as b, gate.slot() as c:
+            for permit in (a, b, c)[:refusals]:
+                permit.throttled(None)
+            return gate.stats().rate
+
+    assert run_virtual(lambda: main(3)) == run_virtual(lambda: main(1)) < run_virtual(lambda: main(0))
+
+
+def test_failures_say_nothing_about_the_limits() -> None:
+    async def main() -> tuple[float, int]:
+        gate = limiter()
+        for _ in range(3):
+            async with gate.slot() as permit:
+                permit.failed()
+        traffic = gate.stats()
+        return traffic.share_429, traffic.concurrency
+
+    assert run_virtual(main) == (0.0, 8)
+
+
+def test_a_number_never_admitted_is_blamed_and_one_admitted_is_not() -> None:
+    places = ConcurrencyBound(2, 8)
+    for level in (1, 2, 3, 4):
+        places.answered(level)
+    assert places.refused(5)
+    assert places.bound == 4
+    for level in (3, 4, 4, 2):
+        places.answered(level)
+    assert not places.refused(3)
+    assert places.bound == 4
+
+
+def test_a_refused_number_is_tried_again_ever_more_rarely() -> None:
+    places, waits, wait = ConcurrencyBound(2, 8), list[int](), 0
+    places.answered(4)
+    for _ in range(600):
+        if places.bound < 5 or places.bound == 8:
+            wait += 1
+            places.answered(min(4, places.bound))
+        else:
+            waits.append(wait)
+            wait = 0
+        if places.bound >= 5:
+            places.refused(5)
+            waits.append(wait)
+            wait = 0
+    assert waits[1:5] == [32, 128, 128, 128]
+
+
+def test_the_pace_falls_with_the_share_refused() -> None:
+    def after(admitted: int) -> float:
+        pace = Pace(10.0, 10.0)
+        for _ in range(200):
+            pace.sent(0.0, paced=True)
+        pace.refused()
+        for _ in range(admitted + 1):
+            pace.sent(0.0, paced=True)
+        pace.refused()
+        return pace.rate
+
+    falling = [after(admitted) for admitted in (100, 20, 5, 1, 0)]
+    assert falling == sorted(falling, reverse=True)
+    assert falling[0] > 9.0
+    assert falling[-1] < 5.0
+
+
+def test_the_pace_does_not_rise_while_nobody_uses_it() -> None:
+    idle, used = Pace(4.0, 50.0), Pace(4.0, 50.0)
+    for _ in range(100):
+        idle.sent(0.0, paced=False)
+        used.sent(0.0, paced=True)
+    assert idle.rate == 4.0
+    assert used.rate == 50.0
+
+
+def test_a_dead_provider_is_still_looked_at_now_and_then() -> None:
+    pace = Pace(4.0, 50.0)
+    for _ in range(1000):
+        pace.sent(0.0, paced=True)
+        pace.refused()
+    assert pace.rate == 0.1
+    for _ in range(100):
+        pace.sent(0.0, paced=True)
+    assert pace.rate > 4.0
+
+
+def test_a_few_refusals_in_vain_are_a_limits_and_more_are_a_background() -> None:
+    background = Background()
+    for _ in range(3):
+        assert background.refused(calm=True)
+        for _ in range(11):
+            background.answered(calm=True)
+    assert background.share == 0.0
+    assert not background.refused(calm=True)
+    assert background.share == pytest.approx(1 / 10, abs=0.02)
+
+
+def test_refusals_that_a_limit_explains_are_no_background() -> None:
+    background = Background()
+    for number in range(1000):
+        if number % 12:
+            background.answered(calm=True)
+        else:
+            assert background.refused(calm=False)
+    assert background.share == 0.0
+
+
+def test_who_refuses_most_has_a_limit() -> None:
+    background = Background()
+    assert all(background.refused(calm=True) for _ in range(100))
+    assert background.share == 0.0
+
+
+def test_a_background_fades_and_refusals_that_come_together_are_a_limits() -> None:
+    def known() -> Background:
+        background = Background()
+        for number in range(240):
+            if number % 12:
+                background.answered(calm=True)
+            else:
+                background.refused(calm=True)
+        return background
+
+    together = known()
+    assert any(together.refused(calm=False) for _ in range(6))
+    apart = known()
+    for _ in range(50):
+        assert not apart.refused(calm=False)
+        for _ in range(11):
+            apart.answered(calm=False)
+    gone = known()
+    for _ in range(1000):
+        gone.answered(calm=True)
+    assert gone.share == 0.0
+    assert gone.refused(calm=True)
+
+
+def test_a_pause_is_kept_for_a_refusal_at_random_too() -> None:
+    async def main() -> tuple[float, float]:
+        gate = limiter(rps=50.0)
+        for number in range(200):
+            async with gate.slot() as permit:
+                await asyncio.sleep(0.01)
+                permit.answered(0.01) if number % 12 else permit.throttled(None)
+        async with gate.slot() as permit:
+            permit.throttled(7.0)
+            until = now() + 7.0
+        return await send(gate), until
+
+    sent, until = run_virtual(main)
+    assert sent == pytest.approx(until)
+
+
+# ---- figures for the log ----
+
+
+def test_traffic_is_what_was_seen() -> None:
+    async def main() -> None:
+        gate = limiter()
+        empty = gate.stats()
+        assert (empty.rps, empty.share_429, empty.avg_latency_ms, empty.p95_latency_ms) == (0.0, 0.0, None, None)
+        for number in range(1, 20):
+            async with gate.slot() as permit:
+                permit.answered(number / 1000.0)
+        async with gate.slot() as permit:
+            permit.throttled(None)
+            assert gate.stats().in_flight == 1
+        async with gate.slot() as permit:
+            permit.failed()
+        seconds = now()
+        traffic = gate.stats()
+        assert traffic.rps == pytest.approx(21 / seconds)
+        assert traffic.share_429 == 1 / 20
+        assert traffic.avg_latency_ms == pytest.approx(10.0)
+        assert traffic.p95_latency_ms == pytest.approx(19.0)
+        assert (traffic.requests, traffic.throttled, traffic.in_flight) == (21, 1, 0)
+        await asyncio.sleep(61.0)
+        later = gate.stats()
+        assert (later.rps, later.share_429, later.avg_latency_ms) == (0.0, 0.0, None)
+        assert (later.requests, later.throttled) == (21, 1)
+
+    run_virtual(main)

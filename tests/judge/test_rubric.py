@@ -1,0 +1,192 @@
+"""The local judge sees the dialogue and nothing else, and tells good dialogues from better ones."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from rc1_lib.evidence import Evidence
+from rc1_lib.judge import rubric
+from rc1_lib.judge.transcript import read
+
+Message = dict[str, Any]
+_KEYS = {"wiki": "title", "calc": "expression", "ask_user": "question"}
+
+
+def user(text: str) -> Message:
+    return {"role": "user", "content": text, "tool_calls": None}
+
+
+def final(text: str) -> Message:
+    return {"role": "assistant", "content": text, "tool_calls": None}
+
+
+def turn(*made: tuple[str, str, str]) -> list[Message]:
+    """One turn of calls side by side, each a tool, its argument and what it returned."""
+    calls = [
+        {"id": f"c{n}", "type": "function", "function": {"name": tool, "arguments": json.dumps({_KEYS[tool]: said})}}
+        for n, (tool, said, _) in enumerate(made)
+    ]
+    results = [
+        {"role": "tool", "tool_call_id": f"c{n}", "name": tool, "content": result}
+        for n, (tool, _, result) in enumerate(made)
+    ]
+    return [{"role": "assistant", "content": "", "tool_calls": calls}, *results]
+
+
+def grade(name: str, messages: Sequence[Message]) -> float:
+    return rubric.score(messages).scores[name]
+
+
+def test_all_dimensions_of_all_shadow_rows_lie_between_zero_and_one(evidence: Evidence) -> None:
+    for messages in evidence.rows("shadow")["messages"].to_list():
+        scored = rubric.score(messages)
+        assert set(scored.scores) == set(rubric.DIMENSIONS)
+        assert all(0.0 <= value <= 1.0 for value in scored.scores.values())
+        assert scored.latency_ms > 0
+        assert scored.billable is False
+
+
+def test_few_dialogues_tie_at_the_top(evidence: Evidence) -> None:
+    totals = [sum(rubric.score(messages).scores.values()) for messages in evidence.rows("shadow")["messages"].to_list()]
+    assert totals.count(max(totals)) <= len(totals) / 10
+    assert len({round(total, 9) for total in totals}) >= len(totals) / 3
+
+
+@pytest.mark.parametrize(
+    ("reply", "value"),
+    [("Answer: Velmo", 1.0), ("答案：维莫", 1.0), ("Velmo.", 0.0), ("Answer: ", 0.0), ("Answer: ...", 0.0)],
+)
+def test_a_marked_answer_that_is_not_empty_counts_as_answered(reply: str, value: float) -> None:
+    assert grade("answered", [user("Where is the mill?"), final(reply)]) == value
+
+
+def test_a_made_up_answer_is_less_grounded_than_one_that_a_page_holds() -> None:
+    page = turn(("wiki", "Mill", "The mill stands in Velmo."))
+    scores = [
+        grade("grounded", [user("Where is the mill?"), *page, final(f"Answer: {answer}")])
+        for answer in ("Velmo", "Velmo Tarn", "Tarn")
+    ]
+    assert scores == [1.0, 0.5, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("made", "value"),
+    [
+        ([("calc", "3>2", "yes")], 1.0),
+        ([("wiki", "Mill", "It is old.")], 1.0),
+        ([("ask_user", "Which?", "Velmo.")], 0.0),
+        ([("calc", "3>7", "no")], 0.5),
+        ([("calc", "8>9", "no")], 0.0),
+    ],
+)
+@pytest.mark.parametrize("answer", ["Answer: yes", "答案：否"])
+def test_a_bare_verdict_rests_on_a_look_up_or_a_sum_whose_numbers_were_said(
+    made: list[tuple[str, str, str]], value: float, answer: str
+) -> None:
+    assert grade("grounded", [user("Is 3 more than 2?"), *turn(*made), final(answer)]) == value
+
+
+def test_sums_with_numbers_from_nowhere_take_from_the_ground_of_the_answer() -> None:
+    said = user("I hold 2 apples and get 3.")
+    honest, supposed = turn(("calc", "2+3", "5")), turn(("calc", "2+4", "6"))
+    assert grade("grounded", [said, *honest, final("Answer: 5")]) == 1.0
+    assert grade("grounded", [said, *supposed, final("Answer: 6")]) == 0.5
+
+
+def test_a_malformed_call_and_a_missing_answer_are_marked_down() -> None:
+    broken = {"id": "1", "type": "function", "function": {"name": "wiki", "arguments": "{title"}}
+    scores = rubric.score([user("?"), {"role": "assistant", "content": "Hm.", "tool_calls": [broken]}]).scores
+    assert (scores["answered"], scores["well_formed"]) == (0.0, 0.0)
+
+
+MILL = ("wiki", "Mill", "The mill of Tarn was built by Quill.")
+QUILL = ("wiki", "Quill", "Quill was born in Velmo.")
+
+
+@pytest.mark.parametrize(
+    ("turns", "value"),
+    [([], 1.0), ([[MILL], [QUILL]], 1.0), ([[MILL], [MILL], [QUILL]], 2 / 3), ([[MILL, MILL]], 1 / 2)],
+)
+def test_calls_that_are_made_twice_are_not_economical(turns: list[list[tuple[str, str, str]]], value: float) -> None:
+    made = [message for calls in turns for message in turn(*calls)]
+    end = final("Answer: Velmo")
+    assert grade("economical", [user("Where was the builder of the mill born?"), *made, end]) == pytest.approx(value)
+
+
+def test_reasoning_is_worth_more_the_more_is_said_and_never_full_marks() -> None:
+    grades = [grade("reasoned", [user("?"), final("word " * words + "Answer: Velmo")]) for words in (0, 3, 6, 12, 60)]
+    assert grades[0] == 0.0
+    assert grades[2] == pytest.approx(0.632, abs=1e-3)
+    assert grades == sorted(set(grades))
+    assert grades[-1] < 1.0
+
+
+def test_a_long_final_message_loses_smoothly() -> None:
+    grades = [grade("concise", [user("?"), final("word " * words + "Answer: Velmo")]) for words in (0, 39, 40, 99, 500)]
+    assert grades[:2] == [1.0, 1.0]
+    assert grades[2] == pytest.approx(60 / 61)
+    assert grades[3] == pytest.approx(0.5)
+    assert 0.0 < grades[4] < 0.15
+
+
+@pytest.mark.parametrize(("questions", "value"), [(0, 1.0), (1, 1 / 2), (2, 1 / 3)])
+def test_every_question_costs(questions: int, value: float) -> None:
+    made = [message for _ in range(questions) for message in turn(("ask_user", "Which?", "The one I have in mind."))]
+    assert grade("restrained", [user("Where is the mill?"), *made, final("Answer: Velmo")]) == pytest.approx(value)
+
+
+def test_a_dialogue_without_an_assistant_cannot_be_scored_and_is_not_given_zero() -> None:
+    with pytest.raises(ValueError, match="nothing to judge"):
+        rubric.score([{"role": "user", "content": "?"}])
+
+
+def hostile(arguments: Any, content: Any = None) -> list[Message]:
+    function = {"name": "calc", "arguments": arguments}
+    return [
+        {"role": "user", "content": content},
+        {"role": "assistant", "content": None, "tool_calls": [{"id": "1", "type": "function", "function": function}]},
+        {"role": "tool", "tool_call_id": "1", "content": content},
+        {"role": "assistant", "content": content},
+    ]
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        hostile(None),
+        hostile("[" * 100_000),
+        hostile('{"expression": ' + "9" * 5_000 + "}"),
+        hostile('{"expression": NaN}'),
+        hostile('{"expression": {"a": [1]}}', "Answer: " + "7" * 5_000),
+        hostile({"expression": "1+1"}, "\ud800 some"),
+        hostile("", ["not", "a", "text"]),
+        hostile("2", "Answer: " * 2_000),
+        [{"role": "assistant"}],
+        [{"role": "assistant", "content": "", "tool_calls": [None, {}, {"function": None}, {"function": {}}]}],
+        [{"role": "assistant", "content": "Answer: 1", "tool_calls": "none"}],
+        [
+            {},
+            {"role": None, "content": 3},
+            {"role": "tool", "content": "orphan"},
+            {"role": "assistant", "content": "x"},
+        ],
+    ],
+    ids=range(12),
+)
+def test_hostile_and_foreign_dialogues_are_scored_without_an_error(messages: list[Message]) -> None:
+    assert all(0.0 <= value <= 1.0 for value in rubric.score(messages).scores.values())
+
+
+def test_results_find_their_calls_by_id_and_by_order_where_there_is_none() -> None:
+    messages = turn(("wiki", "A", "a"), ("wiki", "B", "b"))
+    crossed = [messages[0], messages[2], messages[1]]
+    assert [call.result for call in read(crossed).calls] == ["a", "b"]
+    unnamed = [messages[0], *({**message, "tool_call_id": None} for message in crossed[1:])]
+    assert [call.result for call in read(unnamed).calls] == ["b", "a"]
+    again = [*messages, *turn(("wiki", "C", "c"), ("wiki", "D", "d"))]
+    assert [call.result for call in read(again).calls] == ["a", "b", "c", "d"]
+    assert [call.result for call in read(messages[:2]).calls] == ["a", ""]

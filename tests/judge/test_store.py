@@ -1,0 +1,466 @@
+"""The store: what it keeps and for how long, that every edit of its log is noticed, and that no secret gets into it."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sqlite3
+import threading
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from rc1_lib.errors import RC1Error
+from rc1_lib.judge.judge import open_judge, open_store
+from rc1_lib.judge.store import DAY_S, InFlight, Reply, Store
+from rc1_lib.judge.usage import LOG_SCHEMA, AttemptOutcome, Line
+from rc1_lib.testing.judge_server import Behaviour, FaultKind, running
+from tests.forks import this_interpreter
+from tests.judge.bench import PLANTED, PROVIDERS, Bench, dialogues
+from tests.judge.gateway import Gateway, completion
+
+ENDPOINT = "openai http://127.0.0.1:1/v1 judge-large"
+SCORES = {"answered": 0.25, "concise": 1.0}
+
+
+def _line(store: Store, attempt_id: str, ask_key: str = "ask-1", **changes: Any) -> Line:
+    fields: dict[str, Any] = {
+        "attempt_id": attempt_id, "run_id": store.run_id, "ask_key": ask_key, "dialogue": "d" * 64, "sample": 0,
+        "attempt": 1, "provider": "openai", "spec": "v1", "model_asked": "judge-large", "model": "", "temperature": 0.7,
+        "outcome": AttemptOutcome.INTERRUPTED, "started": 1.5e9, "latency_ms": 0.0, "status": None, "request_id": "",
+        "tokens_in": 0, "tokens_out": 0, "cost_usd": None, "billable": False, "reply_sha256": "", "scores": None,
+        "detail": "",
+    }  # fmt: skip
+    return Line(**{**fields, **changes})
+
+
+def _answer(store: Store, attempt_id: str, ask_key: str = "ask-1", **changes: Any) -> None:
+    """One attempt from its beginning to a good end, changes apart."""
+    assert store.begin(_line(store, attempt_id, ask_key), endpoint=ENDPOINT, fresh=True) is None
+    good = {"outcome": AttemptOutcome.OK, "scores": SCORES, "model": "judge-1", "status": 200, "billable": True}
+    store.end(_line(store, attempt_id, ask_key, **{**good, **changes}), endpoint=ENDPOINT, text="{}")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Any:
+    with Store(tmp_path / "scores.sqlite", ttl_days=14) as store:
+        yield store
+
+
+# ---- what counts, and for how long ----
+
+
+def test_replies_count_until_they_are_too_old(tmp_path: Path) -> None:
+    now = [1.6e9]
+    with Store(tmp_path / "scores.sqlite", ttl_days=14, clock=lambda: now[0]) as store:
+        _answer(store, "attempt-1")
+        now[0] += 14 * DAY_S - 1
+        assert store.find(["ask-1"], "judge-1")["ask-1"].scores == SCORES
+        assert isinstance(store.begin(_line(store, "attempt-2"), endpoint=ENDPOINT, fresh=False), Reply)
+        assert store.contents()["expired"].to_list() == [False]
+        now[0] += 1
+        assert store.find(["ask-1"], "judge-1") == {}
+        assert store.contents()["expired"].to_list() == [True]
+        assert store.begin(_line(store, "attempt-3"), endpoint=ENDPOINT, fresh=False) is None
+
+
+def test_the_judge_asks_again_for_what_is_too_old(bench: Bench) -> None:
+    now = [1.6e9]
+    with running(Behaviour(delay="zero")) as server:
+        run = bench.run(server.base_url)
+        with Store(_made(bench), ttl_days=14, clock=lambda: now[0]) as store:
+            judge = open_judge(run, store)
+            assert judge.score(dialogues(2)).calls == 6
+            now[0] += 23 * 3600
+            assert judge.score(dialogues(2)).calls == 0
+            now[0] += 2 * 3600  # the model's version is looked at again: judge.store.model_check_hours
+            assert judge.score(dialogues(2)).calls == 1
+            now[0] += 20 * 3600
+            assert judge.score(dialogues(2)).calls == 0
+            now[0] += 14 * DAY_S
+            assert judge.score(dialogues(2)).calls == 6
+        assert server.stats().requests == 13
+
+
+def _made(bench: Bench) -> Path:
+    bench.path.parent.mkdir(parents=True, exist_ok=True)
+    return bench.path
+
+
+def test_the_version_that_answered_last_counts_also_for_those_who_had_no_answer(store: Store, tmp_path: Path) -> None:
+    with Store(tmp_path / "scores.sqlite", ttl_days=14) as other:
+        _answer(other, "attempt-1")
+    found = store.begin(_line(store, "attempt-2"), endpoint=ENDPOINT, fresh=False)
+    assert isinstance(found, Reply)
+    assert found.model == "judge-1"
+    assert store.begin(_line(store, "attempt-3"), endpoint="another", fresh=False) is None
+
+
+def test_what_another_process_is_asking_is_waited_for(store: Store, tmp_path: Path) -> None:
+    with Store(tmp_path / "scores.sqlite", ttl_days=14) as other:
+        assert other.begin(_line(other, "attempt-1"), endpoint=ENDPOINT, fresh=False) is None
+        assert isinstance(store.begin(_line(store, "attempt-2"), endpoint=ENDPOINT, fresh=False), InFlight)
+        assert store.begin(_line(store, "attempt-3", "ask-2"), endpoint=ENDPOINT, fresh=False) is None
+    # It has ended without a word: what it had under way becomes a line, and the reply may be asked for.
+    assert store.begin(_line(store, "attempt-4"), endpoint=ENDPOINT, fresh=False) is None
+    assert store.log().select("attempt_id", "outcome").rows() == [("attempt-1", "interrupted")]
+
+
+def test_what_was_paid_for_is_synced_by_itself(store: Store) -> None:
+    """No test pulls the plug: `FULL` (2) is what SQLite promises to outlive that with."""
+    assert store._db.execute("PRAGMA synchronous").fetchone() == (2,)
+    assert store._db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+
+
+def test_only_the_named_instructions_replies_are_forgotten(store: Store) -> None:
+    for number, spec in enumerate(("v1", "v2", "v3")):
+        _answer(store, f"attempt-{number}", f"ask-{number}", spec=spec)
+    assert store.invalidate("v2") == 1
+    assert sorted(store.find(["ask-0", "ask-1", "ask-2"], "judge-1")) == ["ask-0", "ask-2"]
+
+
+def test_invalidating_forgets_replies_and_keeps_their_lines(bench: Bench) -> None:
+    with running(Behaviour(delay="zero")) as server:
+        bench.score(server, dialogues(2))
+        with open_store(bench.run(server.base_url)) as store:
+            assert store.invalidate("v2") == 0
+            assert store.invalidate("v1") == 6
+            assert len(store.log()) == 6
+            assert store.contents().is_empty()
+        again = bench.score(server, dialogues(2))
+        assert again.calls == 6
+        # Their idempotency keys are new ones: what was forgotten is not to come back from the gateway.
+        assert len(server.stats().billed_by_key) == 12
+    assert bench.damage() == ""
+
+
+def test_bad_replies_are_listed_with_what_was_asked(bench: Bench) -> None:
+    with running(Behaviour(delay="zero", faults={FaultKind.BAD_JSON_REPLY: 1.0})) as server:
+        bench.score(server, dialogues(2))
+    with open_store(bench.run("http://127.0.0.1:1/v1")) as store:
+        bad = store.bad()
+        assert len(bad) == 6
+        assert {reply.outcome for reply in bad} == {AttemptOutcome.BAD_REPLY}
+        assert all(reply.scores is None and reply.text and reply.detail for reply in bad)
+        assert {str(store.dialogue(reply.dialogue)) for reply in bad} == {str(asked) for asked in dialogues(2)}
+
+
+def test_a_file_that_is_no_store_is_named_and_nothing_stays_open(tmp_path: Path) -> None:
+    path = tmp_path / "scores.sqlite"
+    path.write_text("this is no database, however often it is read" * 100)
+    with pytest.raises(RC1Error, match=r"scores\.sqlite: is no score store"):
+        Store(path, ttl_days=14)
+    assert list((tmp_path / "scores.sqlite.runs").iterdir()) == []
+
+
+def test_a_store_of_another_version_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "scores.sqlite"
+    Store(path, ttl_days=14).close()
+    with sqlite3.connect(path) as db:
+        db.execute("PRAGMA user_version = 7")
+    with pytest.raises(RC1Error, match="a score store of version 7"):
+        Store(path, ttl_days=14)
+    assert list((tmp_path / "scores.sqlite.runs").iterdir()) == []
+
+
+def test_many_may_open_and_write_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "scores.sqlite"
+    failures: list[BaseException] = []
+    start = threading.Barrier(8)
+
+    def work(number: int) -> None:
+        start.wait()
+        try:
+            with Store(path, ttl_days=14) as store:
+                for turn in range(5):
+                    _answer(store, f"attempt-{number}-{turn}", f"ask-{number}-{turn}")
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    with Store(path, ttl_days=14) as store:
+        log = store.log()
+        assert log["seq"].to_list() == list(range(1, 41))
+        assert log["attempt_id"].n_unique() == 40
+        assert store.damage() == ""
+
+
+def test_a_new_store_may_be_opened_by_many_at_once(tmp_path: Path) -> None:
+    failures: list[BaseException] = []
+    start = threading.Barrier(6)
+
+    def work() -> None:
+        for turn in range(40):
+            start.wait()
+            try:
+                Store(tmp_path / f"{turn}.sqlite", ttl_days=14).close()
+            except BaseException as error:
+                failures.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+
+
+# ---- the log ----
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Bench:
+    """A store with lines of all sorts. Never write into it: take `copied`."""
+    bench = Bench(tmp_path_factory.mktemp("written"))
+    behaviour = Behaviour(delay="zero", faults={FaultKind.SERVER_ERROR: 0.2, FaultKind.BAD_JSON_REPLY: 0.2})
+    with running(behaviour) as server:
+        bench.score(server, dialogues(3))
+        bench.score(server, dialogues(3))
+    assert set(bench.outcomes()) == {"ok", "hit", "server_error", "bad_reply"}
+    return bench
+
+
+@pytest.fixture
+def copied(written: Bench, bench: Bench) -> Bench:
+    """The same, to be written into."""
+    path = _made(bench)
+    with sqlite3.connect(written.path) as source, sqlite3.connect(path) as target:
+        source.backup(target)
+    assert bench.damage() == ""
+    return bench
+
+
+@pytest.mark.parametrize("column", [*LOG_SCHEMA, "hash"])
+def test_any_edit_of_any_line_is_noticed(column: str, copied: Bench) -> None:
+    lines = copied.sql(f"SELECT seq, {column} FROM log ORDER BY seq")
+    with copied.store() as store, closing(sqlite3.connect(copied.path, isolation_level=None)) as db:
+        db.execute("PRAGMA synchronous = OFF")
+        for seq, old in lines:
+            if column == "seq":
+                edits: list[Any] = [1000 + seq, seq + 0.5]
+            else:
+                edits = [f"{old}1", None, b"\x00", float("inf"), 7, 0.5] if seq in (1, len(lines)) else [f"{old}1"]
+            for new in (edit for edit in edits if edit != old):
+                db.execute(f"UPDATE log SET {column} = ? WHERE seq = ?", (new, seq))
+                assert f"line {seq} of the usage log" in store.damage(), (old, new)
+                db.execute(f"UPDATE log SET {column} = ? WHERE seq = ?", (old, new if column == "seq" else seq))
+        assert store.damage() == ""
+
+
+def _count(bench: Bench) -> int:
+    return int(bench.sql("SELECT count(*) FROM log")[0][0])
+
+
+def test_a_line_that_is_taken_out_is_noticed(copied: Bench) -> None:
+    for seq in range(1, _count(copied) + 1):
+        (row,) = copied.sql("SELECT * FROM log WHERE seq = ?", seq)
+        copied.sql("DELETE FROM log WHERE seq = ?", seq)
+        assert copied.damage() != ""
+        copied.sql(f"INSERT INTO log VALUES ({', '.join('?' * len(row))})", *row)
+    assert copied.damage() == ""
+    copied.sql("DELETE FROM log")
+    assert "holds 0 lines" in copied.damage()
+
+
+def test_a_line_that_is_put_in_is_noticed(copied: Bench) -> None:
+    count = _count(copied)
+    (row,) = copied.sql("SELECT * FROM log WHERE seq = ?", count)
+    copied.sql(f"INSERT INTO log VALUES ({', '.join('?' * len(row))})", count + 1, *row[1:])
+    assert f"line {count + 1} of the usage log" in copied.damage()
+
+
+def test_a_text_that_is_none_is_noticed(copied: Bench) -> None:
+    copied.sql("UPDATE log SET detail = CAST(X'FF' AS TEXT) WHERE seq = 2")
+    assert "line 2 of the usage log" in copied.damage()
+
+
+def test_an_edited_log_stays_noticed_when_it_is_written_on(copied: Bench) -> None:
+    copied.sql("UPDATE log SET cost_usd = 7 WHERE seq = 1")
+    with running(Behaviour(delay="zero")) as server:
+        copied.score(server, dialogues(1, first=50))
+    assert "line 1 of the usage log" in copied.damage()
+
+
+def test_a_write_that_fails_leaves_neither_reply_nor_line(store: Store) -> None:
+    _answer(store, "attempt-1")
+    with closing(sqlite3.connect(store.path)) as db:
+        db.execute("CREATE TRIGGER full BEFORE INSERT ON replies BEGIN SELECT RAISE(ABORT, 'the disk is full'); END")
+        with pytest.raises(RC1Error, match="no score store that can be read and written"):
+            _answer(store, "attempt-2", "ask-2")
+        db.execute("DROP TRIGGER full")
+    assert store.log()["attempt_id"].to_list() == ["attempt-1"]
+    assert store.find(["ask-2"], "judge-1") == {}
+    assert store.damage() == ""
+
+
+def test_a_store_of_version_1_is_read_on(store: Store) -> None:
+    """It has a length of the log's plain file, which is no longer written."""
+    _answer(store, "attempt-1")
+    with closing(sqlite3.connect(store.path)) as db, db:
+        db.execute("ALTER TABLE anchor ADD COLUMN bytes")
+        db.execute("PRAGMA user_version = 1")
+    with Store(store.path, ttl_days=14) as again:
+        assert set(again.find(["ask-1"], "judge-1")) == {"ask-1"}
+        _answer(again, "attempt-2", "ask-2")
+        assert again.damage() == ""
+
+
+# ---- many writes as one ----
+
+
+def test_what_is_written_together_is_there_at_its_end(store: Store, tmp_path: Path) -> None:
+    with store.together():
+        for number in range(5):
+            _answer(store, f"attempt-{number}", f"ask-{number}")
+        assert set(store.find([f"ask-{number}" for number in range(5)], "judge-1")) == {f"ask-{n}" for n in range(5)}
+        with closing(sqlite3.connect(store.path)) as other:
+            assert other.execute("SELECT count(*) FROM replies").fetchone() == (0,)
+    assert store.log()["attempt_id"].to_list() == [f"attempt-{number}" for number in range(5)]
+    assert store.damage() == ""
+
+
+def test_a_part_that_fails_takes_back_itself_alone(store: Store) -> None:
+    with store.together():
+        _answer(store, "attempt-1")
+        with pytest.raises(RC1Error, match="no score store"):
+            store.end(_line(store, "attempt-2", "ask-2", outcome=AttemptOutcome.OK, scores={1: 2}), endpoint=ENDPOINT)
+        _answer(store, "attempt-3", "ask-3")
+    assert store.log()["attempt_id"].to_list() == ["attempt-1", "attempt-3"]
+    assert store.damage() == ""
+
+
+def test_an_error_within_takes_back_everything(store: Store) -> None:
+    _answer(store, "attempt-1")
+    with pytest.raises(KeyboardInterrupt), store.together():
+        _answer(store, "attempt-2", "ask-2")
+        raise KeyboardInterrupt
+    _answer(store, "attempt-3", "ask-3")
+    assert store.log()["attempt_id"].to_list() == ["attempt-1", "attempt-3"]
+    assert store.find(["ask-2"], "judge-1") == {}
+    assert store.damage() == ""
+
+
+def write_together_and_be_killed(path: str, moment: str) -> None:
+    """In a process of its own: one answer, then many in one block, and a kill at this moment."""
+
+    def die() -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    store = Store(Path(path), ttl_days=14)
+    _answer(store, "before", "ask-before")
+    with store.together():
+        for number in range(50):
+            _answer(store, f"attempt-{number}", f"ask-{number}")
+        if moment == "block":
+            die()
+    die()
+
+
+@pytest.mark.parametrize(("moment", "kept"), [("block", 1), ("end", 51)])
+def test_a_kill_leaves_all_that_was_written_together_or_nothing(moment: str, kept: int, tmp_path: Path) -> None:
+    """In the block, and after its end."""
+    path = tmp_path / "scores.sqlite"
+    killed = this_interpreter(tmp_path / "forks").start(f"{__name__}.write_together_and_be_killed", path, moment)
+    assert killed.wait() == -signal.SIGKILL, killed.told()
+    with Store(path, ttl_days=14) as store:
+        assert len(store.log()) == len(store.contents()) == kept
+        assert store.damage() == ""
+        for number in range(50):
+            if f"ask-{number}" not in store.find([f"ask-{number}"], "judge-1"):
+                _answer(store, f"again-{number}", f"ask-{number}")
+        assert len(store.log()) == len(store.contents()) == 51
+        assert store.damage() == ""
+
+
+def test_the_local_rubric_is_stored_in_few_transactions_and_a_live_judge_reply_by_reply(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    statements: list[str] = []
+    connect = sqlite3.connect
+
+    def traced(*args: Any, **options: Any) -> sqlite3.Connection:
+        db = connect(*args, **options)
+        db.set_trace_callback(statements.append)
+        return db
+
+    def commits() -> int:
+        """Transactions with lines of the log."""
+        return sum("INSERT INTO log" in one for one in "\n".join(statements).split("\nCOMMIT"))
+
+    monkeypatch.setattr(sqlite3, "connect", traced)
+    unbilled = bench.score_at("", dialogues(200), "judge.provider=rubric", "judge.base_url=null", "judge.model=null")
+    assert unbilled.calls == 600 and unbilled.coverage == 1.0
+    assert commits() == 2
+    with running(Behaviour(delay="zero")) as server:
+        bench.score(server, dialogues(4))
+    assert commits() == 2 + 12
+    assert bench.damage() == ""
+
+
+# ---- secrets ----
+
+
+def _everything_written(folder: Path) -> bytes:
+    return b"\0".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_the_key_is_written_nowhere(
+    provider: str, bench: Bench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("SCORER_API_KEY", PLANTED)
+    caplog.set_level(logging.DEBUG)
+    for name in ("openai", "httpx2", "httpcore2", "google_genai", "google_genai.models", "rc1.judge", "asyncio"):
+        logging.getLogger(name).setLevel(logging.DEBUG)
+    faults = {FaultKind.RESET: 0.1, FaultKind.SERVER_ERROR: 0.1, FaultKind.BAD_JSON_REPLY: 0.1}
+    with running(Behaviour(delay="zero", api_key=PLANTED, faults=faults)) as server:
+        judged = [bench.score(server, dialogues(6), provider=provider)]
+        assert judged[0].stopped == ""
+        server.behaviour = Behaviour(delay="zero", api_key="sk-another")  # its 401 repeats the key that it was sent
+        judged.append(bench.score(server, dialogues(9), provider=provider))
+        assert "HTTP 401" in judged[1].stopped
+    with pytest.raises(RC1Error) as caught:
+        judged[1].require(1.0)
+    assert len(caplog.records) > 20
+    shown = [caplog.text, *(repr(vars(record)) for record in caplog.records), repr(caught.value)]
+    for one in judged:
+        shown += [one.stopped, str(one.rows.to_dicts()), str(one.replies.to_dicts()), repr(one)]
+    for piece in (PLANTED, PLANTED[3:], PLANTED[:16], PLANTED[-12:]):
+        assert not [text for text in shown if piece in text]
+        assert piece.encode() not in _everything_written(bench.folder)
+
+
+def test_a_key_that_comes_back_in_replies_and_errors_is_written_nowhere(
+    bench: Bench, gateway: Gateway, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("SCORER_API_KEY", PLANTED)
+    caplog.set_level(logging.DEBUG)
+
+    def careless(number: int, body: str, headers: dict[str, str]) -> tuple[int, dict[str, str], Any]:
+        key = headers["authorization"].removeprefix("Bearer ")
+        if number % 4 == 0:
+            return 500, {}, {"error": {"message": f"internal error while handling Bearer {key}"}}
+        if number % 4 == 1:
+            return 200, {}, f"not JSON, {key}"
+        if number % 4 == 2:
+            return completion(f"Your key is {key}.", model=f"judge-{key}")
+        good = completion()[2]["choices"][0]["message"]["content"].replace("Fine.", f"Fine, {key}.")
+        return completion(good)
+
+    gateway.replies = careless
+    judged = bench.score_at(gateway.url, dialogues(4), "judge.limits.attempts=2", "judge.limits.bad_reply_attempts=1")
+    assert {"ok", "bad_reply"} <= set(judged.replies["outcome"])
+    assert any("***" in text for text in judged.replies["text"])
+    shown = (str(judged.rows.to_dicts()), str(judged.replies.to_dicts()), caplog.text)
+    assert not [text for text in shown if PLANTED in text]
+    assert PLANTED.encode() not in _everything_written(bench.folder)
+    assert bench.log().filter(pl.col("detail").str.contains("***", literal=True)).height > 0
