@@ -1,4 +1,4 @@
-"""`ckpt list|diff|export|gguf|dequantize`, and `build-base`: the base model from its recipe."""
+"""`ckpt list|diff|export|gguf|import|dequantize`, and `build-base`: the base model from its recipe."""
 
 from __future__ import annotations
 
@@ -159,6 +159,44 @@ def gguf(
     words = "llama.cpp says what the model says" if file else "llama.cpp does not say what the model says: nothing kept"
     document = {"exit_code": code, "file": file, "likeness": found.body()}
     return end(session, Ending("pass" if file else "fail", words, following=following), document, code)
+
+
+def import_base(
+    session: Session,
+    file: Annotated[Path, typer.Argument(help="A llama.cpp file (.gguf) of a chat model, by its path.")],
+    to: Annotated[
+        Path | None,
+        typer.Option(help="A folder of the workspace that is not there yet. Default: models/ and the file's name."),
+    ] = None,
+    precision: Annotated[str, typer.Option(help="Of the weights that are written: bf16, fp16 or fp32.")] = "bf16",
+) -> int:
+    """Write the model of a llama.cpp file as a folder that `base_model` can name (extra `gguf`).
+
+    llama.cpp tokenises texts and answers questions with the file: where the folder does otherwise, nothing is written,
+    and the exit code is 2.
+    """
+    session.started = True
+    from rc1_lib.training.device import Precision
+    from rc1_lib.training.handover.gguf_import import import_gguf
+
+    if precision not in [*Precision]:
+        raise ConfigError(f"--precision: found '{precision}', expected one of {', '.join(Precision)}")
+    target = session.new_folder("--to", to, f"models/{file.stem}")
+    quieten(hub=False)
+    with stages():
+        done = import_gguf(file.expanduser().resolve(), target, Precision(precision))
+    name = session.workspace.name(done.folder)
+    session.show(
+        f"{done.parameters / 1e6:.1f} million parameters; {done.texts} of {done.texts} texts become the same tokens in "
+        f"llama.cpp, {done.same_tokens:.1%} of {done.tokens} greedy tokens are the same",
+        f"written: {done.folder}",
+    )
+    ending = Ending(
+        "done",
+        "llama.cpp says the same with the file",
+        following=then(session, "doctor", "--set", f"base_model={name}"),
+    )
+    return end(session, ending, {"folder": str(done.folder), "same_tokens": done.same_tokens, "tokens": done.tokens})
 
 
 def dequantize(

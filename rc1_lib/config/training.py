@@ -6,7 +6,7 @@ Its sections are in `rc1_lib.config.episodes`, `updates`, `curriculum` and `eval
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -53,6 +53,8 @@ class WarmStart(Section):
     """Optimizer steps; 0 uses the base model unchanged."""
     batch_size: Positive
     """Demonstrations per optimizer step."""
+    micro_batch: Positive | None
+    """Demonstrations per pass, for memory; null: all of a step at once."""
     lr: Annotated[float, Field(gt=0)]
     """Learning rate of this SFT."""
 
@@ -87,6 +89,9 @@ class Training(Section):
     processes: Positive | None
     """Processes that share the shards on a CPU, each with `threads` threads; null: the number of cores, at most one per
     shard. Under `accelerate launch`, its processes share them. This changes the time, never the results."""
+    precision: Literal["auto", "fp32", "bf16"]
+    """What is computed in: fp32, bf16, or auto, which is bf16 on a GPU and on a CPU that multiplies it in hardware
+    (AVX-512 BF16, AMX), else fp32. What is trained, and its optimizer, is fp32 in any case."""
     languages: tuple[Language, ...]
     """Training uses the pool's rows in these languages; other rows are only counted."""
     max_tokens: Positive

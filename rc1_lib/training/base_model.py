@@ -82,8 +82,7 @@ def config_of(folder: Path) -> PretrainedConfig:
 def load_base(model: ModelSection, device: torch.device, precision: Precision) -> PreTrainedModel:
     """The base on `device`, without a cache.
 
-    Its weights are kept in `precision` on an accelerator, where they are frozen below an adapter; else in fp32, which
-    an optimizer needs, and which a CPU computes fastest.
+    Its weights are kept in `precision` where they are frozen below an adapter; else in fp32, which an optimizer needs.
 
     Raises:
         ConfigError: when it cannot be had, its weights are not those of its config.json, it lacks a layer that the
@@ -91,7 +90,7 @@ def load_base(model: ModelSection, device: torch.device, precision: Precision) -
     """
     if model.use_flash_attention_2 and device.type != "cuda":
         raise ConfigError(f"model.use_flash_attention_2: there is none on {device.type}; write false")
-    half = device.type != "cpu" and model.lora.enable
+    half = precision is not Precision.FP32 and model.lora.enable
     _refuse_pickles(model.base)
     extra: dict[str, Any] = {}
     if model.quantization == "nf4":

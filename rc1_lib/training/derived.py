@@ -27,6 +27,8 @@ def _settings(run: Run) -> dict[str, Any]:
         "seed": run.config.seeds[0],
         "describe_tools": training.describe_tools,
         "threads": training.threads,
+        "precision": training.precision,
+        "gradient_checkpointing": training.gradient_checkpointing,
     }
 
 

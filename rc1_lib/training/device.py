@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -68,9 +69,25 @@ def get_precision(device: torch.device, wanted: Precision) -> Precision:
     return Precision.FP32
 
 
-def wanted_precision(device: torch.device) -> Precision:
-    """What to ask `get_precision` for where no configuration says: bf16, but fp32 on a CPU, which is fastest at it."""
-    return Precision.FP32 if device.type == "cpu" else Precision.BF16
+def precision_of(device: torch.device, configured: str) -> Precision:
+    """What `training.precision` comes to on a device.
+
+    Args:
+        device: where the policy is.
+        configured: `fp32`, `bf16`, or `auto`: bf16, but fp32 on a CPU that has to emulate it.
+    """
+    if configured == "auto":
+        configured = "fp32" if device.type == "cpu" and not _multiplies_bf16() else "bf16"
+    return get_precision(device, Precision(configured))
+
+
+def _multiplies_bf16() -> bool:
+    """Whether this machine's CPU has instructions for products in bf16; emulated they are slower than fp32."""
+    try:
+        words = set(Path("/proc/cpuinfo").read_text().split())
+    except OSError:
+        return False
+    return not words.isdisjoint({"avx512_bf16", "amx_bf16"})
 
 
 def _has_bf16(device: torch.device) -> bool:

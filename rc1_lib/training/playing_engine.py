@@ -21,7 +21,7 @@ from rc1_lib.records import MeasuredRow
 from rc1_lib.training.api import Engine
 from rc1_lib.training.base_model import base_config, load_base, load_tokenizer, recompute_states
 from rc1_lib.training.chat_format import format_of
-from rc1_lib.training.device import Precision, get_device, get_precision, to_device, wanted_precision
+from rc1_lib.training.device import Precision, get_device, precision_of, to_device
 from rc1_lib.training.models import model_section
 from rc1_lib.training.play import Playground
 from rc1_lib.training.player import Player
@@ -112,7 +112,7 @@ class PlayingEngine(Engine[EpisodeSetup], Player):
         self.device = get_device()
         if self.device.type == "cpu":
             torch.set_num_threads(training.threads)
-        self.precision = get_precision(self.device, wanted_precision(self.device))
+        self.precision = precision_of(self.device, training.precision)
         section = model_section(config, setup.base)
         form = format_of(load_tokenizer(section), training)
         base = load_base(section, self.device, self.precision)

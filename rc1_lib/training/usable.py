@@ -21,6 +21,7 @@ from rc1_lib.training.base_model import (
     refuse_attention_dropout,
     refuse_strange_targets,
 )
+from rc1_lib.training.device import Precision, get_precision, precision_of
 from rc1_lib.training.memory import free_bytes
 from rc1_lib.training.rollout.decoding import check_decoding, check_shape
 from rc1_lib.training.rollout.settings import Decoding
@@ -68,7 +69,8 @@ def least_memory(config: RunConfig, shape: PretrainedConfig, device: torch.devic
     """The memory that one process of a run takes at least; what dialogues take comes on top, and is not estimated."""
     training, rollout = config.training, config.training.rollout
     matrices, others, adapted, adapter = _counted(shape, training.adapter.rank, training.adapter.targets)
-    quantised, number = config.finetune.method == "qlora", 4 if device.type == "cpu" else 2
+    quantised = config.finetune.method == "qlora"
+    number = 4 if precision_of(device, training.precision) is Precision.FP32 else 2
     if rollout.sampler == "vllm":
         copied = 0
     elif number == 4 and not quantised:
@@ -110,7 +112,7 @@ def check_rows_memory(setup: SupervisedSetup, device: torch.device) -> None:
     model = setup.model
     matrices, others, _, adapter = _counted(base_config(model), model.lora.r, model.lora.target_modules)
     quantised, adapts = model.quantization is not None, model.lora.enable
-    number = 2 if adapts and device.type != "cpu" else 4
+    number = 2 if adapts and get_precision(device, setup.precision) is not Precision.FP32 else 4
     other = 4 if quantised else number  # the norms and embeddings of a base in 4 bits are made fp32
     weights = int(matrices * (_NF4 if quantised else number)) + others * other
     parts = {

@@ -23,7 +23,7 @@ from rc1_lib.training.base_model import load_base, load_tokenizer
 from rc1_lib.training.chat_format import ChatFormat
 from rc1_lib.training.checkpoint import atomic_folder
 from rc1_lib.training.derived import RECORD, REFERENCE, reference_state, state_of, vouched_base
-from rc1_lib.training.device import ORDER, Precision, get_device, wanted_precision
+from rc1_lib.training.device import ORDER, Precision, get_device, precision_of
 from rc1_lib.training.diverged import naming_step
 from rc1_lib.training.embedded.recorded import check_recorded
 from rc1_lib.training.labelled_rows import Collator, EncodedRow, ShuffledRows
@@ -102,14 +102,19 @@ def _make(
 def _setup(run: Run, base: str) -> SupervisedSetup:
     """What the engine is set up by: all weights are trained, nothing is quantised."""
     settings, section = run.config.training.warm_start, model_section(run.config, base)
-    whole = {"quantization": None, "lora": section.lora.model_copy(update={"enable": False})}
+    checkpointing = run.config.training.gradient_checkpointing
+    whole = {
+        "gradient_checkpointing": checkpointing,
+        "quantization": None,
+        "lora": section.lora.model_copy(update={"enable": False}),
+    }
     return SupervisedSetup(
         model=section.model_copy(update=whole),
         engine=EngineSection(name=ENGINE, lr=settings.lr),
-        micro_batch=settings.batch_size,
+        micro_batch=settings.micro_batch or settings.batch_size,
         seed=run.config.seeds[0],
         devices=ORDER,
-        precision=wanted_precision(get_device()),
+        precision=precision_of(get_device(), run.config.training.precision),
     )
 
 

@@ -17,7 +17,7 @@ from rc1_lib.runtime.progress import tell
 from rc1_lib.training.base_model import load_base, load_tokenizer
 from rc1_lib.training.chat_format import format_of
 from rc1_lib.training.derived import REFERENCE, reference_state
-from rc1_lib.training.device import Precision, get_device, get_precision, to_device, wanted_precision
+from rc1_lib.training.device import Precision, get_device, precision_of, to_device
 from rc1_lib.training.embedded.recorded import check_recorded
 from rc1_lib.training.handover.destination import absent_folder, check_absent
 from rc1_lib.training.handover.merge import merged_model
@@ -112,7 +112,7 @@ def export_dequantized(run: Run, target: Path, precision: Precision, prompts: in
     form = format_of(tokenizer, run.config.training)
     dialogues = [form.dialogue_ids(row["messages"]) for row in select_rows(run, form).held_out[:prompts]]
     device = get_device()
-    computed = get_precision(device, wanted_precision(device))
+    computed = precision_of(device, run.config.training.precision)
     torch.set_num_threads(run.config.training.threads)
     policy = load_base(section, device, computed)
     try:

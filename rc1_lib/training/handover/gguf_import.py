@@ -1,0 +1,146 @@
+"""A llama.cpp file as a base: a folder for transformers, written only if llama.cpp says the same with the file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+
+from rc1_lib.errors import ConfigError, RC1Error
+from rc1_lib.training.device import Precision
+from rc1_lib.training.handover.destination import absent_folder, check_absent
+from rc1_lib.training.handover.gguf_file import INSTALL
+from rc1_lib.training.handover.llama_cpp import LlamaCpp
+from rc1_lib.workspace.artifacts import write_json
+from rc1_lib.workspace.file_hashes import sha256_file
+
+RECORD = "gguf_import.json"
+PROBE_TEXTS = (
+    "Anna's 3 apples cost 12.50 each!", "1234567 + 89 = ?", "don't, we'll, THEY'RE", "caf\u00e9 \u2014 na\u00efve",
+    "  two  spaces\n\n\tand a tab\r\n", "\u4ed6\u4e70\u4e86\u4e09\u4e2a\u82f9\u679c\uff0c\u517112\u5143\u3002",
+    "\U0001f642\U0001f642 done...?!", '{"name": "calc", "arguments": {"expression": "3*(4+5)"}}',
+)  # fmt: skip
+"""Texts that tokenizers cut differently: digits, contractions, accents, dashes, blanks, CRLF, Chinese, emoji, JSON."""
+_QUESTIONS = ("What is the capital of France?", "Name three colours.", "How much is 12 and 30?")
+_SAID, _CONTEXT, _THREADS = 16, 512, 2
+MIN_SAME_TOKENS = 0.9
+"""Of llama.cpp's greedy tokens: its products of a quantised file round otherwise than plain weights do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What was written.
+
+    Attributes:
+        folder: as `base_model` takes it.
+        parameters: of the model.
+        texts: how many texts both tokenised alike.
+        tokens: that llama.cpp said greedily.
+        same_tokens: share of these that the folder finds likeliest too, after the same tokens.
+    """
+
+    folder: Path
+    parameters: int
+    texts: int
+    tokens: int
+    same_tokens: float
+
+
+def import_gguf(file: Path, target: Path, precision: Precision = Precision.BF16) -> Imported:
+    """Write the model of a llama.cpp file as a folder that transformers loads, and compare the two.
+
+    Args:
+        file: a GGUF file of a chat model whose shape transformers reads (Llama and Qwen among them).
+        target: a folder that is not there yet.
+        precision: of the weights that are written.
+
+    Raises:
+        ConfigError: when the extra `gguf` is not installed.
+        RC1Error: when the target is there already, the file cannot be read, has no chat template, or the folder is not
+            what llama.cpp reads; nothing is kept then.
+    """
+    check_absent(target)
+    tokenizer, model = _read(file)
+    if not tokenizer.chat_template:
+        raise RC1Error(f"{file}: has no chat template; take the file of an instruction-tuned model")
+    if model.config.eos_token_id != tokenizer.eos_token_id:
+        raise RC1Error(
+            f"{file}: the model ends with token {model.config.eos_token_id}, its tokenizer with "
+            f"{tokenizer.eos_token_id} ({tokenizer.eos_token}); take a file in which both are one"
+        )
+    with absent_folder(target) as folder:
+        model.to(precision.dtype).save_pretrained(folder)  # type: ignore[arg-type]
+        (folder / "generation_config.json").unlink(missing_ok=True)  # of this transformers, not of the file
+        tokenizer.save_pretrained(folder)
+        found = _compared(file, folder, target)
+        body = {key: value for key, value in asdict(found).items() if key != "folder"}
+        write_json(folder / RECORD, {"file": file.name, "sha256": sha256_file(file), "precision": precision, **body})
+    return found
+
+
+def _read(file: Path) -> tuple[PreTrainedTokenizerBase, PreTrainedModel]:
+    """Tokenizer and plain model of a file; transformers writes back nothing that it read from one."""
+    try:
+        import gguf
+    except ImportError:
+        raise ConfigError(f"the library gguf {INSTALL}") from None
+    del gguf
+    if not file.is_file():
+        raise RC1Error(f"{file}: is not there; give the path of a llama.cpp file (.gguf)")
+    named: dict[str, Any] = {"pretrained_model_name_or_path": file.parent, "gguf_file": file.name}
+    try:
+        tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(**named)
+        read: PreTrainedModel = AutoModelForCausalLM.from_pretrained(**named, dtype=torch.float32)
+    except (ValueError, OSError, RuntimeError, KeyError, IndexError, NotImplementedError) as error:
+        said = str(error).strip().splitlines()
+        raise RC1Error(
+            f"{file}: transformers cannot read it ({said[0] if said else type(error).__name__}); take a whole GGUF "
+            f"file of a model that it knows"
+        ) from error
+    shape = read.config
+    if hasattr(shape, "quantization_config"):
+        del shape.quantization_config
+    plain: PreTrainedModel = type(read)(shape)
+    plain.load_state_dict(read.state_dict())
+    plain.tie_weights()
+    return tokenizer, plain
+
+
+@torch.no_grad()
+def _compared(file: Path, folder: Path, target: Path) -> Imported:
+    """Read the folder again, and have llama.cpp tokenise texts and answer questions with the file."""
+    tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(folder)
+    model: PreTrainedModel = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+    llama = LlamaCpp(file, _CONTEXT, _THREADS)
+    for text, theirs in zip(PROBE_TEXTS, llama.token_ids(PROBE_TEXTS), strict=True):
+        ours = tokenizer.encode(text, add_special_tokens=False)
+        if ours != theirs:
+            raise RC1Error(
+                f"{file}: llama.cpp cuts {text!r} into the tokens {theirs}, transformers into {ours}; nothing is kept. "
+                f"Take the model's own folder from where it was published"
+            )
+    same = [same for question in _QUESTIONS for same in _same_tokens(llama, model, _asked(tokenizer, question))]
+    share = sum(same) / max(len(same), 1)
+    if share < MIN_SAME_TOKENS:
+        raise RC1Error(
+            f"{file}: of {len(same)} greedy tokens of llama.cpp the folder finds {share:.0%} likeliest, expected "
+            f"{MIN_SAME_TOKENS:.0%} at least; nothing is kept. Take the model's own folder from where it was published"
+        )
+    return Imported(target, model.num_parameters(), len(PROBE_TEXTS), len(same), share)
+
+
+def _asked(tokenizer: PreTrainedTokenizerBase, question: str) -> list[int]:
+    asked = [{"role": "user", "content": question}]
+    text = tokenizer.apply_chat_template(asked, tokenize=False, add_generation_prompt=True)
+    return list(tokenizer.encode(str(text), add_special_tokens=False))
+
+
+def _same_tokens(llama: LlamaCpp, model: PreTrainedModel, prompt: Sequence[int]) -> list[bool]:
+    """For each greedy token of llama.cpp, whether the model finds it likeliest after the same tokens."""
+    said = llama.greedy(prompt, _SAID).ids
+    logits_TV = model(input_ids=torch.tensor([[*prompt, *said]])).logits[0, len(prompt) - 1 : -1]
+    return (logits_TV.argmax(-1) == torch.tensor(said)).tolist()  # type: ignore[no-any-return]
