@@ -32,13 +32,17 @@ class Recorder(Protocol):
 
 
 class CudaGraphs:
-    """A CUDA graph for each bucket, all in one pool of memory.
+    """A CUDA graph for each bucket, all in one pool of memory, which lasts as long as a graph in it does.
 
     https://docs.pytorch.org/docs/stable/notes/cuda.html#cuda-graphs
     """
 
     def __init__(self) -> None:
         self._pool = torch.cuda.graph_pool_handle()
+        # torch refuses to record into a pool that has lost its graphs: this one stays when all steps are given up.
+        self._first = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self._first, pool=self._pool):
+            torch.zeros(1, device="cuda")
 
     def record(self, run: Callable[[], tuple[Tensor, Tensor]]) -> Callable[[], tuple[Tensor, Tensor]]:
         """Run it twice, which lets libraries allocate what they keep, and once more to record it."""
