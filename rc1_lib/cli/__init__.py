@@ -51,7 +51,7 @@ def _run(arguments: Sequence[str] | None) -> None:
         return
 
     try:
-        app(given, prog_name="rc1", obj=given)  # a refusal repeats the command as it was typed
+        app(None if arguments is None else list(arguments), prog_name="rc1")
     except SystemExit as ending:
         if arguments is None and ending.code in (FAULT, INTERRUPTED):
             # All is said and written. Prefect's threads would try for minutes to reach a server that has ended.

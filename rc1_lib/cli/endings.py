@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import shlex
+import sys
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
-
-import click
 
 from rc1_lib.cli.session import VERIFIED, WIDTH, Session
 from rc1_lib.cli.tables import figure, wanted
@@ -180,11 +179,8 @@ def after_refusal(session: Session, error: RC1Error) -> str:
         return ""
     if isinstance(error, TicketError):
         return _for_ticket(session, session.run)
-    context = click.get_current_context(silent=True)
-    if context is None or context.obj is None:
-        return ""
     hidden = secrets()
-    return f"next, once that is fixed: {shlex.join(['rc1', *(conceal_argument(one, hidden) for one in context.obj)])}"
+    return f"next, once that is fixed: {shlex.join(['rc1', *(conceal_argument(one, hidden) for one in sys.argv[1:])])}"
 
 
 def _for_ticket(session: Session, run: Run) -> str:

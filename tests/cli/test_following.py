@@ -139,9 +139,12 @@ def test_a_ticket_of_other_settings_is_verified_with_those(rc1: Rc1, tmp_path: P
         assert done.err.splitlines()[-1] == following
 
 
-def test_what_is_refused_for_another_reason_is_repeated_as_it_was_typed(rc1: Rc1, tmp_path: Path) -> None:
+def test_what_is_refused_for_another_reason_is_repeated_as_it_was_typed(
+    rc1: Rc1, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "a b.jsonl").write_text("{")
     typed = ("validate-pool", "--workspace", str(tmp_path), "a b.jsonl")
+    monkeypatch.setattr("sys.argv", ["rc1", *typed])
     done = rc1(*typed)
     assert done.code == 2
     assert done.err.splitlines()[-1] == f"next, once that is fixed: {shlex.join(['rc1', *typed])}"
