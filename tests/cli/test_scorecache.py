@@ -107,7 +107,7 @@ def test_stat_tells_expired_replies_unknown_costs_and_an_edited_log(
         db.execute("UPDATE log SET latency_ms = 1 WHERE outcome = 'ok'")
     done = rc1("scorecache", "stat", "--workspace", bench.folder)
     assert done.code == 0
-    assert "1 attempts may have been billed" in done.out
+    assert "1 attempts of unknown cost" in done.out
     assert "the usage log is DAMAGED: line 2 of the usage log is not what was written" in done.out
     assert "15.0 d" in done.out
     assert "what to do: keep a copy of the store" in done.out
