@@ -122,7 +122,7 @@ def judge_rows(run: Run, rows: pl.DataFrame, *, store: str | None = None) -> Jud
         effort={
             "calls": float(judged.calls),
             "replayed": float(judged.rows["replayed"].sum()),
-            "usd": known_usd(run.config.judge, judged.usd),
+            "usd": known_usd(run.config.judge, judged.usd, judged.calls),
         },
         test_double=judged.test_double,
         models=tuple(judged.rows["models"].explode().drop_nulls().unique().sort()),

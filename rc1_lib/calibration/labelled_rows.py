@@ -113,7 +113,7 @@ def _ask(run: Run, dialogues: Sequence[Sequence[Message]]) -> tuple[pl.DataFrame
     effort = {
         "models": tuple(judged.rows["models"].explode().drop_nulls().unique().sort()),
         "test_double": judged.test_double,
-        "effort": {"calls": float(judged.calls), "usd": known_usd(run.config.judge, judged.usd)},
+        "effort": {"calls": float(judged.calls), "usd": known_usd(run.config.judge, judged.usd, judged.calls)},
     }
     return add_rules(rows, run.config.reward.rules).drop("messages"), effort
 

@@ -61,12 +61,12 @@ def probe_scorer(
             result = _unfit(trial) or evaluate("judge_probe", Evidence(run), 1)
         else:
             asked, result = "RC1's own dialogues", _unfit(trial) or _probed_on_own(run)
-    about = f"{run.config.gates.probe.n} of {asked}"
+    about = "" if result.error else f"asked about {run.config.gates.probe.n} of {asked}: "
     if trial is not None and trial.settings:
         settings = [word for one in trial.settings for word in ("--set", one)]
         failed = again(session, "probe-scorer", *settings, when="which works")
-        about = f"one dialogue, {trial.calls} times with other settings"
-    session.show(f"asked about {about}: {whom(run.config.judge)}")
+        about = f"asked about one dialogue, {trial.calls} times with other settings: "
+    session.show(about + whom(run.config.judge))
     document = {"asked_about": asked, "whom": whom(run.config.judge), "settings": trial.settings if trial else []}
     return conclude(
         session, run, title, [result], "reports/rc1/probe_scorer.json", document,
@@ -232,7 +232,8 @@ def score(
     session.show(*[NOTICE] * summary["test_double"])
     session.show(_table(summary))
     session.show(*_sentences(summary))
-    session.show(f"{judged.calls} calls, {traffic_note(judged.traffic, known_usd(run.config.judge, judged.usd))}")
+    usd = known_usd(run.config.judge, judged.usd, judged.calls)
+    session.show(f"{judged.calls} calls, {traffic_note(judged.traffic, usd)}")
     session.show(f"scores: {written}")
     if summary["unstable_samples"]:
         session.show(f"unstable samples: {run.workspace.path(summary['unstable_samples'])}")

@@ -111,7 +111,8 @@ def replay_bad(
         session.show(f"{store_path(run)}")
     else:
         session.show(*[NOTICE] * judged.test_double)
-        session.show(f"{judged.calls} calls, {traffic_note(judged.traffic, known_usd(run.config.judge, judged.usd))}")
+        usd = known_usd(run.config.judge, judged.usd, judged.calls)
+        session.show(f"{judged.calls} calls, {traffic_note(judged.traffic, usd)}")
         session.show(*_still_bad(judged.replies))
     if others:
         shown = ", ".join(f"{one['replies']} of {one['spec']} {one['model']}" for one in result.others)

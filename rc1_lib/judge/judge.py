@@ -286,7 +286,7 @@ class _Work:
         done = len(self.got)
         if last or done == self.total or now - self._shown >= _TELL_EVERY_S:
             self._shown = now
-            usd = known_usd(self.client.config, self.client.spending.usd)
+            usd = known_usd(self.client.config, self.client.spending.usd, self.client.spending.calls)
             note = traffic_note(self.client.limiter.stats(), usd, self._eta())
             tell(self.stage, done, self.total, note)
             if last or now - self._logged >= _LOG_EVERY_S:
@@ -300,9 +300,9 @@ class _Work:
         return (self.total - len(self.got)) * (time.monotonic() - self._begun) / self._live
 
 
-def known_usd(config: JudgeConfig, usd: float) -> float | None:
-    """A sum of costs; None where the judge bills and nobody said at what prices."""
-    return usd if config.prices.known or config.provider not in LIVE else None
+def known_usd(config: JudgeConfig, usd: float, calls: int) -> float | None:
+    """What so many calls cost; None where the judge bills and nobody said at what prices."""
+    return usd if config.prices.known or config.provider not in LIVE or not calls else None
 
 
 UNKNOWN_COST = "cost unknown: set judge.prices"

@@ -74,7 +74,7 @@ def write_scores(run: Run, judge: Judge, dialogues: Sequence[Dialogue], judged: 
         "straddling": sum(bool(row["straddles"]) for row in rows),
         "calls": judged.calls,
         "replayed": int((judged.replies["outcome"] == AttemptOutcome.HIT).sum()),
-        "usd": known_usd(judge.config, judged.usd),
+        "usd": known_usd(judge.config, judged.usd, judged.calls),
         "confidence": judge.confidence,
         "dimensions": _dimensions(judged, tuple(judge.spec.dimensions), judge.confidence),
     }

@@ -57,7 +57,7 @@ def find_settings(run: Run, messages: Sequence[Message]) -> Trial:
         judge = open_judge(run, store)
         for _ in range(_MOST):
             config = load_config(run.config_path, (*run.overrides, *found.values())).judge
-            limits = config.limits.model_copy(update={"bad_reply_attempts": 1, "concurrency": (1, 1)})
+            limits = config.limits.model_copy(update={"attempts": 2, "bad_reply_attempts": 1, "concurrency": (1, 1)})
             once = config.model_copy(update={"samples": 1, "limits": limits})
             judged = replace(judge, config=once).score([messages], fresh=True)
             calls += judged.calls

@@ -83,7 +83,7 @@ def score_dialogues(run: Run, dialogues: pl.DataFrame | Sequence[Sequence[Messag
         why = str(error)
     return Scores(
         judged.rows.insert_column(0, names), dimensions, judged.coverage, not why, why, judged.calls,
-        known_usd(run.config.judge, judged.usd),
+        known_usd(run.config.judge, judged.usd, judged.calls),
         judged.test_double,
     )  # fmt: skip
 

@@ -209,8 +209,8 @@ def test_a_cost_without_prices_is_unknown_and_never_zero(bench: Bench) -> None:
         config = bench.run(server.base_url).config.judge
         free = bench.run(server.base_url, "judge.prices={input: 0, output: 0}").config.judge
     assert bench.log()["cost_usd"].null_count() == 6
-    assert traffic_note(judged.traffic, known_usd(config, judged.usd)).endswith(UNKNOWN_COST)
-    assert known_usd(free, 0.0) == 0.0
+    assert traffic_note(judged.traffic, known_usd(config, judged.usd, judged.calls)).endswith(UNKNOWN_COST)
+    assert known_usd(free, 0.0, 6) == 0.0
 
 
 def test_what_never_left_this_machine_cost_nothing(bench: Bench) -> None:
