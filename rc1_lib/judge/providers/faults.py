@@ -102,7 +102,9 @@ def read_problem(body: str) -> Problem:
     )
 
 
-def retry_after(headers: Mapping[str, str], problem: Problem, *, now: float | None = None) -> float | None:
+def retry_after(
+    headers: Mapping[str, str], problem: Problem, *, now: float | None = None, limited: bool = True
+) -> float | None:
     """Seconds that the provider asks to wait; None when it does not say, or not readably.
 
     Args:
@@ -111,6 +113,7 @@ def retry_after(headers: Mapping[str, str], problem: Problem, *, now: float | No
             what the message says in words, and all before `x-ratelimit-reset-*` of a limit that is used up.
         problem: the response's body.
         now: seconds since 1970, for responses without a date; default: the clock.
+        limited: whether a limit refused the request; a server that fails says nothing by when limits are open again.
     """
     if (milliseconds := _NUMBER.fullmatch(headers.get("retry-after-ms", ""))) is not None:
         return float(milliseconds[1]) / 1000.0
@@ -124,7 +127,7 @@ def retry_after(headers: Mapping[str, str], problem: Problem, *, now: float | No
             return float(delay[1])
     if (said := _IN_WORDS.search(problem.message)) is not None:
         return _seconds(said[1])
-    return _reset(headers, now)
+    return _reset(headers, now) if limited else None
 
 
 def _seconds(text: str) -> float:
@@ -206,7 +209,8 @@ def refused(
     """The failure that a response with an error's status is."""
     fault = classify(status, problem)
     remedies = _remedies(status, problem, settings) if fault is CallFault.REJECTED else ()
-    wait = retry_after(headers, problem) if fault in {CallFault.RATE_LIMITED, CallFault.SERVER_ERROR} else None
+    asks = fault in {CallFault.RATE_LIMITED, CallFault.SERVER_ERROR}
+    wait = retry_after(headers, problem, limited=fault is CallFault.RATE_LIMITED) if asks else None
     hint = redactor.line(_hint(status, problem, settings, host, remedies)) if fault is CallFault.REJECTED else ""
     said = f"HTTP {status} from {host}: {problem.message.strip() or 'no message'}"
     if hint:

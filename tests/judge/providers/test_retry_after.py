@@ -87,6 +87,7 @@ def test_waits_in_words(said: str, seconds: float | None) -> None:
 def test_waits_in_resets(headers: dict[str, str], seconds: float | None) -> None:
     found = retry_after(headers, NOTHING, now=NOW)
     assert found == (seconds if seconds is None else pytest.approx(seconds))
+    assert retry_after(headers, NOTHING, now=NOW, limited=False) is None
 
 
 @pytest.mark.parametrize(
