@@ -87,6 +87,8 @@ def read_answer(answer: Answer, ask: Ask, dimensions: Iterable[str], channel: Ch
             raise BadReplyError(said, AttemptOutcome.UNREADABLE, _OTHERWISE[channel] or more)
         text = answer.thoughts  # servers that take all of a reply for thinking put the JSON there, and nothing else
     try:
+        if spent and not _found(text, channel)[1]:  # what was cut off may have taken the object back
+            raise BadReplyError("is more than its grades", partial=True)
         return read_scores(text, dimensions, channel=channel, dialogue=ask.messages)
     except BadReplyError as error:
         if error.outcome is AttemptOutcome.TRUNCATED:

@@ -88,6 +88,11 @@ ASK = Ask("s", "u", {}, Sampling(0.7, 1.0, 100), "a", "k", ())
         (answer(_reply(), "length"), "truncated", "was cut off; set judge.sampling.max_tokens=200"),
         (answer(_reply()[:-5], tokens_out=100), "truncated", "although the provider says that it is whole"),
         (answer(_reply()[:-5]), "bad_reply", "breaks off in the middle"),
+        (
+            answer(f"At first I say {DECOY} but", tokens_out=100),
+            "truncated",
+            "although the provider says that it is whole",
+        ),
         (answer("So I think", tokens_out=100), "truncated", "although the provider says that it is whole"),
         (answer("<think>hm"), "truncated", "thinking that was cut off; set judge.sampling.max_tokens=200"),
         (answer(_reply(), "unknown", reason="OTHER"), "unreadable", "ended with 'OTHER', which RC1 does not know"),
