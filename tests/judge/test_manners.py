@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 from rc1_lib.judge.judge import UNKNOWN_COST, known_usd, traffic_note
+from rc1_lib.judge.providers import LIVE
 from rc1_lib.judge.rubric import DIMENSIONS
 from rc1_lib.judge.trial import find_settings
 from rc1_lib.preflight.judge_gates import probe_on
@@ -86,6 +87,15 @@ def test_the_store_tells_replies_under_other_settings_apart(bench: Bench) -> Non
         for further in ((), ("judge.sampling.top_p=null",), ("judge.channel=tool",), ("judge.names={system: user}",)):
             assert bench.score(server, dialogues(1), *ONE, *further).calls == 1
             assert bench.score(server, dialogues(1), *ONE, *further).calls == 0
+
+
+@pytest.mark.parametrize("channel", ["schema", "tool", "text"])
+@pytest.mark.parametrize("provider", sorted(LIVE))
+def test_every_provider_is_asked_by_every_channel(provider: str, channel: str, bench: Bench) -> None:
+    bare = ("judge.sampling={temperature: null, top_p: null, max_tokens: null}", "judge.names={system: user}")
+    with running(doing()) as server:
+        judged = bench.score(server, dialogues(2), *ONE, *bare, f"judge.channel={channel}", provider=provider)
+    assert judged.coverage == 1.0, judged.why_unscored
 
 
 # ---- waits ----
