@@ -67,7 +67,7 @@ def read_answer(answer: Answer, ask: Ask, dimensions: Iterable[str], channel: Ch
     spent = limit is not None and answer.tokens_out >= limit
     match answer.finish:
         case "refusal":
-            raise BadReplyError("declines to grade this dialogue", AttemptOutcome.REFUSED)
+            raise BadReplyError("declined to grade this dialogue", AttemptOutcome.REFUSED)
         case "length":
             raise BadReplyError("was cut off", AttemptOutcome.TRUNCATED, more)
         case "unknown":

@@ -147,7 +147,7 @@ def test_the_double_says_it_in_each_way(manner: Manner, bench: Bench) -> None:
         (doing(finish="error"), {"server_error": 2}, "it ended with 'error'"),
         (doing(Manner.CUT_OFF, finish="error"), {"server_error": 2}, "it ended with 'error'"),
         (doing(finish="model_context_window_exceeded"), {"truncated": 1}, "was cut off"),
-        (doing(finish="safety"), {"refused": 1}, "declines to grade"),
+        (doing(finish="safety"), {"refused": 1}, "declined to grade"),
         (doing(finish="something_new"), {"unreadable": 1}, "'something_new'"),
         (doing(Manner.CUT_OFF), {"bad_reply": 2}, "breaks off in the middle"),
         (doing(Manner.BLANK), {"bad_reply": 2}, "is empty"),

@@ -96,7 +96,7 @@ ASK = Ask("s", "u", {}, Sampling(0.7, 1.0, 100), "a", "k", ())
         (answer("So I think", tokens_out=100), "truncated", "although the provider says that it is whole"),
         (answer("<think>hm"), "truncated", "thinking that was cut off; set judge.sampling.max_tokens=200"),
         (answer(_reply(), "unknown", reason="OTHER"), "unreadable", "ended with 'OTHER', which RC1 does not know"),
-        (answer("No.", "refusal"), "refused", "declines to grade this dialogue"),
+        (answer("No.", "refusal"), "refused", "declined to grade this dialogue"),
         (answer("No idea."), "bad_reply", "is words without JSON; set judge.channel=tool"),
     ],
 )
