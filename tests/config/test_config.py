@@ -486,7 +486,7 @@ def test_files_that_extend_each_other_are_refused(tmp_path: Path) -> None:
         ("local.yaml", "lr: 2.5e-3", "lr: none", "local.yaml: lr: found 'none'"),
         ("local.yaml", "seed_ratio_schedule: [{step: 0, ", "seed_ratio_schedule: [{step: -1, ",
          "local.yaml: priority_sampling.seed_ratio_schedule.0.step: found '-1'"),
-        ("local.yaml", "prices: {input: 0, ", "base_url: 'http://user:PLANTED@host/v1', prices: {input: 0, ",
+        ("local.yaml", "prices: {input: null, ", "base_url: 'http://user:PLANTED@host/v1', prices: {input: null, ",
          "local.yaml: judge.base_url: the address contains credentials"),
         ("mine.yaml", "steps: 50", "steps: none", "mine.yaml: steps: found 'none'"),
         ("ppo_scale.yaml", "  cv: 5\n", "", "the key 'calibration.cv' is missing"),
