@@ -85,7 +85,7 @@ def export_gguf(
     asked, most = [_opening(form, row) for row in rows], run.config.rollout_len
     with absent_folder(target) as folder:
         name = f"{target.name}.gguf"
-        write_gguf(merged, folder / name, kind, _IDS_ONLY if ids_only else "")
+        write_gguf(merged, folder / name, kind, _IDS_ONLY if ids_only else "", form.end_id)
         llama = LlamaCpp(folder / name, max(map(len, asked)) + most, run.config.training.threads)
         found = gguf_likeness(llama, kind, model, tokenizer, asked, _texts(rows), most)
         del llama

@@ -56,7 +56,7 @@ def context_of_file(path: Path) -> int:
     return int(field.contents())
 
 
-def write_gguf(model: Path, target: Path, kind: GGUFType, description: str = "") -> None:
+def write_gguf(model: Path, target: Path, kind: GGUFType, description: str = "", end_id: int | None = None) -> None:
     """Write a folder that `AutoModelForCausalLM` loads as one GGUF file.
 
     Args:
@@ -64,6 +64,7 @@ def write_gguf(model: Path, target: Path, kind: GGUFType, description: str = "")
         target: the file.
         kind: how matrices are stored.
         description: for whoever looks into the file.
+        end_id: the token that ends a turn; by default that of its config.json.
 
     Raises:
         ConfigError: when the library `gguf` is not installed.
@@ -81,7 +82,7 @@ def write_gguf(model: Path, target: Path, kind: GGUFType, description: str = "")
         _say_shape(writer, config, kind)
         if description:
             writer.add_description(description)
-        _say_tokenizer(writer, model, config)
+        _say_tokenizer(writer, model, config, config.eos_token_id if end_id is None else end_id)
         _add_weights(writer, model, int(config.num_hidden_layers), kind)
         writer.write_header_to_file()
         writer.write_kv_data_to_file()
@@ -119,7 +120,7 @@ def _say_shape(writer: GGUFWriter, config: Any, kind: GGUFType) -> None:
     writer.add_rope_freq_base(config.rope_parameters["rope_theta"])
 
 
-def _say_tokenizer(writer: GGUFWriter, model: Path, config: Any) -> None:
+def _say_tokenizer(writer: GGUFWriter, model: Path, config: Any, end_id: int) -> None:
     """Every id of the embedding gets a name: `[PADi]` where no token has it, as llama.cpp's converter does."""
     from gguf import TokenType
 
@@ -139,7 +140,7 @@ def _say_tokenizer(writer: GGUFWriter, model: Path, config: Any) -> None:
     writer.add_token_types(kinds)
     writer.add_token_merges([one if isinstance(one, str) else " ".join(one) for one in body["model"]["merges"]])
     writer.add_add_bos_token(False)
-    writer.add_eos_token_id(config.eos_token_id)
+    writer.add_eos_token_id(end_id)
     if config.pad_token_id is not None:
         writer.add_pad_token_id(config.pad_token_id)
     template = model / "chat_template.jinja"

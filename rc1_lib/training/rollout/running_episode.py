@@ -120,7 +120,8 @@ class RunningEpisode:
         self._turn_ends.append(len(self._ids) - 1)
         episode = self._start.episode
         turn = self._ids[self._turn_start :]
-        answers = episode.say(self._chat.decode(turn), tokens=len(turn), cut=cut)
+        said = turn if cut else turn[:-1]  # every base has an end mark of its own, which is no text
+        answers = episode.say(self._chat.decode(said), tokens=len(turn), cut=cut)
         if episode.status is not EpisodeStatus.RUNNING:
             self._finish(episode.outcome())
             return
