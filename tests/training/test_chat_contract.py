@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import transformers.utils.chat_template_utils as rendering
@@ -14,8 +14,10 @@ import trl
 from transformers import AutoConfig, GenerationConfig, PreTrainedTokenizerBase
 
 from rc1_lib.config.run_config import RunConfig
+from rc1_lib.environment.episode import Episode
 from rc1_lib.environment.limits import Limits
 from rc1_lib.environment.turn import Turn, read_text
+from rc1_lib.environment.world import World
 from rc1_lib.errors import ConfigError
 from rc1_lib.records import Message
 from rc1_lib.run import Run
@@ -25,12 +27,14 @@ from rc1_lib.training.chat_contract import CHECKS, check_chat_contract
 from rc1_lib.training.chat_format import ChatFormat, turn_text
 from rc1_lib.training.chat_template import Manner
 from rc1_lib.training.ppo_run import prepare
+from rc1_lib.training.rollout.running_episode import RunningEpisode
+from rc1_lib.training.rollout.settings import RolloutSampling, Start
 from rc1_lib.training.tool_schemas import DESCRIPTION
 from rc1_lib.workspace.artifacts import read_json, write_json
 from tests.training.chat_templates import FAMILIES, GEMMA3, SMOLLM2, SMOLLM3, ends_of, tokenizer_of
 from tests.training.tiny_world import shipped
 
-LIMITS = Limits(turns=8, tokens=400, tool_errors=2, malformed=1, calls=5, turn_chars=4000, argument_chars=1000)
+LIMITS = Limits(turns=8, tokens=8000, tool_errors=2, malformed=1, calls=5, turn_chars=4000, argument_chars=1000)
 OWN_ROLES, ANSWERS_OF_USERS, ALL_OF_USERS = Manner(False, False), Manner(False, True), Manner(True, True)
 
 PASS: dict[str, tuple[str, Manner, str, str]] = {
@@ -124,6 +128,24 @@ def test_a_turn_that_is_decoded_is_read_by_the_world(name: str) -> None:
                 turn = read_text(form.decode(form.turn_ids(message)[:-1]), LIMITS)
                 assert isinstance(turn, Turn)
                 assert (turn.content, len(turn.calls)) == (message["content"], len(message.get("tool_calls", ())))
+
+
+@pytest.mark.parametrize("name", PASS)
+def test_an_episode_in_which_the_demonstration_is_said_has_its_tokens_and_its_mask(
+    name: str, pool: list[dict[str, Any]]
+) -> None:
+    form = ChatFormat(tokenizer_of(FAMILIES[name]), describe_tools=True)
+    for row in pool[::40]:
+        start = Start(str(row["id"]), "key", Episode(World(cast(Any, row)), LIMITS, form.count))
+        episode = RunningEpisode(start, form, RolloutSampling(0.0, 8000, 1, 0), 8000)
+        for message in row["messages"]:
+            if message["role"] == "assistant":
+                episode.feed(episode.known)
+                for token in form.turn_ids(message):
+                    episode.take(token, -1.0)
+        played = episode.trajectory()
+        assert played.outcome.malformed == 0
+        assert (list(played.ids), list(played.own)) == form.dialogue_ids(row["messages"])
 
 
 def test_tools_that_a_template_does_not_describe_stand_in_the_system_text() -> None:
