@@ -97,7 +97,11 @@ class Training(Section):
     max_tokens: Positive
     """Most tokens of a row's demonstration, including the prompt; longer rows are counted and left out."""
     describe_tools: bool
-    """Whether the prompt describes the tools, for models that were not trained with them."""
+    """Whether the prompt describes the tools, for models that were not trained with them: by the base's chat template
+    where it teaches the calls that are read here, else by a text at the beginning of the system message."""
+    enable_thinking: bool | None
+    """Value of the chat template's variable `enable_thinking`, for bases that think before they answer; null leaves it
+    to the template. A value that the template does not read is an error."""
     limits: EpisodeLimits
     reward: EpisodeReward
     warm_start: WarmStart

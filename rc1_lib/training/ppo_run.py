@@ -26,7 +26,7 @@ from rc1_lib.provenance.code import code_sha256
 from rc1_lib.provenance.pinned_files import check_vouched
 from rc1_lib.run import Run
 from rc1_lib.training.api import Strategy
-from rc1_lib.training.base_model import base_config, load_tokenizer
+from rc1_lib.training.base_model import base_config, end_ids, load_tokenizer
 from rc1_lib.training.callbacks.cap import PausedError, SpendingCap, paused_at
 from rc1_lib.training.callbacks.checkpoints import Checkpoints, SaveRule
 from rc1_lib.training.callbacks.collapse import CollapseGuard
@@ -36,6 +36,7 @@ from rc1_lib.training.callbacks.lr_schedule import LRSchedule
 from rc1_lib.training.callbacks.played_shadow import looks_of
 from rc1_lib.training.callbacks.quiet import Quiet
 from rc1_lib.training.callbacks.trackers import check_trackers, trackers_of
+from rc1_lib.training.chat_contract import check_chat_contract
 from rc1_lib.training.chat_format import ChatFormat, format_of
 from rc1_lib.training.checkpoint.fault import CheckpointError
 from rc1_lib.training.checkpoint.ledger import check_entered
@@ -144,8 +145,8 @@ def prepare(run: Run) -> Prepared:
 
     Raises:
         RC1Error: when the pool cannot be used, the base not be trained as the configuration has it, or does not fit,
-            the judge not be asked that episodes are scored by, or the shards not be dealt to the processes of a
-            launcher.
+            its chat template not say what would be learned, the judge not be asked that episodes are scored by, or
+            the shards not be dealt to the processes of a launcher.
     """
     check_trackers(run.config.training.tracking)
     processes_of(run.config.training)
@@ -155,9 +156,11 @@ def prepare(run: Run) -> Prepared:
         section = model_section(run.config, base)
         tokenizer = load_tokenizer(section)
         shape = base_config(section)
+        ends = end_ids(base, shape)
     check_usable(run.config, shape, get_device())
-    start_early(run.config.training)
     form = format_of(tokenizer, run.config.training)
+    check_chat_contract(form, run.config, ends)
+    start_early(run.config.training)
     selection = select_rows(run, form)
     if warm_start_due(run):
         _check_room(run, shape)

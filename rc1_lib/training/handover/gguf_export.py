@@ -88,7 +88,7 @@ def export_gguf(
         name = f"{target.name}.gguf"
         texts = [*PROBE_TEXTS, *_texts(rows)]
         way = pre_tokenizer_of(tokenizer, model.config.get_text_config().vocab_size, texts) or PRE_TOKENIZERS[0]
-        write_gguf(merged, folder / name, kind, _IDS_ONLY if ids_only else "", way)
+        write_gguf(merged, folder / name, kind, _IDS_ONLY if ids_only else "", way, form.end_id)
         llama = LlamaCpp(folder / name, max(map(len, asked)) + most, run.config.training.threads)
         found = gguf_likeness(llama, kind, model, tokenizer, asked, texts, most)
         del llama

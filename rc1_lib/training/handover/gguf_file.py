@@ -59,7 +59,12 @@ def context_of_file(path: Path) -> int:
 
 
 def write_gguf(
-    model: Path, target: Path, kind: GGUFType, description: str = "", pre_tokenizer: str = PRE_TOKENIZERS[0]
+    model: Path,
+    target: Path,
+    kind: GGUFType,
+    description: str = "",
+    pre_tokenizer: str = PRE_TOKENIZERS[0],
+    end_id: int | None = None,
 ) -> None:
     """Write a folder that `AutoModelForCausalLM` loads as one GGUF file.
 
@@ -69,6 +74,7 @@ def write_gguf(
         kind: how matrices are stored.
         description: for whoever looks into the file.
         pre_tokenizer: one of `PRE_TOKENIZERS`.
+        end_id: the token that ends a turn; by default that of its config.json.
 
     Raises:
         ConfigError: when the library `gguf` is not installed.
@@ -86,7 +92,8 @@ def write_gguf(
         _say_shape(writer, config, kind)
         if description:
             writer.add_description(description)
-        _say_tokenizer(writer, model, config, pre_tokenizer)
+        end = config.eos_token_id if end_id is None else end_id
+        _say_tokenizer(writer, model, config, pre_tokenizer, end)
         _add_weights(writer, model, config, kind)
         writer.write_header_to_file()
         writer.write_kv_data_to_file()
@@ -130,7 +137,7 @@ def _say_shape(writer: GGUFWriter, config: Any, kind: GGUFType) -> None:
         writer.add_vocab_size(config.vocab_size)
 
 
-def _say_tokenizer(writer: GGUFWriter, model: Path, config: Any, pre_tokenizer: str) -> None:
+def _say_tokenizer(writer: GGUFWriter, model: Path, config: Any, pre_tokenizer: str, end_id: int) -> None:
     """Every id of the embedding gets a name: `[PADi]` where no token has it, as llama.cpp's converter does."""
     from gguf import TokenType
 
@@ -150,7 +157,7 @@ def _say_tokenizer(writer: GGUFWriter, model: Path, config: Any, pre_tokenizer: 
     writer.add_token_types(kinds)
     writer.add_token_merges([one if isinstance(one, str) else " ".join(one) for one in body["model"]["merges"]])
     writer.add_add_bos_token(False)
-    writer.add_eos_token_id(config.eos_token_id)
+    writer.add_eos_token_id(end_id)
     if config.pad_token_id is not None:
         writer.add_pad_token_id(config.pad_token_id)
     template = model / "chat_template.jinja"
