@@ -155,9 +155,9 @@ class Training(Section):
     def _check_keep_last(self) -> Self:
         """A collapse is detected some steps after it began, and each of these steps may have a checkpoint."""
         kept, patience = self.checkpoints.keep_last, self.collapse.patience
-        if kept is not None and kept < patience:
+        if kept is not None and kept <= patience:
             raise ValueError(
-                f"checkpoints.keep_last is {kept}, expected at least collapse.patience ({patience}): a collapse is "
+                f"checkpoints.keep_last is {kept}, expected more than collapse.patience ({patience}): a collapse is "
                 f"detected that many steps late, and no checkpoint from before it would be left"
             )
         return self

@@ -26,7 +26,7 @@ from rc1_lib.evidence.registry import DERIVED
 from rc1_lib.gate_report import PLOTS
 from rc1_lib.preflight.rounds import PASSED
 from rc1_lib.release.ready import Ready, name_of
-from rc1_lib.run import EFFECTIVE, Run, without_time
+from rc1_lib.run import EFFECTIVE, Run, without_free_keys
 from rc1_lib.training.checkpoint.ledger import check_entered
 from rc1_lib.training.checkpoint.names import step_of
 from rc1_lib.training.run_paths import LEDGER, paths_of
@@ -128,7 +128,7 @@ def _check_configuration(run: Run, content: bytes) -> None:
     except (yaml.YAMLError, ValueError):
         found = None
     ours = parse_yaml(run.effective_config())
-    if not isinstance(found, Mapping) or without_time(found) != without_time(ours):
+    if not isinstance(found, Mapping) or without_free_keys(found) != without_free_keys(ours):
         raise RC1Error(
             f"no release: {run.workspace.path(EFFECTIVE)}: is not the configuration of this run, which its ticket "
             f"vouches for; {_BACK.format('`rc1 train`')}"

@@ -148,7 +148,7 @@ def test_a_secret_in_an_override_that_is_refused_is_hidden(monkeypatch: pytest.M
         ("training.lr_schedule={kind: linear, warmup_steps: 48}", "warmup_steps is 48, expected fewer than steps (48)"),
         ("training.checkpoints.keep_last=0", "training.checkpoints.keep_last: found '0'"),
         ("training.checkpoints.keep_last=1", "training.checkpoints.keep_last: found '1'"),
-        ("training.checkpoints.keep_last=2", "checkpoints.keep_last is 2, expected at least collapse.patience (3)"),
+        ("training.checkpoints.keep_last=2", "checkpoints.keep_last is 2, expected more than collapse.patience (3)"),
         ("training.checkpoints.keep_every=24", "keep_every is 24, but keep_last is null, which keeps all"),
         (
             "training.checkpoints={every_steps: 12, every_minutes: null, keep_last: 3, keep_every: 18}",

@@ -346,7 +346,7 @@ def test_of_checkpoints_under_a_rule_those_are_counted_that_are_there_at_once(
     """The newest, those on the way that the evaluation looks at, every n-th, and the one that is being written."""
     keep = f"keep_last: {last}, keep_every: {every}"
     rule = f"training.checkpoints={{every_steps: 4, every_minutes: null, {keep}}}"
-    config = with_settings(opened, "steps=48", "training.segment_steps=12", rule).config
+    config = with_settings(opened, "steps=48", "training.segment_steps=12", "training.collapse.patience=2", rule).config
     simulated, most, keeps = set[int](), 0, keep_rule_of(config)
     assert keeps is not None
     for step in range(4, 49, 4):
