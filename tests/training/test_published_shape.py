@@ -80,7 +80,7 @@ def test_it_resumes_from_a_checkpoint_with_the_same_bytes(done: Run, tmp_path: P
 
 
 def test_the_published_shape_has_the_weights_that_its_model_has() -> None:
-    config = open_run(profile="prod", workspace=Path("unused")).config
+    config = open_run(profile="prod", workspace=Path("unused"), overrides=["training.precision=fp32"]).config
     layer = 2560 * (4096 + 2 * 1024) + 4096 * 2560 + 3 * 2560 * 9728
     parts = least_memory(config, published_shape(), torch.device("cpu"))
     assert parts["weights"] == int(36 * layer * (0.5 + 1 / 64 + 4 / 16_384)) + 4 * (

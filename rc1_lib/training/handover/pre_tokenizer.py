@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import torch
-from transformers import PreTrainedTokenizerBase
-from transformers.models.llama import LlamaConfig, LlamaForCausalLM
+from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedTokenizerBase
 
 from rc1_lib.training.handover.gguf_file import PRE_TOKENIZERS, GGUFType, write_gguf
 from rc1_lib.training.handover.llama_cpp import LlamaCpp
@@ -43,10 +42,9 @@ def pre_tokenizer_of(tokenizer: PreTrainedTokenizerBase, size: int, texts: Seque
     ours = [cast(Any, tokenizer).encode(text, add_special_tokens=False) for text in every]
     with tempfile.TemporaryDirectory() as temporary, torch.random.fork_rng(devices=[]):
         folder = Path(temporary)
-        shape = LlamaConfig(
-            vocab_size=size, eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id, **_TINY
-        )
-        LlamaForCausalLM(shape).save_pretrained(folder)
+        ends = {"eos_token_id": tokenizer.eos_token_id, "pad_token_id": tokenizer.pad_token_id}
+        shape = AutoConfig.for_model("llama", vocab_size=size, **ends, **_TINY)
+        AutoModelForCausalLM.from_config(shape).save_pretrained(folder)  # type: ignore[no-untyped-call]
         tokenizer.save_pretrained(folder)
         for name in PRE_TOKENIZERS:
             write_gguf(folder, folder / "tiny.gguf", GGUFType.F16, pre_tokenizer=name)
