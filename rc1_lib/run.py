@@ -29,6 +29,8 @@ OF_TIME_ALONE = ("pool.workers", "training.processes")
 
 _OVERRIDES = {"BASE_MODEL": "base_model", "SCORER_PROVIDER": "judge.provider", "SCORER_BASE_URL": "judge.base_url"}
 _LIVE_MODE = "REWARD_LIVE_MODE"
+_OWN_CODE = "gates.reward_hacking.own"
+"""The one key whose files are run."""
 TICKET_KEY = "RC1_TICKET_KEY"
 ENVIRONMENT = {
     "RUN_MODE": "the profile, `local` or `prod`, if `--profile` is not given",
@@ -134,6 +136,7 @@ def open_run(
     path = Path(config) if config else place.find(CONFIG_OF_PROFILE[wanted or "local"])
     if config and not path.is_absolute() and not path.exists():
         path = place.find(str(config))
+    by_caller = overrides
     if path.resolve() == place.path(EFFECTIVE).resolve() and (opening := opening_of(path)) is not None:
         recorded, path = path, place.find(opening.config)
         check_recorded(recorded, path, opening)
@@ -147,6 +150,7 @@ def open_run(
         )
     _check_live_mode(loaded)
     _check_asked_for(loaded, everything)
+    _check_code(loaded, place, path, by_caller)
     read = dict(reading or {})
     shown = (*everything, *(f"{key}={file}" for key, file in read.items()))
     _, *others = read_layers(path)  # relative to the file as named: a link's target may be elsewhere
@@ -184,6 +188,28 @@ def _check_asked_for(config: RunConfig, overrides: Sequence[str]) -> None:
             f"judge.model is '{config.judge.model}', but judge.provider is 'rubric', the local rubric, which has no "
             f"model; nothing was asked. Set SCORER_PROVIDER (or judge.provider) to gemini, openai or deepseek_r1"
         )
+
+
+def _check_code(config: RunConfig, place: Workspace, path: Path, by_caller: Sequence[str]) -> None:
+    """Refuse code that a file of the workspace names or is: the caller names it, or the project does.
+
+    Where the project itself lies in the workspace, whoever writes there writes RC1's own code as well.
+
+    Raises:
+        ConfigError: naming the file, and how to name it oneself.
+    """
+    own = config.gates.reward_hacking.own
+    keys = {override.partition("=")[0].strip() for override in by_caller}
+    named = keys & {"gates", "gates.reward_hacking", _OWN_CODE}
+    if not own or named or PROJECT_ROOT.is_relative_to(place.root):
+        return
+    for file in (path, *(place.find(one) for one in own)):
+        if any(real.is_relative_to(place.root) for real in (Path(os.path.abspath(file)), file.resolve())):
+            raise ConfigError(
+                f"{path}: {_OWN_CODE} names code to run ({', '.join(own)}), but {place.name(file)} lies in the "
+                f"workspace, and nothing there may start code; name it yourself: --set '{_OWN_CODE}="
+                f"[{', '.join(own)}]'"
+            )
 
 
 def _reading(config: RunConfig, files: Mapping[str, str]) -> RunConfig:

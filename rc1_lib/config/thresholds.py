@@ -347,7 +347,8 @@ class RewardHackingGate(Section):
     max_drop_pp: Annotated[float, Field(ge=0)]
     """By how many percentage points success may fall if the reward picks from more dialogues about a prompt."""
     own: tuple[str, ...]
-    """Custom policies: Python files of the workspace, each with a function `play(scene)`."""
+    """Custom policies: Python files, each with a function `play(scene)`. A file of the workspace is run only where
+    `--set` names it."""
     confidence: Annotated[float, Field(gt=0, lt=1)]
     """Confidence level of the intervals."""
     resamples: Annotated[int, Field(ge=20)]
