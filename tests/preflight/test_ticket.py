@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -10,11 +11,12 @@ from typing import Any
 
 import pytest
 
-from rc1_lib.errors import ConfigError, TicketError
+from rc1_lib.errors import ConfigError, RC1Error, TicketError
 from rc1_lib.evidence import Evidence
 from rc1_lib.preflight import ticket as ticket_module
 from rc1_lib.preflight.rounds import PASSED, write_round
 from rc1_lib.preflight.ticket import TICKET, issue_ticket, read_ticket, revoke_ticket, verify_ticket
+from rc1_lib.preflight.ticket_key import REVOKED
 from rc1_lib.provenance.installed import PackageState
 from rc1_lib.records import GateResult
 from rc1_lib.run import OF_TIME_ALONE, Run, open_run
@@ -213,6 +215,23 @@ def test_a_revocation_that_is_struck_out_stays_refused(ticketed: Run) -> None:
     assert "was edited" in refusal(ticketed)
 
 
+def test_a_copy_of_an_older_ticket_is_refused_also_where_the_revoked_one_is_gone(ticketed: Run) -> None:
+    place = ticketed.workspace.path(TICKET)
+    old = place.read_bytes()
+    time.sleep(1.1)
+    issue_ticket(ticketed)
+    revoke_ticket(ticketed, "for the test")
+    place.write_bytes(old)
+    assert "it was revoked at" in refusal(ticketed) and "for the test" in refusal(ticketed)
+
+
+def test_a_damaged_list_of_revocations_opens_nothing(ticketed: Run) -> None:
+    revoke_ticket(ticketed, "for the test")
+    ticketed.workspace.path(REVOKED).write_text('{"time": "20')
+    with pytest.raises(RC1Error, match="the list of revoked tickets is damaged"):
+        verify_ticket(ticketed)
+
+
 def test_a_report_that_only_says_pass_is_not_believed(passed: Run) -> None:
     path = passed.workspace.path(PASSED[1])
     report = read_json(path)
@@ -303,6 +322,7 @@ def test_the_report_shows_waivers_and_loosened_thresholds(passed: Run) -> None:
 
 def test_issuing_twice_gives_the_newer_ticket_and_a_revoked_one_is_replaced(ticketed: Run) -> None:
     revoke_ticket(ticketed, "for the test")
+    time.sleep(1.1)  # times are kept to the second
     issue_ticket(ticketed)
     assert read_ticket(ticketed)["revoked"] is None
     verify_ticket(ticketed)
