@@ -31,6 +31,9 @@ class DiversityGate(Section):
     """Fewest styles."""
     min_templates_per_kind: Positive
     """Fewest templates in use of each kind."""
+    max_alike: Share
+    """Largest share of a template's word pairs that another one of its kind and language has too: above it, both count
+    as one template."""
 
 
 class DuplicatesGate(Section):
