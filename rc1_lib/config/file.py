@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -23,6 +24,7 @@ EXTENDS = "extends"
 """The key by which a file extends another one in the same folder and states only the differences."""
 _LARGEST = 1_000_000
 """Most bytes of a configuration; the shipped ones have about 20,000."""
+_LARGEST_INT = 2**63
 _NOT_THERE = object()
 _PUBLISHED_ROWS = range(20_000, 40_001)
 """Sizes of the pool that the specification allows."""
@@ -79,6 +81,11 @@ def read_model(kind: type[Model], path: Path, overrides: Sequence[str], example:
         model = kind.model_validate(tree)
     except ValidationError as error:
         raise ConfigError(_explain(kind, layers, overrides, error)) from None
+    for where, number in _too_large(tree, ""):
+        raise ConfigError(
+            f"{_origin_of(where, layers, overrides)}: {where}: found {number:.3g}, expected a number below "
+            f"{_LARGEST_INT:.3g}"
+        )
     for where, value in _reject_boolean(tree, model.model_dump(), ""):
         raise ConfigError(
             f"{_origin_of(where, layers, overrides)}: {where}: found {str(value).lower()}, expected a number or a text"
@@ -138,6 +145,15 @@ def _overridden(values: Mapping[str, Any], below: Mapping[str, Any]) -> dict[str
             _overridden(value, there if isinstance(there, Mapping) else {}) if isinstance(value, Mapping) else value
         )
     return laid
+
+
+def _too_large(tree: Any, where: str) -> Iterator[tuple[str, Decimal]]:
+    """Integers of more than 64 bits, which no report could hold."""
+    if isinstance(tree, Mapping | list):
+        for key, value in tree.items() if isinstance(tree, Mapping) else enumerate(tree):
+            yield from _too_large(value, f"{where}.{key}" if where else str(key))
+    elif isinstance(tree, int) and abs(tree) >= _LARGEST_INT:
+        yield where, Decimal(tree)
 
 
 def _reject_boolean(written: Any, read: Any, where: str) -> Iterator[tuple[str, bool]]:

@@ -275,6 +275,10 @@ class ShadowRunGate(Section):
     On 245 dialogues chance alone exceeds 0.15 in about one case in a hundred."""
     max_length_corr: Share
     """Largest rank correlation of either score with the answers' length among dialogues of the same outcome."""
+    repeats_at: Share
+    """Correlation with another weighed dimension from which a dimension counts as its repetition."""
+    max_repeats: Share
+    """Largest share of the weighed dimensions, of those that vary, that repeat another one."""
     corr_floor: Annotated[float, Field(gt=0, le=1)]
     """Improvements are relative to the old correlation, or to this value if that is smaller."""
     confidence: Annotated[float, Field(gt=0, lt=1)]

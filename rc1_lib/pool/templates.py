@@ -278,6 +278,8 @@ def _read(file: Path) -> _PackFile:
         ) from fault
     except UnicodeDecodeError as fault:
         raise TemplateError(f"{file}: byte {fault.start} is not UTF-8; save the file as UTF-8") from fault
+    except RecursionError as fault:
+        raise TemplateError(f"{file}: is nested too deeply to be a template file; correct it") from fault
     except json.JSONDecodeError as fault:
         raise TemplateError(f"{file}: line {fault.lineno}: not JSON ({fault.msg}); correct the file") from fault
     try:

@@ -7,7 +7,7 @@ revocation is written later, and stands beside both.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal
 
@@ -19,9 +19,10 @@ from rc1_lib.evidence import Evidence
 from rc1_lib.evidence.registry import NAMES, bound, described
 from rc1_lib.gates.machine import code_named, read_code
 from rc1_lib.judge.identity import judge_identity
+from rc1_lib.preflight.gates import evaluate
 from rc1_lib.preflight.issuable import check_base, check_issuable
 from rc1_lib.preflight.round_validation import round_faults
-from rc1_lib.preflight.rounds import FAILED, PASSED, fingerprints, read_round
+from rc1_lib.preflight.rounds import FAILED, GREEN, PASSED, fingerprints, read_round
 from rc1_lib.preflight.ticket_key import envelope_of, listed_causes, revoke_for_good, signature_causes
 from rc1_lib.provenance.code import code_sha256
 from rc1_lib.provenance.derived import Described
@@ -201,6 +202,7 @@ def verify_ticket(run: Run, at: datetime | None = None) -> dict[str, Any]:
         *_file_causes(ticket, run),
         *_report_causes(ticket, run, look_inside=not another_run),
     ]
+    causes = causes or list(_verdict_causes(run))
     if causes:
         raise TicketError("the ticket is refused: " + "; ".join(causes))
     return ticket
@@ -301,6 +303,16 @@ def _report_causes(ticket: dict[str, Any], run: Run, look_inside: bool) -> list[
         told = [f"'{key}'" for key, value in ours.items() if sha256_json(theirs.get(key)) != sha256_json(value)]
         causes += [f"it does not tell what its rounds tell ({', '.join(told)})"] if told else []
     return causes
+
+
+def _verdict_causes(run: Run) -> Iterator[str]:
+    """What the ticket names no fingerprint of, but its rounds rested on: manifests, and the calibration's reports."""
+    evidence = Evidence(run)
+    for name in ("integrity", "weights", "overclar_ablation", "reward_hacking"):
+        result = evaluate(name, evidence, max(PASSED))
+        if result.status not in GREEN:
+            why = result.error or "; ".join(f"{one.name} is {one.value}" for one in result.failures)
+            yield f"the gate {name} holds no more ({why}); {_AGAIN}"
 
 
 def _causes_of(one: Described, run: Run, wanted: str) -> list[str]:

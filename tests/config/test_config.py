@@ -331,6 +331,12 @@ def test_what_a_scale_up_goes_by_is_listed(overrides: tuple[str, ...], keys: lis
     assert [item["key"] for item in found if item["key"].startswith("scale_up")] == keys
 
 
+@pytest.mark.parametrize("override", [f"gates.length.max_len={10**30}", f"scale_up.sizes=[1, {2**63}]"])
+def test_a_number_that_no_report_could_hold_is_refused(override: str) -> None:
+    with pytest.raises(ConfigError, match=r"expected a number below 9\.22e\+18"):
+        load_config(LOCAL, [override])
+
+
 def test_every_setting_is_listed_unless_it_is_declared_free() -> None:
     """A key that is added one day is listed as long as nobody declares it free."""
     published = published_config()

@@ -342,13 +342,20 @@ OF_THE_FILES = (
     Forgery("templates with one more file", at("templates", lambda path: (path / "x.json").touch()), "has changed"),
     Forgery("the pool and its manifest", pool_with_its_manifest, "has changed"),
     Forgery("the pool, and its fingerprint in the ticket", pool_in_the_ticket, "is not what round 1 read", long=False),
-    Forgery("the pool, and its fingerprint everywhere", pool_in_ticket_and_reports, None, _SIGNATURE, long=False),
+    Forgery(
+        "the pool, and its fingerprint everywhere",
+        pool_in_ticket_and_reports,
+        "the gate integrity holds no more",
+        long=False,
+    ),
     Forgery("the weights, their report and their record", forged_weights, "has changed"),
     Forgery(
         "the weights with these, and their fingerprint in the ticket", weights_in_the_ticket, "is not what round 1 read"
     ),
     Forgery(
-        "the weights with these, and their fingerprint everywhere", weights_in_ticket_and_reports, None, _SIGNATURE
+        "the weights with these, and their fingerprint everywhere",
+        weights_in_ticket_and_reports,
+        "the gate weights holds no more",
     ),
 )
 EVERY = {"ticket": OF_THE_TICKET, "reports": OF_THE_REPORTS, "files": OF_THE_FILES}

@@ -11,12 +11,15 @@ from typing import Any
 
 import pytest
 
+from rc1_lib.calibration.overclar_ablation import ABLATION
+from rc1_lib.calibration.reward_hacking import HACKING
 from rc1_lib.errors import ConfigError, RC1Error, TicketError
 from rc1_lib.evidence import Evidence
 from rc1_lib.preflight import ticket as ticket_module
 from rc1_lib.preflight.rounds import PASSED, write_round
 from rc1_lib.preflight.ticket import TICKET, issue_ticket, read_ticket, revoke_ticket, verify_ticket
 from rc1_lib.preflight.ticket_key import REVOKED
+from rc1_lib.provenance.derived import Artifact
 from rc1_lib.provenance.installed import PackageState
 from rc1_lib.records import GateResult
 from rc1_lib.run import OF_TIME_ALONE, Run, open_run
@@ -230,6 +233,42 @@ def test_a_damaged_list_of_revocations_opens_nothing(ticketed: Run) -> None:
     ticketed.workspace.path(REVOKED).write_text('{"time": "20')
     with pytest.raises(RC1Error, match="the list of revoked tickets is damaged"):
         verify_ticket(ticketed)
+
+
+def test_it_is_refused_once_the_calibrations_report_was_edited(ticketed: Run) -> None:
+    verify_ticket(ticketed)
+    report = ticketed.workspace.path(read_json(ticketed.workspace.path(ticketed.config.weights))["report"]["path"])
+    report.write_bytes(report.read_bytes().replace(b'"pass"', b'"Pass"'))
+    assert "the gate weights holds no more" in refusal(ticketed)
+
+
+@pytest.mark.parametrize("kind", [HACKING, ABLATION], ids=lambda kind: kind.name)
+def test_it_is_refused_once_a_report_that_its_rounds_read_is_gone(ticketed: Run, kind: Artifact) -> None:
+    kind.path(ticketed).unlink()
+    assert f"the gate {kind.name} holds no more" in refusal(ticketed)
+
+
+def test_it_is_refused_without_the_manifests(ticketed: Run) -> None:
+    for manifest in ticketed.workspace.path("reports/rc1").glob("*.manifest.json"):
+        manifest.unlink()
+    assert "the gate integrity holds no more" in refusal(ticketed)
+
+
+def test_verifying_writes_nothing(ticketed: Run) -> None:
+    def files() -> dict[Path, int]:
+        return {path: path.stat().st_mtime_ns for path in ticketed.workspace.root.rglob("*")}
+
+    before = files()
+    verify_ticket(open_run(profile="local", workspace=ticketed.workspace.root, overrides=ticketed.overrides))
+    assert files() == before
+
+
+@pytest.mark.parametrize("depth", [300, 100_000])
+def test_a_deeply_nested_ticket_is_a_sentence(ticketed: Run, depth: int) -> None:
+    path = ticketed.workspace.path(TICKET)
+    text = path.read_text()
+    path.write_text(text.replace('"config": {', '"config": {"deep": ' + "[" * depth + "]" * depth + ", ", 1))
+    assert "is not JSON" in refusal(ticketed)
 
 
 def test_a_report_that_only_says_pass_is_not_believed(passed: Run) -> None:
