@@ -36,6 +36,13 @@ class DiversityGate(Section):
     as one template."""
 
 
+class ShadowSetGate(Section):
+    """Thresholds of the shadow set."""
+
+    max_bucket_diff: Share
+    """By how much the share of easy, medium or hard rows may differ from the pool's."""
+
+
 class DuplicatesGate(Section):
     """Thresholds of the duplicate gate."""
 
@@ -246,6 +253,8 @@ class JudgeAgreementGate(Section):
     max_likeness: Share
     """Largest raw agreement or rank correlation of the labels with any overall score: people who never differ from the
     judge have copied it."""
+    people_reach: Share
+    """What two people reach, by the same figure: above it, `min_labels` dialogues need a second person's label."""
     confidence: Annotated[float, Field(gt=0, lt=1)]
     """Confidence level of the reported intervals."""
     resamples: Annotated[int, Field(ge=20)]
@@ -430,6 +439,7 @@ class ControlGate(Section):
 class Gates(Section):
     """Every threshold of every gate, and the waivers."""
 
+    shadow_set: ShadowSetGate
     diversity: DiversityGate
     duplicates: DuplicatesGate
     length: LengthGate

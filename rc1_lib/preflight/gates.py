@@ -12,6 +12,7 @@ from rc1_lib.calibration.reward_hacking import hacking_verdict
 from rc1_lib.calibration.shadow_run import PRE_RUN, shadow_run
 from rc1_lib.calibration.weights_file import WEIGHTS, named_report, read_content
 from rc1_lib.checks import equal
+from rc1_lib.difficulty.features import measure
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.evidence import Evidence
 from rc1_lib.evidence.registry import DATA, described
@@ -83,7 +84,9 @@ def _integrity(evidence: Evidence, _: Round) -> GateResult:
 
 def _shadow(evidence: Evidence, _: Round) -> GateResult:
     config = evidence.run.config
-    return shadow_gate(evidence.rows("shadow"), config.shadow.n, config.datasets if config.shadow.stratify else {})
+    rows, strata = evidence.rows("shadow"), config.datasets if config.shadow.stratify else {}
+    buckets = measure(rows, config.difficulty)["bucket"], evidence.metrics()["bucket"]
+    return shadow_gate(rows, config.shadow.n, strata, buckets, config.gates.shadow_set.max_bucket_diff)
 
 
 def _diversity(evidence: Evidence, _: Round) -> GateResult:
@@ -174,7 +177,7 @@ PREFLIGHT: tuple[GateSpec, ...] = (
         "integrity", "are the files those that were written", tuple(artifact.name for artifact in DATA),
         _integrity, reads_world=True,
     ),
-    GateSpec("shadow_set", "is the shadow set whole", ("shadow",), _shadow),
+    GateSpec("shadow_set", "is the shadow set whole, and like the pool", ("shadow", "metrics"), _shadow),
     GateSpec(
         "mix", "are the tasks in proportion", ("pool",),
         lambda e, _: mix_gate(e.rows("pool"), e.run.config.gates.mix, e.run.config.datasets),

@@ -157,9 +157,10 @@ def revoke_for_good(run: Run, digest: str | None, reason: str) -> None:
     """
     key = ticket_key(run)
     line = {"time": datetime.now(UTC).isoformat(timespec="seconds"), "ticket_sha256": digest, "reason": reason}
-    for path in (run.workspace.path(REVOKED), *([key.revoked] if key else [])):
+    ours = run.workspace.path(REVOKED)
+    # Where there is no such folder, no preflight has ever issued anything.
+    for path in (*([ours] if ours.parent.is_dir() else []), *([key.revoked] if key else [])):
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
             with path.open("ab") as stream:
                 stream.write(orjson.dumps(line) + b"\n")
                 stream.flush()

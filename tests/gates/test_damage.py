@@ -13,6 +13,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from rc1_lib.difficulty.features import measure
 from rc1_lib.evidence import Evidence
 from rc1_lib.gates.difficulty import difficulty_gate
 from rc1_lib.gates.diversity import diversity_gate
@@ -399,18 +400,27 @@ class TestDifficulty:
 
 
 class TestShadow:
-    def test_the_shadow_set_is_green(self, evidence: Evidence) -> None:
+    def judge(self, evidence: Evidence, rows: pl.DataFrame, buckets: pl.Series | None = None) -> GateResult:
         config = evidence.run.config
-        assert shadow_gate(evidence.rows("shadow"), config.shadow.n, config.datasets).failures == ()
+        ours = measure(rows, config.difficulty)["bucket"] if buckets is None else buckets
+        most = config.gates.shadow_set.max_bucket_diff
+        return shadow_gate(rows, config.shadow.n, config.datasets, (ours, evidence.metrics()["bucket"]), most)
+
+    def test_the_shadow_set_is_green(self, evidence: Evidence) -> None:
+        assert self.judge(evidence, evidence.rows("shadow")).failures == ()
 
     def test_a_lost_row_is_red(self, evidence: Evidence) -> None:
-        result = shadow_gate(
-            evidence.rows("shadow").head(-1), evidence.run.config.shadow.n, evidence.run.config.datasets
-        )
+        result = self.judge(evidence, evidence.rows("shadow").head(-1))
         assert "rows" in {check.name for check in result.failures}
 
     def test_a_question_standing_twice_is_red(self, evidence: Evidence) -> None:
         rows = evidence.rows("shadow")
-        twice = pl.concat([rows.head(244), rows.head(1)])
-        result = shadow_gate(twice, evidence.run.config.shadow.n, evidence.run.config.datasets)
+        result = self.judge(evidence, pl.concat([rows.head(244), rows.head(1)]))
         assert "questions standing twice" in {check.name for check in result.failures}
+
+    def test_one_drawn_by_another_configuration_is_red(self, evidence: Evidence) -> None:
+        rows = evidence.rows("shadow")
+        easy = round(rows.height * 177 / 245)
+        buckets = pl.Series(["easy"] * easy + ["medium"] * (rows.height - easy))
+        result = self.judge(evidence, rows, buckets)
+        assert [check.name for check in result.failures] == ["share of a bucket, furthest from the pool's"]
