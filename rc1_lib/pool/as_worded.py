@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import chain
 
 import orjson
 
@@ -84,23 +85,17 @@ def language(row: Row) -> Iterator[Inconsistency]:
 
 def _quotable(text: str, row: Row) -> bool:
     """Whether a text is a supporting sentence, the head of one with a mark at the cut, or a page's first sentence."""
-    slot = row["slot"]
+    slot, lang, cut = row["slot"], row["lang"], text.endswith("…")
     asked = Slot(**slot) if slot and slot["where"] == "ask" else None
-    evidence = [
-        *row["support"],
-        *(first_sentence(Passage(page["title"], page["text"])) for page in row["passages"] or ()),
-    ]
-    for sentence in evidence:
-        if text == sentence or (text.endswith("…") and sentence.startswith(text[:-1])):
+    pages = (Passage(page["title"], page["text"]) for page in row["passages"] or ())
+    for sentence in chain(row["support"], map(first_sentence, pages)):
+        whole = replace_word(sentence, asked, lang) if asked else sentence
+        if text == whole or (cut and whole.startswith(text[:-1])):
             return True
-    if asked is None:
+    if asked is None or not cut:
         return False
-    lang = row["lang"]
-    heads = (
-        leading(sentence, number / (len(sentence) or 1), lang)
-        for sentence in evidence
-        for number in range(1, len(sentence) + 1)
-    )
+    # The cut may stand within the withheld piece, which then stays as it is.
+    heads = (leading(one, at / len(one), lang) for one in row["support"] for at in range(1, len(one)))
     return any(replace_word(head, asked, lang) == text for head in heads)
 
 

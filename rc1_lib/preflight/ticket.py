@@ -306,9 +306,9 @@ def _report_causes(ticket: dict[str, Any], run: Run, look_inside: bool) -> list[
 
 
 def _verdict_causes(run: Run) -> Iterator[str]:
-    """What the ticket names no fingerprint of, but its rounds rested on: manifests, and the calibration's reports."""
+    """What the ticket names no fingerprint of, but training looks at: manifests, and the calibration's report."""
     evidence = Evidence(run)
-    for name in ("integrity", "weights", "overclar_ablation", "reward_hacking"):
+    for name in ("integrity", "weights"):
         result = evaluate(name, evidence, max(PASSED))
         if result.status not in GREEN:
             why = result.error or "; ".join(f"{one.name} is {one.value}" for one in result.failures)

@@ -50,7 +50,7 @@ _LATIN = {
     **dict.fromkeys("’‘ʼ＇", "'"),
     "ı": "i",
 }  # fmt: skip
-"""Cyrillic, Greek, small capitals, phonetic, Armenian, Georgian, Cherokee, circled and boxed letters, those of flags, and tags."""
+"""Cyrillic, Greek, small capitals, phonetic, Armenian, Georgian, Cherokee, circled, boxed, flag letters, and tags."""
 
 
 def folded(texts: pl.Series) -> pl.Series:
