@@ -35,9 +35,7 @@ def shadow_gate(
     checks += [
         equal(f"rows[{task}]", int((rows["task"] == task).sum()), count, again) for task, count in wanted.items()
     ]
-    apart = {
-        bucket: abs(float((ours == bucket).mean() or 0) - float((pool == bucket).mean() or 0)) for bucket in BUCKETS
-    }
+    apart = {bucket: abs(_share(ours, bucket) - _share(pool, bucket)) for bucket in BUCKETS}
     furthest = max(apart, key=lambda bucket: apart[bucket])
     checks.append(
         at_most(
