@@ -20,12 +20,15 @@ from rc1_lib.workspace.file_hashes import sha256_file
 
 CONFIG_OF_PROFILE = {"local": "configs/local.yaml", "prod": "configs/ppo_scale.yaml"}
 PUBLISHED = "configs/ppo_scale.yaml"
-_PUBLISHED_SHA256 = "b98728879ffeff37460ebf4a3f06926fca5168691a115b37b062d37aabb08786"
+_PUBLISHED_SHA256 = "b2be9ede159ee4cb612c3b812939692375fcb871af9c435f7d0479f78a11b618"
 """SHA-256 of all settings that decide what a passed gate means. It is part of the code, so that an edit of only the
 file cannot go unnoticed."""
 EFFECTIVE = "reports/config_effective.yaml"
-OF_TIME_ALONE = ("pool.workers", "training.processes")
-"""Configuration keys for the number of workers: they affect the time, not the results."""
+FREE_KEYS = (
+    "pool.workers", "training.processes", "training.learnability.prompts", "training.learnability.takes",
+)  # fmt: skip
+"""Configuration keys that change nothing that a ticket vouches for: numbers of workers, which affect the time alone,
+and what the command `rc1 learnability` plays, which no training reads."""
 
 _OVERRIDES = {"BASE_MODEL": "base_model", "SCORER_PROVIDER": "judge.provider", "SCORER_BASE_URL": "judge.base_url"}
 _LIVE_MODE = "REWARD_LIVE_MODE"
@@ -72,8 +75,8 @@ class Run:
 
     @property
     def config_sha256(self) -> str:
-        """SHA-256 of the effective configuration, without settings that only affect the time."""
-        return sha256_json(without_time(self.config.model_dump(mode="json")))
+        """SHA-256 of the effective configuration, without `FREE_KEYS`."""
+        return sha256_json(without_free_keys(self.config.model_dump(mode="json")))
 
     def write_effective_config(self) -> Path:
         """Write the effective configuration into the workspace and return its path."""
@@ -87,17 +90,25 @@ class Run:
         return head(self.workspace, self.config_path, self.overrides, hidden) + dump_config(self.config, hidden)
 
 
-def without_time(config: Mapping[str, Any]) -> dict[str, Any]:
-    """A configuration's values without `OF_TIME_ALONE`, which identify it.
+def without_free_keys(config: Mapping[str, Any]) -> dict[str, Any]:
+    """A configuration's values without `FREE_KEYS`, which identify it.
 
     Args:
         config: section -> its values, from a run or a ticket.
     """
     bare = dict(config)
-    for section, leaf in (key.split(".") for key in OF_TIME_ALONE):
-        if isinstance(values := bare.get(section), Mapping):
-            bare[section] = {key: value for key, value in values.items() if key != leaf}
+    for key in FREE_KEYS:
+        bare = _without(bare, key.split("."))
     return bare
+
+
+def _without(tree: Mapping[str, Any], path: Sequence[str]) -> dict[str, Any]:
+    """A copy without the value at a path; the same where there is none."""
+    first, *rest = path
+    inside = tree.get(first)
+    if rest:
+        return {**tree, first: _without(inside, rest)} if isinstance(inside, Mapping) else dict(tree)
+    return {key: value for key, value in tree.items() if key != first}
 
 
 def workspace_at(folder: str | Path | None) -> Workspace:

@@ -62,7 +62,8 @@ def warm_start(run: Run, seeds: Sequence[int], evaluate: bool) -> dict[str, Any]
         check_audit(run, len(seeds))
     prepared = prepared_for(run, force=True)
     show_start(run, prepared)
-    check_learnable(prepared, seeds)
+    if tried := check_learnable(prepared, seeds):
+        get_run_logger().info(tried)
     return {
         "facts": {str(seed): prepared.facts(seed) for seed in seeds},
         "reference": prepared.reference.sha256,

@@ -13,7 +13,7 @@ from rc1_lib.checks import at_most
 from rc1_lib.difficulty.features import measure
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.judge.identity import double_checks, judge_identity, read_spec
-from rc1_lib.judge.judge import check_judge, open_judge, open_store, score_unbilled
+from rc1_lib.judge.judge import check_judge, known_usd, open_judge, open_store, score_unbilled
 from rc1_lib.judge.providers import LIVE
 from rc1_lib.judge.results import Judged
 from rc1_lib.judge.score_files import keep_unstable
@@ -38,7 +38,7 @@ class JudgedRows:
             the row's `weight`.
         coverage: share of the rows that are scored.
         judge: which judge.
-        effort: calls, replays and cost.
+        effort: calls, replays and cost; None where that is unknown.
         test_double: whether some scores come from RC1's test double.
         models: the model versions that answered.
     """
@@ -46,7 +46,7 @@ class JudgedRows:
     frame: pl.DataFrame
     coverage: float
     judge: Mapping[str, str]
-    effort: Mapping[str, float]
+    effort: Mapping[str, float | None]
     test_double: bool
     models: tuple[str, ...]
 
@@ -122,7 +122,7 @@ def judge_rows(run: Run, rows: pl.DataFrame, *, store: str | None = None) -> Jud
         effort={
             "calls": float(judged.calls),
             "replayed": float(judged.rows["replayed"].sum()),
-            "usd": judged.usd,
+            "usd": known_usd(run.config.judge, judged.usd, judged.calls),
         },
         test_double=judged.test_double,
         models=tuple(judged.rows["models"].explode().drop_nulls().unique().sort()),

@@ -13,7 +13,7 @@ from rc1_lib.calibration.weights_file import WEIGHTS, read_weights
 from rc1_lib.errors import RC1Error
 from rc1_lib.judge import rubric
 from rc1_lib.judge.identity import judge_identity, read_spec
-from rc1_lib.judge.judge import check_judge, open_judge, open_store
+from rc1_lib.judge.judge import check_judge, known_usd, open_judge, open_store
 from rc1_lib.labels.label_file import SCORED, LabelFile
 from rc1_lib.records import Message
 from rc1_lib.reward.rank_agreement import without_rounding_noise
@@ -40,7 +40,7 @@ class LabelledRows:
         judge: which judge.
         models: the model versions that answered.
         test_double: whether some scores come from RC1's test double.
-        effort: calls, replays and cost.
+        effort: calls, replays and cost; None where that is unknown.
     """
 
     frame: pl.DataFrame
@@ -50,7 +50,7 @@ class LabelledRows:
     judge: Mapping[str, str]
     models: tuple[str, ...]
     test_double: bool
-    effort: Mapping[str, float]
+    effort: Mapping[str, float | None]
 
     @property
     def judged_by(self) -> str:
@@ -113,7 +113,7 @@ def _ask(run: Run, dialogues: Sequence[Sequence[Message]]) -> tuple[pl.DataFrame
     effort = {
         "models": tuple(judged.rows["models"].explode().drop_nulls().unique().sort()),
         "test_double": judged.test_double,
-        "effort": {"calls": float(judged.calls), "usd": judged.usd},
+        "effort": {"calls": float(judged.calls), "usd": known_usd(run.config.judge, judged.usd, judged.calls)},
     }
     return add_rules(rows, run.config.reward.rules).drop("messages"), effort
 

@@ -127,7 +127,7 @@ command(
 )  # fmt: skip
 command(
     app, "doctor", doctor.doctor, "rc1 doctor", panel="Setup and help", writes=False,
-    codes="Exit codes: 0 all is well, 1 a check failed, 2 refused.", trains=True,
+    codes="Exit codes: 0 all is well, 1 a check failed, 2 refused, 130 interrupted.", trains=True,
 )  # fmt: skip
 command(app, "label", labels.label, "rc1 label --annotator ada --n 100", panel="The judge", without=("as_json",))
 command(
@@ -148,7 +148,7 @@ command(_ticket, "show", preflight.show_ticket, "rc1 ticket show --json")
 command(_ticket, "revoke", preflight.revoke_ticket, "rc1 ticket revoke --reason 'the pool has a fault'")
 app.add_typer(_ticket, name="ticket", rich_help_panel="The run")
 
-_NOT_THE_SAME = "Exit codes: 0 pass, 1 a fault, or what was written is not the policy, 2 refused."
+_NOT_THE_SAME = "Exit codes: 0 pass, 1 a fault, or what was written is not the policy, 2 refused, 130 interrupted."
 _ckpt = typer.Typer(no_args_is_help=True, help="Checkpoints: list them, compare two, write one for other programs.")
 command(_ckpt, "list", checkpoints.list_checkpoints, "rc1 ckpt list", _NO_CONFIG)
 command(_ckpt, "diff", checkpoints.diff, "rc1 ckpt diff 4 latest --exact", _NO_CONFIG)

@@ -6,16 +6,20 @@ import errno
 import inspect
 import os
 import re
+import signal
 import sys
-from collections.abc import Callable, Collection
-from contextlib import nullcontext, redirect_stdout, suppress
+import threading
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, nullcontext, redirect_stdout, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import FrameType
 from typing import Any, get_type_hints
 
 import typer
 
+from rc1_lib.cli.endings import after_refusal
 from rc1_lib.cli.options import Options, shared
 from rc1_lib.cli.session import Session, root_of
 from rc1_lib.cli.streams import STDOUT, logbook
@@ -36,11 +40,12 @@ _NO_ROOM = 2**20
 """Bytes: with less than this free, the full disk is the reason why a server or a database failed."""
 _NO_RIGHT = (errno.EACCES, errno.EPERM, errno.EROFS)
 _THREADS = "POLARS_MAX_THREADS"
+_STOPPED = "\nrc1: stopped (SIGTERM); files are written whole or not at all, so run the command again\n"
 _SHOWN = 100
 """Characters of a path that a message repeats."""
 
 
-CODES = "Exit codes: 0 pass, 1 a fault, 2 refused or failed."
+CODES = "Exit codes: 0 pass, 1 a fault, 2 refused or failed, 130 interrupted."
 
 
 def command(
@@ -150,11 +155,13 @@ def _check_path(name: str, value: Any, root: Path = Path()) -> None:
 
 
 def _guarded(function: Function, session: Session, values: dict[str, Any], log: Path | None) -> int:
-    code, words = FAULT, ""
+    code, words, following = FAULT, "", ""
     try:
-        return function(session, **values)
+        with _stopping():
+            return function(session, **values)
     except RC1Error as error:
         code, words = REFUSED, "; ".join([str(error), *getattr(error, "__notes__", ())])
+        following = after_refusal(session, error)
         print(f"rc1: {words}", file=sys.stderr)
     except KeyboardInterrupt:
         code, words = INTERRUPTED, "interrupted"
@@ -172,9 +179,32 @@ def _guarded(function: Function, session: Session, values: dict[str, Any], log: 
                 _leave("error report", partial(write_error, session.workspace, error, log))
     packed = log is not None and (code == FAULT or session.started)
     package = _leave("failure package", session.pack_failure) if packed else None
+    if following:
+        print(following, file=sys.stderr)
     if not session.documented:
         session.document({"exit_code": code, "error": words, "failpack": package})
     return code
+
+
+@contextmanager
+def _stopping() -> Iterator[None]:
+    """Inside the block SIGTERM still ends the process at once, but says so, and how to go on."""
+    if threading.current_thread() is not threading.main_thread():  # only that one may handle signals
+        yield
+        return
+    process = os.getpid()
+
+    def stop(number: int, _: FrameType | None) -> None:
+        if os.getpid() == process:  # its workers die silently
+            os.write(2, _STOPPED.encode())
+        signal.signal(number, signal.SIG_DFL)
+        signal.raise_signal(number)
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL if before is None else before)
 
 
 def _lacking_right(error: Exception) -> str:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+from contextlib import redirect_stdout
 from pathlib import Path
+from typing import Any
 
 from rc1_lib.cli.endings import Ending, again, end, then
 from rc1_lib.cli.session import Session
@@ -19,13 +22,18 @@ def show(session: Session) -> int:
     from rc1_lib.masking import mask_tree, secrets
 
     if (small := train_config_file(session)) is not None:
-        session.document(_show_small(session, small))
-        return 0
+        return _shown(session, small.name, _show_small(session, small))
     run = session.open()
     hidden = secrets()
     session.show(dump_config(run.config, hidden).rstrip())
-    session.document(mask_tree(run.config.model_dump(mode="json"), hidden))
-    return 0
+    name = run.workspace.name(run.config_path)
+    return _shown(session, name, mask_tree(run.config.model_dump(mode="json"), hidden))
+
+
+def _shown(session: Session, name: str, document: dict[str, Any]) -> int:
+    words = f"configuration {name} as it takes effect, not judged"
+    with redirect_stdout(sys.stderr):  # so that `rc1 config show > FILE` writes a configuration and nothing else
+        return end(session, Ending("done", words, following=then(session, "config verify")), document)
 
 
 def verify(session: Session) -> int:
@@ -72,14 +80,14 @@ def _verify_small(session: Session, path: Path) -> int:
     )
 
 
-def _show_small(session: Session, path: Path) -> dict[str, object]:
+def _show_small(session: Session, path: Path) -> dict[str, Any]:
     """Print the effective small configuration; returns it."""
     import yaml
 
     from rc1_lib.masking import mask_tree, secrets
     from rc1_lib.training.train_config import load_train_config
 
-    tree: dict[str, object] = mask_tree(
+    tree: dict[str, Any] = mask_tree(
         load_train_config(path, session.options.overrides).model_dump(mode="json"), secrets()
     )
     session.show(yaml.safe_dump(tree, sort_keys=False, allow_unicode=True).rstrip())

@@ -15,7 +15,7 @@ from rc1_lib.errors import RC1Error
 from rc1_lib.workspace.artifacts import PROJECT_ROOT, write_text
 
 if TYPE_CHECKING:
-    from rc1_lib.testing.judge_server import FaultKind, JudgeServer, Stats
+    from rc1_lib.testing.judge_server import FaultKind, JudgeServer, Manner, Stats
 
 _LISTEN_S = 0.2
 
@@ -47,6 +47,13 @@ def judge_server(
     model: Annotated[
         str, typer.Option(help="Model version that it reports; begins with rc1-test-double.")
     ] = "rc1-test-double-1",
+    manner: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="A provider's way, for example no_temperature or wait_in_words; repeatable."),
+    ] = None,
+    finish: Annotated[
+        str | None, typer.Option(help="The word that replies say they ended with. Default: stop.")
+    ] = None,
     idempotent: Annotated[
         bool, typer.Option("--idempotent", help="Answer a repeated Idempotency-Key from memory, at no cost.")
     ] = False,
@@ -69,6 +76,8 @@ def judge_server(
         retry_after=retry_after,
         idempotent=idempotent,
         shift=shift,
+        manners=_manners(manner or ()),
+        finish=finish,
     )
     with running(behaviour, port=port) as server:
         session.show(*_invitation(server))
@@ -94,6 +103,16 @@ def _refuse_prod(session: Session) -> None:
             f"dev judge-server: the profile is {profile} (--profile or RUN_MODE), and this is a test double whose "
             "scores are made up; use profile local, or for prod a real judge"
         )
+
+
+def _manners(given: Sequence[str]) -> tuple[Manner, ...]:
+    from rc1_lib.testing.judge_server import Manner
+
+    known = {manner.value: manner for manner in Manner}
+    for name in given:
+        if name not in known:
+            raise RC1Error(f"--manner {name}: expected one of {', '.join(known)}")
+    return tuple(known[name] for name in given)
 
 
 def _faults(given: Sequence[str]) -> dict[FaultKind, float]:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import shlex
+import sys
 import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from rc1_lib.cli.session import VERIFIED, WIDTH, Session
 from rc1_lib.cli.tables import figure, wanted
+from rc1_lib.errors import ConfigError, RC1Error, TicketError
+from rc1_lib.masking import conceal_argument, secrets
 from rc1_lib.runtime.extras import lacking_for_training
 
 if TYPE_CHECKING:
@@ -19,7 +22,8 @@ if TYPE_CHECKING:
 MOST = 5
 """Lines of an ending."""
 _FAILURES = 3
-_FAILED = ("failed", "error")
+FAILED = ("failed", "error")
+"""The status of a gate that failed."""
 _CUT = " ..."
 _CODES = {"pass": 0, "done": 0, "fail": 2, "fault": 1}
 _BOTH = (1, 2)
@@ -105,7 +109,7 @@ def judged(
         after_pass: the last line where all passed.
         after_fail: the last line where one failed.
     """
-    failed = [gate for gate in gates if gate["status"] in _FAILED]
+    failed = [gate for gate in gates if gate["status"] in FAILED]
     passed = sum(gate["status"] == "passed" for gate in gates)
     others = [(status, sum(gate["status"] == status for gate in gates)) for status in ("waived", "not applicable")]
     if failed:
@@ -149,6 +153,49 @@ def to_training(session: Session) -> str:
     if lacking_for_training():
         return then(session, "preflight", when="where the extra train is installed")
     return then(session, "train")
+
+
+def warned(session: Session, run: Run, ending: Ending) -> Ending:
+    """Add to the ending of a ticket what its pool is plainly too small for, and the next command that works."""
+    if lacking_for_training():
+        return ending
+    from rc1_lib.forecast.too_few import empty_buckets, few_held_out
+
+    if words := empty_buckets(run):
+        failures = [Failure(f"training will refuse this pool: {words}", "raise pool.n, or training.max_tokens")]
+        return replace(ending, failures=failures, following=then(session, "preflight", when="with other settings"))
+    if words := few_held_out(run):
+        failures = [Failure(words, "raise pool.n, or training.max_tokens; or train without the evaluation")]
+        return replace(ending, failures=failures, following=then(session, "train", "--no-evaluate"))
+    return ending
+
+
+def after_refusal(session: Session, error: RC1Error) -> str:
+    """The command to run when one was refused: for a ticket the preflight, else the same one as it was typed.
+
+    "" where what was typed is at fault itself: the configuration, or a flag.
+    """
+    if session.run is None or isinstance(error, ConfigError):
+        return ""
+    if isinstance(error, TicketError):
+        return _for_ticket(session, session.run)
+    hidden = secrets()
+    return f"next, once that is fixed: {shlex.join(['rc1', *(conceal_argument(one, hidden) for one in sys.argv[1:])])}"
+
+
+def _for_ticket(session: Session, run: Run) -> str:
+    """A preflight; where the workspace's ticket is of other settings that are recorded, a look at it with those."""
+    from rc1_lib.preflight.ticket import read_ticket
+
+    try:
+        issued = read_ticket(run).get("config_sha256")
+        recorded = _reopened(run)
+    except RC1Error:
+        return then(session, "preflight", when="for a ticket")
+    if issued == run.config_sha256 or recorded.config_sha256 != issued:
+        return then(session, "preflight", when="for a ticket")
+    named = {"--workspace": session.options.workspace, "--config": _recorded_at(run)}
+    return f"next, with the ticket's own settings: {shlex.join(['rc1', 'ticket', 'verify', *flagged(named)])}"
 
 
 def after_training(session: Session, run: Run, seeds: Sequence[int], *, evaluate: bool, passed: bool) -> str:
@@ -223,18 +270,28 @@ def command_line(session: Session, name: str, *flags: str, gates: bool = False) 
 
 def _recorded(session: Session) -> Path | None:
     """Return the effective configuration's path from here if it opens the same run again."""
-    from rc1_lib.errors import ConfigError
-    from rc1_lib.run import EFFECTIVE, open_run
-
     run = session.run
     if run is None:
         return None
-    path = run.workspace.path(EFFECTIVE)
     try:
-        there = open_run(config=path, workspace=run.workspace.root)
+        there = _reopened(run)
     except ConfigError:
         return None
     if (there.config_path, there.overrides, there.config) != (run.config_path, run.overrides, run.config):
         return None
-    here = Path.cwd()
+    return _recorded_at(run)
+
+
+def _reopened(run: Run) -> Run:
+    """Open the run that the workspace's effective configuration records."""
+    from rc1_lib.run import EFFECTIVE, open_run
+
+    return open_run(config=run.workspace.path(EFFECTIVE), workspace=run.workspace.root)
+
+
+def _recorded_at(run: Run) -> Path:
+    """The path of the effective configuration, from the current folder if it is below it."""
+    from rc1_lib.run import EFFECTIVE
+
+    path, here = run.workspace.path(EFFECTIVE), Path.cwd()
     return path.relative_to(here) if path.is_relative_to(here) else path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,6 +19,7 @@ from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.judge.calls import NOTICE
 
 if TYPE_CHECKING:
+    from rc1_lib.judge.trial import Trial
     from rc1_lib.records import GateResult
     from rc1_lib.run import Run
 
@@ -33,6 +35,9 @@ def probe_scorer(
 ) -> int:
     """Ask the judge about a few dialogues, never from the cache, and check that it really answered.
 
+    A live judge is first tried with one call. Where it refuses a parameter, or replies in another form, a few
+    more calls find the settings that work, and the last line names them.
+
     The dialogues are the shadow set's first ones; where there is no shadow set yet, eight small ones that RC1 ships.
     """
     flags = {
@@ -44,19 +49,54 @@ def probe_scorer(
     run = session.open(overrides(flags))
     from rc1_lib.cli.progress import stages
     from rc1_lib.evidence import Evidence
+    from rc1_lib.judge.client import whom
     from rc1_lib.preflight.gates import evaluate
 
     title, following = f"judge {run.config.judge.provider}", then(session, "preflight")
+    failed = again(session, "probe-scorer")
     with stages():
+        trial = _tried(run)
         if run.workspace.path(run.config.shadow.path).exists():
-            asked, result = run.config.shadow.path, evaluate("judge_probe", Evidence(run), 1)
+            asked = run.config.shadow.path
+            result = _unfit(trial) or evaluate("judge_probe", Evidence(run), 1)
         else:
-            asked, result = "RC1's own dialogues", _probed_on_own(run)
-    session.show(f"asked about {run.config.gates.probe.n} of {asked}")
+            asked, result = "RC1's own dialogues", _unfit(trial) or _probed_on_own(run)
+    about = "" if result.error else f"asked about {run.config.gates.probe.n} of {asked}: "
+    if trial is not None and trial.settings:
+        settings = [word for one in trial.settings for word in ("--set", one)]
+        failed = again(session, "probe-scorer", *settings, when="which works")
+        about = f"asked about one dialogue, {trial.calls} times with other settings: "
+    session.show(about + whom(run.config.judge))
+    document = {"asked_about": asked, "whom": whom(run.config.judge), "settings": trial.settings if trial else []}
     return conclude(
-        session, run, title, [result], "reports/rc1/probe_scorer.json", {"asked_about": asked},
-        after_pass=following, after_fail=again(session, "probe-scorer"),
+        session, run, title, [result], "reports/rc1/probe_scorer.json", document,
+        after_pass=following, after_fail=failed,
     )  # fmt: skip
+
+
+def _tried(run: Run) -> Trial | None:
+    """Try a live judge with one dialogue, so that a parameter it refuses costs a call and not a whole probe."""
+    from rc1_lib.judge.dialogues import probe_dialogues
+    from rc1_lib.judge.providers import LIVE
+    from rc1_lib.judge.trial import find_settings
+
+    if run.config.judge.provider not in LIVE:
+        return None
+    try:
+        return find_settings(run, probe_dialogues()[0])
+    except RC1Error:
+        return None  # the probe says the same, as a verdict
+
+
+def _unfit(trial: Trial | None) -> GateResult | None:
+    """The verdict on a judge that answers only under other settings; None where the probe itself has to say."""
+    from rc1_lib.records import GateResult
+
+    if trial is None or not trial.settings:
+        return None
+    found = " ".join(f"--set {shlex.quote(one)}" for one in trial.settings)
+    said = f"the judge gives scores with {found}, found in {trial.calls} calls; as it is set: {trial.reason}"
+    return GateResult("judge_probe", error=said)
 
 
 def _probed_on_own(run: Run) -> GateResult:
@@ -173,7 +213,7 @@ def score(
     given, target = session.given(rows), session.report("--out", out, ("dialogue", "medians", "variances"))
     run = session.open(overrides({"judge.provider": provider, "judge.model": model, "judge.samples": samples}))
     from rc1_lib.judge.dialogues import read_dialogues
-    from rc1_lib.judge.judge import check_judge, open_judge, open_store, traffic_note
+    from rc1_lib.judge.judge import check_judge, known_usd, open_judge, open_store, traffic_note
     from rc1_lib.judge.score_files import SCORES, summary_path, write_scores
 
     if target is not None:
@@ -192,7 +232,8 @@ def score(
     session.show(*[NOTICE] * summary["test_double"])
     session.show(_table(summary))
     session.show(*_sentences(summary))
-    session.show(f"{judged.calls} calls, {traffic_note(judged.traffic, judged.usd)}")
+    usd = known_usd(run.config.judge, judged.usd, judged.calls)
+    session.show(f"{judged.calls} calls, {traffic_note(judged.traffic, usd)}")
     session.show(f"scores: {written}")
     if summary["unstable_samples"]:
         session.show(f"unstable samples: {run.workspace.path(summary['unstable_samples'])}")

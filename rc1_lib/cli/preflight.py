@@ -11,7 +11,18 @@ import typer
 from rich.table import Table
 
 from rc1_lib.cli import tables
-from rc1_lib.cli.endings import Ending, after_preflight, again, end, judged, then, to_training
+from rc1_lib.cli.endings import (
+    FAILED,
+    Ending,
+    after_preflight,
+    again,
+    end,
+    failure_of,
+    judged,
+    then,
+    to_training,
+    warned,
+)
 from rc1_lib.cli.flows import end_flow, preflight_outline, run_flow_of, stamps, written_since
 from rc1_lib.cli.options import Rebuild, Seed, overrides
 from rc1_lib.cli.session import Session
@@ -114,7 +125,7 @@ def _run(
     passed = outcome.exit_code == 0
     following = after_preflight(session, rounds, passed=passed)
     ending = _ending(session, written, calibrated, issued, outcome.message, passed=passed, following=following)
-    return end_flow(session, outcome, document, ending)
+    return end_flow(session, outcome, document, warned(session, run, ending) if issued else ending)
 
 
 def _ending(
@@ -139,7 +150,10 @@ def _ending(
     report = session.workspace.path(file)
     if not passed:
         ending = judged(latest["round"].replace("round", "round "), latest["gates"], report, after_fail=following)
-        return ending if ending.verdict == "fail" else Ending("fail", message, report=report, following=following)
+        if ending.verdict == "fail":
+            return ending
+        stopped = [failure_of(one["gate"]) for one in calibrated if one["gate"]["status"] in FAILED]
+        return Ending("fail", message, stopped, report, following)
     names = " and ".join(one["round"].removeprefix("round") for one in written.values())
     count = len(latest["gates"])
     words = f"round{'s' if len(written) > 1 else ''} {names}, {count} gates"
@@ -247,7 +261,8 @@ def verify_ticket(session: Session, seed: Seed = None) -> int:
     ticket = verified(run)
     _print_ticket(session, ticket)
     words = "ticket valid: every file, the code and the configuration are those that passed both rounds"
-    return end(session, Ending("pass", words, following=to_training(session)), {"valid": True, "ticket": ticket})
+    ending = warned(session, run, Ending("pass", words, following=to_training(session)))
+    return end(session, ending, {"valid": True, "ticket": ticket})
 
 
 def show_ticket(session: Session) -> int:

@@ -88,7 +88,7 @@ def replay_bad(
 ) -> int:
     """Ask the judge again where a stored reply holds no scores; replies of other settings are left alone."""
     run = session.open(overrides({"judge.provider": provider, "judge.model": model}))
-    from rc1_lib.judge.judge import check_judge, open_judge, traffic_note
+    from rc1_lib.judge.judge import check_judge, known_usd, open_judge, traffic_note
     from rc1_lib.judge.maintenance import Replay, existing_store, replay_bad, store_path
 
     with existing_store(run) as store, stages():
@@ -111,7 +111,8 @@ def replay_bad(
         session.show(f"{store_path(run)}")
     else:
         session.show(*[NOTICE] * judged.test_double)
-        session.show(f"{judged.calls} calls, {traffic_note(judged.traffic, judged.usd)}")
+        usd = known_usd(run.config.judge, judged.usd, judged.calls)
+        session.show(f"{judged.calls} calls, {traffic_note(judged.traffic, usd)}")
         session.show(*_still_bad(judged.replies))
     if others:
         shown = ", ".join(f"{one['replies']} of {one['spec']} {one['model']}" for one in result.others)
@@ -177,6 +178,11 @@ def _sums(found: Mapping[str, Any]) -> list[str]:
     rate = "no score was given yet" if found["hit_rate"] is None else f"hit rate {100 * found['hit_rate']:.1f} %"
     lines = [f"{found['replays']} scores replayed from the store, at no cost; {rate}"]
     if found["total"]["cost_unknown"]:
-        lines.append(f"{found['total']['cost_unknown']} attempts may have been billed; that cannot be known from here")
+        unknown = found["total"]["cost_unknown"]
+        lines.append(f"{unknown} attempts of unknown cost: they may have been billed, or judge.prices was not set")
+    for other in found["others"]:
+        lines.append(
+            f"{other['path']}: {other['calls']} attempts more, ${other['usd']:.4f}, {other['cost_unknown']} unknown"
+        )
     damage = found["damage"]
     return [*lines, f"the usage log is DAMAGED: {damage}" if damage else "the usage log is intact"]

@@ -1,7 +1,7 @@
 """The standard streams: they outlive their readers, show no secret, and all that is printed goes into the log as well.
 
 Without this a reader that leaves early (`rc1 ... | head -1`), a stream that was closed before the program began (`>&-`)
-or a full disk behind it ends a command half way, by whatever exit code, or has a file opened in the stream's place.
+or a full disk under it ends a command half way, by whatever exit code, or has a file opened in the stream's place.
 """
 
 from __future__ import annotations

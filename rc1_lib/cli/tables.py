@@ -9,6 +9,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from rc1_lib.judge.calls import NOTICE, TEST_DOUBLE
 from rc1_lib.numbers.uncertainty import margin
 from rc1_lib.records import Check
 
@@ -80,13 +81,15 @@ def undecided_lines(gates: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def notes(report: Mapping[str, Any], file: str) -> list[str]:
-    """Say what was waived, and how many settings differ from the published ones.
+    """Say whether scores are a test double's, what was waived, and how many settings differ from the published ones.
 
     Args:
         report: what a command wrote.
         file: where it wrote that; the settings are listed there below `thresholds_changed`.
     """
-    lines = [f"waived: {name} ({why})" for name, why in report.get("waived", {}).items()]
+    checks = [check["name"] for gate in report.get("gates", ()) for check in gate.get("checks", ())]
+    lines = [NOTICE] if any(name.startswith(TEST_DOUBLE) for name in checks) else []
+    lines += [f"waived: {name} ({why})" for name, why in report.get("waived", {}).items()]
     reasons: dict[str, list[str]] = {}
     for name, why in report.get("not_applicable", {}).items():
         reasons.setdefault(why, []).append(name)

@@ -19,7 +19,7 @@ class Checkpoints(Section):
     keep_last: Annotated[int, Field(ge=2)] | None
     """How many of the newest are kept. Of the older ones, those that `keep_every` or `held_out.between` selects, that a
     report names by SHA-256, or that are marked to be kept stay too; others are removed as new ones are written. At
-    least 2 and `training.collapse.patience`, so that a good one is left; null: all are kept."""
+    least 2 and more than `training.collapse.patience`, so that a good one is left; null: all are kept."""
     keep_every: Positive | None
     """Older ones are kept at every multiple of this many steps; null: none."""
 
@@ -40,7 +40,10 @@ class Checkpoints(Section):
 
 
 class Collapse(Section):
-    """Signs of a collapsed run; null switches a sign off."""
+    """Bounds that end a training with a checkpoint, a sentence and exit code 2; null switches one off.
+
+    The first three are signs of a policy that is lost; the other four, of steps that teach nothing.
+    """
 
     max_kl: Annotated[float, Field(gt=0)] | None
     """Largest KL to the start, in nats per token of the policy."""
@@ -49,7 +52,17 @@ class Collapse(Section):
     max_same_answer: Share | None
     """Largest share of a step's answers that may be the same answer."""
     patience: Positive
-    """Training ends after this many consecutive steps with a sign."""
+    """Training ends after this many consecutive steps beyond one of the three bounds above."""
+    max_clip_ratio: Share | None
+    """Largest share of a step's episodes that may be cut by `rollout_len` or another limit on tokens."""
+    max_malformed: Share | None
+    """Largest share of a step's episodes that may have a malformed turn."""
+    min_scores_std: NotNegative | None
+    """Least standard deviation of a step's episode scores (rewards)."""
+    max_frac_zero_std: Share | None
+    """Largest share of prompts whose rollouts may all get the same score; for engines that compare groups."""
+    wasted_patience: Positive
+    """Training ends after this many consecutive steps beyond one of the four bounds above."""
 
 
 class Cap(Section):

@@ -33,14 +33,15 @@ class HeldOut(Section):
 
 
 class LearnabilitySettings(Section):
-    """The rollouts of the initial policy before a training: `rc1 learnability`."""
+    """The rollouts of the initial policy before a training."""
 
-    at_start: bool
-    """Whether a new training checks this first, and does not start if nothing can be learned."""
+    at_start: Annotated[int, Field(ge=0, strict=True)]
+    """Prompts that a new training tries first, eight rollouts of each; it does not start if nothing can be learned
+    (`gates.learnability`). 0: it starts without."""
     prompts: Positive
-    """How many training rows are played, from each task and bucket by its share."""
+    """How many training rows `rc1 learnability` plays, from each task and bucket by its share. No part of a ticket."""
     takes: Annotated[int, Field(ge=2)]
-    """Episodes of each row."""
+    """Rollouts of each of these rows. No part of a ticket."""
 
 
 class ControlSettings(Section):

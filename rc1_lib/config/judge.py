@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -21,15 +21,20 @@ def _usable(address: str) -> str:
     return address
 
 
-class JudgeSampling(Section):
-    """How the judge's replies are sampled."""
+Channel = Literal["schema", "tool", "text"]
+Renamed = Literal["temperature", "top_p", "max_tokens", "system"]
 
-    temperature: Annotated[float, Field(ge=0, le=2)]
-    """Temperature of the replies; at 0 all samples of a dialogue are likely the same."""
-    top_p: Annotated[float, Field(gt=0, le=1)]
+
+class JudgeSampling(Section):
+    """How the judge's replies are sampled. null: the parameter is not sent, and the model's own default applies."""
+
+    temperature: Annotated[float, Field(ge=0, le=2)] | None
+    """Temperature of the replies; at 0 all samples of a dialogue are likely the same. Many reasoning models take
+    none."""
+    top_p: Annotated[float, Field(gt=0, le=1)] | None
     """Nucleus sampling: the share of probability from which tokens are drawn."""
-    max_tokens: Positive
-    """Most tokens of a reply, including a model's thinking."""
+    max_tokens: Positive | None
+    """Most tokens of a reply, including a model's thinking. Without it a budget reckons with 131,072 a call."""
 
 
 class ScoreStore(Section):
@@ -71,12 +76,23 @@ class JudgeLimits(Section):
 
 
 class Prices(Section):
-    """Prices in USD per million tokens."""
+    """Prices in USD per million tokens; null: unknown, and so is every cost. 0 is for a judge that bills nobody."""
 
-    input: Annotated[float, Field(ge=0)]
+    input: Annotated[float, Field(ge=0)] | None
     """Of the prompt."""
-    output: Annotated[float, Field(ge=0)]
+    output: Annotated[float, Field(ge=0)] | None
     """Of the reply, including thinking."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if (self.input is None) != (self.output is None):
+            raise ValueError("judge.prices names the price of input or of output alone; set both, or neither")
+        return self
+
+    @property
+    def known(self) -> bool:
+        """Whether a cost can be computed."""
+        return self.input is not None
 
 
 class Budget(Section):
@@ -118,8 +134,12 @@ class Judge(Section):
     """The provider's name for the model; required for every live provider."""
     base_url: Annotated[str, AfterValidator(_usable)] | None
     """Address of an OpenAI-compatible server; null: the provider's own."""
-    structured: bool
-    """Whether to request JSON by schema; false for servers that do not support it."""
+    channel: Channel
+    """How grades are asked for: `schema` (JSON enforced by a schema), `tool` (arguments of a tool call) or `text`
+    (instructions alone). `rc1 probe-scorer` finds what a server takes."""
+    names: dict[Renamed, Annotated[str, Field(min_length=1)]]
+    """Parameters that a server of the OpenAI protocol knows by another name, such as `{max_tokens:
+    max_completion_tokens}`; `{system: user}` is for models without a system message."""
     samples: Annotated[int, Field(ge=1, le=100)]
     """Replies per dialogue; its score is their median."""
     sampling: JudgeSampling

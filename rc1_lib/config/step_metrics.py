@@ -19,13 +19,22 @@ ANSWERED = 16
 """Fewest answers for measuring the share of the most frequent one."""
 KL, ENTROPY = "objective/kl_per_token", "policy/entropy_avg"
 """Over the policy's tokens, in nats: the KL to the initial policy, and the entropy of the distribution."""
+CLIP_RATIO, MALFORMED = "response_length/clip_ratio", "env/malformed"
+"""Shares of episodes: cut by a limit on tokens, and with a malformed turn."""
+SCORES_STD, ZERO_STD = "objective/scores_std", "frac_reward_zero_std"
+"""Standard deviation of the episodes' scores, and the share of groups whose rollouts all got the same one."""
 SIGNS_OF_COLLAPSE: Mapping[str, str] = {"max_kl": KL, "min_entropy": ENTROPY, "max_same_answer": SAME_ANSWER}
-"""The metric of each limit in `training.collapse`."""
+"""The metric of each limit in `training.collapse` that a lost policy is beyond."""
+SIGNS_OF_WASTE: Mapping[str, str] = {
+    "max_clip_ratio": CLIP_RATIO, "max_malformed": MALFORMED, "min_scores_std": SCORES_STD,
+    "max_frac_zero_std": ZERO_STD,
+}  # fmt: skip
+"""The same of each limit that steps are beyond that teach nothing."""
 EPISODE_FIGURES = frozenset(
     {
         "env/success", "env/success_needed", "env/success_clear", "env/lucky", "env/asked_needed", "env/asked_clear",
-        "env/malformed", "env/tool_errors", SAME_ANSWER, "num_turns/mean", "tool_call_counts/mean",
-        "response_length/clip_ratio",
+        MALFORMED, "env/tool_errors", SAME_ANSWER, "num_turns/mean", "tool_call_counts/mean",
+        CLIP_RATIO,
     }
 )  # fmt: skip
 """Metrics of a step's episodes, or of an evaluation; one without any case is left out of that step."""
@@ -48,14 +57,14 @@ _OF_UPDATES = frozenset({"grad_norm", "update/steps"})
 _OF_EPISODES = _EVERY | _OF_UPDATES | {
     "kl", "ratio", "response_length/mean", "policy/sampling_gap", "policy/sampling_far",
     "objective/kl", "objective/kl_k3", "objective/kl_per_token", "objective/kl_coef", "objective/entropy",
-    "objective/scores", "objective/scores_std", "objective/non_score_reward", "objective/rlhf_reward",
+    "objective/scores", SCORES_STD, "objective/non_score_reward", "objective/rlhf_reward",
 }  # fmt: skip
 _OF_RATIOS = _OF_EPISODES | {
     "loss/policy_avg", "policy/approxkl_avg", "policy/clipfrac_avg", "policy/entropy_avg", "val/ratio", "val/ratio_var",
     "update/stopped",
 }  # fmt: skip
-_OF_PAIRS = frozenset({"rewards/margins", "rewards/accuracies", "pairs/differ"})
-_OF_GROUPS = frozenset({"loss/kl_avg", "frac_reward_zero_std"})
+_OF_PAIRS = frozenset({"rewards/margins", "rewards/accuracies", "pairs/differ", ZERO_STD})
+_OF_GROUPS = frozenset({"loss/kl_avg", ZERO_STD})
 
 OF_ENGINES: Mapping[str, frozenset[str]] = {
     "torch_ppo": _OF_RATIOS | {"loss/value_avg", "val/clipfrac_avg", "critic/vf_explained_var", "lr/value"},

@@ -415,6 +415,10 @@ class LearnabilityGate(Section):
     """Largest share of prompts that all rollouts solve, or none."""
     min_pass_n: Share
     """Least share of prompts that at least one rollout solves."""
+    max_cut: Share
+    """Largest share of turns that `rollout_len` or another limit on tokens may cut."""
+    max_malformed: Share
+    """Largest share of episodes that may have a malformed turn."""
     max_effect_pp: NotNegative
     """Upper limit on the smallest effect that the held-out prompts can detect, in percentage points of success."""
     power: Annotated[float, Field(gt=0.5, lt=1)]

@@ -97,7 +97,11 @@ class Training(Section):
     max_tokens: Positive
     """Most tokens of a row's demonstration, including the prompt; longer rows are counted and left out."""
     describe_tools: bool
-    """Whether the prompt describes the tools, for models that were not trained with them."""
+    """Whether the prompt describes the tools, for models that were not trained with them: by the base's chat template
+    where it teaches the calls that are read here, else by a text at the beginning of the system message."""
+    enable_thinking: bool | None
+    """Value of the chat template's variable `enable_thinking`, for bases that think before they answer; null leaves it
+    to the template. A value that the template does not read is an error."""
     limits: EpisodeLimits
     reward: EpisodeReward
     warm_start: WarmStart
@@ -151,9 +155,9 @@ class Training(Section):
     def _check_keep_last(self) -> Self:
         """A collapse is detected some steps after it began, and each of these steps may have a checkpoint."""
         kept, patience = self.checkpoints.keep_last, self.collapse.patience
-        if kept is not None and kept < patience:
+        if kept is not None and kept <= patience:
             raise ValueError(
-                f"checkpoints.keep_last is {kept}, expected at least collapse.patience ({patience}): a collapse is "
+                f"checkpoints.keep_last is {kept}, expected more than collapse.patience ({patience}): a collapse is "
                 f"detected that many steps late, and no checkpoint from before it would be left"
             )
         return self

@@ -10,7 +10,7 @@ from rc1_lib.doctor.endpoints import look_at_judge, look_at_keys, look_at_prefec
 from rc1_lib.doctor.finding import Finding, Look
 from rc1_lib.doctor.machine import look_at_engine, look_at_folders, look_at_memory, look_at_versions
 from rc1_lib.doctor.signatures import look_at_signatures
-from rc1_lib.doctor.start import look_at_base, look_at_resume, look_at_ticket
+from rc1_lib.doctor.start import look_at_base, look_at_chat_contract, look_at_resume, look_at_ticket
 from rc1_lib.errors import RC1Error
 from rc1_lib.run import Run
 
@@ -22,6 +22,7 @@ LOOKS: Mapping[str, Look] = MappingProxyType(
         "base": look_at_base,
         "signatures": look_at_signatures,
         "engine": look_at_engine,
+        "chat_contract": look_at_chat_contract,
         "keys": look_at_keys,
         "judge": look_at_judge,
         "prefect": look_at_prefect,

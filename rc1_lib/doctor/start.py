@@ -24,6 +24,20 @@ def look_at_base(run: Run) -> Finding:
     return Finding(f"{run.config.base_model}: {base.parameters:,} parameters in {len(base.shapes)} weights, complete")
 
 
+def look_at_chat_contract(run: Run) -> Finding:
+    """Whether the base's chat template says what training would learn, and what it lacks."""
+    from rc1_lib.training.base_model import end_ids, load_tokenizer
+    from rc1_lib.training.chat_contract import CHECKS, check_chat_contract
+    from rc1_lib.training.chat_format import format_of
+    from rc1_lib.training.models import model_section
+
+    base = read_base(run)
+    tokenizer = load_tokenizer(model_section(run.config, str(base.folder.absolute())))
+    ends = end_ids(str(base.folder.absolute()), base.configuration())
+    found = check_chat_contract(format_of(tokenizer, run.config.training), run.config, ends)
+    return Finding(f"{', '.join(CHECKS)}: as sampled{f'; {found}' if found else ''}")
+
+
 def look_at_resume(run: Run) -> Finding:
     """The step from which every seed would resume; damaged checkpoints do not count."""
     if not any(run.workspace.path(paths_of(run, seed).checkpoints).is_dir() for seed in run.config.seeds):

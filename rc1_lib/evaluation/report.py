@@ -36,7 +36,7 @@ class Provenance:
         prompts_sha256: of the held-out rows, see `rc1_lib.evaluation.prompts.prompts_sha256`.
         sampling: the settings of the sampled mode, such as the temperature.
         seed: of the sampling and of the bootstrap.
-        judge: fingerprint of all that decides a judged score beside the dialogue; empty where nothing was judged.
+        judge: fingerprint of all that decides a judged score, apart from the dialogue; empty where nothing was judged.
         start_sha256: of the start's episodes.
     """
 

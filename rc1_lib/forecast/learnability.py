@@ -1,36 +1,88 @@
 """Learnability (reward-signal check): before training, the initial policy plays prompts several times.
 
 An update compares rollouts. If all rollouts of a prompt get the same reward, or none is ever solved, there is no
-signal, however long training lasts.
+signal, however long training lasts. Nor is there one in turns that are cut before they end.
 """
 
 from __future__ import annotations
 
 import hashlib
 import math
+import time
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rc1_lib.checks import at_least, at_most, info
 from rc1_lib.config.thresholds import LearnabilityGate
 from rc1_lib.errors import RC1Error
 from rc1_lib.evaluation.policies import player_of
-from rc1_lib.forecast.estimate import CONFIDENCE, Estimate
+from rc1_lib.forecast.estimate import CONFIDENCE, Estimate, share_of
 from rc1_lib.forecast.power import smallest_effect_pp
 from rc1_lib.forecast.takes import Takes, groups_of, learnable
+from rc1_lib.forecast.turns import LEVEL, Turns, room_to_set, turns_of, why_cut
 from rc1_lib.gate_report import GateReport, write_report
 from rc1_lib.numbers.apportion import apportion
 from rc1_lib.numbers.uncertainty import CheckInterval
 from rc1_lib.records import Check, GateResult, MeasuredRow
 from rc1_lib.runtime.progress import tell
 from rc1_lib.task_specs import task_spec
-from rc1_lib.training.checkpoint.names import steps
+from rc1_lib.training.play import Playground
 from rc1_lib.training.player import Player
-from rc1_lib.training.ppo_run import Prepared
-from rc1_lib.training.run_paths import paths_of
+from rc1_lib.training.ppo_run import Prepared, has_begun
+from rc1_lib.training.rollout.trajectory import Trajectory
 
 GATE = "learnability"
 REPORT = "reports/learnability.json"
+START_REPORT = "reports/learnability_at_start.json"
+
+START_TAKES = 8
+"""Rollouts of each prompt before a training: as many as GRPO compares by default."""
+_FIRST = 8
+"""Prompts that are played first: if nearly every turn is cut or malformed, the others would only cost time."""
+_ROOM = 8
+"""If turns are cut, these prompts are played once more with this multiple of `rollout_len`."""
+
+_FEW = "prompts tried"
+_FLAT = "share without a difference between takes"
+_ALIKE = "share that all takes solve, or none"
+_EVERY = "share that every take solves"
+_SOLVED = "solved by one take of all"
+_CUT = "turns cut, share"
+_LENGTH = f"tokens of {LEVEL:.0%} of the turns that end"
+_MALFORMED = "episodes with a malformed turn, share"
+_KEYS = {
+    _FEW: "gates.learnability.min_prompts",
+    _FLAT: "gates.learnability.max_flat",
+    _ALIKE: "gates.learnability.max_alike",
+    _EVERY: "gates.learnability.max_alike",
+    _SOLVED: "gates.learnability.min_pass_n",
+    _CUT: "gates.learnability.max_cut",
+    _LENGTH: "rollout_len",
+    _MALFORMED: "gates.learnability.max_malformed",
+}
+"""Check -> the key of its bound."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """What the initial policy did.
+
+    Attributes:
+        rows: the prompts that were played.
+        played: their episodes: all of the first row, then of the second.
+        turns: of these episodes.
+        whole: whether all prompts were played; if not, the turns alone decide.
+        longer: of a few prompts with more room for a turn; None if so few turns were cut that nobody has to know.
+        allowed: tokens of a turn in training.
+    """
+
+    rows: Sequence[MeasuredRow]
+    played: Sequence[Trajectory]
+    turns: Turns
+    whole: bool
+    longer: Turns | None
+    allowed: int
 
 
 def run_learnability(prepared: Prepared) -> GateReport:
@@ -40,37 +92,73 @@ def run_learnability(prepared: Prepared) -> GateReport:
         RC1Error: when the judge has weight in the reward and cannot be asked.
     """
     run, settings = prepared.run, prepared.run.config.training.learnability
-    rows = sample(prepared.selection.train, settings.prompts, run.config.training.held_out.seed)
-    with player_of(prepared, run.config.seeds[0]) as player:
-        takes = take(prepared, player, rows, settings.takes)
+    tried = try_out(prepared, settings.prompts, settings.takes)
+    takes = takes_of(prepared, tried, ask_judge=tried.whole)
     effects = detectable(prepared, takes)
-    gate = learnability_gate(takes, effects, run.config.gates.learnability)
-    body = {
-        "reference": prepared.reference.sha256,
-        "takes": settings.takes,
-        "groups": {name: learnable(group).to_dict() for name, group in groups_of(takes).items()},
+    gate = learnability_gate(takes, tried, effects, run.config.gates.learnability)
+    body = _body(prepared, takes, tried) | {
         "smallest_effect_pp": {name: None if math.isinf(found) else found for name, found in effects.items()},
     }
     return write_report(run, REPORT, gate, body, {})
 
 
-def check_learnable(prepared: Prepared, seeds: Sequence[int]) -> None:
-    """Run this check before a new training, if the configuration says so.
+def check_learnable(prepared: Prepared, seeds: Sequence[int]) -> str:
+    """Before the first step of a training, try out whether anything can be learned.
+
+    It plays `training.learnability.at_start` prompts and judges all of them together. A training that has a checkpoint
+    is not tried again, nor is one that learns from given dialogues.
+
+    Returns:
+        The result in a sentence; "" if nothing was tried.
 
     Raises:
-        RC1Error: when the gate fails.
+        RC1Error: when the gate fails, naming each figure, its bound and key, and what to do.
     """
-    run = prepared.run
-    begun = any(steps(run.workspace.path(paths_of(run, seed).checkpoints)) for seed in seeds)
-    if begun or not run.config.training.learnability.at_start:
-        return
-    found = run_learnability(prepared)
+    run, thresholds = prepared.run, prepared.run.config.gates.learnability
+    prompts = run.config.training.learnability.at_start
+    if not prompts or not run.config.training.plays or any(has_begun(prepared, seed) for seed in seeds):
+        return ""
+    began = time.monotonic()
+    tried = try_out(prepared, prompts, START_TAKES)
+    takes = takes_of(prepared, tried, ask_judge=False)
+    if tried.whole and prepared.judge is not None and learnable(takes).flat.value > thresholds.max_flat:
+        takes = takes_of(prepared, tried, ask_judge=True)  # what verification holds equal may differ by the judge
+    gate = start_gate(takes, tried, thresholds)
+    found = write_report(run, START_REPORT, gate, _body(prepared, takes, tried), {})
+    seconds = time.monotonic() - began
     if not found.passed:
-        failed = "; ".join(f"{check.name} is {check.value:.3g}" for check in found.gate.failures)
+        failed = "; ".join(_sentences(gate.failures))
         raise RC1Error(
-            f"learnability failed, so nothing was trained: {failed}. {found.report} says what to do; "
-            f"training.learnability.at_start=false skips this check"
+            f"learnability failed after {seconds:.0f} s, so nothing was trained: {failed}. {START_REPORT} has all "
+            f"figures; training.learnability.at_start=0 skips this check"
         )
+    group = learnable(takes)
+    return (
+        f"learnability passed after {seconds:.0f} s: of {group.prompts} prompts with {START_TAKES} takes each "
+        f"{group.pass_n.value:.0%} are solved by one of them, {group.flat.value:.0%} show no difference"
+    )
+
+
+def _sentences(failures: Sequence[Check]) -> list[str]:
+    """Each failed check with its bound, key and remedy; equal rewards are not named where their cause is."""
+    labelled = {check.name.removeprefix("all: "): check for check in failures}
+    if labelled.keys() & {_EVERY, _SOLVED}:
+        labelled = {label: check for label, check in labelled.items() if label not in (_ALIKE, _FLAT)}
+    return [
+        f"{label}: {check.value:.3g}, expected {'at least' if check.op == '>=' else 'at most'} {check.threshold:g} "
+        f"({_KEYS[label]}): {check.advice}"
+        for label, check in labelled.items()
+    ]
+
+
+def _body(prepared: Prepared, takes: Sequence[Takes], tried: Tried) -> dict[str, Any]:
+    return {
+        "reference": prepared.reference.sha256,
+        "takes": len(tried.played) // len(tried.rows),
+        "groups": {name: learnable(group).to_dict() for name, group in groups_of(takes).items()},
+        "turns": tried.turns.to_dict(),
+        "turns_with_more_room": None if tried.longer is None else tried.longer.to_dict(),
+    }
 
 
 def sample(rows: Sequence[MeasuredRow], count: int, seed: int) -> list[MeasuredRow]:
@@ -82,8 +170,44 @@ def sample(rows: Sequence[MeasuredRow], count: int, seed: int) -> list[MeasuredR
     return [row for name in sorted(strata) for row in strata[name][: wanted[name]]]
 
 
-def take(prepared: Prepared, player: Player, rows: Sequence[MeasuredRow], times: int) -> list[Takes]:
-    """Play every row several times, sampled as in training, and compute the reward of each rollout."""
+def try_out(prepared: Prepared, prompts: int, times: int) -> Tried:
+    """Let the initial policy play `prompts` training rows, each `times` times, sampled as in training."""
+    config = prepared.run.config
+    rows = sample(prepared.selection.train, prompts, config.training.held_out.seed)
+    first = rows[:: max(1, len(rows) // _FIRST)][:_FIRST]
+    rest = [row for row in rows if row not in first]
+    with player_of(prepared, config.seeds[0]) as player:
+        played = _play(prepared, player, first, times)
+        whole = not _is_hopeless(turns_of(played, prepared.form), config.gates.learnability)
+        if whole and rest:
+            played += _play(prepared, player, rest, times)
+    turns = turns_of(played, prepared.form)
+    longer = None
+    if len(turns.cut) > (1 - LEVEL) * len(turns.was_cut):
+        roomy = _with_room(prepared)
+        with player_of(roomy, config.seeds[0]) as player:
+            longer = turns_of(_play(roomy, player, first, 1), prepared.form)
+    return Tried([*first, *rest] if whole else first, played, turns, whole, longer, config.rollout_len)
+
+
+def _is_hopeless(turns: Turns, thresholds: LearnabilityGate) -> bool:
+    """Whether more prompts could not bring the turns within their bounds, by the low end of their intervals."""
+    cut, malformed = share_of(turns.was_cut), share_of(turns.malformed)
+    return cut.low > thresholds.max_cut or malformed.low > thresholds.max_malformed
+
+
+def _with_room(prepared: Prepared) -> Prepared:
+    """The same with more tokens for a turn and a dialogue; a server would have no room for them, so none is asked."""
+    run, training = prepared.run, prepared.run.config.training
+    parts = {
+        "limits": training.limits.model_copy(update={"tokens": _ROOM * training.limits.tokens}),
+        "rollout": training.rollout.model_copy(update={"sampler": "own"}),
+    }
+    roomy = {"rollout_len": _ROOM * run.config.rollout_len, "training": training.model_copy(update=parts)}
+    return replace(prepared, run=replace(run, config=run.config.model_copy(update=roomy)))
+
+
+def _play(prepared: Prepared, player: Player, rows: Sequence[MeasuredRow], times: int) -> list[Trajectory]:
     again = [row for row in rows for _ in range(times)]
     tell(GATE, 0, len(again))
     played = player.play(
@@ -94,20 +218,36 @@ def take(prepared: Prepared, player: Player, rows: Sequence[MeasuredRow], times:
         iteration=0,
     )
     tell(GATE, len(again), len(again))
-    judged: Sequence[float | None] = [None] * len(played)
-    if prepared.judge is not None:
-        judged = prepared.judge.audit([one.messages for one in played])
+    return played
+
+
+def takes_of(prepared: Prepared, tried: Tried, *, ask_judge: bool) -> list[Takes]:
+    """The rollouts of every prompt with their rewards.
+
+    Args:
+        prepared: what the training stands on.
+        tried: the episodes.
+        ask_judge: whether a judge whose score is a part of the reward is asked; otherwise all scores count as equal.
+
+    Raises:
+        RC1Error: when the judge has weight in the reward and cannot be asked.
+    """
+    times = len(tried.played) // len(tried.rows)
+    playground = Playground(prepared.run.config, prepared.form)
+    judged: Sequence[float | None] = [0.0] * len(tried.played)
+    if prepared.judge is not None and ask_judge:
+        judged = prepared.judge.audit([one.messages for one in tried.played])
     rewards = [
-        None if prepared.judge is not None and score is None else player.playground.terms(one, row, score).total
-        for one, row, score in zip(played, again, judged, strict=True)
+        None if score is None else playground.terms(one, tried.rows[number // times], score).total
+        for number, (one, score) in enumerate(zip(tried.played, judged, strict=True))
     ]
     return [
         Takes(
             str(row["id"]), row["task"], row["bucket"], row["needs_clarification"],
-            tuple(one.outcome.solved for one in played[first : first + times]),
+            tuple(one.outcome.solved for one in tried.played[first : first + times]),
             tuple(rewards[first : first + times]),
         )
-        for row, first in zip(rows, range(0, len(again), times), strict=True)
+        for row, first in zip(tried.rows, range(0, len(tried.played), times), strict=True)
     ]  # fmt: skip
 
 
@@ -136,41 +276,20 @@ def detectable(prepared: Prepared, takes: Sequence[Takes]) -> dict[str, float]:
     }
 
 
-def learnability_gate(takes: Sequence[Takes], effects: dict[str, float], thresholds: LearnabilityGate) -> GateResult:
+def learnability_gate(
+    takes: Sequence[Takes], tried: Tried, effects: dict[str, float], thresholds: LearnabilityGate
+) -> GateResult:
     """Check whether there is a reward signal, overall and per task and bucket, and whether an effect could be detected.
 
     A share passes on its point value, like the figures of every gate; its interval is reported next to it.
     """
+    if not tried.whole:
+        return GateResult(GATE, tuple(_turn_checks(tried, thresholds)))
     checks: list[Check] = []
     for name, group in groups_of(takes).items():
-        found = learnable(group)
-        if " " in name:  # a task's rows in one bucket are only reported: they are too few to decide
-            continue
-        checks += [
-            at_least(
-                f"{name}: prompts tried", found.prompts, thresholds.min_prompts,
-                "too few for a verdict: raise training.learnability.prompts",
-            ),
-            at_most(
-                f"{name}: share without a difference between takes", found.flat.value, thresholds.max_flat,
-                "comparing rollouts gives no signal here: raise training.rollout.temperature or the rollouts per "
-                "prompt (group_size), or check whether the policy does the same on every prompt",
-                _interval(found.flat, found.prompts),
-            ),
-            at_most(
-                f"{name}: share that all takes solve, or none", found.alike.value, thresholds.max_alike,
-                "success does not differ between rollouts, so only the penalties can be learned: use other rows "
-                "(priority_sampling), or raise training.rollout.temperature or the rollouts per prompt",
-                _interval(found.alike, found.prompts),
-            ),
-            at_least(
-                f"{name}: solved by one take of all", found.pass_n.value, thresholds.min_pass_n,
-                "success is out of reach: warm up longer (training.warm_start.steps), use a stronger base or easier "
-                "rows (priority_sampling.by_difficulty)",
-                _interval(found.pass_n, found.prompts),
-            ),
-            info(f"{name}: solved by a take", round(found.pass_1.value, 4)),
-        ]  # fmt: skip
+        if " " not in name:  # a task's rows in one bucket are only reported: they are too few to decide
+            checks += _group_checks(name, group, thresholds)
+    checks += _turn_checks(tried, thresholds)
     checks += [
         at_most(
             f"smallest effect that can be shown, {name}, pp", effect, thresholds.max_effect_pp,
@@ -181,8 +300,69 @@ def learnability_gate(takes: Sequence[Takes], effects: dict[str, float], thresho
     return GateResult(GATE, tuple(checks))
 
 
-def _interval(found: Estimate, prompts: int) -> CheckInterval:
-    return CheckInterval(found.low, found.high, CONFIDENCE, prompts, "prompts")
+def start_gate(takes: Sequence[Takes], tried: Tried, thresholds: LearnabilityGate) -> GateResult:
+    """Check what would make a training useless, on all prompts together: a few of them are too few for more."""
+    of_takes = _group_checks("all", takes, thresholds) if tried.whole else []
+    return GateResult(GATE, (*of_takes, *_turn_checks(tried, thresholds)))
+
+
+def _group_checks(name: str, group: Sequence[Takes], thresholds: LearnabilityGate) -> list[Check]:
+    found = learnable(group)
+    return [
+        at_least(
+            f"{name}: {_FEW}", found.prompts, thresholds.min_prompts,
+            "too few for a verdict: raise training.learnability.prompts (before a training: at_start)",
+        ),
+        at_most(
+            f"{name}: {_FLAT}", found.flat.value, thresholds.max_flat,
+            "comparing rollouts gives no signal here: raise training.rollout.temperature or the rollouts per "
+            "prompt (group_size), or check whether the policy does the same on every prompt",
+            _interval(found.flat, found.prompts),
+        ),
+        at_most(
+            f"{name}: {_ALIKE}", found.alike.value, thresholds.max_alike,
+            "success does not differ between rollouts, so only the penalties can be learned: use other rows "
+            "(priority_sampling), or raise training.rollout.temperature or the rollouts per prompt",
+            _interval(found.alike, found.prompts),
+        ),
+        at_most(
+            f"{name}: {_EVERY}", found.every.value, thresholds.max_alike,
+            "nothing is left to learn: use harder rows (priority_sampling.by_difficulty) or other questions",
+            _interval(found.every, found.prompts),
+        ),
+        at_least(
+            f"{name}: {_SOLVED}", found.pass_n.value, thresholds.min_pass_n,
+            "success is out of reach: warm up longer (training.warm_start.steps), use a stronger base or easier "
+            "rows (priority_sampling.by_difficulty)",
+            _interval(found.pass_n, found.prompts),
+        ),
+        info(f"{name}: solved by a take", round(found.pass_1.value, 4)),
+    ]  # fmt: skip
+
+
+def _turn_checks(tried: Tried, thresholds: LearnabilityGate) -> list[Check]:
+    turns, longer = tried.turns, tried.longer or tried.turns
+    cut, malformed = share_of(turns.was_cut), share_of(turns.malformed)
+    checks = [
+        at_most(
+            _CUT, cut.value, thresholds.max_cut,
+            why_cut(turns, longer, tried.allowed),
+            _interval(cut, len(turns.was_cut), "turns"),
+        ),
+        at_most(
+            _MALFORMED, malformed.value, thresholds.max_malformed,
+            "warm up longer (training.warm_start.steps), describe the tools (training.describe_tools), or use a base "
+            "that follows the format",
+            _interval(malformed, len(turns.malformed), "episodes"),
+        ),
+    ]  # fmt: skip
+    if longer.tokens:  # where no turn ends by itself, no length of turns is known
+        checks.append(at_most(_LENGTH, longer.length, tried.allowed, room_to_set(longer)))
+    return checks
+
+
+def _interval(found: Estimate, cases: int, of: str = "prompts") -> CheckInterval:
+    return CheckInterval(found.low, found.high, CONFIDENCE, cases, of)
 
 
 def summary_rows(body: dict[str, Any]) -> list[tuple[str, ...]]:

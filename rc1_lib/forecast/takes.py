@@ -72,6 +72,7 @@ class Learnable:
         pass_1: the chance that one rollout solves a prompt.
         pass_n: the chance that at least one of a prompt's rollouts solves it.
         alike: share of prompts that all rollouts solve, or none.
+        every: share of prompts that all rollouts solve.
         flat: share of prompts whose rollouts all get the same reward.
     """
 
@@ -79,11 +80,12 @@ class Learnable:
     pass_1: Estimate
     pass_n: Estimate
     alike: Estimate
+    every: Estimate
     flat: Estimate
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""
-        ends = {name: getattr(self, name) for name in ("pass_1", "pass_n", "alike", "flat")}
+        ends = {name: getattr(self, name) for name in ("pass_1", "pass_n", "alike", "every", "flat")}
         return {
             "prompts": self.prompts,
             **{name: {"value": one.value, "low": one.low, "high": min(1.0, one.high)} for name, one in ends.items()},
@@ -98,6 +100,7 @@ def learnable(group: Sequence[Takes]) -> Learnable:
         mean_of(chances) if len(chances) > 1 else exactly(chances[0]),
         share_of([any(one.solved) for one in group]),
         share_of([one.alike for one in group]),
+        share_of([all(one.solved) for one in group]),
         share_of([one.flat for one in group]),
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from rc1_lib.checks import above, at_least, equal, info, number, offenders
+from rc1_lib.checks import above, at_least, at_most, equal, info, number, offenders
 from rc1_lib.config.thresholds import ProbeGate
 from rc1_lib.judge.noise import long_scores
 from rc1_lib.judge.usage import SCORINGS, AttemptOutcome
@@ -57,6 +57,11 @@ def probe_gate(lines: pl.DataFrame, *, provider: str, asked: int, samples: int, 
             "scores outside [0, 1]", outside, 0,
             "a reply passed that the schema forbids: fix how the judge reads replies",
         ),
+        at_most(
+            "model versions that answered", len(_versions(lines)), 1,
+            f"{', '.join(_versions(lines))} answered in turn, and scores of two versions are not on one scale: name "
+            "one version in judge.model, or ask a server that keeps to one (judge.base_url)",
+        ),
         *_billing(lines, answered, provider, thresholds),
         *_figures(lines),
     ]  # fmt: skip
@@ -93,13 +98,18 @@ def _billing(lines: pl.DataFrame, answered: pl.DataFrame, provider: str, thresho
     return [at_least("billed calls", billed, 1, advice), equal("scored calls without a bill", free, 0, advice)]
 
 
-def _figures(lines: pl.DataFrame) -> list[Check]:
+def _versions(lines: pl.DataFrame) -> list[str]:
     models = lines.filter(pl.col("outcome").is_in(SCORINGS))["model"].unique().sort()
+    return [model or "(unnamed)" for model in models]
+
+
+def _figures(lines: pl.DataFrame) -> list[Check]:
+    unpriced = lines.filter(pl.col("billable").fill_null(False) & pl.col("cost_usd").is_null()).height
     return [
         info("attempts", lines.height),
-        info("cost, USD", float(lines["cost_usd"].sum())),
+        info("cost, USD", "unknown: set judge.prices" if unpriced else float(lines["cost_usd"].sum())),
         info("attempts of unknown cost", lines["cost_usd"].null_count()),
         info("tokens in", int(lines["tokens_in"].sum())),
         info("tokens out", int(lines["tokens_out"].sum())),
-        info("model versions", ", ".join(model or "(unnamed)" for model in models)),
+        info("model versions", ", ".join(_versions(lines))),
     ]

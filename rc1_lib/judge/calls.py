@@ -9,16 +9,16 @@ from typing import Any, Literal, Protocol
 
 from rc1_lib.records import Message
 
-Finish = Literal["stop", "length", "refusal"]
+Finish = Literal["stop", "length", "refusal", "fault", "unknown"]
 
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """How the provider draws its reply."""
+    """How the provider draws its reply; None is not sent."""
 
-    temperature: float
-    top_p: float
-    max_tokens: int
+    temperature: float | None
+    top_p: float | None
+    max_tokens: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +49,17 @@ class Answer:
     """What a provider returned.
 
     Attributes:
-        text: the model's reply, its thinking dropped.
+        text: the model's reply, or the arguments of its only tool call; thinking may still stand in it.
         model: the model version that the provider says answered; empty when it does not say.
         request_id: the provider's own id of this reply; empty when it gives none.
         tokens_in: tokens read, as the provider counts them; 0 when it reports no usage.
         tokens_out: tokens written, thinking included; 0 when it reports no usage.
         billable: whether the provider reported usage, which is what gets billed.
-        finish: `stop`, `length` (cut off) or `refusal` (the model or a filter declined).
+        finish: `stop`, `length` (cut off), `refusal` (the model or a filter declined), `fault` (the server broke off)
+            or `unknown`.
         test_double: whether this came from RC1's own server for tests.
+        reason: the provider's own word for `finish`.
+        thoughts: thinking that the provider keeps in a field of its own.
     """
 
     text: str
@@ -67,6 +70,8 @@ class Answer:
     billable: bool
     finish: Finish
     test_double: bool = False
+    reason: str = ""
+    thoughts: str = ""
 
 
 class CallFault(StrEnum):
@@ -80,6 +85,8 @@ class CallFault(StrEnum):
     """The response is not what the provider's protocol promises: half sent, not JSON, without a reply."""
     REJECTED = "rejected"
     """Asking again is pointless: the key, the model's name, the request or the quota was refused."""
+    REFUSED = "refused"
+    """A filter declined to let the model read this dialogue. Some providers bill that."""
 
 
 class CallFailedError(Exception):
@@ -90,12 +97,23 @@ class CallFailedError(Exception):
         detail: what the provider said, with secrets masked and cut to a few hundred characters.
         status: the HTTP status, where there was a response.
         retry_after: seconds that the provider asks to wait before anything else is sent; None when it does not say.
+        remedies: `KEY=VALUE`, settings under which the provider may take every request, the likeliest first.
+        sent: whether anything can have reached the provider: what was never sent is not billed.
     """
 
     def __init__(
-        self, fault: CallFault, detail: str, *, status: int | None = None, retry_after: float | None = None
+        self,
+        fault: CallFault,
+        detail: str,
+        *,
+        status: int | None = None,
+        retry_after: float | None = None,
+        remedies: tuple[str, ...] = (),
+        sent: bool = True,
     ) -> None:
         super().__init__(f"{fault.value}: {detail}")
+        self.remedies = remedies
+        self.sent = sent
         self.fault = fault
         self.detail = detail
         self.status = status
@@ -121,7 +139,8 @@ class Provider(Protocol):
 
 
 MODEL_PREFIX = "rc1-test-double"
-NOTICE = "TEST DOUBLE: scores here were made up by RC1's own server for tests; they are no judge's."
+TEST_DOUBLE = "TEST DOUBLE"
+NOTICE = f"{TEST_DOUBLE}: scores here were made up by RC1's own server for tests; they are no judge's."
 """What whoever is shown such scores is told first."""
 
 

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from typing import TypeVar
+from urllib.parse import urlsplit
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt, wait_random_exponential
 
@@ -21,8 +22,9 @@ from rc1_lib.judge import rubric
 from rc1_lib.judge.budget import Spending
 from rc1_lib.judge.calls import Answer, Ask, CallFailedError, CallFault, Provider, Sampling, is_test_double
 from rc1_lib.judge.limiter import Limiter, Permit
-from rc1_lib.judge.prompt import BadReplyError, JudgeSpec, read_scores, write_prompt
-from rc1_lib.judge.providers import KEY_VARIABLE, LIVE, ProviderSettings, local_rubric, open_provider
+from rc1_lib.judge.prompt import JudgeSpec, write_prompt
+from rc1_lib.judge.providers import KEY_VARIABLE, LIVE, ProviderSettings, address_of, local_rubric, open_provider
+from rc1_lib.judge.reply import BadReplyError, read_answer
 from rc1_lib.judge.results import SampleRequest, SampleResult
 from rc1_lib.judge.store import InFlight, Reply, Store
 from rc1_lib.judge.usage import AttemptOutcome, Line
@@ -76,6 +78,14 @@ def endpoint(config: JudgeConfig) -> str:
     return f"{config.provider} {config.base_url or ''} {model_asked(config)}"
 
 
+def whom(config: JudgeConfig) -> str:
+    """Whom the configuration asks, for people: `openai at api.openai.com, model gpt-5-mini`."""
+    if config.provider not in LIVE:
+        return f"{config.provider}, on this machine"
+    host = urlsplit(address_of(config.provider, config.base_url)).netloc
+    return f"{config.provider} at {host}, model {config.model}"
+
+
 def open_judge_provider(config: JudgeConfig) -> Provider:
     """The provider that `judge` names.
 
@@ -88,7 +98,8 @@ def open_judge_provider(config: JudgeConfig) -> Provider:
         base_url=config.base_url,
         api_key=os.environ.get(KEY_VARIABLE) or None,
         timeout_s=config.limits.timeout_s,
-        structured=config.structured,
+        channel=config.channel,
+        names=config.names,
     )
     return open_provider(settings)
 
@@ -118,6 +129,7 @@ class JudgeClient:
         model: the version whose stored replies count.
         stop: why the run is ending; empty while it goes on.
         test_double: whether RC1's own test double answered.
+        remedies: `KEY=VALUE`, settings under which what failed may work, the likeliest first: of the first failure.
     """
 
     def __init__(
@@ -132,6 +144,7 @@ class JudgeClient:
         self.refuse_double = refuse_double
         self.limiter = _limiter(config)
         self.model, self.stop, self.test_double = "", "", False
+        self.remedies: tuple[str, ...] = ()
         self._provider = open_judge_provider(config)
         self._spec, self._endpoint = spec, endpoint(config)
         self._secrets = secrets()
@@ -248,9 +261,9 @@ class JudgeClient:
             raise
         taken = time.perf_counter() - start
         permit.answered(taken)
-        return self._keep_answer(line, answer, taken, reserved)
+        return self._keep_answer(line, ask, answer, taken, reserved)
 
-    def _keep_answer(self, line: Line, answer: Answer, taken: float, reserved: float) -> SampleResult:
+    def _keep_answer(self, line: Line, ask: Ask, answer: Answer, taken: float, reserved: float) -> SampleResult:
         answer = _storable(answer)
         text = mask(answer.text, self._secrets)
         line = replace(
@@ -261,7 +274,7 @@ class JudgeClient:
         if answer.test_double and self.refuse_double:
             self._end(replace(line, outcome=AttemptOutcome.REJECTED, detail=_DOUBLE), reserved)
         self._meet_double(answer.test_double)
-        scores, outcome, detail = self._read(answer)
+        scores, outcome, detail = self._read(answer, ask)
         self._answered += 1
         self._unanswered = 0
         self._throttled_since = None
@@ -273,23 +286,23 @@ class JudgeClient:
             self.model = answer.model
         return SampleResult(scores, outcome, line.detail, answer.model, text)
 
-    def _read(self, answer: Answer) -> tuple[dict[str, float] | None, AttemptOutcome, str]:
-        match answer.finish:
-            case "refusal":
-                return None, AttemptOutcome.REFUSED, "the judge declined to grade this dialogue"
-            case "length":
-                return None, AttemptOutcome.TRUNCATED, "the reply was cut off; raise judge.sampling.max_tokens"
+    def _read(self, answer: Answer, ask: Ask) -> tuple[dict[str, float] | None, AttemptOutcome, str]:
         try:
-            return read_scores(answer.text, self._spec.dimensions), AttemptOutcome.OK, ""
+            return read_answer(answer, ask, self._spec.dimensions, self.config.channel), AttemptOutcome.OK, ""
         except BadReplyError as error:
-            return None, AttemptOutcome.BAD_REPLY, f"the reply {error}"
+            self.remedies = self.remedies or error.remedies
+            return None, error.outcome, f"the reply {error}"
 
     def _keep_failure(self, line: Line, failed: CallFailedError, permit: Permit, taken: float, reserved: float) -> None:
         unbilled = failed.fault in (CallFault.RATE_LIMITED, CallFault.REJECTED) or (failed.status or 0) >= 500
+        unbilled |= not failed.sent
+        refused = failed.fault is CallFault.REFUSED
+        self.remedies = self.remedies or failed.remedies
         self._end(
             replace(
                 line,
                 outcome=AttemptOutcome(failed.fault.value),
+                model=self.model if refused else "",
                 status=failed.status,
                 latency_ms=taken * 1000,
                 cost_usd=0.0 if unbilled else None,
@@ -300,6 +313,9 @@ class JudgeClient:
         if failed.fault is CallFault.RATE_LIMITED:
             permit.throttled(failed.retry_after)
             self._note_throttling()
+        elif refused:
+            permit.answered(taken)
+            return
         else:
             permit.failed(failed.retry_after)
         if failed.fault is CallFault.REJECTED:
@@ -332,7 +348,7 @@ class JudgeClient:
     def _note_rejection(self, failed: CallFailedError) -> None:
         """A refused key, model or quota concerns every call; another refused request may concern this dialogue only."""
         self._rejected += 1
-        of_all = failed.status in (401, 402, 403, 404, 429)
+        of_all = failed.status in (401, 402, 403, 404, 429) or bool(failed.remedies and not self._answered)
         if of_all or (not self._answered and self._rejected >= self.config.limits.concurrency[1]):
             self.halt(f"the provider refuses: {mask(failed.detail, self._secrets)}")
 
@@ -442,7 +458,8 @@ class JudgeClient:
             raise error
 
     def _is_worth_a_retry(self, error: BaseException) -> bool:
-        return isinstance(error, CallFailedError) and error.fault is not CallFault.REJECTED and not self.stop
+        final = (CallFault.REJECTED, CallFault.REFUSED)
+        return isinstance(error, CallFailedError) and error.fault not in final and not self.stop
 
 
 def replayed(line: Line, reply: Reply, latency_ms: float) -> Line:

@@ -7,7 +7,9 @@ from typing import Any
 
 from rc1_lib.checks import equal, info
 from rc1_lib.config.file import Layer, merged, read_yaml
+from rc1_lib.config.judge import Judge as JudgeConfig
 from rc1_lib.errors import ConfigError
+from rc1_lib.judge.calls import TEST_DOUBLE
 from rc1_lib.judge.prompt import JUDGE_SPEC, JudgeSpec, load_spec
 from rc1_lib.provenance.pinned_files import read_vouched
 from rc1_lib.records import Check
@@ -41,15 +43,24 @@ def judge_identity(run: Run) -> dict[str, str]:
     }
 
 
+def request_settings(judge: JudgeConfig) -> dict[str, Any]:
+    """What decides, besides the prompt, what a judge is asked for. What a setting leaves as it was does not appear."""
+    return {
+        "sampling": judge.sampling.model_dump(mode="json"),
+        "structured": judge.channel == "schema",
+        **({"channel": judge.channel} if judge.channel == "tool" else {}),
+        **({"names": dict(judge.names)} if judge.names else {}),
+    }
+
+
 def scoring_settings(run: Run) -> dict[str, Any]:
     """All settings that decide what a dialogue is scored with, and whether its scores count in full."""
     judge = run.config.judge
     return {
         **judge_identity(run),
         "base_url": judge.base_url or "",
-        "structured": judge.structured,
+        **request_settings(judge),
         "samples": judge.samples,
-        "sampling": judge.sampling.model_dump(mode="json"),
         "max_variance": run.config.gates.stability.max_variance,
     }
 
@@ -78,7 +89,7 @@ def double_checks(run: Run, test_double: object) -> tuple[Check, ...]:
     """The mark; in profile `prod` it is red. None only where `test_double` is False: a report may say anything."""
     if test_double is False:
         return ()
-    mark = "TEST DOUBLE: these scores are made up"
+    mark = f"{TEST_DOUBLE}: these scores are made up"
     if run.config.profile == "prod":
         return (equal(mark, True, False, "profile prod takes a real judge's scores only: use a fresh workspace"),)
     return (info(mark, True),)

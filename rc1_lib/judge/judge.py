@@ -19,17 +19,12 @@ from rc1_lib.judge.budget import Spending
 from rc1_lib.judge.calls import Ask, CallFailedError, Provider, Sampling, is_test_double
 from rc1_lib.judge.client import JudgeClient, Stopped, endpoint, model_asked, open_judge_provider, replayed
 from rc1_lib.judge.dialogues import misfit
-from rc1_lib.judge.identity import check_model, read_spec
+from rc1_lib.judge.identity import check_model, read_spec, request_settings
 from rc1_lib.judge.limiter import RecentRates
-from rc1_lib.judge.prompt import (
-    BadReplyError,
-    JudgeSpec,
-    canonical,
-    dialogue_sha256,
-    read_scores,
-)
+from rc1_lib.judge.prompt import JudgeSpec, canonical, dialogue_sha256
 from rc1_lib.judge.providers import KEY_VARIABLE, LIVE
 from rc1_lib.judge.providers.local_rubric import LocalRubric
+from rc1_lib.judge.reply import BadReplyError, read_scores
 from rc1_lib.judge.results import Judged, SampleRequest, SampleResult, gather
 from rc1_lib.judge.store import Reply, Store
 from rc1_lib.judge.usage import AttemptOutcome, Line
@@ -119,7 +114,7 @@ class Judge:
             names, wanted, run.got, self.config, self.spec, self.max_variance,
             stopped=client.stop, usd=spending.usd - spent, calls=spending.calls - called,
             test_double=client.test_double or any(is_test_double(got.model) for got in run.got.values()),
-            traffic=client.limiter.stats(), run_id=self.store.run_id,
+            traffic=client.limiter.stats(), run_id=self.store.run_id, remedies=client.remedies,
         )  # fmt: skip
 
     async def _replay(self, client: JudgeClient, run: _Work, wanted: Sequence[SampleRequest]) -> list[SampleRequest]:
@@ -171,8 +166,7 @@ class Judge:
         return {
             "spec": self.spec.sha256,
             "endpoint": self.endpoint,
-            "sampling": self.config.sampling.model_dump(mode="json"),
-            "structured": self.config.structured,
+            **request_settings(self.config),
         }
 
 
@@ -292,7 +286,8 @@ class _Work:
         done = len(self.got)
         if last or done == self.total or now - self._shown >= _TELL_EVERY_S:
             self._shown = now
-            note = traffic_note(self.client.limiter.stats(), self.client.spending.usd, self._eta())
+            usd = known_usd(self.client.config, self.client.spending.usd, self.client.spending.calls)
+            note = traffic_note(self.client.limiter.stats(), usd, self._eta())
             tell(self.stage, done, self.total, note)
             if last or now - self._logged >= _LOG_EVERY_S:
                 self._logged = now
@@ -305,12 +300,20 @@ class _Work:
         return (self.total - len(self.got)) * (time.monotonic() - self._begun) / self._live
 
 
-def traffic_note(traffic: RecentRates, usd: float, eta_s: float | None = None) -> str:
+def known_usd(config: JudgeConfig, usd: float, calls: int) -> float | None:
+    """What so many calls cost; None where the judge bills and nobody said at what prices."""
+    return usd if config.prices.known or config.provider not in LIVE or not calls else None
+
+
+UNKNOWN_COST = "cost unknown: set judge.prices"
+
+
+def traffic_note(traffic: RecentRates, usd: float | None, eta_s: float | None = None) -> str:
     """`rps 4.1, 429_rate 0.3 %, avg_latency 210 ms, p95 400 ms, in_flight 5, $0.0123, 40 s to go`."""
     parts = [f"rps {traffic.rps:.1f}", f"429_rate {100 * traffic.share_429:.1f} %"]
     if traffic.avg_latency_ms is not None and traffic.p95_latency_ms is not None:
         parts += [f"avg_latency {traffic.avg_latency_ms:.0f} ms", f"p95 {traffic.p95_latency_ms:.0f} ms"]
-    parts += [f"in_flight {traffic.in_flight}", f"${usd:.4f}"]
+    parts += [f"in_flight {traffic.in_flight}", UNKNOWN_COST if usd is None else f"${usd:.4f}"]
     if eta_s is not None and eta_s >= 1:
         parts.append(f"{eta_s:.0f} s to go")
     return ", ".join(parts)

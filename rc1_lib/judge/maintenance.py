@@ -51,7 +51,8 @@ def survey(run: Run) -> dict[str, Any]:
         JSON-ready: `path, exists, bytes, intact, damage, test_double`; `replies`, one record per instructions, model
         and outcome with `replies, expired, oldest_days, newest_days`; `attempts`, one record per outcome with `lines,
         retries, tokens_in, tokens_out, usd, cost_unknown`; their sums as `total`; `replays`, scores that came from the
-        store; and `hit_rate`, the replays' share of all scores given, None where there are none. USD are those that
+        store; `hit_rate`, the replays' share of all scores given, None where there are none; and `others`, the stores
+        next to it (of the attack, of a trial) with `path, calls, usd, cost_unknown`. USD are those that
         are known, at the prices that were configured then; `cost_unknown` counts attempts that may have been billed.
     """
     size = _bytes(run)
@@ -76,7 +77,21 @@ def survey(run: Run) -> dict[str, Any]:
         "total": attempts.select(_SUMS).to_dicts()[0],
         "replays": replays,
         "hit_rate": replays / scores if scores else None,
+        "others": _others_of(run),
     }
+
+
+def _others_of(run: Run) -> list[dict[str, Any]]:
+    """What was asked and paid in the stores next to the run's own: the attack's, a trial's."""
+    own = store_path(run)
+    found = []
+    for path in sorted(own.parent.glob(f"{own.stem}.*{own.suffix}")):
+        where = run.workspace.name(path)
+        with open_store(run, where) as store:
+            attempts = store.log().filter(~_HIT)
+        sums = attempts.select(_SUMS).to_dicts()[0]
+        found.append({"path": where, "calls": sums["lines"], "usd": sums["usd"], "cost_unknown": sums["cost_unknown"]})
+    return found
 
 
 _SUMS = (

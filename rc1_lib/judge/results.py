@@ -76,6 +76,7 @@ class Judged:
         test_double: whether any answer, stored ones included, is that of RC1's own test double.
         traffic: of the last minute.
         run_id: its name in the usage log.
+        remedies: `KEY=VALUE`, settings under which what failed first may work, the likeliest first.
     """
 
     rows: pl.DataFrame
@@ -86,6 +87,7 @@ class Judged:
     test_double: bool
     traffic: RecentRates
     run_id: str
+    remedies: tuple[str, ...] = ()
 
     @property
     def coverage(self) -> float:
@@ -139,6 +141,7 @@ def gather(
     test_double: bool,
     traffic: RecentRates,
     run_id: str,
+    remedies: tuple[str, ...] = (),
 ) -> Judged:
     """Put the samples of a run together: all K of a dialogue or no score."""
     replies = _replies(wanted, got, spec)
@@ -153,6 +156,7 @@ def gather(
         test_double=test_double,
         traffic=traffic,
         run_id=run_id,
+        remedies=remedies,
     )
 
 

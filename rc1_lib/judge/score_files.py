@@ -20,7 +20,7 @@ from rc1_lib.checks import defined
 from rc1_lib.errors import RC1Error
 from rc1_lib.judge.dialogues import Dialogue
 from rc1_lib.judge.identity import judge_identity
-from rc1_lib.judge.judge import Judge
+from rc1_lib.judge.judge import Judge, known_usd
 from rc1_lib.judge.noise import OVERALL, pooled
 from rc1_lib.judge.results import Judged
 from rc1_lib.judge.usage import AttemptOutcome
@@ -74,7 +74,7 @@ def write_scores(run: Run, judge: Judge, dialogues: Sequence[Dialogue], judged: 
         "straddling": sum(bool(row["straddles"]) for row in rows),
         "calls": judged.calls,
         "replayed": int((judged.replies["outcome"] == AttemptOutcome.HIT).sum()),
-        "usd": judged.usd,
+        "usd": known_usd(judge.config, judged.usd, judged.calls),
         "confidence": judge.confidence,
         "dimensions": _dimensions(judged, tuple(judge.spec.dimensions), judge.confidence),
     }

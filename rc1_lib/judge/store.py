@@ -250,7 +250,8 @@ class Store:
         with self._writing():
             self._db.execute("DELETE FROM sent WHERE attempt_id = ?", (line.attempt_id,))
             self._log([line])
-            if line.outcome not in ANSWERED:
+            answered = line.status == 200  # a filter's refusal is a reply, and shows no version of the model
+            if line.outcome not in ANSWERED or not (answered or line.model):
                 return
             when = self._clock()
             scores = None if line.scores is None else orjson.dumps(dict(line.scores)).decode()
@@ -263,7 +264,8 @@ class Store:
                     scores, line.detail, line.request_id, line.reply_sha256,
                 ),
             )  # fmt: skip
-            self._db.execute("INSERT OR REPLACE INTO endpoints VALUES (?, ?, ?)", (endpoint, line.model, when))
+            if answered:
+                self._db.execute("INSERT OR REPLACE INTO endpoints VALUES (?, ?, ?)", (endpoint, line.model, when))
 
     def replayed(self, lines: Sequence[Line]) -> None:
         """Write the lines of scores that came from the store."""

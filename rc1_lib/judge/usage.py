@@ -25,6 +25,8 @@ class AttemptOutcome(StrEnum):
     """The model or a filter declined."""
     TRUNCATED = "truncated"
     """The reply was cut off at max_tokens."""
+    UNREADABLE = "unreadable"
+    """The model answered (and was paid), but in a way that another try cannot mend: a setting has to change."""
     RATE_LIMITED = "rate_limited"
     SERVER_ERROR = "server_error"
     CONNECTION = "connection"
@@ -37,7 +39,13 @@ class AttemptOutcome(StrEnum):
     """The process died while it was under way; it may have been billed."""
 
 
-ANSWERED = (AttemptOutcome.OK, AttemptOutcome.BAD_REPLY, AttemptOutcome.REFUSED, AttemptOutcome.TRUNCATED)
+ANSWERED = (
+    AttemptOutcome.OK,
+    AttemptOutcome.BAD_REPLY,
+    AttemptOutcome.REFUSED,
+    AttemptOutcome.TRUNCATED,
+    AttemptOutcome.UNREADABLE,
+)
 """Outcomes in which a model replied, and somebody is paid."""
 SCORINGS = (AttemptOutcome.OK, AttemptOutcome.HIT)
 """Outcomes that give scores."""
@@ -58,7 +66,7 @@ class Line:
         spec: version of the instructions.
         model_asked: the model that was asked for.
         model: the version that the provider says answered; empty when nobody answered.
-        temperature: of the sampling.
+        temperature: of the sampling; None where it was left to the model.
         outcome: how it ended.
         started: when, seconds since 1970, UTC.
         latency_ms: from the request to the reply's last byte; for a hit, the look-up.
@@ -66,7 +74,8 @@ class Line:
         request_id: the provider's own id of the reply; of a hit, that of the reply it replays.
         tokens_in: as the provider counts; 0 for hits and where no usage was reported.
         tokens_out: the same.
-        cost_usd: at the configured prices; 0 for hits and refused requests, None where nobody can know (a timeout).
+        cost_usd: at the configured prices; 0 for hits, refused requests and what never left this machine, None where
+            nobody can know: a timeout, or no prices.
         billable: whether the provider reported usage for this very attempt.
         reply_sha256: of the reply's text; empty when there is none. A hit repeats that of the reply it replays.
         scores: by dimension, where the reply holds scores.
@@ -83,7 +92,7 @@ class Line:
     spec: str
     model_asked: str
     model: str
-    temperature: float
+    temperature: float | None
     outcome: AttemptOutcome
     started: float
     latency_ms: float

@@ -9,7 +9,7 @@ import polars as pl
 
 from rc1_lib.errors import RC1Error, RowError
 from rc1_lib.judge.calls import NOTICE
-from rc1_lib.judge.judge import check_judge, open_judge, open_store
+from rc1_lib.judge.judge import UNKNOWN_COST, check_judge, known_usd, open_judge, open_store
 from rc1_lib.judge.results import Judged
 from rc1_lib.notebook.cards import Card, Shown
 from rc1_lib.notebook.off_the_loop import off_the_loop
@@ -31,7 +31,7 @@ class Scores(Shown):
         complete: whether the scores are reliable: enough coverage, and the judge did not stop early.
         why: why not; empty if they are.
         calls: calls sent; stored scores need none.
-        usd: their cost.
+        usd: their cost; None where nobody set the judge's prices.
         test_double: whether some scores come from RC1's test double.
     """
 
@@ -41,13 +41,14 @@ class Scores(Shown):
     complete: bool
     why: str
     calls: int
-    usd: float
+    usd: float | None
     test_double: bool
 
     def card(self) -> Card:
         """How many are scored, the cost, and the mean of the medians of each criterion."""
         head = f"{int(self.rows['scored'].sum())} of {self.rows.height} dialogues scored"
-        lines = [f"{self.calls} calls, {self.usd:.2f} USD", *([self.why] if self.why else [])]
+        cost = UNKNOWN_COST if self.usd is None else f"{self.usd:.2f} USD"
+        lines = [f"{self.calls} calls, {cost}", *([self.why] if self.why else [])]
         means = pl.DataFrame(
             {
                 "dimension": self.dimensions,
@@ -81,7 +82,8 @@ def score_dialogues(run: Run, dialogues: pl.DataFrame | Sequence[Sequence[Messag
     except RC1Error as error:
         why = str(error)
     return Scores(
-        judged.rows.insert_column(0, names), dimensions, judged.coverage, not why, why, judged.calls, judged.usd,
+        judged.rows.insert_column(0, names), dimensions, judged.coverage, not why, why, judged.calls,
+        known_usd(run.config.judge, judged.usd, judged.calls),
         judged.test_double,
     )  # fmt: skip
 

@@ -28,7 +28,7 @@ from rc1_lib.provenance.code import code_sha256
 from rc1_lib.provenance.derived import Described
 from rc1_lib.provenance.installed import read_package
 from rc1_lib.provenance.pinned_files import check_vouched
-from rc1_lib.run import Run, published_config, without_time
+from rc1_lib.run import Run, published_config, without_free_keys
 from rc1_lib.workspace.artifacts import INSTALLED, now, read_json, sha256_json, write_json
 from rc1_lib.workspace.file_hashes import read_anew, sha256_file
 
@@ -261,7 +261,7 @@ def _run_causes(ticket: dict[str, Any], run: Run) -> list[str]:
 
 def _differences(then: dict[str, Any], run: Run, most: int = 5) -> str:
     """The first few keys that the ticket's configuration and this run's do not share."""
-    issued, ours = (flatten(without_time(config)) for config in (then, run.config.model_dump(mode="json")))
+    issued, ours = (flatten(without_free_keys(config)) for config in (then, run.config.model_dump(mode="json")))
     keys = [key for key in sorted(issued | ours) if issued.get(key) != ours.get(key)]
     named = ", ".join(f"{key} is {ours.get(key)}, the ticket has {issued.get(key)}" for key in keys[:most])
     return named + (f" and {len(keys) - most} more" if len(keys) > most else "")
@@ -297,9 +297,9 @@ def _report_causes(ticket: dict[str, Any], run: Run, look_inside: bool) -> list[
             rounds.append(read_round(run, _NUMBERS[name]) or {})
             causes += round_faults(run, rounds[-1], _NUMBERS[name], ticket["files"])
     if look_inside and not causes:
-        theirs = {**ticket, "config": without_time(ticket["config"])}
+        theirs = {**ticket, "config": without_free_keys(ticket["config"])}
         ours = _told(run, rounds)
-        ours["config"] = without_time(ours["config"])
+        ours["config"] = without_free_keys(ours["config"])
         told = [f"'{key}'" for key, value in ours.items() if sha256_json(theirs.get(key)) != sha256_json(value)]
         causes += [f"it does not tell what its rounds tell ({', '.join(told)})"] if told else []
     return causes

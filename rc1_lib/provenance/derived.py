@@ -106,7 +106,7 @@ class Artifact:
         made_from: what else decides it, but for the code: any change of that puts it out of date.
         builder: `module.function` that makes it.
         command: writes it, for advice.
-        outdated: whether something beside what it is made from has put it out of date.
+        outdated: whether something other than what it is made from has put it out of date.
         look: what became of it, where no manifest says so.
         vouched: whether a ticket binds it.
         wanted: whether the configuration asks for it at all.

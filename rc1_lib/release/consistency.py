@@ -1,7 +1,7 @@
 """What a run tells of itself is held against what vouches for it, over the very bytes that go into the package.
 
 The ticket names data, weights and rounds; the weights their calibration, the evaluation its episodes, a manifest the
-report beside it, the training's report the checkpoints. What nothing names by its fingerprint is held against the run.
+report next to it, the training's report the checkpoints. What nothing names by its fingerprint is held against the run.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from rc1_lib.evidence.registry import DERIVED
 from rc1_lib.gate_report import PLOTS
 from rc1_lib.preflight.rounds import PASSED
 from rc1_lib.release.ready import Ready, name_of
-from rc1_lib.run import EFFECTIVE, Run, without_time
+from rc1_lib.run import EFFECTIVE, Run, without_free_keys
 from rc1_lib.training.checkpoint.ledger import check_entered
 from rc1_lib.training.checkpoint.names import step_of
 from rc1_lib.training.run_paths import LEDGER, paths_of
@@ -124,11 +124,11 @@ def _manifest(ready: Ready, name: str, contents: Mapping[str, bytes]) -> Mapping
 def _check_configuration(run: Run, content: bytes) -> None:
     """The effective configuration is this run's, but for how many work and what was masked."""
     try:
-        told = parse_yaml(content.decode())
+        found = parse_yaml(content.decode())
     except (yaml.YAMLError, ValueError):
-        told = None
+        found = None
     ours = parse_yaml(run.effective_config())
-    if not isinstance(told, Mapping) or without_time(told) != without_time(ours):
+    if not isinstance(found, Mapping) or without_free_keys(found) != without_free_keys(ours):
         raise RC1Error(
             f"no release: {run.workspace.path(EFFECTIVE)}: is not the configuration of this run, which its ticket "
             f"vouches for; {_BACK.format('`rc1 train`')}"

@@ -1,6 +1,6 @@
 """OpenSSF model signatures: each policy in a package, signed by the library model-signing as other models are.
 
-A signature by an elliptic curve draws a random number, so it stands beside the package, no byte of which hangs on it.
+A signature by an elliptic curve draws a random number, so it is next to the package, and no byte of that depends on it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def check_model_key(path: Path) -> None:
 
 
 def sign_models(package: Path, key: Path) -> list[Path]:
-    """Sign every policy in a package that was just written; returns the signatures, which lie beside it.
+    """Sign every policy in a package that was just written; returns the signatures, which lie next to it.
 
     Args:
         package: the archive.
@@ -76,7 +76,7 @@ def model_faults(package: Path, key: Path) -> list[str]:
         for name, folder in policies.items():
             signature = signature_of(package, name)
             if not signature.is_file():
-                faults.append(f"{signature.name}: there is no such signature of {name} beside the package")
+                faults.append(f"{signature.name}: there is no such signature of {name} next to the package")
             elif fault := _fault(library, folder, signature, key):
                 faults.append(f"{signature.name}: does not hold for {name}/{folder.name} under this key ({fault})")
     return faults or ([] if policies else ["the package holds no policy that could be signed"])
@@ -114,7 +114,7 @@ def _every_file(library: Any) -> Any:
 def _policies(package: Path) -> Iterator[tuple[dict[str, Path], list[str]]]:
     """Run -> its policy's files as the package holds them, in a folder that is gone with the block.
 
-    Beside them, a sentence each: the files below the checkpoints that the signature of no policy would cover.
+    Next to them, a sentence each: the files below the checkpoints that the signature of no policy would cover.
     """
     found, uncovered = dict[str, Path](), list[str]()
     with tempfile.TemporaryDirectory() as temporary, tarfile.open(package, "r:") as archive:

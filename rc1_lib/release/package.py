@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 FOLDER = "reports/release"
 KIND = "package"
 _PROSE = (".jsonl", ".md", ".html")
-"""Files that hold dialogues: what stands behind the word `secret` there is talk, and no reason to keep a run back."""
+"""Files that hold dialogues: what follows the word `secret` there is talk, and no reason not to release."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Package:
 
 
 def write_package(ready: Ready, sign: Ed25519PrivateKey | None = None, also: tuple[str, ...] = ()) -> Package:
-    """Write `reports/release/rc1_<key>.tar`, and its SHA-256 and manifest beside the others in `reports/rc1`.
+    """Write `reports/release/rc1_<key>.tar`, and its SHA-256 and manifest next to the others in `reports/rc1`.
 
     Args:
         ready: what is released.
@@ -142,7 +142,7 @@ def _read(name: str, path: Path) -> bytes:
         raise RC1Error(f"{path}: cannot be read ({error.strerror}), and belongs into the package") from None
     if _tells(content, prose=path.suffix in _PROSE):
         raise RC1Error(
-            f"{path}: holds what looks like a secret (a value of the environment, or what stands behind a name such as "
+            f"{path}: holds what looks like a secret (a value of the environment, or what follows a name such as "
             f"api_key or in an address), so no package is written; take it out of there and run again"
         )
     return content

@@ -156,7 +156,7 @@ def _members(stream: IO[bytes], size: int, found: Findings) -> Iterator[_Member]
         names.add(name)
         member = _read_member(stream, name, length)
         if stream.read(padding := -length % BLOCK) != bytes(padding):
-            found.problems.append(f"{name}: something stands behind its last byte")
+            found.problems.append(f"{name}: something follows its last byte")
         if name == MANIFEST:
             found.manifest = _read_manifest(member.text, found)
             layout = _layout(found.manifest, stream.tell())
@@ -236,7 +236,7 @@ def _layout(manifest: Mapping[str, Any], offset: int) -> dict[int, tuple[str, in
 
 
 def _look_at_end(stream: IO[bytes], size: int, found: Findings) -> None:
-    """Behind the last file: zeros up to a whole record, at least two blocks of them, and nothing else."""
+    """After the last file: zeros up to a whole record, at least two blocks of them, and nothing else."""
     begun = stream.tell() - BLOCK
     end = -(-(begun + 2 * BLOCK) // RECORD) * RECORD
     rest = stream.read(end - stream.tell() + 1)

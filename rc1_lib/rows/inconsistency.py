@@ -12,7 +12,7 @@ class Kind(StrEnum):
     MARK = "a mark of the chat format"
     """Training would read it as the template's own, and learn to write it."""
     TURN = "a turn that the world refuses"
-    """Empty, malformed, without its results, behind the end of the dialogue; or a result that nobody called for."""
+    """Empty, malformed, without its results, after the end of the dialogue; or a result that nobody called for."""
     RESULT = "a tool result that this environment would not return"
     """Of a tool call, of a sum in the closing reason, or of the user."""
     OUTCOME = "an outcome that a replay does not confirm"

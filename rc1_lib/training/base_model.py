@@ -13,10 +13,12 @@ from transformers import (
     AutoModelForCausalLM,
     AutoTokenizer,
     BitsAndBytesConfig,
+    GenerationConfig,
     PretrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
+from transformers.utils import GENERATION_CONFIG_NAME
 
 from rc1_lib.config.hub_name import name_and_commit
 from rc1_lib.errors import ConfigError
@@ -178,6 +180,32 @@ def base_config(model: ModelSection) -> PretrainedConfig:
         ConfigError: when it cannot be had.
     """
     return _config(model.base, trust_remote_code=model.trust_remote_code)
+
+
+def end_ids(base: str, shape: PretrainedConfig) -> frozenset[int]:
+    """The tokens at which whoever generates from this model stops, a server or transformers' `generate`.
+
+    They stand in generation_config.json; without that file in config.json.
+
+    Args:
+        base: a folder, or a name on the hub.
+        shape: its own configuration.
+
+    Raises:
+        ConfigError: when the file is damaged.
+    """
+    named, folder = _named(base), Path(base)
+    settings = GenerationConfig.from_model_config(shape)
+    if not folder.is_dir() or (folder / GENERATION_CONFIG_NAME).is_file():
+        try:
+            settings = GenerationConfig.from_pretrained(
+                named["pretrained_model_name_or_path"], revision=named.get("revision", "main")
+            )
+        except OSError as error:  # on the hub, where many bases have no such file
+            if folder.is_dir():
+                raise ConfigError(_no_base(base, error)) from error
+    ends = settings.eos_token_id
+    return frozenset([] if ends is None else [ends] if isinstance(ends, int) else ends)
 
 
 def _config(base: str, *, trust_remote_code: bool = False) -> PretrainedConfig:

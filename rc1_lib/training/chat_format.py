@@ -1,8 +1,9 @@
 """Tokens of dialogues: prompts, observations and demonstrations, by a tokenizer's own chat template.
 
-The template is asked once, with placeholders in the place of every content, and then filled in with tokens. So a
-content can never be read as a mark of the template, whatever stands in it, and what a model sampled is never tokenised
-again.
+The template is asked once, with placeholders in the place of every content, and cut at its special tokens; what stands
+between two of them is filled in and tokenised as plain text. So a content can never be read as a mark of the template,
+whatever stands in it; words next to a line break of the template become the tokens that a server makes of them; and
+what a model sampled is never tokenised again.
 """
 
 from __future__ import annotations
@@ -19,28 +20,26 @@ from transformers import PreTrainedTokenizerBase
 
 from rc1_lib.config.training import Training
 from rc1_lib.environment.markers import CALL, CALL_END, defused
-from rc1_lib.errors import RC1Error
+from rc1_lib.errors import ConfigError
 from rc1_lib.records import Message
-from rc1_lib.training.tool_schemas import TOOLS
+from rc1_lib.training.chat_template import PLACE, ChatTemplate
 
-_OPEN, _CLOSE = "\ue000", "\ue001"
-_PLACE = re.compile(f"{_OPEN}(\\d+){_CLOSE}")
 _TOGETHER = 4_000
 """Texts that are tokenised in one call: enough for all cores, few enough to be held as tokens."""
 
 
 class _Text(NamedTuple):
-    """A content: words that are tokenised as they stand.
+    """Words between two special tokens, contents and the template's own, which are tokenised together.
 
     Attributes:
         text: the words.
-        behind_newline: whether the template ends a line before them.
+        behind_newline: whether a line ends before them that is not tokenised with them, as before a sampled turn.
         marked: whether marks of the tokenizer's in them are its marks, as in what the assistant wrote.
     """
 
     text: str
-    behind_newline: bool
-    marked: bool
+    behind_newline: bool = False
+    marked: bool = False
 
     @property
     def reads_newline(self) -> bool:
@@ -49,16 +48,18 @@ class _Text(NamedTuple):
 
 
 _Piece = _Text | tuple[int, ...]
-"""A content, or tokens of the template between contents."""
+"""Words, or tokens of the template between contents."""
+_Slot = str | tuple[int, ...]
+"""The template's words with places for contents, or its tokens where no content stands between its marks."""
 
 
 class ChatFormat:
     """The chat template of one tokenizer, as functions from messages to token ids.
 
     Attributes:
-        end_id: the token that ends a turn.
+        end_id: the token that ends a turn, as the template writes it.
         pad_id: the token that fills up a batch.
-        tools: the tools that the prompt describes, as JSON schemas; empty where the model knows them by training.
+        template: the template, and in which roles messages are given to it.
         fingerprint: of all that its tokens depend on.
     """
 
@@ -67,33 +68,48 @@ class ChatFormat:
         """Of the model."""
         return self._tokenizer
 
-    def __init__(self, tokenizer: PreTrainedTokenizerBase, tools: Sequence[Mapping[str, Any]] = ()) -> None:
+    def __init__(
+        self,
+        tokenizer: PreTrainedTokenizerBase,
+        *,
+        describe_tools: bool = False,
+        enable_thinking: bool | None = None,
+    ) -> None:
         """Reads what the template writes between the contents.
 
+        Args:
+            tokenizer: of the model.
+            describe_tools: whether prompts describe the tools; a model may know them by training.
+            enable_thinking: value of the template's variable of that name; None leaves it unset.
+
         Raises:
-            RC1Error: when the tokenizer has no chat template or no end-of-turn token.
+            ConfigError: when the tokenizer has no chat template or no end-of-text token, or its template cannot say
+                what training would learn.
         """
         if not tokenizer.chat_template or tokenizer.eos_token_id is None:
-            raise RC1Error(
+            raise ConfigError(
                 f"{tokenizer.name_or_path}: the tokenizer has no chat template or no end-of-turn token; take an "
                 f"instruction-tuned model"
             )
-        self.end_id = int(tokenizer.eos_token_id)
-        self.pad_id = int(tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id)
-        self.tools = [dict(tool) for tool in tools]
-        self._end = str(tokenizer.eos_token)
         self._tokenizer = tokenizer
         self._backend = cast(Tokenizer, cast(Any, tokenizer).backend_tokenizer)
+        added = [one for one in self._backend.get_added_tokens_decoder().items() if one[1].content.strip()]
+        longest_first = sorted((token.content for _, token in added), key=lambda mark: (-len(mark), mark))
+        self._mark = re.compile("|".join(map(re.escape, longest_first)) or r"(?!)")
+        self._marks = {token.content: (number, token) for number, token in added}
+        self.template = ChatTemplate(
+            tokenizer, self._mark, describe_tools=describe_tools, enable_thinking=enable_thinking
+        )
+        self.end_id = self._marks[self.template.end][0]
+        self.pad_id = int(tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id)
         written = self._backend.to_str()
-        template = (tokenizer.chat_template, tokenizer.special_tokens_map, self.tools)
-        self.fingerprint = hashlib.sha256(f"{template}\0{written}".encode()).digest()
-        self._plain = Tokenizer.from_str(written)
-        self._plain.encode_special_tokens = True
+        spoken = (self.template.source, tokenizer.special_tokens_map, self.template.described, enable_thinking)
+        self.fingerprint = hashlib.sha256(f"{spoken}\0{written}".encode()).digest()
+        self._plain = _without_marks(written)
         self._newline = self._ids("\n")
-        added = sorted(token.content for token in self._backend.get_added_tokens_decoder().values())
-        self._mark = re.compile("|".join(map(re.escape, added)) or r"(?!)")
         self._fixed: dict[str, tuple[int, ...]] = {}
-        self._shapes: dict[tuple[str, ...], str] = {}
+        self._shapes: dict[tuple[str, ...], list[_Slot]] = {}
+        self._behind_newline = self.template.prompt(("user",)).endswith("\n")
 
     def prompt_ids(self, messages: Sequence[Message]) -> list[int]:
         """The tokens of the opening messages, up to where the assistant's first token goes."""
@@ -139,17 +155,10 @@ class ChatFormat:
         """The text of tokens, marks included."""
         return self._backend.decode(list(ids), skip_special_tokens=False)
 
-    def _render(self, messages: list[dict[str, Any]]) -> str:
-        rendered = self._tokenizer.apply_chat_template(
-            messages, tools=cast(Any, self.tools or None), tokenize=False, add_generation_prompt=True
-        )
-        assert isinstance(rendered, str)
-        return rendered
-
     def _prompt(self, messages: Sequence[Message]) -> list[_Piece]:
         shape = tuple(str(m["role"]) for m in messages)
         if shape not in self._shapes:
-            self._shapes[shape] = self._render([{"role": r, "content": _place(i)} for i, r in enumerate(shape)])
+            self._shapes[shape] = self._slots(self.template.prompt(shape))
         return self._fill(self._shapes[shape], [m["content"] or "" for m in messages])
 
     def _observation(self, messages: Sequence[Message]) -> list[_Piece]:
@@ -157,14 +166,12 @@ class ChatFormat:
             raise ValueError("an observation holds at least one message")
         shape = ("assistant", *(str(m.get("name", "")) for m in messages))
         if shape not in self._shapes:
-            shown = [{**_bare(m), "content": _place(i)} for i, m in enumerate(messages)]
-            before = [{"role": "user", "content": "x"}, {"role": "assistant", "content": _place(len(messages))}]
-            text = self._render([*before, *shown])
-            self._shapes[shape] = text.split(_place(len(messages)), 1)[1].split(self._end, 1)[1]
+            self._shapes[shape] = self._slots(self.template.observation(messages))
         return self._fill(self._shapes[shape], [m["content"] or "" for m in messages])
 
     def _turn(self, message: Message) -> list[_Piece]:
-        return [_Text(turn_text(message), behind_newline=True, marked=True), (self.end_id,)]
+        text = self.template.closing + turn_text(message)
+        return [_Text(text, self._behind_newline, marked=True), (self.end_id,)]
 
     def _dialogue(self, messages: Sequence[Message]) -> Iterator[tuple[list[_Piece], bool]]:
         """The pieces of a demonstration, and whether they are the assistant's own."""
@@ -179,18 +186,39 @@ class ChatFormat:
                 yield self._observation(messages[place + 1 : after]), False
             place = after
 
-    def _fill(self, text: str, contents: Sequence[str]) -> list[_Piece]:
+    def _slots(self, text: str) -> list[_Slot]:
+        """A template's text, cut at its marks."""
+        slots: list[_Slot] = []
+        start, strip = 0, False
+        for found in [*self._mark.finditer(text), None]:
+            words = text[start : found.start() if found else len(text)]
+            number, mark = self._marks[found.group()] if found else (0, None)
+            # Some marks take the white space next to them with them, as the tokenizer itself does.
+            words = words.lstrip() if strip else words
+            words = words.rstrip() if mark is not None and mark.lstrip else words
+            if words:
+                slots.append(words if PLACE.search(words) else self._fixed_ids(words))
+            if found and mark is not None:
+                slots.append((number,))
+                start, strip = found.end(), mark.rstrip
+        return slots
+
+    def _fixed_ids(self, words: str) -> tuple[int, ...]:
+        if words not in self._fixed:
+            self._fixed[words] = tuple(self._ids(words))
+        return self._fixed[words]
+
+    def _fill(self, slots: Sequence[_Slot], contents: Sequence[str]) -> list[_Piece]:
         """A template's text with the contents in their places."""
+        plain = [defused(str(content)) for content in contents]
         filled: list[_Piece] = []
-        pieces = _PLACE.split(text)
-        for number, piece in enumerate(pieces):
-            if number % 2:
-                behind = pieces[number - 1].endswith("\n")
-                filled.append(_Text(defused(str(contents[int(piece)])), behind_newline=behind, marked=False))
-            elif piece:
-                if piece not in self._fixed:
-                    self._fixed[piece] = tuple(self._ids(piece))
-                filled.append(self._fixed[piece])
+        for slot in slots:
+            if isinstance(slot, str):
+                text = PLACE.sub(lambda found: plain[int(found[1])], slot)
+                if text:
+                    filled.append(_Text(text))
+            else:
+                filled.append(slot)
         return filled
 
     def _tokens(self, pieces: Iterable[_Piece]) -> list[int]:
@@ -231,8 +259,22 @@ class ChatFormat:
 
 
 def format_of(tokenizer: PreTrainedTokenizerBase, training: Training) -> ChatFormat:
-    """The format of a run's prompts, which describe the tools where the configuration says so."""
-    return ChatFormat(tokenizer, TOOLS if training.describe_tools else ())
+    """The format of a run's prompts, which describe the tools where the configuration says so.
+
+    Raises:
+        ConfigError: when the tokenizer's template cannot say what training would learn.
+    """
+    return ChatFormat(tokenizer, describe_tools=training.describe_tools, enable_thinking=training.enable_thinking)
+
+
+def _without_marks(written: str) -> Tokenizer:
+    """A tokenizer to which no mark in a text is a mark."""
+    body = json.loads(written)
+    for token in body["added_tokens"]:
+        token["special"] = token["special"] or bool(token["content"].strip())
+    plain: Tokenizer = Tokenizer.from_str(json.dumps(body))
+    plain.encode_special_tokens = True
+    return plain
 
 
 def _written(message: Message) -> list[str]:
@@ -252,12 +294,3 @@ def turn_text(message: Message) -> str:
     parts = [content] if content else []
     parts += [f"{CALL}\n{_body(call)}\n{CALL_END}" for call in message.get("tool_calls") or ()]
     return "\n".join(parts)
-
-
-def _place(number: int) -> str:
-    return f"{_OPEN}{number}{_CLOSE}"
-
-
-def _bare(message: Message) -> dict[str, Any]:
-    kept = ("role", "name", "tool_call_id")
-    return {key: value for key, value in message.items() if key in kept}

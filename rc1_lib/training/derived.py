@@ -26,6 +26,7 @@ def _settings(run: Run) -> dict[str, Any]:
         "warm_start": training.warm_start.model_dump(mode="json"),
         "seed": run.config.seeds[0],
         "describe_tools": training.describe_tools,
+        "enable_thinking": training.enable_thinking,
         "threads": training.threads,
         "precision": training.precision,
         "gradient_checkpointing": training.gradient_checkpointing,

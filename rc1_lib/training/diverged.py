@@ -1,4 +1,4 @@
-"""Training that left the finite numbers, or came to nothing."""
+"""Training that left the finite numbers."""
 
 from __future__ import annotations
 
@@ -9,19 +9,6 @@ from contextlib import contextmanager
 
 class DivergedError(ArithmeticError):
     """No input is to blame and nothing was refused: a fault of the run, which ends with exit code 1 and a report."""
-
-
-class CollapsedError(DivergedError):
-    """The numbers are finite, and show a policy that is lost.
-
-    Attributes:
-        since: the first step that did.
-    """
-
-    def __init__(self, words: str, since: int) -> None:
-        """Say what, and since when."""
-        super().__init__(words)
-        self.since = since
 
 
 def refuse_not_finite(what: str, found: float, remedy: str) -> None:
@@ -48,7 +35,5 @@ def naming_step(step: int) -> Iterator[None]:
     """
     try:
         yield
-    except CollapsedError:
-        raise  # names its steps itself
     except DivergedError as error:
         raise DivergedError(f"step {step}: {error}") from error

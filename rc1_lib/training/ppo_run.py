@@ -16,7 +16,7 @@ from typing import Any
 
 from transformers import PretrainedConfig
 
-from rc1_lib.config.curriculum import EarlyStopping
+from rc1_lib.config.curriculum import Collapse, EarlyStopping
 from rc1_lib.config.engines import ENGINES, own_name
 from rc1_lib.config.step_metrics import HELD_OUT
 from rc1_lib.errors import ConfigError, RC1Error
@@ -26,16 +26,17 @@ from rc1_lib.provenance.code import code_sha256
 from rc1_lib.provenance.pinned_files import check_vouched
 from rc1_lib.run import Run
 from rc1_lib.training.api import Strategy
-from rc1_lib.training.base_model import base_config, load_tokenizer
+from rc1_lib.training.base_model import base_config, end_ids, load_tokenizer
 from rc1_lib.training.callbacks.cap import PausedError, SpendingCap, paused_at
 from rc1_lib.training.callbacks.checkpoints import Checkpoints, SaveRule
-from rc1_lib.training.callbacks.collapse import CollapseGuard
+from rc1_lib.training.callbacks.collapse import OF_SCORES, CollapsedError, CollapseGuard
 from rc1_lib.training.callbacks.early_stop import EarlyStop
 from rc1_lib.training.callbacks.logs import Logging
 from rc1_lib.training.callbacks.lr_schedule import LRSchedule
 from rc1_lib.training.callbacks.played_shadow import looks_of
 from rc1_lib.training.callbacks.quiet import Quiet
 from rc1_lib.training.callbacks.trackers import check_trackers, trackers_of
+from rc1_lib.training.chat_contract import check_chat_contract
 from rc1_lib.training.chat_format import ChatFormat, format_of
 from rc1_lib.training.checkpoint.fault import CheckpointError
 from rc1_lib.training.checkpoint.ledger import check_entered
@@ -144,8 +145,8 @@ def prepare(run: Run) -> Prepared:
 
     Raises:
         RC1Error: when the pool cannot be used, the base not be trained as the configuration has it, or does not fit,
-            the judge not be asked that episodes are scored by, or the shards not be dealt to the processes of a
-            launcher.
+            its chat template not say what would be learned, the judge not be asked that episodes are scored by, or
+            the shards not be dealt to the processes of a launcher.
     """
     check_trackers(run.config.training.tracking)
     processes_of(run.config.training)
@@ -155,9 +156,11 @@ def prepare(run: Run) -> Prepared:
         section = model_section(run.config, base)
         tokenizer = load_tokenizer(section)
         shape = base_config(section)
+        ends = end_ids(base, shape)
     check_usable(run.config, shape, get_device())
-    start_early(run.config.training)
     form = format_of(tokenizer, run.config.training)
+    check_chat_contract(form, run.config, ends)
+    start_early(run.config.training)
     selection = select_rows(run, form)
     if warm_start_due(run):
         _check_room(run, shape)
@@ -222,7 +225,8 @@ def advance(prepared: Prepared, seed: int, last: int, notice: Callable[[str], No
     Raises:
         RC1Error: when the configuration is refused, or a live judge grades otherwise than in its baseline.
         PausedError: when the cap is reached; the step that it was reached at has a checkpoint.
-        DivergedError: when training leaves the finite numbers, or its policy is lost.
+        CollapsedError: when the policy is lost, or its steps teach nothing; the step that showed it has a checkpoint.
+        DivergedError: when training leaves the finite numbers.
         BreakdownError: when the disk or memory is full.
     """
     run, config = prepared.run, prepared.run.config
@@ -234,10 +238,21 @@ def advance(prepared: Prepared, seed: int, last: int, notice: Callable[[str], No
     left = partial(left_in, folder, differs=partial(_differences, facts=facts))
     with naming_breakdowns(left, remedies):
         state = _newest(folder, run.workspace.path(LEDGER), facts, last, notice)
+    log, early = TrainLog(run.workspace.path(LOG)), _early_stop(config.training.early_stop)
+    guard = CollapseGuard(_bounds(prepared), run.workspace.path(places.metrics))
+
+    def collapsed(step: int) -> CollapsedError:
+        ended = f"ended at step {step} of {config.steps}: {guard.reason}"
+        log.line(f"seed {seed}: {ended}")
+        return CollapsedError(f"{ended}. {left(guard.since)}")
+
+    if state is not None:
+        guard.recall(state.step)
+        if guard.reason and not _has_ended(early, state):
+            raise collapsed(state.step)
     if state is not None and state.step == last:
         finish_interrupted(folder, run.workspace.path(LEDGER), last)
         return folder / folder_name(last)
-    log, early = TrainLog(run.workspace.path(LOG)), _early_stop(config.training.early_stop)
     rule = SaveRule(config.training.checkpoints.every_steps, config.training.checkpoints.every_minutes)
     judging = run if prepared.judge is None else prepared.judge.run  # a lost checkpoint is trained again elsewhere
     checks = checks_of(judging, facts)
@@ -264,7 +279,7 @@ def advance(prepared: Prepared, seed: int, last: int, notice: Callable[[str], No
                 log,
                 trackers_of(config.training.tracking, run.workspace.path(TRACKERS), f"seed {seed}"),
             ),
-            CollapseGuard(config.training.collapse, run.workspace.path(places.metrics)),
+            guard,
             cap,
             Checkpoints(folder, run.workspace.path(LEDGER), rule, keep_rule_of(config), log),
         ],
@@ -286,6 +301,8 @@ def advance(prepared: Prepared, seed: int, last: int, notice: Callable[[str], No
     log.line(f"seed {seed}: from step {begin} to {last} of {config.steps}")
     with naming_breakdowns(left, remedies):
         trainer.fit(state)
+    if guard.reason and not any(one.stopped for one in early):
+        raise collapsed(trainer.step)
     if trainer.step < last and any(one.stopped for one in early):
         log.line(f"seed {seed}: ended at step {trainer.step} of {config.steps}: {trainer.stop_reason}")
         return folder / folder_name(trainer.step)
@@ -293,6 +310,12 @@ def advance(prepared: Prepared, seed: int, last: int, notice: Callable[[str], No
         raise pause(trainer.step, str(trainer.stop_reason))
     log.line(f"seed {seed}: step {last} after {time.monotonic() - began:.0f} s")
     return folder / folder_name(last)
+
+
+def _bounds(prepared: Prepared) -> Collapse:
+    """What ends the run; a control's scores are no reward."""
+    bounds = prepared.run.config.training.collapse
+    return bounds if prepared.control is None else bounds.model_copy(update=dict.fromkeys(OF_SCORES))
 
 
 def _early_stop(asked: EarlyStopping) -> list[EarlyStop]:
@@ -307,6 +330,13 @@ def _has_ended(early: Sequence[EarlyStop], state: CheckpointState | None) -> boo
     for one in early:
         one.load_state_dict(state.part("callbacks")[one.name])
     return any(one.ends(state.step) for one in early)
+
+
+def has_begun(prepared: Prepared, seed: int) -> bool:
+    """Whether there is a whole checkpoint of this very run, from which it would go on."""
+    run = prepared.run
+    folder, facts = run.workspace.path(paths_of(run, seed).checkpoints), prepared.facts(seed)
+    return _newest(folder, run.workspace.path(LEDGER), facts, run.config.steps, lambda _: None) is not None
 
 
 def resumable(prepared: Prepared, seed: int, name: str) -> Path:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from rc1_lib.training.diverged import CollapsedError, DivergedError
+from rc1_lib.training.diverged import DivergedError
 
 DISK, MEMORY = "the disk is full", "memory is full"
 
@@ -105,8 +105,8 @@ FROM_ROWS = Remedies(
 """For the small local configuration."""
 
 
-Left = str | Callable[[int | None], str]
-"""What is left, in words: always the same, or of what was saved before a step (None: before now)."""
+Left = str | Callable[[], str]
+"""What is left, in words: always the same, or of what was saved until now."""
 
 
 @contextmanager
@@ -123,8 +123,6 @@ def naming_breakdowns(left: Left, remedies: Remedies) -> Iterator[None]:
     """
     try:
         yield
-    except CollapsedError as error:
-        raise CollapsedError(f"{error}. {_words(left, error.since)}", error.since) from error
     except DivergedError as error:
         raise DivergedError(f"{error}. {_words(left)}") from error
     except Exception as error:
@@ -134,5 +132,5 @@ def naming_breakdowns(left: Left, remedies: Remedies) -> Iterator[None]:
         raise BreakdownError(f"{what} ({cause}): {remedies.against(what)}. {_words(left)}") from error
 
 
-def _words(left: Left, before: int | None = None) -> str:
-    return left if isinstance(left, str) else left(before)
+def _words(left: Left) -> str:
+    return left if isinstance(left, str) else left()

@@ -1,8 +1,14 @@
-"""The three tools as JSON schemas, for prompts of models that have to be told of them."""
+"""The three tools as JSON schemas and as a text, for prompts of models that have to be told of them."""
 
 from __future__ import annotations
 
+import json
 from typing import Any
+
+from rc1_lib.environment.markers import CALL, CALL_END
+
+ANSWER, ANSWER_END = "<tool_response>", "</tool_response>"
+"""Marks around what a tool returned, as Qwen's templates have them."""
 
 
 def _tool(name: str, description: str, argument: str, meaning: str) -> dict[str, Any]:
@@ -25,3 +31,16 @@ TOOLS = (
     _tool("calc", "Work out an arithmetic expression, or compare two values.", "expression", "For example 12 > 9."),
     _tool("ask_user", "Ask the user for something that is missing from the question.", "question", "The question."),
 )
+
+_EXAMPLE = json.dumps({"name": "wiki", "arguments": {"title": "the title"}})
+DESCRIPTION = "\n".join(
+    [
+        "You can call these tools:",
+        *(json.dumps(tool["function"]) for tool in TOOLS),
+        "To call a tool, write its name and its argument as JSON between these marks, for example:",
+        f"{CALL}\n{_EXAMPLE}\n{CALL_END}",
+        "You may call several tools in one turn; write nothing after the calls. What they return comes in the next "
+        "message. A turn without a call is your final answer.",
+    ]
+)
+"""The tools for a model whose template does not describe them, or describes another form of calls than is read here."""

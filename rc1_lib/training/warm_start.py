@@ -72,6 +72,12 @@ def warm_start_due(run: Run) -> bool:
     return bool(run.config.training.warm_start.steps) and reference_state(run) is not FileState.FRESH
 
 
+def learned_batch(rows: Sequence[MeasuredRow], form: ChatFormat) -> dict[str, Any]:
+    """The rows as one batch of a warm start: `input_ids`, `attention_mask` and `labels`, int64 [B, T]."""
+    encoded = _Encoded(rows, form)
+    return _OwnTokensOnly(form.pad_id)([encoded[place] for place in range(len(rows))])
+
+
 def _make(
     folder: Path, run: Run, base: str, rows: Sequence[MeasuredRow], form: ChatFormat, inputs: dict[str, str]
 ) -> None:

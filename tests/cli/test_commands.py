@@ -118,7 +118,8 @@ def test_probe_passes_locally_and_fails_when_somebody_has_to_be_billed(rc1: Rc1,
     assert "judge.model names no model" in " ".join(done.out.split())
     done = rc1("probe-scorer", "--workspace", workspace, *SMALL, "--provider", "gemini", "--model", "any")
     assert done.code == 2
-    assert "set SCORER_API_KEY" in " ".join(done.out.split())
+    assert "SCORER_API_KEY is not set" in " ".join(done.out.splitlines()[-3].split())
+    assert "asked about" not in done.out, "nobody was"
 
 
 def test_assert_not_simulated_is_an_error_even_where_the_preflight_waives_it(rc1: Rc1, workspace: Path) -> None:

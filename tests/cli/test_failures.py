@@ -8,6 +8,7 @@ import json
 import os
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tarfile
@@ -129,6 +130,44 @@ def test_interruption_exits_130_without_a_trace(tmp_path: Path, capsys: pytest.C
     assert run_command(interrupted, options(tmp_path), {}) == 130
     assert "interrupted" in capsys.readouterr().err
     assert not (tmp_path / "reports").exists()
+
+
+STOPPED = """
+import os, signal, sys, time
+from pathlib import Path
+from rc1_lib.cli.command import run_command
+from rc1_lib.cli.options import Options
+
+def wait(session):
+    worker = os.fork()
+    if not worker:
+        time.sleep(60)
+    os.kill(worker, signal.SIGTERM)
+    assert os.waitpid(worker, 0)[1] == signal.SIGTERM
+    print("waits", flush=True)
+    time.sleep(60)
+
+run_command(wait, Options(Path(sys.argv[1]), None, None, (), False), {})
+"""
+
+
+def test_a_command_that_is_stopped_says_so_and_its_workers_do_not(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", STOPPED, str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None and process.stdout.readline() == "waits\n"
+        process.send_signal(signal.SIGTERM)
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == -signal.SIGTERM
+    assert (
+        said.split()
+        == "rc1: stopped (SIGTERM); files are written whole or not at all, so run the command again".split()
+    )
+
+
+def test_a_command_leaves_the_answer_to_sigterm_as_it_was(tmp_path: Path) -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    assert run_command(lambda session: 0, options(tmp_path), {}) == 0
+    assert signal.getsignal(signal.SIGTERM) is before
 
 
 def test_fault_is_still_reported_when_the_disk_refuses_the_report(

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import io
+import json
 import shlex
 from pathlib import Path
 
 import pytest
+import yaml
 
 from rc1_lib.cli import endings
-from rc1_lib.cli.endings import after_preflight, after_training, again, flagged, then
+from rc1_lib.cli.endings import Ending, after_preflight, after_training, again, flagged, then, warned
 from rc1_lib.cli.options import Options
 from rc1_lib.cli.session import Session
+from rc1_lib.preflight.ticket import TICKET
 from rc1_lib.run import EFFECTIVE
+
+from .conftest import Rc1
 
 MANY = ("pool.n=600", "shadow.n=40", "gates.waivers={judge_agreement: no labels yet}")
 
@@ -100,3 +105,79 @@ def test_the_next_command_is_typed_as_it_stands(tmp_path: Path) -> None:
     assert words(after_training(session, run, one, evaluate=False, passed=True)) == [
         "rc1", "train", "--seed", str(one[0]), *shared,
     ]  # fmt: skip
+
+
+def test_what_is_refused_without_a_ticket_names_the_preflight(rc1: Rc1, tmp_path: Path) -> None:
+    done = rc1("train", "--workspace", tmp_path, "--set", "pool.n=600")
+    assert done.code == 2
+    assert done.err.splitlines()[-1] == f"next, for a ticket: rc1 preflight --workspace {tmp_path} --set pool.n=600"
+
+
+def ticket_of(config_sha256: str) -> dict[str, object]:
+    """What is read as a ticket; it does not hold."""
+    empty = {name: {} for name in ("files", "reports", "waived", "not_applicable", "config")}
+    times = {"issued": "2026-01-01T00:00:00+00:00", "expires": "2026-01-02T00:00:00+00:00"}
+    judge = {"provider": "rubric", "spec": "v1"}
+    nothing = dict.fromkeys(("commit", "ticket_sha256", "revoked"), None)
+    return {"version": 1, "profile": "local", "judge": judge, "config_sha256": config_sha256} | empty | times | nothing
+
+
+def test_a_ticket_of_other_settings_is_verified_with_those(rc1: Rc1, tmp_path: Path) -> None:
+    run = opened(tmp_path, *MANY).run
+    assert run is not None
+    run.write_effective_config()
+    path = tmp_path / TICKET
+    path.parent.mkdir(parents=True)
+    with_those = f"rc1 ticket verify --workspace {tmp_path} --config {tmp_path / EFFECTIVE}"
+    for issued, following in (
+        (run.config_sha256, f"next, with the ticket's own settings: {with_those}"),
+        ("another one", f"next, for a ticket: rc1 preflight --workspace {tmp_path}"),
+    ):
+        path.write_text(json.dumps(ticket_of(issued)))
+        done = rc1("release", "--workspace", tmp_path)
+        assert done.code == 2 and "the effective configuration is another one" in done.err
+        assert done.err.splitlines()[-1] == following
+
+
+def test_what_is_refused_for_another_reason_is_repeated_as_it_was_typed(
+    rc1: Rc1, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a b.jsonl").write_text("{")
+    typed = ("validate-pool", "--workspace", str(tmp_path), "a b.jsonl")
+    monkeypatch.setattr("sys.argv", ["rc1", *typed])
+    done = rc1(*typed)
+    assert done.code == 2
+    assert done.err.splitlines()[-1] == f"next, once that is fixed: {shlex.join(['rc1', *typed])}"
+
+
+def test_a_setting_at_fault_is_not_repeated(rc1: Rc1, tmp_path: Path) -> None:
+    done = rc1("config", "show", "--workspace", tmp_path, "--set", "pool.n=0")
+    assert done.code == 2 and "next" not in done.err
+
+
+def test_a_configuration_is_shown_alone_and_its_ending_next_to_it(rc1: Rc1, tmp_path: Path) -> None:
+    done = rc1("config", "show", "--workspace", tmp_path, "--set", "pool.n=600")
+    assert yaml.safe_load(done.out)["pool"]["n"] == 600
+    assert done.err.splitlines() == [
+        "done: configuration configs/local.yaml as it takes effect, not judged",
+        f"next: rc1 config verify --workspace {tmp_path} --set pool.n=600",
+    ]
+
+
+def test_a_pool_that_is_too_small_is_named_with_the_ticket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = opened(tmp_path, "pool.n=600")
+    run = session.run
+    assert run is not None
+    ending = Ending("pass", "ticket", following=then(session, "train"))
+    found = {"empty_buckets": "", "few_held_out": ""}
+    monkeypatch.setattr("rc1_lib.forecast.too_few.empty_buckets", lambda _: found["empty_buckets"])
+    monkeypatch.setattr("rc1_lib.forecast.too_few.few_held_out", lambda _: found["few_held_out"])
+    assert warned(session, run, ending) == ending
+    found["few_held_out"] = "at most 9 prompts"
+    shown = warned(session, run, ending).lines()
+    assert shown[0] == "pass: ticket" and shown[1] == "  at most 9 prompts"
+    assert shown[-1].startswith("next: rc1 train --no-evaluate ")
+    found["empty_buckets"] = "no hard rows"
+    shown = warned(session, run, ending).lines()
+    assert shown[1] == "  training will refuse this pool: no hard rows"
+    assert shown[-1].startswith("next, with other settings: rc1 preflight ")

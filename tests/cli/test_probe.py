@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import pytest
 
 from rc1_lib.judge.dialogues import probe_dialogues
-from rc1_lib.testing.judge_server import Behaviour, FaultKind, running
+from rc1_lib.testing.judge_server import Behaviour, FaultKind, Manner, running
 
 from .conftest import SMALL, Rc1
 from .test_score import judge_at
@@ -28,11 +29,26 @@ def test_the_dialogues_are_different_and_in_both_languages() -> None:
 def test_an_empty_workspace_is_enough_for_a_live_judge(rc1: Rc1, tmp_path: Path) -> None:
     with running(Behaviour(delay="zero")) as server:
         done = rc1("probe-scorer", "--workspace", tmp_path, "--live", *judge_at(server))
-        assert server.stats().requests == 8 * 3
+        assert server.stats().requests == 1 + 8 * 3
+        host = server.base_url.split("/")[2]
     assert done.code == 0, done.out + done.err
-    assert "asked about 8 of RC1's own dialogues" in done.out
+    assert f"asked about 8 of RC1's own dialogues: openai at {host}, model rc1-test-double-1" in done.out
+    assert "TEST DOUBLE: scores here were made up" in done.out
     assert done.out.splitlines()[-3] == "pass: judge openai"
     assert json.loads((tmp_path / REPORT).read_text())["asked_about"] == "RC1's own dialogues"
+
+
+def test_a_judge_that_refuses_a_parameter_is_proposed_the_settings_that_work(rc1: Rc1, tmp_path: Path) -> None:
+    manners = (Manner.NO_TEMPERATURE, Manner.COMPLETION_TOKENS, Manner.NO_SCHEMA)
+    with running(Behaviour(delay="zero", manners=manners)) as server:
+        done = rc1("probe-scorer", "--workspace", tmp_path, "--live", *judge_at(server))
+        assert server.stats().requests == 4
+        last = done.out.splitlines()[-1]
+        assert (done.code, last.startswith("next, which works: rc1 probe-scorer")) == (2, True), done.out + done.err
+        again = rc1(*shlex.split(last.partition(": rc1 ")[2]))
+        stat = rc1("scorecache", "stat", "--workspace", tmp_path)
+    assert again.code == 0, again.out + again.err
+    assert "scores.trial.sqlite: 5 attempts more" in stat.out
 
 
 def test_a_judge_that_fails_is_said_so_in_five_lines(rc1: Rc1, tmp_path: Path) -> None:

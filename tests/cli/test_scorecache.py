@@ -99,15 +99,16 @@ def test_stat_tells_expired_replies_unknown_costs_and_an_edited_log(
     rc1: Rc1, server: JudgeServer, bench: Bench
 ) -> None:
     server.behaviour = Behaviour(delay="zero", faults={FaultKind.RESET: 1.0})
-    bench.score(server, [dialogue(1)], "judge.limits.attempts=1", "judge.samples=1")
+    priced = ("judge.samples=1", "judge.prices={input: 1, output: 1}")
+    bench.score(server, [dialogue(1)], "judge.limits.attempts=1", *priced)
     server.behaviour = GOOD
-    bench.score(server, [dialogue(2)], "judge.samples=1")
+    bench.score(server, [dialogue(2)], *priced)
     with closing(sqlite3.connect(bench.path)) as db, db:
         db.execute("UPDATE replies SET stored = stored - 15 * 86400")
         db.execute("UPDATE log SET latency_ms = 1 WHERE outcome = 'ok'")
     done = rc1("scorecache", "stat", "--workspace", bench.folder)
     assert done.code == 0
-    assert "1 attempts may have been billed" in done.out
+    assert "1 attempts of unknown cost" in done.out
     assert "the usage log is DAMAGED: line 2 of the usage log is not what was written" in done.out
     assert "15.0 d" in done.out
     assert "what to do: keep a copy of the store" in done.out

@@ -149,7 +149,7 @@ def test_a_secret_in_an_override_that_is_refused_is_hidden(monkeypatch: pytest.M
         ("training.lr_schedule={kind: linear, warmup_steps: 48}", "warmup_steps is 48, expected fewer than steps (48)"),
         ("training.checkpoints.keep_last=0", "training.checkpoints.keep_last: found '0'"),
         ("training.checkpoints.keep_last=1", "training.checkpoints.keep_last: found '1'"),
-        ("training.checkpoints.keep_last=2", "checkpoints.keep_last is 2, expected at least collapse.patience (3)"),
+        ("training.checkpoints.keep_last=2", "checkpoints.keep_last is 2, expected more than collapse.patience (3)"),
         ("training.checkpoints.keep_every=24", "keep_every is 24, but keep_last is null, which keeps all"),
         (
             "training.checkpoints={every_steps: 12, every_minutes: null, keep_last: 3, keep_every: 18}",
@@ -515,7 +515,7 @@ def test_files_that_extend_each_other_are_refused(tmp_path: Path) -> None:
         ("local.yaml", "lr: 2.5e-3", "lr: none", "local.yaml: lr: found 'none'"),
         ("local.yaml", "seed_ratio_schedule: [{step: 0, ", "seed_ratio_schedule: [{step: -1, ",
          "local.yaml: priority_sampling.seed_ratio_schedule.0.step: found '-1'"),
-        ("local.yaml", "prices: {input: 0, ", "base_url: 'http://user:PLANTED@host/v1', prices: {input: 0, ",
+        ("local.yaml", "prices: {input: null, ", "base_url: 'http://user:PLANTED@host/v1', prices: {input: null, ",
          "local.yaml: judge.base_url: the address contains credentials"),
         ("mine.yaml", "steps: 50", "steps: none", "mine.yaml: steps: found 'none'"),
         ("ppo_scale.yaml", "  cv: 5\n", "", "the key 'calibration.cv' is missing"),

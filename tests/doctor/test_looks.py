@@ -88,9 +88,9 @@ def test_all_is_well_where_a_training_could_begin_and_nothing_is_written(opened:
         (revoked, {"ticket"}, "it was revoked"),
         (a_file_for_the_logs, {"folders"}, "logs is not a folder"),
         # What is told from the base cannot be told any more, and the ticket vouches for it.
-        (a_torn_base, {"ticket", "base", "engine", "disk", "memory"}, "was truncated or altered"),
-        (no_tokenizer, {"ticket", "base", "engine", "disk", "memory"}, "lacks tokenizer.json"),
-        (a_vocabulary_of_a_list, {"ticket", "engine", "memory"}, "cannot be loaded (Strict"),
+        (a_torn_base, {"ticket", "base", "engine", "chat_contract", "disk", "memory"}, "was truncated or altered"),
+        (no_tokenizer, {"ticket", "base", "engine", "chat_contract", "disk", "memory"}, "lacks tokenizer.json"),
+        (a_vocabulary_of_a_list, {"ticket", "engine", "chat_contract", "memory"}, "cannot be loaded (Strict"),
         (states_of_no_width, {"ticket", "engine", "memory"}, "no model can be built by the config.json"),
     ],
 )
@@ -108,6 +108,7 @@ def test_what_is_damaged_is_red_and_named(own: Run, damage: Callable[[Run], None
         (("steps=1000000000", "training.checkpoints.every_steps=1"), "disk"),
         (("judge.provider=openai", "judge.model=m", "judge.base_url=http://127.0.0.1:{closed}/v1"), "judge"),
         (("gates.reward_hacking.own=[own/two.py]",), "signatures"),
+        (("training.enable_thinking=false",), "chat_contract"),
         (("training.rollout.decoder=graphs",), "engine"),
         (("training.adapter.targets=[q_proj, q_norm]",), "engine"),
         (("training.adapter.targets=[q_proj, lm_head]",), "engine"),  # the embedding too: it is not in the files
@@ -345,7 +346,7 @@ def test_of_checkpoints_under_a_rule_those_are_counted_that_are_there_at_once(
     """The newest, those on the way that the evaluation looks at, every n-th, and the one that is being written."""
     keep = f"keep_last: {last}, keep_every: {every}"
     rule = f"training.checkpoints={{every_steps: 4, every_minutes: null, {keep}}}"
-    config = with_settings(opened, "steps=48", "training.segment_steps=12", rule).config
+    config = with_settings(opened, "steps=48", "training.segment_steps=12", "training.collapse.patience=2", rule).config
     simulated, most, keeps = set[int](), 0, keep_rule_of(config)
     assert keeps is not None
     for step in range(4, 49, 4):

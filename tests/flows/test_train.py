@@ -49,6 +49,32 @@ def test_segments_end_on_multiples_of_their_size(
     assert spans(begun, steps, size) == found
 
 
+def test_from_a_start_that_cannot_learn_nothing_is_trained(
+    built: Run, verdicts: Verdicts, opened: Run, tmp_path: Path
+) -> None:
+    copied(opened, tmp_path / "workspace")
+    run = ticketed(tmp_path / "workspace", built, verdicts, "training.learnability.at_start=24")
+    state = start(run)
+    assert (state.is_failed(), state.name) == (True, "Refused")
+    assert "so nothing was trained: " in str(state.message) and "(gates.learnability." in str(state.message)
+    assert not run.workspace.path("checkpoints").exists()
+
+
+def test_steps_that_teach_nothing_end_a_training_with_a_checkpoint_and_again_at_its_next_start(
+    built: Run, verdicts: Verdicts, opened: Run, tmp_path: Path
+) -> None:
+    copied(opened, tmp_path / "workspace")
+    bound = ("training.collapse.min_scores_std=100", "training.collapse.wasted_patience=2")
+    run = ticketed(tmp_path / "workspace", built, verdicts, *bound, "training.segment_steps=4")
+    state = start(run)
+    assert (state.is_failed(), state.name) == (True, "Refused")
+    assert "ended at step 2 of 4: all episodes score nearly the same" in str(state.message)
+    assert "(training.collapse.min_scores_std), 2 steps in a row, since step 1" in str(state.message)
+    assert run.workspace.path(f"{RUN}/step_00002").is_dir()
+    assert start(run).message == state.message
+    assert not run.workspace.path(f"{RUN}/step_00003").exists()
+
+
 def test_without_a_ticket_nothing_is_trained(opened: Run, tmp_path: Path) -> None:
     run = copied(opened, tmp_path / "workspace")
     revoke_ticket(run, "a test")

@@ -10,14 +10,17 @@ from statistics import NormalDist, fmean, stdev
 import pytest
 
 from rc1_lib.config.file import load_config
-from rc1_lib.forecast.learnability import learnability_gate
+from rc1_lib.forecast.learnability import Tried, learnability_gate
 from rc1_lib.forecast.power import smallest_effect_pp
 from rc1_lib.forecast.takes import Takes, groups_of, learnable, pass_at
+from rc1_lib.forecast.turns import Turns
 from rc1_lib.records import BUCKETS
 from rc1_lib.sources.embedded import EMBEDDED_TASKS as TASKS
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
 
 THRESHOLDS = load_config(PROJECT_ROOT / "configs/local.yaml").gates.learnability
+WELL = Tried([], [], Turns((20,) * 40, (), 0, (False,) * 20), True, None, 128)
+"""Turns that end, and are well formed."""
 
 
 def made(right: int, of: int = 4, *, task: str = "gsm8k", bucket: str = "easy", flat: bool = False) -> Takes:
@@ -67,7 +70,7 @@ def test_the_smallest_effect_is_found_as_often_as_it_says() -> None:
 
 
 def red(takes: list[Takes], effect: float = 5.0) -> set[str]:
-    return {check.name for check in learnability_gate(takes, {"all": effect}, THRESHOLDS).failures}
+    return {check.name for check in learnability_gate(takes, WELL, {"all": effect}, THRESHOLDS).failures}
 
 
 def test_a_share_has_wilsons_interval_also_where_all_or_none_are_of_it() -> None:
@@ -86,15 +89,15 @@ def test_every_share_is_judged_by_its_value_with_its_interval_beside_it() -> Non
     """As everywhere: a value that misses its threshold is red, and where the interval covers it that is said."""
     assert THRESHOLDS.max_alike == 0.95
     near = [made(4)] * 39 + [made(1)]
-    checks = {check.name: check for check in learnability_gate(near, {}, THRESHOLDS).checks}
+    checks = {check.name: check for check in learnability_gate(near, WELL, {}, THRESHOLDS).checks}
     shares = [check for name, check in checks.items() if name.startswith("all: s") and check.op != "info"]
-    assert len(shares) == 3 and all(check.interval is not None and check.interval.n == 40 for check in shares)
+    assert len(shares) == 4 and all(check.interval is not None and check.interval.n == 40 for check in shares)
     for check in shares:
         assert check.interval is not None and isinstance(check.value, float)
         assert check.interval.low <= check.value <= check.interval.high and check.interval.of == "prompts"
     alike = checks["all: share that all takes solve, or none"]
     assert not alike.passed and alike.undecided.startswith("undecided: its 95 % interval 0.8")
-    clear = {check.name: check for check in learnability_gate([made(4)] * 400, {}, THRESHOLDS).checks}[alike.name]
+    clear = {check.name: check for check in learnability_gate([made(4)] * 400, WELL, {}, THRESHOLDS).checks}[alike.name]
     assert not clear.passed and not clear.undecided
 
 
@@ -105,7 +108,8 @@ def test_what_is_learnable_is_green_and_each_damage_is_red_by_itself() -> None:
     hard = [made(1, task=one.task, bucket=one.bucket, flat=one.bucket == "hard") for one in everywhere()]
     assert red(hard) == {f"hard: {flat}"}
     alike = "share that all takes solve, or none"
-    assert red(everywhere(4)) == {f"{name}: {alike}" for name in ("all", *TASKS, *BUCKETS)}
+    every = "share that every take solves"
+    assert red(everywhere(4)) == {f"{name}: {one}" for name in ("all", *TASKS, *BUCKETS) for one in (alike, every)}
     never = [made(0 if one.task == "gsm8k" else 1, task=one.task, bucket=one.bucket) for one in everywhere()]
     assert red(never) == {"gsm8k: solved by one take of all", f"gsm8k: {alike}"}
     few = [one for one in everywhere() if one.task != "gsm8k"] + [made(1)] * 5

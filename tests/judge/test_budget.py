@@ -8,10 +8,11 @@ import polars as pl
 import pytest
 
 from rc1_lib.config.judge import Budget, Prices
-from rc1_lib.errors import RC1Error
+from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.judge.budget import Spending
 from rc1_lib.judge.calls import Ask, Sampling
 from rc1_lib.judge.results import NOT_ASKED
+from rc1_lib.run import open_run
 from rc1_lib.testing.judge_server import Behaviour, FaultKind, running
 from tests.judge.bench import NUMBERS, PROVIDERS, Bench, dialogues
 
@@ -116,3 +117,14 @@ def test_attempts_count_as_calls_whatever_came_of_them(bench: Bench) -> None:
         assert server.stats().requests == judged.calls == 20
     assert "max_calls" in judged.stopped
     assert bench.outcomes()["server_error"] > 0
+
+
+def test_without_a_limit_of_tokens_the_longest_reply_is_reckoned_with() -> None:
+    ask = Ask("", "", {}, Sampling(None, None, None), "a", "k", ())
+    spending = Spending(Budget(max_usd=1.0, max_calls=None), Prices(input=0, output=2))
+    assert spending.most(ask) == pytest.approx(2 * 0.131072)
+
+
+def test_one_price_alone_is_refused() -> None:
+    with pytest.raises(ConfigError, match="the price of input or of output alone"):
+        open_run(overrides=("judge.prices={input: 1, output: null}",))

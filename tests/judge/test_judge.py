@@ -130,7 +130,7 @@ def test_a_reply_that_cannot_be_read_is_asked_for_again_paid_and_logged(bench: B
 
     gateway.replies = first_is_bad
     # One sample: of several, a second attempt may come before another's first.
-    judged = bench.score_at(gateway.url, dialogues(1), "judge.samples=1", "judge.prices.input=1000")
+    judged = bench.score_at(gateway.url, dialogues(1), "judge.samples=1", "judge.prices={input: 1000, output: 0}")
     log = bench.log()
     assert (judged.coverage, judged.calls) == (1.0, 2)
     assert list(zip(log["outcome"], log["attempt"], strict=True)) == [("bad_reply", 1), ("ok", 2)]
@@ -191,7 +191,7 @@ def test_one_missing_sample_leaves_the_dialogue_unscored(bench: Bench, gateway: 
     judged = bench.score_at(gateway.url, dialogues(1), *once)
     assert judged.rows["samples"].to_list() == [2]
     assert judged.coverage == 0.0
-    assert "not one JSON object" in judged.rows["reason"].item()
+    assert "words without JSON" in judged.rows["reason"].item()
     assert judged.replies["text"].to_list()[1] == "No idea."
     _no_unscored_row_holds_a_number(judged.rows)
 
@@ -233,7 +233,7 @@ def test_a_use_of_the_scores_has_to_be_covered(bench: Bench, gateway: Gateway) -
     judged = bench.score_at(gateway.url, dialogues(4), "judge.limits.bad_reply_attempts=1", "judge.samples=1")
     assert judged.coverage == 0.75
     assert len(judged.require(0.75)) == 4
-    with pytest.raises(RC1Error, match=r"scored 75.0% of 4 dialogues, wanted at least 98%.*not one JSON object"):
+    with pytest.raises(RC1Error, match=r"scored 75.0% of 4 dialogues, wanted at least 98%.*words without JSON"):
         judged.require(0.98)
 
 
@@ -305,7 +305,7 @@ def test_whatever_changes_the_answer_is_another_key(bench: Bench, gateway: Gatew
     for change in ("judge.sampling.temperature=0.5", "judge.sampling.top_p=0.5", "judge.sampling.max_tokens=99"):
         assert calls(change) == 3
         assert calls(change) == 0
-    assert calls("judge.structured=false") == 3
+    assert calls("judge.channel=text") == 3
     assert calls("judge.model=another") == 3
     assert calls(f"judge.base_url={gateway.url}/") == 3
     spec.write_text(text.replace("and no more.", "and nothing more."))
@@ -313,7 +313,7 @@ def test_whatever_changes_the_answer_is_another_key(bench: Bench, gateway: Gatew
     spec.write_text(text)
     assert calls() == 0
     # What cannot change an answer is none of the key.
-    assert calls("judge.limits.timeout_s=7", "judge.prices.input=3", "judge.budget.max_calls=1") == 0
+    assert calls("judge.limits.timeout_s=7", "judge.prices={input: 3, output: 0}", "judge.budget.max_calls=1") == 0
 
 
 def test_another_address_whose_model_has_the_same_name_is_another_judge(bench: Bench) -> None:

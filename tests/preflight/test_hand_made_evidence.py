@@ -108,7 +108,7 @@ def test_a_report_whose_name_is_no_file_name_is_red(run: Run) -> None:
     "override",
     [
         "judge.sampling.temperature=0.1", "judge.base_url=http://elsewhere/v1", "gates.stability.max_variance=0.5",
-        "judge.structured=false",
+        "judge.channel=text",
     ],
 )  # fmt: skip
 def test_what_decides_the_scores_makes_weights_and_ablation_out_of_date(run: Run, override: str) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from rc1_lib.config.file import flatten
 from rc1_lib.errors import ConfigError, RC1Error, TicketError
 from rc1_lib.evidence import Evidence
 from rc1_lib.preflight import ticket as ticket_module
@@ -19,7 +20,7 @@ from rc1_lib.preflight.ticket import TICKET, issue_ticket, read_ticket, revoke_t
 from rc1_lib.preflight.ticket_key import REVOKED
 from rc1_lib.provenance.installed import PackageState
 from rc1_lib.records import GateResult
-from rc1_lib.run import OF_TIME_ALONE, Run, open_run
+from rc1_lib.run import FREE_KEYS, Run, open_run
 from rc1_lib.workspace.artifacts import PROJECT_ROOT, read_json, sha256_json, write_json
 
 BOUND = ("pool", "shadow", "balanced", "metrics")
@@ -127,17 +128,22 @@ def test_it_is_refused_with_another_configuration(ticketed: Run) -> None:
     assert "the effective configuration is another one (lr is 0.0001, the ticket has 0.0025)" in refusal(other)
 
 
-@pytest.mark.parametrize("key", OF_TIME_ALONE)
-def test_it_fits_whatever_the_number_of_processes(ticketed: Run, key: str) -> None:
-    """Nothing that it vouches for has another byte by it."""
-    section, leaf = key.split(".")
-    number = (getattr(getattr(ticketed.config, section), leaf) or 1) + 1
+@pytest.mark.parametrize("key", FREE_KEYS)
+def test_it_fits_whatever_no_training_reads(ticketed: Run, key: str) -> None:
+    """Numbers of workers, and what the command `learnability` plays: what it vouches for has no other byte by them."""
+    number = (flatten(ticketed.config.model_dump(mode="json"))[key] or 1) + 1
     other = open_run(
         profile="local", workspace=ticketed.workspace.root, overrides=[*ticketed.overrides, f"{key}={number}"]
     )
     ticket = verify_ticket(other)
-    assert issue_ticket(other)["config"][section][leaf] == number != ticket["config"][section][leaf]
+    assert flatten(issue_ticket(other)["config"])[key] == number != flatten(ticket["config"])[key]
     verify_ticket(ticketed)
+
+
+@pytest.mark.parametrize("setting", ["training.learnability.at_start=1", "gates.learnability.max_cut=0.5"])
+def test_what_decides_whether_a_training_starts_is_part_of_it(ticketed: Run, setting: str) -> None:
+    other = open_run(profile="local", workspace=ticketed.workspace.root, overrides=[*ticketed.overrides, setting])
+    assert f"another one ({setting.replace('=', ' is ')}, the ticket has " in refusal(other)
 
 
 def test_a_refusal_for_another_configuration_does_not_name_the_number_of_processes(ticketed: Run) -> None:

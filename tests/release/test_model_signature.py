@@ -135,7 +135,7 @@ def test_a_signature_that_is_forged_missing_or_anothers_is_refused(tmp_path: Pat
         mine.write_text(text)
         assert words in model_faults(package, public)[0]
     mine.unlink()
-    assert model_faults(package, public)[0] == "rc1_x.rc1.sig: there is no such signature of rc1 beside the package"
+    assert model_faults(package, public)[0] == "rc1_x.rc1.sig: there is no such signature of rc1 next to the package"
 
 
 @needs_library

@@ -15,7 +15,6 @@ from rc1_lib.environment.markers import has_marker
 from rc1_lib.environment.turn import Turn, read_text
 from rc1_lib.errors import RC1Error
 from rc1_lib.training.chat_format import ChatFormat, turn_text
-from rc1_lib.training.tool_schemas import TOOLS
 from tests.training.tiny_world import learned_tokenizer, pool_rows
 
 LIMITS = Limits(turns=8, tokens=400, tool_errors=2, malformed=1, calls=5, turn_chars=4000, argument_chars=1000)
@@ -228,7 +227,7 @@ def test_what_is_no_unicode_text_is_replaced_not_refused(form: ChatFormat) -> No
 def test_tools_are_described_where_they_are_given() -> None:
     tokenizer = learned_tokenizer(pool_rows(2))
     message = [{"role": "user", "content": "Well?"}]
-    bare, told = (ChatFormat(tokenizer, tools).prompt_ids(message) for tools in ((), TOOLS))
+    bare, told = (ChatFormat(tokenizer, describe_tools=told).prompt_ids(message) for told in (False, True))
     text = ChatFormat(tokenizer).decode(told)
     assert all(f'"name": "{name}"' in text for name in ("wiki", "calc", "ask_user"))
     assert told[-len(bare) :] == bare

@@ -46,7 +46,7 @@ NAMES = (
     "response_length/mean", "grad_norm", "policy/sampling_gap", "policy/sampling_far",
 )  # fmt: skip
 OF_RATIOS = {"policy/approxkl_avg", "policy/clipfrac_avg", "loss/policy_avg", "val/ratio", "val/ratio_var"}
-OF_PAIRS = {"rewards/margins", "rewards/accuracies", "pairs/differ"}
+OF_PAIRS = {"rewards/margins", "rewards/accuracies", "pairs/differ", "frac_reward_zero_std"}
 OWN_NAMES = {
     "torch_ppo": OF_RATIOS | {"loss/value_avg", "val/clipfrac_avg", "critic/vf_explained_var", "lr/value"},
     "torch_grpo": OF_RATIOS | {"loss/kl_avg", "frac_reward_zero_std"},

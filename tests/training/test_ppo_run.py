@@ -50,7 +50,7 @@ Tiny = Callable[..., Run]
 LONG = [pytest.param(name, marks=pytest.mark.long) for name in ("trl_grpo", "torch_dpo", "trl_dpo", *SUPERVISED)]
 """The other engines, where one of them speaks for all in the ordinary suite."""
 KEEPING = (
-    "training.collapse.patience=2",
+    "training.collapse.patience=1",
     "training.checkpoints={every_steps: 1, every_minutes: null, keep_last: 2, keep_every: null}",
 )
 """A checkpoint a step, and a rule that removes some."""

@@ -43,8 +43,10 @@ OVERRIDES = (
     "training.dpo.kl_stop=100.0",
     "training.trl_dpo.group_size=4", "training.trl_dpo.minibatches=2", "training.trl_dpo.micro_tokens=2048",
     "training.sft.minibatches=2", "training.sft.micro_tokens=2048",
-    "training.collapse.max_kl=null", "training.collapse.min_entropy=null",
-    "training.learnability.prompts=18", "training.learnability.takes=3",
+    "training.collapse.max_kl=null", "training.collapse.min_entropy=null", "training.collapse.max_clip_ratio=null",
+    "training.collapse.max_malformed=null", "training.collapse.min_scores_std=null",
+    "training.collapse.max_frac_zero_std=null",
+    "training.learnability.at_start=0", "training.learnability.prompts=18", "training.learnability.takes=3",
 )  # fmt: skip
 """A run of seconds. Only what decides how long it takes differs from the shipped configuration."""
 

@@ -24,16 +24,18 @@ _ADDRESSES = {
 
 def _openai(settings: ProviderSettings) -> Provider:
     reached = endpoint(settings, _ADDRESSES["openai"])
-    from rc1_lib.judge.providers.openai_protocol import OPENAI, OpenAIProtocol
+    from rc1_lib.judge.providers.openai_protocol import OpenAIProtocol
 
-    return OpenAIProtocol(settings, reached, OPENAI)
+    return OpenAIProtocol(settings, reached)
 
 
 def _deepseek_r1(settings: ProviderSettings) -> Provider:
     reached = endpoint(settings, _ADDRESSES["deepseek_r1"])
-    from rc1_lib.judge.providers.openai_protocol import DEEPSEEK, OpenAIProtocol
+    from rc1_lib.judge.providers.openai_protocol import OpenAIProtocol
 
-    return OpenAIProtocol(settings, reached, DEEPSEEK)
+    # It takes `json_object` and rejects `json_schema` (api-docs.deepseek.com/guides/json_mode; the error is "This
+    # response_format type is unavailable now"). Its JSON mode sometimes gives a blank reply, which is asked for again.
+    return OpenAIProtocol(settings, reached, schemas=False)
 
 
 def _gemini(settings: ProviderSettings) -> Provider:

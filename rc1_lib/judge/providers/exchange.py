@@ -9,7 +9,7 @@ import ssl
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import anyio
@@ -21,6 +21,8 @@ from rc1_lib.judge.providers.redaction import Redactor
 from rc1_lib.judge.providers.settings import Endpoint, ProviderSettings
 
 TEST_DOUBLE_HEADER = "x-rc1-test-double"
+_NEVER_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.UnsupportedProtocol)
+"""What no connection raises: a refused one, a name that nobody knows. Nothing was sent, so nobody is billed."""
 _BROKEN: tuple[type[Exception], ...] = (TimeoutError, httpx2.HTTPError, ssl.SSLError, anyio.EndOfStream)
 """What a connection that fails raises; httpx2 lets the last two through from below."""
 
@@ -73,6 +75,12 @@ class HttpProvider(ABC):
         self._endpoint = endpoint
         self._redactor = Redactor(endpoint.secret)
         self._caught: tuple[type[Exception], ...] = (*_BROKEN, *self.raised)
+
+        async def keyless(request: httpx2.Request) -> None:
+            if endpoint.secret is None:
+                for header in ("authorization", "x-goog-api-key"):
+                    request.headers.pop(header, None)
+
         self._http = httpx2.AsyncClient(
             timeout=settings.timeout_s,
             verify=trust(),
@@ -80,7 +88,7 @@ class HttpProvider(ABC):
             limits=httpx2.Limits(max_connections=None),
             # A redirect would carry the key to another server.
             follow_redirects=False,
-            event_hooks={"response": [_note]},
+            event_hooks={"request": [keyless], "response": [_note]},
         )
 
     @abstractmethod
@@ -138,14 +146,20 @@ class HttpProvider(ABC):
         except MalformedError as error:
             why = str(error)
         else:
-            return Answer(
-                text=self._redactor.plain(_whole(answer.text)),
-                model=self._redactor.plain(_whole(answer.model)),
-                request_id=self._redactor.plain(_whole(answer.request_id)),
-                tokens_in=answer.tokens_in,
-                tokens_out=answer.tokens_out,
-                billable=answer.billable,
-                finish=answer.finish,
+            if answer.finish == "fault":
+                said = f"{self._endpoint.host} broke the reply off under HTTP 200: it ended with '{answer.reason}'"
+                raise CallFailedError(CallFault.SERVER_ERROR, self._redactor.line(said), status=200)
+
+            def plain(text: str) -> str:
+                return self._redactor.plain(_whole(text))
+
+            return replace(
+                answer,
+                text=plain(answer.text),
+                model=plain(answer.model),
+                request_id=plain(answer.request_id),
+                reason=plain(answer.reason),
+                thoughts=plain(answer.thoughts),
                 test_double=TEST_DOUBLE_HEADER in received.headers,
             )
         raise self._bad_body(f"{why}: {received.body.decode(errors='replace')}")
@@ -154,14 +168,15 @@ class HttpProvider(ABC):
         cause = error.__cause__ if isinstance(error.__cause__, Exception) else error
         response = arrival.response
         status = None if response is None else response.status_code
+        sent = not any(isinstance(found, _NEVER_SENT) for found in (error, cause))
         if any(isinstance(found, TimeoutError | httpx2.TimeoutException) for found in (error, cause)):
             patience = f"{self._settings.timeout_s:g} s (judge.limits.timeout_s)"
             late = f"no complete response from {self._endpoint.host} within {patience}"
-            return CallFailedError(CallFault.TIMEOUT, self._redactor.line(late), status=status)
+            return CallFailedError(CallFault.TIMEOUT, self._redactor.line(late), status=status, sent=sent)
         said = ": ".join(word for word in (type(cause).__name__, str(cause)) if word)
         if response is None:
             lost = f"no response from {self._endpoint.host}: {said}"
-            return CallFailedError(CallFault.CONNECTION, self._redactor.line(lost))
+            return CallFailedError(CallFault.CONNECTION, self._redactor.line(lost), sent=sent)
         if response.is_success:
             return self._bad_body(f"the response broke off or cannot be decoded: {said}", response.status_code)
         headers = {name.lower(): value for name, value in response.headers.items()}

@@ -1,7 +1,7 @@
 """Reading a provider's refusals: which fault a status is, how long to wait, and what the user should look at.
 
-Sources: RFC 9110 10.2.3 (Retry-After), google.rpc.RetryInfo and QuotaFailure, the error codes documented by OpenAI and
-DeepSeek.
+Sources: RFC 9110 10.2.3 (Retry-After), google.rpc.RetryInfo and QuotaFailure, the error codes documented by OpenAI,
+Azure and DeepSeek, and the messages of refusals that users of other tools reported.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC
+from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
@@ -22,7 +22,36 @@ from rc1_lib.judge.providers.settings import ProviderSettings
 
 _NUMBER = re.compile(r"\s*(\d{1,15}(?:\.\d{1,15})?)\s*")
 _DURATION = re.compile(r"(\d{1,15}(?:\.\d{1,15})?)s")
+_UNIT_S = {
+    "ms": 0.001, "milliseconds": 0.001, "millisecond": 0.001, "毫秒": 0.001,
+    "s": 1.0, "sec": 1.0, "secs": 1.0, "second": 1.0, "seconds": 1.0, "秒": 1.0, "秒钟": 1.0,
+    "m": 60.0, "min": 60.0, "mins": 60.0, "minute": 60.0, "minutes": 60.0, "分": 60.0, "分钟": 60.0,
+    "h": 3600.0, "hour": 3600.0, "hours": 3600.0, "小时": 3600.0, "d": 86400.0, "day": 86400.0, "days": 86400.0,
+}  # fmt: skip
+_PIECE = rf"(\d{{1,9}}(?:\.\d{{1,15}})?)\s*({'|'.join(sorted(_UNIT_S, key=len, reverse=True))})(?![A-Za-z])"
+_PIECES = re.compile(_PIECE, re.I)
+_WHOLE_PIECES = re.compile(rf"\s*(?:{_PIECE.replace('(?![A-Za-z])', '')}\s*)+", re.I)
+_IN_WORDS = re.compile(
+    rf"(?:try again|retry|retrying|wait|resets?|available again|请|等待|稍后)\D{{0,24}}?((?:{_PIECE}[\s,]*(?:and )?)+)",
+    re.I,
+)
+"""`Please try again in 1m26.4s`, `retry after 43 seconds`, `wait 250ms`, `请 30 秒后重试`."""
+_RESET = re.compile(r"(?:x-|anthropic-)?ratelimit-(?:reset(?:-\w+)?|\w+-reset)")
+_LONG_AGO = 1e9
+"""A number of seconds of this size is a time of day, counted since 1970; a thousand times that, in milliseconds."""
 _QUOTA_CODES = {"insufficient_quota", "insufficient_balance", "billing_hard_limit_reached", "billing_not_active"}
+_FILTERS = {
+    "content_filter", "ResponsibleAIPolicyViolation", "content_policy_violation", "data_inspection_failed",
+    "DataInspectionFailed", "invalid_prompt", "moderation_blocked",
+}  # fmt: skip
+_FILTERED = re.compile(
+    r"content (?:management policy|exists risk|violates|policy violation)|content.?filter|(?:input|prompt) (?:was|were)"
+    r" flagged|responsible.?ai|data.?inspection|inappropriate content|敏感|违规",
+    re.I,
+)
+_MAY_DECLINE = {400, 403, 422, 451}
+_UNFIT = {400, 404, 422}
+_TOO_LONG = re.compile(r"context.{0,8}(?:length|window|size)|(?:prompt|input) is too long|reduce the length", re.I)
 _AGAIN = {408, 409, 425}
 """Refusals that a later attempt may not meet: time-outs and conflicts on the server's side."""
 
@@ -36,12 +65,14 @@ class Problem:
         codes: the codes, types and reasons that it names.
         details: the structured details (google.rpc), where there are any.
         status: a status inside the body, which gateways send along with HTTP 200.
+        parameter: the parameter that it says is at fault.
     """
 
     message: str
     codes: frozenset[str] = frozenset()
     details: tuple[Mapping[str, Any], ...] = ()
     status: int | None = None
+    parameter: str = ""
 
 
 def read_problem(body: str) -> Problem:
@@ -58,24 +89,31 @@ def read_problem(body: str) -> Problem:
     message = error.get("message", error.get("detail"))
     listed = error.get("details")
     details = tuple(detail for detail in listed if isinstance(detail, dict)) if isinstance(listed, list) else ()
+    inner = error.get("innererror", error.get("inner_error"))
     named = [error.get("code"), error.get("type"), error.get("status"), *(detail.get("reason") for detail in details)]
-    code = error.get("code")
+    named += [inner.get("code")] if isinstance(inner, dict) else []
+    code, parameter = error.get("code"), error.get("param")
     return Problem(
         message if isinstance(message, str) and message else body,
         frozenset(name for name in named if isinstance(name, str)),
         details,
         code if isinstance(code, int) and 400 <= code < 600 else None,
+        parameter if isinstance(parameter, str) else "",
     )
 
 
-def retry_after(headers: Mapping[str, str], problem: Problem, *, now: float | None = None) -> float | None:
+def retry_after(
+    headers: Mapping[str, str], problem: Problem, *, now: float | None = None, limited: bool = True
+) -> float | None:
     """Seconds that the provider asks to wait; None when it does not say, or not readably.
 
     Args:
         headers: of the response, names in lower case. `retry-after-ms` goes before `retry-after` (a number of seconds
-            or an HTTP date, taken relative to the response's own `date`), and both before google.rpc.RetryInfo.
+            or an HTTP date, taken relative to the response's own `date`), both before google.rpc.RetryInfo and before
+            what the message says in words, and all before `x-ratelimit-reset-*` of a limit that is used up.
         problem: the response's body.
         now: seconds since 1970, for responses without a date; default: the clock.
+        limited: whether a limit refused the request; a server that fails says nothing by when limits are open again.
     """
     if (milliseconds := _NUMBER.fullmatch(headers.get("retry-after-ms", ""))) is not None:
         return float(milliseconds[1]) / 1000.0
@@ -83,14 +121,50 @@ def retry_after(headers: Mapping[str, str], problem: Problem, *, now: float | No
     if (seconds := _NUMBER.fullmatch(asked)) is not None:
         return float(seconds[1])
     if (until := _timestamp(asked)) is not None:
-        sent = _timestamp(headers.get("date", ""))
-        if sent is None:
-            sent = time.time() if now is None else now
-        return max(0.0, until - sent)
+        return max(0.0, until - _sent_at(headers, now))
     for detail in problem.details:
         if (delay := _DURATION.fullmatch(str(detail.get("retryDelay", "")))) is not None:
             return float(delay[1])
-    return None
+    if (said := _IN_WORDS.search(problem.message)) is not None:
+        return _seconds(said[1])
+    return _reset(headers, now) if limited else None
+
+
+def _seconds(text: str) -> float:
+    return sum(float(number) * _UNIT_S[unit.lower()] for number, unit in _PIECES.findall(text))
+
+
+def _sent_at(headers: Mapping[str, str], now: float | None) -> float:
+    sent = _timestamp(headers.get("date", ""))
+    if sent is None:
+        sent = time.time() if now is None else now
+    return sent
+
+
+def _reset(headers: Mapping[str, str], now: float | None) -> float | None:
+    """Seconds until the last limit that is used up is open again; of all limits where none says what remains of it."""
+    waits: list[tuple[float, str | None]] = []
+    for header, value in headers.items():
+        if _RESET.fullmatch(header) and (wait := _until(value, headers, now)) is not None:
+            waits.append((wait, headers.get(header.replace("-reset", "-remaining", 1))))
+    known = [(wait, rest) for wait, rest in waits if rest is not None]
+    return max((wait for wait, rest in known or waits if rest is None or rest.strip() in {"0", "0.0"}), default=None)
+
+
+def _until(value: str, headers: Mapping[str, str], now: float | None) -> float | None:
+    """What a reset says, in seconds from now: `6m0s`, `20ms`, `1.5`, a time since 1970, or a date (RFC 3339)."""
+    if (number := _NUMBER.fullmatch(value)) is not None:
+        seconds = float(number[1])
+        if seconds < _LONG_AGO:
+            return seconds
+        return max(0.0, seconds / (1000.0 if seconds >= 1000 * _LONG_AGO else 1.0) - _sent_at(headers, now))
+    if _WHOLE_PIECES.fullmatch(value):
+        return _seconds(value)
+    try:
+        moment = datetime.fromisoformat(value.strip())
+    except ValueError:
+        return None
+    return max(0.0, (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() - _sent_at(headers, now))
 
 
 def _timestamp(date: str) -> float | None:
@@ -106,6 +180,8 @@ def classify(status: int, problem: Problem) -> CallFault:
     """Which fault an HTTP status other than success is."""
     if status == 429:
         return CallFault.REJECTED if _is_used_up(problem) else CallFault.RATE_LIMITED
+    if status in _MAY_DECLINE and (problem.codes & _FILTERS or _FILTERED.search(problem.message)):
+        return CallFault.REFUSED
     return CallFault.SERVER_ERROR if status in _AGAIN or status >= 500 else CallFault.REJECTED
 
 
@@ -132,24 +208,70 @@ def refused(
 ) -> CallFailedError:
     """The failure that a response with an error's status is."""
     fault = classify(status, problem)
-    wait = retry_after(headers, problem) if fault in {CallFault.RATE_LIMITED, CallFault.SERVER_ERROR} else None
-    hint = redactor.line(_hint(status, problem, settings, host)) if fault is CallFault.REJECTED else ""
+    remedies = _remedies(status, problem, settings) if fault is CallFault.REJECTED else ()
+    asks = fault in {CallFault.RATE_LIMITED, CallFault.SERVER_ERROR}
+    wait = retry_after(headers, problem, limited=fault is CallFault.RATE_LIMITED) if asks else None
+    hint = redactor.line(_hint(status, problem, settings, host, remedies)) if fault is CallFault.REJECTED else ""
     said = f"HTTP {status} from {host}: {problem.message.strip() or 'no message'}"
     if hint:
         said = f"{redactor.line(said, LONGEST - len(hint) - 2).rstrip('.')}. {hint}"
-    return CallFailedError(fault, redactor.line(said), status=status, retry_after=wait)
+    return CallFailedError(fault, redactor.line(said), status=status, retry_after=wait, remedies=remedies)
 
 
-def _hint(status: int, problem: Problem, settings: ProviderSettings, host: str) -> str:
+_SCHEMA = re.compile(
+    r"response.?(?:format|mime|json|schema)|json.?(?:schema|mode|object)|structured.?output|guided|grammar|output.?config",
+    re.I,
+)
+_TOOL = re.compile(r"tool|function.?(?:call|declaration)", re.I)
+_SYSTEM = re.compile(r"(?:system|developer).{0,4}(?:role|message|prompt|instruction)|role.{0,40}['\"`]?system", re.I)
+_LIMIT = re.compile(r"max_?(?:completion_?|output_?|new_?)?tokens", re.I)
+_TOP_P = re.compile(r"\btop_?p\b", re.I)
+_TEMPERATURE = re.compile(r"temperature", re.I)
+
+
+def _remedies(status: int, problem: Problem, settings: ProviderSettings) -> tuple[str, ...]:
+    """Settings under which a server may take what it refuses for a parameter that it names, the likeliest first."""
+    for said in (problem.parameter, problem.message):
+        if status not in _UNFIT or _TOO_LONG.search(said) or (status == 404 and "support" not in said):
+            continue
+        if settings.channel == "schema" and _SCHEMA.search(said):
+            return "judge.channel=tool", "judge.channel=text"
+        if settings.channel == "tool" and _TOOL.search(said):
+            return ("judge.channel=text",)
+        if _LIMIT.search(said):
+            sent = settings.names.get("max_tokens", "max_tokens")
+            other = "max_completion_tokens" if sent == "max_tokens" else "max_tokens"
+            renamed = _renamed(settings, max_tokens=other)
+            return (*((renamed,) if settings.name != "gemini" else ()), "judge.sampling.max_tokens=null")
+        if _TOP_P.search(said):
+            return "judge.sampling.top_p=null", "judge.sampling.temperature=null"
+        if _TEMPERATURE.search(said):
+            return ("judge.sampling.temperature=null",)
+        if _SYSTEM.search(said) and "system" not in settings.names:
+            return (_renamed(settings, system="user"),)
+    return ()
+
+
+def _renamed(settings: ProviderSettings, **more: str) -> str:
+    names = {str(ours): theirs for ours, theirs in settings.names.items()} | more
+    return f"judge.names={{{', '.join(f'{ours}: {theirs}' for ours, theirs in names.items())}}}"
+
+
+def _hint(status: int, problem: Problem, settings: ProviderSettings, host: str, remedies: tuple[str, ...]) -> str:
     model = f"judge.model ({settings.model})"
+    if remedies:
+        return f"Try --set '{remedies[0]}'; rc1 probe-scorer finds all that has to be set."
+    if status in {400, 413, 422} and _TOO_LONG.search(problem.message):
+        return f"The dialogue and judge.sampling.max_tokens do not fit into what {model} reads."
     if status in {402, 429}:
         return f"No quota or balance is left for the key in {KEY_VARIABLE}; top up the account or use another key."
+    if status in {401, 403} and not settings.api_key:
+        return f"No key was sent, for {KEY_VARIABLE} is not set, and {host} wants one; set it in the environment."
     if status in {401, 403} or "API_KEY_INVALID" in problem.codes:
         return f"Check the key in {KEY_VARIABLE}: it has to be one of {host} with access to {model}."
     if status == 404:
         return f"Check {model} and the path of judge.base_url."
     if status < 400:
         return "Set judge.base_url to the address that it redirects to."
-    if settings.structured:
-        return f"Check {model} and judge.sampling; set judge.structured: false if it takes no JSON schema."
-    return f"Check {model} and judge.sampling."
+    other = {"schema": "tool or text", "tool": "text"}.get(settings.channel, "")
+    return f"Check {model} and judge.sampling" + (f"; judge.channel: {other} asks otherwise." if other else ".")

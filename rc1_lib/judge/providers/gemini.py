@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Mapping
@@ -14,19 +15,11 @@ from google.genai.client import DebugConfig
 from rc1_lib.errors import ConfigError
 from rc1_lib.judge.calls import Answer, Ask, CallFailedError, CallFault, Finish
 from rc1_lib.judge.providers.exchange import HttpProvider, MalformedError, Received, count_of, text_of, trust
+from rc1_lib.judge.providers.finish import finish_of
 from rc1_lib.judge.providers.settings import Endpoint, ProviderSettings
 
 _MODEL = re.compile(r"(?!.*\.\.)[A-Za-z0-9][A-Za-z0-9._/:\-]*")
-_DECLINED = {
-    "SAFETY",
-    "RECITATION",
-    "LANGUAGE",
-    "BLOCKLIST",
-    "PROHIBITED_CONTENT",
-    "SPII",
-    "ESCALATION",
-}
-_CUT_OFF = {"MAX_TOKENS", "CONTINUATION"}
+_TOOL = "grades"
 
 
 class Gemini(HttpProvider):
@@ -40,6 +33,11 @@ class Gemini(HttpProvider):
             raise ConfigError(
                 "judge.model is no name of a Gemini model; expected one such as gemini-2.5-flash, without blanks, "
                 "'..', '?' or '&'."
+            )
+        if others := settings.names.keys() - {"system"}:
+            raise ConfigError(
+                f"judge.names renames {', '.join(sorted(others))}, but a Gemini client sends each parameter by its one "
+                "name; of judge.names give {system: user} alone, and null for what a model does not take."
             )
         super().__init__(settings, endpoint)
         self._client = genai.Client(
@@ -61,17 +59,18 @@ class Gemini(HttpProvider):
         )
 
     async def _send(self, ask: Ask) -> Received:
-        structured = self._settings.structured
+        structured, merged = self._settings.channel == "schema", self._settings.names.get("system") == "user"
         response = await self._client.aio.models.generate_content(
             model=self._settings.model,
-            contents=ask.user,
+            contents=f"{ask.system}\n\n{ask.user}" if merged else ask.user,
             config=types.GenerateContentConfig(
-                system_instruction=ask.system,
+                system_instruction=None if merged else ask.system,
                 temperature=ask.sampling.temperature,
                 top_p=ask.sampling.top_p,
                 max_output_tokens=ask.sampling.max_tokens,
                 response_mime_type="application/json" if structured else None,
                 response_json_schema=dict(ask.schema) if structured else None,
+                **_tools(ask.schema) if self._settings.channel == "tool" else {},
                 http_options=types.HttpOptions(
                     headers={"X-Client-Request-Id": ask.attempt_id, "Idempotency-Key": ask.idempotency_key}
                 ),
@@ -89,9 +88,10 @@ class Gemini(HttpProvider):
     def _read(self, body: Mapping[str, Any]) -> Answer:
         match body:
             case {"candidates": [dict() as candidate, *_]}:
-                text, finish = _text(candidate), self._finish(candidate.get("finishReason"))
+                text, thoughts = _text(candidate)
+                finish, reason = self._finish(candidate.get("finishReason"))
             case {"promptFeedback": {"blockReason": str() as reason}}:
-                text, finish = f"the prompt was blocked: {reason}", "refusal"
+                text, thoughts, finish = f"the prompt was blocked: {reason}", "", "refusal"
             case _:
                 raise MalformedError("the response holds no candidates")
         usage = body.get("usageMetadata")
@@ -106,15 +106,15 @@ class Gemini(HttpProvider):
             tokens_out=tokens_out,
             billable=tokens_in + tokens_out > 0,
             finish=finish,
+            reason=reason,
+            thoughts=thoughts,
         )
 
-    def _finish(self, reason: Any) -> Finish:
-        if reason in _CUT_OFF:
-            return "length"
+    def _finish(self, reason: Any) -> tuple[Finish, str]:
         if reason == "PUP_LIMITED_DISABLED":
             said = f"{self._endpoint.host} has limited or disabled the account for breaches of its use policy"
             raise CallFailedError(CallFault.REJECTED, said, status=200)
-        return "refusal" if reason in _DECLINED else "stop"
+        return finish_of(reason)
 
     async def aclose(self) -> None:
         """Close its connections."""
@@ -122,12 +122,27 @@ class Gemini(HttpProvider):
         self._client.close()
 
 
-def _text(candidate: Mapping[str, Any]) -> str:
-    """The candidate's text without its thoughts; empty when the model wrote none."""
+def _tools(schema: Mapping[str, Any]) -> dict[str, Any]:
+    grade = types.FunctionDeclaration(name=_TOOL, description="Give the grades.", parameters_json_schema=dict(schema))
+    mode = types.FunctionCallingConfigMode.ANY
+    calling = types.FunctionCallingConfig(mode=mode, allowed_function_names=[_TOOL])
+    return {
+        "tools": [types.Tool(function_declarations=[grade])],
+        "tool_config": types.ToolConfig(function_calling_config=calling),
+    }
+
+
+def _text(candidate: Mapping[str, Any]) -> tuple[str, str]:
+    """The candidate's text, or the arguments of its only function call, and its thoughts; empty where it has none."""
     content = candidate.get("content")
     if content is None:
-        return ""
+        return "", ""
     parts = content.get("parts", []) if isinstance(content, dict) else None
     if not isinstance(parts, list) or not all(isinstance(part, dict) for part in parts):
         raise MalformedError("the candidate's content holds no parts")
-    return "".join(text_of(part.get("text")) for part in parts if part.get("thought") is not True)
+    calls = [call["args"] for part in parts if isinstance(call := part.get("functionCall"), dict) and "args" in call]
+    text, thoughts = (
+        "".join(text_of(part.get("text")) for part in parts if (part.get("thought") is True) is thought)
+        for thought in (False, True)
+    )
+    return json.dumps(calls[0]) if len(calls) == 1 else text, thoughts

@@ -2,39 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import openai
-from openai.types.chat import ChatCompletionMessageParam, completion_create_params
+from openai.types.chat import ChatCompletionMessageParam
 
-from rc1_lib.judge.calls import Answer, Ask, CallFailedError, CallFault, Finish
+from rc1_lib.config.judge import Renamed
+from rc1_lib.judge.calls import Answer, Ask
 from rc1_lib.judge.providers.exchange import HttpProvider, MalformedError, Received, count_of, text_of
+from rc1_lib.judge.providers.finish import finish_of
 from rc1_lib.judge.providers.settings import Endpoint, ProviderSettings
 
-_OPENAI_DOMAINS = ("openai.com", "openai.azure.com")
-
-
-@dataclass(frozen=True, slots=True)
-class Dialect:
-    """In what the speakers of the protocol differ.
-
-    Attributes:
-        schemas: whether the reply's JSON schema can be enforced; otherwise only that it is JSON.
-        thinks: whether the reply's text may start with the model's thinking.
-    """
-
-    schemas: bool
-    thinks: bool
-
-
-OPENAI = Dialect(schemas=True, thinks=False)
-DEEPSEEK = Dialect(schemas=False, thinks=True)
-"""DeepSeek's API takes `response_format` of type `json_object`, for reasoning models too, and rejects `json_schema`
-(api-docs.deepseek.com/guides/json_mode; the error is "This response_format type is unavailable now"). Its JSON mode
-needs the word JSON in the prompt and sometimes gives a blank reply, which counts as a bad reply. While they think, its
-models ignore the temperature (api-docs.deepseek.com/guides/thinking_mode)."""
+_OWN_ACCOUNT = ("openai.com", "openai.azure.com")
+_RENAMED_LIMIT = (*_OWN_ACCOUNT, "cognitiveservices.azure.com")
+"""Whose reasoning models reject `max_tokens`, which is all that older servers know. `judge.names` says otherwise."""
+_TOOL = "grades"
 
 
 class OpenAIProtocol(HttpProvider):
@@ -42,10 +27,18 @@ class OpenAIProtocol(HttpProvider):
 
     raised: ClassVar[tuple[type[Exception], ...]] = (openai.APIError,)
 
-    def __init__(self, settings: ProviderSettings, endpoint: Endpoint, dialect: Dialect) -> None:
+    def __init__(self, settings: ProviderSettings, endpoint: Endpoint, *, schemas: bool = True) -> None:
+        """Open the client.
+
+        Args:
+            settings: what to ask for.
+            endpoint: where.
+            schemas: whether the channel `schema` can be a schema; otherwise it enforces only that the reply is JSON.
+        """
+        limit = "max_completion_tokens" if is_of(endpoint.host, _RENAMED_LIMIT) else "max_tokens"
+        settings = replace(settings, names={"max_tokens": limit, **settings.names})
         super().__init__(settings, endpoint)
-        self._dialect = dialect
-        self._is_openai = is_openai(endpoint.host)
+        self._schemas = schemas
         self._client = openai.AsyncOpenAI(
             api_key=endpoint.key,
             base_url=endpoint.base_url,
@@ -53,34 +46,49 @@ class OpenAIProtocol(HttpProvider):
             max_retries=0,
             http_client=self._http,
         )
-        if not self._is_openai:
+        if not is_of(endpoint.host, _OWN_ACCOUNT):
             # Read from the environment by the client; no business of anybody but OpenAI.
             self._client.organization = self._client.project = None
 
     async def _send(self, ask: Ask) -> Received:
-        messages: list[ChatCompletionMessageParam] = [
-            {"role": "system", "content": ask.system},
-            {"role": "user", "content": ask.user},
-        ]
-        # OpenAI's reasoning models reject max_tokens, and older servers know nothing else.
-        limit = ask.sampling.max_tokens
+        names, sampling = self._settings.names, ask.sampling
+        given: dict[Renamed, float | None] = {
+            "temperature": sampling.temperature, "top_p": sampling.top_p, "max_tokens": sampling.max_tokens,
+        }  # fmt: skip
+        more = {names.get(name, name): value for name, value in given.items() if value is not None}
         raw = await self._client.chat.completions.with_raw_response.create(
             model=self._settings.model,
-            messages=messages,
-            temperature=ask.sampling.temperature,
-            top_p=ask.sampling.top_p,
-            max_tokens=openai.omit if self._is_openai else limit,
-            max_completion_tokens=limit if self._is_openai else openai.omit,
-            response_format=self._response_format(ask.schema) if self._settings.structured else openai.omit,
+            messages=self._messages(ask),
+            extra_body=more | self._channel(ask.schema),
             extra_headers={"X-Client-Request-Id": ask.attempt_id, "Idempotency-Key": ask.idempotency_key},
         )
         headers = {name.lower(): value for name, value in raw.http_response.headers.items()}
         return Received(headers, raw.http_response.content)
 
-    def _response_format(self, schema: Mapping[str, Any]) -> completion_create_params.ResponseFormat:
-        if not self._dialect.schemas:
-            return {"type": "json_object"}
-        return {"type": "json_schema", "json_schema": {"name": "grades", "strict": True, "schema": dict(schema)}}
+    def _messages(self, ask: Ask) -> list[ChatCompletionMessageParam]:
+        match self._settings.names.get("system", "system"):
+            case "user":  # two messages of one role in a row are an error to models that have no other
+                return [{"role": "user", "content": f"{ask.system}\n\n{ask.user}"}]
+            case "developer":
+                return [{"role": "developer", "content": ask.system}, {"role": "user", "content": ask.user}]
+            case _:
+                return [{"role": "system", "content": ask.system}, {"role": "user", "content": ask.user}]
+
+    def _channel(self, schema: Mapping[str, Any]) -> dict[str, Any]:
+        match self._settings.channel:
+            case "schema" if self._schemas:
+                wanted = {"name": _TOOL, "strict": True, "schema": dict(schema)}
+                return {"response_format": {"type": "json_schema", "json_schema": wanted}}
+            case "schema":
+                return {"response_format": {"type": "json_object"}}
+            case "tool":
+                function = {"name": _TOOL, "description": "Give the grades.", "parameters": dict(schema)}
+                return {
+                    "tools": [{"type": "function", "function": function}],
+                    "tool_choice": {"type": "function", "function": {"name": _TOOL}},
+                }
+            case "text":
+                return {}
 
     def _read(self, body: Mapping[str, Any]) -> Answer:
         match body.get("choices"):
@@ -88,12 +96,8 @@ class OpenAIProtocol(HttpProvider):
                 pass
             case _:
                 raise MalformedError("the response holds no choices")
-        content, refusal = message.get("content"), text_of(message.get("refusal"))
-        if content is not None and not isinstance(content, str):
-            raise MalformedError("the reply's content is no text")
-        text, finish = content or "", self._finish(choice.get("finish_reason"))
-        if self._dialect.thinks:
-            text, finish = drop_thinking(text, finish)
+        finish, reason = finish_of(choice.get("finish_reason"))
+        text, refusal = _text(message), text_of(message.get("refusal"))
         if refusal:
             text, finish = refusal, "refusal"
         usage = body.get("usage")
@@ -107,36 +111,31 @@ class OpenAIProtocol(HttpProvider):
             tokens_out=tokens_out,
             billable=tokens_in + tokens_out > 0,
             finish=finish,
+            reason=reason,
+            thoughts=text_of(message.get("reasoning_content")) or text_of(message.get("reasoning")),
         )
 
-    def _finish(self, reason: Any) -> Finish:
-        match reason:
-            case "length":
-                return "length"
-            case "content_filter":
-                return "refusal"
-            case "insufficient_system_resource":
-                # DeepSeek's word for a reply that it broke off, under HTTP 200.
-                raise CallFailedError(
-                    CallFault.SERVER_ERROR,
-                    f"{self._endpoint.host} broke the reply off for want of resources",
-                    status=200,
-                )
-            case _:
-                return "stop"
 
+def _text(message: Mapping[str, Any]) -> str:
+    """The arguments of the only tool call, else what is written; empty where there is neither.
 
-def is_openai(host: str) -> bool:
-    """Whether a host is OpenAI's own, rather than one that speaks its protocol."""
-    return any(host == domain or host.endswith(f".{domain}") for domain in _OPENAI_DOMAINS)
-
-
-def drop_thinking(text: str, finish: Finish) -> tuple[str, Finish]:
-    """A reasoning model's reply without its thinking.
-
-    Everything up to the last `</think>` is dropped: chat templates often leave out the opening tag. What follows an
-    opening tag without an end is thinking that was cut off, so that there is no reply.
+    Several calls would be several replies, so none of them is read.
     """
-    reply = text.rpartition("</think>")[2]
-    before, opening, _ = reply.partition("<think>")
-    return before.strip(), "length" if opening and finish == "stop" else finish
+    match message.get("tool_calls"):
+        case [{"function": {"arguments": str() as arguments}}]:
+            return arguments
+        case [{"function": {"arguments": dict() as arguments}}]:
+            return json.dumps(arguments)
+    match message.get("content"):
+        case None:
+            return ""
+        case str() as content:
+            return content
+        case list() as parts if parts and all(isinstance(part, dict) and "type" in part for part in parts):
+            return "".join(text_of(part.get("text")) for part in parts if part["type"] == "text")
+    raise MalformedError("the reply's content is no text")
+
+
+def is_of(host: str, domains: tuple[str, ...]) -> bool:
+    """Whether a host is one of these domains, or below one."""
+    return any(host == domain or host.endswith(f".{domain}") for domain in domains)

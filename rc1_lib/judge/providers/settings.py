@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from rc1_lib.config.addresses import KEY_VARIABLE, read_address
+from rc1_lib.config.judge import Channel, Renamed
 from rc1_lib.errors import ConfigError
 
 PLACEHOLDER_KEY = "no-key"
-"""Sent to servers that ask for no key, since the clients cannot do without one. It is no secret."""
+"""Given to the clients, which cannot be opened without a key, for servers that ask for none. It is never sent."""
 _KEY = re.compile(r"[!-~]+")
 _LOCAL_NAMES = (".localhost", ".local", ".internal", ".lan")
 
@@ -25,7 +27,8 @@ class ProviderSettings:
         base_url: of another server that speaks the same protocol; None for the provider's own.
         api_key: the key; None for servers that ask for none. Never shown.
         timeout_s: seconds after which an attempt is given up, however much of the reply has come.
-        structured: whether to ask for JSON as the provider can guarantee it.
+        channel: how the grades are asked for.
+        names: parameters that the server knows by another name -> that name.
     """
 
     name: str
@@ -33,7 +36,8 @@ class ProviderSettings:
     base_url: str | None = field(repr=False)
     api_key: str | None = field(repr=False)
     timeout_s: float
-    structured: bool
+    channel: Channel
+    names: Mapping[Renamed, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +47,7 @@ class Endpoint:
     Attributes:
         base_url: the address.
         host: its host, fit to be shown.
-        key: the key to send, possibly the placeholder.
+        key: the key to open a client with, possibly the placeholder.
         secret: the key when it is one.
     """
 
@@ -67,7 +71,7 @@ def endpoint(settings: ProviderSettings, default_url: str) -> Endpoint:
     key = (settings.api_key or "").strip()
     if not key and not _is_private(host):
         raise ConfigError(
-            f"The judge '{settings.name}' at {host} needs a key, but there is none; set {KEY_VARIABLE} in the "
+            f"{KEY_VARIABLE} is not set, and the judge '{settings.name}' at {host} needs a key; set it in the "
             "environment. Only servers on this machine or a private network are asked without one."
         )
     if key and not _KEY.fullmatch(key):

@@ -10,6 +10,7 @@ from typing import Literal
 
 from rc1_lib.errors import ConfigError
 from rc1_lib.judge.calls import MODEL_PREFIX
+from rc1_lib.testing.judge_server.manners import Manner
 
 MODEL = "rc1-test-double-1"
 """The model version that is reported unless another is asked for. Every one starts with `rc1-test-double`."""
@@ -43,6 +44,8 @@ class FaultKind(StrEnum):
     """The body drips, a byte every 50 ms, for more than a minute. Billed only if somebody waits to its end."""
     HANG = "hang"
     """No response ever; the connection stays open until the client closes it."""
+    FILTERED = "filtered"
+    """400, in Azure's words: a content filter refused the prompt before the model read it."""
     EMPTY = "empty"
     """200 without choices or candidates."""
 
@@ -74,6 +77,8 @@ class Behaviour:
         delay: whether latencies vary, are all the median, or zero.
         shift: what is added to every grade: a judge that has become milder, or with a negative number stricter.
         shifted: the only dimension whose grades are shifted; None shifts all.
+        manners: ways of providers that it has.
+        finish: the word that replies say they ended with; None: the usual one.
     """
 
     seed: int = 0
@@ -95,6 +100,8 @@ class Behaviour:
     delay: Literal["lognormal", "constant", "zero"] = "lognormal"
     shift: float = 0.0
     shifted: str | None = None
+    manners: tuple[Manner, ...] = ()
+    finish: str | None = None
 
     def __post_init__(self) -> None:
         """Refuse what no server could do.

@@ -41,12 +41,14 @@ class Prompt:
         messages: the texts of all other messages, in order.
         dimensions: what is to be graded, if a schema names it.
         max_tokens: how long the reply may be, if the client says so.
+        by_tool: whether the reply is to be a tool call.
     """
 
     system: str
     messages: tuple[str, ...]
     dimensions: tuple[str, ...] | None
     max_tokens: int | None
+    by_tool: bool = False
 
     @property
     def tokens(self) -> int:
@@ -82,6 +84,8 @@ class Reply:
     finish: Literal["stop", "length", "refusal"]
     tokens_in: int
     prompt_blocked: bool = False
+    decoy: str = ""
+    """Thinking that some manners put before the reply."""
 
     @property
     def tokens_thought(self) -> int:
@@ -172,7 +176,7 @@ def replied(behaviour: Behaviour, prompt: Prompt, graded: Graded, fault: FaultKi
     if fault is FaultKind.TRUNCATED:
         most = min(most, tokens(thoughts) + tokens(text) // 2)
     if most >= whole:
-        return Reply(text, thoughts, "stop", prompt.tokens)
+        return Reply(text, thoughts, "stop", prompt.tokens, decoy=graded.thoughts)
     thoughts = cut(thoughts, most)
     return Reply(cut(text, most - tokens(thoughts)), thoughts, "length", prompt.tokens)
 

@@ -25,6 +25,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from rc1_lib.errors import RC1Error
 from rc1_lib.testing.judge_server.behaviour import Behaviour, FaultKind
+from rc1_lib.testing.judge_server.manners import Manner, wait_of
 from rc1_lib.testing.judge_server.model import Prompt, Reply, fault_of, graded, latency_s, replied
 from rc1_lib.testing.judge_server.wires import BadRequestError, Gemini, Marks, OpenAI, Wire
 
@@ -38,6 +39,7 @@ _DRIPPED_BYTES = 1400
 """A body that drips has at least this many bytes: 70 seconds."""
 _KEPT_ALIVE_S = 3600
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
+_FILTERED = "The response was filtered due to the prompt triggering the content management policy."
 _LIMITED = "Rate limit reached: the test double takes no more requests now. Please slow down."
 
 
@@ -132,10 +134,10 @@ class _Judge:
             self._by_kind["unauthorized"] += 1
             return wire.error(401, f"Incorrect API key provided: {sent}.")
         try:
-            prompt = wire.prompt(_json_object(body))
+            prompt = wire.prompt(_json_object(body), behaviour.manners)
         except BadRequestError as error:
             self._by_kind["bad_request"] += 1
-            return wire.error(400, str(error))
+            return wire.error(400, str(error), parameter=error.parameter)
         key = request.headers.get("idempotency-key")
         work = _Work(self, behaviour, number, key, wire, prompt, request)
         if not (behaviour.idempotent and key):
@@ -219,6 +221,8 @@ class _Work:
             status = _SERVER_ERRORS[turn % len(_SERVER_ERRORS)]
             words = "The test double had an error while it worked on your request."
             return _page(status) if status == 502 else self.wire.error(status, words)
+        if fault is FaultKind.FILTERED:
+            return self.wire.error(400, _FILTERED, code="content_filter")
         if fault is FaultKind.EMPTY:
             return self.wire.empty(self._marks)
         reply, response = self._reply(fault, turn)
@@ -240,15 +244,25 @@ class _Work:
     @property
     def _marks(self) -> Marks:
         ids = {"fresh": secrets.token_hex(12), "same": "rc1testdouble", "none": None}
-        return Marks(self.behaviour.model, ids[self.behaviour.request_ids], self.behaviour.usage)
+        behaviour = self.behaviour
+        turn = "-b" if Manner.MODELS_IN_TURN in behaviour.manners and self.number % 2 else ""
+        return Marks(
+            f"{behaviour.model}{turn}", ids[behaviour.request_ids], behaviour.usage,
+            (*behaviour.manners, *([Manner.TOOL_CALL] if self.prompt.by_tool else [])), behaviour.finish,
+        )  # fmt: skip
 
     def _too_many(self, kind: str) -> Response:
         wait = self.behaviour.retry_after
         if kind == FaultKind.RATE_LIMIT_RETRY_AFTER and wait is None:
             wait = 1.0
-        response = self.wire.error(429, _LIMITED, seconds(wait))
-        if wait is not None:
-            response.headers["Retry-After"] = wait if isinstance(wait, str) else f"{wait:.15g}"
+        if wait is None or isinstance(wait, str):
+            response = self.wire.error(429, _LIMITED, seconds(wait))
+            if wait is not None:
+                response.headers["Retry-After"] = wait
+            return response
+        said, headers = wait_of(self.behaviour.manners, wait)
+        response = self.wire.error(429, _LIMITED + said, wait if "Retry-After" in headers else None)
+        response.headers.update(headers)
         return response
 
     async def _dripping(self) -> AsyncIterator[bytes]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from typing import Any, Protocol
 from fastapi import Request
 from fastapi.responses import JSONResponse
 
+from rc1_lib.testing.judge_server.manners import Manner, message_of, tool_asked, unfit
 from rc1_lib.testing.judge_server.model import REFUSED, Prompt, Reply
 
 FINGERPRINT = "rc1-test-double"
@@ -25,16 +27,29 @@ _STATUS = {
 
 
 class BadRequestError(Exception):
-    """A request that is not of the protocol, or asks for what the test double does not do."""
+    """A request that is not of the protocol, or asks for what the test double does not do.
+
+    Attributes:
+        parameter: at fault, where one is named.
+    """
+
+    def __init__(self, said: str, parameter: str | None = None) -> None:
+        super().__init__(said)
+        self.parameter = parameter
 
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """What a response says of itself: the model's version, the reply's number (None: no id), whether it has usage."""
+    """What a response says of itself: the model's version, the reply's number (None: no id), whether it has usage.
+
+    And in which manners it says so, and the word that it says to end with (None: the usual one).
+    """
 
     model: str
     reply_id: str | None
     usage: bool
+    manners: tuple[Manner, ...] = ()
+    finish: str | None = None
 
 
 class Wire(Protocol):
@@ -46,7 +61,7 @@ class Wire(Protocol):
         """The API key that was sent; empty when none was."""
         ...
 
-    def prompt(self, body: Mapping[str, Any]) -> Prompt:
+    def prompt(self, body: Mapping[str, Any], manners: tuple[Manner, ...]) -> Prompt:
         """Read a request.
 
         Raises:
@@ -62,8 +77,19 @@ class Wire(Protocol):
         """A response without any reply in it."""
         ...
 
-    def error(self, status: int, message: str, wait: float | None = None) -> JSONResponse:
-        """An error; `wait` is the seconds after which to try again, for protocols whose body says so."""
+    def error(
+        self,
+        status: int,
+        message: str,
+        wait: float | None = None,
+        *,
+        code: str | None = None,
+        parameter: str | None = None,
+    ) -> JSONResponse:
+        """An error; `wait` is the seconds after which to try again, for protocols whose body says so.
+
+        Its code and the parameter at fault are named where the protocol has a place for them.
+        """
         ...
 
     def models(self, model: str) -> JSONResponse:
@@ -80,7 +106,7 @@ class OpenAI:
         """The bearer token."""
         return str(request.headers.get("authorization", "")).removeprefix("Bearer ").strip()
 
-    def prompt(self, body: Mapping[str, Any]) -> Prompt:
+    def prompt(self, body: Mapping[str, Any], manners: tuple[Manner, ...]) -> Prompt:
         """Read `messages`, `response_format` and the limit of tokens."""
         messages = body.get("messages")
         if not isinstance(messages, list) or not messages or not all(isinstance(one, dict) for one in messages):
@@ -88,24 +114,26 @@ class OpenAI:
         if body.get("stream") or body.get("n", 1) != 1:
             raise BadRequestError("the test double neither streams nor gives more than one choice")
         texts = [(one.get("role") in ("system", "developer"), _content(one.get("content"))) for one in messages]
+        if (refused := unfit(manners, body)) is not None:
+            raise BadRequestError(refused[1], refused[0] or None)
+        tool = tool_asked(body)
         asked_format = body.get("response_format")
         wrapped = asked_format.get("json_schema") if isinstance(asked_format, dict) else None
         return Prompt(
             system="\n".join(text for instructs, text in texts if instructs),
             messages=tuple(text for instructs, text in texts if not instructs),
-            dimensions=_properties(wrapped.get("schema")) if isinstance(wrapped, dict) else None,
+            dimensions=_properties(wrapped.get("schema") if isinstance(wrapped, dict) else tool),
+            by_tool=tool is not None,
             max_tokens=_limit("max_tokens", body.get("max_completion_tokens", body.get("max_tokens"))),
         )
 
     def reply(self, reply: Reply, marks: Marks) -> JSONResponse:
         """A chat completion with one choice; a blocked prompt shows in `finish_reason` alone."""
-        refused = reply.finish == "refusal"
-        declined = REFUSED if refused and not reply.prompt_blocked else None
-        raw = f"<think>\n{reply.thoughts}\n</think>\n\n{reply.text}" if reply.thoughts else reply.text
-        message = {"role": "assistant", "content": None if refused else raw, "refusal": declined}
-        if reply.thoughts:
-            message["reasoning_content"] = reply.thoughts
-        finish = "content_filter" if reply.prompt_blocked else "length" if reply.finish == "length" else "stop"
+        message = message_of(marks.manners, reply.text, reply.thoughts, reply.decoy)
+        if reply.finish == "refusal":
+            message |= {"content": None, "refusal": None if reply.prompt_blocked else REFUSED}
+        usual = "content_filter" if reply.prompt_blocked else "length" if reply.finish == "length" else "stop"
+        finish = marks.finish or usual
         body = _completion([{"index": 0, "message": message, "logprobs": None, "finish_reason": finish}], marks)
         if marks.usage:
             body["usage"] = {
@@ -120,11 +148,19 @@ class OpenAI:
         """A chat completion without choices."""
         return JSONResponse(_completion([], marks))
 
-    def error(self, status: int, message: str, wait: float | None = None) -> JSONResponse:
+    def error(
+        self,
+        status: int,
+        message: str,
+        wait: float | None = None,
+        *,
+        code: str | None = None,
+        parameter: str | None = None,
+    ) -> JSONResponse:
         """`{"error": {...}}`; how long to wait is in the header alone."""
-        code = {401: "invalid_api_key", 429: "rate_limit_exceeded"}.get(status)
+        code = code or {401: "invalid_api_key", 429: "rate_limit_exceeded"}.get(status)
         kind = "requests" if status == 429 else "invalid_request_error" if status < 500 else "server_error"
-        return JSONResponse({"error": {"message": message, "type": kind, "param": None, "code": code}}, status)
+        return JSONResponse({"error": {"message": message, "type": kind, "param": parameter, "code": code}}, status)
 
     def models(self, model: str) -> JSONResponse:
         """The list of `GET /v1/models`."""
@@ -141,7 +177,7 @@ class Gemini:
         """The key, from its header or from the address."""
         return str(request.headers.get("x-goog-api-key") or request.query_params.get("key", ""))
 
-    def prompt(self, body: Mapping[str, Any]) -> Prompt:
+    def prompt(self, body: Mapping[str, Any], manners: tuple[Manner, ...]) -> Prompt:
         """Read `contents`, `systemInstruction` and `generationConfig`."""
         contents = body.get("contents")
         if not isinstance(contents, list) or not contents or not all(isinstance(one, dict) for one in contents):
@@ -149,10 +185,15 @@ class Gemini:
         config = body.get("generationConfig") or {}
         if not isinstance(config, dict) or config.get("candidateCount", 1) != 1:
             raise BadRequestError("generationConfig is no object, or asks for more than one candidate")
+        tool = None
+        match body.get("tools"):
+            case [{"functionDeclarations": [{"parametersJsonSchema": dict() as schema}, *_]}, *_]:
+                tool = schema
         return Prompt(
             system=_parts(body.get("systemInstruction")),
             messages=tuple(_parts(one) for one in contents),
-            dimensions=_properties(config.get("responseJsonSchema") or config.get("responseSchema")),
+            dimensions=_properties(config.get("responseJsonSchema") or config.get("responseSchema") or tool),
+            by_tool=tool is not None,
             max_tokens=_limit("generationConfig.maxOutputTokens", config.get("maxOutputTokens")),
         )
 
@@ -165,8 +206,11 @@ class Gemini:
             body["candidates"] = [{"index": 0, "finishReason": "SAFETY", "safetyRatings": _RATINGS}]
         else:
             thought = [{"text": reply.thoughts, "thought": True}] if reply.thoughts else []
-            content = {"role": "model", "parts": [*thought, {"text": reply.text}]}
-            finish = "MAX_TOKENS" if reply.finish == "length" else "STOP"
+            said: dict[str, Any] = {"text": reply.text}
+            if Manner.TOOL_CALL in marks.manners:
+                said = {"functionCall": {"name": "grades", "args": json.loads(reply.text)}}
+            content = {"role": "model", "parts": [*thought, said]}
+            finish = marks.finish or ("MAX_TOKENS" if reply.finish == "length" else "STOP")
             body["candidates"] = [{"index": 0, "content": content, "finishReason": finish}]
         if marks.usage:
             body["usageMetadata"] = _usage(reply)
@@ -176,9 +220,18 @@ class Gemini:
         """A response without candidates."""
         return JSONResponse({"candidates": []} | _marked(marks))
 
-    def error(self, status: int, message: str, wait: float | None = None) -> JSONResponse:
+    def error(
+        self,
+        status: int,
+        message: str,
+        wait: float | None = None,
+        *,
+        code: str | None = None,
+        parameter: str | None = None,
+    ) -> JSONResponse:
         """`{"error": {...}}`, with `RetryInfo` if there is a time to wait."""
         error: dict[str, Any] = {"code": status, "message": message, "status": _STATUS.get(status, "UNKNOWN")}
+        del code, parameter  # Google's words are in the message
         if wait is not None:
             info = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": f"{wait:.9g}s"}
             error["details"] = [info]

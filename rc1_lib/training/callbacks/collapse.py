@@ -1,71 +1,131 @@
-"""A run that is lost is ended: the KL to the start explodes, the entropy or the answers collapse, step after step.
+"""Ends a run that is lost, or whose steps teach nothing: step after step beyond a bound of `training.collapse`.
 
-What is not a number ends a run where it appears. These figures are numbers, and good ones at first sight: a reward may
-rise while one answer is given to everything.
+A metric that is not a number ends a run where it appears. These metrics are numbers, and each of them may look good for
+a while: a reward may rise while one answer is given to everything.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rc1_lib.config.curriculum import Collapse
-from rc1_lib.config.step_metrics import ENTROPY, KL, SAME_ANSWER
+from rc1_lib.config.step_metrics import SIGNS_OF_COLLAPSE, SIGNS_OF_WASTE
+from rc1_lib.errors import RC1Error
 from rc1_lib.training.callbacks.quiet import Quiet
-from rc1_lib.training.diverged import CollapsedError
 from rc1_lib.training.metrics_log import MetricsLog
 
 if TYPE_CHECKING:
     from rc1_lib.training.trainer import Trainer
 
+OF_SCORES = ("min_scores_std", "max_frac_zero_std")
+"""Bounds on how scores differ; a control's scores are no reward, and may all be the same."""
 
-def sign_of(metrics: Mapping[str, Any], bounds: Collapse) -> str:
-    """The first bound that a step is beyond, in words; "" where it is within all. What was not measured is no sign."""
-    kl, entropy, same = (metrics.get(name) for name in (KL, ENTROPY, SAME_ANSWER))
-    if bounds.max_kl is not None and kl is not None and kl > bounds.max_kl:
-        return f"the KL to the start has exploded: {kl:.3g} nats a token, at most {bounds.max_kl:g} (max_kl)"
-    if bounds.min_entropy is not None and entropy is not None and entropy < bounds.min_entropy:
-        return f"the entropy has collapsed: {entropy:.3g} nats a token, at least {bounds.min_entropy:g} (min_entropy)"
-    if bounds.max_same_answer is not None and same is not None and same > bounds.max_same_answer:
-        return (
-            f"the answers have collapsed: {same:.0%} of them are one and the same, at most "
-            f"{bounds.max_same_answer:.0%} (max_same_answer)"
-        )
-    return ""
+
+class CollapsedError(RC1Error):
+    """A run that is lost, or that teaches nothing."""
+
+
+class _Words(NamedTuple):
+    """What a step beyond a bound means.
+
+    Attributes:
+        found: what is the matter; `value` is the metric.
+        remedy: what to do.
+    """
+
+    found: str
+    remedy: str
+
+
+_LOST = "lower lr, raise kl_coef or the update's entropy_coef, or look at what the reward pays for"
+_WORDS: Mapping[str, _Words] = {
+    "max_kl": _Words("the KL to the start has exploded: {value:.3g} nats a token", _LOST),
+    "min_entropy": _Words("the entropy has collapsed: {value:.3g} nats a token", _LOST),
+    "max_same_answer": _Words("the answers have collapsed: {value:.0%} of them are one and the same", _LOST),
+    "max_clip_ratio": _Words(
+        "{value:.0%} of the episodes are cut by a limit on tokens, so they earn nothing",
+        "raise rollout_len (or training.limits.tokens), or warm up longer (training.warm_start.steps) so that the "
+        "policy ends its turns",
+    ),
+    "max_malformed": _Words(
+        "{value:.0%} of the episodes have a malformed turn",
+        "warm up longer (training.warm_start.steps), lower lr, or raise training.reward.malformed",
+    ),
+    "min_scores_std": _Words(
+        "all episodes score nearly the same: the standard deviation is {value:.3g}",
+        "look at reward/* in the metrics, raise training.rollout.temperature, or draw other rows (priority_sampling)",
+    ),
+    "max_frac_zero_std": _Words(
+        "{value:.0%} of the prompts have rollouts that all score the same, so they teach nothing",
+        "raise training.rollout.temperature or the update's group_size, or draw other rows (priority_sampling)",
+    ),
+}
+
+
+def signs_of(metrics: Mapping[str, Any], bounds: Collapse) -> dict[str, float]:
+    """The bounds that a step is beyond, each with its metric's value. A metric that was not measured is no sign."""
+    beyond = {}
+    for key, metric in {**SIGNS_OF_COLLAPSE, **SIGNS_OF_WASTE}.items():
+        bound, value = getattr(bounds, key), metrics.get(metric)
+        if bound is None or value is None:
+            continue
+        if value < bound if key.startswith("min_") else value > bound:
+            beyond[key] = float(value)
+    return beyond
 
 
 class CollapseGuard(Quiet):
-    """Ends a run behind so many steps in a row with a sign; it stands behind the metrics, and before the checkpoints.
+    """Ends a run after so many steps in a row beyond a bound. It comes after the metrics and before the checkpoints.
 
-    How many there have been is read off the metrics, so that a resumed run counts on.
+    How many there have been is read from the metrics, so that a resumed run counts on.
+
+    Attributes:
+        reason: why the run has to end, as a sentence; "" if it has not.
+        since: the first of these steps.
     """
 
     name = "collapse"
 
     def __init__(self, bounds: Collapse, metrics: Path) -> None:
-        """By these bounds, for the run whose metrics lie there."""
-        self._bounds, self._log, self._in_a_row = bounds, MetricsLog(metrics), 0
+        """By these bounds, for the run whose metrics are there."""
+        self._bounds, self._log = bounds, MetricsLog(metrics)
+        self.recall(0)
+
+    def recall(self, step: int) -> None:
+        """Count the steps on record, up to `step`."""
+        self._in_a_row: dict[str, int] = {}
+        self.reason, self.since = "", 0
+        for line in self._log.read() if step else ():
+            if line["step"] <= step:
+                self._count(int(line["step"]), line)
 
     def on_start(self, trainer: Trainer) -> None:
-        """Count the signs that the run has shown up to where it goes on."""
-        self._in_a_row = 0
-        for line in self._log.read():
-            if line["step"] <= trainer.step:
-                self._in_a_row = self._in_a_row + 1 if sign_of(line, self._bounds) else 0
+        """Go on counting where the run goes on."""
+        self.recall(trainer.step)
 
     def on_step(self, trainer: Trainer, metrics: dict[str, float | None]) -> None:
-        """Look at the step.
+        """Count the step, and end the run with it if it is one too many."""
+        self._count(trainer.step, metrics)
+        if self.reason:
+            trainer.stop(self.reason)
 
-        Raises:
-            CollapsedError: when it is one too many.
-        """
-        sign = sign_of(metrics, self._bounds)
-        self._in_a_row = self._in_a_row + 1 if sign else 0
-        if self._in_a_row >= self._bounds.patience:
-            since = trainer.step - self._in_a_row + 1
-            raise CollapsedError(
-                f"training.collapse: {sign}, {self._in_a_row} steps in a row, since step {since}: lower lr, raise "
-                f"kl_coef or the update's entropy_coef, or look at what the reward pays for",
-                since,
-            )
+    def _count(self, step: int, metrics: Mapping[str, Any]) -> None:
+        beyond = signs_of(metrics, self._bounds)
+        self._in_a_row = {key: self._in_a_row.get(key, 0) + 1 for key in beyond}
+        self.reason = ""
+        for key, count in self._in_a_row.items():
+            if count >= (self._bounds.patience if key in SIGNS_OF_COLLAPSE else self._bounds.wasted_patience):
+                self.since = step - count + 1
+                self.reason = self._sentence(key, beyond[key], count)
+                return
+
+    def _sentence(self, key: str, value: float, steps: int) -> str:
+        words, bound = _WORDS[key], getattr(self._bounds, key)
+        end = "at least" if key.startswith("min_") else "at most"
+        shown = f"{bound:.0%}" if "%" in words.found else f"{bound:g}"
+        return (
+            f"{words.found.format(value=value)}, {end} {shown} (training.collapse.{key}), {steps} steps in a row, "
+            f"since step {self.since}: {words.remedy}"
+        )

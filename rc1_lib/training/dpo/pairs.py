@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 from torch import Tensor
 
@@ -41,3 +43,9 @@ def pairs_of(scores_B: Tensor, groups_B: Tensor) -> list[Pair]:
         best, worst = max(rows, key=lambda row: (scores[row], -row)), min(rows, key=lambda row: (scores[row], -row))
         found.append(Pair(best, worst, scores[best] > scores[worst]))
     return found
+
+
+def share_that_differ(pairs: Sequence[Pair]) -> dict[str, float]:
+    """Metrics: `pairs/differ`, and `frac_reward_zero_std`, which is TRL's name for the share of the other pairs."""
+    differ = fmean(pair.differ for pair in pairs)
+    return {"pairs/differ": differ, "frac_reward_zero_std": 1.0 - differ}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean
 from typing import NamedTuple, Protocol
 
 import torch
@@ -13,7 +12,7 @@ from torch import Tensor
 from rc1_lib.config.updates import TrlDPO
 from rc1_lib.errors import RC1Error
 from rc1_lib.training.device import to_device
-from rc1_lib.training.dpo.pairs import Pair, pairs_of
+from rc1_lib.training.dpo.pairs import Pair, pairs_of, share_that_differ
 from rc1_lib.training.ranks.shards import ONE, Shards
 from rc1_lib.training.spans import Part, span
 from rc1_lib.training.updates.batch import EpisodeBatch
@@ -99,10 +98,10 @@ def trl_dpo_update(
         shards: how learning is dealt out, by pairs. Every process that has a share calls this with the same arguments.
 
     Returns:
-        `loss` and `FIGURES`, means over the pairs as they were learned from (0 without one), `pairs/differ`, the
-        stepper's metrics, and `policy/sampling_gap` and `policy/sampling_far` (0 without a pair): how far TRL's own
-        passes, from which is learned, are from `read_rows` on the first minibatch, of the policy's pass and the
-        reference's the one that is farther off.
+        `loss` and `FIGURES`, means over the pairs as they were learned from (0 without one), those of
+        `share_that_differ`, the stepper's metrics, and `policy/sampling_gap` and `policy/sampling_far` (0 without a
+        pair): how far TRL's own passes, from which is learned, are from `read_rows` on the first minibatch, of the
+        policy's pass and the reference's the one that is farther off.
 
     Raises:
         RC1Error: when no prompt has two scored takes.
@@ -122,7 +121,7 @@ def trl_dpo_update(
         name: sum(one.pairs * one.figures[name] for one in seen) / learned if learned else 0.0
         for name in ("loss", *FIGURES)
     }
-    return means | stepper.metrics() | _apart(seen) | {"pairs/differ": fmean(pair.differ for pair in found)}
+    return means | stepper.metrics() | _apart(seen) | share_that_differ(found)
 
 
 def _apart(seen: Sequence[_Seen]) -> dict[str, float]:

@@ -10,7 +10,7 @@ from torch.optim import Optimizer
 from rc1_lib.config.updates import DPO
 from rc1_lib.errors import RC1Error
 from rc1_lib.training.dpo.lesson import DPOLesson
-from rc1_lib.training.dpo.pairs import pairs_of
+from rc1_lib.training.dpo.pairs import pairs_of, share_that_differ
 from rc1_lib.training.ranks.shards import ONE, Shards
 from rc1_lib.training.updates.batch import EpisodeBatch
 from rc1_lib.training.updates.interface import PolicyLike
@@ -52,8 +52,8 @@ def dpo_update(
 
     Returns:
         Metrics of the episodes, the tally, the stepper and `Taken`; `loss` is the mean over the pairs that differ (0
-        without one), `rewards/margins` and `rewards/accuracies` are theirs, as TRL names them, and `pairs/differ` is
-        the share of pairs that do.
+        without one), `rewards/margins` and `rewards/accuracies` are theirs, as TRL names them; and those of
+        `share_that_differ`.
 
     Raises:
         RC1Error: when no prompt has two scored takes.
@@ -79,7 +79,7 @@ def dpo_update(
         "loss": fmean(one.loss for one in seen) if seen else 0.0,
         "rewards/margins": fmean(one.margin for one in seen) if seen else 0.0,
         "rewards/accuracies": fmean(one.margin > 0 for one in seen) if seen else 0.0,
-        "pairs/differ": fmean(pair.differ for pair in pairs),
+        **share_that_differ(pairs),
     }
     of_steps = taken.tally.metrics() | stepper.metrics() | taken.metrics()
     return episode_metrics(batch, ref_BT, beta) | of_steps | of_pairs

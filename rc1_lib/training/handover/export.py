@@ -14,9 +14,10 @@ from torch import Tensor
 from transformers import AutoModelForCausalLM, PreTrainedModel
 
 from rc1_lib.config.hub_name import name_and_commit
+from rc1_lib.errors import RC1Error
 from rc1_lib.run import Run
 from rc1_lib.runtime.progress import tell
-from rc1_lib.training.base_model import load_base
+from rc1_lib.training.base_model import config_of, end_ids, load_base
 from rc1_lib.training.checkpoint.fault import CheckpointError
 from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.checkpoint.retention import check_real_run
@@ -80,7 +81,7 @@ def export_checkpoint(run: Run, checkpoint: Path, target: Path, prompts: int) ->
         prompts: held-out prompts that are played.
 
     Raises:
-        RC1Error: when the target is there already.
+        RC1Error: when the target is there already, or what is written would not stop where the policy ends a turn.
         CheckpointError: when the checkpoint is damaged, no real run's, or of another base or pool than the run's.
         UnlikeError: when something that was written is not the policy; nothing is kept.
     """
@@ -94,10 +95,12 @@ def export_checkpoint(run: Run, checkpoint: Path, target: Path, prompts: int) ->
         with absent_folder(target) as folder:
             section = model_section(run.config, base)
             _write(run, engine, section, folder)
+            check_end(folder / MERGED, engine.playground.form.end_id)
             found = _compared(engine, section, folder, greedy)
             if not all(one.passed for one in found.values()):
                 raise UnlikeError(found)
-            write_json(folder / MANIFEST, _manifest(run, state, checkpoint, base, folder, found))
+            chat = engine.playground.form.template.used
+            write_json(folder / MANIFEST, {**_manifest(run, state, checkpoint, base, folder, found), "chat": chat})
     return Exported(target, found)
 
 
@@ -133,6 +136,21 @@ def _write(run: Run, engine: PlayingEngine, section: ModelSection, folder: Path)
         settings.base_model_name_or_path, settings.revision = before
     merged_model(engine.policy.causal, section, engine.precision).save_pretrained(folder / MERGED)
     form.tokenizer.save_pretrained(folder / MERGED)
+
+
+def check_end(merged: Path, end_id: int) -> None:
+    """Look whether a server that loads this folder stops where the policy ends its turns.
+
+    Raises:
+        RC1Error: with what it would stop at.
+    """
+    ends = end_ids(str(merged), config_of(merged))
+    if end_id not in ends:
+        found = ", ".join(map(str, sorted(ends))) or "no token"
+        raise RC1Error(
+            f"{merged}: its generation stops at {found}, but the policy ends a turn with token {end_id}; set "
+            f"eos_token_id in the base's generation_config.json or config.json to {sorted({*ends, end_id})}"
+        )
 
 
 def _compared(

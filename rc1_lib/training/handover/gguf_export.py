@@ -17,9 +17,10 @@ from rc1_lib.run import Run
 from rc1_lib.training.chat_format import ChatFormat, format_of
 from rc1_lib.training.handover import export
 from rc1_lib.training.handover.destination import absent_folder, check_absent
-from rc1_lib.training.handover.gguf_file import GGUFType, write_gguf
+from rc1_lib.training.handover.gguf_file import PRE_TOKENIZERS, GGUFType, write_gguf
 from rc1_lib.training.handover.gguf_likeness import GGUFLikeness, gguf_likeness
 from rc1_lib.training.handover.llama_cpp import LlamaCpp
+from rc1_lib.training.handover.pre_tokenizer import PROBE_TEXTS, pre_tokenizer_of
 from rc1_lib.training.rows import select_rows
 from rc1_lib.workspace.artifacts import read_json, write_json
 from rc1_lib.workspace.file_hashes import sha256_file
@@ -85,9 +86,11 @@ def export_gguf(
     asked, most = [_opening(form, row) for row in rows], run.config.rollout_len
     with absent_folder(target) as folder:
         name = f"{target.name}.gguf"
-        write_gguf(merged, folder / name, kind, _IDS_ONLY if ids_only else "")
+        texts = [*PROBE_TEXTS, *_texts(rows)]
+        way = pre_tokenizer_of(tokenizer, model.config.get_text_config().vocab_size, texts) or PRE_TOKENIZERS[0]
+        write_gguf(merged, folder / name, kind, _IDS_ONLY if ids_only else "", way, form.end_id)
         llama = LlamaCpp(folder / name, max(map(len, asked)) + most, run.config.training.threads)
-        found = gguf_likeness(llama, kind, model, tokenizer, asked, _texts(rows), most)
+        found = gguf_likeness(llama, kind, model, tokenizer, asked, texts, most)
         del llama
         if not found.tokens_passed or not (found.texts_passed or ids_only):
             raise UnlikeGGUFError(found)

@@ -1,6 +1,6 @@
-"""A merged model as one GGUF file for llama.cpp: Qwen3's weights, its tokenizer and its chat template.
+"""A merged model as one GGUF file for llama.cpp: its weights, its tokenizer and its chat template.
 
-The keys and names are those of llama.cpp's own converter for the architecture `qwen3`
+The keys and names are those of llama.cpp's own converter for the architectures `qwen3` and `llama`
 (https://github.com/ggml-org/ggml/blob/master/docs/gguf.md). Vectors, which are norms, stay in fp32.
 """
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from gguf import GGUFWriter
 
 INSTALL = "is not installed; install RC1 with its extra 'gguf': pip install 'rc1[gguf]'"
-_ARCHITECTURE = "qwen3"
-_PRE_TOKENIZER = "qwen2"
-"""How llama.cpp cuts texts before it looks for tokens. It knows some ways by name, and no file can bring its own."""
+_ARCHITECTURES = ("qwen3", "llama")
+PRE_TOKENIZERS = ("qwen2", "smollm", "llama-bpe", "gpt-2", "tekken", "gpt-4o")
+"""Ways in which llama.cpp cuts texts before it looks for tokens. It knows them by name; no file can bring its own."""
 _BLOCK = 32
 """Weights that share a scale in Q8_0: a row of another length stays in fp16."""
 
@@ -50,13 +50,22 @@ def context_of_file(path: Path) -> int:
     except ImportError:
         raise ConfigError(f"the library gguf {INSTALL}") from None
 
-    field = GGUFReader(path).get_field(f"{_ARCHITECTURE}.context_length")
+    reader = GGUFReader(path)
+    fields = (reader.get_field(f"{name}.context_length") for name in _ARCHITECTURES)
+    field = next((one for one in fields if one is not None), None)
     if field is None:
         raise RC1Error(f"{path}: does not say how many tokens its model can read; write it with rc1 ckpt gguf")
     return int(field.contents())
 
 
-def write_gguf(model: Path, target: Path, kind: GGUFType, description: str = "") -> None:
+def write_gguf(
+    model: Path,
+    target: Path,
+    kind: GGUFType,
+    description: str = "",
+    pre_tokenizer: str = PRE_TOKENIZERS[0],
+    end_id: int | None = None,
+) -> None:
     """Write a folder that `AutoModelForCausalLM` loads as one GGUF file.
 
     Args:
@@ -64,10 +73,12 @@ def write_gguf(model: Path, target: Path, kind: GGUFType, description: str = "")
         target: the file.
         kind: how matrices are stored.
         description: for whoever looks into the file.
+        pre_tokenizer: one of `PRE_TOKENIZERS`.
+        end_id: the token that ends a turn; by default that of its config.json.
 
     Raises:
         ConfigError: when the library `gguf` is not installed.
-        RC1Error: when the model is no Qwen3, or its tokenizer no byte-level BPE.
+        RC1Error: when the model is neither a Qwen3 nor a Llama, or its tokenizer no byte-level BPE.
     """
     try:
         from gguf import GGUFWriter
@@ -76,13 +87,14 @@ def write_gguf(model: Path, target: Path, kind: GGUFType, description: str = "")
 
     config = AutoConfig.from_pretrained(model)
     _check(model, config)
-    writer = GGUFWriter(target, _ARCHITECTURE)
+    writer = GGUFWriter(target, config.model_type)
     try:
         _say_shape(writer, config, kind)
         if description:
             writer.add_description(description)
-        _say_tokenizer(writer, model, config)
-        _add_weights(writer, model, int(config.num_hidden_layers), kind)
+        end = config.eos_token_id if end_id is None else end_id
+        _say_tokenizer(writer, model, config, pre_tokenizer, end)
+        _add_weights(writer, model, config, kind)
         writer.write_header_to_file()
         writer.write_kv_data_to_file()
         writer.write_tensors_to_file()
@@ -91,9 +103,12 @@ def write_gguf(model: Path, target: Path, kind: GGUFType, description: str = "")
 
 
 def _check(model: Path, config: Any) -> None:
-    if config.model_type != _ARCHITECTURE:
-        raise RC1Error(f"{model}: is a model of type '{config.model_type}', expected '{_ARCHITECTURE}'")
-    if config.rope_parameters.get("rope_type", "default") != "default" or config.use_sliding_window:
+    if config.model_type not in _ARCHITECTURES:
+        raise RC1Error(f"{model}: is a model of type '{config.model_type}', expected {' or '.join(_ARCHITECTURES)}")
+    if getattr(config, "attention_bias", False) or getattr(config, "mlp_bias", False):
+        raise RC1Error(f"{model}: its layers have biases, which this writer does not write")
+    window = getattr(config, "use_sliding_window", False)
+    if config.rope_parameters.get("rope_type", "default") != "default" or window:
         raise RC1Error(f"{model}: scales its positions or has a sliding window, which this writer has no keys for")
 
 
@@ -117,15 +132,18 @@ def _say_shape(writer: GGUFWriter, config: Any, kind: GGUFType) -> None:
     writer.add_value_length(config.head_dim)
     writer.add_layer_norm_rms_eps(config.rms_norm_eps)
     writer.add_rope_freq_base(config.rope_parameters["rope_theta"])
+    if config.model_type == "llama":
+        writer.add_rope_dimension_count(config.head_dim)
+        writer.add_vocab_size(config.vocab_size)
 
 
-def _say_tokenizer(writer: GGUFWriter, model: Path, config: Any) -> None:
+def _say_tokenizer(writer: GGUFWriter, model: Path, config: Any, pre_tokenizer: str, end_id: int) -> None:
     """Every id of the embedding gets a name: `[PADi]` where no token has it, as llama.cpp's converter does."""
     from gguf import TokenType
 
     body = json.loads((model / "tokenizer.json").read_text(encoding="utf-8"))
     if body["model"]["type"] != "BPE" or "ByteLevel" not in json.dumps(body["pre_tokenizer"]):
-        raise RC1Error(f"{model / 'tokenizer.json'}: is no byte-level BPE, which a Qwen3 has")
+        raise RC1Error(f"{model / 'tokenizer.json'}: is no byte-level BPE, the only kind that this writer knows")
     names = [f"[PAD{number}]" for number in range(config.vocab_size)]
     kinds = [TokenType.UNUSED] * config.vocab_size
     for name, number in body["model"]["vocab"].items():
@@ -134,12 +152,12 @@ def _say_tokenizer(writer: GGUFWriter, model: Path, config: Any) -> None:
         names[added["id"]] = added["content"]
         kinds[added["id"]] = TokenType.CONTROL if added["special"] else TokenType.USER_DEFINED
     writer.add_tokenizer_model("gpt2")
-    writer.add_tokenizer_pre(_PRE_TOKENIZER)
+    writer.add_tokenizer_pre(pre_tokenizer)
     writer.add_token_list(names)
     writer.add_token_types(kinds)
     writer.add_token_merges([one if isinstance(one, str) else " ".join(one) for one in body["model"]["merges"]])
     writer.add_add_bos_token(False)
-    writer.add_eos_token_id(config.eos_token_id)
+    writer.add_eos_token_id(end_id)
     if config.pad_token_id is not None:
         writer.add_pad_token_id(config.pad_token_id)
     template = model / "chat_template.jinja"
@@ -147,16 +165,27 @@ def _say_tokenizer(writer: GGUFWriter, model: Path, config: Any) -> None:
         writer.add_chat_template(template.read_text(encoding="utf-8"))
 
 
-def _add_weights(writer: GGUFWriter, model: Path, layers: int, kind: GGUFType) -> None:
+def _add_weights(writer: GGUFWriter, model: Path, config: Any, kind: GGUFType) -> None:
     import gguf
 
-    names = gguf.get_tensor_name_map(gguf.MODEL_ARCH.QWEN3, layers)
+    architecture = {"qwen3": gguf.MODEL_ARCH.QWEN3, "llama": gguf.MODEL_ARCH.LLAMA}[config.model_type]
+    names = gguf.get_tensor_name_map(architecture, int(config.num_hidden_layers))
+    heads = {"q_proj": config.num_attention_heads, "k_proj": config.num_key_value_heads}
     for name, weights in _weights(model):
         called = names.get_name(name, try_suffixes=(".weight",))
         if called is None:
-            raise RC1Error(f"{model}: holds the tensor '{name}', which no Qwen3 has")
+            raise RC1Error(f"{model}: holds the tensor '{name}', which no {config.model_type} has")
+        if config.model_type == "llama" and (count := heads.get(name.split(".")[-2])):
+            weights = _neighbours(weights, count)
         stored = _stored(weights, kind)
         writer.add_tensor(called, gguf.quants.quantize(weights, stored), raw_dtype=stored)
+
+
+def _neighbours(weights_OI: NDArray[np.float32], heads: int) -> NDArray[np.float32]:
+    """Rows in llama.cpp's order for `llama`: it rotates neighbouring numbers of a head, transformers its two halves."""
+    rows, columns = weights_OI.shape
+    halves = weights_OI.reshape(heads, 2, rows // heads // 2, columns)
+    return np.ascontiguousarray(halves.swapaxes(1, 2).reshape(rows, columns))
 
 
 def _stored(weights: NDArray[np.float32], kind: GGUFType) -> Any:

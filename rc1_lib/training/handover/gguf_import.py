@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,16 +16,11 @@ from rc1_lib.training.device import Precision
 from rc1_lib.training.handover.destination import absent_folder, check_absent
 from rc1_lib.training.handover.gguf_file import INSTALL
 from rc1_lib.training.handover.llama_cpp import LlamaCpp
+from rc1_lib.training.handover.pre_tokenizer import PROBE_TEXTS
 from rc1_lib.workspace.artifacts import write_json
 from rc1_lib.workspace.file_hashes import sha256_file
 
 RECORD = "gguf_import.json"
-PROBE_TEXTS = (
-    "Anna's 3 apples cost 12.50 each!", "1234567 + 89 = ?", "don't, we'll, THEY'RE", "caf\u00e9 \u2014 na\u00efve",
-    "  two  spaces\n\n\tand a tab\r\n", "\u4ed6\u4e70\u4e86\u4e09\u4e2a\u82f9\u679c\uff0c\u517112\u5143\u3002",
-    "\U0001f642\U0001f642 done...?!", '{"name": "calc", "arguments": {"expression": "3*(4+5)"}}',
-)  # fmt: skip
-"""Texts that tokenizers cut differently: digits, contractions, accents, dashes, blanks, CRLF, Chinese, emoji, JSON."""
 _QUESTIONS = ("What is the capital of France?", "Name three colours.", "How much is 12 and 30?")
 _SAID, _CONTEXT, _THREADS = 16, 512, 2
 MIN_SAME_TOKENS = 0.9
@@ -91,11 +87,13 @@ def _read(file: Path) -> tuple[PreTrainedTokenizerBase, PreTrainedModel]:
     del gguf
     if not file.is_file():
         raise RC1Error(f"{file}: is not there; give the path of a llama.cpp file (.gguf)")
-    named: dict[str, Any] = {"pretrained_model_name_or_path": file.parent, "gguf_file": file.name}
     try:
-        tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(**named)
-        read: PreTrainedModel = AutoModelForCausalLM.from_pretrained(**named, dtype=torch.float32)
-    except (ValueError, OSError, RuntimeError, KeyError, IndexError, NotImplementedError) as error:
+        with tempfile.TemporaryDirectory() as alone:  # transformers would prefer a tokenizer that lies next to the file
+            (Path(alone) / file.name).symlink_to(file.absolute())
+            named: dict[str, Any] = {"pretrained_model_name_or_path": alone, "gguf_file": file.name}
+            tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(**named)
+            read: PreTrainedModel = AutoModelForCausalLM.from_pretrained(**named, dtype=torch.float32)
+    except Exception as error:  # whatever a damaged file makes of its readers
         said = str(error).strip().splitlines()
         raise RC1Error(
             f"{file}: transformers cannot read it ({said[0] if said else type(error).__name__}); take a whole GGUF "

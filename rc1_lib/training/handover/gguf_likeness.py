@@ -82,7 +82,7 @@ def gguf_likeness(
         texts: any.
         most: tokens of a continuation.
     """
-    same, differences = 0, []
+    same, tokens, differences = 0, 0, list[float]()
     for number, prompt in enumerate(prompts):
         tell(STAGE, number, len(prompts), "greedy continuations")
         said = llama.greedy(prompt, most)
@@ -90,13 +90,15 @@ def gguf_likeness(
         logprobs_SV = _behind(model, ids_1T, len(said.ids))
         same += int((logprobs_SV.argmax(dim=-1) == torch.tensor(said.ids)).sum())
         ours_S = logprobs_SV.gather(1, torch.tensor(said.ids)[:, None])[:, 0]
-        differences += (ours_S - torch.tensor(said.logprobs)).abs().tolist()
+        tokens += len(said.ids)
+        apart = ((ours - theirs) for ours, theirs in zip(ours_S.tolist(), said.logprobs, strict=True))
+        differences += [abs(one) for one in apart if not math.isnan(one)]
     encode = cast(Any, tokenizer).encode
     ours = (encode(text, add_special_tokens=False) for text in texts)
     alike = sum(theirs == own for theirs, own in zip(llama.token_ids(texts), ours, strict=True))
-    count = len(differences)
-    share, mean = (same / count, math.fsum(differences) / count) if count else (math.nan, math.nan)
-    return GGUFLikeness(kind, len(prompts), count, share, mean, len(texts), alike)
+    share = same / tokens if tokens else math.nan
+    mean = math.fsum(differences) / len(differences) if differences else math.nan
+    return GGUFLikeness(kind, len(prompts), tokens, share, mean, len(texts), alike)
 
 
 def _behind(model: PreTrainedModel, ids_1T: Tensor, count: int) -> Tensor:

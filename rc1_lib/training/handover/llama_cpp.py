@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +23,7 @@ class Continuation:
 
     Attributes:
         ids: the tokens, the one that ends a turn included.
-        logprobs: of each, at temperature 1.
+        logprobs: of each, at temperature 1; NaN where llama.cpp does not say: of tokens that end within a character.
     """
 
     ids: list[int]
@@ -82,17 +83,50 @@ class LlamaCpp:
         return self._say(prompt, most, {"temperature": temperature, "seed": seed, "cache_prompt": True, **whole})
 
     def _say(self, prompt: Sequence[int], most: int, how: Mapping[str, Any]) -> Continuation:
-        answer = self._server.handle_completions({"prompt": list(prompt), "n_predict": most, "logprobs": 1, **how})
-        body = orjson.loads(answer) if isinstance(answer, str | bytes) else answer
-        if "choices" not in body:
+        asked = {"prompt": list(prompt), "n_predict": most, "n_probs": 1, "return_tokens": True, **how}
+        with self._client() as client:
+            answer = client.post(f"{self._server.listening_address}/completion", json=asked)
+        body = orjson.loads(answer.content)
+        if "tokens" not in body:
             raise RC1Error(f"llama.cpp refused a prompt of {len(prompt)} tokens: {body}")
-        said = body["choices"][0]["logprobs"]["content"]
-        return Continuation([int(one["id"]) for one in said], [float(one["logprob"]) for one in said])
+        ids = [int(one) for one in body["tokens"]]
+        return Continuation(ids, _aligned(ids, body.get("completion_probabilities", [])))
+
+    @staticmethod
+    def _client() -> httpx2.Client:
+        """One for several calls: each reads every certificate of the machine, though nothing is encrypted here."""
+        return httpx2.Client(trust_env=False, timeout=600.0)
 
     def token_ids(self, texts: Sequence[str]) -> list[list[int]]:
         """How llama.cpp tokenises texts, marks of the chat format taken for what they are."""
         address = f"{self._server.listening_address}/tokenize"
-        # One client for all: each reads every certificate of the machine, though nothing is encrypted here.
-        with httpx2.Client(trust_env=False, timeout=60.0) as client:
+        with self._client() as client:
             answers = [client.post(address, json={"content": text, "parse_special": True}) for text in texts]
         return [[int(one) for one in answer.raise_for_status().json()["tokens"]] for answer in answers]
+
+
+def _aligned(ids: Sequence[int], said: Sequence[Mapping[str, Any]]) -> list[float]:
+    """The log-probability of each token, NaN where it is not plain which one llama.cpp means.
+
+    It leaves out tokens whose text ends within a character. Of several places for what it says, the first and the last
+    are looked at, and only where both are one is it believed.
+    """
+    reported = [int(one["id"]) for one in said]
+    first, last = _places(ids, reported), _places(ids[::-1], reported[::-1])
+    found = [math.nan] * len(ids)
+    for number, (early, late) in enumerate(zip(first, reversed(last), strict=False)):
+        if early == len(ids) - 1 - late:
+            found[early] = float(said[number]["logprob"])
+    return found
+
+
+def _places(ids: Sequence[int], reported: Sequence[int]) -> list[int]:
+    """The first place in `ids` for each of the reported, one after the other."""
+    places, start = [], 0
+    for one in reported:
+        place = next((at for at in range(start, len(ids)) if ids[at] == one), None)
+        if place is None:
+            return []
+        places.append(place)
+        start = place + 1
+    return places

@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from rc1_lib.environment.markers import TURN_ENDS
 from rc1_lib.environment.outcome import EpisodeOutcome, EpisodeStatus
 from rc1_lib.training.rollout.errors import RolloutError
 from rc1_lib.training.rollout.settings import ChatTokens, RolloutSampling, Start
@@ -120,7 +121,9 @@ class RunningEpisode:
         self._turn_ends.append(len(self._ids) - 1)
         episode = self._start.episode
         turn = self._ids[self._turn_start :]
-        answers = episode.say(self._chat.decode(turn), tokens=len(turn), cut=cut)
+        # Every base has an end mark of its own; the environment reads Qwen's.
+        said = self._chat.decode(turn) if cut else self._chat.decode(turn[:-1]) + TURN_ENDS[0]
+        answers = episode.say(said, tokens=len(turn), cut=cut)
         if episode.status is not EpisodeStatus.RUNNING:
             self._finish(episode.outcome())
             return

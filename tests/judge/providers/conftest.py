@@ -60,11 +60,12 @@ def settings() -> Callable[..., ProviderSettings]:
         api_key: str | None = "sk-planted-0123456789-abcdefghij",
         model: str = "judge-large",
         timeout_s: float = 10.0,
-        structured: bool = True,
+        channel: Any = "schema",
+        names: Any = None,
     ) -> ProviderSettings:
         if server is not None:
             base_url = server.gemini_url if name == "gemini" else server.base_url
-        return ProviderSettings(name, model, base_url, api_key, timeout_s, structured)
+        return ProviderSettings(name, model, base_url, api_key, timeout_s, channel, names or {})
 
     return make
 

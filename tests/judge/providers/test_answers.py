@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from rc1_lib.judge.calls import Answer, Ask
-from rc1_lib.judge.providers import LIVE, ProviderSettings
+from rc1_lib.errors import ConfigError
+from rc1_lib.judge.calls import Answer, Ask, CallFault, Sampling
+from rc1_lib.judge.providers import LIVE, ProviderSettings, open_provider
+from rc1_lib.judge.reply import BadReplyError, read_answer
 from rc1_lib.judge.rubric import DIMENSIONS
 from rc1_lib.testing.judge_server import Behaviour, FaultKind, running
 
@@ -36,10 +40,10 @@ def test_a_reply_is_recorded_as_the_provider_reports_it(name: str, ask: Make, se
 def test_thinking_is_dropped_and_its_tokens_are_counted(name: str, ask: Make, settings: Make, call: Call) -> None:
     with running(Behaviour(**QUICK, thinking=True)) as server:
         answer = call(settings(name, server), ask())
-    grades = json.loads(answer.text)
+    grades = read_answer(answer, ask(), DIMENSIONS, "schema")
     assert all(0.0 < grades[dimension] < 1.0 for dimension in DIMENSIONS)
     assert answer.tokens_out == server.stats().tokens_out
-    assert len(answer.text) / 4 < answer.tokens_out
+    assert answer.thoughts
 
 
 @pytest.mark.parametrize("name", ["deepseek_r1", "gemini"])
@@ -47,7 +51,8 @@ def test_thinking_that_is_cut_off_leaves_no_decoy(name: str, ask: Make, settings
     with running(Behaviour(**QUICK, thinking=True)) as server:
         answer = call(settings(name, server), ask(max_tokens=30))
     assert answer.finish == "length"
-    assert "{" not in answer.text
+    with pytest.raises(BadReplyError, match="cut off"):
+        read_answer(answer, ask(), DIMENSIONS, "schema")
 
 
 @pytest.mark.parametrize("name", sorted(LIVE))
@@ -73,28 +78,56 @@ def _openai_reply(message: Any, **further: Any) -> dict[str, Any]:
     return {"id": "r-1", "model": "m-1", "choices": [{"message": message, **further}]}
 
 
+def test_a_text_in_parts_is_read_without_its_thinking(ask: Make, settings: Make, call: Call, script: Any) -> None:
+    parts = [{"type": "thinking", "thinking": [{"type": "text", "text": "no"}]}, {"type": "text", "text": "{}"}]
+    script.says(200, _openai_reply({"content": parts}, finish_reason="stop"))
+    assert call(settings("openai", base_url=script.url("openai")), ask()).text == "{}"
+
+
+def _call(arguments: Any) -> dict[str, Any]:
+    return {"id": "c-1", "type": "function", "function": {"name": "any", "arguments": arguments}}
+
+
 @pytest.mark.parametrize(
-    ("text", "reply", "finish"),
-    [
-        ("<think>a</think>\n{}", "{}", "stop"),
-        ("thoughts without an opening tag </think> {}", "{}", "stop"),
-        ("<think>a</think><think>b</think>{}", "{}", "stop"),
-        ('<think>{"a": 1.0}', "", "length"),
-        ("<think>a</think> {} <think>b", "{}", "length"),
-        ("{}", "{}", "stop"),
-    ],
+    ("calls", "text"),
+    [([_call('{"a": 1}')], '{"a": 1}'), ([_call({"a": 1})], '{"a": 1}'), ([_call("{}")] * 2, "Words.")],
 )
-def test_forms_of_raw_thinking(
-    text: str, reply: str, finish: str, ask: Make, settings: Make, call: Call, script: Any
+def test_the_only_tool_call_is_the_reply(
+    calls: Any, text: str, ask: Make, settings: Make, call: Call, script: Any
 ) -> None:
-    script.says(200, _openai_reply({"content": text}, finish_reason="stop"))
-    answer = call(settings("deepseek_r1", base_url=script.url("deepseek_r1")), ask())
-    assert (answer.text, answer.finish, answer.test_double) == (reply, finish, False)
+    script.says(200, _openai_reply({"content": "Words.", "tool_calls": calls}, finish_reason="tool_calls"))
+    answer = call(settings("openai", base_url=script.url("openai")), ask())
+    assert (answer.text, answer.finish) == (text, "stop")
 
 
-def test_the_openai_provider_leaves_text_alone(ask: Make, settings: Make, call: Call, script: Any) -> None:
-    script.says(200, _openai_reply({"content": "<think>a</think>{}"}, finish_reason="stop"))
-    assert call(settings("openai", base_url=script.url("openai")), ask()).text == "<think>a</think>{}"
+ENDS = {
+    "stop": "stop", "eos_token": "stop", "tool_calls": "stop", None: "stop", "STOP": "stop",
+    "length": "length", "model_context_window_exceeded": "length", "MAX_TOKENS": "length",
+    "content_filter": "refusal", "safety": "refusal", "SAFETY": "refusal", "PROHIBITED_CONTENT": "refusal",
+    "OTHER": "unknown", "MALFORMED_FUNCTION_CALL": "unknown", "FINISH_REASON_UNSPECIFIED": "unknown", "new": "unknown",
+    3: "unknown",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("reason", ENDS)
+@pytest.mark.parametrize("name", ["openai", "gemini"])
+def test_every_word_for_an_end_is_in_a_table(
+    name: str, reason: Any, ask: Make, settings: Make, call: Call, script: Any
+) -> None:
+    gemini = {"candidates": [{"content": {"parts": [{"text": "{}"}]}, "finishReason": reason}]}
+    script.says(200, gemini if name == "gemini" else _openai_reply({"content": "{}"}, finish_reason=reason))
+    answer = call(settings(name, base_url=script.url(name)), ask())
+    assert (answer.finish, answer.reason) == (ENDS[reason], "" if reason is None else str(reason))
+
+
+@pytest.mark.parametrize("text", ['{"a": 1}', '{"a"'])
+@pytest.mark.parametrize("reason", ["error", "abort", "network_error", "insufficient_system_resource"])
+def test_a_server_that_breaks_off_under_200_gave_no_reply(
+    reason: str, text: str, ask: Make, settings: Make, script: Any, failed_call: Any
+) -> None:
+    script.says(200, _openai_reply({"content": text}, finish_reason=reason))
+    failure = failed_call(settings("openai", base_url=script.url("openai")), ask())
+    assert (failure.fault, failure.status, f"'{reason}'" in failure.detail) == (CallFault.SERVER_ERROR, 200, True)
 
 
 @pytest.mark.parametrize("reason", ["SAFETY", "RECITATION", "PROHIBITED_CONTENT", "BLOCKLIST", "SPII"])
@@ -115,10 +148,66 @@ def test_gemini_counts_thoughts_and_continues_nothing(ask: Make, settings: Make,
     assert len(script.bodies) == 1
 
 
+def test_a_parameter_that_is_null_is_not_sent_and_each_may_have_another_name(
+    ask: Make, settings: Make, call: Call, script: Any
+) -> None:
+    script.says(200, _openai_reply({"content": "{}"}))
+    names = {"max_tokens": "max_output", "system": "user", "top_p": "nucleus"}
+    call(
+        settings("openai", base_url=script.url("openai"), names=names, channel="tool"), ask("a-1", "k-1", max_tokens=99)
+    )
+    bare = replace(ask(), sampling=Sampling(None, None, None))
+    call(settings("openai", base_url=script.url("openai")), bare)
+    script.says(200, {"candidates": [{"content": {"parts": [{"functionCall": {"args": {"a": 1}}}]}}]})
+    gemini = settings("gemini", base_url=script.url("gemini"), names={"system": "user"}, channel="tool")
+    assert json.loads(call(gemini, bare).text) == {"a": 1}
+    renamed, nothing, google = script.bodies
+    assert (renamed["max_output"], renamed["nucleus"], renamed["temperature"]) == (99, 0.9, 0.7)
+    assert not {"max_tokens", "top_p", "response_format"} & set(renamed)
+    assert [message["role"] for message in renamed["messages"]] == ["user"]
+    assert renamed["messages"][0]["content"].startswith("You grade.")
+    assert renamed["tools"][0]["function"]["parameters"]["required"] == ["reason", *DIMENSIONS]
+    assert renamed["tool_choice"]["function"]["name"] == renamed["tools"][0]["function"]["name"]
+    assert set(nothing) == {"model", "messages", "response_format"}
+    assert google["toolConfig"]["functionCallingConfig"]["mode"] == "ANY"
+    assert "systemInstruction" not in google
+    assert not google.get("generationConfig")
+
+
+def test_gemini_renames_nothing_but_its_system_message(settings: Make) -> None:
+    with pytest.raises(ConfigError, match=r"judge.names renames max_tokens"):
+        open_provider(settings("gemini", names={"max_tokens": "most"}))
+
+
+@pytest.mark.parametrize(
+    ("host", "name"),
+    [("mine.openai.azure.com", "max_completion_tokens"), ("mine.cognitiveservices.azure.com", "max_completion_tokens"),
+     ("gateway.example.com", "max_tokens")],
+)  # fmt: skip
+def test_hosts_that_are_known_get_the_limit_by_their_name(host: str, name: str, settings: Make) -> None:
+    made = open_provider(settings("openai", base_url=f"https://{host}/v1"))
+    assert made._settings.names["max_tokens"] == name  # type: ignore[attr-defined]
+    asyncio.run(made.aclose())
+
+
+def test_no_key_is_sent_where_there_is_none(
+    ask: Make, settings: Make, call: Call, script: Any, failed_call: Any
+) -> None:
+    script.says(200, _openai_reply({"content": "{}"}))
+    call(settings("openai", base_url=script.url("openai"), api_key=None), ask())
+    script.says(401, {"error": {"message": "Missing bearer token"}})
+    for name in ("openai", "gemini"):
+        failure = failed_call(settings(name, base_url=script.url(name), api_key=None), ask())
+        assert "No key was sent, for SCORER_API_KEY is not set" in failure.detail
+    assert not any(
+        word in head.lower() for head in script.heads for word in ("authorization", "no-key", "goog-api-key")
+    )
+
+
 def test_what_is_asked_of_openai(ask: Make, settings: Make, call: Call, script: Any) -> None:
     script.says(200, _openai_reply({"content": "{}"}))
     call(settings("openai", base_url=script.url("openai"), model="judge-large"), ask("a-1", "k-1", max_tokens=99))
-    call(settings("openai", base_url=script.url("openai"), structured=False), ask())
+    call(settings("openai", base_url=script.url("openai"), channel="text"), ask())
     first, second = script.bodies
     assert (first["model"], first["temperature"], first["top_p"], first["max_tokens"]) == ("judge-large", 0.7, 0.9, 99)
     assert [message["role"] for message in first["messages"]] == ["system", "user"]
@@ -139,7 +228,7 @@ def test_deepseek_is_asked_for_json_without_a_schema(ask: Make, settings: Make, 
 def test_what_is_asked_of_gemini(ask: Make, settings: Make, call: Call, script: Any) -> None:
     script.says(200, {"candidates": [{"content": {"parts": [{"text": "{}"}]}, "finishReason": "STOP"}]})
     call(settings("gemini", base_url=script.url("gemini"), model="gemini-x"), ask("a-1", "k-1", max_tokens=99))
-    call(settings("gemini", base_url=script.url("gemini"), structured=False), ask())
+    call(settings("gemini", base_url=script.url("gemini"), channel="text"), ask())
     config = script.bodies[0]["generationConfig"]
     assert (config["temperature"], config["topP"], config["maxOutputTokens"]) == (0.7, 0.9, 99)
     assert config["responseMimeType"] == "application/json"

@@ -27,6 +27,7 @@ FAULTS = {
     FaultKind.HALF_BODY: CallFault.BAD_BODY,
     FaultKind.NOT_JSON: CallFault.BAD_BODY,
     FaultKind.EMPTY: CallFault.BAD_BODY,
+    FaultKind.FILTERED: CallFault.REFUSED,
     FaultKind.SLOW_BODY: CallFault.TIMEOUT,
     FaultKind.HANG: CallFault.TIMEOUT,
 }
@@ -65,6 +66,7 @@ def test_faults_are_told_apart(name: str, kind: FaultKind, ask: Make, settings: 
         CallFault.SERVER_ERROR: [500, 502],
         CallFault.CONNECTION: [None, None],
         CallFault.BAD_BODY: [200, 200],
+        CallFault.REFUSED: [400, 400],
         CallFault.TIMEOUT: [200, 200] if kind is FaultKind.SLOW_BODY else [None, None],
     }[FAULTS[kind]]
     assert failures[0].retry_after == (1.0 if kind is FaultKind.RATE_LIMIT_RETRY_AFTER else None)
@@ -98,7 +100,7 @@ def test_what_happens_reconciles_with_the_server_in_a_mixed_run(name: str, ask: 
     for kind, fault in FAULTS.items():
         expected[fault] += stats.by_kind.get(kind.value, 0)
     assert seen == +expected
-    assert len(+expected) == 4
+    assert len(+expected) == 5
 
 
 @pytest.mark.parametrize("wait", [0.25, 7, "17"])
@@ -144,14 +146,14 @@ def test_a_spent_day_is_no_rate_limit(ask: Make, settings: Make, failed_call: Fa
     ("status", "fault", "named"),
     [
         (307, CallFault.REJECTED, "judge.base_url"),
-        (400, CallFault.REJECTED, "judge.structured: false"),
+        (400, CallFault.REJECTED, "judge.channel: tool or text"),
         (401, CallFault.REJECTED, "SCORER_API_KEY"),
         (402, CallFault.REJECTED, "balance"),
         (403, CallFault.REJECTED, "SCORER_API_KEY"),
         (404, CallFault.REJECTED, "judge.model (judge-large)"),
         (408, CallFault.SERVER_ERROR, "said so"),
         (409, CallFault.SERVER_ERROR, "said so"),
-        (422, CallFault.REJECTED, "judge.structured: false"),
+        (422, CallFault.REJECTED, "judge.channel: tool or text"),
         (529, CallFault.SERVER_ERROR, "said so"),
     ],
 )
@@ -239,11 +241,72 @@ def test_a_gateway_that_reports_failures_under_200(
     assert (failure.fault, failure.status, failure.retry_after) == (CallFault.RATE_LIMITED, 429, 4.0)
 
 
+@pytest.mark.parametrize("host", ["127.0.0.1:9", "nobody.invalid"])
 @pytest.mark.parametrize("name", WIRES)
-def test_nobody_there(name: str, ask: Make, settings: Make, failed_call: Failed) -> None:
-    failure = failed_call(settings(name, base_url="http://127.0.0.1:9"), ask())
-    assert (failure.fault, failure.status) == (CallFault.CONNECTION, None)
-    assert "127.0.0.1" in failure.detail
+def test_nobody_there(name: str, host: str, ask: Make, settings: Make, failed_call: Failed) -> None:
+    failure = failed_call(settings(name, base_url=f"http://{host}"), ask())
+    assert (failure.fault, failure.status, failure.sent) == (CallFault.CONNECTION, None, False)
+    assert host.partition(":")[0] in failure.detail
+
+
+TEMPERATURE, TOP_P = "judge.sampling.temperature=null", "judge.sampling.top_p=null"
+COMPLETION = "judge.names={max_tokens: max_completion_tokens}"
+
+
+@pytest.mark.parametrize(
+    ("status", "said", "remedy"),
+    [
+        (400, {"message": "Unsupported value", "param": "temperature", "code": "unsupported_value"}, TEMPERATURE),
+        (400, {"message": "`temperature` and `top_p` cannot both be specified for this model."}, TOP_P),
+        (422, {"message": "Unrecognized request argument supplied: top_p"}, TOP_P),
+        (
+            400,
+            {"message": "'max_tokens' is not supported. Use 'max_completion_tokens'.", "param": "max_tokens"},
+            COMPLETION,
+        ),
+        (400, {"message": "This model does not support response format `json_schema`."}, "judge.channel=tool"),
+        (400, {"message": "JSON mode is not enabled for models/gemma-3-12b-it"}, "judge.channel=tool"),
+        (400, {"message": "System role not supported"}, "judge.names={max_tokens: max_tokens, system: user}"),
+        (400, {"message": "This model's maximum context length is 4096 tokens; 'max_tokens' is too large"}, ""),
+        (400, {"message": "Invalid model name passed in"}, ""),
+        (404, {"message": "The model `temperature-1` does not exist"}, ""),
+        (404, {"message": "No endpoints found that support tool use or response_format"}, "judge.channel=tool"),
+        (500, {"message": "temperature"}, ""),
+    ],
+)
+def test_a_refusal_that_names_a_parameter_ends_in_the_key_to_set(
+    status: int, said: Any, remedy: str, ask: Make, settings: Make, failed_call: Failed, script: Any
+) -> None:
+    script.says(status, {"error": said})
+    failure = failed_call(settings("openai", base_url=script.url("openai")), ask())
+    assert failure.remedies[:1] == ((remedy,) if remedy else ())
+    assert not remedy or f"Try --set '{remedy}'" in failure.detail
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        (400, {"message": "no", "code": "content_filter", "innererror": {"code": "ResponsibleAIPolicyViolation"}}),
+        (400, {"message": "The prompt triggered Azure OpenAI's content management policy."}),
+        (400, {"message": "Content Exists Risk"}),
+        (400, {"message": "Input data may contain inappropriate content.", "code": "data_inspection_failed"}),
+        (400, {"message": "Invalid prompt: your prompt was flagged", "code": "invalid_prompt"}),
+        (403, {"message": "Your chosen model requires moderation and your input was flagged for violence."}),
+        (403, {"message": "Content violates usage guidelines."}),
+    ],
+)
+def test_a_filters_refusal_is_of_this_dialogue_alone(
+    status: int, said: Any, ask: Make, settings: Make, failed_call: Failed, script: Any
+) -> None:
+    script.says(status, {"error": said})
+    assert failed_call(settings("openai", base_url=script.url("openai")), ask()).fault is CallFault.REFUSED
+
+
+def test_an_account_that_is_shut_out_is_no_filters_refusal(
+    ask: Make, settings: Make, failed_call: Failed, script: Any
+) -> None:
+    script.says(403, {"error": {"message": "Your access was terminated due to violation of our policies."}})
+    assert failed_call(settings("openai", base_url=script.url("openai")), ask()).fault is CallFault.REJECTED
 
 
 @pytest.mark.parametrize("name", WIRES)

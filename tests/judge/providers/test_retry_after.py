@@ -42,6 +42,55 @@ def test_headers(headers: dict[str, str], seconds: float | None) -> None:
 
 
 @pytest.mark.parametrize(
+    ("said", "seconds"),
+    [
+        ("Rate limit reached: Limit 10000, Used 9500. Please try again in 1m26.4s. Visit https://x.y/1.", 86.4),
+        ("Please try again in 250ms.", 0.25),
+        ("Please retry after 43 seconds. To increase your limit, see 17 pages.", 43.0),
+        ("Please retry in 34.074824224s.", 34.074824224),
+        ("Try again in 1 hour and 5 minutes", 3900.0),
+        ("Please wait 2 minutes before the next request", 120.0),
+        ("Your quota resets in 6m0s", 360.0),
+        ("请 30 秒后重试", 30.0),
+        ("Retry after 500 milliseconds", 0.5),
+        ("Try again later.", None),
+        ("Limit: 60 requests per 1 m", None),
+        ("Please retry; 3 of 5 slots are taken", None),
+    ],
+)
+def test_waits_in_words(said: str, seconds: float | None) -> None:
+    assert retry_after({}, Problem(said)) == (seconds if seconds is None else pytest.approx(seconds))
+    assert retry_after({"retry-after": "3"}, Problem(said)) == 3.0
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"x-ratelimit-reset-requests": "6m0s"}, 360.0),
+        ({"x-ratelimit-reset-tokens": "20ms"}, 0.02),
+        ({"x-ratelimit-reset-requests": "2", "x-ratelimit-reset-tokens": "1.5s"}, 2.0),
+        (
+            {
+                "x-ratelimit-reset-requests": "8m", "x-ratelimit-remaining-requests": "17",
+                "x-ratelimit-reset-tokens": "1.5s", "x-ratelimit-remaining-tokens": "0",
+            },
+            1.5,
+        ),
+        ({"x-ratelimit-reset-requests": "8m", "x-ratelimit-remaining-requests": "17"}, None),
+        ({"ratelimit-reset": "7"}, 7.0),
+        ({"x-ratelimit-reset": str(int(NOW) + 1_000_000_000)}, 1e9),
+        ({"x-ratelimit-reset": "1700000000000", "date": "Tue, 14 Nov 2023 22:13:10 GMT"}, 10.0),
+        ({"anthropic-ratelimit-requests-reset": "1994-11-06T08:50:07Z"}, 30.0),
+        ({"x-ratelimit-reset-tokens": "soon"}, None),
+    ],
+)  # fmt: skip
+def test_waits_in_resets(headers: dict[str, str], seconds: float | None) -> None:
+    found = retry_after(headers, NOTHING, now=NOW)
+    assert found == (seconds if seconds is None else pytest.approx(seconds))
+    assert retry_after(headers, NOTHING, now=NOW, limited=False) is None
+
+
+@pytest.mark.parametrize(
     ("delay", "seconds"), [("17s", 17.0), ("0.25s", 0.25), ("17", None), ("-1s", None), ("", None), (5, None)]
 )
 def test_retry_info(delay: object, seconds: float | None) -> None:

@@ -1,4 +1,4 @@
-"""A run that is lost: each sign by itself, steps in a row, and a resumed run that counts on."""
+"""A run that is lost or teaches nothing: each bound by itself, steps in a row, and a resumed run that counts on."""
 
 from __future__ import annotations
 
@@ -9,56 +9,92 @@ from typing import Any, cast
 import pytest
 
 from rc1_lib.config.curriculum import Collapse
-from rc1_lib.config.step_metrics import ENTROPY, KL, SAME_ANSWER, unseen
+from rc1_lib.config.step_metrics import (
+    CLIP_RATIO,
+    ENTROPY,
+    KL,
+    MALFORMED,
+    SAME_ANSWER,
+    SCORES_STD,
+    SIGNS_OF_COLLAPSE,
+    SIGNS_OF_WASTE,
+    ZERO_STD,
+    unseen,
+)
 from rc1_lib.environment.outcome import EpisodeOutcome, EpisodeStatus
 from rc1_lib.environment.summary import summary
-from rc1_lib.training.callbacks.collapse import CollapseGuard, sign_of
-from rc1_lib.training.diverged import CollapsedError, DivergedError
+from rc1_lib.training.callbacks.collapse import CollapseGuard, signs_of
 from rc1_lib.training.metrics_log import MetricsLog
 from rc1_lib.training.trainer import Trainer
 
-BOUNDS = Collapse(max_kl=1.0, min_entropy=0.005, max_same_answer=0.6, patience=3)
-WELL = {KL: 0.08, ENTROPY: 0.09, SAME_ANSWER: 0.2}
+BOUNDS = Collapse(
+    max_kl=1.0, min_entropy=0.005, max_same_answer=0.6, patience=3,
+    max_clip_ratio=0.5, max_malformed=0.5, min_scores_std=0.01, max_frac_zero_std=0.9, wasted_patience=4,
+)  # fmt: skip
+WELL = {
+    KL: 0.08, ENTROPY: 0.09, SAME_ANSWER: 0.2, CLIP_RATIO: 0.01, MALFORMED: 0.03, SCORES_STD: 0.3, ZERO_STD: 0.1,
+}  # fmt: skip
+AT_THE_BOUNDS = {
+    KL: 1.0, ENTROPY: 0.005, SAME_ANSWER: 0.6, CLIP_RATIO: 0.5, MALFORMED: 0.5, SCORES_STD: 0.01, ZERO_STD: 0.9,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("damage", "words"),
+    ("damage", "key"),
     [
         ({}, ""),
-        ({KL: 1.5}, "the KL to the start has exploded"),
-        ({ENTROPY: 0.001}, "the entropy has collapsed"),
-        ({SAME_ANSWER: 0.95}, "the answers have collapsed: 95% of them"),
-        ({KL: 1.0, ENTROPY: 0.005, SAME_ANSWER: 0.6}, ""),
-        ({KL: None, ENTROPY: None, SAME_ANSWER: None}, ""),
+        ({KL: 1.5}, "max_kl"),
+        ({ENTROPY: 0.001}, "min_entropy"),
+        ({SAME_ANSWER: 0.95}, "max_same_answer"),
+        ({CLIP_RATIO: 1.0}, "max_clip_ratio"),
+        ({MALFORMED: 0.6}, "max_malformed"),
+        ({SCORES_STD: 0.0}, "min_scores_std"),
+        ({ZERO_STD: 1.0}, "max_frac_zero_std"),
+        (AT_THE_BOUNDS, ""),
+        (dict.fromkeys(WELL), ""),
     ],
 )
-def test_each_sign_is_named(damage: dict[str, float], words: str) -> None:
-    found = sign_of(WELL | damage, BOUNDS)
-    assert (found == "") == (words == "") and words in found
-    nothing = Collapse(max_kl=None, min_entropy=None, max_same_answer=None, patience=1)
-    assert sign_of(WELL | damage, nothing) == ""
+def test_each_bound_is_seen_by_itself(damage: dict[str, float | None], key: str) -> None:
+    assert list(signs_of(WELL | damage, BOUNDS)) == [key] * bool(key)
+    switched_off = BOUNDS.model_copy(update=dict.fromkeys((*SIGNS_OF_COLLAPSE, *SIGNS_OF_WASTE)))
+    assert signs_of(WELL | damage, switched_off) == {}
 
 
-def guarded(path: Path, values: list[float], begun: int = 0) -> CollapseGuard:
-    """Steps with these shares of one answer, behind `begun` that are on record."""
+def guarded(path: Path, steps: list[dict[str, float]], begun: int = 0) -> CollapseGuard:
+    """The guard after these steps, until it ends the run; `begun` are on record before them."""
     guard = CollapseGuard(BOUNDS, path)
-    trainer = SimpleNamespace(step=begun)
+    trainer = SimpleNamespace(step=begun, stop_reason="")
+    trainer.stop = lambda reason: setattr(trainer, "stop_reason", reason)
     guard.on_start(cast(Trainer, trainer))
-    for value in values:
+    for damage in steps:
         trainer.step += 1
-        metrics: dict[str, Any] = {**WELL, SAME_ANSWER: value}
+        metrics: dict[str, Any] = {**WELL, **damage}
         MetricsLog(path).append(trainer.step, metrics)
         guard.on_step(cast(Trainer, trainer), metrics)
+        assert trainer.stop_reason == guard.reason
     return guard
 
 
 def test_only_steps_in_a_row_end_a_run_and_a_resumed_one_counts_on(tmp_path: Path) -> None:
+    path, one_answer = tmp_path / "metrics.jsonl", {SAME_ANSWER: 0.9}
+    assert guarded(path, [one_answer, one_answer, {}, one_answer, one_answer]).reason == ""
+    guard = guarded(path, [one_answer], begun=5)
+    assert guard.since == 4 and guard.reason == (
+        "the answers have collapsed: 90% of them are one and the same, at most 60% (training.collapse.max_same_answer),"
+        " 3 steps in a row, since step 4: lower lr, raise kl_coef or the update's entropy_coef, or look at what the "
+        "reward pays for"
+    )
+    assert guarded(path, [{}], begun=3).state_dict() == {}
+
+
+def test_each_bound_has_a_count_of_its_own_and_steps_that_teach_nothing_their_own_patience(tmp_path: Path) -> None:
     path = tmp_path / "metrics.jsonl"
-    guarded(path, [0.9, 0.9, 0.2, 0.9, 0.9])
-    with pytest.raises(CollapsedError, match="3 steps in a row, since step 4") as fault:
-        guarded(path, [0.9], begun=5)
-    assert fault.value.since == 4 and isinstance(fault.value, DivergedError)
-    assert guarded(path, [0.2], begun=3).state_dict() == {}
+    cut, malformed = {CLIP_RATIO: 0.9}, {MALFORMED: 0.9}
+    assert guarded(path, [cut, cut, malformed, malformed, cut, cut, cut]).reason == ""
+    guard = guarded(path, [cut], begun=7)
+    assert guard.since == 5 and "90% of the episodes are cut by a limit on tokens" in guard.reason
+    guard.recall(7)
+    assert guard.reason == "", "a run that goes back to an earlier step"
 
 
 def outcome(answer: str) -> EpisodeOutcome:

@@ -83,8 +83,35 @@ def test_what_others_load_is_the_policy_and_no_longer_the_base(after_two_steps: 
     manifest = json.loads((target / "export.json").read_text())
     assert manifest["base"]["name"] == "base" and manifest["base"]["sha256"] == prepare(run).reference.sha256
     assert manifest["checkpoint"]["step"] == 2 and manifest["engine"] == name
+    assert manifest["chat"] == {
+        "tools_described_by": None,
+        "system_text": None,
+        "system_in_user_message": False,
+        "tool_replies_in_user_message": False,
+        "date": None,
+        "enable_thinking": None,
+        "end_of_turn": "<|im_end|>",
+    }
     assert {one: sha256_file(target / one) for one in manifest["files"]} == manifest["files"]
     assert str(run.workspace.root) not in (target / "adapter/adapter_config.json").read_text()
+
+
+def test_an_export_that_would_not_stop_where_a_turn_ends_is_not_kept(
+    after_two_steps: Trained, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, checkpoint = after_two_steps("torch_ppo")
+    merged_model = export_module.merged_model
+
+    def talks_on(*arguments: object) -> torch.nn.Module:
+        model = merged_model(*arguments)  # type: ignore[arg-type]
+        model.config.eos_token_id = model.generation_config.eos_token_id = 0
+        return model
+
+    monkeypatch.setattr(export_module, "merged_model", talks_on)
+    target = run.workspace.path("out/policy")
+    with pytest.raises(RC1Error, match=r"its generation stops at 0, but the policy ends a turn with token 2"):
+        export_checkpoint(run, checkpoint, target, 2)
+    assert not target.exists()
 
 
 @pytest.mark.long

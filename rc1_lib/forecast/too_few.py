@@ -1,0 +1,50 @@
+"""Whether a pool plainly has too few rows to train on, or to evaluate on: what `rc1 train` would fail on later."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import orjson
+import polars as pl
+
+from rc1_lib.difficulty.derived import BALANCED, METRICS
+from rc1_lib.records import BUCKETS, Row
+from rc1_lib.rows.playable import is_playable
+from rc1_lib.run import Run
+from rc1_lib.training.rows import is_kept_back
+
+
+def empty_buckets(run: Run) -> str:
+    """Say which buckets have no row that fits the model, for the training or for the evaluation; "" if each has one.
+
+    A row's words are counted, which are never more than its tokens: no tokenizer is loaded, and rows that seem to fit
+    may still be too long.
+    """
+    train, held_out = _fitting(run)
+    for name, found in (("training", train), ("the evaluation", held_out)):
+        if empty := [bucket for bucket in BUCKETS if not found[bucket]]:
+            return f"no {' and no '.join(empty)} rows are left for {name} within training.max_tokens"
+    return ""
+
+
+def few_held_out(run: Run) -> str:
+    """Say that fewer prompts are held out than the evaluation's gate needs; "" if there may be enough."""
+    config = run.config
+    found = min(_fitting(run)[1].total(), config.training.held_out.prompts)
+    wanted = config.gates.evaluation.min_prompts
+    return f"at most {found:,} prompts are held out, the evaluation needs {wanted:,}" if found < wanted else ""
+
+
+def _fitting(run: Run) -> tuple[Counter[str], Counter[str]]:
+    """Rows by bucket that are trained on and that are held out, at most."""
+    training = run.config.training
+    metrics = pl.read_ndjson(METRICS.path(run), schema_overrides={"id": pl.String})
+    short = metrics.filter(pl.col("len_tokens") <= training.max_tokens)
+    buckets = dict(zip(short["id"].to_list(), short["bucket"].to_list(), strict=True))
+    train, held_out = Counter[str](), Counter[str]()
+    with BALANCED.path(run).open("rb") as lines:
+        for line in lines:
+            row: Row = orjson.loads(line)
+            if row["id"] in buckets and is_playable(row) and row["lang"] in training.languages:
+                (held_out if is_kept_back(row, run.config) else train)[buckets[row["id"]]] += 1
+    return train, held_out

@@ -1,0 +1,150 @@
+"""Ways that providers have of their own: what they refuse, how they say how long to wait, where they put the reply."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from enum import StrEnum
+from typing import Any
+
+
+class Manner(StrEnum):
+    """A provider's way; several may go together. All but the waits and the turns are of the OpenAI protocol alone."""
+
+    NO_TEMPERATURE = "no_temperature"
+    """400 for `temperature`, as of reasoning models."""
+    NO_TOP_P = "no_top_p"
+    """400 for `top_p`."""
+    NO_PAIR = "no_pair"
+    """400 for `temperature` together with `top_p`."""
+    COMPLETION_TOKENS = "completion_tokens"
+    """400 for `max_tokens`; `max_completion_tokens` is taken."""
+    MAX_TOKENS_ONLY = "max_tokens_only"
+    """400 for `max_completion_tokens`."""
+    NO_SCHEMA = "no_schema"
+    """400 for `response_format`."""
+    NO_TOOLS = "no_tools"
+    """400 for `tools`."""
+    NO_SYSTEM = "no_system"
+    """400 for a system message."""
+    WAIT_IN_WORDS = "wait_in_words"
+    """A 429 says how long to wait in its sentence alone."""
+    WAIT_IN_RESET = "wait_in_reset"
+    """A 429 says so in `x-ratelimit-reset-requests` alone."""
+    WAIT_IN_MS = "wait_in_ms"
+    """A 429 says so in `retry-after-ms` alone."""
+    MODELS_IN_TURN = "models_in_turn"
+    """Two model versions answer in turn."""
+    THINK_TAGS = "think_tags"
+    """The reply comes after thinking between tags, which holds a decoy."""
+    THINK_END = "think_end"
+    """The same without the opening tag."""
+    JSON_IN_THOUGHTS = "json_in_thoughts"
+    """The reply stands in `reasoning_content`, and the content is empty."""
+    THOUGHTS_ALONE = "thoughts_alone"
+    """The model thinks, and its content is empty."""
+    BLANK = "blank"
+    """The content is empty."""
+    FENCE = "fence"
+    """The reply stands in a fence, on one line."""
+    WORDS = "words"
+    """The reply stands between words."""
+    TWICE = "twice"
+    """Two replies that differ, so that neither counts."""
+    BOM = "bom"
+    """A byte-order mark comes first."""
+    TOOL_CALL = "tool_call"
+    """The reply is a tool call, asked for or not."""
+    CUT_OFF = "cut_off"
+    """Half of the reply, which is said to be whole."""
+
+
+_REFUSED: Mapping[Manner, tuple[str, str, Callable[[Mapping[str, Any]], bool]]] = {
+    Manner.NO_TEMPERATURE: (
+        "temperature", "Unsupported value: 'temperature' does not support it with this model. Only the default is.",
+        lambda body: "temperature" in body,
+    ),
+    Manner.NO_TOP_P: ("top_p", "Unsupported parameter: 'top_p'.", lambda body: "top_p" in body),
+    Manner.NO_PAIR: (
+        "", "`temperature` and `top_p` cannot both be specified for this model. Please use only one.",
+        lambda body: "temperature" in body and "top_p" in body,
+    ),
+    Manner.COMPLETION_TOKENS: (
+        "max_tokens", "'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
+        lambda body: "max_tokens" in body,
+    ),
+    Manner.MAX_TOKENS_ONLY: (
+        "", "Extra inputs are not permitted: max_completion_tokens", lambda body: "max_completion_tokens" in body,
+    ),
+    Manner.NO_SCHEMA: ("", "This response_format type is unavailable now", lambda body: "response_format" in body),
+    Manner.NO_TOOLS: ("", "Forced tool choice is not supported by this model.", lambda body: "tools" in body),
+    Manner.NO_SYSTEM: (
+        "", "System role not supported", lambda body: any(one.get("role") == "system" for one in body["messages"]),
+    ),
+}  # fmt: skip
+
+
+def unfit(manners: Collection[Manner], body: Mapping[str, Any]) -> tuple[str, str] | None:
+    """The parameter of a request that a server of these manners refuses, if it names one, and in which words."""
+    refused = [(param, said) for manner, (param, said, has) in _REFUSED.items() if manner in manners and has(body)]
+    return refused[0] if refused else None
+
+
+def message_of(manners: Collection[Manner], text: str, thoughts: str, decoy: str) -> dict[str, Any]:
+    """The assistant's message that holds a reply, as a server of these manners sends it.
+
+    Args:
+        manners: of the server.
+        text: the reply.
+        thoughts: what the model thought before; "" for a model that does not think.
+        decoy: thinking that holds grades which are not meant.
+    """
+    message: dict[str, Any] = {"role": "assistant", "content": text, "refusal": None}
+    if thoughts:
+        message |= {"content": f"<think>\n{thoughts}\n</think>\n\n{text}", "reasoning_content": thoughts}
+    for manner in manners:
+        match manner:
+            case Manner.THINK_TAGS:
+                message["content"] = f"<think>\n{decoy}\n</think>\n{text}"
+            case Manner.THINK_END:
+                message["content"] = f"{decoy}\n</think>\n{text}"
+            case Manner.JSON_IN_THOUGHTS:
+                message |= {"content": None, "reasoning_content": text}
+            case Manner.THOUGHTS_ALONE:
+                message |= {"content": "", "reasoning_content": decoy}
+            case Manner.BLANK:
+                message["content"] = ""
+            case Manner.FENCE:
+                message["content"] = f"~~~JSON {text} ~~~"
+            case Manner.WORDS:
+                message["content"] = f"Here are my grades:\n{text}\nI hope that this helps."
+            case Manner.TWICE:
+                message["content"] = f"{text}\nor rather\n{decoy}"
+            case Manner.BOM:
+                message["content"] = f"\ufeff{text}"
+            case Manner.CUT_OFF:
+                message["content"] = text[: len(text) // 2]
+            case Manner.TOOL_CALL:
+                call = {"id": "call_1", "type": "function", "function": {"name": "grades", "arguments": text}}
+                message |= {"content": None, "tool_calls": [call]}
+    return message
+
+
+def wait_of(manners: Collection[Manner], wait: float) -> tuple[str, dict[str, str]]:
+    """What a 429's message adds, and its headers, to say that so many seconds have to pass."""
+    if Manner.WAIT_IN_WORDS in manners:
+        minutes, rest = divmod(wait, 60)
+        said = f"{minutes:.0f}m{rest:g}s" if minutes else f"{1000 * wait:g}ms" if wait < 1 else f"{wait:g}s"
+        return f" Please try again in {said}.", {}
+    if Manner.WAIT_IN_RESET in manners:
+        return "", {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": f"{wait:g}s"}
+    if Manner.WAIT_IN_MS in manners:
+        return "", {"retry-after-ms": f"{1000 * wait:g}"}
+    return "", {"Retry-After": f"{wait:.15g}"}
+
+
+def tool_asked(body: Mapping[str, Any]) -> Any:
+    """The schema of the first tool that a request offers; None where it offers none."""
+    match body.get("tools"):
+        case [{"function": {"parameters": dict() as schema}}, *_]:
+            return schema
+    return None
