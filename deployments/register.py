@@ -83,7 +83,7 @@ def register(workspace: Path, pool: str) -> None:
     preflight, calibrate, scale_up, release = (_flow(entry) for entry in entries)
     quietly: dict[str, Any] = {
         "work_pool_name": pool,
-        "job_variables": {"command": shlex.join([sys.executable, "-m", "deployments.engine"])},
+        "job_variables": {"command": shlex.join([sys.executable, "-P", "-m", "deployments.engine"])},
         "print_next_steps": False,
         "ignore_warnings": True,
     }

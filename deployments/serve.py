@@ -141,7 +141,7 @@ def _keep_working(own: subprocess.Popen[bytes] | None, url: str, ended: threadin
 
 
 def _start_worker() -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "prefect", "worker", "start", "--pool", POOL, "--type", "process"]
+    command = [sys.executable, "-P", "-m", "prefect", "worker", "start", "--pool", POOL, "--type", "process"]
     return children.start(command, os.environ, None)
 
 

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from urllib.parse import quote
 
 from deployments import children
 from rc1_lib.errors import RC1Error
@@ -61,7 +62,7 @@ def settings(workspace: Path, url: str) -> dict[str, str]:
         "PREFECT_LOCAL_STORAGE_PATH": str(home / "storage"),
         "PREFECT_LOGGING_CONFIG_PATH": str(_prefect() / "logging/logging.yml"),
         "PREFECT_PROFILES_PATH": str(_prefect() / "settings/profiles.toml"),
-        database: os.environ.get(database) or f"sqlite+aiosqlite:///{home / 'prefect.db'}",
+        database: os.environ.get(database) or _sqlite(home / "prefect.db"),
         "PREFECT_API_URL": api_of(url),
         "PREFECT_LOGGING_EXTRA_LOGGERS": "rc1",
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
@@ -73,6 +74,12 @@ def settings(workspace: Path, url: str) -> dict[str, str]:
         "PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE": "prefect.server.concurrency.lease_storage.filesystem",
         "PYTHONPATH": os.pathsep.join(python_path),
     }
+
+
+def _sqlite(path: Path) -> str:
+    """The address of a database; a name with `?` or `#` in it has to be quoted, which SQLite reads in a URI alone."""
+    name = str(path)
+    return f"sqlite+aiosqlite:///{name}" if name == quote(name) else f"sqlite+aiosqlite:///file:{quote(name)}?uri=true"
 
 
 def start_server(

@@ -125,6 +125,7 @@ def trained(run: Run, seed: int, facts: Facts, resume_from: str | None) -> Train
         begin = outcome(resume(run, seed, resume_from, return_state=True))
     done, cached = ([begin] if begin else []), 0
     for first, last in spans(begin["last"] if begin else 0, run.config.steps, run.config.training.segment_steps):
+        outcome(verify_again(run, f"steps {first}-{last} of seed {seed}", return_state=True))
         one, was_cached = _segment(run, seed, first, last, facts, done[-1]["sha256"] if done else "")
         if one["last"] >= first:
             done.append(one)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rc1_lib.config.addresses import VLLM_KEY
-from rc1_lib.config.file import decisive, decisive_of_growth, dump_config, load_config, read_layers
+from rc1_lib.config.file import decisive, dump_config, load_config, read_layers
 from rc1_lib.config.recorded_opening import check_recorded, head, opening_of
 from rc1_lib.config.run_config import RunConfig
 from rc1_lib.errors import ConfigError
@@ -20,7 +20,7 @@ from rc1_lib.workspace.file_hashes import sha256_file
 
 CONFIG_OF_PROFILE = {"local": "configs/local.yaml", "prod": "configs/ppo_scale.yaml"}
 PUBLISHED = "configs/ppo_scale.yaml"
-_PUBLISHED_SHA256 = "5b45b5536526be3e2e6057be256a8295090eb9eb2dc8b75dbb809ec97b110499"
+_PUBLISHED_SHA256 = "4b0009bc044f81afc3e32775dbc5486a381f85d91283344e66412c6b548b0621"
 """SHA-256 of all settings that decide what a passed gate means. It is part of the code, so that an edit of only the
 file cannot go unnoticed."""
 EFFECTIVE = "reports/config_effective.yaml"
@@ -32,6 +32,8 @@ and what the command `rc1 learnability` plays, which no training reads."""
 
 _OVERRIDES = {"BASE_MODEL": "base_model", "SCORER_PROVIDER": "judge.provider", "SCORER_BASE_URL": "judge.base_url"}
 _LIVE_MODE = "REWARD_LIVE_MODE"
+_OWN_CODE = "gates.reward_hacking.own"
+"""The one key whose files are run."""
 TICKET_KEY = "RC1_TICKET_KEY"
 ENVIRONMENT = {
     "RUN_MODE": "the profile, `local` or `prod`, if `--profile` is not given",
@@ -145,6 +147,7 @@ def open_run(
     path = Path(config) if config else place.find(CONFIG_OF_PROFILE[wanted or "local"])
     if config and not path.is_absolute() and not path.exists():
         path = place.find(str(config))
+    by_caller = overrides
     if path.resolve() == place.path(EFFECTIVE).resolve() and (opening := opening_of(path)) is not None:
         recorded, path = path, place.find(opening.config)
         check_recorded(recorded, path, opening)
@@ -158,6 +161,7 @@ def open_run(
         )
     _check_live_mode(loaded)
     _check_asked_for(loaded, everything)
+    _check_code(loaded, place, path, by_caller)
     read = dict(reading or {})
     shown = (*everything, *(f"{key}={file}" for key, file in read.items()))
     _, *others = read_layers(path)  # relative to the file as named: a link's target may be elsewhere
@@ -197,6 +201,28 @@ def _check_asked_for(config: RunConfig, overrides: Sequence[str]) -> None:
         )
 
 
+def _check_code(config: RunConfig, place: Workspace, path: Path, by_caller: Sequence[str]) -> None:
+    """Refuse code that a file of the workspace names or is: the caller names it, or the project does.
+
+    Where the project itself lies in the workspace, whoever writes there writes RC1's own code as well.
+
+    Raises:
+        ConfigError: naming the file, and how to name it oneself.
+    """
+    own = config.gates.reward_hacking.own
+    keys = {override.partition("=")[0].strip() for override in by_caller}
+    named = keys & {"gates", "gates.reward_hacking", _OWN_CODE}
+    if not own or named or PROJECT_ROOT.is_relative_to(place.root):
+        return
+    for file in (path, *(place.find(one) for one in own)):
+        if any(real.is_relative_to(place.root) for real in (Path(os.path.abspath(file)), file.resolve())):
+            raise ConfigError(
+                f"{path}: {_OWN_CODE} names code to run ({', '.join(own)}), but {place.name(file)} lies in the "
+                f"workspace, and nothing there may start code; name it yourself: --set '{_OWN_CODE}="
+                f"[{', '.join(own)}]'"
+            )
+
+
 def _reading(config: RunConfig, files: Mapping[str, str]) -> RunConfig:
     for key, file in files.items():
         section, leaf = key.split(".")
@@ -219,7 +245,7 @@ def published_config() -> RunConfig:
 def _published(path: Path, _sha256: str) -> RunConfig:
     """The parsed file, cached by its bytes, since every report and every check of a ticket needs it."""
     published = load_config(path)
-    found = sha256_json(decisive(published) | decisive_of_growth(published))
+    found = sha256_json(decisive(published))
     if found != _PUBLISHED_SHA256:
         raise ConfigError(
             f"{PUBLISHED}: its thresholds differ from those published with this code (found SHA-256 {found}, "

@@ -14,6 +14,7 @@ from rc1_lib.environment.limits import Limits
 from rc1_lib.errors import ConfigError
 from rc1_lib.records import Row
 from rc1_lib.run import Run
+from rc1_lib.runtime.progress import tell
 from rc1_lib.workspace.file_hashes import sha256_known
 
 
@@ -24,7 +25,10 @@ def library(run: Run) -> dict[str, Attack]:
         ConfigError: when a custom policy cannot be read, or has the name of one in the library.
     """
     thresholds = run.config.gates.reward_hacking
-    own = read_attacks([run.workspace.path(path) for path in thresholds.own])
+    if thresholds.own:
+        shown = (f"{path} (SHA-256 {sha256[:12]})" for path, sha256 in own_attacks(run).items())
+        tell("code of your own", 0, len(thresholds.own), f"runs {', '.join(shown)}")
+    own = read_attacks([run.workspace.find(path) for path in thresholds.own])
     taken = sorted(set(own) & set(ATTACKS))
     if taken:
         raise ConfigError(f"gates.reward_hacking.own: the policy '{taken[0]}' exists already; rename the file")
@@ -39,7 +43,7 @@ def hedges(attacks: Mapping[str, Attack]) -> list[str]:
 def own_attacks(run: Run) -> dict[str, str]:
     """Fingerprints of the custom policies, by path; "" if a file is missing."""
     paths = run.config.gates.reward_hacking.own
-    files = {path: run.workspace.path(path) for path in paths}
+    files = {path: run.workspace.find(path) for path in paths}
     return {path: sha256_known(file) if file.is_file() else "" for path, file in files.items()}
 
 

@@ -94,7 +94,9 @@ def _agreement(rows: LabelledRows, table: list[dict[str, Any]], good: dict[str, 
         if line["score"] in rows.overall and line["bucket"] is None
     ]
     whole = labelled.group_by("dialogue").agg(
-        pl.col("this_judge", "scored").first(), good=pl.col("label").mean() >= GOOD_AT
+        pl.col("this_judge", "scored").first(),
+        second=pl.col("annotator").drop_nulls().n_unique() > 1,
+        good=pl.col("label").mean() >= GOOD_AT,
     )
     own = whole.filter("this_judge")
     scored = own.filter("scored")
@@ -105,6 +107,7 @@ def _agreement(rows: LabelledRows, table: list[dict[str, Any]], good: dict[str, 
         bad=int((~scored["good"]).sum()),
         coverage=scored.height / own.height if own.height else math.nan,
         likeness=float(np.max(alike)),  # unlike max, never hides a NaN
+        second=int(scored["second"].sum()),
         figures=table[0]["figures"] | good,
     )
 

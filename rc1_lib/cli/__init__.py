@@ -67,8 +67,8 @@ def _leads() -> bool:
     The others do what it says, until it has ended.
     """
     from rc1_lib.cli.command import REFUSED
-    from rc1_lib.cli.progress import quieten
     from rc1_lib.errors import RC1Error
+    from rc1_lib.runtime.notices import quieten
     from rc1_lib.training.ranks.launch import forget_launch, launch_of
 
     try:

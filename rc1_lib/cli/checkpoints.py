@@ -12,10 +12,11 @@ import typer
 from rich.table import Table
 
 from rc1_lib.cli.endings import Ending, Failure, end, then
-from rc1_lib.cli.progress import quieten, quieten_models, stages
+from rc1_lib.cli.progress import quieten_models, stages
 from rc1_lib.cli.session import Session
 from rc1_lib.cli.tables import figure, table
 from rc1_lib.errors import ConfigError
+from rc1_lib.runtime.notices import quieten
 
 if TYPE_CHECKING:
     from rc1_lib.training.handover.dequantize import Gap

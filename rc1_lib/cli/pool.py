@@ -25,11 +25,12 @@ from rc1_lib.cli.options import (
 )
 from rc1_lib.cli.session import Session
 from rc1_lib.cli.verdicts import conclude, judge
-from rc1_lib.errors import ConfigError, TemplateError
-from rc1_lib.records import BUCKETS
+from rc1_lib.errors import ConfigError, RC1Error, TemplateError
+from rc1_lib.records import BUCKETS, GateResult
 from rc1_lib.task_specs import task_names
 
 if TYPE_CHECKING:
+    from rc1_lib.evidence import Evidence
     from rc1_lib.run import Run
 
 _GATES = ("mix", "length", "diversity", "duplicates", "leakage")
@@ -123,7 +124,7 @@ def validate_pool(
     mix: Mix = None,
     seed: Seed = None,
 ) -> int:
-    """Check a pool: task mix, length, diversity, duplicates, and leakage from the shadow set."""
+    """Check a pool: task mix, length, diversity, duplicates, leakage from the shadow set, consistency."""
     from rc1_lib.evidence import Evidence
     from rc1_lib.rows.playable import about_unplayable, unplayable
 
@@ -150,7 +151,7 @@ def validate_pool(
     for name in ("pool", "shadow"):
         evidence.rows(name)  # a missing or damaged file is one sentence, not one a gate
     session.show(*filter(None, [about_unplayable(unplayable(evidence.rows("pool")))]))
-    results = judge(session, run, _GATES, judged)
+    results = [*judge(session, run, _GATES, judged), _consistency(evidence)]
     read = {name: {"path": evidence.label(name), "sha256": evidence.sha256(name)} for name in ("pool", "shadow")}
     if pool is None:  # what is mended lies in its source or its templates: judged again, the same file fails again
         after_fail = then(session, "build-pool", when="once that is fixed; then rc1 validate-pool again")
@@ -160,6 +161,18 @@ def validate_pool(
         session, run, f"pool {read['pool']['path']}", results, _REPORT, {"files": read, "by_task": judged},
         after_pass=then(session, "difficulty-metrics"), after_fail=after_fail,
     )  # fmt: skip
+
+
+def _consistency(evidence: Evidence) -> GateResult:
+    """As in a round, but for the takes, which a pool from elsewhere has not."""
+    from rc1_lib.preflight.gates import consistency
+
+    if waiver := evidence.run.config.gates.waivers.get("consistency", ""):
+        return GateResult("consistency", waiver=waiver)
+    try:
+        return consistency(evidence, ("pool", "shadow"))
+    except RC1Error as error:
+        return GateResult("consistency", error=str(error))
 
 
 def report_diversity(

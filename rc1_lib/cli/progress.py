@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import logging
-import os
 import sys
 import time
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -16,6 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from rich.table import Column
 
 from rc1_lib.cli.streams import terminal
+from rc1_lib.runtime.notices import quieten
 from rc1_lib.runtime.progress import PASSING_NOTES, REPEATED, listening
 
 if TYPE_CHECKING:
@@ -79,22 +77,3 @@ class _Lines:
 def quieten_models(run: Run) -> None:
     """Silence the notices of the model libraries; progress bars stay where the base has to be downloaded."""
     quieten(hub=not run.workspace.find(run.config.base_model).is_dir())
-
-
-def quieten(*, hub: bool) -> None:
-    """Silence the notices of libraries that a user can do nothing about.
-
-    Args:
-        hub: whether something may have to be downloaded, which takes so long that its bars are welcome.
-    """
-    if not hub:
-        # Read once, when transformers is imported, which takes seconds and is left to whoever needs it.
-        os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
-        if "transformers" in sys.modules:
-            from transformers.utils.logging import disable_progress_bar
-
-            disable_progress_bar()  # type: ignore[no-untyped-call]
-    logging.getLogger("bitsandbytes").setLevel(logging.ERROR)  # that a faster kernel is not installed
-    # Libraries about each other: nothing that whoever runs RC1 could change.
-    for name in ("transformers", "peft", "trl", "accelerate"):
-        warnings.filterwarnings("ignore", category=FutureWarning, module=name)

@@ -16,10 +16,11 @@ from rc1_lib.cli.endings import Ending, after_training, end, judged, then
 from rc1_lib.cli.flows import end_flow, run_flow_of, stamps, training_outline, written_since
 from rc1_lib.cli.options import overrides
 from rc1_lib.cli.preflight import Verbose
-from rc1_lib.cli.progress import quieten, quieten_models, stages
+from rc1_lib.cli.progress import quieten_models, stages
 from rc1_lib.cli.session import Session, root_of
 from rc1_lib.config.engines import ControlKind
 from rc1_lib.errors import ConfigError
+from rc1_lib.runtime.notices import quieten
 from rc1_lib.workspace.lock import holding
 
 if TYPE_CHECKING:

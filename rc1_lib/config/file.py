@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -24,9 +24,28 @@ EXTENDS = "extends"
 """The key by which a file extends another one in the same folder and states only the differences."""
 _LARGEST = 1_000_000
 """Most bytes of a configuration; the shipped ones have about 20,000."""
+_LARGEST_INT = 2**63
 _NOT_THERE = object()
 _PUBLISHED_ROWS = range(20_000, 40_001)
 """Sizes of the pool that the specification allows."""
+_FREE = (
+    # what the ticket names by itself, or pins by its bytes
+    "profile", "base_model", "sources.use", "sources.hub", "judge.provider", "judge.model", "judge.base_url",
+    # where files lie
+    "seed_pool", "weights", "pool.path", "shadow.path", "difficulty.metrics_path", "difficulty.balanced_path",
+    "ablation.takes_path", "judge.store.path", "judge.labels.path", "judge.baseline.path", "training.reward.scores",
+    # speed and cost
+    "pool.workers", "judge.prices", "judge.limits", "judge.budget", "scale_up.approval", "scale_up.approval_hours",
+    "training.threads", "training.shards", "training.processes", "training.gradient_checkpointing", "training.vllm",
+    "training.checkpoints", "training.cap", "training.segment_steps", "training.tracking",
+    # how the policy learns, which no gate of a preflight judges by more than `gates.training`
+    "priority_sampling", "target_kl", "steps", "seeds", "lr", "clip", "kl_coef", "batch_size", "rollout_len",
+    "finetune", "training.engine", "training.strategy", "training.describe_tools", "training.warm_start",
+    "training.adapter", "training.ppo", "training.grpo", "training.trl_grpo", "training.dpo", "training.trl_dpo",
+    "training.sft", "training.learnability", "training.lr_schedule", "training.rollout",
+    "training.early_stop", "training.eval_shadow",
+)  # fmt: skip
+"""Settings, or sections, whose difference from the published ones changes no gate's meaning. All others are listed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +82,11 @@ def read_model(kind: type[Model], path: Path, overrides: Sequence[str], example:
         model = kind.model_validate(tree)
     except ValidationError as error:
         raise ConfigError(_explain(kind, layers, overrides, error)) from None
+    for where, number in _too_large(tree, ""):
+        raise ConfigError(
+            f"{_origin_of(where, layers, overrides)}: {where}: found {number:.3g}, expected a number below "
+            f"{_LARGEST_INT:.3g}"
+        )
     for where, value in _reject_boolean(tree, model.model_dump(), ""):
         raise ConfigError(
             f"{_origin_of(where, layers, overrides)}: {where}: found {str(value).lower()}, expected a number or a text"
@@ -122,6 +146,15 @@ def _overridden(values: Mapping[str, Any], below: Mapping[str, Any]) -> dict[str
             _overridden(value, there if isinstance(there, Mapping) else {}) if isinstance(value, Mapping) else value
         )
     return laid
+
+
+def _too_large(tree: Any, where: str) -> Iterator[tuple[str, Decimal]]:
+    """Integers of more than 64 bits, which no report could hold."""
+    if isinstance(tree, Mapping | list):
+        for key, value in tree.items() if isinstance(tree, Mapping) else enumerate(tree):
+            yield from _too_large(value, f"{where}.{key}" if where else str(key))
+    elif isinstance(tree, int) and abs(tree) >= _LARGEST_INT:
+        yield where, Decimal(tree)
 
 
 def _reject_boolean(written: Any, read: Any, where: str) -> Iterator[tuple[str, bool]]:
@@ -187,59 +220,25 @@ def flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 def departures(config: RunConfig, published: RunConfig) -> list[dict[str, Any]]:
     """Where `config` differs from the published one, so that a loosened gate is visible.
 
-    Waivers are excluded (reports list them separately), and so is a pool size within the published range.
+    Waivers are excluded (reports list them separately), and so is a pool size within the published range. Of the sizes
+    that a pool grows through, the last is the pool's own.
     """
     ours, theirs = decisive(config), decisive(published)
     if config.pool.n in _PUBLISHED_ROWS:
         ours["pool.n"] = theirs["pool.n"]
-    found = sorted(_differing(ours, theirs), key=itemgetter("key"))
-    return [one for one in found if not one["key"].startswith("gates.waivers")]
-
-
-def departures_of_growth(config: RunConfig, published: RunConfig) -> list[dict[str, Any]]:
-    """Differences that concern a scale-up only: the sizes through which the pool grows, and how many rows are judged.
-
-    The last size is the pool itself, which `departures` covers. A ticket depends on neither.
-    """
-    ours, theirs = decisive_of_growth(config), decisive_of_growth(published)
     if ours["scale_up.sizes"][:-1] == theirs["scale_up.sizes"][:-1]:
         ours["scale_up.sizes"] = theirs["scale_up.sizes"]
-    return _differing(ours, theirs)
-
-
-def _differing(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [
         {"key": key, "value": ours.get(key), "published": theirs.get(key)}
-        for key in {**ours, **theirs}
-        if ours.get(key) != theirs.get(key)
+        for key in sorted({**ours, **theirs})
+        if ours.get(key) != theirs.get(key) and not key.startswith("gates.waivers")
     ]
 
 
-def decisive_of_growth(config: RunConfig) -> dict[str, Any]:
-    """Dotted key -> value of the settings, beyond those of `decisive`, that decide what a passed scale-up means."""
-    return flatten(config.model_dump(mode="json", include={"scale_up": {"sizes", "judged"}}))
-
-
 def decisive(config: RunConfig) -> dict[str, Any]:
-    """Dotted key -> value of every setting that decides what a passed gate means."""
-    return flatten(
-        config.model_dump(
-            mode="json",
-            include={
-                "gates": True,
-                "difficulty": {"target", "bounds", "clarification_hard_turns"},
-                "shadow": {"n", "stratify"},
-                "datasets": True,
-                "pool": {"n", "reference_templates_dir"},
-                "judge": {"samples": True, "sampling": {"temperature"}, "store": {"ttl_days"}},
-                "reward": {"old_weights"},
-                "ticket": {"ttl_hours"},
-                "overclar": True,
-                "difficulty_beta": True,
-                "training": {"reward": {"success", "judge"}},
-            },
-        )
-    )
+    """Dotted key -> value of every setting that decides what a passed gate means: all but `_FREE`."""
+    leaves = flatten(config.model_dump(mode="json"))
+    return {key: value for key, value in leaves.items() if not any(f"{key}.".startswith(f"{one}.") for one in _FREE)}
 
 
 def _apply(tree: dict[str, Any], override: str, example: str) -> None:

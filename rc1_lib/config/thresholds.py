@@ -31,6 +31,16 @@ class DiversityGate(Section):
     """Fewest styles."""
     min_templates_per_kind: Positive
     """Fewest templates in use of each kind."""
+    max_alike: Share
+    """Largest share of a template's word pairs that another one of its kind and language has too: above it, both count
+    as one template."""
+
+
+class ShadowSetGate(Section):
+    """Thresholds of the shadow set."""
+
+    max_bucket_diff: Share
+    """By how much the share of easy, medium or hard rows may differ from the pool's."""
 
 
 class DuplicatesGate(Section):
@@ -243,6 +253,8 @@ class JudgeAgreementGate(Section):
     max_likeness: Share
     """Largest raw agreement or rank correlation of the labels with any overall score: people who never differ from the
     judge have copied it."""
+    people_reach: Share
+    """What two people reach, by the same figure: above it, `min_labels` dialogues need a second person's label."""
     confidence: Annotated[float, Field(gt=0, lt=1)]
     """Confidence level of the reported intervals."""
     resamples: Annotated[int, Field(ge=20)]
@@ -272,6 +284,10 @@ class ShadowRunGate(Section):
     On 245 dialogues chance alone exceeds 0.15 in about one case in a hundred."""
     max_length_corr: Share
     """Largest rank correlation of either score with the answers' length among dialogues of the same outcome."""
+    repeats_at: Share
+    """Correlation with another weighed dimension from which a dimension counts as its repetition."""
+    max_repeats: Share
+    """Largest share of the weighed dimensions, of those that vary, that repeat another one."""
     corr_floor: Annotated[float, Field(gt=0, le=1)]
     """Improvements are relative to the old correlation, or to this value if that is smaller."""
     confidence: Annotated[float, Field(gt=0, lt=1)]
@@ -347,7 +363,8 @@ class RewardHackingGate(Section):
     max_drop_pp: Annotated[float, Field(ge=0)]
     """By how many percentage points success may fall if the reward picks from more dialogues about a prompt."""
     own: tuple[str, ...]
-    """Custom policies: Python files of the workspace, each with a function `play(scene)`."""
+    """Custom policies: Python files, each with a function `play(scene)`. A file of the workspace is run only where
+    `--set` names it."""
     confidence: Annotated[float, Field(gt=0, lt=1)]
     """Confidence level of the intervals."""
     resamples: Annotated[int, Field(ge=20)]
@@ -426,6 +443,7 @@ class ControlGate(Section):
 class Gates(Section):
     """Every threshold of every gate, and the waivers."""
 
+    shadow_set: ShadowSetGate
     diversity: DiversityGate
     duplicates: DuplicatesGate
     length: LengthGate

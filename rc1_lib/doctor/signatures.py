@@ -27,13 +27,13 @@ def look_at_signatures(run: Run) -> Finding:
     faults = [
         *_faults(f"engine {engine}", ENGINES[engine], Engine, _ENGINE),
         *_faults(f"strategy {strategy}", STRATEGIES[strategy], Strategy, _STRATEGY),
-        *(f"{path}: {fault}" for path in own if (fault := policy_fault(run.workspace.path(path)))),
+        *(f"{path}: {fault}" for path in own if (fault := policy_fault(run.workspace.find(path)))),
     ]
     if faults:
         return Finding(
             "; ".join(faults), "implement the methods described in docs/how-to/own-engine.md and docs/reward.md"
         )
-    return Finding(f"engine {engine}, strategy {strategy}, policies of the workspace: {len(own)}")
+    return Finding(f"engine {engine}, strategy {strategy}, policies of your own: {len(own)}")
 
 
 def _faults(what: str, learner: Learner, seam: type, names: tuple[str, ...]) -> list[str]:

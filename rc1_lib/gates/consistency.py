@@ -16,7 +16,9 @@ from rc1_lib.checks import MAX_OFFENDERS, at_least, at_most, info
 from rc1_lib.config.thresholds import ConsistencyGate
 from rc1_lib.environment.markers import has_marker
 from rc1_lib.environment.replay import inconsistencies, sums
-from rc1_lib.pool.as_asked import Questions, as_asked
+from rc1_lib.pool.as_asked import Questions, as_asked, pages_of
+from rc1_lib.pool.as_worded import as_worded, language
+from rc1_lib.pool.templates import Pack
 from rc1_lib.records import Check, GateResult, Row
 from rc1_lib.rows.inconsistency import Inconsistency, Kind
 from rc1_lib.rows.playable import unplayable
@@ -30,27 +32,31 @@ _SHOWN = 200
 
 
 def consistency_gate(
-    files: Mapping[str, pl.DataFrame], questions: Questions, thresholds: ConsistencyGate
+    files: Mapping[str, pl.DataFrame], questions: Questions, pack: Pack, thresholds: ConsistencyGate
 ) -> GateResult:
     """Count the rows whose content a replay contradicts, by kind.
 
     Args:
         files: the rows, by the name of their file.
         questions: those that the rows were made from; empty if the source is not available.
+        pack: the templates that they are worded with.
         thresholds: from the configuration.
     """
     with gc_paused():
-        return _judged(files, questions, thresholds)
+        return _judged(files, questions, pack, thresholds)
 
 
-def _judged(files: Mapping[str, pl.DataFrame], questions: Questions, thresholds: ConsistencyGate) -> GateResult:
+def _judged(
+    files: Mapping[str, pl.DataFrame], questions: Questions, pack: Pack, thresholds: ConsistencyGate
+) -> GateResult:
     rows_with: Counter[Kind] = Counter()
     listed: list[Mapping[str, Any]] = []
     reckoned = elsewhere = 0
+    lent = pages_of(questions)
     for name, rows in files.items():
         for record in rows.iter_rows(named=True):
             row = cast(Row, record)
-            found = list(_found(row, questions))
+            found = list(_found(row, questions, lent, pack))
             rows_with.update({inconsistency.kind for inconsistency in found})
             if len(listed) < MAX_OFFENDERS:
                 listed += [_offender(name, row, inconsistency) for inconsistency in found]
@@ -66,23 +72,21 @@ def _judged(files: Mapping[str, pl.DataFrame], questions: Questions, thresholds:
     return GateResult("consistency", tuple(checks), offenders=tuple(listed[:MAX_OFFENDERS]))
 
 
-def _found(row: Row, questions: Questions) -> Iterator[Inconsistency]:
+def _found(row: Row, questions: Questions, lent: Mapping[str, set[str]], pack: Pack) -> Iterator[Inconsistency]:
     for where, text in places(row):
         if has_marker(text):
             yield Inconsistency(Kind.MARK, where, text, "words alone")
     yield from inconsistencies(row)
-    if questions:
-        yield from _source_differences(row, questions)
-
-
-def _source_differences(row: Row, questions: Questions) -> Iterator[Inconsistency]:
     question = questions.get((row["source"], row["source_id"]))
-    if question is None:
-        yield Inconsistency(
-            Kind.SOURCE, "source_id", f"{row['source']}: {row['source_id']}", "a question of the source"
-        )
-    else:
-        yield from as_asked(row, question)
+    if question is not None:
+        yield from as_asked(row, question, lent)
+    elif questions:
+        told = f"{row['source']}: {row['source_id']}"
+        yield Inconsistency(Kind.SOURCE, "source_id", told, "a question of the source")
+    if question is None or question.dialogue is not None:
+        yield from language(row)
+    if question is None or question.dialogue is None:
+        yield from as_worded(row, pack)
 
 
 def _sums(reckoned: int, elsewhere: int, thresholds: ConsistencyGate) -> Check:
@@ -96,7 +100,8 @@ def _sums(reckoned: int, elsewhere: int, thresholds: ConsistencyGate) -> Check:
 def _offender(name: str, row: Row, inconsistency: Inconsistency) -> Mapping[str, Any]:
     texts = (inconsistency.found, inconsistency.expected)
     # Starts shortly before the first difference: a page is much longer than the error in it.
-    differ = next((at for at, marks in enumerate(zip(*texts, strict=False)) if len(set(marks)) > 1), 0)
+    shorter = min(map(len, texts))  # where one text goes on after the other
+    differ = next((at for at, marks in enumerate(zip(*texts, strict=False)) if len(set(marks)) > 1), shorter)
     start = max(0, differ - _SHOWN // 4)
     found, expected = (text[start : start + _SHOWN] for text in texts)
     return {

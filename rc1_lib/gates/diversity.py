@@ -14,7 +14,7 @@ from rc1_lib.checks import at_least, info, parts
 from rc1_lib.config.thresholds import DiversityGate
 from rc1_lib.pool.diversity import Words, distinct_n, kl_divergence, windowed_distinct
 from rc1_lib.pool.rewording import reworded
-from rc1_lib.pool.templates import Pack
+from rc1_lib.pool.templates import Pack, Template, worded_apart
 from rc1_lib.records import Check, GateResult
 from rc1_lib.rows.frame import texts_of
 from rc1_lib.runtime.batches import in_parts
@@ -34,14 +34,15 @@ def diversity_gate(
     Args:
         rows: columns of `ROW_COLUMNS`.
         pack: the pool's own pack. A row's role, style and template count only if its system message is exactly that of
-            the template it names.
+            the template it names, and the template is worded unlike the others of its kind.
         reference: the old pack; divergence is measured against the same rows in its wording.
         thresholds: from the configuration.
         by_task: tasks that are also checked separately.
         seed: chooses the windows and the sample on which divergence is measured.
     """
     words = Words.of(undisguised(texts_of(rows, "written")))
-    labels = in_parts(rows, lambda part: _confirmed_labels(part, pack))
+    apart = worded_apart(pack, thresholds.max_alike)
+    labels = in_parts(rows, lambda part: _confirmed_labels(part, apart))
     checks: list[Check] = []
     for suffix, part in parts(rows.select("task").with_row_index("place"), by_task):
         checks += _wording(words.take(part["place"].to_numpy()), thresholds, suffix, seed)
@@ -52,14 +53,15 @@ def diversity_gate(
             at_least(f"roles{suffix}", roles, thresholds.roles_min, f"add templates of other roles; {_OWN_ROWS}"),
             at_least(f"styles{suffix}", styles, thresholds.styles_min, f"add templates of other styles; {_OWN_ROWS}"),
         ]
+    checks.append(info("templates worded like another one of their kind", len(pack.templates) - len(apart)))
     checks.append(info("rows whose labels are not borne out", rows.height - labels.height))
     return GateResult("diversity", tuple(checks + _templates(labels, thresholds, _kinds(pack, by_task))))
 
 
-def _confirmed_labels(rows: pl.DataFrame, pack: Pack) -> pl.DataFrame:
-    """The labels of rows whose template is in the pack with that role and style and opens the dialogue."""
+def _confirmed_labels(rows: pl.DataFrame, templates: Sequence[Template]) -> pl.DataFrame:
+    """The labels of rows whose template is one of `templates`, with that role and style, and opens the dialogue."""
     known = pl.DataFrame(
-        [(template.id, template.role, template.style, template.system) for template in pack.templates],
+        [(template.id, template.role, template.style, template.system) for template in templates],
         schema=["template_id", "role", "style", "opening"],
         orient="row",
     )

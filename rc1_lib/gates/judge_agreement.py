@@ -14,6 +14,7 @@ from rc1_lib.reward.intervals import Interval
 GATE = "judge_agreement"
 LABELLED = "labelled dialogues of this judge"
 LIKENESS = "likeness to the judge's own verdicts"
+SECOND = "dialogues labelled by a second person"
 KAPPA, RANKS = "kappa", "rank correlation"
 """Names of the figures that decide, which reports use too."""
 _LABEL = "label more dialogues: rc1 label"
@@ -34,6 +35,7 @@ class Agreement:
         bad: those that people call bad.
         coverage: share of the labelled dialogues that are scored.
         likeness: the largest raw agreement or rank correlation of the labels with any overall score of the judge.
+        second: the labelled dialogues that a second person labelled too.
         figures: `kappa`, `rank correlation` and others, with their intervals.
     """
 
@@ -43,6 +45,7 @@ class Agreement:
     bad: int
     coverage: float
     likeness: float
+    second: int
     figures: Mapping[str, Interval]
 
 
@@ -75,12 +78,23 @@ def judge_agreement_gate(
             "people and a judge make different mistakes: these labels were copied from the judge, or given with its "
             "scores in view; have dialogues labelled blind (rc1 label), including hard ones",
         ),
+        _second(found, thresholds),
         *judge_checks,
     ]  # fmt: skip
     wanted = {KAPPA: thresholds.min_kappa, RANKS: thresholds.min_corr}
     shown = [info(f"{name}, interval", interval_in_words(one, wanted.get(name))) for name, one in found.figures.items()]
     state = "calibrated against people" if checks[0].passed else "uncalibrated"
     return GateResult(GATE, (*checks, info("the judge is", state), *shown))
+
+
+def _second(found: Agreement, thresholds: JudgeAgreementGate) -> Check:
+    """Nearly perfect agreement is rarer between people than copied labels are: another person has to confirm it."""
+    wanted = thresholds.min_labels if found.likeness > thresholds.people_reach else 0
+    return at_least(
+        SECOND, found.second, wanted,
+        f"the labels are closer to the judge than two people are to one another (above {thresholds.people_reach:g}): "
+        f"have a second person label the same dialogues blind (rc1 label)",
+    )  # fmt: skip
 
 
 def _uncalibrated(found: Agreement) -> str:

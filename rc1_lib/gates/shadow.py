@@ -1,4 +1,4 @@
-"""The shadow set has the agreed size, is stratified, and repeats no question."""
+"""The shadow set has the agreed size, is stratified, repeats no question, and is as difficult as the pool."""
 
 from __future__ import annotations
 
@@ -6,20 +6,25 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from rc1_lib.checks import equal, info, number
+from rc1_lib.checks import at_most, equal, info, number
 from rc1_lib.numbers.apportion import apportion
-from rc1_lib.records import GateResult, Task
+from rc1_lib.records import BUCKETS, GateResult, Task
 
 
-def shadow_gate(rows: pl.DataFrame, n: int, strata: Mapping[Task, float]) -> GateResult:
-    """Check the shadow rows: `n` of them, no source question twice, and exactly the stratified count per task.
+def shadow_gate(
+    rows: pl.DataFrame, n: int, strata: Mapping[Task, float], buckets: tuple[pl.Series, pl.Series], max_diff: float
+) -> GateResult:
+    """Check the shadow rows: `n` of them, no source question twice, the stratified count per task, difficulty.
 
     Args:
         rows: the shadow set.
         n: the agreed number of rows.
         strata: shares of the tasks; empty if the draw was not stratified.
+        buckets: measured difficulty of the shadow rows, and of the pool's.
+        max_diff: `gates.shadow_set.max_bucket_diff`.
     """
     again = "materialise it again: rc1 shadow-run --materialize"
+    ours, pool = buckets
     questions = rows.select("source", "source_id").n_unique()
     checks = [
         equal("rows", rows.height, n, again),
@@ -30,5 +35,18 @@ def shadow_gate(rows: pl.DataFrame, n: int, strata: Mapping[Task, float]) -> Gat
     checks += [
         equal(f"rows[{task}]", int((rows["task"] == task).sum()), count, again) for task, count in wanted.items()
     ]
+    apart = {bucket: abs(_share(ours, bucket) - _share(pool, bucket)) for bucket in BUCKETS}
+    furthest = max(apart, key=lambda bucket: apart[bucket])
+    checks.append(
+        at_most(
+            "share of a bucket, furthest from the pool's", apart[furthest], max_diff,
+            f"the '{furthest}' rows: what is found on this set says little of the pool; {again} --rebuild, with the "
+            f"pool's own settings",
+        )
+    )  # fmt: skip
     checks.append(info("needs clarification, share", number(rows["needs_clarification"].mean())))
     return GateResult("shadow_set", tuple(checks))
+
+
+def _share(buckets: pl.Series, bucket: str) -> float:
+    return int((buckets == bucket).sum()) / max(1, len(buckets))

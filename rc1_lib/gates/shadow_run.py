@@ -42,6 +42,7 @@ def shadow_run_gate(compared: Comparison, coverage: float, thresholds: ShadowRun
     checks = (
         *usable(compared, coverage, thresholds),
         none_stuck(compared.constant),
+        none_repeated(compared.repeats, thresholds),
         at_least(
             "spearman", value["spearman"], thresholds.min_spearman,
             _penalty_advice(compared, "spearman", thresholds.min_spearman)
@@ -205,6 +206,21 @@ def none_stuck(constant: Mapping[str, float]) -> Check:
         "weighed dimensions stuck on one grade",
         _in_words({name: score for name, score in constant.items() if 0 < score < 1}), _in_words({}),
         "their weight has no effect on the order: read the judge's replies about them, fix the judge, score again",
+    )  # fmt: skip
+
+
+def none_repeated(repeats: Mapping[str, float], thresholds: ShadowRunGate) -> Check:
+    """Whether the weighed criteria say different things: a judge that grades all by one impression weighs nothing.
+
+    Args:
+        repeats: criterion that varies -> its highest correlation with one before it.
+        thresholds: `gates.shadow_run`.
+    """
+    again = sum(value >= thresholds.repeats_at for value in repeats.values())
+    return at_most(
+        "weighed dimensions that repeat another one, share", again / (len(repeats) + 1), thresholds.max_repeats,
+        "one impression stands under several names, so their weights mean nothing: read the judge's replies, and fix "
+        "its instructions so that each dimension is graded by itself",
     )  # fmt: skip
 
 

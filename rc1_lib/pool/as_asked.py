@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 
 from rc1_lib.config.run_config import RunConfig
-from rc1_lib.pool.prompting import take_out
-from rc1_lib.records import Question, Row
+from rc1_lib.pool.prompting import replace_word, take_out
+from rc1_lib.records import Question, Row, RowPassage, Slot
 from rc1_lib.rows.inconsistency import Inconsistency, Kind
 from rc1_lib.runtime.gc_paused import gc_paused
 from rc1_lib.sources import load_questions
@@ -30,26 +30,46 @@ def known_questions(config: RunConfig, workspace: Workspace) -> Questions:
     return {(question.source, question.id): question for of_task in questions.values() for question in of_task}
 
 
-def as_asked(row: Row, question: Question) -> Iterator[Inconsistency]:
+def pages_of(questions: Questions) -> Mapping[str, set[str]]:
+    """Title -> the texts of all the source's pages of that title: what one question may borrow from another."""
+    found: dict[str, set[str]] = {}
+    for question in questions.values():
+        for page in question.passages:
+            found.setdefault(page.title, set()).add(page.text)
+    return found
+
+
+def as_asked(row: Row, question: Question, lent: Mapping[str, set[str]]) -> Iterator[Inconsistency]:
     """Every difference between `row` and `question`, after removal of the missing piece if there is one.
 
-    The prompt must contain what the row's record says it was made of. For a finished dialogue only question and gold
-    answer are compared: it brings its own environment. Pages borrowed from other questions follow the question's own
-    and are not compared.
+    For a finished dialogue only question and gold answer are compared: it brings its own environment. Pages borrowed
+    from other questions follow the question's own.
+
+    Args:
+        row: from the pool, the shadow set or its takes.
+        question: that it names.
+        lent: of `pages_of`.
     """
     for name, found, expected in _compared(row, question):
         if found != expected:
             yield Inconsistency(Kind.SOURCE, name, str(found), str(expected))
     if question.dialogue is None:
-        prompt, posed = row["messages"][1]["content"] or "", row["posed"]
-        for said in (posed["ask"], *posed["quoted"], *posed["listed"]):
-            if said not in prompt:
-                yield Inconsistency(Kind.SOURCE, "messages[1].content", prompt, f"a prompt that says: {said}")
+        for page in (row["passages"] or [])[len(question.passages) :]:
+            if not _borrowed(page, row, lent.get(page["title"], set())):
+                yield Inconsistency(Kind.SOURCE, "passages", page["text"], f"the source's page '{page['title']}'")
+
+
+def _borrowed(page: RowPassage, row: Row, texts: set[str]) -> bool:
+    if page["text"] in texts or not row["slot"]:
+        return page["text"] in texts
+    slot = Slot(**row["slot"])
+    return any(replace_word(text, slot, row["lang"]) == page["text"] for text in texts)
 
 
 def _compared(row: Row, question: Question) -> Iterator[tuple[str, object, object]]:
     """Place in the row, the value there, the question's value."""
     yield "question", row["question"], question.ask
+    yield "lang", row["lang"], question.lang
     yield "answer", row["answer"], question.answer
     yield "aliases", row["aliases"] or [], list(question.aliases)
     if question.dialogue is None:

@@ -13,16 +13,19 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated
 
+import polars as pl
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from rc1_lib.errors import TemplateError
 from rc1_lib.pool.template_faults import describe
 from rc1_lib.records import Language
 from rc1_lib.task_specs import template_kinds
-from rc1_lib.text.tokens import tokenize
+from rc1_lib.text.normalization import undisguised
+from rc1_lib.text.tokens import tokenize, tokens
 from rc1_lib.workspace.regular_files import read_regular
 
 # The builder writes the answer itself after these marks; a phrase with one would be read as the answer.
@@ -209,6 +212,32 @@ class Pack:
         return hashlib.sha256(canonical.encode()).hexdigest()
 
 
+def worded_apart(pack: Pack, max_alike: float) -> tuple[Template, ...]:
+    """The templates without those that repeat an earlier one of their kind and language in other words at most.
+
+    Two are alike by the share of word pairs (within a phrase, slots left out) of the one with fewer that the other has.
+
+    Args:
+        pack: the templates.
+        max_alike: largest share at which two count as different, 0 to 1.
+    """
+    kept: list[Template] = []
+    for group in pack.groups.values():
+        pairs: list[set[tuple[str, str]]] = []
+        for template in group:
+            ours = _word_pairs(template)
+            if all(len(ours & other) <= max_alike * min(len(ours), len(other)) for other in pairs):
+                pairs.append(ours)
+                kept.append(template)
+    return tuple(kept)
+
+
+def _word_pairs(template: Template) -> set[tuple[str, str]]:
+    bare = [" ".join(literal for literal, _ in pieces(phrase)) for phrase in template.phrases()]
+    words = undisguised(pl.Series(bare, dtype=pl.String)).to_frame("text").select(tokens("text")).to_series()
+    return {pair for phrase in words for pair in pairwise(phrase)}
+
+
 def load_pack(folder: Path) -> Pack:
     """Read every `*.json` of a folder as one pack.
 
@@ -249,6 +278,8 @@ def _read(file: Path) -> _PackFile:
         ) from fault
     except UnicodeDecodeError as fault:
         raise TemplateError(f"{file}: byte {fault.start} is not UTF-8; save the file as UTF-8") from fault
+    except RecursionError as fault:
+        raise TemplateError(f"{file}: is nested too deeply to be a template file; correct it") from fault
     except json.JSONDecodeError as fault:
         raise TemplateError(f"{file}: line {fault.lineno}: not JSON ({fault.msg}); correct the file") from fault
     try:

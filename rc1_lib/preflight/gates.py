@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from rc1_lib.calibration.judge_baseline import JUDGE_BASELINE, drift_verdict
@@ -11,6 +11,8 @@ from rc1_lib.calibration.overclar_ablation import ablation_verdict
 from rc1_lib.calibration.reward_hacking import hacking_verdict
 from rc1_lib.calibration.shadow_run import PRE_RUN, shadow_run
 from rc1_lib.calibration.weights_file import WEIGHTS, named_report, read_content
+from rc1_lib.checks import equal
+from rc1_lib.difficulty.features import measure
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.evidence import Evidence
 from rc1_lib.evidence.registry import DATA, described
@@ -35,6 +37,7 @@ from rc1_lib.preflight import judge_gates
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run
 from rc1_lib.task_specs import task_spec
+from rc1_lib.workspace.artifacts import PROJECT_ROOT, sha256_tree
 from rc1_lib.workspace.file_hashes import stamps
 
 Round = int
@@ -81,13 +84,20 @@ def _integrity(evidence: Evidence, _: Round) -> GateResult:
 
 def _shadow(evidence: Evidence, _: Round) -> GateResult:
     config = evidence.run.config
-    return shadow_gate(evidence.rows("shadow"), config.shadow.n, config.datasets if config.shadow.stratify else {})
+    rows, strata = evidence.rows("shadow"), config.datasets if config.shadow.stratify else {}
+    buckets = measure(rows, config.difficulty)["bucket"], evidence.metrics()["bucket"]
+    return shadow_gate(rows, config.shadow.n, strata, buckets, config.gates.shadow_set.max_bucket_diff)
 
 
 def _diversity(evidence: Evidence, _: Round) -> GateResult:
     config = evidence.run.config
     own, old = (load_pack(evidence.path(name)) for name in ("templates", "reference_templates"))
-    return diversity_gate(evidence.rows("pool"), own, old, config.gates.diversity, _tasks(evidence), config.pool.seed)
+    result = diversity_gate(evidence.rows("pool"), own, old, config.gates.diversity, _tasks(evidence), config.pool.seed)
+    # What lies in the workspace under the old pack's name would decide what the divergence is measured against.
+    published = PROJECT_ROOT / config.pool.reference_templates_dir
+    ours = not published.is_dir() or sha256_tree(published) == evidence.sha256("reference_templates")
+    advice = f"{evidence.path('reference_templates')} is another pack of this name; move it away, or name it by another"
+    return replace(result, checks=(*result.checks, equal("old pack is the project's own", ours, True, advice)))
 
 
 def _leakage(evidence: Evidence, _: Round) -> GateResult:
@@ -97,11 +107,17 @@ def _leakage(evidence: Evidence, _: Round) -> GateResult:
     return leakage_gate(evidence.rows("pool"), evidence.rows("shadow"), thresholds, literals, _tasks(evidence))
 
 
-def _consistency(evidence: Evidence, _: Round) -> GateResult:
+def consistency(evidence: Evidence, names: Sequence[str]) -> GateResult:
+    """Whether what the rows of the files `names` say is true.
+
+    Raises:
+        RC1Error: when a file, the source or the templates cannot be read.
+    """
     # The source is no file of the round: where it changed since the rows were made, `integrity` calls them stale.
     run = evidence.run
-    files = {name: evidence.rows(name) for name in ("pool", "shadow", "takes")}
-    return consistency_gate(files, known_questions(run.config, run.workspace), run.config.gates.consistency)
+    files = {name: evidence.rows(name) for name in names}
+    questions, pack = known_questions(run.config, run.workspace), load_pack(evidence.path("templates"))
+    return consistency_gate(files, questions, pack, run.config.gates.consistency)
 
 
 def _answer_rule(evidence: Evidence, _: Round) -> GateResult:
@@ -161,7 +177,7 @@ PREFLIGHT: tuple[GateSpec, ...] = (
         "integrity", "are the files those that were written", tuple(artifact.name for artifact in DATA),
         _integrity, reads_world=True,
     ),
-    GateSpec("shadow_set", "is the shadow set whole", ("shadow",), _shadow),
+    GateSpec("shadow_set", "is the shadow set whole, and like the pool", ("shadow", "metrics"), _shadow),
     GateSpec(
         "mix", "are the tasks in proportion", ("pool",),
         lambda e, _: mix_gate(e.rows("pool"), e.run.config.gates.mix, e.run.config.datasets),
@@ -176,7 +192,10 @@ PREFLIGHT: tuple[GateSpec, ...] = (
         lambda e, _: duplicates_gate(e.rows("pool"), e.run.config.gates.duplicates, _tasks(e)),
     ),
     GateSpec("leakage", "is the shadow set unseen", ("pool", "shadow", "templates", "reference_templates"), _leakage),
-    GateSpec("consistency", "is what the rows say true", ("pool", "shadow", "takes"), _consistency),
+    GateSpec(
+        "consistency", "is what the rows say true", ("pool", "shadow", "takes", "templates"),
+        lambda e, _: consistency(e, ("pool", "shadow", "takes")),
+    ),
     GateSpec("answer_rule", "are right answers paid, and no others", ("pool",), _answer_rule),
     GateSpec(
         "difficulty", "is the difficulty balanced", ("metrics", "balanced"),

@@ -7,7 +7,7 @@ revocation is written later, and stands beside both.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal
 
@@ -19,10 +19,11 @@ from rc1_lib.evidence import Evidence
 from rc1_lib.evidence.registry import NAMES, bound, described
 from rc1_lib.gates.machine import code_named, read_code
 from rc1_lib.judge.identity import judge_identity
+from rc1_lib.preflight.gates import evaluate
 from rc1_lib.preflight.issuable import check_base, check_issuable
 from rc1_lib.preflight.round_validation import round_faults
-from rc1_lib.preflight.rounds import PASSED, fingerprints, read_round
-from rc1_lib.preflight.ticket_key import envelope_of, revoke_for_good, signature_causes
+from rc1_lib.preflight.rounds import FAILED, GREEN, PASSED, fingerprints, read_round
+from rc1_lib.preflight.ticket_key import envelope_of, listed_causes, revoke_for_good, signature_causes
 from rc1_lib.provenance.code import code_sha256
 from rc1_lib.provenance.derived import Described
 from rc1_lib.provenance.installed import read_package
@@ -195,11 +196,13 @@ def verify_ticket(run: Run, at: datetime | None = None) -> dict[str, Any]:
     another_run = _run_causes(ticket, run)
     causes = [
         *_own_causes(ticket, at or datetime.now(UTC), run.config.ticket.ttl_hours),
-        *signature_causes(run, ticket, stated(ticket), _digest(ticket)),
+        *_revoked(run, ticket),
+        *signature_causes(run, ticket, stated(ticket)),
         *another_run,
         *_file_causes(ticket, run),
         *_report_causes(ticket, run, look_inside=not another_run),
     ]
+    causes = causes or list(_verdict_causes(run))
     if causes:
         raise TicketError("the ticket is refused: " + "; ".join(causes))
     return ticket
@@ -209,8 +212,6 @@ def _own_causes(ticket: dict[str, Any], at: datetime, ttl_hours: float) -> list[
     causes = []
     if ticket["revoked"] is None and ticket.get("ticket_sha256") != _digest(ticket):
         causes.append("it was edited after it was issued (its digest does not fit)")
-    if ticket["revoked"] is not None:
-        causes.append(f"it was revoked at {ticket['revoked']['time']}: {ticket['revoked']['reason']}")
     shape = _Shape.model_validate(ticket)
     issued, expires = shape.issued, shape.expires
     if expires > issued + timedelta(hours=ttl_hours):
@@ -219,6 +220,17 @@ def _own_causes(ticket: dict[str, Any], at: datetime, ttl_hours: float) -> list[
         causes.append(f"it expired at {ticket['expires']}; {_AGAIN}")
     if at < issued - timedelta(minutes=5):
         causes.append(f"it was issued in the future ({ticket['issued']}); check the clock")
+    return causes
+
+
+def _revoked(run: Run, ticket: dict[str, Any]) -> list[str]:
+    """Every word that the ticket holds no more: its own note, the lists, and a second round that failed since."""
+    noted = ticket["revoked"]
+    listed = listed_causes(run, _Shape.model_validate(ticket).issued, _digest(ticket))
+    causes = [f"it was revoked at {noted['time']}: {noted['reason']}"] if noted else []
+    causes += [one for one in listed if one not in causes]
+    if run.workspace.path(FAILED[2]).exists():  # a round that passes removes it
+        causes.append(f"round 2 has failed since ({FAILED[2]})")
     return causes
 
 
@@ -293,6 +305,16 @@ def _report_causes(ticket: dict[str, Any], run: Run, look_inside: bool) -> list[
     return causes
 
 
+def _verdict_causes(run: Run) -> Iterator[str]:
+    """What the ticket names no fingerprint of, but training looks at: manifests, and the calibration's report."""
+    evidence = Evidence(run)
+    for name in ("integrity", "weights"):
+        result = evaluate(name, evidence, max(PASSED))
+        if result.status not in GREEN:
+            why = result.error or "; ".join(f"{one.name} is {one.value}" for one in result.failures)
+            yield f"the gate {name} holds no more ({why}); {_AGAIN}"
+
+
 def _causes_of(one: Described, run: Run, wanted: str) -> list[str]:
     path = one.path(run)
     if not path.exists():
@@ -323,10 +345,12 @@ def check_unchanged(run: Run) -> None:
     """Look again at everything that the ticket vouches for, as it was verified when the run began.
 
     Raises:
-        TicketError: naming the first thing that is gone or has changed since.
+        TicketError: when the ticket was revoked, or naming the first thing that is gone or has changed since.
     """
     if run.vouched is None:
         return
+    if causes := _revoked(run, read_ticket(run)):
+        raise TicketError(f"the ticket that opened this training is refused: {'; '.join(causes)}")
     for name in dict.fromkeys([*run.vouched, *bound(run)]):
         if name in _NUMBERS:
             path, sha256 = _reports(run)[name]
@@ -339,14 +363,14 @@ def check_unchanged(run: Run) -> None:
 def revoke_ticket(run: Run, reason: str) -> bool:
     """Mark the ticket as revoked, with time and reason; it stays where it is, for whoever asks why.
 
-    With a key, whatever was issued until now is revoked for good: a note in the workspace can be struck out, and a
-    ticket that was taken away in time can be put back.
+    Whatever was issued until now is listed as revoked, in the workspace and next to a key: a note in the ticket can be
+    struck out, and a ticket that was taken away in time can be put back.
 
     Returns:
         Whether there was a ticket to revoke; one that was revoked before keeps its first reason.
 
     Raises:
-        RC1Error: when the key cannot be used, or the list beside it cannot be written; the note is made all the same.
+        RC1Error: when the key cannot be used, or a list cannot be written; the note is made all the same.
     """
     try:
         ticket = read_ticket(run)

@@ -1,7 +1,8 @@
-"""The ticket's signature: with a key outside the workspace, whoever can merely write there issues and renews nothing.
+"""The ticket's signature, and the lists of what was revoked.
 
-What has been revoked is listed beside the key, since a note in the workspace can be struck out, and an old ticket put
-back. The list is as safe as its folder: who can write there can let a revoked ticket live until it expires.
+With a key outside the workspace, whoever can merely write there issues and renews nothing. What has been revoked is
+listed in the workspace, so that a copy of an old ticket is seen, and next to the key, where there is one. A list is as
+safe as its folder: who can write there can let a revoked ticket live until it expires.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import orjson
 from rc1_lib.errors import ConfigError, RC1Error, TicketError
 from rc1_lib.provenance.signatures import holds, key_id, read_private, read_public, sign
 from rc1_lib.run import TICKET_KEY, Run
+from rc1_lib.workspace.regular_files import read_regular
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -25,7 +27,9 @@ if TYPE_CHECKING:
 _TYPE = "application/vnd.in-toto+json"
 _STATEMENT, _PREDICATE = "https://in-toto.io/Statement/v1", "urn:rc1:ticket:v1"
 _LIST = ".revoked.jsonl"
-"""Behind the key's own file name."""
+"""After the key's own file name."""
+REVOKED = "reports/preflight/revoked.jsonl"
+"""The workspace's list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,14 +98,13 @@ def envelope_of(run: Run, told: Mapping[str, Any]) -> dict[str, Any] | None:
     return None if key is None or key.private is None else sign(_payload(told), _TYPE, key.private)
 
 
-def signature_causes(run: Run, ticket: Mapping[str, Any], told: Mapping[str, Any], digest: str) -> list[str]:
-    """Why a ticket is not one that the holder of the key issued, and has not revoked; none where no key is asked for.
+def signature_causes(run: Run, ticket: Mapping[str, Any], told: Mapping[str, Any]) -> list[str]:
+    """Why a ticket is not one that the holder of the key issued; none where no key is asked for.
 
     Args:
         run: that wants to train.
         ticket: as it lies there.
         told: all that it states.
-        digest: of that.
 
     Raises:
         RC1Error: when the key cannot be used.
@@ -113,59 +116,80 @@ def signature_causes(run: Run, ticket: Mapping[str, Any], told: Mapping[str, Any
         return [f"it is not signed, and {TICKET_KEY} asks for a signature"]
     if not holds(ticket["envelope"], _payload(told), _TYPE, key.public):
         return [f"its signature does not hold under {TICKET_KEY}: whoever has that key did not issue this ticket"]
-    issued = datetime.fromisoformat(str(ticket["issued"]))
-    return [
-        f"it was revoked for good at {one['time']}: {one['reason']}"
-        for one in _revocations(key)
-        if one["ticket_sha256"] == digest or issued < datetime.fromisoformat(one["time"])
-    ][:1]
+    return []
 
 
-def revoke_for_good(run: Run, digest: str | None, reason: str) -> bool:
-    """List that nothing which was issued until now holds any more, where a key is asked for.
+def listed_causes(run: Run, issued: datetime, digest: str) -> list[str]:
+    """Whether a ticket is among what was revoked: it lay there then, or was issued before.
+
+    Args:
+        run: whose workspace and key.
+        issued: when the ticket was.
+        digest: of all that it states.
+
+    Raises:
+        RC1Error: when the key cannot be used, or a list is damaged: nobody knows what it revoked.
+    """
+    key = ticket_key(run)
+    lists = {"revoked": run.workspace.path(REVOKED)} | ({"revoked for good": key.revoked} if key else {})
+    found = (
+        next((one for one in _revocations(path, run) if _reaches(one, issued, digest)), None) for path in lists.values()
+    )
+    return [f"it was {how} at {one['time']}: {one['reason']}" for how, one in zip(lists, found, strict=True) if one]
+
+
+def _reaches(one: Mapping[str, Any], issued: datetime, digest: str) -> bool:
+    return one["ticket_sha256"] == digest or issued < datetime.fromisoformat(one["time"])
+
+
+def revoke_for_good(run: Run, digest: str | None, reason: str) -> None:
+    """List, in the workspace and next to a key, that nothing which was issued until now holds any more.
 
     That also reaches a ticket which is not there at the moment, and is put back later.
 
     Args:
-        run: whose key.
+        run: whose workspace and key.
         digest: of what the ticket states that lies there; None where there is none.
         reason: why.
 
-    Returns:
-        Whether there is a key.
-
     Raises:
-        TicketError: when the list cannot be written: what is only noted in the workspace can be struck out.
+        TicketError: when a list cannot be written: what is only noted in the ticket can be struck out.
     """
     key = ticket_key(run)
-    if key is None:
-        return False
     line = {"time": datetime.now(UTC).isoformat(timespec="seconds"), "ticket_sha256": digest, "reason": reason}
-    try:
-        with key.revoked.open("ab") as stream:
-            stream.write(orjson.dumps(line) + b"\n")
-            stream.flush()
-            os.fsync(stream.fileno())
-    except OSError as error:
-        raise TicketError(
-            f"the list of revoked tickets beside {TICKET_KEY} cannot be written ({error.strerror}); until it is, the "
-            f"note in the workspace alone says that the ticket is revoked"
-        ) from None
-    return True
+    ours = run.workspace.path(REVOKED)
+    # Where there is no such folder, no preflight has ever issued anything.
+    for path in (*([ours] if ours.parent.is_dir() else []), *([key.revoked] if key else [])):
+        try:
+            with path.open("ab") as stream:
+                stream.write(orjson.dumps(line) + b"\n")
+                stream.flush()
+                os.fsync(stream.fileno())
+        except OSError as error:
+            raise TicketError(
+                f"{_shown(path, run)} cannot be written ({error.strerror}); until it is, the note in the ticket alone "
+                f"says that it is revoked"
+            ) from None
 
 
-def _revocations(key: TicketKey) -> list[dict[str, Any]]:
+def _shown(path: Path, run: Run) -> str:
+    """A list, for people; the place of a key is not repeated."""
+    ours = path == run.workspace.path(REVOKED)
+    return f"{path}: the list of revoked tickets" if ours else f"the list of revoked tickets next to {TICKET_KEY}"
+
+
+def _revocations(path: Path, run: Run) -> list[dict[str, Any]]:
     """What was revoked. A damaged line is refused: nobody knows what it revoked."""
-    if not key.revoked.exists():
+    if not path.exists():
         return []
     try:
-        lines = [orjson.loads(line) for line in key.revoked.read_bytes().splitlines()]
+        lines = [orjson.loads(line) for line in read_regular(path).splitlines()]
         for line in lines:
-            datetime.fromisoformat(line["time"]), line["ticket_sha256"], line["reason"]
+            datetime.fromisoformat(line["time"]) < datetime.now(UTC), line["ticket_sha256"], line["reason"]
     except (OSError, ValueError, KeyError, TypeError):
         raise RC1Error(
-            f"the list of revoked tickets beside {TICKET_KEY} is damaged or cannot be read, so that nothing tells "
-            f"which tickets hold; correct its last line"
+            f"{_shown(path, run)} is damaged or cannot be read, so that nothing tells which tickets hold; correct its "
+            f"last line"
         ) from None
     return lines
 

@@ -53,6 +53,7 @@ class Comparison:
         weight: the sum of their weights; less than `rows` if some are unstable.
         solved: how many of them succeeded.
         constant: weighed criteria with one score in all of them, which cannot distinguish dialogues, and that score.
+        repeats: weighed criteria that vary -> the highest correlation with one before it; none for the first.
         top: the borders of the two top tenths, and what ties there leave to chance.
         near_top: the same for scores in hundredths: what smaller differences decide.
     """
@@ -65,6 +66,7 @@ class Comparison:
     weight: float
     solved: int
     constant: Mapping[str, float]
+    repeats: Mapping[str, float]
     top: TopTies
     near_top: TopTies
 
@@ -91,6 +93,7 @@ class Comparison:
             "solved": self.solved,
             "unsolved": self.rows - self.solved,
             "constant": dict(self.constant),
+            "repeats": dict(self.repeats),
             "top10_ties": self.top.to_dict(),
             "top10_ties_in_hundredths": self.near_top.to_dict(),
         }
@@ -151,9 +154,20 @@ def compare(
         weight=float(weight.sum()),
         solved=int(success.sum()),
         constant={name: float(known[name][0]) for name in weighed if known[name].n_unique() == 1},
+        repeats=_repeats({name: known[name].to_numpy() for name in weighed if known[name].n_unique() > 1}),
         top=top_ties(old, new, _SHARES["top10_overlap"], weight),
         near_top=top_ties(old.round(_NEAR), new.round(_NEAR), _SHARES["top10_overlap"], weight),
     )
+
+
+def _repeats(criteria: Mapping[str, Floats]) -> dict[str, float]:
+    # Of the grades themselves, not of their ranks: noise among ties would hide that two are the same.
+    names = list(criteria)
+    return {
+        name: max(float(np.corrcoef(criteria[name], criteria[other])[0, 1]) for other in names[:at])
+        for at, name in enumerate(names)
+        if at
+    }
 
 
 def _figures(

@@ -17,6 +17,10 @@ class Kind(StrEnum):
     """Of a tool call, of a sum in the closing reason, or of the user."""
     OUTCOME = "an outcome that a replay does not confirm"
     """`final`, `solved`, `lucky`, `asked`."""
+    WORDS = "words that the builder would not write"
+    """Of the system, the user's prompt or the assistant, beyond template, question and evidence."""
+    LABEL = "a label that is not the row's"
+    """Language, role, style, template."""
     SOURCE = "another question than the source's"
     """Its gold answer, its wording, its evidence, its pages."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from rc1_lib.config.file import departures, departures_of_growth
+from rc1_lib.config.file import departures
 from rc1_lib.gate_report import PLOTS
 from rc1_lib.records import Check, waivers_of
 from rc1_lib.run import Run, published_config
@@ -35,10 +35,7 @@ def write_report(run: Run, looks: Sequence[Look], sentence: str) -> None:
             "config_sha256": run.config_sha256,
             "sizes": list(run.config.scale_up.sizes),
             "waived": waivers_of(result for look in looks for result in look.results),
-            "thresholds_changed": [
-                *departures(run.config, published := published_config()),
-                *departures_of_growth(run.config, published),
-            ],
+            "thresholds_changed": departures(run.config, published_config()),
             "verdict": sentence,
             "table": table(looks),
             "looks": [look_body(look) for look in looks],

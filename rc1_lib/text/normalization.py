@@ -41,12 +41,16 @@ _LATIN = {
     **dict(zip("ᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘꞯʀꜱᴛᴜᴠᴡʏᴢ", "abcdefghijklmnopqrstuvwyz", strict=True)),
     **dict(zip("ɑɡɩօոսհցլϳჿ", "agionuhgljo", strict=True)),
     **{capital.lower(): latin for capital, latin in zip("ᎪᏴᏟᎠᎬᏀᎻᏆᎫᏦᏞᎷᏢᏒᏚᎢᏙᎳᏃ", "abcdeghijklmprstvwz", strict=True)},
-    **{chr(0x1F170 + place): latin for place, latin in enumerate("abcdefghijklmnopqrstuvwxyz")},
+    **{
+        chr(first + place): latin
+        for first in (0x1F150, 0x1F170, 0x1F1E6)  # in black circles, in black boxes, of flags
+        for place, latin in enumerate("abcdefghijklmnopqrstuvwxyz")
+    },
     **{chr(0xE0000 + code): chr(code).lower() for code in range(0x20, 0x7F)},
     **dict.fromkeys("’‘ʼ＇", "'"),
     "ı": "i",
 }  # fmt: skip
-"""Cyrillic, Greek, small capitals, phonetic, Armenian, Georgian, Cherokee and boxed letters, and tags."""
+"""Cyrillic, Greek, small capitals, phonetic, Armenian, Georgian, Cherokee, circled, boxed, flag letters, and tags."""
 
 
 def folded(texts: pl.Series) -> pl.Series:

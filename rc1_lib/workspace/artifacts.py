@@ -191,9 +191,14 @@ def read_json(path: Path) -> Any:
 
     Raises:
         FileNotFoundError: when it does not exist.
-        ValueError: when it is not JSON.
+        ValueError: when it is not JSON, or nested too deeply to be written again.
     """
-    return orjson.loads(read_regular(path))
+    value = orjson.loads(read_regular(path))
+    try:
+        orjson.dumps(value)
+    except TypeError as error:
+        raise ValueError(str(error)) from None
+    return value
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from rc1_lib.errors import RC1Error
 from rc1_lib.evidence import Evidence
 from rc1_lib.evidence.registry import bound
 from rc1_lib.gate_report import GateReport
-from rc1_lib.gates.judge_agreement import LABELLED, LIKENESS
+from rc1_lib.gates.judge_agreement import LABELLED, LIKENESS, SECOND
 from rc1_lib.judge.identity import read_spec
 from rc1_lib.judge.providers import local_rubric
 from rc1_lib.labels.label_file import read_labels
@@ -94,7 +94,7 @@ def test_one_verdict_for_everything_is_red_however_often_the_judge_agrees(run: R
 
 def test_the_judges_own_verdicts_handed_in_as_labels_are_red(run: Run, tmp_path: Path) -> None:
     own = compared(run, labelled(run, lambda score, _: score >= CUT), tmp_path)
-    assert red(own.gate) == {LIKENESS}
+    assert red(own.gate) == {LIKENESS, SECOND}
     assert whole(own)["kappa"]["value"] == pytest.approx(1)
     scores = compared(run, labelled(run, lambda score, _: round(score, 3)), tmp_path)
     assert LIKENESS in red(scores.gate)

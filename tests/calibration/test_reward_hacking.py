@@ -23,7 +23,8 @@ from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.gate_report import GateReport
 from rc1_lib.gates.reward_hacking import hacking_checks
 from rc1_lib.run import Run, open_run
-from rc1_lib.workspace.artifacts import FileState, read_json
+from rc1_lib.runtime.progress import listening
+from rc1_lib.workspace.artifacts import PROJECT_ROOT, FileState, read_json
 from tests.conftest import SMALL
 
 FEW = ("gates.reward_hacking.prompts=24", "gates.reward_hacking.min_prompts=4", "gates.reward_hacking.resamples=50")
@@ -239,6 +240,64 @@ def test_a_policy_of_ones_own_is_played_too(attacked: tuple[Run, GateReport], tm
         'def play(scene):\n    """Shrugs."""\n    scene.answer("who knows")\n'
     )
     assert set(library(with_own(run, "gates.reward_hacking.own=[attacks/shrug.py]"))) == {*ATTACKS, "shrug"}
+
+
+OWN = "gates.reward_hacking.own=[helper.py]"
+
+
+@pytest.fixture
+def planted(tmp_path: Path) -> Path:
+    """A workspace with a policy that leaves a mark when it is run, and a configuration that names it."""
+    (tmp_path / "helper.py").write_text(
+        f'open({str(tmp_path / "ran")!r}, "w")\ndef play(scene):\n    """Plants."""\n    scene.answer("x")\n'
+    )
+    (tmp_path / "configs").mkdir()
+    for name in ("local.yaml", "ppo_scale.yaml"):
+        (tmp_path / "configs" / name).write_bytes((PROJECT_ROOT / "configs" / name).read_bytes())
+    text = (tmp_path / "configs/local.yaml").read_text()
+    naming = text.replace("reward_hacking: {prompts: 245}", "reward_hacking: {prompts: 245, own: [helper.py]}")
+    assert naming != text
+    (tmp_path / "configs/local.yaml").write_text(naming)
+    return tmp_path
+
+
+def test_a_workspace_runs_no_code(planted: Path) -> None:
+    with pytest.raises(ConfigError, match="name it yourself"):
+        open_run(profile="local", workspace=planted)
+    run = open_run(profile="local", workspace=planted, overrides=(OWN,))  # the caller's own word
+    shown: list[str] = []
+    with listening(lambda stage, done, of, note: shown.append(note)):
+        assert "helper" in library(run)
+    assert (planted / "ran").exists() and "helper.py (SHA-256" in shown[0]
+
+
+@pytest.mark.parametrize("naming", ["recorded", "linked", "outside"])
+def test_nor_by_a_record_a_link_or_a_file_elsewhere(planted: Path, tmp_path_factory: Any, naming: str) -> None:
+    elsewhere = tmp_path_factory.mktemp("project")
+    config = planted / "configs/local.yaml"
+    if naming == "recorded":  # an earlier run's record repeats what was said then, by whoever wrote the record
+        config.write_bytes((PROJECT_ROOT / "configs/local.yaml").read_bytes())
+        open_run(profile="local", workspace=planted, overrides=(OWN,)).write_effective_config()
+        config = planted / "reports/config_effective.yaml"
+    elif naming == "linked":
+        (elsewhere / "helper.py").write_bytes((planted / "helper.py").read_bytes())
+        (planted / "helper.py").unlink()
+        (planted / "helper.py").symlink_to(elsewhere / "helper.py")
+    else:
+        for file in config.parent.iterdir():
+            (elsewhere / file.name).write_bytes(file.read_bytes())
+        config = elsewhere / "local.yaml"
+    with pytest.raises(ConfigError, match="name it yourself"):
+        open_run(config=config, workspace=planted)
+    assert not (planted / "ran").exists()
+
+
+def test_a_project_may_name_its_own_code(planted: Path, tmp_path_factory: Any) -> None:
+    project = tmp_path_factory.mktemp("project")
+    (planted / "helper.py").rename(project / "helper.py")
+    for file in (planted / "configs").iterdir():
+        (project / file.name).write_text(file.read_text().replace("own: [helper", f"own: [{project}/helper"))
+    assert "helper" in library(open_run(config=project / "local.yaml", workspace=planted))
 
 
 @pytest.mark.parametrize(

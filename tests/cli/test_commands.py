@@ -41,7 +41,8 @@ def test_pool_is_judged_and_reported(rc1: Rc1, workspace: Path) -> None:
         "validate-pool", "--workspace", workspace, *SMALL, "data/rollouts/rc1_seed.jsonl", "--max_dup_pct", "100"
     )
     report = json.loads((workspace / "reports/rc1/validate_pool.json").read_text())
-    assert [gate["name"] for gate in report["gates"]] == ["mix", "length", "diversity", "duplicates", "leakage"]
+    names = ["mix", "length", "diversity", "duplicates", "leakage", "consistency"]
+    assert [gate["name"] for gate in report["gates"]] == names
     assert done.code == (0 if report["pass"] else 2)
     assert {"key": "gates.duplicates.max_dup_pct", "value": 100.0, "published": 2.0} in report["thresholds_changed"]
     assert widest_table_line(done.out) <= 100

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
+import pytest
+from sqlalchemy import create_engine
+
+from deployments.server import settings
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
 
 _ENGINE = """
@@ -18,3 +23,14 @@ begin("deployments.engine", run_name="__main__")
 def test_a_flow_run_of_a_worker_is_as_quiet_about_other_libraries_as_a_command() -> None:
     done = subprocess.run([sys.executable, "-c", _ENGINE], cwd=PROJECT_ROOT, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "prefect.engine True\n"), done.stderr
+
+
+@pytest.mark.parametrize("name", ["plain", "x?y#z", "50 %41"])
+def test_a_servers_database_lies_in_its_workspace_whatever_that_is_called(name: str, tmp_path: Path) -> None:
+    home = tmp_path / name / ".prefect"
+    home.mkdir(parents=True)
+    address = settings(tmp_path / name, "http://127.0.0.1:1")["PREFECT_SERVER_DATABASE_CONNECTION_URL"]
+    with create_engine(address.replace("+aiosqlite", "")).connect() as database:
+        database.exec_driver_sql("CREATE TABLE t (x)")
+    assert (home / "prefect.db").exists()
+    assert [path.name for path in tmp_path.iterdir()] == [name]

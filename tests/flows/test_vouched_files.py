@@ -15,6 +15,7 @@ import tasks.evaluation
 from rc1_lib.cli import main
 from rc1_lib.evidence.registry import described
 from rc1_lib.gate_report import GateReport
+from rc1_lib.preflight.ticket import revoke_ticket
 from rc1_lib.run import Run
 from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.checkpoint.save_load import load_checkpoint, save_checkpoint
@@ -29,7 +30,7 @@ from tests.shares import share
 from tests.ticketed import ticketed
 
 from .test_train import of_habits
-from .trainings import LAST, RUN, Ended, alter, copied, start
+from .trainings import LAST, RUN, Ended, alter, copied, logged, start
 
 
 def own(run: Run) -> None:
@@ -95,6 +96,17 @@ def test_the_pool_swapped_between_two_segments_ends_the_training(
     assert state.name == "Refused"
     assert f"{run.config.seed_pool} has changed since" in str(state.message)
     assert not run.workspace.path(LAST).exists()
+
+
+def test_a_ticket_revoked_between_two_segments_ends_the_training(
+    opened: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = copied(opened, tmp_path / "workspace")
+    after(monkeypatch, "_segment", lambda: revoke_ticket(run, "the pool was found to leak"))
+    state = start(run)
+    assert (state.is_failed(), state.name) == (True, "Refused")
+    assert "the pool was found to leak" in str(state.message)
+    assert logged(run) == [1, 2] and not run.workspace.path(LAST).exists()
 
 
 def test_a_warm_start_that_was_swapped_with_its_record_is_not_trained_from(

@@ -92,6 +92,10 @@ EDITS: dict[str, Edit] = {
     "emphasis within words": lambda text, _: _each(text, lambda _, word: f"{word[:1]}**{word[1:]}**"),
     "small capitals": lambda text, _: text.lower().translate(_SMALL),
     "letters in boxes": lambda text, _: regex.sub("[A-Z]", lambda mark: chr(ord(mark[0]) + 0x1F12F), text.upper()),
+    "letters in black circles": lambda text, _: regex.sub(
+        "[A-Z]", lambda mark: chr(ord(mark[0]) + 0x1F150 - 65), text.upper()
+    ),
+    "letters of flags": lambda text, _: regex.sub("[A-Z]", lambda mark: chr(ord(mark[0]) + 0x1F1E6 - 65), text.upper()),
     "tags, which nobody sees": lambda text, _: regex.sub("[ -~]", lambda mark: chr(ord(mark[0]) + 0xE0000), text),
     "percent-encoded": lambda text, _: quote(text),
     "escapes by number": lambda text, _: "".join(f"\\u{{{ord(mark):x}}}" for mark in text),

@@ -20,6 +20,7 @@ from rc1_lib.reward.top_ties import Border, TopTies
 
 SHADOW = ShadowRunGate(
     min_coverage=0.98, min_outcomes=10, min_spearman=0.75, min_top10=0.70, min_improve_pct=10.0, min_corr_new=0.0,
+    repeats_at=0.95, max_repeats=0.5,
     max_length_corr=0.70, corr_floor=0.05, confidence=0.95, resamples=100, enough_auc=0.95, max_loss_pct=5.0,
 )  # fmt: skip
 CALIBRATION = CalibrationGate(
@@ -92,6 +93,7 @@ def comparison(
         weight=float(rows),
         solved=solved,
         constant=constant,
+        repeats={},
         top=top,
         near_top=near_top,
     )

@@ -12,12 +12,13 @@ from rc1_lib.errors import RowError
 from rc1_lib.evidence import Evidence
 from rc1_lib.gates.consistency import consistency_gate
 from rc1_lib.pool.as_asked import Questions, known_questions
+from rc1_lib.pool.templates import load_pack
 from rc1_lib.preflight.gates import evaluate
 from rc1_lib.records import GateResult, Status
 from rc1_lib.rows.frame import ROW_COLUMNS, read_rows
 from rc1_lib.rows.schema import check_rows
 from tests.gates.damages import UNTRUE, Damage, Rows, answer, first, regolden, solved, wrong
-from tests.gates.damages_by_gate import NO_ROWS
+from tests.gates.damages_by_gate import NO_ROWS, WORDED
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +40,8 @@ def shadow(evidence: Evidence) -> Rows:
 def judged(evidence: Evidence, rows: Rows, questions: Questions, path: Path) -> GateResult:
     path.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
     frame = check_rows(read_rows(path), path, "pool")
-    return consistency_gate({"pool": frame}, questions, evidence.run.config.gates.consistency)
+    pack = load_pack(evidence.path("templates"))
+    return consistency_gate({"pool": frame}, questions, pack, evidence.run.config.gates.consistency)
 
 
 def test_what_the_builder_writes_is_green(evidence: Evidence) -> None:
@@ -50,7 +52,7 @@ def test_what_the_builder_writes_is_green(evidence: Evidence) -> None:
     assert played == next(check.value for check in result.checks if check.name == "rows compared with their source")
 
 
-@pytest.mark.parametrize("damage", UNTRUE, ids=lambda damage: damage.name)
+@pytest.mark.parametrize("damage", [*UNTRUE, *WORDED], ids=lambda damage: damage.name)
 def test_an_untrue_row_is_named(
     damage: Damage, evidence: Evidence, lines: list[bytes], shadow: Rows, questions: Questions, tmp_path: Path
 ) -> None:
@@ -107,12 +109,14 @@ def test_as_many_rows_as_the_threshold_allows_may_be_untrue(
         row["solved"] = False
     judged(evidence, rows, questions, tmp_path / "rows.jsonl")
     frame = read_rows(tmp_path / "rows.jsonl")
+    pack = load_pack(evidence.path("templates"))
     for most, status in ((3, Status.PASSED), (2, Status.FAILED)):
         limits = evidence.run.config.gates.consistency.model_copy(update={"max_rows": most})
-        assert consistency_gate({"pool": frame}, questions, limits).status is status
+        assert consistency_gate({"pool": frame}, questions, pack, limits).status is status
 
 
 def test_no_rows_are_no_pass(evidence: Evidence) -> None:
     nothing = pl.DataFrame(schema=pl.Schema(ROW_COLUMNS))
     limits = evidence.run.config.gates.consistency
-    assert consistency_gate({"pool": nothing}, {}, limits).status is Status.FAILED
+    pack = load_pack(evidence.path("templates"))
+    assert consistency_gate({"pool": nothing}, {}, pack, limits).status is Status.FAILED

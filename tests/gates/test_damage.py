@@ -5,12 +5,15 @@ Whole workspaces and all kinds of damage: `test_damage_table.py`. Here stands wh
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
 
+from rc1_lib.difficulty.features import measure
 from rc1_lib.evidence import Evidence
 from rc1_lib.gates.difficulty import difficulty_gate
 from rc1_lib.gates.diversity import diversity_gate
@@ -20,7 +23,7 @@ from rc1_lib.gates.length import length_gate
 from rc1_lib.gates.mix import mix_gate
 from rc1_lib.gates.shadow import shadow_gate
 from rc1_lib.pool.seed import build_seed
-from rc1_lib.pool.templates import Pack, Template, load_pack
+from rc1_lib.pool.templates import Pack, Template, load_pack, worded_apart
 from rc1_lib.records import GateResult, Status
 from rc1_lib.rows.frame import read_rows
 from rc1_lib.run import open_run
@@ -254,6 +257,53 @@ def test_labels_that_the_dialogue_does_not_bear_out_count_for_nothing(gates: Poo
     assert {"roles", "styles"} <= failed
 
 
+def padded(template: Template) -> Template:
+    """Its own name in every phrase: other words, and the same wording."""
+    return template.model_copy(
+        update={"system": f"{template.system} {template.id}", "user": f"{{question}} {template.id}"}
+    )
+
+
+def lookalike(template: Template) -> Template:
+    """Every second template's letters in Cyrillic, slots left as they are."""
+
+    def changed(value: Any) -> Any:
+        if isinstance(value, str):
+            return re.sub(r"\{.*?\}|[^{}]+", lambda part: part[0] if part[0][0] == "{" else cyrillic(part[0]), value)
+        return tuple(map(changed, value)) if isinstance(value, tuple) else value
+
+    if int(template.id[-2:]) % 2:
+        return template
+    spoken = type(template.spoken)(**{tool: changed(lines) for tool, lines in template.steps.items()})
+    names = ("system", "user", "quote", "lookup", "final", "ask", "reply", "nothing_missing")
+    return template.model_copy(update={name: changed(getattr(template, name)) for name in names} | {"spoken": spoken})
+
+
+@pytest.mark.parametrize("change", [lambda one: one, padded, lookalike], ids=["copied", "padded", "disguised"])
+def test_one_wording_under_ten_labels_is_one_template(
+    gates: PoolGates, rows: pl.DataFrame, change: Callable[[Template], Template]
+) -> None:
+    def relabelled(group: tuple[Template, ...]) -> tuple[Template, ...]:
+        labels = ("id", "role", "style")
+        return tuple(change(group[0].model_copy(update={name: getattr(one, name) for name in labels})) for one in group)
+
+    pack = Pack("copies", {key: relabelled(group) for key, group in gates.pack.groups.items()})
+    opening = {template.id: template.system for template in pack.templates}
+    records = rows.to_dicts()
+    for record in records:
+        record["messages"][0]["content"] = opening[record["template_id"]]
+    limits, worded = gates.config.gates.diversity, pl.DataFrame(records, schema=rows.schema)
+    judged = diversity_gate(worded, pack, gates.reference, limits, TASKS, 0)
+    failed = {check.name.split("[")[0] for check in judged.failures}
+    assert {"roles", "styles", "templates used"} <= failed
+    alike = next(check.value for check in judged.checks if check.name.startswith("templates worded like"))
+    assert alike == len(pack.templates) - len(pack.groups)
+
+
+def test_the_shipped_templates_are_worded_apart(gates: PoolGates) -> None:
+    assert len(worded_apart(gates.pack, gates.config.gates.diversity.max_alike)) == len(gates.pack.templates)
+
+
 def test_a_pool_built_in_the_old_packs_words_turns_the_divergence_red(gates: PoolGates, tmp_path: Path) -> None:
     old = open_run(workspace=tmp_path, overrides=[*SMALL, "pool.n=240", "pool.templates_dir=templates/pack_v1"])
     build_seed(old, ("pool",))
@@ -350,18 +400,27 @@ class TestDifficulty:
 
 
 class TestShadow:
-    def test_the_shadow_set_is_green(self, evidence: Evidence) -> None:
+    def judge(self, evidence: Evidence, rows: pl.DataFrame, buckets: pl.Series | None = None) -> GateResult:
         config = evidence.run.config
-        assert shadow_gate(evidence.rows("shadow"), config.shadow.n, config.datasets).failures == ()
+        ours = measure(rows, config.difficulty)["bucket"] if buckets is None else buckets
+        most = config.gates.shadow_set.max_bucket_diff
+        return shadow_gate(rows, config.shadow.n, config.datasets, (ours, evidence.metrics()["bucket"]), most)
+
+    def test_the_shadow_set_is_green(self, evidence: Evidence) -> None:
+        assert self.judge(evidence, evidence.rows("shadow")).failures == ()
 
     def test_a_lost_row_is_red(self, evidence: Evidence) -> None:
-        result = shadow_gate(
-            evidence.rows("shadow").head(-1), evidence.run.config.shadow.n, evidence.run.config.datasets
-        )
+        result = self.judge(evidence, evidence.rows("shadow").head(-1))
         assert "rows" in {check.name for check in result.failures}
 
     def test_a_question_standing_twice_is_red(self, evidence: Evidence) -> None:
         rows = evidence.rows("shadow")
-        twice = pl.concat([rows.head(244), rows.head(1)])
-        result = shadow_gate(twice, evidence.run.config.shadow.n, evidence.run.config.datasets)
+        result = self.judge(evidence, pl.concat([rows.head(244), rows.head(1)]))
         assert "questions standing twice" in {check.name for check in result.failures}
+
+    def test_one_drawn_by_another_configuration_is_red(self, evidence: Evidence) -> None:
+        rows = evidence.rows("shadow")
+        easy = round(rows.height * 177 / 245)
+        buckets = pl.Series(["easy"] * easy + ["medium"] * (rows.height - easy))
+        result = self.judge(evidence, rows, buckets)
+        assert [check.name for check in result.failures] == ["share of a bucket, furthest from the pool's"]

@@ -23,7 +23,7 @@ SHARE = (
     "half of a task's rows gone", "a row of a few words", "made-up styles", "36 rows copied under new ids",
     "a row that names a shadow question as its source", "a wrong sum", "an unknown tool",
     "shadow set: a question standing twice", "metrics: a chosen row of 9 turns", "balanced pool: a prompt altered",
-    "a false sentence in the prompt",
+    "another bucket's recipe named",
 )  # fmt: skip
 """One kind for each gate, one without rows, one that none sees: what `make test` has time for."""
 

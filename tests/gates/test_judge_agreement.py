@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from rc1_lib.checks import at_most
-from rc1_lib.gates.judge_agreement import KAPPA, LABELLED, LIKENESS, RANKS, Agreement, judge_agreement_gate
+from rc1_lib.gates.judge_agreement import KAPPA, LABELLED, LIKENESS, RANKS, SECOND, Agreement, judge_agreement_gate
 from rc1_lib.records import GateResult, Status
 from rc1_lib.reward.intervals import Interval
 from rc1_lib.run import published_config
@@ -21,7 +21,7 @@ def figures(kappa: float = 0.6, ranks: float = 0.5) -> dict[str, Interval]:
     return {name: Interval(value, value - 0.1, value + 0.1, 0.95, 1000) for name, value in values.items()}
 
 
-SOUND = Agreement(labelled=60, others=0, good=35, bad=25, coverage=1.0, likeness=0.85, figures=figures())
+SOUND = Agreement(labelled=60, others=0, good=35, bad=25, coverage=1.0, likeness=0.85, second=0, figures=figures())
 
 
 def red(result: GateResult) -> set[str]:
@@ -62,12 +62,19 @@ def test_labels_of_another_judge_count_for_nothing_and_are_named() -> None:
         (replace(SOUND, figures=figures(kappa=0.05)), "kappa with people"),
         (replace(SOUND, figures=figures(kappa=math.nan)), "kappa with people"),
         (replace(SOUND, figures=figures(ranks=0.1)), "rank correlation with people"),
-        (replace(SOUND, likeness=1.0), LIKENESS),
+        (replace(SOUND, likeness=1.0, second=60), LIKENESS),
         (replace(SOUND, likeness=math.nan), LIKENESS),
     ],
 )
 def test_each_damage_is_red_by_name(damaged: Agreement, check: str) -> None:
     assert red(judge_agreement_gate(damaged, THRESHOLDS)) == {check}
+
+
+def test_labels_closer_than_two_people_come_need_a_second_person() -> None:
+    copied = replace(SOUND, likeness=0.97)  # the judge's verdicts with 3 % of them turned
+    assert red(judge_agreement_gate(copied, THRESHOLDS)) == {SECOND}
+    assert red(judge_agreement_gate(replace(copied, second=THRESHOLDS.min_labels - 1), THRESHOLDS)) == {SECOND}
+    assert red(judge_agreement_gate(replace(copied, second=THRESHOLDS.min_labels), THRESHOLDS)) == set()
 
 
 def test_what_else_has_to_hold_of_the_scores_is_judged_too() -> None:

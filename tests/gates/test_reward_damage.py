@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -29,6 +30,7 @@ from rc1_lib.workspace.artifacts import read_json
 
 SHARE = "scored, share"
 LENGTH_OLD = "old score follows the answers' length, rank correlation"
+REPEATED = "weighed dimensions that repeat another one, share"
 STUCK = "weighed dimensions stuck on one grade"
 GAIN, ERROR = "rank correlation gained, per cent", "mean absolute error lowered, per cent"
 RIGHT_WAY = "rank correlation of the calibrated weights"
@@ -227,6 +229,21 @@ def test_a_dimension_stuck_on_one_grade(gates: RewardGates, judged: Judged) -> N
             assert set(gates.from_the_start(damaged)) - {*ABLATION} <= {"shadow_run"}, name
 
 
+@pytest.mark.parametrize("noise", [0.0, 0.2])
+def test_a_judge_that_gives_every_dimension_the_old_score(gates: RewardGates, judged: Judged, noise: float) -> None:
+    rng, old = np.random.default_rng(0), gates.config.reward.old_weights
+
+    def one_impression(frame: pl.DataFrame) -> pl.DataFrame:
+        score = sum((pl.col(name) * weight for name, weight in old.items()), pl.lit(0.0))
+        spread = noise * frame.select(score).to_series().drop_nulls().to_numpy().std()
+        drawn = {name: pl.Series(rng.normal(0.0, spread, frame.height)) for name in gates.judges}
+        return frame.with_columns((score + drawn[name]).clip(0, 1).alias(name) for name in gates.judges)
+
+    damaged = judged.damaged(one_impression)
+    for found in (gates.from_the_start(damaged), gates.since(damaged)):
+        assert REPEATED in found["shadow_run"]
+
+
 def test_a_stuck_dimension_without_weight_harms_only_the_old_score(gates: RewardGates, judged: Judged) -> None:
     unweighed = [name for name, weight in gates.in_force.items() if not weight]
     assert unweighed
@@ -243,7 +260,7 @@ def test_a_judge_that_grades_by_length(gates: RewardGates, judged: Judged, grow:
     grade = grow(pl.col("length")) / grow(pl.col("length")).max()
     damaged = judged.damaged(lambda frame: frame.with_columns(grade.alias(name) for name in gates.judges))
     for found in (gates.from_the_start(damaged), gates.since(damaged)):
-        assert found["shadow_run"] == {ORDER, TOP}
+        assert found["shadow_run"] == {ORDER, TOP, REPEATED}
         assert set(found) <= {"shadow_run", *ABLATION}
     shadow = gates.shadow_run(damaged.shadow, gates.in_force)
     assert "reverses the old order" in advice(shadow, ORDER)

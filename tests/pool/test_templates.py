@@ -233,3 +233,9 @@ def test_a_file_in_another_encoding_is_refused(tmp_path: Path) -> None:
 def test_a_file_that_is_no_object_is_refused(tmp_path: Path) -> None:
     (tmp_path / "maths.en.json").write_text("[]", encoding="utf-8")
     assert "maths.en.json" in fault(tmp_path)
+
+
+def test_a_deeply_nested_file_is_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "maths.en.json").write_text("[" * 200_000 + "]" * 200_000)
+    with pytest.raises(TemplateError, match="nested too deeply"):
+        load_pack(tmp_path)

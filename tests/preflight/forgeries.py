@@ -9,14 +9,15 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from rc1_lib.evidence.registry import described
-from rc1_lib.preflight.rounds import PASSED
+from rc1_lib.preflight.rounds import PASSED, write_round
 from rc1_lib.preflight.ticket import TICKET, revoke_ticket, stated
+from rc1_lib.records import GateResult
 from rc1_lib.run import Run
 from rc1_lib.workspace.artifacts import read_json, sha256_json, write_json
 from rc1_lib.workspace.file_hashes import sha256_file
@@ -218,6 +219,25 @@ def brought_back(digest: bool) -> Callable[[Run], None]:
     return forge
 
 
+def put_back(after: Callable[[Run], object], *places: str) -> Callable[[Run], None]:
+    """Copies of files, laid over what has become of them since."""
+
+    def forge(run: Run) -> None:
+        before = {place: run.workspace.path(place).read_bytes() for place in places}
+        after(run)
+        for place, body in before.items():
+            run.workspace.path(place).write_bytes(body)
+
+    return forge
+
+
+def failed_round(run: Run) -> None:
+    """A second round that fails, without a word to the ticket."""
+    body = read_json(run.workspace.path(PASSED[2]))
+    results = [GateResult.from_dict({**gate, "offenders": ()}) for gate in body["gates"]]
+    write_round(run, 2, [replace(one, error="broken") if one.name == "mix" else one for one in results])
+
+
 def other_kind_of_thing(place: str, make: Callable[[Path], object]) -> Callable[[Run], None]:
     """A pipe or a folder in a file's place."""
 
@@ -253,8 +273,11 @@ OF_THE_TICKET = (
     Forgery("issued tomorrow, recomputed", ticket(shifted(24)), "it was issued in the future"),
     Forgery("expired and renewed, recomputed", renewed, None, _SIGNATURE, long=False),
     Forgery("its revocation struck out", brought_back(False), _EDITED, long=False),
-    Forgery("its revocation struck out, recomputed", brought_back(True), None,
-            "it was revoked for good at"),
+    Forgery("its revocation struck out, recomputed", brought_back(True), "it was revoked at", long=False),
+    Forgery("a copy of before its revocation, put back", put_back(lambda run: revoke_ticket(run, "x"), TICKET),
+            "it was revoked at", long=False),
+    Forgery("it and the reports of before a round that failed, put back",
+            put_back(failed_round, TICKET, *PASSED.values()), "round 2 has failed since", long=False),
     Forgery("its profile raised to prod, recomputed", ticket(lambda body: body.update(profile="prod")),
             "it is of profile 'prod' and opens no run of profile 'local'"),
     Forgery("other code named, recomputed", ticket(lambda body: body.update(code_sha256="0" * 64)),
@@ -319,13 +342,20 @@ OF_THE_FILES = (
     Forgery("templates with one more file", at("templates", lambda path: (path / "x.json").touch()), "has changed"),
     Forgery("the pool and its manifest", pool_with_its_manifest, "has changed"),
     Forgery("the pool, and its fingerprint in the ticket", pool_in_the_ticket, "is not what round 1 read", long=False),
-    Forgery("the pool, and its fingerprint everywhere", pool_in_ticket_and_reports, None, _SIGNATURE, long=False),
+    Forgery(
+        "the pool, and its fingerprint everywhere",
+        pool_in_ticket_and_reports,
+        "the gate integrity holds no more",
+        long=False,
+    ),
     Forgery("the weights, their report and their record", forged_weights, "has changed"),
     Forgery(
         "the weights with these, and their fingerprint in the ticket", weights_in_the_ticket, "is not what round 1 read"
     ),
     Forgery(
-        "the weights with these, and their fingerprint everywhere", weights_in_ticket_and_reports, None, _SIGNATURE
+        "the weights with these, and their fingerprint everywhere",
+        weights_in_ticket_and_reports,
+        "the gate weights holds no more",
     ),
 )
 EVERY = {"ticket": OF_THE_TICKET, "reports": OF_THE_REPORTS, "files": OF_THE_FILES}

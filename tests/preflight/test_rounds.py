@@ -17,6 +17,7 @@ from rc1_lib.preflight.gates import BY_NAME, evaluate, gates_of_round
 from rc1_lib.preflight.rounds import round_passed
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run, open_run
+from rc1_lib.workspace.artifacts import PROJECT_ROOT
 from tests.conftest import SMALL, Verdicts
 
 
@@ -229,3 +230,13 @@ def test_what_is_red_or_reads_the_world_is_judged_in_both_rounds(
     first = evaluate(name, evidence, 1)
     assert [first.status, evaluate(name, evidence, 2, first).status] == [status] * 2
     assert len(computed) == 2
+
+
+def test_another_pack_under_the_old_ones_name_is_no_reference(passed: Run) -> None:
+    assert evaluate("diversity", Evidence(passed), 1).status is Status.PASSED
+    shutil.copytree(PROJECT_ROOT / "templates/pack_v1", own := passed.workspace.path("templates/pack_v1"))
+    assert evaluate("diversity", Evidence(passed), 1).status is Status.PASSED, "a copy of it is it"
+    file = own / "maths.en.json"
+    file.write_text(file.read_text().replace("Answer", "Reply").replace("you", "thee"))
+    failures = evaluate("diversity", Evidence(passed), 1).failures
+    assert [check.name for check in failures] == ["old pack is the project's own"]

@@ -120,7 +120,7 @@ def test_a_note_that_somebody_else_put_there_first_keeps_nothing_from_being_revo
 def test_where_the_list_cannot_be_kept_or_read_it_is_said(passed: Run, signing_key: Path) -> None:
     issue_ticket(passed)
     listed(signing_key).write_text('{"time": "2026')
-    with pytest.raises(RC1Error, match="the list of revoked tickets beside RC1_TICKET_KEY is damaged"):
+    with pytest.raises(RC1Error, match="the list of revoked tickets next to RC1_TICKET_KEY is damaged"):
         verify_ticket(passed)
     listed(signing_key).unlink()
     listed(signing_key).mkdir()

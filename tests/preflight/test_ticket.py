@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -11,11 +12,12 @@ from typing import Any
 import pytest
 
 from rc1_lib.config.file import flatten
-from rc1_lib.errors import ConfigError, TicketError
+from rc1_lib.errors import ConfigError, RC1Error, TicketError
 from rc1_lib.evidence import Evidence
 from rc1_lib.preflight import ticket as ticket_module
 from rc1_lib.preflight.rounds import PASSED, write_round
 from rc1_lib.preflight.ticket import TICKET, issue_ticket, read_ticket, revoke_ticket, verify_ticket
+from rc1_lib.preflight.ticket_key import REVOKED
 from rc1_lib.provenance.installed import PackageState
 from rc1_lib.records import GateResult
 from rc1_lib.run import FREE_KEYS, Run, open_run
@@ -219,6 +221,53 @@ def test_a_revocation_that_is_struck_out_stays_refused(ticketed: Run) -> None:
     assert "was edited" in refusal(ticketed)
 
 
+def test_a_copy_of_an_older_ticket_is_refused_also_where_the_revoked_one_is_gone(ticketed: Run) -> None:
+    place = ticketed.workspace.path(TICKET)
+    old = place.read_bytes()
+    time.sleep(1.1)
+    issue_ticket(ticketed)
+    revoke_ticket(ticketed, "for the test")
+    place.write_bytes(old)
+    assert "it was revoked at" in refusal(ticketed) and "for the test" in refusal(ticketed)
+
+
+def test_a_damaged_list_of_revocations_opens_nothing(ticketed: Run) -> None:
+    revoke_ticket(ticketed, "for the test")
+    ticketed.workspace.path(REVOKED).write_text('{"time": "20')
+    with pytest.raises(RC1Error, match="the list of revoked tickets is damaged"):
+        verify_ticket(ticketed)
+
+
+def test_it_is_refused_once_the_calibrations_report_was_edited(ticketed: Run) -> None:
+    verify_ticket(ticketed)
+    report = ticketed.workspace.path(read_json(ticketed.workspace.path(ticketed.config.weights))["report"]["path"])
+    report.write_bytes(report.read_bytes().replace(b'"pass"', b'"Pass"'))
+    assert "the gate weights holds no more" in refusal(ticketed)
+
+
+def test_it_is_refused_without_the_manifests(ticketed: Run) -> None:
+    for manifest in ticketed.workspace.path("reports/rc1").glob("*.manifest.json"):
+        manifest.unlink()
+    assert "the gate integrity holds no more" in refusal(ticketed)
+
+
+def test_verifying_writes_nothing(ticketed: Run) -> None:
+    def files() -> dict[Path, int]:
+        return {path: path.stat().st_mtime_ns for path in ticketed.workspace.root.rglob("*")}
+
+    before = files()
+    verify_ticket(open_run(profile="local", workspace=ticketed.workspace.root, overrides=ticketed.overrides))
+    assert files() == before
+
+
+@pytest.mark.parametrize("depth", [300, 100_000])
+def test_a_deeply_nested_ticket_is_a_sentence(ticketed: Run, depth: int) -> None:
+    path = ticketed.workspace.path(TICKET)
+    text = path.read_text()
+    path.write_text(text.replace('"config": {', '"config": {"deep": ' + "[" * depth + "]" * depth + ", ", 1))
+    assert "is not JSON" in refusal(ticketed)
+
+
 def test_a_report_that_only_says_pass_is_not_believed(passed: Run) -> None:
     path = passed.workspace.path(PASSED[1])
     report = read_json(path)
@@ -309,6 +358,7 @@ def test_the_report_shows_waivers_and_loosened_thresholds(passed: Run) -> None:
 
 def test_issuing_twice_gives_the_newer_ticket_and_a_revoked_one_is_replaced(ticketed: Run) -> None:
     revoke_ticket(ticketed, "for the test")
+    time.sleep(1.1)  # times are kept to the second
     issue_ticket(ticketed)
     assert read_ticket(ticketed)["revoked"] is None
     verify_ticket(ticketed)

@@ -1,0 +1,111 @@
+"""Compares a row's words with what the builder writes: the template that the row names, filled with its own record."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import chain
+
+import orjson
+
+from rc1_lib.pool.dialogue import kind_of
+from rc1_lib.pool.prompting import replace_word, user_message
+from rc1_lib.pool.quotation import first_sentence, leading
+from rc1_lib.pool.templates import Pack, Template
+from rc1_lib.pool.user_replies import UNSURE
+from rc1_lib.records import Message, Passage, Row, Slot
+from rc1_lib.rows.conventions import ANSWER_MARK, ARGUMENT_OF
+from rc1_lib.rows.inconsistency import Inconsistency, Kind
+
+_HAN, _LETTERS = re.compile(r"[\u3400-\u9fff]"), re.compile(r"[^\W\d_\u3400-\u9fff]+")
+
+
+def as_worded(row: Row, pack: Pack) -> Iterator[Inconsistency]:
+    """Every difference between `row` and what the builder would write of its record.
+
+    System and user message, and what the assistant says next to its calls and its answer, are exactly the template's;
+    quotes are of the row's own evidence, listed titles of its own pages, and the user's replies the template's. Role,
+    style, pack and kind of template are computed.
+
+    Args:
+        row: that the builder made; not a finished dialogue, which brings its own words.
+        pack: the pool's own.
+    """
+    group = pack.groups.get((kind_of(row["task"], row["cue"]), row["lang"]), ())
+    template = next((one for one in group if one.id == row["template_id"]), None)
+    if template is None or row["pack"] != pack.name:
+        told = f"pack {row['pack']}, template {row['template_id']}, lang {row['lang']}, cue {row['cue']}"
+        yield Inconsistency(Kind.LABEL, "template_id", told, f"a template of pack {pack.name} for this kind of row")
+        return
+    for name, label in (("role", template.role), ("style", template.style)):
+        if row[name] != label:  # type: ignore[literal-required]
+            yield Inconsistency(Kind.LABEL, name, str(row[name]), label)  # type: ignore[literal-required]
+    posed, messages = row["posed"], row["messages"]
+    user = user_message(template, posed["quoted"], posed["listed"], posed["ask"], row["lang"])
+    for at, text in enumerate((template.system, user)):
+        if messages[at]["content"] != text:
+            yield Inconsistency(Kind.WORDS, f"messages[{at}].content", str(messages[at]["content"]), text)
+    if messages[2]["role"] != "assistant":
+        yield Inconsistency(Kind.WORDS, "messages[2]", f"a message of role {messages[2]['role']}", "the assistant's")
+    titles = {page["title"] for page in row["passages"] or ()}
+    for title in posed["listed"]:
+        if title not in titles:
+            yield Inconsistency(Kind.WORDS, "posed.listed", title, "a title of the row's own pages")
+    for text in posed["quoted"]:
+        if not _quotable(text, row):
+            yield Inconsistency(Kind.WORDS, "posed.quoted", text, "a sentence of the row's own evidence, or its head")
+    for at, message in enumerate(messages):
+        if message["role"] == "assistant" and message["content"] not in (known := _said(row, message, template)):
+            told = str(message["content"])
+            yield Inconsistency(Kind.WORDS, f"messages[{at}].content", told, " / ".join(sorted(known)))
+    yield from _replies(row, template)
+
+
+def _said(row: Row, message: Message, template: Template) -> set[str]:
+    """What the assistant may say in a turn."""
+    reason, calls = row["posed"]["reason"], message.get("tool_calls")
+    if calls:
+        tool = calls[0]["function"]["name"]
+        try:
+            argument = orjson.loads(calls[0]["function"]["arguments"])[ARGUMENT_OF[tool]]
+        except (ValueError, KeyError, TypeError):  # the replay names it
+            return {str(message["content"])}
+        return {phrase.format(**{ARGUMENT_OF[tool]: argument}) for phrase in template.steps.get(tool, ("",))}
+    ending = f" {ANSWER_MARK[row['lang']]}{row['final']}"
+    phrases = [phrase for phrase in template.final if reason or "{reason}" not in phrase] or [""]
+    return {f"{phrase.format(reason=reason)}{ending}".strip() for phrase in phrases}
+
+
+def language(row: Row) -> Iterator[Inconsistency]:
+    """Whether the label of the language is that of the question: Han characters against words in other letters."""
+    han, others = len(_HAN.findall(row["question"])), len(_LETTERS.findall(row["question"]))
+    if (row["lang"] == "zh" and not han) or (row["lang"] == "en" and han > others):
+        yield Inconsistency(Kind.LABEL, "lang", row["lang"], "zh" if han else "en")
+
+
+def _quotable(text: str, row: Row) -> bool:
+    """Whether a text is a supporting sentence, the head of one with a mark at the cut, or a page's first sentence."""
+    slot, lang, cut = row["slot"], row["lang"], text.endswith("…")
+    asked = Slot(**slot) if slot and slot["where"] == "ask" else None
+    pages = (Passage(page["title"], page["text"]) for page in row["passages"] or ())
+    for sentence in chain(row["support"], map(first_sentence, pages)):
+        whole = replace_word(sentence, asked, lang) if asked else sentence
+        if text == whole or (cut and whole.startswith(text[:-1])):
+            return True
+    if asked is None or not cut:
+        return False
+    # The cut may stand within the withheld piece, which then stays as it is.
+    heads = (leading(one, at / len(one), lang) for one in row["support"] for at in range(1, len(one)))
+    return any(replace_word(head, asked, lang) == text for head in heads)
+
+
+def _replies(row: Row, template: Template) -> Iterator[Inconsistency]:
+    replies, slot = row["user_replies"], row["slot"]
+    if replies is None:
+        return
+    gives = {phrase.format(value=slot["value"]) for phrase in template.reply} if slot else {None}
+    otherwise = {UNSURE[row["lang"]]} if slot else set(template.nothing_missing)
+    for name, known in (("gives", gives), ("otherwise", otherwise)):
+        if replies[name] not in known:  # type: ignore[literal-required]
+            told = str(replies[name])  # type: ignore[literal-required]
+            yield Inconsistency(Kind.RESULT, f"user_replies.{name}", told, " / ".join(map(str, sorted(known, key=str))))
