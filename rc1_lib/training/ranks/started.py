@@ -66,7 +66,7 @@ class StartedCrew(Crew):
         mine, theirs = Pipe()
         with theirs:
             process = subprocess.Popen(
-                [sys.executable, "-m", _MODULE, str(theirs.fileno()), str(rank), str(size)],
+                [sys.executable, "-P", "-m", _MODULE, str(theirs.fileno()), str(rank), str(size)],
                 stdin=subprocess.DEVNULL, stdout=self._said, stderr=self._said, pass_fds=[theirs.fileno()],
                 env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
             )  # fmt: skip
