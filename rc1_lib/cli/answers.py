@@ -113,11 +113,12 @@ def _read(path: str, run: Run) -> Sample:
     import orjson
 
     from rc1_lib.answer_rules.golds import gold_of, sample
-    from rc1_lib.workspace.regular_files import read_regular
+    from rc1_lib.workspace.text_files import open_text
 
     place = run.workspace.root / path
     try:
-        lines = read_regular(place).splitlines()
+        with open_text(place) as stream:
+            lines = stream.readlines()
     except OSError as error:
         raise RowError(f"--golds {path}: cannot be read ({error.strerror}), expected a JSONL file") from None
     found = []

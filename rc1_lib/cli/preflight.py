@@ -175,7 +175,7 @@ def _show_rounds(
         file, latest = list(written.items())[-1]
         session.show(*tables.notes(latest, file))
     for report in written.values():  # last, where they are seen
-        for gate in report["gates"]:
+        for gate in tables.errors_once(report["gates"]):
             listed = f"reports/preflight/{report['round']}_{gate['name']}_offenders.jsonl"
             session.show(*tables.red_lines(gate, listed))
     if message:

@@ -46,13 +46,23 @@ def gates_table(title: str, gates: Sequence[Mapping[str, Any]]) -> Table:
     table.add_column("checks", justify="right", no_wrap=True)
     table.add_column("deciding check", overflow="fold")
     table.add_column("value", overflow="fold")
-    for gate in gates:
+    for gate in errors_once(gates):
         words, style = _MARKS[gate["status"]]
         counted = [check for check in gate["checks"] if check["op"] != "info"]
         passed = sum(bool(check["passed"]) for check in counted)
         name, value = _decision(gate, counted)
         table.add_row(Text(gate["name"]), Text(words, style), f"{passed}/{len(counted)}", Text(name), Text(value))
     return table
+
+
+def errors_once(gates: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The gates; where several have one error, such as a damaged pool, only the first says it."""
+    first: dict[str, str] = {}
+    found: list[Mapping[str, Any]] = []
+    for gate in gates:
+        name = first.setdefault(gate["error"], gate["name"])
+        found.append({**gate, "error": f"as {name}"} if gate["error"] and name != gate["name"] else gate)
+    return found
 
 
 def red_lines(gate: Mapping[str, Any], listed: str) -> list[str]:

@@ -84,7 +84,8 @@ def conclude(
     }
     write_json(run.workspace.path(out), report)
     session.show(tables.gates_table(title, gates))
-    session.show(*(line for gate in gates for line in tables.red_lines(gate, gate["offenders_file"] or "")))
+    for gate in tables.errors_once(gates):
+        session.show(*tables.red_lines(gate, gate["offenders_file"] or ""))
     session.show(*tables.undecided_lines(gates), *tables.notes(report, out))
     ending = judged(title, gates, run.workspace.path(out), after_pass=after_pass, after_fail=after_fail)
     return end(session, ending, {**report, "report": out}, 0 if passed else 2)

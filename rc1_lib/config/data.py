@@ -33,6 +33,8 @@ class Sources(Section):
     """Share of embedded questions written in Chinese."""
     max_uses: Positive
     """How often the pool may use one question; a second use is posed differently, and the report counts it."""
+    max_unusable: Share
+    """Largest share of a task's public records with a key missing or of another type; they are left out and counted."""
 
 
 class Teacher(Section):

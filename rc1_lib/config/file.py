@@ -16,7 +16,7 @@ from rc1_lib.config.run_config import RunConfig
 from rc1_lib.config.strict_yaml import fault_line, parse_yaml
 from rc1_lib.errors import ConfigError
 from rc1_lib.masking import conceal, conceal_argument, holds_credentials, mask_tree, secrets
-from rc1_lib.workspace.regular_files import read_regular
+from rc1_lib.workspace.text_files import read_text
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -184,7 +184,7 @@ def _reject_credentials(tree: Mapping[str, Any], layers: Sequence[Layer], overri
 def read_yaml(path: Path) -> dict[str, Any]:
     """Read a YAML mapping, or raise an error that says why it cannot be read."""
     try:
-        tree = parse_yaml(read_regular(path, _LARGEST).decode())
+        tree = parse_yaml(read_text(path, _LARGEST))
     except FileNotFoundError:
         raise ConfigError(f"{path}: configuration file not found; name one with --config") from None
     except OSError as error:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from rc1_lib.config.run_config import RunConfig
 from rc1_lib.workspace.artifacts import Workspace
+from rc1_lib.workspace.text_files import form_of
 
 
 def are_finished(config: RunConfig, workspace: Workspace) -> bool:
@@ -16,7 +17,7 @@ def are_finished(config: RunConfig, workspace: Workspace) -> bool:
 
 def is_rows(place: Path) -> bool:
     """Whether this is a file of finished rows; otherwise it is a folder of public data sets."""
-    return place.suffix == ".jsonl" and not place.is_dir()
+    return form_of(place) == ".jsonl" and not place.is_dir()
 
 
 def source_path(use: str, workspace: Workspace) -> Path:

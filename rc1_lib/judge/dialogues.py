@@ -12,7 +12,7 @@ import orjson
 from rc1_lib.config.strict_yaml import parse_yaml
 from rc1_lib.errors import RowError
 from rc1_lib.records import Message
-from rc1_lib.workspace.regular_files import open_regular
+from rc1_lib.workspace.text_files import open_text
 
 _CALL = ("name", "arguments")
 _SHOWN = 10
@@ -47,7 +47,7 @@ def read_dialogues(path: Path, first: int | None = None) -> list[Dialogue]:
     found: list[Dialogue] = []
     damaged: list[str] = []
     try:
-        with open_regular(path) as stream:
+        with open_text(path) as stream:
             for number, text in enumerate(stream, 1):
                 if first is not None and len(found) + len(damaged) >= first:
                     break

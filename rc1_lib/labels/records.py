@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from rc1_lib.errors import RowError, SourceError
-from rc1_lib.sources.json_files import read_records
-from rc1_lib.workspace.regular_files import read_regular
+from rc1_lib.sources.record_files import read_records
+from rc1_lib.workspace.text_files import form_of, read_text
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _JSON = (".jsonl", ".json")
@@ -24,7 +24,7 @@ def records_of(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
     Raises:
         RowError: when the file is missing, has another format, or is damaged; names the line.
     """
-    suffix = path.suffix.lower()
+    suffix = form_of(path)
     if suffix not in (*_JSON, *_DELIMITERS):
         forms = ", ".join((*_JSON, *_DELIMITERS))
         raise RowError(f"{path}: found the file type '{suffix}', expected one of {forms}; convert it")
@@ -39,7 +39,7 @@ def records_of(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
 
 def _table(path: Path, delimiter: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
     try:
-        text = read_regular(path).decode("utf-8-sig")
+        text = read_text(path)
     except OSError as error:
         raise RowError(f"{path}: cannot be read ({error.strerror}); expected a file of labels") from None
     except UnicodeDecodeError as error:

@@ -26,13 +26,19 @@ def rows_of(run: Run, artifact: Artifact) -> pl.DataFrame:
     """
     path = artifact.path(run)
     frame = _rows(path, artifact.sha256(run), "pool" if artifact in (POOL, BALANCED) else "shadow")
+    if isinstance(frame, str):
+        raise RowError(frame)
     return check_balanced(frame, read_metrics(run), path) if artifact is BALANCED else frame
 
 
 @lru_cache(maxsize=4)
-def _rows(path: Path, sha256: str, split: str) -> pl.DataFrame:
-    """Rows by content."""
-    frame = check_rows(read_rows(path), path, split)
+def _rows(path: Path, sha256: str, split: str) -> pl.DataFrame | str:
+    """Rows by content, or what is wrong with them: a fault takes as long to find as rows take to read."""
+    frame: pl.DataFrame | str
+    try:
+        frame = check_rows(read_rows(path), path, split)
+    except RowError as error:
+        frame = str(error)
     if sha256_file(path) != sha256:
         raise RowError(f"{path}: changed while it was read; run again when nothing writes to it")
     return frame

@@ -7,7 +7,6 @@ import re
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
-from io import BufferedReader
 from pathlib import Path
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin, get_type_hints, is_typeddict
@@ -20,7 +19,7 @@ from rc1_lib.records import Row
 from rc1_lib.rows.counts import add_counts
 from rc1_lib.rows.texts_only import TextsOnly
 from rc1_lib.runtime.batches import in_parts
-from rc1_lib.workspace.regular_files import open_regular
+from rc1_lib.workspace.text_files import open_text
 
 _PLAIN: dict[Any, type[pl.DataType]] = {str: pl.String, int: pl.Int64, bool: pl.Boolean}
 
@@ -65,8 +64,6 @@ METRIC_TYPES: dict[str, pl.DataType | type[pl.DataType]] = {
 
 _TEXTS_ONLY = TextsOnly(ROW_COLUMNS)
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
-_PACKED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"\x78\x9c": "zlib", b"PK\x03\x04": "zip"}
-"""How packed files begin -> with what."""
 
 
 _READ: OrderedDict[bytes, pl.DataFrame] = OrderedDict()
@@ -91,8 +88,7 @@ def read_rows(path: Path) -> pl.DataFrame:
         raise RowError(f"{path}: is a folder, expected a JSONL file")
     with _READING:
         try:
-            with open_regular(path) as stream:
-                return _read(path, stream).clone()
+            return _read(path).clone()
         except OSError as error:
             raise RowError(f"{path}: cannot be read ({error.strerror}), expected a JSONL file") from None
 
@@ -113,21 +109,23 @@ def know_part(part: bytes, whole: bytes, keep: Sequence[bool]) -> None:
             _remember(part, frame.filter(pl.Series(keep, dtype=pl.Boolean)))
 
 
-def _read(path: Path, stream: BufferedReader) -> pl.DataFrame:
-    digest = hashlib.file_digest(stream, "sha256").digest()
-    if digest in _READ:
-        _READ.move_to_end(digest)
-        return _READ[digest]
-    stream.seek(0)
-    parsed = hashlib.sha256()  # the file may have changed meanwhile
-    parts: list[pl.DataFrame] = []
-    lines = rows = 0
-    while content := stream.read(_PARSED_AT_ONCE):
-        content += stream.readline()
-        parsed.update(content)
-        parts.append(_parsed(path, content, lines, rows))
-        lines += content.count(b"\n")
-        rows += parts[-1].height
+def _read(path: Path) -> pl.DataFrame:
+    with open_text(path) as stream:
+        start = stream.tell()
+        digest = hashlib.file_digest(stream, "sha256").digest()
+        if digest in _READ:
+            _READ.move_to_end(digest)
+            return _READ[digest]
+        stream.seek(start)
+        parsed = hashlib.sha256()  # the file may have changed meanwhile
+        parts: list[pl.DataFrame] = []
+        lines = rows = 0
+        while content := stream.read(_PARSED_AT_ONCE):
+            content += stream.readline()
+            parsed.update(content)
+            parts.append(_parsed(path, content, lines, rows))
+            lines += content.count(b"\n")
+            rows += parts[-1].height
     if rows == 0:
         raise RowError(f"{path}: holds no row, expected one JSON row a line")
     return _remember(parsed.digest(), pl.concat(parts, rechunk=False))
@@ -142,25 +140,17 @@ def _remember(digest: bytes, frame: pl.DataFrame) -> pl.DataFrame:
 
 def _parsed(path: Path, content: bytes, lines: int, rows: int) -> pl.DataFrame:
     """The rows of some lines of the file; before them come `lines` lines with `rows` rows."""
-    if not lines:
-        _refuse_packed(path, content)
     _refuse_half_characters(path, content, lines)
     if misfit := _TEXTS_ONLY.misfit(content, lines):
         raise RowError(f"{path}, {misfit}")
     try:
         frame = pl.read_ndjson(content, schema=pl.Schema(ROW_COLUMNS))
     except (pl.exceptions.PolarsError, OSError) as error:
-        raise RowError(_diagnose(path) or f"{path}: cannot be read as JSONL ({error})") from None
+        fault = _diagnose(content, lines)
+        raise RowError(f"{path}, {fault}" if fault else f"{path}: cannot be read as JSONL ({error})") from None
     _refuse_gaps(path, frame, rows)
     # A copy: texts as they are parsed lie in buffers that are mostly empty, and take four times the memory.
     return frame.select(pl.all().gather(pl.int_range(pl.len())))
-
-
-def _refuse_packed(path: Path, content: bytes) -> None:
-    """Polars would unpack it without a word, and whoever reads the same file line by line would not."""
-    for start, name in _PACKED.items():
-        if content.startswith(start):
-            raise RowError(f"{path}: is packed with {name}, expected one JSON row a line; unpack it first")
 
 
 def _refuse_half_characters(path: Path, content: bytes, before: int) -> None:
@@ -187,20 +177,37 @@ def _refuse_gaps(path: Path, frame: pl.DataFrame, before: int) -> None:
                 )
 
 
-def _diagnose(path: Path) -> str:
-    """The first line that is not a row, in words; only run when the fast reader has refused the file."""
-    with path.open("rb") as stream:
-        for number, line in enumerate(stream, 1):
-            try:
-                row = orjson.loads(line)
-            except orjson.JSONDecodeError as error:
-                return f"{path}, line {number}: not valid JSON ({error}); expected one JSON object a line"
-            if not isinstance(row, dict):
-                return f"{path}, line {number}: found {type(row).__name__}, expected a JSON object"
-            problem = _misfit(row)
-            if problem:
-                return f"{path}, line {number}: {problem}"
-    return ""
+def _diagnose(content: bytes, before: int) -> str:
+    """The first line that is no row, in words; only run when the fast reader has refused these lines.
+
+    They are halved until one is left: to look at every line by itself would take minutes.
+    """
+    lines = content.split(b"\n")
+    first, end = 0, len(lines)
+    while end - first > 1:
+        middle = (first + end) // 2
+        if _readable(b"\n".join(lines[first:middle])):
+            first = middle
+        else:
+            end = middle
+    line, number = lines[first], before + first + 1
+    try:
+        row = orjson.loads(line)
+    except orjson.JSONDecodeError as error:
+        cut = "; it is the last line, and cut off: write the file again" if first == len(lines) - 1 else ""
+        return f"line {number}: not valid JSON ({error}); expected one JSON object a line{cut}"
+    if not isinstance(row, dict):
+        return f"line {number}: found {type(row).__name__}, expected a JSON object"
+    problem = _misfit(row)
+    return f"line {number}: {problem}" if problem else ""
+
+
+def _readable(content: bytes) -> bool:
+    try:
+        pl.read_ndjson(content, schema=pl.Schema(ROW_COLUMNS))
+    except (pl.exceptions.PolarsError, OSError):
+        return not content.strip()
+    return True
 
 
 def _misfit(row: dict[str, Any]) -> str:

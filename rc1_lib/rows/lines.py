@@ -6,6 +6,8 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+from rc1_lib.workspace.text_files import open_text
+
 
 def lines_kept(rows: Iterable[bytes], keep: Iterable[bool]) -> Iterator[bytes]:
     """The lines of the rows that are to be kept, as they are.
@@ -27,7 +29,7 @@ def seen(lines: Iterable[bytes], see: Callable[[bytes], object]) -> Iterator[byt
 
 def foreign_lines(part: Path, whole: Path) -> int:
     """How many lines of one file are not, byte for byte, lines of the other."""
-    with whole.open("rb") as lines, part.open("rb") as of_part:
+    with open_text(whole) as lines, open_text(part) as of_part:
         own = {_digest(line) for line in lines}
         return sum(_digest(line) not in own for line in of_part)
 

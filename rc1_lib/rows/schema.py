@@ -132,6 +132,7 @@ def _with_rules(frame: pl.DataFrame) -> pl.DataFrame:
     contents = pl.col("messages").list.eval(message.struct.field("content"))
     last = contents.list.last().fill_null("")
     calls = _calls_by_row(frame)
+    empty = message.struct.field("tool_calls").list.eval(pl.element().struct.field("function").is_null()).list.any()
     return frame.join(calls, on="id", how="left", maintain_order="left").with_columns(
         (pl.col("support").list.len().fill_null(0) > 0).alias("has support"),
         ((roles.list.get(0, null_on_oob=True) == "system") & (roles.list.get(1, null_on_oob=True) == "user"))
@@ -142,7 +143,9 @@ def _with_rules(frame: pl.DataFrame) -> pl.DataFrame:
         .fill_null(False)
         .alias("roles"),
         contents.list.eval(pl.element().is_not_null()).list.all().fill_null(False).alias("contents"),
-        pl.col("sound").fill_null(True).alias("calls"),
+        (pl.col("sound").fill_null(True) & ~pl.col("messages").list.eval(empty).list.any().fill_null(False)).alias(
+            "calls"
+        ),
         (pl.col("questions").fill_null(0) == pl.col("asked")).fill_null(False).alias("asks"),
         (
             (roles.list.last() == "assistant")

@@ -9,10 +9,10 @@ from rc1_lib.numbers.apportion import apportion
 from rc1_lib.records import Question, Task
 from rc1_lib.sources.embedded import generate
 from rc1_lib.sources.hub import load_hub
-from rc1_lib.sources.local import load_local
+from rc1_lib.sources.local import data_files, load_local
 from rc1_lib.sources.rows import load_rows, read_questions
 from rc1_lib.sources.shadow_counts import shadow_counts
-from rc1_lib.workspace.artifacts import Workspace, sha256_tree
+from rc1_lib.workspace.artifacts import Workspace, sha256_files
 from rc1_lib.workspace.file_hashes import sha256_known
 
 _SPARE = 1.2
@@ -31,10 +31,10 @@ def load_questions(
     if config.sources.use == "embedded":
         return _embedded(config), {}
     if config.sources.use == "hub":
-        loaded = load_hub(config.sources.hub, tasks)
+        loaded = load_hub(config.sources.hub, tasks, config.sources.max_unusable)
     else:
         place = source_path(config.sources.use, workspace)
-        loaded = load_rows(place, tasks) if is_rows(place) else load_local(place, tasks)
+        loaded = load_rows(place, tasks) if is_rows(place) else load_local(place, tasks, config.sources.max_unusable)
     questions = {task: list(part.questions) for task, part in loaded.items()}
     return questions, {task: dict(part.skipped) for task, part in loaded.items()}
 
@@ -56,7 +56,9 @@ def sources_sha256(config: RunConfig, workspace: Workspace) -> str:
     place = source_path(use, workspace)
     if not place.exists():
         raise SourceError(f"{place}: source not found; sources.use takes embedded, hub, a folder or a .jsonl file")
-    return sha256_known(place) if place.is_file() else sha256_tree(place, "*/*.json*")
+    if place.is_file() and not is_rows(place):
+        raise SourceError(f"{place}: is a file, expected a folder of data sets or finished rows in a .jsonl file")
+    return sha256_known(place) if place.is_file() else sha256_files(place, data_files(place))
 
 
 def _embedded(config: RunConfig) -> dict[Task, list[Question]]:

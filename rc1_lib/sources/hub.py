@@ -10,38 +10,44 @@ from rc1_lib.errors import SourceError
 from rc1_lib.records import Task
 from rc1_lib.sources.loaded import Entry, Loaded, collect, require_questions
 from rc1_lib.task_specs import task_spec
+from rc1_lib.workspace.text_files import form_of
 
 SPLIT = "train"
-_FILE_SUFFIXES = (".json", ".jsonl")
+_BUILDERS = {".json": "json", ".jsonl": "json", ".parquet": "parquet"}
+"""The form of a file -> who reads it in `datasets`."""
 
 
-def load_hub(names: Mapping[Task, str], tasks: Sequence[Task], cache_dir: Path | None = None) -> dict[Task, Loaded]:
+def load_hub(
+    names: Mapping[Task, str], tasks: Sequence[Task], max_unusable: float = 0.0, cache_dir: Path | None = None
+) -> dict[Task, Loaded]:
     """The questions of each task from the split `train` of its data set in `names`.
 
     Args:
         names: task -> hub name (`openai/gsm8k`; `owner/name:config` chooses a configuration other than the public
-            one), or the path of a JSON file or a folder of such files in the data set's own format.
+            one), or the path of a file (JSON, JSON lines, Parquet) or a folder of such files in the data set's own
+            format.
         tasks: the tasks to load.
+        max_unusable: largest share of a task's records in which a key may be missing or of another type.
         cache_dir: where `datasets` keeps downloaded and converted files; None for its own default.
 
     Raises:
-        SourceError: a task has no name, its data set cannot be fetched or read, a record lacks the public columns, or
-            a task ends up without questions.
+        SourceError: a task has no name, its data set cannot be fetched or read, more records than that lack a public
+            column, or a task ends up without questions.
     """
-    return {task: _load_task(task, names, cache_dir) for task in tasks}
+    return {task: _load_task(task, names, max_unusable, cache_dir) for task in tasks}
 
 
-def _load_task(task: Task, names: Mapping[Task, str], cache_dir: Path | None) -> Loaded:
+def _load_task(task: Task, names: Mapping[Task, str], max_unusable: float, cache_dir: Path | None) -> Loaded:
     if task not in names:
         raise SourceError(f"the task '{task}' has no data set; name one, such as openai/gsm8k for gsm8k.")
     name = names[task]
     rows = _fetch(task, name, cache_dir)
-    return require_questions(collect(_entries(rows, name), task_spec(task).parse), name)
+    return require_questions(collect(_entries(rows, name), task_spec(task).parse, max_unusable), name)
 
 
 def _entries(rows: Sequence[Mapping[str, Any]], name: str) -> Iterator[Entry]:
     for index, row in enumerate(rows):
-        yield Entry(row, index, SPLIT, f"{name}, row {index} of split '{SPLIT}'")
+        yield Entry(row, index, SPLIT, name, f"row {index} of split '{SPLIT}'")
 
 
 def _fetch(task: Task, name: str, cache_dir: Path | None) -> Sequence[Mapping[str, Any]]:
@@ -50,13 +56,18 @@ def _fetch(task: Task, name: str, cache_dir: Path | None) -> Sequence[Mapping[st
     from datasets.exceptions import DatasetsError
 
     path, files = Path(name), _local_files(name)
-    place: dict[str, Any] = {"path": "json", "data_files": files} if files else _hub_place(task, name)
+    place: dict[str, Any] = (
+        {"path": _BUILDERS.get(form_of(Path(files[0])), "json"), "data_files": files}
+        if files
+        else _hub_place(task, name)
+    )
     try:
         rows: Sequence[Mapping[str, Any]] = datasets.load_dataset(
             **place, split=SPLIT, cache_dir=str(cache_dir) if cache_dir else None
         )
-    except (OSError, ValueError, RuntimeError, DatasetsError) as error:
-        # `datasets` raises these four: no network, unknown name or configuration, a script, bad files.
+    except (OSError, ValueError, RuntimeError, ImportError, DatasetsError) as error:
+        # `datasets` raises these: no network, unknown name or configuration, a script, bad files, zstd without its
+        # package.
         cause = error.__cause__ or error
         reason = " ".join(str(cause).split())[:300] or type(cause).__name__
         advice = (
@@ -72,14 +83,14 @@ def _local_files(name: str) -> list[str]:
     """The files that `name` means if it is a path; empty for a hub name."""
     path = Path(name)
     if path.is_dir():
-        files = sorted(str(file) for file in path.iterdir() if file.suffix in _FILE_SUFFIXES and file.is_file())
+        files = sorted(str(file) for file in path.iterdir() if form_of(file) in _BUILDERS and file.is_file())
         if not files:
-            raise SourceError(f"{path} has no .json or .jsonl files; put the data set's own files there.")
+            raise SourceError(f"{path} has no .json, .jsonl or .parquet files; put the data set's own files there.")
         return files
     if path.is_file():
         return [str(path)]
-    if path.suffix in _FILE_SUFFIXES or path.is_absolute():
-        raise SourceError(f"{path} does not exist; expected a data set's JSON file or folder, or a hub name.")
+    if form_of(path) in _BUILDERS or path.is_absolute():
+        raise SourceError(f"{path} does not exist; expected a data set's file or folder, or a hub name.")
     return []
 
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from rc1_lib.errors import SourceError
 from rc1_lib.records import Question
 from rc1_lib.task_specs import task_spec
 from rc1_lib.task_specs.spec import Parser, UnusableRecord
+
+_SHOWN = 3
+"""Most damaged records that a message names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,35 +32,63 @@ class Loaded:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One raw record: its number within its origin, the origin's name for ids, and its place for errors."""
+    """One raw record.
+
+    Attributes:
+        record: as it was decoded.
+        index: its number within its origin.
+        origin: the origin's name, for ids.
+        file: the file or the data set, as errors name it.
+        place: where in it the record stands, in words.
+    """
 
     record: Mapping[str, Any]
     index: int
     origin: str
+    file: str
     place: str
 
 
-def collect(entries: Iterable[Entry], parse: Parser) -> Loaded:
-    """Parse all entries; keep the first of those that ask the same, and count unusable ones by reason.
+def collect(entries: Iterable[Entry], parse: Parser, max_unusable: float) -> Loaded:
+    """Parse all entries; keep the first of those that ask the same, and count the others by reason.
+
+    Args:
+        entries: the records of one task.
+        parse: the task's.
+        max_unusable: largest share of them in which a key may be missing or of another type.
 
     Raises:
-        SourceError: a record has the wrong structure (the message starts with its place).
+        SourceError: when the share is larger; names the places, the keys and what was found.
     """
     questions: dict[str, Question] = {}
     skipped: Counter[str] = Counter()
+    damaged: list[tuple[Entry, SourceError]] = []
+    read = 0
     for entry in entries:
+        read += 1
         try:
             question = parse(entry.record, entry.index, entry.origin)
         except UnusableRecord as unusable:
             skipped[unusable.reason] += 1
             continue
         except SourceError as error:
-            raise SourceError(f"{entry.place}: {error}") from error
+            damaged.append((entry, error))
+            continue
         key = " ".join(" ".join(wording(question)).casefold().split())
         if key in questions:
             skipped["duplicate question"] += 1
         else:
             questions[key] = question
+    if len(damaged) > max_unusable * read:
+        faults = "; ".join(f"{entry.file}, {entry.place}: {error}" for entry, error in damaged[:_SHOWN])
+        raise SourceError(
+            f"{faults} Unusable: {len(damaged):,} of {read:,} records ({len(damaged) / read:.2%}), and "
+            f"sources.max_unusable allows {max_unusable:.2%}; correct the file, or raise that key to leave them out."
+        )
+    if damaged:
+        # Names without folders: the reason is written into the pool's manifest, which moves from machine to machine.
+        faults = "; ".join(f"{Path(entry.file).name}, {entry.place}: {error}" for entry, error in damaged[:_SHOWN])
+        skipped[f"a key is missing or of another type ({faults})"] = len(damaged)
     return Loaded(tuple(questions.values()), dict(skipped))
 
 

@@ -15,6 +15,7 @@ from rc1_lib.records import Passage, Question, Row, Task
 from rc1_lib.rows.frame import read_rows
 from rc1_lib.rows.schema import check_rows
 from rc1_lib.sources.loaded import Loaded
+from rc1_lib.workspace.text_files import open_text
 
 
 def load_rows(path: Path, tasks: Sequence[Task]) -> dict[Task, Loaded]:
@@ -41,7 +42,7 @@ def read_questions(path: Path) -> list[Question]:
         RowError: when the file does not contain rows of the pool's schema; the message names line and key.
     """
     check_rows(read_rows(path), path)
-    with path.open("rb") as stream:
+    with open_text(path) as stream:
         return [_question(orjson.loads(line)) for line in filter(bytes.strip, stream)]
 
 

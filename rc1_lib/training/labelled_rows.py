@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,8 +17,9 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
+from rc1_lib.environment.markers import defused
 from rc1_lib.errors import RowError
-from rc1_lib.workspace.regular_files import open_regular
+from rc1_lib.workspace.text_files import open_text
 
 IGNORED = -100
 """The label of a token that is not learned, as transformers has it."""
@@ -46,7 +48,7 @@ def read_rows(path: Path) -> Iterator[dict[str, Any]]:
         RowError: naming the file and the line, what was found and what is expected.
     """
     try:
-        with open_regular(path) as stream:
+        with open_text(path) as stream:
             for number, line in enumerate(stream, start=1):
                 if line.strip():
                     yield _row(line, f"{path} line {number}")
@@ -78,7 +80,10 @@ def encode_rows(
 ) -> list[EncodedRow]:
     """Tokenise rows; an output that reaches beyond `max_length` is cut at its end.
 
-    All rows are looked at before anything is learned, so that a bad one is reported in the first minute.
+    All rows are looked at before anything is learned, so that a bad one is reported in the first minute. Special tokens
+    of the tokenizer that are spelled out in a row are text, with a space in them as `environment.markers.defused`
+    writes it: an `<|im_end|>` in an output must not teach a model to go on after its turn has ended. In an output the
+    marks of thoughts and tool calls stay marks where the tokenizer does not call them special.
 
     Args:
         rows: as `read_rows` gives them.
@@ -90,14 +95,16 @@ def encode_rows(
         RowError: when there is no row, or a prompt leaves no room for its output.
     """
     encoded = []
+    marks = [token.content for token in tokenizer.added_tokens_decoder.values() if token.special]
+    special = re.compile("|".join(f"{re.escape(mark[0])}(?={re.escape(mark[1:])})" for mark in marks) or r"(?!)")
     for number, row in enumerate(rows, start=1):
-        prompt = _prompt(tokenizer, row["input"])
+        prompt = _prompt(tokenizer, special.sub(r"\g<0> ", defused(row["input"])))
         if len(prompt) >= max_length:
             raise RowError(
                 f"{source} row {number}: the input takes {len(prompt)} tokens and data.max_length is {max_length}, "
                 f"so nothing of the output would be learned; raise it or shorten the row"
             )
-        output = _plain(tokenizer, row["output"])
+        output = _plain(tokenizer, special.sub(r"\g<0> ", row["output"]))
         ids = (*prompt, *output, tokenizer.eos_token_id)[:max_length]
         encoded.append(EncodedRow(ids, len(prompt), row["meta"]))
     if not encoded:

@@ -114,7 +114,7 @@ def sha256_tree(folder: Path, pattern: str = "*.json") -> str:
     Raises:
         RC1Error: when a folder matches the pattern for files.
     """
-    return _sha256_of(folder, folder.rglob(pattern))
+    return sha256_files(folder, folder.rglob(pattern))
 
 
 def sha256_folder(folder: Path) -> str:
@@ -130,10 +130,11 @@ def sha256_folder(folder: Path) -> str:
             f"{linked}: is a link to a folder, whose files no fingerprint would cover; expected files, links to files "
             f"or real folders: replace the link with a copy of the folder"
         )
-    return _sha256_of(folder, (path for path in found if not path.is_dir()))
+    return sha256_files(folder, (path for path in found if not path.is_dir()))
 
 
-def _sha256_of(folder: Path, files: Iterable[Path]) -> str:
+def sha256_files(folder: Path, files: Iterable[Path]) -> str:
+    """One SHA-256 over the names and bytes of these files below `folder`, in hex."""
     digest = hashlib.sha256()
     for path in sorted(files):
         digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + sha256_known(path).encode() + b"\n")

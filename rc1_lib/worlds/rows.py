@@ -20,6 +20,7 @@ from rc1_lib.rows.playable import is_playable
 from rc1_lib.run import Run
 from rc1_lib.training.rows import is_kept_back
 from rc1_lib.workspace.artifacts import FileState
+from rc1_lib.workspace.text_files import open_text
 from rc1_lib.worlds.spec import Part
 
 _NEEDED = ("id", "source_id", "task", "lang", "messages", "answer", "needs_clarification", "solved")
@@ -51,7 +52,9 @@ def check_fresh(run: Run, one: Artifact) -> None:
 
 
 def _playable(pool: Path) -> Iterator[Row]:
-    for number, line in enumerate(pool.read_bytes().splitlines(), 1):
+    with open_text(pool) as stream:
+        lines = stream.readlines()
+    for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
         row: Row = orjson.loads(line)

@@ -131,7 +131,9 @@ CONFIGURATIONS = (
              config("a: 2025-13-45\n")),
     BadInput("a missing key", "config show --config {w}/mine.yaml", "is missing", config("profile: local\n")),
     BadInput("bytes that are no UTF-8", "config show --config {w}/mine.yaml", "cannot be read as UTF-8",
-             file("mine.yaml", b"\xff\xfe\x00")),
+             file("mine.yaml", b"a\xff\xfe\x00")),
+    BadInput("UTF-16", "config show --config {w}/mine.yaml", "is UTF-16 text; save it as UTF-8",
+             file("mine.yaml", "a: 1".encode("utf-16"))),
     BadInput("aliases that multiply", "config show --config {w}/mine.yaml", "found the alias", config(_BOMB)),
     BadInput("200 MB", "config show --config {w}/mine.yaml", "is larger than 1,000,000 bytes", large("mine.yaml")),
     BadInput("a word for a number", "config show --config {w}/mine.yaml", "lr: found 'none'",
@@ -186,8 +188,8 @@ KEYS = (
              "the address contains credentials"),
 )  # fmt: skip
 ROWS = (
-    BadInput("gzip", "validate-pool {w}/rows.jsonl", "is packed with gzip",
-             file("rows.jsonl", gzip.compress(b"{}\n", mtime=0))),
+    BadInput("half a gzip", "validate-pool {w}/rows.jsonl", "is packed with gzip and damaged",
+             file("rows.jsonl", gzip.compress(b"{}\n", mtime=0)[:-9])),
     BadInput("a line broken off", "validate-pool {w}/rows.jsonl", "line 1: not valid JSON",
              file("rows.jsonl", '{"messages": [')),
     BadInput("half a character", "validate-pool {w}/rows.jsonl", "line 1: not valid JSON",

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from rich.console import Console
 
-from rc1_lib.cli.tables import figure, gates_table, notes, red_lines, undecided_lines
+from rc1_lib.cli.tables import errors_once, figure, gates_table, notes, red_lines, undecided_lines
 from rc1_lib.difficulty.report import FEATURES, difficulty_report
 from rc1_lib.numbers.uncertainty import CheckInterval
 from rc1_lib.records import Check, GateResult
@@ -57,6 +57,13 @@ def test_closest_call_decides_a_green_gate() -> None:
 def test_waiver_and_error_are_told_in_words() -> None:
     assert "nobody is billed" in drawn(gate(waiver="nobody is billed"))
     assert red_lines(gate(error="no such file"), "") == ["length: no such file"]
+
+
+def test_an_error_of_several_gates_is_said_by_the_first_of_them() -> None:
+    broken = [{**gate(error="no such file"), "name": name} for name in ("mix", "length", "leakage")]
+    broken[1]["error"] = "another"
+    found = errors_once([*broken, gate(LOOSE)])
+    assert [one["error"] for one in found] == ["no such file", "another", "as mix", ""]
 
 
 def test_a_gate_that_was_not_reached_says_what_it_waits_for() -> None:

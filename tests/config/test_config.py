@@ -249,7 +249,7 @@ def test_the_file_is_not_blamed_for_the_command_line(tmp_path: Path) -> None:
 def test_a_missing_or_binary_file_is_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="configuration file not found"):
         load_config(tmp_path / "none.yaml")
-    (tmp_path / "binary.yaml").write_bytes(b"\xff\xfe\x00")
+    (tmp_path / "binary.yaml").write_bytes(b"a\xff\xfe\x00")
     with pytest.raises(ConfigError, match="cannot be read as UTF-8"):
         load_config(tmp_path / "binary.yaml")
 

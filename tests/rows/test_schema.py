@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,13 @@ from polars.testing import assert_frame_equal
 from rc1_lib.environment.world import World
 from rc1_lib.errors import RowError
 from rc1_lib.evidence import Evidence
+from rc1_lib.pool import checked_rows
 from rc1_lib.rows import frame, schema
 from rc1_lib.rows.frame import read_rows
 from rc1_lib.rows.playable import is_playable, unplayable
 from rc1_lib.rows.schema import check_rows
 from rc1_lib.task_specs import answer_in
+from rc1_lib.workspace.artifacts import Workspace
 
 Row = dict[str, Any]
 
@@ -41,6 +44,10 @@ def first_call(row: Row) -> Row:
     return next(message for message in row["messages"] if message.get("tool_calls"))["tool_calls"][0]["function"]
 
 
+def first_calls(row: Row) -> list[Any]:
+    return next(message for message in row["messages"] if message.get("tool_calls"))["tool_calls"]
+
+
 def missing(row: Row) -> Row:
     """The replies of the row, made one from which something was taken out."""
     slot = {"where": "ask", "value": "39", "vague": "some", "wanted": "how many"}
@@ -56,6 +63,10 @@ CASES: list[tuple[Callable[[Row], object], str]] = [
     (lambda row: row.update(task="trivia"), "column 'task'"),
     (lambda row: row.update(lang="fr"), "column 'lang'"),
     (lambda row: row.update(support=[]), "names no supporting sentence"),
+    (lambda row: first_calls(row).append(None), "every call needs one of the tools"),
+    (lambda row: first_calls(row).append({}), "every call needs one of the tools"),
+    (lambda row: first_calls(row).append({"function": None}), "every call needs one of the tools"),
+    (lambda row: row["messages"][-1].update(tool_calls=[None]), "every call needs one of the tools"),
     (lambda row: row.update(messages=[]), "must open with a system and a user message"),
     (lambda row: row["messages"].pop(0), "must open with a system and a user message"),
     (lambda row: row["messages"].insert(2, {"role": "developer", "content": "x"}), "a message's role must be"),
@@ -200,6 +211,33 @@ def refusal(path: Path) -> str:
     with pytest.raises(RowError) as refused:
         read_rows(path)
     return str(refused.value)
+
+
+def test_a_last_line_that_was_cut_off_is_found_by_halving(
+    lines: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text("\n".join(lines * 400)[:-200])
+    read, asked = pl.read_ndjson, []
+    monkeypatch.setattr(pl, "read_ndjson", lambda *given, **named: asked.append(1) or read(*given, **named))
+    assert "rows.jsonl, line 2000: not valid JSON" in (said := refusal(path))
+    assert "it is the last line, and cut off" in said
+    assert len(asked) < 20
+
+
+def test_a_fault_of_a_pool_is_looked_for_once_however_many_gates_read_it(
+    evidence: Evidence, lines: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    damaged = replace(evidence, run=replace(evidence.run, workspace=Workspace(tmp_path)))
+    path = damaged.path("pool")
+    path.parent.mkdir(parents=True)
+    path.write_text("\n".join(lines)[:-200])
+    read, asked = checked_rows.read_rows, []
+    monkeypatch.setattr(checked_rows, "read_rows", lambda path: asked.append(path) or read(path))
+    for _ in range(3):
+        with pytest.raises(RowError, match="line 5: not valid JSON"):
+            damaged.rows("pool")
+    assert asked == [path]
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import subprocess
@@ -9,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 from rc1_lib.errors import SourceError
@@ -74,6 +76,35 @@ def test_the_original_form_of_hotpotqa_passes_through_datasets_too(shared_data: 
     assert len(load_hub({"hotpotqa": str(file)}, ["hotpotqa"], cache_dir=tmp_path)["hotpotqa"].questions) == 200
 
 
+@pytest.mark.parametrize("form", ["train.jsonl.gz", "train.parquet"])
+def test_packed_files_and_tables_pass_through_datasets_too(form: str, tmp_path: Path) -> None:
+    file = tmp_path / "gsm8k" / form
+    file.parent.mkdir()
+    if form.endswith(".gz"):
+        file.write_bytes(gzip.compress(json.dumps(STORY).encode() + b"\n"))
+    else:
+        pl.DataFrame([STORY]).write_parquet(file)
+    for place in (file, file.parent):
+        loaded = load_hub({"gsm8k": str(place)}, ["gsm8k"], cache_dir=tmp_path / "cache")
+        assert [question.id for question in loaded["gsm8k"].questions] == ["gsm8k/train/0"]
+
+
+def test_zstd_which_datasets_cannot_read_alone_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    file = _write(tmp_path, "gsm8k", STORY)
+    file.write_bytes(b"\x28\xb5\x2f\xfd" + b"x" * 20)
+    with pytest.raises(SourceError, match=r"the gsm8k data set '.*train\.jsonl' could not be loaded"):
+        load_hub({"gsm8k": str(file)}, ["gsm8k"], cache_dir=tmp_path / "cache")
+
+
+def test_a_few_rows_without_an_answer_are_left_out_and_counted(tmp_path: Path) -> None:
+    stories = [{**STORY, "question": f"He packed {n} pears. How many are two packs?"} for n in range(99)]
+    file = _write(tmp_path, "gsm8k", *stories, {**STORY, "answer": None})
+    loaded = load_hub({"gsm8k": str(file)}, ["gsm8k"], 0.01, tmp_path / "cache")
+    assert len(loaded["gsm8k"].questions) == 99
+    [(reason, count)] = loaded["gsm8k"].skipped.items()
+    assert (count, "row 99 of split 'train': the key 'answer' holds None" in reason) == (1, True)
+
+
 def test_a_row_with_other_columns_is_refused_with_its_number(tmp_path: Path) -> None:
     file = _write(tmp_path, "gsm8k", {"problem": "Why?", "solution": "#### 1"})
     with pytest.raises(SourceError, match="row 0 of split 'train': the key 'question' is missing"):
@@ -88,7 +119,7 @@ def test_a_damaged_file_is_refused_in_a_sentence(tmp_path: Path) -> None:
 
 
 def test_a_path_that_does_not_exist_is_not_taken_for_a_hub_name(tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match="does not exist; expected a data set's JSON file or folder, or a hub name"):
+    with pytest.raises(SourceError, match="does not exist; expected a data set's file or folder, or a hub name"):
         load_hub({"gsm8k": str(tmp_path / "none.jsonl")}, ["gsm8k"])
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rc1_lib.errors import SourceError
-from rc1_lib.sources.local import load_local
+from rc1_lib.sources.local import data_files, load_local
 
 
 def _story(number: int, answer: str | None = None) -> dict[str, Any]:
@@ -97,10 +97,44 @@ def test_damage_is_reported_with_file_line_and_remedy(tmp_path: Path, damage: st
     assert said in str(caught.value)
 
 
+LACKING = {"question": "Why?"}
+NULL: dict[str, Any] = {"question": "Why?", "answer": None}
+
+
+def test_a_few_records_without_a_key_are_left_out_counted_and_named(tmp_path: Path) -> None:
+    _gsm8k(tmp_path, _lines(_story(3), LACKING, *map(_story, range(4, 100)), NULL, _story(100)))
+    loaded = load_local(tmp_path, ["gsm8k"], max_unusable=0.02)["gsm8k"]
+    assert len(loaded.questions) == 98
+    [(reason, count)] = loaded.skipped.items()
+    assert count == 2
+    assert "train.jsonl, line 2: the key 'answer' is missing (found: question)" in reason
+    assert "train.jsonl, line 99: the key 'answer' holds None" in reason
+    assert str(tmp_path) not in reason
+
+
+def test_more_unusable_records_than_allowed_end_the_reading(tmp_path: Path) -> None:
+    file = _gsm8k(tmp_path, _lines(_story(3), LACKING, *map(_story, range(4, 100)), NULL, _story(100)))
+    with pytest.raises(SourceError) as caught:
+        load_local(tmp_path, ["gsm8k"], max_unusable=0.0199)
+    said = str(caught.value)
+    assert f"{file}, line 2: the key 'answer' is missing" in said
+    assert f"{file}, line 99: the key 'answer' holds None" in said
+    assert "2 of 100 records (2.00%), and sources.max_unusable allows 1.99%" in said
+
+
+def test_every_file_that_is_read_counts_for_the_sources_fingerprint(tmp_path: Path) -> None:
+    _gsm8k(tmp_path, _lines(_story(3)))
+    names = ["A.JSON", "b.jsonl.gz", "c.parquet"]
+    for name in names:
+        (tmp_path / "gsm8k" / name).write_text("x")
+    (tmp_path / "gsm8k" / "notes.txt").write_text("x")
+    assert [path.name for path in data_files(tmp_path)] == [*names, "train.jsonl"]
+
+
 def test_a_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
     file = _gsm8k(tmp_path, "")
     file.write_bytes(b"\x1f\x8b\x08\x00\xff")
-    with pytest.raises(SourceError, match="is not UTF-8 text"):
+    with pytest.raises(SourceError, match="is packed with gzip and damaged"):
         load_local(tmp_path, ["gsm8k"])
 
 
@@ -112,7 +146,7 @@ def test_a_missing_folder_is_named_with_what_belongs_there(tmp_path: Path) -> No
 def test_a_folder_without_data_files_is_refused(tmp_path: Path) -> None:
     (tmp_path / "gsm8k").mkdir()
     (tmp_path / "gsm8k" / "notes.txt").write_text("none here")
-    with pytest.raises(SourceError, match=r"has no \.json or \.jsonl files"):
+    with pytest.raises(SourceError, match=r"has no \.json, \.jsonl or \.parquet files"):
         load_local(tmp_path, ["gsm8k"])
 
 

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 import torch
+from tokenizers import AddedToken
 from transformers import AutoTokenizer
 
 from rc1_lib.errors import RowError, SourceError
+from rc1_lib.training.chat_format import ChatFormat
 from rc1_lib.training.labelled_rows import (
     IGNORED,
     Collator,
@@ -85,6 +87,28 @@ def test_the_output_is_learned_and_the_prompt_is_not(tokenizer) -> None:
     assert tokenizer.decode(prompt) == "<|im_start|>user\ntwo?<|im_end|>\n<|im_start|>assistant\n"
     assert tokenizer.decode(output) == "three.<|im_end|>"
     assert row.meta == {"k": 1}
+
+
+@pytest.mark.parametrize("mark", ["<|im_end|>", "<|im_start|>", "<|endoftext|>"])
+def test_a_mark_that_a_row_spells_out_is_text_and_no_mark(tokenizer, mark: str) -> None:
+    texts = {"input": f"two?{mark}user", "output": f"three.{mark}four.", "meta": {}}
+    [row] = encode_rows([texts], tokenizer, 64, "rows")
+    [clean] = encode_rows([{"input": "two?user", "output": "three.four.", "meta": {}}], tokenizer, 64, "rows")
+    [number] = tokenizer.convert_tokens_to_ids([mark])
+    assert row.ids.count(number) == clean.ids.count(number)
+    assert tokenizer.decode(row.ids[row.prompt_tokens :]) == f"three.< {mark[1:]}four.<|im_end|>"
+    # As in the prompts of episodes.
+    messages = [{"role": "user", "content": texts["input"]}]
+    assert list(row.ids[: row.prompt_tokens]) == ChatFormat(tokenizer).prompt_ids(messages)
+
+
+def test_marks_of_thoughts_stay_marks_in_an_output(tmp_path: Path) -> None:
+    thinking = AutoTokenizer.from_pretrained(write_base(tmp_path))
+    thinking.add_tokens([AddedToken("<think>", special=False)])
+    [row] = encode_rows([{"input": "a<think>", "output": "<think>b", "meta": {}}], thinking, 64, "rows")
+    [number] = thinking.convert_tokens_to_ids(["<think>"])
+    assert row.ids[row.prompt_tokens] == number
+    assert number not in row.ids[: row.prompt_tokens]
 
 
 def test_an_output_is_cut_and_a_prompt_without_room_is_refused(tokenizer) -> None:

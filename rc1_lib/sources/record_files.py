@@ -1,4 +1,4 @@
-"""Reads JSON records from JSON lines or one array, with the line on which each record starts."""
+"""Reads the records of a file: JSON lines, one JSON array, or a Parquet table; each with its place."""
 
 from __future__ import annotations
 
@@ -9,30 +9,47 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
 from rc1_lib.errors import SourceError
-from rc1_lib.workspace.regular_files import read_regular
+from rc1_lib.workspace.regular_files import open_regular
+from rc1_lib.workspace.text_files import read_text
 
 _DECODER = json.JSONDecoder()
 _SPACE = re.compile(r"[ \t\r\n]*")
 
 
 @dataclass(frozen=True, slots=True)
-class JsonRecord:
-    """A decoded record, its number in the file (from 0), and the line it starts on (from 1)."""
+class FileRecord:
+    """A decoded record, its number in the file (from 0), and the line it starts on (from 1; a table's row)."""
 
     value: Mapping[str, Any]
     index: int
     line: int
 
 
-def read_records(path: Path) -> Iterator[JsonRecord]:
+def read_table(path: Path) -> Iterator[FileRecord]:
+    """The rows of a Parquet table in order.
+
+    Raises:
+        SourceError: the file is unreadable, or not Parquet.
+    """
+    try:
+        with open_regular(path) as stream:
+            table = pl.read_parquet(stream)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise SourceError(f"{path} cannot be read as a Parquet table ({error}); fetch the file again.") from None
+    yield from (FileRecord(row, index, index + 1) for index, row in enumerate(table.iter_rows(named=True)))
+
+
+def read_records(path: Path) -> Iterator[FileRecord]:
     """The records of `path` in order: elements of a JSON array, or one JSON object per line.
 
     Raises:
         SourceError: the file is unreadable, not UTF-8 or not JSON, or a record is not a JSON object.
     """
     try:
-        content = read_regular(path).decode("utf-8-sig")
+        content = read_text(path)
     except OSError as error:
         raise SourceError(f"{path} cannot be read ({error.strerror}); expected a file of JSON records.") from error
     except UnicodeDecodeError as error:
@@ -42,7 +59,7 @@ def read_records(path: Path) -> Iterator[JsonRecord]:
         if not isinstance(value, dict):
             found = type(value).__name__
             raise SourceError(f"{path}, line {line}: found a {found}; expected a JSON object with the record's keys.")
-        yield JsonRecord(value, index, line)
+        yield FileRecord(value, index, line)
 
 
 def _lines(content: str, path: Path) -> Iterator[tuple[int, Any]]:

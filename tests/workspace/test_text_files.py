@@ -1,0 +1,151 @@
+"""Every entrance for text reads a file alike, however it was saved, and refuses by name what none can read."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from rc1_lib.config.file import read_yaml
+from rc1_lib.errors import RC1Error
+from rc1_lib.evidence import Evidence
+from rc1_lib.judge.dialogues import read_dialogues
+from rc1_lib.labels.label_file import read_labels
+from rc1_lib.pool.templates import load_pack
+from rc1_lib.rows.frame import read_rows
+from rc1_lib.sources.local import load_local
+from rc1_lib.sources.rows import load_rows
+from rc1_lib.training.labelled_rows import read_rows as read_labelled
+from rc1_lib.workspace.text_files import form_of, open_text, read_text
+from tests.pool.test_templates import template
+
+STORY = {"question": "He packed 3 péars. How many are two packs?", "answer": "<<3*2=6>>\n#### 6"}
+DIALOGUE = [{"role": "user", "content": "Zwölf?"}, {"role": "assistant", "content": "Ja."}]
+
+
+def zstd(content: bytes) -> bytes:
+    pyarrow = pytest.importorskip("pyarrow")
+    return bytes(pyarrow.compress(content, codec="zstd", asbytes=True))
+
+
+SAVED: dict[str, Callable[[bytes], bytes]] = {
+    "with a byte order mark": lambda content: b"\xef\xbb\xbf" + content,
+    "with CRLF": lambda content: content.replace(b"\n", b"\r\n"),
+    "with a mark and CRLF": lambda content: b"\xef\xbb\xbf" + content.replace(b"\n", b"\r\n"),
+    "with gzip": gzip.compress,
+    "with zstd": zstd,
+    "with a mark and gzip": lambda content: gzip.compress(b"\xef\xbb\xbf" + content),
+}
+REFUSED: dict[str, tuple[bytes, str]] = {
+    "zip": (b"PK\x03\x04" + b"x" * 40, "is packed with zip; unpack it first"),
+    "xz": (b"\xfd7zXZ\x00xx", "is packed with xz; unpack it first"),
+    "half a gzip": (gzip.compress(b"{}\n" * 999)[:-9], "is packed with gzip and damaged"),
+    "UTF-16": ('{"a": 1}\n'.encode("utf-16"), "is UTF-16 text; save it as UTF-8"),
+    "a table": (b"PAR1" + b"x" * 40, "is a Parquet table"),
+}
+
+
+def lines(*records: Any) -> bytes:
+    return "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records).encode()
+
+
+def pack(path: Path) -> object:
+    return load_pack(path.parent)
+
+
+ENTRANCES: dict[str, tuple[str, Callable[[Path], object]]] = {
+    "sources": ("data/gsm8k/a.jsonl", lambda path: load_local(path.parents[1], ["gsm8k"])),
+    "finished rows": ("rows.jsonl", lambda path: load_rows(path, ["gsm8k"])),
+    "pool rows": ("rows.jsonl", lambda path: read_rows(path).to_dicts()),
+    "score --in": ("dialogues.jsonl", read_dialogues),
+    "train_local": ("train.jsonl", lambda path: list(read_labelled(path))),
+    "templates": ("maths.en.json", pack),
+    "labels": ("labels.jsonl", lambda path: read_labels(path).rows.to_dicts()),
+    "labels as a table": ("labels.csv", lambda path: read_labels(path).rows.to_dicts()),
+    "a configuration": ("own.yaml", read_yaml),
+}
+
+
+@pytest.fixture(scope="module")
+def contents(evidence: Evidence) -> dict[str, bytes]:
+    rows = evidence.path("pool").read_bytes().splitlines(keepends=True)
+    chosen = b"".join([row for row in rows if b'"task":"gsm8k"' in row][:3])
+    labels = [{"messages": [*DIALOGUE, {"role": "assistant", "content": str(n)}], "label": "good"} for n in range(2)]
+    body = {"pack": "p", "kind": "maths", "lang": "en", "templates": [template()]}
+    return {
+        "sources": lines(STORY),
+        "finished rows": chosen,
+        "pool rows": chosen,
+        "score --in": lines({"messages": DIALOGUE}, {"messages": DIALOGUE}),
+        "train_local": lines({"input": "zwölf?", "output": "12"}, {"input": "b", "output": "c"}),
+        "templates": json.dumps(body, indent=1).encode(),
+        "labels": lines(*labels),
+        "labels as a table": "id,label,dimensions.a\nä,good,0.5\nb,bad,0.25\n".encode(),
+        "a configuration": "a: ö\nb:\n  c: 1\n".encode(),
+    }
+
+
+@pytest.mark.parametrize("saved", SAVED)
+@pytest.mark.parametrize("entrance", ENTRANCES)
+def test_an_entrance_reads_a_file_alike_however_it_was_saved(
+    entrance: str, saved: str, contents: dict[str, bytes], tmp_path: Path
+) -> None:
+    name, read = ENTRANCES[entrance]
+    path = tmp_path / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(contents[entrance])
+    plain = read(path)
+    path.write_bytes(SAVED[saved](contents[entrance]))
+    found = read(path)
+    if entrance.startswith("labels"):
+        assert [(row["line"], row["label"]) for row in found] == [(row["line"], row["label"]) for row in plain]  # type: ignore[attr-defined]
+    else:
+        assert found == plain
+
+
+@pytest.mark.parametrize("form", REFUSED)
+@pytest.mark.parametrize("entrance", ENTRANCES)
+def test_an_entrance_refuses_by_name_what_none_can_read(entrance: str, form: str, tmp_path: Path) -> None:
+    name, read = ENTRANCES[entrance]
+    path = tmp_path / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    content, sentence = REFUSED[form]
+    path.write_bytes(content)
+    with pytest.raises(RC1Error, match=f"{path.name}:? cannot be read \\({sentence}"):
+        read(path)
+
+
+def test_a_line_separator_in_a_text_ends_no_line_of_a_packed_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl.gz"
+    path.write_bytes(gzip.compress("a\u2028b\x0bc\n\nd".encode()))
+    with open_text(path) as stream:
+        assert stream.readlines() == ["a\u2028b\x0bc\n".encode(), b"\n", b"d\n"]
+
+
+def test_a_limit_holds_for_what_is_unpacked(tmp_path: Path) -> None:
+    path = tmp_path / "a.yaml"
+    path.write_bytes(gzip.compress(b"a" * 1999 + b"\n"))
+    assert len(read_text(path, 2000)) == 2000
+    with pytest.raises(OSError, match="is larger than 1,999 bytes"):
+        read_text(path, 1999)
+
+
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [("a.jsonl", ".jsonl"), ("a.b.JSONL.gz", ".jsonl"), ("a.csv.zst", ".csv"), ("a.gz", ""), ("a", "")],
+)
+def test_a_form_is_named_by_the_ending_below_the_packing(name: str, form: str) -> None:
+    assert form_of(Path(name)) == form
+
+
+def test_a_table_among_the_sources_gives_what_its_lines_give(tmp_path: Path) -> None:
+    for form in ("jsonl", "parquet"):
+        (tmp_path / form / "gsm8k").mkdir(parents=True)
+    (tmp_path / "jsonl/gsm8k/train.jsonl").write_bytes(lines(STORY, STORY))
+    pl.DataFrame([STORY, STORY]).write_parquet(tmp_path / "parquet/gsm8k/train.parquet")
+    assert load_local(tmp_path / "parquet", ["gsm8k"]) == load_local(tmp_path / "jsonl", ["gsm8k"])
