@@ -18,6 +18,7 @@ from rc1_lib.rows.lines import lines_kept, seen
 from rc1_lib.rows.schema import check_metrics, check_rows
 from rc1_lib.run import Run
 from rc1_lib.workspace.artifacts import recorded_write, write_json
+from rc1_lib.workspace.text_files import open_text
 
 REPORT = "reports/rc1/difficulty_report.json"
 
@@ -75,7 +76,7 @@ def write_balanced(run: Run) -> dict[str, Any]:
     read, written = hashlib.sha256(), hashlib.sha256()
     with (
         recorded_write(run.workspace, run.config.difficulty.balanced_path, manifest) as stream,
-        path.open("rb") as pool,
+        open_text(path) as pool,
     ):
         stream.writelines(seen(lines_kept(seen(pool, read.update), wanted), written.update))
     know_part(written.digest(), read.digest(), wanted)

@@ -6,8 +6,6 @@ import errno
 import io
 from pathlib import Path
 
-import polars as pl
-
 from rc1_lib.workspace.regular_files import open_regular
 
 _MARK = b"\xef\xbb\xbf"
@@ -78,6 +76,8 @@ def form_of(path: Path) -> str:
 
 
 def _unpacked(path: Path, content: bytes, name: str) -> bytes:
+    import polars as pl  # here, because configurations are read without it, and few files are packed
+
     try:
         lines = pl.read_lines(content)["line"]
     except (OSError, pl.exceptions.PolarsError) as error:

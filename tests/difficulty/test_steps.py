@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import shutil
 from pathlib import Path
 
@@ -81,6 +82,17 @@ def test_the_balanced_pool_is_known_without_parsing_and_as_parsing_gives_it(
         known = read_rows(path)
     monkeypatch.setattr(frame, "_READ", type(frame._READ)())
     assert_frame_equal(known, read_rows(path))
+
+
+def test_of_a_pool_that_is_packed_and_marked_the_same_lines_are_balanced(pooled: Run) -> None:
+    write_metrics(pooled)
+    write_balanced(pooled)
+    path = pooled.workspace.path(pooled.config.difficulty.balanced_path)
+    plain = path.read_bytes()
+    pool = pooled.workspace.path(pooled.config.pool.path)
+    pool.write_bytes(gzip.compress(b"\xef\xbb\xbf" + pool.read_bytes()))
+    write_balanced(pooled)
+    assert path.read_bytes() == plain
 
 
 def test_of_a_pool_that_was_written_while_it_was_balanced_nothing_is_known(
