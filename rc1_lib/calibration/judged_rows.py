@@ -102,13 +102,18 @@ def judge_rows(run: Run, rows: pl.DataFrame, *, store: str | None = None) -> Jud
             judge then stores nothing.
 
     Raises:
-        RC1Error: when the judge cannot be asked or stopped early; what was paid for is kept.
+        RC1Error: when the judge cannot be asked, stopped early or scored nothing; what was paid for is kept.
     """
     names = dimensions(run)
     check_judge(run)
     judged = _scored(run, rows["messages"].to_list(), store)
     if judged.stopped:
         raise RC1Error(f"the judge '{run.config.judge.provider}' stopped: {judged.stopped}. What was paid for is kept")
+    if rows.height and not judged.coverage:
+        raise RC1Error(
+            f"the judge '{run.config.judge.provider}' scored none of {rows.height} dialogues in {judged.calls} calls, "
+            f"so there is nothing to compare. Unscored, {judged.why_unscored}"
+        )
     keep_unstable(run.workspace, rows["id"].to_list(), judged, judge_identity(run))
     graded = [name for name in names if name not in run.config.reward.rules]
     scores = judged.rows.select("scored", "reason", "unstable", *graded)

@@ -89,9 +89,12 @@ def _tried(run: Run) -> Trial | None:
 
 
 def _unfit(trial: Trial | None) -> GateResult | None:
-    """The verdict on a judge that answers only under other settings; None where the probe itself has to say."""
+    """The verdict on a judge that answers only under other settings, or never in time; None where the probe says it."""
     from rc1_lib.records import GateResult
 
+    if trial is not None and trial.late:
+        said = f"{trial.calls} calls about one dialogue, one after the other, brought no scores: {trial.reason}"
+        return GateResult("judge_probe", error=f"{said}; raise it, or ask a faster judge")
     if trial is None or not trial.settings:
         return None
     found = " ".join(f"--set {shlex.quote(one)}" for one in trial.settings)

@@ -17,6 +17,7 @@ _NAME = "judge_stability"
 _SCORED = pl.col("outcome").is_in(SCORINGS) & pl.col("scores").is_not_null()
 _JUDGE = ("provider", "spec", "model_asked")
 _NOT_ASKED = "not asked"
+_NOTHING_TWICE = "no dialogue has two scores, so the noise is unknown: see the coverage"
 
 
 def stability_gate(log: pl.DataFrame, *, samples: int, thresholds: StabilityGate) -> GateResult:
@@ -131,7 +132,7 @@ def _variance(noises: list[Noise], thresholds: StabilityGate) -> Check:
         f"'{worst.dimension}' varies most between samples: define it more sharply in the judge's instructions, "
         "or lower judge.sampling.temperature"
         if worst is not None and worst.df
-        else "no dialogue has two scores, so the noise is unknown: see the coverage"
+        else _NOTHING_TWICE
     )
     value = worst.variance if worst is not None else math.nan
     interval = None
@@ -146,7 +147,9 @@ def _unstable(spread: pl.DataFrame, unstable: pl.DataFrame, thresholds: Stabilit
     share = unstable["dialogue"].n_unique() / measured if measured else math.nan
     return at_most(
         "unstable dialogues, share", share, thresholds.max_unstable,
-        "read the offenders: where samples of the same dialogue disagree, the instructions leave room",
+        "read the offenders: where samples of the same dialogue disagree, the instructions leave room"
+        if measured
+        else _NOTHING_TWICE,
     )  # fmt: skip
 
 

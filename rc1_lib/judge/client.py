@@ -34,6 +34,10 @@ from rc1_lib.records import Message
 _T = TypeVar("_T")
 _LOG = logging.getLogger("rc1.judge")
 _DOUBLE = "this is RC1's own test double, whose scores are made up, and profile prod refuses it"
+_SLOW = (
+    "; where the server works on few calls at a time, the others wait their time out: judge.limits.concurrency=[1,1] "
+    "sends one after the other; judge.limits.timeout_s and deadline_s give each more time"
+)
 _UNPACED_RPS = 1e6
 """For the local rubric: nobody has to be spared."""
 _SETTLE_S = 0.05
@@ -250,7 +254,7 @@ class JudgeClient:
             raise
         except TimeoutError:
             taken = time.perf_counter() - start
-            late = CallFailedError(CallFault.TIMEOUT, f"no whole reply within {taken:.1f} s")
+            late = CallFailedError(CallFault.TIMEOUT, f"no whole reply within {self._bound(left)}")
             self._keep_failure(line, late, permit, taken, reserved)
             raise late from None
         except BaseException:
@@ -343,7 +347,8 @@ class JudgeClient:
         self._unanswered += 1
         limits = self.config.limits
         if self._unanswered >= limits.attempts * limits.concurrency[1]:
-            self.halt(f"{self._unanswered} attempts in a row brought no reply: {mask(str(failed), self._secrets)}")
+            said = f"{self._unanswered} attempts in a row brought no reply: {mask(str(failed), self._secrets)}"
+            self.halt(said + _SLOW * (failed.fault is CallFault.TIMEOUT))
 
     def _note_rejection(self, failed: CallFailedError) -> None:
         """A refused key, model or quota concerns every call; another refused request may concern this dialogue only."""
@@ -442,10 +447,14 @@ class JudgeClient:
             effort.began = now
         left = effort.began + self.config.limits.deadline_s - now
         if left <= 0:
-            raise CallFailedError(
-                CallFault.TIMEOUT, f"no reply within judge.limits.deadline_s ({self.config.limits.deadline_s:g} s)"
-            )
+            raise CallFailedError(CallFault.TIMEOUT, f"no whole reply within {self._bound(left)}")
         return left
+
+    def _bound(self, left: float) -> str:
+        """Which limit an attempt that had so many seconds left ran into; reasons in the same words are counted."""
+        limits = self.config.limits
+        name, bound = ("deadline", limits.deadline_s) if left < limits.timeout_s else ("timeout", limits.timeout_s)
+        return f"{bound:g} s (judge.limits.{name}_s)"
 
     def _check_time(self, state: RetryCallState, effort: _Effort) -> None:
         """Give up at once where the wait would end after the deadline."""

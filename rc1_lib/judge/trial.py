@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 
 from rc1_lib.config.file import load_config
 from rc1_lib.judge.judge import check_judge, open_judge, open_store
+from rc1_lib.judge.usage import AttemptOutcome
 from rc1_lib.records import Message
 from rc1_lib.run import Run
 
@@ -24,12 +25,14 @@ class Trial:
         works: whether the judge gave scores under them.
         calls: that were sent.
         reason: why the first call gave no scores; empty where it did.
+        late: whether no whole reply came in time, with nothing else under way.
     """
 
     settings: tuple[str, ...]
     works: bool
     calls: int
     reason: str
+    late: bool = False
 
 
 def trial_store(run: Run) -> str:
@@ -64,6 +67,8 @@ def find_settings(run: Run, messages: Sequence[Message]) -> Trial:
             if judged.coverage == 1.0:
                 return Trial(tuple(found.values()), True, calls, first)
             first = first or judged.stopped or judged.why_unscored
+            if judged.replies["outcome"].item() == AttemptOutcome.TIMEOUT:
+                return Trial((), False, calls, judged.reasons[0][0], late=True)
             fresh = [one for one in judged.remedies if one not in tried]
             if not fresh:
                 break

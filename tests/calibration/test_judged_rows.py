@@ -5,12 +5,17 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from rc1_lib.calibration.judged_rows import judge_rows
+from rc1_lib.errors import RC1Error
 from rc1_lib.evidence import Evidence
+from rc1_lib.judge.rubric import DIMENSIONS
 from rc1_lib.run import Run, open_run
 from rc1_lib.testing.judge_server import Behaviour, running
 from tests.conftest import SMALL
 from tests.judge.bench import overrides
+from tests.judge.gateway import completion, running_gateway
 
 UNSTABLE = "reports/rc1/unstable_samples.jsonl"
 
@@ -44,3 +49,15 @@ def test_dialogues_on_which_the_samples_disagree_are_listed_as_they_are_judged(
         another = judging("judge.model=another")
         judge_rows(another, rows.head(1))
         assert listed(another) == [], "what another judge said is no news of this one"
+
+
+def test_a_judge_without_one_score_is_named_with_its_reason(evidence: Evidence, tmp_path: Path) -> None:
+    with running_gateway() as gateway:
+        gateway.replies = lambda *_: completion(json.dumps({"reason": "84", **dict.fromkeys(DIMENSIONS, 84)}))
+        run = open_run(workspace=tmp_path, overrides=[*SMALL, *overrides(gateway.url)])
+        with pytest.raises(RC1Error) as caught:
+            judge_rows(run, evidence.rows("shadow").head(3))
+    assert str(caught.value) == (
+        "the judge 'openai' scored none of 3 dialogues in 18 calls, so there is nothing to compare. Unscored, 3: the "
+        "reply holds answered = 84, expected a number from 0 to 1"
+    )

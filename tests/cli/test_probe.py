@@ -58,6 +58,16 @@ def test_a_judge_that_fails_is_said_so_in_five_lines(rc1: Rc1, tmp_path: Path) -
     assert "fail: judge openai" in done.out.splitlines()[-5:]
 
 
+def test_a_judge_that_is_too_slow_when_asked_alone_costs_two_calls_and_is_named(rc1: Rc1, tmp_path: Path) -> None:
+    with running(Behaviour(delay="zero", faults={FaultKind.HANG: 1.0})) as server:
+        slow = ("--live", *judge_at(server), "--set", "judge.limits.timeout_s=0.3")
+        done = rc1("probe-scorer", "--workspace", tmp_path, *slow)
+        assert (done.code, server.stats().requests) == (2, 2), done.out + done.err
+    said = json.loads((tmp_path / REPORT).read_text())["gates"][0]["error"]
+    assert said.startswith("2 calls about one dialogue, one after the other, brought no scores: timeout: no ")
+    assert said.endswith("within 0.3 s (judge.limits.timeout_s); raise it, or ask a faster judge")
+
+
 def test_a_shadow_set_that_is_there_is_asked_about(rc1: Rc1, workspace: Path) -> None:
     done = rc1("probe-scorer", "--workspace", workspace, *SMALL, "--n", "4")
     assert (done.code, "asked about 4 of data/shadow_eval_245.jsonl" in done.out) == (0, True)
