@@ -180,7 +180,7 @@ def test_keys_are_named_and_never_shown(opened: Run, monkeypatch: pytest.MonkeyP
     live = ("judge.provider=openai", "judge.model=m", "judge.base_url=https://judge.example.com/v1")
     run = with_settings(opened, *live)
     lacking = LOOKS["keys"](run)
-    assert lacking.red and "set SCORER_API_KEY" in lacking.advice
+    assert lacking.red and "SCORER_API_KEY is not set" in lacking.advice
     assert "uses the Prefect secret rc1-scorer-api-key" in lacking.advice
     assert "the doctor only reads the environment" in lacking.advice
     monkeypatch.setenv("SCORER_API_KEY", "sk-very-secret")
