@@ -29,7 +29,8 @@ def rows_of(base: Path, engine: str, *overrides: str) -> SupervisedSetup:
 
 
 def test_a_published_base_is_refused_where_its_weights_do_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
-    config, shape = open_run(profile="prod", workspace=Path("unused")).config, published_shape()
+    opened = open_run(profile="prod", workspace=Path("unused"), overrides=["training.precision=fp32"])
+    config, shape = opened.config, published_shape()
     monkeypatch.setattr(usable, "free_bytes", lambda _: 8 * 2**30)
     with pytest.raises(
         ConfigError,
