@@ -15,6 +15,9 @@ from rc1_lib.errors import ConfigError
 ORDER = ("cuda", "mps", "cpu")
 """What is taken where nothing is preferred."""
 
+CPU_FLAGS = Path("/proc/cpuinfo")
+"""Where Linux lists what a CPU can do."""
+
 
 class Precision(StrEnum):
     """The type that a forward pass computes in."""
@@ -84,7 +87,7 @@ def precision_of(device: torch.device, configured: str) -> Precision:
 def _multiplies_bf16() -> bool:
     """Whether this machine's CPU has instructions for products in bf16; emulated they are slower than fp32."""
     try:
-        words = set(Path("/proc/cpuinfo").read_text().split())
+        words = set(CPU_FLAGS.read_text().split())
     except OSError:
         return False
     return not words.isdisjoint({"avx512_bf16", "amx_bf16"})

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
+from pathlib import Path
 
 import pytest
 import torch
 
 from rc1_lib.errors import ConfigError
 from rc1_lib.training import device
-from rc1_lib.training.device import Precision, get_device, get_precision, to_device
+from rc1_lib.training.device import Precision, get_device, get_precision, precision_of, to_device
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
 
 
@@ -91,3 +92,21 @@ def test_tensors_change_their_device_by_to_device_alone() -> None:
         and any("device" in ast.unparse(given) for given in (*call.args, *(word.value for word in call.keywords)))
     ]
     assert moved == []
+
+
+@pytest.mark.parametrize(
+    ("flags", "configured", "got"),
+    [
+        ("fpu avx512f avx512_bf16", "auto", "bf16"),
+        ("fpu amx_bf16", "auto", "bf16"),
+        ("fpu avx512f", "auto", "fp32"),
+        ("fpu avx512_bf16", "fp32", "fp32"),
+        ("fpu", "bf16", "bf16"),
+    ],
+)
+def test_auto_is_bf16_where_a_cpu_multiplies_it(
+    flags: str, configured: str, got: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "cpuinfo").write_text(f"processor : 0\nflags : {flags}\n")
+    monkeypatch.setattr(device, "CPU_FLAGS", tmp_path / "cpuinfo")
+    assert precision_of(torch.device("cpu"), configured) is Precision(got)
