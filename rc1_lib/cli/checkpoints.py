@@ -188,8 +188,8 @@ def import_base(
         done = import_gguf(file.expanduser().resolve(), target, Precision(precision))
     name = session.workspace.name(done.folder)
     session.show(
-        f"{done.parameters / 1e6:.1f} million parameters; {done.texts} of {done.texts} texts become the same tokens in "
-        f"llama.cpp, {done.same_tokens:.1%} of {done.tokens} greedy tokens are the same",
+        f"{done.parameters / 1e6:.1f} million parameters; texts become the same tokens in llama.cpp, and of its "
+        f"{done.tokens} greedy tokens {done.same_tokens:.1%} are the same",
         f"written: {done.folder}",
     )
     ending = Ending(

@@ -139,7 +139,7 @@ def _tools(subject: _Subject) -> str:
 
 
 def _roles(subject: _Subject) -> str:
-    """What system, user and tools say stands in what the model reads, once."""
+    """The model reads what system, user and tools say, once."""
     form, lacking = subject.form, subject.form.template.manner
     for messages in _DIALOGUES:
         text = form.decode(form.dialogue_ids(messages)[0])
@@ -151,14 +151,14 @@ def _roles(subject: _Subject) -> str:
                     f"another chat template"
                 )
     said = [
-        "the system text stands in the first user's message, as the template has no role for it" * lacking.system,
-        "what tools return stands in a user's message, as the template has no role for it or alters it" * lacking.tools,
+        "the system text is in the first user's message, as the template has no role for it" * lacking.system,
+        "what tools return is in a user's message, as the template has no role for it or alters it" * lacking.tools,
     ]
     return "; ".join(filter(None, said))
 
 
 def _thoughts(subject: _Subject) -> str:
-    """No demonstrated word stands in an open block of thoughts; the template reads `enable_thinking` if it is set."""
+    """No demonstrated word is in an open block of thoughts; the template reads `enable_thinking` if it is set."""
     form, wanted = subject.form, subject.config.training.enable_thinking
     if wanted is not None and not form.template.reads("enable_thinking"):
         raise subject.refusal(
@@ -173,7 +173,7 @@ def _thoughts(subject: _Subject) -> str:
             text = form.decode(ids[:end])
             if text.rfind(THINK) > text.rfind(THINK_END):
                 raise subject.refusal(
-                    "opens thoughts in its generation prompt, and a demonstration would stand in them unclosed; set "
+                    "opens thoughts in its generation prompt, and a demonstration would be in them unclosed; set "
                     "training.enable_thinking: false"
                 )
     opens = bool(form.template.closing)
@@ -216,7 +216,7 @@ def _end(subject: _Subject) -> str:
 
 
 def _forged(subject: _Subject) -> str:
-    """No content becomes a special token, whatever stands in it."""
+    """No content becomes a special token, whatever it holds."""
     form = subject.form
     marks = {number: token.content for number, token in form.tokenizer.added_tokens_decoder.items()}
     marks = {number: mark for number, mark in marks.items() if mark.strip()}

@@ -2,7 +2,7 @@
 
 Templates differ in what they know. One has no role for the system or for tools, one teaches another form of calls than
 the environment reads, one prints today's date. Where a template cannot say what RC1 has to say, RC1 says it in what the
-template does know: a tool's reply and a system message then stand in a user's message, and the tools are described in
+template does know: a tool's reply and a system message are then in a user's message, and the tools are described in
 the system text. Which of these a template needs is found out by rendering a dialogue with it.
 """
 
@@ -56,8 +56,8 @@ class Manner(NamedTuple):
     """What a template is given in another role than its own, since it does not know that role.
 
     Attributes:
-        system: the system text stands at the beginning of the first user's message.
-        tools: what tools return stands in a user's message.
+        system: the system text begins the first user's message.
+        tools: what tools return is in a user's message.
     """
 
     system: bool
@@ -136,7 +136,7 @@ class ChatTemplate:
         return bool(_CLOCK.search(self._found))
 
     def observation(self, messages: Sequence[Mapping[str, Any]]) -> str:
-        """What stands between the end of an assistant's turn and the next one's first token.
+        """The text between the end of an assistant's turn and the next one's first token.
 
         Args:
             messages: what tools returned; only role, name and id are looked at.
@@ -358,7 +358,7 @@ def fixed_date(template: str) -> str:
 
 
 def place(number: int) -> str:
-    """What stands in a template's text where the content of this number goes."""
+    """What a template's text has where the content of this number goes."""
     return f"{_OPEN}{number}{_CLOSE}"
 
 

@@ -284,7 +284,7 @@ class NotDescribed(ChatFormat):
         (ReadsOtherwise, "Qwen2.5", "makes other tokens of a rendered dialogue than of its parts: at token"),
         (ReadsMarks, "Mistral", "inside what a user or a tool says as its own special token"),
         (ReadsMarks, "Gemma 3", "reads .*<end_of_turn>"),
-        (NotClosed, "Qwen3-Thinking", "a demonstration would stand in them unclosed"),
+        (NotClosed, "Qwen3-Thinking", "a demonstration would be in them unclosed"),
         (NotDescribed, "SmolLM2", "reads a prompt that does not describe wiki, calc, ask_user"),
     ],
 )

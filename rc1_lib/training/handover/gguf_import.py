@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.training.device import Precision
 from rc1_lib.training.handover.destination import absent_folder, check_absent
 from rc1_lib.training.handover.gguf_file import INSTALL
+from rc1_lib.training.handover.gguf_likeness import greedy_agreement
 from rc1_lib.training.handover.llama_cpp import LlamaCpp
 from rc1_lib.training.handover.pre_tokenizer import PROBE_TEXTS
 from rc1_lib.workspace.artifacts import write_json
@@ -34,14 +34,12 @@ class Imported:
     Attributes:
         folder: as `base_model` takes it.
         parameters: of the model.
-        texts: how many texts both tokenised alike.
         tokens: that llama.cpp said greedily.
         same_tokens: share of these that the folder finds likeliest too, after the same tokens.
     """
 
     folder: Path
     parameters: int
-    texts: int
     tokens: int
     same_tokens: float
 
@@ -108,7 +106,6 @@ def _read(file: Path) -> tuple[PreTrainedTokenizerBase, PreTrainedModel]:
     return tokenizer, plain
 
 
-@torch.no_grad()
 def _compared(file: Path, folder: Path, target: Path) -> Imported:
     """Read the folder again, and have llama.cpp tokenise texts and answer questions with the file."""
     tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(folder)
@@ -121,24 +118,19 @@ def _compared(file: Path, folder: Path, target: Path) -> Imported:
                 f"{file}: llama.cpp cuts {text!r} into the tokens {theirs}, transformers into {ours}; nothing is kept. "
                 f"Take the model's own folder from where it was published"
             )
-    same = [same for question in _QUESTIONS for same in _same_tokens(llama, model, _asked(tokenizer, question))]
+    same = list[bool]()
+    for question in _QUESTIONS:
+        same += greedy_agreement(llama, model, _asked(tokenizer, question), _SAID)[0]
     share = sum(same) / max(len(same), 1)
     if share < MIN_SAME_TOKENS:
         raise RC1Error(
             f"{file}: of {len(same)} greedy tokens of llama.cpp the folder finds {share:.0%} likeliest, expected "
             f"{MIN_SAME_TOKENS:.0%} at least; nothing is kept. Take the model's own folder from where it was published"
         )
-    return Imported(target, model.num_parameters(), len(PROBE_TEXTS), len(same), share)
+    return Imported(target, model.num_parameters(), len(same), share)
 
 
 def _asked(tokenizer: PreTrainedTokenizerBase, question: str) -> list[int]:
     asked = [{"role": "user", "content": question}]
     text = tokenizer.apply_chat_template(asked, tokenize=False, add_generation_prompt=True)
     return list(tokenizer.encode(str(text), add_special_tokens=False))
-
-
-def _same_tokens(llama: LlamaCpp, model: PreTrainedModel, prompt: Sequence[int]) -> list[bool]:
-    """For each greedy token of llama.cpp, whether the model finds it likeliest after the same tokens."""
-    said = llama.greedy(prompt, _SAID).ids
-    logits_TV = model(input_ids=torch.tensor([[*prompt, *said]])).logits[0, len(prompt) - 1 : -1]
-    return (logits_TV.argmax(-1) == torch.tensor(said)).tolist()  # type: ignore[no-any-return]

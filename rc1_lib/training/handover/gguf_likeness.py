@@ -82,23 +82,43 @@ def gguf_likeness(
         texts: any.
         most: tokens of a continuation.
     """
-    same, tokens, differences = 0, 0, list[float]()
+    same: list[bool] = []
+    differences: list[float] = []
     for number, prompt in enumerate(prompts):
         tell(STAGE, number, len(prompts), "greedy continuations")
-        said = llama.greedy(prompt, most)
-        ids_1T = torch.tensor([[*prompt, *said.ids]])
-        logprobs_SV = _behind(model, ids_1T, len(said.ids))
-        same += int((logprobs_SV.argmax(dim=-1) == torch.tensor(said.ids)).sum())
-        ours_S = logprobs_SV.gather(1, torch.tensor(said.ids)[:, None])[:, 0]
-        tokens += len(said.ids)
-        apart = ((ours - theirs) for ours, theirs in zip(ours_S.tolist(), said.logprobs, strict=True))
-        differences += [abs(one) for one in apart if not math.isnan(one)]
+        alike_here, apart = greedy_agreement(llama, model, prompt, most)
+        same += alike_here
+        differences += apart
     encode = cast(Any, tokenizer).encode
     ours = (encode(text, add_special_tokens=False) for text in texts)
     alike = sum(theirs == own for theirs, own in zip(llama.token_ids(texts), ours, strict=True))
-    share = same / tokens if tokens else math.nan
+    share = sum(same) / len(same) if same else math.nan
     mean = math.fsum(differences) / len(differences) if differences else math.nan
-    return GGUFLikeness(kind, len(prompts), tokens, share, mean, len(texts), alike)
+    return GGUFLikeness(kind, len(prompts), len(same), share, mean, len(texts), alike)
+
+
+@torch.no_grad()
+def greedy_agreement(
+    llama: LlamaCpp, model: PreTrainedModel, prompt: Sequence[int], most: int
+) -> tuple[list[bool], list[float]]:
+    """Whether the model finds each greedy token of llama.cpp likeliest too, after the same tokens.
+
+    Args:
+        llama: holds the file.
+        model: in fp32 on the CPU.
+        prompt: token ids, up to where a turn of the assistant begins.
+        most: tokens of the continuation.
+
+    Returns:
+        One for each token; and |Δ log p| in nats for those whose log-probability llama.cpp reports.
+    """
+    said = llama.greedy(prompt, most)
+    logprobs_SV = _behind(model, torch.tensor([[*prompt, *said.ids]]), len(said.ids))
+    ids_S = torch.tensor(said.ids)
+    same: list[bool] = (logprobs_SV.argmax(dim=-1) == ids_S).tolist()
+    ours = logprobs_SV.gather(1, ids_S[:, None])[:, 0].tolist()
+    apart = (abs(one - other) for one, other in zip(ours, said.logprobs, strict=True))
+    return same, [one for one in apart if not math.isnan(one)]
 
 
 def _behind(model: PreTrainedModel, ids_1T: Tensor, count: int) -> Tensor:

