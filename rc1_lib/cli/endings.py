@@ -159,13 +159,14 @@ def warned(session: Session, run: Run, ending: Ending) -> Ending:
     """Add to the ending of a ticket what its pool is plainly too small for, and the next command that works."""
     if lacking_for_training():
         return ending
-    from rc1_lib.forecast.too_few import empty_buckets, few_held_out
+    from rc1_lib.forecast.too_few import shortages
 
-    if words := empty_buckets(run):
-        failures = [Failure(f"training will refuse this pool: {words}", "raise pool.n, or training.max_tokens")]
+    empty, few = shortages(run)
+    if empty:
+        failures = [Failure(f"training will refuse this pool: {empty}", "raise pool.n, or training.max_tokens")]
         return replace(ending, failures=failures, following=then(session, "preflight", when="with other settings"))
-    if words := few_held_out(run):
-        failures = [Failure(words, "raise pool.n, or training.max_tokens; or train without the evaluation")]
+    if few:
+        failures = [Failure(few, "raise pool.n, or training.max_tokens; or train without the evaluation")]
         return replace(ending, failures=failures, following=then(session, "train", "--no-evaluate"))
     return ending
 

@@ -14,25 +14,25 @@ from rc1_lib.run import Run
 from rc1_lib.training.rows import is_kept_back
 
 
-def empty_buckets(run: Run) -> str:
-    """Say which buckets have no row that fits the model, for the training or for the evaluation; "" if each has one.
+def shortages(run: Run) -> tuple[str, str]:
+    """Say which buckets have no row that fits the model, and that fewer prompts are held out than the evaluation needs.
 
     A row's words are counted, which are never more than its tokens: no tokenizer is loaded, and rows that seem to fit
     may still be too long.
+
+    Returns:
+        What training refuses, and what the evaluation would lack; each "" if there may be enough.
     """
     train, held_out = _fitting(run)
-    for name, found in (("training", train), ("the evaluation", held_out)):
-        if empty := [bucket for bucket in BUCKETS if not found[bucket]]:
-            return f"no {' and no '.join(empty)} rows are left for {name} within training.max_tokens"
-    return ""
-
-
-def few_held_out(run: Run) -> str:
-    """Say that fewer prompts are held out than the evaluation's gate needs; "" if there may be enough."""
-    config = run.config
-    found = min(_fitting(run)[1].total(), config.training.held_out.prompts)
-    wanted = config.gates.evaluation.min_prompts
-    return f"at most {found:,} prompts are held out, the evaluation needs {wanted:,}" if found < wanted else ""
+    empty = (
+        f"no {' and no '.join(lacking)} rows are left for {name} within training.max_tokens"
+        for name, found in (("training", train), ("the evaluation", held_out))
+        if (lacking := [bucket for bucket in BUCKETS if not found[bucket]])
+    )
+    asked = min(held_out.total(), run.config.training.held_out.prompts)
+    wanted = run.config.gates.evaluation.min_prompts
+    few = f"at most {asked:,} prompts are held out, the evaluation needs {wanted:,}" if asked < wanted else ""
+    return next(empty, ""), few
 
 
 def _fitting(run: Run) -> tuple[Counter[str], Counter[str]]:

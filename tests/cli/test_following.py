@@ -169,15 +169,14 @@ def test_a_pool_that_is_too_small_is_named_with_the_ticket(tmp_path: Path, monke
     run = session.run
     assert run is not None
     ending = Ending("pass", "ticket", following=then(session, "train"))
-    found = {"empty_buckets": "", "few_held_out": ""}
-    monkeypatch.setattr("rc1_lib.forecast.too_few.empty_buckets", lambda _: found["empty_buckets"])
-    monkeypatch.setattr("rc1_lib.forecast.too_few.few_held_out", lambda _: found["few_held_out"])
+    found = {"empty": "", "few": ""}
+    monkeypatch.setattr("rc1_lib.forecast.too_few.shortages", lambda _: (found["empty"], found["few"]))
     assert warned(session, run, ending) == ending
-    found["few_held_out"] = "at most 9 prompts"
+    found["few"] = "at most 9 prompts"
     shown = warned(session, run, ending).lines()
     assert shown[0] == "pass: ticket" and shown[1] == "  at most 9 prompts"
     assert shown[-1].startswith("next: rc1 train --no-evaluate ")
-    found["empty_buckets"] = "no hard rows"
+    found["empty"] = "no hard rows"
     shown = warned(session, run, ending).lines()
     assert shown[1] == "  training will refuse this pool: no hard rows"
     assert shown[-1].startswith("next, with other settings: rc1 preflight ")

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from rc1_lib.errors import RC1Error
-from rc1_lib.forecast.too_few import empty_buckets, few_held_out
+from rc1_lib.forecast.too_few import shortages
 from rc1_lib.run import Run
 from rc1_lib.training.ppo_run import prepare
 
@@ -18,7 +18,7 @@ Tiny = Callable[..., Run]
 def test_a_pool_that_can_be_trained_on_is_not_blamed(tiny: Tiny) -> None:
     run = tiny("gates.evaluation.min_prompts=1")
     assert prepare(run).selection.held_out
-    assert empty_buckets(run) == few_held_out(run) == ""
+    assert shortages(run) == ("", "")
 
 
 def test_what_is_said_of_a_bucket_is_what_training_refuses(tiny: Tiny) -> None:
@@ -27,7 +27,7 @@ def test_what_is_said_of_a_bucket_is_what_training_refuses(tiny: Tiny) -> None:
     lines = [json.loads(line) for line in metrics.read_text().splitlines()]
     longer = [{**line, "len_tokens": 10**6 if line["bucket"] == "hard" else line["len_tokens"]} for line in lines]
     metrics.write_text("".join(json.dumps(line) + "\n" for line in longer))
-    assert empty_buckets(run) == "no hard rows are left for training within training.max_tokens"
+    assert shortages(run)[0] == "no hard rows are left for training within training.max_tokens"
     with pytest.raises(RC1Error, match="no hard rows are left for training"):
         prepare(run)
 
@@ -36,6 +36,6 @@ def test_held_out_prompts_are_never_counted_too_low(tiny: Tiny) -> None:
     held_out = len(prepare(tiny("training.held_out.prompts=1000")).selection.held_out)
     for most, wanted in ((1000, held_out), (12, 12)):
         enough = tiny(f"training.held_out.prompts={most}", f"gates.evaluation.min_prompts={wanted}")
-        assert few_held_out(enough) == ""
+        assert shortages(enough)[1] == ""
     few = tiny("training.held_out.prompts=12", "gates.evaluation.min_prompts=13")
-    assert few_held_out(few) == "at most 12 prompts are held out, the evaluation needs 13"
+    assert shortages(few)[1] == "at most 12 prompts are held out, the evaluation needs 13"
