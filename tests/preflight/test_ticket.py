@@ -224,7 +224,7 @@ def test_a_revocation_that_is_struck_out_stays_refused(ticketed: Run) -> None:
 def test_a_copy_of_an_older_ticket_is_refused_also_where_the_revoked_one_is_gone(ticketed: Run) -> None:
     place = ticketed.workspace.path(TICKET)
     old = place.read_bytes()
-    time.sleep(1.1)
+    time.sleep(1.1)  # times are kept to the second
     issue_ticket(ticketed)
     revoke_ticket(ticketed, "for the test")
     place.write_bytes(old)
