@@ -42,8 +42,8 @@ _FREE = (
     "priority_sampling", "target_kl", "steps", "seeds", "lr", "clip", "kl_coef", "batch_size", "rollout_len",
     "finetune", "training.engine", "training.strategy", "training.describe_tools", "training.warm_start",
     "training.adapter", "training.ppo", "training.grpo", "training.trl_grpo", "training.dpo", "training.trl_dpo",
-    "training.sft", "training.learnability", "training.lr_schedule", "training.rollout",
-    "training.early_stop", "training.eval_shadow",
+    "training.sft", "training.learnability.prompts", "training.learnability.takes", "training.lr_schedule",
+    "training.rollout", "training.early_stop", "training.eval_shadow",
 )  # fmt: skip
 """Settings, or sections, whose difference from the published ones changes no gate's meaning. All others are listed."""
 

@@ -302,6 +302,7 @@ def test_other_thresholds_in_the_published_file_are_refused(tmp_path: Path, monk
         ("training.reward.turn=0", "training.reward.turn"),
         ("training.reward.min_scored=0.1", "training.reward.min_scored"),
         ("training.held_out.seed=2", "training.held_out.seed"),
+        ("training.learnability.at_start=0", "training.learnability.at_start"),
         ("training.limits.turns=3", "training.limits.turns"),
         ("shadow.seed=3", "shadow.seed"),
         ("pool.seed=1", "pool.seed"),
