@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import gc
-import importlib
 import os
 import pickle
 import shutil
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +22,8 @@ from rc1_lib.preflight.gates import evaluate, gates_of_round
 from rc1_lib.records import GateResult
 from rc1_lib.run import ENVIRONMENT, Run, open_run
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
-from tests import forks, mypy_ahead, own_workspace, pictures
-from tests.forked_workers import fork_workers
-from tests.groups import WITH_SERVER, ByGroup, group_of, turn_of
-from tests.lasting_server import LastingServer
+from tests import forks, own_workspace, pictures
+from tests.groups import ByGroup, turn_of
 from tests.once import copy_of
 
 Verdicts = dict[int, list[GateResult]]
@@ -53,8 +49,6 @@ gc.disable()  # until everything is imported and collected: nothing of that is g
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """What was collected stays for good: the collector need not look at it, and looks more seldom at the rest."""
-    if any(group_of(item.nodeid) in WITH_SERVER for item in session.items):
-        importlib.import_module("tests.prefect_server")  # for those that are forked to be one
     if session.config.getoption("markexpr") != "long":
         pictures.leave_empty()
     gc.freeze()
@@ -71,13 +65,6 @@ def pytest_sessionfinish() -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest groups first."""
     items.sort(key=lambda item: turn_of(item.nodeid))
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_setupnodes(config: pytest.Config, specs: list[Any]) -> None:
-    """Where several workers run, what they all import is imported once."""
-    mypy_ahead.begin(config)
-    fork_workers(config, specs)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -98,13 +85,10 @@ def _elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def _nothing_of_the_projects_own_workspace() -> Iterator[None]:
-    """What `make run` leaves in the project is the user's: the suite neither opens nor alters any of it."""
+    """What `make run` leaves in the project is the user's, and what is shipped is everybody's: no test alters it."""
     before = own_workspace.everything()
-    with own_workspace.watched() as opened:
-        yield
-    assert opened == [], "a test opened what a run left in the project's own workspace"
-    now = own_workspace.everything()
-    assert now == before, "a test, or a command that ran beside them, altered the project's own workspace"
+    yield
+    assert own_workspace.everything() == before, "a test, or a command that ran meanwhile, altered the project's files"
 
 
 @pytest.fixture(autouse=True)
@@ -172,10 +156,6 @@ def opened(built: Run, verdicts: Verdicts, tmp_path_factory: pytest.TempPathFact
     return open_run(profile="local", workspace=root, overrides=(*built.overrides, *TINY))
 
 
-_SERVER = LastingServer()
-"""The Prefect server of this worker's tests."""
-
-
 @pytest.fixture(scope="session")
 def prefect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """A Prefect server of this worker, to which every flow of its tests goes.
@@ -184,23 +164,8 @@ def prefect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """
     from tests.prefect_server import server_of_tests
 
-    _SERVER.begin(partial(server_of_tests, tmp_path_factory))
-    yield
-    _SERVER.end()
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    """The fixture is made once, and the server may have left since: it is there again before what hangs on it."""
-    if group_of(item.nodeid) in WITH_SERVER:
-        _SERVER.needed(True)
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_runtest_teardown(nextitem: pytest.Item | None) -> None:
-    """The server goes with the last test that needs it: one that idles takes a twentieth of a core."""
-    if nextitem is None or group_of(nextitem.nodeid) not in WITH_SERVER:
-        _SERVER.needed(False)
+    with server_of_tests(tmp_path_factory.mktemp("prefect_storage")):
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -22,19 +22,16 @@ _FLOWS_OF_COMMANDS = {
 }
 _MYPY = "test_mypy_strict_finds_nothing"
 _FIRST = (
-    FLOWS, CALIBRATIONS, "tests/training/rollout/test_vllm.py", "tests/training/test_ppo_run.py",
+    _MYPY, FLOWS, CALIBRATIONS, "tests/training/rollout/test_vllm.py", "tests/training/test_ppo_run.py",
     "tests/training/test_episode_engines.py", "tests/end_to_end/test_local_run.py", "tests/judge/test_judge.py",
     "tests/training/test_judge_drifted.py", "tests/training/ranks/test_training.py", "tests/gates/test_damage.py",
     "tests/calibration/test_judge_baseline.py", "tests/gates/test_damage_table.py", "tests/training/test_warm_start.py",
     "tests/calibration/test_reward_hacking.py", "tests/training/test_published_shape.py",
     "tests/release/test_report.py",
     "tests/training/test_registry.py", "tests/training/test_train_local.py", "tests/gates/test_leaks.py",
-    "tests/cli/test_bad_inputs.py", _MYPY,
+    "tests/cli/test_bad_inputs.py",
 )  # fmt: skip
-"""Those that take longest, so that the workers end at about the same time. The others follow as they were found.
-
-mypy has been at work since before the workers were there, so that it has ended by then.
-"""
+"""Those that take longest, so that the workers end at about the same time. The others follow as they were found."""
 
 
 def group_of(nodeid: str) -> str:

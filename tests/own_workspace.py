@@ -1,11 +1,8 @@
-"""The project's own workspace, which belongs to whoever ran `make run`: what lies there, and who opens it."""
+"""The project's own workspace, which belongs to whoever ran `make run`: what lies there."""
 
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
@@ -18,43 +15,11 @@ SHIPPED = ("configs", "models", "templates")
 
 _CACHES = {"__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis"}
 _AT = tuple(str(PROJECT_ROOT / name) for name in OWN)
-_ROOT = str(PROJECT_ROOT) + os.sep
-_WATCHED = {"open", "os.listdir", "os.scandir", "sqlite3.connect", "os.mkdir", "os.remove", "shutil.rmtree"}
-_opened: list[str] | None = None
 
 
 def is_own(path: str) -> bool:
     """Whether an absolute path lies in the project's own workspace."""
     return any(path == own or path.startswith(own + os.sep) for own in _AT)
-
-
-def _hook(event: str, arguments: tuple[object, ...]) -> None:
-    if _opened is None or event not in _WATCHED or not arguments:
-        return
-    path = arguments[0]
-    if isinstance(path, bytes):
-        path = os.fsdecode(path)
-    if isinstance(path, os.PathLike):
-        path = os.fspath(path)
-    # Most of what is opened lies elsewhere, by a plain absolute path.
-    if not isinstance(path, str) or (path[:1] == os.sep and ".." not in path and not path.startswith(_ROOT)):
-        return
-    if is_own(os.path.abspath(path)):
-        _opened.append(f"{os.environ.get('PYTEST_CURRENT_TEST', 'a fixture')}: {event} {path}")
-
-
-sys.addaudithook(_hook)  # for good: Python takes none back
-
-
-@contextmanager
-def watched() -> Iterator[list[str]]:
-    """Keep a list of what this process does with files of the project's own workspace."""
-    global _opened
-    before, _opened = _opened, []
-    try:
-        yield _opened
-    finally:
-        _opened = before
 
 
 def everything(root: Path = PROJECT_ROOT) -> dict[str, tuple[int, int]]:
