@@ -46,6 +46,7 @@ from lacking import not_run
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from rc1_lib.extras.vllm.server import Access, Said, Turn, connected
 from rc1_lib.run import Run
 from rc1_lib.training.base_model import base_config
 from rc1_lib.training.checkpoint.save_load import save_checkpoint
@@ -58,7 +59,6 @@ from rc1_lib.training.models import model_section
 from rc1_lib.training.play import Playground
 from rc1_lib.training.ppo_run import Prepared, prepare
 from rc1_lib.training.rollout.trajectory import Trajectory
-from rc1_lib.training.rollout.vllm.server import Access, Said, Turn, connected
 from rc1_lib.training.spans import Part
 from rc1_lib.training.usable import least_memory
 from rc1_lib.workspace.artifacts import write_json

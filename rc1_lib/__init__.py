@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rc1_lib.notebook import (
+    from rc1_lib.extras.notebook import (
         AnswerRuleCheck,
         Pools,
         RC1Error,
@@ -31,7 +31,7 @@ else:
         # Imported dynamically, so that the import graph does not see it: a file depends on what its builder imports,
         # not on # everything that a notebook may call.
         if name in __all__:
-            return getattr(import_module("rc1_lib.notebook"), name)
+            return getattr(import_module("rc1_lib.extras.notebook"), name)
         raise AttributeError(f"module 'rc1_lib' has no attribute '{name}'")
 
     def __dir__() -> list[str]:

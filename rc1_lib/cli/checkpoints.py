@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
+from rc1_lib.checks import figure
 from rc1_lib.cli.endings import Ending, Failure, end, then
 from rc1_lib.cli.progress import quieten_models, stages
 from rc1_lib.cli.session import Session
-from rc1_lib.cli.tables import figure, table
+from rc1_lib.cli.tables import table
 from rc1_lib.errors import ConfigError
 from rc1_lib.runtime.notices import quieten
 
@@ -336,7 +337,7 @@ def build_base(
 
     Its result is committed: on one kind of machine, with the same versions and threads, the same bytes come out.
     """
-    from rc1_lib.training.embedded.recipe import read_recipe
+    from rc1_lib.extras.base_builder.recipe import read_recipe
 
     given = recipe if recipe.is_absolute() or recipe.exists() else session.workspace.find(str(recipe))
     plan = read_recipe(given)
@@ -344,8 +345,8 @@ def build_base(
     if not folder.is_relative_to(session.workspace.root) or folder == session.workspace.root or folder.is_file():
         raise ConfigError(f"--out {out}: expected a folder below the workspace {session.workspace.root}")
     quieten(hub=False)
-    from rc1_lib.training.embedded.build import build_base as build
-    from rc1_lib.training.embedded.recorded import RECORD
+    from rc1_lib.extras.base_builder.build import build_base as build
+    from rc1_lib.training.recorded_base import RECORD
 
     if not check:
         session.started = True

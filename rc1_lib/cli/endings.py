@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from rc1_lib.checks import figure, wanted
 from rc1_lib.cli.session import VERIFIED, WIDTH, Session
-from rc1_lib.cli.tables import figure, wanted
 from rc1_lib.errors import ConfigError, RC1Error, TicketError
 from rc1_lib.masking import conceal_argument, secrets
 from rc1_lib.runtime.extras import lacking_for_training

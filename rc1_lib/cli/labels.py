@@ -215,7 +215,7 @@ def _shadow(run: Run) -> list[Unlabelled]:
     from rc1_lib.labels.asking import Unlabelled
     from rc1_lib.pool.checked_rows import rows_of
     from rc1_lib.pool.derived import SHADOW
-    from rc1_lib.reward.adapters.chat import dialogue_of
+    from rc1_lib.reward.chat import dialogue_of
 
     rows = rows_of(run, SHADOW)
     buckets = measure(rows, run.config.difficulty)["bucket"]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
+from rc1_lib.checks import red_lines
 from rc1_lib.cli import tables
 from rc1_lib.cli.endings import Ending, Failure, again, end, judged, then
 from rc1_lib.cli.options import Seed, overrides
@@ -172,7 +173,7 @@ def learnability(session: Session, seed: Seed = None) -> int:
     for cells in summary_rows(dict(found.body)):
         table.add_row(*cells)
     session.show(
-        table, tables.gates_table("learnability", [gate]), *tables.red_lines(gate, ""), *tables.undecided_lines([gate])
+        table, tables.gates_table("learnability", [gate]), *red_lines(gate, ""), *tables.undecided_lines([gate])
     )
     session.show(*tables.notes(found.body, found.report))
     ending = judged(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
+from rc1_lib.checks import figure
 from rc1_lib.cli import tables
 from rc1_lib.cli.endings import Ending, again, end, flagged, then
 from rc1_lib.cli.options import (
@@ -204,7 +205,7 @@ def report_diversity(
     report = _diversity(run, of_rows=pool is not None)
     write_json(run.workspace.path(target), report)
     for name, value in report.items():
-        session.show(f"{name}: {tables.figure(value)}")
+        session.show(f"{name}: {figure(value)}")
     return end(session, Ending("done", f"diversity of {report['measured']}", report=run.workspace.path(target)), report)
 
 
@@ -377,9 +378,7 @@ def _features_table(features: Mapping[str, Mapping[str, Any]]) -> Table:
     for head in ("feature", "pool", "balanced"):
         table.add_column(head, no_wrap=True)
     for name, pools in features.items():
-        cells = [
-            " / ".join(tables.figure(pools[pool]["all"][part]) for part in ("p10", "p50", "p90")) for pool in pools
-        ]
+        cells = [" / ".join(figure(pools[pool]["all"][part]) for part in ("p10", "p50", "p90")) for pool in pools]
         table.add_row(name, *cells)
     return table
 
@@ -392,5 +391,5 @@ def _histogram(name: str, drawn: Mapping[str, Sequence[float]]) -> Table:
     highest = max(drawn["pool"], default=0)
     for edge, pool, balanced in zip(drawn["edges"], drawn["pool"], drawn["balanced"], strict=False):
         bar = "█" * math.ceil(_BAR * pool / highest) if highest else ""
-        table.add_row(tables.figure(edge), bar, str(pool), str(balanced))
+        table.add_row(figure(edge), bar, str(pool), str(balanced))
     return table

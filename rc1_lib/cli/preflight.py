@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from rich.table import Table
 
+from rc1_lib.checks import red_lines
 from rc1_lib.cli import tables
 from rc1_lib.cli.endings import (
     FAILED,
@@ -177,7 +178,7 @@ def _show_rounds(
     for report in written.values():  # last, where they are seen
         for gate in tables.errors_once(report["gates"]):
             listed = f"reports/preflight/{report['round']}_{gate['name']}_offenders.jsonl"
-            session.show(*tables.red_lines(gate, listed))
+            session.show(*red_lines(gate, listed))
     if message:
         session.show(message)
         session.show(*revocation(session))

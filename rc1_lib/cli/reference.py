@@ -20,9 +20,9 @@ from typer.cli import get_docs_for_click
 
 from rc1_lib.config.file import merged, read_layers
 from rc1_lib.config.run_config import RunConfig
+from rc1_lib.extras.base_builder.recipe import Recipe
 from rc1_lib.judge.prompt import JudgeSpec
 from rc1_lib.run import CONFIG_OF_PROFILE, ENVIRONMENT
-from rc1_lib.training.embedded.recipe import Recipe
 from rc1_lib.training.train_config import TrainConfig
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
 

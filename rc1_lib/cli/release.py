@@ -98,7 +98,7 @@ def release(
 
     Give the flags of the preflight that issued the ticket. The same inputs give the same bytes.
     """
-    from rc1_lib.release.model_signature import check_model_key, sign_models
+    from rc1_lib.extras.model_signing import check_model_key, sign_models
     from rc1_lib.release.package import write_package
     from rc1_lib.release.ready import check_ready
     from rc1_lib.release.report.page import write_page
@@ -144,8 +144,8 @@ def verify(
     Needs no network and no workspace; rc1_lib/release/verifier.py does the same by itself, with Python alone. With
     --model-key the policies of a package that is whole are copied to a temporary folder, for the library to read.
     """
+    from rc1_lib.extras.model_signing import model_faults
     from rc1_lib.release import verifier
-    from rc1_lib.release.model_signature import model_faults
     from rc1_lib.workspace.regular_files import read_regular
 
     try:
@@ -189,8 +189,8 @@ def export_world(
     judge's share is left out of the reward, since nobody is asked there.
     """
     run = session.open()
-    from rc1_lib.worlds.package import export_world as write_world
-    from rc1_lib.worlds.spec import Part
+    from rc1_lib.extras.worlds.package import export_world as write_world
+    from rc1_lib.extras.worlds.spec import Part
 
     if part not in [*Part]:
         raise ConfigError(f"--part: found '{part}', expected one of {', '.join(Part)}")
@@ -219,7 +219,7 @@ def verify_world(
     Give the flags of its export. Exit code 2 where something differs, by name.
     """
     run = session.open()
-    from rc1_lib.worlds.check import differences, named_pool
+    from rc1_lib.extras.worlds.check import differences, named_pool
 
     at = run.workspace.path(session.given(folder))
     found = differences(run, at, _pool(session, run, rows) if rows else named_pool(run, at))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
+from rc1_lib.checks import figure
 from rc1_lib.cli import tables
 from rc1_lib.cli.endings import Ending, again, judged, then
 from rc1_lib.cli.flows import end_flow, run_flow_of, stamps, written_since
@@ -18,7 +19,6 @@ from rc1_lib.cli.options import Rebuild, overrides
 from rc1_lib.cli.preflight import Build, Verbose
 from rc1_lib.cli.progress import stages
 from rc1_lib.cli.session import Session
-from rc1_lib.cli.tables import figure
 from rc1_lib.cli.verdicts import REPORTS, show_stages, show_step, stages_of
 from rc1_lib.errors import ConfigError, RowError
 

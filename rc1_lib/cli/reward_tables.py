@@ -8,7 +8,8 @@ from typing import Any
 
 from rich.table import Table
 
-from rc1_lib.cli.tables import figure, table
+from rc1_lib.checks import figure
+from rc1_lib.cli.tables import table
 
 Report = Mapping[str, Any]
 

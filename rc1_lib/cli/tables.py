@@ -9,6 +9,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from rc1_lib.checks import figure, wanted
 from rc1_lib.judge.calls import NOTICE, TEST_DOUBLE
 from rc1_lib.numbers.uncertainty import margin
 from rc1_lib.records import Check
@@ -65,21 +66,6 @@ def errors_once(gates: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     return found
 
 
-def red_lines(gate: Mapping[str, Any], listed: str) -> list[str]:
-    """Say of a failed gate what failed, what to do, and where the rows at fault are listed."""
-    if gate["status"] not in ("failed", "error"):
-        return []
-    lines = [f"{gate['name']}: {gate['error']}"] if gate["error"] else []
-    for check in gate["checks"]:
-        if not check["passed"]:
-            lines.append(f"{gate['name']}: {check['name']} is {figure(check['value'])}, wanted {wanted(check)}")
-            lines += [f"    {words}"] if (words := Check.from_dict(check).undecided) else []
-            lines += [f"    {check['advice']}"] if check["advice"] else []
-    if gate["offenders"]:
-        lines.append(f"    {gate['offenders']} rows at fault: {listed}")
-    return lines
-
-
 def undecided_lines(gates: Sequence[Mapping[str, Any]]) -> list[str]:
     """List the checks that passed although their interval covers the threshold: other rows might fail them."""
     return [
@@ -115,19 +101,6 @@ def counts(found: Mapping[Any, int]) -> str:
     return ", ".join(f"{name} {count}" for name, count in found.items())
 
 
-def figure(value: Any) -> str:
-    """A number, a truth value, a list or a mapping in few characters."""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, float):
-        return f"{value:.4g}"
-    if isinstance(value, list):
-        return (" to " if all(isinstance(item, int | float) for item in value) else ", ").join(map(figure, value))
-    if isinstance(value, Mapping):
-        return ", ".join(f"{key} {figure(item)}" for key, item in value.items())
-    return "none" if value is None else str(value)
-
-
 def _decision(gate: Mapping[str, Any], counted: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
     if gate["status"] == "waived":
         return gate["waiver"], ""
@@ -143,9 +116,3 @@ def _decision(gate: Mapping[str, Any], counted: Sequence[Mapping[str, Any]]) -> 
     check = failed[0] if failed else min(counted, key=lambda one: margin(one["value"], one["op"], one["threshold"]))
     undecided = ", undecided" if Check.from_dict(check).undecided else ""
     return check["name"], f"{figure(check['value'])} {wanted(check)}{undecided}"
-
-
-def wanted(check: Mapping[str, Any]) -> str:
-    """What a check compares its value with: `>= 64`."""
-    sign = "in" if check["op"] == "within" else check["op"]
-    return f"{sign} {figure(check['threshold'])}"

@@ -20,7 +20,7 @@ from rc1_lib.judge.prompt import dialogue_sha256
 from rc1_lib.labels.records import records_of
 from rc1_lib.labels.scale import Scale, as_number, levels_of, said
 from rc1_lib.records import Message
-from rc1_lib.reward.adapters.chat import dialogue_of
+from rc1_lib.reward.chat import dialogue_of
 from rc1_lib.reward.verdict_agreement import VERDICT
 
 BY_PEOPLE, SCORED = "labels.", "dimensions."

@@ -24,8 +24,8 @@ from rc1_lib.judge.prompt import dialogue_sha256
 from rc1_lib.judge.providers import LIVE
 from rc1_lib.judge.results import Judged, RewardLog
 from rc1_lib.records import Message
-from rc1_lib.reward.adapters.reward import STAGE, finish
 from rc1_lib.reward.rated import Rated, rated
+from rc1_lib.reward.weighted_judge import STAGE, finish
 from rc1_lib.run import Run
 from rc1_lib.training.callbacks.cap import USD
 from rc1_lib.workspace.artifacts import read_json, sha256_json, write_json

@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import torch
@@ -39,7 +40,7 @@ from rc1_lib.training.updates.logprobs import token_logprobs
 from rc1_lib.training.usable import check_memory, check_usable
 
 if TYPE_CHECKING:
-    from rc1_lib.training.rollout.vllm.sampler import VLLMSampler
+    from rc1_lib.extras.vllm.sampler import VLLMSampler
 
 
 class PlayingEngine(Engine[EpisodeSetup], Player):
@@ -169,13 +170,13 @@ class PlayingEngine(Engine[EpisodeSetup], Player):
     def _sampler(self) -> VLLMSampler:
         """The server that samples; this process alone asks it, whoever shares the learning."""
         if self._server is None:
-            from rc1_lib.training.rollout.vllm.sampler import Shape, VLLMSampler
-
+            extra = import_module("rc1_lib.extras.vllm.sampler")  # only a run that names it needs it
             training, shape_of_base = self._training, self.policy.causal.config
             vocabulary = shape_of_base.get_text_config().vocab_size
             longest = longest_dialogue(training, shape_of_base)
-            shape = Shape(context_of(shape_of_base), longest, vocabulary, training.rollout.rows)
-            self._server = VLLMSampler(training.vllm, shape, training.parity, self._read)
+            shape = extra.Shape(context_of(shape_of_base), longest, vocabulary, training.rollout.rows)
+            self._server = extra.VLLMSampler(training.vllm, shape, training.parity, self._read)
+        assert self._server is not None
         return self._server
 
     @torch.no_grad()

@@ -25,9 +25,9 @@ from rc1_lib.training.checkpoint import atomic_folder
 from rc1_lib.training.derived import RECORD, REFERENCE, reference_state, state_of, vouched_base
 from rc1_lib.training.device import ORDER, Precision, get_device, precision_of
 from rc1_lib.training.diverged import naming_step
-from rc1_lib.training.embedded.recorded import check_recorded
 from rc1_lib.training.labelled_rows import Collator, EncodedRow, ShuffledRows
 from rc1_lib.training.models import fingerprint_of, model_section
+from rc1_lib.training.recorded_base import check_recorded
 from rc1_lib.training.registry import make_engine
 from rc1_lib.training.resource_errors import WARMING_UP, naming_breakdowns
 from rc1_lib.training.setups import SupervisedSetup

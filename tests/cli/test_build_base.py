@@ -26,7 +26,7 @@ def _threads_as_before():
 @pytest.fixture
 def recipe(tmp_path: Path) -> Path:
     """A recipe of a second."""
-    from tests.training.embedded.test_build import tiny_recipe
+    from tests.training.base_builder.test_build import tiny_recipe
 
     path = tmp_path / "base.yaml"
     path.write_text(yaml.safe_dump(tiny_recipe().model_dump(mode="json")))

@@ -9,7 +9,8 @@ import polars as pl
 import pytest
 from rich.console import Console
 
-from rc1_lib.cli.tables import errors_once, figure, gates_table, notes, red_lines, undecided_lines
+from rc1_lib.checks import figure, red_lines
+from rc1_lib.cli.tables import errors_once, gates_table, notes, undecided_lines
 from rc1_lib.difficulty.report import FEATURES, difficulty_report
 from rc1_lib.numbers.uncertainty import CheckInterval
 from rc1_lib.records import Check, GateResult

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.worlds.small import PRICES, small_run
+from tests.extras.worlds.small import PRICES, small_run
 
 from .conftest import Rc1
 

@@ -12,7 +12,7 @@ import numpy as np
 from rc1_lib.judge import rubric
 from rc1_lib.pool.checked_rows import rows_of
 from rc1_lib.pool.derived import SHADOW
-from rc1_lib.reward.adapters.chat import dialogue_of
+from rc1_lib.reward.chat import dialogue_of
 from rc1_lib.run import Run
 
 CUT = 0.91

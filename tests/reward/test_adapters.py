@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 
 from rc1_lib.errors import ConfigError, RC1Error
+from rc1_lib.extras.adapters.trl import judge_reward, judge_reward_async
+from rc1_lib.extras.adapters.verl import UnscoredError, make_compute_score
 from rc1_lib.judge.judge import open_judge, open_store
-from rc1_lib.reward.adapters.chat import dialogue_of
-from rc1_lib.reward.adapters.trl import judge_reward, judge_reward_async
-from rc1_lib.reward.adapters.verl import UnscoredError, make_compute_score
+from rc1_lib.reward.chat import dialogue_of
 from rc1_lib.run import Run, published_config
 from rc1_lib.testing.judge_server import Behaviour, FaultKind, JudgeServer, running
 from tests.judge.bench import Bench, dialogue

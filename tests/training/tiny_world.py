@@ -13,6 +13,7 @@ from transformers import PreTrainedTokenizerBase, Qwen3Config, Qwen3ForCausalLM
 
 from rc1_lib.config.file import load_config
 from rc1_lib.config.run_config import RunConfig
+from rc1_lib.extras.base_builder.tokenizer import train_tokenizer
 from rc1_lib.pool.dialogue import write_row
 from rc1_lib.pool.plan import PlannedRow
 from rc1_lib.pool.templates import load_pack
@@ -22,7 +23,6 @@ from rc1_lib.sources.embedded import EMBEDDED_TASKS as TASKS
 from rc1_lib.sources.embedded import generate
 from rc1_lib.text.tokens import text_length
 from rc1_lib.training.chat_format import ChatFormat, turn_text
-from rc1_lib.training.embedded.tokenizer import train_tokenizer
 from rc1_lib.workspace.artifacts import PROJECT_ROOT, atomic_write
 
 VOCABULARY = 2560

@@ -18,10 +18,10 @@ from rc1_lib.training.base_model import load_base, load_tokenizer
 from rc1_lib.training.chat_format import format_of
 from rc1_lib.training.derived import REFERENCE, reference_state
 from rc1_lib.training.device import Precision, get_device, precision_of, to_device
-from rc1_lib.training.embedded.recorded import check_recorded
 from rc1_lib.training.handover.destination import absent_folder, check_absent
 from rc1_lib.training.handover.merge import merged_model
 from rc1_lib.training.models import base_name, fingerprint_of, model_section
+from rc1_lib.training.recorded_base import check_recorded
 from rc1_lib.training.rows import select_rows
 from rc1_lib.training.updates.parity import distance
 from rc1_lib.workspace.artifacts import FileState, write_json

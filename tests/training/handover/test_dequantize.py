@@ -13,9 +13,10 @@ import torch
 from torch import nn
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-import rc1_lib.training.rollout.vllm.server as server_module
+import rc1_lib.extras.vllm.server as server_module
 from rc1_lib.cli import main
 from rc1_lib.errors import RC1Error
+from rc1_lib.extras.vllm.server import VLLMError
 from rc1_lib.run import Run
 from rc1_lib.training.base_model import load_base
 from rc1_lib.training.device import Precision
@@ -23,7 +24,6 @@ from rc1_lib.training.handover import dequantize as dequantize_module
 from rc1_lib.training.handover.dequantize import RECORD, export_dequantized
 from rc1_lib.training.layer_weights import in_4_bits
 from rc1_lib.training.models import fingerprint_of, model_section
-from rc1_lib.training.rollout.vllm.server import VLLMError
 from rc1_lib.workspace.file_hashes import sha256_file
 from tests.training.test_episode_engines import engine_of, played
 from tests.training.tiny_world import OVERRIDES

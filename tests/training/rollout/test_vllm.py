@@ -21,8 +21,10 @@ from typing import Any
 import pytest
 import torch
 
-import rc1_lib.training.rollout.vllm.server as server_module
+import rc1_lib.extras.vllm.server as server_module
 from rc1_lib.errors import ConfigError
+from rc1_lib.extras.vllm.adapter import PREFIX
+from rc1_lib.extras.vllm.server import Access, Turn, VLLMError
 from rc1_lib.run import Run
 from rc1_lib.training.base_model import base_config
 from rc1_lib.training.episode_engine import EpisodeEngine
@@ -30,8 +32,6 @@ from rc1_lib.training.metrics_log import MetricsLog
 from rc1_lib.training.models import model_section
 from rc1_lib.training.ppo_run import advance, configured_facts, prepare
 from rc1_lib.training.rollout.trajectory import Trajectory
-from rc1_lib.training.rollout.vllm.adapter import PREFIX
-from rc1_lib.training.rollout.vllm.server import Access, Turn, VLLMError
 from rc1_lib.training.run_paths import LOG
 from rc1_lib.training.updates.parity import ParityError
 from rc1_lib.training.usable import least_memory

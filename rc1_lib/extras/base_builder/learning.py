@@ -1,0 +1,138 @@
+"""Training the embedded base: next-token prediction, with what makes a tiny model learn to copy.
+
+Three things bring copying about sooner: rows are short at first, random names and numbers are read twice in a row
+beside them, and tokens with one right value count more than the teacher's phrases, which nobody could foresee.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from transformers import Qwen3ForCausalLM
+
+from rc1_lib.extras.base_builder.packed import Batch, Packed, batches, padded
+from rc1_lib.extras.base_builder.recipe import Schedule
+from rc1_lib.runtime.progress import tell
+
+REPORT_EVERY = 50
+
+
+def train(
+    model: Qwen3ForCausalLM,
+    packed: Packed,
+    schedule: Schedule,
+    pad_id: int,
+    seed: int,
+) -> list[dict[str, float]]:
+    """Train in place.
+
+    Args:
+        model: with fresh weights, or those of the phase before.
+        packed: what it reads.
+        schedule: how long, how fast, and what counts how much.
+        pad_id: fills up batches.
+        seed: of the order of rows and of what is sampled.
+
+    Returns:
+        The loss curve: `step`, `own` (mean loss of the assistant's tokens) and `exact` (of those with one right value,
+        where there were any).
+    """
+    optimizer = _optimizer(model, schedule)
+    rng = np.random.default_rng(seed)
+    feed = _endless(packed, schedule, rng)
+    copied = np.unique(packed.ids[packed.exact])
+    curve: list[dict[str, float]] = []
+    seen: list[tuple[float, float]] = []
+    model.train()
+    for step in range(schedule.steps):
+        for group in optimizer.param_groups:
+            group["lr"] = group["full_lr"] * _share(step, schedule)
+        optimizer.zero_grad(set_to_none=True)
+        seen.append(_learn(model, padded(packed, next(feed), pad_id), schedule, rng))
+        if step < schedule.short_until * schedule.steps and step % schedule.copy_every == 0:
+            _copy_loss(model, copied, schedule, rng).backward()  # type: ignore[no-untyped-call]
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        if (step + 1) % REPORT_EVERY == 0 or step + 1 == schedule.steps:
+            own = float(np.mean([loss for _, loss in seen]))
+            point = {"step": step + 1, "own": round(own, 4)}
+            exacts = [loss for loss, _ in seen if not math.isnan(loss)]  # a batch may have no such token
+            if exacts:
+                point["exact"] = round(float(np.mean(exacts)), 4)
+            curve.append(point)
+            tell("base: training", step + 1, schedule.steps, f"loss of exact tokens {point.get('exact', math.nan):.3f}")
+            seen = []
+    return curve
+
+
+def _optimizer(model: Qwen3ForCausalLM, schedule: Schedule) -> torch.optim.AdamW:
+    embedding = model.model.embed_tokens.weight
+    others = [value for value in model.parameters() if value is not embedding]
+    groups = [
+        {
+            "params": [value for value in others if value.dim() > 1],
+            "weight_decay": schedule.weight_decay,
+            "full_lr": schedule.lr,
+        },
+        {"params": [value for value in others if value.dim() <= 1], "weight_decay": 0.0, "full_lr": schedule.lr},
+        {"params": [embedding], "weight_decay": 0.0, "full_lr": schedule.embedding_lr},
+    ]
+    return torch.optim.AdamW(groups, lr=schedule.lr, betas=(0.9, 0.95))
+
+
+def _learn(model: Qwen3ForCausalLM, batch: Batch, schedule: Schedule, rng: np.random.Generator) -> tuple[float, float]:
+    """Add the gradients of a batch; returns the mean loss of exact tokens, and of all the assistant's.
+
+    Only the assistant's tokens, and a sample of the others, are projected to logits.
+    """
+    hidden = model.model(input_ids=batch.ids, use_cache=False).last_hidden_state[:, :-1]
+    targets, own, exact = batch.ids[:, 1:], batch.own[:, 1:], batch.exact[:, 1:]
+    drawn = torch.from_numpy(rng.random(own.shape) < schedule.other_share)
+    other = batch.real[:, 1:] & ~own & drawn
+    losses = _losses(model, hidden[own], targets[own])
+    weights = torch.where(exact[own], schedule.exact_weight, 1.0)
+    loss = (losses * weights).sum() / weights.sum()
+    if bool(other.any()):
+        loss = loss + schedule.other_weight * _losses(model, hidden[other], targets[other]).mean()
+    loss.backward()  # type: ignore[no-untyped-call]
+    losses = losses.detach()
+    return float(losses[exact[own]].mean()), float(losses.mean())
+
+
+def _copy_loss(model: Qwen3ForCausalLM, copied: np.ndarray, schedule: Schedule, rng: np.random.Generator) -> Tensor:
+    """Loss of the second half of random sequences that stand twice; what may stand between differs in length."""
+    rows = max(1, schedule.batch_tokens // (8 * schedule.copy_length))
+    once = torch.from_numpy(rng.choice(copied, (rows, schedule.copy_length)).astype(np.int64))
+    between = torch.from_numpy(rng.choice(copied, (rows, int(rng.integers(0, 6)))).astype(np.int64))
+    ids = torch.cat([once, between, once], dim=1)
+    begin = ids.shape[1] - schedule.copy_length
+    hidden = model.model(input_ids=ids, use_cache=False).last_hidden_state[:, begin:-1]
+    return _losses(model, hidden.flatten(0, 1), ids[:, begin + 1 :].flatten()).mean()
+
+
+def _losses(model: Qwen3ForCausalLM, hidden: Tensor, targets: Tensor) -> Tensor:
+    return F.cross_entropy(model.lm_head(hidden), targets, reduction="none")
+
+
+def _endless(packed: Packed, schedule: Schedule, rng: np.random.Generator) -> Iterator[list[int]]:
+    step = 0
+    while True:
+        short = step < schedule.short_until * schedule.steps
+        longest = schedule.short_tokens if short else int(packed.lengths.max())
+        for rows in batches(packed, schedule.batch_tokens, longest, rng):
+            yield rows
+            step += 1
+            if short and step >= schedule.short_until * schedule.steps:
+                break
+
+
+def _share(step: int, schedule: Schedule) -> float:
+    """The share of the full learning rate at a step."""
+    warm = min(1.0, (step + 1) / schedule.warm_up)
+    left = (1.0 - step / schedule.steps) / (1.0 - schedule.decay_from)
+    return max(schedule.lr_end / schedule.lr, warm * min(1.0, left))

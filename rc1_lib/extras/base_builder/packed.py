@@ -1,0 +1,164 @@
+"""Demonstrations as tokens, end to end in flat arrays, and batches of rows of about one length."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rc1_lib.extras.base_builder.corpus import Demonstration
+from rc1_lib.training.chat_format import ChatFormat
+
+_SORTED_TOGETHER = 2048
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """Rows of tokens.
+
+    Attributes:
+        ids: all tokens, row behind row [N] int32.
+        own: True where the assistant wrote it [N].
+        exact: True where the assistant's token has one right value: in a call's argument and in an answer [N].
+        starts: where each row begins, and one behind the last [R + 1].
+    """
+
+    ids: np.ndarray[Any, np.dtype[np.int32]]
+    own: np.ndarray[Any, np.dtype[np.bool_]]
+    exact: np.ndarray[Any, np.dtype[np.bool_]]
+    starts: np.ndarray[Any, np.dtype[np.int64]]
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    @property
+    def lengths(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """Tokens of each row [R]."""
+        return np.diff(self.starts)
+
+    def part(self, rows: slice) -> Packed:
+        """Some neighbouring rows."""
+        chosen = range(len(self))[rows]
+        first, last = self.starts[chosen.start], self.starts[chosen.stop]
+        starts = self.starts[chosen.start : chosen.stop + 1] - first
+        return Packed(self.ids[first:last], self.own[first:last], self.exact[first:last], starts)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Rows padded on the right [B, T]: token ids, own tokens, own tokens with one right value, and real tokens."""
+
+    ids: Tensor
+    own: Tensor
+    exact: Tensor
+    real: Tensor
+
+
+def pack(rows: Iterable[Demonstration], form: ChatFormat, most: int, made_up: bool = True) -> Packed:
+    """Tokens of the rows that have at most `most` of them; the others are left out.
+
+    Args:
+        rows: demonstrations.
+        form: of the model's tokenizer.
+        most: tokens of a row.
+        made_up: False leaves the arguments and answers of such rows unlearned: they teach nothing but to guess.
+    """
+    ids: list[int] = []
+    own: list[bool] = []
+    exact: list[bool] = []
+    starts = [0]
+    marks = ExactMarks(form)
+    for row in rows:
+        tokens, mine = form.dialogue_ids(row["messages"])
+        if len(tokens) <= most:
+            precise = marks.of(tokens, mine)
+            if not made_up and row["made_up"]:
+                mine = [its and not one_right for its, one_right in zip(mine, precise, strict=True)]
+                precise = [False] * len(tokens)
+            ids += tokens
+            own += mine
+            exact += precise
+            starts.append(len(ids))
+    return Packed(
+        np.array(ids, np.int32), np.array(own, np.bool_), np.array(exact, np.bool_), np.array(starts, np.int64)
+    )
+
+
+class ExactMarks:
+    """Tells which of the assistant's tokens have one right value: arguments of calls, and answers."""
+
+    def __init__(self, form: ChatFormat) -> None:
+        self._form = form
+        self._opens: dict[int, bool] = {}
+        self._closes: dict[int, bool] = {}
+
+    def of(self, ids: Sequence[int], own: Sequence[bool]) -> list[bool]:
+        """One flag a token."""
+        inside, flags, before = False, [], -1
+        for token, mine in zip(ids, own, strict=True):
+            inside = inside and mine and not self._ends(token)
+            flags.append(inside)
+            if mine and (self._begins(token) or (self._form.decode([token]) == ":" and self._is_answer(before))):
+                inside = True
+            before = token
+        return flags
+
+    def _begins(self, token: int) -> bool:
+        if token not in self._opens:
+            self._opens[token] = self._form.decode([token]).endswith('": "')
+        return self._opens[token]
+
+    def _ends(self, token: int) -> bool:
+        if token not in self._closes:
+            self._closes[token] = token == self._form.end_id or '"' in self._form.decode([token])
+        return self._closes[token]
+
+    def _is_answer(self, token: int) -> bool:
+        return token >= 0 and self._form.decode([token]).strip() == "Answer"
+
+
+def joined(parts: Sequence[Packed]) -> Packed:
+    """Several corpora as one."""
+    lengths = np.concatenate([part.lengths for part in parts])
+    return Packed(
+        np.concatenate([part.ids for part in parts]),
+        np.concatenate([part.own for part in parts]),
+        np.concatenate([part.exact for part in parts]),
+        np.concatenate([[0], np.cumsum(lengths)]),
+    )
+
+
+def padded(packed: Packed, rows: Sequence[int], pad_id: int) -> Batch:
+    """The rows as one batch."""
+    lengths = packed.lengths[list(rows)]
+    ids = np.full((len(rows), int(lengths.max())), pad_id, np.int64)
+    own, exact = np.zeros(ids.shape, np.bool_), np.zeros(ids.shape, np.bool_)
+    real = np.arange(ids.shape[1])[None, :] < lengths[:, None]
+    places = np.concatenate([np.arange(packed.starts[row], packed.starts[row + 1]) for row in rows])
+    ids[real], own[real], exact[real] = packed.ids[places], packed.own[places], packed.exact[places]
+    return Batch(*(torch.from_numpy(array) for array in (ids, own, exact, real)))
+
+
+def batches(packed: Packed, tokens: int, longest: int, rng: np.random.Generator) -> Iterator[list[int]]:
+    """One pass over the rows of at most `longest` tokens, in random order and in batches of about `tokens` tokens.
+
+    Rows of about one length stand together, so that little is padding.
+    """
+    order = rng.permutation(np.flatnonzero(packed.lengths <= longest))
+    found: list[list[int]] = []
+    for first in range(0, len(order), _SORTED_TOGETHER):
+        chunk = order[first : first + _SORTED_TOGETHER]
+        chunk = chunk[np.argsort(packed.lengths[chunk], kind="stable")]
+        batch: list[int] = []
+        for row in chunk.tolist():
+            if batch and (len(batch) + 1) * int(packed.lengths[row]) > tokens:
+                found.append(batch)
+                batch = []
+            batch.append(row)
+        found.append(batch)
+    for number in rng.permutation(len(found)).tolist():
+        yield found[number]

@@ -1,0 +1,35 @@
+"""An offline run of Weights & Biases."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+
+class Run:
+    """An offline run of Weights & Biases, which `wandb sync` uploads; a resumed training adds one under the same id."""
+
+    def __init__(self, folder: Path, project: str, title: str, key: str, settings: Mapping[str, Any]) -> None:
+        """Begins a run below `folder`/wandb."""
+        os.environ.setdefault("WANDB_ERROR_REPORTING", "false")  # no report about its user goes to the maker
+        import wandb
+
+        folder.mkdir(parents=True, exist_ok=True)
+        silent = wandb.Settings(
+            console="off", silent=True, disable_git=True, disable_code=True, save_code=False, disable_job_creation=True,
+            x_disable_stats=True, x_disable_meta=True, x_save_requirements=False,
+        )  # fmt: skip
+        self._run: Any = wandb.init(
+            mode=os.environ.get("WANDB_MODE") or "offline", dir=str(folder), project=project, name=title, id=key,
+            resume="allow", config=dict(settings), settings=silent,
+        )  # fmt: skip
+
+    def log(self, step: int, numbers: Mapping[str, float]) -> None:
+        """Write what a step measured."""
+        self._run.log(dict(numbers), step=step)
+
+    def close(self) -> None:
+        """Write what is left."""
+        self._run.finish()

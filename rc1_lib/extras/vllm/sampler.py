@@ -1,0 +1,289 @@
+"""Episodes that a vLLM server plays: the dialogue world and its bounds are those of our own rollouts.
+
+Many dialogues are under way at once, each asking for its next turn as token ids: nothing is ever tokenised again. Which
+of them the server reads together decides the last bits of its probabilities, so two runs need not sample the same
+tokens. Before the first of them the server has to show that it serves the policy that is trained.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
+
+from rc1_lib.config.episodes import VLLM, Parity
+from rc1_lib.extras.vllm.adapter import ServedAdapter
+from rc1_lib.extras.vllm.server import (
+    Access,
+    Said,
+    Served,
+    Turn,
+    VLLMError,
+    VLLMServer,
+    access_of,
+    connected,
+    quoted,
+)
+from rc1_lib.reward.weighted_judge import finish
+from rc1_lib.runtime.progress import tell
+from rc1_lib.training.policy import Policy
+from rc1_lib.training.rollout.roll_out import STAGE
+from rc1_lib.training.rollout.running_episode import RunningEpisode
+from rc1_lib.training.rollout.settings import ChatTokens, RolloutSampling, Start
+from rc1_lib.training.rollout.trajectory import Trajectory
+from rc1_lib.training.updates.losses import FAR
+from rc1_lib.training.updates.parity import distance
+
+PROBES, PROBE_TOKENS = 8, 32
+"""How many continuations of a fixed prompt are compared, and of how many tokens each."""
+READ_AGAIN = 8
+"""Most episodes of a rollout that are read again where nothing is learned from them."""
+PROBE = "Mia has three boxes with a few pencils each. How many pencils are there altogether?"
+_SEEDS = 2**53
+"""What a number in [0, 1) is multiplied by to be a seed: as many as such a number can tell apart."""
+
+_PARTING_S = 10.0
+"""Most seconds that the end of a run waits for a server that may be the reason for it."""
+
+Done = TypeVar("Done")
+Read = Callable[[Tensor, Tensor, float, bool], tuple[Tensor, Tensor]]
+"""Log-probabilities (N,) of the chosen tokens (bool, (B, T)) of (B, T), and of the likeliest ones in their places, at a
+temperature, with the policy as it stands, or where the last one is true with the one that is started from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What the served policy has to be able to do.
+
+    Attributes:
+        context: tokens of a dialogue that the policy can read.
+        needed: tokens of the longest dialogue there can be.
+        vocabulary: ids below it are tokens.
+        rows: dialogues under way at once.
+    """
+
+    context: int
+    needed: int
+    vocabulary: int
+    rows: int
+
+
+class VLLMSampler:
+    """Plays episodes with what a server says."""
+
+    def __init__(self, settings: VLLM, shape: Shape, parity: Parity, read: Read) -> None:
+        """Asks nothing yet.
+
+        Args:
+            settings: where the server is, and how it is asked.
+            shape: of the policy.
+            parity: how near the server's probabilities have to be to ours.
+            read: ours.
+
+        Raises:
+            ConfigError: when the key cannot be sent.
+        """
+        self._access: Access = access_of(settings)
+        self._shape, self._parity, self._read = shape, parity, read
+        self._adapter = ServedAdapter(settings.adapters)
+        self._served: Served | None = None
+        self._tokens = self._over = 0
+
+    def play(
+        self, policy: Policy, chat: ChatTokens, starts: Sequence[Start], sampling: RolloutSampling, *, start: bool
+    ) -> list[Trajectory]:
+        """Play every episode to its end, with the policy as it stands.
+
+        Args:
+            policy: what the server is given the adapter of.
+            chat: the tokens of its chat.
+            starts: episodes that have not begun.
+            sampling: temperature, bounds and seeds.
+            start: whether they are played without the adapter.
+
+        Returns:
+            One trajectory for each start, in the same order; they hold no states.
+
+        Raises:
+            VLLMError: when the server is gone, serves another policy, or says what cannot be believed.
+            RolloutError: when a prompt does not fit the model.
+        """
+        episodes = [RunningEpisode(each, chat, sampling, self._shape.context) for each in starts]
+
+        async def played(server: VLLMServer) -> None:
+            served = await self._checked(server, chat, sampling)
+            name = served.name if start else await self._adapter.offer(server, policy)
+            await self._play(server, name, episodes, chat.end_id, sampling.temperature)
+
+        self._run(played, self._access)
+        return [episode.trajectory() for episode in episodes]
+
+    def check(self, played: Sequence[Trajectory], temperature: float, *, start: bool) -> None:
+        """Read some episodes again: no answer says that it was given without the adapter.
+
+        Args:
+            played: by `play`.
+            temperature: that they were sampled at; 0 has log-probabilities of temperature 1.
+            start: whether they were played without the adapter.
+
+        Raises:
+            VLLMError: when they were said by another policy than the one that was asked for.
+        """
+        if not played:
+            return
+        told, read, best = list[Tensor](), list[Tensor](), list[Tensor]()
+        chosen = played[:: math.ceil(len(played) / READ_AGAIN)]
+        for one in chosen:
+            own_1T = torch.tensor([one.own])
+            told.append(torch.tensor(one.logprobs)[own_1T[0]])
+            read_N, best_N = self._read(torch.tensor([one.ids]), own_1T, temperature or 1.0, start)
+            read.append(read_N.cpu())
+            best.append(best_N.cpu())
+        found = distance(torch.cat(told), torch.cat(read))
+        if not self._near(found):
+            raise VLLMError(
+                f"the vLLM server at {self._access.host} plays another policy than the one it was asked for: in "
+                f"{len(chosen)} episodes that were read again {self._far_off(found)}; it ignores the adapter or has an "
+                f"old one: start it anew"
+            )
+        if temperature == 0:
+            self._check_greedy(torch.cat(read), torch.cat(best))
+
+    def close(self) -> None:
+        """Have the server forget the adapter, as far as it can still be asked, and remove what was written."""
+        brief = replace(self._access, attempts=1, timeout_s=min(self._access.timeout_s, _PARTING_S))
+        try:
+            self._run(self._adapter.forget, brief)
+        except VLLMError:
+            pass  # a server that is gone has forgotten it
+        finally:
+            self._adapter.close()
+
+    def _run(self, work: Callable[[VLLMServer], Coroutine[Any, Any, Done]], access: Access) -> Done:
+        async def all_of_it() -> Done:
+            async with connected(access) as server:
+                return await work(server)
+
+        return finish(all_of_it)
+
+    async def _play(
+        self, server: VLLMServer, name: str, episodes: Sequence[RunningEpisode], end_id: int, temperature: float
+    ) -> None:
+        began, self._tokens, self._over = time.monotonic(), 0, 0
+        free = asyncio.Semaphore(self._shape.rows)
+
+        async def play(episode: RunningEpisode) -> None:
+            read = list(episode.prompt)
+            async with free:
+                while not episode.over:
+                    turn = Turn(read, episode.room, end_id, temperature, int(episode.uniform * _SEEDS))
+                    said = await server.say(name, turn, self._shape.vocabulary)
+                    for token, logprob in zip(said.ids, said.logprobs, strict=True):
+                        episode.take(token, logprob)
+                    self._tokens += len(said.ids)
+                    read += episode.feed(episode.known)
+            self._over += 1
+            rate = self._tokens / max(time.monotonic() - began, 1e-9)
+            tell(STAGE, self._over, len(episodes), f"{rate:,.0f} tokens sampled a second")
+
+        await _all(*(play(episode) for episode in episodes))
+
+    async def _checked(self, server: VLLMServer, chat: ChatTokens, sampling: RolloutSampling) -> Served:
+        """What the server serves, once it has shown that this is the policy that is started from."""
+        if self._served is None:
+            served, host = await server.served(), self._access.host
+            if served.context < self._shape.needed:
+                raise VLLMError(
+                    f"the vLLM server at {host} reads {served.context} tokens, but a dialogue may have "
+                    f"{self._shape.needed}; start it with --max-model-len {self._shape.needed} or more"
+                )
+            prompt = chat.prompt_ids([{"role": "user", "content": PROBE}])
+            # A greedy look has log-probabilities of temperature 1 on both sides.
+            temperature = sampling.temperature or 1.0
+            turns = [Turn(prompt, PROBE_TOKENS, None, temperature, seed) for seed in range(PROBES)]
+            said = await _all(*(server.say(served.name, turn, self._shape.vocabulary) for turn in turns))
+            self._compare(served, prompt, said, temperature)
+            # What tokens are drawn by stands in no answer, unless the likeliest are asked for. A server that draws them
+            # all the same would do so by the seed.
+            turns = [replace(turn, temperature=0.0) for turn in turns]
+            likeliest = await _all(*(server.say(served.name, turn, self._shape.vocabulary) for turn in turns))
+            self._check_greedy(*self._read_probes(prompt, likeliest, 1.0))
+            self._served = served
+        return self._served
+
+    def _read_probes(self, prompt: Sequence[int], said: Sequence[Said], at: float) -> tuple[Tensor, Tensor]:
+        """Our log-probabilities of what was said behind a prompt, and of the likeliest tokens, without an adapter."""
+        ids_BT = torch.tensor([[*prompt, *one.ids] for one in said])
+        last_BT = (torch.arange(ids_BT.shape[1]) >= len(prompt)).expand_as(ids_BT)
+        read_N, best_N = self._read(ids_BT, last_BT, at, True)
+        return read_N.cpu(), best_N.cpu()
+
+    def _check_greedy(self, read_N: Tensor, best_N: Tensor) -> None:
+        """Whether tokens that were asked for at temperature 0 are the likeliest, as near as that can be told.
+
+        Where the server's log-probability of either token is off by so much, it may take one that falls short of the
+        likeliest by twice as much, and no more: so the bounds are twice those of a log-probability.
+
+        Raises:
+            VLLMError: when they are not.
+        """
+        short_N = best_N - read_N
+        mean, far = float(short_N.mean()), float((short_N > 2 * FAR).float().mean())
+        if mean <= 2 * self._parity.mean and far <= 2 * self._parity.far_share:
+            return
+        raise VLLMError(
+            f"the vLLM server at {self._access.host} was asked for the likeliest tokens (temperature 0), but what it "
+            f"says falls short of them by {mean:.2g} nats on average (at most {2 * self._parity.mean:g}, twice "
+            f"training.parity.mean), and by more than {2 * FAR:g} at {far:.2%} of the tokens (at most "
+            f"{2 * self._parity.far_share:.2%}, twice training.parity.far_share): it ignores the temperature that it "
+            f"is sent, or says other tokens than it samples; take one that heeds it"
+        )
+
+    def _compare(self, served: Served, prompt: Sequence[int], said: Sequence[Said], temperature: float) -> None:
+        theirs_N = torch.tensor([one.logprobs for one in said]).flatten()
+
+        def apart(at: float) -> dict[str, float]:
+            return distance(theirs_N, self._read_probes(prompt, said, at)[0])
+
+        found = apart(temperature)
+        if self._near(found):
+            return
+        host = self._access.host
+        if temperature != 1.0 and self._near(apart(1.0)):
+            raise VLLMError(
+                f"the vLLM server at {host} tells log-probabilities of temperature 1, but samples at {temperature:g}; "
+                f"start it with --logprobs-mode processed_logprobs"
+            )
+        raise VLLMError(
+            f"the vLLM server at {host} serves '{quoted(served.root)}', which is not the policy that training starts "
+            f"from: without an adapter {self._far_off(found)}; have it serve that policy, in a precision that the "
+            f"bounds grant"
+        )
+
+    def _far_off(self, found: dict[str, float]) -> str:
+        return (
+            f"|log p| differs by {found['policy/sampling_gap']:.2g} nats on average (at most {self._parity.mean:g}, "
+            f"training.parity.mean), and by more than {FAR:g} at {found['policy/sampling_far']:.2%} of the tokens (at "
+            f"most {self._parity.far_share:.2%}, training.parity.far_share)"
+        )
+
+    def _near(self, found: dict[str, float]) -> bool:
+        return (
+            found["policy/sampling_gap"] <= self._parity.mean and found["policy/sampling_far"] <= self._parity.far_share
+        )
+
+
+async def _all(*work: Coroutine[Any, Any, Done]) -> list[Done]:
+    """What every one of them comes to; the first that fails ends the others, and its error is raised."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(each) for each in work]
+    except ExceptionGroup as errors:
+        raise errors.exceptions[0] from None
+    return [task.result() for task in tasks]

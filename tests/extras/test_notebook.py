@@ -1,0 +1,170 @@
+"""What a notebook calls: the page of examples runs as it stands, wrong input is told in a sentence."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+import rc1_lib
+from rc1_lib.errors import ConfigError, RC1Error, RowError, TicketError
+from rc1_lib.extras import notebook
+from rc1_lib.records import Check, GateResult, Status
+from rc1_lib.run import Run, open_run
+from rc1_lib.workspace.artifacts import PROJECT_ROOT
+from tests.answer_rules import plain_rules
+from tests.pages import BLOCK, HOW_TO, run
+
+
+def test_the_page_runs_from_top_to_bottom(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    for block in BLOCK.findall((HOW_TO / "notebook.md").read_text("utf-8")):
+        names |= run(block, names)
+    assert names["pools"].written == ("shadow", "takes", "pool", "metrics", "balanced")
+    assert names["by_task"]["count"].sum() == 240
+    assert names["verdicts"].passed
+    assert {one.name: one.status for one in names["damaged"].results} == {
+        "duplicates": Status.FAILED,
+        "length": Status.PASSED,
+    }
+    assert set(names["red"]["gate"]) == {"duplicates"}
+    assert {name for name in names["at_fault"] if name.endswith("-copy")} == {
+        f"{name}-copy" for name in names["pools"].pool["id"].head(30)
+    }
+    assert not names["rule"].passed
+    assert names["worst_kinds"]["share"].to_list() == [1.0] * 5
+    assert (
+        names["scores"].complete and names["scores"].rows["id"].to_list() == names["pools"].shadow["id"][:20].to_list()
+    )
+    assert names["one"].rows.height == 1 and names["worst"].height == 3
+    assert names["weights"].written == tmp_path / "notebook" / "configs" / "weights.json"
+    assert abs(names["weights"].weights["weight"].sum() - 1.0) < 1e-9
+    assert "there is no ticket" in names["refusal"]
+    assert [path.name for path in tmp_path.iterdir()] == ["notebook"]
+
+
+def test_importing_the_package_loads_none_of_it() -> None:
+    seen = (
+        "import sys, rc1_lib; print([name for name in sys.modules if name.startswith(('rc1_lib.', 'polars', 'torch'))])"
+    )
+    done = subprocess.run([sys.executable, "-c", seen], cwd=PROJECT_ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_the_package_gives_what_the_notebook_gives() -> None:
+    assert sorted({*notebook.__all__, "__version__"}) == sorted(rc1_lib.__all__)
+    assert all(getattr(rc1_lib, name) is getattr(notebook, name) for name in notebook.__all__)
+    assert set(rc1_lib.__all__) <= set(dir(rc1_lib))
+    with pytest.raises(AttributeError, match="no attribute 'build_pols'"):
+        rc1_lib.build_pols  # noqa: B018
+
+
+@pytest.fixture(scope="module")
+def pool(built: Run) -> pl.DataFrame:
+    return notebook.read_rows(built.workspace.path(built.config.seed_pool)).head(20)
+
+
+@pytest.mark.parametrize(
+    ("change", "wrong"),
+    [
+        (lambda rows: rows.drop("final", "answer"), "has no column answer, final|has no column final, answer"),
+        (lambda rows: rows.head(0), "has no rows"),
+        (lambda rows: rows.with_columns(asked=pl.lit("often")), "column 'asked' holds String, expected Int64"),
+        (lambda rows: rows.with_columns(split=pl.lit("shadow")), "is of split 'shadow'"),
+        (lambda rows: pl.concat([rows, rows.head(1)]), "frame 'pool'.*id"),
+    ],
+    ids=["columns missing", "no row", "another type", "another split", "an id twice"],
+)
+def test_a_frame_that_holds_no_pool_is_refused(built: Run, pool: pl.DataFrame, change: Any, wrong: str) -> None:
+    with pytest.raises(RowError, match=wrong):
+        notebook.run_gates(built, change(pool), gates=["length"])
+
+
+def test_a_gate_that_needs_more_than_rows_is_refused(built: Run, pool: pl.DataFrame) -> None:
+    assert notebook.verdicts.ROW_GATES == ("mix", "length", "diversity", "duplicates", "leakage", "answer_rule")
+    for gates, wrong in ((["weights"], "gate 'weights' cannot check a frame"), ([], "no gate is named")):
+        with pytest.raises(ConfigError, match=wrong):
+            notebook.run_gates(built, pool, gates=gates)
+
+
+def test_held_out_rows_may_be_a_frame_too(built: Run, pool: pl.DataFrame) -> None:
+    """The pool's own rows as the shadow set: the leak that could not be plainer."""
+    leaking = notebook.run_gates(
+        built, pool, gates=["leakage"], shadow=pool.with_columns(split=pl.lit("shadow"), id="shadow-" + pl.col("id"))
+    )
+    assert [one.status for one in leaking.results] == [Status.FAILED]
+    assert set(leaking.offenders["id"]) == set(pool["id"])
+
+
+def test_dialogues_are_scored_on_a_running_event_loop(built: Run, pool: pl.DataFrame, tmp_path: Path) -> None:
+    here = open_run(profile="local", workspace=tmp_path, overrides=built.overrides)
+
+    async def cell() -> notebook.Scores:
+        return notebook.score_dialogues(here, pool.head(3))
+
+    scored = asyncio.run(cell())
+    assert scored.complete and scored.rows["id"].to_list() == pool["id"].head(3).to_list()
+    assert "grounded" in scored.card().html()
+    for wrong, said in (
+        (pool.drop("messages"), "has no column 'messages'"),
+        ([], "there are no dialogues"),
+        ([[{"role": "user", "content": "?"}]], "no message is the assistant's"),
+    ):
+        with pytest.raises(RowError, match=said):
+            notebook.score_dialogues(here, wrong)  # type: ignore[arg-type]
+
+
+def test_a_pool_that_somebody_altered_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    here = open_run(profile="local", workspace=tmp_path, overrides=["pool.n=40", "shadow.n=20"])
+    foreign = tmp_path / here.config.difficulty.balanced_path
+    foreign.parent.mkdir(parents=True)
+    foreign.write_text("{}\n")
+    with pytest.raises(RC1Error, match="not written by RC1"):
+        notebook.build_pool(here)
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == [foreign]
+
+
+def test_a_ticket_shows_what_it_vouches_for_and_a_changed_byte_refuses_it(
+    opened: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ticket = notebook.verify_ticket(opened)
+    assert ticket.signed_by is None and ticket.expires > ticket.issued
+    assert {"pool", "weights", "base"} <= set(ticket.files["name"])
+    assert "judge_agreement" in ticket.waived and "not signed" in repr(ticket)
+    other = open_run(profile="local", workspace=opened.workspace.root, overrides=[*opened.overrides, "pool.seed=99"])
+    with pytest.raises(TicketError, match="the ticket is refused"):
+        notebook.verify_ticket(other)
+
+
+def test_what_rows_say_is_shown_and_not_run() -> None:
+    """A row's id comes from anybody's file."""
+    check = Check("rows <b>apart</b>", 1.0, "<=", 0.0, False, advice="<script>alert(1)</script>")
+    card = notebook.Verdicts((GateResult("length", (check,), offenders=({"id": "<i>", "reason": "r"},)),)).card()
+    assert "<script>" not in card.html() and "&lt;script&gt;" in card.html()
+    assert "gates FAILED: length failed" in card.text()
+
+
+def test_a_sound_rule_passes_and_one_with_a_fault_is_shown_with_its_kinds() -> None:
+    golds = ["72", {"answer": "5", "aliases": ["five"]}, "1200"]
+    sound = notebook.check_answer_rule(plain_rules.sound_number, golds)
+    assert sound.passed and sound.offenders.is_empty() and sound.kinds["failed"].sum() == 0
+    faulty = notebook.check_answer_rule(plain_rules.deaf_to_signs, pl.DataFrame({"answer": ["72", "5", "1200"]}))
+    assert not faulty.passed
+    assert set(faulty.offenders["kind"]) == {"other_sign", "typeset_other_sign"}
+    assert faulty.kinds["kind"].head(2).sort().to_list() == ["other_sign", "typeset_other_sign"]
+    assert "number: gates FAILED" in repr(faulty) and "<table>" in faulty._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("golds", "wrong"),
+    [([], "no gold answer"), (["5", 7], "gold 1: found '7'"), ([{"answer": None}], "gold 0: `answer` is None")],
+)
+def test_golds_that_are_none_are_refused_in_a_sentence(golds: list[Any], wrong: str) -> None:
+    with pytest.raises(RowError, match=wrong):
+        notebook.check_answer_rule(plain_rules.sound_number, golds)

@@ -1,0 +1,341 @@
+"""An exported world: its bytes, what refuses it, and every way in which it can differ from the disk it came from."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from rc1_lib.environment.episode import Episode
+from rc1_lib.errors import RC1Error
+from rc1_lib.extras.worlds import package
+from rc1_lib.extras.worlds.check import differences, named_pool
+from rc1_lib.extras.worlds.package import export_world
+from rc1_lib.extras.worlds.served import ServedWorld, opened, paid, reference_turns, replayed
+from rc1_lib.extras.worlds.spec import MANIFEST, Part, WorldSpec
+from rc1_lib.rows.frame import read_rows
+from rc1_lib.run import Run
+from rc1_lib.workspace.artifacts import PROJECT_ROOT
+from tests.environment.worlds import call, qwen_text
+from tests.extras.worlds.small import ROWS, WORTH, pool_of, small_run, turns_of
+from tests.imports import imports
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    return small_run(tmp_path / "workspace")
+
+
+@pytest.fixture
+def world(run: Run, tmp_path: Path) -> Path:
+    export_world(run, pool_of(run), tmp_path / "world", Part.ALL)
+    return tmp_path / "world"
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def different(run: Run, folder: Path) -> list[str]:
+    return [one.where.removeprefix(f"{MANIFEST}, ") for one in differences(run, folder, named_pool(run, folder))]
+
+
+def test_the_same_inputs_give_the_same_bytes_and_the_world_of_this_disk(run: Run, world: Path, tmp_path: Path) -> None:
+    export_world(run, pool_of(run), tmp_path / "again", Part.ALL)
+    assert contents(world) == contents(tmp_path / "again")
+    assert {"openenv.yaml", "rows.jsonl", "server/app.py", "pyproject.toml", "validation/runtime.json"} < set(
+        contents(world)
+    )
+    (world / "uv.lock").write_text("what a package manager adds is nothing of the world\n")
+    assert different(run, world) == []
+
+
+@pytest.mark.parametrize("name", list(WORTH))
+def test_a_demonstration_is_paid_what_its_reward_is_by_hand(world: Path, name: str) -> None:
+    served = ServedWorld.read(world)
+    row = served.row_of(name)
+    assert replayed(served.spec, row, turns_of(dict(row)))[1].total == pytest.approx(WORTH[name], abs=1e-12)
+
+
+def test_calls_in_the_text_are_paid_as_ready_made_ones_are(world: Path) -> None:
+    served = ServedWorld.read(world)
+    row = served.row_of("pool-gsm8k-1")
+    texts = [{"content": qwen_text(turn)} for turn in turns_of(dict(row))]
+    assert replayed(served.spec, row, texts)[1].total == pytest.approx(WORTH["pool-gsm8k-1"], abs=1e-12)
+
+
+def test_the_reference_asks_only_where_a_piece_is_missing_and_a_cut_turn_is_no_answer(world: Path) -> None:
+    served = ServedWorld.read(world)
+    rows = [served.row(place) for place in range(3)]
+    found = [replayed(served.spec, row, reference_turns(row))[0].outcome() for row in rows]
+    assert [(outcome.asked, outcome.solved) for outcome in found] == [(0, True), (1, True), (1, True)]
+    cut = replayed(served.spec, rows[0], reference_turns(rows[0]), cut=True)[0].outcome()
+    assert (cut.status, cut.solved) == ("max_tokens", False)
+
+
+def test_nothing_is_paid_outside_the_range_that_the_manifest_declares(run: Run, world: Path) -> None:
+    spec = WorldSpec.read(world)
+    row = ServedWorld.read(world).row_of("pool-gsm8k-2")
+    low, high = spec.reward_range()
+    worst = opened(spec, row)
+    for _ in range(3):
+        worst.say(call("ask_user", question="Which one?"))
+    while worst.status == "running":
+        worst.say("<tool_call>" if len(worst.faults) < spec.limits.malformed else call("calc", expression="1 + 1"))
+    assert low <= paid(spec, row, worst).total < -1.0
+    best: Episode = opened(spec, row)
+    best.say("Answer: 384")
+    assert paid(spec, {**row, "bucket": "hard"}, best).total <= high < 0.7
+
+
+@pytest.mark.parametrize(
+    ("edit", "said"),
+    [
+        (lambda text: text.replace('"source_id": "c", ', ""), r"line 2: has no source_id; build the pool"),
+        (lambda text: text.replace('"task": "gsm8k"', '"task": "chess"'), r"is of task 'chess'"),
+        (lambda text: text.replace('"otherwise"', '"other"'), r"has no row that can be played; build the pool"),
+        (lambda text: text[:-20], r"line 3: not valid JSON"),
+        (lambda text: "", r"the file is empty"),
+    ],
+)
+def test_rows_that_no_world_can_be_made_of_are_refused(
+    run: Run, tmp_path: Path, edit: Callable[[str], str], said: str
+) -> None:
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text(edit(pool_of(run).read_text()))
+    with pytest.raises(RC1Error, match=said):
+        export_world(run, rows, tmp_path / "world", Part.ALL)
+    assert not (tmp_path / "world").exists()
+
+
+def other_seed(run: Run) -> None:
+    """A pool with other rows under the same ids, and a balanced pool of it, neither of them measured."""
+    for where in (run.config.pool.path, run.config.seed_pool):
+        pool = run.workspace.path(where)
+        pool.write_text(pool.read_text().replace("462", "463"))
+
+
+def not_measured(run: Run) -> None:
+    run.workspace.path(run.config.difficulty.metrics_path).unlink()
+
+
+def edited(run: Run) -> None:
+    metrics = run.workspace.path(run.config.difficulty.metrics_path)
+    metrics.write_text(metrics.read_text().replace("easy", "hard"))
+
+
+@pytest.mark.parametrize(("damage", "state"), [(other_seed, "stale"), (not_measured, "missing"), (edited, "altered")])
+def test_rows_that_were_measured_otherwise_are_refused(
+    run: Run, world: Path, tmp_path: Path, damage: Callable[[Run], None], state: str
+) -> None:
+    """A row's difficulty decides what it pays, and other rows have the same ids."""
+    rows = tmp_path / "rows.jsonl"
+    damage(run)
+    rows.write_bytes(pool_of(run).read_bytes())
+    said = f"is {state}, expected fresh; write it again: rc1 difficulty-metrics"
+    with pytest.raises(RC1Error, match=said):
+        export_world(run, rows, tmp_path / "other", Part.ALL)
+    with pytest.raises(RC1Error, match=said):
+        different(run, world)
+    assert not (tmp_path / "other").exists()
+
+
+def test_a_balanced_pool_that_is_not_as_it_was_written_is_refused(run: Run, tmp_path: Path) -> None:
+    pool = pool_of(run)
+    pool.write_text("".join(pool.read_text().splitlines(keepends=True)[:2]))
+    with pytest.raises(RC1Error, match="is altered, expected fresh; write it again: rc1 difficulty-bucketize"):
+        export_world(run, pool, tmp_path / "world", Part.ALL)
+
+
+def test_a_part_holds_the_questions_of_training_or_of_the_evaluation_alone(run: Run, tmp_path: Path) -> None:
+    ids = {}
+    for part in Part:
+        document = export_world(run, pool_of(run), tmp_path / part, part)
+        assert document["rc1"]["rows"]["part"] == part
+        assert different(run, tmp_path / part) == []
+        ids[part.value] = list(ServedWorld.read(tmp_path / part).place)
+    assert ids["all"] == [row["id"] for row in ROWS]
+    assert (ids["training"], ids["evaluation"]) == (["pool-gsm8k-2", "pool-gsm8k-1"], ["pool-hotpotqa-1"])
+    none = small_run(run.workspace.root, "training.held_out.share=0.1")
+    with pytest.raises(RC1Error, match="and is of its part 'evaluation'"):
+        export_world(none, pool_of(none), tmp_path / "none", Part.EVALUATION)
+    manifest = tmp_path / "training" / MANIFEST
+    manifest.write_text(manifest.read_text().replace("part: training", "part: some"))
+    with pytest.raises(RC1Error, match=r"rc1\.rows\.part is 'some', expected one of all, training, evaluation"):
+        different(run, tmp_path / "training")
+
+
+def test_an_existing_folder_is_refused_and_a_failure_leaves_nothing(run: Run, world: Path, tmp_path: Path) -> None:
+    before = contents(world)
+    with pytest.raises(RC1Error, match="is there already"):
+        export_world(run, pool_of(run), world, Part.ALL)
+    assert contents(world) == before
+    unmeasured = tmp_path / "pool.jsonl"
+    unmeasured.write_text(pool_of(run).read_text().replace("39", "40", 1))
+    with pytest.raises(RC1Error, match=r"1 of its lines are not in .* whose rows were measured"):
+        export_world(run, unmeasured, tmp_path / "other" / "world", Part.ALL)
+    assert not (tmp_path / "other").exists()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "where"),
+    [
+        ("success: 0.7", "success: 0.9", "rc1.reward.success"),
+        ("turns: 8", "turns: 9", "rc1.limits.turns"),
+        ("use_penalty: true", "use_penalty: false", "rc1.reward.use_penalty"),
+        ("port: 8000", "port: 8001", "port"),
+        ("    count: 3", "    count: 4", "rc1.rows.count"),
+        ("path: templates/pack_v2", "path: templates/pack_v1", "rc1.templates.path"),
+        ("- ask_user", "- ask_anybody", "validation.capabilities.declared_tools"),
+        ("network:", "networks:", "validation.network|validation.networks"),
+    ],
+)
+def test_an_edited_manifest_is_named_by_its_key(run: Run, world: Path, old: str, new: str, where: str) -> None:
+    text = (world / MANIFEST).read_text()
+    assert text.count(old) == 1
+    (world / MANIFEST).write_text(text.replace(old, new))
+    assert "|".join(different(run, world)) == where
+
+
+def test_edited_rows_are_named_and_are_not_served(run: Run, world: Path) -> None:
+    rows = world / "rows.jsonl"
+    rows.write_bytes(rows.read_bytes().replace(b'"answer":"384"', b'"answer":"385"', 1))
+    assert different(run, world) == ["rows.jsonl"]
+    with pytest.raises(RC1Error, match=r"rows\.jsonl: has the SHA-256 .* rc1 world export"):
+        ServedWorld.read(world)
+
+
+def test_an_edited_server_is_named_and_so_is_one_that_is_gone(run: Run, world: Path) -> None:
+    (world / "server/app.py").write_text("app = None\n")
+    (world / "Dockerfile").unlink()
+    assert sorted(different(run, world)) == ["Dockerfile", "server/app.py"]
+
+
+@pytest.mark.parametrize("name", ["rc1_lib/__init__.py", "yaml.py", "server/app.so", "validation/more/plan.json"])
+def test_a_further_module_or_folder_is_named(run: Run, world: Path, name: str) -> None:
+    """A server that is started in the folder would import it in the place of the one that is meant."""
+    for path in (world / ".venv/lib/rc1_lib.py", world / "server/__pycache__/app.pyc", world / name):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("")
+    assert different(run, world) == [name.removesuffix("/__init__.py").removesuffix("/plan.json")]
+
+
+def test_other_code_is_named(run: Run, world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(package, "code_sha256", lambda: "other code")
+    assert different(run, world) == ["rc1.code"]
+
+
+def test_an_edited_pool_is_named_also_where_its_rows_are_the_same(run: Run, world: Path) -> None:
+    pool = pool_of(run)
+    export_world(run, pool, world.with_name("training"), Part.TRAINING)
+    pool.write_text("".join(pool.read_text().splitlines(keepends=True)[:2]))
+    assert different(run, world.with_name("training")) == ["rc1.pool.sha256"]
+    assert set(different(run, world)) == {
+        "rc1.pool.sha256", "rc1.rows.count", "rc1.rows.sha256", "rows.jsonl",
+        "validation.capabilities.declared_task_count.all", "validation.task_distribution.dataset_version",
+    }  # fmt: skip
+
+
+def test_an_edited_pack_is_named(run: Run, world: Path) -> None:
+    own = run.workspace.path(run.config.pool.templates_dir)
+    shutil.copytree(run.workspace.find(run.config.pool.templates_dir), own)
+    assert different(run, world) == []
+    edited = min(own.rglob("*.json"))
+    edited.write_text(edited.read_text() + " ")
+    assert different(run, world) == ["rc1.templates.sha256"]
+
+
+def test_other_settings_are_named(run: Run, world: Path) -> None:
+    other = small_run(run.workspace.root, "training.reward.turn=0.05")
+    assert different(other, world) == ["validation.reward.range", "rc1.reward.turn"]
+
+
+def test_another_version_is_named(run: Run, world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(package, "__version__", "0.2.0")
+    assert different(run, world) == ["version", "rc1.version", "README.md", "pyproject.toml"]
+
+
+def _cut(text: str, key: str) -> str:
+    """A manifest without the line of a key."""
+    return "".join(line for line in text.splitlines(keepends=True) if not line.strip().startswith(f"{key}:"))
+
+
+@pytest.mark.parametrize(
+    ("edit", "said"),
+    [
+        (lambda text: text.replace("rc1:", "rc2:", 1), "has no key 'rc1'"),
+        (lambda text: "name: [", "is not YAML"),
+        (lambda text: _cut(text, "malformed"), r"rc1\.limits: found turns.*expected"),
+        (lambda text: text.replace("alpha: 0.25", "alpha: .nan"), r"rc1\.reward\.alpha: found nan, expected a number"),
+        (lambda text: text.replace("alpha: 0.25", "alpha: -1"), r"rc1\.reward: reward setting 'alpha' is -1"),
+        (
+            lambda text: text.replace("turns: 8", "turns: 6.5"),
+            r"limits\.turns: found 6.5, expected a whole number",
+        ),
+        (lambda text: text.replace("calls: 5", "calls: true"), r"calls: found True, expected a whole number"),
+        (lambda text: text.replace("alpha: 0.25", "alpha: true"), r"alpha: found True, expected a number"),
+        (lambda text: text.replace("penalty: true", "penalty: 1"), r"penalty: found 1, expected true or false"),
+        (lambda text: text.replace("turns: 8", "turns: 0"), r"rc1\.limits: limit 'turns' is 0"),
+        (lambda text: text.replace("count: 3\n    sha256", "count: 3\n    md5"), r"rc1\.rows\.sha256 is missing"),
+    ],
+)
+def test_what_is_no_manifest_is_refused_in_a_sentence(world: Path, edit: Callable[[str], str], said: str) -> None:
+    text = (world / MANIFEST).read_text()
+    (world / MANIFEST).write_text(edit(text))
+    assert (world / MANIFEST).read_text() != text
+    with pytest.raises(RC1Error, match=said):
+        ServedWorld.read(world)
+
+
+def test_a_folder_without_a_manifest_and_a_pool_that_is_gone_are_told(run: Run, world: Path, tmp_path: Path) -> None:
+    with pytest.raises(RC1Error, match=r"openenv\.yaml: cannot be read \(No such file"):
+        named_pool(run, tmp_path)
+    pool_of(run).unlink()
+    with pytest.raises(RC1Error, match=r"which is not here; give the pool with --rows"):
+        named_pool(run, world)
+
+
+def test_the_prices_are_those_of_training_but_for_the_judges(run: Run, world: Path) -> None:
+    reward = asdict(WorldSpec.read(world).reward)
+    assert run.config.training.reward.judge > 0
+    assert (reward.pop("judge"), reward.pop("success"), reward.pop("turn")) == (0.0, 0.7, 0.04)
+
+
+def importing(name: str) -> set[str]:
+    """The files of the library that import a module."""
+    spelt = name.rpartition(".")[2].encode()
+    return {
+        path.relative_to(PROJECT_ROOT).as_posix()
+        for path in (PROJECT_ROOT / "rc1_lib").rglob("*.py")
+        if spelt in path.read_bytes()
+        and any(module == name or module.startswith(f"{name}.") for module in imports(path))
+    }
+
+
+def test_each_tool_is_imported_by_its_own_module_and_that_by_nobody_of_the_library() -> None:
+    assert importing("openenv") == {"rc1_lib/extras/worlds/openenv_server.py"}
+    assert importing("verifiers") == {"rc1_lib/extras/worlds/verifiers_taskset.py"}
+    assert importing("rc1_lib.extras.worlds.openenv_server") == {"rc1_lib/extras/worlds/files/server/app.py"}
+    assert importing("rc1_lib.extras.worlds.verifiers_taskset") == set()
+
+
+def test_every_row_of_a_real_pool_is_served(built: Run, tmp_path: Path) -> None:
+    document = export_world(built, built.workspace.path(built.config.seed_pool), tmp_path / "world", Part.ALL)
+    served = ServedWorld.read(tmp_path / "world")
+    pool = read_rows(built.workspace.path(built.config.seed_pool))
+    assert len(served.lines) == document["rc1"]["rows"]["count"] == pool.height
+    low, high = served.spec.reward_range()
+    found = [
+        (row["id"], replayed(served.spec, row, turns_of(dict(row))))
+        for row in map(served.row, range(0, pool.height, 25))
+    ]
+    assert all(low <= terms.total <= high for _, (_, terms) in found)
+    solved = dict(pool.select("id", "solved").iter_rows())
+    assert [episode.outcome().solved for _, (episode, _) in found] == [solved[name] for name, _ in found]
+    assert all(
+        replayed(served.spec, row, reference_turns(row))[0].outcome().solved
+        for row in map(served.row, range(pool.height))
+    )

@@ -1,0 +1,192 @@
+"""OpenEnv's own validator and client on an exported world that its own server serves."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+from urllib.error import URLError
+from urllib.request import urlopen
+
+import pytest
+
+from rc1_lib.extras.worlds.served import ServedWorld, replayed
+from rc1_lib.extras.worlds.spec import MANIFEST
+from rc1_lib.workspace.artifacts import PROJECT_ROOT
+from tests.extras.worlds.small import ROWS, WORTH, turns_of
+
+pytestmark = pytest.mark.skipif(find_spec("openenv") is None, reason="the extra 'openenv' is not installed")
+
+
+@contextmanager
+def serving(folder: Path) -> Iterator[str]:
+    """The address of the folder's own server, in a process of its own."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "server.app", "--port", str(port)]
+    environment = {**os.environ, "PYTHONPATH": str(PROJECT_ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
+    with subprocess.Popen(command, cwd=folder, env=environment) as process:
+        try:
+            _await(f"http://127.0.0.1:{port}/health", process)
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            process.terminate()
+
+
+def _await(health: str, process: subprocess.Popen[bytes]) -> None:
+    for _ in range(600):
+        assert process.poll() is None, "the server ended"
+        try:
+            with urlopen(health):
+                return
+        except URLError:
+            time.sleep(0.1)
+    raise AssertionError("the server did not come up within a minute")
+
+
+@pytest.fixture(scope="module")
+def address(world: Path) -> Iterator[str]:
+    with serving(world) as address:
+        yield address
+
+
+@dataclass
+class Here:
+    """A provider of OpenEnv's validator that starts the folder's server on this machine instead of in a container."""
+
+    base_url: str
+    name = "here"
+    supported_network_modes = frozenset({"no-network"})
+
+    @property
+    def capabilities(self) -> frozenset[Any]:
+        from openenv.validation.types import ProviderCapability
+
+        return frozenset({ProviderCapability.IMAGE_BUILD})
+
+    def build(self, root: Path, execution: Any) -> str:
+        return "sha256:" + "0" * 64
+
+    def start(self, spec: Any) -> Here:
+        return self
+
+    def inspect(self) -> dict[str, Any]:
+        return {}
+
+    def stop(self) -> None:
+        pass
+
+
+def checks(folder: Path, address: str) -> dict[str, str]:
+    """What OpenEnv's validator says of a folder and of its server: check -> status."""
+    from openenv.validation import Level, run_validation
+
+    report = run_validation(folder, max_level=Level.RUNTIME, provider=Here(address))
+    return {result.check_id: result.status.value for result in report.results if result.status.value != "skip"}
+
+
+GREEN = {
+    "static.manifest": "pass", "runtime.startup": "pass", "runtime.reward_well_formed": "pass",
+    "runtime.observation_schema": "pass", "runtime.state_contract": "pass",
+}  # fmt: skip
+"""All that this version of OpenEnv can check without a container."""
+
+
+def test_openenv_validate_is_green_on_the_folder(world: Path) -> None:
+    command = [sys.executable, "-m", "openenv.cli", "validate", str(world), "--level", "static"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, "Verdict: PASS" in done.stdout) == (0, True), done.stdout + done.stderr
+
+
+def test_openenv_validate_is_green_on_the_server(address: str) -> None:
+    command = [sys.executable, "-m", "openenv.cli", "validate", "--url", address, "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    report = json.loads(done.stdout)
+    assert (done.returncode, report["passed"], report["mode"]) == (0, True, "simulation"), done.stdout
+    assert report["summary"]["failed_criteria"] == []
+
+
+def test_the_validators_own_episode_is_sound(world: Path, address: str) -> None:
+    assert checks(world, address) == GREEN
+
+
+def test_a_reward_outside_the_declared_range_is_red(world: Path, address: str, tmp_path: Path) -> None:
+    edited = tmp_path / "edited"
+    edited.mkdir()
+    for path in (MANIFEST, "validation/runtime.json"):
+        (edited / path).parent.mkdir(exist_ok=True)
+        (edited / path).write_bytes((world / path).read_bytes())
+    text = (edited / MANIFEST).read_text()
+    (edited / MANIFEST).write_text(text.replace("    - 0.695\n", "    - 0.5\n"))
+    assert (edited / MANIFEST).read_text() != text
+    assert checks(edited, address) == {**GREEN, "runtime.reward_well_formed": "fail"}
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row["id"])
+def test_an_episode_over_openenvs_client_pays_what_our_own_world_pays(
+    world: Path, address: str, row: dict[str, Any]
+) -> None:
+    from openenv import GenericEnvClient
+
+    served = ServedWorld.read(world)
+    rewards: list[float] = []
+    heard: list[Any] = []
+    with GenericEnvClient(base_url=address).sync() as client:
+        result = client.reset(row=row["id"], episode_id="mine")
+        assert [message["content"] for message in result.observation["messages"]] == [
+            message["content"] for message in row["messages"][:2]
+        ]
+        for turn in turns_of(row):
+            assert not result.done
+            result = client.step({"content": turn["content"], "tool_calls": turn.get("tool_calls", [])})
+            rewards.append(result.reward)
+            heard += result.observation["messages"]
+        state = client.state()
+    assert (result.done, result.observation["status"]) == (True, "answered")
+    assert rewards[:-1] == [0.0] * (len(rewards) - 1)
+    assert rewards[-1] == replayed(served.spec, served.row_of(row["id"]), turns_of(row))[1].total
+    assert rewards[-1] == pytest.approx(WORTH[row["id"]], abs=1e-12)
+    assert [answer["content"] for answer in heard] == [
+        message["content"] for message in row["messages"][2:] if message["role"] == "tool"
+    ]
+    assert (state["episode_id"], state["step_count"], state["row"]) == ("mine", len(rewards), row["id"])
+
+
+def test_a_session_goes_through_the_rows_and_a_seed_draws_one(address: str) -> None:
+    from openenv import GenericEnvClient
+
+    def opened(client: Any, **how: Any) -> str:
+        client.reset(**how)
+        row: str = client.state()["row"]
+        return row
+
+    ids = [row["id"] for row in ROWS]
+    with GenericEnvClient(base_url=address).sync() as client:
+        assert [opened(client) for _ in range(4)] == [*ids, ids[0]]
+        assert [opened(client, seed=seed) for seed in (2, 5, 1)] == [ids[2], ids[2], ids[1]]
+        with pytest.raises(RuntimeError, match="'nowhere' is not in this world"):
+            client.reset(row="nowhere")
+
+
+def test_what_is_sent_out_of_turn_is_an_error_and_calls_may_stand_in_the_text(address: str) -> None:
+    from openenv import GenericEnvClient
+
+    with GenericEnvClient(base_url=address).sync() as client:
+        with pytest.raises(RuntimeError, match="reset it first"):
+            client.step({"content": "Answer: 384"})
+        client.reset(row="pool-gsm8k-1")
+        asked = '<tool_call>{"name": "ask_user", "arguments": {"question": "How many jars?"}}</tool_call>'
+        assert client.step({"content": asked}).observation["messages"][0]["content"] == "It is 39."
+        assert client.step({"content": "Answer: 384"}).done
+        with pytest.raises(RuntimeError, match="is over"):
+            client.step({"content": "Answer: 384"})

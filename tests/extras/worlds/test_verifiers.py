@@ -1,0 +1,154 @@
+"""verifiers' own validator and rollouts on an exported world; the model is a script on this machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rc1_lib.extras.worlds.package import export_world
+from rc1_lib.extras.worlds.served import ServedWorld, replayed
+from rc1_lib.extras.worlds.spec import MANIFEST, Part
+from rc1_lib.workspace.artifacts import PROJECT_ROOT
+from tests.extras.worlds.small import ROWS, WORTH, pool_of, record, small_run, turns_of
+
+pytestmark = pytest.mark.skipif(find_spec("verifiers") is None, reason="the extra 'verifiers' is not installed")
+
+Turns = list[dict[str, Any]]
+
+
+def verifiers(program: str, world: Path, out: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """One of verifiers' programs on a world, without a dashboard, on this machine alone."""
+    command = [sys.executable, "-c", f"from verifiers.v1.cli.{program} import main; main()", "rc1-world"]
+    environment = {**os.environ, "PYTHONPATH": str(PROJECT_ROOT), "NO_KEY": "none"}
+    return subprocess.run(
+        [*command, *arguments, "--no-rich", "-o", str(out)],
+        cwd=world.parent, env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+def validated(world: Path, out: Path) -> dict[str, dict[str, int]]:
+    """vf-validate's counts by check, of outcomes that occurred."""
+    runtime = ("--taskset.folder", str(world), "--runtime.type", "subprocess")
+    done = verifiers("validate", world, out, *runtime)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (summary,) = out.glob("*/summary.json")
+    checks = json.loads(summary.read_text())["checks"]
+    return {check: {kind: count for kind, count in found.items() if count} for check, found in checks.items()}
+
+
+def test_vf_validate_is_green(world: Path, tmp_path: Path) -> None:
+    assert validated(world, tmp_path / "out") == {"gold": {"valid": 3}, "noop": {"valid": 3}}
+
+
+def test_a_row_that_its_own_answer_does_not_solve_is_red(tmp_path: Path) -> None:
+    run = small_run(tmp_path / "workspace")
+    pool = pool_of(run)
+    rows = [json.loads(line) for line in pool.read_text().splitlines()]
+    rows[0]["answer"] = "none of them"  # which no rule of the task takes for a number
+    record(run, "".join(json.dumps(row) + "\n" for row in rows))
+    export_world(run, pool, tmp_path / "world", Part.ALL)
+    found = validated(tmp_path / "world", tmp_path / "out")
+    assert found == {"gold": {"valid": 2, "invalid": 1}, "noop": {"valid": 3}}
+
+
+@contextmanager
+def scripted(turns: Turns, finish: str = "stop") -> Iterator[str]:
+    """An endpoint of OpenAI's protocol that says the turns one after the other, by how many it has said before."""
+
+    class Script(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            said = sum(message["role"] == "assistant" for message in body["messages"])
+            message = {"role": "assistant", **turns[said]}
+            reply = {
+                "id": f"reply-{said}", "object": "chat.completion", "created": 0, "model": body["model"],
+                "choices": [{"index": 0, "message": message, "finish_reason": finish}],
+                "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
+            }  # fmt: skip
+            sent = json.dumps(reply).encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(sent)))
+            self.end_headers()
+            self.wfile.write(sent)
+
+        def log_message(self, *arguments: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Script) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}/v1"
+        server.shutdown()
+
+
+def played(world: Path, out: Path, row: str, turns: Turns, finish: str = "stop") -> dict[str, Any]:
+    """The trace of one rollout about a row by a model that says these turns."""
+    with scripted(turns, finish) as endpoint:
+        done = verifiers(
+            "eval.main", world, out, "--model", "script", "--no-push", "--select.include.ids", json.dumps([row]),
+            "--client.base-url", endpoint, "--client.api-key-var", "NO_KEY",
+            "--env.taskset.folder", str(world), "--env.agent.runtime.type", "subprocess",
+        )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    (traces,) = out.glob("*/traces.jsonl")
+    (line,) = traces.read_text().splitlines()
+    (trace,) = json.loads(line)["traces"]
+    found: dict[str, Any] = trace
+    return found
+
+
+def reward_of(trace: dict[str, Any]) -> float:
+    assert not trace.get("errors"), trace["errors"]
+    (reward,) = trace["rewards"].values()
+    score: float = reward["score"]
+    return score
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row["id"])
+def test_a_rollout_is_paid_what_our_own_world_pays(world: Path, tmp_path: Path, row: dict[str, Any]) -> None:
+    served = ServedWorld.read(world)
+    trace = played(world, tmp_path / "out", row["id"], turns_of(row))
+    found = reward_of(trace)
+    assert found == replayed(served.spec, served.row_of(row["id"]), turns_of(row))[1].total
+    assert found == pytest.approx(WORTH[row["id"]], abs=1e-12)
+    assert trace["metrics"]["solved"] == row["solved"]
+
+
+def test_what_the_user_says_reaches_the_model_in_one_conversation(world: Path, tmp_path: Path) -> None:
+    trace = played(world, tmp_path / "out", "pool-gsm8k-1", turns_of(ROWS[1]))
+    heard = [node["message"] for node in trace["nodes"]]
+    assert [message["role"] for message in heard] == ["system", "user", "assistant", "tool", "assistant"]
+    assert heard[3]["content"] == "It is 39."
+
+
+def test_malformed_turns_are_told_so_and_cost_and_a_cut_turn_earns_nothing(world: Path, tmp_path: Path) -> None:
+    broken: Turns = [{"content": "<tool_call>"}, {"content": "Answer: 384"}]
+    assert reward_of(played(world, tmp_path / "a", "pool-gsm8k-2", broken)) == pytest.approx(
+        0.7 * 0.95 - 0.1 - 2 * 0.04
+    )
+    twice: Turns = [{"content": "<tool_call>"}, {"content": "<tool_call>"}]
+    assert reward_of(played(world, tmp_path / "b", "pool-gsm8k-2", twice)) == pytest.approx(-0.2 - 2 * 0.04)
+    cut: Turns = [{"content": "Answer: 384"}]
+    assert reward_of(played(world, tmp_path / "c", "pool-gsm8k-2", cut, "length")) == pytest.approx(-0.04)
+
+
+def test_an_edited_world_is_not_played(world: Path, tmp_path: Path) -> None:
+    edited = tmp_path / "edited"
+    edited.mkdir()
+    (edited / MANIFEST).write_bytes((world / MANIFEST).read_bytes())
+    (edited / "rows.jsonl").write_bytes((world / "rows.jsonl").read_bytes().replace(b"384", b"385", 1))
+    runtime = ("--taskset.folder", str(edited), "--runtime.type", "subprocess")
+    done = verifiers("validate", edited, tmp_path / "out", *runtime)
+    assert done.returncode != 0
+    assert "its manifest says" in done.stdout + done.stderr

@@ -1,0 +1,114 @@
+"""Building the embedded base by a tiny recipe: a loadable folder, its record, and the same bytes twice."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from rc1_lib.errors import ConfigError
+from rc1_lib.extras.base_builder.build import architecture, build_base
+from rc1_lib.extras.base_builder.recipe import Recipe, read_recipe
+from rc1_lib.training.chat_format import ChatFormat
+from rc1_lib.training.recorded_base import RECORD
+from rc1_lib.workspace.artifacts import PROJECT_ROOT, read_json
+from rc1_lib.workspace.file_hashes import sha256_file
+
+Built = tuple[Path, dict[str, Any]]
+
+
+def tiny_recipe(**changed: Any) -> Recipe:
+    tree = read_recipe(PROJECT_ROOT / "configs/base.yaml").model_dump(mode="json")
+    small = {"rows": 45, "per_shard": 15, "workers": 1, "held_out": 9, "max_tokens": 500}
+    tree["corpora"] = {name: corpus | small for name, corpus in tree["corpora"].items()}
+    tree["model"] |= {"hidden_size": 16, "intermediate_size": 32, "layers": 1, "heads": 2, "kv_heads": 1, "head_dim": 8}
+    short = {"batch_tokens": 1024, "warm_up": 2, "short_tokens": 300}
+    counts = (5, 3, 2, 2, 2)
+    tree["training"] = [phase | short | {"steps": steps} for phase, steps in zip(tree["training"], counts, strict=True)]
+    return Recipe.model_validate({**tree, "vocabulary": 2048, "threads": 1, **changed})
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
+    folder = tmp_path_factory.mktemp("base")
+    return folder, build_base(tiny_recipe(), folder)
+
+
+def test_the_record_names_every_file_with_its_bytes(built: Built) -> None:
+    folder, record = built
+    assert record == read_json(folder / RECORD)
+    assert record["files"].keys() == {path.name for path in folder.iterdir()} - {RECORD}
+    assert all(sha256_file(folder / name) == digest for name, digest in record["files"].items())
+
+
+def test_the_record_says_how_it_was_made_and_how_good_it_is(built: Built) -> None:
+    record = built[1]
+    assert Recipe.model_validate(record["recipe"]) == tiny_recipe()
+    assert [curve[-1]["step"] for curve in record["loss_by_phase"]] == [5, 3, 2, 2, 2]
+    assert record["accuracy_by_stage"]["n answer"] > 0
+    assert record["learned"].keys() == {"wide", "asking", "often", "leaning"}
+    assert all(of["rows"] > 0 and of["tokens_per_pass"] > 0 for of in record["learned"].values())
+    assert record["parameters"] > 0
+
+
+def test_the_committed_model_has_the_shape_that_its_recipe_makes(tmp_path: Path) -> None:
+    """To the byte: a key that only a reloaded model has would make every build differ from what is committed."""
+    committed = PROJECT_ROOT / "models/embedded"
+    tokenizer = AutoTokenizer.from_pretrained(committed)
+    recipe = read_recipe(PROJECT_ROOT / "configs/base.yaml")
+    architecture(recipe, tokenizer.eos_token_id, tokenizer.pad_token_id).save_pretrained(tmp_path)
+    assert (tmp_path / "config.json").read_bytes() == (committed / "config.json").read_bytes()
+
+
+def test_the_folder_is_read_as_any_other_model(built: Built) -> None:
+    folder, record = built
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+    form = ChatFormat(AutoTokenizer.from_pretrained(folder))
+    assert sum(value.numel() for value in model.parameters()) == record["parameters"]
+    assert (model.config.eos_token_id, model.config.pad_token_id) == (form.end_id, form.pad_id)
+    assert form.decode([form.end_id]) == "<|im_end|>"
+    ids = form.prompt_ids([{"role": "user", "content": "Well?"}])
+    assert model(input_ids=torch.tensor([ids])).logits.shape == (1, len(ids), 2048)
+
+
+def test_the_same_recipe_gives_the_same_bytes_and_another_seed_gives_others(built: Built, tmp_path: Path) -> None:
+    torch.manual_seed(99)
+    again = build_base(tiny_recipe(), tmp_path / "again")
+    assert again["files"] == built[1]["files"]
+    other = build_base(tiny_recipe(seed=8), tmp_path / "other")
+    assert other["files"]["model.safetensors"] != again["files"]["model.safetensors"]
+
+
+def test_the_shipped_recipe_can_be_read() -> None:
+    recipe = read_recipe(PROJECT_ROOT / "configs/base.yaml")
+    for corpus in recipe.corpora.values():
+        assert corpus.held_out < corpus.rows
+        assert recipe.model.positions >= corpus.max_tokens
+
+
+def test_a_phase_that_reads_what_is_not_there_is_refused() -> None:
+    tree = tiny_recipe().model_dump(mode="json")
+    tree["training"][1]["corpus"] = "narrow"
+    with pytest.raises(ValueError, match=r"training\.1\.corpus is 'narrow', expected one of wide, asking, often, lean"):
+        Recipe.model_validate(tree)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("stranger: 1", "unknown key 'stranger'"),
+        ("vocabulary: 7", "vocabulary: found '7', expected: .* 512"),
+        ("model: {layers: -1}", r"model\.layers: found '-1', expected: "),
+    ],
+)
+def test_a_recipe_that_is_wrong_is_refused_with_file_and_key(tmp_path: Path, line: str, said: str) -> None:
+    key = line.split(":")[0]
+    text = (PROJECT_ROOT / "configs/base.yaml").read_text()
+    kept = [each for each in text.splitlines() if not each.startswith(f"{key}:")]
+    path = tmp_path / "base.yaml"
+    path.write_text("\n".join([*kept, line]))
+    with pytest.raises(ConfigError, match=rf"base\.yaml: .*{said}"):
+        read_recipe(path)

@@ -1,0 +1,116 @@
+"""Demonstrations as flat arrays: whose tokens are whose, which have one right value, and batches that lose none."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rc1_lib.answer_rules.message import final_answer
+from rc1_lib.extras.base_builder.packed import Packed, batches, joined, pack, padded
+from rc1_lib.training.chat_format import ChatFormat
+
+
+@pytest.fixture(scope="module")
+def packed(form: ChatFormat, pool: list[dict[str, Any]]) -> Packed:
+    return pack(pool, form, 2000)
+
+
+def wanted_values(messages: list[Mapping[str, Any]]) -> list[str]:
+    """Arguments of calls and answers, in order."""
+    found = []
+    for message in messages:
+        if message["role"] == "assistant":
+            calls = message.get("tool_calls") or []
+            found += [value for call in calls for value in json.loads(call["function"]["arguments"]).values()]
+            found += [] if calls else [final_answer(message["content"])]
+    return found
+
+
+def test_exactly_the_arguments_and_the_answers_have_one_right_value(
+    form: ChatFormat, pool: list[dict[str, Any]], packed: Packed
+) -> None:
+    for place, row in enumerate(pool):
+        begin, end = packed.starts[place], packed.starts[place + 1]
+        marked = zip(packed.ids[begin:end].tolist(), packed.exact[begin:end].tolist(), strict=True)
+        spans = [[token for token, _ in part] for exact, part in groupby(marked, key=lambda pair: pair[1]) if exact]
+        assert [form.decode(span).strip() for span in spans] == wanted_values(row["messages"])
+
+
+def test_what_has_one_right_value_is_the_assistants_own(packed: Packed) -> None:
+    assert packed.exact.any() and not (packed.exact & ~packed.own).any()
+
+
+def test_rows_stand_end_to_end_with_the_tokens_of_their_dialogues(
+    form: ChatFormat, pool: list[dict[str, Any]], packed: Packed
+) -> None:
+    assert len(packed) == len(pool)
+    for place in (0, 7, len(pool) - 1):
+        ids, own = form.dialogue_ids(pool[place]["messages"])
+        begin, end = packed.starts[place], packed.starts[place + 1]
+        assert packed.ids[begin:end].tolist() == ids and packed.own[begin:end].tolist() == own
+
+
+def test_rows_that_are_too_long_are_left_out(form: ChatFormat, pool: list[dict[str, Any]], packed: Packed) -> None:
+    bound = int(np.median(packed.lengths))
+    short = pack(pool, form, bound)
+    assert short.lengths.tolist() == [length for length in packed.lengths.tolist() if length <= bound]
+
+
+def test_what_a_teacher_made_up_may_be_left_unlearned(
+    form: ChatFormat, pool: list[dict[str, Any]], packed: Packed
+) -> None:
+    rows = [{**row, "made_up": place % 2 == 0} for place, row in enumerate(pool)]
+    left = pack(rows, form, 2000, made_up=False)
+    assert np.array_equal(left.ids, packed.ids), "it is read all the same"
+    for place in range(len(rows)):
+        part = slice(packed.starts[place], packed.starts[place + 1])
+        of_it = packed.exact[part] & (place % 2 == 1)
+        assert np.array_equal(left.exact[part], of_it)
+        assert np.array_equal(left.own[part], packed.own[part] & ~(packed.exact[part] & ~of_it))
+
+
+def test_parts_joined_are_the_whole(form: ChatFormat, pool: list[dict[str, Any]], packed: Packed) -> None:
+    whole = joined([pack(pool[:5], form, 2000), pack(pool[5:], form, 2000)])
+    for name in ("ids", "own", "exact", "starts"):
+        assert np.array_equal(getattr(whole, name), getattr(packed, name))
+
+
+def test_a_part_is_its_rows(packed: Packed) -> None:
+    part = packed.part(slice(3, 6))
+    assert len(part) == 3 and part.starts[0] == 0
+    assert np.array_equal(part.ids, packed.ids[packed.starts[3] : packed.starts[6]])
+
+
+def test_a_batch_is_its_rows_and_padding(packed: Packed) -> None:
+    batch = padded(packed, [4, 1], 0)
+    for place, row in enumerate((4, 1)):
+        begin, end = packed.starts[row], packed.starts[row + 1]
+        length = end - begin
+        assert batch.ids[place, :length].tolist() == packed.ids[begin:end].tolist()
+        assert batch.own[place, :length].tolist() == packed.own[begin:end].tolist()
+        assert batch.exact[place, :length].tolist() == packed.exact[begin:end].tolist()
+        assert batch.real[place].tolist() == [True] * length + [False] * (batch.ids.shape[1] - length)
+        assert not batch.ids[place, length:].any() and not batch.own[place, length:].any()
+
+
+def test_a_pass_holds_every_row_once_in_batches_of_the_wanted_size(packed: Packed) -> None:
+    found = list(batches(packed, 1500, 10_000, np.random.default_rng(0)))
+    assert sorted(row for batch in found for row in batch) == list(range(len(packed)))
+    for batch in found:
+        assert len(batch) == 1 or len(batch) * int(packed.lengths[batch].max()) <= 1500
+
+
+def test_a_pass_over_short_rows_holds_those_alone(packed: Packed) -> None:
+    bound = int(np.median(packed.lengths))
+    found = [row for batch in batches(packed, 1500, bound, np.random.default_rng(0)) for row in batch]
+    assert sorted(found) == np.flatnonzero(packed.lengths <= bound).tolist()
+
+
+def test_the_generator_alone_decides_the_order(packed: Packed) -> None:
+    one, same, other = (list(batches(packed, 1500, 10_000, np.random.default_rng(seed))) for seed in (1, 1, 2))
+    assert one == same != other

@@ -1,0 +1,82 @@
+"""Accuracy by stage: a model that knows the demonstration scores 1 everywhere, and a mistake shows at its stage."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from rc1_lib.extras.base_builder.skill import skill_by_stage
+from rc1_lib.training.chat_format import ChatFormat
+
+Change = Callable[[list[int]], list[int]]
+
+
+class Foreseeing:
+    """A model whose likeliest next token is the one that comes, as changed by whoever makes it."""
+
+    def __init__(self, size: int, change: Change = list) -> None:
+        self._size, self._change = size, change
+
+    def __call__(self, input_ids: Tensor) -> Any:
+        coming = self._change([*input_ids[0].tolist()[1:], 0])
+        return SimpleNamespace(logits=torch.nn.functional.one_hot(torch.tensor([coming]), self._size).float())
+
+
+def stages(rows: list[Mapping[str, Any]]) -> Counter[str]:
+    """How many places there are, from the messages."""
+    found: Counter[str] = Counter()
+    for row in rows:
+        turns = [message for message in row["messages"] if message["role"] == "assistant"]
+        for number, turn in enumerate(turns):
+            calls = turn.get("tool_calls") or []
+            if not calls:
+                found["answer"] += 1
+            elif len(calls) == 1:
+                found[f"{calls[0]['function']['name']} {'later' if number else 'first'}"] += 1
+    return found
+
+
+def test_a_model_that_foresees_everything_is_right_at_every_stage(form: ChatFormat, pool: list[dict[str, Any]]) -> None:
+    rows = pool[:30]
+    found = skill_by_stage(Foreseeing(len(form._tokenizer)), rows, form)
+    counts = stages(rows)
+    assert {name for name in found if not name.startswith("n ")} == counts.keys()
+    assert all(found[name] == 1.0 and found[f"n {name}"] == count for name, count in counts.items())
+
+
+def test_a_model_that_foresees_nothing_is_wrong_at_every_stage(form: ChatFormat, pool: list[dict[str, Any]]) -> None:
+    found = skill_by_stage(Foreseeing(len(form._tokenizer), lambda ids: [0] * len(ids)), pool[:10], form)
+    assert {value for name, value in found.items() if not name.startswith("n ")} == {0.0}
+
+
+def test_a_wrong_name_of_a_page_shows_at_that_stage_alone(form: ChatFormat, pool: list[dict[str, Any]]) -> None:
+    row = next(row for row in pool if stages([row])["wiki first"] == 1 and len(stages([row])) >= 2)
+    call = next(message["tool_calls"][0] for message in row["messages"] if message.get("tool_calls"))
+    title = json.loads(call["function"]["arguments"])["title"]
+    ids, own = form.dialogue_ids(row["messages"])
+    head = form._tokenizer('{"name": "wiki", "arguments": {"title": "', add_special_tokens=False)["input_ids"]
+    place = next(i for i in range(len(ids)) if own[i] and ids[i : i + len(head)] == head) + len(head)
+    assert title.startswith(form.decode([ids[place]]).strip())
+
+    def mistaken(coming: list[int]) -> list[int]:
+        return [*coming[: place - 1], 0, *coming[place:]]
+
+    found = skill_by_stage(Foreseeing(len(form._tokenizer), mistaken), [row], form)
+    assert found["wiki first"] == 0.0
+    assert all(value == 1.0 for name, value in found.items() if name != "wiki first" and not name.startswith("n "))
+
+
+def test_words_that_nobody_could_foresee_do_not_count(form: ChatFormat, pool: list[dict[str, Any]]) -> None:
+    row = next(row for row in pool if next(m for m in row["messages"] if m["role"] == "assistant")["content"])
+    own = form.dialogue_ids(row["messages"])[1]
+    first = own.index(True)
+    found = skill_by_stage(
+        Foreseeing(len(form._tokenizer), lambda coming: [*coming[: first - 1], 0, *coming[first:]]), [row], form
+    )
+    assert all(value == 1.0 for name, value in found.items() if not name.startswith("n "))
