@@ -66,7 +66,7 @@ from tests.training.random_base import random_run
 
 RESULTS = Path(__file__).parent / "results" / "gpu_ppo.json"
 SMOKE = (
-    "batch_size=8", "rollout_len=16", "training.ppo.minibatches=2", "training.threads=1", "training.processes=1",
+    "batch_size=8", "rollout_len=16", "training.update.minibatches=2", "training.threads=1", "training.processes=1",
 )  # fmt: skip
 DECODERS = ("growing", "slots", "graphs")
 GENERATE, SERVED = "generate", "vllm"
@@ -249,7 +249,7 @@ def measured(prepared: Prepared, steps: int, folder: Path) -> dict[str, Any]:
             "bound of far": bounds.far_share,
         },
         "updates": min(one.metrics["update/steps"] for one in taken),
-        "updates configured": config.training.ppo.epochs * config.training.ppo.minibatches,
+        "updates configured": config.training.update.epochs * config.training.update.minibatches,
         "checkpoint": checkpoint_of(engine, folder, play + learn, every),
     }
 

@@ -128,7 +128,7 @@ def job_of(options: argparse.Namespace, folder: Path, cores: int) -> Job:
         response=options.response,
         ends=bool(options.model),
         epochs=options.epochs,
-        minibatches=config.training.ppo.minibatches,
+        minibatches=config.training.update.minibatches,
         processor_cores=cores,
         temperature=config.training.rollout.temperature,
         lr=1e-5,  # so small that neither policy leaves what the other still is
@@ -219,7 +219,7 @@ def parsed(arguments: Sequence[str]) -> argparse.Namespace:
     options = parser.parse_args(arguments)
     if (options.model is None) != (options.pool is None):
         parser.error("--model and --pool go together")
-    minibatches = open_run(profile="local").config.training.ppo.minibatches
+    minibatches = open_run(profile="local").config.training.update.minibatches
     if options.episodes < 1 or options.episodes % minibatches:
         parser.error(f"--episodes: found {options.episodes}, expected a multiple of {minibatches} minibatches")
     divided = {

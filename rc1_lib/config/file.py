@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import yaml
 from pydantic import BaseModel, ValidationError
 
+from rc1_lib.config.removed_keys import why_removed
 from rc1_lib.config.run_config import RunConfig
 from rc1_lib.config.strict_yaml import fault_line, parse_yaml
 from rc1_lib.errors import ConfigError
@@ -41,8 +42,8 @@ _FREE = (
     # how the policy learns, which no gate of a preflight judges by more than `gates.training`
     "priority_sampling", "target_kl", "steps", "seeds", "lr", "clip", "kl_coef", "batch_size", "rollout_len",
     "finetune", "training.engine", "training.strategy", "training.describe_tools", "training.warm_start",
-    "training.adapter", "training.ppo", "training.grpo", "training.trl_grpo", "training.dpo", "training.trl_dpo",
-    "training.sft", "training.learnability.prompts", "training.learnability.takes", "training.lr_schedule",
+    "training.adapter", "training.update", "training.ppo", "training.grpo", "training.trl_grpo", "training.trl_dpo",
+    "training.learnability.prompts", "training.learnability.takes", "training.lr_schedule",
     "training.rollout", "training.early_stop", "training.eval_shadow",
 )  # fmt: skip
 """Settings, or sections, whose difference from the published ones changes no gate's meaning. All others are listed."""
@@ -253,7 +254,8 @@ def _apply(tree: dict[str, Any], override: str, example: str) -> None:
     node: Any = tree
     for depth, parent in enumerate(parents, start=1):
         if parent not in node:
-            raise _override_error(override, f"unknown section '{parent}'{_nearest(parent, list(node))}")
+            unknown = f"unknown section '{parent}'{_nearest(parent, list(node))}"
+            raise _override_error(override, why_removed(key) or unknown)
         node = node[parent]
         if not isinstance(node, dict):
             whole = ".".join(parents[:depth])
@@ -283,7 +285,7 @@ def _explain(kind: type[BaseModel], layers: Sequence[Layer], overrides: Sequence
         if item["type"] == "extra_forbidden":
             *parents, leaf = item["loc"]
             known = _known_keys(kind, parents)
-            problem = f"unknown key '{where}'{_nearest(str(leaf), known)}"
+            problem = why_removed(where) or f"unknown key '{where}'{_nearest(str(leaf), known)}"
         elif item["type"] == "missing":
             problem = f"the key '{where}' is missing"
         elif item["type"] == "value_error":

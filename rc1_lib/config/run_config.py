@@ -216,7 +216,7 @@ class RunConfig(Section):
 
     def _check_minibatches(self) -> None:
         """A minibatch without episodes would end training after the first rollout."""
-        minibatches, key = self.training.update.minibatches, f"{self.training.update_key}.minibatches"
+        minibatches, key = self.training.engine_update.minibatches, f"{self.training.update_key}.minibatches"
         if self.batch_size < minibatches:
             raise ValueError(
                 f"batch_size is {self.batch_size}, expected at least {key} ({minibatches}), since each minibatch needs "

@@ -11,11 +11,21 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from rc1_lib.config.curriculum import Cap, Checkpoints, Collapse, EarlyStopping, ShadowLook, Tracking
-from rc1_lib.config.engines import ENGINES, OF_RUNS, OFFLINE, PLAYED, STRATEGIES, Learner, names_of, own_name
+from rc1_lib.config.engines import (
+    ENGINES,
+    OF_RUNS,
+    OFFLINE,
+    PLAYED,
+    STRATEGIES,
+    Learner,
+    LearnsFrom,
+    names_of,
+    own_name,
+)
 from rc1_lib.config.episodes import VLLM, EpisodeLimits, EpisodeReward, Parity, Rollout
 from rc1_lib.config.evaluation import ControlSettings, HeldOut, LearnabilitySettings
 from rc1_lib.config.step_metrics import HELD_OUT, JUDGED, unmeasured
-from rc1_lib.config.updates import DPO, GRPO, PPO, SFT, Grouped, RateSchedule, Steps, TrlDPO, TrlGRPO
+from rc1_lib.config.updates import GRPO, PPO, RateSchedule, Steps, TrlDPO, TrlGRPO, Update
 from rc1_lib.config.values import Positive, Section
 from rc1_lib.records import Language
 
@@ -108,12 +118,11 @@ class Training(Section):
     adapter: AdapterSettings
     gradient_checkpointing: bool
     """Gradient checkpointing: recompute states within layers for the gradients; less memory, more time."""
+    update: Update
     ppo: PPO
     grpo: GRPO
     trl_grpo: TrlGRPO
-    dpo: DPO
     trl_dpo: TrlDPO
-    sft: SFT
     lr_schedule: RateSchedule
     rollout: Rollout
     vllm: VLLM
@@ -190,15 +199,19 @@ class Training(Section):
     @property
     def update_key(self) -> str:
         """The section with the settings of the engine's update."""
-        return f"training.{ENGINES[own_name(self.engine)].update}"
+        return f"training.{ENGINES[own_name(self.engine)].sections[0]}"
 
     @property
-    def update(self) -> Steps:
-        """The settings of the engine's update."""
-        section: Steps = getattr(self, ENGINES[own_name(self.engine)].update)
+    def engine_update(self) -> Steps:
+        """The settings of the engine's update: `update`, or the section of an engine that has one for itself."""
+        section: Steps = getattr(self, ENGINES[own_name(self.engine)].sections[0])
         return section
 
     @property
     def group_size(self) -> int:
         """Rollouts of every prompt in a step."""
-        return self.update.group_size if isinstance(self.update, Grouped) else 1
+        if ENGINES[own_name(self.engine)].learns_from is not LearnsFrom.GROUPS:
+            return 1
+        section = self.engine_update
+        assert isinstance(section, Update | TrlDPO), "an engine of groups has the size of a group"
+        return section.group_size

@@ -1,4 +1,4 @@
-"""The sections of `training` on updates: each engine's settings, shared ones, and the learning rates over a run."""
+"""The sections of `training` on updates: what all engines share, what is an engine's own, and the learning rates."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class Steps(Section):
     """The gradient's norm is clipped to this value."""
 
 
-class SFT(Steps):
-    """Supervised training on dialogues of the pool: for `pure_pt_sft` and `trl_sft` only."""
-
-
 class Update(Steps):
-    """Further settings for engines with RC1's own loss."""
+    """The update of `torch_ppo`, `torch_grpo`, `torch_dpo`, `pure_pt_sft` and `trl_sft`.
+
+    All of them use the first four keys, the first three engines the others too; `group_size` is for the two that
+    compare rollouts of the same prompt.
+    """
 
     entropy_coef: NotNegative
     """Weight of the entropy bonus."""
@@ -39,17 +39,15 @@ class Update(Steps):
     """How strongly a deviation, of at most `kl_bound`, changes it."""
     kl_bound: Annotated[float, Field(gt=0, lt=1)]
     """The largest deviation from `target_kl` that counts, as a share of it."""
+    group_size: Annotated[int, Field(ge=2)]
+    """Rollouts of every prompt in a step; `batch_size` is a multiple of it."""
 
 
-class PPO(Update):
-    """PPO, in addition to `lr`, `clip`, `kl_coef`, `target_kl`, `batch_size` and `rollout_len`."""
+class PPO(Section):
+    """What `torch_ppo` needs besides `training.update`."""
 
-    gamma: Annotated[float, Field(gt=0, le=1)]
-    """Discount per token of the policy."""
     lam: Share
     """Lambda of generalised advantage estimation, per token of the policy."""
-    value_clip: Annotated[float, Field(gt=0)]
-    """Clipping range of a value around the one before the update."""
     value_coef: NotNegative
     """Weight of the value loss."""
     value_lr: Annotated[float, Field(gt=0)]
@@ -62,18 +60,8 @@ class PPO(Update):
     """Whether a step's advantages are normalised to mean 0 and deviation 1 over the policy's own tokens."""
 
 
-class Grouped(Section):
-    """For engines that compare rollouts of the same prompt."""
-
-    group_size: Annotated[int, Field(ge=2)]
-    """Rollouts of every prompt in a step; `batch_size` is a multiple of it."""
-
-
-class GRPO(Grouped, Update):
-    """GRPO, in addition to `lr`, `clip`, `kl_coef`, `target_kl`, `batch_size` and `rollout_len`: for `torch_grpo` only.
-
-    The names and choices are those of TRL's `GRPOConfig`.
-    """
+class GRPO(Section):
+    """What `torch_grpo` needs besides `training.update`. The names and choices are those of TRL's `GRPOConfig`."""
 
     scale_rewards: Literal["group", "batch", "none"]
     """Divisor of a rollout's score above its group's mean: the group's deviation, the step's deviation, or none."""
@@ -84,8 +72,8 @@ class GRPO(Grouped, Update):
     """Clipping range of the ratio above 1; null: the same as below, `clip`."""
 
 
-class TrlGRPO(GRPO):
-    """The same with the loss of TRL's `GRPOTrainer`: for `trl_grpo` only."""
+class TrlGRPO(GRPO, Update):
+    """GRPO with the loss of TRL's `GRPOTrainer`: for `trl_grpo` only."""
 
     importance_sampling_level: Literal["token", "sequence"]
     """Level of the clipped probability ratio: each token, or all tokens of an episode together (GSPO)."""
@@ -93,13 +81,11 @@ class TrlGRPO(GRPO):
     """Whether the KL to the reference is multiplied by that ratio, so that its gradient is that of the reverse KL."""
 
 
-class DPO(Grouped, Update):
-    """DPO on the best and the worst rollout of every prompt: for `torch_dpo` only; its beta is `kl_coef`."""
+class TrlDPO(Steps):
+    """DPO on rollouts of the initial policy, with TRL's `DPOTrainer`: for `trl_dpo` only; its beta is `kl_coef`."""
 
-
-class TrlDPO(Grouped, Steps):
-    """The same on rollouts of the initial policy, with TRL's `DPOTrainer`: for `trl_dpo` only."""
-
+    group_size: Annotated[int, Field(ge=2)]
+    """Rollouts of every prompt in a step; `batch_size` is a multiple of it."""
     loss_type: Literal["sigmoid", "hinge", "ipo", "apo_zero", "apo_down", "sigmoid_norm"]
     """TRL's name for the loss of a pair: `sigmoid` is DPO's own, `ipo` and `apo_*` are from their papers."""
 

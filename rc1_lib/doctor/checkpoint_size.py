@@ -27,7 +27,7 @@ def trained_parameters(config: RunConfig, base: BaseFiles) -> int:
     if strange:
         raise ConfigError(f"training.adapter.targets: {', '.join(strange)} names no layer of {base.folder.name}")
     lora = sum(adapter.rank * sum(shape) for found in layers.values() for shape in found)
-    has_values = ENGINES[own_name(config.training.engine)].update == "ppo"
+    has_values = "ppo" in ENGINES[own_name(config.training.engine)].sections
     return lora + (base.hidden_size**2 + 2 * base.hidden_size + 1 if has_values else 0)
 
 

@@ -73,8 +73,8 @@ class EpisodeEngine(PlayingEngine):
     def _build(self, setup: EpisodeSetup, shards: Shards) -> None:
         super()._build(setup, shards)
         config = setup.config
-        self._parity, self._micro_tokens = config.training.parity, config.training.update.micro_tokens
-        self._kl = kl_control(config.kl_coef, config.target_kl, config.training.update)
+        self._parity, self._micro_tokens = config.training.parity, config.training.engine_update.micro_tokens
+        self._kl = kl_control(config.kl_coef, config.target_kl, config.training.engine_update)
 
     def state_dict(self) -> dict[str, Any]:
         """That of every engine of a run, and `kl`."""

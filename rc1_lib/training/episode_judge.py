@@ -198,7 +198,7 @@ class EpisodeJudge:
 
     def _check_coverage(self, scores: EpisodeScores, judged: Judged) -> None:
         config = self._run.config.training
-        share, least = config.reward.min_scored, config.update.minibatches
+        share, least = config.reward.min_scored, config.engine_update.minibatches
         if scores.scored >= max(share * len(scores.values), least):
             return
         raise RC1Error(

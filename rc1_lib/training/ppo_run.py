@@ -389,7 +389,7 @@ def _differences(values: Mapping[str, Any], facts: Mapping[str, Any]) -> list[st
 
 def _updates_of_others(engine: str) -> set[str]:
     """The sections of `training` that another engine's update reads, and this one's does not."""
-    return {learner.update for learner in ENGINES.values()} - {ENGINES[own_name(engine)].update}
+    return {name for learner in ENGINES.values() for name in learner.sections} - {*ENGINES[own_name(engine)].sections}
 
 
 class _Segment(Quiet):

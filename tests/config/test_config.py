@@ -133,19 +133,21 @@ def test_a_secret_in_an_override_that_is_refused_is_hidden(monkeypatch: pytest.M
         ),
         ("training.engine=torch_pp", "for rows of input and output use `rc1 train --config configs/train_local.yaml`"),
         ("training.strategy=sft", "training.strategy: found 'sft', expected demonstrations or groups or ppo, since"),
-        ("batch_size=3", "batch_size is 3, expected at least training.ppo.minibatches (4)"),
+        ("batch_size=3", "batch_size is 3, expected at least training.update.minibatches (4)"),
         (
             "training.strategy=groups",
             "found 'groups', which provides groups, but the engine torch_ppo learns from episodes; use ppo",
         ),
-        ("training.grpo.group_size=1", "training.grpo.group_size: found '1'"),
+        ("training.update.group_size=1", "training.update.group_size: found '1'"),
         ("training.grpo.loss_type=bnpo", "training.grpo.loss_type: found 'bnpo'"),
-        ("training.ppo.group_size=4", "unknown key 'training.ppo.group_size'"),
+        ("training.ppo.epochs=2", "'training.ppo.epochs' is now training.update.epochs, which all own engines share"),
+        ("training.ppo.gamma=0.9", "'training.ppo.gamma' is gone: its value is always 1, no discount per token"),
         ("training.grpo.value_lr=1", "unknown key 'training.grpo.value_lr'"),
         ("training.trl_grpo.value_lr=1", "unknown key 'training.trl_grpo.value_lr'"),
-        ("training.dpo.loss_type=ipo", "unknown key 'training.dpo.loss_type'"),
+        ("training.dpo.group_size=4", "'training.dpo.group_size' is now training.update.group_size"),
+        ("training.dpo={group_size: 4}", "'training.dpo' is now training.update"),
         ("training.trl_dpo.kl_stop=1", "unknown key 'training.trl_dpo.kl_stop'"),
-        ("training.ppo.minibatches=129", "batch_size is 128, expected at least training.ppo.minibatches (129)"),
+        ("training.update.minibatches=129", "batch_size is 128, expected at least training.update.minibatches (129)"),
         ("training.lr_schedule={kind: linear, warmup_steps: 48}", "warmup_steps is 48, expected fewer than steps (48)"),
         ("training.checkpoints.keep_last=0", "training.checkpoints.keep_last: found '0'"),
         ("training.checkpoints.keep_last=1", "training.checkpoints.keep_last: found '1'"),
@@ -445,7 +447,7 @@ def test_the_judges_address_may_come_from_the_environment(monkeypatch: pytest.Mo
     "override",
     [
         "training.engine=trl_ppo",
-        "training.ppo.minibatches=128",
+        "training.update.minibatches=128",
         "training.adapter.alpha=8.0",
         "training.adapter.dropout=0",
     ],
@@ -567,11 +569,13 @@ def test_groups_have_to_fill_a_step() -> None:
     grouped = ["training.engine=torch_grpo", "training.strategy=groups"]
     assert load_config(LOCAL, grouped).prompts == 16
     with pytest.raises(
-        ConfigError, match=r"batch_size is 100, expected a multiple of training\.grpo\.group_size \(8\)"
+        ConfigError, match=r"batch_size is 100, expected a multiple of training\.update\.group_size \(8\)"
     ):
         load_config(LOCAL, [*grouped, "batch_size=100"])
-    with pytest.raises(ConfigError, match=r"batch_size is 128, expected at least training\.grpo\.minibatches \(129\)"):
-        load_config(LOCAL, [*grouped, "training.grpo.minibatches=129"])
+    with pytest.raises(
+        ConfigError, match=r"batch_size is 128, expected at least training\.update\.minibatches \(129\)"
+    ):
+        load_config(LOCAL, [*grouped, "training.update.minibatches=129"])
 
 
 @pytest.mark.parametrize("name", names_of(ENGINES, *OF_RUNS))

@@ -294,7 +294,7 @@ def test_evaluating_changes_nothing(tiny: Tiny, first: First, name: str) -> None
 
 def test_the_price_of_the_divergence_moves_only_where_it_is_asked_to(tiny: Tiny) -> None:
     for moves in (True, False):
-        run = tiny(f"training.ppo.adaptive_kl={str(moves).lower()}")
+        run = tiny(f"training.update.adaptive_kl={str(moves).lower()}")
         engine = engine_of(run)
         first = engine.train_step(played(engine, run, 0))["objective/kl_coef"]
         second = engine.train_step(played(engine, run, 1))["objective/kl_coef"]

@@ -488,7 +488,7 @@ def test_what_is_looked_at_makes_another_run_where_a_look_may_end_it(tiny: Tiny,
     assert facts("env/success") == facts("env/success", other)
 
 
-@pytest.mark.parametrize("override", ["lr=0.5", "steps=5", "training.ppo.gamma=0.9", "overclar.cap=1", "clip=0.1"])
+@pytest.mark.parametrize("override", ["lr=0.5", "steps=5", "training.ppo.lam=0.9", "overclar.cap=1", "clip=0.1"])
 def test_keys_that_a_step_learns_from_make_another_run(tiny: Tiny, override: str) -> None:
     assert prepare(tiny()).facts(1) != prepare(tiny(override)).facts(1)
 

@@ -23,7 +23,7 @@ from tests.training.random_base import published_shape, random_run
 
 SMALL = (
     "steps=2", "training.threads=1", "training.processes=1", "training.limits.turns=1", "batch_size=4",
-    "rollout_len=8", "training.ppo.minibatches=2", "lr=1e-3", "training.checkpoints.every_steps=1",
+    "rollout_len=8", "training.update.minibatches=2", "lr=1e-3", "training.checkpoints.every_steps=1",
 )  # fmt: skip
 LAST = "checkpoints/rc1/step_00002"
 

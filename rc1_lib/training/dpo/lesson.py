@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from rc1_lib.config.updates import DPO
+from rc1_lib.config.updates import Update
 from rc1_lib.training.dpo.pairs import Pair
 from rc1_lib.training.ranks.shards import Shards
 from rc1_lib.training.updates.batch import EpisodeBatch
@@ -53,14 +53,14 @@ class DPOLesson:
     batch: EpisodeBatch
     pairs: Sequence[Pair]
     ref_B: Tensor
-    section: DPO
+    section: Update
     temperature: float
     beta: float
     weights: Tensor
     seen: list[Seen] = field(default_factory=list)
 
     @property
-    def update(self) -> DPO:
+    def update(self) -> Update:
         """The section of the configuration."""
         return self.section
 

@@ -7,7 +7,7 @@ from statistics import fmean
 import torch
 from torch.optim import Optimizer
 
-from rc1_lib.config.updates import DPO
+from rc1_lib.config.updates import Update
 from rc1_lib.errors import RC1Error
 from rc1_lib.training.dpo.lesson import DPOLesson
 from rc1_lib.training.dpo.pairs import pairs_of, share_that_differ
@@ -24,7 +24,7 @@ def dpo_update(
     policy: PolicyLike,
     batch: EpisodeBatch,
     optimizer: Optimizer,
-    section: DPO,
+    section: Update,
     *,
     temperature: float,
     beta: float,

@@ -34,7 +34,7 @@ class PurePtDemonstrations(PlayingEngine):
     def _begin(self, setup: EpisodeSetup, base: PreTrainedModel, adapter: LoraSection) -> None:
         config = setup.config
         self._train_adapter(base, adapter, config.lr)
-        self._section = config.training.sft
+        self._section = config.training.update
 
     def train_step(self, batch: dict[str, Any]) -> dict[str, float]:
         """One update from the batch's `demonstrations`.

@@ -19,7 +19,7 @@ class TorchDPO(EpisodeEngine):
     def _begin(self, setup: EpisodeSetup, base: PreTrainedModel, adapter: LoraSection) -> None:
         config = setup.config
         self._train_adapter(base, adapter, config.lr)
-        self._section = config.training.dpo
+        self._section = config.training.update
 
     def _update(self, batch: EpisodeBatch, kl_coef: float, iteration: int) -> dict[str, float]:
         return dpo_update(

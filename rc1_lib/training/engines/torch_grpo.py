@@ -5,7 +5,7 @@ from __future__ import annotations
 from transformers import PreTrainedModel
 
 from rc1_lib.config.training import Training
-from rc1_lib.config.updates import GRPO
+from rc1_lib.config.updates import GRPO, Update
 from rc1_lib.training.episode_engine import EpisodeEngine
 from rc1_lib.training.grpo.settings import GRPOSettings
 from rc1_lib.training.grpo.trl_gradients import TakesLoss
@@ -26,12 +26,12 @@ class TorchGRPO(EpisodeEngine):
     def _begin(self, setup: EpisodeSetup, base: PreTrainedModel, adapter: LoraSection) -> None:
         config = setup.config
         self._train_adapter(base, adapter, config.lr)
-        section = self._section_of(config.training)
-        self._settings = GRPOSettings(section, config.clip, self.temperature, config.training.limits.tokens)
+        update, grpo = self._sections_of(config.training)
+        self._settings = GRPOSettings(update, grpo, config.clip, self.temperature, config.training.limits.tokens)
 
-    def _section_of(self, training: Training) -> GRPO:
-        """The engine's own section of the configuration."""
-        return training.grpo
+    def _sections_of(self, training: Training) -> tuple[Update, GRPO]:
+        """The sections of the configuration with the update's settings and with GRPO's own."""
+        return training.update, training.grpo
 
     def _update(self, batch: EpisodeBatch, kl_coef: float, iteration: int) -> dict[str, float]:
         return grpo_update(
@@ -47,6 +47,6 @@ class TorchGRPO(EpisodeEngine):
         )
 
     def _objective(self, batch: EpisodeBatch, kl_coef: float) -> dict[str, float]:
-        manner = Manner(self._settings.grpo.micro_tokens, self.temperature)
+        manner = Manner(self._settings.update.micro_tokens, self.temperature)
         ref_BT = read_episodes(self.policy, batch, manner).ref_logprobs
         return episode_metrics(batch, ref_BT, kl_coef)

@@ -35,7 +35,7 @@ class TorchPPO(EpisodeEngine):
             ],
             weight_decay=0.0,
         )
-        self._settings = PPOSettings(ppo, config.clip, self.temperature)
+        self._settings = PPOSettings(config.training.update, ppo, config.clip, self.temperature)
 
     def train_step(self, batch: dict[str, Any]) -> dict[str, float]:
         """One update from the batch's `trajectories` and `scores`; `step` counts the finished ones."""

@@ -23,7 +23,7 @@ from trl.trainer.grpo_config import GRPOConfig
 from trl.trainer.grpo_trainer import GRPOTrainer
 
 from rc1_lib.config.training import Training
-from rc1_lib.config.updates import GRPO
+from rc1_lib.config.updates import GRPO, Update
 from rc1_lib.training.base_model import load_tokenizer
 from rc1_lib.training.engines.torch_grpo import TorchGRPO
 from rc1_lib.training.grpo.trl_gradients import Read
@@ -54,8 +54,8 @@ class TrlGRPO(TorchGRPO):
         )
         self._losses = _Losses.over(self.policy.peft, load_tokenizer(model_section(config, setup.base)), arguments)
 
-    def _section_of(self, training: Training) -> GRPO:
-        return training.trl_grpo
+    def _sections_of(self, training: Training) -> tuple[Update, GRPO]:
+        return training.trl_grpo, training.trl_grpo
 
 
 class _Losses(GRPOTrainer):

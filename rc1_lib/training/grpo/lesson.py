@@ -8,7 +8,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from rc1_lib.config.updates import GRPO
+from rc1_lib.config.updates import Update
 from rc1_lib.training.grpo.settings import GRPOSettings
 from rc1_lib.training.updates.batch import EpisodeBatch
 from rc1_lib.training.updates.interface import PolicyLike
@@ -39,9 +39,9 @@ class GRPOLesson:
     kl_coef: float
 
     @property
-    def update(self) -> GRPO:
+    def update(self) -> Update:
         """The section of the configuration."""
-        return self.settings.grpo
+        return self.settings.update
 
     @property
     def frozen(self) -> bool:
@@ -74,10 +74,10 @@ class GRPOLesson:
         gained = -(field_n["weights"] * surrogate.gains).sum()
         left = (field_n["weights"] * kl_k3(logprobs_n, field_n["ref_logprobs"])).sum()
         # Where the bonus weighs nothing the entropy is measured without a graph over the whole vocabulary.
-        with torch.set_grad_enabled(settings.grpo.entropy_coef > 0):
-            per_step = self.batch.own_tokens / settings.grpo.minibatches
+        with torch.set_grad_enabled(settings.update.entropy_coef > 0):
+            per_step = self.batch.own_tokens / settings.update.minibatches
             bonus = entropy_loss(entropy(log_p_nV), normaliser=per_step)
-        loss = gained + self.kl_coef * left + settings.grpo.entropy_coef * bonus.loss
+        loss = gained + self.kl_coef * left + settings.update.entropy_coef * bonus.loss
         losses = {"loss": loss.detach(), "policy_loss": gained.detach(), "kl_loss": left.detach()}
         return Loss(loss, {**losses, **surrogate.sums, **bonus.sums})
 

@@ -61,13 +61,13 @@ def add_trl_gradients(
         The sums over the own tokens that a `Tally` reports, all detached scalars.
     """
     settings, field_N = lesson.settings, lesson.fields(own)
-    minibatches = settings.grpo.minibatches
+    minibatches = settings.update.minibatches
     rows_b: Tensor = own.rows.unique_consecutive()  # type: ignore[no-untyped-call]
     with span(Part.FORWARD):
         read = losses.read(inputs_of(lesson, rows_b), lesson.kl_coef)
         share = 1.0 if settings.grpo.loss_type == "dapo" else minibatches * len(rows_b) / len(lesson.batch)
         bonus = entropy_loss(read.entropies, normaliser=lesson.batch.own_tokens / minibatches)
-        loss = share * read.loss + settings.grpo.entropy_coef * bonus.loss
+        loss = share * read.loss + settings.update.entropy_coef * bonus.loss
     with span(Part.BACKWARD):
         scale(loss).backward()  # type: ignore[no-untyped-call]
     logprobs_N = read.logprobs.detach()
@@ -102,5 +102,5 @@ def inputs_of(lesson: GRPOLesson, rows_b: Tensor) -> dict[str, Tensor]:
         "advantages": lesson.advantages[rows_b],
         "old_per_token_logps": batch.old_logprobs[rows_b, start:end],
         "ref_per_token_logps": lesson.ref_logprobs[rows_b, start:end],
-        "num_items_in_batch": torch.tensor(batch.own_tokens / lesson.settings.grpo.minibatches),
+        "num_items_in_batch": torch.tensor(batch.own_tokens / lesson.settings.update.minibatches),
     }

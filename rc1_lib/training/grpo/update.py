@@ -60,8 +60,8 @@ def grpo_update(
     Raises:
         DivergedError: when gradients are not finite and no scaler is there to skip the step.
     """
-    grpo = settings.grpo
-    manner = Manner(grpo.micro_tokens, settings.temperature)
+    grpo, update = settings.grpo, settings.update
+    manner = Manner(update.micro_tokens, settings.temperature)
     ref_BT = read_episodes(policy, batch, manner, shards).ref_logprobs
     # On the CPU, where sums by group are always added in the same order.
     compared = group_advantages(batch.scores.cpu(), batch.groups.cpu(), grpo.scale_rewards)
@@ -69,14 +69,16 @@ def grpo_update(
     lesson = GRPOLesson(
         batch=batch,
         advantages=to_device(compared.advantages, batch.scores.device),
-        weights=token_weights(tokens_B, grpo.loss_type, minibatches=grpo.minibatches, most_tokens=settings.most_tokens),
+        weights=token_weights(
+            tokens_B, grpo.loss_type, minibatches=update.minibatches, most_tokens=settings.most_tokens
+        ),
         ref_logprobs=ref_BT,
         settings=settings,
         kl_coef=kl_coef,
     )
-    stepper = Stepper(optimizer, grpo.max_grad_norm, scaler)
+    stepper = Stepper(optimizer, update.max_grad_norm, scaler)
     go_over = None if losses is None else partial(add_trl_gradients, losses, lesson)
-    taken = take_steps(policy, lesson, dealt(len(batch), grpo, generator), stepper, shards, go_over)
+    taken = take_steps(policy, lesson, dealt(len(batch), update, generator), stepper, shards, go_over)
     of_groups = {"loss/kl_avg": taken.tally.each("kl_loss"), "frac_reward_zero_std": compared.flat}
     of_steps = taken.tally.metrics() | stepper.metrics() | taken.metrics()
     return episode_metrics(batch, ref_BT, kl_coef) | of_steps | of_groups

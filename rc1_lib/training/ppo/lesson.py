@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from rc1_lib.config.updates import PPO
+from rc1_lib.config.updates import Update
 from rc1_lib.training.ppo.losses import policy_loss, value_loss
 from rc1_lib.training.ppo.settings import PPOSettings
 from rc1_lib.training.ppo.targets import Targets
@@ -39,9 +39,9 @@ class PPOLesson:
     frozen: bool
 
     @property
-    def update(self) -> PPO:
+    def update(self) -> Update:
         """The section of the configuration."""
-        return self.settings.ppo
+        return self.settings.update
 
     def fields(self, own: OwnTokens) -> dict[str, Tensor]:
         """What was sampled, and the targets."""
@@ -63,14 +63,14 @@ class PPOLesson:
                 logprobs_n, field_n["old_logprobs"], field_n["advantages"], clip=settings.clip, normaliser=normaliser
             )
         # Where the bonus weighs nothing the entropy is measured without a graph over the whole vocabulary.
-        with torch.set_grad_enabled(not self.frozen and settings.ppo.entropy_coef > 0):
+        with torch.set_grad_enabled(not self.frozen and settings.update.entropy_coef > 0):
             bonus = entropy_loss(entropy(log_p_nV), normaliser=normaliser)
         worth = value_loss(
             self.value_head(states_nD),
             field_n["old_values"],
             field_n["returns"],
-            clip=settings.ppo.value_clip,
+            clip=settings.value_clip,
             normaliser=normaliser,
         )
-        loss = surrogate.loss + settings.ppo.entropy_coef * bonus.loss + settings.ppo.value_coef * worth.loss
+        loss = surrogate.loss + settings.update.entropy_coef * bonus.loss + settings.ppo.value_coef * worth.loss
         return Loss(loss, {"loss": loss.detach(), **surrogate.sums, **bonus.sums, **worth.sums})

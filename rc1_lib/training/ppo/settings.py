@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rc1_lib.config.updates import PPO
+from rc1_lib.config.updates import PPO, Update
+
+GAMMA = 1.0
+"""Discount per token: an episode is paid at its end, and a long answer shall not count less than a short one."""
+VALUE_CLIP = 1e9
+"""Clipping range of a value around the one before the update, too wide to act: a range that suits the returns of one
+configuration would hold the values of another one back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,14 +18,20 @@ class PPOSettings:
     """What one update does; the KL coefficient is apart, since a controller may move it.
 
     Attributes:
-        ppo: the section of the configuration.
+        update: the section of the configuration that all engines share.
+        ppo: PPO's own section.
         clip: how far the ratio may go from 1 before its gradient ends, above 0.
         temperature: the temperature tokens were sampled at, above 0; all log-probabilities are taken under it.
+        gamma: the discount per token of the policy, above 0 and at most 1.
+        value_clip: how far a value may go from the one before the update before its gradient ends, above 0.
     """
 
+    update: Update
     ppo: PPO
     clip: float
     temperature: float
+    gamma: float = GAMMA
+    value_clip: float = VALUE_CLIP
 
     def __post_init__(self) -> None:
         """Refuses settings under which nothing can be learned; NaN is one."""

@@ -53,7 +53,7 @@ def targets_of(
         kl_coef: price of a nat of KL to the reference.
         shards: how the reading is dealt out.
     """
-    manner = Manner(settings.ppo.micro_tokens, settings.temperature, states=batch.states is None)
+    manner = Manner(settings.update.micro_tokens, settings.temperature, states=batch.states is None)
     read = read_episodes(policy, batch, manner, shards)
     states_ND = read.states if batch.states is None else batch.states
     assert states_ND is not None, "the states are in the batch, or were read"
@@ -62,7 +62,7 @@ def targets_of(
         values_BT[batch.own] = policy.value_head(states_ND).to(values_BT.dtype)
     rewards_BT = token_rewards(batch.scores, kl_k1(batch.old_logprobs, read.ref_logprobs), batch.own, kl_coef)
     advantages_BT, returns_BT = generalised_advantages(
-        rewards_BT, values_BT, batch.own, gamma=settings.ppo.gamma, lam=settings.ppo.lam
+        rewards_BT, values_BT, batch.own, gamma=settings.gamma, lam=settings.ppo.lam
     )
     if settings.ppo.whiten:
         advantages_BT = whiten(advantages_BT, batch.own)

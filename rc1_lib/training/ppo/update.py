@@ -59,17 +59,17 @@ def ppo_update(
         DivergedError: when gradients are not finite and no scaler is there to skip the step.
     """
     targets = targets_of(policy, batch, settings, kl_coef, shards)
-    stepper = Stepper(optimizer, settings.ppo.max_grad_norm, scaler)
+    stepper = Stepper(optimizer, settings.update.max_grad_norm, scaler)
     lesson = PPOLesson(
         value_head=policy.value_head,
         batch=batch,
         targets=targets,
         settings=settings,
-        normaliser=batch.own_tokens / settings.ppo.minibatches,
+        normaliser=batch.own_tokens / settings.update.minibatches,
         frozen=iteration < settings.ppo.value_warm_up,
     )
-    taken = take_steps(policy, lesson, dealt(len(batch), settings.ppo, generator), stepper, shards)
-    head = Stepper(optimizer, settings.ppo.max_grad_norm, scaler)
+    taken = take_steps(policy, lesson, dealt(len(batch), settings.update, generator), stepper, shards)
+    head = Stepper(optimizer, settings.update.max_grad_norm, scaler)
     with span(Part.VALUES):
         fit_values(
             policy.value_head, targets.states, targets.returns[batch.own], head, settings.ppo.value_epochs, generator

@@ -8,7 +8,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from rc1_lib.config.updates import SFT
+from rc1_lib.config.updates import Steps
 from rc1_lib.training.ranks.shards import Shards
 from rc1_lib.training.sft.lesson import SFTLesson
 from rc1_lib.training.spans import Part, span
@@ -29,7 +29,7 @@ def sft_update(
     policy: PolicyLike,
     batch: TokenBatch,
     stepper: Stepper,
-    section: SFT,
+    section: Steps,
     generator: torch.Generator,
     shards: Shards,
     read: Read | None = None,

@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from rc1_lib.config.updates import DPO
 from rc1_lib.errors import RC1Error
 from rc1_lib.training.dpo.pairs import Pair, pairs_of
 from rc1_lib.training.dpo.update import dpo_update
@@ -17,24 +16,24 @@ from rc1_lib.training.rollout.trajectory import Trajectory
 from rc1_lib.training.updates.batch import collate
 from tests.training.grpo.toys import takes
 from tests.training.ppo.plain_update import look, steps_of
-from tests.training.ppo.toys import ToyPolicy
+from tests.training.ppo.toys import ToyPolicy, update_section
 
 BETA, WARM = 0.4, 1.2
-
-
-def section(**changes: Any) -> DPO:
-    plain = dict(
-        group_size=3, epochs=1, minibatches=1, micro_tokens=64, entropy_coef=0.0, max_grad_norm=1e9, kl_stop=1e9,
-        adaptive_kl=False, kl_gain=0.1, kl_bound=0.2,
-    )  # fmt: skip
-    return DPO.model_validate(plain | changes)
 
 
 def learned(policy: ToyPolicy, episodes: list[Trajectory], scores: list[float], **changes: Any) -> dict[str, float]:
     batch = collate(episodes, scores, pad_id=0, dtype=torch.float64)
     optimizer = torch.optim.SGD(policy.adapter.parameters(), lr=1.0)
     draw = torch.Generator().manual_seed(1)
-    return dpo_update(policy, batch, optimizer, section(**changes), temperature=WARM, beta=BETA, generator=draw)
+    return dpo_update(
+        policy,
+        batch,
+        optimizer,
+        update_section(max_grad_norm=1e9, kl_stop=1e9, **changes),
+        temperature=WARM,
+        beta=BETA,
+        generator=draw,
+    )
 
 
 def logprob(policy: ToyPolicy, episode: Trajectory) -> Tensor:

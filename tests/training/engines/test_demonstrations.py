@@ -35,7 +35,7 @@ Tiny = Callable[..., Run]
 BOTH = sorted(SUPERVISED)
 FEW = "batch_size=4"
 """Rows, where what is said of a step is said of any."""
-ONE_STEP = ("training.sft.minibatches=1", "lr=0.001")
+ONE_STEP = ("training.update.minibatches=1", "lr=0.001")
 one_of_both = pytest.mark.parametrize("name", share(BOTH, "trl_sft"))
 
 
@@ -144,7 +144,7 @@ def test_it_learns_and_a_state_put_back_goes_on_bit_for_bit(tiny: Tiny, name: st
 @one_of_both
 def test_micro_batches_and_shards_are_a_matter_of_memory_and_the_last_bits_only(tiny: Tiny, name: str) -> None:
     found = []
-    for settings in (("training.sft.micro_tokens=100000",), ("training.sft.micro_tokens=1", "training.shards=2")):
+    for settings in (("training.update.micro_tokens=100000",), ("training.update.micro_tokens=1", "training.shards=2")):
         run = tiny(*SUPERVISED[name], FEW, *ONE_STEP, *settings, "training.processes=1")
         engine = engine_of(run)
         found.append(engine.train_step(shown(engine, run)))

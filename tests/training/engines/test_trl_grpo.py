@@ -11,6 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from rc1_lib.config.updates import GRPO
 from rc1_lib.run import Run
 from rc1_lib.training.episode_engine import EpisodeEngine
 from rc1_lib.training.grpo.advantages import group_advantages
@@ -26,18 +27,29 @@ Tiny = Callable[..., Run]
 
 LATE = ("training.parity.mean=100", "training.parity.far_share=1")
 """Lets takes be learned from that an earlier policy played."""
-OURS = ("loss_type", "clip_high", "entropy_coef", "micro_tokens")
-"""Settings that `torch_grpo` has too."""
+TRLS = ("importance_sampling_level", "use_bias_correction_kl")
+"""Settings that `torch_grpo` has not."""
+
+
+def _known(engine: str, field: str) -> bool:
+    return engine == "trl_grpo" or field not in TRLS
+
+
+def _key(engine: str, field: str) -> str:
+    """Where an engine's setting is: `torch_grpo` shares most of its own with others."""
+    if engine == "trl_grpo":
+        return f"training.trl_grpo.{field}"
+    return f"training.grpo.{field}" if field in GRPO.model_fields else f"training.update.{field}"
 
 
 def both(tiny: Tiny, **section: Any) -> tuple[EpisodeEngine, EpisodeEngine, Run]:
     """TRL's and RC1's own, with the same settings of their sections and one step of the optimizer an update."""
     found, runs = [], []
     of_trl = {"use_bias_correction_kl": False} | section
-    for name, key, chosen in (("trl_grpo", "training.trl_grpo", of_trl), ("torch_grpo", "training.grpo", section)):
-        settings = [f"{key}.{field}={value}" for field, value in chosen.items() if name == "trl_grpo" or field in OURS]
-        still = (f"{key}.minibatches=1", f"{key}.adaptive_kl=false", "kl_coef=0.3", "clip=0.02", *LATE)
-        runs.append(tiny(*ENGINES[name], *still, *settings))
+    for name, chosen in (("trl_grpo", of_trl), ("torch_grpo", section)):
+        chosen = {"minibatches": 1, "adaptive_kl": "false"} | chosen
+        settings = [f"{_key(name, field)}={value}" for field, value in chosen.items() if _known(name, field)]
+        runs.append(tiny(*ENGINES[name], "kl_coef=0.3", "clip=0.02", *LATE, *settings))
         found.append(engine_of(runs[-1]))
     return found[0], found[1], runs[0]
 

@@ -39,9 +39,9 @@ def advantages_and_returns(
         rewards = [-kl_coef * (episode.logprobs[at] - q) for at, q in zip(steps, reference, strict=True)]
         rewards[-1] += score
         after = [*v[1:], 0.0]
-        deltas = [r + settings.ppo.gamma * w - u for r, w, u in zip(rewards, after, v, strict=True)]
+        deltas = [r + settings.gamma * w - u for r, w, u in zip(rewards, after, v, strict=True)]
         row = [
-            sum((settings.ppo.gamma * settings.ppo.lam) ** j * delta for j, delta in enumerate(deltas[k:]))
+            sum((settings.gamma * settings.ppo.lam) ** j * delta for j, delta in enumerate(deltas[k:]))
             for k in range(len(deltas))
         ]
         values.append(v)
@@ -68,12 +68,12 @@ def plain_update(
     """One update in place; the loss of every step."""
     with torch.no_grad():
         values, advantages, returns = advantages_and_returns(policy, episodes, scores, settings, kl_coef)
-    tokens_per_step = sum(len(steps_of(episode)) for episode in episodes) / settings.ppo.minibatches
+    tokens_per_step = sum(len(steps_of(episode)) for episode in episodes) / settings.update.minibatches
     losses = []
-    for _ in range(settings.ppo.epochs):
+    for _ in range(settings.update.epochs):
         order = torch.randperm(len(episodes), generator=generator).tolist()
-        small, more = divmod(len(episodes), settings.ppo.minibatches)
-        for number in range(settings.ppo.minibatches):
+        small, more = divmod(len(episodes), settings.update.minibatches)
+        for number in range(settings.update.minibatches):
             rows, order = order[: small + (number < more)], order[small + (number < more) :]
             loss = torch.zeros((), dtype=torch.float64)
             for row in rows:
@@ -83,17 +83,17 @@ def plain_update(
                     low, high = 1 - settings.clip, 1 + settings.clip
                     a, v, r = advantages[row][k], values[row][k], returns[row][k]
                     gain = torch.minimum(ratio * a, torch.clip(ratio, low, high) * a)
-                    kept = torch.clip(value, v - settings.ppo.value_clip, v + settings.ppo.value_clip)
+                    kept = torch.clip(value, v - settings.value_clip, v + settings.value_clip)
                     miss = torch.maximum((value - r) ** 2, (kept - r) ** 2) / 2
                     loss = loss - gain + settings.ppo.value_coef * miss
-                    loss = loss + settings.ppo.entropy_coef * (p * p.log()).sum()
+                    loss = loss + settings.update.entropy_coef * (p * p.log()).sum()
             loss = loss / tokens_per_step
             optimizer.zero_grad()
             loss.backward()
             norm = math.sqrt(sum(float((p.grad**2).sum()) for p in policy.trained() if p.grad is not None))
             for parameter in policy.trained():
-                if norm > settings.ppo.max_grad_norm and parameter.grad is not None:
-                    parameter.grad *= settings.ppo.max_grad_norm / norm
+                if norm > settings.update.max_grad_norm and parameter.grad is not None:
+                    parameter.grad *= settings.update.max_grad_norm / norm
             optimizer.step()
             losses.append(float(loss.detach()))
     return losses

@@ -40,7 +40,7 @@ def test_an_update_equals_the_plain_one(chosen: PPOSettings) -> None:
     losses = plain_update(
         plain, episodes, scores, adam(plain), chosen, kl_coef=0.1, generator=torch.Generator().manual_seed(5)
     )
-    assert metrics["update/steps"] == len(losses) == chosen.ppo.epochs * chosen.ppo.minibatches
+    assert metrics["update/steps"] == len(losses) == chosen.update.epochs * chosen.update.minibatches
     assert metrics["loss"] == pytest.approx(sum(losses) / len(losses), abs=1e-9)
     assert 0 < metrics["policy/clipfrac_avg"] < 1, "the case is to reach both sides of the clipping"
     for mine, theirs, first in zip(policy.trained(), plain.trained(), ToyPolicy().trained(), strict=True):

@@ -200,7 +200,6 @@ def test_a_model_in_bf16_has_fp32_losses() -> None:
     ("changes", "name"),
     [
         ({"clip": 0.0}, "clip"),
-        ({"gamma": 1.1}, "gamma"),
         ({"lam": -0.1}, "lam"),
         ({"temperature": math.nan}, "temperature"),
         ({"epochs": 0}, "epochs"),

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from rc1_lib.config.updates import PPO
+from rc1_lib.config.updates import PPO, Update
 from rc1_lib.environment.outcome import EpisodeOutcome, EpisodeStatus
 from rc1_lib.training.ppo.settings import PPOSettings
 from rc1_lib.training.ppo.value_head import ValueHead
@@ -55,31 +55,37 @@ class ToyPolicy(nn.Module):
         return [parameter for parameter in self.parameters() if parameter.requires_grad]
 
 
-def settings(*, clip: float = 0.2, temperature: float = 1.0, **changes: Any) -> PPOSettings:
-    """Plain settings but for `changes` of the section; no update ends early, no value head learns alone."""
+def update_section(**changes: Any) -> Update:
+    """A plain section but for `changes`; no update ends early."""
     plain = dict(
         epochs=1,
         minibatches=1,
         micro_tokens=64,
-        gamma=0.95,
-        lam=0.9,
-        value_clip=0.3,
-        value_coef=0.5,
-        value_lr=0.01,
-        value_warm_up=0,
-        value_epochs=0,
-        entropy_coef=0.0,
         max_grad_norm=1.0,
-        whiten=True,
+        entropy_coef=0.0,
         kl_stop=1.0,
         adaptive_kl=False,
         kl_gain=0.1,
         kl_bound=0.2,
+        group_size=3,
     )
-    section = PPO.model_validate(plain | changes)
-    if "kl_stop" not in changes:
-        section = section.model_copy(update={"kl_stop": math.inf})  # which no file can say
-    return PPOSettings(section, clip, temperature)
+    section = Update.model_validate(plain | changes)
+    return section if "kl_stop" in changes else section.model_copy(update={"kl_stop": math.inf})  # no file can say that
+
+
+def parted(changes: dict[str, Any], own: Iterable[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Changes of the shared section, and those of the keys `own`."""
+    return {k: v for k, v in changes.items() if k not in own}, {k: v for k, v in changes.items() if k in own}
+
+
+def settings(
+    *, clip: float = 0.2, temperature: float = 1.0, gamma: float = 0.95, value_clip: float = 0.3, **changes: Any
+) -> PPOSettings:
+    """Plain settings but for `changes` of the sections; no update ends early, no value head learns alone."""
+    shared, own = parted(changes, PPO.model_fields)
+    plain = dict(lam=0.9, value_coef=0.5, value_lr=0.01, value_warm_up=0, value_epochs=0, whiten=True)
+    ppo = PPO.model_validate(plain | own)
+    return PPOSettings(update_section(**shared), ppo, clip, temperature, gamma, value_clip)
 
 
 def episode(row_id: str, parts: Sequence[tuple[bool, Sequence[int]]], logprobs: Sequence[float]) -> Trajectory:
