@@ -64,8 +64,8 @@ def ours(scores: Vector, target: Vector, groups: NDArray[np.int64], boot: int) -
         cv=SETTINGS.cv,
         boot=boot,
         seed=SETTINGS.seed,
-        corr_floor=published_config().gates.calibration.corr_floor,
-        confidence=published_config().gates.calibration.confidence,
+        corr_floor=published_config().gates.shared.corr_floor,
+        confidence=published_config().gates.shared.confidence,
     )
 
 

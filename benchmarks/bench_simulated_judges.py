@@ -50,7 +50,7 @@ SETTINGS = {
     "price 0.25": ("overclar.alpha=0.25", "calibration.l2=0.1"),
 }
 """Of the pull to the old weights and the price of a needless question; the last are profile local's."""
-FEW = ("gates.shadow_run.resamples=200", "gates.ablation.resamples=50", "gates.reward_hacking.resamples=50")
+FEW = ("gates.shared.resamples=200",)
 """Intervals beside figures; those that decide something, of the calibration, are as shipped."""
 SKILLS = (0.7, 0.8, 0.9, 0.95, 1.0)
 JUDGES: dict[str, Simulated | None] = {

@@ -35,8 +35,7 @@ SHARED_DATA = PROJECT_ROOT.parent / "shared" / "data"
 SMALL = (
     "pool.n=1200", "pool.workers=1", "shadow.n=120", "calibration.n=300", "ablation.takes=3",
     "gates.resources.min_free_gb=0", "gates.git.require_commit=false",
-    "gates.reward_hacking.prompts=60", "gates.reward_hacking.resamples=100", "gates.shadow_run.resamples=200",
-    "gates.ablation.resamples=200", "calibration.boot=40",
+    "gates.reward_hacking.prompts=60", "gates.shared.resamples=200", "calibration.boot=40",
 )  # fmt: skip
 
 

@@ -20,8 +20,8 @@ TINY = (
     *OVERRIDES, "training.reward.judge=0.3", "training.reward.success=0.7",
     "training.held_out.prompts=12", "training.held_out.judged=12",
     "training.held_out.share=0.2", "gates.training.min_steps=1",
-    "gates.evaluation.min_prompts=1", "gates.evaluation.min_group=1", "gates.evaluation.resamples=20",
-    "training.control.steps=3", "gates.control.min_prompts=1", "gates.control.resamples=20",
+    "gates.evaluation.min_prompts=1", "gates.evaluation.min_group=1", "gates.shared.resamples=20",
+    "training.control.steps=3",
 )  # fmt: skip
 """Training of seconds; the gates ask about as little as that can give."""
 

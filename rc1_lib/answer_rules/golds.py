@@ -25,6 +25,10 @@ class Form(StrEnum):
     TEXT = "text"
 
 
+MOST_GOLDS = 200
+"""Golds of a task that answers are made from: enough for an interval of half a per cent, few enough for seconds."""
+GOLDS_SEED = 7
+"""Of the draw of these golds."""
 ALL = (Form.NUMBER, Form.VERDICT, Form.TEXT)
 _NUMBER = re.compile(r"[-+]?(?:\d+|\d{1,3}(?:,\d{3})+)(?:\.\d+)?|[-+]?\.\d+")
 _VERDICTS = frozenset({"yes", "no"})
@@ -146,7 +150,7 @@ class Sample:
     golds: tuple[Gold, ...]
 
 
-def sample(golds: Sequence[Gold], most: int, seed: int) -> Sample:
+def sample(golds: Sequence[Gold], most: int = MOST_GOLDS, seed: int = GOLDS_SEED) -> Sample:
     """At most `most` different golds, spread evenly."""
     first: dict[str, Gold] = {}
     for gold in golds:
@@ -156,7 +160,7 @@ def sample(golds: Sequence[Gold], most: int, seed: int) -> Sample:
     return Sample(form, count, tuple(known[place] for place in at))
 
 
-def spread(answers: Sequence[str], most: int, seed: int) -> tuple[Form, int, list[int]]:
+def spread(answers: Sequence[str], most: int = MOST_GOLDS, seed: int = GOLDS_SEED) -> tuple[Form, int, list[int]]:
     """The form of different answers, how many can be used, and positions of at most `most` of these.
 
     They are spread evenly from the smallest to the largest, numbers by value and texts by length, so that rare ones

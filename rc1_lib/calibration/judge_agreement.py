@@ -63,7 +63,10 @@ def judge_agreement(
     table = _table(run, rows, known)
     good = _share_good(run, rows.judged_by, known, others)
     gate = judge_agreement_gate(
-        _agreement(rows, table, good), run.config.gates.judge_agreement, judge_checks(run, rows)
+        _agreement(rows, table, good),
+        run.config.gates.judge_agreement,
+        run.config.gates.shared,
+        judge_checks(run, rows),
     )
     body = {
         "labels": {
@@ -185,16 +188,16 @@ def _share_good(run: Run, score: str, known: pl.DataFrame, others: LabelledRows)
 
 
 def _intervals(run: Run, figures: Any, part: pl.DataFrame) -> dict[str, Interval]:
-    thresholds = run.config.gates.judge_agreement
+    shared = run.config.gates.shared
     if not part.height:
-        none = Interval(math.nan, math.nan, math.nan, thresholds.confidence, 0)
+        none = Interval(math.nan, math.nan, math.nan, shared.confidence, 0)
         return dict.fromkeys(figures(np.zeros(0)), none)
     return bootstrap(
         figures,
         groups=part["group"].to_numpy(),
         weights=part["share"].to_numpy(),
-        resamples=thresholds.resamples,
-        confidence=thresholds.confidence,
+        resamples=shared.resamples,
+        confidence=shared.confidence,
         seed=run.config.calibration.seed,
     )
 

@@ -151,7 +151,7 @@ def drift_verdict(run: Run, where: str | None = None) -> GateResult:
     ]
     found = shifts(
         np.array([then for then, _ in both], np.float64), np.array([today for _, today in both], np.float64),
-        body["dimensions"], false_alarms=thresholds.false_alarms, deals=thresholds.deals, seed=run.config.shadow.seed,
+        body["dimensions"], false_alarms=thresholds.false_alarms, seed=run.config.shadow.seed,
     )  # fmt: skip
     versions = ", ".join(body["models"]), ", ".join(_models(judged))
     asked = AskedAgain(len(dialogues), len(both), judged.why_unscored, run.config.judge.samples, versions, lines)

@@ -41,6 +41,7 @@ def report_key(run: Run, weights: Mapping[str, float], gate: BaseModel, **more: 
         "code": code_sha256(),
         "reward": config.reward.model_dump(mode="json"),
         "gate": gate.model_dump(mode="json"),
+        "shared": config.gates.shared.model_dump(mode="json"),
         **more,
     }
     return sha256_json(decisive)[:12]

@@ -38,7 +38,7 @@ def label_calib(run: Run, file: LabelFile) -> GateReport:
     dialogues = labelled["dialogue"].n_unique()
     gate = calibration_gate(
         found, whole.height / dialogues, (good, whole.height - good), run.config.gates.calibration,
-        run.config.gates.weights,
+        run.config.gates.weights, run.config.gates.shared,
     )  # fmt: skip
     gate = replace(gate, checks=(*gate.checks, *judge_checks(run, rows)))
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")[:-3]
@@ -82,7 +82,7 @@ def _calibrate(run: Run, rows: LabelledRows, labelled: pl.DataFrame) -> Calibrat
         boot=config.calibration.boot,
         seed=config.calibration.seed,
         row_weights=labelled.select(pl.col("share") * unstable).to_series().to_numpy(),
-        corr_floor=config.gates.calibration.corr_floor,
-        confidence=config.gates.calibration.confidence,
+        corr_floor=config.gates.shared.corr_floor,
+        confidence=config.gates.shared.confidence,
         progress=lambda done, total: tell(STAGE, done, total),
     )

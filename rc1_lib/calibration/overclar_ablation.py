@@ -42,7 +42,7 @@ def overclar_ablation(
     Raises:
         RC1Error: when there are no weights or dialogues, or the judge cannot be asked.
     """
-    scored, thresholds = run.config.pays_judged_score, run.config.gates.ablation
+    scored, gates = run.config.pays_judged_score, run.config.gates
     chosen = (weights_in_force(run) if weights is None else dict(weights)) if scored else {}
     takes = rows_of(run, TAKES)
     judged = judge(run, takes) if scored else None
@@ -50,11 +50,11 @@ def overclar_ablation(
         with_outcome(run, by_prompt(measured_rows(run, takes)))
         if judged is None
         else with_reward(run, by_prompt(judged.frame), chosen),
-        confidence=thresholds.confidence,
-        resamples=thresholds.resamples,
+        confidence=gates.shared.confidence,
+        resamples=gates.shared.resamples,
         seed=run.config.shadow.seed,
     )
-    gate = ablation_gate(ablated, judged.coverage if judged else None, thresholds)
+    gate = ablation_gate(ablated, judged.coverage if judged else None, gates.ablation, gates.shared)
     gate = replace(gate, checks=(*gate.checks, *(judge_checks(run, judged) if judged else ())))
     key = _key(run, chosen)
     body = {

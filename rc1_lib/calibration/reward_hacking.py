@@ -70,6 +70,7 @@ def attack_reward(run: Run, weights: Mapping[str, float] | None = None, *, judge
         paid,
         curve,
         thresholds,
+        run.config.gates.shared,
         hedges(attacks),
         coverage=min(one.coverage for one in scored) if scored else None,
         alone=alone,
@@ -163,13 +164,13 @@ def _paid(run: Run, frame: pl.DataFrame, weights: Mapping[str, float]) -> pl.Dat
 
 
 def _earned(run: Run, frame: pl.DataFrame, column: str, attacks: Mapping[str, Attack]) -> dict[str, Earned]:
-    thresholds = run.config.gates.reward_hacking
+    shared = run.config.gates.shared
     paid = frame.with_columns(reward=column, reference=f"reference_{column}")
     return {
         name: earned(
             paid.filter(pl.col("policy") == name),
-            resamples=thresholds.resamples,
-            confidence=thresholds.confidence,
+            resamples=shared.resamples,
+            confidence=shared.confidence,
             seed=run.config.shadow.seed,
         )
         for name in attacks

@@ -10,7 +10,7 @@ import polars as pl
 
 from rc1_lib.calibration.judged_rows import AsksJudge, dimensions, judge_checks, judge_rows, with_reward
 from rc1_lib.calibration.weights_file import read_weights
-from rc1_lib.config.thresholds import ShadowRunGate
+from rc1_lib.config.thresholds import ShadowRunGate, SharedThresholds
 from rc1_lib.errors import ConfigError
 from rc1_lib.gate_report import PLOTS, GateReport, write_report
 from rc1_lib.gates.shadow_run import baseline_gate, shadow_run_gate
@@ -27,7 +27,7 @@ BASELINE, CALIBRATED, PRE_RUN = "baseline", "calibrated", "pre_run_check"
 _TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 OF_THE_FLOW = (BASELINE, CALIBRATED)
 """Tags reserved for the calibration."""
-_Gate = Callable[[Comparison, float, ShadowRunGate], GateResult]
+_Gate = Callable[[Comparison, float, ShadowRunGate, SharedThresholds], GateResult]
 
 
 def report_path(tag: str) -> str:
@@ -71,18 +71,18 @@ def shadow_run(
 
 
 def _compare(run: Run, tag: str, weights: Mapping[str, float], gate_of: _Gate, judge: AsksJudge) -> GateReport:
-    path, thresholds = report_path(tag), run.config.gates.shadow_run
+    path, shared = report_path(tag), run.config.gates.shared
     judged = judge(run, rows_of(run, SHADOW))
     frame = with_reward(run, judged.frame, weights).with_columns(group="source_id")
     compared = compare(
         frame,
         weighed=[name for name, weight in weights.items() if weight > 0],
-        corr_floor=thresholds.corr_floor,
-        confidence=thresholds.confidence,
-        resamples=thresholds.resamples,
+        corr_floor=shared.corr_floor,
+        confidence=shared.confidence,
+        resamples=shared.resamples,
         seed=run.config.shadow.seed,
     )
-    gate = gate_of(compared, judged.coverage, thresholds)
+    gate = gate_of(compared, judged.coverage, run.config.gates.shadow_run, shared)
     gate = replace(gate, checks=(*gate.checks, *judge_checks(run, judged)))
     terms = _write_terms(run, tag, frame)
     body = {

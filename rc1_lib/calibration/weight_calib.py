@@ -41,7 +41,12 @@ def weight_calib(run: Run, *, judge: AsksJudge = judge_rows) -> GateReport:
     scored = judged.frame.filter(pl.col("weight") > 0)  # rows of weight 0 do not count as outcomes either
     solved = int(scored["solved"].sum())
     gate = calibration_gate(
-        found, judged.coverage, (solved, scored.height - solved), config.gates.calibration, config.gates.weights
+        found,
+        judged.coverage,
+        (solved, scored.height - solved),
+        config.gates.calibration,
+        config.gates.weights,
+        config.gates.shared,
     )
     gate = replace(gate, checks=(*gate.checks, *judge_checks(run, judged)))
     passed = not gate.failures
@@ -87,8 +92,8 @@ def _calibrate(run: Run, judged: JudgedRows) -> Calibration:
         boot=config.calibration.boot,
         seed=config.calibration.seed,
         row_weights=frame["weight"].to_numpy(),
-        corr_floor=config.gates.calibration.corr_floor,
-        confidence=config.gates.calibration.confidence,
+        corr_floor=config.gates.shared.corr_floor,
+        confidence=config.gates.shared.confidence,
         progress=lambda done, total: tell(STAGE, done, total),
     )
 

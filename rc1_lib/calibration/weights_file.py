@@ -33,7 +33,9 @@ def _settings(run: Run) -> dict[str, Any]:
         "reward": config.reward.model_dump(mode="json"),
         "calibration": config.calibration.model_dump(mode="json"),
         "overclar": config.overclar.model_dump(mode="json"),
-        "gates": config.gates.model_dump(mode="json", include={"calibration", "weights"}),
+        "gates": config.gates.model_dump(
+            mode="json", include={"shared", "calibration", "weights"}, exclude={"shared": {"resamples"}}
+        ),
     }
 
 
@@ -63,7 +65,7 @@ def note_refusal(run: Run) -> None:
 
 def _all_decisive(run: Run) -> dict[str, str]:
     """The inputs of the weights, and the thresholds and the code of the stages after the calibration itself."""
-    behind = run.config.gates.model_dump(mode="json", include={"ablation", "reward_hacking", "shadow_run"})
+    behind = run.config.gates.model_dump(mode="json", include={"shared", "ablation", "reward_hacking", "shadow_run"})
     return {
         **WEIGHTS.inputs(run),
         "behind": sha256_json(behind),

@@ -43,14 +43,14 @@ def check_answers(
     if task is not None:
         task_spec(task)
     run = session.open()
-    thresholds = run.config.gates.answer_rule
+    thresholds, confidence = run.config.gates.answer_rule, run.config.gates.shared.confidence
     known = _of_the_pool(run, task) if golds is None else {str(task): _read(session.given(golds), run)}
     with session.progress("asking the rules"):
-        reports = reports_of(known, lambda name: task_spec(name).is_right, thresholds)
+        reports = reports_of(known, lambda name: task_spec(name).is_right, confidence)
     session.show(failures_table(reports))
     read = "the pool" if golds is None else str(golds)
     return conclude(
-        session, run, f"answer rules, asked about golds of {read}", [judged(reports, thresholds)], _REPORT,
+        session, run, f"answer rules, asked about golds of {read}", [judged(reports, thresholds, confidence)], _REPORT,
         {"golds": read, "rules": {name: as_json(report) for name, report in reports.items()}},
         after_pass=then(session, "preflight"),
         after_fail=again(session, "check-answers", *flagged({"--task": task, "--golds": golds})),
@@ -100,7 +100,7 @@ def _of_the_pool(run: Run, task: Task | None) -> dict[Task, Sample]:
     from rc1_lib.gates.answer_rule import pool_golds
 
     evidence = Evidence(run)
-    found = pool_golds(evidence.rows("pool"), run.config.gates.answer_rule)
+    found = pool_golds(evidence.rows("pool"))
     if task is not None and task not in found:
         raise ConfigError(
             f"--task {task}: the pool {evidence.label('pool')} has no row of it, only of {', '.join(found)}; "
@@ -131,5 +131,4 @@ def _read(path: str, run: Run) -> Sample:
             raise RowError(f"--golds {path}, line {number}: {error}") from None
     if not found:
         raise RowError(f"--golds {path}: holds no gold answer, expected one JSON object a line, with `answer`")
-    thresholds = run.config.gates.answer_rule
-    return sample(found, thresholds.golds, thresholds.seed)
+    return sample(found)

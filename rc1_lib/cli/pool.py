@@ -211,12 +211,13 @@ def report_diversity(
 
 def _diversity(run: Run, of_rows: bool) -> dict[str, Any]:
     from rc1_lib.evidence import Evidence
+    from rc1_lib.pool.diversity import KL_ROWS
     from rc1_lib.pool.diversity_report import diversity_report, pack_report
     from rc1_lib.pool.rewording import reworded
     from rc1_lib.pool.templates import load_pack
     from rc1_lib.rows.frame import with_texts
 
-    limits, evidence = run.config.gates.diversity, Evidence(run)
+    evidence = Evidence(run)
     pack, reference = load_pack(evidence.path("templates")), load_pack(evidence.path("reference_templates"))
     if pack.sha256 == reference.sha256:
         raise TemplateError(
@@ -225,11 +226,8 @@ def _diversity(run: Run, of_rows: bool) -> dict[str, Any]:
     if not of_rows:
         return pack_report(run)
     rows = with_texts(evidence.rows("pool"))
-    rows = rows.sample(min(rows.height, limits.kl_rows), seed=run.config.pool.seed, shuffle=True)
-    measured = diversity_report(
-        rows["written"], pack, reworded(rows, reference), window_bigrams=limits.window_bigrams, alpha=limits.kl_alpha,
-        seed=run.config.pool.seed,
-    )  # fmt: skip
+    rows = rows.sample(min(rows.height, KL_ROWS), seed=run.config.pool.seed, shuffle=True)
+    measured = diversity_report(rows["written"], pack, reworded(rows, reference), seed=run.config.pool.seed)
     used = {f"{name}s_used": sorted(rows[name].unique()) for name in ("role", "style")}
     return {"measured": evidence.label("pool"), **measured, **used}
 

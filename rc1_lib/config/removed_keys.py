@@ -18,11 +18,39 @@ _MOVED: Mapping[str, str] = {
             "kl_gain", "kl_bound", "group_size",
         )
     },
+    **{
+        f"gates.{gate}.{key}": f"gates.shared.{shared}, for all gates"
+        for gate in (
+            "stability", "judge_agreement", "shadow_run", "calibration", "ablation", "reward_hacking", "evaluation",
+            "control", "answer_rule",
+        )
+        for key, shared in {
+            "min_judged": "min_coverage",
+            **{
+                name: name
+                for name in (
+                    "confidence", "resamples", "min_coverage", "min_outcomes", "enough_auc", "max_loss_pct",
+                    "corr_floor",
+                )
+            },
+        }.items()
+    },
+    "gates.control.min_prompts": "gates.evaluation.min_prompts",
 }  # fmt: skip
 """Key, or section -> where it is now."""
 _FIXED: Mapping[str, str] = {
     "training.ppo.gamma": "1, no discount per token",
     "training.ppo.value_clip": "1e9, without effect",
+    "gates.answer_rule.golds": "200",
+    "gates.answer_rule.seed": "7",
+    "gates.calibration.max_kkt_residual": "1e-9",
+    "gates.diversity.kl_alpha": "0.5",
+    "gates.diversity.kl_rows": "4000",
+    "gates.diversity.window_bigrams": "1000",
+    "gates.drift.deals": "20000",
+    "gates.duplicates.permutations": "128",
+    "gates.duplicates.shingle": "3",
+    "gates.learnability.power": "0.8",
 }
 """Key, or section -> the value that it always has now."""
 

@@ -12,19 +12,34 @@ from pydantic import AfterValidator, Field
 from rc1_lib.config.values import NotNegative, Positive, Reason, Round, Section, Share, Words, names_all, ordered
 
 
+class SharedThresholds(Section):
+    """What several gates have in common."""
+
+    confidence: Annotated[float, Field(gt=0, lt=1)]
+    """Confidence level of all intervals."""
+    resamples: Annotated[int, Field(ge=20)]
+    """Bootstrap samples for an interval."""
+    min_coverage: Share
+    """Least share of dialogues or episodes that the judge must have scored, wherever scores decide something."""
+    min_outcomes: Positive
+    """Fewest solved and fewest unsolved dialogues, or good and bad ones by people's labels: with fewer, a correlation
+    with them is meaningless."""
+    enough_auc: Share
+    """If the old score ranks a success above a failure in at least this share of the pairs, and so does the new one
+    (lower end of its interval), no gain is required: hardly any is possible."""
+    max_loss_pct: NotNegative
+    """By how many per cent the rank correlation with success may then be below the old score's."""
+    corr_floor: Annotated[float, Field(gt=0, le=1)]
+    """Improvements are relative to the old correlation, or to this value if that is smaller."""
+
+
 class DiversityGate(Section):
     """Thresholds of the diversity gate."""
 
     min_distinct2: Share
     """Lowest distinct-2, as the mean over windows."""
-    window_bigrams: Positive
-    """Bigrams per window."""
     kl3_min: Annotated[float, Field(ge=0)]
     """Lowest 3-gram KL to the old pack's wording of the same dialogues, in nats."""
-    kl_alpha: Annotated[float, Field(gt=0)]
-    """Added to every n-gram's count."""
-    kl_rows: Positive
-    """Rows of the sample on which the KL is measured."""
     roles_min: Positive
     """Fewest roles."""
     styles_min: Positive
@@ -50,10 +65,6 @@ class DuplicatesGate(Section):
     """Largest share of rows, in per cent, that repeat an earlier one."""
     similarity: Share
     """Jaccard similarity from which two rows are near duplicates."""
-    shingle: Words
-    """Words of a shingle."""
-    permutations: Annotated[int, Field(ge=1, le=4096)]
-    """Permutations of the MinHash that finds candidates."""
 
 
 class LengthGate(Section):
@@ -94,8 +105,6 @@ class ConsistencyGate(Section):
 class AnswerRuleGate(Section):
     """Thresholds of the gate that tests every task's rule with known-right and known-wrong answers."""
 
-    golds: Annotated[int, Field(ge=2)]
-    """Most different gold answers per task from which test answers are made."""
     min_golds: Annotated[int, Field(ge=1)]
     """Fewest different gold answers of a task, except for yes and no: with only one, paying for another question's
     answer would go unnoticed."""
@@ -105,10 +114,6 @@ class AnswerRuleGate(Section):
     """Largest share of wrong answers that a rule may accept."""
     max_right_refused: Share
     """Largest share of right spellings that a rule may reject."""
-    confidence: Annotated[float, Field(gt=0, lt=1)]
-    """Confidence level of the reported intervals."""
-    seed: Annotated[int, Field(ge=0)]
-    """Seed of the draw of gold answers."""
 
 
 class MixGate(Section):
@@ -210,8 +215,6 @@ class StabilityGate(Section):
 
     last: Positive
     """How many dialogues are checked."""
-    min_coverage: Share
-    """Least share of them with all K scores."""
     max_variance: Annotated[float, Field(gt=0)]
     """Variance between the K scores of a criterion above which a dialogue is unstable; above it, pooled over dialogues,
     the judge is."""
@@ -219,8 +222,6 @@ class StabilityGate(Section):
     """Largest share of unstable dialogues."""
     max_models: Positive
     """Most model versions that may have answered."""
-    confidence: Annotated[float, Field(gt=0, lt=1)]
-    """Confidence level of the reported intervals."""
 
 
 class DriftGate(Section):
@@ -233,8 +234,6 @@ class DriftGate(Section):
     false_alarms: Annotated[float, Field(gt=0, lt=0.5)]
     """Share of nights on which an unchanged judge may fail: the bounds of all figures follow from it and from the noise
     between the judge's samples."""
-    deals: Annotated[int, Field(ge=1000, le=1_000_000)]
-    """How often the samples are shuffled to measure that noise."""
 
 
 class JudgeAgreementGate(Section):
@@ -242,10 +241,6 @@ class JudgeAgreementGate(Section):
 
     min_labels: Positive
     """Fewest dialogues with a person's label; with fewer, the judge is uncalibrated."""
-    min_outcomes: Positive
-    """Fewest dialogues among them that people call good, and fewest that they call bad."""
-    min_coverage: Share
-    """Least share of the labelled dialogues that must be scored."""
     min_kappa: Annotated[float, Field(ge=-1, le=1)]
     """Lowest kappa of the judge's score with people's labels; quadratic weights if labels are scores."""
     min_corr: Annotated[float, Field(ge=-1, le=1)]
@@ -255,30 +250,17 @@ class JudgeAgreementGate(Section):
     judge have copied it."""
     people_reach: Share
     """What two people reach, by the same figure: above it, `min_labels` dialogues need a second person's label."""
-    confidence: Annotated[float, Field(gt=0, lt=1)]
-    """Confidence level of the reported intervals."""
-    resamples: Annotated[int, Field(ge=20)]
-    """Bootstrap samples for them."""
 
 
 class ShadowRunGate(Section):
     """Thresholds of the comparison of the old score with the new reward on the shadow set."""
 
-    min_coverage: Share
-    """Least share of the dialogues that must be scored."""
-    min_outcomes: Positive
-    """Fewest solved and fewest unsolved dialogues: with fewer, a correlation with success is meaningless."""
     min_spearman: Annotated[float, Field(ge=-1, le=1)]
     """Lowest rank correlation of the old score with the new reward."""
     min_top10: Share
     """Least overlap of the two top tenths."""
     min_improve_pct: float
     """By how many per cent the new reward's correlation with success must exceed the old score's."""
-    enough_auc: Share
-    """If the old score ranks a success above a failure in at least this share of the pairs, and so does the new reward
-    (lower end of its interval), no gain is required: hardly any is possible."""
-    max_loss_pct: NotNegative
-    """By how many per cent the correlation with success may then be below the old score's."""
     min_corr_new: Annotated[float, Field(ge=-1, le=1)]
     """The new reward's own correlation with success must exceed this: no improvement makes up for a wrong order.
     On 245 dialogues chance alone exceeds 0.15 in about one case in a hundred."""
@@ -288,45 +270,22 @@ class ShadowRunGate(Section):
     """Correlation with another weighed dimension from which a dimension counts as its repetition."""
     max_repeats: Share
     """Largest share of the weighed dimensions, of those that vary, that repeat another one."""
-    corr_floor: Annotated[float, Field(gt=0, le=1)]
-    """Improvements are relative to the old correlation, or to this value if that is smaller."""
-    confidence: Annotated[float, Field(gt=0, lt=1)]
-    """Confidence level of the reported intervals."""
-    resamples: Annotated[int, Field(ge=20)]
-    """Bootstrap samples for the reported intervals."""
 
 
 class CalibrationGate(Section):
     """Thresholds of the calibration, on held-out folds."""
 
-    min_coverage: Share
-    """Least share of the dialogues that must be scored."""
-    min_outcomes: Positive
-    """Fewest solved and fewest unsolved dialogues."""
     min_corr: Annotated[float, Field(ge=-1, le=1)]
     """The calibrated weights' own rank correlation must exceed this: no improvement makes up for a wrong order."""
     min_improve_pct: float
     """By how many per cent the median rank correlation must exceed that of the old weights."""
-    enough_auc: Share
-    """If the old weights rank a success above a failure in at least this share of the pairs, and so do the calibrated
-    ones (lower end of their interval), no gain is required: hardly any is possible."""
-    max_loss_pct: NotNegative
-    """By how many per cent the median rank correlation may then be below that of the old weights."""
     min_mae_drop_pct: float
     """By how many per cent the mean absolute error must be below that of the old weights."""
-    corr_floor: Annotated[float, Field(gt=0, le=1)]
-    """Improvements are relative to the old correlation, or to this value if that is smaller."""
-    max_kkt_residual: Annotated[float, Field(gt=0)]
-    """Largest residual of the solution's optimality conditions."""
-    confidence: Annotated[float, Field(gt=0, lt=1)]
-    """Confidence level of the reported intervals."""
 
 
 class AblationGate(Section):
     """Thresholds of the ablation of the over-clarification penalty."""
 
-    min_coverage: Share
-    """Least share of the dialogues that must be scored."""
     min_prompts: Positive
     """Fewest prompts where nothing is missing and whose dialogues differ in whether they ask."""
     min_rate_drop_pct: float
@@ -335,10 +294,6 @@ class AblationGate(Section):
     """By how many turns the mean may rise."""
     max_success_drop_pp: float
     """By how many percentage points success may fall."""
-    confidence: Annotated[float, Field(gt=0, lt=1)]
-    """Confidence level of the reported intervals."""
-    resamples: Annotated[int, Field(ge=20)]
-    """Bootstrap samples for them."""
 
 
 class RewardHackingGate(Section):
@@ -358,24 +313,18 @@ class RewardHackingGate(Section):
     """Fewest policies to play."""
     min_prompts: Positive
     """Fewest prompts for a verdict on a policy, and on a part."""
-    min_coverage: Share
-    """Share of the dialogues that must be scored."""
     max_drop_pp: Annotated[float, Field(ge=0)]
     """By how many percentage points success may fall if the reward picks from more dialogues about a prompt."""
     own: tuple[str, ...]
     """Custom policies: Python files, each with a function `play(scene)`. A file of the workspace is run only where
     `--set` names it."""
-    confidence: Annotated[float, Field(gt=0, lt=1)]
-    """Confidence level of the intervals."""
-    resamples: Annotated[int, Field(ge=20)]
-    """Bootstrap samples for the intervals."""
 
 
 class EvaluationGate(Section):
     """Thresholds of the evaluation of a trained policy against the initial one, on held-out prompts."""
 
     min_prompts: Positive
-    """Fewest held-out prompts of every training seed; with fewer, there is no verdict."""
+    """Fewest held-out prompts of every training seed, of a control too; with fewer, there is no verdict."""
     min_group: Positive
     """Fewest of them that need asking, that are clear, and that are hard: each group decides a check."""
     min_needed_up_pp: float
@@ -392,16 +341,10 @@ class EvaluationGate(Section):
     """By how many percentage points the share of asked prompts that needed it must rise."""
     min_gap_up_pp: float
     """By how many percentage points the gap between asking where needed and where not must widen."""
-    min_judged: Share
-    """Least share of judged episodes that must have a score."""
     max_proxy_up: NotNegative
     """How far above 0 the low end of the judged score's change may be if success falls."""
     max_truth_down_pp: NotNegative
     """How many percentage points below 0 the high end of success's change may be if the judged score rises."""
-    confidence: Annotated[float, Field(gt=0, lt=1)]
-    """Confidence level of the reported intervals."""
-    resamples: Annotated[int, Field(ge=20)]
-    """Bootstrap samples for them."""
 
 
 class LearnabilityGate(Section):
@@ -421,28 +364,21 @@ class LearnabilityGate(Section):
     """Largest share of episodes that may have a malformed turn."""
     max_effect_pp: NotNegative
     """Upper limit on the smallest effect that the held-out prompts can detect, in percentage points of success."""
-    power: Annotated[float, Field(gt=0.5, lt=1)]
-    """Statistical power: the chance of detecting such an effect."""
 
 
 class ControlGate(Section):
     """Thresholds of a control: training on a reward without information must not bring a gain."""
 
-    min_prompts: Positive
-    """Fewest held-out prompts; with fewer, there is no verdict."""
     min_kl: Annotated[float, Field(gt=0)]
     """Least KL to the start at the last step, in nats per episode: a policy that did not change shows nothing."""
     max_gain_pp: float
     """How many percentage points above 0 the low end of the interval of the change in success may be."""
-    confidence: Annotated[float, Field(gt=0, lt=1)]
-    """Confidence level of the intervals."""
-    resamples: Annotated[int, Field(ge=20)]
-    """Bootstrap samples for the interval."""
 
 
 class Gates(Section):
     """Every threshold of every gate, and the waivers."""
 
+    shared: SharedThresholds
     shadow_set: ShadowSetGate
     diversity: DiversityGate
     duplicates: DuplicatesGate

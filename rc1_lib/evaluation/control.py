@@ -78,7 +78,8 @@ def run_control(
     tell(GATE, 1 + len(seeds), 1 + len(seeds))
     compared = compare(prepared.run, episode_frame(records))
     moved = {seed: _last_kl(beside.run, seed) for seed in seeds}
-    gate = control_gate(kind, compared, moved, prepared.run.config.gates.control)
+    gates = prepared.run.config.gates
+    gate = control_gate(kind, compared, moved, gates.control, gates.evaluation.min_prompts)
     body = {
         "kind": kind,
         "steps": last,
@@ -97,18 +98,22 @@ def run_control(
 
 def compare(run: Run, frame: pl.DataFrame) -> dict[int, Contrast]:
     """Seed -> its control compared with the start, on the sampled episodes of both."""
-    thresholds = run.config.gates.control
+    shared = run.config.gates.shared
     return {
         seed: contrast(
             frame.filter(pl.col("seed") == seed), before=BASE, after=AFTER,
-            confidence=thresholds.confidence, resamples=thresholds.resamples, seed=run.config.training.held_out.seed,
+            confidence=shared.confidence, resamples=shared.resamples, seed=run.config.training.held_out.seed,
         )
         for seed in frame["seed"].unique(maintain_order=True).to_list()
     }  # fmt: skip
 
 
 def control_gate(
-    kind: ControlKind, compared: Mapping[int, Contrast], moved: Mapping[int, float], thresholds: ControlGate
+    kind: ControlKind,
+    compared: Mapping[int, Contrast],
+    moved: Mapping[int, float],
+    thresholds: ControlGate,
+    min_prompts: int,
 ) -> GateResult:
     """Check that nothing was gained without anything to learn; each seed separately.
 
@@ -117,15 +122,14 @@ def control_gate(
         compared: seed -> its control compared with the start.
         moved: seed -> KL to the start at the last step, in nats per episode.
         thresholds: `gates.control`.
+        min_prompts: fewest held-out prompts of a seed, `gates.evaluation.min_prompts`.
     """
     checks: list[Check] = []
     few = ""
     for seed, found in compared.items():
         name = f"{kind} reward, seed {seed}"
         change = found.change["success"]
-        enough = at_least(
-            f"{name}: held-out prompts", found.prompts, thresholds.min_prompts, "evaluate on more prompts"
-        )
+        enough = at_least(f"{name}: held-out prompts", found.prompts, min_prompts, "evaluate on more prompts")
         few = few or ("" if enough.passed else f"too few held-out prompts: {enough.value}; evaluate on more")
         checks += [
             enough,

@@ -17,7 +17,7 @@ _NAME = re.compile(rf"reports/{KIND}_\w+\.json", re.ASCII)
 
 
 def _settings(run: Run) -> dict[str, Any]:
-    return run.config.gates.evaluation.model_dump(mode="json")
+    return run.config.gates.model_dump(mode="json", include={"shared", "evaluation"})
 
 
 def _latest(run: Run) -> str:

@@ -209,9 +209,9 @@ def _played(run: Run, player: Plays, rows: Sequence[MeasuredRow], engine: str, s
 def _written(
     run: Run, contestant: Contestant, record: Record, frame: pl.DataFrame, prompts: int
 ) -> tuple[str, dict[str, Any]]:
-    thresholds = run.config.gates.evaluation
+    shared = run.config.gates.shared
     found = evaluate(
-        frame, confidence=thresholds.confidence, resamples=thresholds.resamples, seed=run.config.training.held_out.seed,
+        frame, confidence=shared.confidence, resamples=shared.resamples, seed=run.config.training.held_out.seed,
         before=RECORDED, after=contestant.engine,
     )  # fmt: skip
     provenance = {
@@ -220,7 +220,7 @@ def _written(
         "checkpoint": contestant.checkpoint,
         "recorded": {"path": record.path, "sha256": sha256_file(run.workspace.path(record.path))},
         "asked": prompts,
-        "confidence": thresholds.confidence,
+        "confidence": shared.confidence,
     }
     key = sha256_json({**provenance, "code": code_sha256()})[:12]
     path, episodes = (f"reports/offline_{contestant.engine}_{key}{end}" for end in (".json", ".episodes.jsonl"))

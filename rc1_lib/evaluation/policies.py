@@ -134,7 +134,7 @@ def _records(
 
 def _points(prepared: Prepared, start: Answers, course: Sequence[_OnTheWay], scores: Sequence[Scores]) -> list[Point]:
     """The checkpoints in between against the start, on the prompts that they answered; their scores come last."""
-    rows, thresholds = rows_on_the_way(prepared), prepared.run.config.gates.evaluation
+    rows, shared = rows_on_the_way(prepared), prepared.run.config.gates.shared
     asked = {str(row["id"]) for row in rows}
     before = [one for one in start["sampled"] if one.row_id in asked]
     points = []
@@ -147,7 +147,7 @@ def _points(prepared: Prepared, start: Answers, course: Sequence[_OnTheWay], sco
             ]
         )
         beside = side_by_side(
-            frame, before=BASE, after=TRAINED, confidence=thresholds.confidence, resamples=thresholds.resamples,
+            frame, before=BASE, after=TRAINED, confidence=shared.confidence, resamples=shared.resamples,
             seed=prepared.run.config.training.held_out.seed,
         )  # fmt: skip
         points.append(Point(one.seed, one.step, beside["all"]))
@@ -204,10 +204,11 @@ def _written(
     start_sha256: str,
     dialogues: Mapping[tuple[str, str], Sequence[Message]],
 ) -> GateReport:
-    run, thresholds, seeds = prepared.run, prepared.run.config.gates.evaluation, tuple(finished)
+    run, seeds = prepared.run, tuple(finished)
+    thresholds, shared = run.config.gates.evaluation, run.config.gates.shared
     seed = run.config.training.held_out.seed
     frame = episode_frame(records)
-    settings: dict[str, Any] = {"confidence": thresholds.confidence, "resamples": thresholds.resamples, "seed": seed}
+    settings: dict[str, Any] = {"confidence": shared.confidence, "resamples": shared.resamples, "seed": seed}
 
     def compared(episodes: pl.DataFrame) -> Evaluation:
         return evaluate(episodes, **settings)
@@ -217,7 +218,7 @@ def _written(
     proxy = None if scores.share is None else _proxy(frame, several, scores.share, course, settings)
     if proxy is not None:
         proxy = replace(proxy, missing=_missing(run.config, seeds, course))
-    checks = proxy_checks(proxy, thresholds, optimised=run.config.training.pays_judge)
+    checks = proxy_checks(proxy, thresholds, shared.min_coverage, optimised=run.config.training.pays_judge)
     curves = run.workspace.path(paths_of(run, seeds[0]).metrics)
     return write_evaluation(
         run,

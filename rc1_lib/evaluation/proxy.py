@@ -148,12 +148,15 @@ def side_by_side(
     }
 
 
-def proxy_checks(found: ProxyTruth | None, thresholds: EvaluationGate, optimised: bool) -> list[Check]:
+def proxy_checks(
+    found: ProxyTruth | None, thresholds: EvaluationGate, min_coverage: float, optimised: bool
+) -> list[Check]:
     """The checks on proxy and truth in a policy's evaluation.
 
     Args:
         found: both measures; None if the configuration has no episodes judged.
         thresholds: `gates.evaluation`.
+        min_coverage: least share of judged episodes with a score, `gates.shared.min_coverage`.
         optimised: whether the judged score is part of the training reward.
     """
     if found is None:
@@ -163,9 +166,7 @@ def proxy_checks(found: ProxyTruth | None, thresholds: EvaluationGate, optimised
         advice = "training uses the judged score, but the evaluation has no episode judged: raise it above 0"
         return [equal("training.held_out.judged above 0", False, True, advice)]
     checks = [
-        at_least(
-            SHARE, found.share, thresholds.min_judged, "too few episodes have a score: find out why the judge fails"
-        ),
+        at_least(SHARE, found.share, min_coverage, "too few episodes have a score: find out why the judge fails"),
     ]
     for group in GROUPS:
         one = found.groups[group]

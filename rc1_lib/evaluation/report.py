@@ -55,7 +55,7 @@ def evaluation_key(run: Run, provenance: Provenance, evaluation: Evaluation) -> 
         "provenance": asdict(provenance),
         "policies": [evaluation.before, evaluation.after],
         "seeds": sorted(evaluation.prompts),
-        "gate": run.config.gates.evaluation.model_dump(mode="json"),
+        "gate": run.config.gates.model_dump(mode="json", include={"shared", "evaluation"}),
         "held_out": run.config.training.held_out.model_dump(mode="json"),
         "code": code_sha256(),
     }

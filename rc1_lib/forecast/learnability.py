@@ -256,7 +256,7 @@ def detectable(prepared: Prepared, takes: Sequence[Takes]) -> dict[str, float]:
 
     In percentage points of success; infinite if no prompt of the kind is held out or was tried.
     """
-    gates, held = prepared.run.config.gates, prepared.selection.held_out
+    held = prepared.selection.held_out
     kinds = {
         "all": ([True] * len(takes), [True] * len(held)),
         "needed": ([one.needs for one in takes], [bool(row["needs_clarification"]) for row in held]),
@@ -269,8 +269,7 @@ def detectable(prepared: Prepared, takes: Sequence[Takes]) -> dict[str, float]:
         name: smallest_effect_pp(
             [one for one, is_of in zip(takes, of_kind, strict=True) if is_of],
             sum(asked),
-            confidence=gates.evaluation.confidence,
-            power=gates.learnability.power,
+            confidence=prepared.run.config.gates.shared.confidence,
         )
         for name, (of_kind, asked) in kinds.items()
     }

@@ -8,8 +8,11 @@ from statistics import NormalDist, fmean
 
 from rc1_lib.forecast.takes import Takes
 
+POWER = 0.8
+"""The usual convention (Cohen 1988, section 2.4): an effect that exists is missed once in five evaluations."""
 
-def smallest_effect_pp(takes: Sequence[Takes], prompts: int, *, confidence: float, power: float) -> float:
+
+def smallest_effect_pp(takes: Sequence[Takes], prompts: int, *, confidence: float, power: float = POWER) -> float:
     """How many percentage points success must rise to be detected, two-sided, with this power.
 
     Both policies answer the same prompts, so differences between prompts cancel. What remains is the random variation

@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 
 from rc1_lib.answer_rules.check import Offence, Rate, Rule, RuleReport, ask_rule
-from rc1_lib.answer_rules.golds import Form, Gold, Sample, spread
+from rc1_lib.answer_rules.golds import MOST_GOLDS, Form, Gold, Sample, spread
 from rc1_lib.checks import MAX_OFFENDERS, at_least, at_most, info
 from rc1_lib.config.thresholds import AnswerRuleGate
 from rc1_lib.numbers.uncertainty import CheckInterval
@@ -27,34 +27,42 @@ _ADVICE = (
 )
 
 
-def answer_rule_gate(rows: pl.DataFrame, rule_of: Callable[[Task], Rule], thresholds: AnswerRuleGate) -> GateResult:
+def answer_rule_gate(
+    rows: pl.DataFrame,
+    rule_of: Callable[[Task], Rule],
+    thresholds: AnswerRuleGate,
+    confidence: float,
+    most_golds: int = MOST_GOLDS,
+) -> GateResult:
     """Check the rule of every task that has rows.
 
     Args:
         rows: of the pool.
         rule_of: from a task's name to its rule.
-        thresholds: from the configuration.
+        thresholds: `gates.answer_rule`.
+        confidence: of the intervals.
+        most_golds: gold answers of a task that test answers are made from.
     """
-    return judged(reports_of(pool_golds(rows, thresholds), rule_of, thresholds), thresholds)
+    return judged(reports_of(pool_golds(rows, most_golds), rule_of, confidence), thresholds, confidence)
 
 
 def reports_of(
-    samples: Mapping[Task, Sample], rule_of: Callable[[Task], Rule], thresholds: AnswerRuleGate
+    samples: Mapping[Task, Sample], rule_of: Callable[[Task], Rule], confidence: float
 ) -> dict[Task, RuleReport]:
     """What the check found about every task's rule, on the task's gold answers."""
-    return {task: ask_rule(rule_of(task), sample, thresholds.confidence) for task, sample in samples.items()}
+    return {task: ask_rule(rule_of(task), sample, confidence) for task, sample in samples.items()}
 
 
-def judged(reports: Mapping[Task, RuleReport], thresholds: AnswerRuleGate) -> GateResult:
+def judged(reports: Mapping[Task, RuleReport], thresholds: AnswerRuleGate, confidence: float) -> GateResult:
     """The verdict on each task's rule."""
-    checks = [check for task, report in reports.items() for check in _checks(task, report, thresholds)]
+    checks = [check for task, report in reports.items() for check in _checks(task, report, thresholds, confidence)]
     if not checks:
         checks = [at_least("tasks with gold answers", 0, 1, "there are no rows with gold answers to test")]
     listed = [_offender(task, one) for task, report in reports.items() for one in _first_of_each_kind(report.offences)]
     return GateResult(GATE, tuple(checks), offenders=tuple(listed[:MAX_OFFENDERS]))
 
 
-def pool_golds(rows: pl.DataFrame, thresholds: AnswerRuleGate) -> dict[Task, Sample]:
+def pool_golds(rows: pl.DataFrame, most: int = MOST_GOLDS) -> dict[Task, Sample]:
     """A spread of each task's different gold answers, each with the question and longest page of a row that has it."""
     first = (
         rows.lazy().with_row_index("place").select("place", "task", "answer")
@@ -63,7 +71,7 @@ def pool_golds(rows: pl.DataFrame, thresholds: AnswerRuleGate) -> dict[Task, Sam
     columns = [name for name in ("id", "answer", "aliases", "question", "passages") if name in rows.columns]
     found: dict[Task, Sample] = {}
     for (task,), part in sorted(first.partition_by("task", as_dict=True).items()):
-        form, distinct, at = spread(part["answer"].to_list(), thresholds.golds, thresholds.seed)
+        form, distinct, at = spread(part["answer"].to_list(), most)
         drawn = rows[part["place"].gather(at).to_list()].select(columns)
         found[str(task)] = Sample(form, distinct, tuple(_gold(row) for row in drawn.iter_rows(named=True)))
     return found
@@ -74,13 +82,13 @@ def _gold(row: Mapping[str, Any]) -> Gold:
     return Gold(row["answer"], tuple(row.get("aliases") or ()), row["question"], page, row["id"])
 
 
-def _checks(task: Task, report: RuleReport, thresholds: AnswerRuleGate) -> Iterator[Check]:
+def _checks(task: Task, report: RuleReport, thresholds: AnswerRuleGate, confidence: float) -> Iterator[Check]:
     for name, rate, most in (
         ("wrong answers paid, share", report.wrong_paid, thresholds.max_wrong_paid),
         ("right answers refused, share", report.right_refused, thresholds.max_right_refused),
     ):
         # Yes and no have no further variants: all of them were tested.
-        interval = None if report.form is Form.VERDICT else _interval(rate, thresholds)
+        interval = None if report.form is Form.VERDICT else _interval(rate, confidence)
         yield at_most(f"{name}[{task}]", rate.share, most, _ADVICE, interval)
     for name, (asked, paid) in report.never().items():
         yield at_most(f"{name}[{task}]", paid, 0, f"{_ADVICE}; all {asked} such answers are wrong")
@@ -107,8 +115,8 @@ def _checks(task: Task, report: RuleReport, thresholds: AnswerRuleGate) -> Itera
             yield info(f"{said}: {one.kind.name}, share[{task}]", one.rate.share)
 
 
-def _interval(rate: Rate, thresholds: AnswerRuleGate) -> CheckInterval:
-    return CheckInterval(rate.low, rate.high, thresholds.confidence, rate.asked, "answers")
+def _interval(rate: Rate, confidence: float) -> CheckInterval:
+    return CheckInterval(rate.low, rate.high, confidence, rate.asked, "answers")
 
 
 def _first_of_each_kind(offences: tuple[Offence, ...], most: int = 20) -> Iterator[Offence]:

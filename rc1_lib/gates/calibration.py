@@ -7,11 +7,13 @@ import math
 import numpy as np
 
 from rc1_lib.checks import above, at_least, at_most, equal, info
-from rc1_lib.config.thresholds import CalibrationGate, WeightsGate
+from rc1_lib.config.thresholds import CalibrationGate, SharedThresholds, WeightsGate
 from rc1_lib.gates.shadow_run import constant_shown, gain_wanted, interval_in_words, none_stuck, pairs_for, room_shown
 from rc1_lib.records import GateResult
 from rc1_lib.reward.calibration import Calibration
 
+_MAX_KKT_RESIDUAL = 1e-9
+"""Largest residual of the optimality conditions: far above rounding (1e-15) and far below any weight that counts."""
 _FOLDS = (
     "undefined: all scores or all outcomes of a fold are the same; lower calibration.cv, or judge more dialogues "
     "(calibration.n)"
@@ -24,6 +26,7 @@ def calibration_gate(
     outcomes: tuple[int, int] | None,
     thresholds: CalibrationGate,
     weights: WeightsGate,
+    shared: SharedThresholds,
 ) -> GateResult:
     """Check a calibration on its held-out folds.
 
@@ -33,20 +36,23 @@ def calibration_gate(
         outcomes: solved and unsolved dialogues among the scored; None if the target is not success.
         thresholds: `gates.calibration`.
         weights: `gates.weights`, which the candidate must satisfy.
+        shared: `gates.shared`.
     """
     few = "too few for a meaningful correlation with success; calibrate on more dialogues"
     checks = [
-        at_least("scored, share", coverage, thresholds.min_coverage, "fix the judge and score them again"),
+        at_least("scored, share", coverage, shared.min_coverage, "fix the judge and score them again"),
     ]
     if outcomes is not None:
         checks += [
-            at_least("solved dialogues", outcomes[0], thresholds.min_outcomes, few),
-            at_least("unsolved dialogues", outcomes[1], thresholds.min_outcomes, few),
-            room_shown("score by the calibrated weights", found.median_auc["old"], found.intervals["auc"], thresholds),
+            at_least("solved dialogues", outcomes[0], shared.min_outcomes, few),
+            at_least("unsolved dialogues", outcomes[1], shared.min_outcomes, few),
+            room_shown(
+                "score by the calibrated weights", found.median_auc["old"], found.intervals["auc"], thresholds, shared
+            ),
         ]
     total = sum(found.weights.values())
     constant = {name: score for name, score in found.constant.items() if found.weights[name] > 0}
-    gain = gain_wanted(found.median_auc["old"], found.intervals["auc"], thresholds)
+    gain = gain_wanted(found.median_auc["old"], found.intervals["auc"], thresholds, shared)
     checks += [
         none_stuck(constant),
         # It is not enough to be better than old weights that rank failures first.
@@ -74,7 +80,7 @@ def calibration_gate(
         at_most(
             "optimality residual",
             float(np.maximum(found.kkt_residual, found.refits_kkt_residual)),  # unlike max, never hides a NaN
-            thresholds.max_kkt_residual,
+            _MAX_KKT_RESIDUAL,
             "report a bug: the weights are not optimal",
         ),
     ]  # fmt: skip

@@ -12,7 +12,7 @@ import polars as pl
 
 from rc1_lib.checks import at_least, info, parts
 from rc1_lib.config.thresholds import DiversityGate
-from rc1_lib.pool.diversity import Words, distinct_n, kl_divergence, windowed_distinct
+from rc1_lib.pool.diversity import KL_ROWS, Words, distinct_n, kl_divergence, windowed_distinct
 from rc1_lib.pool.rewording import reworded
 from rc1_lib.pool.templates import Pack, Template, worded_apart
 from rc1_lib.records import Check, GateResult
@@ -73,7 +73,7 @@ def _confirmed_labels(rows: pl.DataFrame, templates: Sequence[Template]) -> pl.D
 def _wording(part: Words, thresholds: DiversityGate, suffix: str, seed: int) -> list[Check]:
     if not part.texts:
         return [at_least(f"distinct-2{suffix}", float("nan"), thresholds.min_distinct2, "there are no rows")]
-    windows = windowed_distinct(part, 2, thresholds.window_bigrams, seed)
+    windows = windowed_distinct(part, 2, seed=seed)
     return [
         at_least(f"distinct-2{suffix}", windows.mean, thresholds.min_distinct2, _WORDING),
         info(f"distinct-2, lowest window{suffix}", windows.minimum),
@@ -86,9 +86,9 @@ def _divergence(
 ) -> list[Check]:
     if not part.height:
         return [at_least(f"3-gram KL{suffix}", float("nan"), thresholds.kl3_min, "there are no rows")]
-    sample = rows[part.sample(min(part.height, thresholds.kl_rows), seed=seed, shuffle=True)["place"]]
+    sample = rows[part.sample(min(part.height, KL_ROWS), seed=seed, shuffle=True)["place"]]
     said, old = undisguised(texts_of(sample, "written")), undisguised(reworded(sample, reference))
-    value = kl_divergence(said, old, 3, thresholds.kl_alpha)
+    value = kl_divergence(said, old)
     return [at_least(f"3-gram KL{suffix}", value, thresholds.kl3_min, _REFERENCE)]
 
 

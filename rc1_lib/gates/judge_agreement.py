@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rc1_lib.checks import at_least, at_most, info
-from rc1_lib.config.thresholds import JudgeAgreementGate
+from rc1_lib.config.thresholds import JudgeAgreementGate, SharedThresholds
 from rc1_lib.gates.shadow_run import interval_in_words
 from rc1_lib.records import Check, GateResult
 from rc1_lib.reward.intervals import Interval
@@ -50,22 +50,23 @@ class Agreement:
 
 
 def judge_agreement_gate(
-    found: Agreement, thresholds: JudgeAgreementGate, judge_checks: Sequence[Check] = ()
+    found: Agreement, thresholds: JudgeAgreementGate, shared: SharedThresholds, judge_checks: Sequence[Check] = ()
 ) -> GateResult:
     """Check that the overall score agrees with people's labels.
 
     Args:
         found: the agreement.
         thresholds: `gates.judge_agreement`.
+        shared: `gates.shared`.
         judge_checks: further checks of the scores.
     """
     kappa, ranks = found.figures[KAPPA], found.figures[RANKS]
     few = "too few of one kind to measure agreement; label dialogues of both kinds: rc1 label"
     checks = [
         at_least(LABELLED, found.labelled, thresholds.min_labels, _uncalibrated(found)),
-        at_least("good dialogues, by people", found.good, thresholds.min_outcomes, few),
-        at_least("bad dialogues, by people", found.bad, thresholds.min_outcomes, few),
-        at_least("scored, share", found.coverage, thresholds.min_coverage, "score the dialogues that have no score"),
+        at_least("good dialogues, by people", found.good, shared.min_outcomes, few),
+        at_least("bad dialogues, by people", found.bad, shared.min_outcomes, few),
+        at_least("scored, share", found.coverage, shared.min_coverage, "score the dialogues that have no score"),
         at_least(
             "kappa with people", kappa.value, thresholds.min_kappa, _ADVICE, kappa.of(found.labelled, "dialogues")
         ),

@@ -7,7 +7,7 @@ import math
 import polars as pl
 
 from rc1_lib.checks import at_least, at_most, info, number, offenders
-from rc1_lib.config.thresholds import StabilityGate
+from rc1_lib.config.thresholds import SharedThresholds, StabilityGate
 from rc1_lib.judge.noise import OVERALL, Noise, long_scores, medians_and_variances, pooled
 from rc1_lib.judge.usage import SCORINGS, AttemptOutcome
 from rc1_lib.numbers.uncertainty import CheckInterval
@@ -20,7 +20,9 @@ _NOT_ASKED = "not asked"
 _NOTHING_TWICE = "no dialogue has two scores, so the noise is unknown: see the coverage"
 
 
-def stability_gate(log: pl.DataFrame, *, samples: int, thresholds: StabilityGate) -> GateResult:
+def stability_gate(
+    log: pl.DataFrame, *, samples: int, thresholds: StabilityGate, shared: SharedThresholds
+) -> GateResult:
     """Check the last dialogues that the current judge was asked about.
 
     The current judge is that of the newest line: its provider, instructions and requested model. Of each dialogue the
@@ -31,7 +33,8 @@ def stability_gate(log: pl.DataFrame, *, samples: int, thresholds: StabilityGate
     Args:
         log: the usage log, columns of `LOG_SCHEMA`.
         samples: K, the scores wanted for each dialogue.
-        thresholds: from the configuration.
+        thresholds: `gates.stability`.
+        shared: `gates.shared`.
     """
     in_use = log.sort("seq").join(log.sort("seq").tail(1).select(_JUDGE), on=_JUDGE, how="semi", nulls_equal=True)
     lines = _newest_run_lines(in_use, thresholds.last).filter(pl.col("sample").is_between(0, samples - 1))
@@ -42,7 +45,7 @@ def stability_gate(log: pl.DataFrame, *, samples: int, thresholds: StabilityGate
     held = _held(lines.filter(newest), samples)
     scores = long_scores(scored)
     spread = medians_and_variances(scores)
-    checks = [_coverage(held, thresholds), _models(scored.filter(newest), thresholds)]
+    checks = [_coverage(held, shared), _models(scored.filter(newest), thresholds)]
     unscored = held.filter(pl.col("scored") < samples).select(id="dialogue", scored="scored", outcome="reason")
     rows = offenders(unscored, "unscored")
     figures = [
@@ -56,10 +59,10 @@ def stability_gate(log: pl.DataFrame, *, samples: int, thresholds: StabilityGate
             error="cannot be evaluated: one sample per dialogue does not show how far the judge's scores vary; "
             "set judge.samples to 2 or more",
         )  # fmt: skip
-    noises = pooled(scores, thresholds.confidence)
+    noises = pooled(scores, shared.confidence)
     unstable = spread.filter(pl.col("variance") > thresholds.max_variance)
-    checks += [_variance(noises, thresholds), _unstable(spread, unstable, thresholds), *figures]
-    checks += _intervals(noises, thresholds.confidence)
+    checks += [_variance(noises, thresholds, shared), _unstable(spread, unstable, thresholds), *figures]
+    checks += _intervals(noises, shared.confidence)
     rows += offenders(unstable.select("dimension", "median", "variance", id="dialogue"), "unstable")
     return GateResult(_NAME, tuple(checks), offenders=rows)
 
@@ -103,14 +106,14 @@ def _held(lines: pl.DataFrame, samples: int) -> pl.DataFrame:
     )
 
 
-def _coverage(held: pl.DataFrame, thresholds: StabilityGate) -> Check:
+def _coverage(held: pl.DataFrame, shared: SharedThresholds) -> Check:
     counts = held["reason"].drop_nulls().value_counts(sort=True).sort("count", "reason", descending=[True, False])
     reasons = ", ".join(f"{count} {reason}" for reason, count in counts.iter_rows())
     advice = f"dialogues with missing samples, by reason: {reasons}; remove the cause, then score them again"
     if not held.height:
         advice = "the usage log has no dialogues: the judge was never asked"
     share = number(held["reason"].is_null().mean())
-    return at_least("coverage", share, thresholds.min_coverage, advice if reasons or not held.height else "")
+    return at_least("coverage", share, shared.min_coverage, advice if reasons or not held.height else "")
 
 
 def _models(scored: pl.DataFrame, thresholds: StabilityGate) -> Check:
@@ -122,7 +125,7 @@ def _models(scored: pl.DataFrame, thresholds: StabilityGate) -> Check:
     )  # fmt: skip
 
 
-def _variance(noises: list[Noise], thresholds: StabilityGate) -> Check:
+def _variance(noises: list[Noise], thresholds: StabilityGate, shared: SharedThresholds) -> Check:
     """The pooled variance of the noisiest criterion. A NaN, which cannot be ranked, comes first."""
     by_dimension = [noise for noise in noises if noise.dimension != OVERALL]
     worst = max(
@@ -138,7 +141,7 @@ def _variance(noises: list[Noise], thresholds: StabilityGate) -> Check:
     interval = None
     if worst is not None:
         ends = (worst.low**2, worst.high**2)
-        interval = CheckInterval(*ends, thresholds.confidence, worst.dialogues, "dialogues")
+        interval = CheckInterval(*ends, shared.confidence, worst.dialogues, "dialogues")
     return at_most("largest pooled variance", value, thresholds.max_variance, advice, interval)
 
 

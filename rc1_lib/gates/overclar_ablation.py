@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rc1_lib.checks import at_least, at_most, info
-from rc1_lib.config.thresholds import AblationGate
+from rc1_lib.config.thresholds import AblationGate, SharedThresholds
 from rc1_lib.records import Check, GateResult
 from rc1_lib.reward.ablation import Ablation, Figures
 from rc1_lib.reward.intervals import Interval
@@ -17,7 +17,9 @@ def ablation_checks(*, scored: bool) -> frozenset[str]:
     return frozenset({*judged, "coverage"} if scored else judged)
 
 
-def ablation_gate(ablation: Ablation, coverage: float | None, thresholds: AblationGate) -> GateResult:
+def ablation_gate(
+    ablation: Ablation, coverage: float | None, thresholds: AblationGate, shared: SharedThresholds
+) -> GateResult:
     """Compare the dialogues chosen without the penalty with those chosen with it.
 
     The checks use the point values; next to each is its interval and whether the whole interval would pass.
@@ -25,7 +27,8 @@ def ablation_gate(ablation: Ablation, coverage: float | None, thresholds: Ablati
     Args:
         ablation: from `rc1_lib.reward.ablation.ablate`.
         coverage: share of the dialogues that are scored; None if training pays for no score.
-        thresholds: from the configuration.
+        thresholds: `gates.ablation`.
+        shared: `gates.shared`.
     """
     overall, counts = ablation.overall, ablation.counts
     interval = {name: found.of(counts.prompts, "prompts") for name, found in ablation.intervals.items()}
@@ -49,7 +52,7 @@ def ablation_gate(ablation: Ablation, coverage: float | None, thresholds: Ablati
     }  # fmt: skip
     unscored = "score the dialogues that have no score: a dialogue without a score is never chosen"
     checks = [
-        *(() if coverage is None else (at_least("coverage", coverage, thresholds.min_coverage, unscored),)),
+        *(() if coverage is None else (at_least("coverage", coverage, shared.min_coverage, unscored),)),
         at_least(
             _DIFFER, counts.differing, thresholds.min_prompts,
             "the penalty has too few rollouts to choose from: raise ablation.takes or shadow.n, and use a source whose "

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from rc1_lib.checks import at_least, at_most, equal, info
-from rc1_lib.config.thresholds import RewardHackingGate
+from rc1_lib.config.thresholds import RewardHackingGate, SharedThresholds
 from rc1_lib.gates.shadow_run import interval_in_words
 from rc1_lib.records import Check, GateResult
 from rc1_lib.reward.hacking import Earned, Undeserved
@@ -39,6 +39,7 @@ def reward_hacking_gate(
     policies: Mapping[str, Earned],
     curve: Sequence[float],
     thresholds: RewardHackingGate,
+    shared: SharedThresholds,
     hedges: Iterable[str] = (),
     coverage: float | None = None,
     alone: Mapping[str, Earned] | None = None,
@@ -50,6 +51,7 @@ def reward_hacking_gate(
         policies: name -> what it earns compared with the scripted expert, by the training reward.
         curve: share solved if the best of 1, 2, ... dialogues by that reward is picked.
         thresholds: `gates.reward_hacking`.
+        shared: `gates.shared`.
         hedges: the policies whose answers do not commit to one answer, whatever the answer rule says.
         coverage: share of all dialogues that are scored; None if training pays for no score.
         alone: the same as `policies` by the judged score alone. It is reported and decides nothing; if training pays
@@ -66,7 +68,7 @@ def reward_hacking_gate(
     ]
     if coverage is not None:
         fix = "score the dialogues that have no score"
-        checks.insert(0, at_least(_COVERAGE, coverage, thresholds.min_coverage, fix))
+        checks.insert(0, at_least(_COVERAGE, coverage, shared.min_coverage, fix))
     return GateResult(GATE, tuple(checks))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rc1_lib.checks import above, at_least, at_most, equal, info
-from rc1_lib.config.thresholds import CalibrationGate, ShadowRunGate
+from rc1_lib.config.thresholds import CalibrationGate, ShadowRunGate, SharedThresholds
 from rc1_lib.numbers.uncertainty import CheckInterval
 from rc1_lib.records import Check, GateResult
 from rc1_lib.reward.comparison import Comparison
@@ -15,13 +15,17 @@ _JUDGE = "the report says why dialogues have no score: fix the judge and score t
 _CALIBRATE = "calibrate the weights on more or better judged dialogues: rc1 weight-calib"
 
 
-def baseline_gate(compared: Comparison, coverage: float, thresholds: ShadowRunGate) -> GateResult:
+def baseline_gate(
+    compared: Comparison, coverage: float, thresholds: ShadowRunGate, shared: SharedThresholds
+) -> GateResult:
     """Check, before anything is calibrated, whether these dialogues allow a meaningful comparison."""
-    checks = (*usable(compared, coverage, thresholds), constant_shown(compared.constant), *_shown(compared, {}))
+    checks = (*usable(compared, coverage, thresholds, shared), constant_shown(compared.constant), *_shown(compared, {}))
     return GateResult("shadow_baseline", checks)
 
 
-def shadow_run_gate(compared: Comparison, coverage: float, thresholds: ShadowRunGate) -> GateResult:
+def shadow_run_gate(
+    compared: Comparison, coverage: float, thresholds: ShadowRunGate, shared: SharedThresholds
+) -> GateResult:
     """Check the comparison of the old score (baseline) with the new reward (calibrated).
 
     A check passes on the point value; a line next to it says whether its interval clears the threshold too.
@@ -30,17 +34,18 @@ def shadow_run_gate(compared: Comparison, coverage: float, thresholds: ShadowRun
         compared: the comparison.
         coverage: share of the dialogues that are scored.
         thresholds: `gates.shadow_run`.
+        shared: `gates.shared`.
     """
     value = {name: figure.value for name, figure in compared.figures.items()}
     interval = intervals_of(compared)
-    gain = gain_wanted(value["auc_old"], compared.figures["auc_new"], thresholds)
+    gain = gain_wanted(value["auc_old"], compared.figures["auc_new"], thresholds, shared)
     wanted = {
         "spearman": thresholds.min_spearman,
         "top10_overlap": thresholds.min_top10,
         "corr_improve_pct": gain,
     }
     checks = (
-        *usable(compared, coverage, thresholds),
+        *usable(compared, coverage, thresholds, shared),
         none_stuck(compared.constant),
         none_repeated(compared.repeats, thresholds),
         at_least(
@@ -51,7 +56,8 @@ def shadow_run_gate(compared: Comparison, coverage: float, thresholds: ShadowRun
         ),
         at_least(
             "top10_overlap", value["top10_overlap"], thresholds.min_top10,
-            _penalty_advice(compared, "top10_overlap", thresholds.min_top10) or _top_advice(compared, thresholds),
+            _penalty_advice(compared, "top10_overlap", thresholds.min_top10)
+            or _top_advice(compared, thresholds, shared),
             interval["top10_overlap"],
         ),
         above(
@@ -59,10 +65,10 @@ def shadow_run_gate(compared: Comparison, coverage: float, thresholds: ShadowRun
             interval["corr_to_success_new"],
         ),
         at_least(
-            "corr_improve_pct", value["corr_improve_pct"], gain, _gain_advice(compared, thresholds),
+            "corr_improve_pct", value["corr_improve_pct"], gain, _gain_advice(compared, thresholds, shared),
             interval["corr_improve_pct"],
         ),
-        room_shown("new reward", value["auc_old"], compared.figures["auc_new"], thresholds),
+        room_shown("new reward", value["auc_old"], compared.figures["auc_new"], thresholds, shared),
         _length_check("new reward", "length_corr_new", compared, thresholds),
         constant_shown(compared.constant),
         info("ties at the border of the top tenth", compared.top.in_words()),
@@ -74,7 +80,9 @@ def shadow_run_gate(compared: Comparison, coverage: float, thresholds: ShadowRun
     return GateResult("shadow_run", checks)
 
 
-def gain_wanted(old: float, new: Interval, thresholds: ShadowRunGate | CalibrationGate) -> float:
+def gain_wanted(
+    old: float, new: Interval, thresholds: ShadowRunGate | CalibrationGate, shared: SharedThresholds
+) -> float:
     """By how many per cent a rank correlation with success must exceed the old score's.
 
     A correlation with a binary outcome has a ceiling below 1, and a good judge's old score nearly reaches it: above
@@ -86,38 +94,41 @@ def gain_wanted(old: float, new: Interval, thresholds: ShadowRunGate | Calibrati
         old: AUC of the old score.
         new: AUC of the new one. Its lower end counts; without an interval the gain is required.
         thresholds: of the gate.
+        shared: `gates.shared`.
     """
-    return -thresholds.max_loss_pct if _near_ceiling(old, new, thresholds) else thresholds.min_improve_pct
+    return -shared.max_loss_pct if _near_ceiling(old, new, shared) else thresholds.min_improve_pct
 
 
-def _near_ceiling(old: float, new: Interval, thresholds: ShadowRunGate | CalibrationGate) -> bool:
-    return old >= thresholds.enough_auc and new.low >= thresholds.enough_auc
+def _near_ceiling(old: float, new: Interval, shared: SharedThresholds) -> bool:
+    return old >= shared.enough_auc and new.low >= shared.enough_auc
 
 
-def room_shown(score: str, old: float, new: Interval, thresholds: ShadowRunGate | CalibrationGate) -> Check:
+def room_shown(
+    score: str, old: float, new: Interval, thresholds: ShadowRunGate | CalibrationGate, shared: SharedThresholds
+) -> Check:
     """How well each score predicts success, and so what is required of the new one."""
     shown = f"{interval_in_words(new)}; old score {'undefined' if old != old else f'{old:.4g}'}"
     why = (
-        f"{shown}; both are at least {thresholds.enough_auc:g}: no gain is required, and a loss of up to "
-        f"{thresholds.max_loss_pct:g} % is accepted"
-        if _near_ceiling(old, new, thresholds)
+        f"{shown}; both are at least {shared.enough_auc:g}: no gain is required, and a loss of up to "
+        f"{shared.max_loss_pct:g} % is accepted"
+        if _near_ceiling(old, new, shared)
         else f"{shown}: a gain of {thresholds.min_improve_pct:g} % is required"
     )
     return info(f"{score} puts solved above unsolved, share of pairs", why)
 
 
-def usable(compared: Comparison, coverage: float, thresholds: ShadowRunGate) -> list[Check]:
+def usable(compared: Comparison, coverage: float, thresholds: ShadowRunGate, shared: SharedThresholds) -> list[Check]:
     """Whether enough dialogues are scored, successes and failures among them, by a judge that does not grade length."""
     few = "too few for a meaningful correlation with success; compare on more dialogues"
     return [
-        at_least("scored, share", coverage, thresholds.min_coverage, _JUDGE),
-        at_least("solved dialogues", compared.solved, thresholds.min_outcomes, few),
-        at_least("unsolved dialogues", compared.rows - compared.solved, thresholds.min_outcomes, few),
+        at_least("scored, share", coverage, shared.min_coverage, _JUDGE),
+        at_least("solved dialogues", compared.solved, shared.min_outcomes, few),
+        at_least("unsolved dialogues", compared.rows - compared.solved, shared.min_outcomes, few),
         _length_check("old score", "length_corr_old", compared, thresholds),
     ]
 
 
-def _top_advice(compared: Comparison, thresholds: ShadowRunGate) -> str:
+def _top_advice(compared: Comparison, thresholds: ShadowRunGate, shared: SharedThresholds) -> str:
     """Whether the cause is the reward, or scores that hardly differ at the top."""
     if compared.top.arbitrary(thresholds.min_top10):
         return (
@@ -131,7 +142,7 @@ def _top_advice(compared: Comparison, thresholds: ShadowRunGate) -> str:
         )
     lead = compared.figures["top10_lead_kept"].value
     kept = f"by the old score, the new top tenth keeps {lead:.0%} of the old one's lead"
-    if _near_ceiling(compared.figures["auc_old"].value, compared.figures["auc_new"], thresholds):
+    if _near_ceiling(compared.figures["auc_old"].value, compared.figures["auc_new"], shared):
         return (
             f"the reward predicts success; what changed is which of the good dialogues rank best ({kept}): read "
             f"them in the report, and raise calibration.l2 to stay closer to the old weights"
@@ -165,11 +176,11 @@ def pairs_for(gain: float, old: float) -> str:
     return f"the old score orders {old:.3f} of the pairs correctly; a gain of {gain:g} % takes about {wanted:.3f}"
 
 
-def _gain_advice(compared: Comparison, thresholds: ShadowRunGate) -> str:
+def _gain_advice(compared: Comparison, thresholds: ShadowRunGate, shared: SharedThresholds) -> str:
     """Why the reward predicts success no better than the old score: its penalty, or its criteria."""
     free, old = compared.without_price, compared.figures["auc_old"].value
-    enough = old >= thresholds.enough_auc and free["auc_new"] >= thresholds.enough_auc
-    wanted = -thresholds.max_loss_pct if enough else thresholds.min_improve_pct
+    enough = old >= shared.enough_auc and free["auc_new"] >= shared.enough_auc
+    wanted = -shared.max_loss_pct if enough else thresholds.min_improve_pct
     shown = compared.figures["auc_new"].value
     return _penalty_advice(compared, "corr_improve_pct", wanted) or (
         f"{pairs_for(wanted, old)}; the reward has {shown:.3f}, and {free['auc_new']:.3f} without the penalty on "

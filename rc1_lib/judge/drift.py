@@ -22,6 +22,8 @@ from numpy.typing import NDArray
 from rc1_lib.judge.noise import OVERALL
 
 Floats = NDArray[np.float64]
+DEALS = 20_000
+"""How often the samples are dealt out: the bound that one in a thousand exceeds then rests on twenty deals."""
 _ALL_DEALS = 1000
 """Up to so many ways to deal out a dialogue's samples all are looked at, beyond that so many drawn ones."""
 _CHUNK = 1000
@@ -50,7 +52,7 @@ class Shift:
 
 
 def shifts(
-    before: Floats, now: Floats, dimensions: Sequence[str], *, false_alarms: float, deals: int, seed: int
+    before: Floats, now: Floats, dimensions: Sequence[str], *, false_alarms: float, seed: int, deals: int = DEALS
 ) -> list[Shift]:
     """Compare the samples of the same dialogues.
 

@@ -205,10 +205,12 @@ def open_judge(run: Run, store: Store) -> Judge:
     Raises:
         ConfigError: when its instructions are missing or damaged, or its provider unknown.
     """
-    config, stability = run.config.judge, run.config.gates.stability
+    config, gates = run.config.judge, run.config.gates
     if config.base_url is not None and mask(config.base_url, secrets()) != config.base_url:
         raise ConfigError(f"judge.base_url holds a secret; put it into {KEY_VARIABLE}")
-    return Judge(config, read_spec(run), store, run.config.profile, stability.confidence, stability.max_variance)
+    return Judge(
+        config, read_spec(run), store, run.config.profile, gates.shared.confidence, gates.stability.max_variance
+    )
 
 
 class _Work:

@@ -38,7 +38,7 @@ def summary_path(out: str) -> str:
 def write_scores(run: Run, judge: Judge, dialogues: Sequence[Dialogue], judged: Judged, out: str) -> dict[str, Any]:
     """Write scores, unstable samples and summary, and return the summary.
 
-    Scores that may not be relied on (coverage below `gates.stability.min_coverage`, or a run that ended early) are
+    Scores that may not be relied on (coverage below `gates.shared.min_coverage`, or a run that ended early) are
     written all the same, each row and the summary with `complete: false`.
 
     Args:
@@ -48,7 +48,7 @@ def write_scores(run: Run, judge: Judge, dialogues: Sequence[Dialogue], judged: 
         judged: what came of it.
         out: the scores' file, relative to the workspace.
     """
-    incomplete = _refusal(judged, run.config.gates.stability.min_coverage)
+    incomplete = _refusal(judged, run.config.gates.shared.min_coverage)
     rows = _rows(dialogues, judged, tuple(judge.spec.dimensions), not incomplete)
     unstable = keep_unstable(run.workspace, [dialogue.id for dialogue in dialogues], judged, judge_identity(run))
     _write_lines(run.workspace.path(out), rows)

@@ -24,6 +24,13 @@ from rc1_lib.text.tokens import tokens
 
 Codes = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
+WINDOW_BIGRAMS = 1000
+"""N-grams of a window: some forty dialogues, few enough for the smallest task of a small pool to fill several."""
+KL_ALPHA = 0.5
+"""Added to every n-gram's count: Jeffreys' prior."""
+KL_ROWS = 4000
+"""Rows of the sample on which the divergence is measured: it depends on their number, so pools of every size have the
+same, if they have as many."""
 _ROOM = 2**62
 """Upper limit of the integers that stand for n-grams."""
 
@@ -87,7 +94,9 @@ def distinct_n(texts: pl.Series | Words, n: int) -> float:
     return pl.concat(different).n_unique() / words.grams(n)
 
 
-def windowed_distinct(texts: pl.Series | Words, n: int, window_bigrams: int = 1000, seed: int = 0) -> WindowedDistinct:
+def windowed_distinct(
+    texts: pl.Series | Words, n: int, window_bigrams: int = WINDOW_BIGRAMS, seed: int = 0
+) -> WindowedDistinct:
     """Distinct-n of consecutive windows over the shuffled rows.
 
     Args:
@@ -137,7 +146,7 @@ def zipf_slope(texts: pl.Series, ranks: int = 1000) -> float:
     return float(slope)
 
 
-def kl_divergence(texts: pl.Series, reference: pl.Series, n: int = 3, alpha: float = 0.5) -> float:
+def kl_divergence(texts: pl.Series, reference: pl.Series, n: int = 3, alpha: float = KL_ALPHA) -> float:
     """KL(texts || reference) in nats over word n-grams; 0 for identical counts, never negative.
 
     Every n-gram of the union vocabulary gets `alpha` added to its count on both sides. That decides the figure: for an

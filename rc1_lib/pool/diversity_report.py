@@ -13,6 +13,8 @@ import polars as pl
 from rc1_lib.errors import RC1Error
 from rc1_lib.pool.derived import REFERENCE_TEMPLATES, TEMPLATES
 from rc1_lib.pool.diversity import (
+    KL_ALPHA,
+    WINDOW_BIGRAMS,
     distinct_n,
     js_divergence,
     kl_divergence,
@@ -45,11 +47,7 @@ def pack_report(run: Run) -> dict[str, Any]:
         RowError: when a pack has too little text to measure.
     """
     pack, reference = (load_pack(one.path(run)) for one in (TEMPLATES, REFERENCE_TEMPLATES))
-    limits, seed = run.config.gates.diversity, run.config.pool.seed
-    measured = diversity_report(
-        pack_texts(pack), pack, pack_texts(reference), window_bigrams=limits.window_bigrams, alpha=limits.kl_alpha,
-        seed=seed,
-    )  # fmt: skip
+    measured = diversity_report(pack_texts(pack), pack, pack_texts(reference), seed=run.config.pool.seed)
     return {"measured": run.workspace.name(TEMPLATES.path(run)), **measured}
 
 
@@ -68,8 +66,8 @@ def diversity_report(
     pack: Pack,
     reference_texts: pl.Series,
     *,
-    window_bigrams: int = 1000,
-    alpha: float = 0.5,
+    window_bigrams: int = WINDOW_BIGRAMS,
+    alpha: float = KL_ALPHA,
     seed: int = 0,
 ) -> dict[str, Any]:
     """Measure `texts` and list what `pack` covers.

@@ -121,8 +121,9 @@ def consistency(evidence: Evidence, names: Sequence[str]) -> GateResult:
 
 
 def _answer_rule(evidence: Evidence, _: Round) -> GateResult:
-    thresholds = evidence.run.config.gates.answer_rule
-    return answer_rule_gate(evidence.rows("pool"), lambda task: task_spec(task).is_right, thresholds)
+    gates = evidence.run.config.gates
+    rows, rule_of = evidence.rows("pool"), lambda task: task_spec(task).is_right
+    return answer_rule_gate(rows, rule_of, gates.answer_rule, gates.shared.confidence)
 
 
 def _difficulty(evidence: Evidence, _: Round) -> GateResult:

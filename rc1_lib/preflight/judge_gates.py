@@ -93,7 +93,9 @@ def stability(evidence: Evidence) -> GateResult:
     config = evidence.run.config
     with _existing_store(evidence.run) as store:
         own = store.log().filter(_in_use(evidence.run, store))
-    result = stability_gate(own, samples=config.judge.samples, thresholds=config.gates.stability)
+    result = stability_gate(
+        own, samples=config.judge.samples, thresholds=config.gates.stability, shared=config.gates.shared
+    )
     return _marked(result, own["model"].to_list(), evidence.run)
 
 

@@ -58,7 +58,7 @@ class WeightedJudge:
         if isinstance(source, Run):
             check_judge(source)
         self._source = source
-        self._floor, self._enough = thresholds.stability.min_coverage, thresholds.stability.last
+        self._floor, self._enough = thresholds.shared.min_coverage, thresholds.stability.last
         self._spending = Spending(config.budget, config.prices)
         self._lock = threading.Lock()
         self._asked = self._scored = self._in_a_row = 0
@@ -106,7 +106,7 @@ class WeightedJudge:
         if asked >= self._enough and scored < self._floor * asked:
             raise RC1Error(
                 f"no reward: the judge scored {scored / asked:.1%} of {asked} dialogues, expected at least "
-                f"{self._floor:.0%} (gates.stability.min_coverage). Missing in the last call: {reasons or 'none'}"
+                f"{self._floor:.0%} (gates.shared.min_coverage). Missing in the last call: {reasons or 'none'}"
             )
 
 

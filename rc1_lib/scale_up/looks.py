@@ -96,7 +96,7 @@ def _stability(run: Run) -> GateResult:
     except RC1Error as error:
         return GateResult(STABILITY, error=str(error))
     thresholds = config.gates.stability.model_copy(update={"last": len(asked)})
-    result = stability_gate(lines, samples=config.judge.samples, thresholds=thresholds)
+    result = stability_gate(lines, samples=config.judge.samples, thresholds=thresholds, shared=config.gates.shared)
     marks = double_checks(run, judged.test_double)
     return replace(result, evidence=prints, checks=(*result.checks, *marks))
 

@@ -89,7 +89,9 @@ def _key(whole: Run, step: Step) -> str:
         "judged": config.scale_up.judged,
         "seed": config.pool.seed,
         "datasets": dict(config.datasets),
-        "gates": config.gates.model_dump(mode="json", include={"diversity", "difficulty", "mix", "stability"}),
+        "gates": config.gates.model_dump(
+            mode="json", include={"shared", "diversity", "difficulty", "mix", "stability"}
+        ),
         "waivers": config.gates.waivers,
         "code": code_sha256(),
     }

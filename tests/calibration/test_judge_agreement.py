@@ -30,7 +30,7 @@ from tests.labels.people import CUT, fair, labelled, put
 from tests.once import copy_of
 
 Rows = Sequence[dict[str, Any]]
-SETTINGS = (*SMALL, f"judge.verdict_at={CUT}", "gates.judge_agreement.resamples=30", "gates.waivers={}")
+SETTINGS = (*SMALL, f"judge.verdict_at={CUT}", "gates.shared.resamples=30", "gates.waivers={}")
 
 
 def _shadow(root: Path) -> None:
@@ -229,7 +229,7 @@ def test_the_ticket_vouches_for_labels_where_the_gate_is_not_waived(run: Run) ->
 
 
 def test_where_weights_are_in_force_their_score_is_judged(fresh_copy: Callable[..., Run], tmp_path: Path) -> None:
-    run = fresh_copy("gates.judge_agreement.resamples=20")
+    run = fresh_copy("gates.shared.resamples=20")
     found = compared(run, labelled(run, fair), tmp_path)
     assert found.body["judged_by"]["score"] == CALIBRATED
     assert {OLD, CALIBRATED} < {line["score"] for line in found.body["agreement"]}

@@ -27,7 +27,7 @@ from rc1_lib.runtime.progress import listening
 from rc1_lib.workspace.artifacts import PROJECT_ROOT, FileState, read_json
 from tests.conftest import SMALL
 
-FEW = ("gates.reward_hacking.prompts=24", "gates.reward_hacking.min_prompts=4", "gates.reward_hacking.resamples=50")
+FEW = ("gates.reward_hacking.prompts=24", "gates.reward_hacking.min_prompts=4", "gates.shared.resamples=50")
 SCORE_ALONE = (
     "training.reward.success=0",
     "training.reward.judge=1",

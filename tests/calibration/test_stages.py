@@ -42,8 +42,7 @@ from tests.forks import Fork, this_interpreter
 
 # The first sample of each dialogue is stored in the shared pool; intervals decide nothing.
 QUICK = (
-    "judge.samples=1", "calibration.n=100", "calibration.boot=20", "gates.shadow_run.resamples=20",
-    "gates.ablation.resamples=20",
+    "judge.samples=1", "calibration.n=100", "calibration.boot=20", "gates.shared.resamples=20",
 )  # fmt: skip
 FEW_ROWS = "gates.shadow_run.min_top10=0"
 """A tenth of 120 dialogues is twelve: with weights of a quick calibration chance decides which."""

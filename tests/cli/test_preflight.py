@@ -16,8 +16,7 @@ from .conftest import SMALL, Rc1, Served
 
 OPEN = (
     *SMALL, "--set", "gates.resources.min_free_gb=0", "--set", "gates.git.require_commit=false",
-    "--set", "calibration.boot=20", "--set", "gates.shadow_run.resamples=100", "--set", "gates.ablation.resamples=100",
-    "--set", "gates.reward_hacking.resamples=100",
+    "--set", "calibration.boot=20", "--set", "gates.shared.resamples=100",
 )  # fmt: skip
 """The gates ask about the data here, not about the machine that runs the tests."""
 

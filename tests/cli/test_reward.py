@@ -19,7 +19,7 @@ from .conftest import NARROW, Done, Rc1, Served, fits
 
 pytestmark = pytest.mark.usefixtures("drawn")
 
-QUICK = ("gates.shadow_run.resamples=50", "gates.ablation.resamples=50")
+QUICK = ("gates.shared.resamples=50",)
 WEIGHTS = "configs/weights.json"
 BALANCED = "data/rollouts/rc1_seed.balanced.jsonl"
 TAKES = "data/shadow_takes.jsonl"

@@ -131,7 +131,7 @@ def test_a_real_calibration_and_its_gate_are_shown() -> None:
         scores, target, np.arange(200) // 2, names=NAMES, prior=OLD, l2=0.1, max_weight=0.5, cv=5, boot=20, seed=1,
         corr_floor=0.05, confidence=0.95,
     )  # fmt: skip
-    verdict = calibration_gate(found, 1.0, (100, 100), gates.calibration, gates.weights)
+    verdict = calibration_gate(found, 1.0, (100, 100), gates.calibration, gates.weights, gates.shared)
     body = {"names": NAMES, "old_weights": OLD, "calibration": found.to_dict(), "gate": verdict.to_dict()}
     text = drawn(calibration_table(body))
     assert line(text, "answered")[2] == f"{found.weights['answered']:.3f}"
@@ -193,17 +193,17 @@ def test_an_undefined_side_of_the_ablation_is_none(name: str) -> None:
 
 
 def test_a_real_ablation_and_its_gate_are_shown() -> None:
-    thresholds = open_run(profile="local").config.gates.ablation
+    gates = open_run(profile="local").config.gates
     prompts = pl.DataFrame({"prompt": [str(number) for number in range(20)]}).with_columns(
         needs_clarification=False, task=pl.lit("gsm8k"), bucket=pl.lit("easy"), solved=True
     )
     asking = prompts.with_columns(main=0.8, penalty=0.07, clarifications=1, turns=4)
     quiet = prompts.with_columns(main=0.75, penalty=0.0, clarifications=0, turns=3)
     found = ablate(pl.concat([asking, quiet]), confidence=0.95, resamples=20, seed=1)
-    verdict = ablation_gate(found, found.coverage, thresholds)
+    verdict = ablation_gate(found, found.coverage, gates.ablation, gates.shared)
     text = drawn(ablation_table({**found.to_dict(), "gate": verdict.to_dict()}))
     assert line(text, "asks where nothing is missing")[-4:] == ["100.0", "%", "0.0", "%"]
     assert line(text, "asks where something is missing")[-2:] == ["none", "none"]
-    assert line(text, "rate_drop_pct")[-3:] == [">=", f"{thresholds.min_rate_drop_pct:g}", "yes"]
-    assert line(text, "turns_up")[-3:] == ["<=", f"{thresholds.max_turns_up:g}", "yes"]
-    assert line(text, "success_drop_pp")[-3:] == ["<=", f"{thresholds.max_success_drop_pp:g}", "yes"]
+    assert line(text, "rate_drop_pct")[-3:] == [">=", f"{gates.ablation.min_rate_drop_pct:g}", "yes"]
+    assert line(text, "turns_up")[-3:] == ["<=", f"{gates.ablation.max_turns_up:g}", "yes"]
+    assert line(text, "success_drop_pp")[-3:] == ["<=", f"{gates.ablation.max_success_drop_pp:g}", "yes"]

@@ -79,7 +79,7 @@ def test_both_are_means_by_hand_over_pairs_that_have_a_score() -> None:
 def test_a_score_that_rises_while_success_falls_is_red(
     before: float, after: float, sft: Habits, ppo: Habits, names: list[str]
 ) -> None:
-    assert red(proxy_checks(found(scored(before, after, sft, ppo)), THRESHOLDS, optimised=True)) == names
+    assert red(proxy_checks(found(scored(before, after, sft, ppo)), THRESHOLDS, 0.98, optimised=True)) == names
 
 
 def test_what_lies_within_the_intervals_is_not_red() -> None:
@@ -88,18 +88,18 @@ def test_what_lies_within_the_intervals_is_not_red() -> None:
     lost = pl.col("row_id").is_in(["row-0001", "row-0002"]) & (pl.col("policy") == "ppo")
     result = found(frame.with_columns(solved=pl.col("solved") & ~lost))
     assert result.groups["all"].truth["change"].value < 0 <= result.groups["all"].truth["change"].high
-    assert red(proxy_checks(result, THRESHOLDS, optimised=True)) == []
+    assert red(proxy_checks(result, THRESHOLDS, 0.98, optimised=True)) == []
 
 
 def test_the_levels_are_the_configurations() -> None:
     result = found(scored(0.6, 0.7, SFT, WORSE))
     for level in ({"max_proxy_up": 0.2}, {"max_truth_down_pp": 60.0}):
-        assert red(proxy_checks(result, THRESHOLDS.model_copy(update=level), optimised=True)) == []
+        assert red(proxy_checks(result, THRESHOLDS.model_copy(update=level), 0.98, optimised=True)) == []
 
 
 def test_a_seed_that_gamed_the_score_is_not_hidden_by_the_others() -> None:
     good, bad = found(scored(0.6, 0.7)).groups, found(scored(0.6, 0.7, SFT, WORSE)).groups
-    checks = proxy_checks(ProxyTruth(1.0, good, {1: good, 2: bad}), THRESHOLDS, optimised=True)
+    checks = proxy_checks(ProxyTruth(1.0, good, {1: good, 2: bad}), THRESHOLDS, 0.98, optimised=True)
     assert red(checks) == [HACKED[group] for group in GROUPS]
     assert "seed 2: the policy earns more" in next(check.advice for check in checks if not check.passed)
 
@@ -109,12 +109,12 @@ def test_too_few_scored_episodes_are_red_and_unscored_ones_are_no_zeros() -> Non
     result = found(frame, 0.9)
     assert result.groups["all"].prompts == 270
     assert result.groups["all"].proxy["change"].value == pytest.approx(0.1)
-    assert red(proxy_checks(result, THRESHOLDS, optimised=True)) == [SHARE]
+    assert red(proxy_checks(result, THRESHOLDS, 0.98, optimised=True)) == [SHARE]
 
 
 def test_a_score_that_is_trained_on_has_to_be_looked_at() -> None:
-    assert red(proxy_checks(None, THRESHOLDS, optimised=True)) == ["training.held_out.judged above 0"]
-    (line,) = proxy_checks(None, THRESHOLDS, optimised=False)
+    assert red(proxy_checks(None, THRESHOLDS, 0.98, optimised=True)) == ["training.held_out.judged above 0"]
+    (line,) = proxy_checks(None, THRESHOLDS, 0.98, optimised=False)
     assert line.op == "info"
 
 
@@ -136,7 +136,7 @@ def test_the_report_shows_both_side_by_side_and_the_checkpoints_on_the_way(tmp_p
     proxy = replace(result, course=[Point(20250820, 12, result.groups["all"])], missing=[(20250820, 36)])
     evaluation = evaluate(frame, confidence=0.95, resamples=20, seed=1)
     thresholds = run.config.gates.evaluation.model_copy(update={"min_prompts": 1, "min_group": 1})
-    gate = ppo_eval_gate(evaluation, thresholds, proxy_checks=proxy_checks(proxy, thresholds, optimised=True))
+    gate = ppo_eval_gate(evaluation, thresholds, proxy_checks=proxy_checks(proxy, thresholds, 0.98, optimised=True))
     made = Provenance({"sft": "a" * 64}, "c" * 64, "d" * 64, {"temperature": 1.0}, 1)
     step = write_evaluation(run, evaluation, gate, frame=frame, provenance=made, proxy=proxy)
     report = read_json(tmp_path / step.report)

@@ -37,7 +37,7 @@ from .conftest import stand
 from .shown import artifacts, task_runs
 
 # The stages' verdicts rest on point values: few resamples widen nothing but the intervals beside them.
-QUICK = ("gates.shadow_run.resamples=50", "gates.ablation.resamples=50", "calibration.boot=20")
+QUICK = ("gates.shared.resamples=50", "calibration.boot=20")
 Only = Callable[..., None]
 NAMES = [stage.name for stage in STAGES]
 PRE_RUN_REPORT = "reports/shadow_run_pre_run_check.json"
@@ -192,7 +192,7 @@ def test_a_red_calibration_by_the_rubric_on_questions_of_ones_own_names_the_way_
     built: Run, tmp_path: Path, only_gates: Only
 ) -> None:
     only_gates("length")
-    run = copied(built, tmp_path / "workspace", f"sources.use={tmp_path}", "gates.shadow_run.min_outcomes=1000")
+    run = copied(built, tmp_path / "workspace", f"sources.use={tmp_path}", "gates.shared.min_outcomes=1000")
     message = str(ended(calibrate, run).message)
     before, _, last = message.rpartition("\n")
     assert "stage 1 of 5 failed: shadow_baseline" in before and before.endswith("shadow_run")
@@ -238,7 +238,7 @@ def test_a_red_calibration_asks_nobody_behind_it_and_the_key_stands_in_no_report
         run = copied(
             built, tmp_path / "workspace", "judge.provider=openai", f"judge.base_url={server.base_url}",
             "judge.model=rc1-test-double-1", "judge.samples=1", "judge.limits.rps=500", "judge.limits.max_rps=500",
-            "gates.shadow_run.min_outcomes=1000", "gates.waivers={}",
+            "gates.shared.min_outcomes=1000", "gates.waivers={}",
             "judge.baseline.path=data/judge/baseline/of_another.json", weights=False,
         )  # fmt: skip
         state = ended(preflight, run, build="auto")
@@ -341,7 +341,7 @@ def test_beside_a_red_calibration_the_other_gates_of_round_1_are_judged_and_noth
 ) -> None:
     only_gates("length", "weights", "overclar_ablation", "reward_hacking", "judge_probe")
     run = copied(
-        preflighted.run, tmp_path / "workspace", "gates.shadow_run.min_outcomes=1000",
+        preflighted.run, tmp_path / "workspace", "gates.shared.min_outcomes=1000",
         "gates.length.min_len=300", weights=False,
     )  # fmt: skip
     state = ended(preflight, run, build="auto")

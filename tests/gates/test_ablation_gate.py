@@ -11,16 +11,15 @@ from rc1_lib.config.thresholds import AblationGate
 from rc1_lib.gates.overclar_ablation import ablation_gate
 from rc1_lib.records import GateResult, Status
 from rc1_lib.reward.ablation import ablate
+from rc1_lib.run import published_config
 
 THRESHOLDS = AblationGate(
-    min_coverage=0.98,
     min_prompts=10,
     min_rate_drop_pct=20.0,
     max_turns_up=0.0,
     max_success_drop_pp=1.0,
-    confidence=0.95,
-    resamples=100,
 )
+SHARED = published_config().gates.shared
 ALPHA, CAP = 0.07, 3
 RATE, TURNS, SUCCESS = "rate drop, %", "mean turns up", "success drop, pp"
 PROMPTS = "prompts whose dialogues differ in needless asking"
@@ -58,7 +57,7 @@ def dialogues(
 
 def judged(frame: pl.DataFrame) -> GateResult:
     ablation = ablate(frame, confidence=0.95, resamples=100, seed=1)
-    return ablation_gate(ablation, ablation.coverage, THRESHOLDS)
+    return ablation_gate(ablation, ablation.coverage, THRESHOLDS, SHARED)
 
 
 def red(result: GateResult) -> set[str]:

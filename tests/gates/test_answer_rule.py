@@ -49,11 +49,11 @@ def rows(evidence: Evidence) -> pl.DataFrame:
 
 @pytest.fixture(scope="module")
 def thresholds(evidence: Evidence) -> AnswerRuleGate:
-    return evidence.run.config.gates.answer_rule.model_copy(update={"golds": 40})
+    return evidence.run.config.gates.answer_rule
 
 
-def judged(rows: pl.DataFrame, thresholds: AnswerRuleGate, **others: Rule) -> GateResult:
-    return answer_rule_gate(rows, {**SOUND, **others}.__getitem__, thresholds)
+def judged(rows: pl.DataFrame, thresholds: AnswerRuleGate, golds: int = 40, **others: Rule) -> GateResult:
+    return answer_rule_gate(rows, {**SOUND, **others}.__getitem__, thresholds, 0.95, golds)
 
 
 def red(result: GateResult) -> set[str]:
@@ -94,13 +94,13 @@ def test_two_of_a_hundred_spellings_may_be_refused_and_not_three(
 def test_few_golds_leave_a_share_undecided_but_of_yes_and_no_there_are_no_more(
     rows: pl.DataFrame, thresholds: AnswerRuleGate
 ) -> None:
-    few = judged(rows, thresholds.model_copy(update={"golds": 2}))
+    few = judged(rows, thresholds, golds=2)
     said = {check.name: check.undecided for check in few.checks if check.name.startswith((PAID, REFUSED))}
     assert few.failures == ()
     assert {name for name, words in said.items() if words.startswith("undecided")} == {
         f"{PAID}[gsm8k]", f"{PAID}[hotpotqa]", f"{REFUSED}[gsm8k]", f"{REFUSED}[hotpotqa]",
     }  # fmt: skip
-    enough = judged(rows, thresholds.model_copy(update={"golds": 200}))
+    enough = judged(rows, thresholds, golds=200)
     assert [check.name for check in enough.checks if check.undecided] == []
 
 
@@ -121,11 +121,9 @@ def test_without_rows_there_is_nothing_to_pass(rows: pl.DataFrame, thresholds: A
     assert red(judged(rows.head(0), thresholds)) == {"tasks with gold answers"}
 
 
-def test_each_gold_comes_with_question_and_longest_page_of_its_own_row(
-    rows: pl.DataFrame, thresholds: AnswerRuleGate
-) -> None:
+def test_each_gold_comes_with_question_and_longest_page_of_its_own_row(rows: pl.DataFrame) -> None:
     by_id = {row["id"]: row for row in rows.iter_rows(named=True)}
-    for sample in pool_golds(rows, thresholds).values():
+    for sample in pool_golds(rows, 40).values():
         for gold in sample.golds:
             row = by_id[gold.id]
             assert (gold.answer, gold.question) == (row["answer"], row["question"])
@@ -142,7 +140,8 @@ def test_the_rule_of_a_task_of_ones_own_is_asked_too(evidence: Evidence, rows: p
     own = replace(gsm8k.SPEC, name="own_sums", is_right=rules.first_number)
     numbers = rows.filter(pl.col("task") == "gsm8k").with_columns(task=pl.lit("own_sums"))
     with registered(own):
-        result = answer_rule_gate(numbers, lambda task: task_spec(task).is_right, evidence.run.config.gates.answer_rule)
+        thresholds = evidence.run.config.gates.answer_rule
+        result = answer_rule_gate(numbers, lambda task: task_spec(task).is_right, thresholds, 0.95)
     assert f"{PAID}[own_sums]" in red(result)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rc1_lib.config.thresholds import CalibrationGate, ShadowRunGate, WeightsGate
+from rc1_lib.config.thresholds import CalibrationGate, ShadowRunGate, SharedThresholds, WeightsGate
 from rc1_lib.gates.calibration import calibration_gate
 from rc1_lib.gates.shadow_run import baseline_gate, interval_in_words, shadow_run_gate
 from rc1_lib.records import GateResult, Status
@@ -19,13 +19,13 @@ from rc1_lib.reward.intervals import Interval
 from rc1_lib.reward.top_ties import Border, TopTies
 
 SHADOW = ShadowRunGate(
-    min_coverage=0.98, min_outcomes=10, min_spearman=0.75, min_top10=0.70, min_improve_pct=10.0, min_corr_new=0.0,
-    repeats_at=0.95, max_repeats=0.5,
-    max_length_corr=0.70, corr_floor=0.05, confidence=0.95, resamples=100, enough_auc=0.95, max_loss_pct=5.0,
+    min_spearman=0.75, min_top10=0.70, min_improve_pct=10.0, min_corr_new=0.0, repeats_at=0.95, max_repeats=0.5,
+    max_length_corr=0.70,
 )  # fmt: skip
-CALIBRATION = CalibrationGate(
-    min_coverage=0.98, min_outcomes=10, min_corr=0.0, min_improve_pct=8.0, min_mae_drop_pct=5.0, corr_floor=0.05,
-    max_kkt_residual=1e-9, confidence=0.95, enough_auc=0.95, max_loss_pct=5.0,
+CALIBRATION = CalibrationGate(min_corr=0.0, min_improve_pct=8.0, min_mae_drop_pct=5.0)
+SHARED = SharedThresholds(
+    confidence=0.95, resamples=100, min_coverage=0.98, min_outcomes=10, enough_auc=0.95, max_loss_pct=5.0,
+    corr_floor=0.05,
 )  # fmt: skip
 WEIGHTS = WeightsGate(max_weight=0.5, sum_tolerance=1e-6)
 NAN = float("nan")
@@ -100,7 +100,7 @@ def comparison(
 
 
 def test_a_shadow_run_at_its_thresholds_passes() -> None:
-    result = shadow_run_gate(comparison(), 0.98, SHADOW)
+    result = shadow_run_gate(comparison(), 0.98, SHADOW, SHARED)
     assert result.name == "shadow_run"
     assert failed(result) == set()
 
@@ -115,8 +115,8 @@ def test_a_shadow_run_at_its_thresholds_passes() -> None:
     ],
 )
 def test_each_figure_of_the_shadow_run_fails_alone(name: str, value: float) -> None:
-    assert failed(shadow_run_gate(comparison({name: value}), 0.98, SHADOW)) == {name}
-    assert failed(shadow_run_gate(comparison({name: NAN}), 0.98, SHADOW)) == {name}
+    assert failed(shadow_run_gate(comparison({name: value}), 0.98, SHADOW, SHARED)) == {name}
+    assert failed(shadow_run_gate(comparison({name: NAN}), 0.98, SHADOW, SHARED)) == {name}
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_no_gain_is_asked_where_both_scores_order_nearly_every_pair(
 ) -> None:
     found = comparison({"corr_improve_pct": gain, "auc_old": old, "auc_new": 0.99})
     found = replace(found, figures={**found.figures, "auc_new": interval(0.99, low, 1.0)})
-    result = shadow_run_gate(found, 0.98, SHADOW)
+    result = shadow_run_gate(found, 0.98, SHADOW, SHARED)
     assert failed(result) == ({"corr_improve_pct"} if red else set())
     shown = told(result, "new reward puts solved above unsolved, share of pairs")
     spared = old >= 0.95 and low >= 0.95
@@ -148,17 +148,17 @@ def test_no_gain_is_asked_where_both_scores_order_nearly_every_pair(
 
 def test_a_top_tenth_that_ties_decide_says_so_and_stays_red() -> None:
     tied = TopTies(24.5, Border(60, 20), Border(0, 0), 0.3, 0.9)
-    (check,) = shadow_run_gate(comparison({"top10_overlap": 0.49}, top=tied), 0.98, SHADOW).failures
+    (check,) = shadow_run_gate(comparison({"top10_overlap": 0.49}, top=tied), 0.98, SHADOW, SHARED).failures
     assert "ties make the top tenth arbitrary (old score: 60 tie for 20 of the 24.5 places" in check.advice
-    (check,) = shadow_run_gate(comparison({"top10_overlap": 0.49}, near_top=tied), 0.98, SHADOW).failures
+    (check,) = shadow_run_gate(comparison({"top10_overlap": 0.49}, near_top=tied), 0.98, SHADOW, SHARED).failures
     assert "differences of less than a hundredth decide the top tenth (old score: 60 tie" in check.advice
-    (check,) = shadow_run_gate(comparison({"top10_overlap": 0.49}), 0.98, SHADOW).failures
+    (check,) = shadow_run_gate(comparison({"top10_overlap": 0.49}), 0.98, SHADOW, SHARED).failures
     assert "the top dialogues have changed" in check.advice
     (check,) = shadow_run_gate(
         comparison({"top10_overlap": 0.49, "auc_old": 0.95, "auc_new": 1.05}), 0.98, SHADOW
     ).failures
     assert "raise calibration.l2 to stay closer to the old weights" in check.advice
-    shown = {check.name: check.value for check in shadow_run_gate(comparison(top=tied), 0.98, SHADOW).checks}
+    shown = {check.name: check.value for check in shadow_run_gate(comparison(top=tied), 0.98, SHADOW, SHARED).checks}
     assert shown["ties make the top tenth arbitrary"] is True
 
 
@@ -167,11 +167,13 @@ def test_a_top_tenth_that_ties_decide_says_so_and_stays_red() -> None:
     [("spearman", 0.6, 0.75), ("top10_overlap", 0.6, 0.70), ("corr_improve_pct", -20.0, 10.0)],
 )
 def test_what_the_price_of_needless_questions_has_done_is_said(name: str, value: float, free: float) -> None:
-    (check,) = shadow_run_gate(comparison({name: value}, without_price={name: free}), 0.98, SHADOW).failures
+    (check,) = shadow_run_gate(comparison({name: value}, without_price={name: free}), 0.98, SHADOW, SHARED).failures
     assert f"the penalty on needless questions is the cause: without it the figure is {free:.3g}" in check.advice
     assert "lower overclar.alpha" in check.advice
     for missed in (just_below(free), NAN):
-        (check,) = shadow_run_gate(comparison({name: value}, without_price={name: missed}), 0.98, SHADOW).failures
+        (check,) = shadow_run_gate(
+            comparison({name: value}, without_price={name: missed}), 0.98, SHADOW, SHARED
+        ).failures
         assert "is the cause" not in check.advice and check.advice
 
 
@@ -179,9 +181,9 @@ def test_a_gain_that_the_price_takes_where_none_would_be_asked_is_said_too() -> 
     """Without the price both order nearly every pair, so that a small loss would do."""
     low = {"auc_old": 0.96, "auc_new": 0.85, "corr_improve_pct": -20.0}
     free = {"auc_new": 0.96, "corr_improve_pct": -1.0}
-    (check,) = shadow_run_gate(comparison(low, without_price=free), 0.98, SHADOW).failures
+    (check,) = shadow_run_gate(comparison(low, without_price=free), 0.98, SHADOW, SHARED).failures
     assert "is the cause: without it the figure is -1" in check.advice
-    (check,) = shadow_run_gate(comparison(low, without_price=free | {"auc_new": 0.94}), 0.98, SHADOW).failures
+    (check,) = shadow_run_gate(comparison(low, without_price=free | {"auc_new": 0.94}), 0.98, SHADOW, SHARED).failures
     assert (
         "the old score orders 0.960 of the pairs correctly; a gain of 10 % takes more than all of them" in check.advice
     )
@@ -189,7 +191,7 @@ def test_a_gain_that_the_price_takes_where_none_would_be_asked_is_said_too() -> 
 
 
 def test_every_figure_with_a_threshold_carries_its_interval() -> None:
-    checks = {check.name: check for check in shadow_run_gate(comparison(), 0.98, SHADOW).checks}
+    checks = {check.name: check for check in shadow_run_gate(comparison(), 0.98, SHADOW, SHARED).checks}
     for name in ("spearman", "top10_overlap", "corr_to_success_new", "corr_improve_pct"):
         assert checks[name].interval == comparison().figures[name].of(20, "dialogues")
 
@@ -197,14 +199,18 @@ def test_every_figure_with_a_threshold_carries_its_interval() -> None:
 @pytest.mark.parametrize("value", [just_above(0.70), NAN])
 def test_a_score_that_follows_the_answers_length_is_red(value: float) -> None:
     old, new = comparison({"length_corr_old": value}), comparison({"length_corr_new": value})
-    assert failed(shadow_run_gate(old, 0.98, SHADOW)) == failed(baseline_gate(old, 0.98, SHADOW)) == {LENGTH_OLD}
-    assert failed(shadow_run_gate(new, 0.98, SHADOW)) == {LENGTH_NEW}
-    assert failed(baseline_gate(new, 0.98, SHADOW)) == set()
+    assert (
+        failed(shadow_run_gate(old, 0.98, SHADOW, SHARED))
+        == failed(baseline_gate(old, 0.98, SHADOW, SHARED))
+        == {LENGTH_OLD}
+    )
+    assert failed(shadow_run_gate(new, 0.98, SHADOW, SHARED)) == {LENGTH_NEW}
+    assert failed(baseline_gate(new, 0.98, SHADOW, SHARED)) == set()
 
 
 def test_figures_without_a_threshold_decide_nothing() -> None:
     free = dict.fromkeys(("kendall_tau", "top20_overlap", "corr_to_success_old", "corr_gain"), NAN)
-    assert failed(shadow_run_gate(comparison(free), 0.98, SHADOW)) == set()
+    assert failed(shadow_run_gate(comparison(free), 0.98, SHADOW, SHARED)) == set()
 
 
 @pytest.mark.parametrize(
@@ -218,13 +224,13 @@ def test_figures_without_a_threshold_decide_nothing() -> None:
     ],
 )
 def test_too_few_scored_dialogues_turn_both_gates_red(found: Comparison, coverage: float, checks: set[str]) -> None:
-    assert failed(shadow_run_gate(found, coverage, SHADOW)) == checks
-    assert failed(baseline_gate(found, coverage, SHADOW)) == checks
+    assert failed(shadow_run_gate(found, coverage, SHADOW, SHARED)) == checks
+    assert failed(baseline_gate(found, coverage, SHADOW, SHARED)) == checks
 
 
 def test_the_baseline_asks_only_whether_a_comparison_can_be_made() -> None:
     worst = dict.fromkeys(AT_THRESHOLDS, NAN) | {"length_corr_old": 0.70}
-    result = baseline_gate(comparison(worst, constant={"well_formed": 1.0, "concise": 0.5}), 0.98, SHADOW)
+    result = baseline_gate(comparison(worst, constant={"well_formed": 1.0, "concise": 0.5}), 0.98, SHADOW, SHARED)
     assert result.name == "shadow_baseline"
     assert failed(result) == set()
     assert told(result, CONSTANT) == "well_formed 1, concise 0.5"
@@ -232,18 +238,20 @@ def test_the_baseline_asks_only_whether_a_comparison_can_be_made() -> None:
 
 
 def test_a_dimension_stuck_on_one_grade_fails_alone() -> None:
-    result = shadow_run_gate(comparison(constant={"grounded": 0.7, "concise": 0.25, "well_formed": 1.0}), 0.98, SHADOW)
+    result = shadow_run_gate(
+        comparison(constant={"grounded": 0.7, "concise": 0.25, "well_formed": 1.0}), 0.98, SHADOW, SHARED
+    )
     assert failed(result) == {STUCK}
     assert told(result, STUCK) == "grounded 0.7, concise 0.25"
     assert told(result, CONSTANT) == "grounded 0.7, concise 0.25, well_formed 1"
 
 
 def test_dialogues_that_are_all_faultless_or_all_bad_in_something_are_no_fault_of_the_judge() -> None:
-    result = shadow_run_gate(comparison(constant={"well_formed": 1.0, "reasoned": 0.0}), 0.98, SHADOW)
+    result = shadow_run_gate(comparison(constant={"well_formed": 1.0, "reasoned": 0.0}), 0.98, SHADOW, SHARED)
     assert failed(result) == set()
     assert (told(result, STUCK), told(result, CONSTANT)) == ("none", "well_formed 1, reasoned 0")
     for score in (just_above(0.0), just_below(1.0)):
-        assert failed(shadow_run_gate(comparison(constant={"grounded": score}), 0.98, SHADOW)) == {STUCK}
+        assert failed(shadow_run_gate(comparison(constant={"grounded": score}), 0.98, SHADOW, SHARED)) == {STUCK}
 
 
 @pytest.mark.parametrize(
@@ -253,7 +261,7 @@ def test_the_line_beside_a_check_says_whether_the_whole_interval_clears_it(low: 
     """The check itself looks at the value."""
     found = comparison()
     figures = {**found.figures, "spearman": interval(0.8, low, 0.9)}
-    result = shadow_run_gate(replace(found, figures=figures), 0.98, SHADOW)
+    result = shadow_run_gate(replace(found, figures=figures), 0.98, SHADOW, SHARED)
     assert failed(result) == set()
     assert str(told(result, "spearman, interval")).endswith(words)
     assert "clears" not in str(told(result, "kendall_tau, interval"))
@@ -291,7 +299,7 @@ def calibration(weights: dict[str, float] | None = None, correlation: float = 0.
 
 
 def verdict(found: Calibration, coverage: float = 0.98, outcomes: tuple[int, int] | None = (10, 10)) -> GateResult:
-    return calibration_gate(found, coverage, outcomes, CALIBRATION, WEIGHTS)
+    return calibration_gate(found, coverage, outcomes, CALIBRATION, WEIGHTS, SHARED)
 
 
 def test_a_calibration_at_its_thresholds_passes() -> None:

@@ -19,6 +19,7 @@ from rc1_lib.gates.judge_probe import probe_gate
 from rc1_lib.gates.judge_stability import stability_gate
 from rc1_lib.judge.usage import AttemptOutcome, Line
 from rc1_lib.records import GateResult, Status
+from rc1_lib.run import published_config
 from tests.gates.usage_logs import (
     DIMENSIONS,
     NOW,
@@ -42,8 +43,9 @@ ANTI = AntiSimulationGate(
     max_identical=0.50,
     max_age_hours=24,
 )
+SHARED = published_config().gates.shared
 STABLE = StabilityGate(
-    last=100, min_coverage=0.98, max_variance=0.08, max_unstable=0.10, max_models=1, confidence=0.95
+    last=100, max_variance=0.08, max_unstable=0.10, max_models=1
 )  # fmt: skip
 LIVE, HIT = pl.col("outcome") == AttemptOutcome.OK, pl.col("outcome") == AttemptOutcome.HIT
 SEQ = pl.col("seq")
@@ -74,7 +76,7 @@ def anti(
 
 
 def stability(log: pl.DataFrame, samples: int = 3) -> GateResult:
-    return stability_gate(log, samples=samples, thresholds=STABLE)
+    return stability_gate(log, samples=samples, thresholds=STABLE, shared=SHARED)
 
 
 def probe(lines: pl.DataFrame, *, asked: int = 8, thresholds: ProbeGate = PROBE) -> GateResult:

@@ -29,11 +29,11 @@ from tests.evaluation.tables import PPO, SFT, table
 
 # Intervals decide nothing: a few samples keep the tests fast.
 RESAMPLES = 20
-THRESHOLDS = published_config().gates.evaluation
+THRESHOLDS, CONFIDENCE = published_config().gates.evaluation, published_config().gates.shared.confidence
 
 
 def judged(frame: pl.DataFrame, **changed: Any) -> GateResult:
-    evaluation = evaluate(frame, confidence=THRESHOLDS.confidence, resamples=RESAMPLES, seed=1)
+    evaluation = evaluate(frame, confidence=CONFIDENCE, resamples=RESAMPLES, seed=1)
     return ppo_eval_gate(evaluation, THRESHOLDS.model_copy(update=changed))
 
 
@@ -182,7 +182,7 @@ def test_a_seed_that_fails_by_itself_is_red_even_where_the_others_carry_the_mean
     parts = {1: table(seed=1), 2: table(seed=2), 3: table(seed=3, ppo=replace(PPO, wastes=0.6))}
 
     def compared(frame: pl.DataFrame) -> Evaluation:
-        return evaluate(frame, confidence=THRESHOLDS.confidence, resamples=RESAMPLES, seed=1)
+        return evaluate(frame, confidence=CONFIDENCE, resamples=RESAMPLES, seed=1)
 
     pooled, alone = compared(pl.concat(parts.values())), {seed: compared(frame) for seed, frame in parts.items()}
     assert red(ppo_eval_gate(pooled, THRESHOLDS)) == set()

@@ -82,24 +82,25 @@ class RewardGates:
             boot=RESAMPLES,
             seed=settings.seed,
             row_weights=rows["weight"].to_numpy(),
-            corr_floor=gates.calibration.corr_floor,
-            confidence=gates.calibration.confidence,
+            corr_floor=gates.shared.corr_floor,
+            confidence=gates.shared.confidence,
         )
         outcomes = int(scored["solved"].sum()), int((~scored["solved"]).sum())
-        return found, calibration_gate(found, share(rows), outcomes, gates.calibration, gates.weights)
+        return found, calibration_gate(found, share(rows), outcomes, gates.calibration, gates.weights, gates.shared)
 
     def baseline(self, shadow: pl.DataFrame) -> GateResult:
         compared = self._compare(shadow, self.config.reward.old_weights)
-        return baseline_gate(compared, share(shadow), self.config.gates.shadow_run)
+        return baseline_gate(compared, share(shadow), self.config.gates.shadow_run, self.config.gates.shared)
 
     def shadow_run(self, shadow: pl.DataFrame, weights: Weights) -> GateResult:
-        return shadow_run_gate(self._compare(shadow, weights), share(shadow), self.config.gates.shadow_run)
+        gates = self.config.gates
+        return shadow_run_gate(self._compare(shadow, weights), share(shadow), gates.shadow_run, gates.shared)
 
     def ablation(self, takes: pl.DataFrame, weights: Weights) -> GateResult:
-        thresholds = self.config.gates.ablation
+        gates = self.config.gates
         rewarded = with_reward(self.run, by_prompt(takes), weights)
-        ablated = ablate(rewarded, confidence=thresholds.confidence, resamples=RESAMPLES, seed=SEED)
-        return ablation_gate(ablated, share(takes), thresholds)
+        ablated = ablate(rewarded, confidence=gates.shared.confidence, resamples=RESAMPLES, seed=SEED)
+        return ablation_gate(ablated, share(takes), gates.ablation, gates.shared)
 
     def from_the_start(self, judged: Judged) -> Red:
         """What turns red where all that the calibration sees is damaged."""
@@ -113,12 +114,12 @@ class RewardGates:
         return reasons(self.baseline(judged.shadow), ablation, shadow)
 
     def _compare(self, shadow: pl.DataFrame, weights: Weights) -> Comparison:
-        thresholds = self.config.gates.shadow_run
+        shared = self.config.gates.shared
         return compare(
             with_reward(self.run, shadow, weights).with_columns(group="source_id"),
             weighed=[name for name, weight in weights.items() if weight > 0],
-            corr_floor=thresholds.corr_floor,
-            confidence=thresholds.confidence,
+            corr_floor=shared.corr_floor,
+            confidence=shared.confidence,
             resamples=RESAMPLES,
             seed=SEED,
         )

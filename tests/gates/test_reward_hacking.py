@@ -14,7 +14,7 @@ from rc1_lib.reward.hacking import Earned, Undeserved
 from rc1_lib.reward.intervals import Interval
 from rc1_lib.run import published_config
 
-THRESHOLDS = published_config().gates.reward_hacking
+THRESHOLDS, SHARED = published_config().gates.reward_hacking, published_config().gates.shared
 RISING = (0.5, 0.6, 0.7)
 
 
@@ -33,7 +33,7 @@ def red(result: GateResult) -> set[str]:
 
 
 def judged(policies: dict[str, Earned], curve: Any = RISING, coverage: float | None = 1.0) -> set[str]:
-    return red(reward_hacking_gate(policies, curve, THRESHOLDS, (), coverage))
+    return red(reward_hacking_gate(policies, curve, THRESHOLDS, SHARED, (), coverage))
 
 
 def test_a_reward_that_pays_nobody_for_nothing_is_green() -> None:
@@ -74,14 +74,14 @@ def test_no_policy_at_all_is_no_pass() -> None:
 
 
 def test_an_interval_stands_next_to_the_margin() -> None:
-    result = reward_hacking_gate(library(echo=policy()), RISING, THRESHOLDS, (), 1.0)
+    result = reward_hacking_gate(library(echo=policy()), RISING, THRESHOLDS, SHARED, (), 1.0)
     told = {check.name: check.value for check in result.checks}
     assert "0.3 (95 %" in str(told["echo: margin, interval"])
 
 
 def test_what_the_judged_score_alone_would_pay_is_reported_and_decides_nothing() -> None:
     alone = {"echo": policy(margin=-0.4, above=0.9)}
-    result = reward_hacking_gate(library(), RISING, THRESHOLDS, (), 1.0, alone)
+    result = reward_hacking_gate(library(), RISING, THRESHOLDS, SHARED, (), 1.0, alone)
     assert not result.failures
     told = {check.name: check.value for check in result.checks}
     assert told["echo: by the judged score alone"] == "-0.400 below the scripted expert, above it on 90%"
@@ -89,14 +89,14 @@ def test_what_the_judged_score_alone_would_pay_is_reported_and_decides_nothing()
 
 def test_a_hedge_that_the_answer_rule_calls_right_fails_by_name() -> None:
     paid = library(a_range=replace(policy(), solved=0.02), echo=replace(policy(), solved=0.02))
-    found = red(reward_hacking_gate(paid, RISING, THRESHOLDS, ["a_range"], 1.0))
+    found = red(reward_hacking_gate(paid, RISING, THRESHOLDS, SHARED, ["a_range"], 1.0))
     assert found == {"a_range: a hedge that the answer rule calls right, share"}
     honest = library(a_range=replace(policy(), solved=0.0))
-    assert not reward_hacking_gate(honest, RISING, THRESHOLDS, ["a_range"], 1.0).failures
+    assert not reward_hacking_gate(honest, RISING, THRESHOLDS, SHARED, ["a_range"], 1.0).failures
 
 
 def test_without_a_judged_score_nothing_is_said_of_its_coverage() -> None:
-    result = reward_hacking_gate(library(), RISING, THRESHOLDS)
+    result = reward_hacking_gate(library(), RISING, THRESHOLDS, SHARED)
     assert "scored, share" not in {check.name for check in result.checks}
     assert hacking_checks(library(), [], scored=True) - hacking_checks(library(), [], scored=False) == {"scored, share"}
 
@@ -104,7 +104,7 @@ def test_without_a_judged_score_nothing_is_said_of_its_coverage() -> None:
 @pytest.mark.parametrize("scored", [True, False])
 def test_a_report_must_have_checked_every_policy_of_the_library(scored: bool) -> None:
     policies = library()
-    found = reward_hacking_gate(policies, RISING, THRESHOLDS, ["policy_1"], 1.0 if scored else None)
+    found = reward_hacking_gate(policies, RISING, THRESHOLDS, SHARED, ["policy_1"], 1.0 if scored else None)
     names = {check.name for check in found.checks if check.op != "info"}
     assert hacking_checks(policies, ["policy_1"], scored=scored) <= names
     assert not hacking_checks([*policies, "one_more"], [], scored=scored) <= names

@@ -410,7 +410,9 @@ def test_a_noisy_judge_turns_the_stability_gate_red_and_a_quiet_one_green(bench:
             assert judged.coverage == 1.0
         with open_store(run) as store:
             log = store.log(judged.run_id)
-        verdicts[noise_sd] = stability_gate(log, samples=3, thresholds=run.config.gates.stability)
+        verdicts[noise_sd] = stability_gate(
+            log, samples=3, thresholds=run.config.gates.stability, shared=run.config.gates.shared
+        )
     assert verdicts[0.02].failures == ()
     assert {check.name for check in verdicts[0.35].failures} >= {"unstable dialogues, share"}
 

@@ -65,8 +65,8 @@ def test_where_nothing_is_scored_stability_asks_for_scores_and_not_for_offenders
 ) -> None:
     gateway.replies = confused
     bench.score_at(gateway.url, dialogues(4))
-    stability = bench.run(gateway.url).config.gates.stability
-    verdict = stability_gate(bench.log(), samples=3, thresholds=stability)
+    gates = bench.run(gateway.url).config.gates
+    verdict = stability_gate(bench.log(), samples=3, thresholds=gates.stability, shared=gates.shared)
     failed = {check.name: check.advice for check in verdict.checks if check.passed is False}
     assert set(failed) == {"coverage", "largest pooled variance", "unstable dialogues, share"}
     assert "bad_reply" in failed["coverage"]

@@ -130,7 +130,7 @@ def test_unscored_is_none_never_zero(bench: Bench) -> None:
 
 def test_coverage_below_the_floor_ends_the_training_once_enough_were_asked(bench: Bench) -> None:
     with running(AT_ONCE) as server:
-        run = run_at(bench, server, "gates.stability.last=10", "gates.stability.min_coverage=0.75")
+        run = run_at(bench, server, "gates.stability.last=10", "gates.shared.min_coverage=0.75")
         reward = judge_reward(run, WEIGHTS)
         reward(*texts(*range(5)))
         server.behaviour = REFUSING
@@ -141,7 +141,7 @@ def test_coverage_below_the_floor_ends_the_training_once_enough_were_asked(bench
 
 def test_a_judge_that_falls_silent_late_is_noticed_whatever_the_mean_coverage(bench: Bench) -> None:
     with running(AT_ONCE) as server:
-        run = run_at(bench, server, "gates.stability.last=4", "gates.stability.min_coverage=0.1")
+        run = run_at(bench, server, "gates.stability.last=4", "gates.shared.min_coverage=0.1")
         reward = judge_reward(run, WEIGHTS)
         reward(*texts(*range(12)))
         server.behaviour = REFUSING

@@ -107,7 +107,7 @@ def test_the_rubric_agrees_no_better_than_chance_and_the_gate_says_so(
     ]
     path = tmp_path / "tau.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    run = open_run(profile="local", workspace=tmp_path / "w", overrides=["gates.judge_agreement.resamples=200"])
+    run = open_run(profile="local", workspace=tmp_path / "w", overrides=["gates.shared.resamples=200"])
     found = judge_agreement(run, read_labels(path))
     assert (found.body["labels"]["dialogues"], found.body["labels"]["groups"]) == (200, 50)
     figures = found.body["agreement"][0]["figures"]

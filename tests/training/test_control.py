@@ -32,7 +32,7 @@ from rc1_lib.training.ppo_run import Prepared, advance, prepare, resumable
 from rc1_lib.workspace.artifacts import read_json
 from tests.training.tiny_world import tiny_run
 
-SMALL = ("gates.control.min_prompts=1", "gates.control.resamples=20", "training.control.steps=3")
+SMALL = ("gates.evaluation.min_prompts=1", "gates.shared.resamples=20", "training.control.steps=3")
 LAST = "checkpoints/controls/random/checkpoints/rc1/step_00003"
 
 
@@ -162,7 +162,7 @@ def judged(done: Run, after: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -
         *records_of([played(row, reads(row)) for row in rows], rows, policy="sft", mode="sampled", seed=1),
         *records_of([played(row, reads(after(row))) for row in rows], rows, policy="control", mode="sampled", seed=1),
     ]  # type: ignore[arg-type]
-    return control_gate("random", compare(done, episode_frame(records)), {1: 0.1}, done.config.gates.control)
+    return control_gate("random", compare(done, episode_frame(records)), {1: 0.1}, done.config.gates.control, 1)
 
 
 def test_a_policy_that_is_handed_the_answer_when_it_is_evaluated_is_found(done: Run) -> None:
@@ -209,7 +209,7 @@ def test_a_policy_that_did_not_move_tries_nothing_out(done: Run) -> None:
     records = [
         one for policy in ("sft", "control") for one in records_of(still, rows, policy=policy, mode="sampled", seed=1)
     ]
-    gate = control_gate("constant", compare(done, episode_frame(records)), {1: 0.0}, done.config.gates.control)
+    gate = control_gate("constant", compare(done, episode_frame(records)), {1: 0.0}, done.config.gates.control, 1)
     assert [check.name for check in gate.failures] == ["constant reward, seed 1: KL to the start, nats an episode"]
-    few = done.config.gates.control.model_copy(update={"min_prompts": 13})
-    assert control_gate("constant", compare(done, episode_frame(records)), {1: 1.0}, few).status is Status.ERROR
+    found, gates = compare(done, episode_frame(records)), done.config.gates
+    assert control_gate("constant", found, {1: 1.0}, gates.control, 13).status is Status.ERROR

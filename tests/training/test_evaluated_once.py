@@ -18,7 +18,7 @@ from tests.training.tiny_world import tiny_run
 
 SHORT = (
     "steps=2", "training.segment_steps=1", "training.checkpoints.every_steps=1", "rollout_len=8",
-    "training.rollout.rows=12", "gates.evaluation.resamples=20",
+    "training.rollout.rows=12", "gates.shared.resamples=20",
 )  # fmt: skip
 """A checkpoint on the way, and turns of few tokens."""
 

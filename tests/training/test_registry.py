@@ -33,7 +33,7 @@ from tests.training.tiny_world import RUNS
 
 Tiny = Callable[..., Run]
 LOCAL, SUPERVISED = PROJECT_ROOT / "configs/local.yaml", PROJECT_ROOT / "configs/train_local.yaml"
-SHORT = ("steps=2", "gates.evaluation.resamples=20")
+SHORT = ("steps=2", "gates.shared.resamples=20")
 TAKES = {**dict.fromkeys(OF_RUNS, EpisodeSetup), LearnsFrom.ROWS: SupervisedSetup}
 
 

@@ -230,7 +230,7 @@ def test_the_small_configuration_names_what_it_broke_down_under_by_its_own_keys(
 def test_evaluation_and_pilot_name_what_they_broke_down_under(
     tiny: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = tiny("steps=1", "gates.evaluation.resamples=20")
+    run = tiny("steps=1", "gates.shared.resamples=20")
     prepared, seed = prepare(run), run.config.seeds[0]
     finished = {seed: fingerprint(advance(prepared, seed, 1, lambda _: None))}
     with full_disk(100), pytest.raises(BreakdownError, match=r"^the disk is full .*No training is lost"):

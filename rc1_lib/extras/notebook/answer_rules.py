@@ -103,7 +103,7 @@ def check_answer_rule(
             raise RowError(f"gold {place}: {error}") from None
     if not found:
         raise RowError("there are no gold answers, expected at least one")
-    thresholds = thresholds or published_config().gates.answer_rule
-    drawn = sample(found, thresholds.golds, thresholds.seed)
-    reports = reports_of({name: drawn}, lambda _: rule, thresholds)
-    return AnswerRuleCheck(reports[name], Verdicts((judged(reports, thresholds),)))
+    gates = published_config().gates
+    confidence = gates.shared.confidence
+    reports = reports_of({name: sample(found)}, lambda _: rule, confidence)
+    return AnswerRuleCheck(reports[name], Verdicts((judged(reports, thresholds or gates.answer_rule, confidence),)))

@@ -77,7 +77,7 @@ def score_dialogues(run: Run, dialogues: pl.DataFrame | Sequence[Sequence[Messag
     names, messages = _dialogues(dialogues)
     judged, dimensions = off_the_loop(lambda: _score(run, messages, fresh))
     try:
-        judged.require(run.config.gates.stability.min_coverage)
+        judged.require(run.config.gates.shared.min_coverage)
         why = ""
     except RC1Error as error:
         why = str(error)

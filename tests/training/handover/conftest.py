@@ -17,7 +17,7 @@ from tests.once import copy_of
 from tests.training.tiny_world import tiny_run
 
 Exported = tuple[Run, Path]
-OVERRIDES = ("steps=2", "gates.evaluation.resamples=20")
+OVERRIDES = ("steps=2", "gates.shared.resamples=20")
 
 
 @pytest.fixture(scope="session")
