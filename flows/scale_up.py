@@ -35,6 +35,9 @@ from tasks.gates import faulted, read_verdict
 from tasks.scale_up import gate_of_size, green_before, grown, keep, report_scale_up
 from tasks.sentences import round_sentence
 
+_APPROVAL_S = 3 * 24 * 3600
+"""How long a run waits for a person: over a weekend. Then it fails, and the next one goes on from the same size."""
+
 
 class Approval(RunInput):
     """A person's decision, in the Prefect UI, on further growth."""
@@ -156,7 +159,7 @@ def _not_approved(run: Run, step: Step) -> str:
         return ""
     said = suspend_flow_run(
         wait_for_input=Approval,
-        timeout=int(3600 * run.config.scale_up.approval_hours),
+        timeout=_APPROVAL_S,
         key=f"grow-on-from-{step.size}",
     )
     if not said.approved:

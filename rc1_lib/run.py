@@ -20,15 +20,17 @@ from rc1_lib.workspace.file_hashes import sha256_file
 
 CONFIG_OF_PROFILE = {"local": "configs/local.yaml", "prod": "configs/ppo_scale.yaml"}
 PUBLISHED = "configs/ppo_scale.yaml"
-_PUBLISHED_SHA256 = "bd2d5b06923222a0bb3bf0fa5262c21ca0f89026698e72bacee15e1054408088"
+_PUBLISHED_SHA256 = "38b40a2f532fd6f338db70226d504b2c7b45d1e4f1060785d6f52910b0f05825"
 """SHA-256 of all settings that decide what a passed gate means. It is part of the code, so that an edit of only the
 file cannot go unnoticed."""
 EFFECTIVE = "reports/config_effective.yaml"
 FREE_KEYS = (
-    "pool.workers", "training.processes", "training.learnability.prompts", "training.learnability.takes",
+    "pool.workers", "training.processes", "judge.limits", "training.learnability.prompts", "training.control.steps",
+    "training.tracking", "scale_up.approval",
 )  # fmt: skip
-"""Configuration keys that change nothing that a ticket vouches for: numbers of workers, which affect the time alone,
-and what the command `rc1 learnability` plays, which no training reads."""
+"""Configuration keys, or sections, that change nothing that a ticket vouches for: numbers of workers and the pace of
+requests, which affect the time alone; what the commands `rc1 learnability` and `rc1 train --control` play, which no
+training reads; trackers, which only copy metrics; and who approves a larger pool."""
 
 _OVERRIDES = {"BASE_MODEL": "base_model", "SCORER_PROVIDER": "judge.provider", "SCORER_BASE_URL": "judge.base_url"}
 _LIVE_MODE = "REWARD_LIVE_MODE"

@@ -158,8 +158,6 @@ class ScaleUp(Section):
     """Dialogues of a size that the judge scores again, before and after the pool grows."""
     approval: bool
     """Whether a person has to approve each further size in the Prefect UI."""
-    approval_hours: Annotated[float, Field(gt=0, le=10 * 366 * 24)]
-    """Hours to wait for an approval."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:

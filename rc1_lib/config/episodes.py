@@ -34,12 +34,6 @@ class EpisodeLimits(Section):
     """Messages of the model, including the final answer."""
     tokens: Positive
     """Tokens of the model's messages and of all observations together, without the prompt."""
-    tool_errors: Annotated[int, Field(ge=0)]
-    """Failed tool calls allowed; one more ends the episode."""
-    malformed: Annotated[int, Field(ge=0)]
-    """Malformed turns allowed; one more ends the episode."""
-    calls: Positive
-    """Tool calls in one turn."""
     turn_chars: Positive
     """Characters of one turn; longer turns are not parsed."""
     argument_chars: Positive
@@ -98,8 +92,6 @@ class VLLM(Section):
     folder on this machine."""
     timeout_s: Annotated[float, Field(gt=0)]
     """Timeout of a request in seconds."""
-    attempts: Annotated[int, Field(ge=1, le=10)]
-    """Most attempts at a request that times out or fails on the server."""
 
 
 class Parity(Section):

@@ -39,9 +39,8 @@ class LearnabilitySettings(Section):
     """Prompts that a new training tries first, eight rollouts of each; it does not start if nothing can be learned
     (`gates.learnability`). 0: it starts without."""
     prompts: Positive
-    """How many training rows `rc1 learnability` plays, from each task and bucket by its share. No part of a ticket."""
-    takes: Annotated[int, Field(ge=2)]
-    """Rollouts of each of these rows. No part of a ticket."""
+    """How many training rows `rc1 learnability` plays, from each task and bucket by its share, eight times each. No
+    part of a ticket."""
 
 
 class ControlSettings(Section):

@@ -34,16 +34,16 @@ _FREE = (
     "profile", "base_model", "sources.use", "sources.hub", "judge.provider", "judge.model", "judge.base_url",
     # where files lie
     "seed_pool", "weights", "pool.path", "shadow.path", "difficulty.metrics_path", "difficulty.balanced_path",
-    "ablation.takes_path", "judge.store.path", "judge.labels.path", "judge.baseline.path", "training.reward.scores",
+    "judge.store.path", "judge.labels.path", "judge.baseline.path", "training.reward.scores",
     # speed and cost
-    "pool.workers", "judge.prices", "judge.limits", "judge.budget", "scale_up.approval", "scale_up.approval_hours",
+    "pool.workers", "judge.prices", "judge.limits", "judge.budget", "scale_up.approval",
     "training.threads", "training.shards", "training.processes", "training.gradient_checkpointing", "training.vllm",
     "training.checkpoints", "training.cap", "training.segment_steps", "training.tracking",
     # how the policy learns, which no gate of a preflight judges by more than `gates.training`
     "priority_sampling", "target_kl", "steps", "seeds", "lr", "clip", "kl_coef", "batch_size", "rollout_len",
     "finetune", "training.engine", "training.strategy", "training.describe_tools", "training.warm_start",
     "training.adapter", "training.update", "training.ppo", "training.grpo", "training.trl_grpo", "training.trl_dpo",
-    "training.learnability.prompts", "training.learnability.takes", "training.lr_schedule",
+    "training.learnability.prompts", "training.lr_schedule",
     "training.rollout", "training.early_stop", "training.eval_shadow",
 )  # fmt: skip
 """Settings, or sections, whose difference from the published ones changes no gate's meaning. All others are listed."""

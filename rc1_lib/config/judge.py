@@ -187,11 +187,13 @@ class Calibration(Section):
     """Seed of rows, folds and bootstrap."""
 
 
+TAKES_PATH = "data/shadow_takes.jsonl"
+"""Several rollouts of each shadow prompt by the same scripted expert, which the ablation picks from."""
+
+
 class Ablation(Section):
     """The ablation of the over-clarification penalty."""
 
-    takes_path: WrittenPath
-    """Several rollouts of each shadow prompt by the same scripted expert."""
     takes: Annotated[int, Field(ge=2, le=64)]
     """How many per prompt."""
 

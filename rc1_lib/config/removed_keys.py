@@ -39,8 +39,16 @@ _MOVED: Mapping[str, str] = {
 }  # fmt: skip
 """Key, or section -> where it is now."""
 _FIXED: Mapping[str, str] = {
+    "ablation.takes_path": "data/shadow_takes.jsonl",
+    "scale_up.approval_hours": "72",
+    "training.adapter.dropout": "0",
+    "training.learnability.takes": "8",
+    "training.limits.calls": "5",
+    "training.limits.malformed": "1",
+    "training.limits.tool_errors": "2",
     "training.ppo.gamma": "1, no discount per token",
     "training.ppo.value_clip": "1e9, without effect",
+    "training.vllm.attempts": "3",
     "gates.answer_rule.golds": "200",
     "gates.answer_rule.seed": "7",
     "gates.calibration.max_kkt_residual": "1e-9",

@@ -14,7 +14,7 @@ from pydantic import Field, model_validator
 
 from rc1_lib.config.data import Difficulty, Pool, ScaleUp, Shadow, Sources
 from rc1_lib.config.engines import ENGINES, STRATEGIES, names_of, own_name
-from rc1_lib.config.judge import Ablation, Calibration, Judge, Overclarification, Reward
+from rc1_lib.config.judge import TAKES_PATH, Ablation, Calibration, Judge, Overclarification, Reward
 from rc1_lib.config.step_metrics import ANSWERED, HELD_OUT, SAME_ANSWER
 from rc1_lib.config.thresholds import Gates
 from rc1_lib.config.training import Training
@@ -197,7 +197,7 @@ class RunConfig(Section):
             "shadow.path": self.shadow.path,
             "difficulty.metrics_path": self.difficulty.metrics_path,
             "difficulty.balanced_path": self.difficulty.balanced_path,
-            "ablation.takes_path": self.ablation.takes_path,
+            "the ablation's rollouts": TAKES_PATH,
         }
         taken: dict[str, str] = {}
         for key, path in written.items():

@@ -47,15 +47,6 @@ def _of_runs(learners: Mapping[str, Learner]) -> AfterValidator:
     return AfterValidator(check)
 
 
-def _no_dropout(dropout: float) -> float:
-    if dropout != 0:
-        raise ValueError(
-            f"found {dropout:g}, expected 0: sampling and update must use the same policy, so dropout stays off; "
-            f"write 0.0"
-        )
-    return dropout
-
-
 class WarmStart(Section):
     """SFT on the pool's demonstrations before PPO (warm start); its result is the initial policy and the reference."""
 
@@ -76,8 +67,6 @@ class AdapterSettings(Section):
     """Rank of the adapter's matrices."""
     alpha: Positive
     """Scale of the adapter: its output is multiplied by alpha / rank."""
-    dropout: Annotated[float, AfterValidator(_no_dropout)]
-    """Must be 0: PPO compares the sampling policy with the learning one, and dropout would make them differ."""
     targets: Annotated[tuple[str, ...], Field(min_length=1)]
     """Names of the linear layers with an adapter; an unknown name is an error."""
 

@@ -6,10 +6,17 @@ from dataclasses import dataclass, fields
 
 from rc1_lib.config.episodes import EpisodeLimits
 
+TOOL_ERRORS = 2
+"""Failed tool calls allowed: a typing error or two are no reason to give up a dialogue."""
+MALFORMED = 1
+"""Malformed turns allowed: one is answered with the reason, so that the policy can learn from it; two are a habit."""
+CALLS = 5
+"""Tool calls in one turn: the longest demonstrated turn has fewer, and more would be a loop."""
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """The bounds of one episode; the numbers are the configuration's.
+    """The bounds of one episode.
 
     Attributes:
         turns: messages of the model, including the final answer.
@@ -23,15 +30,15 @@ class Limits:
 
     turns: int
     tokens: int
-    tool_errors: int
-    malformed: int
-    calls: int
+    tool_errors: int = TOOL_ERRORS
+    malformed: int = MALFORMED
+    calls: int = CALLS
     turn_chars: int
     argument_chars: int
 
     @classmethod
     def of(cls, section: EpisodeLimits) -> Limits:
-        """The bounds of a configuration's section `training.limits`."""
+        """The bounds of a configuration's section `training.limits`, and the fixed ones."""
         return cls(**section.model_dump())
 
     def __post_init__(self) -> None:

@@ -36,8 +36,8 @@ GATE = "learnability"
 REPORT = "reports/learnability.json"
 START_REPORT = "reports/learnability_at_start.json"
 
-START_TAKES = 8
-"""Rollouts of each prompt before a training: as many as GRPO compares by default."""
+TAKES = 8
+"""Rollouts of each prompt: as many as GRPO compares by default."""
 _FIRST = 8
 """Prompts that are played first: if nearly every turn is cut or malformed, the others would only cost time."""
 _ROOM = 8
@@ -92,7 +92,7 @@ def run_learnability(prepared: Prepared) -> GateReport:
         RC1Error: when the judge has weight in the reward and cannot be asked.
     """
     run, settings = prepared.run, prepared.run.config.training.learnability
-    tried = try_out(prepared, settings.prompts, settings.takes)
+    tried = try_out(prepared, settings.prompts, TAKES)
     takes = takes_of(prepared, tried, ask_judge=tried.whole)
     effects = detectable(prepared, takes)
     gate = learnability_gate(takes, tried, effects, run.config.gates.learnability)
@@ -119,7 +119,7 @@ def check_learnable(prepared: Prepared, seeds: Sequence[int]) -> str:
     if not prompts or not run.config.training.plays or any(has_begun(prepared, seed) for seed in seeds):
         return ""
     began = time.monotonic()
-    tried = try_out(prepared, prompts, START_TAKES)
+    tried = try_out(prepared, prompts, TAKES)
     takes = takes_of(prepared, tried, ask_judge=False)
     if tried.whole and prepared.judge is not None and learnable(takes).flat.value > thresholds.max_flat:
         takes = takes_of(prepared, tried, ask_judge=True)  # what verification holds equal may differ by the judge
@@ -134,7 +134,7 @@ def check_learnable(prepared: Prepared, seeds: Sequence[int]) -> str:
         )
     group = learnable(takes)
     return (
-        f"learnability passed after {seconds:.0f} s: of {group.prompts} prompts with {START_TAKES} takes each "
+        f"learnability passed after {seconds:.0f} s: of {group.prompts} prompts with {TAKES} takes each "
         f"{group.pass_n.value:.0%} are solved by one of them, {group.flat.value:.0%} show no difference"
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, Literal
 
+from rc1_lib.config.judge import TAKES_PATH
 from rc1_lib.provenance.derived import Artifact, Given, Input
 from rc1_lib.run import Run
 from rc1_lib.sources import sources_sha256
@@ -57,7 +58,7 @@ SHADOW = Artifact(
     outdated=_sample_is_stale, vouched=True,
 )  # fmt: skip
 TAKES = Artifact(
-    "takes", lambda run: run.config.ablation.takes_path, partial(_settings, "takes"), _BUILDER, _COMMAND, _MADE_FROM,
+    "takes", lambda _: TAKES_PATH, partial(_settings, "takes"), _BUILDER, _COMMAND, _MADE_FROM,
     vouched=True,
 )  # fmt: skip
 POOL = Artifact(

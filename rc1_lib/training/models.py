@@ -30,7 +30,7 @@ def model_section(config: RunConfig, base: str) -> ModelSection:
             enable=True,
             r=adapter.rank,
             alpha=adapter.alpha,
-            dropout=adapter.dropout,
+            dropout=0.0,  # PPO compares the sampling policy with the learning one, and dropout would part them
             target_modules=adapter.targets,
         ),
     )

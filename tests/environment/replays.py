@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from rc1_lib.config.judge import TAKES_PATH
 from rc1_lib.environment.episode import Episode
 from rc1_lib.environment.limits import Limits
 from rc1_lib.environment.outcome import EpisodeStatus
@@ -22,7 +23,7 @@ Row = dict[str, Any]
 
 def rows_of(run: Run) -> Iterator[tuple[Row, Row]]:
     """Each row of the pool, the shadow set and its takes: as a column store has it, and as plain chat messages."""
-    names = [run.config.pool.path, run.config.shadow.path, run.config.ablation.takes_path]
+    names = [run.config.pool.path, run.config.shadow.path, TAKES_PATH]
     for path in filter(Path.exists, map(run.workspace.path, names)):
         for row in read_rows(path).iter_rows(named=True):
             messages = [{key: value for key, value in line.items() if value is not None} for line in row["messages"]]

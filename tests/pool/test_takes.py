@@ -8,6 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from rc1_lib.config.judge import TAKES_PATH
 from rc1_lib.difficulty.features import measure
 from rc1_lib.pool.build import chosen_variants, plan
 from rc1_lib.pool.derived import PARTS as DERIVED
@@ -35,7 +36,7 @@ def shadow(built: Run) -> pl.DataFrame:
 
 @pytest.fixture(scope="module")
 def takes(built: Run) -> pl.DataFrame:
-    path = built.workspace.path(built.config.ablation.takes_path)
+    path = built.workspace.path(TAKES_PATH)
     return check_rows(read_rows(path), path, "shadow").with_columns(shadow_id=prompt_id())
 
 
@@ -45,7 +46,7 @@ def states(run: Run) -> tuple[FileState, ...]:
 
 def test_take_0_is_the_shadow_row_to_the_byte(built: Run, takes: pl.DataFrame) -> None:
     shadow = built.workspace.path(built.config.shadow.path).read_bytes()
-    lines = built.workspace.path(built.config.ablation.takes_path).read_bytes().splitlines(keepends=True)
+    lines = built.workspace.path(TAKES_PATH).read_bytes().splitlines(keepends=True)
     first = [line.replace(b"/take-0", b"", 1) for line in lines if b'/take-0"' in line[:60]]
     assert b"".join(first) == shadow
     assert takes.height == len(lines)
@@ -103,7 +104,7 @@ def test_no_take_exceeds_the_limits_and_those_left_out_are_counted(built: Run, t
     texts = with_texts(takes)
     assert texts["turns"].max() == built.config.pool.max_turns
     assert texts["tool_hops"].max() in range(7, built.config.pool.max_tool_hops + 1)
-    manifest = read_manifest(built.workspace, built.config.ablation.takes_path) or {}
+    manifest = read_manifest(built.workspace, TAKES_PATH) or {}
     report = manifest["report"]
     assert manifest["rows"] == takes.height == sum(report["rows"].values())
     assert report["prompts"] == built.config.shadow.n
@@ -136,17 +137,17 @@ def test_the_number_of_takes_makes_takes_stale_and_nothing_else(fresh_copy: Call
     run = fresh_copy("ablation.takes=2")
     assert states(run) == (FileState.FRESH, FileState.STALE, FileState.FRESH)
     before = [sha256_file(run.workspace.path(path)) for path in (run.config.shadow.path, run.config.pool.path)]
-    four = run.workspace.path(run.config.ablation.takes_path).read_bytes().splitlines()
+    four = run.workspace.path(TAKES_PATH).read_bytes().splitlines()
     assert set(build_seed(run, ("takes",))) == {"takes"}
     assert states(run) == (FileState.FRESH,) * 3
     assert before == [sha256_file(run.workspace.path(path)) for path in (run.config.shadow.path, run.config.pool.path)]
-    two = run.workspace.path(run.config.ablation.takes_path).read_bytes().splitlines()
+    two = run.workspace.path(TAKES_PATH).read_bytes().splitlines()
     assert two == [line for line in four if b'/take-0"' in line[:60] or b'/take-1"' in line[:60]]
 
 
 def test_what_befalls_the_takes_is_told(fresh_copy: Callable[..., Run]) -> None:
     run = fresh_copy()
-    path = run.workspace.path(run.config.ablation.takes_path)
+    path = run.workspace.path(TAKES_PATH)
     whole = path.read_bytes()
     assert states(run) == (FileState.FRESH,) * 3
     path.write_bytes(whole + b"\n")
@@ -162,19 +163,11 @@ def test_another_seed_of_the_pool_makes_all_parts_stale(fresh_copy: Callable[...
     assert states(fresh_copy("pool.seed=7")) == (FileState.STALE,) * 3
 
 
-def test_a_file_of_another_kind_is_foreign_to_the_takes(fresh_copy: Callable[..., Run]) -> None:
-    run = fresh_copy()
-    other = open_run(
-        workspace=run.workspace.root, overrides=[*SMALL, f"ablation.takes_path={run.config.pool.path}", "pool.path=p"]
-    )
-    assert TAKES.state(other) is FileState.FOREIGN
-
-
 def test_a_finished_dialogue_has_one_take_itself(built: Run, tmp_path: Path) -> None:
     source = built.workspace.path(built.config.pool.path)
     run = open_run(workspace=tmp_path, overrides=[*SMALL, "pool.n=300", f"sources.use={source}"])
     manifest = build_seed(run, ("shadow", "takes"))["takes"]
-    takes = read_rows(tmp_path / run.config.ablation.takes_path)
+    takes = read_rows(tmp_path / TAKES_PATH)
     shadow = read_rows(tmp_path / run.config.shadow.path)
     assert takes["id"].to_list() == [f"{name}/take-0" for name in shadow["id"]]
     assert takes.drop("id").equals(shadow.drop("id"))

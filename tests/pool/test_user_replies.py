@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pytest
 
+from rc1_lib.config.judge import TAKES_PATH
 from rc1_lib.pool.dialogue import write_row
 from rc1_lib.pool.plan import PlannedRow
 from rc1_lib.pool.templates import Pack, Template, load_pack
@@ -20,7 +21,7 @@ from rc1_lib.sources.embedded import generate
 
 @pytest.fixture(scope="module")
 def rows(built: Run) -> list[Row]:
-    names = (built.config.pool.path, built.config.shadow.path, built.config.ablation.takes_path)
+    names = (built.config.pool.path, built.config.shadow.path, TAKES_PATH)
     return [json.loads(line) for name in names for line in built.workspace.path(name).open("rb")]
 
 

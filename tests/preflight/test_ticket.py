@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 
 from rc1_lib.config.file import flatten
@@ -128,16 +129,26 @@ def test_it_is_refused_with_another_configuration(ticketed: Run) -> None:
     assert "the effective configuration is another one (lr is 0.0001, the ticket has 0.0025)" in refusal(other)
 
 
-@pytest.mark.parametrize("key", FREE_KEYS)
+FREE = {
+    "pool.workers": 3, "training.processes": 2, "judge.limits.rps": 5.0, "judge.limits.attempts": 7,
+    "training.learnability.prompts": 24, "training.control.steps": 4, "training.tracking.project": "other",
+    "training.tracking.to": ["mlflow"], "scale_up.approval": True,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("key", FREE)
 def test_it_fits_whatever_no_training_reads(ticketed: Run, key: str) -> None:
-    """Numbers of workers, and what the command `learnability` plays: what it vouches for has no other byte by them."""
-    number = (flatten(ticketed.config.model_dump(mode="json"))[key] or 1) + 1
-    other = open_run(
-        profile="local", workspace=ticketed.workspace.root, overrides=[*ticketed.overrides, f"{key}={number}"]
-    )
+    """What it vouches for has no other byte by these."""
+    assert any(f"{key}.".startswith(f"{free}.") for free in FREE_KEYS)
+    override = f"{key}={orjson.dumps(FREE[key]).decode()}"
+    other = open_run(profile="local", workspace=ticketed.workspace.root, overrides=[*ticketed.overrides, override])
     ticket = verify_ticket(other)
-    assert flatten(issue_ticket(other)["config"])[key] == number != flatten(ticket["config"])[key]
+    assert flatten(issue_ticket(other)["config"])[key] == FREE[key] != flatten(ticket["config"])[key]
     verify_ticket(ticketed)
+
+
+def test_every_free_key_is_tried() -> None:
+    assert [free for free in FREE_KEYS if not any(f"{key}.".startswith(f"{free}.") for key in FREE)] == []
 
 
 @pytest.mark.parametrize("setting", ["training.learnability.at_start=1", "gates.learnability.max_cut=0.5"])

@@ -41,7 +41,7 @@ OVERRIDES = (
     "training.collapse.max_kl=null", "training.collapse.min_entropy=null", "training.collapse.max_clip_ratio=null",
     "training.collapse.max_malformed=null", "training.collapse.min_scores_std=null",
     "training.collapse.max_frac_zero_std=null",
-    "training.learnability.at_start=0", "training.learnability.prompts=18", "training.learnability.takes=3",
+    "training.learnability.at_start=0", "training.learnability.prompts=18",
 )  # fmt: skip
 """A run of seconds. Only what decides how long it takes differs from the shipped configuration."""
 

@@ -26,6 +26,8 @@ from rc1_lib.errors import ConfigError
 from rc1_lib.masking import conceal, secrets
 from rc1_lib.training.rollout.errors import RolloutError
 
+ATTEMPTS = 3
+"""Times in all that a request is sent that fails on the way or on the server: more would wait for one that is gone."""
 FIRST_PAUSE_S = 0.5
 """Before a request is sent again; twice as long before each further time."""
 _BROKEN: tuple[type[Exception], ...] = (httpx2.HTTPError, ssl.SSLError, OSError, anyio.EndOfStream)
@@ -144,7 +146,7 @@ def access_of(settings: VLLM) -> Access:
         raise ConfigError(f"{VLLM_KEY}: holds blanks or characters that cannot be sent in a header; expected printable "
                           f"ASCII")  # fmt: skip
     host = read_address(settings.base_url).netloc
-    return Access(settings.base_url.strip().rstrip("/"), host, settings.timeout_s, settings.attempts, key)
+    return Access(settings.base_url.strip().rstrip("/"), host, settings.timeout_s, ATTEMPTS, key)
 
 
 @asynccontextmanager

@@ -426,7 +426,7 @@ def test_where_another_base_was_found_is_told_without_secrets_and_controls(
 
 
 def test_a_server_that_says_nothing_is_given_up(asking: Callable[..., Run], double: VLLMDouble) -> None:
-    run = asking("training.vllm.timeout_s=0.2", "training.vllm.attempts=2")
+    run = asking("training.vllm.timeout_s=0.2")
 
     def change(path: str, body: dict[str, Any], answer: Answer) -> Answer:
         if path == "load_lora_adapter":
@@ -434,7 +434,7 @@ def test_a_server_that_says_nothing_is_given_up(asking: Callable[..., Run], doub
         return answer
 
     double.change = change
-    with pytest.raises(VLLMError, match=r"was asked 2 times .* no whole answer within 0\.2 s \(training\.vllm"):
+    with pytest.raises(VLLMError, match=r"was asked 3 times .* no whole answer within 0\.2 s \(training\.vllm"):
         played(engine_of(run), run)
 
 
@@ -495,7 +495,7 @@ def test_the_key_is_sent_and_never_shown(
         ("training.vllm.base_url=http://host/v1?a=1", r"base_url has \? or # after the path.* RC1_VLLM_API_KEY"),
         ("training.vllm.base_url=host:8000", "does not start with http://"),
         ("training.vllm.adapters=below", "expected an absolute path"),
-        ("training.vllm.attempts=0", "greater than or equal to 1"),
+        ("training.vllm.timeout_s=0", "greater than 0"),
         ("training.vllm.api_key=hush", "api_key"),
     ],
 )
