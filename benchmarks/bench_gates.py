@@ -34,7 +34,7 @@ from rc1_lib.difficulty.buckets import vote
 from rc1_lib.difficulty.steps import write_balanced, write_metrics
 from rc1_lib.evidence import Evidence
 from rc1_lib.gates.difficulty import difficulty_gate
-from rc1_lib.gates.duplicates import PERMUTATIONS, SHINGLE, exact_duplicates, near_duplicates
+from rc1_lib.gates.duplicates import exact_duplicates, near_duplicates
 from rc1_lib.gates.leakage import question_texts
 from rc1_lib.gates.length import length_gate
 from rc1_lib.gates.mix import mix_gate
@@ -155,11 +155,11 @@ def plain_mix(of: Sequence[str], tasks: Sequence[str]) -> dict[str, float]:
 
 def by_rensa(texts: list[str], limits: DuplicatesGate) -> set[int]:
     """Rows that rensa's index calls similar to an earlier one."""
-    index = RMinHashLSH(limits.similarity, PERMUTATIONS, PERMUTATIONS // 4)
+    index = RMinHashLSH(limits.similarity, limits.permutations, limits.permutations // 4)
     found = set()
     for row, text in enumerate(texts):
-        sketch = RMinHash(PERMUTATIONS, 42)
-        sketch.update([" ".join(gram) for gram in grams(text, SHINGLE)])
+        sketch = RMinHash(limits.permutations, 42)
+        sketch.update([" ".join(gram) for gram in grams(text, limits.shingle)])
         if index.query(sketch):
             found.add(row)
         index.insert(row, sketch)
@@ -170,11 +170,11 @@ def by_datasketch(texts: list[str], limits: DuplicatesGate) -> set[int]:
     """Rows that datasketch's index calls similar to an earlier one."""
     from datasketch import MinHash, MinHashLSH
 
-    index = MinHashLSH(threshold=limits.similarity, num_perm=PERMUTATIONS)
+    index = MinHashLSH(threshold=limits.similarity, num_perm=limits.permutations)
     found = set()
     for row, text in enumerate(texts):
-        sketch = MinHash(num_perm=PERMUTATIONS)
-        sketch.update_batch([" ".join(gram).encode() for gram in grams(text, SHINGLE)])
+        sketch = MinHash(num_perm=limits.permutations)
+        sketch.update_batch([" ".join(gram).encode() for gram in grams(text, limits.shingle)])
         if index.query(sketch):
             found.add(row)
         index.insert(row, sketch)
@@ -243,7 +243,7 @@ def jobs(evidence: Evidence) -> Iterator[Job]:
     yield "length", "RC1", lengths
     yield "length", "plain Python", lambda: plain_lengths(spoken)
     yield "duplicates", "RC1", lambda: ours_duplicates(dialogues, limits)
-    yield "duplicates", "plain Python", lambda: plain_duplicates(said, SHINGLE, limits.similarity)
+    yield "duplicates", "plain Python", lambda: plain_duplicates(said, limits.shingle, limits.similarity)
     yield "duplicates", "rensa", lambda: by_rensa(said, limits)
     if importlib.util.find_spec("datasketch"):
         yield "duplicates", "datasketch", lambda: by_datasketch(said, limits)

@@ -20,17 +20,17 @@ from rc1_lib.workspace.file_hashes import sha256_file
 
 CONFIG_OF_PROFILE = {"local": "configs/local.yaml", "prod": "configs/ppo_scale.yaml"}
 PUBLISHED = "configs/ppo_scale.yaml"
-_PUBLISHED_SHA256 = "38b40a2f532fd6f338db70226d504b2c7b45d1e4f1060785d6f52910b0f05825"
+_PUBLISHED_SHA256 = "1ba86c77eca372ab9095c9f06a3f7ab6167363ed90bdadbd89d367c8be99d215"
 """SHA-256 of all settings that decide what a passed gate means. It is part of the code, so that an edit of only the
 file cannot go unnoticed."""
 EFFECTIVE = "reports/config_effective.yaml"
 FREE_KEYS = (
-    "pool.workers", "training.processes", "judge.limits", "training.learnability.prompts", "training.control.steps",
-    "training.tracking", "scale_up.approval",
+    "pool.workers", "training.processes", "judge.limits", "training.learnability.prompts", "training.tracking",
+    "scale_up.approval",
 )  # fmt: skip
 """Configuration keys, or sections, that change nothing that a ticket vouches for: numbers of workers and the pace of
-requests, which affect the time alone; what the commands `rc1 learnability` and `rc1 train --control` play, which no
-training reads; trackers, which only copy metrics; and who approves a larger pool."""
+requests, which affect the time alone; what the command `rc1 learnability` plays, which no training reads;
+trackers, which only copy metrics; and who approves a larger pool."""
 
 _OVERRIDES = {"BASE_MODEL": "base_model", "SCORER_PROVIDER": "judge.provider", "SCORER_BASE_URL": "judge.base_url"}
 _LIVE_MODE = "REWARD_LIVE_MODE"

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-_MOVED: Mapping[str, str] = {
-    **{f"training.{engine}": "training.update, which all own engines share" for engine in ("dpo", "sft")},
+MOVED: Mapping[str, str] = {
+    **{f"training.{engine}": "training.update" for engine in ("dpo", "sft")},
     **{
-        f"training.{engine}.{key}": f"training.update.{key}, which all own engines share"
+        f"training.{engine}.{key}": f"training.update.{key}"
         for engine in ("ppo", "grpo", "dpo", "sft")
         for key in (
             "epochs", "minibatches", "micro_tokens", "max_grad_norm", "entropy_coef", "kl_stop", "adaptive_kl",
@@ -19,26 +19,23 @@ _MOVED: Mapping[str, str] = {
         )
     },
     **{
-        f"gates.{gate}.{key}": f"gates.shared.{shared}, for all gates"
+        f"gates.{gate}.{key}": f"gates.shared.{key}"
         for gate in (
             "stability", "judge_agreement", "shadow_run", "calibration", "ablation", "reward_hacking", "evaluation",
             "control", "answer_rule",
         )
-        for key, shared in {
-            "min_judged": "min_coverage",
-            **{
-                name: name
-                for name in (
-                    "confidence", "resamples", "min_coverage", "min_outcomes", "enough_auc", "max_loss_pct",
-                    "corr_floor",
-                )
-            },
-        }.items()
+        for key in (
+            "confidence", "resamples", "min_coverage", "min_outcomes", "enough_auc", "max_loss_pct", "corr_floor",
+        )
     },
     "gates.control.min_prompts": "gates.evaluation.min_prompts",
+    "gates.evaluation.min_gap_up_pp": "gates.evaluation.min_asking_up_pp",
+    "gates.evaluation.min_judged": "gates.shared.min_coverage",
+    "gates.evaluation.min_precision_up_pp": "gates.evaluation.min_asking_up_pp",
+    "gates.evaluation.min_recall_up_pp": "gates.evaluation.min_asking_up_pp",
 }  # fmt: skip
-"""Key, or section -> where it is now."""
-_FIXED: Mapping[str, str] = {
+"""Key, or section -> where it is now. Not every section had every one of these keys."""
+FIXED: Mapping[str, str] = {
     "ablation.takes_path": "data/shadow_takes.jsonl",
     "scale_up.approval_hours": "72",
     "training.adapter.dropout": "0",
@@ -48,6 +45,7 @@ _FIXED: Mapping[str, str] = {
     "training.limits.tool_errors": "2",
     "training.ppo.gamma": "1, no discount per token",
     "training.ppo.value_clip": "1e9, without effect",
+    "training.ppo.value_coef": "0.5",
     "training.vllm.attempts": "3",
     "gates.answer_rule.golds": "200",
     "gates.answer_rule.seed": "7",
@@ -56,8 +54,6 @@ _FIXED: Mapping[str, str] = {
     "gates.diversity.kl_rows": "4000",
     "gates.diversity.window_bigrams": "1000",
     "gates.drift.deals": "20000",
-    "gates.duplicates.permutations": "128",
-    "gates.duplicates.shingle": "3",
     "gates.learnability.power": "0.8",
 }
 """Key, or section -> the value that it always has now."""
@@ -65,8 +61,8 @@ _FIXED: Mapping[str, str] = {
 
 def why_removed(key: str) -> str | None:
     """Why a dotted key of the version before is refused, and what to do; None if it was none."""
-    if key in _MOVED:
-        return f"the key '{key}' is now {_MOVED[key]}; write it there"
-    if key in _FIXED:
-        return f"the key '{key}' is gone: its value is always {_FIXED[key]}; remove the line"
+    if key in MOVED:
+        return f"the key '{key}' is now {MOVED[key]}; write it there"
+    if key in FIXED:
+        return f"the key '{key}' is gone: its value is always {FIXED[key]}; remove the line"
     return None

@@ -65,6 +65,10 @@ class DuplicatesGate(Section):
     """Largest share of rows, in per cent, that repeat an earlier one."""
     similarity: Share
     """Jaccard similarity from which two rows are near duplicates."""
+    shingle: Words
+    """Words of a shingle."""
+    permutations: Annotated[int, Field(ge=1, le=4096)]
+    """Permutations of the MinHash that finds candidates."""
 
 
 class LengthGate(Section):
@@ -335,12 +339,10 @@ class EvaluationGate(Section):
     """By how many per cent the over-clarification rate must fall, relative to itself."""
     max_turns_up: float
     """By how many turns the mean may rise."""
-    min_recall_up_pp: float
-    """By how many percentage points the share of prompts asked must rise where asking is needed."""
-    min_precision_up_pp: float
-    """By how many percentage points the share of asked prompts that needed it must rise."""
-    min_gap_up_pp: float
-    """By how many percentage points the gap between asking where needed and where not must widen."""
+    min_asking_up_pp: float
+    """By how many percentage points each of three must rise: recall (the share of prompts asked where asking is
+    needed), precision (the share of asked prompts that needed it), and the gap between asking where needed and where
+    not."""
     max_proxy_up: NotNegative
     """How far above 0 the low end of the judged score's change may be if success falls."""
     max_truth_down_pp: NotNegative

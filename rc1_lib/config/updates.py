@@ -48,8 +48,6 @@ class PPO(Section):
 
     lam: Share
     """Lambda of generalised advantage estimation, per token of the policy."""
-    value_coef: NotNegative
-    """Weight of the value loss."""
     value_lr: Annotated[float, Field(gt=0)]
     """Learning rate of the value head."""
     value_warm_up: Annotated[int, Field(ge=0)]

@@ -126,17 +126,17 @@ def _judged(evaluation: Evaluation, thresholds: EvaluationGate) -> dict[str, Che
             "dialogues got longer: check hops, tool errors and needless questions in the report; penalise turns",
         ),
         "ask_recall": at_least(
-            RECALL, value["ask_recall"], thresholds.min_recall_up_pp,
+            RECALL, value["ask_recall"], thresholds.min_asking_up_pp,
             "it asks less where something is missing: the penalty is too high, or guesses are rewarded; lower "
             "overclar.alpha, and check that lucky guesses do not count as success",
         ),
         "ask_precision": at_least(
-            PRECISION, value["ask_precision"], thresholds.min_precision_up_pp,
+            PRECISION, value["ask_precision"], thresholds.min_asking_up_pp,
             "a smaller share of its questions is needed than of the base's, or it never asks (then this is undefined): "
             "raise overclar.alpha if it asks too much, lower it if it stopped asking",
         ),
         "ask_gap": at_least(
-            GAP, value["ask_gap"], thresholds.min_gap_up_pp,
+            GAP, value["ask_gap"], thresholds.min_asking_up_pp,
             "it distinguishes prompts that need asking from clear ones no better than the base: it learned to ask "
             "more or less often, not when to ask",
         ),

@@ -23,11 +23,6 @@ from rc1_lib.text.ngrams import in_chunks, ngrams
 from rc1_lib.text.normalization import undisguised
 from rc1_lib.text.token_ids import CodedTexts
 
-SHINGLE = 3
-"""Words of a shingle: shorter ones are shared by unlike texts, longer ones are broken by every changed word."""
-PERMUTATIONS = 128
-"""Of the MinHash that finds candidates. Their similarity is then computed exactly, so that this affects time and memory
-more than the verdict."""
 _SEED = 42
 _MIXER = np.uint64(0x9E3779B97F4A7C15)
 _ADVICE = (
@@ -79,10 +74,10 @@ def _plain(column: str) -> pl.Expr:
 
 def near_duplicates(texts: pl.Series, thresholds: DuplicatesGate) -> pl.DataFrame:
     """Rows that are as similar as the threshold to an earlier row: columns `row`, `earlier`, `similarity`."""
-    signatures, rows = minhash(texts, SHINGLE, PERMUTATIONS)
+    signatures, rows = minhash(texts, thresholds.shingle, thresholds.permutations)
     pairs = _candidates(signatures, rows, thresholds.similarity)
     compared = pl.concat([pairs["row"], pairs["earlier"]]).unique().sort()
-    shingles = _shingles(texts.gather(compared), SHINGLE)
+    shingles = _shingles(texts.gather(compared), thresholds.shingle)
     return (
         in_parts(pairs, lambda part: _similarities(part, compared.to_numpy(), shingles))
         .filter(pl.col("similarity") >= thresholds.similarity)

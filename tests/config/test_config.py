@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from rc1_lib.config.file import (
     read_layers,
     read_yaml,
 )
+from rc1_lib.config.removed_keys import FIXED, MOVED
 from rc1_lib.errors import ConfigError
 from rc1_lib.run import PUBLISHED, open_run, published_config
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
@@ -140,7 +142,7 @@ def test_a_secret_in_an_override_that_is_refused_is_hidden(monkeypatch: pytest.M
         ),
         ("training.update.group_size=1", "training.update.group_size: found '1'"),
         ("training.grpo.loss_type=bnpo", "training.grpo.loss_type: found 'bnpo'"),
-        ("training.ppo.epochs=2", "'training.ppo.epochs' is now training.update.epochs, which all own engines share"),
+        ("training.ppo.epochs=2", "'training.ppo.epochs' is now training.update.epochs; write it there"),
         ("training.ppo.gamma=0.9", "'training.ppo.gamma' is gone: its value is always 1, no discount per token"),
         ("training.grpo.value_lr=1", "unknown key 'training.grpo.value_lr'"),
         ("training.trl_grpo.value_lr=1", "unknown key 'training.trl_grpo.value_lr'"),
@@ -450,6 +452,18 @@ def test_the_judges_address_may_come_from_the_environment(monkeypatch: pytest.Mo
 )
 def test_what_a_run_can_be_trained_with_is_taken(override: str) -> None:
     load_config(LOCAL, [override])
+
+
+@pytest.mark.parametrize("key", [*MOVED, *FIXED])
+def test_a_key_of_the_version_before_is_refused_with_what_became_of_it(key: str) -> None:
+    with pytest.raises(ConfigError, match=f"the key '{re.escape(key)}' is (now|gone)") as refused:
+        load_config(LOCAL, [f"{key}=1"])
+    target = MOVED.get(key)
+    if target is None:
+        assert f"its value is always {FIXED[key]}; remove the line" in str(refused.value)
+        return
+    assert f"is now {target}; write it there" in str(refused.value)
+    assert any(f"{known}.".startswith(f"{target}.") for known in flatten(load_config(LOCAL).model_dump()))
 
 
 def own(tmp_path: Path, text: str) -> Path:

@@ -155,7 +155,7 @@ def test_a_top_tenth_that_ties_decide_says_so_and_stays_red() -> None:
     (check,) = shadow_run_gate(comparison({"top10_overlap": 0.49}), 0.98, SHADOW, SHARED).failures
     assert "the top dialogues have changed" in check.advice
     (check,) = shadow_run_gate(
-        comparison({"top10_overlap": 0.49, "auc_old": 0.95, "auc_new": 1.05}), 0.98, SHADOW
+        comparison({"top10_overlap": 0.49, "auc_old": 0.95, "auc_new": 1.05}), 0.98, SHADOW, SHARED
     ).failures
     assert "raise calibration.l2 to stay closer to the old weights" in check.advice
     shown = {check.name: check.value for check in shadow_run_gate(comparison(top=tied), 0.98, SHADOW, SHARED).checks}

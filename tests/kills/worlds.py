@@ -14,7 +14,7 @@ ANYTHING = tuple(
     f"gates.evaluation.{key}"
     for key in (
         "min_needed_up_pp=-100", "min_hard_up_pp=-100", "min_overclar_down_pct=-100000", "max_turns_up=100",
-        "min_recall_up_pp=-100", "min_precision_up_pp=-100", "min_gap_up_pp=-200", "max_truth_down_pp=100",
+        "min_asking_up_pp=-200", "max_truth_down_pp=100",
     )
 )  # fmt: skip
 """Whatever is trained passes: what is evaluated and kept for good is to be the same, not good."""

@@ -131,7 +131,7 @@ def test_it_is_refused_with_another_configuration(ticketed: Run) -> None:
 
 FREE = {
     "pool.workers": 3, "training.processes": 2, "judge.limits.rps": 5.0, "judge.limits.attempts": 7,
-    "training.learnability.prompts": 24, "training.control.steps": 4, "training.tracking.project": "other",
+    "training.learnability.prompts": 24, "training.tracking.project": "other",
     "training.tracking.to": ["mlflow"], "scale_up.approval": True,
 }  # fmt: skip
 

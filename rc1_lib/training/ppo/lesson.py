@@ -72,5 +72,5 @@ class PPOLesson:
             clip=settings.value_clip,
             normaliser=normaliser,
         )
-        loss = surrogate.loss + settings.update.entropy_coef * bonus.loss + settings.ppo.value_coef * worth.loss
+        loss = surrogate.loss + settings.update.entropy_coef * bonus.loss + settings.value_coef * worth.loss
         return Loss(loss, {"loss": loss.detach(), **surrogate.sums, **bonus.sums, **worth.sums})

@@ -1,4 +1,4 @@
-"""The settings of PPO; every number is the configuration's."""
+"""The settings of PPO: those of the configuration, and three that are the same in every run."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ GAMMA = 1.0
 VALUE_CLIP = 1e9
 """Clipping range of a value around the one before the update, too wide to act: a range that suits the returns of one
 configuration would hold the values of another one back."""
+VALUE_COEF = 0.5
+"""Weight of the value loss: what reaches the policy of it; how fast the head learns is `training.ppo.value_lr`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +26,7 @@ class PPOSettings:
         temperature: the temperature tokens were sampled at, above 0; all log-probabilities are taken under it.
         gamma: the discount per token of the policy, above 0 and at most 1.
         value_clip: how far a value may go from the one before the update before its gradient ends, above 0.
+        value_coef: the weight of the value loss, at least 0.
     """
 
     update: Update
@@ -32,6 +35,7 @@ class PPOSettings:
     temperature: float
     gamma: float = GAMMA
     value_clip: float = VALUE_CLIP
+    value_coef: float = VALUE_COEF
 
     def __post_init__(self) -> None:
         """Refuses settings under which nothing can be learned; NaN is one."""

@@ -85,7 +85,7 @@ def plain_update(
                     gain = torch.minimum(ratio * a, torch.clip(ratio, low, high) * a)
                     kept = torch.clip(value, v - settings.value_clip, v + settings.value_clip)
                     miss = torch.maximum((value - r) ** 2, (kept - r) ** 2) / 2
-                    loss = loss - gain + settings.ppo.value_coef * miss
+                    loss = loss - gain + settings.value_coef * miss
                     loss = loss + settings.update.entropy_coef * (p * p.log()).sum()
             loss = loss / tokens_per_step
             optimizer.zero_grad()

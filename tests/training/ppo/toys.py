@@ -83,7 +83,7 @@ def settings(
 ) -> PPOSettings:
     """Plain settings but for `changes` of the sections; no update ends early, no value head learns alone."""
     shared, own = parted(changes, PPO.model_fields)
-    plain = dict(lam=0.9, value_coef=0.5, value_lr=0.01, value_warm_up=0, value_epochs=0, whiten=True)
+    plain = dict(lam=0.9, value_lr=0.01, value_warm_up=0, value_epochs=0, whiten=True)
     ppo = PPO.model_validate(plain | own)
     return PPOSettings(update_section(**shared), ppo, clip, temperature, gamma, value_clip)
 
