@@ -191,7 +191,8 @@ def _rows(
     path = workspace.path(name)
     if ensure_rows(path, evaluation):
         notice(f"{name}: was missing; minimal data made up, good for trying the machinery out and nothing else")
-    return encode_rows(read_rows(path), tokenizer, config.data.max_length, name)
+    rows = list(read_rows(path))  # what is no row is reported before any is tokenised
+    return encode_rows(rows, tokenizer, config.data.max_length, name)
 
 
 def callbacks_of(
