@@ -46,6 +46,7 @@ def train(
     resume_from: str | None = None,
     evaluate: bool = True,
     control: ControlKind | None = None,
+    start_over: bool = False,
 ) -> State[Any]:
     """Train a policy, if the ticket allows it, and compare it with the initial policy.
 
@@ -61,26 +62,28 @@ def train(
         evaluate: ask the held-out prompts when training is over.
         control: train a few steps on a reward without information instead (`random`, `constant`), beside any real run;
             a gain in success is red, since the evaluation leaks then.
+        start_over: remove the checkpoints and metrics of another run, which are refused otherwise.
     """
     try:
         run = open_run(profile=profile, config=config, overrides=overrides, workspace=workspace)
         chosen = chosen_seeds(run, seeds, resume_from)
         with holding(run.workspace, "a training" if control is None else f"a control of training ({control})"):
             if control is not None:
-                return _controlled(run, chosen, control, resume_from, evaluate)
-            return _train(run, chosen, resume_from, evaluate)
+                check_control(run, control, resume_from, evaluate=evaluate, start_over=start_over)
+                return _controlled(run, chosen, control)
+            return _train(run, chosen, resume_from, evaluate, start_over)
     except RC1Error as refusal:
         return Failed(name=REFUSED, message=str(refusal))
 
 
-def _train(run: Run, seeds: Sequence[int], resume_from: str | None, evaluate: bool) -> State[Any]:
+def _train(run: Run, seeds: Sequence[int], resume_from: str | None, evaluate: bool, start_over: bool) -> State[Any]:
     story = Story()
     with story.timed("ticket"):
         run = replace(run, vouched=outcome(verify(run, return_state=True))["vouched"])
     run.write_effective_config()
     write_git_state(run)
     with story.timed("warm start"):
-        start = outcome(warm_start(run, seeds, evaluate, return_state=True))
+        start = outcome(warm_start(run, seeds, evaluate, start_over, return_state=True))
     with story.timed("training"):
         for seed in seeds:
             story.trained.append(trained(run, seed, start["facts"][str(seed)], resume_from))
@@ -101,11 +104,8 @@ def _what_was_trained(story: Story) -> str:
     return " and ".join(f"{steps} steps of seed {', '.join(seeds)}" for steps, seeds in by_steps.items())
 
 
-def _controlled(
-    run: Run, seeds: Sequence[int], kind: ControlKind, resume_from: str | None, evaluate: bool
-) -> State[Any]:
+def _controlled(run: Run, seeds: Sequence[int], kind: ControlKind) -> State[Any]:
     """A control instead of a training: it does not touch segments, reports or checkpoints of real runs."""
-    check_control(run, kind, resume_from, evaluate=evaluate)
     run = replace(run, vouched=outcome(verify(run, return_state=True))["vouched"])
     state = control_task(run, kind, seeds, return_state=True)
     result, _, fault = verdict(CONTROL, state)

@@ -53,10 +53,16 @@ def stages_sentence(results: Sequence[GateResult], stages: int) -> str:
 
 
 def round_sentence(results: Sequence[GateResult]) -> str:
-    """`2 of 15 gates failed: diversity (distinct-2 0.41, wanted >= 0.6), ...`, or how many passed and were waived."""
+    """`2 of 15 gates failed: diversity (distinct-2 0.41, wanted >= 0.6), ...`, or how many passed and were waived.
+
+    A cause that several gates share, as a row that none can read, stands there once: `mix, length (...)`.
+    """
     red = [result for result in results if result.status not in (*GREEN, Status.WAITING)]
     if red:
-        causes = ", ".join(f"{result.name} ({gate_sentence(result, advice=False)})" for result in red)
+        names = dict[str, list[str]]()
+        for result in red:
+            names.setdefault(gate_sentence(result, advice=False), []).append(result.name)
+        causes = ", ".join(f"{', '.join(gates)} ({cause})" for cause, gates in names.items())
         return f"{len(red)} of {len(results)} gates failed: {causes}" + _waiting(results)
     waived = [result.name for result in results if result.status is Status.WAIVED]
     passed = f"{sum(result.status is Status.PASSED for result in results)} of {len(results)} gates passed"

@@ -26,7 +26,7 @@ from rc1_lib.training.checkpoint.manifest import fingerprint, read_verified
 from rc1_lib.training.checkpoint.names import folder_name, step_of
 from rc1_lib.training.checkpoint.retention import keep_for_good
 from rc1_lib.training.checkpoint.save_load import load_checkpoint, save_checkpoint
-from rc1_lib.training.ppo_run import check_start, resumable
+from rc1_lib.training.ppo_run import check_own, check_start, known_facts, resumable
 from rc1_lib.training.retrain import reach
 from rc1_lib.training.run_paths import LEDGER, paths_of
 from rc1_lib.workspace.artifacts import read_json, sha256_json, write_json
@@ -46,26 +46,33 @@ _RECORDS = "reports/rc1/segments"
 
 @retried(name="warm start", task_run_name="warm start")
 @refusable
-def warm_start(run: Run, seeds: Sequence[int], evaluate: bool) -> dict[str, Any]:
-    """Select the rows, and make the initial policy if it is missing or out of date.
+def warm_start(run: Run, seeds: Sequence[int], evaluate: bool, start_over: bool = False) -> dict[str, Any]:
+    """Select the rows, and make the initial policy if it is missing or out of date; not over another run.
 
     Args:
         run: workspace and configuration.
         seeds: to train.
         evaluate: whether they are evaluated at the end, for which a live judge must be available.
+        start_over: remove what another run has left, which is refused otherwise.
 
     Returns:
         `{facts: {seed: facts}, reference, rows}`.
     """
     provide_scorer_key(run)
+    logger = get_run_logger()
+    for seed in seeds:  # before the other run's warm start is replaced
+        check_own(run, seed, known_facts(run, seed), start_over, logger.info)
     if evaluate:
         check_audit(run, len(seeds))
     prepared = prepared_for(run, force=True)
+    facts = {str(seed): prepared.facts(seed) for seed in seeds}
+    for seed in seeds:
+        check_own(run, seed, facts[str(seed)], start_over, logger.info)
     show_start(run, prepared)
     if tried := check_learnable(prepared, seeds):
-        get_run_logger().info(tried)
+        logger.info(tried)
     return {
-        "facts": {str(seed): prepared.facts(seed) for seed in seeds},
+        "facts": facts,
         "reference": prepared.reference.sha256,
         "rows": prepared.selection.report,
     }

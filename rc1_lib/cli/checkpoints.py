@@ -260,7 +260,8 @@ def _gguf_table(found: GGUFLikeness, ids_only: bool) -> Table:
     shown.add_row(said, f"{100 * found.same_tokens:.2f} %", f">= {100 * bounds['min']:g} %", tokens)
     difference, most = f"{found.logprob_difference:.1e}", f"<= {bounds['max_logprob_difference']:g}"
     shown.add_row("mean difference of log p", difference, most, tokens)
-    shown.add_row("texts tokenised alike", f"{found.same_texts} of {found.texts}", "all", texts)
+    alike = f"{found.texts - len(found.different_texts)} of {found.texts}"
+    shown.add_row(f"texts tokenised alike{', composed (NFC)' if found.composed else ''}", alike, "all", texts)
     return shown
 
 

@@ -59,6 +59,14 @@ def train(
             "same for all; a real run is left alone. A gain in success fails: the evaluation leaks.",
         ),
     ] = None,
+    start_over: Annotated[
+        bool,
+        typer.Option(
+            "--start-over",
+            help="Remove checkpoints and metrics that another run has left here (another ticket, seed or code), which "
+            "are refused otherwise. What this very run has trained stays, and it goes on from there.",
+        ),
+    ] = False,
     profile_step: Annotated[
         bool,
         typer.Option(
@@ -82,9 +90,10 @@ def train(
     if small is not None:
         if seed or all_seeds or not evaluate or control or profile_step or pool_seed is not None:
             raise ConfigError(
-                f"{small.name}: is a small local configuration; it takes --resume-from, --set and --workspace alone"
+                f"{small.name}: is a small local configuration; it takes --resume-from, --start-over, --set and "
+                f"--workspace alone"
             )
-        return _train_small(session, small, resume_from)
+        return _train_small(session, small, resume_from, start_over)
     run = session.open(overrides({"pool.seed": pool_seed}))
     session.started = True
     from rc1_lib.preflight.ticket import verify_ticket, vouched_by
@@ -93,24 +102,33 @@ def train(
     ticket = verify_ticket(run)  # the flow does so and what follows too; here answers are there before a server starts
     chosen = chosen_seeds(run, "all" if all_seeds else seed, resume_from)
     if profile_step:
-        if control or resume_from or all_seeds or not evaluate or len(seed or ()) > 1:
+        if control or resume_from or start_over or all_seeds or not evaluate or len(seed or ()) > 1:
             raise ConfigError("--profile-step: takes --seed once at most, and none of the other flags of a training")
         return _profile_step(session, replace(run, vouched=vouched_by(ticket)), chosen[0])
     if control is not None:
-        check_control(run, control, resume_from, evaluate=evaluate)
+        check_control(run, control, resume_from, evaluate=evaluate, start_over=start_over)
         return _control(session, run, control, chosen, verbose)
     if resume_from is not None:
         named_checkpoint(run, chosen[0], resume_from)
-    return _train(session, run, chosen, resume_from, evaluate, verbose)
+    return _train(session, run, chosen, resume_from, start_over, evaluate, verbose)
 
 
-def _train(session: Session, run: Run, seeds: list[int], resume_from: str | None, evaluate: bool, verbose: bool) -> int:
+def _train(
+    session: Session,
+    run: Run,
+    seeds: list[int],
+    resume_from: str | None,
+    start_over: bool,
+    evaluate: bool,
+    verbose: bool,
+) -> int:
     before = stamps(run, _REPORT, _EVALUATIONS)
     session.show(*training_outline(run, seeds, _last_seconds(run), evaluate=evaluate))
     quieten_models(run)
     outcome = run_flow_of(
-        session, run, "train", verbose=verbose, seeds=seeds, resume_from=resume_from, evaluate=evaluate
-    )
+        session, run, "train", verbose=verbose, seeds=seeds, resume_from=resume_from, evaluate=evaluate,
+        start_over=start_over,
+    )  # fmt: skip
     fresh = written_since(run, before, _REPORT, _EVALUATIONS)
     report = fresh.pop(_REPORT, None)
     if fresh:
@@ -224,13 +242,15 @@ def _seconds_table(seconds: dict[str, float]) -> Table:
     return table
 
 
-def _train_small(session: Session, path: Path, resume_from: str | None) -> int:
+def _train_small(session: Session, path: Path, resume_from: str | None, start_over: bool) -> int:
     from rc1_lib.training.train_local import train_small
 
     session.started = True
     quieten(hub=True)
     with stages():
-        done = train_small(path, session.workspace, resume_from, session.options.overrides, session.show)
+        done = train_small(
+            path, session.workspace, resume_from, session.options.overrides, session.show, start_over=start_over
+        )
     root = root_of(session.options)
     stopped = f", stopped: {done.stop_reason}" if done.stop_reason else ""
     session.show(f"checkpoint: {done.checkpoint}" if done.checkpoint else "no checkpoint: no callback writes one")

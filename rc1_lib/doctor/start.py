@@ -39,7 +39,7 @@ def look_at_chat_contract(run: Run) -> Finding:
 
 
 def look_at_resume(run: Run) -> Finding:
-    """The step from which every seed would resume; damaged checkpoints do not count."""
+    """The step from which every seed would resume; damaged checkpoints do not count, another run's are refused."""
     if not any(run.workspace.path(paths_of(run, seed).checkpoints).is_dir() for seed in run.config.seeds):
         return Finding(f"from the start: no seed of {', '.join(map(str, run.config.seeds))} has a checkpoint")
     from rc1_lib.doctor.resume import resume_of
@@ -47,5 +47,7 @@ def look_at_resume(run: Run) -> Finding:
     found = {seed: resume_of(run, seed) for seed in run.config.seeds}
     damaged = [fault for one in found.values() for fault in one.damaged]
     words = "; ".join(f"seed {seed}: {one.words}" for seed, one in found.items())
-    advice = f"{'; '.join(damaged)}. Training would resume from the one before; move the damaged one away"
-    return Finding(words, advice if damaged else "")
+    advice = [one.refusal for one in found.values() if one.refusal]
+    if damaged:
+        advice.append(f"{'; '.join(damaged)}. Training would resume from the one before; move the damaged one away")
+    return Finding(words, "; ".join(advice))

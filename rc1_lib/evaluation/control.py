@@ -30,7 +30,7 @@ from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.checkpoint.save_load import load_checkpoint
 from rc1_lib.training.control import Control
 from rc1_lib.training.metrics_log import MetricsLog
-from rc1_lib.training.ppo_run import Prepared, advance
+from rc1_lib.training.ppo_run import Prepared, advance, check_own
 from rc1_lib.training.run_paths import paths_of
 
 GATE = "control"
@@ -50,7 +50,7 @@ def run_control(
 ) -> GateReport:
     """Train and evaluate a control for each seed, and write `reports/control_<kind>.json`.
 
-    A killed control is resumed. Files of real runs are not touched.
+    A killed control is resumed, one of another run is replaced. Files of real runs are not touched.
 
     Args:
         prepared: the inputs of the real run.
@@ -64,6 +64,8 @@ def run_control(
     check_held_out(prepared.selection.held_out, prepared.selection.train)
     beside = prepared.under(Control(kind))
     last = beside.run.config.steps
+    for seed in seeds:
+        check_own(beside.run, seed, beside.facts(seed), start_over=True, notice=notice)
     checkpoints = {seed: advance(beside, seed, last, notice) for seed in seeds}
     rows = prepared.selection.held_out
     records: list[EpisodeRecord] = []

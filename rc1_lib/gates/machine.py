@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import subprocess
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
+from rc1_lib import __version__
 from rc1_lib.checks import above, equal, info
 from rc1_lib.config.thresholds import GitGate, ResourcesGate
 from rc1_lib.provenance.installed import PackageState, read_package
@@ -55,6 +57,16 @@ def code_named(state: GitState | PackageState) -> dict[str, object]:
     if isinstance(state, GitState):
         return {"commit": state.commit}
     return {"commit": None, "package": state.facts()}
+
+
+@cache
+def code_words() -> str:
+    """Which code this process runs, for people: version, and commit or the installed package's fingerprint."""
+    state, named = read_code(), f"rc1 {__version__}"
+    if isinstance(state, PackageState):
+        return f"{named}, SHA-256 {state.sha256[:12]}"
+    changed = ", with changed files" if state.changed else ""
+    return f"{named}, commit {state.commit[:12]}{changed}" if state.commit else named
 
 
 def git_gate(state: GitState | PackageState, thresholds: GitGate) -> GateResult:

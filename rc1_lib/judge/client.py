@@ -321,7 +321,7 @@ class JudgeClient:
             permit.answered(taken)
             return
         else:
-            permit.failed(failed.retry_after)
+            permit.failed(failed.retry_after, late=failed.fault is CallFault.TIMEOUT)
         if failed.fault is CallFault.REJECTED:
             self._note_rejection(failed)
         elif failed.fault is not CallFault.RATE_LIMITED:

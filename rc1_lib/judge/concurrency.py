@@ -10,6 +10,8 @@ from __future__ import annotations
 FIRST_HOLD = 32
 HOLD_GROWTH = 4
 LONGEST_HOLD = 128
+LATE = 2
+"""Fewer requests in a row without a reply in time may be chance, however few are under way."""
 CHANCE = 0.01
 """So unlikely has it to be that numbers refused in a row were refused at random."""
 
@@ -31,9 +33,11 @@ class ConcurrencyBound:
         self._refused_at = most + 1
         self._hold, self._held = 1, 0
         self._strikes = 0
+        self._late = 0
 
     def answered(self, level: int) -> None:
         """A request sent as number `level` of those under way was admitted."""
+        self._late = 0
         if level > self._highest_answered:
             self._highest_answered, self._strikes = level, 0
         if level >= self._refused_at:
@@ -58,6 +62,22 @@ class ConcurrencyBound:
             return False
         self._strikes += 1
         return background**self._strikes < CHANCE
+
+    def late(self) -> bool:
+        """A request had no reply in time; half as many in a row as may be under way halve the bound.
+
+        A server that takes more than it works on refuses nothing: what waits there too long is worked on in vain.
+
+        Returns:
+            Whether the bound was lowered.
+        """
+        self._late += 1
+        if self._late < max(LATE, self.bound // 2) or self.bound == self._least:
+            return False
+        self.bound = max(self._least, self.bound // 2)
+        self._refused_at, self._hold = self.bound + 1, LONGEST_HOLD
+        self._highest_answered = self._held = self._late = 0
+        return True
 
     def refused(self, level: int) -> bool:
         """A request sent as number `level` was refused.

@@ -1,8 +1,8 @@
 """Rate limiter for a provider with unknown limits: one queue, a token bucket, and a bound on the requests under way.
 
 A request waits until nothing is paused, a place is free and a token has come. Tokens come at a pace that adapts
-(`rc1_lib.judge.pacing`), the number of places adapts as well (`rc1_lib.judge.concurrency`); both learn from 429s
-alone, and from those only that a limit explains (`rc1_lib.judge.background`).
+(`rc1_lib.judge.pacing`), the number of places adapts as well (`rc1_lib.judge.concurrency`); both learn from 429s, and
+from those only that a limit explains (`rc1_lib.judge.background`). The places also learn from replies that never came.
 """
 
 from __future__ import annotations
@@ -55,14 +55,15 @@ class Permit:
         self._report()
         self._limiter._throttled(self, retry_after)
 
-    def failed(self, retry_after: float | None = None) -> None:
-        """It ended in a way that says nothing about the limits: a reset, a timeout, a 5xx.
+    def failed(self, retry_after: float | None = None, *, late: bool = False) -> None:
+        """It ended in a way that says nothing about the pace: a reset, a timeout, a 5xx.
 
         Args:
             retry_after: seconds until which the provider wants nothing sent, as a 503 may say; None when it does not.
+            late: whether no reply came in time.
         """
         self._report()
-        self._limiter._failed(retry_after)
+        self._limiter._failed(self, retry_after, late)
 
     def _report(self) -> None:
         if self._reported:
@@ -188,10 +189,12 @@ class Limiter:
         self._episode += 1
         self._background.acted()
 
-    def _failed(self, retry_after: float | None) -> None:
+    def _failed(self, permit: Permit, retry_after: float | None, late: bool) -> None:
         now = self._clock()
         self._tally.ended(now, None)
         self._pause(now, retry_after)
+        if late and permit.episode == self._episode and self._places.late():
+            self._start_episode()
 
     def _pause(self, now: float, retry_after: float | None) -> None:
         if retry_after is not None and retry_after > 0:

@@ -143,7 +143,11 @@ def _check_course(ready: Ready, contents: Mapping[str, bytes]) -> None:
         name, last = paths_of(run, seed).metrics, step_of(Path(folder)) or 0
         lacking = sorted({*range(1, last + 1)} - _steps(contents[name]))
         if lacking:
-            raise _refusal(ready, name, f"holds no metrics of step {lacking[0]}, of {last} trained", "`rc1 train`")
+            raise RC1Error(
+                f"no release: {run.workspace.path(name)}: holds no metrics of step {lacking[0]}, of {last} trained; "
+                f"put back what was written. Only a training writes it again: move {folder.parent} away, then "
+                f"`rc1 train`"
+            )
 
 
 def _steps(content: bytes) -> set[Any]:

@@ -90,7 +90,9 @@ def _training(run: Run) -> dict[str, Any]:
     body = _read(path, "so nothing was trained; run `rc1 train`")
     check_shape(TRAINING, body, path)
     if body.get("config_sha256") != run.config_sha256:
-        raise RC1Error(f"no release: {path}: is of another configuration; give the training's own flags, or {_AGAIN}")
+        raise RC1Error(
+            f"no release: {path}: is of another configuration; give the training's own flags, or {_AGAIN} --start-over"
+        )
     if not body.get("runs") or body.get("evaluation") is None:
         raise RC1Error(f"no release: {path}: the training was not evaluated; run `rc1 train` without --no-evaluate")
     for one in body["runs"]:

@@ -18,6 +18,7 @@ from transformers import PretrainedConfig
 
 from rc1_lib.config.curriculum import Collapse, EarlyStopping
 from rc1_lib.config.engines import ENGINES, own_name
+from rc1_lib.config.file import flatten
 from rc1_lib.config.step_metrics import HELD_OUT
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.judge.maintenance import paid_in
@@ -25,6 +26,7 @@ from rc1_lib.pool.derived import TEMPLATES
 from rc1_lib.provenance.code import code_sha256
 from rc1_lib.provenance.pinned_files import check_vouched
 from rc1_lib.run import Run
+from rc1_lib.training.another_run import changed_keys, check_alone, differ_in_words, refuse_others
 from rc1_lib.training.api import Strategy
 from rc1_lib.training.base_model import base_config, end_ids, load_tokenizer
 from rc1_lib.training.callbacks.cap import PausedError, SpendingCap, paused_at
@@ -39,9 +41,8 @@ from rc1_lib.training.callbacks.trackers import check_trackers, trackers_of
 from rc1_lib.training.chat_contract import check_chat_contract
 from rc1_lib.training.chat_format import ChatFormat, format_of
 from rc1_lib.training.checkpoint.fault import CheckpointError
-from rc1_lib.training.checkpoint.ledger import check_entered
 from rc1_lib.training.checkpoint.names import folder_name, steps
-from rc1_lib.training.checkpoint.save_load import finish_interrupted, left_in, load_checkpoint
+from rc1_lib.training.checkpoint.save_load import finish_interrupted, left_in, load_to_resume
 from rc1_lib.training.checkpoint.state import CheckpointState
 from rc1_lib.training.control import FACT, Control, Controlled, controlled
 from rc1_lib.training.curriculum import Curriculum
@@ -64,6 +65,7 @@ from rc1_lib.training.trainer import Trainer
 from rc1_lib.training.usable import check_memory, check_usable, check_warm_start
 from rc1_lib.training.warm_start import Reference, reference_of, warm_start_due
 from rc1_lib.workspace.artifacts import sha256_json, sha256_tree
+from rc1_lib.workspace.file_hashes import sha256_file
 
 _FREE = (
     "cap", "checkpoints", "collapse", "control", "eval_shadow", "held_out", "learnability", "parity", "processes",
@@ -135,6 +137,30 @@ def configured_facts(run: Run, seed: int) -> dict[str, Any]:
         "seed": seed,
         "code": code_sha256(),
     }
+
+
+def known_facts(run: Run, seed: int) -> dict[str, Any]:
+    """Of what decides a run, all that is known before it is prepared."""
+    pool = run.workspace.path(run.config.seed_pool)
+    return configured_facts(run, seed) | ({"pool": sha256_file(pool)} if pool.is_file() else {})
+
+
+def check_own(run: Run, seed: int, facts: Mapping[str, Any], start_over: bool, notice: Callable[[str], None]) -> None:
+    """Refuse to train a seed over what another run has left, or remove that.
+
+    Args:
+        run: workspace and configuration.
+        seed: of the run.
+        facts: what decides it, or `known_facts`.
+        start_over: remove it.
+        notice: called with what was removed.
+
+    Raises:
+        CheckpointError: when another run's checkpoints are there and are to stay.
+    """
+    places, place = paths_of(run, seed), run.workspace
+    differs = partial(run_differences, facts=facts)
+    check_alone(place.path(places.checkpoints), place, places.metrics, differs, start_over, notice)
 
 
 def prepare(run: Run) -> Prepared:
@@ -223,7 +249,8 @@ def advance(prepared: Prepared, seed: int, last: int, notice: Callable[[str], No
         The checkpoint of step `last`, or of the step before it at which `training.early_stop` has ended the run.
 
     Raises:
-        RC1Error: when the configuration is refused, or a live judge grades otherwise than in its baseline.
+        RC1Error: when the configuration is refused, checkpoints of another run lie there, or a live judge grades
+            otherwise than in its baseline.
         PausedError: when the cap is reached; the step that it was reached at has a checkpoint.
         CollapsedError: when the policy is lost, or its steps teach nothing; the step that showed it has a checkpoint.
         DivergedError: when training leaves the finite numbers.
@@ -235,8 +262,10 @@ def advance(prepared: Prepared, seed: int, last: int, notice: Callable[[str], No
     places = paths_of(run, seed)
     folder, facts = run.workspace.path(places.checkpoints), prepared.facts(seed)
     remedies = while_learning(config.training.update_key)
-    left = partial(left_in, folder, differs=partial(_differences, facts=facts))
+    differs = partial(run_differences, facts=facts)
+    left = partial(left_in, folder, differs=differs)
     with naming_breakdowns(left, remedies):
+        refuse_others(folder, run.workspace.path(LEDGER), differs)
         state = _newest(folder, run.workspace.path(LEDGER), facts, last, notice)
     log, early = TrainLog(run.workspace.path(LOG)), _early_stop(config.training.early_stop)
     guard = CollapseGuard(_bounds(prepared), run.workspace.path(places.metrics))
@@ -352,13 +381,11 @@ def resumable(prepared: Prepared, seed: int, name: str) -> Path:
     """
     place = prepared.run.workspace
     path = named_checkpoint(prepared.run, seed, name)
-    state = load_checkpoint(path)
-    check_entered(path, place.path(LEDGER))
-    differ = _differences(state.values, prepared.facts(seed))
-    if differ:
+    state = load_to_resume(path, place.path(LEDGER))
+    if differ := run_differences(state.values, prepared.facts(seed)):
         raise CheckpointError(
-            f"{path}: belongs to another run, these differ: {', '.join(differ)}. Go on with what it was trained with, "
-            f"or start without resuming"
+            f"{path}: belongs to another run, {differ_in_words(differ, path, place.path(LEDGER))}. Go on with what it "
+            f"was trained with, or start without resuming"
         )
     return path
 
@@ -370,21 +397,26 @@ def _newest(
         if step > last:
             continue
         try:
-            state = load_checkpoint(path)
-            check_entered(path, ledger)
+            state = load_to_resume(path, ledger)
         except CheckpointError as error:
             notice(f"not used: {error}")
             continue
-        differ = _differences(state.values, facts)
-        if not differ:
+        if not run_differences(state.values, facts):
             notice(f"goes on from {path.name}")
             return state
-        notice(f"{path.name} is of another run ({', '.join(differ)} differ) and will be replaced")
     return None
 
 
-def _differences(values: Mapping[str, Any], facts: Mapping[str, Any]) -> list[str]:
-    return [key for key, value in facts.items() if values.get(key) != value]
+def run_differences(values: Mapping[str, Any], facts: Mapping[str, Any]) -> list[str]:
+    """What makes a checkpoint one of another run: the settings by their keys, all else by name.
+
+    Args:
+        values: of the checkpoint.
+        facts: of the run, or some of them.
+    """
+    old, new = (flatten(tree) if isinstance(tree, Mapping) else {} for tree in (values.get("config"), facts["config"]))
+    others = [key for key, value in facts.items() if key != "config" and values.get(key) != value]
+    return changed_keys(old, new) + others
 
 
 def _updates_of_others(engine: str) -> set[str]:

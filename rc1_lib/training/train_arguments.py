@@ -62,7 +62,9 @@ def named_checkpoint(run: Run, seed: int, name: str) -> Path:
     )
 
 
-def check_control(run: Run, kind: ControlKind, resume_from: str | None, *, evaluate: bool) -> None:
+def check_control(
+    run: Run, kind: ControlKind, resume_from: str | None, *, evaluate: bool, start_over: bool = False
+) -> None:
     """Refuse what a control has no use for, and a run of which nothing that is learned is scored.
 
     Raises:
@@ -74,8 +76,9 @@ def check_control(run: Run, kind: ControlKind, resume_from: str | None, *, evalu
             f"--control: {training.engine} learns from {training.strategy}, of which none is worth more than another, "
             f"so a reward without information would change nothing; take {' or '.join(names_of(ENGINES, *PLAYED))}"
         )
-    if resume_from is not None or not evaluate:
+    flags = {"--resume-from": resume_from is not None, "--start-over": start_over, "--no-evaluate": not evaluate}
+    if given := [flag for flag, is_given in flags.items() if is_given]:
         raise ConfigError(
-            f"--control {kind}: is trained for a few steps and always evaluated, and a killed one goes on by itself; "
-            f"leave out {'--resume-from' if resume_from is not None else '--no-evaluate'}"
+            f"--control {kind}: is trained for a few steps and always evaluated, a killed one goes on by itself, and "
+            f"one of another run is replaced; leave out {', '.join(given)}"
         )

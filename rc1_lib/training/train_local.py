@@ -14,6 +14,7 @@ from transformers import PreTrainedTokenizerBase
 from rc1_lib.config.engines import own_name
 from rc1_lib.config.file import flatten
 from rc1_lib.training import train_config
+from rc1_lib.training.another_run import changed_keys, check_alone, differ_in_words
 from rc1_lib.training.api import Callback
 from rc1_lib.training.base_model import base_fingerprint, load_tokenizer
 from rc1_lib.training.callbacks.checkpoints import Checkpoints, SaveRule
@@ -26,7 +27,7 @@ from rc1_lib.training.callbacks.trackers import check_trackers, trackers_of
 from rc1_lib.training.checkpoint.fault import CheckpointError
 from rc1_lib.training.checkpoint.names import LATEST
 from rc1_lib.training.checkpoint.retention import KeepRule, resolve_named
-from rc1_lib.training.checkpoint.save_load import left_in, load_checkpoint
+from rc1_lib.training.checkpoint.save_load import left_in, load_to_resume
 from rc1_lib.training.checkpoint.state import CheckpointState
 from rc1_lib.training.device import Precision
 from rc1_lib.training.labelled_rows import Collator, EncodedRow, ShuffledRows, encode_rows, read_rows
@@ -67,6 +68,8 @@ def train_small(
     resume: str | None,
     overrides: Sequence[str] = (),
     say: Callable[[str], None] = print,
+    *,
+    start_over: bool = False,
 ) -> SmallResult:
     """Train by a small local configuration.
 
@@ -76,9 +79,11 @@ def train_small(
         resume: `latest`, a step or a path: the checkpoint to go on from; None starts from the base.
         overrides: `a.b=c`, over the file.
         say: gets notices; they go into the log too.
+        start_over: remove checkpoints and metrics of another run, which are refused otherwise.
 
     Raises:
-        RC1Error: for a configuration, data, base or checkpoint that cannot be used, or while another run is at work.
+        RC1Error: for a configuration, data, base or checkpoint that cannot be used, where another run's checkpoints
+            lie, or while another run is at work.
         DivergedError: when training leaves the finite numbers.
         BreakdownError: when the disk or memory is full.
     """
@@ -93,11 +98,16 @@ def train_small(
             say(text)
             log.line(text)
 
-        return _train(config, workspace, resume, log, notice)
+        return _train(config, workspace, resume, start_over, log, notice)
 
 
 def _train(
-    config: TrainConfig, workspace: Workspace, resume: str | None, log: TrainLog, notice: Callable[[str], None]
+    config: TrainConfig,
+    workspace: Workspace,
+    resume: str | None,
+    start_over: bool,
+    log: TrainLog,
+    notice: Callable[[str], None],
 ) -> SmallResult:
     folder = workspace.path(config.run.output_dir)
     model = config.model.model_copy(update={"base": resolved_base(config.model.base, workspace, "model.base")})
@@ -108,8 +118,11 @@ def _train(
         trainer = _trainer(config, model, workspace, log, notice)
     facts = dict(trainer.facts)
     saves = any(callback.name == "checkpoint" for callback in config.callbacks)
-    left = partial(left_in, folder, differs=partial(differences, facts=facts)) if saves else _NOTHING_LEFT
+    differs = partial(differences, facts=facts)
+    left = partial(left_in, folder, differs=differs) if saves else _NOTHING_LEFT
     with naming_breakdowns(left, FROM_ROWS):
+        if saves:
+            check_alone(folder, workspace, small_metrics(workspace), differs, start_over, notice)
         state = None if resume is None else _resumed(resume, config, workspace, facts, notice)
         trainer.facts["process"] = process_values()  # the threads may be the checkpoint's now
         step = trainer.fit(state)
@@ -178,7 +191,8 @@ def _rows(
     path = workspace.path(name)
     if ensure_rows(path, evaluation):
         notice(f"{name}: was missing; minimal data made up, good for trying the machinery out and nothing else")
-    return encode_rows(read_rows(path), tokenizer, config.data.max_length, name)
+    rows = list(read_rows(path))  # what is no row is reported before any is tokenised
+    return encode_rows(rows, tokenizer, config.data.max_length, name)
 
 
 def callbacks_of(
@@ -240,11 +254,12 @@ def _resumed(
         f"run.keep_last ({config.run.keep_last})",
         "name one of them",
     )
-    state = load_checkpoint(path)
+    ledger = workspace.path(LEDGER)
+    state = load_to_resume(path, ledger)
     if differ := differences(state.values, facts):
         raise CheckpointError(
-            f"{path}: belongs to another run, these differ: {', '.join(differ)}. Go on with what it was trained with, "
-            f"or start without resuming"
+            f"{path}: belongs to another run, {differ_in_words(differ, path, ledger)}. Go on with what it was trained "
+            f"with, or start without resuming"
         )
     for shown in restore_process(state.values["process"]):
         notice(shown)
@@ -261,8 +276,7 @@ def differences(values: Mapping[str, Any], facts: Mapping[str, Any]) -> list[str
     """
     differ = [key for key in ("base", "data") if values.get(key) != facts[key]]
     old, new = (_decisive(tree) for tree in (values.get("config", {}), facts["config"]))
-    changed = [key for key in sorted(old | new) if old.get(key) != new.get(key)]
-    return differ + [f"{key} ({old.get(key)} there, {new.get(key)} now)" for key in changed]
+    return differ + changed_keys(old, new)
 
 
 def _decisive(tree: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,8 +12,9 @@ from torch import Tensor
 
 from rc1_lib.training.api import Batches, Callback, Engine, Setup, Strategy
 from rc1_lib.training.checkpoint.fault import CheckpointError
+from rc1_lib.training.checkpoint.save_load import not_finite
 from rc1_lib.training.checkpoint.state import CheckpointState
-from rc1_lib.training.diverged import naming_step
+from rc1_lib.training.diverged import DivergedError, naming_step
 from rc1_lib.training.memory import used_mb
 from rc1_lib.training.player import Player
 from rc1_lib.training.rng import begin_step, restore_rng, rng_state, seed_rng
@@ -81,7 +82,7 @@ class Trainer:
 
         Raises:
             CheckpointError: when `resume` is not a state of this engine or these callbacks.
-            DivergedError: when a step leaves the finite numbers; it is named.
+            DivergedError: when a step, or what it leaves to go on from, has left the finite numbers; it is named.
             RC1Error: what a callback raises at the end, after all of them have ended; a later one's is its note.
         """
         seed_rng(self._seed)  # a state to go on from brings its own
@@ -102,7 +103,12 @@ class Trainer:
         self.stop_reason = reason
 
     def snapshot(self) -> CheckpointState:
-        """The state of everything, so that a new process goes on bit for bit as this one would."""
+        """The state of everything, so that a new process goes on bit for bit as this one would.
+
+        Raises:
+            DivergedError: when a number in it is not finite: a moment of the optimizer may be while gradient and
+                weights are not, and then that weight is learned no more.
+        """
         state = self.engine.state_dict()
         flat = {name: part for name, part in state.items() if _is_flat(part)}
         nested = {name: part for name, part in state.items() if name not in flat}
@@ -112,7 +118,10 @@ class Trainer:
             "callbacks": {callback.name: callback.state_dict() for callback in self.callbacks},
             "rng": rng_state(),
         }
-        return CheckpointState(flat, {**self.facts, _ENGINE: sorted(state), "step": self.step}, nested)
+        taken = CheckpointState(flat, {**self.facts, _ENGINE: sorted(state), "step": self.step}, nested)
+        for fault in not_finite(taken):
+            raise DivergedError(f"{fault}, so that no checkpoint of it is written: lower the learning rate")
+        return taken
 
     def restore(self, state: CheckpointState) -> None:
         """Put back what `snapshot` took.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -281,9 +282,11 @@ def test_the_step_to_resume_from_is_the_newest_whole_one_of_this_run(own: Run) -
     saved(own, 2)
     path = saved(own, 3)
     assert "seed 20250820: from step 3; seed 20250821: from the start" in LOOKS["resume"](own).found
-    saved(own, 4, seed=1)
+    other = saved(own, 4, seed=1)
     found = LOOKS["resume"](own)
-    assert not found.red and "from step 3; step 4 is from another run (seed differ) and will be replaced" in found.found
+    assert found.red and "seed 20250820: refused" in found.found
+    assert "step_00004: belongs to another run, these differ: seed. " in found.advice and "--start-over" in found.advice
+    shutil.rmtree(other)
     (path / "adapter.safetensors").write_bytes(b"torn")
     torn = LOOKS["resume"](own)
     assert torn.red and "from step 2" in torn.found and folder_name(3) in torn.advice

@@ -19,10 +19,12 @@ from rc1_lib.preflight.gates import BY_NAME, gates_of_round
 from rc1_lib.preflight.nights import NIGHTS, KeptNight, parse_nights
 from rc1_lib.preflight.rounds import PASSED
 from rc1_lib.preflight.ticket import TICKET, read_ticket, verify_ticket
+from rc1_lib.records import GateResult
 from rc1_lib.run import Run
 from rc1_lib.workspace.artifacts import read_json
 from rc1_lib.workspace.lock import holding
 from tasks.reports import NIGHTLY
+from tasks.sentences import round_sentence
 
 from .shown import task_runs
 
@@ -104,8 +106,14 @@ def test_red_gates_turn_the_flow_red_and_revokes_the_ticket_of_an_earlier_run(gr
     weights.write_text('{"correctness": 1.5}')
     state = run_flow(green_copy)
     assert (state.is_failed(), state.name) == (True, "GatesFailed")
-    assert f"round 1: 3 of {len(gates_of_round(1))} gates failed: weights (" in str(state.message)
+    assert f"round 1: 3 of {len(gates_of_round(1))} gates failed: weights" in str(state.message)
     assert "weights" in read_ticket(green_copy)["revoked"]["reason"]
+
+
+def test_a_cause_that_gates_share_is_said_once() -> None:
+    torn = "rows.jsonl, line 3: not valid JSON"
+    results = [GateResult("mix", error=torn), GateResult("git", error="no commit"), GateResult("length", error=torn)]
+    assert round_sentence(results) == f"3 of 3 gates failed: mix, length ({torn}), git (no commit)"
 
 
 def test_a_red_preflight_may_be_told_to_leave_the_ticket(green_copy: Run, run_flow: Start, only_gates: Only) -> None:

@@ -156,6 +156,22 @@ def test_a_checkpoint_that_is_not_there_is_a_sentence(opened: Run, tmp_path: Pat
     assert not run.workspace.path(f"{RUN}/step_00002").exists()
 
 
+def test_a_second_run_leaves_the_first_alone_until_it_is_to_start_over(
+    done: Ended, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = copied(done.run, tmp_path / "workspace")
+    metrics = run.workspace.path("reports/metrics.jsonl")
+    before = metrics.read_bytes()
+    monkeypatch.setattr("rc1_lib.training.ppo_run.code_sha256", lambda: "other")
+    state = start(run)
+    assert state.name == "Refused" and "these differ: code (" in str(state.message)
+    assert "--start-over" in str(state.message)
+    assert (prints(run), metrics.read_bytes()) == (prints(done.run), before)
+    state = start(run, start_over=True)
+    assert state.name == "PolicyTrained", state.message
+    assert cached(run) == 0 and prints(run) != prints(done.run) and logged(run) == [1, 2, 3, 4]
+
+
 def test_another_runs_checkpoint_is_not_resumed(done: Ended, tmp_path: Path) -> None:
     run = copied(done.run, tmp_path / "workspace")
     state = start(run, seeds=[20250822], resume_from=f"{RUN}/step_00002")

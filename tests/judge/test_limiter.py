@@ -109,6 +109,51 @@ def test_a_limit_among_refusals_at_random_is_found(limits: Limits, allowed: floa
     assert (outcome.refused - outcome.refused_at_random) / (outcome.refused + outcome.admitted) <= 0.1
 
 
+async def queued(seconds: float, workers: int, work_s: float, patience_s: float) -> tuple[int, int]:
+    """A server that refuses nothing and works on few at a time, also on what nobody waits for any more."""
+    gate, free, ends, came, late = limiter(rps=50.0), asyncio.Semaphore(workers), now() + seconds, 0, 0
+
+    async def work() -> None:
+        async with free:
+            await asyncio.sleep(work_s)
+
+    async def ask() -> None:
+        nonlocal came, late
+        while now() < ends:
+            async with gate.slot() as permit:
+                began = now()
+                try:
+                    await asyncio.wait_for(asyncio.shield(asyncio.ensure_future(work())), patience_s)
+                except TimeoutError:
+                    permit.failed(late=True)
+                    late += 1
+                else:
+                    permit.answered(now() - began)
+                    came += 1
+
+    await asyncio.gather(*(ask() for _ in range(16)))
+    return came, late
+
+
+def test_a_server_that_is_late_instead_of_refusing_is_asked_for_less_at_once() -> None:
+    """Two at a time, a second each: of eight at once four come within 2.5 s, and without an end none does."""
+    came, late = run_virtual(lambda: queued(300.0, workers=2, work_s=1.0, patience_s=2.5))
+    assert came >= 0.8 * 600
+    assert late <= 0.2 * came
+
+
+def test_a_reply_that_is_late_now_and_then_takes_no_place_away() -> None:
+    bound, most = ConcurrencyBound(2, 8), 8
+    for number in range(199):
+        if number % 3:
+            assert not bound.late()
+        else:
+            bound.answered(8)
+    assert bound.bound == most
+    assert [bound.late() for _ in range(4)] == [False, False, False, True]
+    assert bound.bound == 4
+
+
 @SEEDS
 def test_a_limit_takes_the_place_of_refusals_at_random(seed: int) -> None:
     outcome = campaign([Limits(60.0, at_random=0.08), Limits(600.0, rps=20.0)], seed=seed, latency_s=0.2)
@@ -488,7 +533,7 @@ def test_a_background_fades_and_refusals_that_come_together_are_a_limits() -> No
 def test_a_pause_is_kept_for_a_refusal_at_random_too() -> None:
     async def main() -> tuple[float, float]:
         gate = limiter(rps=50.0)
-        for number in range(200):
+        for number in range(199):
             async with gate.slot() as permit:
                 await asyncio.sleep(0.01)
                 permit.answered(0.01) if number % 12 else permit.throttled(None)

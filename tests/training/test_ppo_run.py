@@ -6,6 +6,7 @@ import json
 import math
 import os
 import random
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -37,7 +38,7 @@ from rc1_lib.training.checkpoint.retention import KeepRule, prune
 from rc1_lib.training.checkpoint.save_load import load_checkpoint
 from rc1_lib.training.diverged import DivergedError
 from rc1_lib.training.judge_drifted import checks_of
-from rc1_lib.training.ppo_run import Prepared, advance, configured_facts, prepare, resumable
+from rc1_lib.training.ppo_run import Prepared, advance, check_own, configured_facts, prepare, resumable
 from rc1_lib.training.retrain import _put_back, reach
 from rc1_lib.training.run_paths import LEDGER, SFT, paths_of
 from tests.forks import Forks
@@ -239,15 +240,69 @@ def test_the_rates_follow_the_schedule_that_is_asked_for(tiny: Tiny) -> None:
         assert [line[key] / rate for line in lines] == pytest.approx([0.5, 1.0, 1.0, 0.5]), key
 
 
-def test_another_configuration_is_another_run_and_replaces_the_old(tiny: Tiny, whole: Path) -> None:
-    copied(whole, tiny)
-    run = tiny("lr=0.02")
-    told = go(run, 2)
-    assert told == ["step_00002 is of another run (config differ) and will be replaced"]
-    assert fingerprint(run.workspace.root / "checkpoints/rc1/step_00002") != fingerprint(
-        whole / "checkpoints/rc1/step_00002"
-    )
-    assert measured(run.workspace.root) == [1, 2]
+def test_another_configuration_is_another_run_and_leaves_the_old_alone(tiny: Tiny, whole: Path) -> None:
+    old = copied(whole, tiny)
+    with pytest.raises(
+        CheckpointError, match=r"step_00004: belongs to another run, these differ: lr \(0\.01 there, 0\.02 now\)"
+    ):
+        go(tiny("lr=0.02"), 2)
+    assert go(old, 4) == ["goes on from step_00004"]
+    assert end_of(old.workspace.root) == end_of(whole)
+    assert metrics_of(old) == (whole / "reports/metrics.jsonl").read_text().splitlines()
+
+
+def test_starting_over_removes_what_another_run_has_left_and_keeps_its_own(tiny: Tiny, whole: Path) -> None:
+    root, run, told = copied(whole, tiny).workspace.root, tiny("lr=0.02"), list[str]()
+    prepared = prepare(run)
+    seed = first_seed(prepared)
+    kept = root / "checkpoints/rc1/best/step_00004"
+    shutil.copytree(root / "checkpoints/rc1/step_00004", kept)
+    check_own(run, seed, prepared.facts(seed), start_over=True, notice=told.append)
+    assert told == ["removed, by --start-over: reports/metrics.jsonl and 2 checkpoints of another run in rc1"]
+    assert not list(steps(root / "checkpoints/rc1")) and fingerprint(kept) == end_of(whole)
+    go(run, 2)
+    assert end_of(root, 2) != end_of(whole, 2) and measured(root) == [1, 2]
+    check_own(run, seed, prepared.facts(seed), start_over=True, notice=told.append)
+    assert go(run, 2) == ["goes on from step_00002"] and len(told) == 1
+
+
+def test_of_another_code_it_is_named_which_has_written_a_checkpoint(
+    tiny: Tiny, whole: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = copied(whole, tiny)
+    monkeypatch.setattr("rc1_lib.training.ppo_run.code_sha256", lambda: "other")
+    with pytest.raises(
+        CheckpointError, match=r"these differ: code \(both are rc1 [\d.]+.*: changed files, Python or a lib"
+    ):
+        go(run, 4)
+    monkeypatch.setattr("rc1_lib.training.another_run.code_words", lambda: "rc1 9.9")
+    with pytest.raises(CheckpointError, match=r"these differ: code \(written by rc1 [\d.]+.*; now rc1 9\.9\)"):
+        go(run, 4)
+    run.workspace.path(LEDGER).unlink()
+    with pytest.raises(CheckpointError, match=r"these differ: code \(now rc1 9\.9\)"):
+        resumable(prepare(run), run.config.seeds[0], "4")
+
+
+def with_infinite_moment(folder: Path) -> None:
+    """One moment of the optimizer is infinite; the manifest, as an older RC1 would have written it, agrees."""
+    nested = torch.load(folder / "nested.pt", weights_only=True)
+    next(iter(nested["optimizer"]["state"].values()))["exp_avg_sq"][0] = math.inf
+    torch.save(nested, folder / "nested.pt")
+    write_manifest(folder, 4)
+
+
+def test_a_moment_that_is_not_finite_is_named_at_the_start_and_the_run_goes_on_from_before(
+    tiny: Tiny, whole: Path
+) -> None:
+    run = copied(whole, tiny)
+    with_infinite_moment(run.workspace.path("checkpoints/rc1/step_00004"))
+    run.workspace.path(LEDGER).unlink()
+    fault = r"step_00004: optimizer\.state\.\d+\.exp_avg_sq in nested\.pt holds \d+ of \d+ numbers that are not finite"
+    with pytest.raises(CheckpointError, match=f"{fault}; .* Remove this checkpoint"):
+        resumable(prepare(run), run.config.seeds[0], "latest")
+    told = go(run, 4)
+    assert re.search(f"not used: .*{fault}", told[0]) and told[1] == "goes on from step_00002"
+    assert end_of(run.workspace.root) == end_of(whole)
 
 
 def judged(tiny: Tiny, name: str, *more: str) -> Run:
@@ -304,7 +359,8 @@ def test_other_weights_make_a_judged_run_another_one(tiny: Tiny) -> None:
     run = judged(tiny, "one")
     go(run, 2)
     weigh(run, {"answered": 0.5, "grounded": 0.5})
-    assert go(run, 2) == ["step_00002 is of another run (judge differ) and will be replaced"]
+    with pytest.raises(CheckpointError, match="these differ: judge"):
+        go(run, 2)
 
 
 def test_a_segment_that_is_paid_for_scores_begins_with_a_look_at_the_judge(

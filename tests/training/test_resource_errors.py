@@ -21,6 +21,7 @@ from rc1_lib.config.engines import ENGINES
 from rc1_lib.config.run_config import RunConfig
 from rc1_lib.evaluation.policies import evaluate_run
 from rc1_lib.run import Run
+from rc1_lib.training.checkpoint.fault import CheckpointError
 from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.checkpoint.names import steps
 from rc1_lib.training.checkpoint.save_load import left_in, load_checkpoint, save_checkpoint
@@ -223,8 +224,8 @@ def test_the_small_configuration_names_what_it_broke_down_under_by_its_own_keys(
             train()
         with pytest.raises(BreakdownError, match="No checkpoint was written: the list of callbacks has none"):
             train("callbacks=[logging]")
-        with pytest.raises(BreakdownError, match="No checkpoint was written before"):
-            train("engine.lr=0.5")  # what lies there is of another run
+        with pytest.raises(CheckpointError, match=r"these differ: engine\.lr .* add --start-over"):
+            train("engine.lr=0.5")
 
 
 def test_evaluation_and_pilot_name_what_they_broke_down_under(

@@ -15,6 +15,7 @@ from rc1_lib.training.callbacks.quiet import Quiet
 from rc1_lib.training.checkpoint.fault import CheckpointError
 from rc1_lib.training.checkpoint.save_load import load_checkpoint, save_checkpoint
 from rc1_lib.training.checkpoint.state import CheckpointState, diff_checkpoints
+from rc1_lib.training.diverged import DivergedError
 from rc1_lib.training.registry import make_engine, make_strategy
 from rc1_lib.training.setups import EpisodeSetup, SupervisedSetup
 from rc1_lib.training.trainer import Trainer
@@ -108,6 +109,27 @@ def test_a_resumed_run_ends_with_the_bits_of_an_undisturbed_one(tmp_path) -> Non
     assert second.fit(load_checkpoint(saved)) == 6
     assert diff_checkpoints(whole.snapshot(), second.snapshot(), exact=True) == []
     assert not torch.equal(second.engine.weight, first.engine.weight)
+
+
+class Explodes(Quiet):
+    """A gradient whose square is no finite number, although it is one itself: nothing else shows it."""
+
+    name = "explodes"
+
+    def on_start(self, trainer: Trainer) -> None:
+        trainer.engine.gradient_hooks.append(self.explode)
+
+    def explode(self, parameters: Any) -> dict[str, float]:
+        parameters[0].grad.fill_(1e30)
+        return {}
+
+
+def test_a_moment_that_is_not_finite_is_never_saved() -> None:
+    run = trainer(1, Explodes())
+    run.fit(None)
+    assert torch.isfinite(run.engine.weight).all()
+    with pytest.raises(DivergedError, match=r"^optimizer\.state\.0\.exp_avg_sq in nested\.pt holds 1 of 1 numbers"):
+        run.snapshot()
 
 
 def test_a_state_of_another_engine_is_refused() -> None:

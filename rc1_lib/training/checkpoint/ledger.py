@@ -1,5 +1,6 @@
 """The ledger `reports/ckpt_manifest.jsonl`: a line with the fingerprint of every checkpoint that was ever finished.
 
+It also says which code wrote each: in the checkpoint itself a commit would make equal states unequal.
 A checkpoint that is removed by the rule has a second line; what it was stays on record.
 """
 
@@ -12,6 +13,7 @@ from typing import Any
 
 import orjson
 
+from rc1_lib.gates.machine import code_words
 from rc1_lib.training.checkpoint.fault import CheckpointError
 from rc1_lib.training.checkpoint.manifest import NAME, fingerprint
 from rc1_lib.training.checkpoint.names import step_of, steps
@@ -28,7 +30,15 @@ def record_all(folder: Path, ledger: Path) -> None:
         content = (path / NAME).read_bytes()
         files = {file: entry["sha256"] for file, entry in orjson.loads(content)["files"].items()}
         sha256 = hashlib.sha256(content).hexdigest()
-        _append(ledger, {"step": step, "path": name, "sha256": sha256, "files": files, "written": now()})
+        entry = {"step": step, "path": name, "sha256": sha256, "files": files, "written": now()}
+        _append(ledger, {**entry, "code": code_words()})
+
+
+def written_by(checkpoint: Path, ledger: Path) -> str | None:
+    """Which code wrote a checkpoint; None where no line of its fingerprint says so."""
+    sha256 = fingerprint(checkpoint)
+    named = [entry["code"] for entry in read_ledger(ledger) if entry.get("sha256") == sha256 and "code" in entry]
+    return str(named[0]) if named else None
 
 
 def record_removal(checkpoint: Path, ledger: Path) -> None:

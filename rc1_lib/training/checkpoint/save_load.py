@@ -10,7 +10,7 @@ import io
 import pickle
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from torch import Tensor
 
 from rc1_lib.training.checkpoint import atomic_folder
 from rc1_lib.training.checkpoint.fault import CheckpointError
-from rc1_lib.training.checkpoint.ledger import record_all
+from rc1_lib.training.checkpoint.ledger import check_entered, record_all
 from rc1_lib.training.checkpoint.manifest import NAME, read_verified, write_manifest
 from rc1_lib.training.checkpoint.names import LATEST, folder_name, settle, step_of, steps
 from rc1_lib.training.checkpoint.state import CheckpointState
@@ -129,6 +129,43 @@ def load_checkpoint(path: Path, expected: str | None = None) -> CheckpointState:
     return state
 
 
+def load_to_resume(path: Path, ledger: Path) -> CheckpointState:
+    """As `load_checkpoint`, for training to go on from.
+
+    Args:
+        path: its folder, or a link to it.
+        ledger: `reports/ckpt_manifest.jsonl`, which knows what was written there.
+
+    Raises:
+        CheckpointError: also when it was put in the place of another one, or when a number in it is not finite.
+    """
+    state = load_checkpoint(path)
+    check_entered(path, ledger)
+    for fault in not_finite(state):
+        raise CheckpointError(
+            f"{path}: {fault}; whatever is learned from there is lost. Remove this checkpoint, and training goes on "
+            f"from the one before it; where that ends likewise, lower the learning rate"
+        )
+    return state
+
+
+def not_finite(state: CheckpointState) -> Iterator[str]:
+    """What holds a NaN or an infinity: the file, the tensor, and how many of its numbers."""
+    parts = {f"{name}{_SUFFIX}": group for name, group in state.tensors.items()} | {NESTED: state.nested}
+    for file, part in parts.items():
+        for name, tensor in _tensors(part, ""):
+            if tensor.is_floating_point() and (wrong := int((~tensor.isfinite()).sum())):
+                yield f"{name} in {file} holds {wrong} of {tensor.numel()} numbers that are not finite"
+
+
+def _tensors(part: Any, name: str) -> Iterator[tuple[str, Tensor]]:
+    if isinstance(part, Tensor):
+        yield name, part
+    elif isinstance(part, Mapping | list | tuple):
+        for key, inner in part.items() if isinstance(part, Mapping) else enumerate(part):
+            yield from _tensors(inner, f"{name}.{key}" if name else str(key))
+
+
 def _write(state: CheckpointState, folder: Path) -> None:
     for group, tensors in state.tensors.items():
         assert _GROUP.fullmatch(group), f"a group's name becomes a file's: {group!r}"
@@ -175,13 +212,13 @@ def left_in(
         differs: what a checkpoint's values and the run's own differ in; nothing for one of this run.
     """
     for step, path in sorted(steps(folder).items(), reverse=True):
-        if (before is None or step < before) and (path / NAME).is_file() and not differs(_values(path)):
+        if (before is None or step < before) and (path / NAME).is_file() and not differs(values_of(path)):
             return f"The last good checkpoint is {folder.name}/{path.name}; --resume-from goes on there"
     return "No checkpoint was written before"
 
 
-def _values(checkpoint: Path) -> dict[str, Any]:
-    """What a checkpoint says of itself; a full disk or memory lets nobody look closer."""
+def values_of(checkpoint: Path) -> dict[str, Any]:
+    """What a checkpoint says of itself, not checked; nothing where it cannot be read."""
     try:
         values = orjson.loads((checkpoint / STATE).read_bytes())
     except (OSError, ValueError):

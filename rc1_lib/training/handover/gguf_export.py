@@ -20,12 +20,15 @@ from rc1_lib.training.handover.destination import absent_folder, check_absent
 from rc1_lib.training.handover.gguf_file import PRE_TOKENIZERS, GGUFType, write_gguf
 from rc1_lib.training.handover.gguf_likeness import GGUFLikeness, gguf_likeness
 from rc1_lib.training.handover.llama_cpp import LlamaCpp
-from rc1_lib.training.handover.pre_tokenizer import PROBE_TEXTS, pre_tokenizer_of
+from rc1_lib.training.handover.pre_tokenizer import PROBE_TEXTS, composes, pre_tokenizer_of
 from rc1_lib.training.rows import select_rows
 from rc1_lib.workspace.artifacts import read_json, write_json
 from rc1_lib.workspace.file_hashes import sha256_file
 
 MANIFEST = "gguf.json"
+_SHOWN = 60
+"""Characters of a text that a message has."""
+_COMPOSED = "Composed texts (NFC) only: llama.cpp does not compose letters and accents as this model's tokenizer does."
 _IDS_ONLY = "Token ids only: llama.cpp does not cut texts as this model's tokenizer does."
 
 
@@ -38,7 +41,10 @@ class UnlikeGGUFError(Exception):
 
     def __init__(self, found: GGUFLikeness) -> None:
         """Takes what was found."""
-        what = "texts become other tokens" if found.tokens_passed else "it says other tokens"
+        what = "it says other tokens"
+        if found.tokens_passed:
+            shown = "; ".join(f"{text[:_SHOWN]!r}" for text in found.different_texts[:3])
+            what = f"{len(found.different_texts)} of {found.texts} texts become other tokens, such as {shown}"
         advice = "; for use with token ids alone give --token-ids-only" if found.tokens_passed else ""
         super().__init__(f"in llama.cpp the file is not the model: {what}; nothing is kept{advice}")
         self.found = found
@@ -88,7 +94,8 @@ def export_gguf(
         name = f"{target.name}.gguf"
         texts = [*PROBE_TEXTS, *_texts(rows)]
         way = pre_tokenizer_of(tokenizer, model.config.get_text_config().vocab_size, texts) or PRE_TOKENIZERS[0]
-        write_gguf(merged, folder / name, kind, _IDS_ONLY if ids_only else "", way, form.end_id)
+        about = _IDS_ONLY if ids_only else _COMPOSED if composes(tokenizer) else ""
+        write_gguf(merged, folder / name, kind, form.end_id, about, way)
         llama = LlamaCpp(folder / name, max(map(len, asked)) + most, run.config.training.threads)
         found = gguf_likeness(llama, kind, model, tokenizer, asked, texts, most)
         del llama

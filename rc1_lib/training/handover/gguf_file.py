@@ -62,9 +62,9 @@ def write_gguf(
     model: Path,
     target: Path,
     kind: GGUFType,
+    end_id: int,
     description: str = "",
     pre_tokenizer: str = PRE_TOKENIZERS[0],
-    end_id: int | None = None,
 ) -> None:
     """Write a folder that `AutoModelForCausalLM` loads as one GGUF file.
 
@@ -72,9 +72,9 @@ def write_gguf(
         model: the folder: configuration, safetensors, tokenizer.
         target: the file.
         kind: how matrices are stored.
+        end_id: the token that ends a turn; its config.json may name several, or none.
         description: for whoever looks into the file.
         pre_tokenizer: one of `PRE_TOKENIZERS`.
-        end_id: the token that ends a turn; by default that of its config.json.
 
     Raises:
         ConfigError: when the library `gguf` is not installed.
@@ -92,8 +92,7 @@ def write_gguf(
         _say_shape(writer, config, kind)
         if description:
             writer.add_description(description)
-        end = config.eos_token_id if end_id is None else end_id
-        _say_tokenizer(writer, model, config, pre_tokenizer, end)
+        _say_tokenizer(writer, model, config, pre_tokenizer, end_id)
         _add_weights(writer, model, config, kind)
         writer.write_header_to_file()
         writer.write_kv_data_to_file()

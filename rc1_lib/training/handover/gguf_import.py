@@ -16,7 +16,7 @@ from rc1_lib.training.handover.destination import absent_folder, check_absent
 from rc1_lib.training.handover.gguf_file import INSTALL
 from rc1_lib.training.handover.gguf_likeness import greedy_agreement
 from rc1_lib.training.handover.llama_cpp import LlamaCpp
-from rc1_lib.training.handover.pre_tokenizer import PROBE_TEXTS
+from rc1_lib.training.handover.pre_tokenizer import PROBE_TEXTS, comparable
 from rc1_lib.workspace.artifacts import write_json
 from rc1_lib.workspace.file_hashes import sha256_file
 
@@ -111,7 +111,8 @@ def _compared(file: Path, folder: Path, target: Path) -> Imported:
     tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(folder)
     model: PreTrainedModel = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
     llama = LlamaCpp(file, _CONTEXT, _THREADS)
-    for text, theirs in zip(PROBE_TEXTS, llama.token_ids(PROBE_TEXTS), strict=True):
+    texts = comparable(tokenizer, PROBE_TEXTS)
+    for text, theirs in zip(texts, llama.token_ids(texts), strict=True):
         ours = tokenizer.encode(text, add_special_tokens=False)
         if ours != theirs:
             raise RC1Error(

@@ -14,6 +14,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from rc1_lib.runtime.progress import tell
 from rc1_lib.training.handover.gguf_file import GGUFType
 from rc1_lib.training.handover.llama_cpp import LlamaCpp
+from rc1_lib.training.handover.pre_tokenizer import comparable, composes
 
 STAGE = "gguf"
 MIN_SAME_TOKENS = 0.99
@@ -33,7 +34,8 @@ class GGUFLikeness:
         same_tokens: share of these that the model finds likeliest too, behind the same tokens.
         logprob_difference: mean of |Δ log p| over these.
         texts: that both tokenised.
-        same_texts: how many of them became the same tokens.
+        different_texts: those that became other tokens.
+        composed: whether they were composed first (NFC), as the tokenizer does and llama.cpp does not.
     """
 
     kind: GGUFType
@@ -42,7 +44,8 @@ class GGUFLikeness:
     same_tokens: float
     logprob_difference: float
     texts: int
-    same_texts: int
+    different_texts: tuple[str, ...]
+    composed: bool
 
     @property
     def tokens_passed(self) -> bool:
@@ -53,7 +56,7 @@ class GGUFLikeness:
     @property
     def texts_passed(self) -> bool:
         """Whether it may be given texts."""
-        return 0 < self.texts == self.same_texts
+        return self.texts > 0 and not self.different_texts
 
     def body(self) -> dict[str, Any]:
         """As JSON."""
@@ -90,11 +93,12 @@ def gguf_likeness(
         same += alike_here
         differences += apart
     encode = cast(Any, tokenizer).encode
-    ours = (encode(text, add_special_tokens=False) for text in texts)
-    alike = sum(theirs == own for theirs, own in zip(llama.token_ids(texts), ours, strict=True))
+    given = comparable(tokenizer, texts)
+    cut = zip(given, llama.token_ids(given), strict=True)
+    different = tuple(text for text, theirs in cut if theirs != encode(text, add_special_tokens=False))
     share = sum(same) / len(same) if same else math.nan
     mean = math.fsum(differences) / len(differences) if differences else math.nan
-    return GGUFLikeness(kind, len(prompts), len(same), share, mean, len(texts), alike)
+    return GGUFLikeness(kind, len(prompts), len(same), share, mean, len(texts), different, composes(tokenizer))
 
 
 @torch.no_grad()

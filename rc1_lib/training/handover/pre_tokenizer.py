@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
+from unicodedata import normalize
 
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedTokenizerBase
@@ -24,8 +26,19 @@ emoji, JSON."""
 _TINY = {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 1}
 
 
+def composes(tokenizer: PreTrainedTokenizerBase) -> bool:
+    """Whether it makes one character of a letter and its accent first (NFC), as Qwen's does: llama.cpp never does."""
+    body = json.loads(cast(Any, tokenizer).backend_tokenizer.to_str())
+    return bool(body["normalizer"] == {"type": "NFC"})
+
+
+def comparable(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]) -> list[str]:
+    """The texts as llama.cpp has to be given them: composed where the tokenizer composes."""
+    return [normalize("NFC", text) for text in texts] if composes(tokenizer) else list(texts)
+
+
 def pre_tokenizer_of(tokenizer: PreTrainedTokenizerBase, size: int, texts: Sequence[str] = ()) -> str | None:
-    """The first way in which llama.cpp makes the same tokens of all texts; None where none does.
+    """The first way in which llama.cpp makes the same tokens of all texts (`comparable`); None where none does.
 
     Each is tried with a model of one layer, so that a large one is written once.
 
@@ -38,7 +51,7 @@ def pre_tokenizer_of(tokenizer: PreTrainedTokenizerBase, size: int, texts: Seque
         ConfigError: when the extra `gguf` is not installed.
         RC1Error: when it is no byte-level BPE.
     """
-    every = [*PROBE_TEXTS, *texts]
+    every = comparable(tokenizer, [*PROBE_TEXTS, *texts])
     ours = [cast(Any, tokenizer).encode(text, add_special_tokens=False) for text in every]
     with tempfile.TemporaryDirectory() as temporary, torch.random.fork_rng(devices=[]):
         folder = Path(temporary)
@@ -47,7 +60,7 @@ def pre_tokenizer_of(tokenizer: PreTrainedTokenizerBase, size: int, texts: Seque
         AutoModelForCausalLM.from_config(shape).save_pretrained(folder)  # type: ignore[no-untyped-call]
         tokenizer.save_pretrained(folder)
         for name in PRE_TOKENIZERS:
-            write_gguf(folder, folder / "tiny.gguf", GGUFType.F16, pre_tokenizer=name)
+            write_gguf(folder, folder / "tiny.gguf", GGUFType.F16, int(tokenizer.eos_token_id), pre_tokenizer=name)
             llama = LlamaCpp(folder / "tiny.gguf", 64, 1)
             if llama.token_ids(every) == ours:
                 return name

@@ -12,20 +12,24 @@ import random
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from multiprocessing.synchronize import Event
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
+from rc1_lib.training.another_run import check_alone
 from rc1_lib.training.checkpoint.ledger import read_ledger, was_removed
 from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.checkpoint.names import resolve, steps
 from rc1_lib.training.checkpoint.retention import KeepRule, prune
 from rc1_lib.training.checkpoint.save_load import load_checkpoint, save_checkpoint
 from rc1_lib.training.checkpoint.state import CheckpointState, diff_checkpoints
+from rc1_lib.training.run_paths import LEDGER
+from rc1_lib.workspace.artifacts import Workspace
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 FORK = multiprocessing.get_context("fork")
@@ -123,6 +127,38 @@ def test_killed_at_events_of_a_removal_nothing_is_left_half(stride: int, tmp_pat
         if whole:
             return
     pytest.fail("the removal never came to its end")
+
+
+@EVERY
+def test_killed_at_events_of_starting_over_another_runs_checkpoints_are_whole_or_gone(
+    stride: int, tmp_path: Path
+) -> None:
+    def differs(values: Mapping[str, Any]) -> list[str]:
+        return [] if values.get("run") == "mine" else ["run"]
+
+    def start_over(place: Workspace) -> None:
+        check_alone(place.path("ckpt"), place, "reports/metrics.jsonl", differs, True, lambda _: None)
+
+    for event in range(1, 100, stride):
+        place = Workspace(tmp_path / str(event))
+        folder, metrics = place.path("ckpt"), place.path("reports/metrics.jsonl")
+        for step in (1, 2):
+            save_checkpoint(state_of(step), folder, place.path(LEDGER))
+        metrics.write_text("theirs")
+        whole = run_and_kill_at(event, partial(start_over, place))
+        for step, path in steps(folder).items():
+            assert is_state(path, state_of(step)), event
+        assert not metrics.exists() or len(steps(folder)) == 2, "never a run's metrics without its checkpoints"
+        start_over(place)
+        assert sorted(path.name for path in folder.iterdir()) == [".write.lock"] and not metrics.exists()
+        mine = state_of(3)
+        mine.values["run"] = "mine"
+        save_checkpoint(mine, folder, place.path(LEDGER))
+        start_over(place)
+        assert list(steps(folder)) == [3]
+        if whole:
+            return
+    pytest.fail("starting over never came to its end")
 
 
 def test_killed_at_random_moments_of_a_write_loop_latest_always_loads(tmp_path: Path) -> None:

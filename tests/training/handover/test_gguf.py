@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from gguf import GGUFReader
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 
@@ -16,6 +17,7 @@ from rc1_lib.training.handover import gguf_export
 from rc1_lib.training.handover.gguf_export import UnlikeGGUFError, export_gguf
 from rc1_lib.training.handover.gguf_file import GGUFType, write_gguf
 from rc1_lib.training.handover.llama_cpp import LlamaCpp
+from rc1_lib.training.handover.pre_tokenizer import comparable, pre_tokenizer_of
 from rc1_lib.workspace.file_hashes import sha256_file
 from tests.training.handover.conftest import Exported
 
@@ -42,10 +44,11 @@ def test_llama_cpp_says_what_the_policy_says(exported: Exported, tmp_path: Path,
 def test_a_tokenizer_that_llama_cpp_does_not_know_is_no_secret(exported: Exported, tmp_path: Path) -> None:
     run, policy = exported
     with pytest.raises(
-        UnlikeGGUFError, match="texts become other tokens; nothing is kept; for use with token ids"
+        UnlikeGGUFError,
+        match=r"\d+ of \d+ texts become other tokens, such as .*; nothing is kept; for use with token ids",
     ) as raised:
         export_gguf(run, policy, tmp_path / "out/f32", GGUFType.F32, 4)
-    assert raised.value.found.tokens_passed and raised.value.found.same_texts < raised.value.found.texts
+    assert raised.value.found.tokens_passed and raised.value.found.different_texts
     assert not list((tmp_path / "out").iterdir())
 
 
@@ -81,6 +84,19 @@ def test_an_export_that_was_changed_since_is_refused_by_name(exported: Exported,
         export_gguf(run, policy, own, GGUFType.F32, 1)
 
 
+@pytest.mark.parametrize("ends", [[0, 5], [], None])
+def test_of_several_ends_or_none_in_the_configuration_the_file_has_the_one_that_ends_a_turn(
+    exported: Exported, tmp_path: Path, ends: list[int] | None
+) -> None:
+    _, policy = exported
+    own, file = shutil.copytree(policy / "merged", tmp_path / "merged"), tmp_path / "model.gguf"
+    described = own / "config.json"
+    described.write_text(json.dumps(json.loads(described.read_text()) | {"eos_token_id": ends}))
+    write_gguf(own, file, GGUFType.F32, 2)
+    field = GGUFReader(file).get_field("tokenizer.ggml.eos_token_id")
+    assert field is not None and field.contents() == 2
+
+
 def test_with_qwens_own_way_to_cut_texts_they_become_the_same_tokens(tmp_path: Path) -> None:
     backend = Tokenizer(models.BPE())
     backend.normalizer = normalizers.NFC()
@@ -100,7 +116,7 @@ def test_with_qwens_own_way_to_cut_texts_they_become_the_same_tokens(tmp_path: P
     )  # fmt: skip
     Qwen3ForCausalLM(shape).save_pretrained(tmp_path / "model")
     tokenizer.save_pretrained(tmp_path / "model")
-    write_gguf(tmp_path / "model", tmp_path / "model.gguf", GGUFType.Q8_0)
+    write_gguf(tmp_path / "model", tmp_path / "model.gguf", GGUFType.Q8_0, tokenizer.eos_token_id)
     llama = LlamaCpp(tmp_path / "model.gguf", 128, 1)
     for text, theirs in zip(TEXTS, llama.token_ids(TEXTS), strict=True):
         assert theirs == tokenizer.encode(text, add_special_tokens=False), text
@@ -108,6 +124,8 @@ def test_with_qwens_own_way_to_cut_texts_they_become_the_same_tokens(tmp_path: P
     of_composed, of_apart, of_end = llama.token_ids([composed, apart, "x<|im_end|>"])
     assert tokenizer.encode(apart) == tokenizer.encode(composed) == of_composed != of_apart
     assert of_end[-1] == tokenizer.eos_token_id
+    assert pre_tokenizer_of(tokenizer, shape.vocab_size) == "qwen2", "as published Qwen tokenizers, which compose too"
+    assert comparable(tokenizer, [apart]) == [composed]
     (tmp_path / "model.gguf").write_bytes(b"GGUF")
     with pytest.raises(RC1Error, match=r"model\.gguf: llama\.cpp cannot read it"):
         LlamaCpp(tmp_path / "model.gguf", 128, 1)

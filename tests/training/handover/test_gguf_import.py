@@ -20,6 +20,8 @@ from rc1_lib.training.handover.llama_cpp import LlamaCpp
 from rc1_lib.training.handover.pre_tokenizer import PROBE_TEXTS, pre_tokenizer_of
 from tests.training.handover.test_gguf import QWEN2
 
+END = 2
+"""The token that ends a turn."""
 TEMPLATE = (
     "{% for message in messages %}<|im_start|>{{ message['role'] }}\n{{ message['content'] }}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
@@ -62,7 +64,7 @@ def test_a_llama_comes_back_as_it_was(llama: Path, tmp_path: Path) -> None:
     way = pre_tokenizer_of(tokenizer, model.config.vocab_size)
     assert way == "qwen2"
     file = tmp_path / "model.gguf"
-    write_gguf(llama, file, GGUFType.F32, pre_tokenizer=way)
+    write_gguf(llama, file, GGUFType.F32, END, pre_tokenizer=way)
     found = gguf_likeness(
         LlamaCpp(file, 256, 1), GGUFType.F32, model, tokenizer,
         [tokenizer.encode(text) for text in PROBE_TEXTS], PROBE_TEXTS, 24,
@@ -79,7 +81,7 @@ def test_a_llama_comes_back_as_it_was(llama: Path, tmp_path: Path) -> None:
 
 
 def test_a_file_that_cuts_texts_otherwise_is_refused(llama: Path, tmp_path: Path) -> None:
-    write_gguf(llama, tmp_path / "model.gguf", GGUFType.F32, pre_tokenizer="tekken")
+    write_gguf(llama, tmp_path / "model.gguf", GGUFType.F32, END, pre_tokenizer="tekken")
     with pytest.raises(RC1Error, match=r"model\.gguf: llama\.cpp cuts .* nothing is kept"):
         import_gguf(tmp_path / "model.gguf", tmp_path / "back")
     assert not (tmp_path / "back").exists()
@@ -89,7 +91,7 @@ def test_weights_in_the_order_of_transformers_are_seen(
     llama: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gguf_file, "_neighbours", lambda weights, heads: weights)
-    write_gguf(llama, tmp_path / "model.gguf", GGUFType.F32)
+    write_gguf(llama, tmp_path / "model.gguf", GGUFType.F32, END)
     model, tokenizer = AutoModelForCausalLM.from_pretrained(llama), AutoTokenizer.from_pretrained(llama)
     found = gguf_likeness(
         LlamaCpp(tmp_path / "model.gguf", 256, 1), GGUFType.F32, model, tokenizer,
@@ -101,7 +103,7 @@ def test_weights_in_the_order_of_transformers_are_seen(
 def test_what_is_no_such_file_is_refused_in_a_sentence(llama: Path, tmp_path: Path) -> None:
     with pytest.raises(RC1Error, match=r"none\.gguf: is not there; give the path of a llama\.cpp file"):
         import_gguf(tmp_path / "none.gguf", tmp_path / "back")
-    write_gguf(llama, tmp_path / "whole.gguf", GGUFType.F32)
+    write_gguf(llama, tmp_path / "whole.gguf", GGUFType.F32, END)
     (tmp_path / "cut.gguf").write_bytes((tmp_path / "whole.gguf").read_bytes()[:3000])
     with pytest.raises(RC1Error, match=r"cut\.gguf: transformers cannot read it"):
         import_gguf(tmp_path / "cut.gguf", tmp_path / "back")

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from rc1_lib.run import Run
+from rc1_lib.training.checkpoint.fault import CheckpointError
 from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.engines.torch_ppo import TorchPPO
 from rc1_lib.training.ppo_run import advance, prepare
@@ -82,9 +83,8 @@ def test_the_run_that_is_prepared_is_the_one_with_its_own_number_of_processes(ti
 
 def test_another_number_of_shards_is_another_run(tiny: Tiny) -> None:
     go(tiny(), 1)
-    assert go(tiny(SHARDS, "training.processes=1"), 1) == [
-        "step_00001 is of another run (config differ) and will be replaced"
-    ]
+    with pytest.raises(CheckpointError, match=r"these differ: training\.shards \(1 there, 2 now\)"):
+        go(tiny(SHARDS, "training.processes=1"), 1)
 
 
 def test_a_process_that_dies_in_a_step_ends_training_in_a_sentence_and_the_next_start_goes_on(
