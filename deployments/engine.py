@@ -1,6 +1,6 @@
 """What the worker starts for a flow run: Prefect's engine, ended by the kernel when the worker dies.
 
-Without that a run whose worker was killed goes on unseen, and writes into the workspace beside the next run.
+Without that a run whose worker was killed goes on unseen, and writes into the workspace during the next run.
 """
 
 from __future__ import annotations

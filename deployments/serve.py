@@ -114,7 +114,7 @@ def _set_up(workspace: Path, webhook: str, *, alone: bool) -> None:
 
 @contextmanager
 def _asked_to_end() -> Iterator[threading.Event]:
-    """Set when this process is interrupted or asked to end; behind the block that has the effect it had before."""
+    """Set when this process is interrupted or asked to end; after the block that has the effect it had before."""
     ended = threading.Event()
     before = {number: signal.signal(number, lambda *_: ended.set()) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
@@ -125,7 +125,7 @@ def _asked_to_end() -> Iterator[threading.Event]:
 
 
 def _keep_working(own: subprocess.Popen[bytes] | None, url: str, ended: threading.Event) -> int:
-    """Keep a worker alive until we are told to end (0) or our own server is gone (1); one we joined may come back."""
+    """Keep a worker alive until we are asked to end (0) or our own server is gone (1); one we joined may come back."""
     worker = _start_worker()
     try:
         while not ended.wait(_BREATH_S):

@@ -141,7 +141,7 @@ class Provider(Protocol):
 MODEL_PREFIX = "rc1-test-double"
 TEST_DOUBLE = "TEST DOUBLE"
 NOTICE = f"{TEST_DOUBLE}: scores here were made up by RC1's own server for tests; they are no judge's."
-"""What whoever is shown such scores is told first."""
+"""What is said first to whoever sees such scores."""
 
 
 def is_test_double(model: str) -> bool:

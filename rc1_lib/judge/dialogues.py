@@ -16,7 +16,7 @@ from rc1_lib.workspace.text_files import open_text
 
 _CALL = ("name", "arguments")
 _SHOWN = 10
-"""Damaged lines that are told one by one; the others are counted."""
+"""Damaged lines that are reported one by one; the others are counted."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
-"""Whether a judge still grades as it did: its samples of the same dialogues, then and now, beside its own noise.
+"""Whether a judge still grades as it did: its samples of the same dialogues, then and now, compared with its own noise.
 
 Had nothing changed, all samples of a dialogue would be draws of the same judge, and which of them were drawn then and
-which now would be chance. So the noise is measured by dealing each dialogue's samples out anew, as many to either side
+which now would be chance. So the noise is measured by dealing each dialogue's samples out again, as many to either side
 as there were (a permutation test within dialogues: Good, "Permutation, Parametric, and Bootstrap Tests of Hypotheses",
 2005, ch. 3), with the medians taken again each time. It needs no shape of the noise, and it tells by how much medians
 move when nothing changed. Every figure's bound is as many of its own standard deviations away as the largest of all
@@ -61,7 +61,7 @@ def shifts(
         now: shape (dialogues, samples now, dimensions).
         dimensions: their names.
         false_alarms: share of comparisons of an unchanged judge in which any figure may exceed its bound, in (0, 1).
-        deals: how often all samples are dealt out anew.
+        deals: how often all samples are dealt out again.
         seed: of the deals.
 
     Returns:

@@ -55,7 +55,7 @@ class Judge:
     spending: Spending | None = None
     """Where the budget is that of several scorings together, what they have spent; else each has all of it."""
     stage: str = STAGE
-    """The name that progress is told under."""
+    """The name that progress is reported under."""
 
     def score(self, dialogues: Sequence[Sequence[Message]], *, fresh: bool = False) -> Judged:
         """Score dialogues; the same dialogue twice is asked about once.

@@ -40,7 +40,7 @@ noticed."""
 FIRST_WAY = 2.0
 """Requests in which the first pace, of which nothing is known, is doubled."""
 OVERDUE_AT_RANDOM = 12.0
-"""`OVERDUE` where a share is refused whatever the pace: more refusals have to come together to be told from those."""
+"""`OVERDUE` where a share is refused whatever the pace: more refusals have to come together to stand out from those."""
 SETTLED = 50
 """Requests at the highest pace without a limit's refusal, after which no limit on the rate is reckoned with."""
 CUT = 0.6

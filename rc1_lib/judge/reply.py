@@ -196,5 +196,5 @@ def _named(*lists: tuple[str, list[str]]) -> list[str]:
 
 
 def _shown(name: str) -> str:
-    """A key as it can be told: it may hold anything, half a surrogate pair included."""
+    """A key as it can be shown: it may hold anything, half a surrogate pair included."""
     return ascii(name[:40])[1:-1]

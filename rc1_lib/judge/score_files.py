@@ -31,7 +31,7 @@ SCORES = "reports/rc1/scores.jsonl"
 
 
 def summary_path(out: str) -> str:
-    """Where the summary of the scores in `out` lies: beside them."""
+    """Where the summary of the scores in `out` lies: next to them."""
     return Path(out).with_suffix(".summary.json").as_posix()
 
 

@@ -258,7 +258,7 @@ def gates_of_round(number: Round) -> tuple[GateSpec, ...]:
 
 
 def waiting(run: Run, number: Round, red: str) -> dict[str, str]:
-    """What of a round cannot be judged behind a red stage of the calibration, and what each of these gates waits for.
+    """What of a round cannot be judged after a failed stage of the calibration, and what each of these gates waits for.
 
     Args:
         run: whose judge, live or not.
@@ -272,7 +272,7 @@ def waiting(run: Run, number: Round, red: str) -> dict[str, str]:
         if WEIGHTS.name in spec.reads:
             found[spec.name] = f"the calibration, whose stage '{red}' is red: there are no weights of it to judge"
         elif spec.asks and run.config.judge.provider in LIVE:
-            found[spec.name] = f"the calibration, whose stage '{red}' is red: nothing is asked or paid for behind it"
+            found[spec.name] = f"the calibration, whose stage '{red}' failed: nothing is asked or paid for after it"
         elif asking := [name for name in spec.behind if name in found]:
             found[spec.name] = f"{asking[0]}, which is not judged: it looks at what that one asks"
     return found

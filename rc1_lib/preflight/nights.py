@@ -1,6 +1,6 @@
 """The history of the nightly: a line for every night, green, red, refused, faulty or killed, oldest first.
 
-A line is appended in one write below a lock and synced. What a kill or a full disk leaves of one behind the last whole
+A line is appended in one write below a lock and synced. What a kill or a full disk leaves of one after the last whole
 line is no night: readers pass over it, and the next night cuts it off. Nobody but people ever removes a line.
 """
 
@@ -155,7 +155,7 @@ class KeptNight:
 
 
 def parse_nights(content: bytes, name: str) -> list[KeptNight]:
-    """The nights in a history's bytes, oldest first; what stands behind the last whole line is none.
+    """The nights in a history's bytes, oldest first; what stands after the last whole line is not one.
 
     Args:
         content: of the file.

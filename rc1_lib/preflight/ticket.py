@@ -2,7 +2,7 @@
 
 The ticket's own digest shows an accidental or careless edit, and is no signature: whoever can write the workspace can
 work it out again. With a key (`rc1_lib.preflight.ticket_key`) what the digest covers, `stated`, is signed as well; the
-revocation is written later, and stands beside both.
+revocation is written later, and lies next to both.
 """
 
 from __future__ import annotations
@@ -301,7 +301,7 @@ def _report_causes(ticket: dict[str, Any], run: Run, look_inside: bool) -> list[
         ours = _told(run, rounds)
         ours["config"] = without_free_keys(ours["config"])
         told = [f"'{key}'" for key, value in ours.items() if sha256_json(theirs.get(key)) != sha256_json(value)]
-        causes += [f"it does not tell what its rounds tell ({', '.join(told)})"] if told else []
+        causes += [f"it does not say what its rounds say ({', '.join(told)})"] if told else []
     return causes
 
 

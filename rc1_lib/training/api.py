@@ -110,7 +110,7 @@ class Batches(Protocol):
 
 
 class Callback(Protocol):
-    """Something that happens beside the steps."""
+    """Something that happens besides the steps."""
 
     name: str
 
@@ -119,7 +119,7 @@ class Callback(Protocol):
         ...
 
     def on_step(self, trainer: Trainer, metrics: dict[str, float | None]) -> None:
-        """After a step. What is put into `metrics` is seen by the callbacks behind."""
+        """After a step. What is put into `metrics` is seen by the callbacks after it."""
         ...
 
     def on_end(self, trainer: Trainer) -> None:

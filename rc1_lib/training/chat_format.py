@@ -228,7 +228,7 @@ class ChatFormat:
         return ids
 
     def _content(self, text: _Text) -> list[int]:
-        """Tokens of a text as it is tokenised behind a line break, where that makes a difference to a tokenizer."""
+        """Tokens of a text as it is tokenised after a line break, where that makes a difference to a tokenizer."""
         encode = self._ids if text.marked else self._plain_ids
         if text.reads_newline:
             ids = encode("\n" + text.text)

@@ -31,7 +31,7 @@ class DryRun:
     _given: int = 0
 
     def next_batch(self) -> dict[str, Any]:
-        """The rows of the next step, numbered behind the value head's warm-up: the adapter learns in all of them."""
+        """The rows of the next step, numbered after the value head's warm-up: the adapter learns in all of them."""
         batch = self._batches.next() | {"step": self._first + self._given}
         self._given += 1
         return batch

@@ -1,7 +1,7 @@
 """What the judge and the rules make of a step's episodes, by the calibrated weights that the ticket vouches for.
 
 What a step was scored with is written down before anything is learned from it, the episodes without a score included.
-A step that is played again, because the process was killed behind it or its checkpoint was lost, is scored from there:
+A step that is played again, because the process was killed after it or its checkpoint was lost, is scored from there:
 a judge that is asked again may say something else, and an attempt that failed may succeed.
 """
 
@@ -76,7 +76,7 @@ class EpisodeJudge:
     """Scores episodes from their dialogues alone: neither the gold answer nor the outcome is shown.
 
     Attributes:
-        sha256: of all that decides a score beside the dialogue: weights, judge, instructions, samples, rules.
+        sha256: of all that decides a score next to the dialogue: weights, judge, instructions, samples, rules.
     """
 
     def __init__(self, run: Run) -> None:
@@ -104,7 +104,7 @@ class EpisodeJudge:
 
     @property
     def run(self) -> Run:
-        """In whose workspace it keeps what it was told, wherever the episodes are played."""
+        """In whose workspace it keeps what it was asked and answered, wherever the episodes are played."""
         return self._run
 
     def score(self, dialogues: Sequence[Sequence[Message]], seed: int) -> EpisodeScores:

@@ -18,7 +18,7 @@ from rc1_lib.workspace.artifacts import FileState, sha256_json
 from rc1_lib.workspace.file_hashes import sha256_file
 
 CHECKS = "checks"
-"""The folder of what was asked so, beside the replies about episodes: a store for every run, which tells its cost."""
+"""The folder of what was asked so, next to the replies about episodes: a store for every run, which shows its cost."""
 
 
 def checks_of(run: Run, facts: Mapping[str, Any]) -> str:

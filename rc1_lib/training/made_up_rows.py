@@ -1,6 +1,6 @@
 """Minimal data, so that the small configuration runs before there are any: sums, places, and questions to ask back.
 
-Nobody learns much from them. They are told apart from real data by their file's name: only `*_min.jsonl` is made up.
+Nobody learns much from them. They are distinguished from real data by their file's name: only `*_min.jsonl` is made up.
 """
 
 from __future__ import annotations

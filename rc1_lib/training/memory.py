@@ -53,6 +53,6 @@ def oom_kills() -> int:
 
 
 def _entry(path: Path, name: str, default: int | None = None) -> int:
-    """The number behind a name in a file of such lines."""
+    """The number after a name in a file of such lines."""
     numbers = (int(line.split()[1]) for line in path.read_text().splitlines() if line.split()[0] == name)
     return next(numbers) if default is None else next(numbers, default)

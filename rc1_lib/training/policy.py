@@ -48,7 +48,7 @@ class Policy(nn.Module):
         self.peft = cast(PeftModel, get_peft_model(causal, lora_config(adapter)))
 
     def hidden(self, ids: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Last hidden states behind the final norm.
+        """Last hidden states after the final norm.
 
         Args:
             ids: token ids [B, T], padded on the right.

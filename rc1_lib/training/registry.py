@@ -23,7 +23,7 @@ def make_engine(name: str, takes: type[KnownSetup], say: Callable[[str], None] |
     Args:
         name: as the configuration has it.
         takes: what it is going to be set up by.
-        say: told when `name` is another name for an engine.
+        say: called when `name` is another name for an engine.
 
     Raises:
         ConfigError: for a name that is not registered, or of an engine that is set up by something else.

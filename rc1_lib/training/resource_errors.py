@@ -1,4 +1,4 @@
-"""A full disk and a full memory, whoever raises them: told as one sentence that says what to do, and what is left."""
+"""A full disk and a full memory, whoever raises them, as one sentence that says what to do and what is left."""
 
 from __future__ import annotations
 
@@ -81,14 +81,15 @@ def while_learning(update_key: str) -> Remedies:
     return Remedies(
         disk="free space, or save less often (training.checkpoints.every_steps)",
         memory=f"free memory, or on a CPU lower training.processes, and it goes on; a lower {update_key}.micro_tokens, "
-        f"training.rollout.rows or training.rollout.prefill_tokens makes it another run, which begins anew",
+        f"training.rollout.rows or training.rollout.prefill_tokens makes it another run, which starts from the "
+        f"beginning",
     )
 
 
 WHILE_PLAYING = Remedies(
     disk=_ROOM,
     memory="free memory, or on a CPU lower training.processes; a lower training.rollout.rows or "
-    "training.rollout.prefill_tokens makes it another run, which begins anew",
+    "training.rollout.prefill_tokens makes it another run, which starts from the beginning",
 )
 """For a policy of a run that answers prompts, and learns nothing."""
 WARMING_UP = Remedies(
@@ -100,7 +101,7 @@ WARMING_UP = Remedies(
 FROM_ROWS = Remedies(
     disk="free space, save less often (run.save_steps) or keep fewer checkpoints (run.keep_last)",
     memory="free memory, and it goes on; a lower data.batch_size or data.max_length, model.gradient_checkpointing or "
-    "model.quantization: nf4 makes it another run, which begins anew",
+    "model.quantization: nf4 makes it another run, which starts from the beginning",
 )
 """For the small local configuration."""
 

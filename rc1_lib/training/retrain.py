@@ -1,4 +1,4 @@
-"""Training a checkpoint again that was lost or altered, without disturbing what was trained behind it.
+"""Training a checkpoint again that was lost or altered, without disturbing what was trained after it.
 
 Going on in place would set `latest`, the metrics and TensorBoard back to the lost step, although the run has long gone
 past it. So the steps are trained in a folder of their own, and only the checkpoint is put back. Training is
@@ -25,13 +25,13 @@ _BESIDE = ".retrained"
 
 
 def reach(prepared: Prepared, seed: int, last: int, notice: Callable[[str], None]) -> Path:
-    """Bring a run to step `last` as `advance` does; where the run has gone past it already, beside the run.
+    """Bring a run to step `last` as `advance` does; where the run has gone past it already, next to the run.
 
     Args:
         prepared: what the run stands on.
         seed: of the run.
         last: the step.
-        notice: told what is gone on from, and what cannot be used.
+        notice: called with what is gone on from, and with what cannot be used.
 
     Returns:
         The checkpoint of step `last`, or of the one before it at which the run has ended by itself.
@@ -44,7 +44,7 @@ def reach(prepared: Prepared, seed: int, last: int, notice: Callable[[str], None
     there = steps(folder)
     if _usable(prepared, seed, last) or not any(_usable(prepared, seed, step) for step in there if step > last):
         return advance(prepared, seed, last, notice)
-    notice(f"step {last} is trained again beside the run, which has gone past it")
+    notice(f"step {last} is trained again next to the run, which has gone past it")
     beside = folder.with_name(f"{_BESIDE}-{folder.name}")
     shutil.rmtree(beside, ignore_errors=True)  # of one that was killed
     try:

@@ -102,7 +102,7 @@ def is_kept_back(row: Row, config: RunConfig) -> bool:
 
 def _advice(left_out: Counter[str]) -> str:
     """What brings back rows that were left out, and how many were left out why."""
-    anew = ", or build the pool anew (`rc1 build-pool`), for rows that can be played" if left_out[NO_REPLIES] else ""
+    anew = ", or build the pool again (`rc1 build-pool`), for rows that can be played" if left_out[NO_REPLIES] else ""
     shown = ", ".join(f"{count:,} {reason}" for reason, count in sorted(left_out.items()) if count)
     left = f". Left out: {shown}" if shown else ""
     return f"raise training.max_tokens, or add training.languages{anew}{left}"

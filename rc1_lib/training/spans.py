@@ -69,8 +69,8 @@ def start_timing(settle: Callable[[], object] | None = None) -> None:
     """Keep every span of this process from now on.
 
     Args:
-        settle: waits for what a device was asked to do, at both ends of every span: it computes behind the clock's back
-            otherwise. Costs time, so that seconds are taken from steps that nobody looks into.
+        settle: waits for what a device was asked to do, at both ends of every span; else it goes on computing while the
+            clock runs. Costs time, so that seconds are taken from steps that nobody looks into.
     """
     global _kept, _settle
     _kept, _settle = [], settle

@@ -37,7 +37,7 @@ class Timed(Protocol):
 def profile_step(prepared: Prepared, seed: int) -> dict[str, Any]:
     """Do two steps of a run that is then forgotten, and write and return where the time of the second went.
 
-    The adapter learns in both, as it does behind the value head's warm-up. Nothing of a real run is touched.
+    The adapter learns in both, as it does after the value head's warm-up. Nothing of a real run is touched.
 
     Args:
         prepared: what the run stands on.

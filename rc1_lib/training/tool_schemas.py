@@ -1,4 +1,4 @@
-"""The three tools as JSON schemas and as a text, for prompts of models that have to be told of them."""
+"""The three tools as JSON schemas and as a text, for prompts of models that have to be shown them."""
 
 from __future__ import annotations
 

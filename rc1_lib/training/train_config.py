@@ -104,7 +104,7 @@ class ModelSection(Section):
     """The model."""
 
     base: Annotated[str, Field(min_length=1)]
-    """A folder, or a name on the Hugging Face hub, with `@COMMIT` behind it where it is to stay the same."""
+    """A folder, or a name on the Hugging Face hub, followed by `@COMMIT` where it is to stay the same."""
     trust_remote_code: bool = False
     """Whether code that comes with the model may run."""
     use_flash_attention_2: bool = False
@@ -183,7 +183,7 @@ class LRSchedule(Section):
     name: Literal["lr_schedule"]
     """This one."""
     kind: Literal["constant", "linear", "cosine"]
-    """How the rate falls behind the warm-up."""
+    """How the rate falls after the warm-up."""
     warmup_steps: Annotated[int, Field(ge=0)]
     """Steps over which the rate rises from 0."""
 

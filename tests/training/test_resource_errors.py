@@ -146,7 +146,7 @@ def keys_of(model: Any, before: str = "") -> set[str]:
         (WHILE_PLAYING, RunConfig),
         (WARMING_UP, RunConfig),
         (FROM_ROWS, TrainConfig),
-        *((while_learning(f"training.{one.update}"), RunConfig) for one in ENGINES.values() if one.update),
+        *((while_learning(f"training.{one.sections[0]}"), RunConfig) for one in ENGINES.values() if one.sections),
     ],
 )
 def test_every_key_that_is_advised_is_one_of_the_configuration_in_use(

@@ -95,7 +95,7 @@ def test_a_pool_of_an_older_form_is_refused_with_what_to_do(select: Select, worl
     path = world / tiny_run(world).config.seed_pool
     rows = [json.loads(line) for line in path.read_text().splitlines()]
     path.write_text("".join(json.dumps({**row, "user_replies": None}) + "\n" for row in rows))
-    with pytest.raises(RC1Error, match=rf"or build the pool anew .*Left out: {len(rows)} without user_replies"):
+    with pytest.raises(RC1Error, match=rf"or build the pool again .*Left out: {len(rows)} without user_replies"):
         select()
 
 

@@ -149,5 +149,5 @@ def _fits(row: Demonstration, form: ChatFormat, corpus: Corpus) -> bool:
 def _texts(rows: list[Demonstration]) -> Iterator[str]:
     for row in rows:
         for message in row["messages"]:
-            # Behind a line break, where the chat form puts it.
+            # After a line break, where the chat form puts it.
             yield "\n" + (turn_text(message) if message["role"] == "assistant" else message["content"] or "")

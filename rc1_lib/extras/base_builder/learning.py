@@ -1,7 +1,7 @@
 """Training the embedded base: next-token prediction, with what makes a tiny model learn to copy.
 
 Three things bring copying about sooner: rows are short at first, random names and numbers are read twice in a row
-beside them, and tokens with one right value count more than the teacher's phrases, which nobody could foresee.
+next to them, and tokens with one right value count more than the teacher's phrases, which nobody could foresee.
 """
 
 from __future__ import annotations

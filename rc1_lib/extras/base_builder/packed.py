@@ -21,10 +21,10 @@ class Packed:
     """Rows of tokens.
 
     Attributes:
-        ids: all tokens, row behind row [N] int32.
+        ids: all tokens, row after row [N] int32.
         own: True where the assistant wrote it [N].
         exact: True where the assistant's token has one right value: in a call's argument and in an answer [N].
-        starts: where each row begins, and one behind the last [R + 1].
+        starts: where each row begins, and one after the last [R + 1].
     """
 
     ids: np.ndarray[Any, np.dtype[np.int32]]

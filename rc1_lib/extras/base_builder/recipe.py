@@ -53,7 +53,7 @@ class Shape(Section):
     positions: Positive
     """Most tokens of a context."""
     embedding_std: Rate
-    """How far apart the token embeddings start: names have to be told apart before copying is learned."""
+    """How far apart the token embeddings start: names have to be distinguished before copying is learned."""
 
 
 class Schedule(Section):
@@ -108,7 +108,7 @@ class Recipe(Section):
     """Tokens of the tokenizer."""
     model: Shape
     training: tuple[Schedule, ...]
-    """Phases, one behind the other; each has its own optimizer and takes the weights as a file would hold them."""
+    """Phases, one after the other; each has its own optimizer and takes the weights as a file would hold them."""
 
     @model_validator(mode="after")
     def _named(self) -> Recipe:

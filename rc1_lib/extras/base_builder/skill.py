@@ -56,7 +56,7 @@ def _judge(
     when: str,
     hits: dict[str, list[bool]],
 ) -> None:
-    """Compare the part that matters: everything from the first call on, or what stands behind the answer's mark."""
+    """Compare the part that matters: everything from the first call on, or what stands after the answer's mark."""
     text = turn_text(message)
     calls = message.get("tool_calls") or []
     matters = text[text.index(CALL) :] if calls else final_answer(text)

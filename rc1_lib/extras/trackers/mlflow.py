@@ -38,7 +38,7 @@ class Run:
 
     def log(self, step: int, numbers: Mapping[str, float]) -> None:
         """Write what a step measured."""
-        # To the store a slash is a folder, and beside `loss/policy_avg` there is a metric called `loss`.
+        # To the store a slash is a folder, and next to `loss/policy_avg` there is a metric called `loss`.
         named = [(name.replace("/", "."), value) for name, value in numbers.items()]
         now = int(time.time() * 1000)
         self._client.log_batch(self._id, metrics=[self._metric(name, value, now, step) for name, value in named])

@@ -150,7 +150,7 @@ class VLLMSampler:
             raise VLLMError(
                 f"the vLLM server at {self._access.host} plays another policy than the one it was asked for: in "
                 f"{len(chosen)} episodes that were read again {self._far_off(found)}; it ignores the adapter or has an "
-                f"old one: start it anew"
+                f"old one: start it again"
             )
         if temperature == 0:
             self._check_greedy(torch.cat(read), torch.cat(best))
@@ -218,14 +218,14 @@ class VLLMSampler:
         return self._served
 
     def _read_probes(self, prompt: Sequence[int], said: Sequence[Said], at: float) -> tuple[Tensor, Tensor]:
-        """Our log-probabilities of what was said behind a prompt, and of the likeliest tokens, without an adapter."""
+        """Our log-probabilities of what was said after a prompt, and of the likeliest tokens, without an adapter."""
         ids_BT = torch.tensor([[*prompt, *one.ids] for one in said])
         last_BT = (torch.arange(ids_BT.shape[1]) >= len(prompt)).expand_as(ids_BT)
         read_N, best_N = self._read(ids_BT, last_BT, at, True)
         return read_N.cpu(), best_N.cpu()
 
     def _check_greedy(self, read_N: Tensor, best_N: Tensor) -> None:
-        """Whether tokens that were asked for at temperature 0 are the likeliest, as near as that can be told.
+        """Whether tokens that were asked for at temperature 0 are the likeliest, as near as that can be seen.
 
         Where the server's log-probability of either token is off by so much, it may take one that falls short of the
         likeliest by twice as much, and no more: so the bounds are twice those of a log-probability.

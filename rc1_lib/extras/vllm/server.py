@@ -59,7 +59,7 @@ class Served:
     Attributes:
         name: what it is asked for by.
         root: where the server found it.
-        context: tokens of a prompt and what is said behind it, as the server has it.
+        context: tokens of a prompt and what is said after it, as the server has it.
         adapters: names of the adapters that it has.
     """
 
@@ -328,9 +328,9 @@ def _misread(body: Mapping[str, Any], model: str, turn: Turn, vocabulary: int) -
     if not all(type(one) is int and 0 <= one < vocabulary for one in ids):
         return f"it holds a token outside the vocabulary of {vocabulary} ({ids})"
     if turn.end_id is not None and turn.end_id in ids[:-1]:
-        return f"it goes on behind the token that ends a turn ({turn.end_id}, in {ids})"
+        return f"it goes on after the token that ends a turn ({turn.end_id}, in {ids})"
     if len(ids) != turn.most and (ids[-1] != turn.end_id or len(ids) > turn.most):
-        return f"it has {len(ids)} tokens, expected {turn.most}, or fewer with the token that ends a turn behind them"
+        return f"it has {len(ids)} tokens, expected {turn.most}, or fewer with the token that ends a turn after them"
     logprobs = kept.get("token_logprobs") if isinstance(kept, dict) else None
     if not isinstance(logprobs, list) or len(logprobs) != len(ids):
         found = len(logprobs) if isinstance(logprobs, list) else "no"

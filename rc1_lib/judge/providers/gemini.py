@@ -52,7 +52,7 @@ class Gemini(HttpProvider):
                 # One attempt; with a client of our own the SDK's second, implicit retry (aiohttp's) is off as well.
                 retry_options=types.HttpRetryOptions(attempts=1),
                 httpx_async_client=self._http,
-                # For the clients that it opens beside ours and that nothing here uses.
+                # For the clients that it opens next to ours and that nothing here uses.
                 client_args={"verify": trust()},
                 async_client_args={"ssl": trust()},
             ),

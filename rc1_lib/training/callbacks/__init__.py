@@ -1,1 +1,1 @@
-"""What happens beside the steps: logs, checkpoints, evaluation, early stop, gradient clipping, learning rates."""
+"""What happens besides the steps: logs, checkpoints, evaluation, early stop, gradient clipping, learning rates."""

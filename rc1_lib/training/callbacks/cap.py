@@ -3,7 +3,7 @@
 What was spent is read off the metrics, a line a step, and not off checkpoints: two equal runs have the same of those.
 Steps that a killed process has to train again count once, and what their judge was paid stands with their scores, so
 that it counts although the line, or the asking itself, was lost. What was paid for looking whether the judge has
-changed is told by the usage log of these looks, every one of which was paid for by itself.
+changed is seen in the usage log of these looks, every one of which was paid for by itself.
 """
 
 from __future__ import annotations
@@ -75,16 +75,16 @@ def spent_in(lines: Iterable[Mapping[str, Any]], step: int) -> Spent:
 
 
 class SpendingCap(Quiet):
-    """Ends training at the cap; it stands behind the callback that writes the metrics, and before the checkpoints."""
+    """Ends training at the cap; it comes after the callback that writes the metrics, and before the checkpoints."""
 
     name = "cap"
 
     def __init__(self, cap: Cap, metrics: Path, looks: Callable[[], float] = lambda: 0.0) -> None:
-        """Under this cap, for the run whose metrics lie there; `looks` tells USD paid beside its steps."""
+        """Under this cap, for the run whose metrics lie there; `looks` gives the USD paid besides its steps."""
         self._cap, self._log, self._looks, self._spent = cap, MetricsLog(metrics), looks, Spent()
 
     def reached(self, step: int) -> str:
-        """Which bound a run has reached that goes on behind this step, in words; "" where none is."""
+        """Which bound a run has reached that goes on after this step, in words; "" where none is."""
         return self._spent_until(step).reaches(self._cap)
 
     def on_start(self, trainer: Trainer) -> None:

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 def look_is_due(trainer: Trainer, every: int) -> bool:
-    """Whether held-out rows are looked at behind this step: every n-th, and the last that is configured."""
+    """Whether held-out rows are looked at after this step: every n-th, and the last that is configured."""
     return trainer.step % every == 0 or trainer.step == trainer.max_steps
 
 
 class EvalShadow(Quiet):
-    """Adds `eval/<metric>` to the metrics of every step that a look is due behind."""
+    """Adds `eval/<metric>` to the metrics of every step that a look is due after."""
 
     name = "eval_shadow"
 

@@ -32,7 +32,7 @@ class Logging(Quiet):
         self._open, self._trackers = trackers, list[Tracker]()
 
     def on_start(self, trainer: Trainer) -> None:
-        """Drop what a killed run wrote behind the checkpoint that this one goes on from."""
+        """Drop what a killed run wrote after the checkpoint that this one goes on from."""
         from torch.utils.tensorboard import SummaryWriter  # it takes a second to import
 
         last = self._metrics.truncate(trainer.step)

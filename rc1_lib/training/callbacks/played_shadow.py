@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class PlayedShadow(Quiet):
-    """Adds `eval/<figure>` to the metrics of every step that a look is due behind, by the policy as it then stands.
+    """Adds `eval/<figure>` to the metrics of every step that a look is due after, by the policy as it then stands.
 
     Every look draws by the same random numbers, so that what differs between two of them is the policy. It stands
     before whatever reads a step's seconds: those of the look are among them.

@@ -20,7 +20,7 @@ from rc1_lib.workspace.artifacts import make_folder, only_writer, sync
 LATEST = "latest"
 """The link to the newest checkpoint."""
 CHECKPOINTS = re.compile(r"step_(\d{5,})(?:\.\d+)?")
-"""Names of checkpoints, with the number behind them that one kept for good may have."""
+"""Names of checkpoints, with the number after them that one kept for good may have."""
 _NEW, _ASIDE = ".new-", ".old-"
 _UNFINISHED = re.compile(rf"{re.escape(_NEW)}(?P<home>.+)\.(?:[a-z0-9_]{{8}}|gone)")
 """What `mkdtemp` makes for `new_folder`, and what `remove` makes."""
@@ -60,7 +60,7 @@ def new_folder(target: Path) -> Iterator[Path]:
 
 @contextmanager
 def replaced_folder(target: Path) -> Iterator[Path]:
-    """As `new_folder`, as the only writer beside `target`; what a killed writer left of it is cleared up first.
+    """As `new_folder`, as the only writer next to `target`; what a killed writer left of it is cleared up first.
 
     Raises:
         CheckpointError: while another process writes there.

@@ -23,7 +23,7 @@ def step_of(path: Path) -> int | None:
 
 
 def step_of_kept(path: Path) -> int | None:
-    """As `step_of`, for one kept for good: its name may have a number behind it, as in `step_00012.2`."""
+    """As `step_of`, for one kept for good: its name may have a number after it, as in `step_00012.2`."""
     match = atomic_folder.CHECKPOINTS.fullmatch(path.name)
     return int(match[1]) if match else None
 

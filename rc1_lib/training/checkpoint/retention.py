@@ -52,7 +52,7 @@ class KeepRule:
 def prune(folder: Path, ledger: Path, rule: KeepRule) -> list[Path]:
     """Remove the checkpoints that the rule does not keep, and say which.
 
-    One that a report beside the ledger names by its fingerprint stays. Nothing goes unless what `latest` leads to is
+    One that a report next to the ledger names by its fingerprint stays. Nothing goes unless what `latest` leads to is
     whole, byte for byte. Steps beyond it are left alone: they belong to a run that this one branched off from. So are
     `best/` and whatever has no manifest. A kill leaves each checkpoint whole or without its name, and the ledger knows
     of a removal before anything is gone.
@@ -102,7 +102,7 @@ def _named(reports: Path) -> set[str]:
 def keep_for_good(checkpoint: Path, folder: Path, expected: str | None = None) -> Path:
     """Copy a checkpoint whose evaluation passed into `folder/best`, which is only ever added to.
 
-    The same checkpoint a second time is not copied again; another one of the same step gets a number behind its name.
+    The same checkpoint a second time is not copied again; another one of the same step gets a number after its name.
 
     Args:
         checkpoint: its folder.

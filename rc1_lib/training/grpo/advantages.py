@@ -14,7 +14,7 @@ EPSILON = 1e-4
 
 @dataclass(frozen=True, slots=True)
 class GroupAdvantages:
-    """What takes are worth beside their group's.
+    """What takes are worth compared with their group's.
 
     Attributes:
         advantages: (B,), 0 where all takes of a group scored the same.

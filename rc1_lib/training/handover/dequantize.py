@@ -132,7 +132,7 @@ def export_dequantized(run: Run, target: Path, precision: Precision, prompts: in
 
 
 def _start_of(run: Run) -> str:
-    """The policy that training starts from, as transformers takes it, which nothing would make anew."""
+    """The policy that training starts from, as transformers takes it, which nothing would make again."""
     if not run.config.training.warm_start.steps:
         base = base_name(run.config, run.workspace)
         check_recorded(Path(base))

@@ -19,7 +19,7 @@ _QUIET = -1
 
 @dataclass(frozen=True, slots=True)
 class Continuation:
-    """What was said behind a prompt.
+    """What was said after a prompt.
 
     Attributes:
         ids: the tokens, the one that ends a turn included.
@@ -62,7 +62,7 @@ class LlamaCpp:
             raise RC1Error(f"{path}: llama.cpp cannot read it ({error})") from None
 
     def greedy(self, prompt: Sequence[int], most: int) -> Continuation:
-        """The likeliest token, again and again, behind a prompt of token ids.
+        """The likeliest token, again and again, after a prompt of token ids.
 
         Args:
             prompt: its token ids.
@@ -71,7 +71,7 @@ class LlamaCpp:
         return self._say(prompt, most, {"temperature": 0.0, "cache_prompt": False})
 
     def sampled(self, prompt: Sequence[int], most: int, temperature: float, seed: int) -> Continuation:
-        """Tokens drawn behind a prompt, from the whole distribution; what the last prompt shares is not read again.
+        """Tokens drawn after a prompt, from the whole distribution; what the last prompt shares is not read again.
 
         Args:
             prompt: its token ids.

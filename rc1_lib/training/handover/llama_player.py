@@ -53,7 +53,7 @@ class LlamaPlayer:
         while not episode.over:
             said = self._llama.sampled(read, episode.room, temperature, int(episode.uniform * _SEEDS))
             if not said.ids:
-                raise RC1Error(f"llama.cpp said nothing behind {len(read)} tokens; expected at least one")
+                raise RC1Error(f"llama.cpp said nothing after {len(read)} tokens; expected at least one")
             for token, logprob in zip(said.ids, said.logprobs, strict=True):
                 episode.take(token, logprob)
             read += episode.feed(episode.known)

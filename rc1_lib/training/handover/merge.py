@@ -22,7 +22,7 @@ def merged_model(causal: nn.Module, section: ModelSection, precision: Precision)
     """A policy without an adapter, on the CPU.
 
     A base that was trained on in 4 bits becomes the numbers that its layers compute with, not the published weights:
-    the adapter was learned beside those.
+    the adapter was learned next to those.
 
     Args:
         causal: the policy's model, with an adapter or without; not changed.

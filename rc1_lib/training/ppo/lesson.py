@@ -23,7 +23,7 @@ class PPOLesson:
     """The lesson of one update, see `rc1_lib.training.updates.lesson`.
 
     Attributes:
-        value_head: learns beside the policy.
+        value_head: learns next to the policy.
         batch: all episodes.
         targets: of the batch.
         settings: of the update.

@@ -1,4 +1,4 @@
-"""What PPO reports beside what every update does."""
+"""What PPO reports besides what every update does."""
 
 from __future__ import annotations
 

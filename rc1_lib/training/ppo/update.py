@@ -35,7 +35,7 @@ def ppo_update(
     The old log-probabilities are those the tokens were sampled with; values and the reference's log-probabilities are
     computed here. Every loss is a sum over own tokens divided by one number, the batch's own tokens per minibatch, so
     neither the micro-batches nor the padding change what is learned. The first `value_warm_up` iterations train the
-    value head alone. Behind the steps the value head alone may go over the batch again, see `fit_values`.
+    value head alone. After the steps the value head alone may go over the batch again, see `fit_values`.
 
     Source: Schulman et al., "Proximal Policy Optimization Algorithms" (2017).
 
@@ -52,7 +52,7 @@ def ppo_update(
             arguments, and all end with the same bits.
 
     Returns:
-        Metrics by name, see `metrics`; beside them `grad_norm` (mean before clipping), `update/steps` and those of
+        Metrics by name, see `metrics`; with them `grad_norm` (mean before clipping), `update/steps` and those of
         `Taken`.
 
     Raises:

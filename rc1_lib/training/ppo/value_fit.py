@@ -18,7 +18,7 @@ def fit_values(
     """Fits the head by least squares to the returns of states, in passes over all of them in random order.
 
     A baseline that knows which prompts are hard takes that from the advantages, and what is left is what the policy
-    did. The few steps it takes beside the policy are too few to learn it. The states are fixed: the policy's own
+    did. The few steps it takes next to the policy are too few to learn it. The states are fixed: the policy's own
     weights are not moved, and the next iteration, whose episodes are others, uses the head.
 
     Args:

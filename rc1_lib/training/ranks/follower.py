@@ -22,7 +22,7 @@ BEGIN, DONE, SOON = "begin", "done", "soon"
 def follow(line: Line, rank: int, size: int) -> None:
     """Do what the first process says, in its order, until it says no more.
 
-    It says the name of a method and its arguments, and is told when that is done. `BEGIN` makes the object whose
+    It says the name of a method and its arguments, and hears when that is done. `BEGIN` makes the object whose
     methods they are; `SOON` names its class in advance, and is answered by nothing.
     """
     link, worker = FollowerLink(line, rank, size), None

@@ -75,7 +75,7 @@ def gpu_of(local: int, visible: str | None, count: int) -> str:
 def forget_launch(environment: MutableMapping[str, str]) -> None:
     """Take out what the launcher said.
 
-    Libraries read it too (TRL, transformers and accelerate), and would wait for other processes to train beside them,
+    Libraries read it too (TRL, transformers and accelerate), and would wait for other processes to train with them,
     where those wait for this one's words; or compute in a precision that only the launcher was asked for.
     """
     for name in [name for name in environment if name in _NAMES or name.startswith(_PREFIXES)]:

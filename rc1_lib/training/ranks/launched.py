@@ -1,8 +1,8 @@
-"""Followers that a launcher has started beside this process: `accelerate launch`, `torchrun`.
+"""Followers that a launcher has started next to this process: `accelerate launch`, `torchrun`.
 
 Lines go over torch.distributed's gloo, on CPUs and between GPUs: what shards come to is put together in their order, so
 tensors are collected, not reduced, and pass through the host's memory. The group is none that libraries see: one that
-is torch's default they would take for processes that train beside them.
+is torch's default they would take for processes that train with them.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ def _meet(launch: Launch) -> Group:
 
 
 def _answer_unless_lost() -> None:
-    """From now on, SIGTERM is answered as it would have been, but not behind a loss.
+    """From now on, SIGTERM is answered as it would have been, but not after a loss.
 
     The end of a flow puts back what Prefect has found there. By default that ended this process, which had heard of the
     loss and not said so yet, when the launcher came to end it.

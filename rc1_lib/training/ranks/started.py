@@ -25,7 +25,7 @@ _waiting: dict[tuple[int, int], StartedCrew] = {}
 
 
 class StartedCrew(Crew):
-    """Processes beside this one, each at the end of a pair of sockets."""
+    """Processes next to this one, each at the end of a pair of sockets."""
 
     to_go_on = "set the engine up again"
 

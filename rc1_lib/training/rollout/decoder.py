@@ -26,7 +26,7 @@ class Decoder(ABC):
 
     @abstractmethod
     def admit(self, prompts: Sequence[Sequence[int]]) -> Tensor:
-        """Read prompts as new rows behind the live ones and return the logits after each: [B, V]."""
+        """Read prompts as new rows after the live ones and return the logits after each: [B, V]."""
 
     @abstractmethod
     def part(self, kept: list[int], aside: list[int]) -> list[int]:
@@ -38,7 +38,7 @@ class Decoder(ABC):
 
     @abstractmethod
     def resume(self, tokens: Sequence[Sequence[int]], positions: Sequence[int]) -> Tensor:
-        """Feed tokens to all rows aside, which become live behind the others, and return the logits: [B, V].
+        """Feed tokens to all rows aside, which become live after the others, and return the logits: [B, V].
 
         Args:
             tokens: of each row, in the order in which they were set aside; not all of one length.
@@ -68,7 +68,7 @@ class Decoder(ABC):
         return logits[:, 0]
 
     def _padded(self, tokens: Sequence[Sequence[int]]) -> Tensor:
-        """Token ids [B, T], filled up behind each row's."""
+        """Token ids [B, T], filled up after each row's."""
         width = max(map(len, tokens))
         return self._tensor([[*each, *[self._pad_id] * (width - len(each))] for each in tokens])
 

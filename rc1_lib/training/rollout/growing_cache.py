@@ -77,7 +77,7 @@ class GrowingCache(Cache):
         self._give_up_unseen()
 
     def join(self, other: GrowingCache, rows: int) -> None:
-        """Take in the rows of `other` behind those here; where rows are short, room is made for `rows` in all."""
+        """Take in the rows of `other` after those here; where rows are short, room is made for `rows` in all."""
         width, coming = self.get_seq_length(), other.get_seq_length()
         lacking = max(0, coming - width)
         for mine, theirs in zip(self._grown, other._grown, strict=True):

@@ -56,10 +56,10 @@ class GrowingDecoder(Decoder):
             self._live = cache
 
     def _feed(self, cache: GrowingCache, tokens: Sequence[Sequence[int]], positions: Sequence[int]) -> Tensor:
-        """Feed tokens behind each row's; the logits after each row's last one."""
+        """Feed tokens after each row's; the logits after each row's last one."""
         lengths = [len(each) for each in tokens]
         width = max(lengths)
-        # The padding stands behind, where nothing that counts can see it, and is taken out of the cache again.
+        # The padding comes last, where nothing that counts can see it, and is taken out of the cache again.
         last_B = self._tensor(lengths) - 1
         offsets_BT = torch.minimum(torch.arange(width, device=self._device), last_B[:, None])
         logits_BV = self._forward(

@@ -41,7 +41,7 @@ class GrowingLayer(CacheLayerMixin):
         self.is_initialized = True
 
     def update(self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
-        """Write the new slots [rows, heads, Q, D] behind the others and return views of all in use."""
+        """Write the new slots [rows, heads, Q, D] after the others and return views of all in use."""
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
         end = self.end + key_states.shape[2]
@@ -69,7 +69,7 @@ class GrowingLayer(CacheLayerMixin):
         return [buffer[: self.rows, :, self.start : self.end] for buffer in self.buffers]
 
     def reserve(self, rows: int, *, before: int, after: int) -> None:
-        """Move into buffers with room for `rows` rows, `before` slots in front of those in use and `after` behind."""
+        """Move into buffers with room for `rows` rows, `before` slots before those in use and `after` after them."""
         width = self.end - self.start
         moved = [_zeros(states, rows, before + width + after) for states in self.buffers]
         for buffer, states in zip(moved, self.used(), strict=True):

@@ -1,7 +1,7 @@
 """The policy's weights once more in 16 bits, to sample with: a base in 4 bits and its adapter as one matrix a layer.
 
 Reading 4-bit weights and an adapter apart costs several operations in each layer at every token. The copy costs two
-bytes a weight, allocated once, and is written anew from base and adapter before every rollout: adding an update to it
+bytes a weight, allocated once, and is written again from base and adapter before every rollout: adding an update to it
 and taking it out again would round at every step, until it were another policy. What learns never sees it.
 """
 

@@ -76,7 +76,7 @@ class Fed:
     """
 
     def __init__(self, first: int, width: int, positions_BQ: Tensor, places_R: Tensor) -> None:
-        """Tokens for the rows `first` and behind, as many as there are positions."""
+        """Tokens for the rows from `first` on, as many as there are positions."""
         self.first, self.rows, self.width = first, len(positions_BQ), width
         self.positions_BQ = positions_BQ
         self.rows_B1 = places_R[first : first + self.rows, None]

@@ -157,7 +157,7 @@ class SlotDecoder(Decoder):
     def _run(
         self, ids_BQ: Tensor, positions_BQ: Tensor, last_B: Tensor, first: int, width: int
     ) -> tuple[Tensor, Tensor]:
-        """Feed tokens to the rows from `first` on: the logits after each row's last, and the states behind them."""
+        """Feed tokens to the rows from `first` on: the logits after each row's last, and the states after them."""
         mask = self._cache.feed(first, width, positions_BQ)
         logits_BV = self._forward(
             ids_BQ,

@@ -19,7 +19,7 @@ BLOCK = 64
 def uniforms(seed: int, iteration: int, key: str, count: int) -> NDArray[np.float64]:
     """The first `count` numbers in [0, 1) of a row: float64 [count].
 
-    They hang on nothing but the three arguments, so a row draws the same whoever stands beside it in a batch and
+    They hang on nothing but the three arguments, so a row draws the same whatever else is in its batch and
     however the rows are ordered. A longer stream begins with the shorter one.
     """
     digest = hashlib.blake2b(f"{seed}\n{iteration}\n{key}".encode(), digest_size=16).digest()
@@ -64,7 +64,7 @@ def draw(logits_BV: Tensor, uniforms_B: NDArray[np.float64], temperature: float)
 
 
 def _weights(scaled_BV: Tensor, top_B: Tensor) -> Tensor:
-    """Probabilities times a constant for each row, in blocks of neighbours: [B, blocks, W], zeros behind the last."""
+    """Probabilities times a constant for each row, in blocks of neighbours: [B, blocks, W], zeros after the last."""
     rows, vocabulary = scaled_BV.shape
     blocks = -(-vocabulary // BLOCK)
     weights_BNW = scaled_BV.new_zeros((rows, blocks, BLOCK))

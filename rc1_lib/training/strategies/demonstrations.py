@@ -11,7 +11,7 @@ from rc1_lib.training.updates.batch import Demonstration
 
 
 class Demonstrations:
-    """Puts the dialogues of a batch's rows beside them as tokens, `demonstrations`.
+    """Adds the dialogues of a batch's rows as tokens, `demonstrations`.
 
     No row is solved or not, so that none comes again before its turn: a step's rows are passes over the pool alone.
     """

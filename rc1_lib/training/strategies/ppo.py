@@ -13,7 +13,7 @@ from rc1_lib.training.spans import Part, span
 
 
 class PPO:
-    """Plays the rows of a batch and puts `trajectories`, `scores` and `solved` beside them.
+    """Plays the rows of a batch and adds `trajectories`, `scores` and `solved`.
 
     `solved` has one entry a row. Where a judge has weight in the reward, `trajectories` and `scores` are without the
     episodes that it left unscored: nothing is learned from them.

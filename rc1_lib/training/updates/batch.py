@@ -165,7 +165,7 @@ def _groups(row_ids: Sequence[str]) -> Tensor:
 
 
 def _states(trajectories: Sequence[Trajectory]) -> Tensor | None:
-    """The states of all episodes behind each other, if all kept theirs."""
+    """The states of all episodes one after the other, if all kept theirs."""
     kept = [trajectory.states for trajectory in trajectories if trajectory.states is not None]
     return torch.from_numpy(np.concatenate(kept)) if len(kept) == len(trajectories) else None
 

@@ -282,7 +282,7 @@ BAD_TURNS = [
     (_true, "a log-probability is no finite number"),
     (_beyond_floats, "a log-probability is no finite number"),
     (_cut_short, r"it has 1 tokens, expected \d+, or fewer with the token that ends a turn"),
-    (_goes_on, "it goes on behind the token that ends a turn"),
+    (_goes_on, "it goes on after the token that ends a turn"),
     (_of_another, "it is of the model 'other', expected 'rc1-"),
     (_read_otherwise, "its `prompt_token_ids` are not the tokens that were sent"),
     (_too_old, "it holds no `token_ids`"),
