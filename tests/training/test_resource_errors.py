@@ -243,7 +243,7 @@ def test_evaluation_and_pilot_name_what_they_broke_down_under(
             evaluate_run(prepared, finished)
         with (
             pytest.raises(
-                BreakdownError, match=r"^memory is full .*ppo\.micro_tokens.* Nothing of these steps is kept"
+                BreakdownError, match=r"^memory is full .*update\.micro_tokens.* Nothing of these steps is kept"
             ),
             dry_run(prepared, seed, TorchPPO()) as pilot,
         ):
