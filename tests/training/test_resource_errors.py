@@ -50,7 +50,7 @@ from rc1_lib.training.train_local import train_small
 from rc1_lib.workspace.artifacts import PROJECT_ROOT, Workspace
 from tests.training.tiny import write_base
 
-LEARNING = while_learning("training.ppo")
+LEARNING = while_learning("training.update")
 FEW = ("training.warm_start.steps=1", "training.warm_start.batch_size=2")
 
 
@@ -89,7 +89,7 @@ def test_a_disk_that_is_full_while_saving_leaves_the_checkpoint_before(tmp_path:
 
 
 def test_memory_that_is_full_is_named_as_torch_tells_it(tmp_path: Path) -> None:
-    told = r"memory is full .*training\.processes.* training\.ppo\.micro_tokens.* No checkpoint"
+    told = r"memory is full .*training\.processes.* training\.update\.micro_tokens.* No checkpoint"
     with pytest.raises(BreakdownError, match=told), naming_breakdowns(partial(left_in, tmp_path), LEARNING):
         too_much()
     with pytest.raises(BreakdownError, match="memory is full"), naming_breakdowns(partial(left_in, tmp_path), LEARNING):
