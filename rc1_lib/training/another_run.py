@@ -10,12 +10,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import orjson
+
 from rc1_lib.gates.machine import code_words
 from rc1_lib.training.checkpoint import atomic_folder
 from rc1_lib.training.checkpoint.fault import CheckpointError
 from rc1_lib.training.checkpoint.ledger import written_by
 from rc1_lib.training.checkpoint.names import LATEST, steps
-from rc1_lib.training.checkpoint.save_load import values_of
+from rc1_lib.training.checkpoint.save_load import STATE
 from rc1_lib.training.run_paths import LEDGER
 from rc1_lib.workspace.artifacts import Workspace
 
@@ -48,7 +50,7 @@ def _code(writer: str | None) -> str:
 
 def others_in(folder: Path, differs: Differs) -> dict[Path, list[str]]:
     """Checkpoints of other runs, oldest step first -> what differs. One that does not say what it is is damaged."""
-    read = ((path, values_of(path)) for path in steps(folder).values())
+    read = ((path, _values(path)) for path in steps(folder).values())
     return {path: differ for path, values in read if values and (differ := differs(values))}
 
 
@@ -108,3 +110,12 @@ def check_alone(
             link.unlink()
     if others:
         notice(f"removed, by --start-over: {metrics} and {len(others)} checkpoints of another run in {folder.name}")
+
+
+def _values(checkpoint: Path) -> dict[str, Any]:
+    """What a checkpoint says of itself, not checked; nothing where it cannot be read."""
+    try:
+        values = orjson.loads((checkpoint / STATE).read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return values if isinstance(values, dict) else {}

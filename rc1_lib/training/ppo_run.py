@@ -263,7 +263,7 @@ def advance(prepared: Prepared, seed: int, last: int, notice: Callable[[str], No
     folder, facts = run.workspace.path(places.checkpoints), prepared.facts(seed)
     remedies = while_learning(config.training.update_key)
     differs = partial(run_differences, facts=facts)
-    left = partial(left_in, folder, differs=differs)
+    left = partial(left_in, folder)
     with naming_breakdowns(left, remedies):
         refuse_others(folder, run.workspace.path(LEDGER), differs)
         state = _newest(folder, run.workspace.path(LEDGER), facts, last, notice)

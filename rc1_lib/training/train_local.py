@@ -119,7 +119,7 @@ def _train(
     facts = dict(trainer.facts)
     saves = any(callback.name == "checkpoint" for callback in config.callbacks)
     differs = partial(differences, facts=facts)
-    left = partial(left_in, folder, differs=differs) if saves else _NOTHING_LEFT
+    left = partial(left_in, folder) if saves else _NOTHING_LEFT
     with naming_breakdowns(left, FROM_ROWS):
         if saves:
             check_alone(folder, workspace, small_metrics(workspace), differs, start_over, notice)

@@ -185,4 +185,4 @@ def test_the_small_local_configuration_takes_no_flags_of_the_flow(rc1: Rc1, tmp_
     config = str(PROJECT_ROOT / "configs/train_local.yaml")
     done = rc1("train", "--config", config, "--workspace", str(tmp_path), "--no-evaluate")
     assert done.code == 2
-    assert "it takes --resume-from, --set and --workspace alone" in done.err
+    assert "it takes --resume-from, --start-over, --set and --workspace alone" in done.err

@@ -7,7 +7,6 @@ import re
 import resource
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, get_args
@@ -21,9 +20,10 @@ from rc1_lib.config.engines import ENGINES
 from rc1_lib.config.run_config import RunConfig
 from rc1_lib.evaluation.policies import evaluate_run
 from rc1_lib.run import Run
+from rc1_lib.training.another_run import others_in
 from rc1_lib.training.checkpoint.fault import CheckpointError
 from rc1_lib.training.checkpoint.manifest import fingerprint
-from rc1_lib.training.checkpoint.names import steps
+from rc1_lib.training.checkpoint.names import folder_name, steps
 from rc1_lib.training.checkpoint.save_load import left_in, load_checkpoint, save_checkpoint
 from rc1_lib.training.checkpoint.state import CheckpointState
 from rc1_lib.training.derived import REFERENCE
@@ -170,15 +170,16 @@ def test_the_last_good_checkpoint_is_the_newest_whole_one_or_the_one_before_a_st
         raise DivergedError("not finite")
 
 
-def test_another_runs_checkpoint_is_none_to_go_on_from(tmp_path: Path) -> None:
+def test_another_runs_checkpoint_is_one_that_says_so(tmp_path: Path) -> None:
     folder = tmp_path / "rc1"
     for step, seed in ((1, 7), (2, 8)):
         state = CheckpointState({"adapter": {"a": torch.ones(3)}}, {"seed": seed, "step": step})
         save_checkpoint(state, folder, tmp_path / "ledger.jsonl")
-    for seed, words in ((7, "rc1/step_00001;"), (8, "rc1/step_00002;"), (9, "No checkpoint was written before")):
-        assert words in left_in(folder, differs=lambda values, mine=seed: values.get("seed") != mine)
+    for seed, steps_of_others in ((7, [2]), (8, [1]), (9, [1, 2])):
+        found = others_in(folder, lambda values, mine=seed: ["seed"] if values.get("seed") != mine else [])
+        assert [path.name for path in found] == [folder_name(step) for step in steps_of_others]
     (folder / "step_00002/state.json").write_text("{")
-    assert "rc1/step_00001;" in left_in(folder, differs=lambda values: values.get("seed") not in (7, 8))
+    assert [path.name for path in others_in(folder, lambda _: ["seed"])] == ["step_00001"], "the other is damaged"
 
 
 def test_the_warm_start_names_what_it_broke_down_under_and_leaves_nothing(
@@ -267,6 +268,3 @@ def test_a_checkpoint_that_does_not_fit_into_memory_is_not_taken_for_a_damaged_o
     with pytest.raises(BreakdownError, match=r"^memory is full .*The last good checkpoint is rc1/step_00001"):
         advance(prepared, seed, 2, told.append)
     assert not told, "a checkpoint that is called damaged would be replaced"
-    other = tiny("steps=2", "training.checkpoints.every_steps=1", "lr=0.02")
-    with pytest.raises(BreakdownError, match=r"^memory is full .*No checkpoint was written before"):
-        advance(replace(prepared, run=other), seed, 2, told.append)

@@ -10,7 +10,7 @@ import io
 import pickle
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -201,26 +201,14 @@ def _plain(part: Any, where: str) -> Any:
     raise TypeError(f"{where.removeprefix('.') or 'the state'} is a {type(part).__name__}, expected plain data")
 
 
-def left_in(
-    folder: Path, before: int | None = None, *, differs: Callable[[Mapping[str, Any]], object] = lambda _: False
-) -> str:
+def left_in(folder: Path, before: int | None = None) -> str:
     """The newest whole checkpoint of a run, as a sentence.
 
     Args:
-        folder: of its checkpoints, and maybe of other runs'.
+        folder: of its checkpoints.
         before: a step that it has to come before.
-        differs: what a checkpoint's values and the run's own differ in; nothing for one of this run.
     """
     for step, path in sorted(steps(folder).items(), reverse=True):
-        if (before is None or step < before) and (path / NAME).is_file() and not differs(values_of(path)):
+        if (before is None or step < before) and (path / NAME).is_file():
             return f"The last good checkpoint is {folder.name}/{path.name}; --resume-from goes on there"
     return "No checkpoint was written before"
-
-
-def values_of(checkpoint: Path) -> dict[str, Any]:
-    """What a checkpoint says of itself, not checked; nothing where it cannot be read."""
-    try:
-        values = orjson.loads((checkpoint / STATE).read_bytes())
-    except (OSError, ValueError):
-        return {}
-    return values if isinstance(values, dict) else {}
