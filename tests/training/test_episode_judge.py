@@ -251,7 +251,8 @@ def test_too_few_scored_episodes_end_the_training_and_leave_nothing_behind(tiny:
 def test_fewer_scored_episodes_than_minibatches_end_the_training(tiny: Tiny) -> None:
     with running(Behaviour(delay="zero", faults={FaultKind.REFUSAL: 1.0})) as refusing:
         judge = EpisodeJudge(live(tiny, refusing, "training.reward.min_scored=0"))
-        with pytest.raises(RC1Error, match=r"scored 0 of 5 episodes .* and 2 \(training\.update\.minibatches\).*: 5: the"):
+        told = r"scored 0 of 5 episodes .* and 2 \(training\.update\.minibatches\).*: 5: the"
+        with pytest.raises(RC1Error, match=told):
             judge.score(dialogues(5), SEED)
 
 
