@@ -69,6 +69,8 @@ class DuplicatesGate(Section):
     """Words of a shingle."""
     permutations: Annotated[int, Field(ge=1, le=4096)]
     """Permutations of the MinHash that finds candidates."""
+    numbers: Literal["differ", "alike"]
+    """Whether rows that differ in numbers alone are copies: `differ`, they are other rows; `alike`, they are copies."""
 
 
 class LengthGate(Section):

@@ -3,6 +3,9 @@
 Near duplicates are found by MinHash with banding (Broder, "On the resemblance and containment of documents", 1997;
 Leskovec, Rajaraman and Ullman, "Mining of Massive Datasets", ch. 3) and then *verified*: what is compared with the
 threshold is the exact Jaccard of the two rows' shingle sets, so that the verdict has no sketching noise.
+
+Whether rows that differ in numbers alone are copies is a question of the data, and by similarity it would depend on how
+long their template is. So `gates.duplicates.numbers` decides, and their count is reported either way.
 """
 
 from __future__ import annotations
@@ -34,7 +37,10 @@ _ADVICE = (
 def duplicates_gate(rows: pl.DataFrame, thresholds: DuplicatesGate, by_task: Sequence[str]) -> GateResult:
     """Judge the share of rows that repeat an earlier row's dialogue (user, assistant and tool text)."""
     dialogues = undisguised(texts_of(rows, "dialogue"))
-    exact = exact_duplicates(dialogues)
+    exact, numbered = exact_duplicates(dialogues), exact_duplicates(without_numbers(dialogues))
+    in_numbers = numbered.height - exact.height
+    if thresholds.numbers == "alike":
+        dialogues, exact = without_numbers(dialogues), numbered
     near = near_duplicates(dialogues, thresholds).filter(~pl.col("row").is_in(exact["row"].implode()))
     repeated = pl.concat([exact.with_columns(similarity=pl.lit(1.0)), near])
     table = rows.select("id", "task").with_row_index("row").join(repeated, on="row", how="left")
@@ -44,6 +50,8 @@ def duplicates_gate(rows: pl.DataFrame, thresholds: DuplicatesGate, by_task: Seq
         checks.append(at_most(f"duplicate rows, %{suffix}", share, thresholds.max_dup_pct, _ADVICE))
     checks.append(info("exact duplicates", exact.height))
     checks.append(info("near duplicates", near.height))
+    checks.append(info("words changed in a near duplicate, %, at most about", _changed(thresholds)))
+    checks.append(info("rows that repeat an earlier one but for numbers", in_numbers))
     checks.append(info("rows on a question used before", rows.height - rows.select("source", "source_id").n_unique()))
     bad = table.filter(pl.col("earlier").is_not_null())
     bad = bad.with_columns(duplicate_of=rows["id"].gather(bad["earlier"]))
@@ -52,6 +60,19 @@ def duplicates_gate(rows: pl.DataFrame, thresholds: DuplicatesGate, by_task: Seq
         tuple(checks),
         offenders=offenders(bad.select("id", "task", "duplicate_of", "similarity"), "duplicate"),
     )
+
+
+def without_numbers(texts: pl.Series) -> pl.Series:
+    """The texts with one and the same number in the place of all."""
+    return texts.str.replace_all(r"\d+(?:[.,]\d+)*", "0")
+
+
+def _changed(thresholds: DuplicatesGate) -> float:
+    """Of evenly spread words, the per cent whose change leaves two long texts as similar as the threshold.
+
+    A changed word takes `shingle` of its text's shingles away, and adds as many to the union.
+    """
+    return round(100 * (1 - thresholds.similarity) / ((1 + thresholds.similarity) * thresholds.shingle), 1)
 
 
 def exact_duplicates(texts: pl.Series) -> pl.DataFrame:
@@ -78,12 +99,21 @@ def near_duplicates(texts: pl.Series, thresholds: DuplicatesGate) -> pl.DataFram
     pairs = _candidates(signatures, rows, thresholds.similarity)
     compared = pl.concat([pairs["row"], pairs["earlier"]]).unique().sort()
     shingles = _shingles(texts.gather(compared), thresholds.shingle)
-    return (
-        in_parts(pairs, lambda part: _similarities(part, compared.to_numpy(), shingles))
-        .filter(pl.col("similarity") >= thresholds.similarity)
-        .sort("row", "similarity", "earlier", descending=[False, True, False])
-        .unique("row", keep="first", maintain_order=True)
+    found = in_parts(pairs, lambda part: _similarities(part, compared.to_numpy(), shingles))
+    found = found.filter(pl.col("similarity") >= thresholds.similarity)
+    if thresholds.numbers == "differ":
+        found = found.filter(~_differ_in_numbers(texts.gather(found["row"]), texts.gather(found["earlier"])))
+    return found.sort("row", "similarity", "earlier", descending=[False, True, False]).unique(
+        "row", keep="first", maintain_order=True
     )
+
+
+def _differ_in_numbers(texts: pl.Series, others: pl.Series) -> pl.Series:
+    """Of each pair of texts, whether numbers are all that differs."""
+    sides = pl.DataFrame({"one": texts, "other": others})
+    bare = pl.DataFrame({"one": without_numbers(texts), "other": without_numbers(others)})
+    same, same_bare = (part.select(_plain("one") == _plain("other")).to_series() for part in (sides, bare))
+    return same_bare & ~same
 
 
 def _similarities(pairs: pl.DataFrame, compared: NDArray[np.uint32], shingles: CodedTexts) -> pl.DataFrame:

@@ -16,7 +16,7 @@ import polars as pl
 import regex
 
 from rc1_lib.text.tokenized_texts import Pieces, ReadTexts
-from rc1_lib.text.tokens import TOKEN_PATTERN
+from rc1_lib.text.tokens import TOKEN_PATTERN, UNSPACED
 
 _ESCAPED = re.compile(r"(?:\\+u[0-9a-fA-F]{4})+")
 _BY_NUMBER = re.compile(r"\\+(?:x([0-9a-fA-F]{2})|u\{([0-9a-fA-F]{1,5})\})")
@@ -135,7 +135,7 @@ def letters(texts: pl.Series) -> pl.Series:
 @cache
 def spaced(text: str) -> regex.Pattern[str]:
     """A pattern that finds these letters in a folded text with anything between them, at word boundaries."""
-    word = r"[[\p{L}\p{N}]--\p{Han}]"
+    word = rf"[[\p{{L}}\p{{N}}]--[{UNSPACED}]]"
     return regex.compile(rf"(?<!{word}){_BETWEEN.join(map(regex.escape, text))}(?!{word})", regex.V1)
 
 

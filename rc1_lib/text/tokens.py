@@ -1,7 +1,8 @@
 """What a word is: the one tokenizer behind every text measure, as polars expressions and as plain Python.
 
 Text is brought into Unicode form NFKC (full-width digits become digits, accents are composed) and lower-cased first.
-Every Han character is a token of its own, since Chinese is written without spaces; any other word is a run of letters,
+Scripts that are written without spaces have no words that a pattern could find: each of their characters is a token of
+its own (Han; Kana, Thai, Lao, Khmer and Burmese with the marks that belong to it). Any other word is a run of letters,
 digits and combining marks, with apostrophes inside it ("don't" is one token, "3.5" are two).
 Punctuation is never a token.
 
@@ -18,8 +19,11 @@ import polars as pl
 import regex
 
 # The same text is read by Rust's regex (polars) and by the `regex` module in version-1 mode; both know `&&`.
-_LETTER = r"[\p{L}\p{N}\p{M}&&[^\p{Han}]]"
-TOKEN_PATTERN = rf"\p{{Han}}|{_LETTER}+(?:['’]{_LETTER}+)*"
+_MARKED = r"\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
+UNSPACED = rf"\p{{Han}}{_MARKED}"
+"""Scripts written without spaces, for use inside a character class."""
+_LETTER = rf"[\p{{L}}\p{{N}}\p{{M}}&&[^{UNSPACED}]]"
+TOKEN_PATTERN = rf"\p{{Han}}|[{_MARKED}]\p{{M}}*|{_LETTER}+(?:['’]{_LETTER}+)*"
 LENGTH_PATTERN = rf"{TOKEN_PATTERN}|[\p{{P}}\p{{S}}]"
 
 _TOKEN = regex.compile(TOKEN_PATTERN, regex.V1)

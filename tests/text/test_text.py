@@ -12,7 +12,7 @@ from rc1_lib.text.tokens import length, text_length, tokenize, tokens
 # Unassigned code points are left out: Rust and Python may carry different years of Unicode.
 written = st.text(st.characters(exclude_categories=("Cs", "Cn", "Co")), max_size=40)
 ascii_only = st.text(st.characters(max_codepoint=127), max_size=40)
-mixed = st.text(st.sampled_from("aB3é 'ʼ’-.,…好的々〇。，ßΣİı\u0301\n\t½"), max_size=40)
+mixed = st.text(st.sampled_from("aB3é 'ʼ’-.,…好的々〇すが゙ーイ้นำ។ក្ខ。，ßΣİı\u0301\n\t½"), max_size=40)
 
 
 def by_polars(text: str) -> list[str]:
@@ -29,11 +29,15 @@ def by_polars(text: str) -> list[str]:
         ("他有3个苹果。", ["他", "有", "3", "个", "苹", "果"]),
         ("在Velt市", ["在", "velt", "市"]),
         ("3.5 e-mail café", ["3", "5", "e", "mail", "café"]),
+        ("すしが2つ", ["す", "し", "が", "2", "つ"]),
+        ("น้ำ 3 ขวด", ["น้ํ", "า", "3", "ข", "ว", "ด"]),
         ("…。!?", []),
         ("", []),
     ],
 )
-def test_words_are_runs_of_letters_and_each_han_character_stands_alone(text: str, expected: list[str]) -> None:
+def test_words_are_runs_of_letters_and_scripts_without_spaces_are_read_by_character(
+    text: str, expected: list[str]
+) -> None:
     assert tokenize(text) == expected
     assert by_polars(text) == expected
 
