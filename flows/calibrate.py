@@ -29,6 +29,7 @@ from rc1_lib.calibration.stages import (
 )
 from rc1_lib.errors import RC1Error
 from rc1_lib.evidence import Evidence
+from rc1_lib.forecast.judge_cost import check_preflight_cost
 from rc1_lib.preflight.gates import check_waivers
 from rc1_lib.provenance.build_policy import Build
 from rc1_lib.records import GateResult
@@ -48,6 +49,7 @@ def calibrate(
     workspace: str | None = None,
     build: Build = "auto",
     on_red_revoke: bool = True,
+    judge_cost_agreed: bool = False,
 ) -> State[Any]:
     """Find the weights of the new reward, and write them if every stage passes.
 
@@ -59,6 +61,8 @@ def calibrate(
             installed package the current folder.
         build: `auto` builds data that are missing or out of date, `always` everything, `never` nothing.
         on_red_revoke: revoke an existing ticket if something fails, since the newest evidence contradicts it.
+        judge_cost_agreed: whether a person has agreed to what the judge may cost; without, more than
+            `judge.ask_above_usd` is refused before the first call.
     """
     try:
         run = open_run(profile=profile, config=config, overrides=overrides, workspace=workspace)
@@ -67,6 +71,7 @@ def calibrate(
         with holding(run.workspace, "a calibration"):
             check_overwriting(run, rebuild=build == "always")
             prepare(run, build)
+            check_preflight_cost(run, rounds=0, agreed=judge_cost_agreed)
             done = calibrated(run)
         return ending(run, done, on_red_revoke) or Completed(
             name=WEIGHTS_ADOPTED,

@@ -27,6 +27,7 @@ from rc1_lib.calibration.performable import check_performable
 from rc1_lib.calibration.stages import is_due
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.evidence import Evidence
+from rc1_lib.forecast.judge_cost import check_preflight_cost
 from rc1_lib.preflight.gates import NIGHTLY, check_waivers, gates_of_round, round_name, round_title, waiting
 from rc1_lib.preflight.issuable import check_issuable
 from rc1_lib.preflight.nights import Night, NightOutcome
@@ -56,6 +57,7 @@ def preflight(
     on_red_revoke: bool = True,
     recheck: bool = False,
     gate_processes: int = 0,
+    judge_cost_agreed: bool = False,
 ) -> State[Any]:
     """Build what is missing, run the gates of both rounds, and issue the ticket, or stop after the first failed round.
 
@@ -74,6 +76,8 @@ def preflight(
             (the ticket vouches for those), and issue nothing.
         gate_processes: of a local Dask cluster that judges the gates which read files alone, with the very verdicts of
             this process (extra `dask`); 0: this process judges them all.
+        judge_cost_agreed: whether a person has agreed to what the judge may cost; without, more than
+            `judge.ask_above_usd` is refused before the first call.
     """
     night = Night(str(flow_run.id), workspace_at(workspace)) if recheck else None
     with night or nullcontext():
@@ -93,7 +97,7 @@ def preflight(
                 if night is not None:
                     return _nightly(run, night, rounds, build, refresh, on_red_revoke, shards)
                 with nullcontext() if refresh else hashes_known():
-                    return _preflight(run, rounds, build, refresh, ticket, on_red_revoke, shards)
+                    return _preflight(run, rounds, build, refresh, ticket, on_red_revoke, shards, judge_cost_agreed)
         except RC1Error as refusal:
             if night is not None:
                 night.broke_off(NightOutcome.REFUSED, str(refusal))
@@ -108,11 +112,15 @@ def _preflight(
     ticket: bool,
     on_red_revoke: bool,
     shards: Shards | None,
+    judge_cost_agreed: bool,
 ) -> State[Any]:
     if build != "never" and JUDGE_BASELINE.applies(run):
         check_baseline(run)
     prepare(run, build)
-    done = calibrated(run) if is_due(run, build) else None
+    due = is_due(run, build)
+    if due:
+        check_preflight_cost(run, rounds=len(set(rounds)), agreed=judge_cost_agreed)
+    done = calibrated(run) if due else None
     if done is not None and (red := ending(run, done, on_red_revoke)):
         return _beside_red_calibration(run, done, red, min(rounds))
     recorded = judge_baseline(run, build, return_state=True) if JUDGE_BASELINE.applies(run) else None

@@ -20,6 +20,7 @@ from rc1_lib.config.engines import ControlKind
 from rc1_lib.errors import RC1Error
 from rc1_lib.evaluation.control import GATE as CONTROL
 from rc1_lib.evaluation.gate import GATE
+from rc1_lib.forecast.judge_cost import check_training_cost
 from rc1_lib.preflight.rounds import write_git_state
 from rc1_lib.provenance.code import code_sha256
 from rc1_lib.records import Status
@@ -47,6 +48,7 @@ def train(
     evaluate: bool = True,
     control: ControlKind | None = None,
     start_over: bool = False,
+    judge_cost_agreed: bool = False,
 ) -> State[Any]:
     """Train a policy, if the ticket allows it, and compare it with the initial policy.
 
@@ -63,6 +65,8 @@ def train(
         control: train a few steps on a reward without information instead (`random`, `constant`), beside any real run;
             a gain in success is red, since the evaluation leaks then.
         start_over: remove the checkpoints and metrics of another run, which are refused otherwise.
+        judge_cost_agreed: whether a person has agreed to what the judge may cost; without, more than
+            `judge.ask_above_usd` is refused before the first call.
     """
     try:
         run = open_run(profile=profile, config=config, overrides=overrides, workspace=workspace)
@@ -71,15 +75,23 @@ def train(
             if control is not None:
                 check_control(run, control, resume_from, evaluate=evaluate, start_over=start_over)
                 return _controlled(run, chosen, control)
-            return _train(run, chosen, resume_from, evaluate, start_over)
+            return _train(run, chosen, resume_from, evaluate, start_over, judge_cost_agreed)
     except RC1Error as refusal:
         return Failed(name=REFUSED, message=str(refusal))
 
 
-def _train(run: Run, seeds: Sequence[int], resume_from: str | None, evaluate: bool, start_over: bool) -> State[Any]:
+def _train(
+    run: Run,
+    seeds: Sequence[int],
+    resume_from: str | None,
+    evaluate: bool,
+    start_over: bool,
+    judge_cost_agreed: bool,
+) -> State[Any]:
     story = Story()
     with story.timed("ticket"):
         run = replace(run, vouched=outcome(verify(run, return_state=True))["vouched"])
+    check_training_cost(run, len(seeds), evaluate=evaluate, agreed=judge_cost_agreed)
     run.write_effective_config()
     write_git_state(run)
     with story.timed("warm start"):

@@ -22,7 +22,6 @@ from rc1_lib.workspace.lock import holding
 
 if TYPE_CHECKING:
     from rc1_lib.forecast.bill import Bill, CapVerdict
-    from rc1_lib.forecast.estimate import Estimate
     from rc1_lib.forecast.pilot import Pilot
     from rc1_lib.run import Run
 
@@ -85,7 +84,7 @@ def _ending(
     session: Session, run: Run, parts: dict[str, Bill], verdicts: Sequence[CapVerdict], *, over: bool
 ) -> Ending:
     whole = reduce(operator.add, parts.values())
-    words = f"{_figure(whole.hours)} hours, {_figure(whole.usd)} USD for the judge"
+    words = f"{tables.estimate(whole.hours)} hours, {tables.estimate(whole.usd)} USD for the judge"
     report = run.workspace.path(_REPORT)
     if not over:
         return Ending("pass", words, report=report, following=then(session, "train"))
@@ -136,17 +135,7 @@ def _table(run: Run, parts: dict[str, Bill], seeds: int, pilot: Pilot) -> Table:
 
 
 def _cells(bill: Bill) -> list[str]:
-    return [_figure(one) for one in (bill.hours, bill.gpu_hours, bill.judge_calls, bill.usd)]
-
-
-def _figure(one: Estimate) -> str:
-    if one.low == one.high:
-        return _rounded(one.value)
-    return f"{_rounded(one.value)} [{_rounded(one.low)}, {_rounded(one.high)}]"
-
-
-def _rounded(value: float) -> str:
-    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+    return [tables.estimate(one) for one in (bill.hours, bill.gpu_hours, bill.judge_calls, bill.usd)]
 
 
 def learnability(session: Session, seed: Seed = None) -> int:

@@ -25,6 +25,7 @@ from rc1_lib.cli.endings import (
     warned,
 )
 from rc1_lib.cli.flows import end_flow, preflight_outline, run_flow_of, stamps, written_since
+from rc1_lib.cli.judge_cost import preflight_cost_agreed
 from rc1_lib.cli.options import Rebuild, Seed, overrides
 from rc1_lib.cli.session import Session
 from rc1_lib.cli.tables import notes
@@ -109,11 +110,13 @@ def _run(
         from rc1_lib.preflight.issuable import check_issuable
 
         check_issuable(run)
+    agreed = preflight_cost_agreed(session, run, len(rounds), calibrates=build != "never")
     before = stamps(run, *_REPORTS, STAGE_REPORTS)
     session.show(*preflight_outline(run, rounds, ticket=ticket))
     outcome = run_flow_of(
-        session, run, "preflight", verbose=verbose, rounds=rounds, build=build, refresh=refresh, ticket=ticket
-    )
+        session, run, "preflight", verbose=verbose, rounds=rounds, build=build, refresh=refresh, ticket=ticket,
+        judge_cost_agreed=agreed,
+    )  # fmt: skip
     written = written_since(run, before, *_REPORTS)
     reports = list(written.values())
     calibrated = stages_of(written_since(run, before, STAGE_REPORTS))

@@ -14,6 +14,7 @@ from rc1_lib.checks import figure
 from rc1_lib.cli import tables
 from rc1_lib.cli.endings import Ending, again, judged, then
 from rc1_lib.cli.flows import end_flow, run_flow_of, stamps, written_since
+from rc1_lib.cli.judge_cost import preflight_cost_agreed
 from rc1_lib.cli.labels import Dimensions, GroupKey, LabelKey, ScaleOption, calibrate_on_labels
 from rc1_lib.cli.options import Rebuild, overrides
 from rc1_lib.cli.preflight import Build, Verbose
@@ -121,8 +122,11 @@ def calibrate(session: Session, build: Build = "auto", rebuild: Rebuild = False,
     from rc1_lib.cli.preflight import revocation
 
     check_performable(run)  # the flow does so too; here the answer is there before a server has started
+    agreed = preflight_cost_agreed(session, run, 0)
     before = stamps(run, REPORTS)
-    outcome = run_flow_of(session, run, "calibrate", verbose=verbose, build="always" if rebuild else build)
+    outcome = run_flow_of(
+        session, run, "calibrate", verbose=verbose, build="always" if rebuild else build, judge_cost_agreed=agreed
+    )
     stages_done = stages_of(written_since(run, before, REPORTS))
     show_stages(session, run, stages_done)
     session.show(outcome.message, *([] if outcome.exit_code else _ticket_note(run)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.table import Table
@@ -14,6 +14,10 @@ from rc1_lib.judge.calls import NOTICE, TEST_DOUBLE
 from rc1_lib.numbers.uncertainty import margin
 from rc1_lib.records import Check
 
+if TYPE_CHECKING:
+    from rc1_lib.forecast.estimate import Estimate
+
+_MANY = 1e7
 _MARKS = {
     "passed": ("passed", "green"),
     "failed": ("FAILED", "bold red"),
@@ -37,6 +41,20 @@ def table(title: str, heads: Sequence[str], numbers: Collection[str] = (), *, wr
     for head in heads:
         made.add_column(head, justify="right" if head in numbers else "left", no_wrap=not wrap)
     return made
+
+
+def estimate(one: Estimate) -> str:
+    """A figure with its interval, where it has one, in three digits or thousands."""
+    if one.low == one.high:
+        return rounded(one.value)
+    return f"{rounded(one.value)} [{rounded(one.low)}, {rounded(one.high)}]"
+
+
+def rounded(value: float) -> str:
+    """A number in three digits, in thousands or in millions."""
+    if value >= _MANY:
+        return f"{value / 1e6:.3g} M"
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
 
 
 def gates_table(title: str, gates: Sequence[Mapping[str, Any]]) -> Table:

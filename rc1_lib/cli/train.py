@@ -15,6 +15,7 @@ from rc1_lib.cli.checkpoints import found_checkpoint
 from rc1_lib.cli.config import train_config_file
 from rc1_lib.cli.endings import Ending, after_training, end, judged, then
 from rc1_lib.cli.flows import end_flow, run_flow_of, stamps, training_outline, written_since
+from rc1_lib.cli.judge_cost import training_cost_agreed
 from rc1_lib.cli.options import overrides
 from rc1_lib.cli.preflight import Verbose
 from rc1_lib.cli.progress import quieten_models, stages
@@ -122,12 +123,13 @@ def _train(
     evaluate: bool,
     verbose: bool,
 ) -> int:
+    agreed = training_cost_agreed(session, run, len(seeds), evaluate=evaluate)
     before = stamps(run, _REPORT, _EVALUATIONS)
     session.show(*training_outline(run, seeds, _last_seconds(run), evaluate=evaluate))
     quieten_models(run)
     outcome = run_flow_of(
         session, run, "train", verbose=verbose, seeds=seeds, resume_from=resume_from, evaluate=evaluate,
-        start_over=start_over,
+        start_over=start_over, judge_cost_agreed=agreed,
     )  # fmt: skip
     fresh = written_since(run, before, _REPORT, _EVALUATIONS)
     report = fresh.pop(_REPORT, None)

@@ -36,7 +36,7 @@ _FREE = (
     "seed_pool", "weights", "pool.path", "shadow.path", "difficulty.metrics_path", "difficulty.balanced_path",
     "judge.store.path", "judge.labels.path", "judge.baseline.path", "training.reward.scores",
     # speed and cost
-    "pool.workers", "judge.prices", "judge.limits", "judge.budget", "scale_up.approval",
+    "pool.workers", "judge.prices", "judge.ask_above_usd", "judge.limits", "judge.budget", "scale_up.approval",
     "training.threads", "training.shards", "training.processes", "training.gradient_checkpointing", "training.vllm",
     "training.checkpoints", "training.cap", "training.segment_steps", "training.tracking",
     # how the policy learns, which no gate of a preflight judges by more than `gates.training`

@@ -75,6 +75,9 @@ class JudgeLimits(Section):
         return self
 
 
+_MILLION = 1_000_000
+
+
 class Prices(Section):
     """Prices in USD per million tokens; null: unknown, and so is every cost. 0 is for a judge that bills nobody."""
 
@@ -93,6 +96,12 @@ class Prices(Section):
     def known(self) -> bool:
         """Whether a cost can be computed."""
         return self.input is not None
+
+    def usd(self, tokens_in: float, tokens_out: float) -> float | None:
+        """What so many tokens cost, in USD; None where the prices are unknown."""
+        if self.input is None or self.output is None:
+            return None
+        return (tokens_in * self.input + tokens_out * self.output) / _MILLION
 
 
 class Budget(Section):
@@ -149,6 +158,9 @@ class Judge(Section):
     store: ScoreStore
     limits: JudgeLimits
     prices: Prices
+    ask_above_usd: Annotated[float, Field(ge=0)] | None
+    """A preflight, calibration or training whose judge may cost more USD than this, by the upper end of `rc1
+    judge-cost`, is first confirmed by a person at a terminal, and refused where there is none; null: never."""
     budget: Budget
     baseline: JudgeBaseline
 

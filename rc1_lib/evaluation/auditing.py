@@ -10,6 +10,7 @@ from pathlib import Path
 from rc1_lib.errors import ConfigError
 from rc1_lib.evaluation.answers import Played
 from rc1_lib.evaluation.episodes import MODES
+from rc1_lib.evaluation.judged_count import judged_episodes
 from rc1_lib.judge.judge import check_judge
 from rc1_lib.judge.providers import LIVE
 from rc1_lib.records import MeasuredRow, Message
@@ -88,13 +89,6 @@ def check_audit(run: Run, seeds: int) -> None:
             f"(judge.samples for each judged episode, without retries); raise it, or lower "
             f"training.held_out.judged (0: no judge is asked) or training.held_out.between"
         )
-
-
-def judged_episodes(run: Run, seeds: int) -> int:
-    """How many episodes an evaluation of this many runs has judged, including checkpoints in between."""
-    held_out = run.config.training.held_out
-    on_the_way = held_out.between.checkpoints * min(held_out.between.prompts, held_out.judged)
-    return min(held_out.judged, held_out.prompts) * (1 + seeds) + on_the_way * seeds
 
 
 def played_episodes(run: Run, seeds: int) -> int:

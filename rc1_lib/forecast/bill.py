@@ -10,8 +10,10 @@ import math
 from dataclasses import dataclass
 
 from rc1_lib.config.curriculum import Cap
-from rc1_lib.evaluation.auditing import judged_episodes, played_episodes
+from rc1_lib.evaluation.auditing import played_episodes
+from rc1_lib.evaluation.judged_count import judged_episodes
 from rc1_lib.forecast.estimate import Estimate, exactly, mean_of
+from rc1_lib.forecast.judge_cost import training_replies
 from rc1_lib.forecast.judge_rates import JudgeRates
 from rc1_lib.forecast.pilot import Pilot
 from rc1_lib.run import Run
@@ -55,13 +57,11 @@ def training_bill(run: Run, pilot: Pilot, rates: JudgeRates) -> Bill:
 
     The judge is also asked about its baseline, once before every segment unless it seems to have changed.
     """
-    steps, samples = run.config.steps, run.config.judge.samples
+    steps = run.config.steps
     seconds = mean_of([step.seconds for step in pilot.steps])
     dialogues = mean_of([float(step.dialogues) for step in pilot.steps])
     hours = seconds * (steps / _HOUR) + _playing(run, pilot) * (_evaluation_episodes(run) / _HOUR)
-    segments = math.ceil(steps / run.config.training.segment_steps)
-    asked = dialogues * (steps * samples) + exactly(segments * run.config.judge.baseline.n * samples)
-    return _bill(hours, pilot, asked, rates)
+    return _bill(hours, pilot, training_replies(run, dialogues), rates)
 
 
 def evaluation_bill(run: Run, seeds: int, pilot: Pilot, rates: JudgeRates) -> Bill:

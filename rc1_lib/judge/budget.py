@@ -7,11 +7,15 @@ import threading
 from rc1_lib.config.judge import Budget, Prices
 from rc1_lib.judge.calls import Ask
 
-_BYTES_A_TOKEN = 2
+FEWEST_BYTES_A_TOKEN = 2
 """Fewer bytes than any current tokenizer makes of a token on average, so that an estimate is never too low."""
-_LONGEST_REPLY = 131_072
+LONGEST_REPLY = 131_072
 """Tokens of the longest reply that is sold: what a call without `judge.sampling.max_tokens` may cost."""
-_MILLION = 1_000_000
+
+
+def bytes_read(ask: Ask) -> int:
+    """Bytes of the text that a call has the model read."""
+    return len((ask.system + ask.user).encode())
 
 
 class Spending:
@@ -32,14 +36,12 @@ class Spending:
 
     def cost(self, tokens_in: int, tokens_out: int) -> float | None:
         """USD at the configured prices; None where there are none."""
-        if self.prices.input is None or self.prices.output is None:
-            return None
-        return (tokens_in * self.prices.input + tokens_out * self.prices.output) / _MILLION
+        return self.prices.usd(tokens_in, tokens_out)
 
     def most(self, ask: Ask) -> float:
         """The most that a call can cost, in USD; 0 without prices, so that no budget in USD holds then."""
-        read = len((ask.system + ask.user).encode()) // _BYTES_A_TOKEN
-        return self.cost(read, ask.sampling.max_tokens or _LONGEST_REPLY) or 0.0
+        read = bytes_read(ask) // FEWEST_BYTES_A_TOKEN
+        return self.cost(read, ask.sampling.max_tokens or LONGEST_REPLY) or 0.0
 
     def spent(self, ask: Ask) -> str:
         """Why this call may not be sent, in words; empty when it may."""

@@ -7,12 +7,15 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+import orjson
+
 from rc1_lib.difficulty.known_metrics import know_metrics
 from rc1_lib.pool.build import BuildReport, Plans, Progress, plan, write_rows
 from rc1_lib.pool.derived import PARTS, SAMPLE_MANIFEST, Part
 from rc1_lib.pool.plan import PlannedRow
 from rc1_lib.pool.takes import TakesReport, write_takes
 from rc1_lib.pool.templates import Pack, load_pack
+from rc1_lib.records import Row
 from rc1_lib.rows.lines import seen
 from rc1_lib.run import Run
 from rc1_lib.runtime.gc_paused import gc_paused
@@ -56,6 +59,22 @@ def build_due(run: Run, *, rebuild: bool = False, progress: Progress | None = No
     if due:
         build_seed(run, due, progress)
     return due
+
+
+def drawn(run: Run) -> tuple[list[Row], list[Row]]:
+    """The rows of the shadow set and the takes of its prompts as `build_seed` would write them; nothing is written.
+
+    Raises:
+        SourceError: when questions are missing or too few.
+        TemplateError: when the pack is invalid.
+    """
+    pack = load_pack(run.workspace.find(run.config.pool.templates_dir))
+    shadow = _planned(run, ("shadow",))[0].shadow
+    with gc_paused():
+        lines = list(write_rows(shadow, run.config, pack, BuildReport()))
+        return [orjson.loads(line) for line in lines], [
+            orjson.loads(line) for line in write_takes(shadow, run.config, pack, TakesReport())
+        ]
 
 
 def _build(run: Run, parts: Sequence[Part], progress: Progress | None) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from prefect import State
 from prefect.blocks.system import Secret
 from prefect.settings import PREFECT_API_DATABASE_CONNECTION_URL, PREFECT_LOGGING_TO_API_ENABLED, temporary_settings
 
+from flows.calibrate import calibrate
 from rc1_lib.calibration.judge_baseline import record_baseline
 from rc1_lib.errors import TicketError
 from rc1_lib.failpack import write_failpack
@@ -103,6 +104,19 @@ def test_both_rounds_ask_live_and_earn_a_ticket(
             verify_ticket(run)
         asked = 0.5 * probed + 30 * run.config.judge.samples if behaviour.api_key == KEY else 0
         assert server.stats().answered - answered == asked, "it was really asked, and nobody behind a red gate"
+
+
+def test_a_flow_that_nobody_watches_refuses_what_the_judge_may_cost(
+    fresh_copy: Callable[..., Run], run_flow: Start, server: JudgeServer
+) -> None:
+    run = fresh_copy(*live(server, "judge.prices={input: 1, output: 1}", "judge.ask_above_usd=0.01"))
+    record_baseline(run, new=True)
+    asked = server.stats().requests
+    calibration = calibrate(overrides=list(run.overrides), workspace=str(run.workspace.root), return_state=True)
+    for state in (run_flow(run, build="auto"), calibration):
+        assert (state.is_failed(), state.name) == (True, "Refused"), state.message
+        assert "judge.ask_above_usd is 0.01" in str(state.message)
+    assert server.stats().requests == asked
 
 
 @pytest.mark.parametrize(

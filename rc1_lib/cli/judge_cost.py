@@ -1,0 +1,163 @@
+"""`judge-cost`: the judge's bill before its first call; and the question before a bill above `judge.ask_above_usd`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import typer
+from rich.table import Table
+
+from rc1_lib.cli import tables
+from rc1_lib.cli.endings import Ending, end, then
+from rc1_lib.cli.options import Seed, overrides
+from rc1_lib.cli.session import Session
+from rc1_lib.cli.streams import terminal
+from rc1_lib.errors import RC1Error
+from rc1_lib.judge.providers import LIVE
+
+if TYPE_CHECKING:
+    from rc1_lib.forecast.judge_cost import Stage, TokenRates
+    from rc1_lib.run import Run
+
+_SAMPLES = (1, 3)
+_SMALLER = 4
+"""A smaller attack has so many times fewer prompts."""
+
+
+def judge_cost(session: Session, seed: Seed = None) -> int:
+    """Estimate what the judge will cost before it is asked: calls, tokens and USD, by stage and by model.
+
+    The requests are those that would be sent; nothing is sent. The interval is wide until the configured judge's own
+    replies were measured, which `rc1 probe-scorer` does with a few calls. With the local rubric, which costs nothing,
+    the second table says what live judges would.
+    """
+    run = session.open(overrides({"pool.seed": seed}))
+    from rc1_lib.forecast.judge_cost import (
+        cost_body,
+        one_sample,
+        preflight_stages,
+        shadow_and_takes,
+        token_rates,
+        training_stages,
+    )
+
+    if not run.config.pays_judged_score:
+        return end(session, Ending("done", f"no judge is asked: {run.config.why_not_judged}"), {"stages": {}})
+    data = shadow_and_takes(run)
+    prompts, least = run.config.gates.reward_hacking.prompts, run.config.gates.reward_hacking.min_prompts
+    anew = preflight_stages(one_sample(run, prompts), data, anew=True)
+    fewer = max(least, prompts // _SMALLER)
+    smaller = preflight_stages(one_sample(run, fewer), data, anew=True)
+    variants = {f"{samples} sample{'s' * (samples > 1)}": [one * samples for one in anew] for samples in _SAMPLES}
+    variants[f"{_SAMPLES[-1]}, attack on {fewer}"] = [one * _SAMPLES[-1] for one in smaller]
+    market, shown = _market(token_rates(run, measured=False), variants)
+    document: dict[str, Any] = {"exit_code": 0, "models": market}
+    words = f"a preflight asks the judge {sum(one.calls for one in anew) * run.config.judge.samples:,} times"
+    following = ""
+    if run.config.judge.provider in LIVE:
+        stages = preflight_stages(run, data)
+        training = training_stages(run, data[1], 1, evaluate=True)
+        document |= {"preflight": cost_body(run, stages), "training": cost_body(run, training)}
+        session.show(*_by_stage(run, "a preflight", stages), *_by_stage(run, "then a training, at most", training))
+        words = f"a preflight will ask the judge {document['preflight']['all']['calls']:,} times"
+        following = then(session, "probe-scorer", "--live")
+    session.show(shown, "list prices change, and judge.prices overrules them; dates and sources: docs/judge-costs.md")
+    return end(session, Ending("done", words, following=following), document)
+
+
+def preflight_cost_agreed(session: Session, run: Run, rounds: int, *, calibrates: bool = True) -> bool:
+    """Show what a live judge of a preflight, or a calibration (no rounds), will cost; see `_agreed`."""
+    if run.config.judge.provider not in LIVE:
+        return False
+    from rc1_lib.forecast.judge_cost import preflight_stages, shadow_and_takes
+
+    def stages() -> list[Stage]:
+        return preflight_stages(run, shadow_and_takes(run), rounds=rounds, calibrates=calibrates)
+
+    return _agreed(session, run, stages)
+
+
+def training_cost_agreed(session: Session, run: Run, seeds: int, *, evaluate: bool) -> bool:
+    """Show what a live judge of a training will cost at most; see `_agreed`."""
+    if run.config.judge.provider not in LIVE:
+        return False
+    from rc1_lib.forecast.judge_cost import shadow_and_takes, training_stages
+
+    def stages() -> list[Stage]:
+        return training_stages(run, shadow_and_takes(run)[1], seeds, evaluate=evaluate)
+
+    return _agreed(session, run, stages)
+
+
+def _agreed(session: Session, run: Run, stages_of: Callable[[], list[Stage]]) -> bool:
+    """Show what the stages cost; above `judge.ask_above_usd` ask a person, if one is there.
+
+    What keeps the requests from being counted, such as a damaged file, is left to the run itself to report.
+
+    Returns:
+        Whether a person has agreed.
+
+    Raises:
+        RC1Error: when nobody has, and the judge may cost more than that.
+    """
+    from rc1_lib.forecast.judge_cost import above_limit, refuse_above_limit
+
+    try:
+        stages = stages_of()
+    except RC1Error:
+        return False
+    if not stages:
+        return False
+    session.show(*_by_stage(run, "the judge's bill", stages))
+    if (why := above_limit(run, stages)) and sys.stdin.isatty() and terminal().isatty() and not session.options.as_json:
+        try:
+            agreed = typer.confirm(f"{why}. Go on?", err=True)
+        except typer.Abort:
+            agreed = False
+        if not agreed:
+            raise RC1Error("the cost of the judge was declined; nothing was asked")
+        return True
+    refuse_above_limit(run, stages)
+    return False
+
+
+def _by_stage(run: Run, title: str, stages: Sequence[Stage]) -> tuple[Table, str]:
+    """Calls, tokens and USD by stage, and a line on what these rest on."""
+    from rc1_lib.forecast.judge_cost import cost_of, token_rates
+    from rc1_lib.judge.client import whom
+    from rc1_lib.judge.price_list import prices_of
+
+    prices, source = prices_of(run.config.judge)
+    rates = token_rates(run)
+    known = f"measured on {rates.measured} replies" if rates.measured else "bounds: none of its replies is measured yet"
+    numbers = ("calls", "stored", "tokens in", "out", "USD")
+    table = tables.table(f"{title}: {whom(run.config.judge)}", ("", *numbers), numbers, wrap=True)
+    for name, part in [*((one.name, [one]) for one in stages), ("all", list(stages))]:
+        if name == "all":
+            table.add_section()
+        cost = cost_of(part, rates, prices)
+        counts = (f"{cost.calls:,}", f"{cost.stored:,}" if cost.stored else "")
+        usd = "unknown" if cost.usd is None else tables.estimate(cost.usd)
+        table.add_row(name, *counts, tables.rounded(cost.tokens_in.value), tables.rounded(cost.tokens_out.value), usd)
+    return table, f"tokens: {known}; retries are not counted. Prices: {source}"
+
+
+def _market(rates: TokenRates, variants: Mapping[str, Sequence[Stage]]) -> tuple[list[dict[str, Any]], Table]:
+    """What variants of a preflight cost at list prices, for a document and for people."""
+    from rc1_lib.forecast.judge_cost import cost_of
+    from rc1_lib.judge.price_list import price_list
+
+    heads = ("model", *variants)
+    table = tables.table("USD of a preflight at list prices", heads, heads[1:], wrap=True)
+    table.add_row("calls", *(f"{sum(one.calls for one in part):,}" for part in variants.values()), end_section=True)
+    found: list[dict[str, Any]] = []
+    for one in price_list():
+        costs = {name: cost_of(part, rates, one.prices) for name, part in variants.items()}
+        known = {name: cost.usd for name, cost in costs.items() if cost.usd is not None}
+        table.add_row(one.model, *map(tables.estimate, known.values()))
+        usd = {name: asdict(estimate) for name, estimate in known.items()}
+        found.append({**asdict(one), "prices": one.prices.model_dump(), "usd": usd})
+    return found, table

@@ -1,0 +1,349 @@
+"""What the judge will cost before it is asked: calls by stage, tokens of the very requests, USD with an interval.
+
+Calls are counted without retries: each reply that no store holds yet is asked for once, and equal dialogues are one.
+Tokens are the requests' bytes times the tokens of a byte. That figure and the length of a reply are measured on the
+configured judge's replies in the usage log (`rc1 probe-scorer` leaves some); before there are any, they are bounds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import orjson
+import polars as pl
+
+from rc1_lib.calibration.attacked_rows import attack_store, attacked_rows, first_of_each_task, library
+from rc1_lib.calibration.weight_calib import calibration_rows
+from rc1_lib.config.judge import Prices
+from rc1_lib.difficulty.derived import BALANCED
+from rc1_lib.errors import RC1Error
+from rc1_lib.evaluation.judged_count import judged_episodes
+from rc1_lib.evidence import Evidence
+from rc1_lib.forecast.estimate import Estimate, exactly, mean_of
+from rc1_lib.judge.budget import FEWEST_BYTES_A_TOKEN, LONGEST_REPLY, bytes_read
+from rc1_lib.judge.client import blank_ask, model_asked, whom
+from rc1_lib.judge.identity import read_spec
+from rc1_lib.judge.judge import open_judge, open_store
+from rc1_lib.judge.maintenance import as_asked
+from rc1_lib.judge.price_list import prices_of
+from rc1_lib.judge.prompt import dialogue_sha256
+from rc1_lib.judge.providers import LIVE
+from rc1_lib.judge.reply import REASON
+from rc1_lib.judge.usage import ANSWERED
+from rc1_lib.labels.label_file import read_labels
+from rc1_lib.pool.checked_rows import rows_of
+from rc1_lib.pool.derived import SHADOW, TAKES
+from rc1_lib.pool.seed import drawn
+from rc1_lib.records import Message
+from rc1_lib.rows.frame import ROW_COLUMNS
+from rc1_lib.run import Run
+from rc1_lib.workspace.artifacts import FileState
+
+_LAST, _FEWEST = 2000, 2
+"""How many replies of the usage log are measured at most, and about how many dialogues at least."""
+_TOKENS_A_BYTE = Estimate(1 / 3.6, 1 / 5, 1 / FEWEST_BYTES_A_TOKEN)
+"""Of text in English and Chinese, whichever tokenizer reads it (docs/judge-costs.md); the upper end is the budget's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """What a stage will ask the judge for.
+
+    Attributes:
+        name: of the stage or gate.
+        calls: replies that no store holds yet, all samples counted.
+        stored: replies that are there already, at no cost.
+        bytes_in: of these calls' requests together.
+    """
+
+    name: str
+    calls: int
+    stored: int
+    bytes_in: float
+
+    def __mul__(self, times: int) -> Stage:
+        """The same so many times."""
+        return Stage(self.name, self.calls * times, self.stored * times, self.bytes_in * times)
+
+
+@dataclass(frozen=True, slots=True)
+class TokenRates:
+    """How a model counts.
+
+    Attributes:
+        of_a_byte: tokens read for a byte of a request.
+        of_a_reply: tokens written for a reply, thinking included.
+        measured: replies that both were measured on; 0: they are bounds.
+    """
+
+    of_a_byte: Estimate
+    of_a_reply: Estimate
+    measured: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Tokens and USD of some stages; `usd` is None where no price is known, which is not 0."""
+
+    calls: int
+    stored: int
+    tokens_in: Estimate
+    tokens_out: Estimate
+    usd: Estimate | None
+
+
+def shadow_and_takes(run: Run) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The shadow set and its takes: those that are there as they were written, else as they would be written.
+
+    Raises:
+        RC1Error: when they cannot be read or drawn.
+    """
+    if SHADOW.state(run) is FileState.FRESH and TAKES.state(run) is FileState.FRESH:
+        return rows_of(run, SHADOW), rows_of(run, TAKES)
+    shadow, takes = drawn(run)
+    return pl.DataFrame(shadow, schema=ROW_COLUMNS), pl.DataFrame(takes, schema=ROW_COLUMNS)
+
+
+def preflight_stages(
+    run: Run, data: tuple[pl.DataFrame, pl.DataFrame], *, rounds: int = 2, calibrates: bool = True, anew: bool = False
+) -> list[Stage]:
+    """What a preflight, or a calibration (no rounds), will ask for.
+
+    Rows of a balanced pool that is not built yet count as long as those of the shadow set.
+
+    Args:
+        run: supplies judge and attack.
+        data: its `shadow_and_takes`.
+        rounds: how many rounds follow.
+        calibrates: whether the calibration's stages may run.
+        anew: whether to count as if nothing were stored.
+
+    Raises:
+        RC1Error: when the balanced pool cannot be read, or an attack cannot be played.
+    """
+    if not run.config.pays_judged_score:
+        return []
+    shadow, takes = data
+    own, apart = _Requests(run, None, fresh=anew), _Requests(run, attack_store(run), fresh=anew)
+    found = []
+    if calibrates:
+        found.append(own.stage("shadow_baseline", shadow["messages"]))
+        if BALANCED.state(run) is FileState.FRESH:
+            found.append(own.stage("calibration", calibration_rows(run)["messages"]))
+        else:
+            found.append(_unknown(run, "calibration", run.config.calibration.n, shadow))
+        prompts = first_of_each_task(shadow, run.config.gates.reward_hacking.prompts)
+        attacked = attacked_rows(run, library(run), prompts)["messages"]
+        found.append(_both("reward_hacking", own.stage("", takes["messages"]), apart.stage("", attacked)))
+    waived = run.config.gates.waivers
+    if rounds and "judge_probe" not in waived:
+        probed = _Requests(run, None, fresh=True).stage("", shadow["messages"].head(run.config.gates.probe.n))
+        found.append(replace(probed, name="judge_probe") * rounds)
+    labels = Evidence(run).path("labels")
+    if rounds and "judge_agreement" not in waived and labels.exists():
+        with suppress(RC1Error):  # a file that cannot be read is not asked about; its gate says so
+            labelled = read_labels(labels, scale=run.config.judge.labels.scale).messages.values()
+            found.append(own.stage("judge_agreement", labelled))
+    return found
+
+
+def training_stages(run: Run, takes: pl.DataFrame, seeds: int, *, evaluate: bool) -> list[Stage]:
+    """What a training will ask for at most, if its episodes are as long as the scripted expert's dialogues.
+
+    Args:
+        run: supplies steps, judge and held-out prompts.
+        takes: the expert's dialogues.
+        seeds: how many are trained.
+        evaluate: whether they are evaluated.
+    """
+    if not run.config.training.pays_judge:
+        return []
+    asked = round(training_replies(run, exactly(run.config.batch_size)).value / run.config.judge.samples)
+    found = [_unknown(run, "training", asked * seeds, takes)]
+    return [*found, _unknown(run, "evaluation", judged_episodes(run, seeds), takes)] if evaluate else found
+
+
+def training_replies(run: Run, dialogues: Estimate) -> Estimate:
+    """Replies of the judge in one seed's training: about its episodes, and about the baseline before every segment.
+
+    Args:
+        run: supplies steps, segments, samples and baseline.
+        dialogues: different ones in a step.
+    """
+    steps, judge = run.config.steps, run.config.judge
+    segments = math.ceil(steps / run.config.training.segment_steps)
+    return (dialogues * steps + exactly(segments * judge.baseline.n)) * judge.samples
+
+
+def token_rates(run: Run, *, measured: bool = True) -> TokenRates:
+    """How the configured judge counts, by its replies in the usage log; bounds where these are about fewer than two.
+
+    Args:
+        run: supplies judge and log.
+        measured: False gives the bounds, which hold for any model.
+    """
+    judge, spec = run.config.judge, read_spec(run)
+    if measured and run.workspace.path(judge.store.path).is_file():
+        with open_store(run) as store:
+            lines = store.log().filter(
+                pl.col("provider") == judge.provider, pl.col("model_asked") == model_asked(judge),
+                pl.col("spec") == spec.spec, pl.col("outcome").is_in([str(one) for one in ANSWERED]), "billable",
+            )  # fmt: skip
+            # Samples of one dialogue are alike: its mean is one observation.
+            means = lines.tail(_LAST).group_by("dialogue").agg(pl.len(), pl.col("tokens_in", "tokens_out").mean())
+            paid = [
+                (replies, read / bytes_read(blank_ask(spec, judge, as_asked(messages), 0)), written)
+                for sha256, replies, read, written in means.sort("dialogue").iter_rows()
+                if (messages := store.dialogue(sha256)) is not None
+            ]
+        if len(paid) >= _FEWEST:
+            count, of_a_byte, of_a_reply = zip(*paid, strict=True)
+            return TokenRates(mean_of(of_a_byte), mean_of(of_a_reply), sum(count))
+    least = len(orjson.dumps({REASON: "", **dict.fromkeys(spec.dimensions, 0)})) * _TOKENS_A_BYTE.low
+    most = float(judge.sampling.max_tokens or LONGEST_REPLY)
+    # Nothing is known between the two: whether a model thinks decides the order of magnitude.
+    return TokenRates(_TOKENS_A_BYTE, Estimate(math.sqrt(least * max(least, most)), least, max(least, most)), 0)
+
+
+def cost_of(stages: Iterable[Stage], rates: TokenRates, prices: Prices) -> Cost:
+    """What stages cost together at these rates and prices."""
+    listed = list(stages)
+    calls = sum(one.calls for one in listed)
+    read, written = rates.of_a_byte * sum(one.bytes_in for one in listed), rates.of_a_reply * float(calls)
+    ends = [prices.usd(getattr(read, end), getattr(written, end)) for end in ("value", "low", "high")]
+    usd = Estimate(*(end for end in ends if end is not None)) if prices.known else None
+    return Cost(calls, sum(one.stored for one in listed), read, written, usd)
+
+
+def one_sample(run: Run, attacked: int) -> Run:
+    """The run with one sample a dialogue and an attack on so many prompts."""
+    config = run.config
+    hacking = config.gates.reward_hacking.model_copy(update={"prompts": attacked})
+    gates = config.gates.model_copy(update={"reward_hacking": hacking})
+    judge = config.judge.model_copy(update={"samples": 1})
+    return replace(run, config=config.model_copy(update={"gates": gates, "judge": judge}))
+
+
+def above_limit(run: Run, stages: Sequence[Stage]) -> str:
+    """Why a person has to agree to what the judge may cost, in a sentence; empty where nobody has to."""
+    most, judge = run.config.judge.ask_above_usd, run.config.judge
+    if most is None or not stages:
+        return ""
+    rates = token_rates(run)
+    usd = cost_of(stages, rates, prices_of(judge)[0]).usd
+    if usd is None or usd.high <= most:
+        return ""
+    narrow = "" if rates.measured else "; rc1 probe-scorer in this workspace measures its replies, which narrows that"
+    return (
+        f"{whom(judge)} may cost up to {usd.high:,.2f} USD (about {usd.value:,.2f}), and judge.ask_above_usd is "
+        f"{most:g}{narrow}"
+    )
+
+
+def check_preflight_cost(run: Run, *, rounds: int, agreed: bool) -> None:
+    """Refuse a preflight, or a calibration (no rounds), whose cost nobody has agreed to, before the judge is asked.
+
+    Args:
+        run: supplies the judge and `judge.ask_above_usd`.
+        rounds: how many rounds follow.
+        agreed: whether a person has agreed to the cost.
+
+    Raises:
+        RC1Error: when the judge may cost more than that, and nobody has.
+    """
+    if not agreed and run.config.judge.provider in LIVE:
+        refuse_above_limit(run, preflight_stages(run, shadow_and_takes(run), rounds=rounds))
+
+
+def check_training_cost(run: Run, seeds: int, *, evaluate: bool, agreed: bool) -> None:
+    """The same of a training of so many seeds.
+
+    Raises:
+        RC1Error: as `check_preflight_cost`.
+    """
+    if not agreed and run.config.judge.provider in LIVE and run.config.training.pays_judge:
+        refuse_above_limit(run, training_stages(run, shadow_and_takes(run)[1], seeds, evaluate=evaluate))
+
+
+def refuse_above_limit(run: Run, stages: Sequence[Stage]) -> None:
+    """Refuse what costs more than `judge.ask_above_usd` where nobody is there to agree.
+
+    Raises:
+        RC1Error: names the key, and what to do.
+    """
+    if why := above_limit(run, stages):
+        raise RC1Error(
+            f"{why}. Nobody was there to agree, and nothing was asked: run the command at a terminal, or raise "
+            f"judge.ask_above_usd (null: never ask); rc1 judge-cost shows what costs how much"
+        )
+
+
+def cost_body(run: Run, stages: Sequence[Stage]) -> dict[str, Any]:
+    """The stages with their cost, for a report: tokens and USD as value, low and high."""
+    prices, source = prices_of(run.config.judge)
+    rates = token_rates(run)
+    return {
+        "judge": whom(run.config.judge),
+        "prices": prices.model_dump(),
+        "prices_from": source,
+        "rates": asdict(rates),
+        "stages": {one.name: asdict(cost_of([one], rates, prices)) for one in stages},
+        "all": asdict(cost_of(stages, rates, prices)),
+    }
+
+
+class _Requests:
+    """Requests that would go to one store, each counted once."""
+
+    def __init__(self, run: Run, where: str | None, *, fresh: bool = False) -> None:
+        """`where` is the store's path below the workspace (None: the judge's own); `fresh`: whatever is stored."""
+        self._run, self._where, self._fresh = run, where, fresh
+        self._spec, self._samples = read_spec(run), run.config.judge.samples
+        self._seen: set[str] = set()
+
+    def stage(self, name: str, dialogues: Iterable[Sequence[Message]]) -> Stage:
+        """The requests about dialogues that were not counted before."""
+        new: dict[str, Sequence[Message]] = {}
+        for messages in dialogues:
+            if (sha256 := dialogue_sha256(messages)) not in self._seen:
+                new[sha256] = messages
+        self._seen |= new.keys()
+        stored = self._stored(list(new))
+        calls, read = 0, 0
+        for sha256, messages in new.items():
+            missing = self._samples - stored.get(sha256, 0)
+            calls += missing
+            if missing:
+                read += missing * bytes_read(blank_ask(self._spec, self._run.config.judge, messages, 0))
+        return Stage(name, calls, sum(stored.values()), read)
+
+    def _stored(self, dialogues: Sequence[str]) -> dict[str, int]:
+        """Dialogue -> samples of it that count and are stored."""
+        judge = self._run.config.judge
+        path = self._run.workspace.path(self._where or judge.store.path)
+        if self._fresh or judge.provider not in LIVE or not path.is_file():
+            return {}
+        with open_store(self._run, self._where) as store:
+            known = store.model_of((asked := open_judge(self._run, store)).endpoint)
+            if known is None:
+                return {}
+            keys = {asked.key(one, sample): one for one in dialogues for sample in range(self._samples)}
+            found: dict[str, int] = {}
+            for key in store.find(list(keys), known[0], bad_attempts=judge.limits.bad_reply_attempts):
+                found[keys[key]] = found.get(keys[key], 0) + 1
+            return found
+
+
+def _unknown(run: Run, name: str, dialogues: int, like: pl.DataFrame) -> Stage:
+    """Requests about so many dialogues that are not there yet, each as long as the mean of others."""
+    whole = _Requests(run, None, fresh=True).stage(name, like["messages"])
+    calls = dialogues * run.config.judge.samples
+    return Stage(name, calls, 0, calls * whole.bytes_in / max(whole.calls, 1))
+
+
+def _both(name: str, one: Stage, other: Stage) -> Stage:
+    return Stage(name, one.calls + other.calls, one.stored + other.stored, one.bytes_in + other.bytes_in)

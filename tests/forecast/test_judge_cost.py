@@ -1,0 +1,140 @@
+"""The judge's bill before its first call: what was estimated is what the server bills, and no price is not 0."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from rc1_lib.calibration.overclar_ablation import overclar_ablation
+from rc1_lib.calibration.reward_hacking import attack_reward
+from rc1_lib.calibration.shadow_run import CALIBRATED, baseline_run, shadow_run
+from rc1_lib.calibration.weight_calib import weight_calib
+from rc1_lib.config.judge import Prices
+from rc1_lib.errors import RC1Error
+from rc1_lib.evidence import Evidence
+from rc1_lib.forecast.estimate import Estimate
+from rc1_lib.forecast.judge_cost import (
+    Stage,
+    TokenRates,
+    above_limit,
+    check_preflight_cost,
+    cost_of,
+    preflight_stages,
+    shadow_and_takes,
+    token_rates,
+    training_stages,
+)
+from rc1_lib.judge.price_list import price_list, prices_of
+from rc1_lib.judge.providers import LIVE
+from rc1_lib.preflight.judge_gates import probe
+from rc1_lib.run import Run, open_run
+from rc1_lib.testing.judge_server import Behaviour, running
+from rc1_lib.workspace.artifacts import PROJECT_ROOT
+from tests.conftest import SMALL
+from tests.judge.bench import overrides
+
+FEW = ("judge.samples=2", "calibration.n=40", "gates.reward_hacking.prompts=2", "judge.prices={input: 1, output: 10}")
+
+
+def within(value: float, estimate: Estimate) -> bool:
+    return estimate.low <= value <= estimate.high
+
+
+def test_what_was_estimated_is_what_the_server_bills(fresh_copy: Callable[..., Run]) -> None:
+    with running(Behaviour()) as server:
+        run = fresh_copy(*overrides(server.base_url), *FEW)
+        data, old = shadow_and_takes(run), dict(run.config.reward.old_weights)
+        stages = preflight_stages(run, data)
+        expected = cost_of(stages, token_rates(run), run.config.judge.prices)
+        assert server.stats().requests == 0 and token_rates(run).measured == 0 and expected.stored == 0
+
+        baseline_run(run)
+        assert server.stats().answered == stages[0].calls
+        weight_calib(run)
+        attack_reward(run, old)
+        overclar_ablation(run, old)
+        shadow_run(run, CALIBRATED, old)
+        probe(Evidence(run))
+        probe(Evidence(run))
+        billed = server.stats()
+        assert billed.answered == billed.requests == expected.calls == sum(one.calls for one in stages)
+        assert within(billed.tokens_in, expected.tokens_in) and within(billed.tokens_out, expected.tokens_out)
+        assert expected.usd is not None
+        assert within((billed.tokens_in + 10 * billed.tokens_out) / 1e6, expected.usd)
+
+        left = preflight_stages(run, data)
+        assert [one.calls for one in left] == [0, 0, 0, stages[-1].calls], "what is stored is not paid for again"
+        assert [one.stored for one in left[:-1]] == [one.calls for one in stages[:-1]]
+        rates = token_rates(run)
+        again = cost_of(preflight_stages(run, data, anew=True), rates, run.config.judge.prices)
+        assert rates.measured and again.calls == expected.calls
+        assert again.tokens_in.value == pytest.approx(billed.tokens_in, rel=0.05)
+        assert again.tokens_out.value == pytest.approx(billed.tokens_out, rel=0.05)
+        assert again.usd is not None and again.usd.high - again.usd.low < (expected.usd.high - expected.usd.low) / 10
+
+
+def test_data_that_is_not_built_yet_counts_as_it_will_be(built: Run, tmp_path: Path) -> None:
+    settings = (*SMALL, *overrides("http://127.0.0.1:9/v1"), *FEW)
+    runs = [open_run(profile="local", workspace=at, overrides=settings) for at in (built.workspace.root, tmp_path)]
+    there, none = (preflight_stages(run, shadow_and_takes(run)) for run in runs)
+    assert list(tmp_path.iterdir()) == [], "nothing is written"
+    assert [one for one in there if one.name != "calibration"] == [one for one in none if one.name != "calibration"]
+    assert (there[1].name, there[1].calls) == (none[1].name, none[1].calls) == ("calibration", 80)
+    assert none[1].bytes_in == pytest.approx(there[1].bytes_in, rel=0.1)
+
+
+def test_a_training_is_billed_for_every_episode_and_every_look_at_the_baseline(opened: Run) -> None:
+    run = replace(opened, config=opened.config.model_copy(update={"steps": 10, "batch_size": 8}))
+    takes, judge = shadow_and_takes(run)[1], run.config.judge
+    training, evaluation = training_stages(run, takes, 3, evaluate=True)
+    segments = -(-10 // run.config.training.segment_steps)
+    assert training.calls == 3 * judge.samples * (80 + segments * judge.baseline.n)
+    assert evaluation.calls > 0 and training_stages(run, takes, 3, evaluate=False) == [training]
+
+
+def test_a_price_that_is_missing_is_named_and_is_not_0(tmp_path: Path) -> None:
+    def run_of(*settings: str) -> Run:
+        return open_run(profile="local", workspace=tmp_path, overrides=("judge.provider=openai", *settings))
+
+    stages, rates = [Stage("s", 10, 0, 1e6)], TokenRates(Estimate(1, 1, 1), Estimate(1, 1, 1), 0)
+    own_server = "judge.base_url=http://127.0.0.1:9/v1"
+    for settings in (("judge.model=no-such-model",), ("judge.model=gpt-6-luna", own_server)):
+        prices, why = prices_of(run_of(*settings).config.judge)
+        assert cost_of(stages, rates, prices).usd is None
+        assert settings[0].partition("=")[2] in why and "set judge.prices" in why
+        assert above_limit(run_of(*settings, "judge.ask_above_usd=0"), stages) == ""
+    listed = cost_of(stages, rates, prices_of(run_of("judge.model=gpt-6-luna").config.judge)[0]).usd
+    assert listed is not None and listed.value == pytest.approx(0.1 + 10 * 0.5e-6)
+    own = run_of("judge.model=gpt-6-luna", "judge.prices={input: 3, output: 4}").config.judge
+    prices, said = prices_of(own)
+    assert (prices.input, prices.output) == (3, 4) and "while the list price of" in said
+    assert cost_of(stages, rates, Prices(input=0, output=0)).usd == Estimate(0, 0, 0)
+
+
+def test_the_list_has_dates_and_sources_and_a_price_for_the_shipped_judge() -> None:
+    for one in price_list():
+        assert one.provider in LIVE and one.source.startswith("https://")
+        assert one.prices.input and one.prices.output and one.prices.output > one.prices.input
+        assert date(2026, 1, 1) <= date.fromisoformat(one.as_of) <= date.today(), one.model
+    shipped = open_run(profile="prod", workspace=PROJECT_ROOT).config.judge
+    assert prices_of(shipped) == (shipped.prices, "judge.prices"), "as listed"
+    page = (PROJECT_ROOT / "docs/judge-costs.md").read_text()
+    for one in price_list():
+        assert f"| `{one.model}` | {one.prices.input:.2f} / {one.prices.output:.2f} | {one.as_of} |" in page, one.model
+
+
+def test_what_costs_more_than_was_agreed_is_refused_before_the_first_call(fresh_copy: Callable[..., Run]) -> None:
+    with running(Behaviour()) as server:
+        run = fresh_copy(*overrides(server.base_url), *FEW, "judge.ask_above_usd=0.01")
+        with pytest.raises(RC1Error, match=r"may cost up to .* judge.ask_above_usd is 0.01; rc1 probe-scorer.*null"):
+            check_preflight_cost(run, rounds=2, agreed=False)
+        check_preflight_cost(run, rounds=2, agreed=True)
+        for enough in (1000.0, None):
+            judge = run.config.judge.model_copy(update={"ask_above_usd": enough})
+            other = replace(run, config=run.config.model_copy(update={"judge": judge}))
+            check_preflight_cost(other, rounds=2, agreed=False)
+        assert server.stats().requests == 0
