@@ -50,6 +50,11 @@ class Learner:
         """All kinds of batches: those of `place`, and rows with labels if `of_rows` is set."""
         return (self.learns_from, LearnsFrom.ROWS) if self.of_rows else (self.learns_from,)
 
+    @property
+    def trl(self) -> bool:
+        """Whether TRL learns: its losses ignore an adapter of the head, and it works in training mode."""
+        return bool(self.head_by)
+
     def place_for(self, kinds: Sequence[LearnsFrom]) -> str:
         """The class that takes one of `kinds`; `place` if both do."""
         return self.place if self.learns_from in kinds or not self.of_rows else self.of_rows

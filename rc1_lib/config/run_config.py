@@ -18,6 +18,7 @@ from rc1_lib.config.judge import TAKES_PATH, Ablation, Calibration, Judge, Overc
 from rc1_lib.config.step_metrics import ANSWERED, HELD_OUT, SAME_ANSWER
 from rc1_lib.config.thresholds import Gates
 from rc1_lib.config.training import Training
+from rc1_lib.config.updates import TrlGRPO
 from rc1_lib.config.values import BucketShares, Positive, Section, Seed, Share, TaskName, WrittenPath, sums_to_one
 
 
@@ -262,4 +263,10 @@ class RunConfig(Section):
             raise ValueError(
                 f"batch_size is {self.batch_size}, expected a multiple of {training.update_key}.group_size "
                 f"({training.group_size}), the episodes of one prompt in a step"
+            )
+        update = training.engine_update
+        if isinstance(update, TrlGRPO) and self.batch_size % update.minibatches:
+            raise ValueError(
+                f"batch_size is {self.batch_size}, expected a multiple of {training.update_key}.minibatches "
+                f"({update.minibatches}): TRL's minibatches have equally many episodes"
             )

@@ -202,5 +202,5 @@ class Training(Section):
         if ENGINES[own_name(self.engine)].learns_from is not LearnsFrom.GROUPS:
             return 1
         section = self.engine_update
-        assert isinstance(section, Update | TrlDPO), "an engine of groups has the size of a group"
+        assert isinstance(section, Update | TrlDPO | TrlGRPO), "an engine of groups has the size of a group"
         return section.group_size

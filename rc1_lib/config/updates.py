@@ -70,9 +70,13 @@ class GRPO(Section):
     """Clipping range of the ratio above 1; null: the same as below, `clip`."""
 
 
-class TrlGRPO(GRPO, Update):
-    """GRPO with the loss of TRL's `GRPOTrainer`: for `trl_grpo` only."""
+class TrlGRPO(GRPO, Steps):
+    """GRPO through TRL's `GRPOTrainer`, with a constant `kl_coef` and equal minibatches: for `trl_grpo` only."""
 
+    group_size: Annotated[int, Field(ge=2)]
+    """Rollouts of every prompt in a step; `batch_size` is a multiple of it."""
+    entropy_coef: NotNegative
+    """Weight of the entropy bonus."""
     importance_sampling_level: Literal["token", "sequence"]
     """Level of the clipped probability ratio: each token, or all tokens of an episode together (GSPO)."""
     use_bias_correction_kl: bool
@@ -80,7 +84,7 @@ class TrlGRPO(GRPO, Update):
 
 
 class TrlDPO(Steps):
-    """DPO on rollouts of the initial policy, with TRL's `DPOTrainer`: for `trl_dpo` only; its beta is `kl_coef`."""
+    """DPO on rollouts of the initial policy, through TRL's `DPOTrainer`: for `trl_dpo` only; its beta is `kl_coef`."""
 
     group_size: Annotated[int, Field(ge=2)]
     """Rollouts of every prompt in a step; `batch_size` is a multiple of it."""

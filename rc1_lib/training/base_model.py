@@ -145,17 +145,24 @@ def recompute_states(base: PreTrainedModel) -> None:
     base.gradient_checkpointing_enable({"use_reentrant": False})  # type: ignore[no-untyped-call]
 
 
-def refuse_attention_dropout(shape: PretrainedConfig) -> None:
-    """Refuse to compute the states of such a base again.
+def refuse_attention_dropout(
+    shape: PretrainedConfig, key: str = "training.gradient_checkpointing", remedy: str = "false here"
+) -> None:
+    """Refuse a base that drops out attention in training mode.
+
+    Args:
+        shape: the base's own configuration.
+        key: of the configuration, what needs training mode.
+        remedy: what else can be done.
 
     Raises:
-        ConfigError: when it drops out attention in training mode, which checkpointing needs.
+        ConfigError: naming both.
     """
     dropout = getattr(shape.get_text_config(), "attention_dropout", 0.0)
     if dropout:
         raise ConfigError(
-            f"training.gradient_checkpointing: the base drops out attention (attention_dropout {dropout:g} in its "
-            f"config.json), which nothing may do between sampling and update; write 0.0 there, or false here"
+            f"{key}: the base drops out attention (attention_dropout {dropout:g} in its config.json), which nothing "
+            f"may do between sampling and update; write 0.0 there, or {remedy}"
         )
 
 

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 from transformers import PretrainedConfig
 
-from rc1_lib.config.engines import HEAD, adapts_head
+from rc1_lib.config.engines import ENGINES, HEAD, adapts_head, own_name
 from rc1_lib.config.run_config import RunConfig
 from rc1_lib.errors import ConfigError
 from rc1_lib.training.base_model import (
@@ -55,6 +55,8 @@ def check_usable(config: RunConfig, shape: PretrainedConfig, device: torch.devic
     check_shape(decoder, shape)
     if training.gradient_checkpointing:
         refuse_attention_dropout(shape)
+    elif ENGINES[own_name(training.engine)].trl:
+        refuse_attention_dropout(shape, "training.engine", "take an engine whose name does not begin with trl_")
     refuse_strange_targets(targets, config.base_model, model_without_weights(shape))
     tied = getattr(shape.get_text_config(), "tie_word_embeddings", False)
     if tied and adapts_head(targets):

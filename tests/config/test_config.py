@@ -562,6 +562,11 @@ def test_what_several_files_say_together_is_named_by_all_of_them(tmp_path: Path)
         ("trl_sft", "training.adapter.targets=[q_proj, lm_head]", "use pure_pt_sft"),
         ("trl_dpo", "kl_coef=0", "kl_coef: found 0, but it is DPO's beta"),
         ("torch_dpo", "kl_coef=0", "kl_coef: found 0, but it is DPO's beta"),
+        (
+            "trl_grpo",
+            "training.trl_grpo.minibatches=3",
+            r"expected a multiple of training\.trl_grpo\.minibatches \(3\)",
+        ),
     ],
 )
 def test_what_an_engine_cannot_use_is_refused_when_the_configuration_is_read(

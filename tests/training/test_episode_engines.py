@@ -50,15 +50,15 @@ OF_PAIRS = {"rewards/margins", "rewards/accuracies", "pairs/differ", "frac_rewar
 OWN_NAMES = {
     "torch_ppo": OF_RATIOS | {"loss/value_avg", "val/clipfrac_avg", "critic/vf_explained_var", "lr/value"},
     "torch_grpo": OF_RATIOS | {"loss/kl_avg", "frac_reward_zero_std"},
-    "trl_grpo": OF_RATIOS | {"loss/kl_avg", "frac_reward_zero_std"},
+    "trl_grpo": {"policy/clipfrac_avg", "loss/kl_avg", "frac_reward_zero_std"},
     "torch_dpo": OF_RATIOS | OF_PAIRS,
     "trl_dpo": OF_PAIRS | {"rewards/chosen", "rewards/rejected", "logps/chosen", "logps/rejected"},
 }
 every_engine = pytest.mark.parametrize("name", sorted(ENGINES))
 an_engine_of_each_kind = pytest.mark.parametrize("name", share(sorted(ENGINES), "torch_ppo", "trl_dpo"))
 """One that samples with what it learns and one that samples with the start, one of ours and one of TRL's."""
-OWN_LOSS = sorted(name for name, own in OWN_NAMES.items() if own >= OF_RATIOS)
-every_own_loss = pytest.mark.parametrize("name", share(OWN_LOSS, "torch_ppo"))
+own_episodes = pytest.mark.parametrize("name", share(sorted({*ENGINES} - {"trl_dpo"}), "torch_ppo"))
+"""Those that learn from what they sample."""
 
 
 def engine_of(run: Run, seed: int = 5) -> EpisodeEngine:
@@ -128,7 +128,7 @@ def one_update_late(engine: EpisodeEngine, stale: dict[str, Tensor], model: Any)
     engine.policy.load_adapter_state(fresh)
 
 
-@every_own_loss  # the others sample with the start, which no update makes stale
+@own_episodes
 def test_weights_that_sample_one_update_late_end_the_training(
     tiny: Tiny, first: First, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
@@ -158,22 +158,19 @@ def test_at_a_rate_of_0_the_same_tokens_come_again(tiny: Tiny, first: First) -> 
 
 
 @an_engine_of_each_kind
-def test_gradients_are_clipped_and_a_step_has_the_rate_of_its_schedule(
-    tiny: Tiny, first: First, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_gradients_are_clipped_and_a_step_has_the_rate_of_its_schedule(tiny: Tiny, first: First, name: str) -> None:
     """The callback of the schedule says a step's rate to the optimizer; at 0 nothing moves."""
     run = tiny(*ENGINES[name], f"{tiny(*ENGINES[name]).config.training.update_key}.max_grad_norm=0.0001")
     engine = engine_of(run)
     batch = first(name)
     batch["scores"] = [0.1 * place for place in range(len(batch["scores"]))]
-    norms, take = list[float](), engine.optimizer.step
+    norms = list[float]()
 
-    def step(*given: Any) -> Any:
-        taken = [each.grad for group in engine.optimizer.param_groups for each in group["params"]]
+    def look(optimizer: torch.optim.Optimizer, *_: Any) -> None:
+        taken = [each.grad for group in optimizer.param_groups for each in group["params"]]
         norms.append(float(torch.stack([grad.norm() for grad in taken if grad is not None]).norm()))
-        return take(*given)
 
-    monkeypatch.setattr(engine.optimizer, "step", step)
+    engine.optimizer.register_step_pre_hook(look)
     before = engine.policy.adapter_state()
     for rate in (0.0, 0.001):
         for group in engine.optimizer.param_groups:
@@ -234,7 +231,8 @@ def test_the_size_of_a_micro_batch_is_a_matter_of_memory_only(tiny: Tiny, first:
     batch = first(name)
     left, right = one.train_step(dict(batch)), other.train_step(dict(batch))
     assert left.keys() == right.keys() and left["grad_norm"] > 1e-3
-    assert all(right[each] == pytest.approx(value, abs=1e-5) for each, value in left.items())
+    of_passes = {"policy/entropy_avg", "policy/clipfrac_avg", "loss/kl_avg"} if name == "trl_grpo" else set[str]()
+    assert all(right[each] == pytest.approx(value, abs=1e-5) for each, value in left.items() if each not in of_passes)
 
 
 # The others learn as torch_ppo does.
@@ -320,10 +318,15 @@ def test_four_bit_weights_learn_on_a_cpu(tiny: Tiny) -> None:
 @pytest.mark.parametrize("name", share(["trl_dpo", "trl_grpo"], "trl_dpo"))
 def test_trl_leaves_the_adapter_as_it_is_beside_a_base_in_four_bits(tiny: Tiny, name: str) -> None:
     """Rounded to bf16, as TRL advises for its own loop, the policy would not be the one that other engines train."""
-    theirs, ours = (
-        engine_of(tiny(*ENGINES[each], "finetune.method=qlora")).policy.adapter_state() for each in (name, "torch_grpo")
-    )
-    assert same(theirs, ours) and {each.dtype for each in theirs.values()} == {torch.float32}
+    small = ("finetune.method=qlora", "lr=1e-6")
+    theirs, ours = (engine_of(tiny(*ENGINES[each], *small)) for each in (name, "torch_grpo"))
+    begun = theirs.policy.adapter_state()
+    assert same(begun, ours.policy.adapter_state())
+    batch = played(theirs, tiny(*ENGINES[name], *small))
+    theirs.train_step(batch | {"scores": [0.1 * place for place in range(len(batch["scores"]))]})
+    moved = theirs.policy.adapter_state()
+    assert moved.keys() == begun.keys() and {each.dtype for each in moved.values()} == {torch.float32}
+    assert 0 < max(float((moved[each] - begun[each]).abs().max()) for each in begun) < 1e-4, "not rounded either"
 
 
 COPIED = (

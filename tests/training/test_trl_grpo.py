@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 import pytest
-import torch
 from datasets import Dataset
 from peft import LoraConfig
-from torch import Tensor
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from trl import GRPOConfig, GRPOTrainer
 from trl.chat_template_utils import qwen3_schema, qwen3_template
@@ -76,34 +73,3 @@ def test_a_step_of_grpo_in_the_dialogue_world(tiny: Tiny, pool: list[dict[str, A
     first = trainer.state.log_history[0]
     assert first["rewards/dialogue_reward/mean"] == pytest.approx(fmean(paid), abs=1e-6)
     assert all(reward < SETTINGS.success for reward in paid), "a model that has learned nothing solves nothing"
-
-
-@pytest.mark.long
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize(
-    ("takes_serve", "exact"), [({}, True), ({"steps_per_generation": 2}, False), ({"num_iterations": 2}, False)]
-)
-def test_trls_own_loop_is_resumed_exactly_only_where_takes_serve_one_step(
-    tiny: Tiny, pool: list[dict[str, Any]], tmp_path: Path, takes_serve: dict[str, int], exact: bool
-) -> None:
-    """Why no run of RC1 is trained by it; if TRL comes to keep the takes under way, this says so."""
-    base, pay = tiny().workspace.path("base"), reward_function(SETTINGS)
-
-    def dialogue_reward(completions: Sequence[Any], **columns: Any) -> list[float]:
-        longer = [0.01 * len(str(said[-1].get("content"))) for said in completions]  # so that takes differ in worth
-        return [sum(both) for both in zip(pay(completions=completions, **columns), longer, strict=True)]
-
-    def end_of(name: str, resume: str | None = None) -> dict[str, Tensor]:
-        trainer = trainer_of(
-            base, shortest(pool, 8), dialogue_reward, output_dir=str(tmp_path / name), max_steps=4,
-            per_device_train_batch_size=4, num_generations=4, max_completion_length=48, save_steps=1,
-            learning_rate=1e-2, lr_scheduler_type="constant", beta=0.03, **takes_serve,
-        )  # fmt: skip
-        trainer.train(resume_from_checkpoint=resume)
-        return {name: one.detach() for name, one in trainer.model.named_parameters() if one.requires_grad}
-
-    whole, again = end_of("whole"), end_of("again")
-    last = shutil.copytree(tmp_path / "whole/checkpoint-3", tmp_path / "resumed/checkpoint-3")
-    resumed = end_of("resumed", str(last))
-    assert all(torch.equal(one, again[name]) for name, one in whole.items())
-    assert all(torch.equal(one, resumed[name]) for name, one in whole.items()) is exact

@@ -7,14 +7,14 @@ evaluations alone; base, adapter, processes, checkpoints and exact resuming are 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from transformers import PreTrainedModel
 
 from rc1_lib.training.playing_engine import PlayingEngine
 from rc1_lib.training.setups import EpisodeSetup
-from rc1_lib.training.sft.update import Read, sft_update
+from rc1_lib.training.sft.update import sft_update
 from rc1_lib.training.train_config import LoraSection
 from rc1_lib.training.updates.batch import TokenBatch, collate_demonstrations
 from rc1_lib.training.updates.reading import Manner, policy_logprobs
@@ -22,14 +22,7 @@ from rc1_lib.training.updates.stepper import Stepper
 
 
 class PurePtDemonstrations(PlayingEngine):
-    """The engine `pure_pt_sft` of a run; what it learns from are demonstrations (strategy `demonstrations`).
-
-    Attributes:
-        figures: what is measured beside the loss: name -> name of its sum over the learned tokens.
-    """
-
-    figures: ClassVar[Mapping[str, str]] = {"mean_token_accuracy": "right"}
-    _read_by: Read | None = None
+    """The engine `pure_pt_sft` of a run; what it learns from are demonstrations (strategy `demonstrations`)."""
 
     def _begin(self, setup: EpisodeSetup, base: PreTrainedModel, adapter: LoraSection) -> None:
         config = setup.config
@@ -40,7 +33,8 @@ class PurePtDemonstrations(PlayingEngine):
         """One update from the batch's `demonstrations`.
 
         Returns:
-            `loss` (nats a learned token, before the step on it), `lr`, `grad_norm`, `update/steps` and `figures`.
+            `loss` (nats a learned token, before the step on it), `lr`, `mean_token_accuracy`, `grad_norm` and
+            `update/steps`.
 
         Raises:
             DivergedError: when the loss or its gradients are not finite and no scaler is there to skip the step.
@@ -52,9 +46,8 @@ class PurePtDemonstrations(PlayingEngine):
         self._set_rates(rates)
         stepper = Stepper(self.optimizer, self._section.max_grad_norm, self._scaler)
         with self._autocast():
-            tally = sft_update(self.policy, batch, stepper, self._section, self._dealer, self._shards, self._read_by)
-        measured = {"loss": tally.mean("nats"), **{name: tally.mean(of) for name, of in self.figures.items()}}
-        return measured | stepper.metrics()
+            tally = sft_update(self.policy, batch, stepper, self._section, self._dealer, self._shards)
+        return {"loss": tally.mean("nats"), "mean_token_accuracy": tally.mean("right"), **stepper.metrics()}
 
     @torch.no_grad()
     def eval_step(self, batch: dict[str, Any]) -> dict[str, float]:

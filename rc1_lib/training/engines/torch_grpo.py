@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from transformers import PreTrainedModel
 
-from rc1_lib.config.training import Training
-from rc1_lib.config.updates import GRPO, Update
 from rc1_lib.training.episode_engine import EpisodeEngine
 from rc1_lib.training.grpo.settings import GRPOSettings
-from rc1_lib.training.grpo.trl_gradients import TakesLoss
 from rc1_lib.training.grpo.update import grpo_update
 from rc1_lib.training.setups import EpisodeSetup
 from rc1_lib.training.train_config import LoraSection
@@ -20,18 +17,11 @@ from rc1_lib.training.updates.tally import episode_metrics
 class TorchGRPO(EpisodeEngine):
     """The engine `torch_grpo`; what it learns from are groups of takes (strategy `groups`)."""
 
-    _losses: TakesLoss | None = None
-    """TRL's loss over the policy, in the place of RC1's own."""
-
     def _begin(self, setup: EpisodeSetup, base: PreTrainedModel, adapter: LoraSection) -> None:
         config = setup.config
         self._train_adapter(base, adapter, config.lr)
-        update, grpo = self._sections_of(config.training)
-        self._settings = GRPOSettings(update, grpo, config.clip, self.temperature, config.training.limits.tokens)
-
-    def _sections_of(self, training: Training) -> tuple[Update, GRPO]:
-        """The sections of the configuration with the update's settings and with GRPO's own."""
-        return training.update, training.grpo
+        update, grpo, most_tokens = config.training.update, config.training.grpo, config.training.limits.tokens
+        self._settings = GRPOSettings(update, grpo, config.clip, self.temperature, most_tokens)
 
     def _update(self, batch: EpisodeBatch, kl_coef: float, iteration: int) -> dict[str, float]:
         return grpo_update(
@@ -43,7 +33,6 @@ class TorchGRPO(EpisodeEngine):
             generator=self._dealer,
             scaler=self._scaler,
             shards=self._shards,
-            losses=self._losses,
         )
 
     def _objective(self, batch: EpisodeBatch, kl_coef: float) -> dict[str, float]:

@@ -1,114 +1,121 @@
-"""GRPO through TRL's `GRPOTrainer` on the policy's takes in RC1's dialogue world: the engine `trl_grpo`.
+"""GRPO through TRL's `GRPOTrainer` on the policy's rollouts in RC1's dialogue world: the engine `trl_grpo`.
 
-TRL brings the loss: log-probabilities, ratios and their clipping by token or by episode, the KL to the reference, the
-mean over tokens and episodes. Takes, advantages, steps of the optimizer and everything around them are `torch_grpo`'s.
-
-TRL's own loop plays in this world too, through `rc1_lib.environment.trl`. No run of RC1 is trained by it: where the
-takes of a generation serve several steps, as `minibatches` and `epochs` have it, a resumed one makes others, since its
-checkpoints do not hold them; and its tokens are drawn from one generator for all takes, so that a take hangs on which
-others are played beside it, and on how many processes share them.
+RC1 plays and scores a step's episodes; TRL gets them by its `rollout_func` and a reward function that says the score,
+and does the rest of the step: advantages, minibatches, epochs, ratios and their clipping, the KL to the reference.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, cast
+import warnings
+from collections.abc import Sequence
+from typing import Any
 
-import torch
 from datasets import Dataset
-from peft import PeftModel
-from torch import Tensor, nn
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers import PreTrainedModel
 from trl.trainer.grpo_config import GRPOConfig
 from trl.trainer.grpo_trainer import GRPOTrainer
 
-from rc1_lib.config.training import Training
-from rc1_lib.config.updates import GRPO, Update
-from rc1_lib.training.base_model import load_tokenizer
-from rc1_lib.training.engines.torch_grpo import TorchGRPO
-from rc1_lib.training.grpo.trl_gradients import Read
-from rc1_lib.training.models import model_section
+from rc1_lib.training.engines.trl_engine import TrlEpisodeEngine, rows_of_a_pass
+from rc1_lib.training.rollout.decoding import longest_dialogue
 from rc1_lib.training.setups import EpisodeSetup
 from rc1_lib.training.train_config import LoraSection
-from rc1_lib.training.trl_loss import arguments_of_a_loss, figures_of, weights_kept
+from rc1_lib.training.updates.batch import EpisodeBatch
+
+FIGURES = {
+    "loss": "loss", "grad_norm": "grad_norm", "policy/entropy_avg": "entropy",
+    "policy/clipfrac_avg": "clip_ratio/region_mean", "frac_reward_zero_std": "frac_reward_zero_std",
+    "loss/kl_avg": "kl", "update/steps": "update/steps",
+}  # fmt: skip
+"""Names of RC1 -> what TRL logs: means over its passes and steps."""
+_Played = dict[str, Any]
+"""An episode as TRL's `rollout_func` returns it, and its `score`; None: it stands in for one without a score."""
 
 
-class TrlGRPO(TorchGRPO):
-    """The engine `trl_grpo`; what it learns from are groups of takes (strategy `groups`)."""
+class TrlGRPO(TrlEpisodeEngine):
+    """The engine `trl_grpo`; what it learns from are groups of rollouts (strategy `groups`)."""
 
     def _begin(self, setup: EpisodeSetup, base: PreTrainedModel, adapter: LoraSection) -> None:
-        config, section = setup.config, setup.config.training.trl_grpo
-        super()._begin(setup, base, adapter)
-        arguments = GRPOConfig(
-            **arguments_of_a_loss(self.device, self.precision, self.seed),
-            per_device_train_batch_size=2,
-            num_generations=2,  # it makes none
-            beta=0.0,  # said anew at every reading; here it would only have TRL copy the adapter
-            epsilon=self._settings.clip,
-            epsilon_high=self._settings.clip_high,
+        config = setup.config
+        self._train_adapter(base, adapter, config.lr)
+        self._section = section = config.training.trl_grpo
+        rows = rows_of_a_pass(
+            config.batch_size // section.minibatches,
+            section.micro_tokens // longest_dialogue(config.training, base.config),
+        )
+        self._settings = dict(
+            per_device_train_batch_size=rows,
+            gradient_accumulation_steps=config.batch_size // section.minibatches // rows,
+            steps_per_generation=config.batch_size // rows,
+            num_iterations=section.epochs,
+            num_train_epochs=1,
+            num_generations=section.group_size,
+            beta=config.kl_coef,
+            epsilon=config.clip,
+            epsilon_high=config.clip if section.clip_high is None else section.clip_high,
+            entropy_coef=section.entropy_coef,
+            scale_rewards=section.scale_rewards,
             loss_type=section.loss_type,
             importance_sampling_level=section.importance_sampling_level,
             use_bias_correction_kl=section.use_bias_correction_kl,
-            temperature=self.temperature,
-            max_completion_length=self._settings.most_tokens,
+            max_completion_length=config.training.limits.tokens,  # what `dr_grpo` divides by
+            temperature=config.training.rollout.temperature,
         )
-        self._losses = _Losses.over(self.policy.peft, load_tokenizer(model_section(config, setup.base)), arguments)
+        self._prompts = [{"prompt": str(group)} for group in range(config.prompts)]
+        self._groups: list[list[_Played]] = []
 
-    def _sections_of(self, training: Training) -> tuple[Update, GRPO]:
-        return training.trl_grpo, training.trl_grpo
-
-
-class _Losses(GRPOTrainer):
-    """TRL's trainer as a loss: nothing of its loop, its generation, its rewards or its checkpoints is used."""
-
-    _weighs_kl: bool
-
-    @classmethod
-    def over(cls, model: PeftModel, tokenizer: PreTrainedTokenizerBase, arguments: GRPOConfig) -> _Losses:
-        """The loss over a model, whose weights stay as they are."""
-        with weights_kept(model):
-            made = cls(
-                model=model,
-                reward_funcs=_scored_before,
-                args=arguments,
-                train_dataset=Dataset.from_list([{"prompt": "a"}]),
-                processing_class=tokenizer,
+    def _trainer(self, arguments: dict[str, Any], **over: Any) -> GRPOTrainer:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # rollout_func is called experimental
+            return GRPOTrainer(
+                args=GRPOConfig(**arguments | self._settings),
+                train_dataset=Dataset.from_list(self._prompts),
+                reward_funcs=rc1_reward,
+                rollout_func=self._play_back,
+                **over,
             )
-        made._weighs_kl = arguments.use_bias_correction_kl
-        made.current_gradient_accumulation_steps = 1  # of its loop; where a model is in training mode, it divides by it
-        return made
 
-    def read(self, inputs: Mapping[str, Tensor], beta: float) -> Read:
-        """The loss of takes, and what was read on the way."""
-        self.beta, own_bt = beta, inputs["tool_mask"].bool()
-        passes: list[tuple[Tensor, Tensor]] = []
+    def _taught(self, batch: EpisodeBatch) -> dict[str, float]:
+        self._groups = groups_of(batch, len(self._prompts), self._section.group_size)
+        learned = {"kl": 0.0} | self._train(self._prompts)  # not measured at `kl_coef` 0
+        return {name: learned[theirs] for name, theirs in FIGURES.items()}
 
-        def keep(_module: nn.Module, _inputs: Any, output: Any) -> Any:
-            # TRL weighs what the world said by 0 later, and 0 times infinity is no number: it is 0 from here on.
-            output.log_probs = output.log_probs[:, -own_bt.shape[1] :].masked_fill(~own_bt, 0.0)
-            passes.append((output.log_probs, output.entropy[:, -own_bt.shape[1] :]))
-            return output
-
-        handle = cast(nn.Module, self.model).register_forward_hook(keep)
-        try:
-            loss = cast(Tensor, cast(Any, self).compute_loss(self.model, dict(inputs)))
-        finally:
-            handle.remove()
-        clipped = figures_of(self._metrics)["clip_ratio/region_mean"]
-        ((logprobs_bt, entropies_bt),) = passes
-        weights_bt = self._kl_weights(logprobs_bt.detach() - inputs["old_per_token_logps"], own_bt)
-        return Read(loss, logprobs_bt[own_bt], entropies_bt[own_bt], weights_bt[own_bt], clipped)
-
-    def _kl_weights(self, log_ratio_bt: Tensor, own_bt: Tensor) -> Tensor:
-        """What TRL weighs the KL of every token by."""
-        if not self._weighs_kl:
-            return torch.ones_like(log_ratio_bt)
-        if self.importance_sampling_level == "sequence":
-            means_b1 = (log_ratio_bt * own_bt).sum(1, keepdim=True) / own_bt.sum(1, keepdim=True)
-            log_ratio_bt = means_b1.expand_as(log_ratio_bt)
-        return log_ratio_bt.exp()
+    def _play_back(self, prompts: Sequence[str], _: GRPOTrainer) -> dict[str, list[Any]]:
+        """TRL's `rollout_func`: the episodes of the step, in the order in which TRL asks for their prompts."""
+        left = [iter(group) for group in self._groups]
+        played = [next(left[int(prompt)]) for prompt in prompts]
+        return {name: [one[name] for one in played] for name in played[0]}
 
 
-def _scored_before(**columns: Any) -> list[float | None]:
-    """The reward that TRL's trainer has to be given, and never asks: a take comes with its score."""
-    raise AssertionError("TRL asked for a reward, but takes are scored before it sees them")
+def rc1_reward(score: Sequence[float | None], **_: Any) -> list[float | None]:
+    """TRL's reward function: the score that RC1 gave the episode."""
+    return list(score)
+
+
+def groups_of(batch: EpisodeBatch, groups: int, size: int) -> list[list[_Played]]:
+    """The episodes of a step by prompt; where the judge has left one out, another stands in with no score.
+
+    Args:
+        batch: on any device.
+        groups: prompts of a step.
+        size: rollouts of each.
+    """
+    found: list[list[_Played]] = [[] for _ in range(groups)]
+    for row, group in enumerate(batch.groups.tolist()):
+        found[group].append(_played(batch, row))
+    without_score = found[0][0] | {"score": None}
+    for group in found:
+        group += [without_score] * (size - len(group))
+    return found
+
+
+def _played(batch: EpisodeBatch, row: int) -> _Played:
+    """An episode from its first own token on, after the prompt; only own tokens are learned."""
+    end = int(batch.lengths[row])
+    begin = int(batch.own[row].int().argmax())
+    return {
+        "prompt_ids": batch.ids[row, :begin].tolist(),
+        "completion_ids": batch.ids[row, begin:end].tolist(),
+        "logprobs": batch.old_logprobs[row, begin:end].tolist(),
+        "env_mask": batch.own[row, begin:end].int().tolist(),
+        "score": float(batch.scores[row]),
+    }

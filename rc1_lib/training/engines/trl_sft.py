@@ -15,6 +15,7 @@ import torch
 from datasets import Dataset
 from torch import Tensor
 from torch.optim import Optimizer
+from transformers import PrinterCallback
 from trl.trainer.sft_config import SFTConfig
 from trl.trainer.sft_trainer import SFTTrainer
 
@@ -27,6 +28,7 @@ from rc1_lib.training.labelled_rows import IGNORED, micro_batches
 from rc1_lib.training.lora import lora_config
 from rc1_lib.training.setups import SupervisedSetup
 from rc1_lib.training.trained_weights import TrainedWeights
+from rc1_lib.training.trl_trainers import NO_ROWS, Logged
 from rc1_lib.training.usable import check_rows_memory
 
 
@@ -55,7 +57,8 @@ class TrlSFT(Engine[SupervisedSetup]):
         self.precision = get_precision(self.device, setup.precision)
         self._rows = setup.micro_batch
         check_rows_memory(setup, self.device)
-        self._trainer = _machinery(setup, self.device, self.precision)
+        self._trainer, self._logged = _trainer(setup, self.device, self.precision), Logged()
+        self._trainer.add_callback(self._logged)
         self._inner = cast(Any, self._trainer.model)  # inside whatever accelerate wraps around it
         self._weights = TrainedWeights(self._inner, adapted=setup.model.lora.enable)
         if setup.model.gradient_checkpointing:
@@ -86,7 +89,7 @@ class TrlSFT(Engine[SupervisedSetup]):
         check_finite_loss(loss)
         # Under fp16 the gradients are scaled up until here.
         self._trainer.accelerator.unscale_gradients(self.optimizer)
-        measured = {"loss": loss, "lr": float(self.optimizer.param_groups[0]["lr"]), **self._trainer.taken("train")}
+        measured = {"loss": loss, "lr": float(self.optimizer.param_groups[0]["lr"]), **self._means()}
         for hook in self.gradient_hooks:
             measured |= hook(self._weights.parameters)
         check_finite_gradient(self._weights.parameters, self._trainer.accelerator.scaler)
@@ -108,8 +111,13 @@ class TrlSFT(Engine[SupervisedSetup]):
             assert mean is not None
             loss += float(mean) * float(_learned_tokens(part) / total)
         check_finite_loss(loss)
-        # TRL's metrics are means of micro-batches here, equal in weight; the loss is exact.
-        return {"loss": loss, "tokens": float(total), **self._trainer.taken("eval")}
+        return {"loss": loss, "tokens": float(total), **self._means("eval_")}
+
+    def _means(self, prefix: str = "") -> dict[str, float]:
+        """What TRL has measured since the last call: means of micro-batches."""
+        self._trainer.log({})
+        (logged,) = self._logged.taken()
+        return {name: logged[prefix + name] for name in ("entropy", "mean_token_accuracy")}
 
     def state_dict(self) -> dict[str, Any]:
         """`adapter` (or `model`), `optimizer`, and under fp16 the loss `scaler`."""
@@ -129,20 +137,7 @@ class TrlSFT(Engine[SupervisedSetup]):
             self._trainer.accelerator.scaler.load_state_dict(state["scaler"])
 
 
-class _Machinery(SFTTrainer):
-    """TRL's trainer, with its metrics in reach."""
-
-    loss_is_scaled_for_ga = True  # type: ignore[assignment]  # its loss is divided by the tokens of the whole step already
-
-    def taken(self, mode: str) -> dict[str, float]:
-        """Means of what TRL measured since the last call."""
-        wanted = ("entropy", "mean_token_accuracy")
-        means = {name: sum(self._metrics[mode][name]) / len(self._metrics[mode][name]) for name in wanted}
-        self._metrics[mode].clear()
-        return means
-
-
-def _machinery(setup: SupervisedSetup, device: torch.device, precision: Precision) -> _Machinery:
+def _trainer(setup: SupervisedSetup, device: torch.device, precision: Precision) -> SFTTrainer:
     arguments = SFTConfig(
         output_dir=tempfile.gettempdir(),  # asked for, but nothing is saved through TRL
         save_strategy="no",
@@ -163,14 +158,17 @@ def _machinery(setup: SupervisedSetup, device: torch.device, precision: Precisio
             f"run.device_pref: {device.type} was chosen, but TRL takes {arguments.device.type} on this machine; "
             f"put {arguments.device.type} first"
         )
-    return _Machinery(
+    made = SFTTrainer(
         model=load_base(setup.model, device, precision),
         args=arguments,
-        # The constructor wants rows; the trainer's batches are RC1's.
-        train_dataset=Dataset.from_list([{"input_ids": [0, 0], "labels": [IGNORED, 0]}]),
+        train_dataset=Dataset.from_list(NO_ROWS),
         processing_class=load_tokenizer(setup.model),
         peft_config=lora_config(setup.model.lora) if setup.model.lora.enable else None,
     )
+    # Its loss is divided by the tokens of the whole step already.
+    made.loss_is_scaled_for_ga = True  # type: ignore[assignment]  # typed as the default, None
+    made.remove_callback(PrinterCallback)
+    return made
 
 
 def _learned_tokens(batch: Mapping[str, Tensor]) -> Tensor:

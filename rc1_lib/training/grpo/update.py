@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import torch
 from torch.optim import Optimizer
 
@@ -11,7 +9,6 @@ from rc1_lib.training.device import to_device
 from rc1_lib.training.grpo.advantages import group_advantages
 from rc1_lib.training.grpo.lesson import GRPOLesson, token_weights
 from rc1_lib.training.grpo.settings import GRPOSettings
-from rc1_lib.training.grpo.trl_gradients import TakesLoss, add_trl_gradients
 from rc1_lib.training.ranks.shards import ONE, Shards
 from rc1_lib.training.updates.batch import EpisodeBatch
 from rc1_lib.training.updates.interface import PolicyLike
@@ -31,7 +28,6 @@ def grpo_update(
     generator: torch.Generator,
     scaler: torch.amp.GradScaler | None = None,
     shards: Shards = ONE,
-    losses: TakesLoss | None = None,
 ) -> dict[str, float]:
     """Learns from the takes of one iteration.
 
@@ -51,7 +47,6 @@ def grpo_update(
         scaler: for fp16 only; a step whose gradients are not finite is then skipped, as it does.
         shards: how reading and learning are dealt out. Every process that has a share calls this with the same
             arguments, and all end with the same bits.
-        losses: TRL's loss over the policy, in the place of RC1's own.
 
     Returns:
         Metrics of the episodes, the tally, the stepper and `Taken`; `loss/kl_avg`, the mean KL in the loss, and
@@ -77,8 +72,7 @@ def grpo_update(
         kl_coef=kl_coef,
     )
     stepper = Stepper(optimizer, update.max_grad_norm, scaler)
-    go_over = None if losses is None else partial(add_trl_gradients, losses, lesson)
-    taken = take_steps(policy, lesson, dealt(len(batch), update, generator), stepper, shards, go_over)
+    taken = take_steps(policy, lesson, dealt(len(batch), update, generator), stepper, shards)
     of_groups = {"loss/kl_avg": taken.tally.each("kl_loss"), "frac_reward_zero_std": compared.flat}
     of_steps = taken.tally.metrics() | stepper.metrics() | taken.metrics()
     return episode_metrics(batch, ref_BT, kl_coef) | of_steps | of_groups

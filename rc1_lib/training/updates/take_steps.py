@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from rc1_lib.config.updates import Steps
 from rc1_lib.training.ranks.shards import Shards
@@ -17,12 +16,9 @@ from rc1_lib.training.updates.gradients import add_gradients
 from rc1_lib.training.updates.interface import PolicyLike
 from rc1_lib.training.updates.lesson import EpisodeLesson, Lesson
 from rc1_lib.training.updates.micro_batches import micro_batches, minibatch_rows
-from rc1_lib.training.updates.own_tokens import OwnTokens, own_tokens
+from rc1_lib.training.updates.own_tokens import own_tokens
 from rc1_lib.training.updates.stepper import Gradients, Stepper
 from rc1_lib.training.updates.tally import Tally
-
-GoOver = Callable[[OwnTokens, Callable[[Tensor], Tensor]], Mapping[str, Tensor]]
-"""Adds the gradients of a micro-batch and gives the sums over its own tokens, as `add_gradients` does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +53,6 @@ def take_steps(
     minibatches: Iterable[Sequence[int]],
     stepper: Stepper,
     shards: Shards,
-    go_over: GoOver | None = None,
 ) -> Taken:
     """Goes over the minibatches, a step of the optimizer each.
 
@@ -71,16 +66,14 @@ def take_steps(
         stepper: over the policy's trainable parameters.
         shards: how learning is dealt out. Every process that has a share calls this with the same arguments, and all
             end with the same bits.
-        go_over: how gradients come about where the loss is not the lesson's own; None: `add_gradients`.
 
     Raises:
         DivergedError: when gradients are not finite and no scaler is there to skip the step.
     """
     check_still(policy)
-    go_over = go_over or partial(add_gradients, policy, lesson)
     tally, gap, far, stopped = Tally(), math.nan, math.nan, False
     for rows in minibatches:
-        seen = gradients_of(lesson, rows, stepper, shards, go_over)
+        seen = gradients_of(policy, lesson, rows, stepper, shards)
         if not tally.minibatches:
             gap, far = seen.mean("gap"), seen.mean("far")
         tally.absorb(seen)
@@ -106,15 +99,15 @@ def check_still(policy: PolicyLike) -> None:
     ), "dropout is active: ratios would compare two draws of it"
 
 
-def gradients_of(lesson: Lesson, rows: Sequence[int], stepper: Stepper, shards: Shards, go_over: GoOver) -> Tally:
+def gradients_of(policy: PolicyLike, lesson: Lesson, rows: Sequence[int], stepper: Stepper, shards: Shards) -> Tally:
     """Accumulates the gradients of a minibatch, shard by shard, and one micro-batch at a time in each.
 
     Args:
+        policy: whose gradients grow.
         lesson: what is to be learned.
         rows: the minibatch.
         stepper: over the policy's trainable parameters.
         shards: how learning is dealt out.
-        go_over: how gradients come about.
 
     Returns:
         The sums over the minibatch's own tokens.
@@ -125,7 +118,7 @@ def gradients_of(lesson: Lesson, rows: Sequence[int], stepper: Stepper, shards: 
         seen = Tally()
         for part in micro_batches(parts[shard], lengths, lesson.update.micro_tokens):
             own = own_tokens(lesson.batch, part)
-            seen.add(go_over(own, stepper.scale), len(own.rows))
+            seen.add(add_gradients(policy, lesson, own, stepper.scale), len(own.rows))
         mine[shard] = seen, stepper.taken()
     whole = Tally()
     for seen, gradients in shards.exchange(mine):

@@ -1,0 +1,49 @@
+"""What the engines of TRL share: a step that is not finite is refused, and what TRL would change stays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from rc1_lib.errors import ConfigError
+from rc1_lib.run import Run
+from rc1_lib.training.diverged import DivergedError
+from rc1_lib.training.engines.trl_engine import rows_of_a_pass
+from tests.shares import share
+from tests.training.test_episode_engines import engine_of, played, same
+from tests.training.tiny_world import ENGINES
+
+Tiny = Callable[..., Run]
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+@pytest.mark.parametrize("name", share(["trl_dpo", "trl_grpo"], "trl_grpo"))
+def test_gradients_that_are_not_finite_are_refused_before_the_step(tiny: Tiny, name: str, bad: float) -> None:
+    run = tiny(*ENGINES[name])
+    engine = engine_of(run)
+    batch = played(engine, run)
+    batch["scores"] = [0.1 * place for place in range(len(batch["scores"]))]
+    before = engine.policy.adapter_state()
+
+    def spoil(gradient: Any) -> Any:
+        return gradient * bad
+
+    handle = engine.policy.adapter_parameters()[-1].register_hook(spoil)
+    with pytest.raises(DivergedError, match=r"the gradient's norm is (nan|inf)"):
+        engine.train_step(batch)
+    handle.remove()
+    assert same(engine.policy.adapter_state(), before)
+
+
+def test_a_base_that_drops_out_attention_is_refused_since_trl_works_in_training_mode(tiny: Tiny) -> None:
+    run = tiny(*ENGINES["trl_dpo"])
+    config = run.workspace.path("base/config.json")
+    config.write_text(config.read_text().replace('"attention_dropout": 0.0', '"attention_dropout": 0.1'))
+    with pytest.raises(ConfigError, match=r"training\.engine: the base drops out attention \(attention_dropout 0\.1"):
+        engine_of(run)
+
+
+def test_a_pass_has_as_many_rows_as_its_tokens_allow_and_a_minibatch_divides_into() -> None:
+    assert [rows_of_a_pass(12, most) for most in (0, 1, 5, 100)] == [1, 1, 4, 12]
