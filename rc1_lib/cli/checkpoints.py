@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from rc1_lib.checks import figure
+from rc1_lib.check_words import figure
 from rc1_lib.cli.endings import Ending, Failure, end, then
 from rc1_lib.cli.progress import quieten_models, stages
 from rc1_lib.cli.session import Session

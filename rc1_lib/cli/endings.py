@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from rc1_lib.checks import figure, wanted
+from rc1_lib.check_words import figure, wanted
 from rc1_lib.cli.session import VERIFIED, WIDTH, Session
 from rc1_lib.errors import ConfigError, RC1Error, TicketError
 from rc1_lib.masking import conceal_argument, secrets

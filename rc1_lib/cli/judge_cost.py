@@ -16,7 +16,6 @@ from rc1_lib.cli.options import Seed, overrides
 from rc1_lib.cli.session import Session
 from rc1_lib.cli.streams import terminal
 from rc1_lib.errors import RC1Error
-from rc1_lib.judge.providers import LIVE
 
 if TYPE_CHECKING:
     from rc1_lib.forecast.judge_cost import Stage, TokenRates
@@ -43,6 +42,7 @@ def judge_cost(session: Session, seed: Seed = None) -> int:
         token_rates,
         training_stages,
     )
+    from rc1_lib.judge.providers import LIVE
 
     if not run.config.pays_judged_score:
         return end(session, Ending("done", f"no judge is asked: {run.config.why_not_judged}"), {"stages": {}})
@@ -70,6 +70,8 @@ def judge_cost(session: Session, seed: Seed = None) -> int:
 
 def preflight_cost_agreed(session: Session, run: Run, rounds: int, *, calibrates: bool = True) -> bool:
     """Show what a live judge of a preflight, or a calibration (no rounds), will cost; see `_agreed`."""
+    from rc1_lib.judge.providers import LIVE
+
     if run.config.judge.provider not in LIVE:
         return False
     from rc1_lib.forecast.judge_cost import preflight_stages, shadow_and_takes
@@ -82,6 +84,8 @@ def preflight_cost_agreed(session: Session, run: Run, rounds: int, *, calibrates
 
 def training_cost_agreed(session: Session, run: Run, seeds: int, *, evaluate: bool) -> bool:
     """Show what a live judge of a training will cost at most; see `_agreed`."""
+    from rc1_lib.judge.providers import LIVE
+
     if run.config.judge.provider not in LIVE:
         return False
     from rc1_lib.forecast.judge_cost import shadow_and_takes, training_stages

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from rc1_lib.checks import figure
+from rc1_lib.check_words import figure
 from rc1_lib.cli import tables
 from rc1_lib.cli.endings import Ending, again, end, flagged, then
 from rc1_lib.cli.options import (

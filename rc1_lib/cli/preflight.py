@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from rich.table import Table
 
-from rc1_lib.checks import red_lines
+from rc1_lib.check_words import red_lines
 from rc1_lib.cli import tables
 from rc1_lib.cli.endings import (
     FAILED,

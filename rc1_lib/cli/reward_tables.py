@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.table import Table
 
-from rc1_lib.checks import figure
+from rc1_lib.check_words import figure
 from rc1_lib.cli.tables import table
 
 Report = Mapping[str, Any]

@@ -9,7 +9,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from rc1_lib.checks import figure, wanted
+from rc1_lib.check_words import figure, wanted
 from rc1_lib.judge.calls import NOTICE, TEST_DOUBLE
 from rc1_lib.numbers.uncertainty import margin
 from rc1_lib.records import Check

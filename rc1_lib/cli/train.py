@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from rc1_lib.checks import red_lines
+from rc1_lib.check_words import red_lines
 from rc1_lib.cli import tables
 from rc1_lib.cli.checkpoints import found_checkpoint
 from rc1_lib.cli.config import train_config_file

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rc1_lib.checks import red_lines
+from rc1_lib.check_words import red_lines
 from rc1_lib.cli import tables
 from rc1_lib.cli.endings import end, judged
 from rc1_lib.cli.session import Session

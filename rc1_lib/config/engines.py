@@ -32,7 +32,7 @@ class Learner:
     Attributes:
         place: its class, as `package.module:Class`.
         learns_from: the kind of batches.
-        sections: of `training` with its settings, for an engine of a run; that of its update first.
+        sections: of `training` with its settings, for an engine of a run.
         head_by: an engine that can train an adapter of the head, if this one's loss ignores it.
         beta: whether `kl_coef` is the beta of its loss (DPO); at 0 nothing is learned.
         of_rows: the class of the same name that learns from rows with labels; "" if there is none.
@@ -89,10 +89,12 @@ def adapts_head(targets: Sequence[str]) -> bool:
 ENGINES: dict[str, Learner] = {
     "torch_ppo": Learner("rc1_lib.training.engines.torch_ppo:TorchPPO", LearnsFrom.EPISODES, ("update", "ppo")),
     "torch_grpo": Learner("rc1_lib.training.engines.torch_grpo:TorchGRPO", LearnsFrom.GROUPS, ("update", "grpo")),
-    "trl_grpo": Learner("rc1_lib.training.engines.trl_grpo:TrlGRPO", LearnsFrom.GROUPS, ("trl_grpo",), "torch_grpo"),
+    "trl_grpo": Learner(
+        "rc1_lib.training.engines.trl_grpo:TrlGRPO", LearnsFrom.GROUPS, ("update", "grpo", "trl_grpo"), "torch_grpo"
+    ),
     "torch_dpo": Learner("rc1_lib.training.engines.torch_dpo:TorchDPO", LearnsFrom.GROUPS, beta=True),
     "trl_dpo": Learner(
-        "rc1_lib.training.engines.trl_dpo:TrlDPO", LearnsFrom.GROUPS, ("trl_dpo",), "torch_dpo", beta=True
+        "rc1_lib.training.engines.trl_dpo:TrlDPO", LearnsFrom.GROUPS, ("update", "trl_dpo"), "torch_dpo", beta=True
     ),
     "pure_pt_sft": Learner(
         "rc1_lib.training.engines.pure_pt_demonstrations:PurePtDemonstrations",

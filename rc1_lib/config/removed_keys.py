@@ -19,6 +19,12 @@ MOVED: Mapping[str, str] = {
         )
     },
     **{
+        f"training.{engine}.{key}": f"training.update.{key}"
+        for engine in ("trl_grpo", "trl_dpo")
+        for key in ("epochs", "minibatches", "micro_tokens", "max_grad_norm", "entropy_coef", "group_size")
+    },
+    **{f"training.trl_grpo.{key}": f"training.grpo.{key}" for key in ("scale_rewards", "loss_type", "clip_high")},
+    **{
         f"gates.{gate}.{key}": f"gates.shared.{key}"
         for gate in (
             "stability", "judge_agreement", "shadow_run", "calibration", "ablation", "reward_hacking", "evaluation",

@@ -18,7 +18,6 @@ from rc1_lib.config.judge import TAKES_PATH, Ablation, Calibration, Judge, Overc
 from rc1_lib.config.step_metrics import ANSWERED, HELD_OUT, SAME_ANSWER
 from rc1_lib.config.thresholds import Gates
 from rc1_lib.config.training import Training
-from rc1_lib.config.updates import TrlGRPO
 from rc1_lib.config.values import BucketShares, Positive, Section, Seed, Share, TaskName, WrittenPath, sums_to_one
 
 
@@ -217,7 +216,7 @@ class RunConfig(Section):
 
     def _check_minibatches(self) -> None:
         """A minibatch without episodes would end training after the first rollout."""
-        minibatches, key = self.training.engine_update.minibatches, f"{self.training.update_key}.minibatches"
+        minibatches, key = self.training.update.minibatches, "training.update.minibatches"
         if self.batch_size < minibatches:
             raise ValueError(
                 f"batch_size is {self.batch_size}, expected at least {key} ({minibatches}), since each minibatch needs "
@@ -261,12 +260,12 @@ class RunConfig(Section):
             )
         if self.batch_size % training.group_size:
             raise ValueError(
-                f"batch_size is {self.batch_size}, expected a multiple of {training.update_key}.group_size "
+                f"batch_size is {self.batch_size}, expected a multiple of training.update.group_size "
                 f"({training.group_size}), the episodes of one prompt in a step"
             )
-        update = training.engine_update
-        if isinstance(update, TrlGRPO) and self.batch_size % update.minibatches:
+        minibatches = training.update.minibatches
+        if own_name(training.engine) == "trl_grpo" and self.batch_size % minibatches:
             raise ValueError(
-                f"batch_size is {self.batch_size}, expected a multiple of {training.update_key}.minibatches "
-                f"({update.minibatches}): TRL's minibatches have equally many episodes"
+                f"batch_size is {self.batch_size}, expected a multiple of training.update.minibatches "
+                f"({minibatches}): TRL's minibatches have equally many episodes"
             )

@@ -25,7 +25,7 @@ from rc1_lib.config.engines import (
 from rc1_lib.config.episodes import VLLM, EpisodeLimits, EpisodeReward, Parity, Rollout
 from rc1_lib.config.evaluation import ControlSettings, HeldOut, LearnabilitySettings
 from rc1_lib.config.step_metrics import HELD_OUT, JUDGED, unmeasured
-from rc1_lib.config.updates import GRPO, PPO, RateSchedule, Steps, TrlDPO, TrlGRPO, Update
+from rc1_lib.config.updates import GRPO, PPO, RateSchedule, TrlDPO, TrlGRPO, Update
 from rc1_lib.config.values import Positive, Section
 from rc1_lib.records import Language
 
@@ -186,21 +186,8 @@ class Training(Section):
         return self.plays and self.reward.judge > 0
 
     @property
-    def update_key(self) -> str:
-        """The section with the settings of the engine's update."""
-        return f"training.{ENGINES[own_name(self.engine)].sections[0]}"
-
-    @property
-    def engine_update(self) -> Steps:
-        """The settings of the engine's update: `update`, or the section of an engine that has one for itself."""
-        section: Steps = getattr(self, ENGINES[own_name(self.engine)].sections[0])
-        return section
-
-    @property
     def group_size(self) -> int:
         """Rollouts of every prompt in a step."""
         if ENGINES[own_name(self.engine)].learns_from is not LearnsFrom.GROUPS:
             return 1
-        section = self.engine_update
-        assert isinstance(section, Update | TrlDPO | TrlGRPO), "an engine of groups has the size of a group"
-        return section.group_size
+        return self.update.group_size

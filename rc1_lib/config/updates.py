@@ -9,8 +9,13 @@ from pydantic import Field
 from rc1_lib.config.values import NotNegative, Positive, Section, Share
 
 
-class Steps(Section):
-    """Settings of every engine's update."""
+class Update(Section):
+    """The update of every engine.
+
+    All engines use the first four keys, those that learn from episodes the others too. Of these TRL's use
+    `entropy_coef` alone: their KL coefficient stays, and no KL ends their update. `group_size` is for the engines that
+    compare rollouts of the same prompt.
+    """
 
     epochs: Positive
     """Passes over a step's episodes or demonstrations."""
@@ -20,15 +25,6 @@ class Steps(Section):
     """Padded tokens per forward pass; affects memory, time and only the last bits of results."""
     max_grad_norm: Annotated[float, Field(gt=0)]
     """The gradient's norm is clipped to this value."""
-
-
-class Update(Steps):
-    """The update of `torch_ppo`, `torch_grpo`, `torch_dpo`, `pure_pt_sft` and `trl_sft`.
-
-    All of them use the first four keys, the first three engines the others too; `group_size` is for the two that
-    compare rollouts of the same prompt.
-    """
-
     entropy_coef: NotNegative
     """Weight of the entropy bonus."""
     kl_stop: Annotated[float, Field(gt=0)]
@@ -59,7 +55,7 @@ class PPO(Section):
 
 
 class GRPO(Section):
-    """What `torch_grpo` needs besides `training.update`. The names and choices are those of TRL's `GRPOConfig`."""
+    """What `torch_grpo` and `trl_grpo` need besides `training.update`, named as in TRL's `GRPOConfig`."""
 
     scale_rewards: Literal["group", "batch", "none"]
     """Divisor of a rollout's score above its group's mean: the group's deviation, the step's deviation, or none."""
@@ -70,24 +66,18 @@ class GRPO(Section):
     """Clipping range of the ratio above 1; null: the same as below, `clip`."""
 
 
-class TrlGRPO(GRPO, Steps):
-    """GRPO through TRL's `GRPOTrainer`, with a constant `kl_coef` and equal minibatches: for `trl_grpo` only."""
+class TrlGRPO(Section):
+    """What TRL's `GRPOTrainer` needs besides `training.update` and `training.grpo`: for `trl_grpo` only."""
 
-    group_size: Annotated[int, Field(ge=2)]
-    """Rollouts of every prompt in a step; `batch_size` is a multiple of it."""
-    entropy_coef: NotNegative
-    """Weight of the entropy bonus."""
     importance_sampling_level: Literal["token", "sequence"]
     """Level of the clipped probability ratio: each token, or all tokens of an episode together (GSPO)."""
     use_bias_correction_kl: bool
     """Whether the KL to the reference is multiplied by that ratio, so that its gradient is that of the reverse KL."""
 
 
-class TrlDPO(Steps):
-    """DPO on rollouts of the initial policy, through TRL's `DPOTrainer`: for `trl_dpo` only; its beta is `kl_coef`."""
+class TrlDPO(Section):
+    """What TRL's `DPOTrainer` needs besides `training.update`: for `trl_dpo` only; its beta is `kl_coef`."""
 
-    group_size: Annotated[int, Field(ge=2)]
-    """Rollouts of every prompt in a step; `batch_size` is a multiple of it."""
     loss_type: Literal["sigmoid", "hinge", "ipo", "apo_zero", "apo_down", "sigmoid_norm"]
     """TRL's name for the loss of a pair: `sigmoid` is DPO's own, `ipo` and `apo_*` are from their papers."""
 

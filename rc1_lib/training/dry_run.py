@@ -11,7 +11,7 @@ from rc1_lib.training.api import Batches, Engine, Strategy
 from rc1_lib.training.curriculum import Curriculum
 from rc1_lib.training.player import Player
 from rc1_lib.training.ppo_run import Prepared, check_read
-from rc1_lib.training.resource_errors import naming_breakdowns, while_learning
+from rc1_lib.training.resource_errors import WHILE_LEARNING, naming_breakdowns
 from rc1_lib.training.setups import EpisodeSetup
 
 
@@ -46,7 +46,7 @@ def dry_run(prepared: Prepared, seed: int, engine: Engine[EpisodeSetup]) -> Iter
     """
     config = prepared.run.config
     with (
-        naming_breakdowns("Nothing of these steps is kept", while_learning(config.training.update_key)),
+        naming_breakdowns("Nothing of these steps is kept", WHILE_LEARNING),
         closing(engine) if isinstance(engine, Player) else nullcontext(),
     ):
         engine.setup(prepared.setup(seed))

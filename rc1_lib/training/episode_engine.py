@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 from rc1_lib.training.playing_engine import PlayingEngine
 from rc1_lib.training.ranks.shards import Shards
@@ -18,6 +18,9 @@ from rc1_lib.training.updates.reading import Manner, policy_logprobs
 
 class EpisodeEngine(PlayingEngine):
     """An engine whose policy plays episodes and learns from them; how it learns is the subclass's."""
+
+    fixed_kl: ClassVar[bool] = False
+    """Whether `kl_coef` stays whatever `training.update.adaptive_kl` says."""
 
     @abstractmethod
     def _update(self, batch: EpisodeBatch, kl_coef: float, iteration: int) -> dict[str, float]:
@@ -73,8 +76,8 @@ class EpisodeEngine(PlayingEngine):
     def _build(self, setup: EpisodeSetup, shards: Shards) -> None:
         super()._build(setup, shards)
         config = setup.config
-        self._parity, self._micro_tokens = config.training.parity, config.training.engine_update.micro_tokens
-        self._kl = kl_control(config.kl_coef, config.target_kl, config.training.engine_update)
+        self._parity, self._micro_tokens = config.training.parity, config.training.update.micro_tokens
+        self._kl = kl_control(config.kl_coef, config.target_kl, config.training.update, fixed=self.fixed_kl)
 
     def state_dict(self) -> dict[str, Any]:
         """That of every engine of a run, and `kl`."""

@@ -198,12 +198,12 @@ class EpisodeJudge:
 
     def _check_coverage(self, scores: EpisodeScores, judged: Judged) -> None:
         config = self._run.config.training
-        share, least = config.reward.min_scored, config.engine_update.minibatches
+        share, least = config.reward.min_scored, config.update.minibatches
         if scores.scored >= max(share * len(scores.values), least):
             return
         raise RC1Error(
             f"the judge scored {scores.scored} of {len(scores.values)} episodes of this step, wanted at least "
-            f"{share:.0%} (training.reward.min_scored) and {least} ({config.update_key}.minibatches); what is learned "
+            f"{share:.0%} (training.reward.min_scored) and {least} (training.update.minibatches); what is learned "
             f"from the rest would mislead. Unscored: {judged.why_unscored}"
         )
 

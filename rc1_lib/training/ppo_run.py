@@ -55,7 +55,7 @@ from rc1_lib.training.models import fingerprint_of, model_section
 from rc1_lib.training.process import process_values
 from rc1_lib.training.ranks.processes import on_one_device, processes_of, start_early
 from rc1_lib.training.registry import make_engine, make_strategy
-from rc1_lib.training.resource_errors import naming_breakdowns, while_learning
+from rc1_lib.training.resource_errors import WHILE_LEARNING, naming_breakdowns
 from rc1_lib.training.rows import Selection, select_rows
 from rc1_lib.training.run_paths import LEDGER, LOG, TRACKERS, paths_of
 from rc1_lib.training.setups import EpisodeSetup
@@ -261,7 +261,7 @@ def advance(prepared: Prepared, seed: int, last: int, notice: Callable[[str], No
         raise ConfigError(f"step {last} was asked for, but `steps` is {config.steps}; raise it")
     places = paths_of(run, seed)
     folder, facts = run.workspace.path(places.checkpoints), prepared.facts(seed)
-    remedies = while_learning(config.training.update_key)
+    remedies = WHILE_LEARNING
     differs = partial(run_differences, facts=facts)
     left = partial(left_in, folder)
     with naming_breakdowns(left, remedies):

@@ -72,20 +72,11 @@ class Remedies:
         return {DISK: self.disk, MEMORY: self.memory}[what]
 
 
-def while_learning(update_key: str) -> Remedies:
-    """For the steps of a run.
-
-    Args:
-        update_key: where the settings of its engine's update stand.
-    """
-    return Remedies(
-        disk="free space, or save less often (training.checkpoints.every_steps)",
-        memory=f"free memory, or on a CPU lower training.processes, and it goes on; a lower {update_key}.micro_tokens, "
-        f"training.rollout.rows or training.rollout.prefill_tokens makes it another run, which starts from the "
-        f"beginning",
-    )
-
-
+WHILE_LEARNING = Remedies(
+    disk="free space, or save less often (training.checkpoints.every_steps)",
+    memory="free memory, or on a CPU lower training.processes, and it goes on; a lower training.update.micro_tokens, "
+    "training.rollout.rows or training.rollout.prefill_tokens makes it another run, which starts from the beginning",
+)
 WHILE_PLAYING = Remedies(
     disk=_ROOM,
     memory="free memory, or on a CPU lower training.processes; a lower training.rollout.rows or "

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from rich.console import Console
 
-from rc1_lib.checks import figure, red_lines
+from rc1_lib.check_words import figure, red_lines
 from rc1_lib.cli.tables import errors_once, gates_table, notes, undecided_lines
 from rc1_lib.difficulty.report import FEATURES, difficulty_report
 from rc1_lib.numbers.uncertainty import CheckInterval

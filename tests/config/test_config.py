@@ -149,6 +149,8 @@ def test_a_secret_in_an_override_that_is_refused_is_hidden(monkeypatch: pytest.M
         ("training.dpo.group_size=4", "'training.dpo.group_size' is now training.update.group_size"),
         ("training.dpo={group_size: 4}", "'training.dpo' is now training.update"),
         ("training.trl_dpo.kl_stop=1", "unknown key 'training.trl_dpo.kl_stop'"),
+        ("training.trl_grpo.epochs=2", "'training.trl_grpo.epochs' is now training.update.epochs; write it there"),
+        ("training.trl_grpo.loss_type=grpo", "'training.trl_grpo.loss_type' is now training.grpo.loss_type"),
         ("training.update.minibatches=129", "batch_size is 128, expected at least training.update.minibatches (129)"),
         ("training.lr_schedule={kind: linear, warmup_steps: 48}", "warmup_steps is 48, expected fewer than steps (48)"),
         ("training.checkpoints.keep_last=0", "training.checkpoints.keep_last: found '0'"),
@@ -564,8 +566,8 @@ def test_what_several_files_say_together_is_named_by_all_of_them(tmp_path: Path)
         ("torch_dpo", "kl_coef=0", "kl_coef: found 0, but it is DPO's beta"),
         (
             "trl_grpo",
-            "training.trl_grpo.minibatches=3",
-            r"expected a multiple of training\.trl_grpo\.minibatches \(3\)",
+            "training.update.minibatches=3",
+            r"expected a multiple of training\.update\.minibatches \(3\)",
         ),
     ],
 )

@@ -160,7 +160,7 @@ def test_at_a_rate_of_0_the_same_tokens_come_again(tiny: Tiny, first: First) -> 
 @an_engine_of_each_kind
 def test_gradients_are_clipped_and_a_step_has_the_rate_of_its_schedule(tiny: Tiny, first: First, name: str) -> None:
     """The callback of the schedule says a step's rate to the optimizer; at 0 nothing moves."""
-    run = tiny(*ENGINES[name], f"{tiny(*ENGINES[name]).config.training.update_key}.max_grad_norm=0.0001")
+    run = tiny(*ENGINES[name], "training.update.max_grad_norm=0.0001")
     engine = engine_of(run)
     batch = first(name)
     batch["scores"] = [0.1 * place for place in range(len(batch["scores"]))]
@@ -223,7 +223,7 @@ def test_the_order_of_the_episodes_changes_no_bit_of_the_update(tiny: Tiny, firs
 @an_engine_of_each_kind
 def test_the_size_of_a_micro_batch_is_a_matter_of_memory_only(tiny: Tiny, first: First, name: str) -> None:
     # One minibatch, so that every figure is of the gradients before a step: a step of Adam blows rounding up.
-    key = tiny(*ENGINES[name]).config.training.update_key
+    key = "training.update"
     wide, narrow = (
         tiny(*ENGINES[name], f"{key}.minibatches=1", f"{key}.micro_tokens={tokens}") for tokens in (100_000, 1)
     )
@@ -338,7 +338,7 @@ COPIED = (
 
 @an_engine_of_each_kind
 def test_a_copy_samples_within_the_published_bounds_and_ratios_begin_at_1(tiny: Tiny, name: str) -> None:
-    run = tiny(*ENGINES[name], *COPIED, f"{tiny(*ENGINES[name]).config.training.update_key}.minibatches=1")
+    run = tiny(*ENGINES[name], *COPIED, "training.update.minibatches=1")
     engine = engine_of(run)
     engine.train_step(played(engine, run))
     batch = played(engine, run, 1)

@@ -16,7 +16,6 @@ import torch
 from pydantic import BaseModel
 from safetensors import SafetensorError
 
-from rc1_lib.config.engines import ENGINES
 from rc1_lib.config.run_config import RunConfig
 from rc1_lib.evaluation.policies import evaluate_run
 from rc1_lib.run import Run
@@ -43,14 +42,15 @@ from rc1_lib.training.resource_errors import (
     Remedies,
     naming_breakdowns,
     shortage,
-    while_learning,
+)
+from rc1_lib.training.resource_errors import (
+    WHILE_LEARNING as LEARNING,
 )
 from rc1_lib.training.train_config import TrainConfig
 from rc1_lib.training.train_local import train_small
 from rc1_lib.workspace.artifacts import PROJECT_ROOT, Workspace
 from tests.training.tiny import write_base
 
-LEARNING = while_learning("training.update")
 FEW = ("training.warm_start.steps=1", "training.warm_start.batch_size=2")
 
 
@@ -80,7 +80,11 @@ def test_a_disk_that_is_full_while_saving_leaves_the_checkpoint_before(tmp_path:
     folder = tmp_path / "rc1"
     first = saved(folder, 1)
     told = r"the disk is full .*free space.* The last good checkpoint is rc1/step_00001"
-    with pytest.raises(BreakdownError, match=told), full_disk(), naming_breakdowns(partial(left_in, folder), LEARNING):
+    with (
+        pytest.raises(BreakdownError, match=told),
+        full_disk(),
+        naming_breakdowns(partial(left_in, folder), LEARNING),
+    ):
         saved(folder, 2, 1_000_000)
     assert list(steps(folder)) == [1] and (folder / "latest").resolve() == first
     assert load_checkpoint(first).step == 1
@@ -92,7 +96,10 @@ def test_memory_that_is_full_is_named_as_torch_tells_it(tmp_path: Path) -> None:
     told = r"memory is full .*training\.processes.* training\.update\.micro_tokens.* No checkpoint"
     with pytest.raises(BreakdownError, match=told), naming_breakdowns(partial(left_in, tmp_path), LEARNING):
         too_much()
-    with pytest.raises(BreakdownError, match="memory is full"), naming_breakdowns(partial(left_in, tmp_path), LEARNING):
+    with (
+        pytest.raises(BreakdownError, match="memory is full"),
+        naming_breakdowns(partial(left_in, tmp_path), LEARNING),
+    ):
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 9 GiB\nmore words")
 
 
@@ -146,7 +153,7 @@ def keys_of(model: Any, before: str = "") -> set[str]:
         (WHILE_PLAYING, RunConfig),
         (WARMING_UP, RunConfig),
         (FROM_ROWS, TrainConfig),
-        *((while_learning(f"training.{one.sections[0]}"), RunConfig) for one in ENGINES.values() if one.sections),
+        (LEARNING, RunConfig),
     ],
 )
 def test_every_key_that_is_advised_is_one_of_the_configuration_in_use(

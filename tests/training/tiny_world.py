@@ -35,8 +35,6 @@ OVERRIDES = (
     "training.held_out.judged=0", "training.reward.judge=0",
     "training.checkpoints.every_steps=2", "training.segment_steps=2", "training.adapter.rank=4",
     "training.adapter.alpha=8", "training.update.kl_stop=100.0", "training.update.group_size=4",
-    "training.trl_grpo.group_size=4", "training.trl_grpo.minibatches=2", "training.trl_grpo.micro_tokens=2048",
-    "training.trl_dpo.group_size=4", "training.trl_dpo.minibatches=2", "training.trl_dpo.micro_tokens=2048",
     "training.collapse.max_kl=null", "training.collapse.min_entropy=null", "training.collapse.max_clip_ratio=null",
     "training.collapse.max_malformed=null", "training.collapse.min_scores_std=null",
     "training.collapse.max_frac_zero_std=null",

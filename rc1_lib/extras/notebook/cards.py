@@ -9,7 +9,7 @@ from html import escape
 
 import polars as pl
 
-from rc1_lib.checks import figure
+from rc1_lib.check_words import figure
 
 _SHOWN = 40
 """How many rows of a table are shown; the frame has the rest."""

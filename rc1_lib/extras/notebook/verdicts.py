@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from rc1_lib.checks import figure, red_lines
+from rc1_lib.check_words import figure, red_lines
 from rc1_lib.errors import ConfigError
 from rc1_lib.evidence.frames import held
 from rc1_lib.extras.notebook.cards import Card, Shown

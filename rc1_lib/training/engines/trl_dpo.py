@@ -43,7 +43,7 @@ class TrlDPO(TrlEpisodeEngine):
         self._settings: dict[str, Any] = {
             # A pass has one pair, so that the mean over passes is one over pairs.
             "per_device_train_batch_size": 1,
-            "gradient_accumulation_steps": -(-config.prompts // section.minibatches),
+            "gradient_accumulation_steps": -(-config.prompts // config.training.update.minibatches),
             "beta": config.kl_coef,
             "loss_type": [section.loss_type],
             "max_length": None,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from statistics import fmean
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from transformers import PrinterCallback, Trainer, set_seed
@@ -62,7 +62,7 @@ class TrlEngine(PlayingEngine):
 
     def _make(self) -> Trainer:
         arguments = arguments_of_a_step(self.device, self.precision, self.seed)
-        update, model, self._logged = self._training.engine_update, self.policy.peft, Logged()
+        update, model, self._logged = self._training.update, self.policy.peft, Logged()
         with adapter_kept(model):
             made = self._trainer(
                 arguments | {"num_train_epochs": update.epochs, "max_grad_norm": update.max_grad_norm},
@@ -83,6 +83,8 @@ class TrlEngine(PlayingEngine):
 
 class TrlEpisodeEngine(TrlEngine, EpisodeEngine):
     """An engine that learns from episodes through TRL."""
+
+    fixed_kl: ClassVar[bool] = True
 
     @abstractmethod
     def _taught(self, batch: EpisodeBatch) -> dict[str, float]:

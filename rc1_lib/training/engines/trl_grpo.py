@@ -37,24 +37,25 @@ class TrlGRPO(TrlEpisodeEngine):
     def _begin(self, setup: EpisodeSetup, base: PreTrainedModel, adapter: LoraSection) -> None:
         config = setup.config
         self._train_adapter(base, adapter, config.lr)
-        self._section = section = config.training.trl_grpo
+        update, grpo, section = config.training.update, config.training.grpo, config.training.trl_grpo
+        self._group_size = update.group_size
         rows = rows_of_a_pass(
-            config.batch_size // section.minibatches,
-            section.micro_tokens // longest_dialogue(config.training, base.config),
+            config.batch_size // update.minibatches,
+            update.micro_tokens // longest_dialogue(config.training, base.config),
         )
         self._settings = dict(
             per_device_train_batch_size=rows,
-            gradient_accumulation_steps=config.batch_size // section.minibatches // rows,
+            gradient_accumulation_steps=config.batch_size // update.minibatches // rows,
             steps_per_generation=config.batch_size // rows,
-            num_iterations=section.epochs,
+            num_iterations=update.epochs,
             num_train_epochs=1,
-            num_generations=section.group_size,
+            num_generations=update.group_size,
             beta=config.kl_coef,
             epsilon=config.clip,
-            epsilon_high=config.clip if section.clip_high is None else section.clip_high,
-            entropy_coef=section.entropy_coef,
-            scale_rewards=section.scale_rewards,
-            loss_type=section.loss_type,
+            epsilon_high=config.clip if grpo.clip_high is None else grpo.clip_high,
+            entropy_coef=update.entropy_coef,
+            scale_rewards=grpo.scale_rewards,
+            loss_type=grpo.loss_type,
             importance_sampling_level=section.importance_sampling_level,
             use_bias_correction_kl=section.use_bias_correction_kl,
             max_completion_length=config.training.limits.tokens,  # what `dr_grpo` divides by
@@ -75,7 +76,7 @@ class TrlGRPO(TrlEpisodeEngine):
             )
 
     def _taught(self, batch: EpisodeBatch) -> dict[str, float]:
-        self._groups = groups_of(batch, len(self._prompts), self._section.group_size)
+        self._groups = groups_of(batch, len(self._prompts), self._group_size)
         learned = {"kl": 0.0} | self._train(self._prompts)  # not measured at `kl_coef` 0
         return {name: learned[theirs] for name, theirs in FIGURES.items()}
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from rc1_lib.config.updates import Steps
+from rc1_lib.config.updates import Update
 from rc1_lib.training.updates.batch import TokenBatch
 from rc1_lib.training.updates.interface import PolicyLike
 from rc1_lib.training.updates.losses import Loss
@@ -25,7 +25,7 @@ class SFTLesson:
     """
 
     batch: TokenBatch
-    update: Steps
+    update: Update
     tokens: int
 
     @property

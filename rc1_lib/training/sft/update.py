@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from rc1_lib.config.updates import Steps
+from rc1_lib.config.updates import Update
 from rc1_lib.training.ranks.shards import Shards
 from rc1_lib.training.sft.lesson import SFTLesson
 from rc1_lib.training.spans import Part, span
@@ -19,7 +19,7 @@ def sft_update(
     policy: PolicyLike,
     batch: TokenBatch,
     stepper: Stepper,
-    section: Steps,
+    section: Update,
     generator: torch.Generator,
     shards: Shards,
 ) -> Tally:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rc1_lib.config.updates import Steps, Update
+from rc1_lib.config.updates import Update
 
 
 class FixedKL:
@@ -58,14 +58,15 @@ class AdaptiveKL(FixedKL):
         self.coef *= 1 + self.gain * error
 
 
-def kl_control(coef: float, target: float, update: Steps) -> FixedKL:
+def kl_control(coef: float, target: float, update: Update, *, fixed: bool = False) -> FixedKL:
     """The coefficient that a configuration asks for.
 
     Args:
         coef: where to start.
         target: mean KL per own token aimed at, in nats.
-        update: whether, and how, it is moved; one that does not say leaves it where it is.
+        update: whether, and how, it is moved.
+        fixed: the engine leaves it where it is.
     """
-    if isinstance(update, Update) and update.adaptive_kl and coef > 0:
+    if update.adaptive_kl and not fixed and coef > 0:
         return AdaptiveKL(coef, target=target, gain=update.kl_gain, bound=update.kl_bound)
     return FixedKL(coef)

@@ -19,7 +19,7 @@ from tests.training.test_episode_engines import engine_of, played, same
 from tests.training.tiny_world import ENGINES
 
 Tiny = Callable[..., Run]
-ONE_STEP = ("training.update.minibatches=1", "training.trl_dpo.minibatches=1", "kl_coef=0.1", "lr=0.001")
+ONE_STEP = ("training.update.minibatches=1", "kl_coef=0.1", "lr=0.001")
 
 
 def scored(batch: dict[str, Any]) -> dict[str, Any]:

@@ -19,8 +19,6 @@ from tests.training.test_episode_engines import engine_of, played
 from tests.training.tiny_world import ENGINES
 
 Tiny = Callable[..., Run]
-KEYS = {"trl_grpo": ("training.trl_grpo",) * 2, "torch_grpo": ("training.grpo", "training.update")}
-"""Where the settings of an engine's loss are, and those of its steps."""
 
 
 def scored(batch: dict[str, Any]) -> dict[str, Any]:
@@ -43,10 +41,9 @@ def test_trls_steps_and_ours_have_the_same_gradients(tiny: Tiny, loss_type: str)
     """Two steps on the same episodes: in the second ratios are clipped and the KL is not 0."""
     found = []
     for name in ("trl_grpo", "torch_grpo"):
-        own, shared = KEYS[name]
-        settings = [f"{own}.loss_type={loss_type}", f"{own}.clip_high=0.03"]
-        settings += [f"{shared}.{one}" for one in ("epochs=2", "minibatches=1", "max_grad_norm=1000000000.0")]
-        settings.append(f"{own}.use_bias_correction_kl=false" if name == "trl_grpo" else f"{shared}.adaptive_kl=false")
+        settings = [f"training.grpo.loss_type={loss_type}", "training.grpo.clip_high=0.03"]
+        settings += [f"training.update.{one}" for one in ("epochs=2", "minibatches=1", "max_grad_norm=1000000000.0")]
+        settings += ["training.update.adaptive_kl=false", "training.trl_grpo.use_bias_correction_kl=false"]
         run = tiny(*ENGINES[name], "kl_coef=0.3", "clip=0.02", *settings)
         engine = engine_of(run)
         found.append(taught(engine, scored(played(engine, run))))
