@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import shutil
 from pathlib import Path
 
 import pytest
@@ -18,6 +18,9 @@ from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run, open_run
 from rc1_lib.workspace.artifacts import read_json, sha256_json, write_json
 from rc1_lib.workspace.file_hashes import sha256_file
+from tests.conftest import SMALL, copied_pool
+
+Rounds = dict[int, list[GateResult]]
 
 ON_SCORE = {
     "weights", "judge_probe", "anti_simulation", "judge_stability", "judge_agreement", "shadow_run", "judge_drift",
@@ -28,10 +31,11 @@ def judged(run: Run, number: int) -> list[GateResult]:
     return [evaluate(spec.name, Evidence(run), number) for spec in gates_of_round(number)]
 
 
-@pytest.fixture
-def verified(fresh_copy: Callable[..., Run]) -> Run:
+@pytest.fixture(scope="module")
+def calibrated(built: Run, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """A workspace whose weights and judged scores are gone, under a configuration that has no use for them."""
-    run = fresh_copy(*VERIFIED)
+    root = copied_pool(built, tmp_path_factory.mktemp("verified") / "workspace")
+    run = open_run(profile="local", workspace=root, overrides=(*SMALL, *VERIFIED))
     for path in (run.config.weights, run.config.judge.store.path, run.config.judge.baseline.path):
         run.workspace.path(path).unlink(missing_ok=True)
     assert is_due(run, "auto")
@@ -43,9 +47,22 @@ def verified(fresh_copy: Callable[..., Run]) -> Run:
     return run
 
 
-def test_a_ticket_is_issued_without_a_judge_and_says_what_was_not_judged(verified: Run) -> None:
-    for number in (1, 2):
-        write_round(verified, number, judged(verified, number))
+@pytest.fixture
+def verified(calibrated: Run, tmp_path: Path) -> Run:
+    """A copy of it, which a test may alter."""
+    root = shutil.copytree(calibrated.workspace.root, tmp_path / "workspace")
+    return open_run(profile="local", workspace=root, overrides=(*SMALL, *VERIFIED))
+
+
+@pytest.fixture(scope="module")
+def rounds(calibrated: Run) -> Rounds:
+    """The verdicts of both rounds; its files are the same in every copy of the workspace."""
+    return {number: judged(calibrated, number) for number in (1, 2)}
+
+
+def test_a_ticket_is_issued_without_a_judge_and_says_what_was_not_judged(verified: Run, rounds: Rounds) -> None:
+    for number, results in rounds.items():
+        write_round(verified, number, results)
     ticket = issue_ticket(verified)
     assert verify_ticket(verified) == ticket
     assert set(ticket["not_applicable"]) == ON_SCORE - {"judge_drift"}
@@ -70,18 +87,21 @@ def test_just_the_gates_on_the_judged_score_do_not_apply(built: Run, verified: R
 
 
 @pytest.mark.parametrize("gate", ["reward_hacking", "consistency"])
-def test_a_report_that_calls_another_gate_not_applicable_earns_no_ticket(verified: Run, gate: str) -> None:
-    for number in (1, 2):
-        results = judged(verified, number)
+def test_a_report_that_calls_another_gate_not_applicable_earns_no_ticket(
+    verified: Run, rounds: Rounds, gate: str
+) -> None:
+    for number, results in rounds.items():
         forged = [GateResult(one.name, not_applicable="so it is") if one.name == gate else one for one in results]
         write_round(verified, number, forged)
     with pytest.raises(TicketError, match="calls other gates not applicable than the configuration does"):
         issue_ticket(verified)
 
 
-def test_a_report_that_forgets_what_did_not_apply_is_refused_with_a_recomputed_ticket(verified: Run) -> None:
-    for number in (1, 2):
-        write_round(verified, number, judged(verified, number))
+def test_a_report_that_forgets_what_did_not_apply_is_refused_with_a_recomputed_ticket(
+    verified: Run, rounds: Rounds
+) -> None:
+    for number, results in rounds.items():
+        write_round(verified, number, results)
     issue_ticket(verified)
     report, place = verified.workspace.path(PASSED[1]), verified.workspace.path(TICKET)
     body = read_json(report)
