@@ -79,5 +79,5 @@ def kept_verdict(run: Run, artifact: Artifact, key: str, expected: Collection[st
     judged = {check.name for check in found.checks if check.op != "info"}
     if found.name != artifact.name or report.get("key") != key or found.error or not judged >= set(expected):
         raise RC1Error(f"{path}: is the report of something else; {again}")
-    marks = double_checks(run, said_double(report))
+    marks = double_checks(run, said_double(report)) if run.config.pays_judged_score else ()  # else nobody scored
     return GateResult(found.name, (*found.checks, whole, *marks, info(REPORT, where)))

@@ -11,6 +11,7 @@ from rc1_lib.calibration.stages import STAGES, evaluate_here, is_due, run_stages
 from rc1_lib.cli.session import VERIFIED
 from rc1_lib.errors import ConfigError, TicketError
 from rc1_lib.evidence import Evidence
+from rc1_lib.judge.calls import TEST_DOUBLE
 from rc1_lib.preflight.gates import NIGHTLY, PREFLIGHT, evaluate, gates_of_round, not_applicable
 from rc1_lib.preflight.rounds import PASSED, write_round
 from rc1_lib.preflight.ticket import TICKET, issue_ticket, stated, verify_ticket
@@ -77,6 +78,11 @@ def test_a_ticket_is_issued_without_a_judge_and_says_what_was_not_judged(verifie
     pool.write_bytes(body[:-2] + b" " + body[-2:])
     with pytest.raises(TicketError, match=r"rc1_seed\.jsonl has changed"):
         verify_ticket(verified)
+
+
+def test_where_nobody_scored_no_scores_are_called_made_up(verified: Run) -> None:
+    names = {check.name for one in judged(verified, 1) for check in one.checks}
+    assert not [name for name in names if name.startswith(TEST_DOUBLE)]
 
 
 def test_just_the_gates_on_the_judged_score_do_not_apply(built: Run, verified: Run) -> None:
