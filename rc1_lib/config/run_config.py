@@ -140,6 +140,7 @@ class RunConfig(Section):
         self._check_names()
         self._check_engine()
         self._check_minibatches()
+        self._check_look()
         self._check_schedule()
         self._check_early_stop()
         self._check_stores()
@@ -221,6 +222,15 @@ class RunConfig(Section):
             raise ValueError(
                 f"batch_size is {self.batch_size}, expected at least {key} ({minibatches}), since each minibatch needs "
                 f"an episode; raise batch_size or lower {key}"
+            )
+
+    def _check_look(self) -> None:
+        """A look at too few prompts has no verdict, and would say so only after the warm start."""
+        tried, wanted = self.training.learnability.at_start, self.gates.learnability.min_prompts
+        if 0 < tried < wanted:
+            raise ValueError(
+                f"training.learnability.at_start is {tried}, expected 0 or at least gates.learnability.min_prompts "
+                f"({wanted}), since fewer prompts have no verdict; raise it"
             )
 
     def _check_schedule(self) -> None:

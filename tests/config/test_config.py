@@ -153,6 +153,7 @@ def test_a_secret_in_an_override_that_is_refused_is_hidden(monkeypatch: pytest.M
         ("training.trl_grpo.loss_type=grpo", "'training.trl_grpo.loss_type' is now training.grpo.loss_type"),
         ("training.update.minibatches=129", "batch_size is 128, expected at least training.update.minibatches (129)"),
         ("training.lr_schedule={kind: linear, warmup_steps: 48}", "warmup_steps is 48, expected fewer than steps (48)"),
+        ("training.learnability.at_start=19", "expected 0 or at least gates.learnability.min_prompts (20)"),
         ("training.checkpoints.keep_last=0", "training.checkpoints.keep_last: found '0'"),
         ("training.checkpoints.keep_last=1", "training.checkpoints.keep_last: found '1'"),
         ("training.checkpoints.keep_last=2", "checkpoints.keep_last is 2, expected more than collapse.patience (3)"),

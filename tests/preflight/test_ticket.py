@@ -151,7 +151,7 @@ def test_every_free_key_is_tried() -> None:
     assert [free for free in FREE_KEYS if not any(f"{key}.".startswith(f"{free}.") for key in FREE)] == []
 
 
-@pytest.mark.parametrize("setting", ["training.learnability.at_start=1", "gates.learnability.max_cut=0.5"])
+@pytest.mark.parametrize("setting", ["training.learnability.at_start=30", "gates.learnability.max_cut=0.5"])
 def test_what_decides_whether_a_training_starts_is_part_of_it(ticketed: Run, setting: str) -> None:
     other = open_run(profile="local", workspace=ticketed.workspace.root, overrides=[*ticketed.overrides, setting])
     assert f"another one ({setting.replace('=', ' is ')}, the ticket has " in refusal(other)
