@@ -16,7 +16,7 @@ from rc1_lib.errors import RC1Error
 from rc1_lib.training.memory import oom_kills
 from rc1_lib.training.ranks.link import FollowerError, LostError
 from rc1_lib.training.ranks.started import StartedCrew
-from rc1_lib.training.resource_errors import DISK, MEMORY, BreakdownError, naming_breakdowns, shortage, while_learning
+from rc1_lib.training.resource_errors import DISK, MEMORY, WHILE_LEARNING, BreakdownError, naming_breakdowns, shortage
 from tests.forks import Forks
 from tests.training.ranks import workers
 from tests.training.ranks.forked import fork_followers
@@ -89,7 +89,7 @@ def test_a_process_that_fails_shows_its_own_traceback(crew: StartedCrew) -> None
 def test_what_a_follower_ran_out_of_is_named_as_that(crew: StartedCrew, name: str, what: str, told: str) -> None:
     with (
         pytest.raises(BreakdownError, match=rf"^{what} \(process 2 of 3: [^\n]*{told}[^\n]*\): .*here") as found,
-        naming_breakdowns("What was done is here", while_learning("training.ppo")),
+        naming_breakdowns("What was done is here", WHILE_LEARNING),
     ):
         do(crew, begun(crew, 3), name)
     assert isinstance(found.value.__cause__, FollowerError) and "Traceback" in str(found.value.__cause__)
