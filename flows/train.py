@@ -62,7 +62,7 @@ def train(
         resume_from: begin at this checkpoint (`latest`, a step, or a path), refused when it is another run's. Without
             it training goes on from whatever whole checkpoint of the same run is there.
         evaluate: ask the held-out prompts when training is over.
-        control: train a few steps on a reward without information instead (`random`, `constant`), beside any real run;
+        control: train a few steps on a reward without information instead (`random`, `constant`), next to any real run;
             a gain in success is red, since the evaluation leaks then.
         start_over: remove the checkpoints and metrics of another run, which are refused otherwise.
         judge_cost_agreed: whether a person has agreed to what the judge may cost; without, more than

@@ -29,7 +29,7 @@ else:
 
     def __getattr__(name: str) -> object:
         # Imported dynamically, so that the import graph does not see it: a file depends on what its builder imports,
-        # not on # everything that a notebook may call.
+        # not on everything that a notebook may call.
         if name in __all__:
             return getattr(import_module("rc1_lib.extras.notebook"), name)
         raise AttributeError(f"module 'rc1_lib' has no attribute '{name}'")

@@ -27,7 +27,7 @@ def wanted(check: Mapping[str, Any]) -> str:
     return f"{sign} {figure(check['threshold'])}"
 
 
-def red_lines(gate: Mapping[str, Any], listed: str) -> list[str]:
+def failed_lines(gate: Mapping[str, Any], listed: str) -> list[str]:
     """Say of a failed gate what failed, what to do, and where the rows at fault are listed."""
     if gate["status"] not in ("failed", "error"):
         return []

@@ -48,14 +48,14 @@ def judge_cost(session: Session, seed: Seed = None) -> int:
         return end(session, Ending("done", f"no judge is asked: {run.config.why_not_judged}"), {"stages": {}})
     data = shadow_and_takes(run)
     prompts, least = run.config.gates.reward_hacking.prompts, run.config.gates.reward_hacking.min_prompts
-    anew = preflight_stages(one_sample(run, prompts), data, anew=True)
+    whole = preflight_stages(one_sample(run, prompts), data, fresh=True)
     fewer = max(least, prompts // _SMALLER)
-    smaller = preflight_stages(one_sample(run, fewer), data, anew=True)
-    variants = {f"{samples} sample{'s' * (samples > 1)}": [one * samples for one in anew] for samples in _SAMPLES}
+    smaller = preflight_stages(one_sample(run, fewer), data, fresh=True)
+    variants = {f"{samples} sample{'s' * (samples > 1)}": [one * samples for one in whole] for samples in _SAMPLES}
     variants[f"{_SAMPLES[-1]}, attack on {fewer}"] = [one * _SAMPLES[-1] for one in smaller]
     market, shown = _market(token_rates(run, measured=False), variants)
     document: dict[str, Any] = {"exit_code": 0, "models": market}
-    words = f"a preflight asks the judge {sum(one.calls for one in anew) * run.config.judge.samples:,} times"
+    words = f"a preflight asks the judge {sum(one.calls for one in whole) * run.config.judge.samples:,} times"
     following = ""
     if run.config.judge.provider in LIVE:
         stages = preflight_stages(run, data)

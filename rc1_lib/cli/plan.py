@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from rc1_lib.check_words import red_lines
+from rc1_lib.check_words import failed_lines
 from rc1_lib.cli import tables
 from rc1_lib.cli.endings import Ending, Failure, again, end, judged, then
 from rc1_lib.cli.options import Seed, overrides
@@ -162,7 +162,7 @@ def learnability(session: Session, seed: Seed = None) -> int:
     for cells in summary_rows(dict(found.body)):
         table.add_row(*cells)
     session.show(
-        table, tables.gates_table("learnability", [gate]), *red_lines(gate, ""), *tables.undecided_lines([gate])
+        table, tables.gates_table("learnability", [gate]), *failed_lines(gate, ""), *tables.undecided_lines([gate])
     )
     session.show(*tables.notes(found.body, found.report))
     ending = judged(

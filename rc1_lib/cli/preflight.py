@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from rich.table import Table
 
-from rc1_lib.check_words import red_lines
+from rc1_lib.check_words import failed_lines
 from rc1_lib.cli import tables
 from rc1_lib.cli.endings import (
     FAILED,
@@ -181,7 +181,7 @@ def _show_rounds(
     for report in written.values():  # last, where they are seen
         for gate in tables.errors_once(report["gates"]):
             listed = f"reports/preflight/{report['round']}_{gate['name']}_offenders.jsonl"
-            session.show(*red_lines(gate, listed))
+            session.show(*failed_lines(gate, listed))
     if message:
         session.show(message)
         session.show(*revocation(session))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from rc1_lib.check_words import red_lines
+from rc1_lib.check_words import failed_lines
 from rc1_lib.cli import tables
 from rc1_lib.cli.checkpoints import found_checkpoint
 from rc1_lib.cli.config import train_config_file
@@ -200,7 +200,7 @@ def _control(session: Session, run: Run, kind: ControlKind, seeds: list[int], ve
     outcome = run_flow_of(session, run, "train", verbose=verbose, seeds=seeds, control=kind)
     report = written_since(run, before, pattern).get(pattern)
     if report:
-        session.show(tables.gates_table("control", [report["gate"]]), *red_lines(report["gate"], ""))
+        session.show(tables.gates_table("control", [report["gate"]]), *failed_lines(report["gate"], ""))
         session.show(*tables.notes(report, pattern))
     session.show(outcome.message)
     what = f"control with a reward without information ({kind})"
@@ -218,7 +218,7 @@ def _show_evaluation(session: Session, run: Run, path: str, report: dict[str, An
         session.show(proxy_rows(report).rich())
     session.show(figures_rows(report, "sampled").rich(), groups_rows(report, "sampled").rich())
     gate = report["gate"]
-    session.show(tables.gates_table("evaluation", [gate]), *red_lines(gate, ""))
+    session.show(tables.gates_table("evaluation", [gate]), *failed_lines(gate, ""))
     session.show(*tables.undecided_lines([gate]), *tables.notes(report, path))
     session.show(*(f"picture, {title}: {run.workspace.path(file)}" for title, file in report["plots"].items()))
     if "examples" in report:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rc1_lib.check_words import red_lines
+from rc1_lib.check_words import failed_lines
 from rc1_lib.cli import tables
 from rc1_lib.cli.endings import end, judged
 from rc1_lib.cli.session import Session
@@ -86,7 +86,7 @@ def conclude(
     write_json(run.workspace.path(out), report)
     session.show(tables.gates_table(title, gates))
     for gate in tables.errors_once(gates):
-        session.show(*red_lines(gate, gate["offenders_file"] or ""))
+        session.show(*failed_lines(gate, gate["offenders_file"] or ""))
     session.show(*tables.undecided_lines(gates), *tables.notes(report, out))
     ending = judged(title, gates, run.workspace.path(out), after_pass=after_pass, after_fail=after_fail)
     return end(session, ending, {**report, "report": out}, 0 if passed else 2)
@@ -113,7 +113,7 @@ def show_step(
     """
     gate = outcome.body["gate"]
     session.show(tables.gates_table("verdict", [gate]))
-    session.show(*red_lines(gate, ""), *tables.undecided_lines([gate]))
+    session.show(*failed_lines(gate, ""), *tables.undecided_lines([gate]))
     session.show(*(f"picture, {title}: {run.workspace.path(file)}" for title, file in outcome.plots.items()))
     report = run.workspace.path(outcome.report)
     return end(
@@ -142,7 +142,7 @@ def show_stages(session: Session, run: Run, done: Sequence[dict[str, Any]]) -> N
         return
     session.show(tables.gates_table("calibration", [one["gate"] for one in done]))
     for one in done:
-        session.show(*red_lines(one["gate"], ""), *tables.undecided_lines([one["gate"]]))
+        session.show(*failed_lines(one["gate"], ""), *tables.undecided_lines([one["gate"]]))
     session.show(
         *(f"report, {one['gate']['name']}: {run.workspace.path(one['report'])}" for one in done if one["report"])
     )

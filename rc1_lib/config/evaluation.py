@@ -31,6 +31,11 @@ class HeldOut(Section):
     seed: Seed
     """Seed of the draw of prompts, and of the episodes on them."""
 
+    def judged_episodes(self, seeds: int) -> int:
+        """How many episodes an evaluation of this many runs has judged, including checkpoints in between."""
+        on_the_way = self.between.checkpoints * min(self.between.prompts, self.judged)
+        return min(self.judged, self.prompts) * (1 + seeds) + on_the_way * seeds
+
 
 class LearnabilitySettings(Section):
     """The rollouts of the initial policy before a training."""

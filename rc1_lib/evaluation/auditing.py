@@ -10,7 +10,6 @@ from pathlib import Path
 from rc1_lib.errors import ConfigError
 from rc1_lib.evaluation.answers import Played
 from rc1_lib.evaluation.episodes import MODES
-from rc1_lib.evaluation.judged_count import judged_episodes
 from rc1_lib.judge.judge import check_judge
 from rc1_lib.judge.providers import LIVE
 from rc1_lib.records import MeasuredRow, Message
@@ -82,7 +81,7 @@ def check_audit(run: Run, seeds: int) -> None:
     if judge.provider not in LIVE or not held_out.judged or not run.config.pays_judged_score:
         return
     check_judge(run)
-    most, needed = judge.budget.max_calls, judged_episodes(run, seeds) * judge.samples
+    most, needed = judge.budget.max_calls, run.config.training.held_out.judged_episodes(seeds) * judge.samples
     if most is not None and most < needed:
         raise ConfigError(
             f"judge.budget.max_calls is {most:,}, but the evaluation of {seeds} of `seeds` may need {needed:,} calls "

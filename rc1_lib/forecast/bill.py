@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from rc1_lib.config.curriculum import Cap
 from rc1_lib.evaluation.auditing import played_episodes
-from rc1_lib.evaluation.judged_count import judged_episodes
 from rc1_lib.forecast.estimate import Estimate, exactly, mean_of
 from rc1_lib.forecast.judge_cost import training_replies
 from rc1_lib.forecast.judge_rates import JudgeRates
@@ -66,7 +65,7 @@ def training_bill(run: Run, pilot: Pilot, rates: JudgeRates) -> Bill:
 
 def evaluation_bill(run: Run, seeds: int, pilot: Pilot, rates: JudgeRates) -> Bill:
     """The cost of evaluating runs of this many seeds on the held-out prompts, at the speed of a step's episodes."""
-    asked = exactly(judged_episodes(run, seeds) * run.config.judge.samples)
+    asked = exactly(run.config.training.held_out.judged_episodes(seeds) * run.config.judge.samples)
     return _bill(_playing(run, pilot) * (played_episodes(run, seeds) / _HOUR), pilot, asked, rates)
 
 

@@ -21,7 +21,6 @@ from rc1_lib.calibration.weight_calib import calibration_rows
 from rc1_lib.config.judge import Prices
 from rc1_lib.difficulty.derived import BALANCED
 from rc1_lib.errors import RC1Error
-from rc1_lib.evaluation.judged_count import judged_episodes
 from rc1_lib.evidence import Evidence
 from rc1_lib.forecast.estimate import Estimate, exactly, mean_of
 from rc1_lib.judge.budget import FEWEST_BYTES_A_TOKEN, LONGEST_REPLY, bytes_read
@@ -109,7 +108,7 @@ def shadow_and_takes(run: Run) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 
 def preflight_stages(
-    run: Run, data: tuple[pl.DataFrame, pl.DataFrame], *, rounds: int = 2, calibrates: bool = True, anew: bool = False
+    run: Run, data: tuple[pl.DataFrame, pl.DataFrame], *, rounds: int = 2, calibrates: bool = True, fresh: bool = False
 ) -> list[Stage]:
     """What a preflight, or a calibration (no rounds), will ask for.
 
@@ -120,7 +119,7 @@ def preflight_stages(
         data: its `shadow_and_takes`.
         rounds: how many rounds follow.
         calibrates: whether the calibration's stages may run.
-        anew: whether to count as if nothing were stored.
+        fresh: whether to count as if nothing were stored.
 
     Raises:
         RC1Error: when the balanced pool cannot be read, or an attack cannot be played.
@@ -128,7 +127,7 @@ def preflight_stages(
     if not run.config.pays_judged_score:
         return []
     shadow, takes = data
-    own, apart = _Requests(run, None, fresh=anew), _Requests(run, attack_store(run), fresh=anew)
+    own, apart = _Requests(run, None, fresh=fresh), _Requests(run, attack_store(run), fresh=fresh)
     found = []
     if calibrates:
         found.append(own.stage("shadow_baseline", shadow["messages"]))
@@ -164,7 +163,9 @@ def training_stages(run: Run, takes: pl.DataFrame, seeds: int, *, evaluate: bool
         return []
     asked = round(training_replies(run, exactly(run.config.batch_size)).value / run.config.judge.samples)
     found = [_unknown(run, "training", asked * seeds, takes)]
-    return [*found, _unknown(run, "evaluation", judged_episodes(run, seeds), takes)] if evaluate else found
+    if evaluate:
+        found.append(_unknown(run, "evaluation", run.config.training.held_out.judged_episodes(seeds), takes))
+    return found
 
 
 def training_replies(run: Run, dialogues: Estimate) -> Estimate:

@@ -63,7 +63,7 @@ def duplicates_gate(rows: pl.DataFrame, thresholds: DuplicatesGate, by_task: Seq
 
 
 def without_numbers(texts: pl.Series) -> pl.Series:
-    """The texts with one and the same number in the place of all."""
+    """The texts with every number replaced by the same one."""
     return texts.str.replace_all(r"\d+(?:[.,]\d+)*", "0")
 
 

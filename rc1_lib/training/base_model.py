@@ -35,7 +35,7 @@ _MISFITS = {
 """What transformers tells of a load that left something at random or out."""
 
 _PACKS = "support_avx512bf16_for_cpu"
-"""The attribute by which a 4-bit layer of bitsandbytes remembers to pack its weights anew."""
+"""The attribute by which a 4-bit layer of bitsandbytes remembers to pack its weights again."""
 
 
 def load_tokenizer(model: ModelSection) -> PreTrainedTokenizerBase:
@@ -67,7 +67,7 @@ def model_without_weights(config: PretrainedConfig) -> PreTrainedModel:
     except (ValueError, TypeError, RuntimeError, ArithmeticError, LookupError, AttributeError) as error:
         raise ConfigError(
             f"base_model: no model can be built by the config.json of '{config.name_or_path}' ({_said(error)}); build "
-            f"or download the base anew, or give another one"
+            f"or download the base again, or give another one"
         ) from error
     return model
 
@@ -123,7 +123,7 @@ def load_base(model: ModelSection, device: torch.device, precision: Precision) -
 def alike_on_every_cpu(base: nn.Module) -> None:
     """Have 4-bit weights stay as they are on CPUs that multiply bfloat16 in hardware (AVX-512 BF16).
 
-    There bitsandbytes packs them anew, in place, when a reply is first sampled: the scales lose bits, and a layer of
+    There bitsandbytes packs them again, in place, when a reply is first sampled: the scales lose bits, and a layer of
     fewer than 64 inputs is refused. Other CPUs, and training on this one, compute with the weights as they were loaded.
     """
     for layer in base.modules():
@@ -223,7 +223,7 @@ def _config(base: str, *, trust_remote_code: bool = False) -> PretrainedConfig:
 
 
 def _named(base: str) -> dict[str, str]:
-    """A base as `from_pretrained` takes it: a folder, or a name on the hub with the commit that stands behind it."""
+    """A base as `from_pretrained` takes it: a folder, or a name on the hub with the commit that it stands for."""
     name, commit = name_and_commit(base)
     if Path(base).is_dir() or commit is None:
         return {"pretrained_model_name_or_path": base}
@@ -285,7 +285,7 @@ def _refuse_misfits(base: str, found: Mapping[str, Any]) -> None:
             shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
             raise ConfigError(
                 f"model.base: the weights of '{base}' {fault} by its config.json ({shown}); build or download the base "
-                f"anew, or give another one"
+                f"again, or give another one"
             )
 
 

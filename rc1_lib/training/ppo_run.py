@@ -107,7 +107,7 @@ class Prepared:
         return made if self.control is None else Controlled(made, self.control, seed)
 
     def under(self, control: Control) -> Prepared:
-        """The control beside this run: the same rows and the same start, in a workspace of its own."""
+        """The control next to this run: the same rows and the same start, in a workspace of its own."""
         return replace(self, run=controlled(self.run, control), judge=None, control=control)
 
     def facts(self, seed: int) -> dict[str, Any]:
@@ -243,7 +243,7 @@ def advance(prepared: Prepared, seed: int, last: int, notice: Callable[[str], No
         prepared: what the run stands on.
         seed: of the run.
         last: finished steps when this returns; at most `steps`.
-        notice: told what is gone on from, and what cannot be used.
+        notice: called with what is gone on from, and with what cannot be used.
 
     Returns:
         The checkpoint of step `last`, or of the step before it at which `training.early_stop` has ended the run.
@@ -261,10 +261,9 @@ def advance(prepared: Prepared, seed: int, last: int, notice: Callable[[str], No
         raise ConfigError(f"step {last} was asked for, but `steps` is {config.steps}; raise it")
     places = paths_of(run, seed)
     folder, facts = run.workspace.path(places.checkpoints), prepared.facts(seed)
-    remedies = WHILE_LEARNING
     differs = partial(run_differences, facts=facts)
     left = partial(left_in, folder)
-    with naming_breakdowns(left, remedies):
+    with naming_breakdowns(left, WHILE_LEARNING):
         refuse_others(folder, run.workspace.path(LEDGER), differs)
         state = _newest(folder, run.workspace.path(LEDGER), facts, last, notice)
     log, early = TrainLog(run.workspace.path(LOG)), _early_stop(config.training.early_stop)
@@ -328,7 +327,7 @@ def advance(prepared: Prepared, seed: int, last: int, notice: Callable[[str], No
     if config.training.rollout.sampler == "vllm":
         log.line(f"seed {seed}: vLLM samples; another try goes on from the same state, not with the same tokens")
     log.line(f"seed {seed}: from step {begin} to {last} of {config.steps}")
-    with naming_breakdowns(left, remedies):
+    with naming_breakdowns(left, WHILE_LEARNING):
         trainer.fit(state)
     if guard.reason and not any(one.stopped for one in early):
         raise collapsed(trainer.step)

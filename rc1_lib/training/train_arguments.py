@@ -1,4 +1,4 @@
-"""What is asked of a training beside its configuration: seeds, a checkpoint to begin at, a control.
+"""What is asked of a training besides its configuration: seeds, a checkpoint to begin at, a control.
 
 A command asks here before it starts a server, and the flow once more, since it may be started by anybody.
 """

@@ -161,7 +161,7 @@ class Trainer:
                 callback.on_step(self, metrics)
 
     def _end(self) -> None:
-        # What one callback finds wrong must not keep those behind it from ending: the last step is saved there.
+        # What one callback finds wrong must not keep those after it from ending: the last step is saved there.
         errors: list[Exception] = []
         for callback in self.callbacks:
             try:

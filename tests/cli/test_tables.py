@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from rich.console import Console
 
-from rc1_lib.check_words import figure, red_lines
+from rc1_lib.check_words import failed_lines, figure
 from rc1_lib.cli.tables import errors_once, gates_table, notes, undecided_lines
 from rc1_lib.difficulty.report import FEATURES, difficulty_report
 from rc1_lib.numbers.uncertainty import CheckInterval
@@ -33,14 +33,14 @@ BROKEN = Check("broken", 5, "<=", 4, False, "do less")
 
 def test_first_failing_check_decides_a_red_gate() -> None:
     assert "broken" in drawn(gate(TIGHT, BROKEN))
-    assert red_lines(gate(TIGHT, BROKEN), "x.jsonl") == ["length: broken is 5, wanted <= 4", "    do less"]
+    assert failed_lines(gate(TIGHT, BROKEN), "x.jsonl") == ["length: broken is 5, wanted <= 4", "    do less"]
 
 
 def test_a_value_that_its_interval_leaves_undecided_says_so() -> None:
     wide = CheckInterval(0.5, 0.7, 0.95, 100, "dialogues")
     words = "undecided: its 95 % interval 0.5 to 0.7 covers the threshold; about"
     red, green = (Check("spearman", value, ">=", 0.60, value > 0.6, "", wide) for value in (0.59, 0.61))
-    assert red_lines(gate(red), "")[1].startswith(f"    {words} ")
+    assert failed_lines(gate(red), "")[1].startswith(f"    {words} ")
     assert undecided_lines([gate(red)]) == [], "it stands below what failed"
     assert undecided_lines([gate(green), gate(TIGHT)]) == [
         f"length: spearman is 0.61, wanted >= 0.6; {words} 13,000 dialogues would decide it (100 were checked)"
@@ -52,12 +52,12 @@ def test_closest_call_decides_a_green_gate() -> None:
     text = drawn(gate(LOOSE, TIGHT))
     assert "tight" in text
     assert "0.61 >= 0.6" in text
-    assert red_lines(gate(LOOSE, TIGHT), "x.jsonl") == []
+    assert failed_lines(gate(LOOSE, TIGHT), "x.jsonl") == []
 
 
 def test_waiver_and_error_are_told_in_words() -> None:
     assert "nobody is billed" in drawn(gate(waiver="nobody is billed"))
-    assert red_lines(gate(error="no such file"), "") == ["length: no such file"]
+    assert failed_lines(gate(error="no such file"), "") == ["length: no such file"]
 
 
 def test_an_error_of_several_gates_is_said_by_the_first_of_them() -> None:

@@ -70,7 +70,7 @@ def test_what_was_estimated_is_what_the_server_bills(fresh_copy: Callable[..., R
         assert [one.calls for one in left] == [0, 0, 0, stages[-1].calls], "what is stored is not paid for again"
         assert [one.stored for one in left[:-1]] == [one.calls for one in stages[:-1]]
         rates = token_rates(run)
-        again = cost_of(preflight_stages(run, data, anew=True), rates, run.config.judge.prices)
+        again = cost_of(preflight_stages(run, data, fresh=True), rates, run.config.judge.prices)
         assert rates.measured and again.calls == expected.calls
         assert again.tokens_in.value == pytest.approx(billed.tokens_in, rel=0.05)
         assert again.tokens_out.value == pytest.approx(billed.tokens_out, rel=0.05)

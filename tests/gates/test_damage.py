@@ -142,6 +142,17 @@ def test_rows_copied_with_one_word_changed_turn_only_the_duplicates_red(gates: P
     assert near.value == copies.height
 
 
+def test_rows_copied_with_another_number_turn_only_the_duplicates_red(gates: PoolGates, rows: pl.DataFrame) -> None:
+    """A changed digit is the cheapest way to make one row many."""
+    asked = pl.col("messages").list.get(1).struct.field("content")
+    numbered = rows.filter(asked.str.contains(r"\d"))
+    copies = pl.concat([numbered.filter(pl.col("task") == task).head(12) for task in TASKS])
+    copies = copies.with_columns(id=pl.col("id") + "-again")
+    changed = user_said(copies, pl.col("prompt").str.replace_all(r"\d", "7"))
+    result = gates.judge(pl.concat([rows, changed]))
+    assert {name for name, verdict in result.items() if verdict.failures} == {"duplicates"}
+
+
 def test_two_per_cent_of_copies_are_allowed_and_three_are_not(gates: PoolGates, rows: pl.DataFrame) -> None:
     for share, expected in ((0.018, set()), (0.03, {"duplicates"})):
         copies = pl.concat([part.head(round(part.height * share)) for part in rows.partition_by("task")])

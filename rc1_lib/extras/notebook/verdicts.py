@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from rc1_lib.check_words import figure, red_lines
+from rc1_lib.check_words import failed_lines, figure
 from rc1_lib.errors import ConfigError
 from rc1_lib.evidence.frames import held
 from rc1_lib.extras.notebook.cards import Card, Shown
@@ -71,7 +71,7 @@ class Verdicts(Shown):
     def card(self) -> Card:
         """Every gate's status, and for failed gates what failed and what to do."""
         gates = [{**result.to_dict(), "offenders": len(result.offenders)} for result in self.results]
-        lines = [line.strip() for gate in gates for line in red_lines(gate, "see .offenders")]
+        lines = [line.strip() for gate in gates for line in failed_lines(gate, "see .offenders")]
         said = ", ".join(f"{result.name} {result.status.value}" for result in self.results)
         statuses = pl.DataFrame(
             [(result.name, result.status.value, len(result.checks)) for result in self.results],

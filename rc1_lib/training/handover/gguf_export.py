@@ -55,7 +55,7 @@ class ExportedGGUF:
     """What was written.
 
     Attributes:
-        file: the GGUF file; its manifest `gguf.json` lies beside it.
+        file: the GGUF file; its manifest `gguf.json` lies next to it.
         found: how like the model it is.
     """
 

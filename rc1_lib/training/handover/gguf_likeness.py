@@ -30,8 +30,8 @@ class GGUFLikeness:
     Attributes:
         kind: how its matrices are stored.
         prompts: that were continued greedily, given as token ids.
-        tokens: that llama.cpp said behind them.
-        same_tokens: share of these that the model finds likeliest too, behind the same tokens.
+        tokens: that llama.cpp said after them.
+        same_tokens: share of these that the model finds likeliest too, after the same tokens.
         logprob_difference: mean of |Δ log p| over these.
         texts: that both tokenised.
         different_texts: those that became other tokens.
@@ -49,7 +49,7 @@ class GGUFLikeness:
 
     @property
     def tokens_passed(self) -> bool:
-        """Whether it says the same behind the same token ids."""
+        """Whether it says the same after the same token ids."""
         near = self.logprob_difference <= MAX_LOGPROB_DIFFERENCE[self.kind]
         return self.tokens > 0 and self.same_tokens >= MIN_SAME_TOKENS and near
 

@@ -45,7 +45,7 @@ def pre_tokenizer_of(tokenizer: PreTrainedTokenizerBase, size: int, texts: Seque
     Args:
         tokenizer: a byte-level BPE.
         size: of the model's vocabulary.
-        texts: beside `PROBE_TEXTS`.
+        texts: in addition to `PROBE_TEXTS`.
 
     Raises:
         ConfigError: when the extra `gguf` is not installed.

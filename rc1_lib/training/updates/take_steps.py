@@ -87,7 +87,7 @@ def take_steps(
 
 
 def dealt(rows: int, update: Update, generator: torch.Generator) -> Iterator[list[int]]:
-    """The minibatches of all epochs, each epoch dealt anew."""
+    """The minibatches of all epochs; every epoch deals its own."""
     for _ in range(update.epochs):
         yield from minibatch_rows(rows, update.minibatches, generator)
 
