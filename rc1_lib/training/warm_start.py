@@ -1,4 +1,4 @@
-"""The warm start: supervised training of the base on the pool's demonstrations, through TRL.
+"""The warm start: supervised training of the base on the pool's demonstrations.
 
 Its result is the policy that PPO starts from and the pinned reference of its KL: a folder as `from_pretrained` takes
 it, with a record of what it was made from. A folder whose record names other inputs, or whose bytes are not those
@@ -35,7 +35,7 @@ from rc1_lib.training.train_config import EngineSection
 from rc1_lib.workspace.artifacts import FileState, sha256_json, write_json
 from rc1_lib.workspace.file_hashes import sha256_file
 
-ENGINE = "trl_sft"
+ENGINE = "pure_pt_sft"
 _NOTHING_LEFT = "Nothing of a warm start is kept before it is done"
 
 
