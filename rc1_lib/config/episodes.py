@@ -57,7 +57,8 @@ class EpisodeReward(Section):
     malformed: NotNegative
     """Penalty for a malformed turn."""
     turn: NotNegative
-    """Penalty for a turn."""
+    """Penalty for a turn of a solved episode; a failed one pays for none, so that no failure is better for being short,
+    doing nothing included."""
 
 
 class Rollout(Section):

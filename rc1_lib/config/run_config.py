@@ -171,6 +171,14 @@ class RunConfig(Section):
                 "training.reward.success is 0, so verified answers earn nothing; raise it, or say why in "
                 "training.reward.unverified"
             )
+        most = self.training.limits.turns
+        slow, solved = reward.turn * most, reward.success * (1 - self.difficulty_beta)
+        if reward.success and slow >= solved:
+            raise ValueError(
+                f"training.reward.turn: {reward.turn:g} for each of training.limits.turns ({most}) is {slow:g}, and a "
+                f"solved easy row earns {solved:g}: a slow right answer would be paid no more than doing nothing; "
+                f"lower training.reward.turn below {solved / most:.4g}"
+            )
         if self.pays_judged_score and stated:
             raise ValueError(
                 f"gates.not_applicable names verified_reward, but training.reward.judge is {reward.judge:g}: training "

@@ -4,6 +4,10 @@
 
 As in `rc1_lib.reward.terms`, the factor does not scale the penalty: a needless question costs the same in every bucket.
 Every number is a setting.
+
+Only a solved episode pays for its turns. Otherwise the shortest failure would be the best one, and doing nothing would
+beat every honest try. Where a right answer earns nothing (`success` is 0) every episode pays for its turns: there the
+answer rule is to decide nothing.
 """
 
 from __future__ import annotations
@@ -32,7 +36,7 @@ class RewardSettings:
         use_penalty: False makes needless questions free.
         beta: how much more a hard row counts, and an easy one less.
         malformed: penalty for a malformed turn.
-        turn: penalty for a turn.
+        turn: penalty for a turn of a solved episode.
     """
 
     success: float
@@ -109,7 +113,7 @@ def reward_terms(
         factor=difficulty_factor(bucket, settings.beta),
         penalty=penalty if settings.use_penalty else 0.0,
         format=settings.malformed * outcome.malformed,
-        turns=settings.turn * outcome.turns,
+        turns=settings.turn * outcome.turns if outcome.solved or not settings.success else 0.0,
     )
 
 
@@ -122,7 +126,8 @@ def training_rewards(settings: RewardSettings, malformed: pl.Expr | None = None)
         settings: the weights of the terms.
         malformed: malformed turns of each dialogue; default 0, as in scripted dialogues.
     """
-    success = settings.success * pl.col("solved").cast(pl.Float64)
+    solved = pl.col("solved").cast(pl.Float64)
+    success = settings.success * solved
     judge = settings.judge * pl.col("main") if settings.judge else pl.lit(0.0)
     factor = difficulty_factors(pl.col("bucket"), settings.beta)
     penalty = pl.lit(0.0)
@@ -130,4 +135,5 @@ def training_rewards(settings: RewardSettings, malformed: pl.Expr | None = None)
         asked, needs = pl.col("clarifications"), pl.col("needs_clarification")
         penalty = over_clarification_penalties(asked, needs, alpha=settings.alpha, cap=settings.cap)
     faults = settings.malformed * (pl.lit(0) if malformed is None else malformed)
-    return (success + judge) * factor - penalty - faults - settings.turn * pl.col("turns")
+    turns = settings.turn * pl.col("turns") * (solved if settings.success else 1.0)
+    return (success + judge) * factor - penalty - faults - turns

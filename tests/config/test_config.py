@@ -479,10 +479,10 @@ def own(tmp_path: Path, text: str) -> Path:
 
 
 def test_a_file_that_extends_another_says_only_where_it_differs(tmp_path: Path) -> None:
-    path = own(tmp_path, "extends: local.yaml\ntraining: {reward: {turn: 0.5}}\nseeds: [1, 2, 3]\n")
-    expected = load_config(LOCAL, ["training.reward.turn=0.5", "seeds=[1, 2, 3]"])
+    path = own(tmp_path, "extends: local.yaml\ntraining: {reward: {turn: 0.05}}\nseeds: [1, 2, 3]\n")
+    expected = load_config(LOCAL, ["training.reward.turn=0.05", "seeds=[1, 2, 3]"])
     assert load_config(path) == expected
-    assert load_config(path, ["training.reward.turn=0.1"]).training.reward.turn == 0.1
+    assert load_config(path, ["training.reward.turn=0.08"]).training.reward.turn == 0.08
     run = open_run(config=path, workspace=tmp_path / "ws")
     assert [file.name for file in run.config_files] == ["mine.yaml", "local.yaml", "ppo_scale.yaml"]
 

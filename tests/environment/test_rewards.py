@@ -9,11 +9,14 @@ from typing import Any
 
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rc1_lib.environment.outcome import EpisodeOutcome, EpisodeStatus
 from rc1_lib.environment.rewards import RewardSettings, reward_terms, training_rewards
-from rc1_lib.errors import RC1Error
+from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.records import BUCKETS, Bucket
+from rc1_lib.run import open_run
 
 SOLVED = EpisodeOutcome(
     EpisodeStatus.ANSWERED, "384", True, needs=False, obtained=False, asked=0, off_target=0, turns=3, hops=2,
@@ -22,6 +25,13 @@ SOLVED = EpisodeOutcome(
 SETTINGS = RewardSettings(
     success=1.0, judge=0.0, alpha=0.07, cap=3, use_penalty=True, beta=0.05, malformed=0.1, turn=0.03
 )
+
+PRICE = st.floats(0, 10)
+ALL_PRICES = st.builds(
+    RewardSettings, success=st.floats(1e-3, 10), judge=st.just(0.0), alpha=PRICE, cap=st.integers(1, 9),
+    use_penalty=st.booleans(), beta=PRICE, malformed=PRICE, turn=PRICE,
+)  # fmt: skip
+"""All that the configuration allows of a verified reward, and more."""
 
 
 def total(outcome: EpisodeOutcome, bucket: Bucket = "medium", settings: RewardSettings = SETTINGS) -> float:
@@ -37,14 +47,19 @@ def total(outcome: EpisodeOutcome, bucket: Bucket = "medium", settings: RewardSe
         (replace(SOLVED, asked=1), "hard", 1.05 - 0.07 - 0.09),
         (replace(SOLVED, asked=2), "medium", 1.0 - 0.14 - 0.09),
         (replace(SOLVED, asked=5), "medium", 1.0 - 0.21 - 0.09),
-        (replace(SOLVED, right=False, asked=1), "hard", -0.07 - 0.09),
+        (replace(SOLVED, right=False, asked=1), "hard", -0.07),
         (replace(SOLVED, needs=True, obtained=True, asked=2), "medium", 1.0 - 0.09),
-        (replace(SOLVED, needs=True, asked=0), "medium", -0.09),
+        (replace(SOLVED, needs=True, asked=0), "medium", 0.0),
         (replace(SOLVED, malformed=2, turns=5), "medium", 1.0 - 0.2 - 0.15),
     ],
 )
 def test_the_total_is_the_sum_of_its_terms(outcome: EpisodeOutcome, bucket: Bucket, expected: float) -> None:
     assert total(outcome, bucket) == pytest.approx(expected, abs=1e-12)
+
+
+def test_where_a_right_answer_earns_nothing_every_episode_pays_for_its_turns() -> None:
+    unverified = replace(SETTINGS, success=0.0)
+    assert total(replace(SOLVED, right=False), settings=unverified) == total(SOLVED, settings=unverified) == -0.09
 
 
 def test_every_term_stands_alone() -> None:
@@ -57,7 +72,7 @@ def test_every_term_stands_alone() -> None:
 
 
 def test_a_lucky_guess_earns_no_success() -> None:
-    assert total(replace(SOLVED, needs=True)) < 0
+    assert total(replace(SOLVED, needs=True)) == 0
     assert replace(SOLVED, needs=True).lucky
 
 
@@ -128,3 +143,28 @@ def test_over_columns_an_unscored_dialogue_has_no_reward_where_the_judge_has_wei
     frame = pl.DataFrame([{**row, "turns": 3}], schema_overrides={"main": pl.Float64})
     found = frame.select(training_rewards(replace(SETTINGS, judge=judge))).to_series().to_list()
     assert found == [paid]
+
+
+@given(ALL_PRICES, st.sampled_from(BUCKETS), st.booleans(), st.integers(1, 40))
+def test_at_no_prices_is_doing_nothing_paid_more_than_the_right_steps_with_a_wrong_answer(
+    settings: RewardSettings, bucket: Bucket, needs: bool, turns: int
+) -> None:
+    tried = replace(SOLVED, right=False, needs=needs, obtained=needs, asked=int(needs), turns=turns)
+    gave_up = replace(tried, obtained=False, asked=0, hops=0, answer="I don't know", turns=1)
+    no_turn = replace(gave_up, answer="", status=EpisodeStatus.MAX_TOKENS, turns=0)
+    for nothing in (gave_up, no_turn, replace(no_turn, malformed=2, turns=2)):
+        assert total(nothing, bucket, settings) <= total(tried, bucket, settings)
+
+
+@pytest.mark.parametrize("beta", [0.0, 0.05, 0.5])
+def test_at_prices_that_are_not_refused_a_right_answer_is_paid_more_than_doing_nothing(beta: float) -> None:
+    config = open_run().config
+    most, reward = config.training.limits.turns, config.training.reward
+    dearest = reward.success * (1 - beta) / most
+    with pytest.raises(ConfigError, match=r"training\.reward\.turn"):
+        open_run(overrides=[f"difficulty_beta={beta}", f"training.reward.turn={dearest + 1e-6}"])
+    run = open_run(overrides=[f"difficulty_beta={beta}", f"training.reward.turn={dearest - 1e-6}"])
+    settings = replace(RewardSettings.of(run.config), judge=0.0)
+    for bucket in BUCKETS:
+        slowest = replace(SOLVED, turns=most)
+        assert total(slowest, bucket, settings) > total(replace(slowest, right=False), bucket, settings)

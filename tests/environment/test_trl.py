@@ -82,12 +82,12 @@ ASKED = (say("", "ask_user"), RESULT)
     ("row", "asks", "completion", "expected"),
     [
         (STORY, 1, (*ASKED, say("Answer: 384")), 1.05 - 0.06),
-        (STORY, 0, (say("Answer: 384"),), -0.03),
+        (STORY, 0, (say("Answer: 384"),), 0.0),
         (CLEAR, 0, (say("Answer: 384"),), 1.05 - 0.03),
         (CLEAR, 1, (*ASKED, say("Answer: 384")), 1.05 - 0.07 - 0.06),
-        (CLEAR, 1, ASKED, -0.07 - 0.03),
-        (CLEAR, 0, (say("", "wiki"),), -0.1 - 0.03),
-        (CLEAR, 0, (say("<tool_call>{"),), -0.1 - 0.03),
+        (CLEAR, 1, ASKED, -0.07),
+        (CLEAR, 0, (say("", "wiki"),), -0.1),
+        (CLEAR, 0, (say("<tool_call>{"),), -0.1),
         (CLEAR, 0, (), 0.0),
     ],
 )
@@ -110,7 +110,7 @@ def test_an_answer_after_too_many_failed_calls_earns_nothing() -> None:
         with pytest.raises(ToolError):
             environment.wiki("Nowhere")
     found = reward_function(SETTINGS)([[say("Answer: 384")]], [environment], ["medium"])
-    assert found == [pytest.approx(-0.03)]
+    assert found == [0.0]
 
 
 def test_rewards_that_cannot_be_had_are_refused() -> None:

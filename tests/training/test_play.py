@@ -58,7 +58,7 @@ def test_a_judges_score_counts_by_its_weight_and_the_rows_difficulty(tiny: Tiny)
 def test_an_episode_is_worth_what_the_configuration_says(tiny: Tiny) -> None:
     playground, _ = parts(
         tiny(
-            "training.reward.success=2",
+            "training.reward.success=8",
             "training.reward.malformed=0.25",
             "training.reward.turn=0.5",
             "overclar.alpha=0.125",
@@ -66,8 +66,8 @@ def test_an_episode_is_worth_what_the_configuration_says(tiny: Tiny) -> None:
             "difficulty_beta=0",
         )
     )
-    # 2 for the answer, 0.125 for two needless questions of which one counts, 0.25 for the malformed turn, 3 * 0.5.
-    assert playground.terms(trajectory(), {"bucket": "hard"}).total == 2 - 0.125 - 0.25 - 1.5
+    # 8 for the answer, 0.125 for two needless questions of which one counts, 0.25 for the malformed turn, 3 * 0.5.
+    assert playground.terms(trajectory(), {"bucket": "hard"}).total == 8 - 0.125 - 0.25 - 1.5
     assert playground.terms(trajectory(needs=True, obtained=True), {"bucket": "hard"}).penalty == 0
 
 

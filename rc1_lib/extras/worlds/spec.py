@@ -83,7 +83,9 @@ class WorldSpec:
         """The lowest and the highest possible reward of an episode."""
         reward, limits = self.reward, self.limits
         asking = over_clarification_penalty(reward.cap, False, alpha=reward.alpha, cap=reward.cap)
-        worst = -(asking * reward.use_penalty + reward.malformed * (limits.malformed + 1) + reward.turn * limits.turns)
+        # Only a solved episode pays for its turns, and never as many as would make it worth less than a failed one.
+        turns = 0.0 if reward.success else reward.turn * limits.turns
+        worst = -(asking * reward.use_penalty + reward.malformed * (limits.malformed + 1) + turns)
         best = reward.success * max(difficulty_factor(bucket, reward.beta) for bucket in BUCKETS) - reward.turn
         # Rounded outwards: penalties are summed elsewhere in another order. A step that does not end the episode pays
         # 0.

@@ -46,7 +46,7 @@ PRICES = (
     "training.reward.success=0.7", "training.reward.malformed=0.1", "training.reward.turn=0.04",
     "difficulty_beta=0.05", "overclar.alpha=0.25", "overclar.cap=3", "training.held_out.share=0.3",
 )  # fmt: skip
-WORTH = {"pool-gsm8k-2": 0.7 * 0.95 - 0.04, "pool-gsm8k-1": 0.7 * 1.05 - 2 * 0.04, "pool-hotpotqa-1": -0.04}
+WORTH = {"pool-gsm8k-2": 0.7 * 0.95 - 0.04, "pool-gsm8k-1": 0.7 * 1.05 - 2 * 0.04, "pool-hotpotqa-1": 0.0}
 """Row -> what its own demonstration is paid, by hand: easy and clear, asked and hard, guessed."""
 
 

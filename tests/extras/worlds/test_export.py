@@ -85,7 +85,7 @@ def test_nothing_is_paid_outside_the_range_that_the_manifest_declares(run: Run, 
         worst.say(call("ask_user", question="Which one?"))
     while worst.status == "running":
         worst.say("<tool_call>" if len(worst.faults) < spec.limits.malformed else call("calc", expression="1 + 1"))
-    assert low <= paid(spec, row, worst).total < -1.0
+    assert low <= paid(spec, row, worst).total < -0.8
     best: Episode = opened(spec, row)
     best.say("Answer: 384")
     assert paid(spec, {**row, "bucket": "hard"}, best).total <= high < 0.7
