@@ -32,8 +32,8 @@ SIGNS_OF_WASTE: Mapping[str, str] = {
 """The same of each limit that steps are beyond that teach nothing."""
 EPISODE_FIGURES = frozenset(
     {
-        "env/success", "env/success_needed", "env/success_clear", "env/lucky", "env/asked_needed", "env/asked_clear",
-        MALFORMED, "env/tool_errors", SAME_ANSWER, "num_turns/mean", "tool_call_counts/mean",
+        "env/success", "env/success_needed", "env/success_clear", "env/lucky", "env/declined", "env/asked_needed",
+        "env/asked_clear", MALFORMED, "env/tool_errors", SAME_ANSWER, "num_turns/mean", "tool_call_counts/mean",
         CLIP_RATIO,
     }
 )  # fmt: skip

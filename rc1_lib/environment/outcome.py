@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from rc1_lib.answer_rules.refusals import declines
 from rc1_lib.environment.world import World
 
 
@@ -14,6 +15,8 @@ class EpisodeStatus(StrEnum):
     RUNNING = "running"
     ANSWERED = "answered"
     """A message without tool calls: the final answer, right or wrong."""
+    DECLINED = "declined"
+    """The same, but it gives no answer: a refusal, or that it cannot be known."""
     MAX_TURNS = "max_turns"
     """The last allowed turn still called tools."""
     MAX_TOKENS = "max_tokens"
@@ -70,11 +73,17 @@ class EpisodeOutcome:
 def outcome_of(
     world: World, status: EpisodeStatus, answer: str, *, turns: int, malformed: int, tokens: int
 ) -> EpisodeOutcome:
-    """The outcome of the actions in `world`; without a final answer it is never right."""
+    """The outcome of the actions in `world`; without a final answer it is never right.
+
+    A wrong answer that gives none is `declined`: a policy that learns to refuse is another finding than one that errs.
+    """
+    right = status is EpisodeStatus.ANSWERED and world.is_right(answer)
+    if status is EpisodeStatus.ANSWERED and not right and declines(answer):
+        status = EpisodeStatus.DECLINED
     return EpisodeOutcome(
         status=status,
         answer=answer,
-        right=status is EpisodeStatus.ANSWERED and world.is_right(answer),
+        right=right,
         needs=world.needs,
         obtained=world.obtained,
         asked=world.asked,

@@ -12,9 +12,9 @@ from rc1_lib.environment.outcome import EpisodeOutcome, EpisodeStatus
 def summary(outcomes: Sequence[EpisodeOutcome]) -> dict[str, float]:
     """Means over the episodes of one step. A metric without any case is left out; it is never 0.
 
-    `env/*` are RC1's own: success, lucky guesses, clarification recall, needless-clarification rate, and the share of
-    the most frequent answer. `num_turns/mean`, `tool_call_counts/mean` and `response_length/clip_ratio` have verl's
-    names.
+    `env/*` are RC1's own: success, lucky guesses, declined answers, clarification recall, needless-clarification rate,
+    and the share of the most frequent answer. `num_turns/mean`, `tool_call_counts/mean` and
+    `response_length/clip_ratio` have verl's names.
     """
     return {name: value for name, value in _figures(outcomes).items() if value is not None}
 
@@ -27,6 +27,7 @@ def _figures(outcomes: Sequence[EpisodeOutcome]) -> dict[str, float | None]:
         "env/success_needed": _mean(outcome.solved for outcome in needed),
         "env/success_clear": _mean(outcome.solved for outcome in clear),
         "env/lucky": _mean(outcome.lucky for outcome in outcomes),
+        "env/declined": _mean(outcome.status is EpisodeStatus.DECLINED for outcome in outcomes),
         "env/asked_needed": _mean(outcome.asked > 0 for outcome in needed),
         "env/asked_clear": _mean(outcome.asked > 0 for outcome in clear),
         "env/malformed": _mean(outcome.malformed > 0 for outcome in outcomes),

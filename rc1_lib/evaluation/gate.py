@@ -44,7 +44,8 @@ CHECK_OF = {
 
 _SHOWN = {
     "success": "success", "success_needed": "success where asking is needed", "success_hard": "success on hard rows",
-    "lucky": "lucky guesses, no success", "ask_recall": "asks where needed", "overclar_rate": "asks where not needed",
+    "lucky": "lucky guesses, no success", "declined": "declines to answer", "ask_recall": "asks where needed",
+    "overclar_rate": "asks where not needed",
     "ask_precision": "asked prompts that needed it", "needless_questions": "needless questions, mean",
     "turns": "turns, mean", "malformed": "malformed turns, share",
 }  # fmt: skip

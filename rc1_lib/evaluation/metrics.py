@@ -9,6 +9,7 @@ at least once.
 | `success_needed`, `success_clear` | solved | prompts that need asking; clear ones |
 | `success_hard` | solved | hard prompts of multi-hop tasks (HotpotQA, StrategyQA) together |
 | `lucky` | right without the missing piece: a guess, not a success | all |
+| `declined` | gave no answer: refused, or said that it cannot be known | all |
 | `ask_recall` | asked | prompts that need asking |
 | `ask_precision` | asked prompts that need asking | asked prompts |
 | `overclar_rate` | asked | clear prompts |
@@ -31,6 +32,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from rc1_lib.environment.outcome import EpisodeStatus
 from rc1_lib.evaluation.episodes import EpisodeRecord, episode_frame
 from rc1_lib.task_specs import task_names, task_spec
 
@@ -72,6 +74,7 @@ def ratios() -> dict[str, Ratio]:
         "success_clear": Ratio(_SOLVED & _CLEAR, _CLEAR),
         "success_hard": Ratio(_SOLVED & hard(), hard()),
         "lucky": Ratio(pl.col("lucky"), _ALL),
+        "declined": Ratio(pl.col("status") == EpisodeStatus.DECLINED.value, _ALL),
         "ask_recall": Ratio(_ASKED & _NEEDS, _NEEDS),
         "ask_precision": Ratio(_ASKED & _NEEDS, _ASKED),
         "overclar_rate": Ratio(_ASKED & _CLEAR, _CLEAR),

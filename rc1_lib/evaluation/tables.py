@@ -17,7 +17,8 @@ Report = Mapping[str, Any]
 _NONE = "none"
 _WORDS = {
     "success": "success", "success_needed": "success, asking needed", "success_clear": "success, nothing missing",
-    "success_hard": "success, hard, multi-hop", "lucky": "lucky guess", "ask_recall": "asks, needed (recall)",
+    "success_hard": "success, hard, multi-hop", "lucky": "lucky guess", "declined": "declines to answer",
+    "ask_recall": "asks, needed (recall)",
     "overclar_rate": "asks, not needed", "ask_gap": "gap of the two", "ask_precision": "precision of asking",
     "obtained": "got the piece", "off_target": "off-target questions", "needless_questions": "needless questions",
     "turns": "turns", "hops": "tool calls", "tokens": "tokens", "tool_errors": "failed calls",

@@ -57,6 +57,20 @@ def test_what_a_final_message_marks_is_its_answer(message: str, answer: str, *, 
     assert answer in outcome.answer
 
 
+@pytest.mark.parametrize(
+    ("message", "status"),
+    [
+        ("Answer: I don't know", EpisodeStatus.DECLINED),
+        ("I'm sorry, but I can't help with that.", EpisodeStatus.DECLINED),
+        ("无法确定", EpisodeStatus.DECLINED),
+        ("Answer: 12", EpisodeStatus.ANSWERED),
+        ("I don't know why, but this is certain: the answer is 384. Answer: 384", EpisodeStatus.ANSWERED),
+    ],
+)
+def test_an_answer_that_gives_none_is_no_wrong_answer(message: str, status: EpisodeStatus) -> None:
+    assert play([ASK, message]).outcome().status is status
+
+
 def test_right_without_the_missing_piece_is_luck() -> None:
     outcome = play([WIKI, ANSWER]).outcome()
     assert (outcome.right, outcome.solved, outcome.lucky, outcome.asked) == (True, False, True, 0)
@@ -164,6 +178,7 @@ def test_every_status_was_reached() -> None:
     ends = {
         play([WIKI]).status,
         play([ANSWER]).status,
+        play(["I don't know."]).outcome().status,
         play([WIKI], replace(LIMITS, turns=1)).status,
         play([WIKI], replace(LIMITS, tokens=1)).status,
         play([NO_PAGE], replace(LIMITS, tool_errors=0)).status,

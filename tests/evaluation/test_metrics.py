@@ -32,6 +32,7 @@ def test_every_figure_of_six_episodes() -> None:
         "success_needed": 1 / 3,
         "success_clear": 2 / 3,
         "lucky": 1 / 6,
+        "declined": 0.0,
         "ask_recall": 2 / 3,
         "ask_precision": 2 / 3,
         "overclar_rate": 1 / 3,
