@@ -67,6 +67,8 @@ class Script:
     """Token ids for dialogues whose words do not matter: lengths are drawn, turns are read as calls or an answer."""
 
     end_id, pad_id = 1, 0
+    thoughts: tuple[int, int] | None = None
+    opens_thoughts = False
 
     def __init__(self, vocabulary: int, prompt_tokens: int, observation_tokens: int) -> None:
         self._random = np.random.default_rng(0)

@@ -66,6 +66,9 @@ class Rollout(Section):
 
     temperature: Annotated[float, Field(gt=0)]
     """Temperature in training and in the evaluation's sampled mode."""
+    thought_tokens: Positive | None
+    """Most tokens of a turn's thoughts, for bases that think before they answer; `rollout_len` then counts what comes
+    after them. null: thoughts count towards `rollout_len`."""
     rows: Positive
     """Concurrent episodes."""
     prefill_tokens: Positive

@@ -132,6 +132,11 @@ class RunConfig(Section):
         """Prompts per step: one for each episode, or for each group of episodes."""
         return self.batch_size // self.training.group_size
 
+    @property
+    def turn_tokens(self) -> int:
+        """Most tokens of a turn, its thoughts included."""
+        return self.rollout_len + (self.training.rollout.thought_tokens or 0)
+
     @model_validator(mode="after")
     def _check(self) -> Self:
         sums_to_one(self.datasets, "datasets")

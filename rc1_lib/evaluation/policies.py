@@ -229,7 +229,11 @@ def _written(
             checkpoints={BASE: prepared.reference.sha256, **{f"{TRAINED} seed {one}": finished[one] for one in seeds}},
             base_sha256=prepared.reference.sha256,
             prompts_sha256=prompts_sha256(prepared.selection.held_out),
-            sampling={"temperature": run.config.training.rollout.temperature, "turn_tokens": run.config.rollout_len},
+            sampling={
+                "temperature": run.config.training.rollout.temperature,
+                "turn_tokens": run.config.rollout_len,
+                "thought_tokens": run.config.training.rollout.thought_tokens,
+            },
             seed=seed,
             judge=scores.judge,
             start_sha256=start_sha256,

@@ -187,7 +187,7 @@ def try_out(prepared: Prepared, prompts: int, times: int) -> Tried:
         roomy = _with_room(prepared)
         with player_of(roomy, config.seeds[0]) as player:
             longer = turns_of(_play(roomy, player, first, 1), prepared.form)
-    return Tried([*first, *rest] if whole else first, played, turns, whole, longer, config.rollout_len)
+    return Tried([*first, *rest] if whole else first, played, turns, whole, longer, config.turn_tokens)
 
 
 def _is_hopeless(turns: Turns, thresholds: LearnabilityGate) -> bool:
@@ -199,9 +199,12 @@ def _is_hopeless(turns: Turns, thresholds: LearnabilityGate) -> bool:
 def _with_room(prepared: Prepared) -> Prepared:
     """The same with more tokens for a turn and a dialogue; a server would have no room for them, so none is asked."""
     run, training = prepared.run, prepared.run.config.training
+    thoughts = training.rollout.thought_tokens
     parts = {
         "limits": training.limits.model_copy(update={"tokens": _ROOM * training.limits.tokens}),
-        "rollout": training.rollout.model_copy(update={"sampler": "own"}),
+        "rollout": training.rollout.model_copy(
+            update={"sampler": "own", "thought_tokens": thoughts and _ROOM * thoughts}
+        ),
     }
     roomy = {"rollout_len": _ROOM * run.config.rollout_len, "training": training.model_copy(update=parts)}
     return replace(prepared, run=replace(run, config=run.config.model_copy(update=roomy)))

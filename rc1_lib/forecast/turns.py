@@ -83,13 +83,13 @@ def why_cut(turns: Turns, longer: Turns, allowed: int) -> str:
     Args:
         turns: as training would cut them.
         longer: of a few of the prompts, with more room.
-        allowed: tokens of a turn in training, `rollout_len`.
+        allowed: tokens of a turn in training, `rollout_len`, and those of its thoughts where they have their own.
     """
     causes = []
     if turns.thinking:
         causes.append(
             f"{turns.thinking} of the {len(turns.cut)} cut turns never closed {THINK}: a model that thinks needs room "
-            f"for its thoughts too, or a chat template without them"
+            f"for its thoughts (training.rollout.thought_tokens), or a chat template without them"
         )
     if by_others := sum(tokens < allowed for tokens in turns.cut):
         causes.append(f"{by_others} of them were cut by training.limits.tokens or the model's context")

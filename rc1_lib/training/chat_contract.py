@@ -176,16 +176,23 @@ def _thoughts(subject: _Subject) -> str:
                     "opens thoughts in its generation prompt, and a demonstration would be in them unclosed; set "
                     "training.enable_thinking: false"
                 )
-    opens = bool(form.template.closing)
+    opens, most = form.opens_thoughts, subject.config.training.rollout.thought_tokens
+    if most is not None and form.thoughts is None:
+        raise subject.refusal(
+            f"has no single token {THINK_END}, so the end of thoughts is not seen, and training.rollout.thought_tokens "
+            f"is {most}; write null"
+        )
     if opens and wanted is False:
         raise subject.refusal(
             "opens thoughts in its generation prompt, although training.enable_thinking is false; write null, and a "
             "rollout_len in which thoughts and answer have room, or take a base that answers without thoughts"
         )
-    return (
-        f"thinks before it answers: demonstrations close its thoughts at once, sampled ones count towards rollout_len "
-        f"({subject.config.rollout_len} tokens a turn)" * opens
-    )
+    room = f"count towards rollout_len ({subject.config.rollout_len} tokens a turn)"
+    if most is not None:
+        room = (
+            f"may have {most} tokens (training.rollout.thought_tokens), and what follows {subject.config.rollout_len}"
+        )
+    return f"thinks before it answers: demonstrations close its thoughts at once, sampled ones {room}" * opens
 
 
 def _date(subject: _Subject) -> str:

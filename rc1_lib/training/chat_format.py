@@ -19,7 +19,7 @@ from tokenizers import Tokenizer
 from transformers import PreTrainedTokenizerBase
 
 from rc1_lib.config.training import Training
-from rc1_lib.environment.markers import CALL, CALL_END, defused
+from rc1_lib.environment.markers import CALL, CALL_END, THINK, THINK_END, defused
 from rc1_lib.errors import ConfigError
 from rc1_lib.records import Message
 from rc1_lib.training.chat_template import PLACE, ChatTemplate
@@ -58,6 +58,8 @@ class ChatFormat:
 
     Attributes:
         end_id: the token that ends a turn, as the template writes it.
+        thoughts: the tokens that open and close a block of thoughts; None where the tokenizer has none.
+        opens_thoughts: whether the generation prompt ends inside a block of thoughts.
         pad_id: the token that fills up a batch.
         template: the template, and in which roles messages are given to it.
         fingerprint: of all that its tokens depend on.
@@ -101,6 +103,9 @@ class ChatFormat:
             tokenizer, self._mark, describe_tools=describe_tools, enable_thinking=enable_thinking
         )
         self.end_id = self._marks[self.template.end][0]
+        opening, closing = self._marks.get(THINK), self._marks.get(THINK_END)
+        self.thoughts = (opening[0], closing[0]) if opening and closing else None
+        self.opens_thoughts = bool(self.template.closing)
         self.pad_id = int(tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id)
         written = self._backend.to_str()
         spoken = (self.template.source, tokenizer.special_tokens_map, self.template.described, enable_thinking)

@@ -36,7 +36,7 @@ class Playground:
         self._limits = Limits.of(training.limits)
         rollout = training.rollout
         self._batching = Batching(rollout.rows, rollout.prefill_tokens, Decoding(rollout.decoder))
-        self._turn_tokens = config.rollout_len
+        self._turn_tokens, self._thought_tokens = config.rollout_len, rollout.thought_tokens
         self._settings = RewardSettings.of(config)
 
     def play(
@@ -81,7 +81,7 @@ class Playground:
 
     def sampling(self, temperature: float, seed: int, iteration: int) -> RolloutSampling:
         """How tokens are sampled, within the bounds of the configuration."""
-        return RolloutSampling(temperature=temperature, turn_tokens=self._turn_tokens, seed=seed, iteration=iteration)
+        return RolloutSampling(temperature, self._turn_tokens, seed, iteration, self._thought_tokens)
 
     def terms(self, trajectory: Trajectory, row: MeasuredRow, judged: float | None = None) -> RewardTerms:
         """What an episode on `row` was worth, every term apart.

@@ -75,7 +75,7 @@ def test_thoughts_that_never_end_are_named(tiny: Tiny, pool: Rows) -> None:
     run = tiny(*START)
     base_that_says(run, "<think>" + " so it is" * 40, pool)
     words = refusal(prepare(run))
-    assert "cut turns never closed <think>: a model that thinks needs room for its thoughts too" in words
+    assert "cut turns never closed <think>: a model that thinks needs room for its thoughts (training.rollout." in words
 
 
 def test_a_base_that_is_always_malformed_is_stopped(tiny: Tiny, pool: Rows) -> None:

@@ -92,6 +92,7 @@ class RunningEpisode:
         self._own.append(True)
         self._logprobs.append(logprob)
         self._drawn += 1
+        self._count_thoughts(token)
         ended = token == self._chat.end_id
         if ended or len(self._ids) == self._turn_bound:
             self._end_turn(cut=not ended)
@@ -113,9 +114,31 @@ class RunningEpisode:
 
     def _begin_turn(self) -> None:
         episode = self._start.episode
-        left = episode.limits.tokens - episode.outcome().tokens
         self._turn_start = len(self._ids)
-        self._turn_bound = min(self._turn_start + min(self._sampling.turn_tokens, left), self._context)
+        left = episode.limits.tokens - episode.outcome().tokens
+        self._last = min(self._turn_start + left, self._context)
+        self._thinks = False
+        self._bound_turn(self._sampling.turn_tokens)
+        if self._chat.opens_thoughts:
+            self._think()
+
+    def _bound_turn(self, tokens: int) -> None:
+        """Grant the turn so many tokens from here, as far as the dialogue and the model have room."""
+        self._turn_bound = min(len(self._ids) + tokens, self._last)
+
+    def _think(self) -> None:
+        if self._sampling.thought_tokens is not None and self._chat.thoughts is not None:
+            self._thinks = True
+            self._turn_bound = min(self._turn_start + self._sampling.thought_tokens, self._last)
+
+    def _count_thoughts(self, token: int) -> None:
+        """Where thoughts have a budget of their own: it begins with them, and the turn's begins where they close."""
+        opening, closing = self._chat.thoughts or (None, None)
+        if token == opening and len(self._ids) == self._turn_start + 1:
+            self._think()
+        elif token == closing and self._thinks:
+            self._thinks = False
+            self._bound_turn(self._sampling.turn_tokens)
 
     def _end_turn(self, *, cut: bool) -> None:
         self._turn_ends.append(len(self._ids) - 1)

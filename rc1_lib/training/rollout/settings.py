@@ -24,6 +24,16 @@ class ChatTokens(Protocol):
         """The token that fills up; what it is does not matter to the result."""
         ...
 
+    @property
+    def thoughts(self) -> tuple[int, int] | None:
+        """The tokens that open and close a block of thoughts; None where the tokenizer has none."""
+        ...
+
+    @property
+    def opens_thoughts(self) -> bool:
+        """Whether a turn begins inside a block of thoughts, which the template has opened."""
+        ...
+
     def prompt_ids(self, messages: Sequence[Message]) -> list[int]:
         """The tokens of a dialogue's opening up to where the assistant's first own token belongs."""
         ...
@@ -59,6 +69,8 @@ class RolloutSampling:
     Attributes:
         temperature: 0 is greedy.
         turn_tokens: tokens of one turn, its end included; a turn that has no end by then is cut.
+        thought_tokens: tokens of a turn's thoughts, the one that closes them included, which do not count towards
+            `turn_tokens`; a turn whose thoughts are not closed by then is cut. None: thoughts count as all else.
         seed, iteration: together with a start's key they decide every random number.
     """
 
@@ -66,6 +78,7 @@ class RolloutSampling:
     turn_tokens: int
     seed: int
     iteration: int
+    thought_tokens: int | None = None
 
     def __post_init__(self) -> None:
         """Refuse what cannot be sampled by."""

@@ -55,6 +55,9 @@ def wiki(title: str) -> str:
 class StandInChat:
     """Qwen3's chat in bytes: every mark and a few pieces are one token each, so is every other byte."""
 
+    thoughts: tuple[int, int] | None = None
+    opens_thoughts = False
+
     def __init__(self) -> None:
         alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
         self._tokenizer = Tokenizer(BPE({letter: place for place, letter in enumerate(alphabet)}, []))

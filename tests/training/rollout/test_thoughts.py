@@ -1,0 +1,71 @@
+"""A budget for thoughts apart from the turn's: where it begins, where it ends, and what is cut."""
+
+from __future__ import annotations
+
+import pytest
+
+from rc1_lib.environment.outcome import EpisodeStatus
+from rc1_lib.training.rollout.running_episode import RunningEpisode
+from rc1_lib.training.rollout.settings import RolloutSampling
+from tests.training.rollout.standin import StandInChat, starts
+
+OPEN, CLOSE = "Coins left?", "A box of 9."
+"""Pieces that are one token each, in the place of a base's marks of thoughts."""
+
+
+def episode(*, opens: bool = False, thought_tokens: int | None = 5, turn_tokens: int = 3) -> RunningEpisode:
+    chat = StandInChat()
+    (opening,), (closing,) = chat.encode(OPEN), chat.encode(CLOSE)
+    chat.thoughts, chat.opens_thoughts = (opening, closing), opens
+    return RunningEpisode(starts(chat, [0])[0], chat, RolloutSampling(0.0, turn_tokens, 1, 0, thought_tokens), 400)
+
+
+def say(one: RunningEpisode, *pieces: str) -> list[bool]:
+    """Takes the pieces' tokens; after each, whether the episode is over."""
+    found = []
+    for token in StandInChat().encode("".join(pieces)):
+        one.take(token, 0.0)
+        found.append(one.over)
+    return found
+
+
+def test_thoughts_and_answer_have_a_budget_each() -> None:
+    one = episode()
+    assert one.room == 3
+    say(one, OPEN)
+    assert one.room == 4, "thoughts may have five tokens with the one that opens them"
+    say(one, "abc", CLOSE)
+    assert one.room == 3, "what follows them has the turn's budget"
+    assert say(one, "12", "<|im_end|>") == [False, False, True]
+    assert one.trajectory().outcome.status is EpisodeStatus.ANSWERED
+
+
+def test_a_prompt_that_opens_thoughts_starts_their_budget() -> None:
+    one = episode(opens=True)
+    assert one.room == 5
+    say(one, "abcd", CLOSE)
+    assert one.room == 3
+
+
+@pytest.mark.parametrize("opens", [True, False])
+def test_thoughts_that_do_not_close_are_cut_at_their_budget(opens: bool) -> None:
+    one = episode(opens=opens)
+    said = say(one, *([] if opens else [OPEN]), "abcde" if opens else "abcd")
+    assert said == [False, False, False, False, True]
+    assert one.trajectory().outcome.status is EpisodeStatus.MAX_TOKENS
+
+
+def test_an_answer_after_thoughts_is_cut_at_the_budget_of_turns() -> None:
+    one = episode(opens=True)
+    assert say(one, CLOSE, "123") == [False, False, False, True]
+    assert one.trajectory().outcome.status is EpisodeStatus.MAX_TOKENS
+
+
+def test_only_thoughts_at_the_beginning_have_a_budget() -> None:
+    one = episode()
+    assert say(one, "1", OPEN, "2") == [False, False, True]
+
+
+def test_without_a_budget_thoughts_count_as_all_else() -> None:
+    one = episode(opens=True, thought_tokens=None)
+    assert say(one, "a", CLOSE, "2") == [False, False, True]
