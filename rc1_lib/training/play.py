@@ -71,7 +71,7 @@ class Playground:
             starts = [self.start(rows[at], keys[at]) for at in part]
             return roll_out(model, self.form, starts, sampling, self._batching, keep_states=keep_states)
 
-        found = shards.exchange({shard: played(parts[shard]) for shard in shards.mine})
+        found = shards.all_gather({shard: played(parts[shard]) for shard in shards.mine})
         dealt = zip(itertools.chain(*parts), itertools.chain(*found), strict=True)
         return [trajectory for _, trajectory in sorted(dealt, key=itemgetter(0))]
 

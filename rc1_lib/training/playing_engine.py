@@ -27,9 +27,9 @@ from rc1_lib.training.models import model_section
 from rc1_lib.training.play import Playground
 from rc1_lib.training.player import Player
 from rc1_lib.training.policy import Policy
-from rc1_lib.training.ranks.crew import Crew
-from rc1_lib.training.ranks.processes import crew_of, on_one_device, processes_of
+from rc1_lib.training.ranks.processes import group_of, on_one_device, processes_of
 from rc1_lib.training.ranks.shards import Link, Shards
+from rc1_lib.training.ranks.worker_group import WorkerGroup
 from rc1_lib.training.rollout.decoding import context_of, longest_dialogue
 from rc1_lib.training.rollout.sampling_copy import copy_to_sample_with
 from rc1_lib.training.rollout.trajectory import Trajectory
@@ -65,7 +65,7 @@ class PlayingEngine(Engine[EpisodeSetup], Player):
     temperature: float
     needs_states: ClassVar[bool] = False
     plays_start: ClassVar[bool] = False
-    _crew: Crew | None = None
+    _workers: WorkerGroup | None = None
     _server: VLLMSampler | None = None
 
     @abstractmethod
@@ -87,12 +87,12 @@ class PlayingEngine(Engine[EpisodeSetup], Player):
         if size == 1:
             self._build(setup, Shards(setup.config.training.shards))
             return
-        self._crew = crew_of(size)
-        with self._crew.beginning(f"{type(self).__module__}:{type(self).__name__}", setup):
-            self._build(setup, Shards(setup.config.training.shards, self._crew.link))
+        self._workers = group_of(size)
+        with self._workers.constructing(f"{type(self).__module__}:{type(self).__name__}", setup):
+            self._build(setup, Shards(setup.config.training.shards, self._workers.link))
 
     @classmethod
-    def following(cls, link: Link, setup: EpisodeSetup) -> Self:
+    def as_worker(cls, link: Link, setup: EpisodeSetup) -> Self:
         """The engine of another process that shares the work of one that was set up by `setup`."""
         engine = cls()
         engine._build(setup, Shards(setup.config.training.shards, link))
@@ -103,9 +103,9 @@ class PlayingEngine(Engine[EpisodeSetup], Player):
         server, self._server = self._server, None
         if server is not None:
             server.close()
-        crew, self._crew = self._crew, None
-        if crew is not None and crew.whole:
-            crew.give_back()
+        group, self._workers = self._workers, None
+        if group is not None and group.whole:
+            group.release()
 
     def _build(self, setup: EpisodeSetup, shards: Shards) -> None:
         config, training = setup.config, setup.config.training
@@ -247,7 +247,7 @@ class PlayingEngine(Engine[EpisodeSetup], Player):
 
     def _timings(self) -> list[list[Timing]]:
         kept, mine = stop_timing(), self._shards.mine
-        found = self._shards.exchange({shard: kept if shard == mine[0] else [] for shard in mine})
+        found = self._shards.all_gather({shard: kept if shard == mine[0] else [] for shard in mine})
         return [part for part in found if part]
 
     @property
@@ -261,9 +261,9 @@ class PlayingEngine(Engine[EpisodeSetup], Player):
             group["lr"] = rate
 
     def _together(self, name: str, *arguments: Any) -> Any:
-        """What the method `name` comes to, while every process that shares the work does the same."""
-        assert self._crew is not None or self._shards.alone, "the engine was closed, and the others wait for its words"
-        with nullcontext() if self._crew is None else self._crew.doing(name, arguments):
+        """The result of the method `name`, which every process that shares the work calls at the same time."""
+        assert self._workers is not None or self._shards.alone, "the engine was closed"
+        with nullcontext() if self._workers is None else self._workers.calling(name, arguments):
             return getattr(self, name)(*arguments)
 
     def _autocast(self) -> torch.autocast:

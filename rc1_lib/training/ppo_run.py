@@ -53,7 +53,7 @@ from rc1_lib.training.judge_drifted import check_grades, checks_of
 from rc1_lib.training.kept_checkpoints import keep_rule_of
 from rc1_lib.training.models import fingerprint_of, model_section
 from rc1_lib.training.process import process_values
-from rc1_lib.training.ranks.processes import on_one_device, processes_of, start_early
+from rc1_lib.training.ranks.processes import on_one_device, processes_of
 from rc1_lib.training.registry import make_engine, make_strategy
 from rc1_lib.training.resource_errors import WHILE_LEARNING, naming_breakdowns
 from rc1_lib.training.rows import Selection, select_rows
@@ -186,7 +186,6 @@ def prepare(run: Run) -> Prepared:
     check_usable(run.config, shape, get_device())
     form = format_of(tokenizer, run.config.training)
     check_chat_contract(form, run.config, ends)
-    start_early(run.config.training)
     selection = select_rows(run, form)
     if warm_start_due(run):
         _check_room(run, shape)

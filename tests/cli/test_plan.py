@@ -15,7 +15,7 @@ from rc1_lib.errors import ConfigError
 from rc1_lib.preflight.ticket import revoke_ticket
 from rc1_lib.run import Run
 from rc1_lib.training.ranks import launched
-from rc1_lib.training.ranks.launched import LaunchedCrew
+from rc1_lib.training.ranks.launched import LaunchedGroup
 from rc1_lib.training.ranks.processes import gpus_of
 from rc1_lib.workspace.artifacts import read_json
 
@@ -57,7 +57,7 @@ def test_of_the_processes_of_a_launcher_only_the_first_one_tells_a_plan(monkeypa
 @pytest.mark.parametrize("size", [1, 2])
 def test_each_process_holds_a_gpu_of_its_own(opened: Run, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
     training = opened.config.training.model_copy(update={"shards": 2})
-    monkeypatch.setattr(launched, "_crew", LaunchedCrew([Pipe()[0]]) if size > 1 else None)
+    monkeypatch.setattr(launched, "_joined", LaunchedGroup([Pipe()[0]]) if size > 1 else None)
     assert gpus_of(training) == 0
     monkeypatch.setattr("rc1_lib.training.ranks.processes.get_device", lambda: torch.device("cuda"))
     assert gpus_of(training) == size

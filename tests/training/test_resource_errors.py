@@ -31,7 +31,7 @@ from rc1_lib.training.dry_run import dry_run
 from rc1_lib.training.engines.pure_pt_sft import PurePtSFT
 from rc1_lib.training.engines.torch_ppo import TorchPPO
 from rc1_lib.training.ppo_run import advance, prepare
-from rc1_lib.training.ranks.link import FollowerError, LostError
+from rc1_lib.training.ranks.channel import LostError, WorkerError
 from rc1_lib.training.resource_errors import (
     DISK,
     FROM_ROWS,
@@ -115,9 +115,9 @@ def test_memory_that_is_full_is_named_as_torch_tells_it(tmp_path: Path) -> None:
         (SafetensorError("Error while serializing: No space left on device (os error 28)"), DISK),
         (OSError(errno.ENOSPC, "No space left on device"), DISK),
         (OSError(errno.EDQUOT, "Disk quota exceeded"), DISK),
-        (FollowerError("process 2 of 2: killed", MEMORY), MEMORY),
+        (WorkerError("process 2 of 2: killed", MEMORY), MEMORY),
         (LostError("process 2 of 2 is gone", MEMORY), MEMORY),
-        (FollowerError("process 2 of 2: Traceback ... MemoryError is none"), ""),
+        (WorkerError("process 2 of 2: Traceback ... MemoryError is none"), ""),
         (LostError("process 2 of 2 is gone"), ""),
         (OSError(errno.EIO, "hiccup"), ""),
         (SafetensorError("header too large"), ""),

@@ -1,4 +1,4 @@
-"""Followers that a launcher has started next to this process: `accelerate launch`, `torchrun`.
+"""Workers that a launcher has started next to this process: `accelerate launch`, `torchrun`.
 
 Lines go over torch.distributed's gloo, on CPUs and between GPUs: what shards come to is put together in their order, so
 tensors are collected, not reduced, and pass through the host's memory. The group is none that libraries see: one that
@@ -21,16 +21,16 @@ from torch._C._distributed_c10d import ProcessGroupGloo, Work
 from torch.distributed.rendezvous import rendezvous
 
 from rc1_lib.errors import RC1Error
-from rc1_lib.training.ranks.crew import GO_ON, KILLED, Crew
-from rc1_lib.training.ranks.follower import follow
+from rc1_lib.training.ranks.channel import LostError
 from rc1_lib.training.ranks.launch import Launch, forget_launch, gpu_of
-from rc1_lib.training.ranks.link import LostError
+from rc1_lib.training.ranks.worker import work
+from rc1_lib.training.ranks.worker_group import GO_ON, KILLED, WorkerGroup
 from rc1_lib.training.resource_errors import MEMORY
 
 _PATIENCE = timedelta(days=365)
-"""A follower waits for as long as the first process is at work alone; of one that is gone the socket tells at once."""
+"""A worker waits for as long as the first process works alone; the socket shows at once that a process has ended."""
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
-_crew: LaunchedCrew | None = None
+_joined: LaunchedGroup | None = None
 _lost = False
 """Whether a process of this launch is known to be gone: a SIGTERM that comes from then on is the launcher's."""
 
@@ -51,8 +51,8 @@ class Group(Protocol):
         ...
 
 
-class GroupLine:
-    """A line to another process of the group; a message is its length, and then its bytes."""
+class GlooChannel:
+    """A channel to another process of the group; a message is its length, and then its bytes."""
 
     def __init__(self, group: Group, peer: int) -> None:
         """Takes the rank at the other end."""
@@ -82,12 +82,12 @@ class GroupLine:
             raise ConnectionError(f"process {self._peer + 1} of {self._group.size()}") from error
 
 
-class LaunchedCrew(Crew):
-    """The processes that a launcher has started with this one. There is one such crew, and every engine takes it."""
+class LaunchedGroup(WorkerGroup):
+    """The processes that a launcher has started with this one. There is one such group, and every engine takes it."""
 
     to_go_on = "no engine can be set up without them: start the command again"
 
-    def give_back(self) -> None:
+    def release(self) -> None:
         """Nothing: they wait for the next engine."""
 
     def _loss(self, error: Exception) -> LostError:
@@ -104,34 +104,34 @@ class LaunchedCrew(Crew):
 def join(launch: Launch) -> bool:
     """Take the place that the launcher gives this process.
 
-    A follower does what the first process says, until that one is gone.
+    A worker works for the first process until that one ends.
 
     Args:
         launch: what the launcher says.
 
     Returns:
-        Whether this is the first process, which goes on; a follower's work is done then.
+        Whether this is the first process, which goes on; a worker's work is done then.
 
     Raises:
         RC1Error: when there is no GPU left for it, or the others cannot be reached.
     """
-    global _crew
+    global _joined
     _take_device(launch.local)
     group = _meet(launch)
     forget_launch(os.environ)
     if launch.rank == 0:
         _answer_unless_lost()
-        _crew = LaunchedCrew([GroupLine(group, peer) for peer in range(1, launch.size)])
+        _joined = LaunchedGroup([GlooChannel(group, peer) for peer in range(1, launch.size)])
         return True
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first process decides; this one ends with it
     with suppress(EOFError, ConnectionError):
-        follow(GroupLine(group, 0), launch.rank, launch.size)
+        work(GlooChannel(group, 0), launch.rank, launch.size)
     return False
 
 
-def launched_crew() -> LaunchedCrew | None:
+def launched_group() -> LaunchedGroup | None:
     """The processes that were started with this one; None where no launcher started any."""
-    return _crew
+    return _joined
 
 
 def _take_device(local: int) -> None:
@@ -174,7 +174,7 @@ def _answer_unless_lost() -> None:
 def _terminated_later() -> Iterator[None]:
     """Inside, SIGTERM waits: a launcher that has lost a process ends the others, before they have said so.
 
-    The loss is heard over the line, and then it waits until this process has come to its own end. Without one it was
+    The channel shows the loss, and then SIGTERM waits until this process has come to its own end. Without one it was
     for this process, say from a scheduler that needs the machine, and is answered as it would have been before.
     """
     if threading.current_thread() is not threading.main_thread():

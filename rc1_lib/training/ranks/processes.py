@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 
-from rc1_lib.config.engines import ENGINES, own_name
 from rc1_lib.config.training import Training
 from rc1_lib.errors import ConfigError
 from rc1_lib.training.device import get_device
-from rc1_lib.training.ranks.crew import Crew
-from rc1_lib.training.ranks.launched import launched_crew
-from rc1_lib.training.ranks.started import StartedCrew
+from rc1_lib.training.ranks.launched import launched_group
+from rc1_lib.training.ranks.started import StartedGroup
+from rc1_lib.training.ranks.worker_group import WorkerGroup
 
 
 def processes_of(training: Training) -> int:
@@ -19,27 +18,18 @@ def processes_of(training: Training) -> int:
     Raises:
         ConfigError: when a launcher started a number of them that the shards cannot be dealt to evenly.
     """
-    crew = launched_crew()
-    if crew is not None:
-        return _evenly(crew.link.size, training.shards)
+    group = launched_group()
+    if group is not None:
+        return _evenly(group.link.size, training.shards)
     if get_device().type != "cpu":
         return 1
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return min(training.shards, training.processes or cores)
 
 
-def crew_of(size: int) -> Crew:
+def group_of(size: int) -> WorkerGroup:
     """So many processes, this one included, that have nothing to do; give them back, or close them."""
-    return launched_crew() or StartedCrew.take(size)
-
-
-def start_early(training: Training) -> None:
-    """Start the processes that will share an engine's work: importing takes them as long as it took this one."""
-    size = processes_of(training)
-    if size > 1 and launched_crew() is None:
-        crew = StartedCrew.take(size)
-        crew.foretell(ENGINES[own_name(training.engine)].place)
-        crew.give_back()
+    return launched_group() or StartedGroup.take(size)
 
 
 def on_one_device(processes: int) -> int:

@@ -21,7 +21,7 @@ class Link(Protocol):
     rank: int
     size: int
 
-    def exchange(self, mine: Mapping[int, Done]) -> dict[int, Done]:
+    def all_gather(self, mine: Mapping[int, Done]) -> dict[int, Done]:
         """Give the others what came of one's own shards, and return that of all."""
         ...
 
@@ -63,13 +63,13 @@ class Shards:
             shards[self.count - 1 - at if lap % 2 else at].append(row)
         return shards
 
-    def exchange(self, mine: Mapping[int, Done]) -> list[Done]:
+    def all_gather(self, mine: Mapping[int, Done]) -> list[Done]:
         """What came of every shard, in order, from what came of this process's own."""
         assert sorted(mine) == self.mine, f"shards {sorted(mine)} were worked on, {self.mine} are this process's"
         if self._link is None:
             return [mine[shard] for shard in range(self.count)]
         with span(Part.OTHERS):
-            found = self._link.exchange(mine)
+            found = self._link.all_gather(mine)
         return [found[shard] for shard in range(self.count)]
 
 

@@ -1,6 +1,6 @@
-"""Followers that this process has started itself, and that end with it.
+"""Workers that this process has started itself, and that end with it.
 
-Starting one takes seconds (it imports torch), so a crew that an engine has done with waits for the next one.
+Starting one takes seconds (it imports torch), so a group that an engine no longer needs waits for the next one.
 """
 
 from __future__ import annotations
@@ -14,34 +14,34 @@ import tempfile
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 
-from rc1_lib.training.ranks.crew import GO_ON, KILLED, Crew
-from rc1_lib.training.ranks.link import LostError
+from rc1_lib.training.ranks.channel import LostError
+from rc1_lib.training.ranks.worker_group import GO_ON, KILLED, WorkerGroup
 from rc1_lib.training.resource_errors import MEMORY
 
-_MODULE = "rc1_lib.training.ranks.follower"
+_MODULE = "rc1_lib.training.ranks.worker"
 _PATIENCE_S = 30
-_waiting: dict[tuple[int, int], StartedCrew] = {}
-"""Crews that have nothing to do, by the process that they belong to (a fork has none) and their size."""
+_waiting: dict[tuple[int, int], StartedGroup] = {}
+"""Groups that no engine uses, by the process that they belong to (a fork has none) and their size."""
 
 
-class StartedCrew(Crew):
+class StartedGroup(WorkerGroup):
     """Processes next to this one, each at the end of a pair of sockets."""
 
     to_go_on = "set the engine up again"
 
     def __init__(self, size: int) -> None:
-        """Starts `size` - 1 processes; they follow until this one ends or `close`."""
-        self._said = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the followers are
+        """Starts `size` - 1 processes; they work until this one ends or `close`."""
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the workers are
         self._processes: list[subprocess.Popen[bytes]] = []
         super().__init__([self._start(rank, size) for rank in range(1, size)])
 
     @classmethod
-    def take(cls, size: int) -> StartedCrew:
-        """A crew of this size that has nothing to do; give it back, or close it."""
+    def take(cls, size: int) -> StartedGroup:
+        """A group of this size that no engine uses; release or close it."""
         waiting = _waiting.pop((os.getpid(), size), None)
         return waiting if waiting is not None and waiting.whole else cls(size)
 
-    def give_back(self) -> None:
+    def release(self) -> None:
         """Have it wait for the next that takes one."""
         former = _waiting.pop((os.getpid(), self.link.size), None)
         if former is not None:
@@ -50,11 +50,11 @@ class StartedCrew(Crew):
 
     @property
     def whole(self) -> bool:
-        """Whether all followers are alive."""
+        """Whether all workers are alive."""
         return super().whole and all(process.poll() is None for process in self._processes)
 
     def close(self) -> None:
-        """End the followers; whatever they were at is dropped."""
+        """End the workers; whatever they were at is dropped."""
         super().close()
         for process in self._processes:
             process.kill()
@@ -77,7 +77,7 @@ class StartedCrew(Crew):
         gone = [(rank, process) for rank, process in enumerate(self._processes, start=2) if process.poll() is not None]
         for rank, process in gone or enumerate(self._processes, start=2):
             try:
-                code = process.wait(timeout=_PATIENCE_S)  # its line closes a moment before it is gone
+                code = process.wait(timeout=_PATIENCE_S)  # its channel closes a moment before it is gone
             except subprocess.TimeoutExpired:
                 continue
             who = f"process {rank} of {self.link.size}"
@@ -85,7 +85,9 @@ class StartedCrew(Crew):
                 return LostError(f"{who} was killed by signal {-code}, and {KILLED}", MEMORY)
             how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}{self._last_words()}"
             return LostError(f"{who} {how}; {GO_ON}")
-        return LostError("the line to one of the processes that share this work is broken; run the same command again")
+        return LostError(
+            "the channel to one of the processes that share this work is broken; run the same command again"
+        )
 
     def _last_words(self) -> str:
         self._said.seek(0)
@@ -95,6 +97,6 @@ class StartedCrew(Crew):
 
 @atexit.register
 def _end_waiting() -> None:
-    for (owner, _), crew in _waiting.items():
+    for (owner, _), group in _waiting.items():
         if owner == os.getpid():
-            crew.close()
+            group.close()

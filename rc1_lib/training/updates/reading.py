@@ -69,7 +69,7 @@ def read_episodes(policy: PolicyLike, batch: EpisodeBatch, manner: Manner, shard
     states_ND: Tensor | None = None
     parts = shards.deal(range(len(batch)), batch.lengths.tolist())
     with torch.no_grad():
-        read = shards.exchange({shard: _read(policy, batch, parts[shard], manner) for shard in shards.mine})
+        read = shards.all_gather({shard: _read(policy, batch, parts[shard], manner) for shard in shards.mine})
         for one in filter(None, read):
             ref_BT[one.rows, one.steps] = one.ref_logprobs.to(ref_BT.dtype)
             if one.states is not None:
@@ -117,7 +117,7 @@ def policy_logprobs(
         for shard in shards.mine:
             owns = [own_tokens(batch, part) for part in micro_batches(parts[shard], lengths, manner.micro_tokens)]
             mine[shard] = [(own, logprobs_of(policy, batch, own, manner.temperature)) for own in owns]
-    found = [each for read in shards.exchange(mine) for each in read]
+    found = [each for read in shards.all_gather(mine) for each in read]
     dtype = found[0][1].dtype if found else None
     found_BT = torch.zeros(batch.ids.shape, dtype=dtype, device=batch.ids.device)
     for own, logprobs_N in found:

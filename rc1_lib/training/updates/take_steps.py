@@ -121,7 +121,7 @@ def gradients_of(policy: PolicyLike, lesson: Lesson, rows: Sequence[int], steppe
             seen.add(add_gradients(policy, lesson, own, stepper.scale), len(own.rows))
         mine[shard] = seen, stepper.taken()
     whole = Tally()
-    for seen, gradients in shards.exchange(mine):
+    for seen, gradients in shards.all_gather(mine):
         whole.add_up(seen)
         stepper.add(gradients)
     return whole

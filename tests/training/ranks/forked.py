@@ -1,4 +1,4 @@
-"""Followers that are forked with everything imported, where a test is not about how one starts."""
+"""Workers that are forked with everything imported, where a test is not about how one starts."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from multiprocessing.connection import Client, Connection, Listener
 
 import pytest
 
-from rc1_lib.training.ranks.follower import follow
-from rc1_lib.training.ranks.started import StartedCrew
+from rc1_lib.training.ranks.started import StartedGroup
+from rc1_lib.training.ranks.worker import work
 from tests.forks import Fork, Forks
 
 
 @dataclass(frozen=True)
 class _Process:
-    """A forked follower, as a crew sees a process that it has started."""
+    """A forked worker, as a group sees a process that it has started."""
 
     fork: Fork
 
@@ -32,21 +32,21 @@ class _Process:
         return self.fork.wait(timeout)
 
 
-def follow_at(address: str, rank: str, size: str) -> None:
-    """As a process: follow whoever listens there."""
+def work_at(address: str, rank: str, size: str) -> None:
+    """As a process: work for whoever listens there."""
     try:
-        follow(Client(address), int(rank), int(size))
+        work(Client(address), int(rank), int(size))
     except (EOFError, ConnectionError):
         return
 
 
-def fork_followers(monkeypatch: pytest.MonkeyPatch, forks: Forks) -> None:
-    """Crews that are started from now on have such followers."""
+def fork_workers(monkeypatch: pytest.MonkeyPatch, forks: Forks) -> None:
+    """Groups that are started from now on have such workers."""
 
-    def start(crew: StartedCrew, rank: int, size: int) -> Connection:
+    def start(group: StartedGroup, rank: int, size: int) -> Connection:
         with Listener(family="AF_UNIX") as listener:
-            fork = forks.start("tests.training.ranks.forked.follow_at", listener.address, rank, size)
-            crew._processes.append(_Process(fork))  # type: ignore[arg-type]
+            fork = forks.start("tests.training.ranks.forked.work_at", listener.address, rank, size)
+            group._processes.append(_Process(fork))  # type: ignore[arg-type]
             return listener.accept()
 
-    monkeypatch.setattr(StartedCrew, "_start", start)
+    monkeypatch.setattr(StartedGroup, "_start", start)

@@ -8,8 +8,8 @@ import socket
 import sys
 from pathlib import Path
 
-from rc1_lib.training.ranks import follower
-from rc1_lib.training.ranks.link import Line
+from rc1_lib.training.ranks import worker
+from rc1_lib.training.ranks.channel import Channel
 from tests.forks import Fork, Forks
 
 SHARDS = "training.shards=2"
@@ -46,18 +46,18 @@ def train(root: str) -> None:
 
 
 def die_in(step: int) -> None:
-    """Have this follower kill itself once it is told to learn that step: the first process is at it too, then."""
-    hear, learned = follower.receive, 0
+    """Have this worker kill itself once it is told to learn that step: the first process is at it too, then."""
+    hear, learned = worker.receive, 0
 
-    def receive(line: Line) -> tuple[str, tuple[object, ...]]:
+    def receive(channel: Channel) -> tuple[str, tuple[object, ...]]:
         nonlocal learned
-        name, arguments = hear(line)
+        name, arguments = hear(channel)
         learned += name == "_learn"
         if learned == step:
             os.kill(os.getpid(), signal.SIGKILL)
         return name, arguments
 
-    follower.receive = receive  # type: ignore[assignment]
+    worker.receive = receive  # type: ignore[assignment]
 
 
 if __name__ == "__main__":

@@ -22,9 +22,9 @@ from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.run import Run
 from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.ranks import launched
+from rc1_lib.training.ranks.channel import LostError
 from rc1_lib.training.ranks.launch import Launch, forget_launch, gpu_of, launch_of
-from rc1_lib.training.ranks.launched import LaunchedCrew, join
-from rc1_lib.training.ranks.link import LostError
+from rc1_lib.training.ranks.launched import LaunchedGroup, join
 from rc1_lib.training.ranks.processes import processes_of
 from rc1_lib.training.resource_errors import MEMORY, shortage
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
@@ -129,9 +129,9 @@ def test_every_process_sees_its_own_gpu_alone(monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.fixture
 def came(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
-    """What of SIGTERM has reached whoever had a handler before a launched crew was there."""
+    """What of SIGTERM has reached whoever had a handler before a launched group was there."""
     monkeypatch.setattr(launched, "_lost", False)
-    monkeypatch.setattr(launched, "_crew", None)
+    monkeypatch.setattr(launched, "_joined", None)
     found: list[int] = []
     before = signal.signal(signal.SIGTERM, lambda number, _: found.append(number))
     yield found
@@ -175,28 +175,28 @@ def test_a_launched_process_that_is_gone_may_have_had_no_memory(
     for killed, what in ((7, ""), (8, MEMORY)):
         counted.write_text("oom_kill 7\n")
         mine, theirs = Pipe()
-        crew = LaunchedCrew([mine])
+        group = LaunchedGroup([mine])
         counted.write_text(f"oom_kill {killed}\n")
         theirs.close()
         with (
             pytest.raises(LostError, match=r"is gone, and (what started|the kernel has)") as found,
-            crew.doing("x", ()),
+            group.calling("x", ()),
         ):
             pass
         assert shortage(found.value) == what
 
 
-def test_a_closed_crew_of_a_launcher_says_that_only_the_command_helps() -> None:
-    crew = LaunchedCrew([Pipe()[0]])
-    crew.close()
-    with pytest.raises(LostError, match="start the command again"), crew.doing("process", ()):
+def test_a_closed_group_of_a_launcher_says_that_only_the_command_helps() -> None:
+    group = LaunchedGroup([Pipe()[0]])
+    group.close()
+    with pytest.raises(LostError, match="start the command again"), group.calling("process", ()):
         pass
 
 
 def test_processes_that_the_shards_cannot_be_dealt_to_evenly_are_refused(
     tiny: Tiny, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(launched, "_crew", LaunchedCrew([Pipe()[0], Pipe()[0]]))
+    monkeypatch.setattr(launched, "_joined", LaunchedGroup([Pipe()[0], Pipe()[0]]))
     assert processes_of(tiny("training.shards=6", "training.processes=1").config.training) == 3
     with pytest.raises(ConfigError, match=r"training\.shards: found 2, but the launcher started 3 processes"):
         go(tiny(SHARDS), 1)

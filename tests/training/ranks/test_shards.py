@@ -14,7 +14,7 @@ class Deaf:
 
     rank, size = 1, 2
 
-    def exchange(self, mine: dict[int, str]) -> dict[int, str]:
+    def all_gather(self, mine: dict[int, str]) -> dict[int, str]:
         return mine
 
 
@@ -42,7 +42,7 @@ def test_few_rows_leave_shards_empty() -> None:
 
 def test_without_others_every_shard_is_ones_own() -> None:
     assert Shards(3).mine == [0, 1, 2]
-    assert Shards(3).exchange({2: "c", 0: "a", 1: "b"}) == ["a", "b", "c"]
+    assert Shards(3).all_gather({2: "c", 0: "a", 1: "b"}) == ["a", "b", "c"]
 
 
 def test_shards_go_round_the_processes() -> None:
@@ -51,4 +51,4 @@ def test_shards_go_round_the_processes() -> None:
 
 def test_what_is_not_ones_own_share_is_refused() -> None:
     with pytest.raises(AssertionError, match=r"shards \[0\] were worked on, \[1\] are this process's"):
-        Shards(2, Deaf()).exchange({0: "a"})
+        Shards(2, Deaf()).all_gather({0: "a"})

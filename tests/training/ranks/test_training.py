@@ -14,13 +14,13 @@ from rc1_lib.training.checkpoint.fault import CheckpointError
 from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.engines.torch_ppo import TorchPPO
 from rc1_lib.training.ppo_run import advance, prepare
-from rc1_lib.training.ranks.link import LostError
-from rc1_lib.training.ranks.started import StartedCrew
+from rc1_lib.training.ranks.channel import LostError
+from rc1_lib.training.ranks.started import StartedGroup
 from rc1_lib.training.setups import EpisodeSetup
 from tasks.prepared import prepared_for
 from tests.forks import Forks
 from tests.training.killed import until_done
-from tests.training.ranks.forked import fork_followers
+from tests.training.ranks.forked import fork_workers
 from tests.training.test_ppo_run import go
 from tests.training.tiny_world import RUNS, SUPERVISED, tiny_run
 
@@ -90,15 +90,15 @@ def test_another_number_of_shards_is_another_run(tiny: Tiny) -> None:
 def test_a_process_that_dies_in_a_step_ends_training_in_a_sentence_and_the_next_start_goes_on(
     tiny: Tiny, alone: str, forks: Forks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fork_followers(monkeypatch, forks)
+    fork_workers(monkeypatch, forks)
     run = tiny(SHARDS, "training.processes=2")
     prepared = prepare(run)
     learn = TorchPPO._learn
 
     def killing(engine: TorchPPO, *arguments: object) -> dict[str, float]:
-        assert isinstance(engine._crew, StartedCrew)
+        assert isinstance(engine._workers, StartedGroup)
         if arguments[2] == 2:
-            os.kill(engine._crew._processes[0].pid, 9)
+            os.kill(engine._workers._processes[0].pid, 9)
         return learn(engine, *arguments)  # type: ignore[arg-type]
 
     with monkeypatch.context() as patched:

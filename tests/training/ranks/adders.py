@@ -1,4 +1,4 @@
-"""A worker for crews that learns nothing: what it is told to do to itself, it does.
+"""A adder for groups that learns nothing: what it is told to do to itself, it does.
 
 It imports torch only where it is asked for it, which takes a second in each process that imported nothing before.
 """
@@ -16,15 +16,15 @@ from rc1_lib.errors import RC1Error
 from rc1_lib.training.ranks.shards import Link, Shards
 
 if TYPE_CHECKING:
-    from rc1_lib.training.ranks.crew import Crew
+    from rc1_lib.training.ranks.worker_group import WorkerGroup
 
-PLACE = "tests.training.ranks.workers:Worker"
+PLACE = "tests.training.ranks.adders:Adder"
 
 
-class Worker:
-    """Adds up numbers, shard by shard, or fails in the way asked for, in followers alone."""
+class Adder:
+    """Adds up numbers, shard by shard, or fails in the way asked for, in workers alone."""
 
-    alive: ClassVar[WeakSet[Worker]] = WeakSet()
+    alive: ClassVar[WeakSet[Adder]] = WeakSet()
 
     def __init__(self, link: Link, shards: int) -> None:
         self.link, self.shards = link, Shards(shards, link)
@@ -32,24 +32,24 @@ class Worker:
         self.alive.add(self)
 
     @classmethod
-    def following(cls, link: Link, setup: int) -> Self:
+    def as_worker(cls, link: Link, setup: int) -> Self:
         return cls(link, setup)
 
     def add(self, numbers: list[float]) -> float:
         parts = self.shards.deal(range(len(numbers)), [1] * len(numbers))
         total = 0.0
-        for found in self.shards.exchange({at: sum(numbers[row] for row in parts[at]) for at in self.shards.mine}):
+        for found in self.shards.all_gather({at: sum(numbers[row] for row in parts[at]) for at in self.shards.mine}):
             total += found
         return total
 
     def process(self) -> list[int]:
         """The number of every process, the first one's first."""
-        found = self.shards.exchange({at: os.getpid() for at in self.shards.mine})
+        found = self.shards.all_gather({at: os.getpid() for at in self.shards.mine})
         return found[: self.link.size]
 
     def others(self) -> list[int]:
-        """How many workers of each process were there when this one was made, the first process's first."""
-        return self.shards.exchange({at: self.beside for at in self.shards.mine})[: self.link.size]
+        """How many adders of each process were there when this one was made, the first process's first."""
+        return self.shards.all_gather({at: self.beside for at in self.shards.mine})[: self.link.size]
 
     def die(self) -> list[int]:
         if self.link.rank:
@@ -87,24 +87,24 @@ class Worker:
         return self.process()
 
 
-def begun(crew: Crew, shards: int) -> Worker:
-    """The worker of this process, once those of the followers are there."""
-    with crew.beginning(PLACE, shards):
-        return Worker(crew.link, shards)
+def begun(group: WorkerGroup, shards: int) -> Adder:
+    """The adder of this process, once those of the workers are there."""
+    with group.constructing(PLACE, shards):
+        return Adder(group.link, shards)
 
 
-def do(crew: Crew, worker: Worker, name: str, *arguments: object) -> object:
+def do(group: WorkerGroup, adder: Adder, name: str, *arguments: object) -> object:
     """What a method comes to, all processes together."""
-    with crew.doing(name, arguments):
-        return getattr(worker, name)(*arguments)
+    with group.calling(name, arguments):
+        return getattr(adder, name)(*arguments)
 
 
 def lead() -> None:
-    """Start a crew, print the numbers of its processes, and wait for ever."""
-    from rc1_lib.training.ranks.started import StartedCrew
+    """Start a group, print the numbers of its processes, and wait for ever."""
+    from rc1_lib.training.ranks.started import StartedGroup
 
-    crew = StartedCrew(3)
-    print(*do(crew, begun(crew, 3), "process"), flush=True)  # type: ignore[misc]
+    group = StartedGroup(3)
+    print(*do(group, begun(group, 3), "process"), flush=True)  # type: ignore[misc]
     signal.pause()
 
 

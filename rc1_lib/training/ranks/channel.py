@@ -1,6 +1,6 @@
-"""The lines between the processes of one crew, whatever they are made of.
+"""Messages between the first process and the workers of its group.
 
-A process that dies closes its end, which the others see at once, so that nobody waits for a time to be up. All pass
+A process that ends closes its channel, which the other side sees at once, so no timeout is needed. Everything passes
 through the first process: a few megabytes a step.
 """
 
@@ -22,24 +22,24 @@ if TYPE_CHECKING:
 Done = TypeVar("Done")
 
 
-class Line(Protocol):
-    """One end of a line between two processes; the other's loss is an `EOFError` or a `ConnectionError`."""
+class Channel(Protocol):
+    """One end of a connection; raises EOFError or ConnectionError once the other process has ended."""
 
     def send_bytes(self, buf: bytes, /) -> None:
-        """Wait until the other has taken it."""
+        """Send a message; returns once the other process has it."""
         ...
 
     def recv_bytes(self) -> bytes:
-        """Wait for what the other sends."""
+        """Wait for a message."""
         ...
 
     def close(self) -> None:
-        """Hear and say no more."""
+        """Close this end."""
         ...
 
 
 class LostError(RC1Error, WorkerShortage):
-    """A process of the crew is gone, or has refused its part.
+    """A process of the group is gone, or has refused its part.
 
     Attributes:
         lacking: what had run out, in the words of `shortage`, where that is why it is gone; else "".
@@ -51,8 +51,8 @@ class LostError(RC1Error, WorkerShortage):
         self.lacking = lacking
 
 
-class FollowerError(RuntimeError, WorkerShortage):
-    """A process of the crew has failed; its traceback is in the message.
+class WorkerError(RuntimeError, WorkerShortage):
+    """A process of the group has failed; its traceback is in the message.
 
     Attributes:
         lacking: what had run out, in the words of `shortage`; "" where something else failed.
@@ -66,7 +66,7 @@ class FollowerError(RuntimeError, WorkerShortage):
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What a follower says instead of its result.
+    """What a worker says instead of its result.
 
     Attributes:
         text: a sentence for the user, or a traceback.
@@ -84,7 +84,7 @@ class _Pickler(pickle.Pickler):
 
     def reducer_override(self, thing: Any) -> Any:
         """Python's own way for everything else."""
-        torch = sys.modules.get("torch")  # not imported here: a line has to be there before torch is
+        torch = sys.modules.get("torch")  # not imported here: a channel has to be there before torch is
         if torch is not None and isinstance(thing, torch.Tensor) and thing.device.type != "cpu":
             return _on_own_device, (thing.cpu(),)
         return NotImplemented
@@ -96,30 +96,30 @@ def _on_own_device(tensor: Tensor) -> Any:
     return to_device(tensor, get_device())
 
 
-def send(line: Line, thing: Any) -> None:
+def send(channel: Channel, thing: Any) -> None:
     """Send an object of this very program to another process of it."""
     # Not `Connection.send`: it would move tensors into shared memory, whose handles outlive a killed process.
     content = io.BytesIO()
     _Pickler(content, protocol=pickle.HIGHEST_PROTOCOL).dump(thing)
-    line.send_bytes(content.getvalue())
+    channel.send_bytes(content.getvalue())
 
 
-def receive(line: Line) -> Any:
+def receive(channel: Channel) -> Any:
     """Wait for what another process of this program sends.
 
     Raises:
         EOFError: when it is gone.
         LostError: when it has refused its part.
-        FollowerError: when it has failed.
+        WorkerError: when it has failed.
     """
-    thing = pickle.loads(line.recv_bytes())
+    thing = pickle.loads(channel.recv_bytes())
     if isinstance(thing, Failure):
-        raise LostError(thing.text) if thing.refused else FollowerError(thing.text, thing.lacking)
+        raise LostError(thing.text) if thing.refused else WorkerError(thing.text, thing.lacking)
     return thing
 
 
 class LeaderLink:
-    """The first process's end of all lines.
+    """The first process's end of all channels.
 
     Attributes:
         rank: 0.
@@ -128,35 +128,35 @@ class LeaderLink:
 
     rank = 0
 
-    def __init__(self, lines: Sequence[Line]) -> None:
-        """Takes the line to each follower."""
-        self._lines = lines
-        self.size = 1 + len(lines)
+    def __init__(self, channels: Sequence[Channel]) -> None:
+        """Takes the channel to each worker."""
+        self._channels = channels
+        self.size = 1 + len(channels)
 
-    def exchange(self, mine: Mapping[int, Done]) -> dict[int, Done]:
-        """Collect from the followers in turn, and tell them all."""
+    def all_gather(self, mine: Mapping[int, Done]) -> dict[int, Done]:
+        """Collect every worker's results, and send all of them to each."""
         found = dict(mine)
-        for line in self._lines:
-            found |= receive(line)
-        for line in self._lines:
-            send(line, found)
+        for channel in self._channels:
+            found |= receive(channel)
+        for channel in self._channels:
+            send(channel, found)
         return found
 
 
-class FollowerLink:
-    """A follower's end of its line.
+class WorkerLink:
+    """A worker's end of its channel.
 
     Attributes:
         rank: from 1.
         size: processes.
     """
 
-    def __init__(self, line: Line, rank: int, size: int) -> None:
-        """Takes the line to the first process."""
-        self._line, self.rank, self.size = line, rank, size
+    def __init__(self, channel: Channel, rank: int, size: int) -> None:
+        """Takes the channel to the first process."""
+        self._channel, self.rank, self.size = channel, rank, size
 
-    def exchange(self, mine: Mapping[int, Done]) -> dict[int, Done]:
-        """Tell the first process, and hear from it what all came to."""
-        send(self._line, dict(mine))
-        found: dict[int, Done] = receive(self._line)
+    def all_gather(self, mine: Mapping[int, Done]) -> dict[int, Done]:
+        """Send one's own results to the first process, and receive everybody's."""
+        send(self._channel, dict(mine))
+        found: dict[int, Done] = receive(self._channel)
         return found
