@@ -42,8 +42,8 @@ from rc1_lib.pool.seed import build_seed
 from rc1_lib.records import GateResult
 from rc1_lib.rows.frame import texts_of
 from rc1_lib.run import open_run
-from rc1_lib.text.ngrams import contained, ngrams, ngrams_of
-from rc1_lib.text.tokens import text_length, tokenize, tokens
+from rc1_lib.text.ngrams import ngrams, shares
+from rc1_lib.text.tokens import text_length, tokenize
 from rc1_lib.workspace.artifacts import write_json
 
 RESULTS = Path(__file__).parent / "results" / "gates.json"
@@ -196,19 +196,9 @@ def ours_duplicates(texts: pl.Series, limits: DuplicatesGate) -> set[int]:
 
 
 def ours_contained(texts: pl.Series, held: pl.Series, n: int) -> dict[tuple[int, int], float]:
-    """The gate's search, on the same words as the others'."""
-    found = [
-        contained(hashed(texts.slice(first, 4000), first), n, ngrams_of(hashed(held, 0), n))
-        for first in range(0, len(texts), 4000)
-    ]
-    table = pl.concat(found).select("row", "held", "similarity")
+    """The gate's measure, on the same words as the others'."""
+    table = shares(ngrams(texts, n), ngrams(held, n)).select("row", "held", "similarity")
     return {(row, number): share for row, number, share in table.iter_rows()}
-
-
-def hashed(texts: pl.Series, first: int) -> pl.DataFrame:
-    """Words as the search for n-grams reads them."""
-    spelled = pl.DataFrame({"text": texts}).with_row_index("row", offset=first).select("row", word=tokens("text"))
-    return spelled.explode("word", empty_as_null=False).with_columns(pl.col("word").hash(seed=7))
 
 
 def with_copies(texts: pl.Series) -> pl.Series:

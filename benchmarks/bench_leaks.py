@@ -24,8 +24,7 @@ from rc1_lib.rows.frame import read_rows
 from rc1_lib.rows.spoken import spoken
 from rc1_lib.run import open_run
 from rc1_lib.sources import load_questions
-from rc1_lib.text.ngrams import contained, ngrams_of
-from rc1_lib.text.normalization import folded, words
+from rc1_lib.text.ngrams import ngrams, shares
 from tests.gates.planted_leaks import KINDS, SURE, Planted, planted
 
 _MEASURES = ("n-grams", "words in order", "letters", "id")
@@ -71,8 +70,8 @@ def main() -> None:
     limits = run.config.gates.leakage
     literals = [text for each_pack in (old, pack) for lang in ("en", "zh") for text in each_pack.literals(lang)]
     seconds, clean = timed(lambda: leakage_gate(pool, shadow, limits, literals, list(run.config.datasets)))
-    sought = ngrams_of(words(folded(question_texts(shadow))), limits.ngram)
-    plain, _ = timed(lambda: contained(words(folded(spoken(pool))), limits.ngram, sought))
+    sought = ngrams(question_texts(shadow), limits.ngram)
+    plain, _ = timed(lambda: shares(ngrams(spoken(pool), limits.ngram), sought))
     print(
         f"{pool.height} clean rows x {shadow.height} questions: {len(clean.offenders)} accused, {seconds:.1f} s of CPU"
     )

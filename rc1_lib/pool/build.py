@@ -23,10 +23,7 @@ from rc1_lib.pool.variants import Variant, pose_variants
 from rc1_lib.records import Question, Task
 from rc1_lib.rows.playable import is_playable
 from rc1_lib.runtime.batches import slices
-from rc1_lib.text.fuzzy_containment import retold
-from rc1_lib.text.ngrams import ngrams_of
-from rc1_lib.text.normalization import folded, words, words_of_many
-from rc1_lib.text.search import Search
+from rc1_lib.text.leak_search import LeakSearch
 
 Progress = Callable[[int, int], None]
 
@@ -118,16 +115,11 @@ def decontaminate(
     Returns:
         The questions that may be used, and how many were left out.
     """
-    asked = folded(_column(held_text(question) for question in held))
-    wanted = words(asked)
-    search = Search(asked, ngrams_of(wanted, limits.ngram), limits.ngram)
-    for part in slices(len(questions)):
-        search.read(_column(_stated_by(question) for question in questions[part]))
-    own = words_of_many(_column(held_text(question) for question in questions))
-    retellings = retold(search.texts, own, wanted, limits, wherever=True)
-    leaking = set(search.repeated.filter(pl.col("similarity") > limits.max_similarity)["row"])
-    leaking |= set(search.spelled["row"])
-    leaking |= set(retellings.filter("suspect")["row"])  # dropping one question too many costs nothing here
+    search = LeakSearch(*(_column(map(held_text, side)) for side in (held, questions)), limits, wherever=True)
+    found = search.over(_column(map(_stated_by, questions[part])) for part in slices(len(questions)))
+    leaking = set(found.repeated.filter(pl.col("similarity") > limits.max_similarity)["row"])
+    leaking |= set(found.spelled["row"])
+    leaking |= set(found.retold.filter("suspect")["row"])  # dropping one question too many costs nothing here
     return [question for index, question in enumerate(questions) if index not in leaking], len(leaking)
 
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from rc1_lib.text.tokens import tokens
 
@@ -47,27 +45,18 @@ def in_chunks(texts: pl.Series, n: int, use: Callable[[pl.LazyFrame], pl.LazyFra
 
 def _occurrences(texts: pl.Series, n: int, first: int) -> pl.LazyFrame:
     """Every n-gram of every text, in reading order; `first` is the row of the first text."""
-    long = (
+    words = (
         pl.LazyFrame({"text": texts})
         .with_row_index("row", offset=first)
         .select("row", token=tokens("text"))
         .explode("token", empty_as_null=False)
         .select("row", word=pl.col("token").hash(seed=7))
     )
-    return _grams(long, n)
-
-
-def _grams(words: pl.LazyFrame, n: int) -> pl.LazyFrame:
     gram = pl.col("word")
     for distance in range(1, n):
         gram = (gram * pl.lit(_MULTIPLIER, pl.UInt64)) ^ pl.col("word").shift(-distance)
     whole = pl.col("row") == pl.col("row").shift(-(n - 1))
     return words.select("row", gram=gram.hash(seed=11), whole=whole).filter("whole").select("row", "gram")
-
-
-def ngrams_of(words: pl.DataFrame, n: int) -> pl.DataFrame:
-    """`ngrams` of words that are hashes already: columns `row`, by which they are sorted, and `word` (u64)."""
-    return _grams(words.lazy(), n).unique(maintain_order=True).collect()
 
 
 def jaccard_by_row(first: pl.Series, second: pl.Series, n: int) -> pl.Series:
@@ -86,40 +75,26 @@ def jaccard_by_row(first: pl.Series, second: pl.Series, n: int) -> pl.Series:
     return table.select(pl.when(union > 0).then(pl.col("shared") / union).otherwise(0.0).alias("jaccard")).to_series()
 
 
-def contained(words: pl.DataFrame, n: int, wanted: pl.DataFrame) -> pl.DataFrame:
+def shares(grams: pl.DataFrame, wanted: pl.DataFrame) -> pl.DataFrame:
     """The share of each held text's n-grams that each text contains, whatever surrounds them.
 
     Args:
-        words: of the texts to search, as hashes: columns `row`, by which they are sorted, and `word` (u64).
-        n: n-gram length.
-        wanted: n-grams of the texts that must not be found, from `ngrams_of`.
+        grams: of the texts to search, columns `row` and `gram`.
+        wanted: of the held texts, no pair twice.
 
     Returns:
         Columns `row`, `held` (positions), `shared` (n-grams in common), `similarity` (share of the held text's
-        n-grams, in (0, 1]); only pairs that share at least one n-gram.
+        n-grams, in (0, 1]), sorted by the first two; only pairs that share at least one n-gram.
     """
-    return shares(_grams(words.lazy(), n).collect(), wanted)
-
-
-def shares(grams: pl.DataFrame, wanted: pl.DataFrame) -> pl.DataFrame:
-    """`contained` for n-grams: columns `row`, `gram`."""
-    searched, sizes = wanted.rename({"row": "held"}), wanted.group_by("row").len("size").rename({"row": "held"})
+    held, sizes = wanted.lazy().rename({"row": "held"}), wanted.lazy().group_by(held="row").len("size")
     return (
         grams.lazy()
-        .join(searched.lazy(), on="gram")
+        .join(held, on="gram")
         .unique()
         .group_by("row", "held")
         .len("shared")
-        .join(sizes.lazy(), on="held")
+        .join(sizes, on="held")
         .select("row", "held", "shared", similarity=pl.col("shared") / pl.col("size"))
         .sort("row", "held")
         .collect()
     )
-
-
-def grams_at(places: NDArray[np.int64], words: NDArray[np.uint64], n: int) -> pl.Series:
-    """The n-grams that begin at given places among words, hashed as in `ngrams_of`."""
-    gram = words[places]
-    for distance in range(1, n):
-        gram = gram * np.uint64(_MULTIPLIER) ^ words[places + distance]
-    return pl.Series(gram).hash(seed=11)

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import html
 import re
-from functools import cache
+from dataclasses import dataclass
 from urllib.parse import unquote
 
+import numpy as np
 import polars as pl
-import regex
 
-from rc1_lib.text.tokenized_texts import Pieces, ReadTexts
-from rc1_lib.text.tokens import TOKEN_PATTERN, UNSPACED
+from rc1_lib.text.token_ids import CodedTexts
+from rc1_lib.text.tokens import TOKEN_PATTERN
 
 _ESCAPED = re.compile(r"(?:\\+u[0-9a-fA-F]{4})+")
 _BY_NUMBER = re.compile(r"\\+(?:x([0-9a-fA-F]{2})|u\{([0-9a-fA-F]{1,5})\})")
@@ -35,6 +35,7 @@ _TAG = r"</?[a-z][^<>]*>"
 _TAG_OPENS = "[<\ufe64\uff1c\u226e]"
 """Characters that are or contain a `<` after decomposition; a tag may contain blanks."""
 _EMPHASIS = r"[*_~`]+"
+_NO_LETTER = r"[^\p{L}\p{N}]+"
 _LATIN = {
     **dict(zip("авекмнорстухіјѕԁԛԝһӏ", "abekmhopctyxijsdqwhl", strict=True)),
     **dict(zip("αβεζηικμνορτυχ", "abezhikmnoptyx", strict=True)),
@@ -54,45 +55,56 @@ _LATIN = {
 
 
 def folded(texts: pl.Series) -> pl.Series:
-    """Each text in normalised form, None as "": its words are the matches of `rc1_lib.text.tokens.TOKEN_PATTERN`."""
+    """Each text in normalised form, None as ""."""
     return _folded(_unescaped(texts.fill_null("")))
 
 
-def words(texts: pl.Series) -> pl.DataFrame:
-    """The words of texts from `folded`, in reading order.
+def words(texts: pl.Series) -> pl.Series:
+    """The words of each text, folded: a list[str] per text, in reading order."""
+    return folded(texts).str.extract_all(TOKEN_PATTERN)
 
-    Returns:
-        Columns `row` (u32, position in `texts`), `word` (u64, a hash) and `han` (whether it is a Chinese character,
-        which carries less information than a word), sorted by row.
+
+@dataclass(frozen=True, slots=True)
+class ReadTexts:
+    """Many texts, folded.
+
+    Attributes:
+        words: String, the words of the texts; a word may be repeated.
+        texts: for each text the positions in `words`, in reading order.
+        letters: of each text only the letters and digits, independent of spacing.
     """
-    spelled_out = pl.DataFrame({"token": _words(texts)}).with_row_index("row").explode("token", empty_as_null=False)
-    return hashed(spelled_out["token"]).insert_column(0, spelled_out["row"])
+
+    words: pl.Series
+    texts: CodedTexts
+    letters: pl.Series
 
 
-def words_of_many(texts: pl.Series) -> pl.DataFrame:
-    """`words(folded(texts))`, for very many texts."""
-    said, _ = read_folded(texts)
-    spelled_out = hashed(said.words)
-    return said.frame(word=spelled_out["word"], han=spelled_out["han"])
+def read(texts: pl.Series) -> ReadTexts:
+    """Fold very many texts.
 
-
-def read_folded(texts: pl.Series) -> tuple[ReadTexts, pl.Series]:
-    """The words of very many texts, folded, in reading order; and `letters(folded(texts))`."""
-    read = _unescaped(texts.fill_null(""))
-    pieces = Pieces.of(read, whole=read.str.contains(_TAG_OPENS))
-    as_compared = _folded(pieces.different)
-    return pieces.read(_words(as_compared)), pieces.joined(letters(as_compared))
-
-
-def hashed(spelled_out: pl.Series) -> pl.DataFrame:
-    """The columns `word` and `han` of each word, as in `words`."""
-    return pl.DataFrame({"token": spelled_out}).select(
-        word=pl.col("token").hash(seed=7), han=pl.col("token") >= "\u3400"
+    They consist of the same few ten thousand pieces between blanks, and folding a piece costs twenty times as much as
+    looking it up. So each distinct piece is folded once.
+    """
+    text = pl.col("text")
+    split = text.str.replace_all("\n", " ", literal=True).str.split(" ")
+    split = pl.when(text.str.contains(_TAG_OPENS)).then(pl.concat_list(text)).otherwise(split)
+    of_texts = pl.DataFrame({"text": _unescaped(texts.fill_null(""))}).select(split).to_series()
+    pieces = of_texts.explode(empty_as_null=False)
+    different = pieces.unique(maintain_order=True)
+    number = pieces.cast(pl.Enum(different)).to_physical()
+    folded_pieces = _folded(different)
+    found = folded_pieces.str.extract_all(TOKEN_PATTERN)
+    ends = found.list.len().cum_sum()
+    positions = pl.select(pl.int_ranges(ends - found.list.len(), ends, dtype=pl.UInt32)).to_series().gather(number)
+    last_piece = of_texts.list.len().cum_sum().to_numpy() - 1
+    text_ends = positions.list.len().cast(pl.Int64).cum_sum().to_numpy()[last_piece]
+    letters = pl.DataFrame({"piece": folded_pieces.str.replace_all(_NO_LETTER, "").gather(number)})
+    of_text = pl.Series("text", np.repeat(np.arange(len(texts)), of_texts.list.len())).set_sorted()
+    return ReadTexts(
+        found.explode(empty_as_null=False),
+        CodedTexts(positions.explode(empty_as_null=False).to_numpy(), text_ends),
+        letters.group_by(of_text, maintain_order=True).agg("piece")["piece"].list.join(""),
     )
-
-
-def _words(texts: pl.Series) -> pl.Series:
-    return texts.str.extract_all(TOKEN_PATTERN)
 
 
 def _folded(texts: pl.Series) -> pl.Series:
@@ -122,24 +134,6 @@ def undisguised(texts: pl.Series) -> pl.Series:
     plain = pl.col("text").str.normalize("NFKC").str.replace_all(_INVISIBLE, "").str.to_lowercase()
     read = pl.DataFrame({"text": texts.gather(suspects)}).select(plain.str.replace_many(_LATIN)).to_series()
     return texts.scatter(suspects, read)
-
-
-_NO_LETTER = r"[^\p{L}\p{N}]+"
-
-
-def letters(texts: pl.Series) -> pl.Series:
-    """Only the letters and digits of texts from `folded`, independent of spacing."""
-    return texts.str.replace_all(_NO_LETTER, "")
-
-
-@cache
-def spaced(text: str) -> regex.Pattern[str]:
-    """A pattern that finds these letters in a folded text with anything between them, at word boundaries."""
-    word = rf"[[\p{{L}}\p{{N}}]--[{UNSPACED}]]"
-    return regex.compile(rf"(?<!{word}){_BETWEEN.join(map(regex.escape, text))}(?!{word})", regex.V1)
-
-
-_BETWEEN = r"[^\p{L}\p{N}]*+"
 
 
 def unescaped(text: str) -> str:

@@ -1,7 +1,9 @@
-"""What the search for leaks does by columns and numbers, beside the same in plain Python."""
+"""What the search for leaks does by columns and numbers, next to the same in plain Python."""
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections import Counter
 from itertools import pairwise
 
@@ -15,14 +17,12 @@ from polars.testing import assert_frame_equal
 from rc1_lib.evidence import Evidence
 from rc1_lib.gates.leakage import question_texts
 from rc1_lib.rows.spoken import spoken
-from rc1_lib.text import candidate_windows
-from rc1_lib.text.fuzzy_containment import word_weights
-from rc1_lib.text.ngrams import contained, ngrams_of
-from rc1_lib.text.normalization import folded, letters, read_folded, words, words_of_many
-from rc1_lib.text.search import Search, Spelled
-from rc1_lib.text.template_neighbours import Kin
-from rc1_lib.text.token_ids import CodedTexts, Vocabulary, different, ranges
-from tests.gates.planted_leaks import planted
+from rc1_lib.runtime import batches
+from rc1_lib.text.leak_search import LeakSearch, _common_weight, _places, common
+from rc1_lib.text.normalization import folded, read, words
+from rc1_lib.text.token_ids import CodedTexts
+from rc1_lib.text.word_pairs import WordPairs
+from tests.gates.planted_leaks import SURE, planted
 from tests.shares import share
 
 ODD = (
@@ -37,130 +37,142 @@ written = st.lists(odd | pieces, max_size=6).map("".join)
 
 
 @pytest.fixture(scope="module")
-def damaged(evidence: Evidence) -> pl.Series:
-    """What rows say, a tenth of them with leaks of every kind and in every place."""
-    rows, _ = planted(evidence.rows("pool"), evidence.rows("shadow"), 3)
-    return spoken(rows)
+def damaged(evidence: Evidence) -> pl.DataFrame:
+    """Rows, a tenth of them with leaks of every kind and in every place."""
+    return planted(evidence.rows("pool"), evidence.rows("shadow"), 3)[0]
 
 
 @pytest.fixture(scope="module")
-def held(evidence: Evidence) -> pl.DataFrame:
-    return words(folded(question_texts(evidence.rows("shadow"))))
+def held(evidence: Evidence) -> pl.Series:
+    return question_texts(evidence.rows("shadow"))
+
+
+def split(texts: pl.Series) -> list[list[str]]:
+    """The words of whole texts."""
+    of_texts: list[list[str]] = words(texts).to_list()
+    return of_texts
+
+
+def assert_read_as_a_whole(texts: pl.Series) -> None:
+    found = read(texts)
+    said = found.words.gather(found.texts.codes).to_list()
+    of_texts = zip(found.texts.starts, found.texts.ends, strict=True)
+    assert [said[start:end] for start, end in of_texts] == split(texts)
+    assert found.letters.to_list() == folded(texts).str.replace_all(r"[^\p{L}\p{N}]+", "").to_list()
 
 
 @given(st.lists(st.none() | written, max_size=5))
-def test_words_are_those_of_whole_texts_though_read_piece_by_piece(texts: list[str | None]) -> None:
-    series = pl.Series(texts, dtype=pl.String)
-    assert_frame_equal(words_of_many(series), words(folded(series)))
-    assert read_folded(series)[1].to_list() == letters(folded(series)).to_list()
+def test_texts_read_piece_by_piece_are_those_of_whole_texts(texts: list[str | None]) -> None:
+    assert_read_as_a_whole(pl.Series(texts, dtype=pl.String))
 
 
-def test_words_of_rows_with_leaks_are_those_of_whole_texts(damaged: pl.Series) -> None:
-    assert damaged.str.contains("<").any()
-    assert_frame_equal(words_of_many(damaged), words(folded(damaged)))
-    assert read_folded(damaged)[1].to_list() == letters(folded(damaged)).to_list()
+def test_rows_with_leaks_read_piece_by_piece_are_those_of_whole_texts(damaged: pl.DataFrame) -> None:
+    texts = spoken(damaged)
+    assert texts.str.contains("<").any()
+    assert_read_as_a_whole(texts)
+
+
+def test_a_vocabulary_finds_every_pair_of_adjacent_words(damaged: pl.DataFrame, held: pl.Series) -> None:
+    texts = pl.concat([pl.Series(["", "如果"]), spoken(damaged).head(60), pl.Series(["", "果"])])
+    pairs, asked = WordPairs(read(held)), [set(pairwise(said)) for said in split(held)]
+    known = {pair for of_text in asked for pair in of_text}
+    found = pairs.pairs(pairs.coded(read(texts)))
+    said = [(text, pair) for text, of_text in enumerate(split(texts)) for pair in pairwise(of_text) if pair in known]
+    assert found.text.tolist() == [text for text, _ in said]
+    number_of = dict(zip([pair for _, pair in said], found.number.tolist(), strict=True))
+    assert found.number.tolist() == [number_of[pair] for _, pair in said]
+    assert len(set(number_of.values())) == len(number_of)
 
 
 @pytest.mark.parametrize("ngram", share([2, 5], 5))
 def test_a_search_finds_the_ngrams_that_all_words_hold(
-    evidence: Evidence, damaged: pl.Series, held: pl.DataFrame, ngram: int
+    evidence: Evidence, damaged: pl.DataFrame, held: pl.Series, ngram: int
 ) -> None:
-    wanted = ngrams_of(held, ngram)
-    search = Search(folded(question_texts(evidence.rows("shadow"))), wanted, ngram)
-    for first in range(0, len(damaged), 70):
-        search.read(damaged.slice(first, 70))
-    everything = words(folded(damaged))
-    found = contained(everything, ngram, wanted)
-    assert found.height > 50
-    assert_frame_equal(search.repeated, found, check_exact=True)
-    letter_by_letter = Spelled(folded(question_texts(evidence.rows("shadow")))).found_in(folded(damaged))
-    assert letter_by_letter.height > 0
-    assert_frame_equal(search.spelled, letter_by_letter)
-    assert search.texts.codes.tolist() == Vocabulary(held).coded(everything, len(damaged)).codes.tolist()
-    assert search.texts.ends.tolist() == Vocabulary(held).coded(everything, len(damaged)).ends.tolist()
+    def grams(texts: pl.Series) -> list[set[tuple[str, ...]]]:
+        return [set(zip(*(said[place:] for place in range(ngram)), strict=False)) for said in split(texts)]
+
+    limits = evidence.run.config.gates.leakage.model_copy(update={"ngram": ngram})
+    templates = [held[0]]
+    search, texts = LeakSearch(held, question_texts(damaged), limits, templates=templates), spoken(damaged)
+    found = search.over(texts.slice(first, 70) for first in range(0, len(texts), 70)).repeated
+    left_out = grams(pl.Series(templates))[0]
+    wanted = [of_text - left_out for of_text in grams(held)]
+    assert search.checkable == sum(map(bool, wanted))
+    expected = [
+        (row, number, len(of_text & sought), len(of_text & sought) / len(sought))
+        for row, of_text in enumerate(grams(texts))
+        for number, sought in enumerate(wanted)
+        if of_text & sought
+    ]
+    assert len(expected) > 50
+    assert found.rows() == expected
 
 
-def test_kin_are_counted_as_in_plain_python(evidence: Evidence, held: pl.DataFrame) -> None:
-    own = words(folded(question_texts(evidence.rows("pool").head(150))))
-    asked = {row[0]: part["word"].to_list() for row, part in held.group_by("row")}
-    questions = [part["word"].to_list() for part in own.partition_by("row")]
-    pairs = {text: set(pairwise(said)) for text, said in asked.items()}
-    expected = Counter[tuple[str, object, object]]()
-    for said in questions:
-        own_pairs = set(pairwise(said))
-        expected.update(("by_all", 0, word) for word in set(said))
-        for text, theirs in pairs.items():
-            if len(own_pairs & theirs) >= max(0.3 * len(theirs), 1):
-                expected["kin", text, 0] += 1
-                expected.update(("by_kin", text, word) for word in set(said))
-    kin = Kin(held)
-    kin.count(own)
-    counts = kin.counts()
-    assert {(text, word) for text, word in counts.select("held", "word").iter_rows()} == {
-        (text, word) for text, said in asked.items() for word in said
-    }
-    assert (counts["kin"] > 1).any()
-    for text, word, by_all, of_kin, by_kin in counts.iter_rows():
-        found = (expected["by_all", 0, word], expected["kin", text, 0], expected["by_kin", text, word])
-        assert (by_all, of_kin, by_kin) == tuple(max(1, count) for count in found)
+def test_words_are_weighed_as_in_plain_python(evidence: Evidence, held: pl.Series) -> None:
+    own = question_texts(evidence.rows("pool").head(150))
+    asked, said = split(held), [*split(own), *split(held)]
+    said_by = Counter(word for text in said for word in set(text))
+    pairs = WordPairs(read(held))
+    weights, neighbours = pairs.weights(
+        pairs.coded(read(held)), [pairs.coded(read(own[:70])), pairs.coded(read(own[70:]))]
+    )
+    expected = []
+    for number, text in enumerate(asked):
+        theirs = set(pairwise(text))
+        near = [set(other) for other in said if len(theirs & set(pairwise(other))) >= max(0.3 * len(theirs), 1)]
+        assert neighbours[number] == len(near) - 1  # itself
+        for word in text:
+            by_near = sum(word in other for other in near) - 1
+            by_all = 5 * (said_by[word] - 1 + 0.01) / len(said)
+            expected.append(max(0.0, math.log((len(near) - 1 + 5) / (by_near + by_all))))
+    assert (neighbours > 0).any()
+    np.testing.assert_allclose(weights, expected, atol=1e-12)
 
 
-def plain_units(codes: list[int], vocabulary: Vocabulary) -> list[int]:
-    """The unit that begins at each word of one text: of Chinese, two characters where two follow one another."""
-    found = []
-    for code, following in zip(codes, [*codes[1:], 0], strict=False):
-        both = bool(vocabulary.han[code] and vocabulary.han[following])
-        found.append(code * vocabulary.size + following if both else code)
-    return found
+def test_places_are_windows_of_two_lengths_and_one_length_apart() -> None:
+    text = np.array([7, 1, 2, 0, 0, 3, 0, 1], np.uint16)
+    assert list(_places(text, [1, 2, 3], 1, 2)) == [[7, 1, 2], [7, 1, 2, 0, 0, 3], [0, 0, 3, 0, 1], [0, 1]]
+    assert list(_places(text, [1, 2, 3], 3, 2)) == [[7, 1, 2, 0, 0, 3]]
+    assert list(_places(text, [1, 2, 3], 4, 3)) == [text.tolist()]
 
 
-def test_units_are_found_and_counted_where_they_stand(
-    damaged: pl.Series, held: pl.DataFrame, monkeypatch: pytest.MonkeyPatch
+def test_a_search_finds_the_retold_places_that_a_comparison_with_every_text_finds(
+    evidence: Evidence, held: pl.Series
 ) -> None:
-    texts = pl.concat([pl.Series(["", "如果"]), damaged.head(60), pl.Series(["", "果"])])
-    vocabulary = Vocabulary(held)
-    coded = vocabulary.coded(words(folded(texts)), len(texts))
-    units = [unit for text in range(len(texts)) for unit in plain_units(coded.of(text), vocabulary)]
-    asked = vocabulary.coded(held)
-    sought = np.unique([unit for text in range(len(asked.ends)) for unit in plain_units(asked.of(text), vocabulary)])
-    assert (sought >= vocabulary.size).any()
-    monkeypatch.setattr(candidate_windows, "_AT_ONCE", 7)
-    seen = [pair for places, found in candidate_windows._seen(coded, sought, vocabulary)
-            for pair in zip(places.tolist(), sought[found].tolist(), strict=True)]  # fmt: skip
-    wanted = set(sought.tolist())
-    assert seen == [(place, unit) for place, unit in enumerate(units) if unit in wanted]
-    often = candidate_windows._counted(coded, sought, vocabulary)
-    counted = Counter(units)
-    assert dict(zip(sought.tolist(), often.tolist(), strict=True)) == {unit: counted[unit] for unit in sought.tolist()}
+    rows, leaks = planted(evidence.rows("pool").head(40), evidence.rows("shadow"), 1, (*SURE[:3], *SURE[-6:]))
+    rows = rows.filter(pl.col("id").is_in([leak.id for leak in leaks]))
+    limits = evidence.run.config.gates.leakage
+    search = LeakSearch(held, question_texts(rows), limits)
+    found = search.over([spoken(rows)]).retold
+    texts, expected = search._words.coded(read(spoken(rows))), set()
+    for row, number in itertools.product(range(len(rows)), range(len(held))):
+        asked, weights = search._held.of(number), search._weights[search._held.span(number)].tolist()
+        for start in range(0, len(text := texts.of(row)), len(asked)):
+            window = text[start : start + 2 * len(asked)]
+            if common(asked, window) >= max(limits.in_order * len(asked), min(limits.min_words, len(asked))):
+                kept = _common_weight(asked, weights, window) / sum(weights)
+                expected |= {(row, number)} if kept > limits.max_kept else set()
+    assert len(expected) >= len(leaks)
+    assert set(found.filter(pl.col("kept") > limits.max_kept).select("row", "held").iter_rows()) == expected
 
 
-def test_places_are_the_same_where_numbers_for_them_are_few(
-    evidence: Evidence, damaged: pl.Series, held: pl.DataFrame, monkeypatch: pytest.MonkeyPatch
+def test_a_search_finds_the_same_however_few_rows_are_read_at_a_time(
+    evidence: Evidence, damaged: pl.DataFrame, held: pl.Series, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    vocabulary, own = Vocabulary(held), words(folded(question_texts(evidence.rows("pool"))))
-    coded = vocabulary.coded(words(folded(damaged)), len(damaged))
-    weights = word_weights(own, held)
-    found = candidate_windows.windows(coded, held, weights, vocabulary, 0.3)
-    assert found.height > 50
-    monkeypatch.setattr(candidate_windows, "_ROOM", 10**8)
-    assert_frame_equal(candidate_windows.windows(coded, held, weights, vocabulary, 0.3), found)
+    def search() -> list[pl.DataFrame]:
+        texts, limits = spoken(damaged), evidence.run.config.gates.leakage
+        ids = evidence.rows("shadow").select("id").with_row_index("held")
+        parts = (texts[part] for part in batches.slices(len(texts)))
+        found = LeakSearch(held, question_texts(damaged), limits, ids=ids).over(parts)
+        return [found.repeated, found.retold, found.spelled, found.named]
+
+    at_once = search()
+    assert all(frame.height > 0 for frame in at_once)
+    monkeypatch.setattr(batches, "AT_ONCE", 70)
+    for one, other in zip(search(), at_once, strict=True):
+        assert_frame_equal(one, other, check_exact=True)
 
 
-def test_windows_hold_the_share_of_the_units_that_stand_in_them() -> None:
-    """Units of weights 3 and 1 of a text of four words, at word 9 and at words 4 and 10 of the searched one."""
-    units = pl.DataFrame({"held": [0, 0], "step": [4, 4], "share": [0.75, 0.25]}).cast({"held": pl.UInt32})
-    places = (np.array([2, 2, 2]), np.array([4, 9, 10]), np.array([1, 0, 1]))
-    found = candidate_windows._dense(*places, units, 0.25)
-    assert found.rows() == [(2, 0, 0, 8), (2, 0, 4, 12), (2, 0, 8, 16)]
-    assert candidate_windows._dense(*places, units, 1.0).rows() == [(2, 0, 4, 12), (2, 0, 8, 16)]
-
-
-@given(st.lists(st.integers(-5, 5)))
-def test_numbers_are_told_apart_as_numpy_does(numbers: list[int]) -> None:
-    array = np.array(numbers, np.int64)
-    assert different(array).tolist() == np.unique(array).tolist()
-
-
-def test_ranges_lie_one_behind_the_other() -> None:
-    assert ranges(np.array([5, 0, 7]), np.array([2, 0, 3])).tolist() == [5, 6, 7, 8, 9]
-    assert CodedTexts(np.arange(6), np.array([2, 2, 6])).take(np.array([2, 1, 0])).codes.tolist() == [2, 3, 4, 5, 0, 1]
+def test_texts_are_taken_in_any_order() -> None:
+    taken = CodedTexts(np.arange(6), np.array([2, 2, 6])).take(np.array([2, 1, 0]))
+    assert (taken.codes.tolist(), taken.ends.tolist()) == ([2, 3, 4, 5, 0, 1], [4, 4, 6])

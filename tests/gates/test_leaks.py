@@ -8,7 +8,6 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from polars.testing import assert_frame_equal
 
 from rc1_lib.evidence import Evidence
 from rc1_lib.gates.leakage import leakage_gate, question_texts
@@ -18,14 +17,10 @@ from rc1_lib.pool.templates import load_pack
 from rc1_lib.records import GateResult, Passage, Question, Status
 from rc1_lib.rows.spoken import places, spoken
 from rc1_lib.run import open_run
-from rc1_lib.runtime import batches
 from rc1_lib.sources import load_questions
 from rc1_lib.sources.embedded import EMBEDDED_TASKS as TASKS
-from rc1_lib.text import fuzzy_containment
-from rc1_lib.text.fuzzy_containment import common, retold
-from rc1_lib.text.ngrams import ngrams_of
-from rc1_lib.text.normalization import folded, words
-from rc1_lib.text.search import Search, Spelled
+from rc1_lib.text.leak_search import LeakSearch, Spelled, common
+from rc1_lib.text.normalization import read, words
 from tests.conftest import SHARED_DATA
 from tests.gates.planted_leaks import EDITS, KINDS, PLACES, SURE, SURE_PLACES, Planted, planted
 
@@ -105,11 +100,11 @@ def test_folding_reads_what_a_reader_sees() -> None:
         "ոօսո հսցɑ ᴛɪᴍᴇ ᎳᎬ ᎷᎬᎢ": "noun huga time we met",
     }
     for text, wanted in seen.items():
-        assert words(folded(pl.Series([text])))["word"].to_list() == words(pl.Series([wanted]))["word"].to_list(), text
+        assert words(pl.Series([text]))[0].to_list() == wanted.split(), text
 
 
 def test_letters_are_found_however_they_are_spaced_and_no_word_goes_on_around_them() -> None:
-    held = Spelled(folded(pl.Series(["Who built the tower of Ara?", "Who was it?"])))
+    held = Spelled(pl.Series(["Who built the tower of Ara?", "Who was it?"]))
     said = {
         "So: whobuiltthetowerofara?": True,
         "w-h-o b/u/i/l/t the_tower_of_Ara": True,
@@ -120,7 +115,8 @@ def test_letters_are_found_however_they_are_spaced_and_no_word_goes_on_around_th
         "Somewho built the tower of Ara": False,
         "whowasit": False,  # so few letters could stand anywhere
     }
-    found = held.found_in(folded(pl.Series(list(said))))
+    texts = pl.Series(list(said))
+    found = held.found_in(texts, read(texts).letters)
     assert found["row"].to_list() == [row for row, leak in enumerate(said.values()) if leak]
     assert set(found["held"]) == {0}
 
@@ -158,13 +154,11 @@ def test_no_page_of_public_questions_retells_one_that_is_held_out(tmp_path: Path
     settings = (f"sources.use={SHARED_DATA}", "datasets={strategyqa: 1.0}", "pool.n=3600")
     run = open_run(profile="local", overrides=settings, workspace=tmp_path)
     plans = plan(run.config, load_questions(run.config, run.workspace)[0])
-    held = folded(pl.Series([held_text(row.question) for row in plans.shadow]))
+    held = pl.Series([held_text(row.question) for row in plans.shadow])
     posed = list({row.question.id: row.question for row in plans.pool}.values())
-    limits = run.config.gates.leakage
-    search = Search(held, ngrams_of(words(held), limits.ngram), limits.ngram)
-    search.read(pl.Series(["\n".join(page.text for page in question.passages) for question in posed]))
-    own = words(folded(pl.Series([question.ask for question in posed])))
-    leaks = retold(search.texts, own, words(held), limits).filter("leak")
+    pages = pl.Series(["\n".join(page.text for page in question.passages) for question in posed])
+    search = LeakSearch(held, pl.Series([question.ask for question in posed]), run.config.gates.leakage)
+    leaks = search.over([pages]).retold.filter("leak")
     assert leaks["row"].to_list() == []
 
 
@@ -185,28 +179,15 @@ def test_real_questions_planted_with_edits_are_found_and_hardly_any_clean_one_is
             row = rng.choice([row for row in range(len(hidden)) if row not in wanted])
             wanted[row] = number
             hidden[row] += f" {EDITS[kind](held[number], rng)}"
-    sought = words(folded(pl.Series(held)))
-    search = Search(folded(pl.Series(held)), ngrams_of(sought, limits.ngram), limits.ngram)
-    search.read(pl.Series(hidden))
-    retellings = retold(search.texts, words(folded(pl.Series(asked[100:]))), sought, limits).filter("leak")
+    search = LeakSearch(pl.Series(held), pl.Series(asked[100:]), limits).over([pl.Series(hidden)])
     repeated = search.repeated.filter(pl.col("similarity") > limits.max_similarity)
     found = {
         (row, number)
-        for table in (retellings, repeated, search.spelled)
+        for table in (search.retold.filter("leak"), repeated, search.spelled)
         for row, number in table.select("row", "held").iter_rows()
     }
     assert set(wanted.items()) <= found
     assert len({row for row, _ in found} - set(wanted)) <= 0.01 * len(hidden)
-
-
-def test_words_weigh_the_same_however_few_questions_are_counted_at_a_time(
-    evidence: Evidence, rows: pl.DataFrame, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    own, held = (words(folded(question_texts(of))) for of in (rows.head(100), evidence.rows("shadow")))
-    at_once = fuzzy_containment.word_weights(own, held)
-    assert (at_once["kin"] > 0).any()
-    monkeypatch.setattr(batches, "AT_ONCE", 7)
-    assert_frame_equal(fuzzy_containment.word_weights(own, held), at_once, check_exact=True)
 
 
 def test_the_question_of_a_word_problem_holds_its_story(rows: pl.DataFrame) -> None:

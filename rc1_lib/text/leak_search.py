@@ -1,0 +1,235 @@
+"""Finds held-out texts in very many others: repeated, retold with edits, spelled otherwise, or named by their ids.
+
+- *Repeated*: the share of a held text's word n-grams that a text contains, wherever they are.
+- *Retold*: how much of a held text one place repeats in order, which edits hardly lower. A place is a window of twice
+  the held text's length that has some of the pairs of adjacent words which distinguish this text
+  (`rc1_lib.text.word_pairs`). Two shares are measured there: `in_order`, of all words, and `kept`, of their weight.
+  Both use the longest common subsequence, so that changed, omitted or inserted words cost no more than themselves. If
+  the row's own question has the same wording anyway, only the weight indicates a leak; other rows have no reason for
+  this wording, so less weight suffices there.
+- *Spelled*: all letters of a held text, forwards or backwards, whatever is between them.
+- *Named*: all words of an id.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+import polars as pl
+import regex
+from numpy.typing import NDArray
+from scipy import sparse
+
+from rc1_lib.config.thresholds import LeakageGate
+from rc1_lib.runtime.batches import slices
+from rc1_lib.text.ngrams import shares
+from rc1_lib.text.normalization import folded, read
+from rc1_lib.text.token_ids import CodedTexts
+from rc1_lib.text.tokens import UNSPACED
+from rc1_lib.text.word_pairs import Pairs, WordPairs
+
+_ID_WORDS = 3
+"""Ids of fewer words are not searched for in texts: they could be anything."""
+_LEAST_LETTERS = 20
+"""Fewest letters and digits of a text for a search without spaces: shorter ones could occur anywhere."""
+_ENOUGH_NEIGHBOURS = 10
+"""Fewest neighbours for weights to distinguish a leak from a similar question; with fewer, every word seems rare."""
+_TELLING = 1.5
+"""Least weight, in nats, of a pair that distinguishes its text; half of the highest suffices if that is less."""
+_ALIKE = 0.75
+"""Least share of words in order at which a row's own question counts as worded alike."""
+_FOUND = {"row": pl.UInt32, "held": pl.UInt32}
+
+
+@dataclass(frozen=True, slots=True)
+class Leaks:
+    """What texts share with held ones, in frames with the columns `row` and `held` (positions), sorted by these.
+
+    Attributes:
+        repeated: those that share an n-gram, with `shared` (n-grams in common) and `similarity` (share of the held
+            text's n-grams, in (0, 1]).
+        retold: those with a place that has enough words in order, with `in_order`, `kept`, `alike` (the row's own
+            question is worded like the held text), `told` (not alike, or enough other questions are, so that weights
+            distinguish a leak from a neighbour), `suspect` (it keeps more than the limits allow) and `leak` (both). Of
+            several places a leak is preferred, and then the one that keeps most.
+        spelled: texts with all letters of a held one.
+        named: texts with all words of an id.
+    """
+
+    repeated: pl.DataFrame
+    retold: pl.DataFrame
+    spelled: pl.DataFrame
+    named: pl.DataFrame
+
+
+class LeakSearch:
+    """A search for held texts."""
+
+    def __init__(
+        self,
+        held: pl.Series,
+        own: pl.Series,
+        limits: LeakageGate,
+        *,
+        templates: Sequence[str] = (),
+        ids: pl.DataFrame | None = None,
+        wherever: bool = False,
+    ) -> None:
+        """Learn what distinguishes each held text.
+
+        Args:
+            held: the texts.
+            own: the question of each row that will be searched, in the rows' order.
+            limits: length of n-grams, which places are reported as retold, and which of them are leaks.
+            templates: texts whose n-grams are not searched for.
+            ids: columns `held` and `id`, any number of ids per held text.
+            wherever: also find everything that would be found if the texts were embedded in longer ones at any offset:
+                places are 1.5 times as long, so that each contains one of the usual length from any start.
+        """
+        ids = pl.DataFrame(schema={"held": pl.UInt32, "id": pl.String}) if ids is None else ids
+        self._limits, self._steps = limits, 3 if wherever else 2
+        self._words = WordPairs(read(pl.concat([held, ids["id"]])))
+        self._held, called, wording = (
+            self._words.coded(read(texts)) for texts in (held, ids["id"], pl.Series(templates, dtype=pl.String))
+        )
+        grams, of_templates = (self._words.pairs(texts).ngrams(limits.ngram) for texts in (self._held, wording))
+        self._wanted = grams.unique(maintain_order=True).join(of_templates, on="gram", how="anti")
+        self._ids = self._whole_ids(ids, called)
+        self._spelled = Spelled(held)
+        questions = [self._words.coded(read(own[part])) for part in slices(len(own))]
+        self._own = CodedTexts.joined(questions)
+        self._weights, neighbours = self._words.weights(self._held, questions)
+        self._tells = neighbours >= _ENOUGH_NEIGHBOURS
+        self._informative = self._informative_pairs()
+
+    @property
+    def checkable(self) -> int:
+        """How many held texts have an n-gram that is in no template."""
+        return self._wanted["row"].n_unique()
+
+    def over(self, parts: Iterable[pl.Series]) -> Leaks:
+        """Search texts, which come a few thousand at a time, in the order of the rows' own questions."""
+        first, found = 0, []
+        for texts in parts:
+            found.append([frame.with_columns(pl.col("row") + first) for frame in self._search(texts, first)])
+            first += len(texts)
+        return Leaks(*(pl.concat(frames) for frames in zip(*found, strict=True)))
+
+    def _search(self, texts: pl.Series, first: int) -> Iterator[pl.DataFrame]:
+        said = read(texts)
+        coded = self._words.coded(said)
+        pairs = self._words.pairs(coded)
+        yield shares(pairs.ngrams(self._limits.ngram), self._wanted)
+        yield self._retold(coded, pairs, first)
+        yield self._spelled.found_in(texts, said.letters)
+        named = [pairs.ngrams(length).join(ids, on="gram").select("row", "held") for length, ids in self._ids]
+        yield pl.concat([pl.DataFrame(schema=_FOUND), *named]).unique().sort("row", "held")
+
+    def _whole_ids(self, ids: pl.DataFrame, called: CodedTexts) -> list[tuple[int, pl.DataFrame]]:
+        """The ids of each length as one n-gram of that length: columns `gram`, `held`."""
+        pairs, numbered = self._words.pairs(called), ids.with_row_index("row").with_columns(words=called.lengths)
+        return [
+            (words, pairs.ngrams(words).join(numbered.filter(words=words), on="row").select("gram", "held"))
+            for words in sorted({int(length) for length in called.lengths if length >= _ID_WORDS})
+        ]
+
+    def _informative_pairs(self) -> sparse.csr_array:
+        """The share of each pair in the weight of a text's pairs that distinguish it, shape (pairs, held texts)."""
+        pairs = self._words.pairs(self._held)
+        weight = self._weights[pairs.place] + self._weights[pairs.place + 1]
+        of_texts = pl.DataFrame({"pair": pairs.number, "held": pairs.text, "weight": weight}).unique(["held", "pair"])
+        telling = pl.col("weight") >= pl.min_horizontal(_TELLING, pl.col("weight").max().over("held") / 2)
+        share = pl.col("weight") / pl.col("weight").sum().over("held")
+        of_texts = of_texts.filter(telling).select("pair", "held", share=share)
+        pair, held, shares = (column.to_numpy() for column in of_texts)
+        return sparse.csr_array((shares, (pair, held)), (self._words.count, len(self._held.ends)))
+
+    def _retold(self, texts: CodedTexts, pairs: Pairs, first: int) -> pl.DataFrame:
+        limits, found = self._limits, []
+        held_share = (self._words.occur(pairs, len(texts.ends)) @ self._informative).tocoo()
+        enough = held_share.data >= limits.max_kept
+        for row, held in zip(held_share.row[enough].tolist(), held_share.col[enough].tolist(), strict=True):
+            wanted, weights = self._held.of(held), self._weights[self._held.span(held)].tolist()
+            least = max(limits.in_order * len(wanted), min(limits.min_words, len(wanted)))
+            asked = common(wanted, self._own.of(first + row))
+            of_places = []
+            for said in _places(texts.codes[texts.span(row)], wanted, least, self._steps):
+                if (in_order := common(wanted, said)) >= least:
+                    kept = _common_weight(wanted, weights, said) / (sum(weights) or math.inf)
+                    alike = asked >= _ALIKE * in_order
+                    told = not alike or bool(self._tells[held])
+                    suspect = kept > (limits.max_kept_alike if alike else limits.max_kept)
+                    of_places.append((told and suspect, kept, in_order / len(wanted), alike, told, suspect))
+            if of_places:
+                found.append((row, held, *max(of_places)))
+        measured = {"leak": bool, "kept": float, "in_order": float, "alike": bool, "told": bool, "suspect": bool}
+        return pl.DataFrame(sorted(found), schema={**_FOUND, **measured}, orient="row")
+
+
+def _places(text: NDArray[np.unsignedinteger], wanted: Sequence[int], least: float, steps: int) -> Iterator[list[int]]:
+    """The windows of a text with at least so many wanted words: as long as `steps` held texts, one length apart."""
+    before = [0, *np.isin(text, wanted).cumsum().tolist()]
+    for start in range((1 - steps) * len(wanted), len(text), len(wanted)):
+        begin, end = max(0, start), min(len(text), start + steps * len(wanted))
+        if before[end] - before[begin] >= least:
+            yield text[begin:end].tolist()
+
+
+class Spelled:
+    """A search for texts letter by letter, forwards or backwards, with spaces removed, added or replaced.
+
+    Matches must start and end at word boundaries: "who built Ara" is not found in "who built Arabel".
+    """
+
+    def __init__(self, held: pl.Series) -> None:
+        """Search for held texts."""
+        asked = pl.DataFrame({"letters": read(held).letters}).with_row_index("held")
+        asked = asked.filter(pl.col("letters").str.len_chars() >= _LEAST_LETTERS)
+        self._wanted = pl.concat([asked, asked.with_columns(pl.col("letters").str.reverse())])
+
+    def found_in(self, texts: pl.Series, letters: pl.Series) -> pl.DataFrame:
+        """Which of `texts`, whose letters are `letters`, contain a held one: columns `row`, `held`."""
+        suspects = letters.str.contains_any(self._wanted["letters"].implode()).arg_true()
+        found = {
+            (row, held)
+            for row, text, plain in zip(suspects, folded(texts.gather(suspects)), letters.gather(suspects), strict=True)
+            for held, wanted in self._wanted.iter_rows()
+            if wanted in plain and _spaced(wanted).search(text)
+        }
+        return pl.DataFrame(sorted(found), schema=_FOUND, orient="row")
+
+
+@cache
+def _spaced(text: str) -> regex.Pattern[str]:
+    """A pattern that finds these letters in a folded text with anything between them, at word boundaries."""
+    word, between = rf"[[\p{{L}}\p{{N}}]--[{UNSPACED}]]", r"[^\p{L}\p{N}]*+"
+    return regex.compile(rf"(?<!{word}){between.join(map(regex.escape, text))}(?!{word})", regex.V1)
+
+
+def common(wanted: Sequence[Hashable], text: Sequence[Hashable]) -> int:
+    """Length of the longest common subsequence (Hyyrö 2004: a bit per word of `wanted`, a step per word of `text`)."""
+    at: dict[Hashable, int] = {}
+    for place, word in enumerate(wanted):
+        at[word] = at.get(word, 0) | 1 << place
+    every = (1 << len(wanted)) - 1
+    missing = every
+    for word in text:
+        if match := missing & at.get(word, 0):
+            missing = ((missing + match) | (missing - match)) & every
+    return len(wanted) - missing.bit_count()
+
+
+def _common_weight(wanted: Sequence[int], weights: Sequence[float], text: Sequence[int]) -> float:
+    """Weight of the heaviest common subsequence."""
+    best = [0.0] * (len(text) + 1)
+    for word, weight in zip(wanted, weights, strict=True):
+        before = 0.0
+        for place, other in enumerate(text, 1):
+            above = best[place]
+            best[place] = before + weight if other == word else max(above, best[place - 1])
+            before = above
+    return best[-1]
