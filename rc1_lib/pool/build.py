@@ -115,7 +115,8 @@ def decontaminate(
     Returns:
         The questions that may be used, and how many were left out.
     """
-    search = LeakSearch(*(_column(map(held_text, side)) for side in (held, questions)), limits, wherever=True)
+    asked, own = (_column(map(held_text, side)) for side in (held, questions))
+    search = LeakSearch(asked, own, limits, wherever=True)
     found = search.over(_column(map(_stated_by, questions[part])) for part in slices(len(questions)))
     leaking = set(found.repeated.filter(pl.col("similarity") > limits.max_similarity)["row"])
     leaking |= set(found.spelled["row"])

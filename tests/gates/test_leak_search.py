@@ -174,5 +174,5 @@ def test_a_search_finds_the_same_however_few_rows_are_read_at_a_time(
 
 
 def test_texts_are_taken_in_any_order() -> None:
-    taken = CodedTexts(np.arange(6), np.array([2, 2, 6])).take(np.array([2, 1, 0]))
+    taken = CodedTexts(np.arange(6, dtype=np.uint16), np.array([2, 2, 6])).take(np.array([2, 1, 0]))
     assert (taken.codes.tolist(), taken.ends.tolist()) == ([2, 3, 4, 5, 0, 1], [4, 4, 6])
