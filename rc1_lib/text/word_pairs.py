@@ -108,6 +108,8 @@ class WordPairs:
             Shapes (words,) and (texts,).
         """
         texts, words = len(held.ends), self.size
+        if not len(held.codes):
+            return np.zeros(0), np.zeros(texts, np.int64)
         of_held = self.occur(self.pairs(held), texts)
         least = _NEIGHBOUR_SHARE * of_held.sum(axis=1)
         near_and_said = sparse.csr_array((texts, words), dtype=np.int64)
