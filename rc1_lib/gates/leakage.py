@@ -58,8 +58,8 @@ def leakage_gate(
         info("rows sharing an n-gram with the shadow set", repeated["row"].n_unique()),
         *_highest("similarity", whole, "similarity", thresholds.max_similarity, by_task),
         *_highest("retold", retellings.filter(~pl.col("alike")), "kept", thresholds.max_kept, by_task),
-        *_highest("retold alike", retellings.filter("alike", "told"), "kept", thresholds.max_kept_alike, by_task),
-        info("rows alike, too few such to tell", retellings.filter("alike", ~pl.col("told"))["row"].n_unique()),
+        *_highest("retold alike", retellings.filter("alike", "conclusive"), "kept", thresholds.max_kept_alike, by_task),
+        info("rows alike, too few such to tell", retellings.filter("alike", ~pl.col("conclusive"))["row"].n_unique()),
     ]  # fmt: skip
     leaks = pl.concat(
         [

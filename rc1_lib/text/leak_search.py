@@ -2,11 +2,11 @@
 
 - *Repeated*: the share of a held text's word n-grams that a text contains, wherever they are.
 - *Retold*: how much of a held text one place repeats in order, which edits hardly lower. A place is a window of twice
-  the held text's length that has some of the pairs of adjacent words which distinguish this text
-  (`rc1_lib.text.word_pairs`). Two shares are measured there: `in_order`, of all words, and `kept`, of their weight.
-  Both use the longest common subsequence, so that changed, omitted or inserted words cost no more than themselves. If
-  the row's own question has the same wording anyway, only the weight indicates a leak; other rows have no reason for
-  this wording, so less weight suffices there.
+  the held text's length, in a text that has some of the pairs of adjacent words which distinguish this one
+  (`rc1_lib.text.word_pairs`). Two shares are measured there: of the held text's words, and of their weight. Both use
+  the longest common subsequence, so that changed, omitted or inserted words cost no more than themselves. If the row's
+  own question has the same wording anyway, only the weight indicates a leak; other rows have no reason for this
+  wording, so less weight suffices there.
 - *Spelled*: all letters of a held text, forwards or backwards, whatever is between them.
 - *Named*: all words of an id.
 """
@@ -38,7 +38,7 @@ _LEAST_LETTERS = 20
 """Fewest letters and digits of a text for a search without spaces: shorter ones could occur anywhere."""
 _ENOUGH_NEIGHBOURS = 10
 """Fewest neighbours for weights to distinguish a leak from a similar question; with fewer, every word seems rare."""
-_TELLING = 1.5
+_DISTINGUISHING = 1.5
 """Least weight, in nats, of a pair that distinguishes its text; half of the highest suffices if that is less."""
 _ALIKE = 0.75
 """Least share of words in order at which a row's own question counts as worded alike."""
@@ -50,10 +50,9 @@ class Leaks:
     """What texts share with held ones, in frames with the columns `row` and `held` (positions), sorted by these.
 
     Attributes:
-        repeated: those that share an n-gram, with `shared` (n-grams in common) and `similarity` (share of the held
-            text's n-grams, in (0, 1]).
-        retold: those with a place that has enough words in order, with `in_order`, `kept`, `alike` (the row's own
-            question is worded like the held text), `told` (not alike, or enough other questions are, so that weights
+        repeated: those that share an n-gram, with `similarity` (share of the held text's n-grams, in (0, 1]).
+        retold: those with a place that has enough words in order, with `kept`, `alike` (the row's own question is
+            worded like the held text), `conclusive` (not alike, or enough other questions are, so that weights
             distinguish a leak from a neighbour), `suspect` (it keeps more than the limits allow) and `leak` (both). Of
             several places a leak is preferred, and then the one that keeps most.
         spelled: texts with all letters of a held one.
@@ -103,7 +102,7 @@ class LeakSearch:
         questions = [self._words.coded(read(own[part])) for part in slices(len(own))]
         self._own = CodedTexts.joined(questions)
         self._weights, neighbours = self._words.weights(self._held, questions)
-        self._tells = neighbours >= _ENOUGH_NEIGHBOURS
+        self._conclusive = neighbours >= _ENOUGH_NEIGHBOURS
         self._informative = self._informative_pairs()
 
     @property
@@ -142,9 +141,9 @@ class LeakSearch:
         pairs = self._words.pairs(self._held)
         weight = self._weights[pairs.place] + self._weights[pairs.place + 1]
         of_texts = pl.DataFrame({"pair": pairs.number, "held": pairs.text, "weight": weight}).unique(["held", "pair"])
-        telling = pl.col("weight") >= pl.min_horizontal(_TELLING, pl.col("weight").max().over("held") / 2)
+        enough = pl.col("weight") >= pl.min_horizontal(_DISTINGUISHING, pl.col("weight").max().over("held") / 2)
         share = pl.col("weight") / pl.col("weight").sum().over("held")
-        of_texts = of_texts.filter(telling).select("pair", "held", share=share)
+        of_texts = of_texts.filter(enough).select("pair", "held", share=share)
         pair, held, shares = (column.to_numpy() for column in of_texts)
         return sparse.csr_array((shares, (pair, held)), (self._words.count, len(self._held.ends)))
 
@@ -161,12 +160,12 @@ class LeakSearch:
                 if (in_order := common(wanted, said)) >= least:
                     kept = _common_weight(wanted, weights, said) / (sum(weights) or math.inf)
                     alike = asked >= _ALIKE * in_order
-                    told = not alike or bool(self._tells[held])
+                    conclusive = not alike or bool(self._conclusive[held])
                     suspect = kept > (limits.max_kept_alike if alike else limits.max_kept)
-                    of_places.append((told and suspect, kept, in_order / len(wanted), alike, told, suspect))
+                    of_places.append((conclusive and suspect, kept, alike, conclusive, suspect))
             if of_places:
                 found.append((row, held, *max(of_places)))
-        measured = {"leak": bool, "kept": float, "in_order": float, "alike": bool, "told": bool, "suspect": bool}
+        measured = {"leak": bool, "kept": float, "alike": bool, "conclusive": bool, "suspect": bool}
         return pl.DataFrame(sorted(found), schema={**_FOUND, **measured}, orient="row")
 
 

@@ -83,8 +83,8 @@ def shares(grams: pl.DataFrame, wanted: pl.DataFrame) -> pl.DataFrame:
         wanted: of the held texts, no pair twice.
 
     Returns:
-        Columns `row`, `held` (positions), `shared` (n-grams in common), `similarity` (share of the held text's
-        n-grams, in (0, 1]), sorted by the first two; only pairs that share at least one n-gram.
+        Columns `row`, `held` (positions) and `similarity` (share of the held text's n-grams, in (0, 1]), sorted by the
+        first two; only pairs that share at least one n-gram.
     """
     held, sizes = wanted.lazy().rename({"row": "held"}), wanted.lazy().group_by(held="row").len("size")
     return (
@@ -94,7 +94,7 @@ def shares(grams: pl.DataFrame, wanted: pl.DataFrame) -> pl.DataFrame:
         .group_by("row", "held")
         .len("shared")
         .join(sizes, on="held")
-        .select("row", "held", "shared", similarity=pl.col("shared") / pl.col("size"))
+        .select("row", "held", similarity=pl.col("shared") / pl.col("size"))
         .sort("row", "held")
         .collect()
     )

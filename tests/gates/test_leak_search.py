@@ -99,7 +99,7 @@ def test_a_search_finds_the_ngrams_that_all_words_hold(
     wanted = [of_text - left_out for of_text in grams(held)]
     assert search.checkable == sum(map(bool, wanted))
     expected = [
-        (row, number, len(of_text & sought), len(of_text & sought) / len(sought))
+        (row, number, len(of_text & sought) / len(sought))
         for row, of_text in enumerate(grams(texts))
         for number, sought in enumerate(wanted)
         if of_text & sought
