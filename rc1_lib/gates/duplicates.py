@@ -16,7 +16,6 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 from rensa import RMinHash
-from scipy import sparse
 
 from rc1_lib.checks import at_most, info, number, offenders, parts
 from rc1_lib.config.thresholds import DuplicatesGate
@@ -25,6 +24,7 @@ from rc1_lib.rows.frame import texts_of
 from rc1_lib.runtime.batches import in_parts
 from rc1_lib.text.ngrams import in_chunks, ngrams
 from rc1_lib.text.normalization import undisguised
+from rc1_lib.text.token_ids import CodedTexts
 
 _SEED = 42
 _MIXER = np.uint64(0x9E3779B97F4A7C15)
@@ -116,11 +116,17 @@ def _differ_in_numbers(texts: pl.Series, others: pl.Series) -> pl.Series:
     return same_bare & ~same
 
 
-def _similarities(pairs: pl.DataFrame, compared: NDArray[np.uint32], shingles: sparse.csr_array) -> pl.DataFrame:
-    """The exact Jaccard of the pairs; `shingles` has a row for each of the rows `compared`."""
-    left, right = (shingles[np.searchsorted(compared, pairs[side].to_numpy())] for side in ("row", "earlier"))
-    shared = left.multiply(right).sum(axis=1)
-    return pairs.with_columns(similarity=shared / (left.sum(axis=1) + right.sum(axis=1) - shared))
+def _similarities(pairs: pl.DataFrame, compared: NDArray[np.uint32], shingles: CodedTexts) -> pl.DataFrame:
+    """The exact Jaccard of the pairs that share a shingle; `shingles` are those of the rows `compared`, a text each."""
+    sides = [shingles.take(np.searchsorted(compared, pairs[side].to_numpy())) for side in ("row", "earlier")]
+    left, right = (
+        pl.DataFrame({"pair": np.repeat(np.arange(pairs.height), side.lengths), "shingle": side.codes})
+        for side in sides
+    )
+    shared = left.join(right, on=["pair", "shingle"]).group_by("pair").len("shared")
+    both = pairs.with_columns(pair=np.arange(pairs.height), sizes=sum(side.lengths for side in sides))
+    share = pl.col("shared") / (pl.col("sizes") - pl.col("shared"))
+    return both.join(shared, on="pair").select("row", "earlier", similarity=share)
 
 
 def minhash(texts: pl.Series, shingle: int, permutations: int) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
@@ -139,12 +145,11 @@ def minhash(texts: pl.Series, shingle: int, permutations: int) -> tuple[NDArray[
     return np.concatenate(signatures), np.concatenate(rows)
 
 
-def _shingles(texts: pl.Series, shingle: int) -> sparse.csr_array:
-    """Which texts have which shingles: shape (texts, shingles)."""
+def _shingles(texts: pl.Series, shingle: int) -> CodedTexts:
+    """The distinct shingles of each text, as `ngrams` gives them."""
     found = ngrams(texts, shingle)
-    different, number = np.unique(found["gram"].to_numpy(), return_inverse=True)
-    places = (found["row"].to_numpy(), number)
-    return sparse.csr_array((np.ones(found.height, bool), places), (len(texts), len(different)))
+    ends = found["row"].search_sorted(pl.int_range(len(texts), dtype=pl.UInt32, eager=True), side="right")
+    return CodedTexts(found["gram"].to_numpy(), ends.cast(pl.Int64).to_numpy())
 
 
 def _candidates(signatures: NDArray[np.uint32], rows: NDArray[np.uint32], similarity: float) -> pl.DataFrame:
