@@ -82,6 +82,18 @@ class LengthGate(Section):
     """Most tokens of a dialogue."""
 
 
+class SemanticLeaks(Section):
+    """The search for shadow questions in other words, by a sentence-embedding model."""
+
+    model: Annotated[str, Field(min_length=1)] | None
+    """Folder of the model, of the workspace or the project, or an absolute path; null: not looked for, as every report
+    of the gate says."""
+    false_alarms: Annotated[float, Field(gt=0)]
+    """How many innocent questions of the whole pool may be accused on average; the bound on the cosine follows."""
+    min_found: Share
+    """Least share of paraphrases, in each language of the shadow set, that the model has to recognise at that bound."""
+
+
 class LeakageGate(Section):
     """Thresholds of the leak gate."""
 
@@ -97,6 +109,7 @@ class LeakageGate(Section):
     """Highest share of those words' weight in such a place, if the row's own question has another wording."""
     max_kept_alike: Share
     """The same if the row's own question is worded like the shadow question."""
+    semantic: SemanticLeaks
 
 
 class ConsistencyGate(Section):

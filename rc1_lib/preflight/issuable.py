@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 from rc1_lib.config.hub_name import check_pinned
+from rc1_lib.evidence.registry import SENTENCE_MODEL
 from rc1_lib.preflight.ticket_key import check_can_sign
 from rc1_lib.run import Run
 from rc1_lib.training.derived import BASE
@@ -15,6 +18,8 @@ def check_issuable(run: Run) -> None:
         RC1Error: saying what to change.
     """
     check_base(run)
+    if SENTENCE_MODEL.wanted(run):
+        import_module("rc1_lib.extras.semantic.sentence_model").check_folder(SENTENCE_MODEL.path(run))
     check_can_sign(run)
 
 

@@ -17,9 +17,9 @@ from rc1_lib.preflight.rounds import GREEN
 from rc1_lib.records import Check, GateResult
 from rc1_lib.run import Run
 
-_IN_FRAMES = {"pool", "shadow", "templates", "reference_templates"}
+_IN_FRAMES = {"pool", "shadow", "templates", "reference_templates", "sentence_model"}
 ROW_GATES = tuple(spec.name for spec in PREFLIGHT if "pool" in spec.reads and set(spec.reads) <= _IN_FRAMES)
-"""The gates that only need the pool's rows, the shadow set and the template packs."""
+"""The gates that only need the pool's rows, the shadow set, the template packs and a sentence-embedding model."""
 _CHECKS = {
     "gate": pl.String, "status": pl.String, "check": pl.String, "value": pl.Float64, "comparison": pl.String,
     "passed": pl.Boolean, "advice": pl.String,

@@ -1,0 +1,99 @@
+"""How many paraphrases the leak gate finds by its lexical measures and by a sentence-embedding model, and the cost.
+
+    python benchmarks/bench_semantic_leaks.py MODEL [SOURCES [ROWS]]
+
+MODEL is the folder of a sentence-embedding model, SOURCES `embedded` or a folder of public questions. Builds a pool,
+judges it as it is, then plants each of RC1's own paraphrases in a row, its original in the shadow set, and judges
+again.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from rc1_lib.extras.semantic.leaks import PARAPHRASES, leaks_in_other_words
+from rc1_lib.gates.leakage import leakage_gate
+from rc1_lib.pool.build import BuildReport, plan, write_rows
+from rc1_lib.pool.templates import load_pack
+from rc1_lib.rows.frame import read_rows
+from rc1_lib.run import open_run
+from rc1_lib.sources import load_questions
+
+
+def frames(sources: str, rows: int, folder: str) -> tuple[pl.DataFrame, pl.DataFrame, Any, list[str]]:
+    """Pool and shadow set of a run, its thresholds, and the texts of both template packs."""
+    settings = [f"pool.n={rows}", "pool.workers=1", f"sources.use={sources}"]
+    if sources != "embedded":  # as many rows as the small HotpotQA there has questions for
+        settings.append("datasets={gsm8k: 0.72, strategyqa: 0.25, hotpotqa: 0.03}")
+    run = open_run(workspace=folder, profile="local", overrides=settings)
+    plans = plan(run.config, load_questions(run.config, run.workspace)[0])
+    packs = [load_pack(run.workspace.find(run.config.pool.templates_dir))]
+    found = []
+    for name, part in (("pool", plans.pool), ("shadow", plans.shadow)):
+        path = Path(folder) / f"{name}.jsonl"
+        path.write_bytes(b"".join(write_rows(part, run.config, packs[0], BuildReport())))
+        found.append(read_rows(path))
+    packs.append(load_pack(run.workspace.find(run.config.pool.reference_templates_dir)))
+    literals = [text for pack in packs for lang in ("en", "zh") for text in pack.literals(lang)]
+    return found[0], found[1], run.config.gates.leakage, literals
+
+
+def asking(rows: pl.DataFrame, pairs: list[dict[str, str]], side: str, name: str) -> pl.DataFrame:
+    """Rows of no word problem that ask one side of each pair."""
+    plain = rows.filter(pl.col("task") != "gsm8k").head(len(pairs))
+    ids = [f"{name}-{at:03}" for at in range(len(pairs))]
+    texts = pl.Series([pair[side] for pair in pairs])
+    texts, languages = ([pair[key] for pair in pairs] for key in (side, "lang"))
+    columns = {"id": ids, "source_id": ids, "question": texts, "lang": languages}
+    return plain.with_columns(pl.Series(column, values) for column, values in columns.items())
+
+
+def main() -> None:
+    """Build, judge clean, plant, judge by both, print."""
+    folder, sources, rows = (*sys.argv[1:], *("embedded", "5000")[len(sys.argv) - 2 :])
+    with tempfile.TemporaryDirectory() as workspace:
+        pool, shadow, limits, literals = frames(sources, int(rows), workspace)
+    pairs = [json.loads(line) for line in PARAPHRASES.read_text(encoding="utf-8").splitlines()]
+    pairs = [pair for pair in pairs if pair["lang"] in set(shadow["lang"])]
+    begun, wall = time.process_time(), time.monotonic()
+    checks, accused = leaks_in_other_words(pool, shadow, limits.semantic, Path(folder))
+    spent, waited = time.process_time() - begun, time.monotonic() - wall
+    print(f"{pool.height} clean rows x {shadow.height} shadow questions: {len({one['id'] for one in accused})} accused")
+    print(f"{spent:.0f} s of CPU, {1000 * spent / pool.height:.0f} per 1,000 rows; {waited:.0f} s of wall")
+    print(f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GiB")
+    for check in checks:
+        print(f"  {check.name}: {check.value}" + ("" if check.op == "info" else f" (wanted {check.threshold})"))
+    texts = {
+        row["id"]: row["question"] for frame in (pool, shadow) for row in frame.select("id", "question").to_dicts()
+    }
+    for one in accused[:10]:
+        print(f"  {one['similarity']} from {one['bound']}: {texts[one['id']]!r} <- {texts[one['shadow_id']]!r}")
+    wanted = {(f"planted-{at:03}", f"held-{at:03}") for at in range(len(pairs))}
+    held = pl.concat([shadow, asking(shadow, pairs, "question", "held")])
+    few = pl.concat([pool.head(1000), asking(pool, pairs, "in_other_words", "planted")])
+    lexical = leakage_gate(few, held, limits, literals, []).offenders
+    # The bound is that of the whole pool: as many rows, of which most need not be read again.
+    fewer = limits.semantic.model_copy(update={"false_alarms": limits.semantic.false_alarms * few.height / pool.height})
+    semantic = leaks_in_other_words(few, held, fewer, Path(folder))[1]
+    for name, found in (("lexical", lexical), ("by meaning", semantic)):
+        hits = {(one["id"], one.get("shadow_id")) for one in found} & wanted
+        print(f"{name}: {len(hits)} of {len(pairs)} paraphrases")
+        for lang, of in dict.fromkeys((pair["lang"], pair["of"]) for pair in pairs):
+            those = [at for at, pair in enumerate(pairs) if (pair["lang"], pair["of"]) == (lang, of)]
+            print(
+                f"  {lang} {of}: {sum((f'planted-{at:03}', f'held-{at:03}') in hits for at in those)} of {len(those)}"
+            )
+
+
+if __name__ == "__main__":
+    main()

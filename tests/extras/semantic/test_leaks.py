@@ -1,0 +1,267 @@
+"""Leaks in other words: planted ones are named, clean rows are not, and no useless model makes the check pass."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from rc1_lib.config.thresholds import SemanticLeaks
+from rc1_lib.errors import RC1Error
+from rc1_lib.evidence import Evidence
+from rc1_lib.evidence.registry import POOL, SHADOW, bound
+from rc1_lib.extras.semantic.leaks import PARAPHRASES, leaks_in_other_words, surroundings
+from rc1_lib.gates.leakage import leakage_gate
+from rc1_lib.preflight.gates import NOT_LOOKED_FOR, evaluate
+from rc1_lib.records import Check, Status
+from rc1_lib.run import Run, open_run
+from rc1_lib.runtime import batches
+from rc1_lib.workspace.artifacts import PROJECT_ROOT, FileState, sha256_folder
+
+from .sentence_folders import bag_of_words
+
+REAL = "RC1_TEST_SENTENCE_MODEL"
+WORDS = [f"w{number}" for number in range(400)]
+LIMITS = SemanticLeaks(model="model", false_alarms=0.05, min_found=0.0)
+LEAKS, RECOGNISED = "rows that ask a shadow question in other words", "paraphrases that it would recognise [en]"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return bag_of_words(tmp_path_factory.mktemp("sentence") / "model", WORDS)
+
+
+def asking(rows: pl.DataFrame, texts: list[str], lang: str = "en") -> pl.DataFrame:
+    """Rows of no word problem that ask these questions."""
+    asked = rows.head(len(texts))
+    return asked.with_columns(task=pl.lit("strategyqa"), question=pl.Series(texts), lang=pl.lit(lang))
+
+
+def drawn(count: int, seed: int) -> list[str]:
+    rng = random.Random(seed)
+    return [" ".join(rng.sample(WORDS, 12)) for _ in range(count)]
+
+
+def turned(text: str) -> str:
+    """The same words in another order, one of them gone: the same meaning, to a bag of words."""
+    said = text.split()
+    random.Random(0).shuffle(said)
+    return " ".join(said[1:])
+
+
+@pytest.fixture(scope="module")
+def shadow(evidence: Evidence) -> pl.DataFrame:
+    return asking(evidence.rows("shadow"), drawn(110, 1))
+
+
+@pytest.fixture(scope="module")
+def clean(evidence: Evidence) -> pl.DataFrame:
+    return asking(evidence.rows("pool"), drawn(400, 2))
+
+
+def with_leaks(rows: pl.DataFrame, shadow: pl.DataFrame, places: dict[int, int]) -> pl.DataFrame:
+    texts, asked = rows["question"].to_list(), shadow["question"].to_list()
+    for row, held in places.items():
+        texts[row] = turned(asked[held])
+    return rows.with_columns(question=pl.Series(texts))
+
+
+def named(checks: list[Check]) -> dict[str, Check]:
+    return {check.name: check for check in checks}
+
+
+def test_clean_rows_are_not_accused(clean: pl.DataFrame, shadow: pl.DataFrame, folder: Path) -> None:
+    checks, accused = leaks_in_other_words(clean, shadow, LIMITS, folder)
+    assert accused == ()
+    assert all(check.passed for check in checks)
+    assert named(checks)[LEAKS].value == 0
+
+
+def test_a_planted_leak_is_named_with_its_shadow_row_cosine_and_bound(
+    clean: pl.DataFrame, shadow: pl.DataFrame, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    places = {7: 3, 90: 3, 399: 40}
+    monkeypatch.setattr(batches, "AT_ONCE", 64)
+    checks, accused = leaks_in_other_words(with_leaks(clean, shadow, places), shadow, LIMITS, folder)
+    assert (named(checks)[LEAKS].passed, named(checks)[LEAKS].value) == (False, 3)
+    found = {(one["id"], one["shadow_id"]) for one in accused}
+    assert found == {(clean["id"][row], shadow["id"][held]) for row, held in places.items()}
+    for one in accused:
+        assert (one["measure"], one["where"], one["reason"]) == ("cosine", "question", "leak")
+        assert 1 > one["similarity"] > one["bound"] > 0
+
+
+def test_no_number_of_rows_hides_a_leak(clean: pl.DataFrame, shadow: pl.DataFrame, folder: Path) -> None:
+    """Were the bound taken from the rows, leaks that come near one another would raise it."""
+    places = {row: row % 110 for row in range(300)}
+    checks, _ = leaks_in_other_words(with_leaks(clean, shadow, places), shadow, LIMITS, folder)
+    assert named(checks)[LEAKS].value == 300
+
+
+def test_two_shadow_questions_that_repeat_one_another_hide_no_other(
+    clean: pl.DataFrame, shadow: pl.DataFrame, folder: Path
+) -> None:
+    asked = shadow["question"].to_list()
+    asked[105] = turned(asked[104])
+    repeating = shadow.with_columns(question=pl.Series(asked))
+    checks, accused = leaks_in_other_words(with_leaks(clean, shadow, {7: 3}), repeating, LIMITS, folder)
+    assert named(checks)[LEAKS].value == 1
+    assert accused[0]["shadow_id"] == shadow["id"][3]
+
+
+def test_the_bound_rises_with_the_number_of_questions_and_falls_with_the_alarms_allowed() -> None:
+    rng = np.random.default_rng(0)
+    held = rng.normal(size=(120, 32)).astype(np.float32)
+    around = surroundings(held / np.linalg.norm(held, axis=1, keepdims=True))
+    bounds = [around.bound(questions, 0.05) for questions in (100, 5_000, 300_000)]
+    assert bounds == sorted(bounds)
+    assert around.bound(5_000, 5.0) < bounds[1]
+
+
+def test_surroundings_are_those_of_a_plain_loop() -> None:
+    rng = np.random.default_rng(1)
+    held = rng.normal(size=(60, 8)).astype(np.float32)
+    held /= np.linalg.norm(held, axis=1, keepdims=True)
+    around = surroundings(held)
+    for one in range(0, 60, 7):
+        nearest = sorted((float(held[one] @ held[other]) for other in range(60) if other != one), reverse=True)[:3]
+        assert around.near[one] == pytest.approx(np.mean(nearest), abs=1e-6)
+        leads = []
+        for held_out in (other for other in range(60) if other != one):
+            rest = [float(held[held_out] @ held[third]) for third in range(60) if third not in (one, held_out)]
+            leads.append(float(held[one] @ held[held_out]) - np.mean(sorted(rest, reverse=True)[:3]))
+        assert around.leads[one] == pytest.approx(max(leads), abs=1e-6)
+
+
+def test_false_alarms_are_about_as_many_as_were_allowed() -> None:
+    """Strangers from one distribution: of 40 draws of 2,000 questions 40 alarms are allowed."""
+    rng = np.random.default_rng(2)
+    alarms = 0
+    for _ in range(40):
+        vectors = rng.normal(size=(2_120, 24)).astype(np.float32)
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+        held, rows = vectors[:120], vectors[120:]
+        around = surroundings(held)
+        alarms += int(((rows @ held.T - around.near).max(axis=1) > around.bound(len(rows), 1.0)).sum())
+    assert 10 <= alarms <= 160
+
+
+def test_a_model_that_knows_no_meaning_fails(clean: pl.DataFrame, shadow: pl.DataFrame, folder: Path) -> None:
+    limits = LIMITS.model_copy(update={"min_found": 0.1})
+    checks, accused = leaks_in_other_words(clean, shadow, limits, folder)
+    assert accused == ()
+    assert named(checks)[RECOGNISED].passed is False
+    assert "knows the language better" in named(checks)[RECOGNISED].advice
+
+
+def test_a_model_to_which_all_texts_are_alike_fails(clean: pl.DataFrame, shadow: pl.DataFrame, tmp_path: Path) -> None:
+    limits = LIMITS.model_copy(update={"min_found": 0.01})
+    blank = bag_of_words(tmp_path / "blank", WORDS, scale=0.0)
+    checks, accused = leaks_in_other_words(with_leaks(clean, shadow, {7: 3}), shadow, limits, blank)
+    assert accused == ()
+    assert (named(checks)[RECOGNISED].value, named(checks)[RECOGNISED].passed) == (0.0, False)
+
+
+def test_a_causal_model_is_no_sentence_model(clean: pl.DataFrame, shadow: pl.DataFrame) -> None:
+    limits = LIMITS.model_copy(update={"min_found": 0.1})
+    checks, _ = leaks_in_other_words(clean.head(50), shadow, limits, PROJECT_ROOT / "models/embedded")
+    assert named(checks)[RECOGNISED].passed is False
+
+
+def test_every_language_of_the_shadow_set_is_tried(clean: pl.DataFrame, shadow: pl.DataFrame, folder: Path) -> None:
+    both = pl.concat([shadow.head(40), shadow.tail(70).with_columns(lang=pl.lit("zh"))])
+    checks = named(leaks_in_other_words(clean, both, LIMITS, folder)[0])
+    assert RECOGNISED in checks and RECOGNISED.replace("en", "zh") in checks
+
+
+def test_too_few_shadow_questions_are_refused(clean: pl.DataFrame, shadow: pl.DataFrame, folder: Path) -> None:
+    with pytest.raises(RC1Error, match=r"99 shadow questions, expected at least 100.* raise shadow\.n"):
+        leaks_in_other_words(clean, shadow.head(99), LIMITS, folder)
+
+
+def test_the_gate_says_that_it_did_not_look(evidence: Evidence) -> None:
+    result = evaluate("leakage", evidence, 1)
+    assert named(list(result.checks))["leaks in other words"].value == NOT_LOOKED_FOR
+    assert "sentence_model" not in bound(evidence.run)
+
+
+@pytest.fixture
+def on(built: Run, folder: Path, tmp_path: Path) -> Callable[..., Run]:
+    """The small pool's run with a model named, of which it has a copy of its own."""
+    copy = Path(shutil.copytree(folder, tmp_path / "model"))
+
+    def make(*overrides: str) -> Run:
+        settings = (*built.overrides, f"gates.leakage.semantic.model={copy}", *overrides)
+        return open_run(profile="local", workspace=built.workspace.root, overrides=settings)
+
+    return make
+
+
+def test_the_gate_looks_with_the_model_that_is_named_and_vouches_for_its_bytes(on: Callable[..., Run]) -> None:
+    run = on()
+    result = evaluate("leakage", Evidence(run), 1)
+    assert result.status is Status.FAILED
+    assert {check.name.partition(" [")[0] for check in result.failures} <= {RECOGNISED.partition(" [")[0], LEAKS}
+    model = bound(run)["sentence_model"].path(run)
+    assert result.evidence["model"] == bound(run)["sentence_model"].sha256(run) == sha256_folder(model)
+    (model / "README.md").write_text("another")
+    assert evaluate("leakage", Evidence(run), 1).evidence["model"] != result.evidence["model"]
+    shutil.rmtree(model)
+    assert (
+        "file not found, but the gates or the ticket need 'sentence_model'"
+        in evaluate("leakage", Evidence(run), 1).error
+    )
+
+
+def test_no_row_is_built_again_because_a_model_is_named(on: Callable[..., Run]) -> None:
+    run = on("gates.leakage.semantic.false_alarms=0.5")
+    assert [one.state(run) for one in (SHADOW, POOL)] == [FileState.FRESH] * 2
+
+
+def pairs() -> list[dict[str, str]]:
+    return [json.loads(line) for line in PARAPHRASES.read_text(encoding="utf-8").splitlines()]
+
+
+def test_the_paraphrases_are_a_hundred_in_two_languages() -> None:
+    assert Counter((one["lang"], one["of"]) for one in pairs()) == {
+        ("en", "embedded"): 30, ("en", "everyday"): 30, ("zh", "embedded"): 20, ("zh", "everyday"): 20,
+    }  # fmt: skip
+    assert all(one.keys() == {"lang", "of", "question", "in_other_words"} for one in pairs())
+    assert len({one["question"] for one in pairs()} | {one["in_other_words"] for one in pairs()}) == 200
+
+
+def test_the_lexical_measures_see_hardly_any_of_the_paraphrases(evidence: Evidence) -> None:
+    limits, own = evidence.run.config.gates.leakage, pairs()
+    first, second = ([one[side] for one in own] for side in ("question", "in_other_words"))
+    held = asking(evidence.rows("shadow"), first).with_columns(
+        id=pl.Series([f"held-{at}" for at in range(100)]), source_id=pl.Series([f"held/{at}" for at in range(100)])
+    )
+    rows = pl.concat([evidence.rows("pool").tail(300), asking(evidence.rows("pool"), second)])
+    result = leakage_gate(rows, held, limits, [], [])
+    wanted = set(zip(rows["id"].tail(100), held["id"], strict=True))
+    assert not {(one["id"], one.get("shadow_id")) for one in result.offenders} & wanted
+
+
+@pytest.mark.skipif(not os.environ.get(REAL), reason=f"asks a real sentence model: {REAL} has to name its folder")
+def test_a_real_model_names_english_paraphrases_among_clean_rows(evidence: Evidence) -> None:
+    """A third of all at least, each with its own shadow row, and no clean row."""
+    own = pairs()
+    held = asking(evidence.rows("shadow"), [one["question"] for one in own]).with_columns(
+        lang=pl.Series([one["lang"] for one in own])
+    )
+    planted = asking(evidence.rows("pool").tail(100), [one["in_other_words"] for one in own])
+    clean = evidence.rows("pool").filter((pl.col("lang") == "en") & (pl.col("task") == "gsm8k")).head(100)
+    limits = LIMITS.model_copy(update={"min_found": 0.1})
+    checks, accused = leaks_in_other_words(pl.concat([planted, clean]), held, limits, Path(os.environ[REAL]))
+    found = {(one["id"], one["shadow_id"]) for one in accused}
+    assert len(found) >= 33
+    assert found <= set(zip(planted["id"], held["id"], strict=True))
+    assert named(checks)[RECOGNISED].passed
