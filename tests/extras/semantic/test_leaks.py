@@ -187,6 +187,10 @@ def test_too_few_shadow_questions_are_refused(clean: pl.DataFrame, shadow: pl.Da
         leaks_in_other_words(clean, shadow.head(99), LIMITS, folder)
 
 
+def test_of_no_rows_nothing_is_said(shadow: pl.DataFrame, clean: pl.DataFrame, folder: Path) -> None:
+    assert leaks_in_other_words(clean.clear(), shadow, LIMITS, folder) == ([], ())
+
+
 def test_the_gate_says_that_it_did_not_look(evidence: Evidence) -> None:
     result = evaluate("leakage", evidence, 1)
     assert named(list(result.checks))["leaks in other words"].value == NOT_LOOKED_FOR
