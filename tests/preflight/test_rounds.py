@@ -13,7 +13,7 @@ import pytest
 
 from rc1_lib.errors import ConfigError
 from rc1_lib.evidence import Evidence
-from rc1_lib.preflight.gates import BY_NAME, evaluate, gates_of_round
+from rc1_lib.preflight.gates import BY_NAME, evaluate, files_of, gates_of_round
 from rc1_lib.preflight.rounds import round_passed
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run, open_run
@@ -159,7 +159,7 @@ def test_a_byte_of_whatever_a_gate_reads_has_it_judged_again(
             return green[name]
 
         monkeypatch.setitem(BY_NAME, spec.name, replace(spec, evaluate=look))
-        for file in spec.reads:
+        for file in files_of(spec, run):
             path = _own_copy(run, file)
             before, body = evaluate(spec.name, Evidence(run), 1), path.read_bytes()
             for content, judged in ((body, []), (body + b"\n", [spec.name])):
