@@ -33,8 +33,9 @@ from rc1_lib.runtime.progress import tell
 
 PARAPHRASES = Path(__file__).with_name("paraphrases.jsonl")
 """`question` and `in_other_words`, in two languages, half of them `of` the embedded questions and half of everyday."""
+NEIGHBOURS = 3
+"""Those of a shadow question that are its surroundings."""
 
-_NEIGHBOURS = 3
 _TAIL = 10
 """The tail is the tenth of the shadow questions that lead most."""
 _FEWEST = 100
@@ -74,11 +75,11 @@ def surroundings(held: Vectors) -> Surroundings:
     """How near strangers come to each of the shadow questions `held` (M, D), by these alone."""
     cosines = held.astype(np.float64) @ held.T
     np.fill_diagonal(cosines, -np.inf)
-    nearest = np.sort(cosines, axis=1)[:, -_NEIGHBOURS - 1 :]
+    nearest = np.sort(cosines, axis=1)[:, -NEIGHBOURS - 1 :]
     near = nearest[:, 1:].mean(axis=1)
     # A stranger that is itself among the neighbours is measured by the next one instead.
     among = cosines >= nearest[:, [1]]
-    without = near[:, None] + (nearest[:, [0]] - np.where(among, cosines, nearest[:, [0]])) / _NEIGHBOURS
+    without = near[:, None] + (nearest[:, [0]] - np.where(among, cosines, nearest[:, [0]])) / NEIGHBOURS
     return Surroundings(near, (cosines - without).max(axis=0))
 
 
