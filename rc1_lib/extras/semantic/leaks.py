@@ -40,6 +40,8 @@ _TAIL = 10
 """The tail is the tenth of the shadow questions that lead most."""
 _FEWEST = 100
 """With fewer shadow questions the tail would be a handful."""
+_AT_ONCE = 1000
+"""Questions whose vectors are in memory at a time, and between two reports of progress."""
 _ADVICE = (
     "read the rows listed next to their shadow questions: drop those that ask the same; if all ask something else, "
     "lower gates.leakage.semantic.false_alarms"
@@ -114,7 +116,7 @@ def leaks_in_other_words(
     texts = asked["text"].unique(maintain_order=True)
     bound = around.bound(len(texts), limits.false_alarms)
     found, highest, cut = list[pl.DataFrame](), -np.inf, 0
-    for part in slices(len(texts)):
+    for part in slices(len(texts), _AT_ONCE):
         tell("questions compared by meaning", part.start, len(texts))
         own, longer = model.vectors(texts[part].to_list())
         cut += longer

@@ -18,12 +18,12 @@ from rc1_lib.config.thresholds import SemanticLeaks
 from rc1_lib.errors import RC1Error
 from rc1_lib.evidence import Evidence
 from rc1_lib.evidence.registry import POOL, SHADOW, bound
+from rc1_lib.extras.semantic import leaks
 from rc1_lib.extras.semantic.leaks import PARAPHRASES, leaks_in_other_words, surroundings
 from rc1_lib.gates.leakage import leakage_gate
 from rc1_lib.preflight.gates import NOT_LOOKED_FOR, evaluate
 from rc1_lib.records import Check, Status
 from rc1_lib.run import Run, open_run
-from rc1_lib.runtime import batches
 from rc1_lib.workspace.artifacts import PROJECT_ROOT, FileState, sha256_folder
 
 from .sentence_folders import bag_of_words
@@ -89,7 +89,7 @@ def test_a_planted_leak_is_named_with_its_shadow_row_cosine_and_bound(
     clean: pl.DataFrame, shadow: pl.DataFrame, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     places = {7: 3, 90: 3, 399: 40}
-    monkeypatch.setattr(batches, "AT_ONCE", 64)
+    monkeypatch.setattr(leaks, "_AT_ONCE", 64)
     checks, accused = leaks_in_other_words(with_leaks(clean, shadow, places), shadow, LIMITS, folder)
     assert (named(checks)[LEAKS].passed, named(checks)[LEAKS].value) == (False, 3)
     found = {(one["id"], one["shadow_id"]) for one in accused}
