@@ -157,7 +157,7 @@ def work_of(engine: TorchPPO, prepared: Prepared, step: Step) -> dict[str, float
     """
     section = model_section(prepared.run.config, prepared.reference.base)
     shape = base_config(section).get_text_config()
-    least, width = least_memory(prepared.run.config, shape, engine.device), 4 if engine.device.type == "cpu" else 2
+    least, width = least_memory(prepared.setup(1), shape, engine.device), 4 if engine.device.type == "cpu" else 2
     per_token = 2 * shape.num_hidden_layers * shape.num_key_value_heads * shape.head_dim * width
     rows = prepared.run.config.training.rollout.rows
     most = max(one.own_tokens for one in step.episodes)

@@ -16,7 +16,7 @@ from job import Job, Meter, reward
 from rc1_lib.config.run_config import RunConfig
 from rc1_lib.run import open_run
 from rc1_lib.training.engines.torch_ppo import TorchPPO
-from rc1_lib.training.setups import EpisodeSetup
+from rc1_lib.training.setups import Setup
 from rc1_lib.training.strategies.ppo import PPO
 
 
@@ -49,7 +49,7 @@ def main() -> None:
     job = Job.read(sys.argv[1])
     config, rows = configured(job), [json.loads(line) for line in Path(job.rows).read_text().splitlines()]
     engine, strategy, meter, sampled, updates = TorchPPO(), PPO(), Meter(), list[int](), list[float]()
-    engine.setup(EpisodeSetup(config, job.base, seed=1))
+    engine.setup(Setup.of_run(config, job.base, seed=1))
     strategy.attach_engine(engine)
     for number in range(1 + job.steps):
         keys = [f"{place}" for place in range(len(rows))]

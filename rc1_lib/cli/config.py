@@ -66,11 +66,9 @@ def verify(session: Session) -> int:
 
 
 def _verify_small(session: Session, path: Path) -> int:
-    from rc1_lib.training.registry import check_of_rows
-    from rc1_lib.training.train_config import load_train_config
+    from rc1_lib.training.train_config import check_of_rows, load_train_config
 
-    config = load_train_config(path, session.options.overrides)
-    check_of_rows(config.engine.name, config.strategy.name)
+    check_of_rows(load_train_config(path, session.options.overrides))
     shown = _show_small(session, path)
     words = f"{path.name}: a small local configuration, whole; no gate asks about it"
     return end(

@@ -20,9 +20,8 @@ class LearnsFrom(StrEnum):
     GROUPS = "groups"
     """Several episodes of every prompt, to compare with each other (`configs/grpo_local.yaml`)."""
     DEMONSTRATIONS = "demonstrations"
-    """The pool's own dialogues: supervised training in a run of RC1 (`configs/sft_local.yaml`)."""
-    ROWS = "rows"
-    """Rows with labels: supervised training (`configs/train_local.yaml`), and SFT before PPO (warm start)."""
+    """Dialogues that are given: the pool's own in a run of RC1 (`configs/sft_local.yaml`), or rows of input and output
+    (`configs/train_local.yaml`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +34,6 @@ class Learner:
         sections: of `training` with its settings, for an engine of a run.
         head_by: an engine that can train an adapter of the head, if this one's loss ignores it.
         beta: whether `kl_coef` is the beta of its loss (DPO); at 0 nothing is learned.
-        of_rows: the class of the same name that learns from rows with labels; "" if there is none.
     """
 
     place: str
@@ -43,21 +41,11 @@ class Learner:
     sections: tuple[str, ...] = ("update",)
     head_by: str = ""
     beta: bool = False
-    of_rows: str = ""
-
-    @property
-    def kinds(self) -> tuple[LearnsFrom, ...]:
-        """All kinds of batches: those of `place`, and rows with labels if `of_rows` is set."""
-        return (self.learns_from, LearnsFrom.ROWS) if self.of_rows else (self.learns_from,)
 
     @property
     def trl(self) -> bool:
         """Whether TRL learns: its losses ignore an adapter of the head, and it works in training mode."""
         return bool(self.head_by)
-
-    def place_for(self, kinds: Sequence[LearnsFrom]) -> str:
-        """The class that takes one of `kinds`; `place` if both do."""
-        return self.place if self.learns_from in kinds or not self.of_rows else self.of_rows
 
     def refusal(self, targets: Sequence[str], key: str, kl_coef: float | None = None) -> str:
         """Why this engine cannot use a configuration, in a sentence; "" if it can.
@@ -96,30 +84,20 @@ ENGINES: dict[str, Learner] = {
     "trl_dpo": Learner(
         "rc1_lib.training.engines.trl_dpo:TrlDPO", LearnsFrom.GROUPS, ("update", "trl_dpo"), "torch_dpo", beta=True
     ),
-    "pure_pt_sft": Learner(
-        "rc1_lib.training.engines.pure_pt_demonstrations:PurePtDemonstrations",
-        LearnsFrom.DEMONSTRATIONS,
-        of_rows="rc1_lib.training.engines.pure_pt_sft:PurePtSFT",
-    ),
-    "trl_sft": Learner(
-        "rc1_lib.training.engines.trl_demonstrations:TrlDemonstrations",
-        LearnsFrom.DEMONSTRATIONS,
-        head_by="pure_pt_sft",
-        of_rows="rc1_lib.training.engines.trl_sft:TrlSFT",
-    ),
+    "pure_pt_sft": Learner("rc1_lib.training.engines.pure_pt_sft:PurePtSFT", LearnsFrom.DEMONSTRATIONS),
+    "trl_sft": Learner("rc1_lib.training.engines.trl_sft:TrlSFT", LearnsFrom.DEMONSTRATIONS, head_by="pure_pt_sft"),
 }
+_DEMONSTRATIONS = Learner("rc1_lib.training.strategies.demonstrations:Demonstrations", LearnsFrom.DEMONSTRATIONS)
 STRATEGIES: dict[str, Learner] = {
     "ppo": Learner("rc1_lib.training.strategies.ppo:PPO", LearnsFrom.EPISODES),
     "groups": Learner("rc1_lib.training.strategies.groups:Groups", LearnsFrom.GROUPS),
-    "demonstrations": Learner("rc1_lib.training.strategies.demonstrations:Demonstrations", LearnsFrom.DEMONSTRATIONS),
-    "sft": Learner("rc1_lib.training.strategies.sft:SFT", LearnsFrom.ROWS),
+    "demonstrations": _DEMONSTRATIONS,
+    "sft": _DEMONSTRATIONS,  # its name in the original's small configuration
 }
 OFFLINE = {"gguf": "llama.cpp only plays trained policies (rc1 evaluate --engine gguf) and cannot learn"}
 """Engines for evaluation only -> why they cannot train a run."""
 PLAYED = (LearnsFrom.EPISODES, LearnsFrom.GROUPS)
 """The kinds that the policy plays itself."""
-OF_RUNS = (*PLAYED, LearnsFrom.DEMONSTRATIONS)
-"""The kinds that a run of RC1 learns from; rows with labels belong to the small supervised configuration."""
 ControlKind = Literal["random", "constant"]
 """The uninformative rewards of a control (`rc1_lib.training.control`), from which nothing can be learned."""
 ALIASES = {"trl_ppo": "torch_ppo"}
@@ -136,5 +114,5 @@ def names_of(learners: Mapping[str, Learner], *kinds: LearnsFrom) -> list[str]:
 
     Aliases are included.
     """
-    own = [name for name, learner in learners.items() if not kinds or {*kinds} & {*learner.kinds}]
+    own = [name for name, learner in learners.items() if not kinds or learner.learns_from in kinds]
     return sorted([*own, *(alias for alias, name in ALIASES.items() if learners is ENGINES and name in own)])

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 
-from rc1_lib.config.engines import STRATEGIES, LearnsFrom, own_name
+from rc1_lib.config.engines import own_name
 
 HELD_OUT = "eval/"
 """Prefix of the metrics on held-out rows."""
@@ -49,8 +49,8 @@ OF_STRATEGIES: Mapping[str, frozenset[str]] = {
     "demonstrations": frozenset({"rows", "label_tokens"}),
     "sft": frozenset({"rows", "label_tokens"}),
 }
-CLIPPED = frozenset({"grad_norm"})
-"""The metric of the callback `grad_clip`, for an engine that learns from rows."""
+READ = frozenset({"loss", "mean_token_accuracy", "entropy"})
+"""Metrics of held-out rows of a file, which are read and not played."""
 
 _EVERY = frozenset({"loss", "lr"})
 _OF_UPDATES = frozenset({"grad_norm", "update/steps"})
@@ -73,20 +73,22 @@ OF_ENGINES: Mapping[str, frozenset[str]] = {
     "trl_grpo": _OF_EPISODES | _OF_TRL_GROUPS,
     "torch_dpo": _OF_RATIOS | _OF_PAIRS,
     "trl_dpo": _OF_EPISODES | _OF_PAIRS | {"rewards/chosen", "rewards/rejected", "logps/chosen", "logps/rejected"},
-    "pure_pt_sft": _EVERY | {"mean_token_accuracy"},
-    "trl_sft": _EVERY | {"mean_token_accuracy", "entropy"},
+    "pure_pt_sft": _EVERY | _OF_UPDATES | {"mean_token_accuracy"},
+    "trl_sft": _EVERY | _OF_UPDATES | {"mean_token_accuracy", "entropy"},
 }
-"""The metrics that `train_step` returns; in a run also `_OF_UPDATES`. An engine that learns from rows with labels
-returns the same ones for held-out rows, except the learning rate."""
+"""The metrics that `train_step` returns."""
 
 
-def measured(engine: str, strategy: str, more: frozenset[str] = frozenset()) -> tuple[frozenset[str], ...] | None:
+def measured(
+    engine: str, strategy: str, more: frozenset[str] = frozenset(), looked: frozenset[str] = EPISODE_FIGURES
+) -> tuple[frozenset[str], ...] | None:
     """The metrics of a step, and of an evaluation on held-out rows.
 
     Args:
         engine: its name in the configuration.
         strategy: its name in the configuration.
-        more: further metrics.
+        more: further metrics of a step.
+        looked: those of held-out rows.
 
     Returns:
         The names for a step and for an evaluation; None if the engine or the strategy is custom: its metrics are
@@ -95,10 +97,6 @@ def measured(engine: str, strategy: str, more: frozenset[str] = frozenset()) -> 
     of_engine, of_strategy = OF_ENGINES.get(own_name(engine)), OF_STRATEGIES.get(strategy)
     if of_engine is None or of_strategy is None:
         return None
-    kind = STRATEGIES[strategy].learns_from
-    looked = of_engine - {"lr"} if kind is LearnsFrom.ROWS else EPISODE_FIGURES
-    if kind is LearnsFrom.DEMONSTRATIONS:
-        of_engine |= _OF_UPDATES
     return of_engine | of_strategy | more, frozenset(HELD_OUT + name for name in looked)
 
 
@@ -121,17 +119,23 @@ def unseen(bounds: Iterable[str], engine: str, strategy: str, episodes: int) -> 
     return tuple(bound for bound in bounds if SIGNS_OF_COLLAPSE[bound] not in of_steps)
 
 
-def unmeasured(metric: str, engine: str, strategy: str, more: frozenset[str] = frozenset()) -> str:
+def unmeasured(
+    metric: str,
+    engine: str,
+    strategy: str,
+    more: frozenset[str] = frozenset(),
+    looked: frozenset[str] = EPISODE_FIGURES,
+) -> str:
     """Why a metric cannot end a run, in a sentence; "" if it is measured, or that is not known yet."""
-    known = measured(engine, strategy, more)
+    known = measured(engine, strategy, more, looked)
     if known is None:
         return ""
     of_steps, of_looks = known
-    looked = metric.startswith(HELD_OUT)
-    names = sorted(of_looks if looked else of_steps)
+    of_look = metric.startswith(HELD_OUT)
+    names = sorted(of_looks if of_look else of_steps)
     if metric in names:
         return ""
     near = get_close_matches(metric, names, n=1)
     hint = f"did you mean '{near[0]}'? Expected" if near else "expected"
-    where = "no evaluation on held-out rows" if looked else "no step"
+    where = "no evaluation on held-out rows" if of_look else "no step"
     return f"found '{metric}', which {where} of {engine} measures; {hint} one of {', '.join(names)}"

@@ -13,7 +13,6 @@ from pydantic import AfterValidator, Field, model_validator
 from rc1_lib.config.curriculum import Cap, Checkpoints, Collapse, EarlyStopping, ShadowLook, Tracking
 from rc1_lib.config.engines import (
     ENGINES,
-    OF_RUNS,
     OFFLINE,
     PLAYED,
     STRATEGIES,
@@ -30,13 +29,13 @@ from rc1_lib.config.values import Positive, Section
 from rc1_lib.records import Language
 
 
-def _of_runs(learners: Mapping[str, Learner]) -> AfterValidator:
+def _registered(learners: Mapping[str, Learner]) -> AfterValidator:
     """A check that a name is one that can train a run."""
 
     def check(name: str) -> str:
         if learners is ENGINES and name in OFFLINE:
-            raise ValueError(f"found '{name}', but {OFFLINE[name]}; use {' or '.join(names_of(learners, *OF_RUNS))}")
-        if name not in (names := names_of(learners, *OF_RUNS)):
+            raise ValueError(f"found '{name}', but {OFFLINE[name]}; use {' or '.join(names_of(learners))}")
+        if name not in (names := names_of(learners)):
             raise ValueError(
                 f"found '{name}', expected {' or '.join(names)}, since a run learns from its own episodes or "
                 f"from the pool's dialogues; for rows of input and output use `rc1 train --config "
@@ -74,12 +73,12 @@ class AdapterSettings(Section):
 class Training(Section):
     """How the policy learns. The originals' keys are at the top level; this section has all others."""
 
-    engine: Annotated[str, _of_runs(ENGINES)]
+    engine: Annotated[str, _registered(ENGINES)]
     """The engine that updates the policy: `torch_ppo` (alias `trl_ppo`), `torch_grpo`, `trl_grpo`, `torch_dpo`,
     `trl_dpo`, `pure_pt_sft` or `trl_sft`."""
-    strategy: Annotated[str, _of_runs(STRATEGIES)]
+    strategy: Annotated[str, _registered(STRATEGIES)]
     """What the engine learns from: `ppo`, one episode of every prompt; `groups`, several of every prompt (GRPO, DPO);
-    `demonstrations`, the pool's own dialogues (the two supervised engines)."""
+    `demonstrations`, also called `sft`, the pool's own dialogues (the two supervised engines)."""
     threads: Positive
     """Threads of torch on a CPU. Sums round differently with another number, so every checkpoint records it."""
     shards: Positive

@@ -9,13 +9,8 @@ from pydantic import Field
 from rc1_lib.config.values import NotNegative, Positive, Section, Share
 
 
-class Update(Section):
-    """The update of every engine.
-
-    All engines use the first four keys, those that learn from episodes the others too. Of these TRL's use
-    `entropy_coef` alone: their KL coefficient stays, and no KL ends their update. `group_size` is for the engines that
-    compare rollouts of the same prompt.
-    """
+class Steps(Section):
+    """What is given at once, cut into steps of the optimizer and these into forward passes."""
 
     epochs: Positive
     """Passes over a step's episodes or demonstrations."""
@@ -25,6 +20,16 @@ class Update(Section):
     """Padded tokens per forward pass; affects memory, time and only the last bits of results."""
     max_grad_norm: Annotated[float, Field(gt=0)]
     """The gradient's norm is clipped to this value."""
+
+
+class Update(Steps):
+    """The update of every engine.
+
+    All engines use the first four keys, those that learn from episodes the others too. Of these TRL's use
+    `entropy_coef` alone: their KL coefficient stays, and no KL ends their update. `group_size` is for the engines that
+    compare rollouts of the same prompt.
+    """
+
     entropy_coef: NotNegative
     """Weight of the entropy bonus."""
     kl_stop: Annotated[float, Field(gt=0)]

@@ -77,6 +77,7 @@ def look_at_memory(run: Run) -> Finding:
     from rc1_lib.training.device import get_device
     from rc1_lib.training.memory import free_bytes
     from rc1_lib.training.ranks.processes import processes_of
+    from rc1_lib.training.setups import Setup
     from rc1_lib.training.usable import check_memory, check_warm_start
     from rc1_lib.training.warm_start import warm_start_due
 
@@ -84,7 +85,7 @@ def look_at_memory(run: Run) -> Finding:
     shape = read_base(run).configuration()
     if warm_start_due(run):
         check_warm_start(shape, device)
-    parts = check_memory(run.config, shape, device, processes)
+    parts = check_memory(Setup.of_run(run.config, run.config.base_model, run.config.seeds[0]), shape, device, processes)
     free = free_bytes(device)
     room = "free memory unknown" if free is None else f"{gib(free)} free"
     return Finding(

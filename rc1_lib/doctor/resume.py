@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from functools import partial
 
 from rc1_lib.run import Run
-from rc1_lib.training.another_run import refuse_others
+from rc1_lib.training.another_run import differences, refuse_others
 from rc1_lib.training.checkpoint.fault import CheckpointError
 from rc1_lib.training.checkpoint.names import steps
 from rc1_lib.training.checkpoint.save_load import load_to_resume
-from rc1_lib.training.ppo_run import known_facts, run_differences
+from rc1_lib.training.ppo_run import known_facts
 from rc1_lib.training.run_paths import LEDGER, paths_of
 
 
@@ -39,7 +39,7 @@ class Resume:
 def resume_of(run: Run, seed: int) -> Resume:
     """Check a seed's checkpoints, newest first, until one is intact and matches this configuration, code and pool."""
     folder, ledger = run.workspace.path(paths_of(run, seed).checkpoints), run.workspace.path(LEDGER)
-    differs = partial(run_differences, facts=known_facts(run, seed))
+    differs = partial(differences, facts=known_facts(run, seed))
     try:
         refuse_others(folder, ledger, differs)
     except CheckpointError as error:

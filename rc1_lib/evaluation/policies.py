@@ -34,7 +34,6 @@ from rc1_lib.training.ppo_run import Prepared, check_read
 from rc1_lib.training.registry import make_engine
 from rc1_lib.training.resource_errors import WHILE_PLAYING, naming_breakdowns
 from rc1_lib.training.run_paths import paths_of
-from rc1_lib.training.setups import EpisodeSetup
 
 _EXAMPLES = 3
 _LEFT = "No training is lost; the same command continues with what is left to do"
@@ -182,7 +181,7 @@ def player_of(prepared: Prepared, seed: int) -> Iterator[Player]:
         BreakdownError: when the disk or memory is full.
     """
     name = prepared.run.config.training.engine
-    engine = make_engine(name, EpisodeSetup)  # training has already rejected unknown names
+    engine = make_engine(name)  # training has already rejected unknown names
     with naming_breakdowns(_LEFT, WHILE_PLAYING):
         engine.setup(prepared.setup(seed))
         if not isinstance(engine, Player):

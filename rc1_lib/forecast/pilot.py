@@ -12,7 +12,6 @@ from rc1_lib.training.dry_run import dry_run
 from rc1_lib.training.ppo_run import Prepared
 from rc1_lib.training.ranks.processes import gpus_of
 from rc1_lib.training.registry import make_engine
-from rc1_lib.training.setups import EpisodeSetup
 
 STAGE = "pilot"
 
@@ -49,7 +48,7 @@ class Pilot:
 
 def run_pilot(prepared: Prepared, seed: int, steps: int) -> Pilot:
     """Play and learn one warm-up step and `steps` timed ones. A live judge is asked, and its replies are kept."""
-    engine = make_engine(prepared.run.config.training.engine, EpisodeSetup)
+    engine = make_engine(prepared.run.config.training.engine)
     timed: list[PilotStep] = []
     with dry_run(prepared, seed, engine) as run:
         for number in range(steps + 1):

@@ -12,12 +12,14 @@ from typing import Any
 
 import orjson
 
+from rc1_lib.config.file import flatten
 from rc1_lib.gates.machine import code_words
 from rc1_lib.training.checkpoint import atomic_folder
 from rc1_lib.training.checkpoint.fault import CheckpointError
 from rc1_lib.training.checkpoint.ledger import written_by
 from rc1_lib.training.checkpoint.names import LATEST, steps
-from rc1_lib.training.checkpoint.save_load import STATE
+from rc1_lib.training.checkpoint.save_load import STATE, load_to_resume
+from rc1_lib.training.checkpoint.state import CheckpointState
 from rc1_lib.training.run_paths import LEDGER
 from rc1_lib.workspace.artifacts import Workspace
 
@@ -26,13 +28,37 @@ Differs = Callable[[Mapping[str, Any]], list[str]]
 _SHOWN = 6
 
 
-def changed_keys(there: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """The keys whose values differ, each with both."""
+def differences(values: Mapping[str, Any], facts: Mapping[str, Any]) -> list[str]:
+    """What makes a checkpoint one of another run: the settings by their keys, each with both values; all else by name.
+
+    Args:
+        values: of the checkpoint.
+        facts: that decide the run, or some of them; the settings are `config`.
+    """
+    there, now = (
+        flatten(tree) if isinstance(tree, Mapping) else {} for tree in (values.get("config"), facts["config"])
+    )
     changed = [key for key in sorted(there.keys() | now.keys()) if there.get(key) != now.get(key)]
-    return [f"{key} ({there.get(key)} there, {now.get(key)} now)" for key in changed]
+    others = [key for key, value in facts.items() if key != "config" and values.get(key) != value]
+    return [f"{key} ({there.get(key)} there, {now.get(key)} now)" for key in changed] + others
 
 
-def differ_in_words(differ: list[str], checkpoint: Path, ledger: Path) -> str:
+def state_of_run(checkpoint: Path, ledger: Path, differs: Differs) -> CheckpointState:
+    """The state of a checkpoint that a user names to go on from.
+
+    Raises:
+        CheckpointError: when it is damaged, or of another run: naming what differs.
+    """
+    state = load_to_resume(checkpoint, ledger)
+    if differ := differs(state.values):
+        raise CheckpointError(
+            f"{checkpoint}: belongs to another run, {_in_words(differ, checkpoint, ledger)}. Go on with what it was "
+            f"trained with, or start without resuming"
+        )
+    return state
+
+
+def _in_words(differ: list[str], checkpoint: Path, ledger: Path) -> str:
     """What differs, as part of a sentence; of another code also which version wrote the checkpoint."""
     shown = [_code(written_by(checkpoint, ledger)) if one == "code" else one for one in differ[:_SHOWN]]
     more = [f"and {len(differ) - _SHOWN} more"] if len(differ) > _SHOWN else []
@@ -68,7 +94,7 @@ def refuse_others(folder: Path, ledger: Path, differs: Differs) -> None:
     if others := others_in(folder, differs):
         path, differ = list(others.items())[-1]
         raise CheckpointError(
-            f"{path}: belongs to another run, {differ_in_words(differ, path, ledger)}. Training here would replace it; "
+            f"{path}: belongs to another run, {_in_words(differ, path, ledger)}. Training here would replace it; "
             f"take another --workspace, move {folder} away, or add --start-over, which removes that run's checkpoints "
             f"and metrics"
         )

@@ -12,30 +12,17 @@ the optimizer, whatever it takes. Both metrics join in one record; a name in bot
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
-    from torch import nn
     from torch.optim import Optimizer
 
+    from rc1_lib.training.setups import Setup
     from rc1_lib.training.trainer import Trainer
 
-Setup = TypeVar("Setup")
-Metrics = dict[str, float]
-GradientHook = Callable[["Sequence[nn.Parameter]"], Metrics]
-"""Called with the trained parameters between backward and the optimizer's step; their gradients are complete, and not
-scaled. What it returns joins the step's metrics."""
 
-
-class Engine(Protocol[Setup]):
-    """The machinery that holds a model and changes it.
-
-    Attributes:
-        takes: the type of what it is set up by, one of `rc1_lib.training.setups`.
-    """
-
-    takes: type[Setup]
+class Engine(Protocol):
+    """The machinery that holds a model and changes it."""
 
     def setup(self, setup: Setup) -> None:
         """Build model, optimizer and whatever else is needed.
@@ -50,7 +37,10 @@ class Engine(Protocol[Setup]):
         ...
 
     def eval_step(self, batch: dict[str, Any]) -> dict[str, float]:
-        """Metrics of a batch without learning from it: means per token, and `tokens`, their number."""
+        """Metrics of a batch without learning from it: means per token, and `tokens`, their number.
+
+        Asked of rows of a file; a run plays held-out rows instead.
+        """
         ...
 
     def state_dict(self) -> dict[str, Any]:
@@ -65,7 +55,7 @@ class Engine(Protocol[Setup]):
 class Strategy(Protocol):
     """What is learned from a batch."""
 
-    def attach_engine(self, engine: Engine[Any]) -> None:
+    def attach_engine(self, engine: Engine) -> None:
         """Called once, after the engine's setup.
 
         Raises:
@@ -83,14 +73,6 @@ class Scheduled(Protocol):
     """An engine whose optimizer the callback `lr_schedule` can reach."""
 
     optimizer: Optimizer
-
-
-@runtime_checkable
-class Tunable(Protocol):
-    """An engine that also lets the callback `grad_clip` at its gradients."""
-
-    optimizer: Optimizer
-    gradient_hooks: list[GradientHook]
 
 
 class Batches(Protocol):

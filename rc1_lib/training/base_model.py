@@ -137,11 +137,7 @@ def recompute_states(base: PreTrainedModel) -> None:
     Of what peft's `prepare_model_for_kbit_training` does, this and the freezing (which an adapter does) are all that a
     frozen base needs. Casting norms and embeddings to fp32 is left out: Qwen3's norms compute in fp32 as they are, and
     keys and values of twice the size would be kept while tokens are sampled.
-
-    Raises:
-        ConfigError: see `refuse_attention_dropout`.
     """
-    refuse_attention_dropout(base.config)
     base.gradient_checkpointing_enable({"use_reentrant": False})  # type: ignore[no-untyped-call]
 
 

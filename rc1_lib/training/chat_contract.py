@@ -10,19 +10,18 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any
 
 from rc1_lib.config.run_config import RunConfig
 from rc1_lib.environment.markers import THINK, THINK_END
 from rc1_lib.errors import ConfigError
-from rc1_lib.records import MeasuredRow, Message
+from rc1_lib.records import Message
 from rc1_lib.training.chat_format import ChatFormat, turn_text
 from rc1_lib.training.chat_template import DATE
 from rc1_lib.training.tool_schemas import TOOLS
 from rc1_lib.training.updates.batch import Demonstration, collate_demonstrations
 from rc1_lib.training.warm_start import learned_batch
 
-_IGNORED = -100
 _OTHER_DAY = "a day of another run"
 
 
@@ -101,13 +100,10 @@ def _padding(subject: _Subject) -> str:
     form = subject.form
     encoded = [form.dialogue_ids(messages) for messages in _DIALOGUES]
     learned = sorted([token for token, mine in zip(ids, own, strict=True) if mine] for ids, own in encoded)
-    batch = collate_demonstrations(
-        [Demonstration(str(number), ids, own) for number, (ids, own) in enumerate(encoded)], form.pad_id
-    )
+    dialogues = [Demonstration(str(number), ids, own) for number, (ids, own) in enumerate(encoded)]
+    batch, first = collate_demonstrations(dialogues, form.pad_id), learned_batch(dialogues, form.pad_id)
     in_a_run = sorted(ids[own].tolist() for ids, own in zip(batch.ids, batch.own, strict=True))
-    rows = [cast(MeasuredRow, {"messages": list(messages)}) for messages in _DIALOGUES]
-    labels = learned_batch(rows, form)["labels"]
-    in_a_warm_start = sorted(row[row != _IGNORED].tolist() for row in labels)
+    in_a_warm_start = sorted(ids[own].tolist() for ids, own in zip(first["input_ids"], first["own"], strict=True))
     for name, found in (("a run", in_a_run), ("the warm start", in_a_warm_start)):
         if found != learned:
             counts = f"{sum(map(len, found))} tokens of {len(encoded)} dialogues, expected {sum(map(len, learned))}"

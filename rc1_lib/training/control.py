@@ -49,7 +49,7 @@ class Controlled:
         """Take over a strategy that brings `scores`, for a run of this seed."""
         self._strategy, self._control, self._seed = strategy, control, seed
 
-    def attach_engine(self, engine: Engine[Any]) -> None:
+    def attach_engine(self, engine: Engine) -> None:
         """As the strategy's."""
         self._strategy.attach_engine(engine)
 

@@ -12,7 +12,6 @@ from rc1_lib.training.curriculum import Curriculum
 from rc1_lib.training.player import Player
 from rc1_lib.training.ppo_run import Prepared, check_read
 from rc1_lib.training.resource_errors import WHILE_LEARNING, naming_breakdowns
-from rc1_lib.training.setups import EpisodeSetup
 
 
 @dataclass(slots=True)
@@ -25,7 +24,7 @@ class DryRun:
     """
 
     strategy: Strategy
-    engine: Engine[EpisodeSetup]
+    engine: Engine
     _batches: Batches
     _first: int
     _given: int = 0
@@ -38,7 +37,7 @@ class DryRun:
 
 
 @contextmanager
-def dry_run(prepared: Prepared, seed: int, engine: Engine[EpisodeSetup]) -> Iterator[DryRun]:
+def dry_run(prepared: Prepared, seed: int, engine: Engine) -> Iterator[DryRun]:
     """Begin a run with an engine that is not set up yet; the engine is let go of when the block ends.
 
     Raises:

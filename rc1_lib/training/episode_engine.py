@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from rc1_lib.training.playing_engine import PlayingEngine
 from rc1_lib.training.ranks.shards import Shards
-from rc1_lib.training.setups import EpisodeSetup
+from rc1_lib.training.setups import Setup
 from rc1_lib.training.updates.batch import EpisodeBatch, collate
 from rc1_lib.training.updates.kl_control import kl_control
 from rc1_lib.training.updates.parity import check_parity, distance, farther
@@ -73,7 +73,7 @@ class EpisodeEngine(PlayingEngine):
     def _collated(self, batch: Mapping[str, Any]) -> EpisodeBatch:
         return collate(batch["trajectories"], batch["scores"], self.playground.form.pad_id).on(self.device)
 
-    def _build(self, setup: EpisodeSetup, shards: Shards) -> None:
+    def _build(self, setup: Setup, shards: Shards) -> None:
         super()._build(setup, shards)
         config = setup.config
         self._parity, self._micro_tokens = config.training.parity, config.training.update.micro_tokens

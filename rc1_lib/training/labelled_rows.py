@@ -1,44 +1,25 @@
-"""Rows with labels as batches: read from JSON lines, tokenised, shuffled epoch by epoch, and padded.
+"""Rows of input and output as demonstrations: read from JSON lines and tokenised; and the order they are learned in.
 
-`configs/train_local.yaml` and the warm start learn from such rows.
+`configs/train_local.yaml` learns from such rows; the warm start takes the pool's dialogues in the same order.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import orjson
-import torch
-from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
 from rc1_lib.environment.markers import defused
 from rc1_lib.errors import RowError
+from rc1_lib.training.updates.batch import Demonstration
 from rc1_lib.workspace.text_files import open_text
 
-IGNORED = -100
-"""The label of a token that is not learned, as transformers has it."""
 _KEYS = {"input", "output", "meta"}
-
-
-@dataclass(frozen=True, slots=True)
-class EncodedRow:
-    """One row as tokens.
-
-    Attributes:
-        ids: prompt and output, the end-of-text token included unless it was cut off.
-        prompt_tokens: how many of them are the prompt, which is not learned.
-        meta: as the row has it.
-    """
-
-    ids: tuple[int, ...]
-    prompt_tokens: int
-    meta: dict[str, Any]
 
 
 def read_rows(path: Path) -> Iterator[dict[str, Any]]:
@@ -77,8 +58,8 @@ def _row(line: bytes, where: str) -> dict[str, Any]:
 
 def encode_rows(
     rows: Iterable[dict[str, Any]], tokenizer: PreTrainedTokenizerBase, max_length: int, source: str
-) -> list[EncodedRow]:
-    """Tokenise rows; an output that reaches beyond `max_length` is cut at its end.
+) -> list[Demonstration]:
+    """Tokenise rows; their outputs are what is learned. One that reaches beyond `max_length` is cut at its end.
 
     All rows are looked at before anything is learned, so that a bad one is reported in the first minute. Special tokens
     of the tokenizer that are spelled out in a row are text, with a space in them as `environment.markers.defused`
@@ -106,7 +87,8 @@ def encode_rows(
             )
         output = _plain(tokenizer, special.sub(r"\g<0> ", row["output"]))
         ids = (*prompt, *output, tokenizer.eos_token_id)[:max_length]
-        encoded.append(EncodedRow(ids, len(prompt), row["meta"]))
+        own = [place >= max(len(prompt), 1) for place in range(len(ids))]
+        encoded.append(Demonstration(str(number), ids, own))
     if not encoded:
         raise RowError(f"{source}: holds no row; write at least one")
     return encoded
@@ -126,68 +108,18 @@ def _plain(tokenizer: PreTrainedTokenizerBase, text: str) -> list[int]:
     return list(tokenizer(text, add_special_tokens=False)["input_ids"])
 
 
-class Collator:
-    """Pads rows to the longest of them."""
-
-    def __init__(self, pad_id: int, padding_side: Literal["left", "right"]) -> None:
-        """Pad with the token `pad_id` on that side."""
-        self.pad_id, self.padding_side = pad_id, padding_side
-
-    def __call__(self, rows: Sequence[EncodedRow]) -> dict[str, Any]:
-        """A batch of B rows, the longest of T tokens.
-
-        Returns:
-            `input_ids` and `attention_mask` (int64 [B, T]), `labels` (int64 [B, T], `IGNORED` on prompts and padding),
-            and `meta`, a list of B mappings.
-        """
-        width = max(len(row.ids) for row in rows)
-        ids = [self._pad(row.ids, width, self.pad_id) for row in rows]
-        labels = [
-            self._pad((IGNORED,) * row.prompt_tokens + row.ids[row.prompt_tokens :], width, IGNORED) for row in rows
-        ]
-        mask = [self._pad((1,) * len(row.ids), width, 0) for row in rows]
-        return {
-            "input_ids": torch.tensor(ids),
-            "attention_mask": torch.tensor(mask),
-            "labels": torch.tensor(labels),
-            "meta": [row.meta for row in rows],
-        }
-
-    def _pad(self, values: Sequence[int], width: int, filler: int) -> list[int]:
-        padding = [filler] * (width - len(values))
-        return [*values, *padding] if self.padding_side == "right" else [*padding, *values]
-
-
-def micro_batches(batch: dict[str, Any], rows: int) -> list[dict[str, Tensor]]:
-    """The tensors of `batch` in parts of at most `rows` rows, each without columns that are padding in all its rows."""
-    tensors = {name: part for name, part in batch.items() if isinstance(part, Tensor)}
-    parts = []
-    for start in range(0, len(batch["input_ids"]), rows):
-        part = {name: tensor[start : start + rows] for name, tensor in tensors.items()}
-        used = part["attention_mask"].any(dim=0).nonzero().flatten()
-        keep = slice(int(used[0]), int(used[-1]) + 1)
-        parts.append({name: tensor[:, keep] for name, tensor in part.items()})
-    return parts
-
-
 class ShuffledRows:
     """Every row once an epoch; the order is decided by (seed, epoch) alone, so a position is two numbers."""
 
-    def __init__(
-        self,
-        rows: Sequence[EncodedRow],
-        collate: Callable[[Sequence[EncodedRow]], dict[str, Any]],
-        rows_per_step: int,
-        seed: int,
-    ) -> None:
+    def __init__(self, rows: Sequence[Demonstration], rows_per_step: int, seed: int) -> None:
         """Start at the first row of epoch 0."""
         assert rows and rows_per_step >= 1
-        self._rows, self._collate, self._take, self._seed = rows, collate, rows_per_step, seed
+        self._rows, self._take, self._seed = rows, rows_per_step, seed
         self._epoch = self._position = 0
         self._order = self._shuffled(0)
 
     def next(self) -> dict[str, Any]:
-        """The next batch. One that reaches beyond the end of an epoch is filled up from the next."""
+        """The next `demonstrations`. A step that reaches beyond the end of an epoch is filled up from the next."""
         chosen: list[int] = []
         while len(chosen) < self._take:
             if self._position == len(self._rows):
@@ -196,7 +128,7 @@ class ShuffledRows:
             part = self._order[self._position : self._position + self._take - len(chosen)]
             self._position += len(part)
             chosen += part
-        return self._collate([self._rows[index] for index in chosen])
+        return {"demonstrations": [self._rows[index] for index in chosen]}
 
     def state_dict(self) -> dict[str, Any]:
         """The epoch, and how many of its rows were given out."""

@@ -25,7 +25,7 @@ def model_section(config: RunConfig, base: str) -> ModelSection:
     return ModelSection(
         base=base,
         quantization="nf4" if method == "qlora" else None,
-        gradient_checkpointing=False,
+        gradient_checkpointing=config.training.gradient_checkpointing,
         lora=LoraSection(
             enable=True,
             r=adapter.rank,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from torch import Tensor
 
@@ -73,14 +73,15 @@ class Player(Protocol):
         ...
 
 
-def player_for(strategy: str, engine: Engine[Any]) -> Player:
+def player_for(strategy: str, engine: Engine) -> Player:
     """The engine as the one that a strategy of a run needs.
 
     Raises:
-        ConfigError: when it has no policy that plays, naming the strategy that takes any engine.
+        ConfigError: when it has no policy that plays.
     """
     if not isinstance(engine, Player):
         raise ConfigError(
-            f"strategy.name: found '{strategy}', but the engine {type(engine).__name__} plays no episodes; take 'sft'"
+            f"training.strategy: found '{strategy}', but the engine {type(engine).__name__} plays no episodes; "
+            f"implement rc1_lib.training.player.Player, or take another engine"
         )
     return engine

@@ -1,4 +1,4 @@
-"""What engines of a run share, whatever they learn from: the policy, playing, processes, the state.
+"""What engines share, whatever they learn from: the policy, playing, processes, the state.
 
 They run the embedded model on two CPU cores and Qwen3-4B with QLoRA on a GPU by the same code: only the base, its
 precision and its quantisation differ.
@@ -17,25 +17,24 @@ from torch import Tensor
 from torch.optim import AdamW
 from transformers import PreTrainedModel
 
+from rc1_lib.config.run_config import RunConfig
 from rc1_lib.errors import RC1Error
 from rc1_lib.records import MeasuredRow
 from rc1_lib.training.api import Engine
 from rc1_lib.training.base_model import base_config, load_base, load_tokenizer, recompute_states
 from rc1_lib.training.chat_format import format_of
 from rc1_lib.training.device import Precision, get_device, precision_of, to_device
-from rc1_lib.training.models import model_section
 from rc1_lib.training.play import Playground
 from rc1_lib.training.player import Player
 from rc1_lib.training.policy import Policy
 from rc1_lib.training.ranks.processes import group_of, on_one_device, processes_of
-from rc1_lib.training.ranks.shards import Link, Shards
+from rc1_lib.training.ranks.shards import ONE, Link, Shards
 from rc1_lib.training.ranks.worker_group import WorkerGroup
 from rc1_lib.training.rollout.decoding import context_of, longest_dialogue
 from rc1_lib.training.rollout.sampling_copy import copy_to_sample_with
 from rc1_lib.training.rollout.trajectory import Trajectory
-from rc1_lib.training.setups import EpisodeSetup
+from rc1_lib.training.setups import Setup
 from rc1_lib.training.spans import Part, Timing, span, start_timing, stop_timing
-from rc1_lib.training.train_config import LoraSection
 from rc1_lib.training.updates.logprobs import token_logprobs
 from rc1_lib.training.usable import check_memory, check_usable
 
@@ -43,8 +42,10 @@ if TYPE_CHECKING:
     from rc1_lib.extras.vllm.sampler import VLLMSampler
 
 
-class PlayingEngine(Engine[EpisodeSetup], Player):
-    """An engine whose policy can play episodes; from what and how it learns is the subclass's.
+class PlayingEngine(Engine, Player):
+    """An engine whose policy can play episodes in a run; from what and how it learns is the subclass's.
+
+    One that learns from rows of a file has no `playground` and no `temperature`, and so is no `Player`.
 
     Attributes:
         policy: what learns.
@@ -52,12 +53,10 @@ class PlayingEngine(Engine[EpisodeSetup], Player):
         playground: plays rows with the policy.
         seed: of the run; it decides the adapter's first weights, the minibatches and what is sampled.
         temperature: that episodes are sampled at.
-        memory: of this process, as it was estimated before anything was allocated.
         needs_states: whether it learns from the hidden states that tokens were sampled from.
         plays_start: whether it learns from episodes of the policy that it started from, not from those of its own.
     """
 
-    takes = EpisodeSetup
     policy: Policy
     optimizer: AdamW
     playground: Playground
@@ -69,30 +68,35 @@ class PlayingEngine(Engine[EpisodeSetup], Player):
     _server: VLLMSampler | None = None
 
     @abstractmethod
-    def _begin(self, setup: EpisodeSetup, base: PreTrainedModel, adapter: LoraSection) -> None:
+    def _begin(self, setup: Setup, base: PreTrainedModel) -> None:
         """Make `policy` and `optimizer`, whose first group is the adapter's, and whatever else learning needs."""
         ...
 
-    def setup(self, setup: EpisodeSetup) -> None:
+    def setup(self, setup: Setup) -> None:
         """Build everything, in every process that shares the work.
 
         Raises:
             RC1Error: when the base cannot be had, a setting is refused, or the policy does not fit into memory.
         """
         self.close()
-        size = processes_of(setup.config.training)
-        device, shape = get_device(), base_config(model_section(setup.config, setup.base))
-        check_usable(setup.config, shape, device)
-        check_memory(setup.config, shape, device, on_one_device(size))
+        device, shape = get_device(setup.devices), base_config(setup.model)
+        if setup.run is None:
+            check_memory(setup, shape, device, 1)
+            self._build(setup, ONE)
+            return
+        training = setup.run.training
+        size = processes_of(training)
+        check_usable(setup.run, shape, device)
+        check_memory(setup, shape, device, on_one_device(size))
         if size == 1:
-            self._build(setup, Shards(setup.config.training.shards))
+            self._build(setup, Shards(training.shards))
             return
         self._workers = group_of(size)
         with self._workers.constructing(f"{type(self).__module__}:{type(self).__name__}", setup):
-            self._build(setup, Shards(setup.config.training.shards, self._workers.link))
+            self._build(setup, Shards(training.shards, self._workers.link))
 
     @classmethod
-    def as_worker(cls, link: Link, setup: EpisodeSetup) -> Self:
+    def as_worker(cls, link: Link, setup: Setup) -> Self:
         """The engine of another process that shares the work of one that was set up by `setup`."""
         engine = cls()
         engine._build(setup, Shards(setup.config.training.shards, link))
@@ -107,32 +111,36 @@ class PlayingEngine(Engine[EpisodeSetup], Player):
         if group is not None and group.whole:
             group.release()
 
-    def _build(self, setup: EpisodeSetup, shards: Shards) -> None:
-        config, training = setup.config, setup.config.training
-        self.seed, self.temperature, self._shards = setup.seed, training.rollout.temperature, shards
-        self.device = get_device()
-        if self.device.type == "cpu":
-            torch.set_num_threads(training.threads)
-        self.precision = precision_of(self.device, training.precision)
-        section = model_section(config, setup.base)
-        form = format_of(load_tokenizer(section), training)
-        base = load_base(section, self.device, self.precision)
-        if training.gradient_checkpointing:
+    def _build(self, setup: Setup, shards: Shards) -> None:
+        self.seed, self._shards, self._section = setup.seed, shards, setup.update
+        self.device = get_device(setup.devices)
+        self.precision = precision_of(self.device, setup.precision)
+        self.tokenizer = load_tokenizer(setup.model)
+        if setup.run is not None:
+            self._prepare_to_play(setup.run)
+        base = load_base(setup.model, self.device, self.precision)
+        if setup.model.gradient_checkpointing:
             recompute_states(base)
-        self._begin(setup, base, section.lora)
+        self._begin(setup, base)
         # Nothing random may be active between sampling and update; transformers checkpoints in training mode alone.
-        self.policy.train(training.gradient_checkpointing)
-        self.playground, self._training = Playground(config, form), training
+        self.policy.train(setup.run is None or setup.model.gradient_checkpointing)
         self._copy = None
-        if training.rollout.sampler == "own":
-            self._copy = copy_to_sample_with(self.policy.causal, training.rollout.sampling_copy)
+        if setup.run is not None and self._training.rollout.sampler == "own":
+            self._copy = copy_to_sample_with(self.policy.causal, self._training.rollout.sampling_copy)
         self._dealer = torch.Generator().manual_seed(self.seed)
         self._scaler = torch.amp.GradScaler(self.device.type) if self.precision is Precision.FP16 else None
 
-    def _train_adapter(self, base: PreTrainedModel, adapter: LoraSection, rate: float) -> None:
-        """The policy of an engine without values, and an optimizer of its adapter."""
-        self.policy = Policy(base, adapter, self.seed)
-        self.optimizer = AdamW(self.policy.adapter_parameters(), lr=rate, weight_decay=0.0)
+    def _prepare_to_play(self, config: RunConfig) -> None:
+        self._training = config.training
+        if self.device.type == "cpu":
+            torch.set_num_threads(config.training.threads)
+        self.temperature = config.training.rollout.temperature
+        self.playground = Playground(config, format_of(self.tokenizer, config.training))
+
+    def _train_adapter(self, base: PreTrainedModel, setup: Setup) -> None:
+        """The policy of an engine without values, and an optimizer of what is trained of it."""
+        self.policy = Policy(base, setup.model.lora, self.seed)
+        self.optimizer = AdamW(self.policy.adapter_parameters(), lr=setup.lr, weight_decay=0.0)
 
     def play(
         self,
@@ -206,9 +214,9 @@ class PlayingEngine(Engine[EpisodeSetup], Player):
         self.policy.load_adapter_state(adapter)
 
     def state_dict(self) -> dict[str, Any]:
-        """`adapter`, `optimizer`, `dealer`, and under fp16 the loss `scaler`."""
+        """`adapter` (or `model`), `optimizer`, `dealer`, and under fp16 the loss `scaler`."""
         state: dict[str, Any] = {
-            "adapter": self.policy.adapter_state(),
+            self.policy.part: self.policy.adapter_state(),
             "optimizer": self.optimizer.state_dict(),
             "dealer": {"state": self._dealer.get_state(), "seed": self.seed},
         }
@@ -227,7 +235,7 @@ class PlayingEngine(Engine[EpisodeSetup], Player):
         self._together("_load", dict(state))
 
     def _load(self, state: Mapping[str, Any]) -> None:
-        self.policy.load_adapter_state(state["adapter"])
+        self.policy.load_adapter_state(state[self.policy.part])
         self.optimizer.load_state_dict(state["optimizer"])
         self._dealer.set_state(state["dealer"]["state"])
         if self._scaler is not None:

@@ -1,6 +1,7 @@
 """The policy: a causal model and its LoRA adapter in one module, and a value head where an algorithm has use for one.
 
-The reference policy is the same model with the adapter switched off, so that no second copy stays in memory.
+The reference policy is the same model with the adapter switched off, so that no second copy stays in memory. Rows of a
+file may also train all weights, without an adapter.
 """
 
 from __future__ import annotations
@@ -10,26 +11,29 @@ from contextlib import contextmanager
 from typing import Any, cast
 
 import torch
-from peft import PeftModel, get_peft_model, get_peft_model_state_dict, set_peft_model_state_dict
+from peft import LoraConfig, PeftModel, get_peft_model, get_peft_model_state_dict, set_peft_model_state_dict
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from rc1_lib.errors import RC1Error
 from rc1_lib.training.device import to_device
-from rc1_lib.training.lora import lora_config
 from rc1_lib.training.ppo.value_head import ValueHead
 from rc1_lib.training.train_config import LoraSection
 
 
 class Policy(nn.Module):
-    """A causal model with an adapter.
+    """A causal model with an adapter, or one whose weights are all trained.
 
     Attributes:
         causal: the transformers model; its linear layers are wrapped by peft.
+        peft: the model with its adapter; without one it is `causal`.
+        part: what an engine's state calls the trained weights: `adapter` or `model`.
     """
 
+    peft: PeftModel
+
     def __init__(self, causal: PreTrainedModel, adapter: LoraSection, seed: int) -> None:
-        """Freezes the model and gives it a fresh adapter, which changes nothing yet.
+        """Freezes the model and gives it a fresh adapter, which changes nothing yet; if it is enabled.
 
         Args:
             causal: the base model.
@@ -40,12 +44,13 @@ class Policy(nn.Module):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             self._begin(causal, adapter)
-        self.causal = cast(PreTrainedModel, self.peft.get_base_model())
+        self.part = "adapter" if adapter.enable else "model"
+        self.causal = cast(PreTrainedModel, self.peft.get_base_model() if adapter.enable else self.peft)
         self.causal.config.use_cache = False
 
     def _begin(self, causal: PreTrainedModel, adapter: LoraSection) -> None:
         """Make all whose first weights are random."""
-        self.peft = cast(PeftModel, get_peft_model(causal, lora_config(adapter)))
+        self.peft = cast(PeftModel, get_peft_model(causal, _lora(adapter)) if adapter.enable else causal)
 
     def hidden(self, ids: Tensor, mask: Tensor | None = None) -> Tensor:
         """Last hidden states after the final norm.
@@ -77,8 +82,9 @@ class Policy(nn.Module):
         return [value for _, value in sorted(self.peft.named_parameters()) if value.requires_grad]
 
     def adapter_state(self) -> dict[str, Tensor]:
-        """The adapter's weights by peft's names."""
-        return {name: value.detach().clone() for name, value in get_peft_model_state_dict(self.peft).items()}
+        """A copy of the adapter's weights by peft's names; without one all of the model's, which are not copied."""
+        weights = self._weights().items()
+        return {name: value.detach().clone() if self.part == "adapter" else value.detach() for name, value in weights}
 
     def load_adapter_state(self, state: Mapping[str, Tensor]) -> None:
         """Put weights of `adapter_state` back.
@@ -86,12 +92,18 @@ class Policy(nn.Module):
         Raises:
             RC1Error: when they are those of another adapter.
         """
-        mine = {name: tuple(value.shape) for name, value in get_peft_model_state_dict(self.peft).items()}
+        mine = {name: tuple(value.shape) for name, value in self._weights().items()}
         theirs = {name: tuple(value.shape) for name, value in state.items()}
         if mine != theirs:
             odd = sorted(set(mine.items()) ^ set(theirs.items()))[:3]
-            raise RC1Error(f"the adapter's weights do not fit the model: {odd}; take the run that wrote them")
-        set_peft_model_state_dict(self.peft, dict(state))
+            raise RC1Error(f"the {self.part}'s weights do not fit the model: {odd}; take the run that wrote them")
+        if self.part == "adapter":
+            set_peft_model_state_dict(self.peft, dict(state))
+        else:
+            self.causal.load_state_dict(state, strict=False)  # tied weights stand there once
+
+    def _weights(self) -> dict[str, Tensor]:
+        return get_peft_model_state_dict(self.peft) if self.part == "adapter" else dict(self.causal.named_parameters())
 
 
 class ValuedPolicy(Policy):
@@ -107,3 +119,14 @@ class ValuedPolicy(Policy):
         super()._begin(causal, adapter)
         self.value_head = ValueHead(causal.config.get_text_config().hidden_size)
         to_device(self.value_head, next(causal.parameters()).device)
+
+
+def _lora(adapter: LoraSection) -> LoraConfig:
+    """LoRA on the layers that the section names."""
+    return LoraConfig(
+        r=adapter.r,
+        lora_alpha=adapter.alpha,
+        lora_dropout=adapter.dropout,
+        target_modules=list(adapter.target_modules),
+        task_type="CAUSAL_LM",
+    )

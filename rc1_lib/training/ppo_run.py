@@ -18,7 +18,6 @@ from transformers import PretrainedConfig
 
 from rc1_lib.config.curriculum import Collapse, EarlyStopping
 from rc1_lib.config.engines import ENGINES, own_name
-from rc1_lib.config.file import flatten
 from rc1_lib.config.step_metrics import HELD_OUT
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.judge.maintenance import paid_in
@@ -26,16 +25,16 @@ from rc1_lib.pool.derived import TEMPLATES
 from rc1_lib.provenance.code import code_sha256
 from rc1_lib.provenance.pinned_files import check_vouched
 from rc1_lib.run import Run
-from rc1_lib.training.another_run import changed_keys, check_alone, differ_in_words, refuse_others
+from rc1_lib.training.another_run import check_alone, differences, refuse_others, state_of_run
 from rc1_lib.training.api import Strategy
 from rc1_lib.training.base_model import base_config, end_ids, load_tokenizer
 from rc1_lib.training.callbacks.cap import PausedError, SpendingCap, paused_at
 from rc1_lib.training.callbacks.checkpoints import Checkpoints, SaveRule
 from rc1_lib.training.callbacks.collapse import OF_SCORES, CollapsedError, CollapseGuard
 from rc1_lib.training.callbacks.early_stop import EarlyStop
+from rc1_lib.training.callbacks.eval_shadow import looks_of
 from rc1_lib.training.callbacks.logs import Logging
 from rc1_lib.training.callbacks.lr_schedule import LRSchedule
-from rc1_lib.training.callbacks.played_shadow import looks_of
 from rc1_lib.training.callbacks.quiet import Quiet
 from rc1_lib.training.callbacks.trackers import check_trackers, trackers_of
 from rc1_lib.training.chat_contract import check_chat_contract
@@ -58,7 +57,7 @@ from rc1_lib.training.registry import make_engine, make_strategy
 from rc1_lib.training.resource_errors import WHILE_LEARNING, naming_breakdowns
 from rc1_lib.training.rows import Selection, select_rows
 from rc1_lib.training.run_paths import LEDGER, LOG, TRACKERS, paths_of
-from rc1_lib.training.setups import EpisodeSetup
+from rc1_lib.training.setups import Setup
 from rc1_lib.training.train_arguments import named_checkpoint
 from rc1_lib.training.train_log import TrainLog
 from rc1_lib.training.trainer import Trainer
@@ -96,9 +95,9 @@ class Prepared:
     judge: EpisodeJudge | None
     control: Control | None = None
 
-    def setup(self, seed: int) -> EpisodeSetup:
+    def setup(self, seed: int) -> Setup:
         """What the engine is set up by."""
-        return EpisodeSetup(self.run.config, self.reference.base, seed)
+        return Setup.of_run(self.run.config, self.reference.base, seed)
 
     def strategy(self, seed: int) -> Strategy:
         """What is learned from the steps of a seed."""
@@ -159,7 +158,7 @@ def check_own(run: Run, seed: int, facts: Mapping[str, Any], start_over: bool, n
         CheckpointError: when another run's checkpoints are there and are to stay.
     """
     places, place = paths_of(run, seed), run.workspace
-    differs = partial(run_differences, facts=facts)
+    differs = partial(differences, facts=facts)
     check_alone(place.path(places.checkpoints), place, places.metrics, differs, start_over, notice)
 
 
@@ -197,7 +196,7 @@ def _check_room(run: Run, shape: PretrainedConfig) -> None:
     device = get_device()
     check_warm_start(shape, device)
     processes = on_one_device(processes_of(run.config.training))
-    check_memory(run.config, shape, device, processes)
+    check_memory(Setup.of_run(run.config, run.config.base_model, run.config.seeds[0]), shape, device, processes)
 
 
 def _check_templates(run: Run) -> None:
@@ -260,7 +259,7 @@ def advance(prepared: Prepared, seed: int, last: int, notice: Callable[[str], No
         raise ConfigError(f"step {last} was asked for, but `steps` is {config.steps}; raise it")
     places = paths_of(run, seed)
     folder, facts = run.workspace.path(places.checkpoints), prepared.facts(seed)
-    differs = partial(run_differences, facts=facts)
+    differs = partial(differences, facts=facts)
     left = partial(left_in, folder)
     with naming_breakdowns(left, WHILE_LEARNING):
         refuse_others(folder, run.workspace.path(LEDGER), differs)
@@ -291,7 +290,7 @@ def advance(prepared: Prepared, seed: int, last: int, notice: Callable[[str], No
         return paused
 
     trainer = Trainer(
-        make_engine(config.training.engine, EpisodeSetup, notice),
+        make_engine(config.training.engine, notice),
         prepared.setup(seed),
         prepared.strategy(seed),
         Curriculum(prepared.selection.train, config.priority_sampling, config.prompts, seed),
@@ -379,12 +378,7 @@ def resumable(prepared: Prepared, seed: int, name: str) -> Path:
     """
     place = prepared.run.workspace
     path = named_checkpoint(prepared.run, seed, name)
-    state = load_to_resume(path, place.path(LEDGER))
-    if differ := run_differences(state.values, prepared.facts(seed)):
-        raise CheckpointError(
-            f"{path}: belongs to another run, {differ_in_words(differ, path, place.path(LEDGER))}. Go on with what it "
-            f"was trained with, or start without resuming"
-        )
+    state_of_run(path, place.path(LEDGER), partial(differences, facts=prepared.facts(seed)))
     return path
 
 
@@ -399,22 +393,10 @@ def _newest(
         except CheckpointError as error:
             notice(f"not used: {error}")
             continue
-        if not run_differences(state.values, facts):
+        if not differences(state.values, facts):
             notice(f"goes on from {path.name}")
             return state
     return None
-
-
-def run_differences(values: Mapping[str, Any], facts: Mapping[str, Any]) -> list[str]:
-    """What makes a checkpoint one of another run: the settings by their keys, all else by name.
-
-    Args:
-        values: of the checkpoint.
-        facts: of the run, or some of them.
-    """
-    old, new = (flatten(tree) if isinstance(tree, Mapping) else {} for tree in (values.get("config"), facts["config"]))
-    others = [key for key, value in facts.items() if key != "config" and values.get(key) != value]
-    return changed_keys(old, new) + others
 
 
 def _updates_of_others(engine: str) -> set[str]:

@@ -11,7 +11,6 @@ from rc1_lib.runtime.progress import tell
 from rc1_lib.training.dry_run import dry_run
 from rc1_lib.training.ppo_run import Prepared
 from rc1_lib.training.registry import make_engine
-from rc1_lib.training.setups import EpisodeSetup
 from rc1_lib.training.spans import Part, Timing
 from rc1_lib.workspace.artifacts import write_json
 
@@ -51,7 +50,7 @@ def profile_step(prepared: Prepared, seed: int) -> dict[str, Any]:
         ConfigError: when the configured engine does not keep the time.
     """
     config = prepared.run.config
-    engine = make_engine(config.training.engine, EpisodeSetup)
+    engine = make_engine(config.training.engine)
     if not isinstance(engine, Timed):
         raise ConfigError(
             f"--profile-step: the engine '{config.training.engine}' does not keep the time of its parts; take torch_ppo"

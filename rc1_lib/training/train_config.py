@@ -16,8 +16,9 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from rc1_lib.config.curriculum import Tracking
 from rc1_lib.config.engines import ENGINES, STRATEGIES, Learner, LearnsFrom, names_of, own_name
 from rc1_lib.config.file import read_model
-from rc1_lib.config.step_metrics import CLIPPED, HELD_OUT, unmeasured
+from rc1_lib.config.step_metrics import HELD_OUT, READ, unmeasured
 from rc1_lib.config.values import MetricName, Positive, Section, Seed, WrittenPath
+from rc1_lib.errors import ConfigError
 
 PROJECTIONS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 """The linear layers of a Qwen3 block: all of attention and of the feed-forward part."""
@@ -80,9 +81,10 @@ class DataSection(Section):
     max_length: Annotated[int, Field(ge=2)]
     """Most tokens of a row; what is longer is cut."""
     batch_size: Positive
-    """Rows of one forward pass; a step learns from `batch_size` x `gradient_accumulation` rows."""
+    """Rows of `max_length` that fit one forward pass, which shorter ones fill up to as many tokens; a step learns from
+    `batch_size` x `gradient_accumulation` rows."""
     padding_side: Literal["left", "right"] = "right"
-    """Where shorter rows of a batch are filled."""
+    """Rows are filled on the right. `left` learns the same, and is there because the original names it."""
 
 
 class LoraSection(Section):
@@ -169,7 +171,7 @@ class EarlyStop(Section):
 
 
 class GradClip(Section):
-    """Clip the gradient's norm; written as a bare name it takes `engine.max_grad_norm`."""
+    """Clip the gradient's norm, as `engine.max_grad_norm` does also without it; a bare name takes that one."""
 
     name: Literal["grad_clip"]
     """This one."""
@@ -235,10 +237,15 @@ class TrainConfig(Section):
 
     def _unmeasured(self, metric: str) -> str:
         """Why no run can end by this metric; "" too for an engine of episodes, which is refused as such."""
-        if LearnsFrom.ROWS not in ENGINES[own_name(self.engine.name)].kinds:
+        if ENGINES[own_name(self.engine.name)].learns_from is not LearnsFrom.DEMONSTRATIONS:
             return ""
-        clips = any(isinstance(callback, GradClip) for callback in self.callbacks)
-        return unmeasured(metric, self.engine.name, self.strategy.name, CLIPPED if clips else frozenset())
+        return unmeasured(metric, self.engine.name, self.strategy.name, looked=READ)
+
+    @property
+    def max_norm(self) -> float | None:
+        """What the gradient's norm is clipped to; None does not clip."""
+        own = (callback.max_norm for callback in self.callbacks if isinstance(callback, GradClip) and callback.max_norm)
+        return next(own, self.engine.max_grad_norm)
 
 
 def load_train_config(path: Path, overrides: Sequence[str] = ()) -> TrainConfig:
@@ -249,3 +256,20 @@ def load_train_config(path: Path, overrides: Sequence[str] = ()) -> TrainConfig:
     """
     base = os.environ.get("BASE_MODEL")
     return read_model(TrainConfig, path, (*([f"model.base={base}"] if base else []), *overrides), "run.max_steps=20")
+
+
+def check_of_rows(config: TrainConfig) -> None:
+    """Refuse what cannot learn from rows of input and output, before anything is loaded or made up for it.
+
+    Raises:
+        ConfigError: saying what can.
+    """
+    engine, strategy = config.engine.name, config.strategy.name
+    fitting = names_of(ENGINES, LearnsFrom.DEMONSTRATIONS)
+    if engine not in fitting:
+        raise ConfigError(
+            f"engine.name: {engine} learns from episodes in RC1's dialogue world, and rows of input and output have "
+            f"none; take {', '.join(fitting)} with strategy sft, or train with configs/local.yaml"
+        )
+    if STRATEGIES[strategy].learns_from is not LearnsFrom.DEMONSTRATIONS:
+        raise ConfigError(f"strategy.name: found '{strategy}', but the engine {engine} plays no episodes; take sft")

@@ -1,8 +1,12 @@
-"""`rc1 train --config configs/train_local.yaml`: the Trainer on rows with labels, without pool, ticket or episodes."""
+"""`rc1 train --config configs/train_local.yaml`: rows of input and output in the place of a run's pool and ticket.
+
+They are learned by the engines that learn a run's demonstrations, in the same loop.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,43 +17,44 @@ from transformers import PreTrainedTokenizerBase
 
 from rc1_lib.config.engines import own_name
 from rc1_lib.config.file import flatten
+from rc1_lib.config.updates import Steps
 from rc1_lib.training import train_config
-from rc1_lib.training.another_run import changed_keys, check_alone, differ_in_words
+from rc1_lib.training.another_run import Differs, check_alone, differences, state_of_run
 from rc1_lib.training.api import Callback
 from rc1_lib.training.base_model import base_fingerprint, load_tokenizer
 from rc1_lib.training.callbacks.checkpoints import Checkpoints, SaveRule
 from rc1_lib.training.callbacks.early_stop import EarlyStop
-from rc1_lib.training.callbacks.eval_shadow import EvalShadow
-from rc1_lib.training.callbacks.grad_clip import GradClip
+from rc1_lib.training.callbacks.eval_shadow import EvalShadow, reads
 from rc1_lib.training.callbacks.logs import Logging
 from rc1_lib.training.callbacks.lr_schedule import LRSchedule
 from rc1_lib.training.callbacks.trackers import check_trackers, trackers_of
-from rc1_lib.training.checkpoint.fault import CheckpointError
 from rc1_lib.training.checkpoint.names import LATEST
 from rc1_lib.training.checkpoint.retention import KeepRule, resolve_named
-from rc1_lib.training.checkpoint.save_load import left_in, load_to_resume
+from rc1_lib.training.checkpoint.save_load import left_in
 from rc1_lib.training.checkpoint.state import CheckpointState
-from rc1_lib.training.device import Precision
-from rc1_lib.training.labelled_rows import Collator, EncodedRow, ShuffledRows, encode_rows, read_rows
+from rc1_lib.training.labelled_rows import ShuffledRows, encode_rows, read_rows
 from rc1_lib.training.made_up_rows import ensure_rows
 from rc1_lib.training.models import resolved_base
 from rc1_lib.training.process import process_values, restore_process
-from rc1_lib.training.registry import check_of_rows, make_engine, make_strategy
+from rc1_lib.training.registry import make_engine, make_strategy
 from rc1_lib.training.resource_errors import FROM_ROWS, naming_breakdowns
 from rc1_lib.training.run_paths import LEDGER, METRICS, TENSORBOARD, TRACKERS, check_small_output, small_metrics
-from rc1_lib.training.setups import SupervisedSetup
-from rc1_lib.training.train_config import ModelSection, TrainConfig, load_train_config
+from rc1_lib.training.setups import Setup
+from rc1_lib.training.train_config import ModelSection, TrainConfig, check_of_rows, load_train_config
 from rc1_lib.training.train_log import TrainLog
 from rc1_lib.training.trainer import Trainer
+from rc1_lib.training.updates.batch import Demonstration
 from rc1_lib.workspace.artifacts import Workspace, write_text
 from rc1_lib.workspace.file_hashes import sha256_file
 from rc1_lib.workspace.lock import holding
 
 EFFECTIVE = "reports/config_effective.yaml"
-_ORDER = ("grad_clip", "lr_schedule", "eval_shadow", "early_stop", "logging", "checkpoint")
+_ORDER = ("lr_schedule", "eval_shadow", "early_stop", "logging", "checkpoint")
 """A step is evaluated before it is judged and logged, and logged before it is saved."""
 _FREE = ("run.output_dir", "run.log_file", "run.save_steps", "run.save_minutes", "run.keep_last", "run.max_steps")
 """Keys that a resumed run may change: they do not change what any step learns."""
+_UNUSED = ("target_kl", "clip_coef")
+"""Keys of the section `engine` that mean nothing to an engine that learns from demonstrations."""
 _NOTHING_LEFT = "No checkpoint was written: the list of callbacks has none that does"
 
 
@@ -88,7 +93,7 @@ def train_small(
         BreakdownError: when the disk or memory is full.
     """
     config = load_train_config(config_path, overrides)
-    check_of_rows(config.engine.name, config.strategy.name)
+    check_of_rows(config)
     check_small_output(workspace, config.run.output_dir)
     with holding(workspace, f"a training by {config_path.name}"):
         check_trackers(config.tracking)
@@ -114,16 +119,20 @@ def _train(
     write_text(workspace.path(EFFECTIVE), yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False))
     if (metrics := small_metrics(workspace)) != METRICS:
         notice(f"RC1 itself has trained in this workspace: its metrics stay, this run's go to {metrics}")
+    for key in _UNUSED:
+        if getattr(config.engine, key) is not None:
+            notice(f"engine.{key}: means nothing to {config.engine.name}, it is not used")
+    if config.data.padding_side == "left":
+        notice("data.padding_side: left learns the same as right, and rows are filled on the right")
     with naming_breakdowns("Nothing was trained yet", FROM_ROWS):
         trainer = _trainer(config, model, workspace, log, notice)
-    facts = dict(trainer.facts)
     saves = any(callback.name == "checkpoint" for callback in config.callbacks)
-    differs = partial(differences, facts=facts)
+    differs = partial(differences, facts=dict(trainer.facts))
     left = partial(left_in, folder) if saves else _NOTHING_LEFT
     with naming_breakdowns(left, FROM_ROWS):
         if saves:
             check_alone(folder, workspace, small_metrics(workspace), differs, start_over, notice)
-        state = None if resume is None else _resumed(resume, config, workspace, facts, notice)
+        state = None if resume is None else _resumed(resume, config, workspace, differs, notice)
         trainer.facts["process"] = process_values()  # the threads may be the checkpoint's now
         step = trainer.fit(state)
     latest = folder / LATEST
@@ -135,48 +144,51 @@ def _trainer(
     config: TrainConfig, model: ModelSection, workspace: Workspace, log: TrainLog, notice: Callable[[str], None]
 ) -> Trainer:
     """The Trainer; its facts are what decides the run, as every checkpoint carries it."""
-    data, run = config.data, config.run
+    data, run, setup = config.data, config.run, setup_of(config, model)
     tokenizer = load_tokenizer(model)
     train_rows, held_out = (
         _rows(name, evaluation, config, workspace, tokenizer, notice)
         for name, evaluation in ((data.train_path, False), (data.eval_path, True))
     )
-    collate = Collator(int(tokenizer.pad_token_id), data.padding_side)
-    shadow = [collate(held_out[at : at + data.batch_size]) for at in range(0, len(held_out), data.batch_size)]
-    engine = make_engine(config.engine.name, SupervisedSetup, notice)
-    for key in getattr(engine, "ignores", ()):
-        if getattr(config.engine, key) is not None:
-            notice(f"engine.{key}: means nothing to {config.engine.name}, it is not used")
     return Trainer(
-        engine,
-        setup_of(config, model),
+        make_engine(config.engine.name, notice),
+        setup,
         make_strategy(config.strategy.name),
-        ShuffledRows(train_rows, collate, data.batch_size * run.gradient_accumulation, run.seed),
-        callbacks_of(config, workspace, shadow, log),
+        ShuffledRows(train_rows, setup.rows, run.seed),
+        callbacks_of(config, workspace, held_out, log),
         run.max_steps,
         run.seed,
         {
-            "config": config.model_dump(mode="json"),
+            "config": _decisive(config),
             "base": base_fingerprint(model),
             "data": {name: sha256_file(workspace.path(name)) for name in (data.train_path, data.eval_path)},
         },
     )
 
 
-def setup_of(config: TrainConfig, model: ModelSection) -> SupervisedSetup:
-    """What the engine is set up by.
+def setup_of(config: TrainConfig, model: ModelSection) -> Setup:
+    """What the engine is set up by: a step is one of the optimizer.
 
     Args:
         config: the whole file.
         model: its section, whose base was found in the workspace or the project.
     """
-    return SupervisedSetup(
+    data, run = config.data, config.run
+    update = Steps.model_construct(
+        epochs=1,
+        minibatches=1,
+        micro_tokens=data.batch_size * data.max_length,
+        max_grad_norm=math.inf if config.max_norm is None else config.max_norm,  # which no file may say
+    )
+    return Setup(
         model=model,
-        engine=config.engine,
-        micro_batch=config.data.batch_size,
-        seed=config.run.seed,
-        devices=config.run.device_pref,
-        precision=Precision(config.run.mixed_precision),
+        lr=config.engine.lr,
+        update=update,
+        rows=data.batch_size * run.gradient_accumulation,
+        max_tokens=data.max_length,
+        precision=run.mixed_precision,
+        seed=run.seed,
+        devices=run.device_pref,
     )
 
 
@@ -187,7 +199,7 @@ def _rows(
     workspace: Workspace,
     tokenizer: PreTrainedTokenizerBase,
     notice: Callable[[str], None],
-) -> list[EncodedRow]:
+) -> list[Demonstration]:
     path = workspace.path(name)
     if ensure_rows(path, evaluation):
         notice(f"{name}: was missing; minimal data made up, good for trying the machinery out and nothing else")
@@ -196,96 +208,54 @@ def _rows(
 
 
 def callbacks_of(
-    config: TrainConfig, workspace: Workspace, held_out: Sequence[dict[str, Any]], log: TrainLog
+    config: TrainConfig, workspace: Workspace, held_out: Sequence[Demonstration], log: TrainLog
 ) -> list[Callback]:
-    """What `config.callbacks` names, in the order in which they work together.
-
-    `engine.max_grad_norm` clips also where `grad_clip` is not named: a key that is set is never without effect.
-    """
-    built = [_callback(section, config, workspace, held_out, log) for section in config.callbacks]
-    if config.engine.max_grad_norm is not None and all(callback.name != "grad_clip" for callback in built):
-        built.append(GradClip(config.engine.max_grad_norm))
+    """What `config.callbacks` names, in the order in which they work together; the update itself clips."""
+    run, built = config.run, list[Callback]()
+    for section in config.callbacks:
+        match section:
+            case train_config.EarlyStop():
+                stop = EarlyStop(section.metric, section.patience, section.min_delta, section.higher_is_better)
+                built.append(stop)
+            case train_config.LRSchedule():
+                built.append(LRSchedule(section.kind, section.warmup_steps))
+            case train_config.Plain(name="logging"):
+                trackers = trackers_of(config.tracking, workspace.path(TRACKERS), workspace.path(run.output_dir).name)
+                metrics = workspace.path(small_metrics(workspace))
+                built.append(Logging(metrics, workspace.path(TENSORBOARD), log, trackers))
+            case train_config.Plain(name="eval_shadow"):
+                size = config.data.batch_size
+                batches = [{"demonstrations": held_out[at : at + size]} for at in range(0, len(held_out), size)]
+                built.append(EvalShadow(reads(batches), run.eval_steps))
+            case train_config.Plain(name="checkpoint"):
+                rule = SaveRule(run.save_steps, run.save_minutes)
+                keep = None if run.keep_last is None else KeepRule(run.keep_last)
+                built.append(Checkpoints(workspace.path(run.output_dir), workspace.path(LEDGER), rule, keep, log))
     return sorted(built, key=lambda callback: _ORDER.index(callback.name))
 
 
-def _callback(
-    section: train_config.CallbackSection,
-    config: TrainConfig,
-    workspace: Workspace,
-    held_out: Sequence[dict[str, Any]],
-    log: TrainLog,
-) -> Callback:
-    run = config.run
-    match section:
-        case train_config.EarlyStop():
-            return EarlyStop(section.metric, section.patience, section.min_delta, section.higher_is_better)
-        case train_config.LRSchedule():
-            return LRSchedule(section.kind, section.warmup_steps)
-        case train_config.GradClip():
-            bound = section.max_norm if section.max_norm is not None else config.engine.max_grad_norm
-            assert bound is not None, "the configuration has checked that there is one"
-            return GradClip(bound)
-    match section.name:
-        case "logging":
-            trackers = trackers_of(config.tracking, workspace.path(TRACKERS), workspace.path(run.output_dir).name)
-            return Logging(workspace.path(small_metrics(workspace)), workspace.path(TENSORBOARD), log, trackers)
-        case "eval_shadow":
-            return EvalShadow(held_out, run.eval_steps)
-        case "checkpoint":
-            rule = SaveRule(run.save_steps, run.save_minutes)
-            keep = None if run.keep_last is None else KeepRule(run.keep_last)
-            return Checkpoints(workspace.path(run.output_dir), workspace.path(LEDGER), rule, keep, log)
-
-
 def _resumed(
-    name: str, config: TrainConfig, workspace: Workspace, facts: Mapping[str, Any], notice: Callable[[str], None]
+    name: str, config: TrainConfig, workspace: Workspace, differs: Differs, notice: Callable[[str], None]
 ) -> CheckpointState:
     """The state to go on from; this process takes over its number of threads.
 
     Raises:
-        CheckpointError: when there is no such checkpoint, or naming the keys of the configuration, the data or the
-            base that are not those of the run that wrote it.
+        CheckpointError: when there is no such checkpoint, or naming what is not that of the run that wrote it.
     """
-    path = resolve_named(
-        name,
-        workspace.path(config.run.output_dir),
-        workspace,
-        workspace.path(LEDGER),
-        f"run.keep_last ({config.run.keep_last})",
-        "name one of them",
-    )
-    ledger = workspace.path(LEDGER)
-    state = load_to_resume(path, ledger)
-    if differ := differences(state.values, facts):
-        raise CheckpointError(
-            f"{path}: belongs to another run, {differ_in_words(differ, path, ledger)}. Go on with what it was trained "
-            f"with, or start without resuming"
-        )
+    kept, ledger = f"run.keep_last ({config.run.keep_last})", workspace.path(LEDGER)
+    path = resolve_named(name, workspace.path(config.run.output_dir), workspace, ledger, kept, "name one of them")
+    state = state_of_run(path, ledger, differs)
     for shown in restore_process(state.values["process"]):
         notice(shown)
     notice(f"resumed from {path.name}; the configuration is the command line's, and equals the checkpoint's")
     return state
 
 
-def differences(values: Mapping[str, Any], facts: Mapping[str, Any]) -> list[str]:
-    """What makes a checkpoint one of another run.
-
-    Args:
-        values: of the checkpoint.
-        facts: `config`, `base` and `data` as the run would save them.
-    """
-    differ = [key for key in ("base", "data") if values.get(key) != facts[key]]
-    old, new = (_decisive(tree) for tree in (values.get("config", {}), facts["config"]))
-    return differ + changed_keys(old, new)
-
-
-def _decisive(tree: Mapping[str, Any]) -> dict[str, Any]:
+def _decisive(config: TrainConfig) -> dict[str, Any]:
     """Dotted keys that decide what a step learns. A falling rate depends on the last step, a constant one does not."""
-    leaves = flatten(tree)
+    tree = config.model_dump(mode="json")
     # Callbacks without settings only look; of those with settings each one acts.
-    acting = [callback for callback in tree.get("callbacks", ()) if len(callback) > 1]
+    acting = [callback for callback in tree["callbacks"] if len(callback) > 1]
     falls = any(callback["name"] == "lr_schedule" and callback["kind"] != "constant" for callback in acting)
-    leaves["callbacks"] = acting
-    if "engine.name" in leaves:
-        leaves["engine.name"] = own_name(str(leaves["engine.name"]))
+    leaves = flatten(tree) | {"callbacks": acting, "engine.name": own_name(config.engine.name)}
     return {key: value for key, value in leaves.items() if key not in _FREE or (falls and key == "run.max_steps")}

@@ -5,12 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing, nullcontext
-from functools import partial
 from typing import Any
 
 from torch import Tensor
 
-from rc1_lib.training.api import Batches, Callback, Engine, Setup, Strategy
+from rc1_lib.training.api import Batches, Callback, Engine, Strategy
 from rc1_lib.training.checkpoint.fault import CheckpointError
 from rc1_lib.training.checkpoint.save_load import not_finite
 from rc1_lib.training.checkpoint.state import CheckpointState
@@ -18,6 +17,7 @@ from rc1_lib.training.diverged import DivergedError, naming_step
 from rc1_lib.training.memory import used_mb
 from rc1_lib.training.player import Player
 from rc1_lib.training.rng import begin_step, restore_rng, rng_state, seed_rng
+from rc1_lib.training.setups import Setup
 
 _ENGINE = "engine"
 
@@ -34,7 +34,7 @@ class Trainer:
 
     def __init__(
         self,
-        engine: Engine[Setup],
+        engine: Engine,
         setup: Setup,
         strategy: Strategy,
         batches: Batches,
@@ -54,17 +54,8 @@ class Trainer:
             max_steps: the step after which training ends.
             seed: of the global generators, for what libraries draw from them.
             facts: JSON that every checkpoint carries: configuration, fingerprints of base and data, versions.
-
-        Raises:
-            TypeError: when this engine is set up by something else.
         """
-        if not isinstance(setup, engine.takes):
-            raise TypeError(
-                f"the engine {type(engine).__name__} is set up by {engine.takes.__name__}, found "
-                f"{type(setup).__name__}; make the engine with rc1_lib.training.registry.make_engine"
-            )
-        self.engine: Engine[Any] = engine
-        self._set_up = partial(engine.setup, setup)
+        self.engine, self._setup = engine, setup
         self.strategy, self.batches = strategy, batches
         self.callbacks, self.max_steps, self.facts = list(callbacks), max_steps, dict(facts)
         self._seed = seed
@@ -86,7 +77,7 @@ class Trainer:
             RC1Error: what a callback raises at the end, after all of them have ended; a later one's is its note.
         """
         seed_rng(self._seed)  # a state to go on from brings its own
-        self._set_up()
+        self.engine.setup(self._setup)
         with closing(self.engine) if isinstance(self.engine, Player) else nullcontext():
             self.strategy.attach_engine(self.engine)
             if resume is not None:

@@ -16,16 +16,15 @@ from rc1_lib.config.engines import ENGINES, HEAD, adapts_head, own_name
 from rc1_lib.config.run_config import RunConfig
 from rc1_lib.errors import ConfigError
 from rc1_lib.training.base_model import (
-    base_config,
     model_without_weights,
     refuse_attention_dropout,
     refuse_strange_targets,
 )
-from rc1_lib.training.device import Precision, get_precision, precision_of
+from rc1_lib.training.device import Precision, precision_of
 from rc1_lib.training.memory import free_bytes
 from rc1_lib.training.rollout.decoding import check_decoding, check_shape
 from rc1_lib.training.rollout.settings import Decoding
-from rc1_lib.training.setups import SupervisedSetup
+from rc1_lib.training.setups import Setup
 
 _NF4 = 0.5 + 1 / 64 + 4 / (64 * 256)
 """Bytes of a weight: 4 bits, and for every 64 of them a scale of 8 bits, which share a scale of 32 by 256."""
@@ -67,30 +66,32 @@ def check_usable(config: RunConfig, shape: PretrainedConfig, device: torch.devic
         )
 
 
-def least_memory(config: RunConfig, shape: PretrainedConfig, device: torch.device) -> Parts:
-    """The memory that one process of a run takes at least; what dialogues take comes on top, and is not estimated."""
-    training, rollout = config.training, config.training.rollout
-    matrices, others, adapted, adapter = _counted(shape, training.adapter.rank, training.adapter.targets)
-    quantised = config.finetune.method == "qlora"
-    number = 4 if precision_of(device, training.precision) is Precision.FP32 else 2
-    if rollout.sampler == "vllm":
-        copied = 0
-    elif number == 4 and not quantised:
-        copied = 4 * matrices  # merged while it plays
-    else:
-        copied = 0 if rollout.sampling_copy == "none" else 2 * (matrices if quantised else adapted)
-    return {
-        "weights": int(matrices * (_NF4 if quantised else number)) + others * number,
-        "their copy to sample with": copied,
-        "adapter, gradients and optimizer": _LEARNED * adapter,
-    }
+def least_memory(setup: Setup, shape: PretrainedConfig, device: torch.device) -> Parts:
+    """The memory that one process takes at least; what dialogues take comes on top, and is not estimated."""
+    lora, quantised = setup.model.lora, setup.model.quantization is not None
+    matrices, others, adapted, adapter = _counted(shape, lora.r, lora.target_modules)
+    half = lora.enable and precision_of(device, setup.precision) is not Precision.FP32
+    number = 2 if half else 4
+    parts = {"weights": int(matrices * (_NF4 if quantised else number)) + others * number}
+    if setup.run is not None:
+        rollout = setup.run.training.rollout
+        if rollout.sampler == "vllm":
+            copied = 0
+        elif not half and not quantised:
+            copied = 4 * matrices  # merged while it plays
+        else:
+            copied = 0 if rollout.sampling_copy == "none" else 2 * (matrices if quantised else adapted)
+        parts["their copy to sample with"] = copied
+    if lora.enable:
+        return parts | {"adapter, gradients and optimizer": _LEARNED * adapter}
+    return parts | {"gradients and optimizer": (_LEARNED - 4) * (matrices + others)}
 
 
-def check_memory(config: RunConfig, shape: PretrainedConfig, device: torch.device, processes: int) -> Parts:
-    """Refuse a run whose policy plainly cannot fit; return what one process takes at least.
+def check_memory(setup: Setup, shape: PretrainedConfig, device: torch.device, processes: int) -> Parts:
+    """Refuse a policy that plainly cannot fit; return what one process takes at least.
 
     Args:
-        config: of the run.
+        setup: of the engine.
         shape: the base's own configuration.
         device: where it will be.
         processes: that share the device's memory.
@@ -98,30 +99,21 @@ def check_memory(config: RunConfig, shape: PretrainedConfig, device: torch.devic
     Raises:
         ConfigError: with what every part takes, and what there is.
     """
-    parts = least_memory(config, shape, device)
-    _refuse(
-        parts, device, processes, "Set finetune.method: qlora, lower training.processes, or take a smaller base_model"
+    parts, free = least_memory(setup, shape, device), free_bytes(device)
+    needed = sum(parts.values())
+    if free is None or needed * processes <= free:
+        return parts
+    several = f" in each of {processes} processes" if processes > 1 else ""
+    shown = ", ".join(f"{name} {size / _GIB:.2f}" for name, size in parts.items())
+    advice = (
+        "model.quantization: nf4 or model.lora.enable: true, or take a smaller model.base"
+        if setup.run is None
+        else "finetune.method: qlora, lower training.processes, or take a smaller base_model"
     )
-    return parts
-
-
-def check_rows_memory(setup: SupervisedSetup, device: torch.device) -> None:
-    """Refuse an engine that learns from rows and plainly cannot fit.
-
-    Raises:
-        ConfigError: with what every part takes, and what there is; or the base cannot be had.
-    """
-    model = setup.model
-    matrices, others, _, adapter = _counted(base_config(model), model.lora.r, model.lora.target_modules)
-    quantised, adapts = model.quantization is not None, model.lora.enable
-    number = 2 if adapts and get_precision(device, setup.precision) is not Precision.FP32 else 4
-    other = 4 if quantised else number  # the norms and embeddings of a base in 4 bits are made fp32
-    weights = int(matrices * (_NF4 if quantised else number)) + others * other
-    parts = {
-        "weights": weights,
-        "gradients and optimizer": _LEARNED * adapter if adapts else (_LEARNED - 4) * (matrices + others),
-    }
-    _refuse(parts, device, 1, "Set model.quantization: nf4 or model.lora.enable: true, or take a smaller model.base")
+    raise ConfigError(
+        f"the policy does not fit into the memory of this machine ({device.type}): at least {needed / _GIB:.2f} GiB "
+        f"are needed{several}, {free / _GIB:.2f} GiB are free. In GiB: {shown}. Set {advice}"
+    )
 
 
 def check_warm_start(shape: PretrainedConfig, device: torch.device) -> None:
@@ -147,18 +139,6 @@ def check_warm_start(shape: PretrainedConfig, device: torch.device) -> None:
 def warm_start_bytes(shape: PretrainedConfig) -> int:
     """What the warm start takes at least."""
     return _LEARNED * sum(value.numel() for value in model_without_weights(shape).parameters())
-
-
-def _refuse(parts: Parts, device: torch.device, processes: int, advice: str) -> None:
-    free, needed = free_bytes(device), sum(parts.values())
-    if free is None or needed * processes <= free:
-        return
-    several = f" in each of {processes} processes" if processes > 1 else ""
-    shown = ", ".join(f"{name} {size / _GIB:.2f}" for name, size in parts.items())
-    raise ConfigError(
-        f"the policy does not fit into the memory of this machine ({device.type}): at least {needed / _GIB:.2f} GiB "
-        f"are needed{several}, {free / _GIB:.2f} GiB are free. In GiB: {shown}. {advice}"
-    )
 
 
 def _counted(shape: PretrainedConfig, rank: int, targets: Collection[str]) -> tuple[int, int, int, int]:

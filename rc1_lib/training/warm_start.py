@@ -1,4 +1,4 @@
-"""The warm start: supervised training of the base on the pool's demonstrations.
+"""The warm start: supervised training of all the base's weights on the pool's demonstrations, in plain PyTorch.
 
 Its result is the policy that PPO starts from and the pinned reference of its KL: a folder as `from_pretrained` takes
 it, with a record of what it was made from. A folder whose record names other inputs, or whose bytes are not those
@@ -7,35 +7,35 @@ recorded, is made again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
+from torch.nn.functional import cross_entropy
+from torch.optim import AdamW
 
 from rc1_lib.records import MeasuredRow
 from rc1_lib.run import Run
 from rc1_lib.runtime.progress import tell
-from rc1_lib.training.api import Scheduled
-from rc1_lib.training.base_model import load_base, load_tokenizer
+from rc1_lib.training.base_model import load_base, load_tokenizer, recompute_states
 from rc1_lib.training.chat_format import ChatFormat
 from rc1_lib.training.checkpoint import atomic_folder
 from rc1_lib.training.derived import RECORD, REFERENCE, reference_state, state_of, vouched_base
-from rc1_lib.training.device import ORDER, Precision, get_device, precision_of
+from rc1_lib.training.device import Precision, get_device, precision_of, to_device
 from rc1_lib.training.diverged import naming_step
-from rc1_lib.training.labelled_rows import Collator, EncodedRow, ShuffledRows
+from rc1_lib.training.finite_step import check_finite_gradient, check_finite_loss
+from rc1_lib.training.labelled_rows import ShuffledRows
 from rc1_lib.training.models import fingerprint_of, model_section
 from rc1_lib.training.recorded_base import check_recorded
-from rc1_lib.training.registry import make_engine
 from rc1_lib.training.resource_errors import WARMING_UP, naming_breakdowns
-from rc1_lib.training.setups import SupervisedSetup
-from rc1_lib.training.train_config import EngineSection
+from rc1_lib.training.train_config import ModelSection
+from rc1_lib.training.updates.batch import Demonstration
 from rc1_lib.workspace.artifacts import FileState, sha256_json, write_json
 from rc1_lib.workspace.file_hashes import sha256_file
 
-ENGINE = "pure_pt_sft"
 _NOTHING_LEFT = "Nothing of a warm start is kept before it is done"
 
 
@@ -72,10 +72,23 @@ def warm_start_due(run: Run) -> bool:
     return bool(run.config.training.warm_start.steps) and reference_state(run) is not FileState.FRESH
 
 
-def learned_batch(rows: Sequence[MeasuredRow], form: ChatFormat) -> dict[str, Any]:
-    """The rows as one batch of a warm start: `input_ids`, `attention_mask` and `labels`, int64 [B, T]."""
-    encoded = _Encoded(rows, form)
-    return _OwnTokensOnly(form.pad_id)([encoded[place] for place in range(len(rows))])
+def learned_batch(dialogues: Sequence[Demonstration], pad_id: int) -> dict[str, Tensor]:
+    """B dialogues as one batch of a warm start, the longest of T tokens.
+
+    Returns:
+        `input_ids` and `attention_mask`, int64 [B, T], padded on the right; `own`, bool [B, T], True where the
+        assistant speaks: what the tools said is not to be learned.
+    """
+    longest = max(len(one.ids) for one in dialogues)
+
+    def padded(values: Iterable[Sequence[int]], filler: int) -> Tensor:
+        return torch.tensor([[*row, *[filler] * (longest - len(row))] for row in values])
+
+    return {
+        "input_ids": padded((one.ids for one in dialogues), pad_id),
+        "attention_mask": padded(([1] * len(one.ids) for one in dialogues), 0),
+        "own": padded((one.own for one in dialogues), False),
+    }
 
 
 def _make(
@@ -84,48 +97,78 @@ def _make(
     settings, seed = run.config.training.warm_start, run.config.seeds[0]
     torch.manual_seed(seed)
     torch.set_num_threads(run.config.training.threads)
-    engine = make_engine(ENGINE, SupervisedSetup)
-    engine.setup(_setup(run, base))
-    assert isinstance(engine, Scheduled), f"{ENGINE} shows its optimizer"
-    section = model_section(run.config, base)
-    batches = ShuffledRows(_Encoded(rows, form), _OwnTokensOnly(form.pad_id), settings.batch_size, seed)
+    learner = _Learner(run, base, form.pad_id)
+    batches = ShuffledRows(_Encoded(rows, form), settings.batch_size, seed)
     curve = []
     for step in range(settings.steps):
-        for group in engine.optimizer.param_groups:
-            group["lr"] = settings.lr * (1.0 - step / settings.steps)
         with naming_step(step + 1):
-            metrics = engine.train_step(batches.next())
-        curve.append(round(metrics["loss"], 5))
-        tell("warm start", step + 1, settings.steps, f"loss {metrics['loss']:.3f}")
-    model = load_base(section.model_copy(update={"quantization": None}), torch.device("cpu"), Precision.FP32)
-    model.load_state_dict(engine.state_dict()["model"], strict=False)
+            loss = learner.step(batches.next()["demonstrations"], settings.lr * (1.0 - step / settings.steps))
+        curve.append(round(loss, 5))
+        tell("warm start", step + 1, settings.steps, f"loss {loss:.3f}")
+    model = load_base(_section(run, base), torch.device("cpu"), Precision.FP32)
+    model.load_state_dict(dict(learner.model.named_parameters()), strict=False)
     model.save_pretrained(folder)
-    load_tokenizer(section).save_pretrained(folder)
+    load_tokenizer(_section(run, base)).save_pretrained(folder)
     files = {path.name: sha256_file(path) for path in sorted(folder.iterdir())}
     write_json(folder / RECORD, {"inputs": inputs, "files": files, "loss": curve})
 
 
-def _setup(run: Run, base: str) -> SupervisedSetup:
-    """What the engine is set up by: all weights are trained, nothing is quantised."""
-    settings, section = run.config.training.warm_start, model_section(run.config, base)
-    checkpointing = run.config.training.gradient_checkpointing
-    whole = {
-        "gradient_checkpointing": checkpointing,
-        "quantization": None,
-        "lora": section.lora.model_copy(update={"enable": False}),
-    }
-    return SupervisedSetup(
-        model=section.model_copy(update=whole),
-        engine=EngineSection(name=ENGINE, lr=settings.lr),
-        micro_batch=settings.micro_batch or settings.batch_size,
-        seed=run.config.seeds[0],
-        devices=ORDER,
-        precision=precision_of(get_device(), run.config.training.precision),
-    )
+def _section(run: Run, base: str) -> ModelSection:
+    """All weights are trained, nothing is quantised."""
+    section = model_section(run.config, base)
+    return section.model_copy(update={"quantization": None, "lora": section.lora.model_copy(update={"enable": False})})
 
 
-class _Encoded(Sequence[EncodedRow]):
-    """Demonstrations as tokens, made when they are asked for; which are the assistant's travels in `meta`."""
+class _Learner:
+    """All weights of the base, and the optimizer's steps on them."""
+
+    def __init__(self, run: Run, base: str, pad_id: int) -> None:
+        training, self._device = run.config.training, get_device()
+        self._precision = precision_of(self._device, training.precision)
+        self._most, self._pad_id = training.warm_start.micro_batch or training.warm_start.batch_size, pad_id
+        self.model = load_base(_section(run, base), self._device, self._precision)
+        if training.gradient_checkpointing:
+            recompute_states(self.model)
+        self.model.train()
+        self._optimizer = AdamW(self.model.parameters(), weight_decay=0.0)
+        self._scaler = torch.amp.GradScaler(self._device.type, enabled=self._precision is Precision.FP16)
+
+    def step(self, dialogues: Sequence[Demonstration], rate: float) -> float:
+        """A step of the optimizer; the loss is the mean over the assistant's tokens, in nats.
+
+        Raises:
+            DivergedError: when it is not finite, or the gradients are not and no scaler skips the step.
+        """
+        total, loss = sum(sum(one.own) for one in dialogues), 0.0
+        for first in range(0, len(dialogues), self._most):
+            share = self._nats(dialogues[first : first + self._most]) / total
+            self._scaler.scale(share).backward()  # type: ignore[no-untyped-call]
+            loss += float(share.detach())
+        check_finite_loss(loss)
+        for group in self._optimizer.param_groups:
+            group["lr"] = rate
+        self._scaler.unscale_(self._optimizer)
+        check_finite_gradient(self.model.parameters(), self._scaler)
+        self._scaler.step(self._optimizer)
+        self._scaler.update()
+        self._optimizer.zero_grad()
+        return loss
+
+    def _nats(self, dialogues: Sequence[Demonstration]) -> Tensor:
+        """Only states before the assistant's tokens become logits."""
+        batch = to_device(learned_batch(dialogues, self._pad_id), self._device)
+        learned, half = batch["own"][:, 1:], self._precision is not Precision.FP32
+        causal = cast(Any, self.model)
+        with torch.autocast(self._device.type, dtype=self._precision.dtype, enabled=half):
+            states_BTD = causal.get_decoder()(
+                input_ids=batch["input_ids"], attention_mask=batch["attention_mask"], use_cache=False
+            ).last_hidden_state
+            logits_NV = causal.get_output_embeddings()(states_BTD[:, :-1][learned])
+        return cross_entropy(logits_NV.float(), batch["input_ids"][:, 1:][learned], reduction="sum")
+
+
+class _Encoded(Sequence[Demonstration]):
+    """Rows as demonstrations, made when they are asked for."""
 
     def __init__(self, rows: Sequence[MeasuredRow], form: ChatFormat) -> None:
         self._rows, self._form = rows, form
@@ -134,19 +177,5 @@ class _Encoded(Sequence[EncodedRow]):
         return len(self._rows)
 
     def __getitem__(self, index: Any) -> Any:
-        ids, own = self._form.dialogue_ids(self._rows[index]["messages"])
-        return EncodedRow(ids=tuple(ids), prompt_tokens=own.index(True), meta={"own": own})
-
-
-class _OwnTokensOnly(Collator):
-    """Batches in which only the assistant's tokens are labels: what the tools said is not to be learned."""
-
-    def __init__(self, pad_id: int) -> None:
-        super().__init__(pad_id, "right")
-
-    def __call__(self, rows: Sequence[EncodedRow]) -> dict[str, Any]:
-        batch = super().__call__(rows)
-        labels: Tensor = batch["labels"]
-        for place, row in enumerate(rows):
-            labels[place, : len(row.ids)].masked_fill_(~torch.tensor(row.meta["own"]), -100)
-        return batch
+        row = self._rows[index]
+        return Demonstration(str(row["id"]), *self._form.dialogue_ids(row["messages"]))

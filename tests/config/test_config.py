@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import rc1_lib.run
-from rc1_lib.config.engines import ENGINES, OF_RUNS, LearnsFrom, names_of
+from rc1_lib.config.engines import ENGINES, LearnsFrom, names_of
 from rc1_lib.config.file import (
     _FREE,
     EXTENDS,
@@ -134,7 +134,11 @@ def test_a_secret_in_an_override_that_is_refused_is_hidden(monkeypatch: pytest.M
             "found 'ppo', which provides episodes, but the engine trl_sft learns from demonstrations; use demonstrat",
         ),
         ("training.engine=torch_pp", "for rows of input and output use `rc1 train --config configs/train_local.yaml`"),
-        ("training.strategy=sft", "training.strategy: found 'sft', expected demonstrations or groups or ppo, since"),
+        (
+            "training.strategy=dpo",
+            "training.strategy: found 'dpo', expected demonstrations or groups or ppo or sft, since",
+        ),
+        ("training.strategy=sft", "found 'sft', which provides demonstrations, but the engine torch_ppo learns from"),
         ("batch_size=3", "batch_size is 3, expected at least training.update.minibatches (4)"),
         (
             "training.strategy=groups",
@@ -596,7 +600,7 @@ def test_groups_have_to_fill_a_step() -> None:
         load_config(LOCAL, [*grouped, "training.update.minibatches=129"])
 
 
-@pytest.mark.parametrize("name", names_of(ENGINES, *OF_RUNS))
+@pytest.mark.parametrize("name", names_of(ENGINES))
 def test_an_engine_takes_the_strategy_that_brings_what_it_learns_from_and_no_other(name: str) -> None:
     fitting = "ppo" if name in ("torch_ppo", "trl_ppo") else "groups"
     if name in names_of(ENGINES, LearnsFrom.DEMONSTRATIONS):

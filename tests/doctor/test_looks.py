@@ -32,7 +32,7 @@ from rc1_lib.training.engines.torch_ppo import TorchPPO
 from rc1_lib.training.kept_checkpoints import count_saved, keep_rule_of, most_at_once
 from rc1_lib.training.ppo_run import configured_facts
 from rc1_lib.training.run_paths import CHECKPOINTS, LEDGER
-from rc1_lib.training.setups import EpisodeSetup
+from rc1_lib.training.setups import Setup
 from rc1_lib.workspace.artifacts import read_json, write_json
 from rc1_lib.workspace.file_hashes import sha256_file
 from tests.training.vllm_double import served
@@ -315,7 +315,7 @@ def test_a_checkpoint_is_as_large_as_computed(opened: Run, tmp_path: Path) -> No
     """Against one that the engine's own state makes, its optimizer stepped once."""
     base = read_base(opened)
     engine = TorchPPO()
-    engine.setup(EpisodeSetup(opened.config, str(base.folder), 1))
+    engine.setup(Setup.of_run(opened.config, str(base.folder), 1))
     for group in engine.optimizer.param_groups:
         for parameter in group["params"]:
             parameter.grad = torch.zeros_like(parameter)

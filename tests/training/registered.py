@@ -10,18 +10,15 @@ from torch import Tensor
 
 from rc1_lib.training.api import Engine
 from rc1_lib.training.engines.torch_ppo import TorchPPO
-from rc1_lib.training.setups import EpisodeSetup, SupervisedSetup
+from rc1_lib.training.setups import Setup
 
 
-class TokenCounts(Engine[SupervisedSetup]):
-    """A unigram model: how often every token is a label, learned by gradient descent."""
+class TokenCounts(Engine):
+    """A unigram model: how often every token is to be learned, by gradient descent."""
 
-    takes = SupervisedSetup
-
-    def setup(self, setup: SupervisedSetup) -> None:
-        self.received = setup
+    def setup(self, setup: Setup) -> None:
         self.logits = torch.nn.Parameter(torch.zeros(300))
-        self.optimizer: torch.optim.Optimizer = torch.optim.SGD([self.logits], lr=setup.engine.lr)
+        self.optimizer: torch.optim.Optimizer = torch.optim.SGD([self.logits], lr=setup.lr)
 
     def train_step(self, batch: dict[str, Any]) -> dict[str, float]:
         loss = self._loss(batch)
@@ -31,7 +28,7 @@ class TokenCounts(Engine[SupervisedSetup]):
         return {"loss": float(loss.detach()), "lr": self.optimizer.param_groups[0]["lr"]}
 
     def eval_step(self, batch: dict[str, Any]) -> dict[str, float]:
-        return {"loss": float(self._loss(batch).detach()), "tokens": float((batch["labels"] != -100).sum())}
+        return {"loss": float(self._loss(batch).detach()), "tokens": float(len(self._learned(batch)))}
 
     def state_dict(self) -> dict[str, Any]:
         return {"unigrams": {"logits": self.logits.detach()}, "optimizer": self.optimizer.state_dict()}
@@ -42,8 +39,10 @@ class TokenCounts(Engine[SupervisedSetup]):
         self.optimizer.load_state_dict(state["optimizer"])
 
     def _loss(self, batch: dict[str, Any]) -> Tensor:
-        labels = batch["labels"].flatten()
-        return -self.logits.log_softmax(0)[labels[labels != -100]].mean()
+        return -self.logits.log_softmax(0)[self._learned(batch)].mean()
+
+    def _learned(self, batch: dict[str, Any]) -> list[int]:
+        return [token for one in batch["demonstrations"] for token, own in zip(one.ids, one.own, strict=True) if own]
 
 
 class KeepsItsStart(TorchPPO):
@@ -53,12 +52,10 @@ class KeepsItsStart(TorchPPO):
         assert adapter
 
 
-class Mute(Engine[EpisodeSetup]):
+class Mute(Engine):
     """Learns from episodes by its own word, but has no policy to play them with."""
 
-    takes = EpisodeSetup
-
-    def setup(self, setup: EpisodeSetup) -> None: ...
+    def setup(self, setup: Setup) -> None: ...
 
     def train_step(self, batch: dict[str, Any]) -> dict[str, float]:
         return {"loss": 0.0}

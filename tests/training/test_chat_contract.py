@@ -317,7 +317,7 @@ def test_padding_that_is_learned_is_seen(monkeypatch: pytest.MonkeyPatch, learne
     def with_padding(*args: Any) -> Any:
         batch = real(*args)
         if isinstance(batch, Mapping):
-            return {**batch, "labels": batch["labels"].masked_fill(batch["attention_mask"] == 0, 0)}
+            return {**batch, "own": batch["own"] | (batch["attention_mask"] == 0)}
         batch.own[:, -1] = True
         return batch
 
@@ -331,9 +331,9 @@ def test_padding_that_is_learned_is_seen(monkeypatch: pytest.MonkeyPatch, learne
 def test_an_end_that_is_masked_as_if_it_were_padding_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """SmolLM2 pads with its end of turn: a collator that masks by the token would never learn to end a turn."""
 
-    def masks_pads(rows: Any, form: ChatFormat) -> Any:
-        batch = warm_start.learned_batch(rows, form)
-        return {**batch, "labels": batch["labels"].masked_fill(batch["input_ids"] == form.pad_id, -100)}
+    def masks_pads(dialogues: Any, pad_id: int) -> Any:
+        batch = warm_start.learned_batch(dialogues, pad_id)
+        return {**batch, "own": batch["own"] & (batch["input_ids"] != pad_id)}
 
     monkeypatch.setattr(chat_contract, "learned_batch", masks_pads)
     with pytest.raises(ConfigError, match="the warm start with other labels"):

@@ -32,7 +32,7 @@ from rc1_lib.training.registry import make_engine
 from rc1_lib.training.rollout.errors import RolloutError
 from rc1_lib.training.rollout.merged import merged
 from rc1_lib.training.rollout.sampling_copy import SamplingCopy
-from rc1_lib.training.setups import EpisodeSetup
+from rc1_lib.training.setups import Setup
 from rc1_lib.training.updates.parity import ParityError, check_parity, farther
 from rc1_lib.training.usable import least_memory
 from tests.shares import share
@@ -62,9 +62,9 @@ own_episodes = pytest.mark.parametrize("name", share(sorted({*ENGINES} - {"trl_d
 
 
 def engine_of(run: Run, seed: int = 5) -> EpisodeEngine:
-    engine = make_engine(run.config.training.engine, EpisodeSetup)
+    engine = make_engine(run.config.training.engine)
     assert isinstance(engine, EpisodeEngine)
-    engine.setup(EpisodeSetup(run.config, str(run.workspace.path(run.config.base_model)), seed))
+    engine.setup(Setup.of_run(run.config, str(run.workspace.path(run.config.base_model)), seed))
     return engine
 
 
@@ -421,7 +421,7 @@ def copy_of(run: Run) -> int:
 
 def test_the_old_name_gives_this_engine_and_says_so() -> None:
     told: list[str] = []
-    assert isinstance(make_engine("trl_ppo", EpisodeSetup, told.append), TorchPPO)
+    assert isinstance(make_engine("trl_ppo", told.append), TorchPPO)
     assert len(told) == 1 and "torch_ppo" in told[0]
 
 

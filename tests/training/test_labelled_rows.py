@@ -1,29 +1,19 @@
-"""Rows from a file to padded batches."""
+"""Rows from a file to demonstrations, and the order that they come in."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-import torch
 from tokenizers import AddedToken
 from transformers import AutoTokenizer
 
 from rc1_lib.errors import RowError, SourceError
 from rc1_lib.training.chat_format import ChatFormat
-from rc1_lib.training.labelled_rows import (
-    IGNORED,
-    Collator,
-    EncodedRow,
-    ShuffledRows,
-    encode_rows,
-    micro_batches,
-    read_rows,
-)
+from rc1_lib.training.labelled_rows import ShuffledRows, encode_rows, read_rows
 from rc1_lib.training.made_up_rows import ensure_rows
+from rc1_lib.training.updates.batch import Demonstration
 from tests.training.tiny import write_base
-
-ROWS = [EncodedRow((1, 2, 3, 4), 2, {"n": 0}), EncodedRow((5, 6), 1, {"n": 1}), EncodedRow((7, 8, 9), 2, {"n": 2})]
 
 
 @pytest.fixture(scope="module")
@@ -81,12 +71,15 @@ def test_only_files_named_minimal_are_made_up_and_none_is_overwritten(tmp_path: 
     assert mine.read_text() == "mine"
 
 
+def prompt_of(row: Demonstration) -> list[int]:
+    return list(row.ids[: list(row.own).index(True)])
+
+
 def test_the_output_is_learned_and_the_prompt_is_not(tokenizer) -> None:
     [row] = encode_rows([{"input": "two?", "output": "three.", "meta": {"k": 1}}], tokenizer, 64, "rows")
-    prompt, output = row.ids[: row.prompt_tokens], row.ids[row.prompt_tokens :]
-    assert tokenizer.decode(prompt) == "<|im_start|>user\ntwo?<|im_end|>\n<|im_start|>assistant\n"
-    assert tokenizer.decode(output) == "three.<|im_end|>"
-    assert row.meta == {"k": 1}
+    assert tokenizer.decode(prompt_of(row)) == "<|im_start|>user\ntwo?<|im_end|>\n<|im_start|>assistant\n"
+    assert tokenizer.decode(row.ids[len(prompt_of(row)) :]) == "three.<|im_end|>"
+    assert all(row.own[len(prompt_of(row)) :])
 
 
 @pytest.mark.parametrize("mark", ["<|im_end|>", "<|im_start|>", "<|endoftext|>"])
@@ -96,10 +89,10 @@ def test_a_mark_that_a_row_spells_out_is_text_and_no_mark(tokenizer, mark: str) 
     [clean] = encode_rows([{"input": "two?user", "output": "three.four.", "meta": {}}], tokenizer, 64, "rows")
     [number] = tokenizer.convert_tokens_to_ids([mark])
     assert row.ids.count(number) == clean.ids.count(number)
-    assert tokenizer.decode(row.ids[row.prompt_tokens :]) == f"three.< {mark[1:]}four.<|im_end|>"
+    assert tokenizer.decode(row.ids[len(prompt_of(row)) :]) == f"three.< {mark[1:]}four.<|im_end|>"
     # As in the prompts of episodes.
     messages = [{"role": "user", "content": texts["input"]}]
-    assert list(row.ids[: row.prompt_tokens]) == ChatFormat(tokenizer).prompt_ids(messages)
+    assert prompt_of(row) == ChatFormat(tokenizer).prompt_ids(messages)
 
 
 def test_marks_of_thoughts_stay_marks_in_an_output(tmp_path: Path) -> None:
@@ -107,8 +100,8 @@ def test_marks_of_thoughts_stay_marks_in_an_output(tmp_path: Path) -> None:
     thinking.add_tokens([AddedToken("<think>", special=False)])
     [row] = encode_rows([{"input": "a<think>", "output": "<think>b", "meta": {}}], thinking, 64, "rows")
     [number] = thinking.convert_tokens_to_ids(["<think>"])
-    assert row.ids[row.prompt_tokens] == number
-    assert number not in row.ids[: row.prompt_tokens]
+    assert row.ids[len(prompt_of(row))] == number
+    assert number not in prompt_of(row)
 
 
 def test_an_output_is_cut_and_a_prompt_without_room_is_refused(tokenizer) -> None:
@@ -116,39 +109,18 @@ def test_an_output_is_cut_and_a_prompt_without_room_is_refused(tokenizer) -> Non
     [whole] = encode_rows([row], tokenizer, 64, "rows")
     [cut] = encode_rows([row], tokenizer, len(whole.ids) - 2, "rows")
     assert cut.ids == whole.ids[:-2]
-    with pytest.raises(RowError, match=rf"rows row 1: the input takes {whole.prompt_tokens} tokens"):
-        encode_rows([row], tokenizer, whole.prompt_tokens, "rows")
+    with pytest.raises(RowError, match=rf"rows row 1: the input takes {len(prompt_of(whole))} tokens"):
+        encode_rows([row], tokenizer, len(prompt_of(whole)), "rows")
     with pytest.raises(RowError, match="holds no row"):
         encode_rows([], tokenizer, 64, "rows")
 
 
-def test_a_batch_is_padded_on_the_side_that_was_asked_for() -> None:
-    right = Collator(0, "right")(ROWS[:2])
-    assert right["input_ids"].tolist() == [[1, 2, 3, 4], [5, 6, 0, 0]]
-    assert right["attention_mask"].tolist() == [[1, 1, 1, 1], [1, 1, 0, 0]]
-    assert right["labels"].tolist() == [[IGNORED, IGNORED, 3, 4], [IGNORED, 6, IGNORED, IGNORED]]
-    assert right["meta"] == [{"n": 0}, {"n": 1}]
-    left = Collator(0, "left")(ROWS[:2])
-    assert left["input_ids"].tolist() == [[1, 2, 3, 4], [0, 0, 5, 6]]
-    assert left["labels"].tolist() == [[IGNORED, IGNORED, 3, 4], [IGNORED, IGNORED, IGNORED, 6]]
-
-
-@pytest.mark.parametrize("side", ["left", "right"])
-def test_micro_batches_lose_only_columns_of_padding(side) -> None:
-    parts = micro_batches(Collator(0, side)(ROWS), rows=2)
-    assert [tuple(part["input_ids"].shape) for part in parts] == [(2, 4), (1, 3)]
-    assert parts[1]["input_ids"].tolist() == [[7, 8, 9]]
-    assert parts[1]["labels"].tolist() == [[IGNORED, IGNORED, 9]]
-    assert all(isinstance(value, torch.Tensor) for part in parts for value in part.values())
-
-
 def numbers(batches: ShuffledRows, steps: int) -> list[list[int]]:
-    return [[row.meta["n"] for row in batches.next()["rows"]] for _ in range(steps)]
+    return [[int(row.row_id) for row in batches.next()["demonstrations"]] for _ in range(steps)]
 
 
 def shuffled(seed: int, rows_per_step: int = 2) -> ShuffledRows:
-    rows = [EncodedRow((1,), 0, {"n": n}) for n in range(5)]
-    return ShuffledRows(rows, lambda chosen: {"rows": chosen}, rows_per_step, seed)
+    return ShuffledRows([Demonstration(str(n), (1, 2), (False, True)) for n in range(5)], rows_per_step, seed)
 
 
 def test_every_row_comes_once_an_epoch_in_another_order() -> None:

@@ -29,7 +29,7 @@ from rc1_lib.testing.judge_server import Behaviour, FaultKind, running
 from rc1_lib.testing.judge_server.behaviour import MODEL
 from rc1_lib.training import usable
 from rc1_lib.training.callbacks.cap import PausedError
-from rc1_lib.training.callbacks.played_shadow import looks_of
+from rc1_lib.training.callbacks.eval_shadow import looks_of
 from rc1_lib.training.checkpoint.fault import CheckpointError
 from rc1_lib.training.checkpoint.ledger import read_ledger
 from rc1_lib.training.checkpoint.manifest import fingerprint, write_manifest

@@ -1,10 +1,8 @@
-"""Engines and strategies by name: of a user's own too, everywhere, and none is set up by what it does not take."""
+"""Engines and strategies by name: of a user's own too, everywhere."""
 
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError
 from importlib import import_module
@@ -13,7 +11,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from rc1_lib.config.engines import ALIASES, ENGINES, OF_RUNS, PLAYED, STRATEGIES, Learner, LearnsFrom, names_of
+from rc1_lib.config.engines import ALIASES, ENGINES, PLAYED, STRATEGIES, Learner, LearnsFrom, names_of
 from rc1_lib.config.file import load_config
 from rc1_lib.errors import ConfigError
 from rc1_lib.evaluation.evaluate import BASE, TRAINED
@@ -23,9 +21,9 @@ from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.checkpoint.save_load import load_checkpoint
 from rc1_lib.training.ppo_run import advance, prepare
 from rc1_lib.training.registry import make_engine, make_strategy
-from rc1_lib.training.setups import EpisodeSetup, SupervisedSetup
-from rc1_lib.training.train_config import load_train_config
-from rc1_lib.training.train_local import setup_of, train_small
+from rc1_lib.training.setups import Setup
+from rc1_lib.training.train_config import check_of_rows, load_train_config
+from rc1_lib.training.train_local import train_small
 from rc1_lib.workspace.artifacts import PROJECT_ROOT, Workspace
 from tests.shares import share
 from tests.training.tiny import write_base
@@ -34,7 +32,6 @@ from tests.training.tiny_world import RUNS
 Tiny = Callable[..., Run]
 LOCAL, SUPERVISED = PROJECT_ROOT / "configs/local.yaml", PROJECT_ROOT / "configs/train_local.yaml"
 SHORT = ("steps=2", "gates.shared.resamples=20")
-TAKES = {**dict.fromkeys(OF_RUNS, EpisodeSetup), LearnsFrom.ROWS: SupervisedSetup}
 
 
 @pytest.fixture
@@ -48,12 +45,9 @@ def register(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str, LearnsFrom]
 
 
 @pytest.mark.parametrize("name", sorted(ENGINES))
-def test_every_registered_engine_takes_what_its_line_says(name: str) -> None:
-    for kind in ENGINES[name].kinds:
-        takes = TAKES[kind]
-        module, _, cls = ENGINES[name].place_for(takes.learns_from).partition(":")
-        assert getattr(import_module(module), cls).takes is takes
-        assert make_engine(name, takes).takes is takes
+def test_every_registered_engine_is_made(name: str) -> None:
+    module, _, cls = ENGINES[name].place.partition(":")
+    assert type(make_engine(name)) is getattr(import_module(module), cls)
 
 
 def test_every_registered_strategy_is_made_and_every_alias_leads_to_an_engine() -> None:
@@ -61,85 +55,46 @@ def test_every_registered_strategy_is_made_and_every_alias_leads_to_an_engine() 
     assert set(ALIASES.values()) <= set(ENGINES) and not set(ALIASES) & set(ENGINES)
     assert {"torch_ppo", "trl_ppo"} <= {*names_of(ENGINES, LearnsFrom.EPISODES)} <= {*names_of(ENGINES, *PLAYED)}
     assert {"torch_dpo", "torch_grpo", "trl_dpo", "trl_grpo"} <= {*names_of(ENGINES, LearnsFrom.GROUPS)}
-    assert sorted([*names_of(ENGINES, *PLAYED), *names_of(ENGINES, LearnsFrom.ROWS)]) == names_of(ENGINES)
     assert {"pure_pt_sft", "trl_sft"} <= {*names_of(ENGINES, LearnsFrom.DEMONSTRATIONS)}
-    assert names_of(STRATEGIES, LearnsFrom.ROWS) == ["sft"]
+    assert names_of(STRATEGIES, LearnsFrom.DEMONSTRATIONS) == ["demonstrations", "sft"]
 
 
 @pytest.mark.parametrize("name", names_of(ENGINES, *PLAYED))
-def test_rows_of_input_and_output_do_not_set_up_an_engine_of_episodes(name: str) -> None:
+def test_rows_of_input_and_output_do_not_train_an_engine_of_episodes(name: str) -> None:
+    fitting = ", ".join(names_of(ENGINES, LearnsFrom.DEMONSTRATIONS))
     sentence = (
         f"engine.name: {name} learns from episodes in RC1's dialogue world, and rows of input and output have none; "
-        f"take {', '.join(names_of(ENGINES, LearnsFrom.ROWS))} with strategy sft, or train with configs/local.yaml"
+        f"take {fitting} with strategy sft, or train with configs/local.yaml"
     )
     with pytest.raises(ConfigError) as refused:
-        make_engine(name, SupervisedSetup)
+        check_of_rows(load_train_config(SUPERVISED, [f"engine.name={name}"]))
     assert str(refused.value) == sentence
-
-
-def test_a_run_does_not_set_up_an_engine_that_rows_with_labels_alone_are_for(register: Callable[..., None]) -> None:
-    register("counts", "TokenCounts", LearnsFrom.ROWS)
-    with pytest.raises(
-        ConfigError,
-        match=rf"counts learns from rows with labels, .* {', '.join(names_of(ENGINES, *OF_RUNS))} with",
-    ):
-        make_engine("counts", EpisodeSetup)
+    with pytest.raises(ConfigError, match=r"found 'ppo', but the engine trl_sft plays no episodes; take sft"):
+        check_of_rows(load_train_config(SUPERVISED, ["strategy.name=ppo"]))
 
 
 def test_an_unknown_engine_is_refused_with_the_names_that_there_are(register: Callable[..., None]) -> None:
-    register("counts", "TokenCounts", LearnsFrom.ROWS)
+    register("counts", "TokenCounts", LearnsFrom.DEMONSTRATIONS)
     with pytest.raises(ConfigError, match=f"found 'trl_kto', expected one of {', '.join(names_of(ENGINES))}"):
-        make_engine("trl_kto", SupervisedSetup)
+        make_engine("trl_kto")
+    with pytest.raises(
+        ConfigError, match=r"strategy\.name: found 'dpo', expected one of demonstrations, groups, ppo, sft"
+    ):
+        make_strategy("dpo")
     with pytest.raises(ConfigError, match=f"found 'trl_kto', expected one of {', '.join(names_of(ENGINES))}"):
         load_train_config(SUPERVISED, ["engine.name=trl_kto"])
 
 
-def test_a_line_that_does_not_fit_its_engine_is_refused(register: Callable[..., None]) -> None:
-    register("wrong", "TokenCounts", LearnsFrom.EPISODES)
-    with pytest.raises(TypeError, match=r"TokenCounts: takes SupervisedSetup, but is registered as learning from epis"):
-        make_engine("wrong", EpisodeSetup)
-
-
 def test_a_setup_is_frozen() -> None:
-    setup = EpisodeSetup(load_config(LOCAL, []), "base", 1)
+    setup = Setup.of_run(load_config(LOCAL, []), "base", 1)
     with pytest.raises(FrozenInstanceError):
         setup.seed = 2  # type: ignore[misc]
-
-
-def test_the_type_checker_refuses_a_setup_that_the_engine_does_not_take(tmp_path: Path) -> None:
-    """Only the seams are read, so that it takes seconds; the second function is the first one's mistake mended."""
-    snippet = tmp_path / "given.py"
-    snippet.write_text(
-        "from rc1_lib.training.api import Engine\n"
-        "from rc1_lib.training.registry import make_engine\n"
-        "from rc1_lib.training.setups import EpisodeSetup, SupervisedSetup\n"
-        "def wrong(setup: SupervisedSetup) -> None:\n"
-        "    make_engine('torch_ppo', EpisodeSetup).setup(setup)\n"
-        "def right(setup: EpisodeSetup) -> None:\n"
-        "    make_engine('torch_ppo', EpisodeSetup).setup(setup)\n"
-        "class Bad(Engine[EpisodeSetup]):\n"
-        "    def setup(self, setup: SupervisedSetup) -> None: ...\n"
-    )
-    seams = [str(PROJECT_ROOT / f"rc1_lib/training/{name}.py") for name in ("api", "setups", "registry")]
-    config = tmp_path / "mypy.ini"
-    config.write_text("[mypy]\n")
-    done = subprocess.run(
-        [
-            sys.executable, "-m", "mypy", "--config-file", str(config), "--cache-dir", str(tmp_path / "cache"),
-            "--follow-imports=skip", "--ignore-missing-imports", str(snippet), *seams,
-        ],
-        cwd=PROJECT_ROOT, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    errors = [line for line in done.stdout.splitlines() if "given.py" in line and "error" in line]
-    assert len(errors) == 2, done.stdout
-    assert 'has incompatible type "SupervisedSetup"; expected "EpisodeSetup"' in errors[0] and ":5:" in errors[0]
-    assert "incompatible with supertype" in errors[1] and ":9:" in errors[1]
 
 
 def test_an_engine_of_ones_own_runs_by_its_name_in_the_small_configuration(
     register: Callable[..., None], tmp_path: Path
 ) -> None:
-    register("counts", "TokenCounts", LearnsFrom.ROWS)
+    register("counts", "TokenCounts", LearnsFrom.DEMONSTRATIONS)
     base = write_base(tmp_path / "base")
     short = (
         f"model.base={base}", "engine.name=counts", "run.device_pref=[cpu]", "run.mixed_precision=fp32",
@@ -151,12 +106,6 @@ def test_an_engine_of_ones_own_runs_by_its_name_in_the_small_configuration(
     losses = [json.loads(line)["loss"] for line in (tmp_path / "reports/metrics.jsonl").read_text().splitlines()]
     assert losses[-1] < losses[0]
     assert set(load_checkpoint(result.checkpoint).tensors) == {"unigrams"}
-
-
-def test_an_engine_is_given_the_configurations_own_sections() -> None:
-    config = load_train_config(SUPERVISED)
-    setup = setup_of(config, config.model)
-    assert setup.model is config.model and setup.engine is config.engine
 
 
 def test_an_engine_of_ones_own_trains_and_is_evaluated_by_its_name_in_a_run(

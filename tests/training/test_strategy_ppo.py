@@ -18,7 +18,7 @@ from rc1_lib.training.engines.torch_ppo import TorchPPO
 from rc1_lib.training.episode_judge import EpisodeJudge
 from rc1_lib.training.ppo_run import prepare
 from rc1_lib.training.registry import make_strategy
-from rc1_lib.training.setups import EpisodeSetup
+from rc1_lib.training.setups import Setup
 from rc1_lib.training.strategies.ppo import PPO
 from tests.judge.bench import overrides
 from tests.training.toys import Scale
@@ -31,7 +31,7 @@ def played(run: Run, judge: EpisodeJudge | None = None) -> tuple[TorchPPO, dict[
     """Engine, batch with its episodes, and what was measured."""
     engine = TorchPPO()
     base = str(run.workspace.path(run.config.base_model))
-    engine.setup(EpisodeSetup(run.config, base, 5))
+    engine.setup(Setup.of_run(run.config, base, 5))
     rows = prepare(run).selection.train
     batch = Curriculum(rows, run.config.priority_sampling, run.config.batch_size, 5).next()
     strategy = PPO(judge)
@@ -98,7 +98,7 @@ def test_the_curriculum_learns_from_the_batch_what_was_solved(tiny: Tiny) -> Non
     run = tiny()
     engine = TorchPPO()
     base = str(run.workspace.path("base"))
-    engine.setup(EpisodeSetup(run.config, base, 5))
+    engine.setup(Setup.of_run(run.config, base, 5))
     source = Curriculum(prepare(run).selection.train, run.config.priority_sampling, 4, 5)
     strategy = PPO()
     strategy.attach_engine(engine)
@@ -109,5 +109,5 @@ def test_the_curriculum_learns_from_the_batch_what_was_solved(tiny: Tiny) -> Non
 
 
 def test_an_engine_that_plays_nothing_is_refused() -> None:
-    with pytest.raises(ConfigError, match="found 'ppo', but the engine Scale plays no episodes; take 'sft'"):
+    with pytest.raises(ConfigError, match="found 'ppo', but the engine Scale plays no episodes; implement"):
         make_strategy("ppo").attach_engine(Scale())

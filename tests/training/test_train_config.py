@@ -126,9 +126,9 @@ def test_an_adapter_that_trls_loss_leaves_out_is_refused() -> None:
             "eval/los",
             "no evaluation on held-out rows of trl_sft measures; did you mean 'eval/loss'? Expected one",
         ),
-        ("pure_pt_sft", "eval/entropy", "no evaluation on held-out rows of pure_pt_sft measures"),
+        ("pure_pt_sft", "eval/env/success", "no evaluation on held-out rows of pure_pt_sft measures"),
+        ("pure_pt_sft", "entropy", "found 'entropy', which no step of pure_pt_sft measures"),
         ("trl_sft", "kl", "found 'kl', which no step of trl_sft measures"),
-        ("trl_sft", "grad_norm", "found 'grad_norm', which no step of trl_sft measures"),  # without its callback
     ],
 )
 def test_a_metric_that_the_engine_does_not_measure_is_refused_before_anything_is_trained(
@@ -137,10 +137,21 @@ def test_a_metric_that_the_engine_does_not_measure_is_refused_before_anything_is
     stop = f"{{early_stop: {{metric: {metric}, patience: 1, min_delta: 0.0}}}}"
     with pytest.raises(ConfigError, match=re.escape(sentence)):
         load_train_config(SHIPPED, [f"engine.name={engine}", f"callbacks=[eval_shadow, {stop}]"])
-    clips = "{grad_clip: {max_norm: 1.0}}"
-    for known in ("eval/loss", "mean_token_accuracy", "grad_norm"):
-        other = f"callbacks=[eval_shadow, {clips}, {stop.replace(metric, known)}]"
-        load_train_config(SHIPPED, [f"engine.name={engine}", "engine.max_grad_norm=null", other])
+    for known in ("eval/loss", "eval/entropy", "mean_token_accuracy", "grad_norm"):
+        load_train_config(SHIPPED, [f"engine.name={engine}", f"callbacks=[eval_shadow, {stop.replace(metric, known)}]"])
+
+
+@pytest.mark.parametrize(
+    ("settings", "bound"),
+    [
+        (("engine.max_grad_norm=0.5",), 0.5),
+        (("engine.max_grad_norm=0.5", "callbacks=[grad_clip]"), 0.5),
+        (("engine.max_grad_norm=null", "callbacks=[{grad_clip: {max_norm: 0.25}}]"), 0.25),
+        (("engine.max_grad_norm=null",), None),
+    ],
+)
+def test_the_gradient_is_clipped_by_whichever_key_says_so(settings: tuple[str, ...], bound: float | None) -> None:
+    assert load_train_config(SHIPPED, settings).max_norm == bound
 
 
 @pytest.mark.parametrize(

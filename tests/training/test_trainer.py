@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 import torch
 
-from rc1_lib.config.engines import ENGINES, STRATEGIES, Learner, LearnsFrom, names_of
 from rc1_lib.errors import ConfigError
 from rc1_lib.training.callbacks.early_stop import EarlyStop
 from rc1_lib.training.callbacks.quiet import Quiet
@@ -16,10 +15,7 @@ from rc1_lib.training.checkpoint.fault import CheckpointError
 from rc1_lib.training.checkpoint.save_load import load_checkpoint, save_checkpoint
 from rc1_lib.training.checkpoint.state import CheckpointState, diff_checkpoints
 from rc1_lib.training.diverged import DivergedError
-from rc1_lib.training.registry import make_engine, make_strategy
-from rc1_lib.training.setups import EpisodeSetup, SupervisedSetup
 from rc1_lib.training.trainer import Trainer
-from tests.training.registered import KeepsItsStart
 from tests.training.toys import Counting, Doubling, Scale, ScaleSetup
 
 
@@ -117,11 +113,7 @@ class Explodes(Quiet):
     name = "explodes"
 
     def on_start(self, trainer: Trainer) -> None:
-        trainer.engine.gradient_hooks.append(self.explode)
-
-    def explode(self, parameters: Any) -> dict[str, float]:
-        parameters[0].grad.fill_(1e30)
-        return {}
+        trainer.engine.weight.register_hook(lambda gradient: gradient.fill_(1e30))
 
 
 def test_a_moment_that_is_not_finite_is_never_saved() -> None:
@@ -150,31 +142,3 @@ def test_a_run_stopped_early_stays_stopped_when_resumed() -> None:
     assert first.stop_reason == "rows did not become better than 2 in 2 measurements"
     again = trainer(9, stopper())
     assert again.fit(first.snapshot()) == 3
-
-
-def test_an_engine_is_not_set_up_by_what_it_does_not_take() -> None:
-    with pytest.raises(TypeError, match="the engine Scale is set up by ScaleSetup, found dict; make the engine with"):
-        Trainer(Scale(), {"lr": 0.1}, Doubling(), Counting(), [], 1, 0, {})
-
-
-def test_names_are_registered_and_others_told_which_are() -> None:
-    assert {"torch_ppo", "trl_sft"} <= set(ENGINES)
-    assert {"ppo", "sft"} <= set(STRATEGIES)
-    with pytest.raises(
-        ConfigError, match=rf"engine\.name: found 'trl_kto', expected one of {', '.join(names_of(ENGINES))}"
-    ):
-        make_engine("trl_kto", SupervisedSetup, print)
-    with pytest.raises(
-        ConfigError, match=r"strategy\.name: found 'dpo', expected one of demonstrations, groups, ppo, sft"
-    ):
-        make_strategy("dpo")
-
-
-def test_the_name_that_trl_gave_up_is_an_alias_with_a_notice(monkeypatch: pytest.MonkeyPatch) -> None:
-    other = Learner("tests.training.registered:KeepsItsStart", LearnsFrom.EPISODES)
-    monkeypatch.setitem(ENGINES, "torch_ppo", other)
-    told: list[str] = []
-    assert isinstance(make_engine("trl_ppo", EpisodeSetup, told.append), KeepsItsStart)
-    assert told == ["engine trl_ppo: TRL has no PPO any more, so RC1's own takes its place: torch_ppo"]
-    make_engine("torch_ppo", EpisodeSetup, told.append)
-    assert len(told) == 1

@@ -10,11 +10,12 @@ import torch
 from rc1_lib.errors import ConfigError
 from rc1_lib.run import open_run
 from rc1_lib.training import usable
+from rc1_lib.training.base_model import base_config
 from rc1_lib.training.registry import make_engine
-from rc1_lib.training.setups import SupervisedSetup
+from rc1_lib.training.setups import Setup
 from rc1_lib.training.train_config import load_train_config
 from rc1_lib.training.train_local import setup_of
-from rc1_lib.training.usable import check_memory, check_rows_memory
+from rc1_lib.training.usable import check_memory, least_memory
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
 from tests.training.random_base import published_shape
 from tests.training.tiny import write_base
@@ -22,7 +23,7 @@ from tests.training.tiny import write_base
 CPU = torch.device("cpu")
 
 
-def rows_of(base: Path, engine: str, *overrides: str) -> SupervisedSetup:
+def rows_of(base: Path, engine: str, *overrides: str) -> Setup:
     settings = [f"engine.name={engine}", f"model.base={base}", "run.device_pref=[cpu]", *overrides]
     config = load_train_config(PROJECT_ROOT / "configs/train_local.yaml", settings)
     return setup_of(config, config.model)
@@ -30,30 +31,25 @@ def rows_of(base: Path, engine: str, *overrides: str) -> SupervisedSetup:
 
 def test_a_published_base_is_refused_where_its_weights_do_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     opened = open_run(profile="prod", workspace=Path("unused"), overrides=["training.precision=fp32"])
-    config, shape = opened.config, published_shape()
+    setup, shape = Setup.of_run(opened.config, "base", 1), published_shape()
     monkeypatch.setattr(usable, "free_bytes", lambda _: 8 * 2**30)
     with pytest.raises(
         ConfigError,
         match=r"at least 10\.\d\d GiB are needed, 8\.00 GiB are free\. In GiB: weights 3\.\d\d, .* Set fine",
     ):
-        check_memory(config, shape, CPU, 1)
+        check_memory(setup, shape, CPU, 1)
     monkeypatch.setattr(usable, "free_bytes", lambda _: 16 * 2**30)
-    parts = check_memory(config, shape, CPU, 1)
+    parts = check_memory(setup, shape, CPU, 1)
     with pytest.raises(ConfigError, match="are needed in each of 2 processes, 16"):
-        check_memory(config, shape, CPU, 2)
+        check_memory(setup, shape, CPU, 2)
     monkeypatch.setattr(usable, "free_bytes", lambda _: None)
-    assert check_memory(config, shape, CPU, 99) == parts, "where nobody knows what is free, nothing is refused"
+    assert check_memory(setup, shape, CPU, 99) == parts, "where nobody knows what is free, nothing is refused"
 
 
 @pytest.mark.parametrize("adapted", [True, False])
-def test_what_is_trained_of_rows_has_a_gradient_and_two_moments(
-    adapted: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_trained_of_rows_has_a_gradient_and_two_moments(adapted: bool, tmp_path: Path) -> None:
     setup = rows_of(write_base(tmp_path / "base"), "pure_pt_sft", f"model.lora.enable={adapted}")
-    told: list[dict[str, int]] = []
-    monkeypatch.setattr(usable, "_refuse", lambda parts, *_: told.append(parts))
-    check_rows_memory(setup, CPU)
-    ((weights, learning),) = (parts.values() for parts in told)
+    weights, learning = least_memory(setup, base_config(setup.model), CPU).values()
     assert (learning == 3 * weights) is not adapted
     assert learning > 0
 
@@ -64,7 +60,7 @@ def test_rows_that_fit_no_machine_are_refused_before_anything_is_loaded(
 ) -> None:
     base = write_base(tmp_path / "base")
     setup = rows_of(base, name)
-    engine = make_engine(name, SupervisedSetup)
+    engine = make_engine(name)
     (base / "model.safetensors").unlink()  # nothing of it is read
     monkeypatch.setattr(usable, "free_bytes", lambda _: 2**10)
     with pytest.raises(ConfigError, match=r"does not fit .* 0\.00 GiB are free\. .* Set model\.quantization: nf4 or"):

@@ -1,44 +1,82 @@
-"""The engine's own metrics on held-out rows, now and then: no gate, a look at whether learning generalises."""
+"""Held-out rows looked at now and then while training goes on: no gate, a look at whether learning generalises."""
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from rc1_lib.config.curriculum import ShadowLook
 from rc1_lib.config.step_metrics import HELD_OUT
+from rc1_lib.environment.summary import summary
+from rc1_lib.records import MeasuredRow
+from rc1_lib.training.api import Engine
 from rc1_lib.training.callbacks.quiet import Quiet
+from rc1_lib.training.metrics_log import SECONDS
+from rc1_lib.training.player import Player
 
 if TYPE_CHECKING:
     from rc1_lib.training.trainer import Trainer
 
-
-def look_is_due(trainer: Trainer, every: int) -> bool:
-    """Whether held-out rows are looked at after this step: every n-th, and the last that is configured."""
-    return trainer.step % every == 0 or trainer.step == trainer.max_steps
+Look = Callable[[Engine], dict[str, float]]
+"""What an engine does on held-out rows, by name."""
 
 
 class EvalShadow(Quiet):
-    """Adds `eval/<metric>` to the metrics of every step that a look is due after."""
+    """Adds `eval/<metric>` to the metrics of every n-th step, and of the last that is configured.
+
+    It stands before whatever reads a step's seconds: those of the look are among them.
+    """
 
     name = "eval_shadow"
 
-    def __init__(self, batches: Sequence[dict[str, Any]], every: int) -> None:
-        """Look at all of `batches` every `every` steps."""
-        assert batches and every >= 1
-        self._batches, self._every = batches, every
+    def __init__(self, look: Look, every: int) -> None:
+        """Look every `every` steps."""
+        assert every >= 1
+        self._look, self._every = look, every
 
     def on_step(self, trainer: Trainer, metrics: dict[str, float | None]) -> None:
-        """Measure where it is time."""
-        if not look_is_due(trainer, self._every):
+        """Look where it is time."""
+        if trainer.step % self._every and trainer.step != trainer.max_steps:
             return
+        began = time.perf_counter()
+        metrics.update({HELD_OUT + name: value for name, value in self._look(trainer.engine).items()})
+        metrics[SECONDS] = (metrics.get(SECONDS) or 0.0) + time.perf_counter() - began
+
+
+def reads(batches: Sequence[dict[str, Any]]) -> Look:
+    """The engine's own metrics on these batches, which count by their tokens."""
+    assert batches
+
+    def look(engine: Engine) -> dict[str, float]:
         sums: dict[str, float] = defaultdict(float)
-        tokens = 0.0
-        for batch in self._batches:
-            found = trainer.engine.eval_step(batch)
-            weight = found.pop("tokens")
-            tokens += weight
+        for batch in batches:
+            found = engine.eval_step(batch)
             for name, value in found.items():
-                sums[name] += value * weight  # means per token: batches count by their tokens
-        assert tokens > 0, "held-out rows without a token to predict"
-        metrics.update({HELD_OUT + name: total / tokens for name, total in sums.items()})
+                sums[name] += value * (1.0 if name == "tokens" else found["tokens"])
+        tokens = sums.pop("tokens")
+        return {name: total / tokens for name, total in sums.items()}
+
+    return look
+
+
+def plays(rows: Sequence[MeasuredRow]) -> Look:
+    """Figures of episodes on these rows, by the policy as it then stands.
+
+    Every look draws by the same random numbers, so that what differs between two of them is the policy.
+    """
+    assert rows
+    keys = [f"{EvalShadow.name}/{row['id']}" for row in rows]
+
+    def look(engine: Engine) -> dict[str, float]:
+        assert isinstance(engine, Player), "an engine of a run plays"
+        played = engine.play(rows, keys, temperature=engine.temperature, seed=engine.seed, iteration=0)
+        return summary([one.outcome for one in played])
+
+    return look
+
+
+def looks_of(rows: Sequence[MeasuredRow], look: ShadowLook) -> list[EvalShadow]:
+    """The looks that a run takes; none where none is asked for, so that its checkpoints do not name any."""
+    return [] if look.every_steps is None else [EvalShadow(plays(rows), look.every_steps)]

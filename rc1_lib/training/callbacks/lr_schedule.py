@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Literal
 
+from rc1_lib.errors import ConfigError
+from rc1_lib.training.api import Scheduled
 from rc1_lib.training.callbacks.quiet import Quiet
-from rc1_lib.training.callbacks.tuning import scheduled
 
 if TYPE_CHECKING:
     from rc1_lib.training.trainer import Trainer
@@ -41,7 +42,11 @@ class LRSchedule(Quiet):
         return 1.0 - gone if self._kind == "linear" else 0.5 * (1.0 + math.cos(math.pi * gone))
 
     def _set(self, trainer: Trainer) -> None:
-        factor = self.factor(trainer.step, trainer.max_steps)
-        for group in scheduled(trainer.engine, self.name).optimizer.param_groups:
+        factor, engine = self.factor(trainer.step, trainer.max_steps), trainer.engine
+        if not isinstance(engine, Scheduled):
+            raise ConfigError(
+                f"lr_schedule needs an engine that shows its optimizer, {type(engine).__name__} does not; leave it out"
+            )
+        for group in engine.optimizer.param_groups:
             # Kept inside the group, so that the checkpoint of the optimizer holds the configured rate too.
             group["lr"] = group.setdefault("initial_lr", group["lr"]) * factor

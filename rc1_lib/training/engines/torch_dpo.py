@@ -6,8 +6,7 @@ from transformers import PreTrainedModel
 
 from rc1_lib.training.dpo.update import dpo_update
 from rc1_lib.training.episode_engine import EpisodeEngine
-from rc1_lib.training.setups import EpisodeSetup
-from rc1_lib.training.train_config import LoraSection
+from rc1_lib.training.setups import Setup
 from rc1_lib.training.updates.batch import EpisodeBatch
 from rc1_lib.training.updates.reading import Manner, read_episodes
 from rc1_lib.training.updates.tally import episode_metrics
@@ -16,17 +15,16 @@ from rc1_lib.training.updates.tally import episode_metrics
 class TorchDPO(EpisodeEngine):
     """The engine `torch_dpo`; what it learns from are groups of takes (strategy `groups`)."""
 
-    def _begin(self, setup: EpisodeSetup, base: PreTrainedModel, adapter: LoraSection) -> None:
-        config = setup.config
-        self._train_adapter(base, adapter, config.lr)
-        self._section = config.training.update
+    def _begin(self, setup: Setup, base: PreTrainedModel) -> None:
+        self._train_adapter(base, setup)
+        self._settings = setup.config.training.update
 
     def _update(self, batch: EpisodeBatch, kl_coef: float, iteration: int) -> dict[str, float]:
         return dpo_update(
             self.policy,
             batch,
             self.optimizer,
-            self._section,
+            self._settings,
             temperature=self.temperature,
             beta=kl_coef,
             generator=self._dealer,

@@ -7,8 +7,7 @@ from transformers import PreTrainedModel
 from rc1_lib.training.episode_engine import EpisodeEngine
 from rc1_lib.training.grpo.settings import GRPOSettings
 from rc1_lib.training.grpo.update import grpo_update
-from rc1_lib.training.setups import EpisodeSetup
-from rc1_lib.training.train_config import LoraSection
+from rc1_lib.training.setups import Setup
 from rc1_lib.training.updates.batch import EpisodeBatch
 from rc1_lib.training.updates.reading import Manner, read_episodes
 from rc1_lib.training.updates.tally import episode_metrics
@@ -17,9 +16,9 @@ from rc1_lib.training.updates.tally import episode_metrics
 class TorchGRPO(EpisodeEngine):
     """The engine `torch_grpo`; what it learns from are groups of takes (strategy `groups`)."""
 
-    def _begin(self, setup: EpisodeSetup, base: PreTrainedModel, adapter: LoraSection) -> None:
+    def _begin(self, setup: Setup, base: PreTrainedModel) -> None:
         config = setup.config
-        self._train_adapter(base, adapter, config.lr)
+        self._train_adapter(base, setup)
         update, grpo, most_tokens = config.training.update, config.training.grpo, config.training.limits.tokens
         self._settings = GRPOSettings(update, grpo, config.clip, self.temperature, most_tokens)
 

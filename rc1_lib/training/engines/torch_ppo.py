@@ -14,8 +14,7 @@ from rc1_lib.training.ppo.metrics import objective_metrics
 from rc1_lib.training.ppo.settings import PPOSettings
 from rc1_lib.training.ppo.targets import targets_of
 from rc1_lib.training.ppo.update import ppo_update
-from rc1_lib.training.setups import EpisodeSetup
-from rc1_lib.training.train_config import LoraSection
+from rc1_lib.training.setups import Setup
 from rc1_lib.training.updates.batch import EpisodeBatch
 
 
@@ -25,9 +24,9 @@ class TorchPPO(EpisodeEngine):
     policy: ValuedPolicy
     needs_states: ClassVar[bool] = True
 
-    def _begin(self, setup: EpisodeSetup, base: PreTrainedModel, adapter: LoraSection) -> None:
+    def _begin(self, setup: Setup, base: PreTrainedModel) -> None:
         config, ppo = setup.config, setup.config.training.ppo
-        self.policy = ValuedPolicy(base, adapter, self.seed)
+        self.policy = ValuedPolicy(base, setup.model.lora, self.seed)
         self.optimizer = AdamW(
             [
                 {"params": self.policy.adapter_parameters(), "lr": config.lr},

@@ -19,8 +19,7 @@ from trl.trainer.dpo_trainer import DPOTrainer
 from rc1_lib.errors import RC1Error
 from rc1_lib.training.dpo.pairs import Pair, pairs_of, share_that_differ
 from rc1_lib.training.engines.trl_engine import TrlEpisodeEngine
-from rc1_lib.training.setups import EpisodeSetup
-from rc1_lib.training.train_config import LoraSection
+from rc1_lib.training.setups import Setup
 from rc1_lib.training.updates.batch import EpisodeBatch
 
 FIGURES = (
@@ -37,9 +36,9 @@ class TrlDPO(TrlEpisodeEngine):
 
     plays_start: ClassVar[bool] = True
 
-    def _begin(self, setup: EpisodeSetup, base: PreTrainedModel, adapter: LoraSection) -> None:
+    def _begin(self, setup: Setup, base: PreTrainedModel) -> None:
         config, section = setup.config, setup.config.training.trl_dpo
-        self._train_adapter(base, adapter, config.lr)
+        self._train_adapter(base, setup)
         self._settings: dict[str, Any] = {
             # A pass has one pair, so that the mean over passes is one over pairs.
             "per_device_train_batch_size": 1,

@@ -17,8 +17,7 @@ from trl.trainer.grpo_trainer import GRPOTrainer
 
 from rc1_lib.training.engines.trl_engine import TrlEpisodeEngine, rows_of_a_pass
 from rc1_lib.training.rollout.decoding import longest_dialogue
-from rc1_lib.training.setups import EpisodeSetup
-from rc1_lib.training.train_config import LoraSection
+from rc1_lib.training.setups import Setup
 from rc1_lib.training.updates.batch import EpisodeBatch
 
 FIGURES = {
@@ -34,9 +33,9 @@ _Played = dict[str, Any]
 class TrlGRPO(TrlEpisodeEngine):
     """The engine `trl_grpo`; what it learns from are groups of rollouts (strategy `groups`)."""
 
-    def _begin(self, setup: EpisodeSetup, base: PreTrainedModel, adapter: LoraSection) -> None:
+    def _begin(self, setup: Setup, base: PreTrainedModel) -> None:
         config = setup.config
-        self._train_adapter(base, adapter, config.lr)
+        self._train_adapter(base, setup)
         update, grpo, section = config.training.update, config.training.grpo, config.training.trl_grpo
         self._group_size = update.group_size
         rows = rows_of_a_pass(

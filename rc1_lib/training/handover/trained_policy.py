@@ -12,7 +12,7 @@ from rc1_lib.training.derived import REFERENCE
 from rc1_lib.training.models import base_name, fingerprint_of
 from rc1_lib.training.playing_engine import PlayingEngine
 from rc1_lib.training.registry import make_engine
-from rc1_lib.training.setups import EpisodeSetup
+from rc1_lib.training.setups import Setup
 
 
 def start_of(run: Run, sha256: str | None, whose: str) -> str:
@@ -45,11 +45,11 @@ def engine_of(run: Run, base: str, state: CheckpointState) -> PlayingEngine:
         ConfigError: when the engine is one whose policy cannot be handed over.
     """
     name = run.config.training.engine
-    engine = make_engine(name, EpisodeSetup)
+    engine = make_engine(name)
     if not isinstance(engine, PlayingEngine):
         raise ConfigError(
             f"training.engine: found '{name}', whose policy cannot be handed over; it has to be a PlayingEngine"
         )
-    engine.setup(EpisodeSetup(run.config, base, int(state.values["seed"])))
+    engine.setup(Setup.of_run(run.config, base, int(state.values["seed"])))
     engine.load_adapter(state.tensors["adapter"])
     return engine

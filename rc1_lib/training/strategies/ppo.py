@@ -28,7 +28,7 @@ class PPO:
         """Takes who scores episodes, where that has weight in the reward."""
         self._judge = judge
 
-    def attach_engine(self, engine: Engine[Any]) -> None:
+    def attach_engine(self, engine: Engine) -> None:
         """Takes an engine with a policy to play with.
 
         Raises:

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from torch import Tensor
 
-from rc1_lib.config.updates import Update
+from rc1_lib.config.updates import Steps, Update
 from rc1_lib.training.updates.batch import TokenBatch
 from rc1_lib.training.updates.interface import PolicyLike
 from rc1_lib.training.updates.losses import Loss
@@ -22,7 +22,7 @@ class Lesson(Protocol):
         ...
 
     @property
-    def update(self) -> Update:
+    def update(self) -> Steps:
         """The section of the configuration."""
         ...
 
@@ -43,4 +43,13 @@ class Lesson(Protocol):
             states_nD: the states before the tokens.
             field_n: what `fields` gave, of these tokens.
         """
+        ...
+
+
+class EpisodeLesson(Lesson, Protocol):
+    """A lesson of episodes, whose update a KL may end."""
+
+    @property
+    def update(self) -> Update:
+        """The section of the configuration."""
         ...

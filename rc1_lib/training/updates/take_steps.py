@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from rc1_lib.config.updates import Update
+from rc1_lib.config.updates import Steps
 from rc1_lib.training.ranks.shards import Shards
 from rc1_lib.training.spans import Part, span
 from rc1_lib.training.updates.gradients import add_gradients
 from rc1_lib.training.updates.interface import PolicyLike
-from rc1_lib.training.updates.lesson import Lesson
+from rc1_lib.training.updates.lesson import EpisodeLesson, Lesson
 from rc1_lib.training.updates.micro_batches import micro_batches, minibatch_rows
 from rc1_lib.training.updates.own_tokens import own_tokens
 from rc1_lib.training.updates.stepper import Gradients, Stepper
@@ -49,7 +49,7 @@ class Taken:
 
 def take_steps(
     policy: PolicyLike,
-    lesson: Lesson,
+    lesson: EpisodeLesson,
     minibatches: Iterable[Sequence[int]],
     stepper: Stepper,
     shards: Shards,
@@ -86,7 +86,7 @@ def take_steps(
     return Taken(tally, gap, far, stopped)
 
 
-def dealt(rows: int, update: Update, generator: torch.Generator) -> Iterator[list[int]]:
+def dealt(rows: int, update: Steps, generator: torch.Generator) -> Iterator[list[int]]:
     """The minibatches of all epochs; every epoch deals its own."""
     for _ in range(update.epochs):
         yield from minibatch_rows(rows, update.minibatches, generator)

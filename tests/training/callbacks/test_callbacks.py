@@ -13,8 +13,7 @@ from rc1_lib.runtime.progress import listening
 from rc1_lib.training.api import Callback
 from rc1_lib.training.callbacks.checkpoints import Checkpoints, SaveRule
 from rc1_lib.training.callbacks.early_stop import EarlyStop
-from rc1_lib.training.callbacks.eval_shadow import EvalShadow
-from rc1_lib.training.callbacks.grad_clip import GradClip
+from rc1_lib.training.callbacks.eval_shadow import EvalShadow, reads
 from rc1_lib.training.callbacks.logs import Logging
 from rc1_lib.training.callbacks.lr_schedule import LRSchedule
 from rc1_lib.training.checkpoint.names import resolve, steps
@@ -104,14 +103,15 @@ def test_held_out_batches_count_by_their_tokens() -> None:
     losses = iter([1.0, 4.0])
     trainer.engine.eval_step = lambda batch: {"loss": next(losses), "tokens": float(len(batch["x"]))}
     metrics: dict[str, float | None] = {}
-    shadow = EvalShadow([{"x": torch.zeros(3)}, {"x": torch.zeros(1)}], every=5)
+    shadow = EvalShadow(reads([{"x": torch.zeros(3)}, {"x": torch.zeros(1)}]), every=5)
     for trainer.step in (1, 4, 5):
         shadow.on_step(trainer, metrics)
+    assert metrics.pop("sec_per_step", 0.0) > 0, "a look is part of what its step took"
     assert metrics == {"eval/loss": (1.0 * 3 + 4.0 * 1) / 4}
 
 
 def test_the_last_step_is_evaluated_too() -> None:
-    calls = run(3, EvalShadow([{"x": torch.zeros(3)}], every=2)).engine.calls
+    calls = run(3, EvalShadow(reads([{"x": torch.zeros(3)}]), every=2)).engine.calls
     assert calls[-5:] == ["train_step", "eval_step", "on_batch", "train_step", "eval_step"]
 
 
@@ -153,7 +153,7 @@ def test_a_metric_that_is_not_measured_is_refused_at_the_first_step_before_anyth
 def test_a_metric_of_looks_that_is_not_measured_is_refused_at_the_first_look() -> None:
     stop = EarlyStop("eval/los", patience=1, min_delta=0.0, higher_is_better=False)
     with pytest.raises(ConfigError, match="found 'eval/los', which step 2 did not measure; expected one of eval/loss"):
-        run(4, EvalShadow([{"x": torch.zeros(3)}], every=2), stop)
+        run(4, EvalShadow(reads([{"x": torch.zeros(3)}]), every=2), stop)
 
 
 def test_a_figure_of_episodes_that_has_no_case_in_a_step_is_no_mistake() -> None:
@@ -161,21 +161,14 @@ def test_a_figure_of_episodes_that_has_no_case_in_a_step_is_no_mistake() -> None
     assert run(2, stop).step == 2
 
 
-def test_clipping_keeps_the_direction_and_bounds_the_norm() -> None:
-    parameter = torch.nn.Parameter(torch.zeros(2))
-    parameter.grad = torch.tensor([3.0, 4.0])
-    assert GradClip(0.5).clip([parameter]) == {"grad_norm": 5.0}
-    assert torch.allclose(parameter.grad, torch.tensor([0.3, 0.4]))
-
-
-def test_an_engine_without_an_optimizer_in_reach_cannot_be_clipped() -> None:
+def test_rates_cannot_follow_the_step_of_an_engine_without_an_optimizer_in_reach() -> None:
     class Closed(Scale):
-        def setup(self, cfg: dict) -> None:
-            super().setup(cfg)
-            del self.gradient_hooks
+        def setup(self, setup: ScaleSetup) -> None:
+            super().setup(setup)
+            del self.optimizer
 
-    trainer = Trainer(Closed(), ScaleSetup(0.1), Doubling(), Counting(), [GradClip(1.0)], 1, 0, {})
-    with pytest.raises(ConfigError, match="'grad_clip' needs an engine that shows its gradients, Closed does not"):
+    trainer = Trainer(Closed(), ScaleSetup(0.1), Doubling(), Counting(), [LRSchedule("linear", 0)], 1, 0, {})
+    with pytest.raises(ConfigError, match="lr_schedule needs an engine that shows its optimizer, Closed does not"):
         trainer.fit(None)
 
 

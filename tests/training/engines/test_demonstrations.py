@@ -18,12 +18,12 @@ from rc1_lib.run import Run
 from rc1_lib.training.checkpoint.save_load import load_checkpoint
 from rc1_lib.training.checkpoint.state import CheckpointState, diff_checkpoints
 from rc1_lib.training.curriculum import Curriculum
-from rc1_lib.training.engines.pure_pt_demonstrations import PurePtDemonstrations
-from rc1_lib.training.engines.trl_demonstrations import labelled
+from rc1_lib.training.engines.pure_pt_sft import PurePtSFT
+from rc1_lib.training.engines.trl_sft import labelled
 from rc1_lib.training.episode_judge import EpisodeJudge
 from rc1_lib.training.ppo_run import advance, prepare
 from rc1_lib.training.registry import make_engine
-from rc1_lib.training.setups import EpisodeSetup
+from rc1_lib.training.setups import Setup
 from rc1_lib.training.train_arguments import check_control
 from rc1_lib.training.updates.batch import Demonstration, collate_demonstrations
 from tests.shares import share
@@ -40,14 +40,14 @@ ONE_PASS = "training.update.micro_tokens=100000"
 one_of_both = pytest.mark.parametrize("name", share(BOTH, "trl_sft"))
 
 
-def engine_of(run: Run) -> PurePtDemonstrations:
-    engine = make_engine(run.config.training.engine, EpisodeSetup)
-    assert isinstance(engine, PurePtDemonstrations)
-    engine.setup(EpisodeSetup(run.config, str(run.workspace.path(run.config.base_model)), 5))
+def engine_of(run: Run) -> PurePtSFT:
+    engine = make_engine(run.config.training.engine)
+    assert isinstance(engine, PurePtSFT)
+    engine.setup(Setup.of_run(run.config, str(run.workspace.path(run.config.base_model)), 5))
     return engine
 
 
-def shown(engine: PurePtDemonstrations, run: Run, step: int = 0) -> dict[str, Any]:
+def shown(engine: PurePtSFT, run: Run, step: int = 0) -> dict[str, Any]:
     """The batch of a step, with its demonstrations and what the strategy measured."""
     prepared = prepare(run)
     batches = Curriculum(prepared.selection.train, run.config.priority_sampling, run.config.prompts, 5)

@@ -16,7 +16,7 @@ from rc1_lib.training.engines.torch_ppo import TorchPPO
 from rc1_lib.training.ppo_run import advance, prepare
 from rc1_lib.training.ranks.channel import LostError
 from rc1_lib.training.ranks.started import StartedGroup
-from rc1_lib.training.setups import EpisodeSetup
+from rc1_lib.training.setups import Setup
 from tasks.prepared import prepared_for
 from tests.forks import Forks
 from tests.training.killed import until_done
@@ -112,7 +112,7 @@ def test_a_process_that_dies_in_a_step_ends_training_in_a_sentence_and_the_next_
 def test_a_closed_engine_waits_for_nobody(tiny: Tiny) -> None:
     run = tiny(SHARDS, "training.processes=2")
     engine = TorchPPO()
-    engine.setup(EpisodeSetup(run.config, str(run.workspace.path(run.config.base_model)), 5))
+    engine.setup(Setup.of_run(run.config, str(run.workspace.path(run.config.base_model)), 5))
     engine.close()
     with pytest.raises(AssertionError, match="the engine was closed"):
         engine.play([], [], temperature=0.0, seed=1, iteration=0)
@@ -121,7 +121,7 @@ def test_a_closed_engine_waits_for_nobody(tiny: Tiny) -> None:
 def test_episodes_come_back_in_the_order_of_their_rows(tiny: Tiny) -> None:
     run = tiny(SHARDS, "training.processes=1")
     engine = TorchPPO()
-    engine.setup(EpisodeSetup(run.config, str(run.workspace.path(run.config.base_model)), 5))
+    engine.setup(Setup.of_run(run.config, str(run.workspace.path(run.config.base_model)), 5))
     rows = prepare(run).selection.train[:7]
     played = engine.play(rows, [row["id"] for row in rows], temperature=0.0, seed=1, iteration=0, to_learn=True)
     assert [each.row_id for each in played] == [row["id"] for row in rows]

@@ -1,0 +1,104 @@
+"""Supervised training: one iteration is epochs of minibatches of demonstrations; and a look that learns nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from rc1_lib.config.updates import Steps
+from rc1_lib.training.ranks.shards import Shards
+from rc1_lib.training.spans import Part, span
+from rc1_lib.training.updates.batch import TokenBatch
+from rc1_lib.training.updates.interface import PolicyLike
+from rc1_lib.training.updates.logprobs import entropy, log_distribution
+from rc1_lib.training.updates.losses import Loss
+from rc1_lib.training.updates.micro_batches import micro_batches
+from rc1_lib.training.updates.own_tokens import OwnTokens, own_tokens
+from rc1_lib.training.updates.stepper import Stepper
+from rc1_lib.training.updates.take_steps import dealt, gradients_of
+from rc1_lib.training.updates.tally import Tally
+
+
+@dataclass(frozen=True, slots=True)
+class SFTLesson:
+    """The lesson of one minibatch, see `rc1_lib.training.updates.lesson`: the assistant's next token.
+
+    Attributes:
+        batch: all demonstrations.
+        update: the section of the configuration.
+        tokens: own tokens of the minibatch, which the loss is a mean over.
+    """
+
+    batch: TokenBatch
+    update: Steps
+    tokens: int
+
+    @property
+    def frozen(self) -> bool:
+        """Never: there is nothing else to learn."""
+        return False
+
+    def fields(self, own: OwnTokens) -> dict[str, Tensor]:
+        """The tokens that the assistant said."""
+        return {"said": own.of(self.batch.ids)}
+
+    def loss(self, policy: PolicyLike, states_nD: Tensor, field_n: dict[str, Tensor]) -> Loss:
+        """Cross entropy, and the sums `nats` of it and `right`, tokens that were the likeliest."""
+        nats, right = _nats_and_right(policy.logits(states_nD).float(), field_n["said"])
+        return Loss(nats / self.tokens, {"nats": nats.detach(), "right": right})
+
+
+def sft_update(
+    policy: PolicyLike,
+    batch: TokenBatch,
+    stepper: Stepper,
+    section: Steps,
+    generator: torch.Generator,
+    shards: Shards,
+) -> Tally:
+    """Learns a step's demonstrations; the loss of a minibatch is the mean over its own tokens.
+
+    Args:
+        policy: stepped in place.
+        batch: on the policy's device.
+        stepper: over the policy's trainable parameters.
+        section: of the configuration.
+        generator: on the CPU; deals demonstrations to minibatches.
+        shards: how learning is dealt out. Every process that has a share calls this with the same arguments, and all
+            end with the same bits.
+
+    Returns:
+        The sums over all own tokens, as they were before the step on them.
+
+    Raises:
+        DivergedError: when the loss or its gradients are not finite and no scaler is there to skip the step.
+    """
+    tally = Tally()
+    for rows in dealt(len(batch), section, generator):
+        lesson = SFTLesson(batch, section, int(batch.own[rows].sum()))
+        tally.absorb(gradients_of(policy, lesson, rows, stepper, shards))
+        with span(Part.OPTIMIZER):
+            stepper.step()
+    return tally
+
+
+@torch.no_grad()
+def sft_look(policy: PolicyLike, batch: TokenBatch, section: Steps) -> Tally:
+    """The same sums over all own tokens, and `entropy`, that of the next token in nats; nothing is learned."""
+    tally = Tally()
+    for rows in micro_batches(range(len(batch)), batch.lengths.tolist(), section.micro_tokens):
+        own = own_tokens(batch, rows)
+        states_ND, said_N = own.hidden(policy), own.of(batch.ids)
+        for part in own.chunks():
+            logits_nV = policy.logits(states_ND[part]).float()
+            nats, right = _nats_and_right(logits_nV, said_N[part])
+            entropies_n = entropy(log_distribution(logits_nV, 1.0))
+            tally.add({"nats": nats, "right": right, "entropy": entropies_n.sum()}, len(entropies_n))
+    return tally
+
+
+def _nats_and_right(logits_nV: Tensor, said_n: Tensor) -> tuple[Tensor, Tensor]:
+    return cross_entropy(logits_nV, said_n, reduction="sum"), (logits_nV.detach().argmax(dim=-1) == said_n).sum()

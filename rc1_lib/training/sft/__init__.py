@@ -1,1 +1,0 @@
-"""Supervised training of a run's adapter: the lesson, and one iteration of it."""
