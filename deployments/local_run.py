@@ -19,7 +19,7 @@ from uuid import UUID
 from deployments import children
 from deployments.server import ServerFault, free_port, healthy, running_server, settings, start_server
 from rc1_lib.errors import ConfigError, RC1Error
-from rc1_lib.runtime.progress import tell
+from rc1_lib.runtime.progress import report_progress
 from rc1_lib.runtime.proxies import check_proxies
 from rc1_lib.workspace.artifacts import Workspace, default_root
 from rc1_lib.workspace.lock import check_free
@@ -68,7 +68,7 @@ def run_flow(name: FlowName, *, verbose: bool = False, **flow_parameters: Any) -
         raise ConfigError(f"--workspace {workspace}: is a file, expected a folder")
     check_proxies()
     check_free(Workspace(workspace))  # before a second server is started over the same database
-    tell("Prefect server", 0, 1)
+    report_progress("Prefect server", 0, 1)
 
     def load(url: str) -> None:
         # Before Prefect is imported: it reads its settings and sets up its log then.
@@ -77,7 +77,7 @@ def run_flow(name: FlowName, *, verbose: bool = False, **flow_parameters: Any) -
         import_module(f"flows.{name}")
 
     with _server(workspace, load) as (url, lasting):
-        tell("Prefect server", 1, 1, f"{url}/runs" if lasting else "private, ends with this run")
+        report_progress("Prefect server", 1, 1, f"{url}/runs" if lasting else "private, ends with this run")
         with _losing(url):
             state = _run(name, workspace, url, flow_parameters)
             fault = state.result(raise_on_failure=False) if state.name not in _verdict_names() else None

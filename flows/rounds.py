@@ -15,7 +15,7 @@ from rc1_lib.preflight.gates import gates_of_round, round_title
 from rc1_lib.preflight.rounds import GREEN, round_passed
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run
-from rc1_lib.runtime.progress import tell
+from rc1_lib.runtime.progress import report_progress
 from tasks.gates import AllFiles, faulted, files_now, files_read, gate, read_verdict
 
 
@@ -84,7 +84,7 @@ def judge_round(
                 )
             )
     green = sum(result.status in GREEN for result in results)
-    tell(round_title(number), len(results), len(results), f"{green} of {len(results)} gates passed")
+    report_progress(round_title(number), len(results), len(results), f"{green} of {len(results)} gates passed")
     return JudgedRound(number, results, faults)
 
 

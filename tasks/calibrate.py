@@ -17,7 +17,7 @@ from rc1_lib.gate_report import GateReport
 from rc1_lib.provenance.build_policy import Build
 from rc1_lib.records import GateResult
 from rc1_lib.run import Run
-from rc1_lib.runtime.progress import tell
+from rc1_lib.runtime.progress import report_progress
 from rc1_lib.workspace.artifacts import now, write_json
 from tasks.endings import refusable, retried
 from tasks.gates import faulted, read_verdict, state_of
@@ -42,13 +42,13 @@ def stage(run: Run, name: str, weights: Weights | None) -> State[Any]:
         A state with the verdict as its name and the data `{"gate", "report", "weights"}`.
     """
     place = [one.name for one in STAGES].index(name)
-    tell(STAGE, place, len(STAGES), BY_NAME[name].title)
+    report_progress(STAGE, place, len(STAGES), BY_NAME[name].title)
     provide_scorer_key(run)
     try:
         outcome = evaluate_here(run, BY_NAME[name], weights)
     except RC1Error as error:
         return state_of(GateResult(name, error=str(error)))
-    tell(STAGE, place + 1, len(STAGES), f"{name} {outcome.gate.status.value}")
+    report_progress(STAGE, place + 1, len(STAGES), f"{name} {outcome.gate.status.value}")
     if outcome.report:
         _show(run, outcome)
     state = state_of(outcome.gate)
@@ -81,7 +81,7 @@ def judge_baseline(run: Run, build: Build) -> str | None:
         return None
     provide_scorer_key(run)
     body = record_baseline(run)
-    tell("judge baseline", 1, 1, f"{len(body['dialogues'])} dialogues, recorded {body['recorded']}")
+    report_progress("judge baseline", 1, 1, f"{len(body['dialogues'])} dialogues, recorded {body['recorded']}")
     return str(body["recorded"])
 
 

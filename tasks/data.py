@@ -18,7 +18,7 @@ from rc1_lib.pool.seed import build_seed
 from rc1_lib.provenance.build_policy import Build, needs_build
 from rc1_lib.provenance.derived import Artifact
 from rc1_lib.run import Run
-from rc1_lib.runtime.progress import tell
+from rc1_lib.runtime.progress import report_progress
 from rc1_lib.workspace.artifacts import FileState, read_manifest
 from tasks.endings import refusable, retried
 
@@ -30,13 +30,15 @@ Made = dict[str, Any]
 @refusable
 def seed(run: Run, build: Build) -> list[Made]:
     """Write the shadow set and the seed pool if necessary."""
-    tell("shadow set and pool", 0, 1)
+    report_progress("shadow set and pool", 0, 1)
     states = {part: artifact.state(run) for part, artifact in PARTS.items()}
     parts = [part for part, state in states.items() if needs_build(state, build)]
     if parts:
         build_seed(run, parts, _log_tenths())
     else:
-        tell("shadow set and pool", 1, 1, "kept: " + ", ".join(sorted({state.value for state in states.values()})))
+        report_progress(
+            "shadow set and pool", 1, 1, "kept: " + ", ".join(sorted({state.value for state in states.values()}))
+        )
     if build != "never":
         write_pack_report(run)
     return [_made(run, PARTS[part], state, part in parts) for part, state in states.items()]
@@ -62,10 +64,10 @@ def balanced(run: Run, build: Build) -> list[Made]:
 def _once(stage: str, run: Run, artifact: Artifact, build: Build) -> Made:
     state = artifact.state(run)
     due = needs_build(state, build)
-    tell(stage, 0, 1)
+    report_progress(stage, 0, 1)
     if due:
         artifact.build(run)
-    tell(stage, 1, 1, "built" if due else f"kept: {state.value}")
+    report_progress(stage, 1, 1, "built" if due else f"kept: {state.value}")
     return _made(run, artifact, state, due)
 
 
@@ -86,7 +88,7 @@ def _log_tenths() -> Progress:
 
     def log(done: int, total: int) -> None:
         nonlocal shown
-        tell("shadow set and pool", done, total)
+        report_progress("shadow set and pool", done, total)
         tenth = 10 * done // max(total, 1)
         if tenth > shown:
             shown = tenth

@@ -15,7 +15,7 @@ from rc1_lib.preflight.gates import BY_NAME, evaluate, files_of, gates_of_round,
 from rc1_lib.preflight.rounds import fingerprints
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run
-from rc1_lib.runtime.progress import tell
+from rc1_lib.runtime.progress import report_progress
 from rc1_lib.workspace.file_hashes import read_anew
 from tasks.endings import retried
 from tasks.keys import provide_scorer_key
@@ -67,7 +67,7 @@ def gate(run: Run, name: str, number: int, before: GateResult | None = None) -> 
     if "judge_spec" in files_of(BY_NAME[name], run):
         provide_scorer_key(run)
     result = evaluate(name, Evidence(run), number, before)
-    tell(round_title(number), names.index(name) + 1, len(names), f"{name} {result.status.value}")
+    report_progress(round_title(number), names.index(name) + 1, len(names), f"{name} {result.status.value}")
     return state_of(result)
 
 

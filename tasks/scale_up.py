@@ -11,7 +11,7 @@ from prefect.states import Completed
 
 from rc1_lib.provenance.build_policy import Build
 from rc1_lib.run import Run
-from rc1_lib.runtime.progress import tell
+from rc1_lib.runtime.progress import report_progress
 from rc1_lib.scale_up import record
 from rc1_lib.scale_up.looks import AFTER, BEFORE, STABILITY, Look, judge
 from rc1_lib.scale_up.report import PICTURE, REPORT, table, write_report
@@ -61,7 +61,7 @@ def gate_of_size(run: Run, step: Step, name: str, again: bool, title: str) -> St
         provide_scorer_key(run)
     result = judge(run, step, name, again=again)
     names = BEFORE if again else AFTER
-    tell(f"size {title}", names.index(name) + 1, len(names), f"{name} {result.status.value}")
+    report_progress(f"size {title}", names.index(name) + 1, len(names), f"{name} {result.status.value}")
     return state_of(result)
 
 

@@ -14,7 +14,7 @@ from rc1_lib.environment.limits import Limits
 from rc1_lib.errors import ConfigError
 from rc1_lib.records import Row
 from rc1_lib.run import Run
-from rc1_lib.runtime.progress import tell
+from rc1_lib.runtime.progress import report_progress
 from rc1_lib.workspace.file_hashes import sha256_known
 
 
@@ -27,7 +27,7 @@ def library(run: Run) -> dict[str, Attack]:
     thresholds = run.config.gates.reward_hacking
     if thresholds.own:
         shown = (f"{path} (SHA-256 {sha256[:12]})" for path, sha256 in own_attacks(run).items())
-        tell("code of your own", 0, len(thresholds.own), f"runs {', '.join(shown)}")
+        report_progress("code of your own", 0, len(thresholds.own), f"runs {', '.join(shown)}")
     own = read_attacks([run.workspace.find(path) for path in thresholds.own])
     taken = sorted(set(own) & set(ATTACKS))
     if taken:

@@ -16,7 +16,7 @@ from rc1_lib.labels.label_file import LabelFile
 from rc1_lib.reward.calibration import Calibration, calibrate_weights
 from rc1_lib.reward.verdict_agreement import GOOD_AT
 from rc1_lib.run import Run
-from rc1_lib.runtime.progress import tell
+from rc1_lib.runtime.progress import report_progress
 
 STAGE = "weights"
 
@@ -84,5 +84,5 @@ def _calibrate(run: Run, rows: LabelledRows, labelled: pl.DataFrame) -> Calibrat
         row_weights=labelled.select(pl.col("share") * unstable).to_series().to_numpy(),
         corr_floor=config.gates.shared.corr_floor,
         confidence=config.gates.shared.confidence,
-        progress=lambda done, total: tell(STAGE, done, total),
+        progress=lambda done, total: report_progress(STAGE, done, total),
     )

@@ -17,7 +17,7 @@ from rc1_lib.pool.checked_rows import rows_of
 from rc1_lib.provenance.derived import fingerprint
 from rc1_lib.reward.calibration import Calibration, calibrate_weights
 from rc1_lib.run import Run
-from rc1_lib.runtime.progress import tell
+from rc1_lib.runtime.progress import report_progress
 
 STAGE = "weights"
 
@@ -94,7 +94,7 @@ def _calibrate(run: Run, judged: JudgedRows) -> Calibration:
         row_weights=frame["weight"].to_numpy(),
         corr_floor=config.gates.shared.corr_floor,
         confidence=config.gates.shared.confidence,
-        progress=lambda done, total: tell(STAGE, done, total),
+        progress=lambda done, total: report_progress(STAGE, done, total),
     )
 
 

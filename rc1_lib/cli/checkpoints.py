@@ -22,7 +22,7 @@ from rc1_lib.runtime.notices import quieten
 if TYPE_CHECKING:
     from rc1_lib.training.handover.dequantize import Gap
     from rc1_lib.training.handover.gguf_likeness import GGUFLikeness
-    from rc1_lib.training.handover.likeness import Likeness
+    from rc1_lib.training.handover.parity_report import ParityReport
 
 _SHOWN = 40
 """Differences that a terminal shows; JSON holds all."""
@@ -265,7 +265,7 @@ def _gguf_table(found: GGUFLikeness, ids_only: bool) -> Table:
     return shown
 
 
-def _likeness_table(found: Mapping[str, Likeness]) -> Table:
+def _likeness_table(found: Mapping[str, ParityReport]) -> Table:
     numbers = ("largest difference of a logit", "at most", "other greedy tokens", "of", "ties")
     shown = table("compared with the policy", ("part", *numbers, "state"), numbers, wrap=True)
     for name, one in found.items():

@@ -25,7 +25,7 @@ from rc1_lib.gates.shadow_run import interval_in_words
 from rc1_lib.records import Check, GateResult
 from rc1_lib.reward.intervals import Interval
 from rc1_lib.run import Run
-from rc1_lib.runtime.progress import tell
+from rc1_lib.runtime.progress import report_progress
 from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.checkpoint.save_load import load_checkpoint
 from rc1_lib.training.control import Control
@@ -70,14 +70,14 @@ def run_control(
     rows = prepared.selection.held_out
     records: list[EpisodeRecord] = []
     with player_of(beside, seeds[0]) as player:
-        tell(GATE, 0, 1 + len(seeds))
+        report_progress(GATE, 0, 1 + len(seeds))
         start = episodes_of(beside, player, player.temperature)
         for number, (seed, path) in enumerate(checkpoints.items(), start=1):
-            tell(GATE, number, 1 + len(seeds))
+            report_progress(GATE, number, 1 + len(seeds))
             player.load_adapter(load_checkpoint(path).tensors["adapter"])
             for policy, played in ((BASE, start), (AFTER, episodes_of(beside, player, player.temperature))):
                 records += records_of(played, rows, policy=policy, mode="sampled", seed=seed)
-    tell(GATE, 1 + len(seeds), 1 + len(seeds))
+    report_progress(GATE, 1 + len(seeds), 1 + len(seeds))
     compared = compare(prepared.run, episode_frame(records))
     moved = {seed: _last_kl(beside.run, seed) for seed in seeds}
     gates = prepared.run.config.gates

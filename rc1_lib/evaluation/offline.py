@@ -25,7 +25,7 @@ from rc1_lib.provenance.build_policy import NOT_OURS
 from rc1_lib.provenance.code import code_sha256
 from rc1_lib.records import MeasuredRow
 from rc1_lib.run import Run
-from rc1_lib.runtime.progress import tell
+from rc1_lib.runtime.progress import report_progress
 from rc1_lib.training.base_model import load_tokenizer
 from rc1_lib.training.chat_format import ChatFormat, format_of
 from rc1_lib.training.checkpoint.manifest import fingerprint
@@ -198,11 +198,11 @@ def _played(run: Run, player: Plays, rows: Sequence[MeasuredRow], engine: str, s
     records: list[EpisodeRecord] = []
     training = run.config.training
     for done, mode in enumerate(MODES):
-        tell(STAGE, done, len(MODES), f"{engine}, {mode}, {len(rows)} prompts")
+        report_progress(STAGE, done, len(MODES), f"{engine}, {mode}, {len(rows)} prompts")
         temperature = training.rollout.temperature if mode == "sampled" else 0.0
         played = played_by(player, rows, temperature, training.held_out.seed)
         records += records_of(played, rows, policy=engine, mode=mode, seed=seed)
-    tell(STAGE, len(MODES), len(MODES))
+    report_progress(STAGE, len(MODES), len(MODES))
     return records
 
 

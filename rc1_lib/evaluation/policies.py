@@ -24,7 +24,7 @@ from rc1_lib.evaluation.report import Provenance, write_evaluation
 from rc1_lib.gate_report import GateReport
 from rc1_lib.records import Message
 from rc1_lib.run import Run
-from rc1_lib.runtime.progress import tell
+from rc1_lib.runtime.progress import report_progress
 from rc1_lib.training.checkpoint.manifest import NAME, fingerprint
 from rc1_lib.training.checkpoint.names import resolve, settle, steps
 from rc1_lib.training.checkpoint.save_load import load_checkpoint
@@ -113,7 +113,7 @@ def _checkpoints_between(prepared: Prepared, player: Player, seeds: Sequence[int
 
 def _reporting(done: int, plays: int) -> Watch:
     """Reports how far the whole evaluation is, which had `done` of its plays before this policy."""
-    return lambda answered: tell(STAGE, done + answered, plays)
+    return lambda answered: report_progress(STAGE, done + answered, plays)
 
 
 def _records(

@@ -21,7 +21,7 @@ from rc1_lib.plots import training as training_plots
 from rc1_lib.provenance.code import code_sha256
 from rc1_lib.records import GateResult
 from rc1_lib.run import Run
-from rc1_lib.runtime.progress import tell
+from rc1_lib.runtime.progress import report_progress
 from rc1_lib.workspace.artifacts import atomic_write, sha256_json, write_text
 from rc1_lib.workspace.file_hashes import sha256_file
 
@@ -109,7 +109,7 @@ def write_evaluation(
             drawn["training"] = _draw_curves(run, key, curves)
         except RC1Error as error:  # no reason to lose a verdict that took minutes
             body["no_curves"] = str(error)
-            tell(KIND, 1, 1, f"no curves: {error}")
+            report_progress(KIND, 1, 1, f"no curves: {error}")
     return write_report(run, f"reports/{KIND}_{key}.json", gate, body, drawn, KIND, EVALUATION.inputs(run))
 
 

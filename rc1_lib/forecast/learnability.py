@@ -25,7 +25,7 @@ from rc1_lib.gate_report import GateReport, write_report
 from rc1_lib.numbers.apportion import apportion
 from rc1_lib.numbers.uncertainty import CheckInterval
 from rc1_lib.records import Check, GateResult, MeasuredRow
-from rc1_lib.runtime.progress import tell
+from rc1_lib.runtime.progress import report_progress
 from rc1_lib.task_specs import task_spec
 from rc1_lib.training.play import Playground
 from rc1_lib.training.player import Player
@@ -212,7 +212,7 @@ def _with_room(prepared: Prepared) -> Prepared:
 
 def _play(prepared: Prepared, player: Player, rows: Sequence[MeasuredRow], times: int) -> list[Trajectory]:
     again = [row for row in rows for _ in range(times)]
-    tell(GATE, 0, len(again))
+    report_progress(GATE, 0, len(again))
     played = player.play(
         again,
         [f"{row['id']}/learnability/{number % times}" for number, row in enumerate(again)],
@@ -220,7 +220,7 @@ def _play(prepared: Prepared, player: Player, rows: Sequence[MeasuredRow], times
         seed=prepared.run.config.training.held_out.seed,
         iteration=0,
     )
-    tell(GATE, len(again), len(again))
+    report_progress(GATE, len(again), len(again))
     return played
 
 

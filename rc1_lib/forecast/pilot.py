@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 
 from rc1_lib.judge.prompt import dialogue_sha256
-from rc1_lib.runtime.progress import tell
+from rc1_lib.runtime.progress import report_progress
 from rc1_lib.training.device import get_device
 from rc1_lib.training.dry_run import dry_run
 from rc1_lib.training.ppo_run import Prepared
@@ -52,7 +52,7 @@ def run_pilot(prepared: Prepared, seed: int, steps: int) -> Pilot:
     timed: list[PilotStep] = []
     with dry_run(prepared, seed, engine) as run:
         for number in range(steps + 1):
-            tell(STAGE, number, steps + 1, "to warm up" if number == 0 else "")
+            report_progress(STAGE, number, steps + 1, "to warm up" if number == 0 else "")
             batch = run.next_batch()
             began = time.perf_counter()
             run.strategy.on_batch(batch)
@@ -60,5 +60,5 @@ def run_pilot(prepared: Prepared, seed: int, steps: int) -> Pilot:
             engine.train_step(batch)
             dialogues = len({dialogue_sha256(one.messages) for one in batch.get("trajectories", ())})
             timed.append(PilotStep(time.perf_counter() - began, played - began, dialogues))
-    tell(STAGE, steps + 1, steps + 1)
+    report_progress(STAGE, steps + 1, steps + 1)
     return Pilot(tuple(timed[1:]), get_device().type, gpus_of(prepared.run.config.training))

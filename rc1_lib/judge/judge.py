@@ -31,7 +31,7 @@ from rc1_lib.judge.usage import AttemptOutcome, Line
 from rc1_lib.masking import mask, secrets
 from rc1_lib.records import Message
 from rc1_lib.run import Run
-from rc1_lib.runtime.progress import tell
+from rc1_lib.runtime.progress import report_progress
 from rc1_lib.workspace.artifacts import sha256_json
 
 STAGE = "judge"
@@ -290,7 +290,7 @@ class _Work:
             self._shown = now
             usd = known_usd(self.client.config, self.client.spending.usd, self.client.spending.calls)
             note = traffic_note(self.client.limiter.stats(), usd, self._eta())
-            tell(self.stage, done, self.total, note)
+            report_progress(self.stage, done, self.total, note)
             if last or now - self._logged >= _LOG_EVERY_S:
                 self._logged = now
                 _LOG.info("%d/%d %s", done, self.total, note)

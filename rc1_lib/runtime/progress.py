@@ -27,7 +27,7 @@ def listening(listener: Listener) -> Iterator[None]:
         _listeners.remove(listener)
 
 
-def tell(stage: str, done: int, total: int, note: str = "") -> None:
+def report_progress(stage: str, done: int, total: int, note: str = "") -> None:
     """Report that `done` of `total` parts of `stage` are finished; `note` describes the last one."""
     for listener in tuple(_listeners):
         listener(stage, done, total, note)

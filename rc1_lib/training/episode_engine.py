@@ -13,7 +13,7 @@ from rc1_lib.training.setups import Setup
 from rc1_lib.training.updates.batch import EpisodeBatch, collate
 from rc1_lib.training.updates.kl_control import kl_control
 from rc1_lib.training.updates.parity import check_parity, distance, farther
-from rc1_lib.training.updates.reading import Manner, policy_logprobs
+from rc1_lib.training.updates.reading import ForwardOptions, policy_logprobs
 
 
 class EpisodeEngine(PlayingEngine):
@@ -59,9 +59,9 @@ class EpisodeEngine(PlayingEngine):
 
         Otherwise the first ratios of the update would hold what they round.
         """
-        manner = Manner(self._micro_tokens, self.temperature)
+        options = ForwardOptions(self._micro_tokens, self.temperature)
         with self._playing(self.plays_start):
-            read_BT = policy_logprobs(self.policy, batch, range(len(batch)), manner, self._shards)
+            read_BT = policy_logprobs(self.policy, batch, range(len(batch)), options, self._shards)
         return replace(batch, old_logprobs=read_BT), distance(batch.old_logprobs[batch.own], read_BT[batch.own])
 
     def eval_step(self, batch: dict[str, Any]) -> dict[str, float]:

@@ -28,6 +28,7 @@ from rc1_lib.run import Run
 from rc1_lib.training.another_run import check_alone, differences, refuse_others, state_of_run
 from rc1_lib.training.api import Strategy
 from rc1_lib.training.base_model import base_config, end_ids, load_tokenizer
+from rc1_lib.training.callbacks.base_callback import BaseCallback
 from rc1_lib.training.callbacks.cap import PausedError, SpendingCap, paused_at
 from rc1_lib.training.callbacks.checkpoints import Checkpoints, SaveRule
 from rc1_lib.training.callbacks.collapse import OF_SCORES, CollapsedError, CollapseGuard
@@ -35,7 +36,6 @@ from rc1_lib.training.callbacks.early_stop import EarlyStop
 from rc1_lib.training.callbacks.eval_shadow import looks_of
 from rc1_lib.training.callbacks.logs import Logging
 from rc1_lib.training.callbacks.lr_schedule import LRSchedule
-from rc1_lib.training.callbacks.quiet import Quiet
 from rc1_lib.training.callbacks.trackers import check_trackers, trackers_of
 from rc1_lib.training.chat_contract import check_chat_contract
 from rc1_lib.training.chat_format import ChatFormat, format_of
@@ -404,7 +404,7 @@ def _updates_of_others(engine: str) -> set[str]:
     return {name for learner in ENGINES.values() for name in learner.sections} - {*ENGINES[own_name(engine)].sections}
 
 
-class _Segment(Quiet):
+class _Segment(BaseCallback):
     """Begins with what was prepared, and ends training at a step."""
 
     name = "stop_at"

@@ -16,15 +16,15 @@ from rc1_lib.training.updates.interface import PolicyLike
 from rc1_lib.training.updates.logprobs import entropy, log_distribution
 from rc1_lib.training.updates.losses import Loss
 from rc1_lib.training.updates.micro_batches import micro_batches
+from rc1_lib.training.updates.optimizer_step import OptimizerStep
 from rc1_lib.training.updates.own_tokens import OwnTokens, own_tokens
-from rc1_lib.training.updates.stepper import Stepper
 from rc1_lib.training.updates.take_steps import dealt, gradients_of
 from rc1_lib.training.updates.tally import Tally
 
 
 @dataclass(frozen=True, slots=True)
-class SFTLesson:
-    """The lesson of one minibatch, see `rc1_lib.training.updates.lesson`: the assistant's next token.
+class SFTObjective:
+    """The objective of one minibatch, see `rc1_lib.training.updates.objective`: the assistant's next token.
 
     Attributes:
         batch: all demonstrations.
@@ -54,7 +54,7 @@ class SFTLesson:
 def sft_update(
     policy: PolicyLike,
     batch: TokenBatch,
-    stepper: Stepper,
+    optimizer_step: OptimizerStep,
     section: Steps,
     generator: torch.Generator,
     shards: Shards,
@@ -64,7 +64,7 @@ def sft_update(
     Args:
         policy: stepped in place.
         batch: on the policy's device.
-        stepper: over the policy's trainable parameters.
+        optimizer_step: over the policy's trainable parameters.
         section: of the configuration.
         generator: on the CPU; deals demonstrations to minibatches.
         shards: how learning is dealt out. Every process that has a share calls this with the same arguments, and all
@@ -78,10 +78,10 @@ def sft_update(
     """
     tally = Tally()
     for rows in dealt(len(batch), section, generator):
-        lesson = SFTLesson(batch, section, int(batch.own[rows].sum()))
-        tally.absorb(gradients_of(policy, lesson, rows, stepper, shards))
+        objective = SFTObjective(batch, section, int(batch.own[rows].sum()))
+        tally.absorb(gradients_of(policy, objective, rows, optimizer_step, shards))
         with span(Part.OPTIMIZER):
-            stepper.step()
+            optimizer_step.step()
     return tally
 
 

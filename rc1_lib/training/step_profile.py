@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from rc1_lib.errors import ConfigError
-from rc1_lib.runtime.progress import tell
+from rc1_lib.runtime.progress import report_progress
 from rc1_lib.training.dry_run import dry_run
 from rc1_lib.training.ppo_run import Prepared
 from rc1_lib.training.registry import make_engine
@@ -57,7 +57,7 @@ def profile_step(prepared: Prepared, seed: int) -> dict[str, Any]:
         )
     with dry_run(prepared, seed, engine) as run:
         for number in range(2):
-            tell(STAGE, number, 2, "a step to warm up" if number == 0 else "the step that is timed")
+            report_progress(STAGE, number, 2, "a step to warm up" if number == 0 else "the step that is timed")
             batch = run.next_batch()
             engine.start_timing()
             began = time.perf_counter()
@@ -65,7 +65,7 @@ def profile_step(prepared: Prepared, seed: int) -> dict[str, Any]:
             engine.train_step(batch)
             ended = time.perf_counter()
             kept = engine.timings()
-        tell(STAGE, 2, 2)
+        report_progress(STAGE, 2, 2)
     report = _report(kept, ended - began, config.batch_size)
     write_json(prepared.run.workspace.path(REPORT), report)
     write_json(prepared.run.workspace.path(TRACE), _trace(kept, began))

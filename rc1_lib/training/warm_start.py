@@ -19,7 +19,7 @@ from torch.optim import AdamW
 
 from rc1_lib.records import MeasuredRow
 from rc1_lib.run import Run
-from rc1_lib.runtime.progress import tell
+from rc1_lib.runtime.progress import report_progress
 from rc1_lib.training.base_model import load_base, load_tokenizer, recompute_states
 from rc1_lib.training.chat_format import ChatFormat
 from rc1_lib.training.checkpoint import atomic_folder
@@ -104,7 +104,7 @@ def _make(
         with naming_step(step + 1):
             loss = learner.step(batches.next()["demonstrations"], settings.lr * (1.0 - step / settings.steps))
         curve.append(round(loss, 5))
-        tell("warm start", step + 1, settings.steps, f"loss {loss:.3f}")
+        report_progress("warm start", step + 1, settings.steps, f"loss {loss:.3f}")
     model = load_base(_section(run, base), torch.device("cpu"), Precision.FP32)
     model.load_state_dict(dict(learner.model.named_parameters()), strict=False)
     model.save_pretrained(folder)

@@ -25,7 +25,7 @@ from rc1_lib.extras.base_builder.recipe import Corpus, Recipe
 from rc1_lib.extras.base_builder.skill import skill_by_stage
 from rc1_lib.extras.base_builder.tokenizer import train_tokenizer
 from rc1_lib.pool.templates import load_pack
-from rc1_lib.runtime.progress import tell
+from rc1_lib.runtime.progress import report_progress
 from rc1_lib.training.chat_format import ChatFormat, turn_text
 from rc1_lib.training.recorded_base import write_base
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
@@ -138,7 +138,7 @@ def tokens_of(rows: Sequence[Demonstration], form: ChatFormat, corpus: Corpus) -
     parts = []
     for first in range(0, len(rows), 2000):
         parts.append(pack(rows[first : first + 2000], form, corpus.max_tokens, corpus.made_up))
-        tell("base: tokens", min(first + 2000, len(rows)), len(rows))
+        report_progress("base: tokens", min(first + 2000, len(rows)), len(rows))
     return joined(parts)
 
 

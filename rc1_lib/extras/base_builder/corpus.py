@@ -18,7 +18,7 @@ from rc1_lib.pool.dialogue import write_row
 from rc1_lib.pool.plan import PlannedRow
 from rc1_lib.pool.templates import Pack
 from rc1_lib.records import BUCKETS, Message, Row, Task
-from rc1_lib.runtime.progress import tell
+from rc1_lib.runtime.progress import report_progress
 from rc1_lib.sources.embedded import EMBEDDED_TASKS, generate
 
 
@@ -63,7 +63,7 @@ def written(parts: Sequence[Shard], pool: Pool, pack: Pack, workers: int) -> Ite
         jobs = [executor.submit(_rows, shard, pool, pack) for shard in parts]
         for number, job in enumerate(jobs, start=1):
             yield job.result()
-            tell("base: demonstrations", number, len(parts))
+            report_progress("base: demonstrations", number, len(parts))
 
 
 def _rows(shard: Shard, pool: Pool, pack: Pack) -> list[Demonstration]:

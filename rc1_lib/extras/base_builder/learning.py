@@ -17,7 +17,7 @@ from transformers import Qwen3ForCausalLM
 
 from rc1_lib.extras.base_builder.packed import Batch, Packed, batches, padded
 from rc1_lib.extras.base_builder.recipe import Schedule
-from rc1_lib.runtime.progress import tell
+from rc1_lib.runtime.progress import report_progress
 
 REPORT_EVERY = 50
 
@@ -65,7 +65,9 @@ def train(
             if exacts:
                 point["exact"] = round(float(np.mean(exacts)), 4)
             curve.append(point)
-            tell("base: training", step + 1, schedule.steps, f"loss of exact tokens {point.get('exact', math.nan):.3f}")
+            report_progress(
+                "base: training", step + 1, schedule.steps, f"loss of exact tokens {point.get('exact', math.nan):.3f}"
+            )
             seen = []
     return curve
 

@@ -29,7 +29,7 @@ from rc1_lib.extras.semantic.sentence_model import SentenceModel, Vectors
 from rc1_lib.gates.leakage import question_texts
 from rc1_lib.records import Check
 from rc1_lib.runtime.batches import slices
-from rc1_lib.runtime.progress import tell
+from rc1_lib.runtime.progress import report_progress
 
 PARAPHRASES = Path(__file__).with_name("paraphrases.jsonl")
 """`question` and `in_other_words`, in two languages, half of them `of` the embedded questions and half of everyday."""
@@ -117,7 +117,7 @@ def leaks_in_other_words(
     bound = around.bound(len(texts), limits.false_alarms)
     found, highest, cut = list[pl.DataFrame](), -np.inf, 0
     for part in slices(len(texts), _AT_ONCE):
-        tell("questions compared by meaning", part.start, len(texts))
+        report_progress("questions compared by meaning", part.start, len(texts))
         own, longer = model.vectors(texts[part].to_list())
         cut += longer
         cosines = own @ held.T
@@ -127,7 +127,7 @@ def leaks_in_other_words(
         highest = max(highest, float(lead.max()))
         leaks = np.flatnonzero(lead > bound)
         found.append(_listed(texts[part].gather(leaks), cosines[leaks, nearest[leaks]], nearest[leaks], around, bound))
-    tell("questions compared by meaning", len(texts), len(texts))
+    report_progress("questions compared by meaning", len(texts), len(texts))
     leaks_of_rows = asked.join(pl.concat(found), on="text").sort(
         pl.col("similarity") - pl.col("bound"), descending=True, maintain_order=True
     )

@@ -31,7 +31,7 @@ from rc1_lib.extras.vllm.server import (
     quoted,
 )
 from rc1_lib.reward.weighted_judge import finish
-from rc1_lib.runtime.progress import tell
+from rc1_lib.runtime.progress import report_progress
 from rc1_lib.training.policy import Policy
 from rc1_lib.training.rollout.roll_out import STAGE
 from rc1_lib.training.rollout.running_episode import RunningEpisode
@@ -190,7 +190,7 @@ class VLLMSampler:
                     read += episode.feed(episode.known)
             self._over += 1
             rate = self._tokens / max(time.monotonic() - began, 1e-9)
-            tell(STAGE, self._over, len(episodes), f"{rate:,.0f} tokens sampled a second")
+            report_progress(STAGE, self._over, len(episodes), f"{rate:,.0f} tokens sampled a second")
 
         await _all(*(play(episode) for episode in episodes))
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from rc1_lib.config.curriculum import Cap
 from rc1_lib.errors import RC1Error
-from rc1_lib.training.callbacks.quiet import Quiet
+from rc1_lib.training.callbacks.base_callback import BaseCallback
 from rc1_lib.training.checkpoint.names import folder_name
 from rc1_lib.training.metrics_log import SECONDS, MetricsLog
 
@@ -74,7 +74,7 @@ def spent_in(lines: Iterable[Mapping[str, Any]], step: int) -> Spent:
     return spent
 
 
-class SpendingCap(Quiet):
+class SpendingCap(BaseCallback):
     """Ends training at the cap; it comes after the callback that writes the metrics, and before the checkpoints."""
 
     name = "cap"

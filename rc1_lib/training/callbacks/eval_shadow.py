@@ -12,7 +12,7 @@ from rc1_lib.config.step_metrics import HELD_OUT
 from rc1_lib.environment.summary import summary
 from rc1_lib.records import MeasuredRow
 from rc1_lib.training.api import Engine
-from rc1_lib.training.callbacks.quiet import Quiet
+from rc1_lib.training.callbacks.base_callback import BaseCallback
 from rc1_lib.training.metrics_log import SECONDS
 from rc1_lib.training.player import Player
 
@@ -23,7 +23,7 @@ Look = Callable[[Engine], dict[str, float]]
 """What an engine does on held-out rows, by name."""
 
 
-class EvalShadow(Quiet):
+class EvalShadow(BaseCallback):
     """Adds `eval/<metric>` to the metrics of every n-th step, and of the last that is configured.
 
     It stands before whatever reads a step's seconds: those of the look are among them.

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rc1_lib.runtime.progress import tell
-from rc1_lib.training.callbacks.quiet import Quiet
+from rc1_lib.runtime.progress import report_progress
+from rc1_lib.training.callbacks.base_callback import BaseCallback
 from rc1_lib.training.callbacks.trackers import Open, Tracker
 from rc1_lib.training.metrics_log import MetricsLog
 from rc1_lib.training.train_log import TrainLog
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 STAGE = "train"
 
 
-class Logging(Quiet):
+class Logging(BaseCallback):
     """Writes what every step measured. A resumed run neither repeats nor leaves out a step."""
 
     name = "logging"
@@ -53,7 +53,7 @@ class Logging(Quiet):
             tracker.log(trainer.step, numbers)
         note = " ".join(f"{name} {value:.4g}" for name, value in numbers.items() if name in {"loss", "kl", "lr"})
         self._log.line(f"step {trainer.step}/{trainer.max_steps} {note} {numbers['sec_per_step']:.2f} s")
-        tell(STAGE, trainer.step, trainer.max_steps, note)
+        report_progress(STAGE, trainer.step, trainer.max_steps, note)
 
     def on_end(self, trainer: Trainer) -> None:
         """Close TensorBoard's file, and the trackers."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from rc1_lib.errors import ConfigError
 from rc1_lib.training.api import Scheduled
-from rc1_lib.training.callbacks.quiet import Quiet
+from rc1_lib.training.callbacks.base_callback import BaseCallback
 
 if TYPE_CHECKING:
     from rc1_lib.training.trainer import Trainer
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 Kind = Literal["constant", "linear", "cosine"]
 
 
-class LRSchedule(Quiet):
+class LRSchedule(BaseCallback):
     """Warms the rate up linearly, then holds it or lets it fall to 0 at the last step, linearly or on half a cosine."""
 
     name = "lr_schedule"

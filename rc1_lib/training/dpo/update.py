@@ -9,13 +9,13 @@ from torch.optim import Optimizer
 
 from rc1_lib.config.updates import Update
 from rc1_lib.errors import RC1Error
-from rc1_lib.training.dpo.lesson import DPOLesson
+from rc1_lib.training.dpo.objective import DPOObjective
 from rc1_lib.training.dpo.pairs import pairs_of, share_that_differ
 from rc1_lib.training.ranks.shards import ONE, Shards
 from rc1_lib.training.updates.batch import EpisodeBatch
 from rc1_lib.training.updates.interface import PolicyLike
-from rc1_lib.training.updates.reading import Manner, read_episodes
-from rc1_lib.training.updates.stepper import Stepper
+from rc1_lib.training.updates.optimizer_step import OptimizerStep
+from rc1_lib.training.updates.reading import ForwardOptions, read_episodes
 from rc1_lib.training.updates.take_steps import take_steps
 from rc1_lib.training.updates.tally import episode_metrics
 
@@ -51,9 +51,9 @@ def dpo_update(
             arguments, and all end with the same bits.
 
     Returns:
-        Metrics of the episodes, the tally, the stepper and `Taken`; `loss` is the mean over the pairs that differ (0
-        without one), `rewards/margins` and `rewards/accuracies` are theirs, as TRL names them; and those of
-        `share_that_differ`.
+        Metrics of the episodes, the tally, the optimizer's steps and `UpdateResult`; `loss` is the mean over the pairs
+        that differ (0 without one), `rewards/margins` and `rewards/accuracies` are theirs, as TRL names them; and those
+        of `share_that_differ`.
 
     Raises:
         RC1Error: when no prompt has two scored takes.
@@ -62,8 +62,8 @@ def dpo_update(
     pairs = pairs_of(batch.scores, batch.groups)
     if not pairs:
         raise RC1Error("no prompt of this step has two scored takes, so there is no pair to learn from")
-    ref_BT = read_episodes(policy, batch, Manner(section.micro_tokens, temperature), shards).ref_logprobs
-    lesson = DPOLesson(
+    ref_BT = read_episodes(policy, batch, ForwardOptions(section.micro_tokens, temperature), shards).ref_logprobs
+    objective = DPOObjective(
         batch=batch,
         pairs=pairs,
         ref_B=ref_BT.sum(dim=1),
@@ -72,14 +72,14 @@ def dpo_update(
         beta=beta,
         weights=torch.zeros_like(batch.scores),
     )
-    stepper = Stepper(optimizer, section.max_grad_norm, scaler)
-    taken = take_steps(policy, lesson, lesson.minibatches(policy, generator, shards), stepper, shards)
-    seen = lesson.seen
+    optimizer_step = OptimizerStep(optimizer, section.max_grad_norm, scaler)
+    taken = take_steps(policy, objective, objective.minibatches(policy, generator, shards), optimizer_step, shards)
+    seen = objective.seen
     of_pairs = {
         "loss": fmean(one.loss for one in seen) if seen else 0.0,
         "rewards/margins": fmean(one.margin for one in seen) if seen else 0.0,
         "rewards/accuracies": fmean(one.margin > 0 for one in seen) if seen else 0.0,
         **share_that_differ(pairs),
     }
-    of_steps = taken.tally.metrics() | stepper.metrics() | taken.metrics()
+    of_steps = taken.tally.metrics() | optimizer_step.metrics() | taken.metrics()
     return episode_metrics(batch, ref_BT, beta) | of_steps | of_pairs

@@ -16,7 +16,7 @@ from rc1_lib.training.playing_engine import PlayingEngine
 from rc1_lib.training.setups import Setup
 from rc1_lib.training.sft import sft_look, sft_update
 from rc1_lib.training.updates.batch import TokenBatch, collate_demonstrations
-from rc1_lib.training.updates.stepper import Stepper
+from rc1_lib.training.updates.optimizer_step import OptimizerStep
 
 
 class PurePtSFT(PlayingEngine):
@@ -40,11 +40,11 @@ class PurePtSFT(PlayingEngine):
 
     def _learn(self, batch: TokenBatch, rates: Sequence[float]) -> dict[str, float]:
         self._set_rates(rates)
-        stepper = Stepper(self.optimizer, self._section.max_grad_norm, self._scaler)
+        optimizer_step = OptimizerStep(self.optimizer, self._section.max_grad_norm, self._scaler)
         with self._autocast():
-            tally = sft_update(self.policy, batch, stepper, self._section, self._dealer, self._shards)
+            tally = sft_update(self.policy, batch, optimizer_step, self._section, self._dealer, self._shards)
         check_finite_loss(tally.mean("nats"))  # under fp16 the scaler has skipped the step
-        return {"loss": tally.mean("nats"), "mean_token_accuracy": tally.mean("right"), **stepper.metrics()}
+        return {"loss": tally.mean("nats"), "mean_token_accuracy": tally.mean("right"), **optimizer_step.metrics()}
 
     def eval_step(self, batch: dict[str, Any]) -> dict[str, float]:
         """Means over the learned tokens of the batch's `demonstrations`, without dropout.

@@ -8,7 +8,7 @@ from rc1_lib.training.dpo.update import dpo_update
 from rc1_lib.training.episode_engine import EpisodeEngine
 from rc1_lib.training.setups import Setup
 from rc1_lib.training.updates.batch import EpisodeBatch
-from rc1_lib.training.updates.reading import Manner, read_episodes
+from rc1_lib.training.updates.reading import ForwardOptions, read_episodes
 from rc1_lib.training.updates.tally import episode_metrics
 
 
@@ -33,5 +33,5 @@ class TorchDPO(EpisodeEngine):
         )
 
     def _objective(self, batch: EpisodeBatch, kl_coef: float) -> dict[str, float]:
-        manner = Manner(self._section.micro_tokens, self.temperature)
-        return episode_metrics(batch, read_episodes(self.policy, batch, manner).ref_logprobs, kl_coef)
+        options = ForwardOptions(self._section.micro_tokens, self.temperature)
+        return episode_metrics(batch, read_episodes(self.policy, batch, options).ref_logprobs, kl_coef)

@@ -9,7 +9,7 @@ from rc1_lib.training.grpo.settings import GRPOSettings
 from rc1_lib.training.grpo.update import grpo_update
 from rc1_lib.training.setups import Setup
 from rc1_lib.training.updates.batch import EpisodeBatch
-from rc1_lib.training.updates.reading import Manner, read_episodes
+from rc1_lib.training.updates.reading import ForwardOptions, read_episodes
 from rc1_lib.training.updates.tally import episode_metrics
 
 
@@ -35,6 +35,6 @@ class TorchGRPO(EpisodeEngine):
         )
 
     def _objective(self, batch: EpisodeBatch, kl_coef: float) -> dict[str, float]:
-        manner = Manner(self._settings.update.micro_tokens, self.temperature)
-        ref_BT = read_episodes(self.policy, batch, manner).ref_logprobs
+        options = ForwardOptions(self._settings.update.micro_tokens, self.temperature)
+        ref_BT = read_episodes(self.policy, batch, options).ref_logprobs
         return episode_metrics(batch, ref_BT, kl_coef)

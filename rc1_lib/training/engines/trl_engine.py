@@ -28,7 +28,7 @@ from rc1_lib.training.ranks.shards import ONE, Shards
 from rc1_lib.training.setups import Setup
 from rc1_lib.training.updates.batch import EpisodeBatch
 from rc1_lib.training.updates.parity import distance
-from rc1_lib.training.updates.reading import Manner, policy_logprobs, read_episodes
+from rc1_lib.training.updates.reading import ForwardOptions, policy_logprobs, read_episodes
 from rc1_lib.training.updates.tally import episode_metrics
 
 _COPY = "ref"
@@ -126,9 +126,9 @@ class TrlEpisodeEngine(TrlEngine, EpisodeEngine):
 
         Where the initial policy played them, the KL is from it to the policy.
         """
-        manner = Manner(self._micro_tokens, self.temperature)
-        now_BT = policy_logprobs(self.policy, batch, range(len(batch)), manner, shards)
-        ref_BT = read_episodes(self.policy, batch, manner, shards).ref_logprobs
+        options = ForwardOptions(self._micro_tokens, self.temperature)
+        now_BT = policy_logprobs(self.policy, batch, range(len(batch)), options, shards)
+        ref_BT = read_episodes(self.policy, batch, options, shards).ref_logprobs
         played_BT, other_BT = (ref_BT, now_BT) if self.plays_start else (now_BT, ref_BT)
         sampled_N = batch.old_logprobs[batch.own]
         return episode_metrics(batch, other_BT, kl_coef) | {

@@ -7,13 +7,13 @@ from torch.optim import Optimizer
 
 from rc1_lib.training.device import to_device
 from rc1_lib.training.grpo.advantages import group_advantages
-from rc1_lib.training.grpo.lesson import GRPOLesson, token_weights
+from rc1_lib.training.grpo.objective import GRPOObjective, token_weights
 from rc1_lib.training.grpo.settings import GRPOSettings
 from rc1_lib.training.ranks.shards import ONE, Shards
 from rc1_lib.training.updates.batch import EpisodeBatch
 from rc1_lib.training.updates.interface import PolicyLike
-from rc1_lib.training.updates.reading import Manner, read_episodes
-from rc1_lib.training.updates.stepper import Stepper
+from rc1_lib.training.updates.optimizer_step import OptimizerStep
+from rc1_lib.training.updates.reading import ForwardOptions, read_episodes
 from rc1_lib.training.updates.take_steps import dealt, take_steps
 from rc1_lib.training.updates.tally import episode_metrics
 
@@ -49,19 +49,19 @@ def grpo_update(
             arguments, and all end with the same bits.
 
     Returns:
-        Metrics of the episodes, the tally, the stepper and `Taken`; `loss/kl_avg`, the mean KL in the loss, and
-        `frac_reward_zero_std`, the share of groups that nothing is learned from.
+        Metrics of the episodes, the tally, the optimizer's steps and `UpdateResult`; `loss/kl_avg`, the mean KL in the
+        loss, and `frac_reward_zero_std`, the share of groups that nothing is learned from.
 
     Raises:
         DivergedError: when gradients are not finite and no scaler is there to skip the step.
     """
     grpo, update = settings.grpo, settings.update
-    manner = Manner(update.micro_tokens, settings.temperature)
-    ref_BT = read_episodes(policy, batch, manner, shards).ref_logprobs
+    options = ForwardOptions(update.micro_tokens, settings.temperature)
+    ref_BT = read_episodes(policy, batch, options, shards).ref_logprobs
     # On the CPU, where sums by group are always added in the same order.
     compared = group_advantages(batch.scores.cpu(), batch.groups.cpu(), grpo.scale_rewards)
     tokens_B = batch.own.sum(dim=1).to(batch.scores.dtype)
-    lesson = GRPOLesson(
+    objective = GRPOObjective(
         batch=batch,
         advantages=to_device(compared.advantages, batch.scores.device),
         weights=token_weights(
@@ -71,8 +71,8 @@ def grpo_update(
         settings=settings,
         kl_coef=kl_coef,
     )
-    stepper = Stepper(optimizer, update.max_grad_norm, scaler)
-    taken = take_steps(policy, lesson, dealt(len(batch), update, generator), stepper, shards)
+    optimizer_step = OptimizerStep(optimizer, update.max_grad_norm, scaler)
+    taken = take_steps(policy, objective, dealt(len(batch), update, generator), optimizer_step, shards)
     of_groups = {"loss/kl_avg": taken.tally.each("kl_loss"), "frac_reward_zero_std": compared.flat}
-    of_steps = taken.tally.metrics() | stepper.metrics() | taken.metrics()
+    of_steps = taken.tally.metrics() | optimizer_step.metrics() | taken.metrics()
     return episode_metrics(batch, ref_BT, kl_coef) | of_steps | of_groups

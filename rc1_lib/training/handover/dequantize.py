@@ -13,7 +13,7 @@ from transformers import AutoModelForCausalLM, PreTrainedModel
 
 from rc1_lib.errors import ConfigError
 from rc1_lib.run import Run
-from rc1_lib.runtime.progress import tell
+from rc1_lib.runtime.progress import report_progress
 from rc1_lib.training.base_model import load_base, load_tokenizer
 from rc1_lib.training.chat_format import format_of
 from rc1_lib.training.derived import REFERENCE, reference_state
@@ -162,7 +162,7 @@ def _gap(run: Run, policy: Read, served: Read, dialogues: Sequence[Dialogue]) ->
         for read, found in ((policy, ours), (served, theirs)):
             logprobs_NV = (read(ids_1T)[0].float().cpu()[own_N] / temperature).log_softmax(dim=-1)
             found.append(logprobs_NV.gather(1, said_N1)[:, 0])
-        tell(STAGE, done + 1, len(dialogues), "held-out dialogues read")
+        report_progress(STAGE, done + 1, len(dialogues), "held-out dialogues read")
     apart, bounds = distance(torch.cat(theirs), torch.cat(ours)), run.config.training.parity
     return Gap(
         dialogues=len(dialogues), tokens=sum(map(len, ours)),

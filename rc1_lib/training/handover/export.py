@@ -16,7 +16,7 @@ from transformers import AutoModelForCausalLM, PreTrainedModel
 from rc1_lib.config.hub_name import name_and_commit
 from rc1_lib.errors import RC1Error
 from rc1_lib.run import Run
-from rc1_lib.runtime.progress import tell
+from rc1_lib.runtime.progress import report_progress
 from rc1_lib.training.base_model import config_of, end_ids, load_base
 from rc1_lib.training.checkpoint.fault import CheckpointError
 from rc1_lib.training.checkpoint.manifest import fingerprint
@@ -25,8 +25,8 @@ from rc1_lib.training.checkpoint.save_load import load_checkpoint
 from rc1_lib.training.checkpoint.state import CheckpointState
 from rc1_lib.training.device import to_device
 from rc1_lib.training.handover.destination import absent_folder, check_absent
-from rc1_lib.training.handover.likeness import Likeness, likeness
 from rc1_lib.training.handover.merge import merged_model
+from rc1_lib.training.handover.parity_report import ParityReport, likeness
 from rc1_lib.training.handover.trained_policy import engine_of, start_of
 from rc1_lib.training.models import model_section
 from rc1_lib.training.playing_engine import PlayingEngine
@@ -48,7 +48,7 @@ class UnlikeError(Exception):
         found: name of the part -> how like the policy it is.
     """
 
-    def __init__(self, found: Mapping[str, Likeness]) -> None:
+    def __init__(self, found: Mapping[str, ParityReport]) -> None:
         """Takes what was found of every part."""
         super().__init__("what was written and read again is not the policy; nothing is kept")
         self.found = dict(found)
@@ -64,7 +64,7 @@ class Exported:
     """
 
     folder: Path
-    found: dict[str, Likeness]
+    found: dict[str, ParityReport]
 
 
 def export_checkpoint(run: Run, checkpoint: Path, target: Path, prompts: int) -> Exported:
@@ -115,7 +115,7 @@ def _played(
             f"out is not known; give the flags of its own training"
         )
     rows = selection.held_out[:prompts]
-    tell(STAGE, 0, len(rows), "greedy episodes")
+    report_progress(STAGE, 0, len(rows), "greedy episodes")
     keys = [str(row["id"]) for row in rows]
     return engine.play(rows, keys, temperature=0.0, seed=run.config.training.held_out.seed, iteration=0)
 
@@ -155,7 +155,7 @@ def check_end(merged: Path, end_id: int) -> None:
 
 def _compared(
     engine: PlayingEngine, section: ModelSection, folder: Path, greedy: list[Trajectory]
-) -> dict[str, Likeness]:
+) -> dict[str, ParityReport]:
     """How like the policy what lies in the folder is, read as others will read it."""
     policy, device = engine.policy, engine.device
 
@@ -179,7 +179,7 @@ def _compared(
 
 
 def _manifest(
-    run: Run, state: CheckpointState, checkpoint: Path, base: str, folder: Path, found: Mapping[str, Likeness]
+    run: Run, state: CheckpointState, checkpoint: Path, base: str, folder: Path, found: Mapping[str, ParityReport]
 ) -> dict[str, Any]:
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     return {

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from rc1_lib.runtime.progress import tell
+from rc1_lib.runtime.progress import report_progress
 from rc1_lib.training.handover.gguf_file import GGUFType
 from rc1_lib.training.handover.llama_cpp import LlamaCpp
 from rc1_lib.training.handover.pre_tokenizer import comparable, composes
@@ -88,7 +88,7 @@ def gguf_likeness(
     same: list[bool] = []
     differences: list[float] = []
     for number, prompt in enumerate(prompts):
-        tell(STAGE, number, len(prompts), "greedy continuations")
+        report_progress(STAGE, number, len(prompts), "greedy continuations")
         alike_here, apart = greedy_agreement(llama, model, prompt, most)
         same += alike_here
         differences += apart

@@ -15,7 +15,7 @@ from rc1_lib.training.ranks.shards import ONE, Shards
 from rc1_lib.training.updates.batch import EpisodeBatch
 from rc1_lib.training.updates.interface import ValuedPolicyLike
 from rc1_lib.training.updates.kl import kl_k1
-from rc1_lib.training.updates.reading import Manner, read_episodes
+from rc1_lib.training.updates.reading import ForwardOptions, read_episodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +53,8 @@ def targets_of(
         kl_coef: price of a nat of KL to the reference.
         shards: how the reading is dealt out.
     """
-    manner = Manner(settings.update.micro_tokens, settings.temperature, states=batch.states is None)
-    read = read_episodes(policy, batch, manner, shards)
+    options = ForwardOptions(settings.update.micro_tokens, settings.temperature, states=batch.states is None)
+    read = read_episodes(policy, batch, options, shards)
     states_ND = read.states if batch.states is None else batch.states
     assert states_ND is not None, "the states are in the batch, or were read"
     values_BT = torch.zeros_like(batch.old_logprobs)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch.optim import Optimizer
 
-from rc1_lib.training.ppo.lesson import PPOLesson
 from rc1_lib.training.ppo.metrics import objective_metrics, update_metrics
+from rc1_lib.training.ppo.objective import PPOObjective
 from rc1_lib.training.ppo.settings import PPOSettings
 from rc1_lib.training.ppo.targets import targets_of
 from rc1_lib.training.ppo.value_fit import fit_values
@@ -14,7 +14,7 @@ from rc1_lib.training.ranks.shards import ONE, Shards
 from rc1_lib.training.spans import Part, span
 from rc1_lib.training.updates.batch import EpisodeBatch
 from rc1_lib.training.updates.interface import ValuedPolicyLike
-from rc1_lib.training.updates.stepper import Stepper
+from rc1_lib.training.updates.optimizer_step import OptimizerStep
 from rc1_lib.training.updates.take_steps import dealt, take_steps
 
 
@@ -53,14 +53,14 @@ def ppo_update(
 
     Returns:
         Metrics by name, see `metrics`; with them `grad_norm` (mean before clipping), `update/steps` and those of
-        `Taken`.
+        `UpdateResult`.
 
     Raises:
         DivergedError: when gradients are not finite and no scaler is there to skip the step.
     """
     targets = targets_of(policy, batch, settings, kl_coef, shards)
-    stepper = Stepper(optimizer, settings.update.max_grad_norm, scaler)
-    lesson = PPOLesson(
+    optimizer_step = OptimizerStep(optimizer, settings.update.max_grad_norm, scaler)
+    objective = PPOObjective(
         value_head=policy.value_head,
         batch=batch,
         targets=targets,
@@ -68,11 +68,11 @@ def ppo_update(
         normaliser=batch.own_tokens / settings.update.minibatches,
         frozen=iteration < settings.ppo.value_warm_up,
     )
-    taken = take_steps(policy, lesson, dealt(len(batch), settings.update, generator), stepper, shards)
-    head = Stepper(optimizer, settings.update.max_grad_norm, scaler)
+    taken = take_steps(policy, objective, dealt(len(batch), settings.update, generator), optimizer_step, shards)
+    head = OptimizerStep(optimizer, settings.update.max_grad_norm, scaler)
     with span(Part.VALUES):
         fit_values(
             policy.value_head, targets.states, targets.returns[batch.own], head, settings.ppo.value_epochs, generator
         )
-    of_steps = update_metrics(taken.tally) | stepper.metrics() | taken.metrics()
+    of_steps = update_metrics(taken.tally) | optimizer_step.metrics() | taken.metrics()
     return objective_metrics(batch, targets, kl_coef) | of_steps

@@ -6,14 +6,19 @@ import torch
 from torch import Tensor, nn
 
 from rc1_lib.training.device import to_device
-from rc1_lib.training.updates.stepper import Stepper
+from rc1_lib.training.updates.optimizer_step import OptimizerStep
 
 TOKENS = 1024
 """States of one step: many from one episode say the same, so few at a time would pull to and fro."""
 
 
 def fit_values(
-    head: nn.Module, states_ND: Tensor, returns_N: Tensor, stepper: Stepper, epochs: int, generator: torch.Generator
+    head: nn.Module,
+    states_ND: Tensor,
+    returns_N: Tensor,
+    optimizer_step: OptimizerStep,
+    epochs: int,
+    generator: torch.Generator,
 ) -> None:
     """Fits the head by least squares to the returns of states, in passes over all of them in random order.
 
@@ -25,7 +30,7 @@ def fit_values(
         head: states (n, D) to values (n,); stepped in place.
         states_ND: of own tokens.
         returns_N: what each should have been worth.
-        stepper: over an optimizer that holds the head's parameters; parameters without gradient are left alone.
+        optimizer_step: over an optimizer that holds the head's parameters; parameters without gradient are left alone.
         epochs: passes; 0 does nothing.
         generator: on the CPU; moved on by one permutation a pass.
     """
@@ -33,5 +38,5 @@ def fit_values(
         order_N = to_device(torch.randperm(len(returns_N), generator=generator), states_ND.device)
         for part in torch.split(order_N, TOKENS):
             loss = 0.5 * (head(states_ND[part]) - returns_N[part]).square().mean()
-            stepper.scale(loss).backward()  # type: ignore[no-untyped-call]
-            stepper.step()
+            optimizer_step.scale(loss).backward()  # type: ignore[no-untyped-call]
+            optimizer_step.step()

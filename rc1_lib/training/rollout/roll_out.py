@@ -14,7 +14,7 @@ import numpy as np
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from rc1_lib.runtime.progress import tell
+from rc1_lib.runtime.progress import report_progress
 from rc1_lib.training.rollout.decoder import Decoder
 from rc1_lib.training.rollout.decoding import context_of, decoding
 from rc1_lib.training.rollout.merged import merged
@@ -154,4 +154,4 @@ class _Table:
         if over:
             under_way = len(self._waiting) + len(self._writing) + len(self._reading)
             rate = self._tokens / max(time.monotonic() - self._started, 1e-9)
-            tell(STAGE, self._total - under_way, self._total, f"{rate:,.0f} tokens sampled a second")
+            report_progress(STAGE, self._total - under_way, self._total, f"{rate:,.0f} tokens sampled a second")

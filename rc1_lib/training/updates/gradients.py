@@ -9,12 +9,12 @@ from torch import Tensor
 
 from rc1_lib.training.spans import Part, span
 from rc1_lib.training.updates.interface import PolicyLike
-from rc1_lib.training.updates.lesson import Lesson
+from rc1_lib.training.updates.objective import Objective
 from rc1_lib.training.updates.own_tokens import OwnTokens
 
 
 def add_gradients(
-    policy: PolicyLike, lesson: Lesson, own: OwnTokens, scale: Callable[[Tensor], Tensor]
+    policy: PolicyLike, objective: Objective, own: OwnTokens, scale: Callable[[Tensor], Tensor]
 ) -> dict[str, Tensor]:
     """Goes forward and backward over the own tokens of a micro-batch.
 
@@ -24,22 +24,22 @@ def add_gradients(
 
     Args:
         policy: its gradients grow.
-        lesson: what is to be learned.
+        objective: what is to be learned.
         own: the micro-batch.
         scale: what is done to a loss before going backward; the identity but for fp16.
 
     Returns:
-        The lesson's sums over the own tokens, all detached scalars.
+        The objective's sums over the own tokens, all detached scalars.
     """
-    with span(Part.FORWARD), torch.set_grad_enabled(not lesson.frozen):
+    with span(Part.FORWARD), torch.set_grad_enabled(not objective.frozen):
         hidden_ND = own.hidden(policy)
-    field_N = lesson.fields(own)
+    field_N = objective.fields(own)
     totals: dict[str, Tensor] = {}
     gradients: list[Tensor] = []
     for part in own.chunks():
         states_nD = hidden_ND[part].detach().requires_grad_(hidden_ND.requires_grad)
         with span(Part.FORWARD):
-            chunk = lesson.loss(policy, states_nD, {name: field[part] for name, field in field_N.items()})
+            chunk = objective.loss(policy, states_nD, {name: field[part] for name, field in field_N.items()})
         with span(Part.BACKWARD):
             scale(chunk.loss).backward()  # type: ignore[no-untyped-call]
         if states_nD.grad is not None:

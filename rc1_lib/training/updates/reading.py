@@ -18,7 +18,7 @@ from rc1_lib.training.updates.own_tokens import OwnTokens, own_tokens
 
 
 @dataclass(frozen=True, slots=True)
-class Manner:
+class ForwardOptions:
     """How episodes are read.
 
     Attributes:
@@ -55,13 +55,13 @@ class _Read:
     states: Tensor | None
 
 
-def read_episodes(policy: PolicyLike, batch: EpisodeBatch, manner: Manner, shards: Shards = ONE) -> Reading:
+def read_episodes(policy: PolicyLike, batch: EpisodeBatch, options: ForwardOptions, shards: Shards = ONE) -> Reading:
     """Read the whole batch; no gradients.
 
     Args:
         policy: not moved.
         batch: on the policy's device.
-        manner: how it is read.
+        options: how it is read.
         shards: how the reading is dealt out.
     """
     ref_BT = torch.zeros_like(batch.old_logprobs)
@@ -69,7 +69,7 @@ def read_episodes(policy: PolicyLike, batch: EpisodeBatch, manner: Manner, shard
     states_ND: Tensor | None = None
     parts = shards.deal(range(len(batch)), batch.lengths.tolist())
     with torch.no_grad():
-        read = shards.all_gather({shard: _read(policy, batch, parts[shard], manner) for shard in shards.mine})
+        read = shards.all_gather({shard: _read(policy, batch, parts[shard], options) for shard in shards.mine})
         for one in filter(None, read):
             ref_BT[one.rows, one.steps] = one.ref_logprobs.to(ref_BT.dtype)
             if one.states is not None:
@@ -79,28 +79,28 @@ def read_episodes(policy: PolicyLike, batch: EpisodeBatch, manner: Manner, shard
     return Reading(ref_BT, states_ND)
 
 
-def _read(policy: PolicyLike, batch: EpisodeBatch, rows: Sequence[int], manner: Manner) -> _Read | None:
+def _read(policy: PolicyLike, batch: EpisodeBatch, rows: Sequence[int], options: ForwardOptions) -> _Read | None:
     """Read some rows; None without rows."""
     if not rows:
         return None
-    parts = micro_batches(rows, batch.lengths.tolist(), manner.micro_tokens)
+    parts = micro_batches(rows, batch.lengths.tolist(), options.micro_tokens)
     owns = [own_tokens(batch, part) for part in parts]
     with span(Part.REFERENCE):
-        states_nD = torch.cat([own.hidden(policy) for own in owns]) if manner.states else None
+        states_nD = torch.cat([own.hidden(policy) for own in owns]) if options.states else None
     with span(Part.REFERENCE), policy.reference():
-        ref_n = torch.cat([logprobs_of(policy, batch, own, manner.temperature) for own in owns])
+        ref_n = torch.cat([logprobs_of(policy, batch, own, options.temperature) for own in owns])
     return _Read(torch.cat([own.rows for own in owns]), torch.cat([own.steps for own in owns]), ref_n, states_nD)
 
 
 def episode_logprobs(
-    policy: PolicyLike, batch: EpisodeBatch, rows: Sequence[int], manner: Manner, shards: Shards = ONE
+    policy: PolicyLike, batch: EpisodeBatch, rows: Sequence[int], options: ForwardOptions, shards: Shards = ONE
 ) -> Tensor:
     """Log-probability (B,) of all own tokens of some episodes under the policy as it stands, 0 of the others."""
-    return policy_logprobs(policy, batch, rows, manner, shards).sum(dim=1)
+    return policy_logprobs(policy, batch, rows, options, shards).sum(dim=1)
 
 
 def policy_logprobs(
-    policy: PolicyLike, batch: TokenBatch, rows: Sequence[int], manner: Manner, shards: Shards = ONE
+    policy: PolicyLike, batch: TokenBatch, rows: Sequence[int], options: ForwardOptions, shards: Shards = ONE
 ) -> Tensor:
     """Log-probabilities (B, T) of the own tokens of some episodes under the policy as it stands, 0 elsewhere.
 
@@ -108,15 +108,15 @@ def policy_logprobs(
         policy: not moved.
         batch: on the policy's device.
         rows: the episodes.
-        manner: how they are read.
+        options: how they are read.
         shards: how the reading is dealt out.
     """
     lengths = batch.lengths.tolist()
     parts, mine = shards.deal(rows, lengths), dict[int, list[tuple[OwnTokens, Tensor]]]()
     with torch.no_grad(), span(Part.FORWARD):
         for shard in shards.mine:
-            owns = [own_tokens(batch, part) for part in micro_batches(parts[shard], lengths, manner.micro_tokens)]
-            mine[shard] = [(own, logprobs_of(policy, batch, own, manner.temperature)) for own in owns]
+            owns = [own_tokens(batch, part) for part in micro_batches(parts[shard], lengths, options.micro_tokens)]
+            mine[shard] = [(own, logprobs_of(policy, batch, own, options.temperature)) for own in owns]
     found = [each for read in shards.all_gather(mine) for each in read]
     dtype = found[0][1].dtype if found else None
     found_BT = torch.zeros(batch.ids.shape, dtype=dtype, device=batch.ids.device)

@@ -14,15 +14,15 @@ from rc1_lib.training.ranks.shards import Shards
 from rc1_lib.training.spans import Part, span
 from rc1_lib.training.updates.gradients import add_gradients
 from rc1_lib.training.updates.interface import PolicyLike
-from rc1_lib.training.updates.lesson import EpisodeLesson, Lesson
 from rc1_lib.training.updates.micro_batches import micro_batches, minibatch_rows
+from rc1_lib.training.updates.objective import EpisodeObjective, Objective
+from rc1_lib.training.updates.optimizer_step import Gradients, OptimizerStep
 from rc1_lib.training.updates.own_tokens import own_tokens
-from rc1_lib.training.updates.stepper import Gradients, Stepper
 from rc1_lib.training.updates.tally import Tally
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class UpdateResult:
     """What the steps came to.
 
     Attributes:
@@ -49,11 +49,11 @@ class Taken:
 
 def take_steps(
     policy: PolicyLike,
-    lesson: EpisodeLesson,
+    objective: EpisodeObjective,
     minibatches: Iterable[Sequence[int]],
-    stepper: Stepper,
+    optimizer_step: OptimizerStep,
     shards: Shards,
-) -> Taken:
+) -> UpdateResult:
     """Goes over the minibatches, a step of the optimizer each.
 
     Before each step the mean KL between the policy as sampled and now is looked at on its minibatch: beyond `kl_stop`
@@ -61,9 +61,9 @@ def take_steps(
 
     Args:
         policy: stepped in place; without active dropout.
-        lesson: what is to be learned.
-        minibatches: rows of the lesson's batch.
-        stepper: over the policy's trainable parameters.
+        objective: what is to be learned.
+        minibatches: rows of the objective's batch.
+        optimizer_step: over the policy's trainable parameters.
         shards: how learning is dealt out. Every process that has a share calls this with the same arguments, and all
             end with the same bits.
 
@@ -73,17 +73,17 @@ def take_steps(
     check_still(policy)
     tally, gap, far, stopped = Tally(), math.nan, math.nan, False
     for rows in minibatches:
-        seen = gradients_of(policy, lesson, rows, stepper, shards)
+        seen = gradients_of(policy, objective, rows, optimizer_step, shards)
         if not tally.minibatches:
             gap, far = seen.mean("gap"), seen.mean("far")
         tally.absorb(seen)
-        stopped = seen.mean("approxkl") > lesson.update.kl_stop
+        stopped = seen.mean("approxkl") > objective.update.kl_stop
         if stopped:
-            stepper.drop()
+            optimizer_step.drop()
             break
         with span(Part.OPTIMIZER):
-            stepper.step()
-    return Taken(tally, gap, far, stopped)
+            optimizer_step.step()
+    return UpdateResult(tally, gap, far, stopped)
 
 
 def dealt(rows: int, update: Steps, generator: torch.Generator) -> Iterator[list[int]]:
@@ -99,29 +99,31 @@ def check_still(policy: PolicyLike) -> None:
     ), "dropout is active: ratios would compare two draws of it"
 
 
-def gradients_of(policy: PolicyLike, lesson: Lesson, rows: Sequence[int], stepper: Stepper, shards: Shards) -> Tally:
+def gradients_of(
+    policy: PolicyLike, objective: Objective, rows: Sequence[int], optimizer_step: OptimizerStep, shards: Shards
+) -> Tally:
     """Accumulates the gradients of a minibatch, shard by shard, and one micro-batch at a time in each.
 
     Args:
         policy: whose gradients grow.
-        lesson: what is to be learned.
+        objective: what is to be learned.
         rows: the minibatch.
-        stepper: over the policy's trainable parameters.
+        optimizer_step: over the policy's trainable parameters.
         shards: how learning is dealt out.
 
     Returns:
         The sums over the minibatch's own tokens.
     """
-    lengths = lesson.batch.lengths.tolist()
+    lengths = objective.batch.lengths.tolist()
     parts, mine = shards.deal(rows, lengths), dict[int, tuple[Tally, Gradients]]()
     for shard in shards.mine:
         seen = Tally()
-        for part in micro_batches(parts[shard], lengths, lesson.update.micro_tokens):
-            own = own_tokens(lesson.batch, part)
-            seen.add(add_gradients(policy, lesson, own, stepper.scale), len(own.rows))
-        mine[shard] = seen, stepper.taken()
+        for part in micro_batches(parts[shard], lengths, objective.update.micro_tokens):
+            own = own_tokens(objective.batch, part)
+            seen.add(add_gradients(policy, objective, own, optimizer_step.scale), len(own.rows))
+        mine[shard] = seen, optimizer_step.taken()
     whole = Tally()
     for seen, gradients in shards.all_gather(mine):
         whole.add_up(seen)
-        stepper.add(gradients)
+        optimizer_step.add(gradients)
     return whole

@@ -22,7 +22,7 @@ from rc1_lib.training.checkpoint.fault import CheckpointError
 from rc1_lib.training.device import Precision
 from rc1_lib.training.handover import export as export_module
 from rc1_lib.training.handover.export import UnlikeError, export_checkpoint
-from rc1_lib.training.handover.likeness import likeness
+from rc1_lib.training.handover.parity_report import likeness
 from rc1_lib.training.ppo_run import advance, prepare
 from rc1_lib.workspace.file_hashes import sha256_file
 from tests.shares import share

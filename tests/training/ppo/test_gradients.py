@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from rc1_lib.training.ppo.lesson import PPOLesson
+from rc1_lib.training.ppo.objective import PPOObjective
 from rc1_lib.training.ppo.targets import targets_of
 from rc1_lib.training.updates import own_tokens as own_tokens_module
 from rc1_lib.training.updates.batch import collate
@@ -14,25 +14,25 @@ from rc1_lib.training.updates.own_tokens import own_tokens
 from tests.training.ppo.toys import ToyPolicy, random_episodes, settings
 
 
-def lesson_for(policy: ToyPolicy, *, frozen: bool = False) -> PPOLesson:
+def objective_for(policy: ToyPolicy, *, frozen: bool = False) -> PPOObjective:
     """Targets are those of a policy that has moved on since, so that values are clipped too."""
     episodes, scores = random_episodes(5, seed=3)
     batch = collate(episodes, scores, pad_id=0, dtype=torch.float64)
     chosen = settings(entropy_coef=0.1, temperature=1.3, value_clip=0.1)
     targets = targets_of(ToyPolicy(seed=8), batch, chosen, 0.1)
-    return PPOLesson(policy.value_head, batch, targets, chosen, normaliser=20.0, frozen=frozen)
+    return PPOObjective(policy.value_head, batch, targets, chosen, normaliser=20.0, frozen=frozen)
 
 
-def gradients(policy: ToyPolicy, lesson: PPOLesson) -> tuple[dict[str, float], list[torch.Tensor | None]]:
+def gradients(policy: ToyPolicy, objective: PPOObjective) -> tuple[dict[str, float], list[torch.Tensor | None]]:
     policy.zero_grad(set_to_none=True)
-    sums = add_gradients(policy, lesson, own_tokens(lesson.batch, range(5)), lambda loss: loss)
+    sums = add_gradients(policy, objective, own_tokens(objective.batch, range(5)), lambda loss: loss)
     return {name: float(value) for name, value in sums.items()}, [parameter.grad for parameter in policy.trained()]
 
 
 def test_every_gradient_equals_the_finite_difference_of_the_loss() -> None:
     policy = ToyPolicy()
-    lesson = lesson_for(policy)
-    sums, found = gradients(policy, lesson)
+    objective = objective_for(policy)
+    sums, found = gradients(policy, objective)
     assert sums["clipped"] > 0 and sums["value_clipped"] > 0, "the case is to reach the clipping"
     nudge = 1e-6
     for parameter, gradient in zip(policy.trained(), found, strict=True):
@@ -43,7 +43,7 @@ def test_every_gradient_equals_the_finite_difference_of_the_loss() -> None:
             losses = []
             for shift in (nudge, -nudge):
                 flat[place] = middle + shift
-                losses.append(gradients(policy, lesson)[0]["loss"])
+                losses.append(gradients(policy, objective)[0]["loss"])
             flat[place] = middle
             slope = (losses[0] - losses[1]) / (2 * nudge)
             assert float(gradient.view(-1)[place]) == pytest.approx(slope, abs=1e-8)
@@ -51,10 +51,10 @@ def test_every_gradient_equals_the_finite_difference_of_the_loss() -> None:
 
 def test_cutting_the_vocabulary_projection_into_chunks_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     policy = ToyPolicy()
-    lesson = lesson_for(policy)
-    whole_sums, whole = gradients(policy, lesson)
+    objective = objective_for(policy)
+    whole_sums, whole = gradients(policy, objective)
     monkeypatch.setattr(own_tokens_module, "HEAD_TOKENS", 3)
-    cut_sums, cut = gradients(policy, lesson)
+    cut_sums, cut = gradients(policy, objective)
     assert cut_sums == pytest.approx(whole_sums, abs=1e-12)
     for one, other in zip(cut, whole, strict=True):
         torch.testing.assert_close(one, other, atol=1e-12, rtol=0)
@@ -62,8 +62,8 @@ def test_cutting_the_vocabulary_projection_into_chunks_changes_nothing(monkeypat
 
 def test_with_the_policy_frozen_the_value_head_learns_the_same_and_nothing_else_does() -> None:
     policy = ToyPolicy()
-    _, free = gradients(policy, lesson_for(policy))
-    _, frozen = gradients(policy, lesson_for(policy, frozen=True))
+    _, free = gradients(policy, objective_for(policy))
+    _, frozen = gradients(policy, objective_for(policy, frozen=True))
     adapter = len(list(policy.adapter.parameters()))
     assert all(gradient is None for gradient in frozen[:adapter])
     for one, other in zip(frozen[adapter:], free[adapter:], strict=True):

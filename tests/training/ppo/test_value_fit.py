@@ -10,7 +10,7 @@ from torch.optim import AdamW
 from rc1_lib.training.ppo.targets import targets_of
 from rc1_lib.training.ppo.value_fit import TOKENS, fit_values
 from rc1_lib.training.ppo.value_head import ValueHead
-from rc1_lib.training.updates.stepper import Stepper
+from rc1_lib.training.updates.optimizer_step import OptimizerStep
 from tests.training.ppo.test_update import batch_of, update
 from tests.training.ppo.toys import ToyPolicy, settings
 
@@ -25,15 +25,15 @@ def test_a_head_learns_returns_that_its_states_tell() -> None:
     torch.manual_seed(0)
     head = ValueHead(8)
     before = (returns - returns.mean()).square().mean()
-    fit_values(head, states, returns, Stepper(AdamW(head.parameters(), lr=0.01), 1.0, None), 40, generator())
+    fit_values(head, states, returns, OptimizerStep(AdamW(head.parameters(), lr=0.01), 1.0, None), 40, generator())
     assert (returns - head(states)).square().mean() < 0.2 * before
 
 
 def test_no_pass_moves_nothing_and_no_random_number() -> None:
     head, dealer = ValueHead(4), generator()
-    stepper = Stepper(AdamW(head.parameters(), lr=1.0), 1.0, None)
+    optimizer_step = OptimizerStep(AdamW(head.parameters(), lr=1.0), 1.0, None)
     before = [value.clone() for value in head.parameters()]
-    fit_values(head, torch.ones(3, 4), torch.ones(3), stepper, 0, dealer)
+    fit_values(head, torch.ones(3, 4), torch.ones(3), optimizer_step, 0, dealer)
     assert all(torch.equal(a, b) for a, b in zip(before, head.parameters(), strict=True))
     assert torch.equal(dealer.get_state(), generator().get_state())
 

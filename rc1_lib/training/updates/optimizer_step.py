@@ -13,7 +13,7 @@ Gradients = dict[int, Tensor]
 """Place of a parameter in its optimizer -> its gradient; parameters without one are left out."""
 
 
-class Stepper:
+class OptimizerStep:
     """An optimizer with what stands around its steps; gradients that were there before are dropped."""
 
     def __init__(self, optimizer: Optimizer, max_grad_norm: float, scaler: torch.amp.GradScaler | None) -> None:

@@ -19,8 +19,8 @@ from rc1_lib.training.updates.own_tokens import OwnTokens
 
 
 @dataclass(frozen=True, slots=True)
-class PPOLesson:
-    """The lesson of one update, see `rc1_lib.training.updates.lesson`.
+class PPOObjective:
+    """The objective of one update, see `rc1_lib.training.updates.objective`.
 
     Attributes:
         value_head: learns next to the policy.

@@ -23,7 +23,7 @@ from rc1_lib.training.updates.logprobs import entropy, log_distribution
 from rc1_lib.training.updates.losses import Loss, clipped_surrogate, entropy_loss
 from rc1_lib.training.updates.micro_batches import minibatch_rows
 from rc1_lib.training.updates.own_tokens import OwnTokens
-from rc1_lib.training.updates.reading import Manner, episode_logprobs
+from rc1_lib.training.updates.reading import ForwardOptions, episode_logprobs
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +35,8 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class DPOLesson:
-    """The lesson of one update, see `rc1_lib.training.updates.lesson`.
+class DPOObjective:
+    """The objective of one update, see `rc1_lib.training.updates.objective`.
 
     Attributes:
         batch: all takes.
@@ -88,8 +88,8 @@ class DPOLesson:
     def _weigh(
         self, policy: PolicyLike, some: Sequence[Pair], rows: Sequence[int], share: float, shards: Shards
     ) -> None:
-        manner = Manner(self.section.micro_tokens, self.temperature)
-        gained_B = episode_logprobs(policy, self.batch, rows, manner, shards) - self.ref_B
+        options = ForwardOptions(self.section.micro_tokens, self.temperature)
+        gained_B = episode_logprobs(policy, self.batch, rows, options, shards) - self.ref_B
         self.weights.zero_()
         for pair in some:
             if not pair.differ:

@@ -21,7 +21,7 @@ by some 1e-5 of a logit, in 16 bits by what their mantissa leaves of logits of a
 
 
 @dataclass(frozen=True, slots=True)
-class Likeness:
+class ParityReport:
     """How like the policy a model is.
 
     Attributes:
@@ -52,7 +52,7 @@ class Likeness:
 
 
 @torch.no_grad()
-def likeness(policy: Logits, model: Logits, greedy: Sequence[Trajectory], precision: Precision) -> Likeness:
+def likeness(policy: Logits, model: Logits, greedy: Sequence[Trajectory], precision: Precision) -> ParityReport:
     """Compare a model with the policy along episodes that the policy has played greedily.
 
     Args:
@@ -75,4 +75,4 @@ def likeness(policy: Logits, model: Logits, greedy: Sequence[Trajectory], precis
         other += int(((theirs_NV.argmax(dim=-1) != chosen_N) & ~close_N).sum())
         ties += int(close_N.sum())
         tokens += len(own_N)
-    return Likeness(len(greedy), tokens, tolerance, worst, other, ties)
+    return ParityReport(len(greedy), tokens, tolerance, worst, other, ties)

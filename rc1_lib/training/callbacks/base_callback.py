@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from rc1_lib.training.trainer import Trainer
 
 
-class Quiet:
+class BaseCallback:
     """Every hook of `Callback`, empty."""
 
     name = "quiet"

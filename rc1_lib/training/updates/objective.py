@@ -13,7 +13,7 @@ from rc1_lib.training.updates.losses import Loss
 from rc1_lib.training.updates.own_tokens import OwnTokens
 
 
-class Lesson(Protocol):
+class Objective(Protocol):
     """What stays the same throughout one update; one of every algorithm."""
 
     @property
@@ -46,8 +46,8 @@ class Lesson(Protocol):
         ...
 
 
-class EpisodeLesson(Lesson, Protocol):
-    """A lesson of episodes, whose update a KL may end."""
+class EpisodeObjective(Objective, Protocol):
+    """An objective of episodes, whose update a KL may end."""
 
     @property
     def update(self) -> Update:
