@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
+import json
 import os
-import re
+import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
@@ -21,20 +19,6 @@ STUB = """#!/bin/sh
 echo "started $1"
 case "$1" in *{name}) exit {code};; esac
 """
-
-
-@pytest.fixture
-def trl(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
-    """The module `bench_trl_ppo`."""
-    before = set(sys.modules)
-    monkeypatch.setattr(sys, "path", [str(FOLDER), *sys.path])
-    spec = importlib.util.spec_from_file_location("bench_trl_ppo", FOLDER / "bench_trl_ppo.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    yield module
-    for name in {"job", "lacking"} - before:
-        sys.modules.pop(name, None)
 
 
 def bench(folder: Path, name: str, code: int) -> subprocess.CompletedProcess[str]:
@@ -85,47 +69,46 @@ def test_every_benchmark_starts_as_make_calls_it() -> None:
     subprocess.run([sys.executable, "-c", each, str(FOLDER), *paths], env=environment, cwd="/", check=True)
 
 
-def test_without_trl_nothing_is_compared_and_how_it_can_be_is_said(
-    trl: ModuleType, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert trl.main([]) == 77
-    told = capsys.readouterr().out
-    assert told.startswith("NOT RUN: PPO beside TRL's PPOTrainer: ")
-    assert "trl==1.12.0" in told and "python benchmarks/bench_trl_ppo.py DIR/bin/python" in told
+def beside_trl(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """`bench_trl_environment.py` in a copy of the folder, where its results do no harm."""
+    shutil.copytree(FOLDER, folder / "benchmarks", ignore=shutil.ignore_patterns("results"))
+    (folder / "benchmarks/results").mkdir()
+    command = [sys.executable, folder / "benchmarks/bench_trl_environment.py", *arguments]
+    environment = {**os.environ, "PYTHONPATH": str(PROJECT_ROOT)}
+    return subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True)
 
 
-def test_lengths_and_episodes_of_a_job_are_what_was_asked_for(trl: ModuleType, tmp_path: Path) -> None:
-    small = trl.parsed(["python", "--prompt", "48", "--response", "40", "--episodes", "256", "--cores", "1"])
-    assert set(small.sizes) == {(256, 256), (128, 256), (64, 256), (128, 64), (128, 16)}
-    assert trl.named(small, 1) == "48 + 40 tokens, 256 episodes, 1 epochs, 1 cores"
-    job = trl.job_of(small, tmp_path, 1)
-    prompts = trl.json.loads(Path(job.prompts).read_bytes())
-    assert (job.episodes, job.response) == (256, 40)
-    assert len(prompts) == 256 and {len(prompt) for prompt in prompts} == {48}
-    assert len(Path(job.rows).read_text().splitlines()) == 256
-    usual = trl.parsed(["python"])
-    assert set(usual.sizes) == {(128, 128), (64, 128), (32, 128), (64, 32), (64, 8)}
-    assert trl.named(usual, 2) == "96 + 128 tokens, 1 epochs, 2 cores", "as the results that are there are called"
+@pytest.mark.long
+def test_rc1_and_trl_step_the_same_job(tmp_path: Path) -> None:
+    from tests.training.tiny_world import pool_rows  # imports torch, which nothing else in this folder needs
+
+    pool = tmp_path / "pool.jsonl"
+    pool.write_text("".join(json.dumps(row) + "\n" for row in pool_rows(30)))
+    sizes = ("--prompts=2", "--takes=2", "--passes=2", "--steps=1", "--repeats=1", "--cores=1", "--response=12")
+    done = beside_trl(tmp_path, f"--model={PROJECT_ROOT}/models/embedded", f"--pool={pool}", "--equal", *sizes)
+    assert done.returncode == 0, done.stderr
+    (job,) = json.loads((tmp_path / "benchmarks/results/trl_environment.json").read_bytes())["jobs"]
+    assert set(job["sides"]) == {"torch_grpo", "trl", "torch_ppo"}
+    lengths = {side: found["sampled_an_episode"] for side, found in job["sides"].items()}
+    assert set(lengths.values()) == {12}, lengths
+    assert len({found["read_an_episode"] for found in job["sides"].values()}) == 1, "prompts of one length"
+    assert "torch_grpo / trl" in done.stdout
+
+
+def test_without_a_model_nothing_is_compared_and_how_it_can_be_is_said(tmp_path: Path) -> None:
+    done = beside_trl(tmp_path)
+    assert done.returncode == 77, done.stderr
+    assert done.stdout.startswith("NOT RUN: RC1's engines next to TRL's GRPOTrainer: ")
+    assert "bench_trl_environment.py --model FOLDER --pool FILE" in done.stdout
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "said"),
     [
-        (["--episodes", "255"], "--episodes: found 255, expected a multiple of 4"),
-        (["--batches", "128", "48"], r"--batches: found \[128, 48\], expected two that divide 128 episodes"),
-        (["--model", "models/embedded"], "--model and --pool go together"),
+        (["--prompts=3", "--takes=2"], "--passes: found 4, expected a divisor of 6 episodes"),
+        (["--model=models/embedded"], "--model and --pool go together"),
     ],
 )
-def test_a_job_that_cannot_be_is_refused(
-    trl: ModuleType, given: list[str], told: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit) as refused:
-        trl.parsed(["python", *given])
-    assert refused.value.code == 2
-    captured = capsys.readouterr().err
-    assert re.search(told, captured), captured
-
-
-def test_a_prompt_that_is_shorter_than_its_frame_is_refused(trl: ModuleType, tmp_path: Path) -> None:
-    with pytest.raises(SystemExit, match=r"--prompt: found 2, expected more than the \d+ tokens around"):
-        trl.job_of(trl.parsed(["python", "--prompt", "2"]), tmp_path, 1)
+def test_a_job_that_cannot_be_is_refused(given: list[str], said: str, tmp_path: Path) -> None:
+    done = beside_trl(tmp_path, *given)
+    assert done.returncode == 2 and said in done.stderr, done.stderr

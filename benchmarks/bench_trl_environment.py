@@ -1,0 +1,437 @@
+"""Episodes a second, memory and tokens: RC1's engines next to TRL's `GRPOTrainer` with `environment_factory`.
+
+    python benchmarks/bench_trl_environment.py --model real/checkpoints/sft --pool real/data/rollouts/FILE.jsonl
+    python benchmarks/bench_trl_environment.py --model models/smollm2 --pool FILE.jsonl --equal
+    python benchmarks/bench_trl_environment.py ... --passes 4 --recompute  # TRL's default: less memory
+
+Without a model and a pool nothing is run, which it says, and it ends with 77.
+
+All sides play the same rows, each in the same number of takes, with the same weights, chat template, prompts (compared
+token by token), bounds on turns and tokens, adapter, rate, KL to the base, precision and cores, in RC1's dialogue
+world with its verified reward; a step is one step of the optimizer. TRL is used as its documentation has it, through
+`rc1_lib.environment.trl`. Each side runs in a process of its own, in turns; a first step of each is not timed.
+
+With `--equal` every turn is as long as it may be and an episode is one turn: the output of the token that ends a turn
+is 0 in the weights that all sides load, so that it is as good as never sampled, which is checked. Without it turns end
+where the policy ends them, and sides are compared by the token too.
+
+Prints a table, and writes `benchmarks/results/trl_environment.json`, in which other jobs stay as they were.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import fmean, median
+from typing import Any
+
+from lacking import not_run
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from rc1_lib.config.run_config import RunConfig
+from rc1_lib.run import open_run
+from rc1_lib.workspace.artifacts import PROJECT_ROOT, write_json
+
+RESULTS = Path(__file__).parent / "results" / "trl_environment.json"
+OURS, THEIRS = ("torch_grpo", "torch_ppo"), "trl"
+SEED = 1
+TEMPLATE = (
+    "{% for message in messages %}"
+    "{{ '<|im_start|>' + message['role'] + '\n' + (message['content'] or '') }}"
+    "{% for call in message['tool_calls'] or [] %}"
+    "{{ '\n<tool_call>\n' + (call['function'] | tojson) + '\n</tool_call>' }}{% endfor %}"
+    "{{ '<|im_end|>\n' }}{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
+)
+"""ChatML with calls and replies of tools, which TRL wants of a template. It does not describe the tools, since TRL and
+RC1 do that in other words, and prompts would not be of one length: the policy knows them by its warm start."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """What all sides do.
+
+    Attributes:
+        base: folder of the model and its tokenizer.
+        rows: of every step, as rows of the pool.
+        takes: episodes of a row.
+        settings: of the configuration, for all sides.
+        cores: that a side may use.
+        equal: whether an episode is one turn that never ends by itself.
+        passes: TRL's passes with gradients in a step.
+        recompute: whether TRL checkpoints gradients.
+    """
+
+    base: str
+    rows: list[list[dict[str, Any]]]
+    takes: int
+    settings: list[str]
+    cores: int
+    equal: bool
+    passes: int
+    recompute: bool
+
+    @property
+    def episodes(self) -> int:
+        """Of a step."""
+        return len(self.rows[0]) * self.takes
+
+    @property
+    def config(self) -> RunConfig:
+        """Profile `local` with the job's settings."""
+        return open_run(profile="local", overrides=self.settings).config
+
+
+class Meter:
+    """What lay between the ends of steps: seconds, CPU seconds, tokens; and the most memory that was held."""
+
+    def __init__(self) -> None:
+        self._marks: list[tuple[float, float]] = []
+        self._steps: list[dict[str, float]] = []
+
+    def mark(self, **counted: float) -> None:
+        """A step has ended, in which so many tokens were sampled, and so on."""
+        used = resource.getrusage(resource.RUSAGE_SELF)
+        self._marks.append((time.perf_counter(), used.ru_utime + used.ru_stime))
+        self._steps.append(counted)
+
+    def report(self) -> str:
+        """One line of JSON: every step after the first."""
+        pairs = zip(self._marks, self._marks[1:], self._steps[1:], strict=False)
+        timed = [{"seconds": b[0] - a[0], "cpu_seconds": b[1] - a[1], **counted} for a, b, counted in pairs]
+        # Not getrusage's: that begins with what the process held that started this one.
+        found = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
+        assert found is not None, "Linux says how much memory a process has held at most"
+        return json.dumps({"steps": timed, "peak_mib": int(found[1]) // 1024})
+
+
+def ours(job: Job, name: str) -> None:
+    """A training by RC1's engine, as `rc1 train` steps it."""
+    # Here, as below: what one side imports is no part of the other's memory.
+    from rc1_lib.training.registry import make_engine
+    from rc1_lib.training.setups import EpisodeSetup
+    from rc1_lib.training.strategies.groups import Groups
+
+    config, meter = job.config, Meter()
+    engine, strategy = make_engine(name, EpisodeSetup), Groups(None, job.takes)
+    engine.setup(EpisodeSetup(config, job.base, SEED))
+    strategy.attach_engine(engine)
+    for number, rows in enumerate(job.rows):
+        # Steps in which the value head alone learns do less: they are over.
+        step = config.training.ppo.value_warm_up + number
+        batch: dict[str, Any] = {"rows": rows, "keys": [str(at) for at in range(len(rows))], "step": step}
+        strategy.on_batch(batch)
+        engine.train_step(batch)
+        played = batch["trajectories"]
+        sampled = sum(one.own_tokens for one in played)
+        check_equal(job, [one.own_tokens for one in played], config.rollout_len)
+        meter.mark(
+            sampled=sampled,
+            read=sum(len(one.ids) for one in played),
+            turns=fmean(one.outcome.turns for one in played),
+            reward=fmean(batch["scores"]),
+        )
+    print(meter.report())
+
+
+def theirs(job: Job) -> None:
+    """A training by TRL's own trainer, on RC1's world through its public interface."""
+    import torch
+    from datasets import Dataset
+    from peft import LoraConfig
+    from transformers import TrainerCallback
+    from trl import GRPOConfig, GRPOTrainer
+    from trl.chat_template_utils import qwen3_schema, qwen3_template
+
+    from rc1_lib.environment.limits import Limits
+    from rc1_lib.environment.rewards import RewardSettings
+    from rc1_lib.environment.trl import environment_factory, reward_function
+
+    config, meter = job.config, Meter()
+    torch.set_num_threads(job.cores)
+    tokenizer = AutoTokenizer.from_pretrained(job.base, padding_side="left")
+    # TRL knows how replies are to be read by the wording of templates that it knows, and ours is not among them.
+    tokenizer.response_schema, tokenizer.response_template = qwen3_schema, qwen3_template
+    pay = reward_function(RewardSettings.of(config))
+    played: dict[str, float] = {}
+
+    def dialogue_reward(**columns: Any) -> list[float]:
+        paid: list[float] = pay(**columns)
+        lengths = [len(ids) for ids in columns["completion_ids"]]
+        check_equal(job, lengths, config.rollout_len)
+        prompts = [len(prompt_ids(tokenizer, prompt)) for prompt in columns["prompts"]]
+        spoken = [sum(said["role"] == "assistant" for said in one) for one in columns["completions"]]
+        played.update(read=sum(lengths) + sum(prompts), turns=fmean(spoken), reward=fmean(paid))
+        return paid
+
+    class Marks(TrainerCallback):
+        def on_log(self, *_: Any, logs: Mapping[str, float], **__: Any) -> None:
+            if "completions/mean_length" in logs:  # what tools said is not counted there
+                meter.mark(sampled=round(logs["completions/mean_length"] * job.episodes), **played)
+
+    training, adapter = config.training, config.training.adapter
+    rows = [row | {"prompt": opening(row)} for step in job.rows for row in step]
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # environments are called experimental
+        trainer = GRPOTrainer(
+            model=AutoModelForCausalLM.from_pretrained(job.base, dtype=torch.float32),
+            processing_class=tokenizer,
+            args=GRPOConfig(
+                output_dir=folder,
+                max_steps=len(job.rows),
+                per_device_train_batch_size=job.episodes // job.passes,
+                gradient_accumulation_steps=job.passes,
+                num_generations=job.takes,
+                max_completion_length=training.limits.tokens,
+                max_tool_calling_iterations=training.limits.turns - 1,
+                generation_kwargs={"max_new_tokens": config.rollout_len},
+                temperature=training.rollout.temperature,
+                learning_rate=config.lr,
+                lr_scheduler_type="constant",
+                max_grad_norm=training.update.max_grad_norm,
+                beta=config.kl_coef,
+                epsilon=config.clip,
+                loss_type=training.grpo.loss_type,
+                scale_rewards=training.grpo.scale_rewards,
+                gradient_checkpointing=job.recompute,
+                bf16=training.precision == "bf16",
+                use_cpu=True,
+                shuffle_dataset=False,
+                logging_steps=1,
+                save_strategy="no",
+                report_to="none",
+                disable_tqdm=True,
+                seed=SEED,
+            ),
+            train_dataset=Dataset.from_list(rows),
+            environment_factory=environment_factory(Limits.of(training.limits)),
+            reward_funcs=dialogue_reward,
+            peft_config=LoraConfig(r=adapter.rank, lora_alpha=adapter.alpha, target_modules=list(adapter.targets)),
+            callbacks=[Marks()],
+        )
+        trainer.train()
+    print(meter.report())
+
+
+def check_equal(job: Job, lengths: Sequence[int], expected: int) -> None:
+    """Refuse a job of equal lengths whose lengths are not."""
+    if job.equal and set(lengths) != {expected}:
+        raise SystemExit(f"--equal: found episodes of {sorted(set(lengths))} tokens, expected all of {expected}")
+
+
+def opening(row: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What stands before the assistant's first message."""
+    first = next(at for at, message in enumerate(row["messages"]) if message["role"] == "assistant")
+    return [{"role": message["role"], "content": message["content"]} for message in row["messages"][:first]]
+
+
+def prompt_ids(tokenizer: Any, prompt: Sequence[Mapping[str, Any]]) -> list[int]:
+    """The tokens that TRL makes of a prompt."""
+    found: list[int] = tokenizer.apply_chat_template(list(prompt), add_generation_prompt=True, return_dict=False)
+    return found
+
+
+def base_of(model: Path, folder: Path, *, equal: bool) -> Path:
+    """The model with the template of this benchmark; with `equal` its turns do not end."""
+    base = folder / "base"
+    shutil.copytree(model, base)
+    (base / "chat_template.jinja").write_text(TEMPLATE)
+    tokenizer = AutoTokenizer.from_pretrained(base)
+    tokenizer.chat_template = TEMPLATE  # also where the model keeps its own in another file
+    tokenizer.save_pretrained(base)
+    if equal:
+        causal = AutoModelForCausalLM.from_pretrained(base)
+        causal.get_output_embeddings().weight.data[tokenizer.eos_token_id] = 0
+        causal.save_pretrained(base)
+    return base
+
+
+def rows_of(pool: str, base: Path, options: argparse.Namespace) -> list[list[dict[str, Any]]]:
+    """The rows of every step: the first English ones of the pool that are short enough and differ in their question."""
+    from rc1_lib.training.chat_format import ChatFormat
+
+    tokenizer, found = AutoTokenizer.from_pretrained(base), dict[str, dict[str, Any]]()
+    form, wanted = ChatFormat(tokenizer), options.prompts * (1 + options.steps)
+    with Path(pool).open(encoding="utf-8") as lines:
+        for row in map(json.loads, lines):
+            if len(found) == wanted:
+                break
+            if row["lang"] == "en" and len(form.dialogue_ids(row["messages"])[0]) <= options.longest:
+                found.setdefault(row["source_id"], row | {"bucket": row["recipe"]})
+    if len(found) < wanted:
+        raise SystemExit(f"{pool}: found {len(found)} rows of at most {options.longest} tokens, expected {wanted}")
+    for row in found.values():
+        if form.prompt_ids(opening(row)) != prompt_ids(tokenizer, opening(row)):
+            raise SystemExit(f"row '{row['id']}': RC1 and TRL make other tokens of its prompt, so nothing is compared")
+    rows = list(found.values())
+    return [rows[at : at + options.prompts] for at in range(0, wanted, options.prompts)]
+
+
+def settings_of(options: argparse.Namespace) -> list[str]:
+    """The job in the terms of the configuration."""
+    episodes = options.prompts * options.takes
+    return [
+        f"batch_size={episodes}",
+        f"rollout_len={options.response}",
+        "lr=1.0e-5",  # so small that no policy leaves what the others still are
+        "training.strategy=groups",
+        "training.engine=torch_grpo",
+        f"training.update.group_size={options.takes}",
+        "training.update.epochs=1",
+        "training.update.minibatches=1",
+        f"training.update.micro_tokens={options.micro_tokens}",
+        "training.rollout.temperature=1.0",
+        f"training.limits.turns={1 if options.equal else options.turns}",
+        f"training.limits.tokens={options.response if options.equal else options.tokens}",
+        "training.reward.judge=0",
+        f"training.precision={options.precision}",
+        f"training.threads={options.cores}",
+        "training.processes=1",
+        "training.shards=1",
+        *options.set,
+    ]
+
+
+def once(side: str, job: Path, cores: int) -> dict[str, Any]:
+    """One side's run, in a process of its own on so many cores."""
+    mine = sorted(os.sched_getaffinity(0))[:cores]
+    done = subprocess.run(
+        ["taskset", "-c", ",".join(map(str, mine)), sys.executable, __file__, "--side", side, "--job", job],
+        cwd=PROJECT_ROOT,
+        env={**os.environ, "OMP_NUM_THREADS": str(cores), "HF_HUB_OFFLINE": "1"},
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode:
+        raise SystemExit(f"{side}: {done.stderr[-2000:]}")
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    print(f"  {side}: {json.dumps(found)}", file=sys.stderr, flush=True)
+    return found
+
+
+def summed(runs: Sequence[Mapping[str, Any]], episodes: int) -> dict[str, Any]:
+    """Medians over the steps of all runs, by the episode and by the token, and the most memory of any."""
+    steps = [step for run in runs for step in run["steps"]]
+    tokens = sum(step["sampled"] for step in steps)
+    return {
+        "episodes_per_second": episodes / median(step["seconds"] for step in steps),
+        "episodes_per_cpu_second": episodes / median(step["cpu_seconds"] for step in steps),
+        "tokens_per_cpu_second": tokens / sum(step["cpu_seconds"] for step in steps),
+        "peak_mib": max(run["peak_mib"] for run in runs),
+        "sampled_an_episode": tokens / len(steps) / episodes,
+        "read_an_episode": fmean(step["read"] for step in steps) / episodes,
+        "turns": fmean(step["turns"] for step in steps),
+        "reward": fmean(step["reward"] for step in steps),
+        "runs": list(runs),
+    }
+
+
+SHOWN = {
+    "episodes_per_second": "episodes/s", "episodes_per_cpu_second": "a CPU second",
+    "tokens_per_cpu_second": "tokens", "peak_mib": "peak MiB", "sampled_an_episode": "sampled",
+    "read_an_episode": "read", "turns": "turns", "reward": "reward",
+}  # fmt: skip
+
+
+def told(name: str, sides: Mapping[str, Mapping[str, Any]]) -> None:
+    """A table of one comparison; `tokens` are those sampled and learned, a CPU second."""
+    print(f"{name}\n{'':24}" + "".join(f"{title:>14}" for title in SHOWN.values()))
+    for side, found in sides.items():
+        print(f"{side:24}" + "".join(f"{found[key]:14.3f}" for key in SHOWN))
+    for side in [one for one in OURS if {one, THEIRS} <= sides.keys()]:
+        ratios = [sides[side][key] / sides[THEIRS][key] for key in list(SHOWN)[:4]]
+        print(f"{side + ' / ' + THEIRS:24}" + "".join(f"{ratio:14.2f}" for ratio in ratios), flush=True)
+
+
+def named(options: argparse.Namespace) -> str:
+    """What a comparison is called among the results."""
+    ends = "lengths all equal" if options.equal else "own ends"
+    passes = f"TRL in {options.passes} passes{', recomputing' * options.recompute}"
+    more = "".join(f", {one}" for one in options.set)
+    return (
+        f"{options.model.name}, {ends}, {options.prompts} rows x {options.takes} takes, {options.precision}, "
+        f"{options.cores} cores, {passes}{more}"
+    )
+
+
+def parsed(arguments: Sequence[str]) -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", type=Path, metavar="FOLDER", help="a model; ChatML's marks are among its tokens")
+    parser.add_argument("--pool", metavar="FILE", help="rows of the pool's schema, as JSON lines")
+    parser.add_argument("--equal", action="store_true", help="one turn an episode, and none ends by itself")
+    parser.add_argument("--prompts", type=int, default=4, help="rows of a step")
+    parser.add_argument("--takes", type=int, default=4, help="episodes of a row")
+    parser.add_argument("--longest", type=int, default=448, help="tokens of a row at most, its demonstration included")
+    parser.add_argument("--response", type=int, default=128, help="tokens of a turn at most")
+    parser.add_argument("--turns", type=int, default=6, help="of an episode at most")
+    parser.add_argument("--tokens", type=int, default=448, help="of an episode at most, without its prompt")
+    parser.add_argument("--micro-tokens", type=int, default=2048, help="RC1's bound on a pass with gradients")
+    parser.add_argument("--passes", type=int, default=4, help="TRL's passes with gradients in a step")
+    parser.add_argument("--recompute", action="store_true", help="TRL checkpoints gradients, as it does by default")
+    parser.add_argument("--precision", choices=("fp32", "bf16"), default="fp32")
+    parser.add_argument("--cores", type=int, default=2)
+    parser.add_argument("--steps", type=int, default=3, help="timed steps of one run")
+    parser.add_argument("--repeats", type=int, default=2)
+    parser.add_argument("--only", nargs="+", choices=(*OURS, THEIRS), default=(OURS[0], THEIRS, OURS[1]))
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="of the configuration")
+    parser.add_argument("--side", help=argparse.SUPPRESS)
+    parser.add_argument("--job", type=Path, help=argparse.SUPPRESS)
+    options = parser.parse_args(arguments)
+    if (options.model is None) != (options.pool is None):
+        parser.error("--model and --pool go together")
+    if options.prompts * options.takes % options.passes:
+        parser.error(
+            f"--passes: found {options.passes}, expected a divisor of {options.prompts * options.takes} episodes"
+        )
+    return options
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Compare, print the table and keep the figures."""
+    options = parsed(arguments)
+    if options.job:
+        job = Job(**json.loads(options.job.read_bytes()))
+        theirs(job) if options.side == THEIRS else ours(job, options.side)
+        return 0
+    if options.model is None:
+        how = "make run-real SOURCES=DIR, then python benchmarks/bench_trl_environment.py --model FOLDER --pool FILE"
+        return not_run("RC1's engines next to TRL's GRPOTrainer", "it wants a model and rows, and none were given", how)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        base = base_of(options.model, folder, equal=options.equal)
+        job = Job(
+            base=str(base), rows=rows_of(options.pool, base, options), takes=options.takes,
+            settings=settings_of(options), cores=options.cores, equal=options.equal, passes=options.passes,
+            recompute=options.recompute,
+        )  # fmt: skip
+        (folder / "job.json").write_text(json.dumps(asdict(job)))
+        runs: dict[str, list[dict[str, Any]]] = {side: [] for side in options.only}
+        for _ in range(options.repeats):
+            for side in options.only:
+                runs[side].append(once(side, folder / "job.json", options.cores))
+    sides = {side: summed(found, job.episodes) for side, found in runs.items()}
+    name = named(options)
+    told(name, sides)
+    kept = {one["name"]: one for one in json.loads(RESULTS.read_bytes())["jobs"]} if RESULTS.exists() else {}
+    kept[name] = {"name": name, "sides": sides}
+    write_json(RESULTS, {"jobs": [kept[one] for one in sorted(kept)]})
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
