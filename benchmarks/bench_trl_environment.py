@@ -123,12 +123,12 @@ def ours(job: Job, name: str) -> None:
     """A training by RC1's engine, as `rc1 train` steps it."""
     # Here, as below: what one side imports is no part of the other's memory.
     from rc1_lib.training.registry import make_engine
-    from rc1_lib.training.setups import EpisodeSetup
+    from rc1_lib.training.setups import Setup
     from rc1_lib.training.strategies.groups import Groups
 
     config, meter = job.config, Meter()
-    engine, strategy = make_engine(name, EpisodeSetup), Groups(None, job.takes)
-    engine.setup(EpisodeSetup(config, job.base, SEED))
+    engine, strategy = make_engine(name), Groups(None, job.takes)
+    engine.setup(Setup.of_run(config, job.base, SEED))
     strategy.attach_engine(engine)
     for number, rows in enumerate(job.rows):
         # Steps in which the value head alone learns do less: they are over.
