@@ -43,6 +43,7 @@ def verify(session: Session) -> int:
     """
     from rc1_lib.config.file import dump_config
     from rc1_lib.evidence import Evidence
+    from rc1_lib.gates.training import order_of_pay
     from rc1_lib.judge.providers import check_provider
     from rc1_lib.masking import mask_tree, secrets
     from rc1_lib.preflight.gates import check_waivers
@@ -54,6 +55,7 @@ def verify(session: Session) -> int:
     check_provider(run.config.judge.provider)
     hidden = secrets()
     session.show(dump_config(run.config, hidden).rstrip())
+    session.show(f"what training pays for: {order_of_pay(run.config)}")
     calibrated = run.config.pays_judged_score and run.workspace.path(run.config.weights).exists()
     results = judge(session, run, (*_GATES, *(["weights"] * calibrated)))
     if not calibrated and run.config.pays_judged_score:

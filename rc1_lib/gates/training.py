@@ -29,13 +29,13 @@ def training_gate(config: RunConfig) -> GateResult:
             "seed_pool", config.seed_pool, config.difficulty.balanced_path,
             "train on the balanced pool: seed_pool must be difficulty.balanced_path",
         ),
-        info("what training pays", _order_of_pay(config)),
+        info("what training pays", order_of_pay(config)),
         info("mix", ", ".join(f"{task} {share:g}" for task, share in config.datasets.items())),
     )  # fmt: skip
     return GateResult("training_config", checks)
 
 
-def _order_of_pay(config: RunConfig) -> str:
+def order_of_pay(config: RunConfig) -> str:
     """What the verified reward of a solved episode is at least, before needless questions, and of a failed one at most.
 
     The configuration refuses prices at which the order is another one.
