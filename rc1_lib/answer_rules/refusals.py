@@ -6,25 +6,38 @@ import re
 
 from rc1_lib.answer_rules.plain_text import plain_text
 
+_CANNOT = r"(?:cannot|can ?not|can't|cant|could not|couldn't|will not|won't|do not|don't|dont|am not going to)"
+_DO = (
+    r"(?:know|tell|say|answer|help|assist|provide|determine|decide|comply|give (?:you |an |the )?(?:answer|advice|that|"
+    r"information)|discuss|share|find|solve|calculate|work (?:it|that|this) out|do (?:that|this)|be (?:sure|certain)|"
+    r"have (?:enough|that|the|any|access))"
+)
 _DECLINES = re.compile(
-    r"\b(?:i|we)(?: am| are|'m|'re) (?:unable|not able|not allowed|not permitted|not sure)\b|"
-    r"\b(?:i|we) (?:really |just |simply )?"
-    r"(?:cannot|can ?not|can't|could not|couldn't|will not|won't|do not|don't|am not going to) "
-    r"(?:\w+ )?(?:know|tell|say|answer|help|assist|provide|determine|comply|give|discuss|share|find|have enough)\b|"
-    r"\b(?:cannot|can ?not|can't|could not|couldn't) be (?:determined|answered|known|said|found|told|worked out)\b|"
-    r"\b(?:it is|it's|that is|that's) (?:not (?:known|clear|possible to)|unknown|impossible to)\b|"
+    rf"\b(?:i|we) (?:really |just |simply |honestly )?{_CANNOT} (?:\w+ )?{_DO}\b|"
+    rf"^{_CANNOT} (?:be )?(?:determined?|say|tell|know|answer(?:ed)?)\b|"
+    r"\b(?:i|we)(?: am| are|'m|'re) (?:unable|not able|not allowed|not permitted|not sure|not certain|unsure)\b|"
+    r"^(?:unable to|not (?:sure|certain|known|clear)|idk|no idea|no answer)\b|\bi have no idea\b|\bi need more\b|"
+    r"\b(?:it|this|that|the answer) (?:cannot|can ?not|can't|could not|couldn't) be (?:determined|answered|known|said|"
+    r"found|told|worked out)\b|"
+    r"\b(?:it|this|that|the answer) is (?:not (?:known|clear|possible to (?:say|tell|know|determine))|unknown|"
+    r"impossible to (?:say|tell|know|determine|answer))\b|"
     r"\b(?:not enough|insufficient) (?:information|data|evidence|context)\b|"
-    r"\bno idea\b|\bas an? (?:ai|language model)\b|"
-    r"^(?:the answer is )?(?:unknown|undetermined|unanswerable|undecidable|n/a|not known|no answer)\.?$|"
-    r"不知道|不清楚|不晓得|(?:无法|無法|不能|没法|难以)(?:确定|確定|回答|判断|判斷|得知|提供|知道|给出|帮)|"
+    r"\b(?:i am|i'm|^as) an? (?:ai|language model)\b|"
+    r"^(?:unknown|undetermined|unanswerable|undecidable|n/a)$|"
+    r"^我?(?:真的|也|还)?(?:不知道|不清楚|不晓得|不确定|不確定)|"
+    r"(?:无法|無法|不能|没法|难以)(?:确定|確定|回答|判断|判斷|得知|提供|知道|给出|计算|計算|帮)|抱歉,?我(?:不能|无法|無法)|"
     r"(?:信息|資訊|条件|资料)不足|没有足够的?(?:信息|资料|条件)"
 )
+_ANSWERS = re.compile(r"^(?:yes|no)\b(?! (?:idea|answer|one knows))|\d|^(?:是|对|對|不是|不对|不對|能|会)[,，。]")
+"""An answer that begins with a verdict or holds a number has given one, whatever else it says."""
 
 
 def declines(answer: str) -> bool:
     """Whether `answer` refuses, or says that it cannot be known, in English or Chinese.
 
     It is asked about wrong answers alone: a text that gives the right one, whatever it says around it, has answered.
+    What gives a verdict or a number is a wrong answer, not a refusal.
     """
-    text = plain_text(answer)
-    return _DECLINES.search(answer.lower() if text is None else text) is not None
+    plain = plain_text(answer)
+    text = (answer.lower() if plain is None else plain).strip().strip("*_`.\"' ")
+    return _ANSWERS.search(text) is None and _DECLINES.search(text) is not None

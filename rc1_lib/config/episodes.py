@@ -58,7 +58,7 @@ class EpisodeReward(Section):
     """Penalty for a malformed turn."""
     turn: NotNegative
     """Penalty for a turn of a solved episode; a failed one pays for none, so that no failure is better for being short,
-    doing nothing included."""
+    doing nothing included. If `success` is 0: of every episode."""
 
 
 class Rollout(Section):

@@ -132,11 +132,6 @@ class RunConfig(Section):
         """Prompts per step: one for each episode, or for each group of episodes."""
         return self.batch_size // self.training.group_size
 
-    @property
-    def turn_tokens(self) -> int:
-        """Most tokens of a turn, its thoughts included."""
-        return self.rollout_len + (self.training.rollout.thought_tokens or 0)
-
     @model_validator(mode="after")
     def _check(self) -> Self:
         sums_to_one(self.datasets, "datasets")
@@ -178,6 +173,11 @@ class RunConfig(Section):
             )
         most = self.training.limits.turns
         slow, solved = reward.turn * most, reward.success * (1 - self.difficulty_beta)
+        if reward.success and solved <= 0:
+            raise ValueError(
+                f"difficulty_beta: found {self.difficulty_beta:g}, so a solved easy row earns {solved:g}; lower it "
+                f"below 1 (0.05 to 0.1 is usual)"
+            )
         if reward.success and slow >= solved:
             raise ValueError(
                 f"training.reward.turn: {reward.turn:g} for each of training.limits.turns ({most}) is {slow:g}, and a "

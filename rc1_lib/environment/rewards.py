@@ -36,7 +36,7 @@ class RewardSettings:
         use_penalty: False makes needless questions free.
         beta: how much more a hard row counts, and an easy one less.
         malformed: penalty for a malformed turn.
-        turn: penalty for a turn of a solved episode.
+        turn: penalty for a turn of a solved episode; of every one if `success` is 0.
     """
 
     success: float

@@ -75,6 +75,7 @@ class Tried:
         whole: whether all prompts were played; if not, the turns alone decide.
         longer: of a few prompts with more room for a turn; None if so few turns were cut that nobody has to know.
         allowed: tokens of a turn in training.
+        thoughts: tokens of its thoughts, where these have a budget of their own.
     """
 
     rows: Sequence[MeasuredRow]
@@ -83,6 +84,7 @@ class Tried:
     whole: bool
     longer: Turns | None
     allowed: int
+    thoughts: int | None = None
 
 
 def run_learnability(prepared: Prepared) -> GateReport:
@@ -173,21 +175,23 @@ def sample(rows: Sequence[MeasuredRow], count: int, seed: int) -> list[MeasuredR
 def try_out(prepared: Prepared, prompts: int, times: int) -> Tried:
     """Let the initial policy play `prompts` training rows, each `times` times, sampled as in training."""
     config = prepared.run.config
+    thoughts = config.training.rollout.thought_tokens
+    apart = thoughts is not None
     rows = sample(prepared.selection.train, prompts, config.training.held_out.seed)
     first = rows[:: max(1, len(rows) // _FIRST)][:_FIRST]
     rest = [row for row in rows if row not in first]
     with player_of(prepared, config.seeds[0]) as player:
         played = _play(prepared, player, first, times)
-        whole = not _is_hopeless(turns_of(played, prepared.form), config.gates.learnability)
+        whole = not _is_hopeless(turns_of(played, prepared.form, thoughts_apart=apart), config.gates.learnability)
         if whole and rest:
             played += _play(prepared, player, rest, times)
-    turns = turns_of(played, prepared.form)
+    turns = turns_of(played, prepared.form, thoughts_apart=apart)
     longer = None
-    if len(turns.cut) > (1 - LEVEL) * len(turns.was_cut):
+    if turns.cut > (1 - LEVEL) * len(turns.was_cut):
         roomy = _with_room(prepared)
         with player_of(roomy, config.seeds[0]) as player:
-            longer = turns_of(_play(roomy, player, first, 1), prepared.form)
-    return Tried([*first, *rest] if whole else first, played, turns, whole, longer, config.turn_tokens)
+            longer = turns_of(_play(roomy, player, first, 1), prepared.form, thoughts_apart=apart)
+    return Tried([*first, *rest] if whole else first, played, turns, whole, longer, config.rollout_len, thoughts)
 
 
 def _is_hopeless(turns: Turns, thresholds: LearnabilityGate) -> bool:
@@ -348,7 +352,7 @@ def _turn_checks(tried: Tried, thresholds: LearnabilityGate) -> list[Check]:
     checks = [
         at_most(
             _CUT, cut.value, thresholds.max_cut,
-            why_cut(turns, longer, tried.allowed),
+            why_cut(turns, longer, tried.allowed, tried.thoughts),
             _interval(cut, len(turns.was_cut), "turns"),
         ),
         at_most(

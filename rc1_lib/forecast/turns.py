@@ -21,15 +21,16 @@ class Turns:
     """The turns of some episodes.
 
     Attributes:
-        tokens: of each turn that the policy ended itself, its end-of-turn token included.
-        cut: for each turn that a limit on tokens cut, its tokens.
-        thinking: how many of the cut ones never closed `<think>`.
+        tokens: of each turn that the policy ended itself, its end-of-turn token included; where thoughts have a budget
+            of their own, of what comes after them.
+        answers_cut: the same of each turn that a limit on tokens cut after its thoughts, or that had none.
+        thoughts_cut: tokens of each turn that was cut before it closed `<think>`.
         malformed: of each episode, whether a turn was malformed.
     """
 
     tokens: tuple[int, ...]
-    cut: tuple[int, ...]
-    thinking: int
+    answers_cut: tuple[int, ...]
+    thoughts_cut: tuple[int, ...]
     malformed: tuple[bool, ...]
 
     @property
@@ -38,38 +39,52 @@ class Turns:
         return float(sorted(self.tokens)[math.ceil(LEVEL * len(self.tokens)) - 1]) if self.tokens else math.nan
 
     @property
+    def cut(self) -> int:
+        """Turns that a limit on tokens cut."""
+        return len(self.answers_cut) + len(self.thoughts_cut)
+
+    @property
     def was_cut(self) -> list[bool]:
         """For every turn, whether it was cut."""
-        return [False] * len(self.tokens) + [True] * len(self.cut)
+        return [False] * len(self.tokens) + [True] * self.cut
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""
         return {
             "turns": len(self.was_cut),
-            "cut": len(self.cut),
-            "cut_while_thinking": self.thinking,
+            "cut": self.cut,
+            "cut_while_thinking": len(self.thoughts_cut),
             f"tokens_of_{LEVEL:.0%}_that_end": int(self.length) if self.tokens else None,
             "episodes": len(self.malformed),
             "episodes_malformed": sum(self.malformed),
         }
 
 
-def turns_of(played: Iterable[Trajectory], chat: ChatTokens) -> Turns:
-    """The turns of played episodes; `chat` has the end-of-turn token and decodes."""
+def turns_of(played: Iterable[Trajectory], chat: ChatTokens, *, thoughts_apart: bool = False) -> Turns:
+    """The turns of played episodes.
+
+    Args:
+        played: the episodes.
+        chat: has the end-of-turn token, and decodes.
+        thoughts_apart: whether thoughts have a budget of their own, `training.rollout.thought_tokens`.
+    """
     ended: list[int] = []
-    cut: list[int] = []
+    answers_cut: list[int] = []
+    thoughts_cut: list[int] = []
     malformed: list[bool] = []
-    thinking = 0
+    closing = chat.thoughts[1] if thoughts_apart and chat.thoughts is not None else None
     for one in played:
         malformed.append(one.outcome.malformed > 0)
         for before, end in pairwise((one.prompt_tokens - 1, *one.turn_ends)):
-            tokens = sum(one.own[before + 1 : end + 1])
+            said = [one.ids[at] for at in range(before + 1, end + 1) if one.own[at]]
+            tokens = len(said) - (said.index(closing) + 1 if closing in said else 0)
             if one.ids[end] == chat.end_id:
                 ended.append(tokens)
+            elif _is_thinking(chat.decode(one.ids[: end + 1])):
+                thoughts_cut.append(tokens)
             else:
-                cut.append(tokens)
-                thinking += _is_thinking(chat.decode(one.ids[: end + 1]))
-    return Turns(tuple(ended), tuple(cut), thinking, tuple(malformed))
+                answers_cut.append(tokens)
+    return Turns(tuple(ended), tuple(answers_cut), tuple(thoughts_cut), tuple(malformed))
 
 
 def _is_thinking(dialogue: str) -> bool:
@@ -77,26 +92,31 @@ def _is_thinking(dialogue: str) -> bool:
     return dialogue.rfind(THINK) > dialogue.rfind(THINK_END)
 
 
-def why_cut(turns: Turns, longer: Turns, allowed: int) -> str:
+def why_cut(turns: Turns, longer: Turns, allowed: int, thoughts: int | None) -> str:
     """What to do about turns that are cut, in a sentence.
 
     Args:
         turns: as training would cut them.
         longer: of a few of the prompts, with more room.
-        allowed: tokens of a turn in training, `rollout_len`, and those of its thoughts where they have their own.
+        allowed: tokens of a turn in training, `rollout_len`.
+        thoughts: tokens of its thoughts, where these have a budget of their own.
     """
     causes = []
-    if turns.thinking:
+    if turns.thoughts_cut:
         causes.append(
-            f"{turns.thinking} of the {len(turns.cut)} cut turns never closed {THINK}: a model that thinks needs room "
-            f"for its thoughts (training.rollout.thought_tokens), or a chat template without them"
+            f"{len(turns.thoughts_cut)} of the {turns.cut} cut turns never closed {THINK}: a model that thinks needs "
+            f"room for its thoughts (training.rollout.thought_tokens), or a chat template without them"
         )
-    if by_others := sum(tokens < allowed for tokens in turns.cut):
+    of_thoughts = allowed if thoughts is None else thoughts
+    by_others = sum(tokens < allowed for tokens in turns.answers_cut)
+    by_others += sum(tokens < of_thoughts for tokens in turns.thoughts_cut)
+    if by_others:
         causes.append(f"{by_others} of them were cut by training.limits.tokens or the model's context")
-    if len(longer.cut) > len(longer.tokens):
+    if longer.cut > len(longer.tokens):
         causes.append(
-            f"with room for {max(longer.cut)} tokens {len(longer.cut)} of {len(longer.was_cut)} turns still do not "
-            f"end: warm up longer (training.warm_start.steps) or use a base that ends its turns"
+            f"with room for {max((*longer.answers_cut, *longer.thoughts_cut))} tokens {longer.cut} of "
+            f"{len(longer.was_cut)} turns still do not end: warm up longer (training.warm_start.steps) or use a base "
+            f"that ends its turns"
         )
     else:
         ended = len(longer.tokens)

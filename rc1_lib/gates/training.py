@@ -36,15 +36,17 @@ def training_gate(config: RunConfig) -> GateResult:
 
 
 def order_of_pay(config: RunConfig) -> str:
-    """What the verified reward of a solved episode is at least, before needless questions, and of a failed one at most.
+    """What a verified answer is paid at least, what a failed episode is, and what changes both.
 
-    The configuration refuses prices at which the order is another one.
+    The configuration refuses prices of turns at which a solved episode would be paid no more than a failed one.
     """
     reward = config.training.reward
     if not reward.success:
         return "the judge's score alone, less every turn"
     least = reward.success * (1 - config.difficulty_beta) - reward.turn * config.training.limits.turns
-    return f"solved: at least {least:.4g}, less {config.overclar.alpha:g} a needless question; failed or nothing: 0"
+    more = f"up to {reward.judge:g} for the judge's score, less " if reward.judge else "less "
+    prices = f"{config.overclar.alpha:g} a needless question and {reward.malformed:g} a malformed turn"
+    return f"solved: {least:.4g} or more; failed, or nothing done: 0; to both {more}{prices}"
 
 
 def _least_steps(config: RunConfig) -> int:

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 class PlayingEngine(Engine, Player):
     """An engine whose policy can play episodes in a run; from what and how it learns is the subclass's.
 
-    One that learns from rows of a file has no `playground` and no `temperature`, and so is no `Player`.
+    One that learns from rows of a file has no `playground` and no `temperature`, and cannot play.
 
     Attributes:
         policy: what learns.

@@ -19,6 +19,10 @@ from rc1_lib.answer_rules.refusals import declines
         "It is impossible to say.",
         "I don't have enough information.", "I could not find it.", "我不知道。", "无法确定",
         "抱歉,我无法回答这个问题。",
+        "I'm sorry, I can't do that.", "Not sure.", "I need more information.", "Cannot determine",
+        "Unable to determine.",
+        "I don't have that information.", "I dont know", "I can't solve this", "I'm unsure", "IDK", "*Unknown*",
+        "不确定", "我不确定", "无法计算", "抱歉,我不能", "No one knows that; it is unknown.",
         "这个问题不能确定。", "信息不足", "没有足够的信息。", "無法判斷",
     ],
 )  # fmt: skip
@@ -31,6 +35,9 @@ def test_a_refusal_declines(answer: str) -> None:
     [
         "384", "no", "yes", "not 5", "No, he could not swim.", "The Unknown Soldier", "Paris", "It is 12 jars.",
         "None", "no one", "He cannot be older than 7.", "I think it is 5.", "She did not know him, so no.", "0",
+        "No. It's impossible to survive that.", "We will not give any away, so she has 12 left.",
+        "No, we cannot tell time without a clock.", "12 (I am not sure)", "It's not clear, but 12",
+        "He was not known as an AI researcher.", "No, no idea can be patented.", "他不知道,所以12",
         "I Don't Care", "The Cannot Tour", "They can help 12 people.", "I can say that it is 12.", "", 
         "不是", "不对", "没有", "能",
     ],

@@ -19,7 +19,7 @@ from rc1_lib.sources.embedded import EMBEDDED_TASKS as TASKS
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
 
 THRESHOLDS = load_config(PROJECT_ROOT / "configs/local.yaml").gates.learnability
-WELL = Tried([], [], Turns((20,) * 40, (), 0, (False,) * 20), True, None, 128)
+WELL = Tried([], [], Turns((20,) * 40, (), (), (False,) * 20), True, None, 128)
 """Turns that end, and are well formed."""
 
 

@@ -185,6 +185,8 @@ class VLLMSampler:
                     turn = Turn(read, episode.room, end_id, temperature, int(episode.uniform * _SEEDS))
                     said = await server.say(name, turn, self._shape.vocabulary)
                     for token, logprob in zip(said.ids, said.logprobs, strict=True):
+                        if episode.over:  # cut by a budget that is smaller than what was asked for
+                            break
                         episode.take(token, logprob)
                     self._tokens += len(said.ids)
                     read += episode.feed(episode.known)

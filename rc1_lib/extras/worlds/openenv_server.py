@@ -77,9 +77,10 @@ class DialogueWorld(Environment):  # type: ignore[misc]
         answers = take(episode, action.content, action.tool_calls)
         done = episode.status is not EpisodeStatus.RUNNING
         self._state.step_count += 1
-        self._state.status = episode.status.value
+        status = episode.outcome().status.value  # `declined` where the answer gives none
+        self._state.status = status
         reward = paid(self._world.spec, row, episode).total if done else 0.0
-        return WorldObservation(messages=list(answers), status=episode.status.value, done=done, reward=reward)
+        return WorldObservation(messages=list(answers), status=status, done=done, reward=reward)
 
     @property
     def state(self) -> State:

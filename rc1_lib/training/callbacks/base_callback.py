@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 class BaseCallback:
     """Every hook of `Callback`, empty."""
 
-    name = "quiet"
+    name = "callback"
 
     def on_start(self, trainer: Trainer) -> None:
         """Nothing."""

@@ -46,8 +46,8 @@ _WORDS: Mapping[str, _Words] = {
     "max_same_answer": _Words("the answers have collapsed: {value:.0%} of them are one and the same", _LOST),
     "max_clip_ratio": _Words(
         "{value:.0%} of the episodes are cut by a limit on tokens, so they earn nothing",
-        "raise rollout_len (or training.limits.tokens), or warm up longer (training.warm_start.steps) so that the "
-        "policy ends its turns",
+        "raise rollout_len (or training.rollout.thought_tokens, training.limits.tokens), or warm up longer "
+        "(training.warm_start.steps) so that the policy ends its turns",
     ),
     "max_malformed": _Words(
         "{value:.0%} of the episodes have a malformed turn",

@@ -55,6 +55,8 @@ class LlamaPlayer:
             if not said.ids:
                 raise RC1Error(f"llama.cpp said nothing after {len(read)} tokens; expected at least one")
             for token, logprob in zip(said.ids, said.logprobs, strict=True):
+                if episode.over:  # cut by a budget that is smaller than what was asked for
+                    break
                 episode.take(token, logprob)
             read += episode.feed(episode.known)
         return episode.trajectory()

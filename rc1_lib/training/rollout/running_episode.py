@@ -86,6 +86,7 @@ class RunningEpisode:
             logprob: of it.
             state_D: the hidden state that it was sampled from, where states are to be kept.
         """
+        assert not self.over, "the episode is over"
         if state_D is not None:
             self._states.append(state_D)
         self._ids.append(token)

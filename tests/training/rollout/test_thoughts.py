@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rc1_lib.environment.outcome import EpisodeStatus
+from rc1_lib.forecast.turns import turns_of, why_cut
 from rc1_lib.training.rollout.running_episode import RunningEpisode
 from rc1_lib.training.rollout.settings import RolloutSampling
 from tests.training.rollout.standin import StandInChat, starts
@@ -69,3 +70,24 @@ def test_only_thoughts_at_the_beginning_have_a_budget() -> None:
 def test_without_a_budget_thoughts_count_as_all_else() -> None:
     one = episode(opens=True, thought_tokens=None)
     assert say(one, "a", CLOSE, "2") == [False, False, True]
+
+
+@pytest.mark.parametrize("reply", [("abcde", CLOSE, "12"), (CLOSE, "12345", "<|im_end|>")])
+def test_nothing_is_taken_after_a_cut(reply: tuple[str, ...]) -> None:
+    """A server that was asked for the whole room may have said more than the budgets grant."""
+    one = episode(opens=True)
+    with pytest.raises(AssertionError, match="over"):
+        say(one, *reply)
+
+
+def test_the_turns_of_thinking_episodes_are_measured_by_their_own_budgets() -> None:
+    chat = StandInChat()
+    (opening,), (closing,) = chat.encode(OPEN), chat.encode(CLOSE)
+    chat.thoughts = (opening, closing)
+    whole, cut = episode(opens=True), episode(opens=True)
+    say(whole, "ab", CLOSE, "1", "<|im_end|>")
+    say(cut, CLOSE, "123")
+    turns = turns_of([whole.trajectory(), cut.trajectory()], chat, thoughts_apart=True)
+    assert (turns.tokens, turns.answers_cut, turns.thoughts_cut) == ((2,), (3,), ())
+    assert "training.limits.tokens" not in why_cut(turns, turns, 3, 5)
+    assert "1 of them were cut by training.limits.tokens" in why_cut(turns, turns, 4, 5)
