@@ -26,7 +26,6 @@ from rc1_lib.training.curriculum import Curriculum
 from rc1_lib.training.engines.torch_grpo import TorchGRPO
 from rc1_lib.training.engines.torch_ppo import TorchPPO
 from rc1_lib.training.episode_engine import EpisodeEngine
-from rc1_lib.training.models import model_section
 from rc1_lib.training.ppo_run import prepare
 from rc1_lib.training.registry import make_engine
 from rc1_lib.training.rollout.errors import RolloutError
@@ -415,8 +414,8 @@ def test_a_copy_is_counted_with_the_memory(tiny: Tiny) -> None:
 
 
 def copy_of(run: Run) -> int:
-    shape = base_config(model_section(run.config, str(run.workspace.path("base"))))
-    return least_memory(run.config, shape, torch.device("cpu"))["their copy to sample with"]
+    setup = Setup.of_run(run.config, str(run.workspace.path("base")), 1)
+    return least_memory(setup, base_config(setup.model), torch.device("cpu"))["their copy to sample with"]
 
 
 def test_the_old_name_gives_this_engine_and_says_so() -> None:

@@ -15,6 +15,7 @@ from rc1_lib.training.curriculum import Curriculum
 from rc1_lib.training.engines.torch_ppo import TorchPPO
 from rc1_lib.training.ppo.targets import targets_of
 from rc1_lib.training.ppo_run import advance, prepare
+from rc1_lib.training.setups import Setup
 from rc1_lib.training.updates.own_tokens import own_tokens
 from rc1_lib.training.updates.reading import logprobs_of
 from rc1_lib.training.usable import least_memory
@@ -82,7 +83,7 @@ def test_it_resumes_from_a_checkpoint_with_the_same_bytes(done: Run, tmp_path: P
 def test_the_published_shape_has_the_weights_that_its_model_has() -> None:
     config = open_run(profile="prod", workspace=Path("unused"), overrides=["training.precision=fp32"]).config
     layer = 2560 * (4096 + 2 * 1024) + 4096 * 2560 + 3 * 2560 * 9728
-    parts = least_memory(config, published_shape(), torch.device("cpu"))
+    parts = least_memory(Setup.of_run(config, config.base_model, 1), published_shape(), torch.device("cpu"))
     assert parts["weights"] == int(36 * layer * (0.5 + 1 / 64 + 4 / 16_384)) + 4 * (
         151_936 * 2560 + 36 * (2 * 2560 + 2 * 128) + 2560
     )

@@ -29,10 +29,10 @@ from rc1_lib.run import Run
 from rc1_lib.training.base_model import base_config
 from rc1_lib.training.episode_engine import EpisodeEngine
 from rc1_lib.training.metrics_log import MetricsLog
-from rc1_lib.training.models import model_section
 from rc1_lib.training.ppo_run import advance, configured_facts, prepare
 from rc1_lib.training.rollout.trajectory import Trajectory
 from rc1_lib.training.run_paths import LOG
+from rc1_lib.training.setups import Setup
 from rc1_lib.training.updates.parity import ParityError
 from rc1_lib.training.usable import least_memory
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
@@ -538,8 +538,8 @@ def test_nothing_is_allocated_here_to_sample_with(asking: Callable[..., Run], ti
         (tiny("finetune.method=qlora", "training.rollout.sampling_copy=bf16", FEW), True),
         (asking("finetune.method=qlora"), False),
     ):
-        shape = base_config(model_section(run.config, str(run.workspace.path("base"))))
-        copy = least_memory(run.config, shape, torch.device("cpu"))["their copy to sample with"]
+        setup = Setup.of_run(run.config, str(run.workspace.path("base")), 1)
+        copy = least_memory(setup, base_config(setup.model), torch.device("cpu"))["their copy to sample with"]
         assert bool(copy) is copied
 
 
