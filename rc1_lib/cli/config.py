@@ -55,7 +55,7 @@ def verify(session: Session) -> int:
     check_provider(run.config.judge.provider)
     hidden = secrets()
     session.show(dump_config(run.config, hidden).rstrip())
-    session.show(f"what training pays for: {order_of_pay(run.config)}")
+    session.show(f"what training pays: {order_of_pay(run.config)}")
     calibrated = run.config.pays_judged_score and run.workspace.path(run.config.weights).exists()
     results = judge(session, run, (*_GATES, *(["weights"] * calibrated)))
     if not calibrated and run.config.pays_judged_score:

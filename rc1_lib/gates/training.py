@@ -44,9 +44,9 @@ def order_of_pay(config: RunConfig) -> str:
     if not reward.success:
         return "the judge's score alone, less every turn"
     least = reward.success * (1 - config.difficulty_beta) - reward.turn * config.training.limits.turns
-    more = f"up to {reward.judge:g} for the judge's score, less " if reward.judge else "less "
-    prices = f"{config.overclar.alpha:g} a needless question and {reward.malformed:g} a malformed turn"
-    return f"solved: {least:.4g} or more; failed, or nothing done: 0; to both {more}{prices}"
+    more = f"up to {reward.judge:g} more for the judge's score, " if reward.judge else ""
+    prices = f"{config.overclar.alpha:g} less a needless question, {reward.malformed:g} less a malformed turn"
+    return f"{least:.4g} or more if solved, 0 if failed or nothing was done; {more}{prices}"
 
 
 def _least_steps(config: RunConfig) -> int:

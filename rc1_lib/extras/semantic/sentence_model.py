@@ -71,8 +71,8 @@ class SentenceModel:
             self.longest = self._most_tokens(folder)
             tried, _ = self.vectors(["Who?", "Who built the tower of Ara, and when?"])
         except Exception as error:
-            if shortage(error):
-                raise  # says nothing against the model
+            if shortage(error) or isinstance(error, RC1Error):
+                raise  # the machine's fault, or said already
             # Damaged files make these libraries raise anything.
             raise ConfigError(
                 f"{_KEY}: {folder} cannot be read as a sentence-embedding model ({type(error).__name__}: "

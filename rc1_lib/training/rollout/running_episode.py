@@ -93,7 +93,7 @@ class RunningEpisode:
         self._own.append(True)
         self._logprobs.append(logprob)
         self._drawn += 1
-        self._count_thoughts(token)
+        self._watch_thoughts(token)
         ended = token == self._chat.end_id
         if ended or len(self._ids) == self._turn_bound:
             self._end_turn(cut=not ended)
@@ -117,29 +117,29 @@ class RunningEpisode:
         episode = self._start.episode
         self._turn_start = len(self._ids)
         left = episode.limits.tokens - episode.outcome().tokens
-        self._last = min(self._turn_start + left, self._context)
-        self._thinks = False
-        self._bound_turn(self._sampling.turn_tokens)
+        self._room_end = min(self._turn_start + left, self._context)
+        self._in_thoughts = False
+        self._grant(self._sampling.turn_tokens)
         if self._chat.opens_thoughts:
-            self._think()
+            self._begin_thoughts()
 
-    def _bound_turn(self, tokens: int) -> None:
+    def _grant(self, tokens: int) -> None:
         """Grant the turn so many tokens from here, as far as the dialogue and the model have room."""
-        self._turn_bound = min(len(self._ids) + tokens, self._last)
+        self._turn_bound = min(len(self._ids) + tokens, self._room_end)
 
-    def _think(self) -> None:
+    def _begin_thoughts(self) -> None:
         if self._sampling.thought_tokens is not None and self._chat.thoughts is not None:
-            self._thinks = True
-            self._turn_bound = min(self._turn_start + self._sampling.thought_tokens, self._last)
+            self._in_thoughts = True
+            self._turn_bound = min(self._turn_start + self._sampling.thought_tokens, self._room_end)
 
-    def _count_thoughts(self, token: int) -> None:
+    def _watch_thoughts(self, token: int) -> None:
         """Where thoughts have a budget of their own: it begins with them, and the turn's begins where they close."""
         opening, closing = self._chat.thoughts or (None, None)
         if token == opening and len(self._ids) == self._turn_start + 1:
-            self._think()
-        elif token == closing and self._thinks:
-            self._thinks = False
-            self._bound_turn(self._sampling.turn_tokens)
+            self._begin_thoughts()
+        elif token == closing and self._in_thoughts:
+            self._in_thoughts = False
+            self._grant(self._sampling.turn_tokens)
 
     def _end_turn(self, *, cut: bool) -> None:
         self._turn_ends.append(len(self._ids) - 1)
