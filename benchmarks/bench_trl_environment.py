@@ -11,9 +11,9 @@ token by token), bounds on turns and tokens, adapter, rate, KL to the base, prec
 world with its verified reward; a step is one step of the optimizer. TRL is used as its documentation has it, through
 `rc1_lib.environment.trl`. Each side runs in a process of its own, in turns; a first step of each is not timed.
 
-With `--equal` every turn is as long as it may be and an episode is one turn: the output of the token that ends a turn
-is 0 in the weights that all sides load, so that it is as good as never sampled, which is checked. Without it turns end
-where the policy ends them, and sides are compared by the token too.
+With `--equal` every turn is as long as it may be and an episode is one turn: in the weights that all sides load, the
+output of the token that ends a turn points away from what the model's last layer says, so that it is as good as never
+sampled, which is checked. Without it turns end where the policy ends them, and sides are compared by the token too.
 
 Prints a table, and writes `benchmarks/results/trl_environment.json`, in which other jobs stay as they were.
 """
@@ -37,6 +37,7 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
+import torch
 from lacking import not_run
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -254,10 +255,17 @@ def base_of(model: Path, folder: Path, *, equal: bool) -> Path:
     tokenizer.chat_template = TEMPLATE  # also where the model keeps its own in another file
     tokenizer.save_pretrained(base)
     if equal:
-        causal = AutoModelForCausalLM.from_pretrained(base)
-        causal.get_output_embeddings().weight.data[tokenizer.eos_token_id] = 0
-        causal.save_pretrained(base)
+        never_ending(AutoModelForCausalLM.from_pretrained(base), tokenizer).save_pretrained(base)
     return base
+
+
+def never_ending(causal: Any, tokenizer: Any) -> Any:
+    """Give the token that ends a turn a logit of about -100 wherever the last layer's output is near its mean."""
+    ids = tokenizer("A story of some length, so that the mean says something. What is 2 + 3?", return_tensors="pt")
+    with torch.no_grad():
+        mean = causal(**ids, output_hidden_states=True).hidden_states[-1][0].mean(0)
+        causal.get_output_embeddings().weight[tokenizer.eos_token_id] = -100 * mean / mean.dot(mean)
+    return causal
 
 
 def rows_of(pool: str, base: Path, options: argparse.Namespace) -> list[list[dict[str, Any]]]:
