@@ -88,7 +88,8 @@ class SentenceModel:
         import torch
 
         tokens: list[list[int]] = self._tokenizer(list(texts), truncation=True, max_length=self.longest)["input_ids"]
-        cut = sum(len(ids) == self.longest for ids in tokens)
+        full = [text for text, ids in zip(texts, tokens, strict=True) if len(ids) == self.longest]
+        cut = sum(len(self._tokenizer(text, verbose=False)["input_ids"]) > self.longest for text in full)
         found: dict[int, Vectors] = {}
         with torch.inference_mode():
             for batch in _batches([len(ids) for ids in tokens]):

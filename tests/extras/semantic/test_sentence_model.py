@@ -47,7 +47,7 @@ def test_texts_of_every_length_keep_their_places_in_batches(folder: Path, monkey
 
 def test_what_is_longer_than_the_model_reads_is_counted(folder: Path) -> None:
     model = SentenceModel(folder)
-    vectors, cut = model.vectors(["who " * 100, "who " * 200 + "built"])
+    vectors, cut = model.vectors(["who " * 63, "who " * 200 + "built", "who " * 62])  # and two marks around them
     assert (model.longest, cut) == (64, 2)
     assert np.allclose(vectors[0], vectors[1], atol=1e-5)
 
