@@ -31,7 +31,7 @@ from rc1_lib.training.dry_run import dry_run
 from rc1_lib.training.engines.pure_pt_sft import PurePtSFT
 from rc1_lib.training.engines.torch_ppo import TorchPPO
 from rc1_lib.training.ppo_run import advance, prepare
-from rc1_lib.training.ranks.channel import LostError, WorkerError
+from rc1_lib.training.ranks.group import LostError, WorkerError
 from rc1_lib.training.resource_errors import (
     DISK,
     FROM_ROWS,
