@@ -10,7 +10,7 @@ from typing import Any
 from torch import Tensor
 
 from rc1_lib.training.api import Batches, Callback, Engine, Strategy
-from rc1_lib.training.checkpoint.fault import CheckpointError
+from rc1_lib.training.checkpoint.atomic_folder import CheckpointError
 from rc1_lib.training.checkpoint.save_load import not_finite
 from rc1_lib.training.checkpoint.state import CheckpointState
 from rc1_lib.training.diverged import DivergedError, naming_step

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rc1_lib.run import Run
-from rc1_lib.training.checkpoint.fault import CheckpointError
+from rc1_lib.training.checkpoint.atomic_folder import CheckpointError
 from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.engines.torch_ppo import TorchPPO
 from rc1_lib.training.ppo_run import advance, prepare
