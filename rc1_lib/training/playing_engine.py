@@ -31,7 +31,7 @@ from rc1_lib.training.ranks.group import Link, WorkerGroup
 from rc1_lib.training.ranks.processes import group_of, on_one_device, processes_of
 from rc1_lib.training.ranks.shards import ONE, Shards
 from rc1_lib.training.rollout.decoding import context_of, longest_dialogue
-from rc1_lib.training.rollout.sampling_copy import copy_to_sample_with
+from rc1_lib.training.rollout.sampling_weights import copy_to_sample_with
 from rc1_lib.training.rollout.trajectory import Trajectory
 from rc1_lib.training.setups import Setup
 from rc1_lib.training.spans import Part, Timing, span, start_timing, stop_timing
