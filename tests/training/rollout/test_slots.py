@@ -95,7 +95,9 @@ def played(chat: StandInChat, taught: PreTrainedModel) -> list[Trajectory]:
 def recorded(monkeypatch: pytest.MonkeyPatch) -> Recorded:
     """Makes every decoder one that records its steps."""
     recorder = Recorded()
-    monkeypatch.setattr(decoding, "decoder_of", lambda model, pad, rows, _: SlotDecoder(model, pad, rows, recorder.record))
+    monkeypatch.setattr(
+        decoding, "decoder_of", lambda model, pad, rows, _: SlotDecoder(model, pad, rows, recorder.record)
+    )
     return recorder
 
 
