@@ -1,9 +1,8 @@
 """Several processes that do one step together: the workers make each call that the first process makes.
 
 Each works on its own shards. A process that ends closes its channel, which the other side sees at once, so no timeout
-is needed. Everything passes through the first process: a few megabytes a step. The channels are plain sockets. A group
-of `torch.distributed` would be taken by TRL, transformers and accelerate for processes that train with them, and would
-add gradients in the order in which they arrive.
+is needed. Everything passes through the first process: a few megabytes a step. The channels are plain sockets, not
+`torch.distributed`: TRL, transformers and accelerate would take its default group for processes that train with them.
 """
 
 from __future__ import annotations
