@@ -40,7 +40,7 @@ class EpisodeEngine(PlayingEngine):
                 has learned from them then, and is of no more use.
         """
         rates = self._rates
-        metrics = self._together("_learn", self._collated(batch), self._kl.coef, batch["step"], rates)
+        metrics = self._together(self._learn, self._collated(batch), self._kl.coef, batch["step"], rates)
         check_parity(metrics, self._parity, batch["step"])
         self._kl.update(metrics["objective/kl_per_token"])
         return {**metrics, "lr": rates[0]}

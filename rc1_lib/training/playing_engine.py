@@ -7,10 +7,10 @@ precision and its quantisation differ.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, Self, TypeVar
 
 import torch
 from torch import Tensor
@@ -27,11 +27,11 @@ from rc1_lib.training.device import Precision, get_device, precision_of, to_devi
 from rc1_lib.training.play import Playground
 from rc1_lib.training.player import Player
 from rc1_lib.training.policy import Policy
+from rc1_lib.training.ranks.group import Link, WorkerGroup
 from rc1_lib.training.ranks.processes import group_of, on_one_device, processes_of
-from rc1_lib.training.ranks.shards import ONE, Link, Shards
-from rc1_lib.training.ranks.worker_group import WorkerGroup
+from rc1_lib.training.ranks.shards import ONE, Shards
 from rc1_lib.training.rollout.decoding import context_of, longest_dialogue
-from rc1_lib.training.rollout.sampling_copy import copy_to_sample_with
+from rc1_lib.training.rollout.sampling_weights import copy_to_sample_with
 from rc1_lib.training.rollout.trajectory import Trajectory
 from rc1_lib.training.setups import Setup
 from rc1_lib.training.spans import Part, Timing, span, start_timing, stop_timing
@@ -40,6 +40,9 @@ from rc1_lib.training.usable import check_memory, check_usable
 
 if TYPE_CHECKING:
     from rc1_lib.extras.vllm.sampler import VLLMSampler
+
+P = ParamSpec("P")
+Result = TypeVar("Result")
 
 
 class PlayingEngine(Engine, Player):
@@ -92,7 +95,7 @@ class PlayingEngine(Engine, Player):
             self._build(setup, Shards(training.shards))
             return
         self._workers = group_of(size)
-        with self._workers.constructing(f"{type(self).__module__}:{type(self).__name__}", setup):
+        with self._workers.constructing(type(self).as_worker, setup):
             self._build(setup, Shards(training.shards, self._workers.link))
 
     @classmethod
@@ -162,8 +165,7 @@ class PlayingEngine(Engine, Player):
             if not to_learn:  # what is learned from is read whole, under the same bounds
                 self._sampler().check(said, temperature, start=start)
             return said
-        played: list[Trajectory] = self._together("_play", rows, keys, temperature, seed, iteration, keep, start)
-        return played
+        return self._together(self._play, rows, keys, temperature, seed, iteration, keep, start)
 
     def _play(
         self, rows: Sequence[MeasuredRow], keys: Sequence[str], temperature: float, seed: int, iteration: int,
@@ -208,7 +210,7 @@ class PlayingEngine(Engine, Player):
 
     def load_adapter(self, adapter: Mapping[str, Tensor]) -> None:
         """Play with these weights of the adapter from now on."""
-        self._together("_load_adapter", dict(adapter))
+        self._together(self._load_adapter, dict(adapter))
 
     def _load_adapter(self, adapter: Mapping[str, Tensor]) -> None:
         self.policy.load_adapter_state(adapter)
@@ -232,7 +234,7 @@ class PlayingEngine(Engine, Player):
             raise RC1Error(
                 f"the checkpoint is of seed {state['dealer']['seed']}, this run of {self.seed}; give its seed"
             )
-        self._together("_load", dict(state))
+        self._together(self._load, dict(state))
 
     def _load(self, state: Mapping[str, Any]) -> None:
         self.policy.load_adapter_state(state[self.policy.part])
@@ -243,15 +245,14 @@ class PlayingEngine(Engine, Player):
 
     def start_timing(self) -> None:
         """Keep the time of every part of what follows, in every process."""
-        self._together("_start_timing")
+        self._together(self._start_timing)
 
     def _start_timing(self) -> None:
         start_timing(torch.cuda.synchronize if self.device.type == "cuda" else None)
 
     def timings(self) -> list[list[Timing]]:
         """What was kept since, the first process's first."""
-        kept: list[list[Timing]] = self._together("_timings")
-        return kept
+        return self._together(self._timings)
 
     def _timings(self) -> list[list[Timing]]:
         kept, mine = stop_timing(), self._shards.mine
@@ -268,11 +269,11 @@ class PlayingEngine(Engine, Player):
         for group, rate in zip(self.optimizer.param_groups, rates, strict=True):
             group["lr"] = rate
 
-    def _together(self, name: str, *arguments: Any) -> Any:
-        """The result of the method `name`, which every process that shares the work calls at the same time."""
+    def _together(self, method: Callable[P, Result], *arguments: P.args, **named: P.kwargs) -> Result:
+        """The result of a method of this engine, which every process that shares the work calls at the same time."""
         assert self._workers is not None or self._shards.alone, "the engine was closed"
-        with nullcontext() if self._workers is None else self._workers.calling(name, arguments):
-            return getattr(self, name)(*arguments)
+        with nullcontext() if self._workers is None else self._workers.calling(method, *arguments, **named):
+            return method(*arguments, **named)
 
     def _autocast(self) -> torch.autocast:
         half = self.precision is not Precision.FP32

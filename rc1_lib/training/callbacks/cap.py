@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from rc1_lib.config.curriculum import Cap
 from rc1_lib.errors import RC1Error
 from rc1_lib.training.callbacks.base_callback import BaseCallback
-from rc1_lib.training.checkpoint.names import folder_name
+from rc1_lib.training.checkpoint.manifest import folder_name
 from rc1_lib.training.metrics_log import SECONDS, MetricsLog
 
 if TYPE_CHECKING:

@@ -36,7 +36,7 @@ class PurePtSFT(PlayingEngine):
             DivergedError: when the loss is not finite, or its gradients are not and no scaler skips the step.
         """
         rates = self._rates
-        return {**self._together("_learn", self._collated(batch), rates), "lr": rates[0]}
+        return {**self._together(self._learn, self._collated(batch), rates), "lr": rates[0]}
 
     def _learn(self, batch: TokenBatch, rates: Sequence[float]) -> dict[str, float]:
         self._set_rates(rates)

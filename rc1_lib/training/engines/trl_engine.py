@@ -67,7 +67,7 @@ class TrlEngine(PlayingEngine):
             gc.unfreeze()
         self.policy.train(training)
         if self._workers is not None:
-            self._together("_load_adapter", self.policy.adapter_state())
+            self._together(self._load_adapter, self.policy.adapter_state())
         logs = self._logged.taken()
         for log in logs:
             check_finite_loss(log["loss"])
