@@ -12,9 +12,10 @@ from prefect.logging import get_run_logger
 from rc1_lib.calibration.judge_baseline import record_baseline
 from rc1_lib.calibration.stages import BY_NAME, CLEARED, REPORT, STAGES, Weights, evaluate_here
 from rc1_lib.calibration.weights_file import adopt
+from rc1_lib.check_words import stages_sentence
 from rc1_lib.errors import RC1Error
 from rc1_lib.gate_report import GateReport
-from rc1_lib.provenance.build_policy import Build
+from rc1_lib.provenance.derived import Build
 from rc1_lib.records import GateResult
 from rc1_lib.run import Run
 from rc1_lib.runtime.progress import report_progress
@@ -22,9 +23,7 @@ from rc1_lib.workspace.artifacts import now, write_json
 from tasks.endings import refusable, retried
 from tasks.gates import faulted, read_verdict, state_of
 from tasks.keys import provide_scorer_key
-from tasks.pictures import picture
-from tasks.reports import table
-from tasks.sentences import stages_sentence
+from tasks.reports import picture, table
 
 STAGE = "calibration"
 

@@ -11,7 +11,7 @@ from rc1_lib.check_words import failed_lines
 from rc1_lib.cli import tables
 from rc1_lib.cli.endings import end, judged
 from rc1_lib.cli.session import Session
-from rc1_lib.records import GateResult, Status, not_applicable_of, waivers_of
+from rc1_lib.records import GREEN, GateResult, not_applicable_of, waivers_of
 from rc1_lib.task_specs import task_names
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ _WHOLE = ("mix",)
 def judge(session: Session, run: Run, gates: Sequence[str], tasks: Collection[str] | None = None) -> list[GateResult]:
     """Evaluate gates of the preflight on the files of `run`; only `tasks` (None: all) are judged by themselves."""
     from rc1_lib.evidence import Evidence
-    from rc1_lib.preflight.gates import evaluate
+    from rc1_lib.preflight.gate_list import evaluate
 
     evidence = Evidence(run)
     results = []
@@ -62,7 +62,7 @@ def conclude(
         after_fail: the last line where one failed.
     """
     from rc1_lib.config.file import departures
-    from rc1_lib.preflight.offenders import write_offenders
+    from rc1_lib.preflight.round_report import write_offenders
     from rc1_lib.run import published_config
     from rc1_lib.workspace.artifacts import now, write_json
 
@@ -71,7 +71,7 @@ def conclude(
         file = Path(out).with_name(f"{Path(out).stem}_{result.name}_offenders.jsonl").as_posix()
         listed = write_offenders(run, file, result)
         gates.append({**result.to_dict(), "offenders": len(result.offenders), "offenders_file": listed})
-    passed = all(result.status in (Status.PASSED, Status.WAIVED, Status.NOT_APPLICABLE) for result in results)
+    passed = all(result.status in GREEN for result in results)
     report: dict[str, Any] = {
         "pass": passed,
         "time": now(),

@@ -16,10 +16,10 @@ from rc1_lib.config.file import flatten
 from rc1_lib.errors import ConfigError, RC1Error, TicketError
 from rc1_lib.evidence import Evidence
 from rc1_lib.preflight import ticket as ticket_module
-from rc1_lib.preflight.rounds import PASSED, write_round
+from rc1_lib.preflight.round_report import PASSED, write_round
 from rc1_lib.preflight.ticket import TICKET, issue_ticket, read_ticket, revoke_ticket, verify_ticket
 from rc1_lib.preflight.ticket_key import REVOKED
-from rc1_lib.provenance.installed import PackageState
+from rc1_lib.provenance.code import PackageState
 from rc1_lib.records import GateResult
 from rc1_lib.run import FREE_KEYS, Run, open_run
 from rc1_lib.workspace.artifacts import PROJECT_ROOT, read_json, sha256_json, write_json

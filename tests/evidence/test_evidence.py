@@ -1,4 +1,4 @@
-"""The registry: every artifact is described whole, and goes out of date with any change of the code."""
+"""The list of files: every artifact is described whole, and goes out of date with any change of the code."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from rc1_lib.calibration import keyed_report
 from rc1_lib.errors import RC1Error
-from rc1_lib.evidence.registry import DATA, DERIVED, GIVEN, bound, described
+from rc1_lib.evidence import DATA, DERIVED, GIVEN, bound, described
 from rc1_lib.provenance import derived
 from rc1_lib.provenance.derived import Artifact
 from rc1_lib.run import Run

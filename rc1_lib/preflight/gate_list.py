@@ -15,8 +15,7 @@ from rc1_lib.calibration.weights_file import WEIGHTS, named_report, read_content
 from rc1_lib.checks import equal, info
 from rc1_lib.difficulty.features import measure
 from rc1_lib.errors import ConfigError, RC1Error
-from rc1_lib.evidence import Evidence
-from rc1_lib.evidence.registry import DATA, SENTENCE_MODEL, described
+from rc1_lib.evidence import DATA, SENTENCE_MODEL, Evidence, described
 from rc1_lib.gates.answer_rule import answer_rule_gate
 from rc1_lib.gates.consistency import consistency_gate
 from rc1_lib.gates.difficulty import difficulty_gate
@@ -44,7 +43,7 @@ from rc1_lib.workspace.file_hashes import stamps
 Round = int
 NOT_LOOKED_FOR = "not looked for; gates.leakage.semantic.model names what finds them"
 NIGHTLY: Round = 0
-"""The gates that stand in no round: the nightly judges them after both."""
+"""Gates that run only in the nightly, after both rounds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,23 +54,23 @@ class GateSpec:
         name: as reports, tickets and waivers call it.
         title: what it answers, for people.
         reads: names of `Evidence.names`; their content and the gate's thresholds decide the verdict.
-        evaluate: from the evidence and the round to the verdict; the round counts only where it reads the world.
+        gate: from the evidence and the round to the verdict; the round counts only where it reads the world.
         rounds: in which rounds it stands.
         reads_world: whether it also reads what no file holds (disk, git, a provider, the clock). Round 2 evaluates it
             again; of the others it takes over what round 1 found on the same bytes.
         asks: whether it asks the judge, which costs where it is a live one.
-        behind: the gates whose asking it looks at.
+        looks_at: the gates whose asking it looks at.
         on_score: whether it is about the judged score: where training pays nothing for that, it is not applicable.
     """
 
     name: str
     title: str
     reads: tuple[str, ...]
-    evaluate: Callable[[Evidence, Round], GateResult]
+    gate: Callable[[Evidence, Round], GateResult]
     rounds: tuple[Round, ...] = (1, 2)
     reads_world: bool = False
     asks: bool = False
-    behind: tuple[str, ...] = ()
+    looks_at: tuple[str, ...] = ()
     on_score: bool = False
 
 
@@ -218,7 +217,7 @@ PREFLIGHT: tuple[GateSpec, ...] = (
     ),
     GateSpec(
         "anti_simulation", "are the scores real", ("judge_spec",), judge_gates.anti_simulation, reads_world=True,
-        behind=("judge_probe",), on_score=True,
+        looks_at=("judge_probe",), on_score=True,
     ),
     GateSpec(
         "judge_stability", "does the judge agree with itself", ("judge_spec",), lambda e, _: judge_gates.stability(e),
@@ -283,7 +282,7 @@ def waiting(run: Run, number: Round, red: str) -> dict[str, str]:
             found[spec.name] = f"the calibration, whose stage '{red}' is red: there are no weights of it to judge"
         elif spec.asks and run.config.judge.provider in LIVE:
             found[spec.name] = f"the calibration, whose stage '{red}' failed: nothing is asked or paid for after it"
-        elif asking := [name for name in spec.behind if name in found]:
+        elif asking := [name for name in spec.looks_at if name in found]:
             found[spec.name] = f"{asking[0]}, which is not judged: it looks at what that one asks"
     return found
 
@@ -304,7 +303,7 @@ def evaluate(name: str, evidence: Evidence, number: Round, before: GateResult | 
         before: what the round before found, in this very run.
     """
     spec = BY_NAME[name]
-    check_waivers(evidence)
+    check_waivers(evidence.run)
     if why := not_applicable(evidence.run).get(name):
         return GateResult(name, not_applicable=why)
     waiver = evidence.run.config.gates.waivers.get(name, "")
@@ -315,7 +314,7 @@ def evaluate(name: str, evidence: Evidence, number: Round, before: GateResult | 
         prints = {evidence.label(file): evidence.sha256(file) for file in files_of(spec, evidence.run)}
         if before is not None and _stands(spec, before, prints):
             return before
-        result = spec.evaluate(evidence, number)
+        result = spec.gate(evidence, number)
         # Nobody knows which bytes were read of a file that was written meanwhile, even if the old ones are back: the
         # verdict rests on none, so the round evaluates the gate once more.
         return replace(result, evidence=prints if _stamps(spec, evidence) == written else {})
@@ -333,8 +332,8 @@ def _stamps(spec: GateSpec, evidence: Evidence) -> list[object]:
     return [stamps(evidence.path(file)) for file in files_of(spec, evidence.run)]
 
 
-def check_waivers(evidence: Evidence) -> None:
+def check_waivers(run: Run) -> None:
     """Refuse a waiver for a gate that does not exist: it would waive nothing and look as if it did."""
-    unknown = set(evidence.run.config.gates.waivers) - set(BY_NAME)
+    unknown = set(run.config.gates.waivers) - set(BY_NAME)
     if unknown:
         raise ConfigError(f"gates.waivers names {', '.join(sorted(unknown))}, expected some of {', '.join(BY_NAME)}")
