@@ -14,7 +14,7 @@ from prefect.states import Completed, Failed
 
 from flows.failures import leave_failure
 from rc1_lib.errors import RC1Error
-from rc1_lib.release.signing import read_key
+from rc1_lib.release.package import read_key
 from rc1_lib.run import Run, open_run
 from tasks.endings import ONE_AT_A_TIME, REFUSED, RELEASED, outcome
 from tasks.release import package, ready, release_card, report_page, verified

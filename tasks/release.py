@@ -8,10 +8,9 @@ from prefect.artifacts import create_markdown_artifact
 
 from rc1_lib.errors import RC1Error
 from rc1_lib.release import verifier
-from rc1_lib.release.package import Package, write_package
+from rc1_lib.release.package import Package, public_part, read_key, write_package
 from rc1_lib.release.ready import Ready, check_ready
 from rc1_lib.release.report.page import Page, write_page
-from rc1_lib.release.signing import public_part, read_key
 from rc1_lib.run import Run
 from tasks.endings import refusable, retried
 

@@ -21,8 +21,7 @@ from rc1_lib.errors import ConfigError
 from rc1_lib.workspace.folder import holding
 
 if TYPE_CHECKING:
-    from rc1_lib.forecast.bill import Bill, CapVerdict
-    from rc1_lib.forecast.pilot import Pilot
+    from rc1_lib.forecast.bill import Bill, CapVerdict, Pilot
     from rc1_lib.run import Run
 
 _REPORT = "reports/train_plan.json"
@@ -61,9 +60,7 @@ def plan(
 
     run = replace(run, vouched=vouched_by(verify_ticket(run)))
     quieten_models(run)
-    from rc1_lib.forecast.bill import beside_cap, evaluation_bill, training_bill
-    from rc1_lib.forecast.judge_rates import judge_rates
-    from rc1_lib.forecast.pilot import run_pilot
+    from rc1_lib.forecast.bill import beside_cap, evaluation_bill, judge_rates, run_pilot, training_bill
     from rc1_lib.training.ppo_run import prepare
     from rc1_lib.workspace.artifacts import now, write_json
 

@@ -99,10 +99,9 @@ def release(
     Give the flags of the preflight that issued the ticket. The same inputs give the same bytes.
     """
     from rc1_lib.extras.model_signing import check_model_key, sign_models
-    from rc1_lib.release.package import write_package
+    from rc1_lib.release.package import read_key, write_package
     from rc1_lib.release.ready import check_ready
     from rc1_lib.release.report.page import write_page
-    from rc1_lib.release.signing import read_key
 
     run = session.open(overrides({"pool.seed": seed}))
     key = None if sign is None else read_key(sign)

@@ -1,19 +1,21 @@
-"""Plays a policy on held-out prompts: one episode on each, in each mode."""
+"""The held-out prompts, and a policy's answers: one episode on each, in each mode."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import orjson
 
 from rc1_lib.environment.outcome import EpisodeOutcome
-from rc1_lib.evaluation.episodes import MODES, Mode
-from rc1_lib.records import MeasuredRow
+from rc1_lib.evaluation.episodes import MODES, EvaluationError, Mode
+from rc1_lib.records import MeasuredRow, Row
+from rc1_lib.runtime.progress import report_progress
 from rc1_lib.training.player import Player, Plays
 from rc1_lib.training.ppo_run import Prepared
+from rc1_lib.workspace.artifacts import sha256_json
 
 STAGE = "evaluation"
 
@@ -37,26 +39,57 @@ Answers = Mapping[Mode, Sequence[Played]]
 """A policy's episodes in each mode, one per prompt."""
 
 
-Watch = Callable[[int], None]
-"""Is given how many modes have been answered."""
+def check_held_out(prompts: Iterable[Row], trained: Iterable[Row]) -> None:
+    """Check that no prompt shares its row or its source question with a row used in training.
+
+    Args:
+        prompts: the rows to evaluate on: `id`, `source_id`.
+        trained: every row that SFT or PPO may have drawn, with the same columns.
+
+    Raises:
+        EvaluationError: names the first row that is not held out.
+    """
+    seen_ids, seen_sources = set(), set()
+    for row in trained:
+        seen_ids.add(row["id"])
+        seen_sources.add(row["source_id"])
+    shared = [row["id"] for row in prompts if row["id"] in seen_ids or row["source_id"] in seen_sources]
+    if shared:
+        raise EvaluationError(
+            f"{len(shared)} prompts of the evaluation were used in training, or ask the same source question as a "
+            f"training row, for example '{shared[0]}'; evaluate on rows of other source questions"
+        )
+
+
+def prompts_sha256(prompts: Iterable[Row]) -> str:
+    """SHA-256 over the rows ordered by id, so that the order of evaluation does not matter."""
+    return sha256_json(sorted((dict(row) for row in prompts), key=lambda row: str(row["id"])))
 
 
 def answers_of(
     prepared: Prepared,
     player: Player,
     rows: Sequence[MeasuredRow],
-    modes: Sequence[Mode] = MODES,
-    watch: Watch = lambda answered: None,
+    done: int,
+    plays: int,
 ) -> Answers:
     """The held-out prompts, answered in each mode.
 
     A fresh adapter changes nothing, so before one is loaded the initial policy answers.
+
+    Args:
+        prepared: the inputs of the run.
+        player: plays the policy.
+        rows: the prompts.
+        done: plays of the whole evaluation before this policy, for the progress.
+        plays: all plays of the evaluation.
     """
     found: dict[Mode, Sequence[Played]] = {}
-    for mode in modes:
-        watch(len(found))
-        found[mode] = answers_in(prepared, player, mode, rows)
-    watch(len(found))
+    for mode in MODES:
+        report_progress(STAGE, done + len(found), plays)
+        temperature = player.temperature if mode == "sampled" else 0.0
+        found[mode] = episodes_of(prepared, player, temperature, rows)
+    report_progress(STAGE, done + len(found), plays)
     return found
 
 
@@ -67,11 +100,6 @@ def answers_sha256(answers: Answers) -> str:
         for one in played:
             digest.update(orjson.dumps({"mode": mode, "played": asdict(one)}, option=orjson.OPT_SORT_KEYS) + b"\n")
     return digest.hexdigest()
-
-
-def answers_in(prepared: Prepared, player: Player, mode: Mode, rows: Sequence[MeasuredRow]) -> list[Played]:
-    """The player's episodes on held-out prompts in one mode."""
-    return episodes_of(prepared, player, player.temperature if mode == "sampled" else 0.0, rows)
 
 
 def episodes_of(

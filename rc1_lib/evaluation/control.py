@@ -14,12 +14,11 @@ import polars as pl
 from rc1_lib.checks import at_least, at_most, info
 from rc1_lib.config.engines import ControlKind
 from rc1_lib.config.thresholds import ControlGate
-from rc1_lib.evaluation.answers import episodes_of
+from rc1_lib.evaluation.answers import check_held_out, episodes_of, prompts_sha256
 from rc1_lib.evaluation.episodes import EpisodeRecord, episode_frame, records_of
 from rc1_lib.evaluation.evaluate import BASE
 from rc1_lib.evaluation.paired import Contrast, contrast
 from rc1_lib.evaluation.policies import player_of
-from rc1_lib.evaluation.prompts import check_held_out, prompts_sha256
 from rc1_lib.gate_report import GateReport, write_report
 from rc1_lib.gates.shadow_run import interval_in_words
 from rc1_lib.records import Check, GateResult

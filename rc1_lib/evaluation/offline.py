@@ -16,11 +16,10 @@ from typing import Any
 import polars as pl
 
 from rc1_lib.errors import RC1Error
-from rc1_lib.evaluation.answers import played_by
+from rc1_lib.evaluation.answers import played_by, prompts_sha256
 from rc1_lib.evaluation.derived import EVALUATION
 from rc1_lib.evaluation.episodes import IDENTITY, MODES, EpisodeRecord, episode_frame, read_episodes, records_of
 from rc1_lib.evaluation.evaluate import TRAINED, evaluate
-from rc1_lib.evaluation.prompts import prompts_sha256
 from rc1_lib.provenance.code import code_sha256
 from rc1_lib.provenance.derived import NOT_OURS
 from rc1_lib.records import MeasuredRow

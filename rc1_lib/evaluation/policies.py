@@ -12,13 +12,20 @@ import polars as pl
 
 from rc1_lib.config.run_config import RunConfig
 from rc1_lib.errors import ConfigError
-from rc1_lib.evaluation.answers import STAGE, Answers, Played, Watch, answers_of, answers_sha256
+from rc1_lib.evaluation.answers import (
+    Answers,
+    Played,
+    answers_of,
+    answers_sha256,
+    check_held_out,
+    episodes_of,
+    prompts_sha256,
+)
 from rc1_lib.evaluation.auditing import Audited, Scores, audited, checkpoints_on_the_way, rows_on_the_way
 from rc1_lib.evaluation.episodes import MODES, EpisodeRecord, episode_frame, records_of
 from rc1_lib.evaluation.evaluate import BASE, TRAINED, Evaluation, evaluate
 from rc1_lib.evaluation.examples import examples_markdown
 from rc1_lib.evaluation.gate import ppo_eval_gate
-from rc1_lib.evaluation.prompts import check_held_out, prompts_sha256
 from rc1_lib.evaluation.proxy import Beside, Point, ProxyTruth, proxy_checks, side_by_side
 from rc1_lib.evaluation.report import Provenance, write_evaluation
 from rc1_lib.gate_report import GateReport
@@ -62,12 +69,12 @@ def _evaluated(prepared: Prepared, finished: Mapping[int, str]) -> GateReport:
     plays = 2 * (1 + len(seeds))
     with player_of(prepared, seeds[0]) as player:
         held_out = prepared.selection.held_out
-        start = answers_of(prepared, player, held_out, watch=_reporting(0, plays))
+        start = answers_of(prepared, player, held_out, 0, plays)
         trained: dict[int, Answers] = {}
         for number, seed in enumerate(seeds, start=1):
             path = finished_checkpoint(run, seed, finished[seed])
             player.load_adapter(load_checkpoint(path, finished[seed]).tensors["adapter"])
-            trained[seed] = answers_of(prepared, player, held_out, watch=_reporting(2 * number, plays))
+            trained[seed] = answers_of(prepared, player, held_out, 2 * number, plays)
         course = _checkpoints_between(prepared, player, seeds)
     scores = audited(
         prepared,
@@ -105,14 +112,8 @@ def _checkpoints_between(prepared: Prepared, player: Player, seeds: Sequence[int
         for step, path in (checkpoints_on_the_way(prepared, seed) if rows else {}).items():
             sha256 = fingerprint(path)
             player.load_adapter(load_checkpoint(path, sha256).tensors["adapter"])
-            answers = answers_of(prepared, player, rows, ("sampled",))
-            found.append(_OnTheWay(seed, step, answers["sampled"]))
+            found.append(_OnTheWay(seed, step, episodes_of(prepared, player, player.temperature, rows)))
     return found
-
-
-def _reporting(done: int, plays: int) -> Watch:
-    """Reports how far the whole evaluation is, which had `done` of its plays before this policy."""
-    return lambda answered: report_progress(STAGE, done + answered, plays)
 
 
 def _records(

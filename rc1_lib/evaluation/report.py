@@ -33,7 +33,7 @@ class Provenance:
     Attributes:
         checkpoints: name -> SHA-256 of every policy that answered, for example `sft`, `ppo` or `ppo seed 3`.
         base_sha256: of the base model's weights, without adapters.
-        prompts_sha256: of the held-out rows, see `rc1_lib.evaluation.prompts.prompts_sha256`.
+        prompts_sha256: of the held-out rows, see `rc1_lib.evaluation.answers.prompts_sha256`.
         sampling: the settings of the sampled mode, such as the temperature.
         seed: of the sampling and of the bootstrap.
         judge: fingerprint of all that decides a judged score, apart from the dialogue; empty where nothing was judged.

@@ -1,23 +1,135 @@
 """The cost of a training before it starts: hours, GPU-hours, judge calls and USD, each with an interval.
 
-The pilot's steps represent all steps. They cannot predict how the policy changes: one that learns to say more takes
-longer steps. The intervals only show how the pilot's own steps vary.
+A pilot plays and learns a few timed steps, whose results are discarded; they represent all steps. They cannot predict
+how the policy changes: one that learns to say more takes longer steps. The intervals only show how the pilot's own
+steps vary.
 """
 
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import dataclass
 
-from rc1_lib.config.curriculum import Cap
-from rc1_lib.evaluation.auditing import played_episodes
-from rc1_lib.forecast.estimate import Estimate, exactly, mean_of
-from rc1_lib.forecast.judge_cost import training_replies
-from rc1_lib.forecast.judge_rates import JudgeRates
-from rc1_lib.forecast.pilot import Pilot
-from rc1_lib.run import Run
+import polars as pl
 
+from rc1_lib.config.curriculum import Cap
+from rc1_lib.errors import RC1Error
+from rc1_lib.evaluation.auditing import played_episodes
+from rc1_lib.forecast.estimate import NOTHING, Estimate, exactly, mean_of
+from rc1_lib.forecast.judge_cost import training_replies
+from rc1_lib.judge.judge import open_store
+from rc1_lib.judge.prompt import dialogue_sha256
+from rc1_lib.judge.providers import LIVE
+from rc1_lib.judge.usage import ANSWERED, AttemptOutcome
+from rc1_lib.run import Run
+from rc1_lib.runtime.progress import report_progress
+from rc1_lib.training.device import get_device
+from rc1_lib.training.dry_run import dry_run
+from rc1_lib.training.episode_judge import REPLIES
+from rc1_lib.training.ppo_run import Prepared
+from rc1_lib.training.ranks.processes import gpus_of
+from rc1_lib.training.registry import make_engine
+
+STAGE = "pilot"
 _HOUR = 3600.0
+_LAST = 2000
+"""How many recent paid replies count: prices and habits of a model change."""
+_FEWEST = 2
+
+
+@dataclass(frozen=True, slots=True)
+class PilotStep:
+    """The cost of a step.
+
+    Attributes:
+        seconds: in total.
+        playing: the part for playing and judging the episodes.
+        dialogues: how many different ones were played and judged; 0 if the step learned from the pool's.
+    """
+
+    seconds: float
+    playing: float
+    dialogues: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pilot:
+    """The result of a pilot.
+
+    Attributes:
+        steps: the timed steps, without the first one.
+        device: the device's kind in torch.
+        gpus: the number of GPUs, one for each process that shared the steps; 0 on a CPU.
+    """
+
+    steps: tuple[PilotStep, ...]
+    device: str
+    gpus: int
+
+
+def run_pilot(prepared: Prepared, seed: int, steps: int) -> Pilot:
+    """Play and learn one warm-up step and `steps` timed ones. A live judge is asked, and its replies are kept."""
+    engine = make_engine(prepared.run.config.training.engine)
+    timed: list[PilotStep] = []
+    with dry_run(prepared, seed, engine) as run:
+        for number in range(steps + 1):
+            report_progress(STAGE, number, steps + 1, "to warm up" if number == 0 else "")
+            batch = run.next_batch()
+            began = time.perf_counter()
+            run.strategy.on_batch(batch)
+            played = time.perf_counter()
+            engine.train_step(batch)
+            dialogues = len({dialogue_sha256(one.messages) for one in batch.get("trajectories", ())})
+            timed.append(PilotStep(time.perf_counter() - began, played - began, dialogues))
+    report_progress(STAGE, steps + 1, steps + 1)
+    return Pilot(tuple(timed[1:]), get_device().type, gpus_of(prepared.run.config.training))
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeRates:
+    """Rates of the configured judge.
+
+    Attributes:
+        calls: per valid reply.
+        usd: per call.
+    """
+
+    calls: Estimate
+    usd: Estimate
+
+
+def judge_rates(run: Run) -> JudgeRates:
+    """The rates of the configured judge; 0 for a free one.
+
+    Raises:
+        RC1Error: when a live judge has no paid replies about episodes yet.
+    """
+    judge = run.config.judge
+    if judge.provider not in LIVE or not run.config.training.pays_judge:
+        return JudgeRates(NOTHING, NOTHING)
+    if not judge.prices.known:
+        raise RC1Error("judge.prices is not set, so nobody knows what the judge costs; set its input and output")
+    with open_store(run, f"{run.config.training.reward.scores}/{REPLIES}") as store:
+        log = store.log()
+    own = log.filter(pl.col("provider") == judge.provider, pl.col("model_asked") == (judge.model or ""))
+    paid = own.filter(pl.col("outcome").is_in([str(one) for one in ANSWERED]), pl.col("cost_usd").is_not_null())
+    return rates_of(paid.tail(_LAST))
+
+
+def rates_of(paid: pl.DataFrame) -> JudgeRates:
+    """The rates in lines of paid replies.
+
+    Raises:
+        RC1Error: when there are too few.
+    """
+    good = paid.filter(pl.col("outcome") == AttemptOutcome.OK.value).height
+    if paid.height < _FEWEST or not good:
+        raise RC1Error(
+            f"the usage log has {paid.height} replies about episodes by the configured judge, {good} of them valid, "
+            f"expected at least {_FEWEST}, so its cost is unknown; run the pilot while the judge answers"
+        )
+    return JudgeRates(exactly(paid.height / good), mean_of(paid["cost_usd"].to_list()))
 
 
 @dataclass(frozen=True, slots=True)

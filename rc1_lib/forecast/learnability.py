@@ -18,8 +18,7 @@ from rc1_lib.config.thresholds import LearnabilityGate
 from rc1_lib.errors import RC1Error
 from rc1_lib.evaluation.policies import player_of
 from rc1_lib.forecast.estimate import CONFIDENCE, Estimate, share_of
-from rc1_lib.forecast.power import smallest_effect_pp
-from rc1_lib.forecast.takes import Takes, groups_of, learnable
+from rc1_lib.forecast.takes import Takes, groups_of, learnable, smallest_effect_pp
 from rc1_lib.forecast.turns import LEVEL, Turns, room_to_set, turns_of, why_cut
 from rc1_lib.gate_report import GateReport, write_report
 from rc1_lib.numbers.sums import apportion

@@ -1,15 +1,18 @@
-"""Statistics of several rollouts ("takes") per prompt: how often it is solved, and whether rewards differ."""
+"""Several rollouts ("takes") per prompt: how often it is solved, whether rewards differ, which effect is detectable."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import comb
+from statistics import NormalDist, fmean
 from typing import Any
 
 from rc1_lib.forecast.estimate import Estimate, exactly, mean_of, share_of
 from rc1_lib.records import Bucket, Task
 
+POWER = 0.8
+"""The usual convention (Cohen 1988, section 2.4): an effect that exists is missed once in five evaluations."""
 _ALIKE = 1e-9
 """Rewards that differ by less count as equal: they differ only by rounding."""
 
@@ -60,7 +63,7 @@ def pass_at(n: int, right: int, k: int) -> float:
     Unbiased. Source: Chen et al., "Evaluating Large Language Models Trained on Code" (2021), section 2.1.
     """
     assert 0 <= right <= n and 1 <= k <= n, f"{right} of {n}, {k} drawn"
-    return 1.0 - comb(n - right, k) / comb(n, k)
+    return 1.0 - math.comb(n - right, k) / math.comb(n, k)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,3 +115,24 @@ def groups_of(takes: Sequence[Takes]) -> dict[str, list[Takes]]:
         for one in sorted(takes, key=key):
             found.setdefault(key(one), []).append(one)
     return found
+
+
+def smallest_effect_pp(takes: Sequence[Takes], prompts: int, *, confidence: float, power: float = POWER) -> float:
+    """How many percentage points success must rise to be detected, two-sided, with this power.
+
+    Both policies answer the same prompts, so differences between prompts cancel. What remains is the random variation
+    on each prompt, estimated from the initial policy's rollouts: (z + z') sqrt(2 v / prompts). Sources: Cohen,
+    "Statistical Power Analysis" (1988), section 2.3; Miller, "Adding Error Bars to Evals" (2024), section 5. Prompts
+    about one source question count as independent, so the result is a little too small.
+
+    Args:
+        takes: rollouts of similar prompts.
+        prompts: how many prompts are compared.
+        confidence: of the interval that must exclude 0.
+        power: the chance that it does.
+    """
+    if not prompts or not takes:
+        return math.inf
+    normal = NormalDist()
+    reach = normal.inv_cdf((1 + confidence) / 2) + normal.inv_cdf(power)
+    return 100 * reach * math.sqrt(2 * fmean(one.variance for one in takes) / prompts)

@@ -12,19 +12,21 @@ import orjson
 
 from rc1_lib.errors import RC1Error
 from rc1_lib.masking import conceal_bytes, secrets
+from rc1_lib.provenance import signatures
 from rc1_lib.release.consistency import check_consistent
 from rc1_lib.release.contents import LOCK, installed, key_artifacts, packed
 from rc1_lib.release.ready import Ready
-from rc1_lib.release.signing import envelope
 from rc1_lib.release.verifier import (
     BLOCK,
     ENVELOPE,
     FORMAT,
     MANIFEST,
+    PAYLOAD_TYPE,
     RECORD,
     digest_of,
     fault_of_name,
     header,
+    statement_of,
     text_of,
 )
 from rc1_lib.workspace.artifacts import recorded_write
@@ -108,7 +110,8 @@ def write_archive(
     signed_by = ""
     if sign is not None:
         prints = {name: hashlib.sha256(one).hexdigest() for name, one in parts}
-        signature = envelope(prints, str(facts["key"]), sign)
+        statement = statement_of(prints, str(facts["key"]))
+        signature = text_of(signatures.sign(text_of(statement), PAYLOAD_TYPE, sign))
         parts.append((ENVELOPE, signature))
         signed_by = orjson.loads(signature)["signatures"][0]["keyid"]
     length = sum(_write_file(stream, name, content) for name, content in parts) + 2 * BLOCK
@@ -152,3 +155,19 @@ def _tells(content: bytes, *, prose: bool) -> bool:
     """Whether a secret of the environment stands there, or, but for prose, something in the place of one."""
     known = any(secret.encode("utf-8", "surrogateescape") in content for secret in secrets())
     return known or (not prose and conceal_bytes(content, ()) != content)
+
+
+def read_key(path: Path) -> Ed25519PrivateKey:
+    """The key that `--sign` names.
+
+    Raises:
+        RC1Error: when the file is none; its content is never repeated.
+    """
+    return signatures.read_private(path, f"--sign {path}")
+
+
+def public_part(private: Ed25519PrivateKey) -> bytes:
+    """The public key of a private one, in PEM."""
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+    return private.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)

@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 
 from rc1_lib.environment.outcome import EpisodeOutcome, EpisodeStatus
+from rc1_lib.evaluation.answers import check_held_out, prompts_sha256
 from rc1_lib.evaluation.episodes import EvaluationError, checked, episode_frame, read_episodes, record_of, records_of
-from rc1_lib.evaluation.prompts import check_held_out, prompts_sha256
 from rc1_lib.training.rollout.trajectory import Trajectory
 from tests.evaluation.tables import episode, outcome, row, table
 

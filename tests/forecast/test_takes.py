@@ -11,8 +11,7 @@ import pytest
 
 from rc1_lib.config.file import load_config
 from rc1_lib.forecast.learnability import Tried, learnability_gate
-from rc1_lib.forecast.power import smallest_effect_pp
-from rc1_lib.forecast.takes import Takes, groups_of, learnable, pass_at
+from rc1_lib.forecast.takes import Takes, groups_of, learnable, pass_at, smallest_effect_pp
 from rc1_lib.forecast.turns import Turns
 from rc1_lib.records import BUCKETS
 from rc1_lib.sources.embedded import EMBEDDED_TASKS as TASKS

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.serialization import (
 
 from rc1_lib.cli import main
 from rc1_lib.errors import RC1Error
-from rc1_lib.release.signing import read_key
+from rc1_lib.release.package import read_key
 from rc1_lib.run import Run
 
 

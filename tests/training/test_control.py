@@ -18,8 +18,7 @@ from rc1_lib.environment.episode import Episode
 from rc1_lib.environment.limits import Limits
 from rc1_lib.environment.world import World
 from rc1_lib.evaluation.control import compare, control_gate, run_control
-from rc1_lib.evaluation.episodes import episode_frame, records_of
-from rc1_lib.evaluation.prompts import EvaluationError
+from rc1_lib.evaluation.episodes import EvaluationError, episode_frame, records_of
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run
 from rc1_lib.training.checkpoint.atomic_folder import CheckpointError
