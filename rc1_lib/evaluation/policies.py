@@ -31,7 +31,6 @@ from rc1_lib.evaluation.report import Provenance, write_evaluation
 from rc1_lib.gate_report import GateReport
 from rc1_lib.records import Message
 from rc1_lib.run import Run
-from rc1_lib.runtime.progress import report_progress
 from rc1_lib.training.checkpoint.manifest import NAME, fingerprint, resolve, settle, steps
 from rc1_lib.training.checkpoint.retention import steps_between
 from rc1_lib.training.checkpoint.save_load import load_checkpoint
