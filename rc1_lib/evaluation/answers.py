@@ -12,7 +12,8 @@ import orjson
 from rc1_lib.environment.outcome import EpisodeOutcome
 from rc1_lib.evaluation.episodes import MODES, Mode
 from rc1_lib.records import MeasuredRow
-from rc1_lib.training.player import Player, Plays
+from rc1_lib.training.engine import PolicyEngine
+from rc1_lib.training.play import Plays
 from rc1_lib.training.ppo_run import Prepared
 
 STAGE = "evaluation"
@@ -43,7 +44,7 @@ Watch = Callable[[int], None]
 
 def answers_of(
     prepared: Prepared,
-    player: Player,
+    player: PolicyEngine,
     rows: Sequence[MeasuredRow],
     modes: Sequence[Mode] = MODES,
     watch: Watch = lambda answered: None,
@@ -69,13 +70,13 @@ def answers_sha256(answers: Answers) -> str:
     return digest.hexdigest()
 
 
-def answers_in(prepared: Prepared, player: Player, mode: Mode, rows: Sequence[MeasuredRow]) -> list[Played]:
+def answers_in(prepared: Prepared, player: PolicyEngine, mode: Mode, rows: Sequence[MeasuredRow]) -> list[Played]:
     """The player's episodes on held-out prompts in one mode."""
     return episodes_of(prepared, player, player.temperature if mode == "sampled" else 0.0, rows)
 
 
 def episodes_of(
-    prepared: Prepared, player: Player, temperature: float, some: Sequence[MeasuredRow] | None = None
+    prepared: Prepared, player: PolicyEngine, temperature: float, some: Sequence[MeasuredRow] | None = None
 ) -> list[Played]:
     """The player's episodes on held-out prompts; every player uses the same random numbers."""
     rows = prepared.selection.held_out if some is None else some

@@ -11,20 +11,17 @@ from torch.nn.functional import cross_entropy
 from rc1_lib.config.updates import Steps
 from rc1_lib.training.ranks.shards import Shards
 from rc1_lib.training.spans import Part, span
-from rc1_lib.training.updates.batch import TokenBatch
-from rc1_lib.training.updates.interface import PolicyLike
-from rc1_lib.training.updates.logprobs import entropy, log_distribution
+from rc1_lib.training.updates.batch import TokenBatch, micro_batches
+from rc1_lib.training.updates.forward import OwnTokens, PolicyLike, entropy, log_distribution, own_tokens
 from rc1_lib.training.updates.losses import Loss
-from rc1_lib.training.updates.micro_batches import micro_batches
+from rc1_lib.training.updates.metrics import Tally
 from rc1_lib.training.updates.optimizer_step import OptimizerStep
-from rc1_lib.training.updates.own_tokens import OwnTokens, own_tokens
 from rc1_lib.training.updates.take_steps import dealt, gradients_of
-from rc1_lib.training.updates.tally import Tally
 
 
 @dataclass(frozen=True, slots=True)
 class SFTObjective:
-    """The objective of one minibatch, see `rc1_lib.training.updates.objective`: the assistant's next token.
+    """The objective of one minibatch, see `rc1_lib.training.updates.take_steps`: the assistant's next token.
 
     Attributes:
         batch: all demonstrations.

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from rc1_lib.errors import ConfigError
 from rc1_lib.runtime.progress import report_progress
 from rc1_lib.training.dry_run import dry_run
+from rc1_lib.training.engine import PolicyEngine
 from rc1_lib.training.ppo_run import Prepared
 from rc1_lib.training.registry import make_engine
 from rc1_lib.training.spans import Part, Timing
@@ -18,19 +19,6 @@ STAGE = "profile"
 REPORT = "reports/step_profile.json"
 TRACE = "reports/step_trace.json"
 REST = "everything else"
-
-
-@runtime_checkable
-class Timed(Protocol):
-    """An engine that can keep the time of its parts."""
-
-    def start_timing(self) -> None:
-        """Keep the time of every part of what follows."""
-        ...
-
-    def timings(self) -> list[list[Timing]]:
-        """What was kept since, by process."""
-        ...
 
 
 def profile_step(prepared: Prepared, seed: int) -> dict[str, Any]:
@@ -51,7 +39,7 @@ def profile_step(prepared: Prepared, seed: int) -> dict[str, Any]:
     """
     config = prepared.run.config
     engine = make_engine(config.training.engine)
-    if not isinstance(engine, Timed):
+    if not isinstance(engine, PolicyEngine):
         raise ConfigError(
             f"--profile-step: the engine '{config.training.engine}' does not keep the time of its parts; take torch_ppo"
         )

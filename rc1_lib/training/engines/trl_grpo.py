@@ -15,9 +15,9 @@ from transformers import PreTrainedModel
 from trl.trainer.grpo_config import GRPOConfig
 from trl.trainer.grpo_trainer import GRPOTrainer
 
+from rc1_lib.training.api import Setup
 from rc1_lib.training.engines.trl_engine import TrlEpisodeEngine, rows_of_a_pass
 from rc1_lib.training.rollout.decoding import longest_dialogue
-from rc1_lib.training.setups import Setup
 from rc1_lib.training.updates.batch import EpisodeBatch
 
 FIGURES = {

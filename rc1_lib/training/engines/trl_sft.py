@@ -9,9 +9,9 @@ from transformers import PreTrainedModel
 from trl.trainer.sft_config import SFTConfig
 from trl.trainer.sft_trainer import SFTTrainer
 
+from rc1_lib.training.api import Setup
 from rc1_lib.training.engines.pure_pt_sft import PurePtSFT
 from rc1_lib.training.engines.trl_engine import TrlEngine, rows_of_a_pass
-from rc1_lib.training.setups import Setup
 from rc1_lib.training.updates.batch import TokenBatch
 
 _IGNORED = -100

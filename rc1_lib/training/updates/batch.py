@@ -1,9 +1,9 @@
-"""Episodes, or demonstrations, as one right-padded batch."""
+"""Episodes, or demonstrations, as one right-padded batch, and its rows cut into minibatches and micro-batches."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Protocol, Self
 
@@ -192,3 +192,37 @@ def _own_length(dialogue: _Tokens) -> int:
     assert any(dialogue.own), f"row '{dialogue.row_id}' has no token of the policy"
     assert not dialogue.own[0], f"row '{dialogue.row_id}' has no prompt: its first token has no log-probability"
     return max(place for place, mine in enumerate(dialogue.own) if mine) + 1
+
+
+def minibatch_rows(rows: int, minibatches: int, generator: torch.Generator) -> list[list[int]]:
+    """The rows 0..rows-1 shuffled and cut into `minibatches` parts whose sizes differ by at most 1.
+
+    Args:
+        rows: at least `minibatches`.
+        minibatches: at least 1.
+        generator: on the CPU; moved on by one permutation.
+    """
+    assert rows >= minibatches, f"{rows} rows cannot fill {minibatches} minibatches"
+    order = torch.randperm(rows, generator=generator)
+    return [part.tolist() for part in order.tensor_split(minibatches)]
+
+
+def micro_batches(rows: Sequence[int], lengths: Sequence[int], micro_tokens: int) -> Iterator[list[int]]:
+    """The rows in parts of similar length, each within the budget once padded to its longest.
+
+    Args:
+        rows: indices into `lengths`.
+        lengths: tokens of every row of the batch.
+        micro_tokens: budget of a part, padding included; a row that is longer makes a part of its own.
+
+    Yields:
+        Row indices, shortest rows first.
+    """
+    part: list[int] = []
+    for row in sorted(rows, key=lambda row: (lengths[row], row)):
+        if part and (len(part) + 1) * lengths[row] > micro_tokens:
+            yield part
+            part = []
+        part.append(row)
+    if part:
+        yield part

@@ -10,10 +10,10 @@ import pytest
 
 from rc1_lib.errors import RC1Error
 from rc1_lib.run import Run
-from rc1_lib.training.dpo.pairs import Pair
+from rc1_lib.training.dpo import Pair
 from rc1_lib.training.engines.trl_dpo import inputs_of
 from rc1_lib.training.updates.batch import collate
-from rc1_lib.training.updates.parity import ParityError
+from rc1_lib.training.updates.metrics import ParityError
 from tests.training.grpo.toys import takes
 from tests.training.test_episode_engines import engine_of, played, same
 from tests.training.tiny_world import ENGINES

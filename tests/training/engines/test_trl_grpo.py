@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from rc1_lib.run import Run
+from rc1_lib.training.engine import PolicyEngine
 from rc1_lib.training.engines.trl_grpo import groups_of
-from rc1_lib.training.episode_engine import EpisodeEngine
 from rc1_lib.training.updates.batch import collate
 from tests.shares import share
 from tests.training.grpo.toys import takes
@@ -26,7 +26,7 @@ def scored(batch: dict[str, Any]) -> dict[str, Any]:
     return batch | {"scores": [0.1 * (place * 7 % 5) for place in range(len(batch["scores"]))]}
 
 
-def taught(engine: EpisodeEngine, batch: dict[str, Any]) -> tuple[dict[str, float], list[Tensor]]:
+def taught(engine: PolicyEngine, batch: dict[str, Any]) -> tuple[dict[str, float], list[Tensor]]:
     """The metrics of an update by plain gradient descent, and the gradients of its steps; AdamW blows rounding up."""
     engine.optimizer = torch.optim.SGD(engine.policy.adapter_parameters(), lr=3.0)  # type: ignore[assignment]
     seen: list[Tensor] = []

@@ -8,9 +8,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from rc1_lib.training.updates.batch import collate
-from rc1_lib.training.updates.micro_batches import micro_batches, minibatch_rows
-from rc1_lib.training.updates.own_tokens import own_tokens
+from rc1_lib.training.updates.batch import collate, micro_batches, minibatch_rows
+from rc1_lib.training.updates.forward import own_tokens
 from tests.training.ppo.toys import episode, random_episodes
 
 LONG = episode("b", [(False, [1, 2]), (True, [3]), (False, [4, 5]), (True, [6, 7])], [-0.1, -0.2, -0.3])
