@@ -26,13 +26,13 @@ from rc1_lib.training.chat_format import format_of
 from rc1_lib.training.device import Precision, get_device, precision_of, to_device
 from rc1_lib.training.play import Playground
 from rc1_lib.training.policy import Policy
+from rc1_lib.training.profiler import Section, Timing, start_timing, stop_timing, timed
 from rc1_lib.training.ranks.processes import group_of, on_one_device, processes_of
 from rc1_lib.training.ranks.shards import ONE, Link, Shards
 from rc1_lib.training.ranks.worker_group import WorkerGroup
 from rc1_lib.training.rollout.decoding import context_of, longest_dialogue
 from rc1_lib.training.rollout.sampling_copy import copy_to_sample_with
 from rc1_lib.training.rollout.trajectory import Trajectory
-from rc1_lib.training.spans import Part, Timing, span, start_timing, stop_timing
 from rc1_lib.training.updates.batch import EpisodeBatch, TokenBatch, collate
 from rc1_lib.training.updates.forward import policy_logprobs, token_logprobs
 from rc1_lib.training.updates.kl import FixedKL, kl_control
@@ -187,7 +187,7 @@ class PolicyEngine(Engine):
         if self._training.rollout.sampler == "vllm":
             starts = [self.playground.start(row, key) for row, key in zip(rows, keys, strict=True)]
             sampling = self.playground.sampling(temperature, seed, iteration)
-            with span(Part.DECODE):
+            with timed(Section.DECODE):
                 said = self._sampler().play(self.policy, self.playground.form, starts, sampling, start=start)
             if not to_learn:  # what is learned from is read whole, under the same bounds
                 self._sampler().check(said, temperature, start=start)

@@ -9,8 +9,8 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from rc1_lib.config.updates import Steps
+from rc1_lib.training.profiler import Section, timed
 from rc1_lib.training.ranks.shards import Shards
-from rc1_lib.training.spans import Part, span
 from rc1_lib.training.updates.batch import TokenBatch, micro_batches
 from rc1_lib.training.updates.forward import OwnTokens, PolicyLike, entropy, log_distribution, own_tokens
 from rc1_lib.training.updates.losses import Loss
@@ -77,7 +77,7 @@ def sft_update(
     for rows in dealt(len(batch), section, generator):
         objective = SFTObjective(batch, section, int(batch.own[rows].sum()))
         tally.absorb(gradients_of(policy, objective, rows, optimizer_step, shards))
-        with span(Part.OPTIMIZER):
+        with timed(Section.OPTIMIZER):
             optimizer_step.step()
     return tally
 

@@ -11,8 +11,8 @@ from rc1_lib.runtime.progress import report_progress
 from rc1_lib.training.dry_run import dry_run
 from rc1_lib.training.engine import PolicyEngine
 from rc1_lib.training.ppo_run import Prepared
+from rc1_lib.training.profiler import Section, Timing
 from rc1_lib.training.registry import make_engine
-from rc1_lib.training.spans import Part, Timing
 from rc1_lib.workspace.artifacts import write_json
 
 STAGE = "profile"
@@ -64,11 +64,13 @@ def _report(kept: Sequence[Sequence[Timing]], seconds: float, episodes: int) -> 
     processes = []
     for timings in kept:
         took: dict[str, float] = {
-            part: sum(one.ended - one.began for one in timings if one.part is part) for part in Part
+            section: sum(one.ended - one.began for one in timings if one.section is section) for section in Section
         }
         took[REST] = seconds - sum(took.values())
-        processes.append({"seconds": took, "spans": {part: sum(one.part is part for one in timings) for part in Part}})
-    return {"seconds": seconds, "episodes": episodes, "parts": [*Part, REST], "processes": processes}
+        processes.append(
+            {"seconds": took, "spans": {section: sum(one.section is section for one in timings) for section in Section}}
+        )
+    return {"seconds": seconds, "episodes": episodes, "parts": [*Section, REST], "processes": processes}
 
 
 def _trace(kept: Sequence[Sequence[Timing]], began: float) -> dict[str, Any]:
@@ -79,7 +81,7 @@ def _trace(kept: Sequence[Sequence[Timing]], began: float) -> dict[str, Any]:
     ]  # fmt: skip
     spans = [
         {
-            "name": one.part, "ph": "X", "pid": rank, "tid": 1,
+            "name": one.section, "ph": "X", "pid": rank, "tid": 1,
             "ts": (one.began - began) * 1e6, "dur": (one.ended - one.began) * 1e6,
         }
         for rank, timings in enumerate(kept, start=1)

@@ -10,7 +10,7 @@ from rc1_lib.errors import ConfigError
 from rc1_lib.training.api import Engine
 from rc1_lib.training.engine import PolicyEngine
 from rc1_lib.training.episode_judge import EpisodeJudge
-from rc1_lib.training.spans import Part, span
+from rc1_lib.training.profiler import Section, timed
 from rc1_lib.training.updates.batch import Demonstration
 
 
@@ -53,7 +53,7 @@ class PPO:
             iteration=batch["step"],
             to_learn=True,
         )
-        with span(Part.JUDGE):
+        with timed(Section.JUDGE):
             scores = None if self._judge is None else self._judge.score([one.messages for one in played], engine.seed)
         values = [None] * len(played) if scores is None else scores.values
         kept = [each for each in zip(played, rows, values, strict=True) if scores is None or each[2] is not None]
@@ -114,7 +114,7 @@ class Demonstrations:
         """
         if "demonstrations" not in batch:
             form = _that_plays(self._engine, "demonstrations").playground.form
-            with span(Part.ENCODE):
+            with timed(Section.ENCODE):
                 encoded = [(row["id"], *form.dialogue_ids(row["messages"])) for row in batch["rows"]]
             batch["demonstrations"] = [Demonstration(str(row_id), ids, own) for row_id, ids, own in encoded]
         found = batch["demonstrations"]

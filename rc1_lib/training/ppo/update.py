@@ -13,8 +13,8 @@ from torch.optim import Optimizer
 from rc1_lib.config.updates import PPO, Update
 from rc1_lib.training.ppo.losses import generalised_advantages, policy_loss, token_rewards, value_loss, whiten
 from rc1_lib.training.ppo.value import fit_values
+from rc1_lib.training.profiler import Section, timed
 from rc1_lib.training.ranks.shards import ONE, Shards
-from rc1_lib.training.spans import Part, span
 from rc1_lib.training.updates.batch import EpisodeBatch
 from rc1_lib.training.updates.forward import (
     OwnTokens,
@@ -256,7 +256,7 @@ def ppo_update(
     )
     taken = take_steps(policy, objective, dealt(len(batch), update, generator), update.kl_stop, optimizer_step, shards)
     head = OptimizerStep(optimizer, update.max_grad_norm, scaler)
-    with span(Part.VALUES):
+    with timed(Section.VALUES):
         fit_values(
             policy.value_head, targets.states, targets.returns[batch.own], head, settings.ppo.value_epochs, generator
         )

@@ -10,8 +10,8 @@ from typing import Protocol
 import torch
 from torch import Tensor, nn
 
+from rc1_lib.training.profiler import Section, timed
 from rc1_lib.training.ranks.shards import ONE, Shards
-from rc1_lib.training.spans import Part, span
 from rc1_lib.training.updates.batch import EpisodeBatch, TokenBatch, micro_batches
 
 
@@ -121,7 +121,7 @@ def policy_logprobs(
     micro_tokens: int,
     temperature: float,
     shards: Shards = ONE,
-    part: Part = Part.FORWARD,
+    section: Section = Section.FORWARD,
 ) -> Tensor:
     """Log-probabilities (B, T) of the own tokens of some rows under the policy as it stands, 0 elsewhere; no gradients.
 
@@ -132,13 +132,13 @@ def policy_logprobs(
         micro_tokens: padded tokens of one forward pass.
         temperature: that log-probabilities are taken under.
         shards: how the reading is dealt out.
-        part: of a step, that the time counts as.
+        section: of a step, that the time counts as.
     """
 
     def read(own: OwnTokens) -> Tensor:
         return logprobs_of(policy, batch, own, temperature)
 
-    found = _gathered(batch, rows, read, micro_tokens, shards, part)
+    found = _gathered(batch, rows, read, micro_tokens, shards, section)
     dtype = found[0][1].dtype if found else None
     found_BT = torch.zeros(batch.ids.shape, dtype=dtype, device=batch.ids.device)
     for own, logprobs_N in found:
@@ -153,14 +153,14 @@ def reference_logprobs(
     with policy.reference():
         found_BT = policy_logprobs(
             policy, batch, range(len(batch)),
-            micro_tokens=micro_tokens, temperature=temperature, shards=shards, part=Part.REFERENCE,
+            micro_tokens=micro_tokens, temperature=temperature, shards=shards, section=Section.REFERENCE,
         )  # fmt: skip
     return found_BT.to(batch.old_logprobs.dtype)
 
 
 def states_before(policy: PolicyLike, batch: TokenBatch, *, micro_tokens: int, shards: Shards = ONE) -> Tensor:
     """The states (N, D) before all own tokens under the policy as it stands, row by row; no gradients."""
-    found = _gathered(batch, range(len(batch)), lambda own: own.hidden(policy), micro_tokens, shards, Part.REFERENCE)
+    found = _gathered(batch, range(len(batch)), lambda own: own.hidden(policy), micro_tokens, shards, Section.REFERENCE)
     states_ND = found[0][1].new_empty((batch.own_tokens, found[0][1].shape[1]))
     place_BT = batch.own.flatten().cumsum(0).view_as(batch.own) - 1
     for own, states_nD in found:
@@ -174,12 +174,12 @@ def _gathered(
     read: Callable[[OwnTokens], Tensor],
     micro_tokens: int,
     shards: Shards,
-    part: Part,
+    section: Section,
 ) -> list[tuple[OwnTokens, Tensor]]:
     """What reading came to in every micro-batch of every shard."""
     lengths = batch.lengths.tolist()
     dealt, mine = shards.deal(rows, lengths), dict[int, list[tuple[OwnTokens, Tensor]]]()
-    with torch.no_grad(), span(part):
+    with torch.no_grad(), timed(section):
         for shard in shards.mine:
             owns = [own_tokens(batch, some) for some in micro_batches(dealt[shard], lengths, micro_tokens)]
             mine[shard] = [(own, read(own)) for own in owns]

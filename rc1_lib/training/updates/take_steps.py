@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from rc1_lib.config.updates import Steps
+from rc1_lib.training.profiler import Section, timed
 from rc1_lib.training.ranks.shards import Shards
-from rc1_lib.training.spans import Part, span
 from rc1_lib.training.updates.batch import TokenBatch, micro_batches, minibatch_rows
 from rc1_lib.training.updates.forward import OwnTokens, PolicyLike, own_tokens
 from rc1_lib.training.updates.losses import Loss
@@ -114,7 +114,7 @@ def take_steps(
         if stopped:
             optimizer_step.drop()
             break
-        with span(Part.OPTIMIZER):
+        with timed(Section.OPTIMIZER):
             optimizer_step.step()
     return UpdateResult(tally, gap, far, stopped)
 
@@ -180,22 +180,22 @@ def add_gradients(
     Returns:
         The objective's sums over the own tokens, all detached scalars.
     """
-    with span(Part.FORWARD), torch.set_grad_enabled(not objective.frozen):
+    with timed(Section.FORWARD), torch.set_grad_enabled(not objective.frozen):
         hidden_ND = own.hidden(policy)
     field_N = objective.fields(own)
     totals: dict[str, Tensor] = {}
     gradients: list[Tensor] = []
     for part in own.chunks():
         states_nD = hidden_ND[part].detach().requires_grad_(hidden_ND.requires_grad)
-        with span(Part.FORWARD):
+        with timed(Section.FORWARD):
             chunk = objective.loss(policy, states_nD, {name: field[part] for name, field in field_N.items()})
-        with span(Part.BACKWARD):
+        with timed(Section.BACKWARD):
             scale(chunk.loss).backward()  # type: ignore[no-untyped-call]
         if states_nD.grad is not None:
             gradients.append(states_nD.grad)
         for name, value in chunk.sums.items():
             totals[name] = totals[name] + value if name in totals else value
     if gradients:
-        with span(Part.BACKWARD):
+        with timed(Section.BACKWARD):
             hidden_ND.backward(torch.cat(gradients))  # type: ignore[no-untyped-call]
     return totals
