@@ -22,7 +22,7 @@ from rc1_lib.errors import RC1Error
 from rc1_lib.training.ranks.shards import ONE, Shards
 from rc1_lib.training.updates.batch import EpisodeBatch, minibatch_rows
 from rc1_lib.training.updates.forward import (
-    OwnTokens,
+    ActionTokens,
     PolicyLike,
     entropy,
     log_distribution,
@@ -145,12 +145,12 @@ class DPOObjective:
             self.weights[pair.rejected] = pull
             self.seen.append(Seen(float(softplus(-margin)), float(margin)))
 
-    def fields(self, own: OwnTokens) -> dict[str, Tensor]:
+    def fields(self, tokens: ActionTokens) -> dict[str, Tensor]:
         """What was sampled, and the weight that every token of an episode shares."""
         return {
-            "actions": own.of(self.batch.ids),
-            "old_logprobs": own.of(self.batch.old_logprobs),
-            "weights": self.weights[own.rows],
+            "actions": tokens.of(self.batch.ids),
+            "old_logprobs": tokens.of(self.batch.old_logprobs),
+            "weights": self.weights[tokens.rows],
         }
 
     def loss(self, policy: PolicyLike, states_nD: Tensor, field_n: dict[str, Tensor]) -> Loss:
@@ -162,7 +162,7 @@ class DPOObjective:
         nothing = torch.zeros_like(pulled)
         ratios = clipped_surrogate(logprobs_n.detach(), field_n["old_logprobs"], nothing, low=1.0, high=1.0)
         with torch.set_grad_enabled(self.update.entropy_coef > 0):
-            bonus = entropy_loss(entropy(log_p_nV), normaliser=self.batch.own_tokens / self.update.minibatches)
+            bonus = entropy_loss(entropy(log_p_nV), normaliser=self.batch.action_count / self.update.minibatches)
         loss = pulled + self.update.entropy_coef * bonus.loss
         return Loss(loss, {"loss": loss.detach(), "policy_loss": pulled.detach(), **ratios.sums, **bonus.sums})
 

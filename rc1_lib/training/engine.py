@@ -275,14 +275,15 @@ class PolicyEngine(Engine):
                 self.policy, batch, range(len(batch)),
                 micro_tokens=self._section.micro_tokens, temperature=self.temperature, shards=self._shards,
             )  # fmt: skip
-        return replace(batch, old_logprobs=read_BT), distance(batch.old_logprobs[batch.own], read_BT[batch.own])
+        mask = batch.action_mask
+        return replace(batch, old_logprobs=read_BT), distance(batch.old_logprobs[mask], read_BT[mask])
 
     def eval_step(self, batch: dict[str, Any]) -> dict[str, float]:
         """What the batch is like, without learning from it, and `tokens`, how many of it would be learned."""
         collated = self._collated(batch)
         with self._autocast():
             found = self._look(collated, 0.0 if self._kl is None else self._kl.coef)
-        return {**found, "tokens": float(collated.own_tokens)}
+        return {**found, "tokens": float(collated.action_count)}
 
     def _collated(self, batch: Mapping[str, Any]) -> TokenBatch:
         return collate(batch["trajectories"], batch["scores"], self.playground.form.pad_id).on(self.device)

@@ -14,7 +14,7 @@ from rc1_lib.training.device import to_device
 from rc1_lib.training.ranks.shards import ONE, Shards
 from rc1_lib.training.updates.batch import EpisodeBatch
 from rc1_lib.training.updates.forward import (
-    OwnTokens,
+    ActionTokens,
     PolicyLike,
     entropy,
     log_distribution,
@@ -126,14 +126,14 @@ class GRPOObjective:
         """The section of the configuration."""
         return self.settings.update
 
-    def fields(self, own: OwnTokens) -> dict[str, Tensor]:
+    def fields(self, tokens: ActionTokens) -> dict[str, Tensor]:
         """What was sampled, and what every token of an episode shares."""
         return {
-            "actions": own.of(self.batch.ids),
-            "old_logprobs": own.of(self.batch.old_logprobs),
-            "ref_logprobs": own.of(self.ref_logprobs),
-            "advantages": self.advantages[own.rows],
-            "weights": self.weights[own.rows],
+            "actions": tokens.of(self.batch.ids),
+            "old_logprobs": tokens.of(self.batch.old_logprobs),
+            "ref_logprobs": tokens.of(self.ref_logprobs),
+            "advantages": self.advantages[tokens.rows],
+            "weights": self.weights[tokens.rows],
         }
 
     def loss(self, policy: PolicyLike, states_nD: Tensor, field_n: dict[str, Tensor]) -> Loss:
@@ -153,7 +153,7 @@ class GRPOObjective:
         left = (field_n["weights"] * kl_k3(logprobs_n, field_n["ref_logprobs"])).sum()
         # Where the bonus weighs nothing the entropy is measured without a graph over the whole vocabulary.
         with torch.set_grad_enabled(settings.update.entropy_coef > 0):
-            per_step = self.batch.own_tokens / settings.update.minibatches
+            per_step = self.batch.action_count / settings.update.minibatches
             bonus = entropy_loss(entropy(log_p_nV), normaliser=per_step)
         loss = gained + self.kl_coef * left + settings.update.entropy_coef * bonus.loss
         losses = {"loss": loss.detach(), "policy_loss": gained.detach(), "kl_loss": left.detach()}
@@ -227,7 +227,7 @@ def grpo_update(
     )
     # On the CPU, where sums by group are always added in the same order.
     compared = group_advantages(batch.scores.cpu(), batch.groups.cpu(), grpo.scale_rewards)
-    tokens_B = batch.own.sum(dim=1).to(batch.scores.dtype)
+    tokens_B = batch.action_mask.sum(dim=1).to(batch.scores.dtype)
     objective = GRPOObjective(
         batch=batch,
         advantages=to_device(compared.advantages, batch.scores.device),

@@ -12,7 +12,7 @@ from rc1_lib.config.updates import Steps
 from rc1_lib.training.profiler import Section, timed
 from rc1_lib.training.ranks.shards import Shards
 from rc1_lib.training.updates.batch import TokenBatch, micro_batches
-from rc1_lib.training.updates.forward import OwnTokens, PolicyLike, entropy, log_distribution, own_tokens
+from rc1_lib.training.updates.forward import ActionTokens, PolicyLike, action_tokens, entropy, log_distribution
 from rc1_lib.training.updates.losses import Loss
 from rc1_lib.training.updates.metrics import Tally
 from rc1_lib.training.updates.optimizer_step import OptimizerStep
@@ -38,9 +38,9 @@ class SFTObjective:
         """Never: there is nothing else to learn."""
         return False
 
-    def fields(self, own: OwnTokens) -> dict[str, Tensor]:
+    def fields(self, tokens: ActionTokens) -> dict[str, Tensor]:
         """The tokens that the assistant said."""
-        return {"said": own.of(self.batch.ids)}
+        return {"said": tokens.of(self.batch.ids)}
 
     def loss(self, policy: PolicyLike, states_nD: Tensor, field_n: dict[str, Tensor]) -> Loss:
         """Cross entropy, and the sums `nats` of it and `right`, tokens that were the likeliest."""
@@ -75,7 +75,7 @@ def sft_update(
     """
     tally = Tally()
     for rows in dealt(len(batch), section, generator):
-        objective = SFTObjective(batch, section, int(batch.own[rows].sum()))
+        objective = SFTObjective(batch, section, int(batch.action_mask[rows].sum()))
         tally.absorb(gradients_of(policy, objective, rows, optimizer_step, shards))
         with timed(Section.OPTIMIZER):
             optimizer_step.step()
@@ -87,9 +87,9 @@ def sft_look(policy: PolicyLike, batch: TokenBatch, section: Steps) -> Tally:
     """The same sums over all own tokens, and `entropy`, that of the next token in nats; nothing is learned."""
     tally = Tally()
     for rows in micro_batches(range(len(batch)), batch.lengths.tolist(), section.micro_tokens):
-        own = own_tokens(batch, rows)
-        states_ND, said_N = own.hidden(policy), own.of(batch.ids)
-        for part in own.chunks():
+        tokens = action_tokens(batch, rows)
+        states_ND, said_N = tokens.hidden(policy), tokens.of(batch.ids)
+        for part in tokens.chunks():
             logits_nV = policy.logits(states_ND[part]).float()
             nats, right = _nats_and_right(logits_nV, said_N[part])
             entropies_n = entropy(log_distribution(logits_nV, 1.0))

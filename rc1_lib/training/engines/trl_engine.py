@@ -128,10 +128,10 @@ class TrlEpisodeEngine(TrlEngine):
         now_BT = policy_logprobs(self.policy, batch, range(len(batch)), shards=shards, **how)
         ref_BT = reference_logprobs(self.policy, batch, shards=shards, **how)
         played_BT, other_BT = (ref_BT, now_BT) if self.plays_start else (now_BT, ref_BT)
-        sampled_N = batch.old_logprobs[batch.own]
+        sampled_N = batch.old_logprobs[batch.action_mask]
         return episode_metrics(batch, other_BT, kl_coef) | {
-            "ratio": float((now_BT[batch.own] - sampled_N).exp().mean()),
-            **distance(sampled_N, played_BT[batch.own]),
+            "ratio": float((now_BT[batch.action_mask] - sampled_N).exp().mean()),
+            **distance(sampled_N, played_BT[batch.action_mask]),
         }
 
 

@@ -53,7 +53,7 @@ class TrlSFT(TrlEngine, PurePtSFT):
 
 def labelled(batch: TokenBatch) -> list[dict[str, list[int]]]:
     """The dialogues of a batch as rows of `SFTTrainer`: labels where a token is own, nowhere else."""
-    labels_BT = batch.ids.masked_fill(~batch.own, _IGNORED)
+    labels_BT = batch.ids.masked_fill(~batch.action_mask, _IGNORED)
     return [
         {"input_ids": batch.ids[row, :end].tolist(), "labels": labels_BT[row, :end].tolist()}
         for row, end in enumerate(batch.lengths.tolist())

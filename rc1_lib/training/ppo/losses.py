@@ -8,31 +8,31 @@ from torch import Tensor
 from rc1_lib.training.updates.losses import Loss, clipped_surrogate
 
 
-def token_rewards(scores_B: Tensor, kl_BT: Tensor, own_BT: Tensor, kl_coef: float) -> Tensor:
+def token_rewards(scores_B: Tensor, kl_BT: Tensor, mask_BT: Tensor, kl_coef: float) -> Tensor:
     """Rewards (B, T): minus `kl_coef` times the KL at each own token, and the score at the last one; 0 elsewhere.
 
     Source: Ouyang et al., "Training language models to follow instructions with human feedback" (2022), section 3.4.
 
     Args:
         scores_B: (B,), what each episode was worth.
-        kl_BT: (B, T), the KL's estimate at every token; what stands at tokens that are not own is not read.
-        own_BT: bool (B, T), at least one True in each row.
+        kl_BT: (B, T), the KL's estimate at every token; what stands at other tokens is not read.
+        mask_BT: bool (B, T), at least one True in each row.
         kl_coef: at least 0.
     """
-    rewards_BT = torch.where(own_BT, -kl_coef * kl_BT, 0.0)
-    rows = torch.arange(len(own_BT), device=own_BT.device)
-    rewards_BT[rows, last_own(own_BT)] += scores_B
+    rewards_BT = torch.where(mask_BT, -kl_coef * kl_BT, 0.0)
+    rows = torch.arange(len(mask_BT), device=mask_BT.device)
+    rewards_BT[rows, last_action(mask_BT)] += scores_B
     return rewards_BT
 
 
-def last_own(own_BT: Tensor) -> Tensor:
+def last_action(mask_BT: Tensor) -> Tensor:
     """The index (B,) of each row's last own token."""
-    places_T = torch.arange(own_BT.shape[1], device=own_BT.device)
-    return torch.where(own_BT, places_T, -1).amax(dim=1)
+    places_T = torch.arange(mask_BT.shape[1], device=mask_BT.device)
+    return torch.where(mask_BT, places_T, -1).amax(dim=1)
 
 
 def generalised_advantages(
-    rewards_BT: Tensor, values_BT: Tensor, own_BT: Tensor, *, gamma: float, lam: float
+    rewards_BT: Tensor, values_BT: Tensor, mask_BT: Tensor, *, gamma: float, lam: float
 ) -> tuple[Tensor, Tensor]:
     """Generalised advantage estimation over own tokens only.
 
@@ -46,23 +46,23 @@ def generalised_advantages(
     Args:
         rewards_BT: (B, T), read at own tokens only.
         values_BT: (B, T), at each own token the value of the state before it; read at own tokens only.
-        own_BT: bool (B, T).
+        mask_BT: bool (B, T).
         gamma: discount per own token.
         lam: 0 trusts the values, 1 the rewards.
 
     Returns:
-        Advantages and returns (advantage + value), both (B, T) and 0 where not own.
+        Advantages and returns (advantage + value), both (B, T) and 0 elsewhere.
     """
     advantages_BT = torch.zeros_like(rewards_BT)
     advantage_B = torch.zeros_like(rewards_BT[:, 0])
     next_value_B = torch.zeros_like(advantage_B)
     for step in reversed(range(rewards_BT.shape[1])):
-        own_B, value_B = own_BT[:, step], values_BT[:, step]
+        mask_B, value_B = mask_BT[:, step], values_BT[:, step]
         delta_B = rewards_BT[:, step] + gamma * next_value_B - value_B
-        advantage_B = torch.where(own_B, delta_B + gamma * lam * advantage_B, advantage_B)
-        next_value_B = torch.where(own_B, value_B, next_value_B)
-        advantages_BT[:, step] = torch.where(own_B, advantage_B, 0.0)
-    return advantages_BT, torch.where(own_BT, advantages_BT + values_BT, 0.0)
+        advantage_B = torch.where(mask_B, delta_B + gamma * lam * advantage_B, advantage_B)
+        next_value_B = torch.where(mask_B, value_B, next_value_B)
+        advantages_BT[:, step] = torch.where(mask_B, advantage_B, 0.0)
+    return advantages_BT, torch.where(mask_BT, advantages_BT + values_BT, 0.0)
 
 
 EPSILON = 1e-8

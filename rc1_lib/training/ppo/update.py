@@ -17,7 +17,7 @@ from rc1_lib.training.profiler import Section, timed
 from rc1_lib.training.ranks.shards import ONE, Shards
 from rc1_lib.training.updates.batch import EpisodeBatch
 from rc1_lib.training.updates.forward import (
-    OwnTokens,
+    ActionTokens,
     PolicyLike,
     entropy,
     log_distribution,
@@ -80,7 +80,7 @@ class PPOSettings:
 
 @dataclass(frozen=True, slots=True)
 class Targets:
-    """Constants of an update, all (B, T) and 0 where not own.
+    """Constants of an update, all (B, T) and 0 outside of the action mask.
 
     Attributes:
         ref_logprobs: of the sampled tokens under the reference.
@@ -121,13 +121,13 @@ def targets_of(
     )
     values_BT = torch.zeros_like(batch.old_logprobs)
     with torch.no_grad():
-        values_BT[batch.own] = policy.value_head(states_ND).to(values_BT.dtype)
-    rewards_BT = token_rewards(batch.scores, kl_k1(batch.old_logprobs, ref_BT), batch.own, kl_coef)
+        values_BT[batch.action_mask] = policy.value_head(states_ND).to(values_BT.dtype)
+    rewards_BT = token_rewards(batch.scores, kl_k1(batch.old_logprobs, ref_BT), batch.action_mask, kl_coef)
     advantages_BT, returns_BT = generalised_advantages(
-        rewards_BT, values_BT, batch.own, gamma=settings.gamma, lam=settings.ppo.lam
+        rewards_BT, values_BT, batch.action_mask, gamma=settings.gamma, lam=settings.ppo.lam
     )
     if settings.ppo.whiten:
-        advantages_BT = whiten(advantages_BT, batch.own)
+        advantages_BT = whiten(advantages_BT, batch.action_mask)
     return Targets(ref_BT, values_BT, rewards_BT, advantages_BT, returns_BT, states_ND)
 
 
@@ -156,14 +156,14 @@ class PPOObjective:
         """The section of the configuration."""
         return self.settings.update
 
-    def fields(self, own: OwnTokens) -> dict[str, Tensor]:
+    def fields(self, tokens: ActionTokens) -> dict[str, Tensor]:
         """What was sampled, and the targets."""
         return {
-            "actions": own.of(self.batch.ids),
-            "old_logprobs": own.of(self.batch.old_logprobs),
-            "advantages": own.of(self.targets.advantages),
-            "old_values": own.of(self.targets.values),
-            "returns": own.of(self.targets.returns),
+            "actions": tokens.of(self.batch.ids),
+            "old_logprobs": tokens.of(self.batch.old_logprobs),
+            "advantages": tokens.of(self.targets.advantages),
+            "old_values": tokens.of(self.targets.values),
+            "returns": tokens.of(self.targets.returns),
         }
 
     def loss(self, policy: PolicyLike, states_nD: Tensor, field_n: dict[str, Tensor]) -> Loss:
@@ -191,7 +191,7 @@ class PPOObjective:
 
 def objective_metrics(batch: EpisodeBatch, targets: Targets, kl_coef: float) -> dict[str, float]:
     """Those of the episodes, and `critic/vf_explained_var`, which is NaN where all returns are equal."""
-    values, returns = targets.values[batch.own], targets.returns[batch.own]
+    values, returns = targets.values[batch.action_mask], targets.returns[batch.action_mask]
     explained = {"critic/vf_explained_var": explained_variance(values, returns)}
     return episode_metrics(batch, targets.ref_logprobs, kl_coef) | explained
 
@@ -251,15 +251,14 @@ def ppo_update(
         batch=batch,
         targets=targets,
         settings=settings,
-        normaliser=batch.own_tokens / update.minibatches,
+        normaliser=batch.action_count / update.minibatches,
         frozen=iteration < settings.ppo.value_warm_up,
     )
     taken = take_steps(policy, objective, dealt(len(batch), update, generator), update.kl_stop, optimizer_step, shards)
     head = OptimizerStep(optimizer, update.max_grad_norm, scaler)
     with timed(Section.VALUES):
-        fit_values(
-            policy.value_head, targets.states, targets.returns[batch.own], head, settings.ppo.value_epochs, generator
-        )
+        returns_N = targets.returns[batch.action_mask]
+        fit_values(policy.value_head, targets.states, returns_N, head, settings.ppo.value_epochs, generator)
     tally = taken.tally
     of_values = {"loss/value_avg": tally.each("value_loss"), "val/clipfrac_avg": tally.mean("value_clipped")}
     of_steps = tally.metrics() | of_values | optimizer_step.metrics() | taken.metrics()

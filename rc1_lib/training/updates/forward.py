@@ -65,7 +65,7 @@ HEAD_TOKENS = 256
 
 
 @dataclass(frozen=True, slots=True)
-class OwnTokens:
+class ActionTokens:
     """Rows of a batch, N own tokens among them.
 
     Attributes:
@@ -97,19 +97,19 @@ class OwnTokens:
             yield slice(start, start + HEAD_TOKENS)
 
 
-def own_tokens(batch: TokenBatch, rows: Sequence[int]) -> OwnTokens:
+def action_tokens(batch: TokenBatch, rows: Sequence[int]) -> ActionTokens:
     """The own tokens of some rows of a batch."""
     rows_b = torch.tensor(rows, device=batch.ids.device)
     longest = int(batch.lengths[rows_b].max())
-    in_part, steps = batch.own[rows_b, :longest].nonzero(as_tuple=True)
+    in_part, steps = batch.action_mask[rows_b, :longest].nonzero(as_tuple=True)
     inputs = batch.ids[rows_b, : longest - 1]
-    return OwnTokens(inputs, in_part * (longest - 1) + steps - 1, rows_b[in_part], steps)
+    return ActionTokens(inputs, in_part * (longest - 1) + steps - 1, rows_b[in_part], steps)
 
 
-def logprobs_of(policy: PolicyLike, batch: TokenBatch, own: OwnTokens, temperature: float) -> Tensor:
+def logprobs_of(policy: PolicyLike, batch: TokenBatch, tokens: ActionTokens, temperature: float) -> Tensor:
     """Log-probabilities (N,) of the own tokens under the policy as it stands."""
-    hidden_ND, tokens_N = own.hidden(policy), own.of(batch.ids)
-    parts = [token_logprobs(policy.logits(hidden_ND[part]), tokens_N[part], temperature) for part in own.chunks()]
+    hidden_ND, tokens_N = tokens.hidden(policy), tokens.of(batch.ids)
+    parts = [token_logprobs(policy.logits(hidden_ND[part]), tokens_N[part], temperature) for part in tokens.chunks()]
     return torch.cat(parts)
 
 
@@ -135,14 +135,14 @@ def policy_logprobs(
         section: of a step, that the time counts as.
     """
 
-    def read(own: OwnTokens) -> Tensor:
-        return logprobs_of(policy, batch, own, temperature)
+    def read(tokens: ActionTokens) -> Tensor:
+        return logprobs_of(policy, batch, tokens, temperature)
 
     found = _gathered(batch, rows, read, micro_tokens, shards, section)
     dtype = found[0][1].dtype if found else None
     found_BT = torch.zeros(batch.ids.shape, dtype=dtype, device=batch.ids.device)
-    for own, logprobs_N in found:
-        found_BT[own.rows, own.steps] = logprobs_N
+    for tokens, logprobs_N in found:
+        found_BT[tokens.rows, tokens.steps] = logprobs_N
     return found_BT
 
 
@@ -160,27 +160,29 @@ def reference_logprobs(
 
 def states_before(policy: PolicyLike, batch: TokenBatch, *, micro_tokens: int, shards: Shards = ONE) -> Tensor:
     """The states (N, D) before all own tokens under the policy as it stands, row by row; no gradients."""
-    found = _gathered(batch, range(len(batch)), lambda own: own.hidden(policy), micro_tokens, shards, Section.REFERENCE)
-    states_ND = found[0][1].new_empty((batch.own_tokens, found[0][1].shape[1]))
-    place_BT = batch.own.flatten().cumsum(0).view_as(batch.own) - 1
-    for own, states_nD in found:
-        states_ND[place_BT[own.rows, own.steps]] = states_nD
+    found = _gathered(
+        batch, range(len(batch)), lambda tokens: tokens.hidden(policy), micro_tokens, shards, Section.REFERENCE
+    )
+    states_ND = found[0][1].new_empty((batch.action_count, found[0][1].shape[1]))
+    place_BT = batch.action_mask.flatten().cumsum(0).view_as(batch.action_mask) - 1
+    for tokens, states_nD in found:
+        states_ND[place_BT[tokens.rows, tokens.steps]] = states_nD
     return states_ND
 
 
 def _gathered(
     batch: TokenBatch,
     rows: Sequence[int],
-    read: Callable[[OwnTokens], Tensor],
+    read: Callable[[ActionTokens], Tensor],
     micro_tokens: int,
     shards: Shards,
     section: Section,
-) -> list[tuple[OwnTokens, Tensor]]:
+) -> list[tuple[ActionTokens, Tensor]]:
     """What reading came to in every micro-batch of every shard."""
     lengths = batch.lengths.tolist()
-    dealt, mine = shards.deal(rows, lengths), dict[int, list[tuple[OwnTokens, Tensor]]]()
+    dealt, mine = shards.deal(rows, lengths), dict[int, list[tuple[ActionTokens, Tensor]]]()
     with torch.no_grad(), timed(section):
         for shard in shards.mine:
-            owns = [own_tokens(batch, some) for some in micro_batches(dealt[shard], lengths, micro_tokens)]
-            mine[shard] = [(own, read(own)) for own in owns]
+            parts = [action_tokens(batch, part) for part in micro_batches(dealt[shard], lengths, micro_tokens)]
+            mine[shard] = [(tokens, read(tokens)) for tokens in parts]
     return [each for found in shards.all_gather(mine) for each in found]

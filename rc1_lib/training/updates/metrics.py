@@ -76,8 +76,8 @@ def episode_metrics(batch: EpisodeBatch, ref_logprobs_BT: Tensor, kl_coef: float
     `objective/kl`, `objective/entropy` (from the log-probabilities of the sampled tokens) and
     `objective/non_score_reward` are sums over an episode, averaged over episodes, as in TRL; `kl` is `objective/kl`.
     """
-    own, episodes = batch.own, len(batch)
-    logprobs, ref = batch.old_logprobs[own], ref_logprobs_BT[own]
+    mask, episodes = batch.action_mask, len(batch)
+    logprobs, ref = batch.old_logprobs[mask], ref_logprobs_BT[mask]
     k1 = float(kl_k1(logprobs, ref).sum()) / episodes
     scores = batch.scores.cpu().double()  # the CPU has float64, MPS has none
     return {

@@ -14,7 +14,7 @@ from rc1_lib.config.updates import Steps
 from rc1_lib.training.profiler import Section, timed
 from rc1_lib.training.ranks.shards import Shards
 from rc1_lib.training.updates.batch import TokenBatch, micro_batches, minibatch_rows
-from rc1_lib.training.updates.forward import OwnTokens, PolicyLike, own_tokens
+from rc1_lib.training.updates.forward import ActionTokens, PolicyLike, action_tokens
 from rc1_lib.training.updates.losses import Loss
 from rc1_lib.training.updates.metrics import Tally
 from rc1_lib.training.updates.optimizer_step import Gradients, OptimizerStep
@@ -38,7 +38,7 @@ class Objective(Protocol):
         """Whether the policy itself stays as it is."""
         ...
 
-    def fields(self, own: OwnTokens) -> dict[str, Tensor]:
+    def fields(self, tokens: ActionTokens) -> dict[str, Tensor]:
         """The numbers (N,) that `loss` needs of own tokens, by name."""
         ...
 
@@ -152,8 +152,8 @@ def gradients_of(
     for shard in shards.mine:
         seen = Tally()
         for part in micro_batches(parts[shard], lengths, objective.update.micro_tokens):
-            own = own_tokens(objective.batch, part)
-            seen.add(add_gradients(policy, objective, own, optimizer_step.scale), len(own.rows))
+            tokens = action_tokens(objective.batch, part)
+            seen.add(add_gradients(policy, objective, tokens, optimizer_step.scale), len(tokens.rows))
         mine[shard] = seen, optimizer_step.taken()
     whole = Tally()
     for seen, gradients in shards.all_gather(mine):
@@ -163,7 +163,7 @@ def gradients_of(
 
 
 def add_gradients(
-    policy: PolicyLike, objective: Objective, own: OwnTokens, scale: Callable[[Tensor], Tensor]
+    policy: PolicyLike, objective: Objective, tokens: ActionTokens, scale: Callable[[Tensor], Tensor]
 ) -> dict[str, Tensor]:
     """Goes forward and backward over the own tokens of a micro-batch.
 
@@ -174,18 +174,18 @@ def add_gradients(
     Args:
         policy: its gradients grow.
         objective: what is to be learned.
-        own: the micro-batch.
+        tokens: the micro-batch's.
         scale: what is done to a loss before going backward; the identity but for fp16.
 
     Returns:
         The objective's sums over the own tokens, all detached scalars.
     """
     with timed(Section.FORWARD), torch.set_grad_enabled(not objective.frozen):
-        hidden_ND = own.hidden(policy)
-    field_N = objective.fields(own)
+        hidden_ND = tokens.hidden(policy)
+    field_N = objective.fields(tokens)
     totals: dict[str, Tensor] = {}
     gradients: list[Tensor] = []
-    for part in own.chunks():
+    for part in tokens.chunks():
         states_nD = hidden_ND[part].detach().requires_grad_(hidden_ND.requires_grad)
         with timed(Section.FORWARD):
             chunk = objective.loss(policy, states_nD, {name: field[part] for name, field in field_N.items()})

@@ -89,5 +89,5 @@ def test_user_and_tools_are_read_and_not_learned() -> None:
     given = inputs_of(batch, Pair(1, 0, True))
     longest = int(batch.lengths.max())
     assert given["input_ids"].tolist() == batch.ids[[1, 0], :longest].tolist()
-    assert given["completion_mask"].bool().tolist() == batch.own[[1, 0], :longest].tolist()
+    assert given["completion_mask"].bool().tolist() == batch.action_mask[[1, 0], :longest].tolist()
     assert given["attention_mask"].sum(dim=1).tolist() == batch.lengths[[1, 0]].tolist()

@@ -74,5 +74,6 @@ def test_an_episode_is_a_prompt_and_what_came_after_it_of_which_only_own_tokens_
     ((one,),) = groups_of(batch, 1, 1)
     end = int(batch.lengths[0])
     assert one["prompt_ids"] + one["completion_ids"] == batch.ids[0, :end].tolist()
-    assert [False] * len(one["prompt_ids"]) + [bool(mine) for mine in one["env_mask"]] == batch.own[0, :end].tolist()
+    masked = [False] * len(one["prompt_ids"]) + [bool(mine) for mine in one["env_mask"]]
+    assert masked == batch.action_mask[0, :end].tolist()
     assert one["env_mask"][0] == 1 and len(one["logprobs"]) == len(one["completion_ids"])

@@ -8,7 +8,7 @@ import torch
 from rc1_lib.training.ppo.update import PPOObjective, targets_of
 from rc1_lib.training.updates import forward as forward_module
 from rc1_lib.training.updates.batch import collate
-from rc1_lib.training.updates.forward import own_tokens
+from rc1_lib.training.updates.forward import action_tokens
 from rc1_lib.training.updates.take_steps import add_gradients
 from tests.training.ppo.toys import ToyPolicy, random_episodes, settings
 
@@ -24,7 +24,7 @@ def objective_for(policy: ToyPolicy, *, frozen: bool = False) -> PPOObjective:
 
 def gradients(policy: ToyPolicy, objective: PPOObjective) -> tuple[dict[str, float], list[torch.Tensor | None]]:
     policy.zero_grad(set_to_none=True)
-    sums = add_gradients(policy, objective, own_tokens(objective.batch, range(5)), lambda loss: loss)
+    sums = add_gradients(policy, objective, action_tokens(objective.batch, range(5)), lambda loss: loss)
     return {name: float(value) for name, value in sums.items()}, [parameter.grad for parameter in policy.trained()]
 
 

@@ -7,7 +7,14 @@ import math
 import pytest
 import torch
 
-from rc1_lib.training.ppo.losses import generalised_advantages, last_own, policy_loss, token_rewards, value_loss, whiten
+from rc1_lib.training.ppo.losses import (
+    generalised_advantages,
+    last_action,
+    policy_loss,
+    token_rewards,
+    value_loss,
+    whiten,
+)
 from rc1_lib.training.updates.kl import kl_k1, kl_k3
 from rc1_lib.training.updates.losses import clipped_surrogate, entropy_loss
 
@@ -27,7 +34,7 @@ def test_without_the_kl_only_scores_are_left() -> None:
 
 def test_the_last_own_token_is_found_before_observations_and_padding() -> None:
     own = torch.tensor([[False, True, False, True, False, False], [False, True, False, False, False, False]])
-    assert last_own(own).tolist() == [3, 1]
+    assert last_action(own).tolist() == [3, 1]
 
 
 def test_k1_and_k3_of_a_token_by_hand() -> None:

@@ -42,7 +42,7 @@ def test_the_states_are_those_before_the_own_tokens_in_their_order() -> None:
     batch = batch_of(policy)
     for tokens in (10_000, 12):
         targets = targets_of(policy, batch, settings(value_epochs=1, micro_tokens=tokens), 0.1)
-        assert torch.allclose(policy.value_head(targets.states), targets.values[batch.own])
+        assert torch.allclose(policy.value_head(targets.states), targets.values[batch.action_mask])
         kept = targets_of(policy, replace(batch, states=targets.states), settings(value_epochs=1), 0.1)
         assert torch.equal(kept.values, targets.values) and torch.allclose(kept.ref_logprobs, targets.ref_logprobs)
 
