@@ -113,7 +113,8 @@ class Engine(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of whatever `setup` started; the engine is of no more use."""
+        """Let go of whatever `setup` started; the engine is of no more use. Nothing, where that is nothing."""
+        return None
 
 
 class Strategy(Protocol):

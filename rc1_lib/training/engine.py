@@ -35,7 +35,7 @@ from rc1_lib.training.rollout.sampling_copy import copy_to_sample_with
 from rc1_lib.training.rollout.trajectory import Trajectory
 from rc1_lib.training.updates.batch import EpisodeBatch, TokenBatch, collate
 from rc1_lib.training.updates.forward import policy_logprobs, token_logprobs
-from rc1_lib.training.updates.kl import FixedKL, kl_control
+from rc1_lib.training.updates.losses import FixedKL, kl_control
 from rc1_lib.training.updates.metrics import check_parity, distance, farther
 from rc1_lib.training.usable import check_memory, check_usable
 

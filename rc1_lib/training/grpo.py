@@ -20,8 +20,7 @@ from rc1_lib.training.updates.forward import (
     log_distribution,
     reference_logprobs,
 )
-from rc1_lib.training.updates.kl import kl_k3
-from rc1_lib.training.updates.losses import Loss, clipped_surrogate, entropy_loss
+from rc1_lib.training.updates.losses import Loss, clipped_surrogate, entropy_loss, kl_k3
 from rc1_lib.training.updates.metrics import episode_metrics
 from rc1_lib.training.updates.optimizer_step import OptimizerStep
 from rc1_lib.training.updates.take_steps import dealt, take_steps

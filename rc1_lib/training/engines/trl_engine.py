@@ -110,7 +110,9 @@ class TrlEpisodeEngine(TrlEngine):
             ParityError: before anything is learned, when the policy reads the tokens with other probabilities than they
                 were sampled with.
         """
-        return super().train_step(batch) | self._taught(self._collated(batch))
+        collated = self._collated(batch)
+        assert isinstance(collated, EpisodeBatch), "it learns from episodes"
+        return super().train_step(batch) | self._taught(collated)
 
     def _update(self, batch: EpisodeBatch, kl_coef: float, iteration: int) -> dict[str, float]:
         """Only look, in every process: TRL learns after it."""

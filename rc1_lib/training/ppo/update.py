@@ -24,8 +24,7 @@ from rc1_lib.training.updates.forward import (
     reference_logprobs,
     states_before,
 )
-from rc1_lib.training.updates.kl import kl_k1
-from rc1_lib.training.updates.losses import Loss, entropy_loss
+from rc1_lib.training.updates.losses import Loss, entropy_loss, kl_k1
 from rc1_lib.training.updates.metrics import episode_metrics
 from rc1_lib.training.updates.optimizer_step import OptimizerStep
 from rc1_lib.training.updates.take_steps import dealt, take_steps

@@ -15,8 +15,7 @@ from torch import Tensor
 from rc1_lib.config.episodes import Parity
 from rc1_lib.errors import RC1Error
 from rc1_lib.training.updates.batch import EpisodeBatch
-from rc1_lib.training.updates.kl import kl_k1, kl_k3
-from rc1_lib.training.updates.losses import FAR
+from rc1_lib.training.updates.losses import FAR, kl_k1, kl_k3
 
 
 class Tally:

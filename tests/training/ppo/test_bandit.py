@@ -9,7 +9,7 @@ from torch import nn
 from rc1_lib.training.ppo.update import PPOSettings, ppo_update
 from rc1_lib.training.rollout.trajectory import Trajectory
 from rc1_lib.training.updates.batch import collate
-from rc1_lib.training.updates.kl import AdaptiveKL, FixedKL
+from rc1_lib.training.updates.losses import AdaptiveKL, FixedKL
 from tests.shares import share
 from tests.training.ppo.toys import ToyPolicy, episode, settings
 

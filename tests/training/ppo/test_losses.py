@@ -15,8 +15,7 @@ from rc1_lib.training.ppo.losses import (
     value_loss,
     whiten,
 )
-from rc1_lib.training.updates.kl import kl_k1, kl_k3
-from rc1_lib.training.updates.losses import clipped_surrogate, entropy_loss
+from rc1_lib.training.updates.losses import clipped_surrogate, entropy_loss, kl_k1, kl_k3
 
 
 def test_the_score_comes_with_the_last_own_token_and_the_kl_costs_at_each() -> None:
