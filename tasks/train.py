@@ -20,10 +20,9 @@ from rc1_lib.evaluation.auditing import check_audit
 from rc1_lib.evaluation.policies import finished_checkpoint
 from rc1_lib.forecast.learnability import check_learnable
 from rc1_lib.run import Run
-from rc1_lib.training.checkpoint.fault import CheckpointError
+from rc1_lib.training.checkpoint.atomic_folder import CheckpointError
 from rc1_lib.training.checkpoint.ledger import check_entered, was_removed
-from rc1_lib.training.checkpoint.manifest import fingerprint, read_verified
-from rc1_lib.training.checkpoint.names import folder_name, step_of
+from rc1_lib.training.checkpoint.manifest import fingerprint, folder_name, read_verified, step_of
 from rc1_lib.training.checkpoint.retention import keep_for_good
 from rc1_lib.training.checkpoint.save_load import load_checkpoint, save_checkpoint
 from rc1_lib.training.ppo_run import check_own, check_start, known_facts, resumable

@@ -69,7 +69,7 @@ def _leads() -> bool:
     from rc1_lib.cli.command import REFUSED
     from rc1_lib.errors import RC1Error
     from rc1_lib.runtime.notices import quieten
-    from rc1_lib.training.ranks.launch import forget_launch, launch_of
+    from rc1_lib.training.ranks.launched import forget_launch, join, launch_of
 
     try:
         launch = launch_of(os.environ)
@@ -78,8 +78,6 @@ def _leads() -> bool:
             return True
         if launch.rank:
             quieten(hub=False)
-        from rc1_lib.training.ranks.launched import join
-
         return join(launch)
     except RC1Error as error:
         print(f"rc1: {error}", file=sys.stderr)

@@ -20,9 +20,8 @@ from rc1_lib.errors import ConfigError
 from rc1_lib.runtime.notices import quieten
 
 if TYPE_CHECKING:
-    from rc1_lib.training.handover.dequantize import Gap
-    from rc1_lib.training.handover.gguf_likeness import GGUFLikeness
-    from rc1_lib.training.handover.parity_report import ParityReport
+    from rc1_lib.training.export.dequantize import Gap
+    from rc1_lib.training.export.parity import GGUFParityReport, ParityReport
 
 _SHOWN = 40
 """Differences that a terminal shows; JSON holds all."""
@@ -99,7 +98,7 @@ def export(
     """
     run = session.open()
     session.started = True
-    from rc1_lib.training.handover.export import UnlikeError, export_checkpoint
+    from rc1_lib.training.export.checkpoint_export import UnlikeError, export_checkpoint
 
     found_at = found_checkpoint(session, checkpoint)
     target = session.new_folder("--to", to, f"models/export/{found_at.parent.name}-{found_at.name}")
@@ -140,8 +139,8 @@ def gguf(
     """
     run = session.open()
     session.started = True
-    from rc1_lib.training.handover.gguf_export import UnlikeGGUFError, export_gguf
-    from rc1_lib.training.handover.gguf_file import GGUFType
+    from rc1_lib.training.export.gguf_export import UnlikeGGUFError, export_gguf
+    from rc1_lib.training.export.gguf_file import GGUFType
 
     if kind not in [*GGUFType]:
         raise ConfigError(f"--type: found '{kind}', expected one of {', '.join(GGUFType)}")
@@ -179,7 +178,7 @@ def import_base(
     """
     session.started = True
     from rc1_lib.training.device import Precision
-    from rc1_lib.training.handover.gguf_import import import_gguf
+    from rc1_lib.training.export.gguf_import import import_gguf
 
     if precision not in [*Precision]:
         raise ConfigError(f"--precision: found '{precision}', expected one of {', '.join(Precision)}")
@@ -223,7 +222,7 @@ def dequantize(
     run = session.open()
     session.started = True
     from rc1_lib.training.device import Precision
-    from rc1_lib.training.handover.dequantize import export_dequantized
+    from rc1_lib.training.export.dequantize import export_dequantized
 
     if precision not in [*Precision]:
         raise ConfigError(f"--precision: found '{precision}', expected one of {', '.join(Precision)}")
@@ -251,7 +250,7 @@ def _gap_table(gap: Gap) -> Table:
     return shown
 
 
-def _gguf_table(found: GGUFLikeness, ids_only: bool) -> Table:
+def _gguf_table(found: GGUFParityReport, ids_only: bool) -> Table:
     shown = table("llama.cpp compared with the model", ("what", "found", "wanted", "state"), wrap=True)
     bounds = found.body()
     tokens = "equal" if found.tokens_passed else "NOT THE MODEL"
@@ -291,9 +290,8 @@ def _folders(root: Path) -> list[Path]:
 
 
 def _rows(session: Session, folder: Path) -> list[dict[str, Any]]:
-    from rc1_lib.training.checkpoint.fault import CheckpointError
-    from rc1_lib.training.checkpoint.manifest import fingerprint, read_verified
-    from rc1_lib.training.checkpoint.names import LATEST, settle, step_of, step_of_kept
+    from rc1_lib.training.checkpoint.atomic_folder import LATEST, CheckpointError
+    from rc1_lib.training.checkpoint.manifest import fingerprint, read_verified, settle, step_of, step_of_kept
     from rc1_lib.training.checkpoint.retention import BEST
 
     settle(folder)

@@ -6,7 +6,7 @@ from rc1_lib.doctor.base_files import BaseFiles, read_base
 from rc1_lib.doctor.checkpoint_size import FLOAT, checkpoint_bytes
 from rc1_lib.doctor.finding import Finding, gib
 from rc1_lib.run import Run
-from rc1_lib.training.kept_checkpoints import most_at_once
+from rc1_lib.training.checkpoint.retention import most_at_once
 from rc1_lib.training.run_paths import SFT, paths_of
 from rc1_lib.workspace.free_space import free_bytes
 

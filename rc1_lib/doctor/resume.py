@@ -7,8 +7,8 @@ from functools import partial
 
 from rc1_lib.run import Run
 from rc1_lib.training.another_run import differences, refuse_others
-from rc1_lib.training.checkpoint.fault import CheckpointError
-from rc1_lib.training.checkpoint.names import steps
+from rc1_lib.training.checkpoint.atomic_folder import CheckpointError
+from rc1_lib.training.checkpoint.manifest import steps
 from rc1_lib.training.checkpoint.save_load import load_to_resume
 from rc1_lib.training.ppo_run import known_facts
 from rc1_lib.training.run_paths import LEDGER, paths_of

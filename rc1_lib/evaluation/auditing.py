@@ -14,9 +14,9 @@ from rc1_lib.judge.judge import check_judge
 from rc1_lib.judge.providers import LIVE
 from rc1_lib.records import MeasuredRow, Message
 from rc1_lib.run import Run
-from rc1_lib.training.checkpoint.fault import CheckpointError
+from rc1_lib.training.checkpoint.atomic_folder import CheckpointError
+from rc1_lib.training.checkpoint.retention import steps_between
 from rc1_lib.training.episode_judge import EpisodeJudge
-from rc1_lib.training.kept_checkpoints import steps_between
 from rc1_lib.training.ppo_run import Prepared, resumable
 
 Scores = Mapping[str, float | None]

@@ -30,11 +30,10 @@ from rc1_lib.training.base_model import load_tokenizer
 from rc1_lib.training.chat_format import ChatFormat, format_of
 from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.checkpoint.save_load import load_checkpoint
-from rc1_lib.training.handover.gguf_export import MANIFEST
-from rc1_lib.training.handover.gguf_file import context_of_file
-from rc1_lib.training.handover.llama_cpp import LlamaCpp
-from rc1_lib.training.handover.llama_player import LlamaPlayer
-from rc1_lib.training.handover.trained_policy import engine_of, start_of
+from rc1_lib.training.export.gguf_export import MANIFEST
+from rc1_lib.training.export.gguf_file import context_of_file
+from rc1_lib.training.export.llama_cpp import LlamaCpp, LlamaPlayer
+from rc1_lib.training.export.trained_policy import engine_of, start_of
 from rc1_lib.training.models import model_section
 from rc1_lib.training.play import Playground, Plays
 from rc1_lib.training.resource_errors import WHILE_PLAYING, naming_breakdowns

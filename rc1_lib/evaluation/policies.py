@@ -25,11 +25,10 @@ from rc1_lib.gate_report import GateReport
 from rc1_lib.records import Message
 from rc1_lib.run import Run
 from rc1_lib.runtime.progress import report_progress
-from rc1_lib.training.checkpoint.manifest import NAME, fingerprint
-from rc1_lib.training.checkpoint.names import resolve, settle, steps
+from rc1_lib.training.checkpoint.manifest import NAME, fingerprint, resolve, settle, steps
+from rc1_lib.training.checkpoint.retention import steps_between
 from rc1_lib.training.checkpoint.save_load import load_checkpoint
 from rc1_lib.training.engine import PolicyEngine
-from rc1_lib.training.kept_checkpoints import steps_between
 from rc1_lib.training.ppo_run import Prepared, check_read
 from rc1_lib.training.registry import make_engine
 from rc1_lib.training.resource_errors import WHILE_PLAYING, naming_breakdowns

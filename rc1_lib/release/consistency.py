@@ -28,7 +28,7 @@ from rc1_lib.preflight.rounds import PASSED
 from rc1_lib.release.ready import Ready, name_of
 from rc1_lib.run import EFFECTIVE, Run, without_free_keys
 from rc1_lib.training.checkpoint.ledger import check_entered
-from rc1_lib.training.checkpoint.names import step_of
+from rc1_lib.training.checkpoint.manifest import step_of
 from rc1_lib.training.run_paths import LEDGER, paths_of
 from rc1_lib.workspace.artifacts import checksum_line
 

@@ -15,9 +15,9 @@ import orjson
 from rc1_lib.config.file import flatten
 from rc1_lib.gates.machine import code_words
 from rc1_lib.training.checkpoint import atomic_folder
-from rc1_lib.training.checkpoint.fault import CheckpointError
+from rc1_lib.training.checkpoint.atomic_folder import LATEST, CheckpointError
 from rc1_lib.training.checkpoint.ledger import written_by
-from rc1_lib.training.checkpoint.names import LATEST, steps
+from rc1_lib.training.checkpoint.manifest import steps
 from rc1_lib.training.checkpoint.save_load import STATE, load_to_resume
 from rc1_lib.training.checkpoint.state import CheckpointState
 from rc1_lib.training.run_paths import LEDGER

@@ -66,7 +66,7 @@ def state_of(folder: Path, inputs: Mapping[str, str]) -> FileState:
 
 
 def _look_at_latest(run: Run) -> FileState:
-    from rc1_lib.training.checkpoint.fault import CheckpointError
+    from rc1_lib.training.checkpoint.atomic_folder import CheckpointError
     from rc1_lib.training.checkpoint.save_load import load_checkpoint
 
     latest = CHECKPOINT.path(run)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, Self, TypeVar
 
 import torch
 from torch import Tensor
@@ -27,11 +27,11 @@ from rc1_lib.training.device import Precision, get_device, precision_of, to_devi
 from rc1_lib.training.play import Playground
 from rc1_lib.training.policy import Policy
 from rc1_lib.training.profiler import Section, Timing, start_timing, stop_timing, timed
+from rc1_lib.training.ranks.group import Link, WorkerGroup
 from rc1_lib.training.ranks.processes import group_of, on_one_device, processes_of
-from rc1_lib.training.ranks.shards import ONE, Link, Shards
-from rc1_lib.training.ranks.worker_group import WorkerGroup
+from rc1_lib.training.ranks.shards import ONE, Shards
 from rc1_lib.training.rollout.decoding import context_of, longest_dialogue
-from rc1_lib.training.rollout.sampling_copy import copy_to_sample_with
+from rc1_lib.training.rollout.sampling_weights import copy_to_sample_with
 from rc1_lib.training.rollout.trajectory import Trajectory
 from rc1_lib.training.updates.batch import EpisodeBatch, TokenBatch, collate
 from rc1_lib.training.updates.forward import policy_logprobs, token_logprobs
@@ -42,7 +42,8 @@ from rc1_lib.training.usable import check_memory, check_usable
 if TYPE_CHECKING:
     from rc1_lib.extras.vllm.sampler import VLLMSampler
 
-Done = TypeVar("Done")
+P = ParamSpec("P")
+Result = TypeVar("Result")
 
 
 class PolicyEngine(Engine):
@@ -109,7 +110,7 @@ class PolicyEngine(Engine):
             self._build(setup, None)
             return
         self._workers = group_of(size)
-        with self._workers.constructing(f"{type(self).__module__}:{type(self).__name__}", setup):
+        with self._workers.constructing(type(self).as_worker, setup):
             self._build(setup, self._workers.link)
 
     @classmethod
@@ -360,8 +361,8 @@ class PolicyEngine(Engine):
         found = self._shards.all_gather({shard: kept if shard == mine[0] else [] for shard in mine})
         return [part for part in found if part]
 
-    def _together(self, method: Callable[..., Done], *arguments: Any) -> Done:
+    def _together(self, method: Callable[P, Result], *arguments: P.args, **named: P.kwargs) -> Result:
         """The result of a method of this engine, which every process that shares the work calls at the same time."""
         assert self._workers is not None or self._shards.alone, "the engine was closed"
-        with nullcontext() if self._workers is None else self._workers.calling(method.__name__, arguments):
-            return method(*arguments)
+        with nullcontext() if self._workers is None else self._workers.calling(method, *arguments, **named):
+            return method(*arguments, **named)

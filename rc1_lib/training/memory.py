@@ -5,8 +5,10 @@ from __future__ import annotations
 import resource
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import torch
+if TYPE_CHECKING:
+    import torch
 
 _MEMINFO = Path("/proc/meminfo")
 _LIMIT, _USED = Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current")
@@ -16,6 +18,8 @@ _EVENTS, _VMSTAT = Path("/sys/fs/cgroup/memory.events"), Path("/proc/vmstat")
 
 def used_mb() -> float:
     """Peak memory in MiB: the accelerator's where one is used, else the process's own (resident)."""
+    import torch  # here, since the first process of a launch asks for `oom_kills` before anything needs torch
+
     if torch.cuda.is_available():
         return torch.cuda.max_memory_allocated() / 2**20
     if torch.backends.mps.is_available():
@@ -30,6 +34,8 @@ def free_bytes(device: torch.device) -> int | None:
     On a CPU what the kernel calls available, but not more than a container's bound leaves; files that are only kept
     because nobody needs their place count as free in both.
     """
+    import torch
+
     if device.type == "cuda":
         free, _ = torch.cuda.mem_get_info(device)
         return int(free) + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)

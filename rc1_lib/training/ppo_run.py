@@ -38,8 +38,9 @@ from rc1_lib.training.callbacks.lr_schedule import LRSchedule
 from rc1_lib.training.callbacks.trackers import check_trackers, trackers_of
 from rc1_lib.training.chat_contract import check_chat_contract
 from rc1_lib.training.chat_format import ChatFormat, format_of
-from rc1_lib.training.checkpoint.fault import CheckpointError
-from rc1_lib.training.checkpoint.names import folder_name, steps
+from rc1_lib.training.checkpoint.atomic_folder import CheckpointError
+from rc1_lib.training.checkpoint.manifest import folder_name, steps
+from rc1_lib.training.checkpoint.retention import keep_rule_of
 from rc1_lib.training.checkpoint.save_load import finish_interrupted, left_in, load_to_resume
 from rc1_lib.training.checkpoint.state import CheckpointState
 from rc1_lib.training.control import FACT, Control, Controlled, controlled
@@ -48,7 +49,6 @@ from rc1_lib.training.derived import vouched_base
 from rc1_lib.training.device import get_device
 from rc1_lib.training.episode_judge import EpisodeJudge
 from rc1_lib.training.judge_drifted import check_grades, checks_of
-from rc1_lib.training.kept_checkpoints import keep_rule_of
 from rc1_lib.training.models import fingerprint_of, model_section
 from rc1_lib.training.process import process_values
 from rc1_lib.training.ranks.processes import on_one_device, processes_of

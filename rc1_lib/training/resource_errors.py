@@ -28,7 +28,9 @@ class WorkerShortage(Exception):
         lacking: what had run out, in the words of `shortage`; "" if something else failed.
     """
 
-    lacking: str
+    def __init__(self, text: str, lacking: str = "") -> None:
+        super().__init__(text)
+        self.lacking = lacking
 
 
 def shortage(error: BaseException) -> str:

@@ -13,9 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from rc1_lib.training.checkpoint import atomic_folder
-from rc1_lib.training.checkpoint.fault import CheckpointError
-from rc1_lib.training.checkpoint.manifest import NAME, read_verified
-from rc1_lib.training.checkpoint.names import folder_name, steps
+from rc1_lib.training.checkpoint.atomic_folder import CheckpointError
+from rc1_lib.training.checkpoint.manifest import NAME, folder_name, read_verified, steps
 from rc1_lib.training.checkpoint.save_load import load_checkpoint, save_checkpoint
 from rc1_lib.training.ppo_run import Prepared, advance, resumable
 from rc1_lib.training.run_paths import LEDGER, paths_of

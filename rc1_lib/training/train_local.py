@@ -28,7 +28,7 @@ from rc1_lib.training.callbacks.eval_shadow import EvalShadow, reads
 from rc1_lib.training.callbacks.logs import Logging, TrainLog
 from rc1_lib.training.callbacks.lr_schedule import LRSchedule
 from rc1_lib.training.callbacks.trackers import check_trackers, trackers_of
-from rc1_lib.training.checkpoint.names import LATEST
+from rc1_lib.training.checkpoint.atomic_folder import LATEST
 from rc1_lib.training.checkpoint.retention import KeepRule, resolve_named
 from rc1_lib.training.checkpoint.save_load import left_in
 from rc1_lib.training.checkpoint.state import CheckpointState

@@ -10,12 +10,12 @@ from typing import Any
 from torch import Tensor
 
 from rc1_lib.training.api import Batches, Callback, Engine, Setup, Strategy
-from rc1_lib.training.checkpoint.fault import CheckpointError
+from rc1_lib.training.checkpoint.atomic_folder import CheckpointError
 from rc1_lib.training.checkpoint.save_load import not_finite
 from rc1_lib.training.checkpoint.state import CheckpointState
 from rc1_lib.training.diverged import DivergedError, naming_step
 from rc1_lib.training.memory import used_mb
-from rc1_lib.training.rng import begin_step, restore_rng, rng_state, seed_rng
+from rc1_lib.training.process import begin_step, restore_rng, rng_state, seed_rng
 
 _ENGINE = "engine"
 

@@ -25,11 +25,11 @@ from rc1_lib.preflight.ticket import revoke_ticket
 from rc1_lib.run import Run, open_run
 from rc1_lib.training import memory
 from rc1_lib.training.api import Engine, Setup
-from rc1_lib.training.checkpoint.names import folder_name
+from rc1_lib.training.checkpoint.manifest import folder_name
+from rc1_lib.training.checkpoint.retention import count_saved, keep_rule_of, most_at_once
 from rc1_lib.training.checkpoint.save_load import save_checkpoint
 from rc1_lib.training.checkpoint.state import CheckpointState
 from rc1_lib.training.engines.torch_ppo import TorchPPO
-from rc1_lib.training.kept_checkpoints import count_saved, keep_rule_of, most_at_once
 from rc1_lib.training.ppo_run import configured_facts
 from rc1_lib.training.run_paths import CHECKPOINTS, LEDGER
 from rc1_lib.workspace.artifacts import read_json, write_json

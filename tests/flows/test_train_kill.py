@@ -11,7 +11,7 @@ import pytest
 from prefect.settings import PREFECT_API_URL
 
 from rc1_lib.run import Run
-from rc1_lib.training.checkpoint.names import steps
+from rc1_lib.training.checkpoint.manifest import steps
 from tests.forks import Fork, this_interpreter
 
 from .trainings import RUN, Ended, copied, logged, prints

@@ -23,7 +23,7 @@ from rc1_lib.evaluation.prompts import EvaluationError
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run
 from rc1_lib.training.callbacks.logs import MetricsLog
-from rc1_lib.training.checkpoint.fault import CheckpointError
+from rc1_lib.training.checkpoint.atomic_folder import CheckpointError
 from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.checkpoint.retention import keep_for_good
 from rc1_lib.training.checkpoint.save_load import load_checkpoint

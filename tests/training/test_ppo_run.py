@@ -30,10 +30,9 @@ from rc1_lib.testing.judge_server.behaviour import MODEL
 from rc1_lib.training import usable
 from rc1_lib.training.callbacks.cap import PausedError
 from rc1_lib.training.callbacks.eval_shadow import looks_of
-from rc1_lib.training.checkpoint.fault import CheckpointError
+from rc1_lib.training.checkpoint.atomic_folder import CheckpointError
 from rc1_lib.training.checkpoint.ledger import read_ledger
-from rc1_lib.training.checkpoint.manifest import fingerprint, write_manifest
-from rc1_lib.training.checkpoint.names import steps
+from rc1_lib.training.checkpoint.manifest import fingerprint, steps, write_manifest
 from rc1_lib.training.checkpoint.retention import KeepRule, prune
 from rc1_lib.training.checkpoint.save_load import load_checkpoint
 from rc1_lib.training.diverged import DivergedError

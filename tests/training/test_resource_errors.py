@@ -20,9 +20,8 @@ from rc1_lib.config.run_config import RunConfig
 from rc1_lib.evaluation.policies import evaluate_run
 from rc1_lib.run import Run
 from rc1_lib.training.another_run import others_in
-from rc1_lib.training.checkpoint.fault import CheckpointError
-from rc1_lib.training.checkpoint.manifest import fingerprint
-from rc1_lib.training.checkpoint.names import folder_name, steps
+from rc1_lib.training.checkpoint.atomic_folder import CheckpointError
+from rc1_lib.training.checkpoint.manifest import fingerprint, folder_name, steps
 from rc1_lib.training.checkpoint.save_load import left_in, load_checkpoint, save_checkpoint
 from rc1_lib.training.checkpoint.state import CheckpointState
 from rc1_lib.training.derived import REFERENCE
@@ -31,7 +30,7 @@ from rc1_lib.training.dry_run import dry_run
 from rc1_lib.training.engines.pure_pt_sft import PurePtSFT
 from rc1_lib.training.engines.torch_ppo import TorchPPO
 from rc1_lib.training.ppo_run import advance, prepare
-from rc1_lib.training.ranks.channel import LostError, WorkerError
+from rc1_lib.training.ranks.group import LostError, WorkerError
 from rc1_lib.training.resource_errors import (
     DISK,
     FROM_ROWS,

@@ -16,10 +16,9 @@ from rc1_lib.config.engines import ENGINES, LearnsFrom, names_of
 from rc1_lib.config.step_metrics import READ, measured
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.training.callbacks.logs import MetricsLog
-from rc1_lib.training.checkpoint.fault import CheckpointError
+from rc1_lib.training.checkpoint.atomic_folder import CheckpointError
 from rc1_lib.training.checkpoint.ledger import read_ledger
-from rc1_lib.training.checkpoint.manifest import fingerprint
-from rc1_lib.training.checkpoint.names import resolve, steps
+from rc1_lib.training.checkpoint.manifest import fingerprint, resolve, steps
 from rc1_lib.training.checkpoint.retention import KeepRule, prune
 from rc1_lib.training.checkpoint.save_load import load_checkpoint
 from rc1_lib.training.checkpoint.state import diff_checkpoints

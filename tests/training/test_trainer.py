@@ -11,7 +11,7 @@ import torch
 from rc1_lib.errors import ConfigError
 from rc1_lib.training.api import Callback
 from rc1_lib.training.callbacks.early_stop import EarlyStop
-from rc1_lib.training.checkpoint.fault import CheckpointError
+from rc1_lib.training.checkpoint.atomic_folder import CheckpointError
 from rc1_lib.training.checkpoint.save_load import load_checkpoint, save_checkpoint
 from rc1_lib.training.checkpoint.state import CheckpointState, diff_checkpoints
 from rc1_lib.training.diverged import DivergedError

@@ -21,7 +21,7 @@ from rc1_lib.run import Run
 from rc1_lib.training.base_model import load_tokenizer
 from rc1_lib.training.chat_format import ChatFormat
 from rc1_lib.training.checkpoint import atomic_folder
-from rc1_lib.training.checkpoint.fault import CheckpointError
+from rc1_lib.training.checkpoint.atomic_folder import CheckpointError
 from rc1_lib.training.derived import REFERENCE
 from rc1_lib.training.models import base_name, fingerprint_of, model_section
 from rc1_lib.training.rows import select_rows

@@ -22,7 +22,7 @@ from peft import PeftModel
 from transformers import AutoModelForCausalLM, PreTrainedModel
 
 from rc1_lib.training.rollout.decoding import decoding
-from rc1_lib.training.rollout.merged import merged
+from rc1_lib.training.rollout.sampling_weights import merged
 from rc1_lib.training.rollout.settings import Decoding
 from rc1_lib.training.rollout.token_sampling import draw
 

@@ -14,7 +14,7 @@ from rc1_lib.release.report.policy import evaluation_of, policy, tiles, training
 from rc1_lib.release.report.reward import attacks, judge, reward
 from rc1_lib.release.report.sources import Sources
 from rc1_lib.run import Run
-from rc1_lib.training.checkpoint.names import step_of
+from rc1_lib.training.checkpoint.manifest import step_of
 from rc1_lib.workspace.artifacts import atomic_write, write_text
 from rc1_lib.workspace.file_hashes import sha256_file
 

@@ -17,7 +17,7 @@ from rc1_lib.config.curriculum import Cap
 from rc1_lib.errors import RC1Error
 from rc1_lib.training.api import Callback
 from rc1_lib.training.callbacks.logs import SECONDS, MetricsLog
-from rc1_lib.training.checkpoint.names import folder_name
+from rc1_lib.training.checkpoint.manifest import folder_name
 
 if TYPE_CHECKING:
     from rc1_lib.training.trainer import Trainer

@@ -7,6 +7,8 @@ bears such a name and belongs to a folder of RC1: it also runs where a user's ow
 
 from __future__ import annotations
 
+import fcntl
+import os
 import re
 import shutil
 import tempfile
@@ -14,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from rc1_lib.training.checkpoint.fault import CheckpointError
+from rc1_lib.errors import RC1Error
 from rc1_lib.workspace.artifacts import make_folder, only_writer, sync
 
 LATEST = "latest"
@@ -25,6 +27,10 @@ _NEW, _ASIDE = ".new-", ".old-"
 _UNFINISHED = re.compile(rf"{re.escape(_NEW)}(?P<home>.+)\.(?:[a-z0-9_]{{8}}|gone)")
 """What `mkdtemp` makes for `new_folder`, and what `remove` makes."""
 _LOCK = ".write.lock"
+
+
+class CheckpointError(RC1Error):
+    """A checkpoint that is missing, altered, or does not fit what it is loaded into."""
 
 
 @contextmanager
@@ -69,6 +75,31 @@ def replaced_folder(target: Path) -> Iterator[Path]:
         recover(target.parent, only(target))
         with new_folder(target) as temporary:
             yield temporary
+
+
+def check_absent(target: Path) -> None:
+    """Refuse a folder that is there already, before anything is worked out for it.
+
+    Raises:
+        RC1Error: saying so.
+    """
+    if target.exists() or target.is_symlink():
+        raise RC1Error(f"{target}: is there already, and an export replaces nothing; give another folder with --to")
+
+
+@contextmanager
+def absent_folder(target: Path) -> Iterator[Path]:
+    """A temporary folder that becomes `target` when the block ends well; what a killed export left of it goes first.
+
+    Raises:
+        RC1Error: when `target` has come to be there since it was looked for, or while another export is written
+            next to it.
+    """
+    with _only_export(target.parent):
+        recover(target.parent, only(target))
+        check_absent(target)
+        with new_folder(target) as folder:
+            yield folder
 
 
 def _replace(temporary: Path, target: Path) -> None:
@@ -149,3 +180,27 @@ def _is_folder(path: Path) -> bool:
 
 def _home(aside: Path) -> Path:
     return aside.parent / aside.name.removeprefix(_ASIDE)
+
+
+@contextmanager
+def _only_export(folder: Path) -> Iterator[None]:
+    """Be the only export in `folder`, which is the user's: the folder itself is locked, no file is left in it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise RC1Error(f"{folder}: cannot be written ({error.strerror}); give another folder with --to") from None
+    try:
+        _lock(handle, folder)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _lock(handle: int, folder: Path) -> None:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise RC1Error(
+            f"{folder}: another export is being written here; wait for it, or give another folder with --to"
+        ) from None

@@ -14,9 +14,8 @@ from typing import Any
 import orjson
 
 from rc1_lib.gates.machine import code_words
-from rc1_lib.training.checkpoint.fault import CheckpointError
-from rc1_lib.training.checkpoint.manifest import NAME, fingerprint
-from rc1_lib.training.checkpoint.names import step_of, steps
+from rc1_lib.training.checkpoint.atomic_folder import CheckpointError
+from rc1_lib.training.checkpoint.manifest import NAME, fingerprint, step_of, steps
 from rc1_lib.workspace.artifacts import now
 
 

@@ -21,10 +21,17 @@ from safetensors.torch import load, save_file
 from torch import Tensor
 
 from rc1_lib.training.checkpoint import atomic_folder
-from rc1_lib.training.checkpoint.fault import CheckpointError
+from rc1_lib.training.checkpoint.atomic_folder import LATEST, CheckpointError
 from rc1_lib.training.checkpoint.ledger import check_entered, record_all
-from rc1_lib.training.checkpoint.manifest import NAME, read_verified, write_manifest
-from rc1_lib.training.checkpoint.names import LATEST, folder_name, settle, step_of, steps
+from rc1_lib.training.checkpoint.manifest import (
+    NAME,
+    folder_name,
+    read_verified,
+    settle,
+    step_of,
+    steps,
+    write_manifest,
+)
 from rc1_lib.training.checkpoint.state import CheckpointState
 
 STATE = "state.json"

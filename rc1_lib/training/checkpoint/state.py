@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rc1_lib.training.checkpoint.fault import CheckpointError
+from rc1_lib.training.checkpoint.atomic_folder import CheckpointError
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,22 +8,12 @@ is put together in their order: who worked on which of them then makes no differ
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from rc1_lib.training.profiler import Section, timed
+from rc1_lib.training.ranks.group import Link
 
 Done = TypeVar("Done")
-
-
-class Link(Protocol):
-    """What the processes tell each other through."""
-
-    rank: int
-    size: int
-
-    def all_gather(self, mine: Mapping[int, Done]) -> dict[int, Done]:
-        """Give the others what came of one's own shards, and return that of all."""
-        ...
 
 
 class Shards:

@@ -74,3 +74,12 @@ class Decoder(ABC):
 
     def _tensor(self, numbers: Any) -> Tensor:
         return torch.tensor(numbers, dtype=torch.long, device=self._device)
+
+
+def order_after(rows: int, kept: list[int]) -> list[int]:
+    """Which row stands in each place once only `kept` of `rows` rows are left and the last ones fill the gaps."""
+    assert kept == sorted(set(kept)), "rows are kept in order, each once"
+    assert not kept or 0 <= kept[0] <= kept[-1] < rows, "a row that is kept is one of the rows"
+    stay = set(kept)
+    fill = [row for row in kept if row >= len(kept)]
+    return [place if place in stay else fill.pop() for place in range(len(kept))]

@@ -11,9 +11,8 @@ from transformers import PretrainedConfig, PreTrainedModel
 
 from rc1_lib.config.training import Training
 from rc1_lib.training.rollout.decoder import Decoder
-from rc1_lib.training.rollout.errors import RolloutError
 from rc1_lib.training.rollout.growing_decoder import GrowingDecoder
-from rc1_lib.training.rollout.settings import Decoding
+from rc1_lib.training.rollout.settings import Decoding, RolloutError
 from rc1_lib.training.rollout.slot_decoder import CudaGraphs, SlotDecoder, check_sees_everything
 
 ATTENTION = {"full_attention", "sliding_attention"}
@@ -60,7 +59,7 @@ def decoder_of(model: PreTrainedModel, pad_id: int, rows: int, kind: Decoding) -
             return SlotDecoder(model, pad_id, rows)
         case Decoding.GRAPHS:
             check_decoding(kind, model.device)
-            return SlotDecoder(model, pad_id, rows, CudaGraphs())
+            return SlotDecoder(model, pad_id, rows, CudaGraphs().record)
 
 
 def check_decoding(kind: Decoding, device: torch.device) -> None:

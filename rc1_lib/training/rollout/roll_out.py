@@ -18,8 +18,8 @@ from rc1_lib.runtime.progress import report_progress
 from rc1_lib.training.profiler import Section, timed
 from rc1_lib.training.rollout.decoder import Decoder
 from rc1_lib.training.rollout.decoding import context_of, decoding
-from rc1_lib.training.rollout.merged import merged
 from rc1_lib.training.rollout.running_episode import RunningEpisode
+from rc1_lib.training.rollout.sampling_weights import merged
 from rc1_lib.training.rollout.settings import Batching, ChatTokens, RolloutSampling, Start
 from rc1_lib.training.rollout.token_sampling import draw
 from rc1_lib.training.rollout.trajectory import Trajectory

@@ -12,8 +12,7 @@ from torch import Tensor
 
 from rc1_lib.environment.markers import TURN_ENDS
 from rc1_lib.environment.outcome import EpisodeOutcome, EpisodeStatus
-from rc1_lib.training.rollout.errors import RolloutError
-from rc1_lib.training.rollout.settings import ChatTokens, RolloutSampling, Start
+from rc1_lib.training.rollout.settings import ChatTokens, RolloutError, RolloutSampling, Start
 from rc1_lib.training.rollout.token_sampling import uniforms
 from rc1_lib.training.rollout.trajectory import Trajectory
 

@@ -8,7 +8,12 @@ from enum import StrEnum
 from typing import Protocol
 
 from rc1_lib.environment.episode import Episode
+from rc1_lib.errors import RC1Error
 from rc1_lib.records import Message
+
+
+class RolloutError(RC1Error):
+    """A model, a prompt or a setting with which no episode can be played."""
 
 
 class ChatTokens(Protocol):

@@ -16,7 +16,7 @@ from rc1_lib.training.callbacks.early_stop import EarlyStop
 from rc1_lib.training.callbacks.eval_shadow import EvalShadow, reads
 from rc1_lib.training.callbacks.logs import NAMED, Logging, MetricsLog, TrainLog
 from rc1_lib.training.callbacks.lr_schedule import LRSchedule
-from rc1_lib.training.checkpoint.names import resolve, steps
+from rc1_lib.training.checkpoint.manifest import resolve, steps
 from rc1_lib.training.checkpoint.retention import KeepRule
 from rc1_lib.training.checkpoint.save_load import load_checkpoint
 from rc1_lib.training.checkpoint.state import CheckpointState

@@ -23,8 +23,7 @@ import torch
 
 from rc1_lib.training.another_run import check_alone
 from rc1_lib.training.checkpoint.ledger import read_ledger, was_removed
-from rc1_lib.training.checkpoint.manifest import fingerprint
-from rc1_lib.training.checkpoint.names import resolve, steps
+from rc1_lib.training.checkpoint.manifest import fingerprint, resolve, steps
 from rc1_lib.training.checkpoint.retention import KeepRule, prune
 from rc1_lib.training.checkpoint.save_load import load_checkpoint, save_checkpoint
 from rc1_lib.training.checkpoint.state import CheckpointState, diff_checkpoints

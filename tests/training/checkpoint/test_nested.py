@@ -13,7 +13,7 @@ import torch
 
 from rc1_lib.training.checkpoint.save_load import load_checkpoint, save_checkpoint
 from rc1_lib.training.checkpoint.state import CheckpointState
-from rc1_lib.training.rng import begin_step, restore_rng, rng_state
+from rc1_lib.training.process import begin_step, restore_rng, rng_state
 from tests.training.checkpoint.states import trained
 
 

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from rc1_lib.training.checkpoint.fault import CheckpointError
+from rc1_lib.training.checkpoint.atomic_folder import CheckpointError
 from rc1_lib.training.checkpoint.ledger import read_ledger, was_removed
-from rc1_lib.training.checkpoint.manifest import fingerprint
-from rc1_lib.training.checkpoint.names import steps
+from rc1_lib.training.checkpoint.manifest import fingerprint, steps
 from rc1_lib.training.checkpoint.retention import KeepRule, keep_for_good, prune
 from rc1_lib.training.checkpoint.save_load import load_checkpoint, save_checkpoint
 from rc1_lib.workspace.artifacts import write_json

@@ -12,10 +12,9 @@ from filelock import FileLock
 
 from rc1_lib.training.callbacks.checkpoints import SaveRule
 from rc1_lib.training.checkpoint import atomic_folder
-from rc1_lib.training.checkpoint.fault import CheckpointError
+from rc1_lib.training.checkpoint.atomic_folder import CheckpointError
 from rc1_lib.training.checkpoint.ledger import read_ledger
-from rc1_lib.training.checkpoint.manifest import fingerprint, write_manifest
-from rc1_lib.training.checkpoint.names import resolve
+from rc1_lib.training.checkpoint.manifest import fingerprint, resolve, write_manifest
 from rc1_lib.training.checkpoint.save_load import finish_interrupted, load_checkpoint, save_checkpoint
 from rc1_lib.training.checkpoint.state import CheckpointState, diff_checkpoints
 from tests.training.checkpoint.states import state_of, trained

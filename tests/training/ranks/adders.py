@@ -9,16 +9,16 @@ import os
 import resource
 import signal
 import tempfile
-from typing import TYPE_CHECKING, ClassVar, Self
+from collections.abc import Callable
+from typing import ClassVar, ParamSpec, Self, TypeVar
 from weakref import WeakSet
 
 from rc1_lib.errors import RC1Error
-from rc1_lib.training.ranks.shards import Link, Shards
+from rc1_lib.training.ranks.group import Link, WorkerGroup
+from rc1_lib.training.ranks.shards import Shards
 
-if TYPE_CHECKING:
-    from rc1_lib.training.ranks.worker_group import WorkerGroup
-
-PLACE = "tests.training.ranks.adders:Adder"
+P = ParamSpec("P")
+Result = TypeVar("Result")
 
 
 class Adder:
@@ -89,22 +89,23 @@ class Adder:
 
 def begun(group: WorkerGroup, shards: int) -> Adder:
     """The adder of this process, once those of the workers are there."""
-    with group.constructing(PLACE, shards):
+    with group.constructing(Adder.as_worker, shards):
         return Adder(group.link, shards)
 
 
-def do(group: WorkerGroup, adder: Adder, name: str, *arguments: object) -> object:
-    """What a method comes to, all processes together."""
-    with group.calling(name, arguments):
-        return getattr(adder, name)(*arguments)
+def do(group: WorkerGroup, method: Callable[P, Result], *arguments: P.args, **named: P.kwargs) -> Result:
+    """What an adder's method comes to, all processes together."""
+    with group.calling(method, *arguments, **named):
+        return method(*arguments, **named)
 
 
 def lead() -> None:
     """Start a group, print the numbers of its processes, and wait for ever."""
-    from rc1_lib.training.ranks.started import StartedGroup
+    from rc1_lib.training.ranks.processes import StartedGroup
+    from tests.training.ranks import adders  # as the workers import it: this module's own name is another
 
     group = StartedGroup(3)
-    print(*do(group, begun(group, 3), "process"), flush=True)  # type: ignore[misc]
+    print(*do(group, adders.begun(group, 3).process), flush=True)
     signal.pause()
 
 

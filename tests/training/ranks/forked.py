@@ -7,8 +7,8 @@ from multiprocessing.connection import Client, Connection, Listener
 
 import pytest
 
-from rc1_lib.training.ranks.started import StartedGroup
-from rc1_lib.training.ranks.worker import work
+from rc1_lib.training.ranks.group import work
+from rc1_lib.training.ranks.processes import StartedGroup
 from tests.forks import Fork, Forks
 
 
@@ -34,10 +34,7 @@ class _Process:
 
 def work_at(address: str, rank: str, size: str) -> None:
     """As a process: work for whoever listens there."""
-    try:
-        work(Client(address), int(rank), int(size))
-    except (EOFError, ConnectionError):
-        return
+    work(Client(address), int(rank), int(size))
 
 
 def fork_workers(monkeypatch: pytest.MonkeyPatch, forks: Forks) -> None:

@@ -7,9 +7,9 @@ import signal
 import socket
 import sys
 from pathlib import Path
+from typing import Any
 
-from rc1_lib.training.ranks import worker
-from rc1_lib.training.ranks.channel import Channel
+from rc1_lib.training.ranks.group import Call, Channel
 from tests.forks import Fork, Forks
 
 SHARDS = "training.shards=2"
@@ -47,17 +47,17 @@ def train(root: str) -> None:
 
 def die_in(step: int) -> None:
     """Have this worker kill itself once it is told to learn that step: the first process is at it too, then."""
-    hear, learned = worker.receive, 0
+    hear, learned = Channel.receive, 0
 
-    def receive(channel: Channel) -> tuple[str, tuple[object, ...]]:
+    def receive(channel: Channel) -> Any:
         nonlocal learned
-        name, arguments = hear(channel)
-        learned += name == "_learn"
+        heard = hear(channel)
+        learned += isinstance(heard, Call) and heard.function.__name__ == "_learn"
         if learned == step:
             os.kill(os.getpid(), signal.SIGKILL)
-        return name, arguments
+        return heard
 
-    worker.receive = receive  # type: ignore[assignment]
+    Channel.receive = receive  # type: ignore[method-assign]
 
 
 if __name__ == "__main__":

@@ -6,30 +6,34 @@ import json
 import os
 import signal
 import socket
+import struct
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from multiprocessing import Pipe
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
 import torch
 from prefect.utilities.engine import capture_sigterm
+from torch.distributed import HashStore
 
 from rc1_lib.cli import _leads
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.run import Run
 from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.ranks import launched
-from rc1_lib.training.ranks.channel import LostError
-from rc1_lib.training.ranks.launch import Launch, forget_launch, gpu_of, launch_of
-from rc1_lib.training.ranks.launched import LaunchedGroup, join
+from rc1_lib.training.ranks.group import LostError
+from rc1_lib.training.ranks.launched import Launch, LaunchedGroup, forget_launch, gpu_of, join, launch_of
 from rc1_lib.training.ranks.processes import processes_of
 from rc1_lib.training.resource_errors import MEMORY, shortage
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
 from tests.forks import Forks
 from tests.training.ranks import launches
+from tests.training.ranks.adders import Adder
 from tests.training.ranks.launches import SHARDS, started
 from tests.training.test_ppo_run import go
 
@@ -157,7 +161,7 @@ def test_a_signal_to_end_is_kept_until_the_step_is_done_unless_a_process_was_los
 def test_behind_a_loss_no_signal_ends_it_though_a_flow_has_put_the_handler_back(
     came: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(launched, "_meet", lambda _: None)  # no line is used
+    monkeypatch.setattr(launched, "_meet", lambda _: [Pipe()[0]])
     for lost, answered in ((False, 1), (True, 1)):
         assert join(Launch(rank=0, size=2, local=0))
         with suppress(LostError), capture_sigterm(), launched._terminated_later():
@@ -180,7 +184,7 @@ def test_a_launched_process_that_is_gone_may_have_had_no_memory(
         theirs.close()
         with (
             pytest.raises(LostError, match=r"is gone, and (what started|the kernel has)") as found,
-            group.calling("x", ()),
+            group.calling(Adder(group.link, 2).process),
         ):
             pass
         assert shortage(found.value) == what
@@ -189,8 +193,33 @@ def test_a_launched_process_that_is_gone_may_have_had_no_memory(
 def test_a_closed_group_of_a_launcher_says_that_only_the_command_helps() -> None:
     group = LaunchedGroup([Pipe()[0]])
     group.close()
-    with pytest.raises(LostError, match="start the command again"), group.calling("process", ()):
+    with pytest.raises(LostError, match="start the command again"), group.calling(Adder(group.link, 2).process):
         pass
+
+
+def test_a_process_that_is_gone_in_the_middle_of_a_message_is_a_sentence() -> None:
+    mine, theirs = Pipe()
+    group = LaunchedGroup([mine])
+    with pytest.raises(LostError, match="process 2 of 2 is gone"), group.calling(Adder(group.link, 2).process):
+        os.write(theirs.fileno(), struct.pack("!i", 100) + b"half")
+        theirs.close()
+
+
+def test_who_does_not_know_the_word_of_a_launch_is_not_let_in() -> None:
+    store = HashStore()
+    with ThreadPoolExecutor() as threads:
+        leads = threads.submit(launched._take_calls, store, "127.0.0.1", 3)
+        port, word = store.get(launched._MEETING).decode().split()
+        for said in (f"{word[1:]}0 1", word, f"{word} first", "x" * 1000):
+            stranger = Connection(socket.create_connection(("127.0.0.1", int(port))).detach())
+            stranger.send_bytes(said.encode())
+            with pytest.raises((EOFError, ConnectionError)):
+                stranger.recv_bytes()
+        workers = [launched._call_first(store, "127.0.0.1", rank) for rank in (2, 1)]
+        taken = leads.result()
+    for rank, worker in ((2, workers[0]), (1, workers[1])):
+        taken[rank - 1].send_bytes(b"%d" % rank)
+        assert worker.recv_bytes() == b"%d" % rank
 
 
 def test_processes_that_the_shards_cannot_be_dealt_to_evenly_are_refused(

@@ -5,18 +5,19 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
 
 import pytest
 
 from rc1_lib.run import Run
 from rc1_lib.training.api import Setup
-from rc1_lib.training.checkpoint.fault import CheckpointError
+from rc1_lib.training.checkpoint.atomic_folder import CheckpointError
 from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.engines.torch_ppo import TorchPPO
 from rc1_lib.training.ppo_run import advance, prepare
-from rc1_lib.training.ranks.channel import LostError
-from rc1_lib.training.ranks.started import StartedGroup
+from rc1_lib.training.ranks.group import LostError
+from rc1_lib.training.ranks.processes import StartedGroup
 from tasks.prepared import prepared_for
 from tests.forks import Forks
 from tests.training.killed import until_done
@@ -95,6 +96,7 @@ def test_a_process_that_dies_in_a_step_ends_training_in_a_sentence_and_the_next_
     prepared = prepare(run)
     learn = TorchPPO._learn
 
+    @wraps(learn)  # so that the worker, which knows nothing of it, is sent the method's own name
     def killing(engine: TorchPPO, *arguments: object) -> dict[str, float]:
         assert isinstance(engine._workers, StartedGroup)
         if arguments[2] == 2:

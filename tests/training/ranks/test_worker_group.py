@@ -14,8 +14,8 @@ import pytest
 
 from rc1_lib.errors import RC1Error
 from rc1_lib.training.memory import oom_kills
-from rc1_lib.training.ranks.channel import LostError, WorkerError
-from rc1_lib.training.ranks.started import StartedGroup
+from rc1_lib.training.ranks.group import LostError, WorkerError
+from rc1_lib.training.ranks.processes import StartedGroup
 from rc1_lib.training.resource_errors import DISK, MEMORY, WHILE_LEARNING, BreakdownError, naming_breakdowns, shortage
 from tests.forks import Forks
 from tests.training.ranks import adders
@@ -44,12 +44,12 @@ def test_any_number_of_processes_comes_to_the_same_bits(group: StartedGroup) -> 
     numbers = [random.Random(8).uniform(-1, 1) * 10**power for power in range(12) for _ in range(5)]
     alone = Adder(group.link, 4)
     alone.shards = type(alone.shards)(4)
-    assert do(group, begun(group, 4), "add", numbers) == alone.add(numbers)
+    assert do(group, begun(group, 4).add, numbers) == alone.add(numbers)
 
 
 def test_each_shard_is_worked_on_by_a_process_of_its_own(group: StartedGroup) -> None:
-    found = do(group, begun(group, 3), "process")
-    assert isinstance(found, list) and found[0] == os.getpid() and len(set(found)) == 3
+    found = do(group, begun(group, 3).process)
+    assert found[0] == os.getpid() and len(set(found)) == 3
 
 
 @pytest.mark.parametrize(
@@ -62,23 +62,23 @@ def test_each_shard_is_worked_on_by_a_process_of_its_own(group: StartedGroup) ->
 def test_a_process_that_is_lost_or_refuses_is_a_sentence(group: StartedGroup, name: str, sentence: str) -> None:
     adder = begun(group, 3)
     with pytest.raises(LostError, match=sentence) as found:
-        do(group, adder, name)
+        do(group, getattr(adder, name))
     assert isinstance(found.value, RC1Error)
     assert not group.whole
     with pytest.raises(LostError, match="set the engine up again"):
-        do(group, adder, "process")
+        do(group, adder.process)
 
 
 def test_a_process_that_ends_by_itself_is_quoted(started: StartedGroup) -> None:
     said = r"process [23] of 3 ended with exit code 7 \(out of patience\); .*run the same command again"
     with pytest.raises(LostError, match=said):
-        do(started, begun(started, 3), "leave")
+        do(started, begun(started, 3).leave)
     assert not started.whole
 
 
 def test_a_process_that_fails_shows_its_own_traceback(group: StartedGroup) -> None:
     with pytest.raises(WorkerError, match=r"process 2 of 3: Traceback(.|\n)*KeyError: 'lost'") as found:
-        do(group, begun(group, 3), "fail")
+        do(group, begun(group, 3).fail)
     assert not isinstance(found.value, RC1Error)
 
 
@@ -91,7 +91,7 @@ def test_what_a_worker_ran_out_of_is_named_as_that(group: StartedGroup, name: st
         pytest.raises(BreakdownError, match=rf"^{what} \(process 2 of 3: [^\n]*{told}[^\n]*\): .*here") as found,
         naming_breakdowns("What was done is here", WHILE_LEARNING),
     ):
-        do(group, begun(group, 3), name)
+        do(group, getattr(begun(group, 3), name))
     assert isinstance(found.value.__cause__, WorkerError) and "Traceback" in str(found.value.__cause__)
 
 
@@ -107,7 +107,7 @@ def test_a_worker_that_the_kernel_ended_for_want_of_memory_is_known_by_the_kerne
     adder = begun(group, 2)
     counted.write_text(f"nr_free_pages 12\n{killed}\n")
     with pytest.raises(LostError, match="process 2 of 2 was killed by signal 9") as found:
-        do(group, adder, "die")
+        do(group, adder.die)
     assert shortage(found.value) == what
     assert ("the kernel has ended a process" in str(found.value)) == bool(what)
 
@@ -123,16 +123,16 @@ def test_where_the_kernel_does_not_say_whom_it_has_ended_nobody_was(
 
 
 def test_ones_own_error_ends_the_workers_and_is_ones_own(group: StartedGroup) -> None:
-    begun(group, 3)
-    with pytest.raises(ZeroDivisionError), group.calling("process", ()):
+    adder = begun(group, 3)
+    with pytest.raises(ZeroDivisionError), group.calling(adder.process):
         print(1 / 0)
     assert not group.whole
 
 
 def test_a_worker_drops_its_engine_before_it_makes_the_next(group: StartedGroup) -> None:
     begun(group, 3)
-    found = do(group, begun(group, 3), "others")
-    assert isinstance(found, list) and found[1:] == [0, 0]
+    found = do(group, begun(group, 3).others)
+    assert found[1:] == [0, 0]
 
 
 def test_a_group_that_was_released_is_taken_again_unless_one_of_it_died(
@@ -140,18 +140,17 @@ def test_a_group_that_was_released_is_taken_again_unless_one_of_it_died(
 ) -> None:
     fork_workers(monkeypatch, forks)
     group = StartedGroup(2)
-    first = do(group, begun(group, 2), "process")
-    assert isinstance(first, list)
+    first = do(group, begun(group, 2).process)
     group.release()
     again = StartedGroup.take(2)
-    assert do(again, begun(again, 2), "process") == first
+    assert do(again, begun(again, 2).process) == first
     os.kill(first[1], 9)
     assert again._processes[0].wait() == -9
     again.release()
     other = StartedGroup.take(2)
     try:
-        second = do(other, begun(other, 2), "process")
-        assert isinstance(second, list) and second[1] != first[1]
+        second = do(other, begun(other, 2).process)
+        assert second[1] != first[1]
     finally:
         other.close()
         again.close()

@@ -16,7 +16,7 @@ from transformers import BitsAndBytesConfig, PreTrainedModel, Qwen3ForCausalLM
 from rc1_lib.training.base_model import alike_on_every_cpu
 from rc1_lib.training.layer_weights import added_by, numbers_of
 from rc1_lib.training.rollout.roll_out import roll_out
-from rc1_lib.training.rollout.sampling_copy import SamplingCopy, copy_to_sample_with
+from rc1_lib.training.rollout.sampling_weights import SamplingCopy, copy_to_sample_with
 from tests.training.rollout.standin import WIDE, StandInChat, sampling, starts, with_lora
 from tests.training.rollout.test_against_full_forward import furthest
 

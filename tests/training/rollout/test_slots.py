@@ -23,11 +23,9 @@ from transformers import (
 )
 
 from rc1_lib.training.rollout import decoding, slot_decoder
-from rc1_lib.training.rollout.errors import RolloutError
 from rc1_lib.training.rollout.roll_out import roll_out
-from rc1_lib.training.rollout.settings import Batching, Decoding
-from rc1_lib.training.rollout.slot_cache import SlotLayer
-from rc1_lib.training.rollout.slot_decoder import SlotDecoder
+from rc1_lib.training.rollout.settings import Batching, Decoding, RolloutError
+from rc1_lib.training.rollout.slot_decoder import SlotDecoder, SlotLayer
 from rc1_lib.training.rollout.trajectory import Trajectory
 from tests.shares import share
 from tests.training.rollout.standin import WIDE, StandInChat, sampling, starts, with_lora
@@ -97,7 +95,9 @@ def played(chat: StandInChat, taught: PreTrainedModel) -> list[Trajectory]:
 def recorded(monkeypatch: pytest.MonkeyPatch) -> Recorded:
     """Makes every decoder one that records its steps."""
     recorder = Recorded()
-    monkeypatch.setattr(decoding, "decoder_of", lambda model, pad, rows, _: SlotDecoder(model, pad, rows, recorder))
+    monkeypatch.setattr(
+        decoding, "decoder_of", lambda model, pad, rows, _: SlotDecoder(model, pad, rows, recorder.record)
+    )
     return recorder
 
 

@@ -13,13 +13,12 @@ from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_toke
 from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 
 from rc1_lib.errors import RC1Error
-from rc1_lib.training.handover import gguf_export
-from rc1_lib.training.handover.gguf_export import UnlikeGGUFError, export_gguf
-from rc1_lib.training.handover.gguf_file import GGUFType, write_gguf
-from rc1_lib.training.handover.llama_cpp import LlamaCpp
-from rc1_lib.training.handover.pre_tokenizer import comparable, pre_tokenizer_of
+from rc1_lib.training.export import gguf_export
+from rc1_lib.training.export.gguf_export import UnlikeGGUFError, export_gguf, pre_tokenizer_of
+from rc1_lib.training.export.gguf_file import GGUFType, write_gguf
+from rc1_lib.training.export.llama_cpp import LlamaCpp, comparable
 from rc1_lib.workspace.file_hashes import sha256_file
-from tests.training.handover.conftest import Exported
+from tests.training.export.conftest import Exported
 
 QWEN2 = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"

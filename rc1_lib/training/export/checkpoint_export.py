@@ -18,17 +18,15 @@ from rc1_lib.errors import RC1Error
 from rc1_lib.run import Run
 from rc1_lib.runtime.progress import report_progress
 from rc1_lib.training.base_model import config_of, end_ids, load_base
-from rc1_lib.training.checkpoint.fault import CheckpointError
+from rc1_lib.training.checkpoint.atomic_folder import CheckpointError, absent_folder, check_absent
 from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.checkpoint.retention import check_real_run
 from rc1_lib.training.checkpoint.save_load import load_checkpoint
 from rc1_lib.training.checkpoint.state import CheckpointState
 from rc1_lib.training.device import to_device
 from rc1_lib.training.engine import PolicyEngine
-from rc1_lib.training.handover.destination import absent_folder, check_absent
-from rc1_lib.training.handover.merge import merged_model
-from rc1_lib.training.handover.parity_report import ParityReport, likeness
-from rc1_lib.training.handover.trained_policy import engine_of, start_of
+from rc1_lib.training.export.parity import ParityReport, parity
+from rc1_lib.training.export.trained_policy import engine_of, merged_model, start_of
 from rc1_lib.training.models import model_section
 from rc1_lib.training.rollout.trajectory import Trajectory
 from rc1_lib.training.rows import select_rows
@@ -167,12 +165,12 @@ def _compared(
     found = {}
     over = load_base(section, device, engine.precision)
     with_adapter = PeftModel.from_pretrained(over, str(folder / ADAPTER))
-    found[ADAPTER] = likeness(ours, read_by(with_adapter), greedy, engine.precision)
+    found[ADAPTER] = parity(ours, read_by(with_adapter), greedy, engine.precision)
     del over, with_adapter
     merged: PreTrainedModel = AutoModelForCausalLM.from_pretrained(
         folder / MERGED, dtype=engine.precision.dtype, use_safetensors=True
     )
-    found[MERGED] = likeness(ours, read_by(to_device(merged, device)), greedy, engine.precision)
+    found[MERGED] = parity(ours, read_by(to_device(merged, device)), greedy, engine.precision)
     return found
 
 

@@ -18,11 +18,11 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from rc1_lib.cli import main
 from rc1_lib.errors import RC1Error
 from rc1_lib.run import Run
-from rc1_lib.training.checkpoint.fault import CheckpointError
+from rc1_lib.training.checkpoint.atomic_folder import CheckpointError
 from rc1_lib.training.device import Precision
-from rc1_lib.training.handover import export as export_module
-from rc1_lib.training.handover.export import UnlikeError, export_checkpoint
-from rc1_lib.training.handover.parity_report import likeness
+from rc1_lib.training.export import checkpoint_export as export_module
+from rc1_lib.training.export.checkpoint_export import UnlikeError, export_checkpoint
+from rc1_lib.training.export.parity import parity
 from rc1_lib.training.ppo_run import advance, prepare
 from rc1_lib.workspace.file_hashes import sha256_file
 from tests.shares import share
@@ -202,7 +202,7 @@ def test_a_logit_that_is_off_a_token_that_is_another_and_a_nan_are_each_seen() -
         return lambda ids_1T: table[None, : ids_1T.shape[1]]
 
     def beside(table: Tensor) -> tuple[bool, int]:
-        found = likeness(reads(sharp), reads(table), played, Precision.FP32)
+        found = parity(reads(sharp), reads(table), played, Precision.FP32)
         return found.passed, found.other_tokens
 
     assert beside(sharp) == (True, 0)

@@ -16,10 +16,10 @@ from rc1_lib.run import Run
 from rc1_lib.runtime.progress import report_progress
 from rc1_lib.training.base_model import load_base, load_tokenizer
 from rc1_lib.training.chat_format import format_of
+from rc1_lib.training.checkpoint.atomic_folder import absent_folder, check_absent
 from rc1_lib.training.derived import REFERENCE, reference_state
 from rc1_lib.training.device import Precision, get_device, precision_of, to_device
-from rc1_lib.training.handover.destination import absent_folder, check_absent
-from rc1_lib.training.handover.merge import merged_model
+from rc1_lib.training.export.trained_policy import merged_model
 from rc1_lib.training.models import base_name, fingerprint_of, model_section
 from rc1_lib.training.recorded_base import check_recorded
 from rc1_lib.training.rows import select_rows

@@ -1,18 +1,28 @@
-"""A checkpoint's policy, outside of a training: what it was started from, and the run's engine that plays it."""
+"""A checkpoint's policy outside of a training: what it was started from, the engine that plays it, one plain model."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import cast
+
+import torch
+from peft.tuners.lora import LoraLayer
+from torch import nn
+from transformers import PreTrainedModel
 
 from rc1_lib.errors import ConfigError
 from rc1_lib.run import Run
 from rc1_lib.training.api import Setup
-from rc1_lib.training.checkpoint.fault import CheckpointError
+from rc1_lib.training.base_model import load_base
+from rc1_lib.training.checkpoint.atomic_folder import CheckpointError
 from rc1_lib.training.checkpoint.state import CheckpointState
 from rc1_lib.training.derived import REFERENCE
+from rc1_lib.training.device import Precision
 from rc1_lib.training.engine import PolicyEngine
+from rc1_lib.training.layer_weights import stands_alone, whole_weights
 from rc1_lib.training.models import base_name, fingerprint_of
 from rc1_lib.training.registry import make_engine
+from rc1_lib.training.train_config import ModelSection
 
 
 def start_of(run: Run, sha256: str | None, whose: str) -> str:
@@ -53,3 +63,22 @@ def engine_of(run: Run, base: str, state: CheckpointState) -> PolicyEngine:
     engine.setup(Setup.of_run(run.config, base, int(state.values["seed"])))
     engine.load_adapter(state.tensors["adapter"])
     return engine
+
+
+@torch.no_grad()
+def merged_model(causal: nn.Module, section: ModelSection, precision: Precision) -> PreTrainedModel:
+    """A policy without an adapter, on the CPU.
+
+    A base that was trained on in 4 bits becomes the numbers that its layers compute with, not the published weights:
+    the adapter was learned next to those.
+
+    Args:
+        causal: the policy's model, with an adapter or without; not changed.
+        section: of its base.
+        precision: of the weights that are made.
+    """
+    plain = load_base(section.model_copy(update={"quantization": None}), torch.device("cpu"), Precision.FP32)
+    for name, layer in causal.named_modules():
+        if isinstance(layer, LoraLayer) or stands_alone(name, layer):
+            cast(nn.Linear, plain.get_submodule(name)).weight.copy_(whole_weights(layer))
+    return cast(PreTrainedModel, plain.to(precision.dtype))  # type: ignore[arg-type]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rc1_lib.errors import RC1Error
-from rc1_lib.training.handover.destination import absent_folder
+from rc1_lib.training.checkpoint.atomic_folder import absent_folder
 
 
 def test_two_exports_to_one_place_do_not_meet(tmp_path: Path) -> None:

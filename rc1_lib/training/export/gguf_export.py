@@ -2,30 +2,39 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
 
 from rc1_lib.errors import RC1Error
 from rc1_lib.records import MeasuredRow
 from rc1_lib.run import Run
 from rc1_lib.training.chat_format import ChatFormat, format_of
-from rc1_lib.training.handover import export
-from rc1_lib.training.handover.destination import absent_folder, check_absent
-from rc1_lib.training.handover.gguf_file import PRE_TOKENIZERS, GGUFType, write_gguf
-from rc1_lib.training.handover.gguf_likeness import GGUFLikeness, gguf_likeness
-from rc1_lib.training.handover.llama_cpp import LlamaCpp
-from rc1_lib.training.handover.pre_tokenizer import PROBE_TEXTS, composes, pre_tokenizer_of
+from rc1_lib.training.checkpoint.atomic_folder import absent_folder, check_absent
+from rc1_lib.training.export.checkpoint_export import MANIFEST as EXPORT_MANIFEST
+from rc1_lib.training.export.checkpoint_export import MERGED
+from rc1_lib.training.export.gguf_file import PRE_TOKENIZERS, GGUFType, write_gguf
+from rc1_lib.training.export.llama_cpp import PROBE_TEXTS, LlamaCpp, comparable, composes
+from rc1_lib.training.export.parity import GGUFParityReport, gguf_parity
 from rc1_lib.training.rows import select_rows
 from rc1_lib.workspace.artifacts import read_json, write_json
 from rc1_lib.workspace.file_hashes import sha256_file
 
 MANIFEST = "gguf.json"
+_TINY = {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 1}
+"""Shape of the model with which ways to cut texts are tried."""
 _SHOWN = 60
 """Characters of a text that a message has."""
 _COMPOSED = "Composed texts (NFC) only: llama.cpp does not compose letters and accents as this model's tokenizer does."
@@ -39,7 +48,7 @@ class UnlikeGGUFError(Exception):
         found: how like the model it is.
     """
 
-    def __init__(self, found: GGUFLikeness) -> None:
+    def __init__(self, found: GGUFParityReport) -> None:
         """Takes what was found."""
         what = "it says other tokens"
         if found.tokens_passed:
@@ -60,7 +69,7 @@ class ExportedGGUF:
     """
 
     file: Path
-    found: GGUFLikeness
+    found: GGUFParityReport
 
 
 def export_gguf(
@@ -83,7 +92,7 @@ def export_gguf(
     """
     check_absent(target)
     told = _checked_export(exported)
-    merged = exported / export.MERGED
+    merged = exported / MERGED
     tokenizer = AutoTokenizer.from_pretrained(merged)
     model: PreTrainedModel = AutoModelForCausalLM.from_pretrained(merged, dtype=torch.float32)
     model.train(False)
@@ -97,12 +106,43 @@ def export_gguf(
         about = _IDS_ONLY if ids_only else _COMPOSED if composes(tokenizer) else ""
         write_gguf(merged, folder / name, kind, form.end_id, about, way)
         llama = LlamaCpp(folder / name, max(map(len, asked)) + most, run.config.training.threads)
-        found = gguf_likeness(llama, kind, model, tokenizer, asked, texts, most)
+        found = gguf_parity(llama, kind, model, tokenizer, asked, texts, most)
         del llama
         if not found.tokens_passed or not (found.texts_passed or ids_only):
             raise UnlikeGGUFError(found)
         write_json(folder / MANIFEST, _manifest(exported, told, folder / name, found, ids_only))
     return ExportedGGUF(target / name, found)
+
+
+def pre_tokenizer_of(tokenizer: PreTrainedTokenizerBase, size: int, texts: Sequence[str] = ()) -> str | None:
+    """The first way in which llama.cpp makes the same tokens of all texts (`comparable`); None where none does.
+
+    A tokenizer does not say how it cuts texts. Each way is tried with a model of one layer, so that a large one is
+    written once.
+
+    Args:
+        tokenizer: a byte-level BPE.
+        size: of the model's vocabulary.
+        texts: in addition to `PROBE_TEXTS`.
+
+    Raises:
+        ConfigError: when the extra `gguf` is not installed.
+        RC1Error: when it is no byte-level BPE.
+    """
+    every = comparable(tokenizer, [*PROBE_TEXTS, *texts])
+    ours = [cast(Any, tokenizer).encode(text, add_special_tokens=False) for text in every]
+    with tempfile.TemporaryDirectory() as temporary, torch.random.fork_rng(devices=[]):
+        folder = Path(temporary)
+        ends = {"eos_token_id": tokenizer.eos_token_id, "pad_token_id": tokenizer.pad_token_id}
+        shape = AutoConfig.for_model("llama", vocab_size=size, **ends, **_TINY)
+        AutoModelForCausalLM.from_config(shape).save_pretrained(folder)  # type: ignore[no-untyped-call]
+        tokenizer.save_pretrained(folder)
+        for name in PRE_TOKENIZERS:
+            write_gguf(folder, folder / "tiny.gguf", GGUFType.F16, int(tokenizer.eos_token_id), pre_tokenizer=name)
+            llama = LlamaCpp(folder / "tiny.gguf", 64, 1)
+            if llama.token_ids(every) == ours:
+                return name
+    return None
 
 
 def _checked_export(exported: Path) -> dict[str, Any]:
@@ -111,14 +151,14 @@ def _checked_export(exported: Path) -> dict[str, Any]:
     Raises:
         RC1Error: naming what is otherwise.
     """
-    manifest = exported / export.MANIFEST
+    manifest = exported / EXPORT_MANIFEST
     try:
         told: dict[str, Any] = read_json(manifest)
         files = dict[str, str](told["files"])
     except (OSError, ValueError, KeyError, TypeError):
         raise RC1Error(f"{manifest}: expected the manifest of an export; write one with rc1 ckpt export") from None
-    vouched = {name: sha256 for name, sha256 in files.items() if name.startswith(f"{export.MERGED}/")}
-    there = [path for path in (exported / export.MERGED).rglob("*") if not path.is_dir()]
+    vouched = {name: sha256 for name, sha256 in files.items() if name.startswith(f"{MERGED}/")}
+    there = [path for path in (exported / MERGED).rglob("*") if not path.is_dir()]
     found = {path.relative_to(exported).as_posix(): sha256_file(path) for path in there}
     changed = sorted(name for name in vouched.keys() | found.keys() if vouched.get(name) != found.get(name))
     if changed:
@@ -135,7 +175,7 @@ def _texts(rows: Sequence[MeasuredRow]) -> list[str]:
 
 
 def _manifest(
-    exported: Path, told: Mapping[str, Any], file: Path, found: GGUFLikeness, ids_only: bool
+    exported: Path, told: Mapping[str, Any], file: Path, found: GGUFParityReport, ids_only: bool
 ) -> dict[str, Any]:
     return {
         "file": file.name,
@@ -143,6 +183,6 @@ def _manifest(
         "bytes": file.stat().st_size,
         "token_ids_only": ids_only,
         "checkpoint": told["checkpoint"],
-        "export_sha256": sha256_file(exported / export.MANIFEST),
+        "export_sha256": sha256_file(exported / EXPORT_MANIFEST),
         "likeness": found.body(),
     }

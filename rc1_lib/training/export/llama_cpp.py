@@ -1,20 +1,36 @@
-"""llama.cpp, as far as a policy is compared with it: tokens with their probabilities, and its tokenizer."""
+"""llama.cpp as a policy is compared with it: tokens with their probabilities, its tokenizer, and whole episodes."""
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
+from unicodedata import normalize
 
 import httpx2
 import orjson
+from transformers import PreTrainedTokenizerBase
 
 from rc1_lib.errors import ConfigError, RC1Error
-from rc1_lib.training.handover.gguf_file import INSTALL
+from rc1_lib.records import MeasuredRow
+from rc1_lib.training.export.gguf_file import INSTALL
+from rc1_lib.training.play import Playground
+from rc1_lib.training.rollout.running_episode import RunningEpisode
+from rc1_lib.training.rollout.trajectory import Trajectory
 
 _QUIET = -1
+_SEEDS = 2**32
+PROBE_TEXTS = (
+    "Anna's 3 apples cost 12.50 each!", "1234567 + 89 = ?", "don't, we'll, THEY'RE", "caf\u00e9 \u2014 na\u00efve",
+    "cafe\u0301, accents apart", "  two  spaces\n\n\tand a tab\r\nand CRLF\r\n", "a\u2014b\u2013c -- d-e",
+    "\u4ed6\u4e70\u4e86\u4e09\u4e2a\u82f9\u679c\uff0c\u517112\u5143\u3002", "\U0001f642\U0001f642 done...?!",
+    '{"name": "calc", "arguments": {"expression": "3*(4+5)"}}',
+)  # fmt: skip
+"""Texts that tokenizers cut differently: digits, contractions, accents in one and apart, dashes, blanks, CRLF, Chinese,
+emoji, JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,3 +146,62 @@ def _places(ids: Sequence[int], reported: Sequence[int]) -> list[int]:
         places.append(place)
         start = place + 1
     return places
+
+
+def composes(tokenizer: PreTrainedTokenizerBase) -> bool:
+    """Whether it makes one character of a letter and its accent first (NFC), as Qwen's does: llama.cpp never does."""
+    body = json.loads(cast(Any, tokenizer).backend_tokenizer.to_str())
+    return bool(body["normalizer"] == {"type": "NFC"})
+
+
+def comparable(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]) -> list[str]:
+    """The texts as llama.cpp has to be given them: composed where the tokenizer composes."""
+    return [normalize("NFC", text) for text in texts] if composes(tokenizer) else list(texts)
+
+
+class LlamaPlayer:
+    """Plays episodes of a GGUF file one after the other, by token ids alone; world and bounds are those of rollouts."""
+
+    def __init__(self, llama: LlamaCpp, playground: Playground, context: int) -> None:
+        """Plays with what `llama` has loaded.
+
+        Args:
+            llama: holds the file.
+            playground: worlds, bounds and chat format of the policy.
+            context: tokens that the model can read.
+        """
+        self._llama, self._playground, self._context = llama, playground, context
+
+    def play(
+        self, rows: Sequence[MeasuredRow], keys: Sequence[str], *, temperature: float, seed: int, iteration: int
+    ) -> list[Trajectory]:
+        """Play every row once.
+
+        What is sampled hangs on seed, iteration and key alone, but on other random numbers than PyTorch's.
+
+        Args:
+            rows: of the pool's schema.
+            keys: name each episode's random numbers.
+            temperature: 0 is greedy.
+            seed: with `iteration` and the key it decides what is sampled.
+            iteration: of the training.
+        """
+        sampling = self._playground.sampling(temperature, seed, iteration)
+        form = self._playground.form
+        return [
+            self._play(RunningEpisode(self._playground.start(row, key), form, sampling, self._context), temperature)
+            for row, key in zip(rows, keys, strict=True)
+        ]
+
+    def _play(self, episode: RunningEpisode, temperature: float) -> Trajectory:
+        read = list(episode.prompt)
+        while not episode.over:
+            said = self._llama.sampled(read, episode.room, temperature, int(episode.uniform * _SEEDS))
+            if not said.ids:
+                raise RC1Error(f"llama.cpp said nothing after {len(read)} tokens; expected at least one")
+            for token, logprob in zip(said.ids, said.logprobs, strict=True):
+                if episode.over:  # cut by a budget that is smaller than what was asked for
+                    break
+                episode.take(token, logprob)
+            read += episode.feed(episode.known)
+        return episode.trajectory()

@@ -11,12 +11,11 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from rc1_lib.errors import ConfigError, RC1Error
+from rc1_lib.training.checkpoint.atomic_folder import absent_folder, check_absent
 from rc1_lib.training.device import Precision
-from rc1_lib.training.handover.destination import absent_folder, check_absent
-from rc1_lib.training.handover.gguf_file import INSTALL
-from rc1_lib.training.handover.gguf_likeness import greedy_agreement
-from rc1_lib.training.handover.llama_cpp import LlamaCpp
-from rc1_lib.training.handover.pre_tokenizer import PROBE_TEXTS, comparable
+from rc1_lib.training.export.gguf_file import INSTALL
+from rc1_lib.training.export.llama_cpp import PROBE_TEXTS, LlamaCpp, comparable
+from rc1_lib.training.export.parity import greedy_agreement
 from rc1_lib.workspace.artifacts import write_json
 from rc1_lib.workspace.file_hashes import sha256_file
 

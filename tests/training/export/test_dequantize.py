@@ -20,8 +20,8 @@ from rc1_lib.extras.vllm.server import VLLMError
 from rc1_lib.run import Run
 from rc1_lib.training.base_model import load_base
 from rc1_lib.training.device import Precision
-from rc1_lib.training.handover import dequantize as dequantize_module
-from rc1_lib.training.handover.dequantize import RECORD, export_dequantized
+from rc1_lib.training.export import dequantize as dequantize_module
+from rc1_lib.training.export.dequantize import RECORD, export_dequantized
 from rc1_lib.training.layer_weights import in_4_bits
 from rc1_lib.training.models import fingerprint_of, model_section
 from rc1_lib.workspace.file_hashes import sha256_file

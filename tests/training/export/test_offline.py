@@ -16,12 +16,12 @@ from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.evaluation.episodes import read_episodes
 from rc1_lib.evaluation.offline import by_llama_cpp, by_torch, evaluate_offline
 from rc1_lib.run import Run
-from rc1_lib.training.handover.gguf_export import export_gguf
-from rc1_lib.training.handover.gguf_file import GGUFType
+from rc1_lib.training.export.gguf_export import export_gguf
+from rc1_lib.training.export.gguf_file import GGUFType
 from rc1_lib.workspace.artifacts import read_json, write_json
 from rc1_lib.workspace.file_hashes import sha256_file
 from tests.once import copy_of
-from tests.training.handover.conftest import OVERRIDES, Exported
+from tests.training.export.conftest import OVERRIDES, Exported
 from tests.training.tiny_world import OVERRIDES as TINY
 from tests.training.tiny_world import tiny_run
 

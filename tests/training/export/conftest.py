@@ -10,7 +10,7 @@ import pytest
 from rc1_lib.evaluation.policies import evaluate_run
 from rc1_lib.run import Run
 from rc1_lib.training.checkpoint.manifest import fingerprint
-from rc1_lib.training.handover.export import export_checkpoint
+from rc1_lib.training.export.checkpoint_export import export_checkpoint
 from rc1_lib.training.ppo_run import advance, prepare
 from rc1_lib.workspace.artifacts import write_json
 from tests.once import copy_of

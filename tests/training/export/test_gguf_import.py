@@ -12,13 +12,13 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig, Llama
 
 from rc1_lib.errors import RC1Error
 from rc1_lib.training.device import Precision
-from rc1_lib.training.handover import gguf_file
-from rc1_lib.training.handover.gguf_file import GGUFType, write_gguf
-from rc1_lib.training.handover.gguf_import import RECORD, import_gguf
-from rc1_lib.training.handover.gguf_likeness import gguf_likeness
-from rc1_lib.training.handover.llama_cpp import LlamaCpp
-from rc1_lib.training.handover.pre_tokenizer import PROBE_TEXTS, pre_tokenizer_of
-from tests.training.handover.test_gguf import QWEN2
+from rc1_lib.training.export import gguf_file
+from rc1_lib.training.export.gguf_export import pre_tokenizer_of
+from rc1_lib.training.export.gguf_file import GGUFType, write_gguf
+from rc1_lib.training.export.gguf_import import RECORD, import_gguf
+from rc1_lib.training.export.llama_cpp import PROBE_TEXTS, LlamaCpp
+from rc1_lib.training.export.parity import gguf_parity
+from tests.training.export.test_gguf import QWEN2
 
 END = 2
 """The token that ends a turn."""
@@ -65,7 +65,7 @@ def test_a_llama_comes_back_as_it_was(llama: Path, tmp_path: Path) -> None:
     assert way == "qwen2"
     file = tmp_path / "model.gguf"
     write_gguf(llama, file, GGUFType.F32, END, pre_tokenizer=way)
-    found = gguf_likeness(
+    found = gguf_parity(
         LlamaCpp(file, 256, 1), GGUFType.F32, model, tokenizer,
         [tokenizer.encode(text) for text in PROBE_TEXTS], PROBE_TEXTS, 24,
     )  # fmt: skip
@@ -93,7 +93,7 @@ def test_weights_in_the_order_of_transformers_are_seen(
     monkeypatch.setattr(gguf_file, "_neighbours", lambda weights, heads: weights)
     write_gguf(llama, tmp_path / "model.gguf", GGUFType.F32, END)
     model, tokenizer = AutoModelForCausalLM.from_pretrained(llama), AutoTokenizer.from_pretrained(llama)
-    found = gguf_likeness(
+    found = gguf_parity(
         LlamaCpp(tmp_path / "model.gguf", 256, 1), GGUFType.F32, model, tokenizer,
         [tokenizer.encode(text) for text in PROBE_TEXTS], (), 24,
     )  # fmt: skip
