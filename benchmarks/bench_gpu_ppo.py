@@ -58,8 +58,8 @@ from rc1_lib.training.memory import used_mb
 from rc1_lib.training.models import model_section
 from rc1_lib.training.play import Playground
 from rc1_lib.training.ppo_run import Prepared, prepare
+from rc1_lib.training.profiler import Section
 from rc1_lib.training.rollout.trajectory import Trajectory
-from rc1_lib.training.spans import Part
 from rc1_lib.training.usable import least_memory
 from rc1_lib.workspace.artifacts import write_json
 from tests.training.random_base import random_run
@@ -74,7 +74,7 @@ UNBOUND = 1e9
 """In the place of `training.parity.mean`, so that a step that rounds more than is granted is measured, not ended."""
 START_S = 900.0
 """Most seconds that a server may take to answer."""
-PLAYING = (Part.READ, Part.DECODE, Part.DRAW, Part.WORLD)
+PLAYING = (Section.READ, Section.DECODE, Section.DRAW, Section.WORLD)
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,10 @@ def shares_of(engine: TorchPPO, step: Callable[[], Step]) -> dict[str, float]:
     took = step()
     (kept,) = engine.timings()
     whole = took.play_s + took.learn_s
-    shares = {str(part): sum(one.ended - one.began for one in kept if one.part is part) / whole for part in Part}
+    shares = {
+        str(section): sum(one.ended - one.began for one in kept if one.section is section) / whole
+        for section in Section
+    }
     return {**shares, "everything else": 1 - sum(shares.values())}
 
 
@@ -227,7 +230,7 @@ def measured(prepared: Prepared, steps: int, folder: Path) -> dict[str, Any]:
     peak, shares, last = used_mb(), shares_of(engine, step), taken[-1]
     limits, work = limits_of(engine.device), work_of(engine, prepared, last)
     play, learn = median(one.play_s for one in taken), median(one.learn_s for one in taken)
-    decode = shares[Part.DECODE] / sum(shares[part] for part in PLAYING) * play
+    decode = shares[Section.DECODE] / sum(shares[part] for part in PLAYING) * play
     bounds, every = config.training.parity, config.training.checkpoints.every_steps
     return {
         "episodes": config.batch_size,

@@ -123,9 +123,9 @@ class Meter:
 def ours(job: Job, name: str) -> None:
     """A training by RC1's engine, as `rc1 train` steps it."""
     # Here, as below: what one side imports is no part of the other's memory.
+    from rc1_lib.training.api import Setup
     from rc1_lib.training.registry import make_engine
-    from rc1_lib.training.setups import Setup
-    from rc1_lib.training.strategies.groups import Groups
+    from rc1_lib.training.strategies import Groups
 
     config, meter = job.config, Meter()
     engine, strategy = make_engine(name), Groups(None, job.takes)

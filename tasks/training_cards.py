@@ -12,8 +12,7 @@ from prefect.logging import get_run_logger
 
 from rc1_lib.run import Run
 from rc1_lib.runtime.progress import listening
-from rc1_lib.training.callbacks.logs import STAGE
-from rc1_lib.training.metrics_log import SECONDS, MetricsLog
+from rc1_lib.training.callbacks.logs import SECONDS, STAGE, MetricsLog
 from rc1_lib.training.ppo_run import Prepared
 from rc1_lib.training.run_paths import paths_of
 

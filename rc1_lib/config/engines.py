@@ -25,19 +25,28 @@ class LearnsFrom(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Learner:
+class Spec:
     """An engine or a strategy.
 
     Attributes:
         place: its class, as `package.module:Class`.
         learns_from: the kind of batches.
+    """
+
+    place: str
+    learns_from: LearnsFrom
+
+
+@dataclass(frozen=True, slots=True)
+class EngineSpec(Spec):
+    """An engine.
+
+    Attributes:
         sections: of `training` with its settings, for an engine of a run.
         head_by: an engine that can train an adapter of the head, if this one's loss ignores it.
         beta: whether `kl_coef` is the beta of its loss (DPO); at 0 nothing is learned.
     """
 
-    place: str
-    learns_from: LearnsFrom
     sections: tuple[str, ...] = ("update",)
     head_by: str = ""
     beta: bool = False
@@ -74,23 +83,23 @@ def adapts_head(targets: Sequence[str]) -> bool:
     return any(target.rpartition(".")[2] == HEAD for target in targets)
 
 
-ENGINES: dict[str, Learner] = {
-    "torch_ppo": Learner("rc1_lib.training.engines.torch_ppo:TorchPPO", LearnsFrom.EPISODES, ("update", "ppo")),
-    "torch_grpo": Learner("rc1_lib.training.engines.torch_grpo:TorchGRPO", LearnsFrom.GROUPS, ("update", "grpo")),
-    "trl_grpo": Learner(
+ENGINES: dict[str, EngineSpec] = {
+    "torch_ppo": EngineSpec("rc1_lib.training.engines.torch_ppo:TorchPPO", LearnsFrom.EPISODES, ("update", "ppo")),
+    "torch_grpo": EngineSpec("rc1_lib.training.engines.torch_grpo:TorchGRPO", LearnsFrom.GROUPS, ("update", "grpo")),
+    "trl_grpo": EngineSpec(
         "rc1_lib.training.engines.trl_grpo:TrlGRPO", LearnsFrom.GROUPS, ("update", "grpo", "trl_grpo"), "torch_grpo"
     ),
-    "torch_dpo": Learner("rc1_lib.training.engines.torch_dpo:TorchDPO", LearnsFrom.GROUPS, beta=True),
-    "trl_dpo": Learner(
+    "torch_dpo": EngineSpec("rc1_lib.training.engines.torch_dpo:TorchDPO", LearnsFrom.GROUPS, beta=True),
+    "trl_dpo": EngineSpec(
         "rc1_lib.training.engines.trl_dpo:TrlDPO", LearnsFrom.GROUPS, ("update", "trl_dpo"), "torch_dpo", beta=True
     ),
-    "pure_pt_sft": Learner("rc1_lib.training.engines.pure_pt_sft:PurePtSFT", LearnsFrom.DEMONSTRATIONS),
-    "trl_sft": Learner("rc1_lib.training.engines.trl_sft:TrlSFT", LearnsFrom.DEMONSTRATIONS, head_by="pure_pt_sft"),
+    "pure_pt_sft": EngineSpec("rc1_lib.training.engines.pure_pt_sft:PurePtSFT", LearnsFrom.DEMONSTRATIONS),
+    "trl_sft": EngineSpec("rc1_lib.training.engines.trl_sft:TrlSFT", LearnsFrom.DEMONSTRATIONS, head_by="pure_pt_sft"),
 }
-_DEMONSTRATIONS = Learner("rc1_lib.training.strategies.demonstrations:Demonstrations", LearnsFrom.DEMONSTRATIONS)
-STRATEGIES: dict[str, Learner] = {
-    "ppo": Learner("rc1_lib.training.strategies.ppo:PPO", LearnsFrom.EPISODES),
-    "groups": Learner("rc1_lib.training.strategies.groups:Groups", LearnsFrom.GROUPS),
+_DEMONSTRATIONS = Spec("rc1_lib.training.strategies:Demonstrations", LearnsFrom.DEMONSTRATIONS)
+STRATEGIES: dict[str, Spec] = {
+    "ppo": Spec("rc1_lib.training.strategies:PPO", LearnsFrom.EPISODES),
+    "groups": Spec("rc1_lib.training.strategies:Groups", LearnsFrom.GROUPS),
     "demonstrations": _DEMONSTRATIONS,
     "sft": _DEMONSTRATIONS,  # its name in the original's small configuration
 }
@@ -109,10 +118,10 @@ def own_name(engine: str) -> str:
     return ALIASES.get(engine, engine)
 
 
-def names_of(learners: Mapping[str, Learner], *kinds: LearnsFrom) -> list[str]:
-    """The sorted names of the learners that learn from one of `kinds` (or from anything, if none is given).
+def names_of(registry: Mapping[str, Spec], *kinds: LearnsFrom) -> list[str]:
+    """The sorted names in a registry that learn from one of `kinds` (or from anything, if none is given).
 
     Aliases are included.
     """
-    own = [name for name, learner in learners.items() if not kinds or learner.learns_from in kinds]
-    return sorted([*own, *(alias for alias, name in ALIASES.items() if learners is ENGINES and name in own)])
+    own = [name for name, spec in registry.items() if not kinds or spec.learns_from in kinds]
+    return sorted([*own, *(alias for alias, name in ALIASES.items() if registry is ENGINES and name in own)])

@@ -16,8 +16,8 @@ from rc1_lib.config.engines import (
     OFFLINE,
     PLAYED,
     STRATEGIES,
-    Learner,
     LearnsFrom,
+    Spec,
     names_of,
     own_name,
 )
@@ -28,13 +28,13 @@ from rc1_lib.config.values import Positive, Section, Seed
 from rc1_lib.records import Language
 
 
-def _registered(learners: Mapping[str, Learner]) -> AfterValidator:
+def _registered(registry: Mapping[str, Spec]) -> AfterValidator:
     """A check that a name is one that can train a run."""
 
     def check(name: str) -> str:
-        if learners is ENGINES and name in OFFLINE:
-            raise ValueError(f"found '{name}', but {OFFLINE[name]}; use {' or '.join(names_of(learners))}")
-        if name not in (names := names_of(learners)):
+        if registry is ENGINES and name in OFFLINE:
+            raise ValueError(f"found '{name}', but {OFFLINE[name]}; use {' or '.join(names_of(registry))}")
+        if name not in (names := names_of(registry)):
             raise ValueError(
                 f"found '{name}', expected {' or '.join(names)}, since a run learns from its own episodes or "
                 f"from the pool's dialogues; for rows of input and output use `rc1 train --config "

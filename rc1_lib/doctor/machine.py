@@ -74,10 +74,10 @@ def _collapse(run: Run) -> str:
 
 def look_at_memory(run: Run) -> Finding:
     """Whether what a training takes at least has room; by the same figures it is refused."""
+    from rc1_lib.training.api import Setup
     from rc1_lib.training.device import get_device
     from rc1_lib.training.memory import free_bytes
     from rc1_lib.training.ranks.processes import processes_of
-    from rc1_lib.training.setups import Setup
     from rc1_lib.training.usable import check_memory, check_warm_start
     from rc1_lib.training.warm_start import warm_start_due
 

@@ -8,11 +8,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from rc1_lib.config.engines import ENGINES, STRATEGIES, Learner, own_name
+from rc1_lib.config.engines import ENGINES, STRATEGIES, Spec, own_name
 from rc1_lib.doctor.finding import Finding
 from rc1_lib.run import Run
 
-_ENGINE = ("setup", "train_step", "eval_step", "state_dict", "load_state_dict")
+_ENGINE = ("setup", "train_step", "eval_step", "state_dict", "load_state_dict", "close")
 _STRATEGY = ("attach_engine", "on_batch")
 _PLAY = "play"
 
@@ -36,12 +36,12 @@ def look_at_signatures(run: Run) -> Finding:
     return Finding(f"engine {engine}, strategy {strategy}, policies of your own: {len(own)}")
 
 
-def _faults(what: str, learner: Learner, seam: type, names: tuple[str, ...]) -> list[str]:
-    module, _, name = learner.place.partition(":")
+def _faults(what: str, spec: Spec, seam: type, names: tuple[str, ...]) -> list[str]:
+    module, _, name = spec.place.partition(":")
     try:
         found = getattr(import_module(module), name)
     except (ImportError, AttributeError) as error:
-        return [f"{what}: {learner.place} cannot be imported ({error})"]
+        return [f"{what}: {spec.place} cannot be imported ({error})"]
     return [f"{what}: {fault}" for fault in misfits(found, seam, names)]
 
 

@@ -13,7 +13,8 @@ from rc1_lib.environment.outcome import EpisodeOutcome
 from rc1_lib.evaluation.episodes import MODES, EvaluationError, Mode
 from rc1_lib.records import MeasuredRow, Row
 from rc1_lib.runtime.progress import report_progress
-from rc1_lib.training.player import Player, Plays
+from rc1_lib.training.engine import PolicyEngine
+from rc1_lib.training.play import Plays
 from rc1_lib.training.ppo_run import Prepared
 from rc1_lib.workspace.artifacts import sha256_json
 
@@ -68,7 +69,7 @@ def prompts_sha256(prompts: Iterable[Row]) -> str:
 
 def answers_of(
     prepared: Prepared,
-    player: Player,
+    player: PolicyEngine,
     rows: Sequence[MeasuredRow],
     done: int,
     plays: int,
@@ -103,7 +104,7 @@ def answers_sha256(answers: Answers) -> str:
 
 
 def episodes_of(
-    prepared: Prepared, player: Player, temperature: float, some: Sequence[MeasuredRow] | None = None
+    prepared: Prepared, player: PolicyEngine, temperature: float, some: Sequence[MeasuredRow] | None = None
 ) -> list[Played]:
     """The player's episodes on held-out prompts; every player uses the same random numbers."""
     rows = prepared.selection.held_out if some is None else some

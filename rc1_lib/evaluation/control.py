@@ -25,10 +25,10 @@ from rc1_lib.records import Check, GateResult
 from rc1_lib.reward.intervals import Interval
 from rc1_lib.run import Run
 from rc1_lib.runtime.progress import report_progress
+from rc1_lib.training.callbacks.logs import MetricsLog
 from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.checkpoint.save_load import load_checkpoint
 from rc1_lib.training.control import Control
-from rc1_lib.training.metrics_log import MetricsLog
 from rc1_lib.training.ppo_run import Prepared, advance, check_own
 from rc1_lib.training.run_paths import paths_of
 

@@ -34,7 +34,7 @@ from rc1_lib.run import Run
 from rc1_lib.training.checkpoint.manifest import NAME, fingerprint, resolve, settle, steps
 from rc1_lib.training.checkpoint.retention import steps_between
 from rc1_lib.training.checkpoint.save_load import load_checkpoint
-from rc1_lib.training.player import Player
+from rc1_lib.training.engine import PolicyEngine
 from rc1_lib.training.ppo_run import Prepared, check_read
 from rc1_lib.training.registry import make_engine
 from rc1_lib.training.resource_errors import WHILE_PLAYING, naming_breakdowns
@@ -104,7 +104,7 @@ class _OnTheWay:
     played: Sequence[Played]
 
 
-def _checkpoints_between(prepared: Prepared, player: Player, seeds: Sequence[int]) -> list[_OnTheWay]:
+def _checkpoints_between(prepared: Prepared, player: PolicyEngine, seeds: Sequence[int]) -> list[_OnTheWay]:
     """The checkpoints in between, each on the same few prompts."""
     found, rows = list[_OnTheWay](), rows_on_the_way(prepared)
     for seed in seeds:
@@ -172,7 +172,7 @@ def finished_checkpoint(run: Run, seed: int, sha256: str) -> Path:
 
 
 @contextmanager
-def player_of(prepared: Prepared, seed: int) -> Iterator[Player]:
+def player_of(prepared: Prepared, seed: int) -> Iterator[PolicyEngine]:
     """The configured engine, set up as for training, until the block ends.
 
     Raises:
@@ -183,10 +183,10 @@ def player_of(prepared: Prepared, seed: int) -> Iterator[Player]:
     engine = make_engine(name)  # training has already rejected unknown names
     with naming_breakdowns(_LEFT, WHILE_PLAYING):
         engine.setup(prepared.setup(seed))
-        if not isinstance(engine, Player):
+        if not isinstance(engine, PolicyEngine):
             raise ConfigError(
                 f"training.engine: found '{name}', but this engine does not play episodes, so its policy cannot be "
-                f"evaluated; implement rc1_lib.training.player.Player, or use another engine"
+                f"evaluated; derive it from rc1_lib.training.engine.PolicyEngine, or use another engine"
             )
         with closing(engine):
             check_read(prepared)

@@ -26,8 +26,8 @@ from rc1_lib.numbers.uncertainty import CheckInterval
 from rc1_lib.records import Check, GateResult, MeasuredRow
 from rc1_lib.runtime.progress import report_progress
 from rc1_lib.task_specs import task_spec
+from rc1_lib.training.engine import PolicyEngine
 from rc1_lib.training.play import Playground
-from rc1_lib.training.player import Player
 from rc1_lib.training.ppo_run import Prepared, has_begun
 from rc1_lib.training.rollout.trajectory import Trajectory
 from rc1_lib.workspace.artifacts import read_json, sha256_json
@@ -229,7 +229,7 @@ def _with_room(prepared: Prepared) -> Prepared:
     return replace(prepared, run=replace(run, config=run.config.model_copy(update=roomy)))
 
 
-def _play(prepared: Prepared, player: Player, rows: Sequence[MeasuredRow], times: int) -> list[Trajectory]:
+def _play(prepared: Prepared, player: PolicyEngine, rows: Sequence[MeasuredRow], times: int) -> list[Trajectory]:
     again = [row for row in rows for _ in range(times)]
     report_progress(GATE, 0, len(again))
     played = player.play(

@@ -1,4 +1,4 @@
-"""The seams of training: what an engine, a strategy, a source of batches and a callback have to offer.
+"""The seams of training: what an engine is set up by, and what engine, strategy, batches and callbacks have to offer.
 
 The names and signatures are the specification's. `Trainer` (in `trainer`) calls them in this order:
 
@@ -12,13 +12,74 @@ the optimizer, whatever it takes. Both metrics join in one record; a name in bot
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+from rc1_lib.config.run_config import RunConfig
+from rc1_lib.config.updates import Steps
+from rc1_lib.training.device import ORDER
+from rc1_lib.training.models import model_section
+from rc1_lib.training.train_config import ModelSection
 
 if TYPE_CHECKING:
-    from torch.optim import Optimizer
-
-    from rc1_lib.training.setups import Setup
     from rc1_lib.training.trainer import Trainer
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What an engine is set up by; a run makes it by `Setup.of_run`, a file of rows by `train_local.setup_of`.
+
+    Attributes:
+        model: the base, which is the reference too, and how it is adapted; without an adapter all weights are trained.
+        lr: learning rate.
+        update: how the data of a step become steps of the optimizer.
+        rows: episodes or demonstrations of a step.
+        max_tokens: of the longest demonstration.
+        precision: `auto`, or the best that is wanted; a device that lacks it takes the next.
+        seed: decides first weights, minibatches and what is sampled.
+        devices: kinds of devices, the first that is there is taken.
+        run: the configuration by which the policy plays; None for rows of a file, from which it learns alone.
+    """
+
+    model: ModelSection
+    lr: float
+    update: Steps
+    rows: int
+    max_tokens: int
+    precision: str
+    seed: int
+    devices: tuple[str, ...] = ORDER
+    run: RunConfig | None = None
+
+    @classmethod
+    def of_run(cls, config: RunConfig, base: str, seed: int) -> Self:
+        """For an engine of a run.
+
+        Args:
+            config: of the run.
+            base: the folder or hub name of the policy that is started from.
+            seed: of the run.
+
+        Raises:
+            ConfigError: for a method of finetuning that is not known.
+        """
+        training, model = config.training, model_section(config, base)
+        return cls(
+            model=model,
+            lr=config.lr,
+            update=training.update,
+            rows=config.batch_size,
+            max_tokens=training.max_tokens,
+            precision=training.precision,
+            seed=seed,
+            run=config,
+        )
+
+    @property
+    def config(self) -> RunConfig:
+        """The configuration of the run, for an engine that plays."""
+        assert self.run is not None, "rows of a file are no run"
+        return self.run
 
 
 class Engine(Protocol):
@@ -51,6 +112,10 @@ class Engine(Protocol):
         """Put back what `state_dict` gave, after `setup`."""
         ...
 
+    def close(self) -> None:
+        """Let go of whatever `setup` started; the engine is of no more use. Nothing, where that is nothing."""
+        return None
+
 
 class Strategy(Protocol):
     """What is learned from a batch."""
@@ -66,13 +131,6 @@ class Strategy(Protocol):
     def on_batch(self, batch: dict[str, Any]) -> dict[str, float]:
         """Prepare the batch in place for `train_step`, and return metrics of the preparation."""
         ...
-
-
-@runtime_checkable
-class Scheduled(Protocol):
-    """An engine whose optimizer the callback `lr_schedule` can reach."""
-
-    optimizer: Optimizer
 
 
 class Batches(Protocol):
@@ -91,27 +149,27 @@ class Batches(Protocol):
         ...
 
 
-class Callback(Protocol):
-    """Something that happens besides the steps."""
+class Callback:
+    """Something that happens besides the steps; every hook is empty, for others to fill.
 
-    name: str
+    Attributes:
+        name: of its state in a checkpoint.
+    """
+
+    name = "callback"
 
     def on_start(self, trainer: Trainer) -> None:
         """Before the first step of this process; engine and step are set up, or restored."""
-        ...
 
     def on_step(self, trainer: Trainer, metrics: dict[str, float | None]) -> None:
         """After a step. What is put into `metrics` is seen by the callbacks after it."""
-        ...
 
     def on_end(self, trainer: Trainer) -> None:
         """After the last step; not after an error in a step. All callbacks come to it, even if one of them raises."""
-        ...
 
     def state_dict(self) -> dict[str, Any]:
         """What it has to remember across processes."""
-        ...
+        return {}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Put back what `state_dict` gave; comes before `on_start`."""
-        ...

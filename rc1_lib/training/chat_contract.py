@@ -102,7 +102,7 @@ def _padding(subject: _Subject) -> str:
     learned = sorted([token for token, mine in zip(ids, own, strict=True) if mine] for ids, own in encoded)
     dialogues = [Demonstration(str(number), ids, own) for number, (ids, own) in enumerate(encoded)]
     batch, first = collate_demonstrations(dialogues, form.pad_id), learned_batch(dialogues, form.pad_id)
-    in_a_run = sorted(ids[own].tolist() for ids, own in zip(batch.ids, batch.own, strict=True))
+    in_a_run = sorted(ids[own].tolist() for ids, own in zip(batch.ids, batch.action_mask, strict=True))
     in_a_warm_start = sorted(ids[own].tolist() for ids, own in zip(first["input_ids"], first["own"], strict=True))
     for name, found in (("a run", in_a_run), ("the warm start", in_a_warm_start)):
         if found != learned:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from rc1_lib.training.api import Batches, Engine, Strategy
 from rc1_lib.training.curriculum import Curriculum
-from rc1_lib.training.player import Player
 from rc1_lib.training.ppo_run import Prepared, check_read
 from rc1_lib.training.resource_errors import WHILE_LEARNING, naming_breakdowns
 
@@ -46,7 +45,7 @@ def dry_run(prepared: Prepared, seed: int, engine: Engine) -> Iterator[DryRun]:
     config = prepared.run.config
     with (
         naming_breakdowns("Nothing of these steps is kept", WHILE_LEARNING),
-        closing(engine) if isinstance(engine, Player) else nullcontext(),
+        closing(engine),
     ):
         engine.setup(prepared.setup(seed))
         check_read(prepared)

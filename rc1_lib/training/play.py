@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from operator import itemgetter
+from typing import Protocol
 
 from transformers import PreTrainedModel
 
@@ -19,6 +20,16 @@ from rc1_lib.training.ranks.shards import ONE, Shards
 from rc1_lib.training.rollout.roll_out import roll_out
 from rc1_lib.training.rollout.settings import Batching, Decoding, RolloutSampling, Start
 from rc1_lib.training.rollout.trajectory import Trajectory
+
+
+class Plays(Protocol):
+    """What an evaluation needs to put questions: something whose policy plays episodes."""
+
+    def play(
+        self, rows: Sequence[MeasuredRow], keys: Sequence[str], *, temperature: float, seed: int, iteration: int
+    ) -> list[Trajectory]:
+        """Play every row once, see `PolicyEngine.play`."""
+        ...
 
 
 class Playground:

@@ -17,7 +17,7 @@ from transformers import PreTrainedModel
 
 from rc1_lib.errors import RC1Error
 from rc1_lib.training.device import to_device
-from rc1_lib.training.ppo.value_head import ValueHead
+from rc1_lib.training.ppo.value import ValueHead
 from rc1_lib.training.train_config import LoraSection
 
 

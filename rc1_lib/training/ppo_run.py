@@ -26,15 +26,14 @@ from rc1_lib.provenance.code import code_sha256
 from rc1_lib.provenance.pinned_files import check_vouched
 from rc1_lib.run import Run
 from rc1_lib.training.another_run import check_alone, differences, refuse_others, state_of_run
-from rc1_lib.training.api import Strategy
+from rc1_lib.training.api import Callback, Setup, Strategy
 from rc1_lib.training.base_model import base_config, end_ids, load_tokenizer
-from rc1_lib.training.callbacks.base_callback import BaseCallback
 from rc1_lib.training.callbacks.cap import PausedError, SpendingCap, paused_at
 from rc1_lib.training.callbacks.checkpoints import Checkpoints, SaveRule
 from rc1_lib.training.callbacks.collapse import OF_SCORES, CollapsedError, CollapseGuard
 from rc1_lib.training.callbacks.early_stop import EarlyStop
 from rc1_lib.training.callbacks.eval_shadow import looks_of
-from rc1_lib.training.callbacks.logs import Logging
+from rc1_lib.training.callbacks.logs import Logging, TrainLog
 from rc1_lib.training.callbacks.lr_schedule import LRSchedule
 from rc1_lib.training.callbacks.trackers import check_trackers, trackers_of
 from rc1_lib.training.chat_contract import check_chat_contract
@@ -57,9 +56,7 @@ from rc1_lib.training.registry import make_engine, make_strategy
 from rc1_lib.training.resource_errors import WHILE_LEARNING, naming_breakdowns
 from rc1_lib.training.rows import Selection, select_rows
 from rc1_lib.training.run_paths import LEDGER, LOG, TRACKERS, paths_of
-from rc1_lib.training.setups import Setup
 from rc1_lib.training.train_arguments import named_checkpoint
-from rc1_lib.training.train_log import TrainLog
 from rc1_lib.training.trainer import Trainer
 from rc1_lib.training.usable import check_memory, check_usable, check_warm_start
 from rc1_lib.training.warm_start import Reference, reference_of, warm_start_due
@@ -401,10 +398,10 @@ def _newest(
 
 def _updates_of_others(engine: str) -> set[str]:
     """The sections of `training` that another engine's update reads, and this one's does not."""
-    return {name for learner in ENGINES.values() for name in learner.sections} - {*ENGINES[own_name(engine)].sections}
+    return {name for spec in ENGINES.values() for name in spec.sections} - {*ENGINES[own_name(engine)].sections}
 
 
-class _Segment(BaseCallback):
+class _Segment(Callback):
     """Begins with what was prepared, and ends training at a step."""
 
     name = "stop_at"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
-from rc1_lib.config.engines import ENGINES, STRATEGIES, Learner, LearnsFrom, names_of, own_name
+from rc1_lib.config.engines import ENGINES, STRATEGIES, LearnsFrom, Spec, names_of, own_name
 from rc1_lib.errors import ConfigError
 from rc1_lib.training.api import Engine, Strategy
 
@@ -25,10 +25,10 @@ def make_engine(name: str, say: Callable[[str], None] | None = None) -> Engine:
         ConfigError: for a name that is not registered.
     """
     own = own_name(name)
-    learner = _registered(ENGINES, "engine", own)
+    spec = _registered(ENGINES, "engine", own)
     if own != name and say is not None:
         say(f"engine {name}: TRL has no PPO any more, so RC1's own takes its place: {own}")
-    return cast(Engine, _imported(learner.place)())
+    return cast(Engine, _imported(spec.place)())
 
 
 def make_strategy(name: str, judge: EpisodeJudge | None = None, *, group_size: int = 1) -> Strategy:
@@ -42,17 +42,17 @@ def make_strategy(name: str, judge: EpisodeJudge | None = None, *, group_size: i
     Raises:
         ConfigError: for a name that is not registered.
     """
-    learner = _registered(STRATEGIES, "strategy", name)
-    made = _imported(learner.place)
-    if learner.learns_from is LearnsFrom.GROUPS:
+    spec = _registered(STRATEGIES, "strategy", name)
+    made = _imported(spec.place)
+    if spec.learns_from is LearnsFrom.GROUPS:
         return cast(Strategy, made(judge, group_size))
-    return cast(Strategy, made(judge) if learner.learns_from is LearnsFrom.EPISODES else made())
+    return cast(Strategy, made(judge) if spec.learns_from is LearnsFrom.EPISODES else made())
 
 
-def _registered(learners: Mapping[str, Learner], section: str, name: str) -> Learner:
-    if name not in learners:
-        raise ConfigError(f"{section}.name: found '{name}', expected one of {', '.join(names_of(learners))}")
-    return learners[name]
+def _registered(registry: Mapping[str, Spec], section: str, name: str) -> Spec:
+    if name not in registry:
+        raise ConfigError(f"{section}.name: found '{name}', expected one of {', '.join(names_of(registry))}")
+    return registry[name]
 
 
 def _imported(place: str) -> Callable[..., Any]:

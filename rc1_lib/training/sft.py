@@ -9,22 +9,19 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from rc1_lib.config.updates import Steps
+from rc1_lib.training.profiler import Section, timed
 from rc1_lib.training.ranks.shards import Shards
-from rc1_lib.training.spans import Part, span
-from rc1_lib.training.updates.batch import TokenBatch
-from rc1_lib.training.updates.interface import PolicyLike
-from rc1_lib.training.updates.logprobs import entropy, log_distribution
+from rc1_lib.training.updates.batch import TokenBatch, micro_batches
+from rc1_lib.training.updates.forward import ActionTokens, PolicyLike, action_tokens, entropy, log_distribution
 from rc1_lib.training.updates.losses import Loss
-from rc1_lib.training.updates.micro_batches import micro_batches
+from rc1_lib.training.updates.metrics import Tally
 from rc1_lib.training.updates.optimizer_step import OptimizerStep
-from rc1_lib.training.updates.own_tokens import OwnTokens, own_tokens
 from rc1_lib.training.updates.take_steps import dealt, gradients_of
-from rc1_lib.training.updates.tally import Tally
 
 
 @dataclass(frozen=True, slots=True)
 class SFTObjective:
-    """The objective of one minibatch, see `rc1_lib.training.updates.objective`: the assistant's next token.
+    """The objective of one minibatch, see `rc1_lib.training.updates.take_steps`: the assistant's next token.
 
     Attributes:
         batch: all demonstrations.
@@ -41,9 +38,9 @@ class SFTObjective:
         """Never: there is nothing else to learn."""
         return False
 
-    def fields(self, own: OwnTokens) -> dict[str, Tensor]:
+    def fields(self, tokens: ActionTokens) -> dict[str, Tensor]:
         """The tokens that the assistant said."""
-        return {"said": own.of(self.batch.ids)}
+        return {"said": tokens.of(self.batch.ids)}
 
     def loss(self, policy: PolicyLike, states_nD: Tensor, field_n: dict[str, Tensor]) -> Loss:
         """Cross entropy, and the sums `nats` of it and `right`, tokens that were the likeliest."""
@@ -78,9 +75,9 @@ def sft_update(
     """
     tally = Tally()
     for rows in dealt(len(batch), section, generator):
-        objective = SFTObjective(batch, section, int(batch.own[rows].sum()))
+        objective = SFTObjective(batch, section, int(batch.action_mask[rows].sum()))
         tally.absorb(gradients_of(policy, objective, rows, optimizer_step, shards))
-        with span(Part.OPTIMIZER):
+        with timed(Section.OPTIMIZER):
             optimizer_step.step()
     return tally
 
@@ -90,9 +87,9 @@ def sft_look(policy: PolicyLike, batch: TokenBatch, section: Steps) -> Tally:
     """The same sums over all own tokens, and `entropy`, that of the next token in nats; nothing is learned."""
     tally = Tally()
     for rows in micro_batches(range(len(batch)), batch.lengths.tolist(), section.micro_tokens):
-        own = own_tokens(batch, rows)
-        states_ND, said_N = own.hidden(policy), own.of(batch.ids)
-        for part in own.chunks():
+        tokens = action_tokens(batch, rows)
+        states_ND, said_N = tokens.hidden(policy), tokens.of(batch.ids)
+        for part in tokens.chunks():
             logits_nV = policy.logits(states_ND[part]).float()
             nats, right = _nats_and_right(logits_nV, said_N[part])
             entropies_n = entropy(log_distribution(logits_nV, 1.0))

@@ -4,33 +4,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from rc1_lib.errors import ConfigError
 from rc1_lib.runtime.progress import report_progress
 from rc1_lib.training.dry_run import dry_run
+from rc1_lib.training.engine import PolicyEngine
 from rc1_lib.training.ppo_run import Prepared
+from rc1_lib.training.profiler import Section, Timing
 from rc1_lib.training.registry import make_engine
-from rc1_lib.training.spans import Part, Timing
 from rc1_lib.workspace.artifacts import write_json
 
 STAGE = "profile"
 REPORT = "reports/step_profile.json"
 TRACE = "reports/step_trace.json"
 REST = "everything else"
-
-
-@runtime_checkable
-class Timed(Protocol):
-    """An engine that can keep the time of its parts."""
-
-    def start_timing(self) -> None:
-        """Keep the time of every part of what follows."""
-        ...
-
-    def timings(self) -> list[list[Timing]]:
-        """What was kept since, by process."""
-        ...
 
 
 def profile_step(prepared: Prepared, seed: int) -> dict[str, Any]:
@@ -51,7 +39,7 @@ def profile_step(prepared: Prepared, seed: int) -> dict[str, Any]:
     """
     config = prepared.run.config
     engine = make_engine(config.training.engine)
-    if not isinstance(engine, Timed):
+    if not isinstance(engine, PolicyEngine):
         raise ConfigError(
             f"--profile-step: the engine '{config.training.engine}' does not keep the time of its parts; take torch_ppo"
         )
@@ -76,11 +64,13 @@ def _report(kept: Sequence[Sequence[Timing]], seconds: float, episodes: int) -> 
     processes = []
     for timings in kept:
         took: dict[str, float] = {
-            part: sum(one.ended - one.began for one in timings if one.part is part) for part in Part
+            section: sum(one.ended - one.began for one in timings if one.section is section) for section in Section
         }
         took[REST] = seconds - sum(took.values())
-        processes.append({"seconds": took, "spans": {part: sum(one.part is part for one in timings) for part in Part}})
-    return {"seconds": seconds, "episodes": episodes, "parts": [*Part, REST], "processes": processes}
+        processes.append(
+            {"seconds": took, "spans": {section: sum(one.section is section for one in timings) for section in Section}}
+        )
+    return {"seconds": seconds, "episodes": episodes, "parts": [*Section, REST], "processes": processes}
 
 
 def _trace(kept: Sequence[Sequence[Timing]], began: float) -> dict[str, Any]:
@@ -91,7 +81,7 @@ def _trace(kept: Sequence[Sequence[Timing]], began: float) -> dict[str, Any]:
     ]  # fmt: skip
     spans = [
         {
-            "name": one.part, "ph": "X", "pid": rank, "tid": 1,
+            "name": one.section, "ph": "X", "pid": rank, "tid": 1,
             "ts": (one.began - began) * 1e6, "dur": (one.ended - one.began) * 1e6,
         }
         for rank, timings in enumerate(kept, start=1)

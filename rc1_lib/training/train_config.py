@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from rc1_lib.config.curriculum import Tracking
-from rc1_lib.config.engines import ENGINES, STRATEGIES, Learner, LearnsFrom, names_of, own_name
+from rc1_lib.config.engines import ENGINES, STRATEGIES, LearnsFrom, Spec, names_of, own_name
 from rc1_lib.config.file import read_model
 from rc1_lib.config.step_metrics import HELD_OUT, READ, unmeasured
 from rc1_lib.config.values import MetricName, Positive, Section, Seed, WrittenPath
@@ -35,9 +35,9 @@ def _distinct(kinds: tuple[str, ...]) -> tuple[str, ...]:
     return kinds
 
 
-def _registered(learners: Mapping[str, Learner]) -> AfterValidator:
+def _registered(registry: Mapping[str, Spec]) -> AfterValidator:
     def check(name: str) -> str:
-        if name not in (names := names_of(learners)):
+        if name not in (names := names_of(registry)):
             raise ValueError(f"found '{name}', expected one of {', '.join(names)}")
         return name
 

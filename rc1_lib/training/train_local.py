@@ -20,12 +20,12 @@ from rc1_lib.config.file import flatten
 from rc1_lib.config.updates import Steps
 from rc1_lib.training import train_config
 from rc1_lib.training.another_run import Differs, check_alone, differences, state_of_run
-from rc1_lib.training.api import Callback
+from rc1_lib.training.api import Callback, Setup
 from rc1_lib.training.base_model import base_fingerprint, load_tokenizer
 from rc1_lib.training.callbacks.checkpoints import Checkpoints, SaveRule
 from rc1_lib.training.callbacks.early_stop import EarlyStop
 from rc1_lib.training.callbacks.eval_shadow import EvalShadow, reads
-from rc1_lib.training.callbacks.logs import Logging
+from rc1_lib.training.callbacks.logs import Logging, TrainLog
 from rc1_lib.training.callbacks.lr_schedule import LRSchedule
 from rc1_lib.training.callbacks.trackers import check_trackers, trackers_of
 from rc1_lib.training.checkpoint.atomic_folder import LATEST
@@ -39,9 +39,7 @@ from rc1_lib.training.process import process_values, restore_process
 from rc1_lib.training.registry import make_engine, make_strategy
 from rc1_lib.training.resource_errors import FROM_ROWS, naming_breakdowns
 from rc1_lib.training.run_paths import LEDGER, METRICS, TENSORBOARD, TRACKERS, check_small_output, small_metrics
-from rc1_lib.training.setups import Setup
 from rc1_lib.training.train_config import ModelSection, TrainConfig, check_of_rows, load_train_config
-from rc1_lib.training.train_log import TrainLog
 from rc1_lib.training.trainer import Trainer
 from rc1_lib.training.updates.batch import Demonstration
 from rc1_lib.workspace.artifacts import Workspace, write_text

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import closing, nullcontext
+from contextlib import closing
 from typing import Any
 
 from torch import Tensor
 
-from rc1_lib.training.api import Batches, Callback, Engine, Strategy
+from rc1_lib.training.api import Batches, Callback, Engine, Setup, Strategy
 from rc1_lib.training.checkpoint.atomic_folder import CheckpointError
 from rc1_lib.training.checkpoint.save_load import not_finite
 from rc1_lib.training.checkpoint.state import CheckpointState
 from rc1_lib.training.diverged import DivergedError, naming_step
 from rc1_lib.training.memory import used_mb
-from rc1_lib.training.player import Player
 from rc1_lib.training.process import begin_step, restore_rng, rng_state, seed_rng
-from rc1_lib.training.setups import Setup
 
 _ENGINE = "engine"
 
@@ -78,7 +76,7 @@ class Trainer:
         """
         seed_rng(self._seed)  # a state to go on from brings its own
         self.engine.setup(self._setup)
-        with closing(self.engine) if isinstance(self.engine, Player) else nullcontext():
+        with closing(self.engine):
             self.strategy.attach_engine(self.engine)
             if resume is not None:
                 self.restore(resume)

@@ -1,6 +1,6 @@
 """Whether a base can be trained as the configuration says: refused by its shape and the device, before it is loaded.
 
-What an engine cannot use whatever the base is, is refused when the configuration is read: `Learner.refusal`.
+What an engine cannot use whatever the base is, is refused when the configuration is read: `EngineSpec.refusal`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from transformers import PretrainedConfig
 from rc1_lib.config.engines import ENGINES, HEAD, adapts_head, own_name
 from rc1_lib.config.run_config import RunConfig
 from rc1_lib.errors import ConfigError
+from rc1_lib.training.api import Setup
 from rc1_lib.training.base_model import (
     model_without_weights,
     refuse_attention_dropout,
@@ -24,7 +25,6 @@ from rc1_lib.training.device import Precision, precision_of
 from rc1_lib.training.memory import free_bytes
 from rc1_lib.training.rollout.decoding import check_decoding, check_shape
 from rc1_lib.training.rollout.settings import Decoding
-from rc1_lib.training.setups import Setup
 
 _NF4 = 0.5 + 1 / 64 + 4 / (64 * 256)
 """Bytes of a weight: 4 bits, and for every 64 of them a scale of 8 bits, which share a scale of 32 by 256."""

@@ -25,8 +25,7 @@ from rc1_lib.training.chat_format import ChatFormat
 from rc1_lib.training.checkpoint import atomic_folder
 from rc1_lib.training.derived import RECORD, REFERENCE, reference_state, state_of, vouched_base
 from rc1_lib.training.device import Precision, get_device, precision_of, to_device
-from rc1_lib.training.diverged import naming_step
-from rc1_lib.training.finite_step import check_finite_gradient, check_finite_loss
+from rc1_lib.training.diverged import check_finite_gradient, check_finite_loss, naming_step
 from rc1_lib.training.labelled_rows import ShuffledRows
 from rc1_lib.training.models import fingerprint_of, model_section
 from rc1_lib.training.recorded_base import check_recorded

@@ -24,7 +24,7 @@ from rc1_lib.errors import ConfigError
 from rc1_lib.preflight.ticket import revoke_ticket
 from rc1_lib.run import Run, open_run
 from rc1_lib.training import memory
-from rc1_lib.training.api import Engine
+from rc1_lib.training.api import Engine, Setup
 from rc1_lib.training.checkpoint.manifest import folder_name
 from rc1_lib.training.checkpoint.retention import count_saved, keep_rule_of, most_at_once
 from rc1_lib.training.checkpoint.save_load import save_checkpoint
@@ -32,7 +32,6 @@ from rc1_lib.training.checkpoint.state import CheckpointState
 from rc1_lib.training.engines.torch_ppo import TorchPPO
 from rc1_lib.training.ppo_run import configured_facts
 from rc1_lib.training.run_paths import CHECKPOINTS, LEDGER
-from rc1_lib.training.setups import Setup
 from rc1_lib.workspace.artifacts import read_json, write_json
 from rc1_lib.workspace.file_hashes import sha256_file
 from tests.training.vllm_double import served

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from rc1_lib.training.metrics_log import MetricsLog
+from rc1_lib.training.callbacks.logs import MetricsLog
 from rc1_lib.training.run_paths import paths_of
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
 

@@ -20,8 +20,8 @@ from rc1_lib.evaluation.report import Provenance, write_evaluation
 from rc1_lib.gate_report import GateReport
 from rc1_lib.preflight.ticket import revoke_ticket, verify_ticket
 from rc1_lib.run import Run
+from rc1_lib.training.callbacks.logs import MetricsLog
 from rc1_lib.training.checkpoint.manifest import fingerprint
-from rc1_lib.training.metrics_log import MetricsLog
 from rc1_lib.workspace.artifacts import read_json
 from rc1_lib.workspace.folder import holding
 from tests.conftest import Verdicts

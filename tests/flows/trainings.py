@@ -12,8 +12,8 @@ from prefect import State
 
 from flows.train import train
 from rc1_lib.run import Run, open_run
+from rc1_lib.training.callbacks.logs import MetricsLog
 from rc1_lib.training.checkpoint.manifest import fingerprint
-from rc1_lib.training.metrics_log import MetricsLog
 from rc1_lib.workspace.artifacts import read_json
 from tests.flows.workers import at_the_server
 

@@ -12,8 +12,8 @@ from rc1_lib.evidence import DATA
 from rc1_lib.preflight.round_report import PASSED
 from rc1_lib.preflight.ticket import TICKET, verify_ticket
 from rc1_lib.run import Run
+from rc1_lib.training.callbacks.logs import MetricsLog
 from rc1_lib.training.checkpoint.manifest import fingerprint
-from rc1_lib.training.metrics_log import MetricsLog
 from rc1_lib.training.run_paths import CHECKPOINTS, METRICS
 from rc1_lib.workspace.artifacts import FileState, read_json
 from rc1_lib.workspace.file_hashes import sha256_file

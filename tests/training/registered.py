@@ -8,9 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rc1_lib.training.api import Engine
+from rc1_lib.training.api import Engine, Setup
 from rc1_lib.training.engines.torch_ppo import TorchPPO
-from rc1_lib.training.setups import Setup
 
 
 class TokenCounts(Engine):

@@ -318,7 +318,7 @@ def test_padding_that_is_learned_is_seen(monkeypatch: pytest.MonkeyPatch, learne
         batch = real(*args)
         if isinstance(batch, Mapping):
             return {**batch, "own": batch["own"] | (batch["attention_mask"] == 0)}
-        batch.own[:, -1] = True
+        batch.action_mask[:, -1] = True
         return batch
 
     monkeypatch.setattr(chat_contract, learned, with_padding)

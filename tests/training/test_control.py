@@ -21,12 +21,12 @@ from rc1_lib.evaluation.control import compare, control_gate, run_control
 from rc1_lib.evaluation.episodes import EvaluationError, episode_frame, records_of
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run
+from rc1_lib.training.callbacks.logs import MetricsLog
 from rc1_lib.training.checkpoint.atomic_folder import CheckpointError
 from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.checkpoint.retention import keep_for_good
 from rc1_lib.training.checkpoint.save_load import load_checkpoint
 from rc1_lib.training.control import Control, Controlled
-from rc1_lib.training.metrics_log import MetricsLog
 from rc1_lib.training.ppo_run import Prepared, advance, prepare, resumable
 from rc1_lib.workspace.artifacts import read_json
 from tests.training.tiny_world import tiny_run

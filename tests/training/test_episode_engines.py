@@ -21,17 +21,17 @@ import rc1_lib.training.rollout.roll_out as roll_out_module
 from rc1_lib.config.step_metrics import OF_ENGINES
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.run import Run
+from rc1_lib.training.api import Setup
 from rc1_lib.training.base_model import base_config
 from rc1_lib.training.curriculum import Curriculum
+from rc1_lib.training.engine import PolicyEngine
 from rc1_lib.training.engines.torch_grpo import TorchGRPO
 from rc1_lib.training.engines.torch_ppo import TorchPPO
-from rc1_lib.training.episode_engine import EpisodeEngine
 from rc1_lib.training.ppo_run import prepare
 from rc1_lib.training.registry import make_engine
 from rc1_lib.training.rollout.sampling_weights import SamplingCopy, merged
 from rc1_lib.training.rollout.settings import RolloutError
-from rc1_lib.training.setups import Setup
-from rc1_lib.training.updates.parity import ParityError, check_parity, farther
+from rc1_lib.training.updates.metrics import ParityError, check_parity, farther
 from rc1_lib.training.usable import least_memory
 from tests.shares import share
 from tests.training.tiny_world import ENGINES, tiny_run
@@ -59,14 +59,14 @@ own_episodes = pytest.mark.parametrize("name", share(sorted({*ENGINES} - {"trl_d
 """Those that learn from what they sample."""
 
 
-def engine_of(run: Run, seed: int = 5) -> EpisodeEngine:
+def engine_of(run: Run, seed: int = 5) -> PolicyEngine:
     engine = make_engine(run.config.training.engine)
-    assert isinstance(engine, EpisodeEngine)
+    assert isinstance(engine, PolicyEngine)
     engine.setup(Setup.of_run(run.config, str(run.workspace.path(run.config.base_model)), seed))
     return engine
 
 
-def played(engine: EpisodeEngine, run: Run, step: int = 0) -> dict[str, Any]:
+def played(engine: PolicyEngine, run: Run, step: int = 0) -> dict[str, Any]:
     """A batch with its episodes."""
     prepared = prepare(run)
     batch = Curriculum(prepared.selection.train, run.config.priority_sampling, run.config.prompts, 5).next()
@@ -117,7 +117,7 @@ def test_sampling_and_learning_agree_on_every_probability(tiny: Tiny, name: str)
 
 
 @contextmanager
-def one_update_late(engine: EpisodeEngine, stale: dict[str, Tensor], model: Any) -> Iterator[None]:
+def one_update_late(engine: PolicyEngine, stale: dict[str, Tensor], model: Any) -> Iterator[None]:
     """Merged weights as a copy has them that nobody wrote anew after the last update."""
     fresh = engine.policy.adapter_state()
     engine.policy.load_adapter_state(stale)

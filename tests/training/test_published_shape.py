@@ -10,14 +10,13 @@ import torch
 from bitsandbytes.nn import Linear4bit
 
 from rc1_lib.run import Run, open_run
+from rc1_lib.training.api import Setup
 from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.curriculum import Curriculum
 from rc1_lib.training.engines.torch_ppo import TorchPPO
-from rc1_lib.training.ppo.targets import targets_of
+from rc1_lib.training.ppo.update import targets_of
 from rc1_lib.training.ppo_run import advance, prepare
-from rc1_lib.training.setups import Setup
-from rc1_lib.training.updates.own_tokens import own_tokens
-from rc1_lib.training.updates.reading import logprobs_of
+from rc1_lib.training.updates.forward import action_tokens, logprobs_of
 from rc1_lib.training.usable import least_memory
 from tests.forks import Forks
 from tests.training.random_base import published_shape, random_run
@@ -62,7 +61,7 @@ def test_a_step_of_the_narrowed_shape_in_four_bits_learns(done: Run) -> None:
     batch = Curriculum(prepared.selection.train, config.priority_sampling, config.prompts, 5).next() | {"step": 0}
     strategy.on_batch(batch)
     collated = engine._collated(batch)
-    rows = own_tokens(collated, range(len(collated)))
+    rows = action_tokens(collated, range(len(collated)))
     targets = targets_of(engine.policy, collated, engine._settings, config.kl_coef)
     engine.train_step(batch)
     with torch.no_grad():

@@ -11,17 +11,17 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from rc1_lib.config.engines import ALIASES, ENGINES, PLAYED, STRATEGIES, Learner, LearnsFrom, names_of
+from rc1_lib.config.engines import ALIASES, ENGINES, PLAYED, STRATEGIES, EngineSpec, LearnsFrom, names_of
 from rc1_lib.config.file import load_config
 from rc1_lib.errors import ConfigError
 from rc1_lib.evaluation.evaluate import BASE, TRAINED
 from rc1_lib.evaluation.policies import evaluate_run
 from rc1_lib.run import Run
+from rc1_lib.training.api import Setup
 from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.checkpoint.save_load import load_checkpoint
 from rc1_lib.training.ppo_run import advance, prepare
 from rc1_lib.training.registry import make_engine, make_strategy
-from rc1_lib.training.setups import Setup
 from rc1_lib.training.train_config import check_of_rows, load_train_config
 from rc1_lib.training.train_local import train_small
 from rc1_lib.workspace.artifacts import PROJECT_ROOT, Workspace
@@ -39,7 +39,7 @@ def register(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str, LearnsFrom]
     """Adds a line to the registry, for one test."""
 
     def add(name: str, of: str, learns_from: LearnsFrom) -> None:
-        monkeypatch.setitem(ENGINES, name, Learner(f"tests.training.registered:{of}", learns_from))
+        monkeypatch.setitem(ENGINES, name, EngineSpec(f"tests.training.registered:{of}", learns_from))
 
     return add
 

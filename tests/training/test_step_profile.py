@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 import pytest
 
-from rc1_lib.config.engines import ENGINES, Learner, LearnsFrom
+from rc1_lib.config.engines import ENGINES, EngineSpec, LearnsFrom
 from rc1_lib.errors import ConfigError
 from rc1_lib.run import Run
 from rc1_lib.training.ppo_run import prepare
-from rc1_lib.training.spans import Part, span, start_timing, stop_timing
+from rc1_lib.training.profiler import Section, start_timing, stop_timing, timed
 from rc1_lib.training.step_profile import REPORT, REST, TRACE, profile_step
 from rc1_lib.workspace.artifacts import read_json
 from tests.shares import share
@@ -20,15 +20,15 @@ Tiny = Callable[..., Run]
 
 
 def test_spans_are_kept_only_while_they_are_asked_for() -> None:
-    with span(Part.JUDGE):
+    with timed(Section.JUDGE):
         pass
     start_timing()
-    with pytest.raises(ZeroDivisionError), span(Part.DRAW):
+    with pytest.raises(ZeroDivisionError), timed(Section.DRAW):
         print(1 / 0)
     kept = stop_timing()
-    with span(Part.JUDGE):
+    with timed(Section.JUDGE):
         pass
-    assert [one.part for one in kept] == [Part.DRAW] and kept[0].began <= kept[0].ended
+    assert [one.section for one in kept] == [Section.DRAW] and kept[0].began <= kept[0].ended
     with pytest.raises(AssertionError, match="start_timing comes first"):
         stop_timing()
 
@@ -38,12 +38,12 @@ def test_a_steps_seconds_add_up_and_no_part_lies_in_another(tiny: Tiny, processe
     run = tiny("training.shards=2", f"training.processes={processes}")
     report = profile_step(prepare(run), run.config.seeds[0])
     assert report == read_json(run.workspace.path(REPORT))
-    assert len(report["processes"]) == processes and report["parts"] == [*Part, REST]
+    assert len(report["processes"]) == processes and report["parts"] == [*Section, REST]
     for process in report["processes"]:
         assert sum(process["seconds"].values()) == pytest.approx(report["seconds"])
         absent = {part for part, spans in process["spans"].items() if not spans}
-        assert absent == {Part.ENCODE} | ({Part.JUDGE} if process is not report["processes"][0] else set()) | (
-            {Part.OTHERS} if processes == 1 else set()
+        assert absent == {Section.ENCODE} | ({Section.JUDGE} if process is not report["processes"][0] else set()) | (
+            {Section.OTHERS} if processes == 1 else set()
         )
     events = [one for one in read_json(run.workspace.path(TRACE))["traceEvents"] if one["ph"] == "X"]
     assert {one["pid"] for one in events} == set(range(1, processes + 1))
@@ -55,7 +55,7 @@ def test_a_steps_seconds_add_up_and_no_part_lies_in_another(tiny: Tiny, processe
 
 
 def test_an_engine_that_keeps_no_time_is_a_sentence(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(ENGINES, "mute", Learner("tests.training.registered:Mute", LearnsFrom.EPISODES))
+    monkeypatch.setitem(ENGINES, "mute", EngineSpec("tests.training.registered:Mute", LearnsFrom.EPISODES))
     run = tiny("training.engine=mute")
     with pytest.raises(ConfigError, match="the engine 'mute' does not keep the time of its parts; take torch_ppo"):
         profile_step(prepare(run), 1)

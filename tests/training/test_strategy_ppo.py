@@ -13,13 +13,13 @@ from rc1_lib.errors import ConfigError
 from rc1_lib.run import Run
 from rc1_lib.testing.judge_server import Behaviour, FaultKind, running
 from rc1_lib.testing.judge_server.behaviour import MODEL
+from rc1_lib.training.api import Setup
 from rc1_lib.training.curriculum import Curriculum
 from rc1_lib.training.engines.torch_ppo import TorchPPO
 from rc1_lib.training.episode_judge import EpisodeJudge
 from rc1_lib.training.ppo_run import prepare
 from rc1_lib.training.registry import make_strategy
-from rc1_lib.training.setups import Setup
-from rc1_lib.training.strategies.ppo import PPO
+from rc1_lib.training.strategies import PPO
 from tests.judge.bench import overrides
 from tests.training.toys import Scale
 from tests.training.weighed import weigh
@@ -109,5 +109,5 @@ def test_the_curriculum_learns_from_the_batch_what_was_solved(tiny: Tiny) -> Non
 
 
 def test_an_engine_that_plays_nothing_is_refused() -> None:
-    with pytest.raises(ConfigError, match="found 'ppo', but the engine Scale plays no episodes; implement"):
+    with pytest.raises(ConfigError, match="found 'ppo', but the engine Scale plays no episodes; derive it"):
         make_strategy("ppo").attach_engine(Scale())

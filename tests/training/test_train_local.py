@@ -15,13 +15,13 @@ import yaml
 from rc1_lib.config.engines import ENGINES, LearnsFrom, names_of
 from rc1_lib.config.step_metrics import READ, measured
 from rc1_lib.errors import ConfigError, RC1Error
+from rc1_lib.training.callbacks.logs import MetricsLog
 from rc1_lib.training.checkpoint.atomic_folder import CheckpointError
 from rc1_lib.training.checkpoint.ledger import read_ledger
 from rc1_lib.training.checkpoint.manifest import fingerprint, resolve, steps
 from rc1_lib.training.checkpoint.retention import KeepRule, prune
 from rc1_lib.training.checkpoint.save_load import load_checkpoint
 from rc1_lib.training.checkpoint.state import diff_checkpoints
-from rc1_lib.training.metrics_log import MetricsLog
 from rc1_lib.training.run_paths import LEDGER
 from rc1_lib.training.train_local import SmallResult, train_small
 from rc1_lib.workspace.artifacts import PROJECT_ROOT, Workspace

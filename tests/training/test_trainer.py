@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from rc1_lib.errors import ConfigError
-from rc1_lib.training.callbacks.base_callback import BaseCallback
+from rc1_lib.training.api import Callback
 from rc1_lib.training.callbacks.early_stop import EarlyStop
 from rc1_lib.training.checkpoint.atomic_folder import CheckpointError
 from rc1_lib.training.checkpoint.save_load import load_checkpoint, save_checkpoint
@@ -23,7 +23,7 @@ def trainer(max_steps: int, *callbacks: Any) -> Trainer:
     return Trainer(Scale(), ScaleSetup(0.1), Doubling(), Counting(), callbacks, max_steps, 0, {"base": "none"})
 
 
-class Seen(BaseCallback):
+class Seen(Callback):
     name = "seen"
 
     def __init__(self) -> None:
@@ -50,7 +50,7 @@ def test_setup_then_batch_strategy_engine_for_every_step() -> None:
     assert {"loss", "lr", "rows", "mem_used_mb", "sec_per_step"} == set(seen.lines[0][1])
 
 
-class Fails(BaseCallback):
+class Fails(Callback):
     def __init__(self, name: str) -> None:
         self.name = name
 
@@ -73,7 +73,7 @@ def test_one_name_for_two_metrics_is_not_resolved() -> None:
         run.fit(None)
 
 
-class DrawsAside(BaseCallback):
+class DrawsAside(Callback):
     """Draws as other threads of a process do, between steps."""
 
     name = "draws_aside"
@@ -107,7 +107,7 @@ def test_a_resumed_run_ends_with_the_bits_of_an_undisturbed_one(tmp_path) -> Non
     assert not torch.equal(second.engine.weight, first.engine.weight)
 
 
-class Explodes(BaseCallback):
+class Explodes(Callback):
     """A gradient whose square is no finite number, although it is one itself: nothing else shows it."""
 
     name = "explodes"

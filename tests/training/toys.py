@@ -7,6 +7,8 @@ from typing import Any
 
 import torch
 
+from rc1_lib.training.api import Engine
+
 
 @dataclass(frozen=True, slots=True)
 class ScaleSetup:
@@ -15,7 +17,7 @@ class ScaleSetup:
     lr: float
 
 
-class Scale:
+class Scale(Engine):
     """Learns one factor w so that w * x = 2 * x, with noise from the global generator."""
 
     def setup(self, setup: ScaleSetup) -> None:

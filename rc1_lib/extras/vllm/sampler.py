@@ -38,7 +38,7 @@ from rc1_lib.training.rollout.running_episode import RunningEpisode
 from rc1_lib.training.rollout.settings import ChatTokens, RolloutSampling, Start
 from rc1_lib.training.rollout.trajectory import Trajectory
 from rc1_lib.training.updates.losses import FAR
-from rc1_lib.training.updates.parity import distance
+from rc1_lib.training.updates.metrics import distance
 
 PROBES, PROBE_TOKENS = 8, 32
 """How many continuations of a fixed prompt are compared, and of how many tokens each."""

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from rc1_lib.config.curriculum import Cap
 from rc1_lib.errors import RC1Error
-from rc1_lib.training.callbacks.base_callback import BaseCallback
+from rc1_lib.training.api import Callback
+from rc1_lib.training.callbacks.logs import SECONDS, MetricsLog
 from rc1_lib.training.checkpoint.manifest import folder_name
-from rc1_lib.training.metrics_log import SECONDS, MetricsLog
 
 if TYPE_CHECKING:
     from rc1_lib.training.trainer import Trainer
@@ -74,7 +74,7 @@ def spent_in(lines: Iterable[Mapping[str, Any]], step: int) -> Spent:
     return spent
 
 
-class SpendingCap(BaseCallback):
+class SpendingCap(Callback):
     """Ends training at the cap; it comes after the callback that writes the metrics, and before the checkpoints."""
 
     name = "cap"

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rc1_lib.training.callbacks.base_callback import BaseCallback
+from rc1_lib.training.api import Callback
+from rc1_lib.training.callbacks.logs import TrainLog
 from rc1_lib.training.checkpoint.retention import KeepRule, prune
 from rc1_lib.training.checkpoint.save_load import save_checkpoint
-from rc1_lib.training.train_log import TrainLog
 
 if TYPE_CHECKING:
     from rc1_lib.training.trainer import Trainer
@@ -47,7 +47,7 @@ class SaveRule:
         return on_time or step % self.every_steps == 0
 
 
-class Checkpoints(BaseCallback):
+class Checkpoints(Callback):
     """Saves by a rule. It comes last, so that a step's metrics are on the disk before its checkpoint is."""
 
     name = "checkpoint"

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rc1_lib.config.curriculum import Collapse
 from rc1_lib.config.step_metrics import SIGNS_OF_COLLAPSE, SIGNS_OF_WASTE
 from rc1_lib.errors import RC1Error
-from rc1_lib.training.callbacks.base_callback import BaseCallback
-from rc1_lib.training.metrics_log import MetricsLog
+from rc1_lib.training.api import Callback
+from rc1_lib.training.callbacks.logs import MetricsLog
 
 if TYPE_CHECKING:
     from rc1_lib.training.trainer import Trainer
@@ -76,7 +76,7 @@ def signs_of(metrics: Mapping[str, Any], bounds: Collapse) -> dict[str, float]:
     return beyond
 
 
-class CollapseGuard(BaseCallback):
+class CollapseGuard(Callback):
     """Ends a run after so many steps in a row beyond a bound. It comes after the metrics and before the checkpoints.
 
     How many there have been is read from the metrics, so that a resumed run counts on.

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from rc1_lib.config.step_metrics import EPISODE_FIGURES, HELD_OUT
 from rc1_lib.errors import ConfigError
-from rc1_lib.training.callbacks.base_callback import BaseCallback
+from rc1_lib.training.api import Callback
 
 if TYPE_CHECKING:
     from rc1_lib.training.trainer import Trainer
 
 
-class EarlyStop(BaseCallback):
+class EarlyStop(Callback):
     """Counts how many times in a row a metric failed to become better; steps without it do not count.
 
     What is not finite is no improvement and never the best.

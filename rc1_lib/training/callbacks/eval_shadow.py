@@ -11,10 +11,9 @@ from rc1_lib.config.curriculum import ShadowLook
 from rc1_lib.config.step_metrics import HELD_OUT
 from rc1_lib.environment.summary import summary
 from rc1_lib.records import MeasuredRow
-from rc1_lib.training.api import Engine
-from rc1_lib.training.callbacks.base_callback import BaseCallback
-from rc1_lib.training.metrics_log import SECONDS
-from rc1_lib.training.player import Player
+from rc1_lib.training.api import Callback, Engine
+from rc1_lib.training.callbacks.logs import SECONDS
+from rc1_lib.training.engine import PolicyEngine
 
 if TYPE_CHECKING:
     from rc1_lib.training.trainer import Trainer
@@ -23,7 +22,7 @@ Look = Callable[[Engine], dict[str, float]]
 """What an engine does on held-out rows, by name."""
 
 
-class EvalShadow(BaseCallback):
+class EvalShadow(Callback):
     """Adds `eval/<metric>` to the metrics of every n-th step, and of the last that is configured.
 
     It stands before whatever reads a step's seconds: those of the look are among them.
@@ -70,7 +69,7 @@ def plays(rows: Sequence[MeasuredRow]) -> Look:
     keys = [f"{EvalShadow.name}/{row['id']}" for row in rows]
 
     def look(engine: Engine) -> dict[str, float]:
-        assert isinstance(engine, Player), "an engine of a run plays"
+        assert isinstance(engine, PolicyEngine), "an engine of a run plays"
         played = engine.play(rows, keys, temperature=engine.temperature, seed=engine.seed, iteration=0)
         return summary([one.outcome for one in played])
 

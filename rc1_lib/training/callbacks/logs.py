@@ -1,26 +1,105 @@
-"""Metrics of every step: as JSON lines, for TensorBoard and other trackers, in the log, and to whoever watches."""
+"""What a training leaves to read: metrics of every step as JSON lines, for TensorBoard and other trackers, and a log.
+
+`reports/metrics.jsonl` has one line for every step, also when the run was killed and resumed; `logs/train.log` says
+what happened when, in lines for people.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import orjson
+
+from rc1_lib.errors import RowError
+from rc1_lib.masking import conceal, secrets
 from rc1_lib.runtime.progress import report_progress
-from rc1_lib.training.callbacks.base_callback import BaseCallback
+from rc1_lib.training.api import Callback
 from rc1_lib.training.callbacks.trackers import Open, Tracker
-from rc1_lib.training.metrics_log import MetricsLog
-from rc1_lib.training.train_log import TrainLog
+from rc1_lib.workspace.artifacts import atomic_write, now
 
 if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter
 
     from rc1_lib.training.trainer import Trainer
 
+
+SECONDS = "sec_per_step"
+NAMED = ("step", "loss", "kl", "ratio", "lr", "mem_used_mb", SECONDS)
+"""Fields that every line has; one that means nothing for an engine (kl of supervised learning) is null."""
+
+
+class MetricsLog:
+    """Appends lines and forgets those that a resumed run will write again."""
+
+    def __init__(self, path: Path) -> None:
+        """Write to `path`; its folder is made with the first line."""
+        self.path = path
+
+    def append(self, step: int, metrics: Mapping[str, float | None]) -> None:
+        """Add the line of a step. It is on the disk when this returns, so that no later checkpoint can outlive it."""
+        line = {**dict.fromkeys(NAMED), "step": step, **metrics}
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self.path.open("ab") as stream:
+            stream.write(orjson.dumps(line) + b"\n")
+            stream.flush()
+            os.fsync(stream.fileno())
+
+    def truncate(self, step: int) -> int:
+        """Drop, in one rename, all lines of later steps and a line that a kill tore.
+
+        Returns:
+            The step of the last line that is left; 0 when none is.
+
+        Raises:
+            RowError: when a whole line is no JSON object with a step.
+        """
+        if not self.path.exists():
+            return 0
+        content = self.path.read_bytes()
+        kept = [line for line in self._whole(content) if self._step(line) <= step]
+        if b"".join(kept) != content:
+            with atomic_write(self.path) as stream:
+                stream.writelines(kept)
+        return self._step(kept[-1]) if kept else 0
+
+    def read(self) -> list[dict[str, Any]]:
+        """All whole lines, oldest first."""
+        return [orjson.loads(line) for line in self._whole(self.path.read_bytes())] if self.path.exists() else []
+
+    @staticmethod
+    def _whole(content: bytes) -> list[bytes]:
+        return content[: content.rfind(b"\n") + 1].splitlines(keepends=True)
+
+    def _step(self, line: bytes) -> int:
+        try:
+            return int(orjson.loads(line)["step"])
+        except (ValueError, KeyError, TypeError):
+            raise RowError(
+                f"{self.path}: the line {line[:60]!r} is no metrics of a step; move the file away, a new one is begun"
+            ) from None
+
+
+class TrainLog:
+    """Appends lines with the time in UTC, without secrets."""
+
+    def __init__(self, path: Path) -> None:
+        """Write to `path`; its folder is made if need be."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._path, self._hidden = path, secrets()
+
+    def line(self, text: str) -> None:
+        """Add a line."""
+        with self._path.open("a", encoding="utf-8") as stream:
+            stream.write(f"{now()} {conceal(text, self._hidden)}\n")
+
+
 STAGE = "train"
 
 
-class Logging(BaseCallback):
+class Logging(Callback):
     """Writes what every step measured. A resumed run neither repeats nor leaves out a step."""
 
     name = "logging"

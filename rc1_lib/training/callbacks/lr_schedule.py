@@ -6,16 +6,17 @@ import math
 from typing import TYPE_CHECKING, Literal
 
 from rc1_lib.errors import ConfigError
-from rc1_lib.training.api import Scheduled
-from rc1_lib.training.callbacks.base_callback import BaseCallback
+from rc1_lib.training.api import Callback
 
 if TYPE_CHECKING:
+    from torch.optim import Optimizer
+
     from rc1_lib.training.trainer import Trainer
 
 Kind = Literal["constant", "linear", "cosine"]
 
 
-class LRSchedule(BaseCallback):
+class LRSchedule(Callback):
     """Warms the rate up linearly, then holds it or lets it fall to 0 at the last step, linearly or on half a cosine."""
 
     name = "lr_schedule"
@@ -43,10 +44,11 @@ class LRSchedule(BaseCallback):
 
     def _set(self, trainer: Trainer) -> None:
         factor, engine = self.factor(trainer.step, trainer.max_steps), trainer.engine
-        if not isinstance(engine, Scheduled):
+        optimizer: Optimizer | None = getattr(engine, "optimizer", None)
+        if optimizer is None:
             raise ConfigError(
                 f"lr_schedule needs an engine that shows its optimizer, {type(engine).__name__} does not; leave it out"
             )
-        for group in engine.optimizer.param_groups:
+        for group in optimizer.param_groups:
             # Kept inside the group, so that the checkpoint of the optimizer holds the configured rate too.
             group["lr"] = group.setdefault("initial_lr", group["lr"]) * factor

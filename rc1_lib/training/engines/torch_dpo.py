@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from transformers import PreTrainedModel
 
-from rc1_lib.training.dpo.update import dpo_update
-from rc1_lib.training.episode_engine import EpisodeEngine
-from rc1_lib.training.setups import Setup
+from rc1_lib.training.api import Setup
+from rc1_lib.training.dpo import dpo_update
+from rc1_lib.training.engine import PolicyEngine
 from rc1_lib.training.updates.batch import EpisodeBatch
-from rc1_lib.training.updates.reading import ForwardOptions, read_episodes
-from rc1_lib.training.updates.tally import episode_metrics
+from rc1_lib.training.updates.forward import reference_logprobs
+from rc1_lib.training.updates.metrics import episode_metrics
 
 
-class TorchDPO(EpisodeEngine):
+class TorchDPO(PolicyEngine):
     """The engine `torch_dpo`; what it learns from are groups of takes (strategy `groups`)."""
 
     def _begin(self, setup: Setup, base: PreTrainedModel) -> None:
@@ -32,6 +32,8 @@ class TorchDPO(EpisodeEngine):
             shards=self._shards,
         )
 
-    def _objective(self, batch: EpisodeBatch, kl_coef: float) -> dict[str, float]:
-        options = ForwardOptions(self._section.micro_tokens, self.temperature)
-        return episode_metrics(batch, read_episodes(self.policy, batch, options).ref_logprobs, kl_coef)
+    def _look(self, batch: EpisodeBatch, kl_coef: float) -> dict[str, float]:
+        ref_BT = reference_logprobs(
+            self.policy, batch, micro_tokens=self._section.micro_tokens, temperature=self.temperature
+        )
+        return episode_metrics(batch, ref_BT, kl_coef)

@@ -8,17 +8,14 @@ from typing import Any, ClassVar
 from torch.optim import AdamW
 from transformers import PreTrainedModel
 
-from rc1_lib.training.episode_engine import EpisodeEngine
+from rc1_lib.training.api import Setup
+from rc1_lib.training.engine import PolicyEngine
 from rc1_lib.training.policy import ValuedPolicy
-from rc1_lib.training.ppo.metrics import objective_metrics
-from rc1_lib.training.ppo.settings import PPOSettings
-from rc1_lib.training.ppo.targets import targets_of
-from rc1_lib.training.ppo.update import ppo_update
-from rc1_lib.training.setups import Setup
+from rc1_lib.training.ppo.update import PPOSettings, objective_metrics, ppo_update, targets_of
 from rc1_lib.training.updates.batch import EpisodeBatch
 
 
-class TorchPPO(EpisodeEngine):
+class TorchPPO(PolicyEngine):
     """The engine `torch_ppo`."""
 
     policy: ValuedPolicy
@@ -54,7 +51,7 @@ class TorchPPO(EpisodeEngine):
             shards=self._shards,
         )
 
-    def _objective(self, batch: EpisodeBatch, kl_coef: float) -> dict[str, float]:
+    def _look(self, batch: EpisodeBatch, kl_coef: float) -> dict[str, float]:
         targets = targets_of(self.policy, batch, self._settings, kl_coef)
         return objective_metrics(batch, targets, kl_coef)
 

@@ -20,22 +20,20 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler, MultiplicativeLR
 from transformers import PrinterCallback, Trainer, TrainerCallback, set_seed
 
+from rc1_lib.training.api import Setup
 from rc1_lib.training.device import Precision
-from rc1_lib.training.episode_engine import EpisodeEngine
-from rc1_lib.training.finite_step import check_finite_gradient, check_finite_loss
-from rc1_lib.training.playing_engine import PlayingEngine
-from rc1_lib.training.ranks.shards import ONE, Shards
-from rc1_lib.training.setups import Setup
+from rc1_lib.training.diverged import check_finite_gradient, check_finite_loss
+from rc1_lib.training.engine import PolicyEngine
+from rc1_lib.training.ranks.shards import ONE, Link, Shards
 from rc1_lib.training.updates.batch import EpisodeBatch
-from rc1_lib.training.updates.parity import distance
-from rc1_lib.training.updates.reading import ForwardOptions, policy_logprobs, read_episodes
-from rc1_lib.training.updates.tally import episode_metrics
+from rc1_lib.training.updates.forward import policy_logprobs, reference_logprobs
+from rc1_lib.training.updates.metrics import distance, episode_metrics
 
 _COPY = "ref"
 """TRL's name of its copy of an adapter."""
 
 
-class TrlEngine(PlayingEngine):
+class TrlEngine(PolicyEngine):
     """An engine that learns through TRL."""
 
     _made: Trainer | None
@@ -90,12 +88,12 @@ class TrlEngine(PlayingEngine):
             made.accelerator.scaler = self._scaler  # the one whose state is saved
         return made
 
-    def _build(self, setup: Setup, shards: Shards) -> None:
+    def _build(self, setup: Setup, link: Link | None) -> None:
         self._made = None
-        super()._build(setup, shards)
+        super()._build(setup, link)
 
 
-class TrlEpisodeEngine(TrlEngine, EpisodeEngine):
+class TrlEpisodeEngine(TrlEngine):
     """An engine that learns from episodes through TRL."""
 
     fixed_kl: ClassVar[bool] = True
@@ -112,13 +110,15 @@ class TrlEpisodeEngine(TrlEngine, EpisodeEngine):
             ParityError: before anything is learned, when the policy reads the tokens with other probabilities than they
                 were sampled with.
         """
-        return super().train_step(batch) | self._taught(self._collated(batch))
+        collated = self._collated(batch)
+        assert isinstance(collated, EpisodeBatch), "it learns from episodes"
+        return super().train_step(batch) | self._taught(collated)
 
     def _update(self, batch: EpisodeBatch, kl_coef: float, iteration: int) -> dict[str, float]:
         """Only look, in every process: TRL learns after it."""
         return self._seen(batch, kl_coef, self._shards)
 
-    def _objective(self, batch: EpisodeBatch, kl_coef: float) -> dict[str, float]:
+    def _look(self, batch: EpisodeBatch, kl_coef: float) -> dict[str, float]:
         return self._seen(batch, kl_coef, ONE)
 
     def _seen(self, batch: EpisodeBatch, kl_coef: float, shards: Shards) -> dict[str, float]:
@@ -126,14 +126,14 @@ class TrlEpisodeEngine(TrlEngine, EpisodeEngine):
 
         Where the initial policy played them, the KL is from it to the policy.
         """
-        options = ForwardOptions(self._micro_tokens, self.temperature)
-        now_BT = policy_logprobs(self.policy, batch, range(len(batch)), options, shards)
-        ref_BT = read_episodes(self.policy, batch, options, shards).ref_logprobs
+        how: dict[str, Any] = {"micro_tokens": self._section.micro_tokens, "temperature": self.temperature}
+        now_BT = policy_logprobs(self.policy, batch, range(len(batch)), shards=shards, **how)
+        ref_BT = reference_logprobs(self.policy, batch, shards=shards, **how)
         played_BT, other_BT = (ref_BT, now_BT) if self.plays_start else (now_BT, ref_BT)
-        sampled_N = batch.old_logprobs[batch.own]
+        sampled_N = batch.old_logprobs[batch.action_mask]
         return episode_metrics(batch, other_BT, kl_coef) | {
-            "ratio": float((now_BT[batch.own] - sampled_N).exp().mean()),
-            **distance(sampled_N, played_BT[batch.own]),
+            "ratio": float((now_BT[batch.action_mask] - sampled_N).exp().mean()),
+            **distance(sampled_N, played_BT[batch.action_mask]),
         }
 
 

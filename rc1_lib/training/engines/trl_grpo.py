@@ -15,9 +15,9 @@ from transformers import PreTrainedModel
 from trl.trainer.grpo_config import GRPOConfig
 from trl.trainer.grpo_trainer import GRPOTrainer
 
+from rc1_lib.training.api import Setup
 from rc1_lib.training.engines.trl_engine import TrlEpisodeEngine, rows_of_a_pass
 from rc1_lib.training.rollout.decoding import longest_dialogue
-from rc1_lib.training.setups import Setup
 from rc1_lib.training.updates.batch import EpisodeBatch
 
 FIGURES = {
@@ -111,11 +111,11 @@ def groups_of(batch: EpisodeBatch, groups: int, size: int) -> list[list[_Played]
 def _played(batch: EpisodeBatch, row: int) -> _Played:
     """An episode from its first own token on, after the prompt; only own tokens are learned."""
     end = int(batch.lengths[row])
-    begin = int(batch.own[row].int().argmax())
+    begin = int(batch.action_mask[row].int().argmax())
     return {
         "prompt_ids": batch.ids[row, :begin].tolist(),
         "completion_ids": batch.ids[row, begin:end].tolist(),
         "logprobs": batch.old_logprobs[row, begin:end].tolist(),
-        "env_mask": batch.own[row, begin:end].int().tolist(),
+        "env_mask": batch.action_mask[row, begin:end].int().tolist(),
         "score": float(batch.scores[row]),
     }

@@ -9,9 +9,9 @@ from transformers import PreTrainedModel
 from trl.trainer.sft_config import SFTConfig
 from trl.trainer.sft_trainer import SFTTrainer
 
+from rc1_lib.training.api import Setup
 from rc1_lib.training.engines.pure_pt_sft import PurePtSFT
 from rc1_lib.training.engines.trl_engine import TrlEngine, rows_of_a_pass
-from rc1_lib.training.setups import Setup
 from rc1_lib.training.updates.batch import TokenBatch
 
 _IGNORED = -100
@@ -53,7 +53,7 @@ class TrlSFT(TrlEngine, PurePtSFT):
 
 def labelled(batch: TokenBatch) -> list[dict[str, list[int]]]:
     """The dialogues of a batch as rows of `SFTTrainer`: labels where a token is own, nowhere else."""
-    labels_BT = batch.ids.masked_fill(~batch.own, _IGNORED)
+    labels_BT = batch.ids.masked_fill(~batch.action_mask, _IGNORED)
     return [
         {"input_ids": batch.ids[row, :end].tolist(), "labels": labels_BT[row, :end].tolist()}
         for row, end in enumerate(batch.lengths.tolist())

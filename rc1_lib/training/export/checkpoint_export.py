@@ -24,10 +24,10 @@ from rc1_lib.training.checkpoint.retention import check_real_run
 from rc1_lib.training.checkpoint.save_load import load_checkpoint
 from rc1_lib.training.checkpoint.state import CheckpointState
 from rc1_lib.training.device import to_device
+from rc1_lib.training.engine import PolicyEngine
 from rc1_lib.training.export.parity import ParityReport, parity
 from rc1_lib.training.export.trained_policy import engine_of, merged_model, start_of
 from rc1_lib.training.models import model_section
-from rc1_lib.training.playing_engine import PlayingEngine
 from rc1_lib.training.rollout.trajectory import Trajectory
 from rc1_lib.training.rows import select_rows
 from rc1_lib.training.train_config import ModelSection
@@ -102,9 +102,7 @@ def export_checkpoint(run: Run, checkpoint: Path, target: Path, prompts: int) ->
     return Exported(target, found)
 
 
-def _played(
-    run: Run, engine: PlayingEngine, state: CheckpointState, checkpoint: Path, prompts: int
-) -> list[Trajectory]:
+def _played(run: Run, engine: PolicyEngine, state: CheckpointState, checkpoint: Path, prompts: int) -> list[Trajectory]:
     """Greedy episodes of the policy on prompts that it was not trained on."""
     selection = select_rows(run, engine.playground.form)
     if selection.pool_sha256 != state.values.get("pool"):
@@ -118,7 +116,7 @@ def _played(
     return engine.play(rows, keys, temperature=0.0, seed=run.config.training.held_out.seed, iteration=0)
 
 
-def _write(run: Run, engine: PlayingEngine, section: ModelSection, folder: Path) -> None:
+def _write(run: Run, engine: PolicyEngine, section: ModelSection, folder: Path) -> None:
     """The adapter as peft writes it, naming its base by no path of this machine; the merged model and the tokenizer."""
     peft, form = engine.policy.peft, engine.playground.form
     (settings,) = peft.peft_config.values()
@@ -152,7 +150,7 @@ def check_end(merged: Path, end_id: int) -> None:
 
 
 def _compared(
-    engine: PlayingEngine, section: ModelSection, folder: Path, greedy: list[Trajectory]
+    engine: PolicyEngine, section: ModelSection, folder: Path, greedy: list[Trajectory]
 ) -> dict[str, ParityReport]:
     """How like the policy what lies in the folder is, read as others will read it."""
     policy, device = engine.policy, engine.device

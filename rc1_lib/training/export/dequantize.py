@@ -23,7 +23,7 @@ from rc1_lib.training.export.trained_policy import merged_model
 from rc1_lib.training.models import base_name, fingerprint_of, model_section
 from rc1_lib.training.recorded_base import check_recorded
 from rc1_lib.training.rows import select_rows
-from rc1_lib.training.updates.parity import distance
+from rc1_lib.training.updates.metrics import distance
 from rc1_lib.workspace.artifacts import FileState, write_json
 from rc1_lib.workspace.file_hashes import sha256_file
 

@@ -12,16 +12,16 @@ from transformers import PreTrainedModel
 
 from rc1_lib.errors import ConfigError
 from rc1_lib.run import Run
+from rc1_lib.training.api import Setup
 from rc1_lib.training.base_model import load_base
 from rc1_lib.training.checkpoint.atomic_folder import CheckpointError
 from rc1_lib.training.checkpoint.state import CheckpointState
 from rc1_lib.training.derived import REFERENCE
 from rc1_lib.training.device import Precision
+from rc1_lib.training.engine import PolicyEngine
 from rc1_lib.training.layer_weights import stands_alone, whole_weights
 from rc1_lib.training.models import base_name, fingerprint_of
-from rc1_lib.training.playing_engine import PlayingEngine
 from rc1_lib.training.registry import make_engine
-from rc1_lib.training.setups import Setup
 from rc1_lib.training.train_config import ModelSection
 
 
@@ -48,7 +48,7 @@ def start_of(run: Run, sha256: str | None, whose: str) -> str:
     return base
 
 
-def engine_of(run: Run, base: str, state: CheckpointState) -> PlayingEngine:
+def engine_of(run: Run, base: str, state: CheckpointState) -> PolicyEngine:
     """The run's engine with the checkpoint's policy; close it.
 
     Raises:
@@ -56,9 +56,9 @@ def engine_of(run: Run, base: str, state: CheckpointState) -> PlayingEngine:
     """
     name = run.config.training.engine
     engine = make_engine(name)
-    if not isinstance(engine, PlayingEngine):
+    if not isinstance(engine, PolicyEngine):
         raise ConfigError(
-            f"training.engine: found '{name}', whose policy cannot be handed over; it has to be a PlayingEngine"
+            f"training.engine: found '{name}', whose policy cannot be handed over; it has to be a PolicyEngine"
         )
     engine.setup(Setup.of_run(run.config, base, int(state.values["seed"])))
     engine.load_adapter(state.tensors["adapter"])

@@ -2,20 +2,206 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
 import torch
+from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from rc1_lib.training.ppo.metrics import objective_metrics, update_metrics
-from rc1_lib.training.ppo.objective import PPOObjective
-from rc1_lib.training.ppo.settings import PPOSettings
-from rc1_lib.training.ppo.targets import targets_of
-from rc1_lib.training.ppo.value_fit import fit_values
+from rc1_lib.config.updates import PPO, Update
+from rc1_lib.training.ppo.losses import generalised_advantages, policy_loss, token_rewards, value_loss, whiten
+from rc1_lib.training.ppo.value import fit_values
+from rc1_lib.training.profiler import Section, timed
 from rc1_lib.training.ranks.shards import ONE, Shards
-from rc1_lib.training.spans import Part, span
 from rc1_lib.training.updates.batch import EpisodeBatch
-from rc1_lib.training.updates.interface import ValuedPolicyLike
+from rc1_lib.training.updates.forward import (
+    ActionTokens,
+    PolicyLike,
+    entropy,
+    log_distribution,
+    reference_logprobs,
+    states_before,
+)
+from rc1_lib.training.updates.losses import Loss, entropy_loss, kl_k1
+from rc1_lib.training.updates.metrics import episode_metrics
 from rc1_lib.training.updates.optimizer_step import OptimizerStep
 from rc1_lib.training.updates.take_steps import dealt, take_steps
+
+
+class ValuedPolicyLike(PolicyLike, Protocol):
+    """A policy with a value head; `rc1_lib.training.policy.ValuedPolicy` is one."""
+
+    @property
+    def value_head(self) -> nn.Module:
+        """Hidden states (..., D) -> values (...), in at least fp32."""
+        ...
+
+
+GAMMA = 1.0
+"""Discount per token: an episode is paid at its end, and a long answer shall not count less than a short one."""
+VALUE_CLIP = 1e9
+"""Clipping range of a value around the one before the update, too wide to act: a range that suits the returns of one
+configuration would hold the values of another one back."""
+VALUE_COEF = 0.5
+"""Weight of the value loss: what reaches the policy of it; how fast the head learns is `training.ppo.value_lr`."""
+
+
+@dataclass(frozen=True, slots=True)
+class PPOSettings:
+    """What one update does; the KL coefficient is apart, since a controller may move it.
+
+    Attributes:
+        update: the section of the configuration that all engines share.
+        ppo: PPO's own section.
+        clip: how far the ratio may go from 1 before its gradient ends, above 0.
+        temperature: the temperature tokens were sampled at, above 0; all log-probabilities are taken under it.
+        gamma: the discount per token of the policy, above 0 and at most 1.
+        value_clip: how far a value may go from the one before the update before its gradient ends, above 0.
+        value_coef: the weight of the value loss, at least 0.
+    """
+
+    update: Update
+    ppo: PPO
+    clip: float
+    temperature: float
+    gamma: float = GAMMA
+    value_clip: float = VALUE_CLIP
+    value_coef: float = VALUE_COEF
+
+    def __post_init__(self) -> None:
+        """Refuses settings under which nothing can be learned; NaN is one."""
+        for name in ("clip", "temperature"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"PPO setting '{name}' is {getattr(self, name)}, expected above 0")
+
+
+@dataclass(frozen=True, slots=True)
+class Targets:
+    """Constants of an update, all (B, T) and 0 outside of the action mask.
+
+    Attributes:
+        ref_logprobs: of the sampled tokens under the reference.
+        values: of the state before each own token, under the policy as sampled.
+        rewards: score and KL price per token.
+        advantages: whitened if the settings say so.
+        returns: what values should have been.
+        states: (N, D), the states before the own tokens, row by row.
+    """
+
+    ref_logprobs: Tensor
+    values: Tensor
+    rewards: Tensor
+    advantages: Tensor
+    returns: Tensor
+    states: Tensor
+
+
+def targets_of(
+    policy: ValuedPolicyLike, batch: EpisodeBatch, settings: PPOSettings, kl_coef: float, shards: Shards = ONE
+) -> Targets:
+    """Scores the batch with the policy as it is and with the reference; no gradients.
+
+    Where the batch holds the states that its tokens were sampled from, the policy need not read the episodes again.
+
+    Args:
+        policy: not moved.
+        batch: on the policy's device.
+        settings: of the update.
+        kl_coef: price of a nat of KL to the reference.
+        shards: how the reading is dealt out.
+    """
+    micro_tokens, states_ND = settings.update.micro_tokens, batch.states
+    if states_ND is None:
+        states_ND = states_before(policy, batch, micro_tokens=micro_tokens, shards=shards)
+    ref_BT = reference_logprobs(
+        policy, batch, micro_tokens=micro_tokens, temperature=settings.temperature, shards=shards
+    )
+    values_BT = torch.zeros_like(batch.old_logprobs)
+    with torch.no_grad():
+        values_BT[batch.action_mask] = policy.value_head(states_ND).to(values_BT.dtype)
+    rewards_BT = token_rewards(batch.scores, kl_k1(batch.old_logprobs, ref_BT), batch.action_mask, kl_coef)
+    advantages_BT, returns_BT = generalised_advantages(
+        rewards_BT, values_BT, batch.action_mask, gamma=settings.gamma, lam=settings.ppo.lam
+    )
+    if settings.ppo.whiten:
+        advantages_BT = whiten(advantages_BT, batch.action_mask)
+    return Targets(ref_BT, values_BT, rewards_BT, advantages_BT, returns_BT, states_ND)
+
+
+@dataclass(frozen=True, slots=True)
+class PPOObjective:
+    """The objective of one update, see `rc1_lib.training.updates.take_steps`.
+
+    Attributes:
+        value_head: learns next to the policy.
+        batch: all episodes.
+        targets: of the batch.
+        settings: of the update.
+        normaliser: own tokens of one optimizer step, the same number for each.
+        frozen: whether only the value head learns.
+    """
+
+    value_head: nn.Module
+    batch: EpisodeBatch
+    targets: Targets
+    settings: PPOSettings
+    normaliser: float
+    frozen: bool
+
+    @property
+    def update(self) -> Update:
+        """The section of the configuration."""
+        return self.settings.update
+
+    def fields(self, tokens: ActionTokens) -> dict[str, Tensor]:
+        """What was sampled, and the targets."""
+        return {
+            "actions": tokens.of(self.batch.ids),
+            "old_logprobs": tokens.of(self.batch.old_logprobs),
+            "advantages": tokens.of(self.targets.advantages),
+            "old_values": tokens.of(self.targets.values),
+            "returns": tokens.of(self.targets.returns),
+        }
+
+    def loss(self, policy: PolicyLike, states_nD: Tensor, field_n: dict[str, Tensor]) -> Loss:
+        """Policy, entropy and value loss of a chunk of states together."""
+        settings, normaliser = self.settings, self.normaliser
+        with torch.set_grad_enabled(not self.frozen):
+            log_p_nV = log_distribution(policy.logits(states_nD), settings.temperature)
+            logprobs_n = log_p_nV.gather(1, field_n["actions"][:, None])[:, 0]
+            surrogate = policy_loss(
+                logprobs_n, field_n["old_logprobs"], field_n["advantages"], clip=settings.clip, normaliser=normaliser
+            )
+        # Where the bonus weighs nothing the entropy is measured without a graph over the whole vocabulary.
+        with torch.set_grad_enabled(not self.frozen and settings.update.entropy_coef > 0):
+            bonus = entropy_loss(entropy(log_p_nV), normaliser=normaliser)
+        worth = value_loss(
+            self.value_head(states_nD),
+            field_n["old_values"],
+            field_n["returns"],
+            clip=settings.value_clip,
+            normaliser=normaliser,
+        )
+        loss = surrogate.loss + settings.update.entropy_coef * bonus.loss + settings.value_coef * worth.loss
+        return Loss(loss, {"loss": loss.detach(), **surrogate.sums, **bonus.sums, **worth.sums})
+
+
+def objective_metrics(batch: EpisodeBatch, targets: Targets, kl_coef: float) -> dict[str, float]:
+    """Those of the episodes, and `critic/vf_explained_var`, which is NaN where all returns are equal."""
+    values, returns = targets.values[batch.action_mask], targets.returns[batch.action_mask]
+    explained = {"critic/vf_explained_var": explained_variance(values, returns)}
+    return episode_metrics(batch, targets.ref_logprobs, kl_coef) | explained
+
+
+def explained_variance(values: Tensor, returns: Tensor) -> float:
+    """1 - Var(returns - values) / Var(returns); NaN where the returns are all equal."""
+    wide_values, wide_returns = values.cpu().double(), returns.cpu().double()
+    spread = float(torch.var(wide_returns, correction=0))
+    if spread == 0:
+        return math.nan
+    return 1 - float(torch.var(wide_returns - wide_values, correction=0)) / spread
 
 
 def ppo_update(
@@ -52,27 +238,27 @@ def ppo_update(
             arguments, and all end with the same bits.
 
     Returns:
-        Metrics by name, see `metrics`; with them `grad_norm` (mean before clipping), `update/steps` and those of
-        `UpdateResult`.
+        `objective_metrics`, and those of the tally, the value head, the optimizer's steps and `UpdateResult`.
 
     Raises:
         DivergedError: when gradients are not finite and no scaler is there to skip the step.
     """
     targets = targets_of(policy, batch, settings, kl_coef, shards)
-    optimizer_step = OptimizerStep(optimizer, settings.update.max_grad_norm, scaler)
+    update, optimizer_step = settings.update, OptimizerStep(optimizer, settings.update.max_grad_norm, scaler)
     objective = PPOObjective(
         value_head=policy.value_head,
         batch=batch,
         targets=targets,
         settings=settings,
-        normaliser=batch.own_tokens / settings.update.minibatches,
+        normaliser=batch.action_count / update.minibatches,
         frozen=iteration < settings.ppo.value_warm_up,
     )
-    taken = take_steps(policy, objective, dealt(len(batch), settings.update, generator), optimizer_step, shards)
-    head = OptimizerStep(optimizer, settings.update.max_grad_norm, scaler)
-    with span(Part.VALUES):
-        fit_values(
-            policy.value_head, targets.states, targets.returns[batch.own], head, settings.ppo.value_epochs, generator
-        )
-    of_steps = update_metrics(taken.tally) | optimizer_step.metrics() | taken.metrics()
+    taken = take_steps(policy, objective, dealt(len(batch), update, generator), update.kl_stop, optimizer_step, shards)
+    head = OptimizerStep(optimizer, update.max_grad_norm, scaler)
+    with timed(Section.VALUES):
+        returns_N = targets.returns[batch.action_mask]
+        fit_values(policy.value_head, targets.states, returns_N, head, settings.ppo.value_epochs, generator)
+    tally = taken.tally
+    of_values = {"loss/value_avg": tally.each("value_loss"), "val/clipfrac_avg": tally.mean("value_clipped")}
+    of_steps = tally.metrics() | of_values | optimizer_step.metrics() | taken.metrics()
     return objective_metrics(batch, targets, kl_coef) | of_steps

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
+from rc1_lib.training.profiler import Section, timed
 from rc1_lib.training.ranks.group import Link
-from rc1_lib.training.spans import Part, span
 
 Done = TypeVar("Done")
 
@@ -58,7 +58,7 @@ class Shards:
         assert sorted(mine) == self.mine, f"shards {sorted(mine)} were worked on, {self.mine} are this process's"
         if self._link is None:
             return [mine[shard] for shard in range(self.count)]
-        with span(Part.OTHERS):
+        with timed(Section.OTHERS):
             found = self._link.all_gather(mine)
         return [found[shard] for shard in range(self.count)]
 

@@ -15,6 +15,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from rc1_lib.runtime.progress import report_progress
+from rc1_lib.training.profiler import Section, timed
 from rc1_lib.training.rollout.decoder import Decoder
 from rc1_lib.training.rollout.decoding import context_of, decoding
 from rc1_lib.training.rollout.running_episode import RunningEpisode
@@ -22,7 +23,6 @@ from rc1_lib.training.rollout.sampling_weights import merged
 from rc1_lib.training.rollout.settings import Batching, ChatTokens, RolloutSampling, Start
 from rc1_lib.training.rollout.token_sampling import draw
 from rc1_lib.training.rollout.trajectory import Trajectory
-from rc1_lib.training.spans import Part, span
 
 STAGE = "rollout"
 
@@ -97,7 +97,7 @@ class _Table:
             self._resume()
             if self._writing:
                 tokens = [episode.feed(1)[0] for episode in self._writing]
-                with span(Part.DECODE):
+                with timed(Section.DECODE):
                     logits_BV = self._decoder.step(tokens, [episode.position - 1 for episode in self._writing])
                 self._take(self._writing, logits_BV)
                 self._part()
@@ -112,7 +112,7 @@ class _Table:
             width = len(self._waiting[-1].prompt)
             chunk = [self._waiting.pop() for _ in range(min(coming, max(1, self._batching.prefill_tokens // width)))]
             coming -= len(chunk)
-            with span(Part.READ):
+            with timed(Section.READ):
                 logits_BV = self._decoder.admit([episode.prompt for episode in chunk])
             self._take(chunk, logits_BV)
             self._writing += chunk
@@ -123,7 +123,7 @@ class _Table:
             return
         coming, self._reading = self._reading, []
         positions = [episode.position for episode in coming]
-        with span(Part.READ):
+        with timed(Section.READ):
             logits_BV = self._decoder.resume([episode.feed(episode.known) for episode in coming], positions)
         self._take(coming, logits_BV)
         self._writing += coming
@@ -134,9 +134,9 @@ class _Table:
         states: Sequence[Tensor | None] = [None] * len(episodes)
         if self._keep_states:
             states = self._decoder.states().unbind()
-        with span(Part.DRAW):
+        with timed(Section.DRAW):
             drawn = draw(logits_BV, uniforms_B, self._temperature)
-        with span(Part.WORLD):
+        with timed(Section.WORLD):
             for episode, token, logprob, state_D in zip(episodes, *drawn, states, strict=True):
                 episode.take(token, logprob, state_D)
         self._tokens += len(episodes)

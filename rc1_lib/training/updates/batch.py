@@ -1,9 +1,9 @@
-"""Episodes, or demonstrations, as one right-padded batch."""
+"""Episodes, or demonstrations, as one right-padded batch, and its rows cut into minibatches and micro-batches."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Protocol, Self
 
@@ -34,13 +34,13 @@ class TokenBatch:
 
     Attributes:
         ids: int64 (B, T), right-padded.
-        own: bool (B, T), True where the token is the policy's, or is to become it; never at position 0 and never in the
-            padding.
+        action_mask: bool (B, T), True where the token is the policy's own, or is to become it; never at position 0 and
+            never in the padding.
         lengths: int64 (B,), tokens up to and including the last own one.
     """
 
     ids: Tensor
-    own: Tensor
+    action_mask: Tensor
     lengths: Tensor
 
     def __len__(self) -> int:
@@ -48,17 +48,17 @@ class TokenBatch:
         return len(self.ids)
 
     @property
-    def own_tokens(self) -> int:
+    def action_count(self) -> int:
         """Own tokens of all dialogues together."""
-        return int(self.own.sum())
+        return int(self.action_mask.sum())
 
     def cut(self, rows_b: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Some rows up to the longest one's end: ids, own, and an attention mask (int64), each (b, t)."""
+        """Some rows up to the longest one's end: ids, action mask, and an attention mask (int64), each (b, t)."""
         lengths_b = self.lengths[rows_b]
         longest = int(lengths_b.max())
         place_t = torch.arange(longest, device=self.ids.device)
         mask_bt = (place_t[None] < lengths_b[:, None]).long()
-        return self.ids[rows_b, :longest], self.own[rows_b, :longest], mask_bt
+        return self.ids[rows_b, :longest], self.action_mask[rows_b, :longest], mask_bt
 
     def on(self, device: torch.device | str) -> Self:
         """The batch on a device."""
@@ -133,15 +133,15 @@ def collate(
     assert len(trajectories) == len(scores), f"{len(trajectories)} episodes, {len(scores)} scores"
     pairs = sorted(zip(trajectories, scores, strict=True), key=lambda pair: (pair[0].row_id, pair[0].ids))
     lengths = [_checked_length(trajectory, score) for trajectory, score in pairs]
-    ids, own, ends = _padded([trajectory for trajectory, _ in pairs], lengths, pad_id)
+    ids, action_mask, ends = _padded([trajectory for trajectory, _ in pairs], lengths, pad_id)
     logprobs = torch.zeros(ids.shape, dtype=dtype)
     for row, ((trajectory, _), length) in enumerate(zip(pairs, lengths, strict=True)):
         logprobs[row, :length] = torch.tensor(trajectory.logprobs[:length], dtype=dtype)
     return EpisodeBatch(
         ids=ids,
-        own=own,
+        action_mask=action_mask,
         lengths=ends,
-        old_logprobs=logprobs.masked_fill(~own, 0.0),
+        old_logprobs=logprobs.masked_fill(~action_mask, 0.0),
         scores=torch.tensor([score for _, score in pairs], dtype=dtype),
         groups=_groups([trajectory.row_id for trajectory, _ in pairs]),
         states=_states([trajectory for trajectory, _ in pairs]),
@@ -149,14 +149,14 @@ def collate(
 
 
 def _padded(dialogues: Sequence[_Tokens], lengths: Sequence[int], pad_id: int) -> tuple[Tensor, Tensor, Tensor]:
-    """`ids`, `own` and `lengths` of a batch."""
+    """`ids`, `action_mask` and `lengths` of a batch."""
     shape = (len(dialogues), max(lengths))
     ids = torch.full(shape, pad_id, dtype=torch.long)
-    own = torch.zeros(shape, dtype=torch.bool)
+    action_mask = torch.zeros(shape, dtype=torch.bool)
     for row, (dialogue, length) in enumerate(zip(dialogues, lengths, strict=True)):
         ids[row, :length] = torch.tensor(dialogue.ids[:length])
-        own[row, :length] = torch.tensor(dialogue.own[:length])
-    return ids, own, torch.tensor(lengths)
+        action_mask[row, :length] = torch.tensor(dialogue.own[:length])
+    return ids, action_mask, torch.tensor(lengths)
 
 
 def _groups(row_ids: Sequence[str]) -> Tensor:
@@ -192,3 +192,37 @@ def _own_length(dialogue: _Tokens) -> int:
     assert any(dialogue.own), f"row '{dialogue.row_id}' has no token of the policy"
     assert not dialogue.own[0], f"row '{dialogue.row_id}' has no prompt: its first token has no log-probability"
     return max(place for place, mine in enumerate(dialogue.own) if mine) + 1
+
+
+def minibatch_rows(rows: int, minibatches: int, generator: torch.Generator) -> list[list[int]]:
+    """The rows 0..rows-1 shuffled and cut into `minibatches` parts whose sizes differ by at most 1.
+
+    Args:
+        rows: at least `minibatches`.
+        minibatches: at least 1.
+        generator: on the CPU; moved on by one permutation.
+    """
+    assert rows >= minibatches, f"{rows} rows cannot fill {minibatches} minibatches"
+    order = torch.randperm(rows, generator=generator)
+    return [part.tolist() for part in order.tensor_split(minibatches)]
+
+
+def micro_batches(rows: Sequence[int], lengths: Sequence[int], micro_tokens: int) -> Iterator[list[int]]:
+    """The rows in parts of similar length, each within the budget once padded to its longest.
+
+    Args:
+        rows: indices into `lengths`.
+        lengths: tokens of every row of the batch.
+        micro_tokens: budget of a part, padding included; a row that is longer makes a part of its own.
+
+    Yields:
+        Row indices, shortest rows first.
+    """
+    part: list[int] = []
+    for row in sorted(rows, key=lambda row: (lengths[row], row)):
+        if part and (len(part) + 1) * lengths[row] > micro_tokens:
+            yield part
+            part = []
+        part.append(row)
+    if part:
+        yield part

@@ -1,24 +1,56 @@
-"""The optimizer's steps of one update: minibatches of micro-batches, each shard's by itself, until the KL ends them."""
+"""The steps of one update: minibatches of micro-batches, each shard's by itself, until the KL ends them."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from rc1_lib.config.updates import Steps
+from rc1_lib.training.profiler import Section, timed
 from rc1_lib.training.ranks.shards import Shards
-from rc1_lib.training.spans import Part, span
-from rc1_lib.training.updates.gradients import add_gradients
-from rc1_lib.training.updates.interface import PolicyLike
-from rc1_lib.training.updates.micro_batches import micro_batches, minibatch_rows
-from rc1_lib.training.updates.objective import EpisodeObjective, Objective
+from rc1_lib.training.updates.batch import TokenBatch, micro_batches, minibatch_rows
+from rc1_lib.training.updates.forward import ActionTokens, PolicyLike, action_tokens
+from rc1_lib.training.updates.losses import Loss
+from rc1_lib.training.updates.metrics import Tally
 from rc1_lib.training.updates.optimizer_step import Gradients, OptimizerStep
-from rc1_lib.training.updates.own_tokens import own_tokens
-from rc1_lib.training.updates.tally import Tally
+
+
+class Objective(Protocol):
+    """What stays the same throughout one update; one of every algorithm."""
+
+    @property
+    def batch(self) -> TokenBatch:
+        """All episodes, or demonstrations."""
+        ...
+
+    @property
+    def update(self) -> Steps:
+        """The section of the configuration."""
+        ...
+
+    @property
+    def frozen(self) -> bool:
+        """Whether the policy itself stays as it is."""
+        ...
+
+    def fields(self, tokens: ActionTokens) -> dict[str, Tensor]:
+        """The numbers (N,) that `loss` needs of own tokens, by name."""
+        ...
+
+    def loss(self, policy: PolicyLike, states_nD: Tensor, field_n: dict[str, Tensor]) -> Loss:
+        """The loss of a few own tokens, and sums over them; `loss` is one, and all that `Tally.metrics` names.
+
+        Args:
+            policy: as it stands.
+            states_nD: the states before the tokens.
+            field_n: what `fields` gave, of these tokens.
+        """
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,20 +81,21 @@ class UpdateResult:
 
 def take_steps(
     policy: PolicyLike,
-    objective: EpisodeObjective,
+    objective: Objective,
     minibatches: Iterable[Sequence[int]],
+    kl_stop: float,
     optimizer_step: OptimizerStep,
     shards: Shards,
 ) -> UpdateResult:
     """Goes over the minibatches, a step of the optimizer each.
 
-    Before each step the mean KL between the policy as sampled and now is looked at on its minibatch: beyond `kl_stop`
-    the update ends without that step.
+    Before each step the mean KL between the policy as sampled and now is looked at on its minibatch.
 
     Args:
         policy: stepped in place; without active dropout.
         objective: what is to be learned.
         minibatches: rows of the objective's batch.
+        kl_stop: a larger KL ends the update without that step.
         optimizer_step: over the policy's trainable parameters.
         shards: how learning is dealt out. Every process that has a share calls this with the same arguments, and all
             end with the same bits.
@@ -77,11 +110,11 @@ def take_steps(
         if not tally.minibatches:
             gap, far = seen.mean("gap"), seen.mean("far")
         tally.absorb(seen)
-        stopped = seen.mean("approxkl") > objective.update.kl_stop
+        stopped = seen.mean("approxkl") > kl_stop
         if stopped:
             optimizer_step.drop()
             break
-        with span(Part.OPTIMIZER):
+        with timed(Section.OPTIMIZER):
             optimizer_step.step()
     return UpdateResult(tally, gap, far, stopped)
 
@@ -119,11 +152,50 @@ def gradients_of(
     for shard in shards.mine:
         seen = Tally()
         for part in micro_batches(parts[shard], lengths, objective.update.micro_tokens):
-            own = own_tokens(objective.batch, part)
-            seen.add(add_gradients(policy, objective, own, optimizer_step.scale), len(own.rows))
+            tokens = action_tokens(objective.batch, part)
+            seen.add(add_gradients(policy, objective, tokens, optimizer_step.scale), len(tokens.rows))
         mine[shard] = seen, optimizer_step.taken()
     whole = Tally()
     for seen, gradients in shards.all_gather(mine):
         whole.add_up(seen)
         optimizer_step.add(gradients)
     return whole
+
+
+def add_gradients(
+    policy: PolicyLike, objective: Objective, tokens: ActionTokens, scale: Callable[[Tensor], Tensor]
+) -> dict[str, Tensor]:
+    """Goes forward and backward over the own tokens of a micro-batch.
+
+    The graph is cut at the states before own tokens. Above the cut, logits of a few hundred tokens at a time are built,
+    turned into gradients of their states and dropped; then one backward pass takes these through the model. The result
+    is the same, and never more than a chunk of logits is in memory.
+
+    Args:
+        policy: its gradients grow.
+        objective: what is to be learned.
+        tokens: the micro-batch's.
+        scale: what is done to a loss before going backward; the identity but for fp16.
+
+    Returns:
+        The objective's sums over the own tokens, all detached scalars.
+    """
+    with timed(Section.FORWARD), torch.set_grad_enabled(not objective.frozen):
+        hidden_ND = tokens.hidden(policy)
+    field_N = objective.fields(tokens)
+    totals: dict[str, Tensor] = {}
+    gradients: list[Tensor] = []
+    for part in tokens.chunks():
+        states_nD = hidden_ND[part].detach().requires_grad_(hidden_ND.requires_grad)
+        with timed(Section.FORWARD):
+            chunk = objective.loss(policy, states_nD, {name: field[part] for name, field in field_N.items()})
+        with timed(Section.BACKWARD):
+            scale(chunk.loss).backward()  # type: ignore[no-untyped-call]
+        if states_nD.grad is not None:
+            gradients.append(states_nD.grad)
+        for name, value in chunk.sums.items():
+            totals[name] = totals[name] + value if name in totals else value
+    if gradients:
+        with timed(Section.BACKWARD):
+            hidden_ND.backward(torch.cat(gradients))  # type: ignore[no-untyped-call]
+    return totals

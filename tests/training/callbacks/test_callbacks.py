@@ -14,14 +14,12 @@ from rc1_lib.training.api import Callback
 from rc1_lib.training.callbacks.checkpoints import Checkpoints, SaveRule
 from rc1_lib.training.callbacks.early_stop import EarlyStop
 from rc1_lib.training.callbacks.eval_shadow import EvalShadow, reads
-from rc1_lib.training.callbacks.logs import Logging
+from rc1_lib.training.callbacks.logs import NAMED, Logging, MetricsLog, TrainLog
 from rc1_lib.training.callbacks.lr_schedule import LRSchedule
 from rc1_lib.training.checkpoint.manifest import resolve, steps
 from rc1_lib.training.checkpoint.retention import KeepRule
 from rc1_lib.training.checkpoint.save_load import load_checkpoint
 from rc1_lib.training.checkpoint.state import CheckpointState
-from rc1_lib.training.metrics_log import NAMED, MetricsLog
-from rc1_lib.training.train_log import TrainLog
 from rc1_lib.training.trainer import Trainer
 from tests.training.toys import Counting, Doubling, Scale, ScaleSetup
 

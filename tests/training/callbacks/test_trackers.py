@@ -15,11 +15,10 @@ import pytest
 from rc1_lib.config.curriculum import Tracking
 from rc1_lib.errors import ConfigError
 from rc1_lib.run import Run
-from rc1_lib.training.callbacks.logs import Logging
+from rc1_lib.training.callbacks.logs import Logging, TrainLog
 from rc1_lib.training.callbacks.trackers import trackers_of
 from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.ppo_run import advance, prepare
-from rc1_lib.training.train_log import TrainLog
 from rc1_lib.training.trainer import Trainer
 from tests.training.tiny_world import tiny_run
 from tests.training.toys import Counting, Doubling, Scale, ScaleSetup

@@ -11,9 +11,9 @@ import pytest
 from rc1_lib.errors import RC1Error
 from rc1_lib.run import Run
 from rc1_lib.training.callbacks.collapse import CollapsedError
+from rc1_lib.training.callbacks.logs import MetricsLog
 from rc1_lib.training.checkpoint.save_load import load_checkpoint
 from rc1_lib.training.control import Control
-from rc1_lib.training.metrics_log import MetricsLog
 from rc1_lib.training.ppo_run import Prepared, advance, prepare
 from tests.forecast.hopeless import MALFORMED, SAYS_YES, base_that_rambles, base_that_says
 from tests.training.tiny_world import ENGINES

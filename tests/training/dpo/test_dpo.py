@@ -10,8 +10,7 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from rc1_lib.errors import RC1Error
-from rc1_lib.training.dpo.pairs import Pair, pairs_of
-from rc1_lib.training.dpo.update import dpo_update
+from rc1_lib.training.dpo import Pair, dpo_update, pairs_of
 from rc1_lib.training.rollout.trajectory import Trajectory
 from rc1_lib.training.updates.batch import collate
 from tests.training.grpo.toys import takes

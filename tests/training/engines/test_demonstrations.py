@@ -15,6 +15,7 @@ from torch.nn.functional import cross_entropy
 from rc1_lib.config.step_metrics import measured, unmeasured
 from rc1_lib.errors import ConfigError
 from rc1_lib.run import Run
+from rc1_lib.training.api import Setup
 from rc1_lib.training.checkpoint.save_load import load_checkpoint
 from rc1_lib.training.checkpoint.state import CheckpointState, diff_checkpoints
 from rc1_lib.training.curriculum import Curriculum
@@ -23,7 +24,6 @@ from rc1_lib.training.engines.trl_sft import labelled
 from rc1_lib.training.episode_judge import EpisodeJudge
 from rc1_lib.training.ppo_run import advance, prepare
 from rc1_lib.training.registry import make_engine
-from rc1_lib.training.setups import Setup
 from rc1_lib.training.train_arguments import check_control
 from rc1_lib.training.updates.batch import Demonstration, collate_demonstrations
 from tests.shares import share

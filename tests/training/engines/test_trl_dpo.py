@@ -10,10 +10,10 @@ import pytest
 
 from rc1_lib.errors import RC1Error
 from rc1_lib.run import Run
-from rc1_lib.training.dpo.pairs import Pair
+from rc1_lib.training.dpo import Pair
 from rc1_lib.training.engines.trl_dpo import inputs_of
 from rc1_lib.training.updates.batch import collate
-from rc1_lib.training.updates.parity import ParityError
+from rc1_lib.training.updates.metrics import ParityError
 from tests.training.grpo.toys import takes
 from tests.training.test_episode_engines import engine_of, played, same
 from tests.training.tiny_world import ENGINES
@@ -89,5 +89,5 @@ def test_user_and_tools_are_read_and_not_learned() -> None:
     given = inputs_of(batch, Pair(1, 0, True))
     longest = int(batch.lengths.max())
     assert given["input_ids"].tolist() == batch.ids[[1, 0], :longest].tolist()
-    assert given["completion_mask"].bool().tolist() == batch.own[[1, 0], :longest].tolist()
+    assert given["completion_mask"].bool().tolist() == batch.action_mask[[1, 0], :longest].tolist()
     assert given["attention_mask"].sum(dim=1).tolist() == batch.lengths[[1, 0]].tolist()

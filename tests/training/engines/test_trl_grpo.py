@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from rc1_lib.run import Run
+from rc1_lib.training.engine import PolicyEngine
 from rc1_lib.training.engines.trl_grpo import groups_of
-from rc1_lib.training.episode_engine import EpisodeEngine
 from rc1_lib.training.updates.batch import collate
 from tests.shares import share
 from tests.training.grpo.toys import takes
@@ -26,7 +26,7 @@ def scored(batch: dict[str, Any]) -> dict[str, Any]:
     return batch | {"scores": [0.1 * (place * 7 % 5) for place in range(len(batch["scores"]))]}
 
 
-def taught(engine: EpisodeEngine, batch: dict[str, Any]) -> tuple[dict[str, float], list[Tensor]]:
+def taught(engine: PolicyEngine, batch: dict[str, Any]) -> tuple[dict[str, float], list[Tensor]]:
     """The metrics of an update by plain gradient descent, and the gradients of its steps; AdamW blows rounding up."""
     engine.optimizer = torch.optim.SGD(engine.policy.adapter_parameters(), lr=3.0)  # type: ignore[assignment]
     seen: list[Tensor] = []
@@ -74,5 +74,6 @@ def test_an_episode_is_a_prompt_and_what_came_after_it_of_which_only_own_tokens_
     ((one,),) = groups_of(batch, 1, 1)
     end = int(batch.lengths[0])
     assert one["prompt_ids"] + one["completion_ids"] == batch.ids[0, :end].tolist()
-    assert [False] * len(one["prompt_ids"]) + [bool(mine) for mine in one["env_mask"]] == batch.own[0, :end].tolist()
+    masked = [False] * len(one["prompt_ids"]) + [bool(mine) for mine in one["env_mask"]]
+    assert masked == batch.action_mask[0, :end].tolist()
     assert one["env_mask"][0] == 1 and len(one["logprobs"]) == len(one["completion_ids"])

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from rc1_lib.training.ppo.settings import PPOSettings
+from rc1_lib.training.ppo.update import PPOSettings
 from rc1_lib.training.rollout.trajectory import Trajectory
 from tests.training.ppo.toys import ToyPolicy
 

@@ -6,11 +6,10 @@ import pytest
 import torch
 from torch import nn
 
-from rc1_lib.training.ppo.settings import PPOSettings
-from rc1_lib.training.ppo.update import ppo_update
+from rc1_lib.training.ppo.update import PPOSettings, ppo_update
 from rc1_lib.training.rollout.trajectory import Trajectory
 from rc1_lib.training.updates.batch import collate
-from rc1_lib.training.updates.kl_control import AdaptiveKL, FixedKL
+from rc1_lib.training.updates.losses import AdaptiveKL, FixedKL
 from tests.shares import share
 from tests.training.ppo.toys import ToyPolicy, episode, settings
 

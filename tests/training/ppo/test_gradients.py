@@ -5,12 +5,11 @@ from __future__ import annotations
 import pytest
 import torch
 
-from rc1_lib.training.ppo.objective import PPOObjective
-from rc1_lib.training.ppo.targets import targets_of
-from rc1_lib.training.updates import own_tokens as own_tokens_module
+from rc1_lib.training.ppo.update import PPOObjective, targets_of
+from rc1_lib.training.updates import forward as forward_module
 from rc1_lib.training.updates.batch import collate
-from rc1_lib.training.updates.gradients import add_gradients
-from rc1_lib.training.updates.own_tokens import own_tokens
+from rc1_lib.training.updates.forward import action_tokens
+from rc1_lib.training.updates.take_steps import add_gradients
 from tests.training.ppo.toys import ToyPolicy, random_episodes, settings
 
 
@@ -25,7 +24,7 @@ def objective_for(policy: ToyPolicy, *, frozen: bool = False) -> PPOObjective:
 
 def gradients(policy: ToyPolicy, objective: PPOObjective) -> tuple[dict[str, float], list[torch.Tensor | None]]:
     policy.zero_grad(set_to_none=True)
-    sums = add_gradients(policy, objective, own_tokens(objective.batch, range(5)), lambda loss: loss)
+    sums = add_gradients(policy, objective, action_tokens(objective.batch, range(5)), lambda loss: loss)
     return {name: float(value) for name, value in sums.items()}, [parameter.grad for parameter in policy.trained()]
 
 
@@ -53,7 +52,7 @@ def test_cutting_the_vocabulary_projection_into_chunks_changes_nothing(monkeypat
     policy = ToyPolicy()
     objective = objective_for(policy)
     whole_sums, whole = gradients(policy, objective)
-    monkeypatch.setattr(own_tokens_module, "HEAD_TOKENS", 3)
+    monkeypatch.setattr(forward_module, "HEAD_TOKENS", 3)
     cut_sums, cut = gradients(policy, objective)
     assert cut_sums == pytest.approx(whole_sums, abs=1e-12)
     for one, other in zip(cut, whole, strict=True):

@@ -61,7 +61,7 @@ def batch_of(order: int = 1, pad_id: int = 0) -> EpisodeBatch:
 
 
 def wider(batch: EpisodeBatch) -> EpisodeBatch:
-    columns = {name: pad(getattr(batch, name), (0, 7)) for name in ("ids", "own", "old_logprobs")}
+    columns = {name: pad(getattr(batch, name), (0, 7)) for name in ("ids", "action_mask", "old_logprobs")}
     return replace(batch, **columns)
 
 

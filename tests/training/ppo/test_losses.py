@@ -1,4 +1,4 @@
-"""Ratios, clipping and normalisers against numbers worked out by hand."""
+"""Rewards, advantages, whitening and losses against numbers worked out by hand."""
 
 from __future__ import annotations
 
@@ -7,8 +7,126 @@ import math
 import pytest
 import torch
 
-from rc1_lib.training.ppo.losses import policy_loss, value_loss
-from rc1_lib.training.updates.losses import clipped_surrogate, entropy_loss
+from rc1_lib.training.ppo.losses import (
+    generalised_advantages,
+    last_action,
+    policy_loss,
+    token_rewards,
+    value_loss,
+    whiten,
+)
+from rc1_lib.training.updates.losses import clipped_surrogate, entropy_loss, kl_k1, kl_k3
+
+
+def test_the_score_comes_with_the_last_own_token_and_the_kl_costs_at_each() -> None:
+    own = torch.tensor([[False, True, False, True, False], [False, True, True, False, False]])
+    kl = torch.tensor([[math.nan, 0.5, math.nan, -0.1, 9.0], [9.0, 0.2, 0.0, 9.0, 9.0]])
+    rewards = token_rewards(torch.tensor([1.0, -0.5]), kl, own, kl_coef=0.1)
+    torch.testing.assert_close(rewards, torch.tensor([[0, -0.05, 0, 1.01, 0], [0, -0.02, -0.5, 0, 0]]))
+
+
+def test_without_the_kl_only_scores_are_left() -> None:
+    own = torch.tensor([[False, True, True]])
+    rewards = token_rewards(torch.tensor([0.7]), torch.tensor([[1.0, 2.0, 3.0]]), own, kl_coef=0.0)
+    torch.testing.assert_close(rewards, torch.tensor([[0, 0, 0.7]]))
+
+
+def test_the_last_own_token_is_found_before_observations_and_padding() -> None:
+    own = torch.tensor([[False, True, False, True, False, False], [False, True, False, False, False, False]])
+    assert last_action(own).tolist() == [3, 1]
+
+
+def test_k1_and_k3_of_a_token_by_hand() -> None:
+    p, q = torch.tensor([math.log(0.5)]), torch.tensor([math.log(0.25)])
+    assert float(kl_k1(p, q)) == pytest.approx(math.log(2))
+    assert float(kl_k3(p, q)) == pytest.approx(0.5 - 1 + math.log(2))
+
+
+def test_both_estimates_average_to_the_kl_and_k3_is_never_negative() -> None:
+    """Weighted by the probabilities of p, their mean is the KL itself."""
+    p = torch.tensor([0.7, 0.2, 0.1], dtype=torch.float64)
+    q = torch.tensor([0.3, 0.3, 0.4], dtype=torch.float64)
+    exact = float((p * (p / q).log()).sum())
+    k1, k3 = kl_k1(p.log(), q.log()), kl_k3(p.log(), q.log())
+    assert float((p * k1).sum()) == pytest.approx(exact)
+    assert float((p * k3).sum()) == pytest.approx(exact)
+    assert bool((k3 >= 0).all()) and not bool((k1 >= 0).all())
+
+
+def test_k3_of_nearly_equal_policies_does_not_drown_in_rounding() -> None:
+    gap = 1e-3
+    k3 = kl_k3(torch.tensor([-5.0]), torch.tensor([-5.0 + gap]))
+    assert float(k3) == pytest.approx(gap**2 / 2, rel=0.01)
+
+
+def as_rows(*rows: list[float]) -> torch.Tensor:
+    return torch.tensor(rows, dtype=torch.float64)
+
+
+def test_an_observation_between_two_own_tokens_is_skipped() -> None:
+    """Own tokens at 1, 2 and 4; 3 is an observation, 0 the prompt; what stands at those must not be read.
+
+    deltas from the end: 1 - 0.3 = 0.7; 0 + 0.5 * 0.3 - 0.2 = -0.05; 0.1 + 0.5 * 0.2 - 0.4 = -0.2.
+    gamma * lam = 0.4: advantages 0.7; -0.05 + 0.28 = 0.23; -0.2 + 0.092 = -0.108.
+    """
+    own = torch.tensor([[False, True, True, False, True]])
+    rewards = as_rows([9.0, 0.1, 0.0, 9.0, 1.0])
+    values = as_rows([9.0, 0.4, 0.2, 9.0, 0.3])
+    advantages, returns = generalised_advantages(rewards, values, own, gamma=0.5, lam=0.8)
+    torch.testing.assert_close(advantages, as_rows([0, -0.108, 0.23, 0, 0.7]))
+    torch.testing.assert_close(returns, as_rows([0, 0.292, 0.43, 0, 1.0]))
+
+
+def test_rows_do_not_reach_into_each_other_and_padding_is_not_read() -> None:
+    own = torch.tensor([[False, True, True], [False, True, False]])
+    rewards = as_rows([0, 0, 1.0], [0, 0.5, 7.0])
+    values = as_rows([0, 0.25, 0.5], [0, 0.1, 7.0])
+    advantages, _ = generalised_advantages(rewards, values, own, gamma=1.0, lam=0.0)
+    torch.testing.assert_close(advantages, as_rows([0, 0.25, 0.5], [0, 0.4, 0]))
+
+
+def test_with_lambda_1_returns_are_discounted_sums_of_rewards() -> None:
+    own = torch.tensor([[False, True, False, True, True]])
+    rewards = as_rows([0, 1.0, 0, 2.0, 4.0])
+    values = as_rows([0, 0.3, 0, -0.7, 0.9])
+    _, returns = generalised_advantages(rewards, values, own, gamma=0.5, lam=1.0)
+    torch.testing.assert_close(returns, as_rows([0, 1 + 0.5 * 2 + 0.25 * 4, 0, 2 + 0.5 * 4, 4.0]))
+
+
+@pytest.mark.parametrize("lam", [0.0, 0.6, 1.0])
+def test_it_equals_the_definition_as_a_sum_over_what_follows(lam: float) -> None:
+    torch.manual_seed(0)
+    own = torch.rand(5, 12) < 0.5
+    own[:, 3] = True
+    rewards, values = torch.randn(2, 5, 12, dtype=torch.float64)
+    advantages, _ = generalised_advantages(rewards, values, own, gamma=0.9, lam=lam)
+    for row in range(5):
+        steps = own[row].nonzero()[:, 0].tolist()
+        v = [float(values[row, step]) for step in steps] + [0.0]
+        deltas = [float(rewards[row, step]) + 0.9 * v[k + 1] - v[k] for k, step in enumerate(steps)]
+        for k, step in enumerate(steps):
+            expected = sum((0.9 * lam) ** j * delta for j, delta in enumerate(deltas[k:]))
+            assert float(advantages[row, step]) == pytest.approx(expected, abs=1e-12)
+
+
+def test_only_masked_numbers_count_and_only_they_are_moved() -> None:
+    """1, 3 and 8 have mean 4 and variance (9 + 1 + 16) / 3."""
+    numbers = torch.tensor([[1.0, 100.0, 3.0], [8.0, -50.0, 7.0]], dtype=torch.float64)
+    mask = torch.tensor([[True, False, True], [True, False, False]])
+    spread = (26 / 3) ** 0.5
+    expected = torch.tensor([[-3 / spread, 0, -1 / spread], [4 / spread, 0, 0]], dtype=torch.float64)
+    torch.testing.assert_close(whiten(numbers, mask), expected)
+
+
+def test_equal_numbers_become_zeros_instead_of_noise() -> None:
+    numbers = torch.full((2, 3), 0.1)
+    mask = torch.tensor([[True, True, True], [True, False, False]])
+    torch.testing.assert_close(whiten(numbers, mask), torch.zeros(2, 3), atol=1e-3, rtol=0)
+
+
+def test_a_single_token_has_no_advantage_over_the_others() -> None:
+    assert whiten(torch.tensor([[5.0]]), torch.tensor([[True]])).tolist() == [[0.0]]
+
 
 DOUBLE = torch.float64
 

@@ -11,9 +11,7 @@ from torch import nn
 from torch.nn.functional import pad
 
 from rc1_lib.training.diverged import DivergedError
-from rc1_lib.training.ppo.metrics import explained_variance, objective_metrics
-from rc1_lib.training.ppo.targets import targets_of
-from rc1_lib.training.ppo.update import ppo_update
+from rc1_lib.training.ppo.update import explained_variance, objective_metrics, ppo_update, targets_of
 from rc1_lib.training.updates.batch import EpisodeBatch, collate
 from tests.training.no_float64 import NoFloat64
 from tests.training.ppo.toys import ToyPolicy, episode, random_episodes, settings
@@ -26,7 +24,7 @@ def batch_of(policy: ToyPolicy) -> EpisodeBatch:
     with torch.no_grad():
         log_p_BTV = torch.log_softmax(policy.logits(policy.hidden(batch.ids)), -1)
     sampled_BT = log_p_BTV[:, :-1].gather(2, batch.ids[:, 1:, None])[..., 0]
-    return replace(batch, old_logprobs=pad(sampled_BT, (1, 0)) * batch.own)
+    return replace(batch, old_logprobs=pad(sampled_BT, (1, 0)) * batch.action_mask)
 
 
 def update(
@@ -92,7 +90,7 @@ def test_a_gap_between_sampling_and_learning_is_reported() -> None:
     policy = ToyPolicy()
     batch = batch_of(policy)
     assert update(policy, batch, rate=0.0)["policy/sampling_gap"] == pytest.approx(0, abs=1e-12)
-    shifted = replace(batch, old_logprobs=batch.old_logprobs - 0.25 * batch.own)
+    shifted = replace(batch, old_logprobs=batch.old_logprobs - 0.25 * batch.action_mask)
     metrics = update(policy, shifted, rate=0.0)
     assert metrics["policy/sampling_gap"] == pytest.approx(0.25)
     assert metrics["policy/sampling_far"] == 1
@@ -152,7 +150,7 @@ def test_gradients_that_are_not_finite_end_the_run_and_leave_the_weights_alone()
     batch = batch_of(policy)
     before = weights(policy)
     with pytest.raises(DivergedError, match="lower the learning rate"):
-        update(policy, replace(batch, old_logprobs=batch.old_logprobs - 2000.0 * batch.own))
+        update(policy, replace(batch, old_logprobs=batch.old_logprobs - 2000.0 * batch.action_mask))
     assert same(weights(policy), before)
 
 

@@ -7,9 +7,8 @@ from dataclasses import replace
 import torch
 from torch.optim import AdamW
 
-from rc1_lib.training.ppo.targets import targets_of
-from rc1_lib.training.ppo.value_fit import TOKENS, fit_values
-from rc1_lib.training.ppo.value_head import ValueHead
+from rc1_lib.training.ppo.update import targets_of
+from rc1_lib.training.ppo.value import TOKENS, ValueHead, fit_values
 from rc1_lib.training.updates.optimizer_step import OptimizerStep
 from tests.training.ppo.test_update import batch_of, update
 from tests.training.ppo.toys import ToyPolicy, settings
@@ -43,7 +42,7 @@ def test_the_states_are_those_before_the_own_tokens_in_their_order() -> None:
     batch = batch_of(policy)
     for tokens in (10_000, 12):
         targets = targets_of(policy, batch, settings(value_epochs=1, micro_tokens=tokens), 0.1)
-        assert torch.allclose(policy.value_head(targets.states), targets.values[batch.own])
+        assert torch.allclose(policy.value_head(targets.states), targets.values[batch.action_mask])
         kept = targets_of(policy, replace(batch, states=targets.states), settings(value_epochs=1), 0.1)
         assert torch.equal(kept.values, targets.values) and torch.allclose(kept.ref_logprobs, targets.ref_logprobs)
 

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from rc1_lib.run import Run
+from rc1_lib.training.api import Setup
 from rc1_lib.training.checkpoint.atomic_folder import CheckpointError
 from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.engines.torch_ppo import TorchPPO
 from rc1_lib.training.ppo_run import advance, prepare
 from rc1_lib.training.ranks.group import LostError
 from rc1_lib.training.ranks.processes import StartedGroup
-from rc1_lib.training.setups import Setup
 from tasks.prepared import prepared_for
 from tests.forks import Forks
 from tests.training.killed import until_done

@@ -26,14 +26,14 @@ from rc1_lib.errors import ConfigError
 from rc1_lib.extras.vllm.adapter import PREFIX
 from rc1_lib.extras.vllm.server import Access, Turn, VLLMError
 from rc1_lib.run import Run
+from rc1_lib.training.api import Setup
 from rc1_lib.training.base_model import base_config
-from rc1_lib.training.episode_engine import EpisodeEngine
-from rc1_lib.training.metrics_log import MetricsLog
+from rc1_lib.training.callbacks.logs import MetricsLog
+from rc1_lib.training.engine import PolicyEngine
 from rc1_lib.training.ppo_run import advance, configured_facts, prepare
 from rc1_lib.training.rollout.trajectory import Trajectory
 from rc1_lib.training.run_paths import LOG
-from rc1_lib.training.setups import Setup
-from rc1_lib.training.updates.parity import ParityError
+from rc1_lib.training.updates.metrics import ParityError
 from rc1_lib.training.usable import least_memory
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
 from tests.shares import share
@@ -184,7 +184,7 @@ def test_a_server_that_plays_without_the_adapter_or_with_an_old_one_ends_the_tra
         engine.train_step(batch)
 
 
-def evaluated(engine: EpisodeEngine, run: Run, temperature: float) -> list[Trajectory]:
+def evaluated(engine: PolicyEngine, run: Run, temperature: float) -> list[Trajectory]:
     """Episodes that nobody learns from."""
     rows = prepare(run).selection.held_out[:3]
     return engine.play(rows, [row["id"] for row in rows], temperature=temperature, seed=3, iteration=0)

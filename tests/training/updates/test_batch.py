@@ -8,9 +8,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from rc1_lib.training.updates.batch import collate
-from rc1_lib.training.updates.micro_batches import micro_batches, minibatch_rows
-from rc1_lib.training.updates.own_tokens import own_tokens
+from rc1_lib.training.updates.batch import collate, micro_batches, minibatch_rows
+from rc1_lib.training.updates.forward import action_tokens
 from tests.training.ppo.toys import episode, random_episodes
 
 LONG = episode("b", [(False, [1, 2]), (True, [3]), (False, [4, 5]), (True, [6, 7])], [-0.1, -0.2, -0.3])
@@ -22,16 +21,16 @@ def test_rows_are_in_order_right_padded_and_end_with_their_last_own_token() -> N
     assert batch.ids.tolist() == [[1, 2, 9, 9, 9, 9, 9], [1, 2, 3, 4, 5, 6, 7]]
     assert batch.lengths.tolist() == [2, 7]
     assert batch.scores.tolist() == [0.5, 1.0]
-    assert batch.own.nonzero().tolist() == [[0, 1], [1, 2], [1, 5], [1, 6]]
-    torch.testing.assert_close(batch.old_logprobs[batch.own], torch.tensor([-0.4, -0.1, -0.2, -0.3]))
+    assert batch.action_mask.nonzero().tolist() == [[0, 1], [1, 2], [1, 5], [1, 6]]
+    torch.testing.assert_close(batch.old_logprobs[batch.action_mask], torch.tensor([-0.4, -0.1, -0.2, -0.3]))
     assert not bool(batch.old_logprobs.isnan().any())
-    assert len(batch) == 2 and batch.own_tokens == 4
+    assert len(batch) == 2 and batch.action_count == 4
 
 
 def test_the_order_in_which_episodes_come_in_leaves_no_trace() -> None:
     episodes, scores = random_episodes(6)
     one, other = collate(episodes, scores, 0), collate(episodes[::-1], scores[::-1], 0)
-    for name in ("ids", "own", "lengths", "old_logprobs", "scores"):
+    for name in ("ids", "action_mask", "lengths", "old_logprobs", "scores"):
         assert torch.equal(getattr(one, name), getattr(other, name))
 
 
@@ -60,11 +59,11 @@ def test_an_episode_without_own_tokens_is_an_error() -> None:
 
 def test_a_part_is_trimmed_and_knows_the_state_before_each_own_token() -> None:
     batch = collate([LONG, SHORT], [1.0, 0.5], pad_id=9)
-    part = own_tokens(batch, [1, 0])
+    part = action_tokens(batch, [1, 0])
     assert part.inputs.tolist() == [[1, 2, 3, 4, 5, 6], [1, 2, 9, 9, 9, 9]]
     assert part.of(batch.ids).tolist() == [3, 6, 7, 2]
     assert part.inputs.flatten()[part.states].tolist() == [2, 5, 6, 1]
-    assert own_tokens(batch, [0]).inputs.tolist() == [[1]]
+    assert action_tokens(batch, [0]).inputs.tolist() == [[1]]
 
 
 def test_micro_batches_hold_rows_of_similar_length_within_the_budget() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rc1_lib.training.updates.kl_control import AdaptiveKL, FixedKL
+from rc1_lib.training.updates.losses import AdaptiveKL, FixedKL
 
 
 def adaptive(coef: float = 0.05) -> AdaptiveKL:

@@ -7,8 +7,8 @@ import math
 import pytest
 import torch
 
-from rc1_lib.training.ppo.value_head import ValueHead
-from rc1_lib.training.updates.logprobs import entropy, log_distribution, token_logprobs
+from rc1_lib.training.ppo.value import ValueHead
+from rc1_lib.training.updates.forward import entropy, log_distribution, token_logprobs
 
 
 def test_log_probabilities_are_those_of_the_tempered_distribution() -> None:

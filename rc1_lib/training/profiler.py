@@ -1,7 +1,7 @@
-"""The time of a step's parts, where somebody asks for it; elsewhere a span costs a tenth of a microsecond or so.
+"""The time of a step's sections, where somebody asks for it; elsewhere one costs a tenth of a microsecond or so.
 
 The profiler of torch shows every operation of a step, some hundred thousand: minutes and gigabytes. What is asked here
-is in which part the time goes, and which of several processes waits for which.
+is in which section the time goes, and which of several processes waits for which.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from enum import StrEnum
 from types import TracebackType
 
 
-class Part(StrEnum):
-    """A part of a step; no part lies within another."""
+class Section(StrEnum):
+    """A section of a step; none lies within another."""
 
     READ = "play: read prompts and answers"
     DECODE = "play: next tokens"
@@ -32,9 +32,9 @@ class Part(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """A stretch of time; `began` and `ended` are seconds of a clock that all processes of a machine share."""
+    """A stretch of a section; `began` and `ended` are seconds of a clock that all processes of a machine share."""
 
-    part: Part
+    section: Section
     began: float
     ended: float
 
@@ -43,13 +43,13 @@ _kept: list[Timing] | None = None
 _settle: Callable[[], object] | None = None
 
 
-class span:
-    """Inside, time counts as that of `part`."""
+class timed:
+    """Inside, time counts as that of a section."""
 
-    __slots__ = ("_began", "_part")
+    __slots__ = ("_began", "_section")
 
-    def __init__(self, part: Part) -> None:
-        self._part = part
+    def __init__(self, section: Section) -> None:
+        self._section = section
 
     def __enter__(self) -> None:
         if _kept is not None and _settle is not None:
@@ -62,7 +62,7 @@ class span:
         if _kept is not None:
             if _settle is not None:
                 _settle()
-            _kept.append(Timing(self._part, self._began, time.perf_counter()))
+            _kept.append(Timing(self._section, self._began, time.perf_counter()))
 
 
 def start_timing(settle: Callable[[], object] | None = None) -> None:

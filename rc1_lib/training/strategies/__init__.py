@@ -1,1 +1,0 @@
-"""Strategies: what is learned from a batch."""
