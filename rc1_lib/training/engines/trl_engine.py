@@ -24,7 +24,8 @@ from rc1_lib.training.api import Setup
 from rc1_lib.training.device import Precision
 from rc1_lib.training.diverged import check_finite_gradient, check_finite_loss
 from rc1_lib.training.engine import PolicyEngine
-from rc1_lib.training.ranks.shards import ONE, Link, Shards
+from rc1_lib.training.ranks.group import Link
+from rc1_lib.training.ranks.shards import ONE, Shards
 from rc1_lib.training.updates.batch import EpisodeBatch
 from rc1_lib.training.updates.forward import policy_logprobs, reference_logprobs
 from rc1_lib.training.updates.metrics import distance, episode_metrics
