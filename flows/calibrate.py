@@ -16,7 +16,6 @@ from prefect.states import Completed, Failed
 from flows.data import prepare
 from flows.endings import FAULT, GATES_FAILED, ONE_AT_A_TIME, WEIGHTS_ADOPTED
 from flows.failures import leave_failure
-from rc1_lib.calibration.performable import check_performable
 from rc1_lib.calibration.stages import (
     CLEARED,
     STAGES,
@@ -24,6 +23,7 @@ from rc1_lib.calibration.stages import (
     Weights,
     behind,
     check_overwriting,
+    check_performable,
     of_a_stand_in,
     run_stages,
 )

@@ -23,8 +23,7 @@ from flows.failures import leave_failure
 from flows.rounds import JudgedRound, judge_round
 from flows.shards import Shards, dask_processes
 from rc1_lib.calibration.judge_baseline import JUDGE_BASELINE, check_baseline
-from rc1_lib.calibration.performable import check_performable
-from rc1_lib.calibration.stages import is_due
+from rc1_lib.calibration.stages import check_performable, is_due
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.evidence import Evidence
 from rc1_lib.forecast.judge_cost import check_preflight_cost

@@ -103,7 +103,7 @@ def _run(
     begun = time.monotonic()
     run = session.open(overrides({"pool.seed": seed}))
     if build != "never":
-        from rc1_lib.calibration.performable import check_performable
+        from rc1_lib.calibration.stages import check_performable
 
         check_performable(run)  # the flow does so too; here the answer is there before a server has started
     if ticket and 2 in rounds:

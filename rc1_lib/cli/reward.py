@@ -117,8 +117,7 @@ def calibrate(session: Session, build: Build = "auto", rebuild: Rebuild = False,
     The stages are: shadow run, weights, adversarial policies, the penalty's ablation, shadow run again.
     """
     run = session.open()
-    from rc1_lib.calibration.performable import check_performable
-    from rc1_lib.calibration.stages import REPORT
+    from rc1_lib.calibration.stages import REPORT, check_performable
     from rc1_lib.cli.preflight import revocation
 
     check_performable(run)  # the flow does so too; here the answer is there before a server has started
@@ -158,7 +157,7 @@ def _penalties(rows: pl.DataFrame, alpha: float, cap: int) -> list[dict[str, Any
     """Count the dialogues by how often they asked, with what each of them pays."""
     import polars as pl
 
-    from rc1_lib.reward.overclarification import over_clarification_penalty
+    from rc1_lib.reward.terms import over_clarification_penalty
 
     counts = rows.group_by("needs_clarification", "clarifications").agg(dialogues=pl.len())
     return [

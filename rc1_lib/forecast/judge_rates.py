@@ -8,9 +8,9 @@ import polars as pl
 
 from rc1_lib.errors import RC1Error
 from rc1_lib.forecast.estimate import NOTHING, Estimate, exactly, mean_of
+from rc1_lib.judge.calls import ANSWERED, AttemptOutcome
 from rc1_lib.judge.judge import open_store
 from rc1_lib.judge.providers import LIVE
-from rc1_lib.judge.usage import ANSWERED, AttemptOutcome
 from rc1_lib.run import Run
 from rc1_lib.training.episode_judge import REPLIES
 

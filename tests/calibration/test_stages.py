@@ -17,12 +17,12 @@ import orjson
 import pytest
 
 from rc1_lib.calibration.judged_rows import dimensions
-from rc1_lib.calibration.performable import check_performable
 from rc1_lib.calibration.stages import (
     STAGES,
     STAND_IN,
     Stage,
     Weights,
+    check_performable,
     evaluate_here,
     is_due,
     of_a_stand_in,
