@@ -7,7 +7,8 @@ import os
 from prefect.blocks.system import Secret
 from prefect.exceptions import ObjectNotFound
 
-from rc1_lib.judge.providers import KEY_VARIABLE, LIVE
+from rc1_lib.config.addresses import KEY_VARIABLE
+from rc1_lib.judge.providers import LIVE
 from rc1_lib.run import Run
 
 SECRET = "rc1-scorer-api-key"

@@ -9,13 +9,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from rc1_lib.calibration.judged_rows import judge_checks
 from rc1_lib.calibration.labelled_rows import LabelledRows, scored_labels
-from rc1_lib.checks import at_most, defined
+from rc1_lib.checks import defined
 from rc1_lib.gate_report import GateReport, write_report
 from rc1_lib.gates.judge_agreement import KAPPA, RANKS, Agreement, judge_agreement_gate
-from rc1_lib.judge.identity import double_checks
 from rc1_lib.labels.label_file import BY_PEOPLE, LabelFile
-from rc1_lib.records import Check
 from rc1_lib.reward.intervals import Interval, bootstrap
 from rc1_lib.reward.rank_agreement import places, rank_correlation
 from rc1_lib.reward.verdict_agreement import (
@@ -66,7 +65,7 @@ def judge_agreement(
         _agreement(rows, table, good),
         run.config.gates.judge_agreement,
         run.config.gates.shared,
-        judge_checks(run, rows),
+        judge_checks(run, rows.models, rows.test_double),
     )
     body = {
         "labels": {
@@ -208,15 +207,6 @@ def _matched_cut(run: Run, rows: LabelledRows, known: pl.DataFrame) -> dict[str,
     settings = run.config.calibration
     held_out = kappa_at_matched_cut(scores, good, counts, known["group"], folds=settings.cv, seed=settings.seed)
     return {"cut": defined(matched_cut(scores, good, counts)), "kappa_on_held_out": defined(held_out)}
-
-
-def judge_checks(run: Run, rows: LabelledRows) -> tuple[Check, ...]:
-    """Whether one model version answered, and whether some scores come from RC1's test double."""
-    versions = at_most(
-        "model versions", len(rows.models), run.config.gates.stability.max_models,
-        "their scores are not on one scale: set judge.model to a fixed version, and score again",
-    )  # fmt: skip
-    return (versions, *double_checks(run, rows.test_double))
 
 
 def _plain(figures: dict[str, Interval]) -> dict[str, Any]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,16 +11,16 @@ import polars as pl
 from rc1_lib.checks import at_most
 from rc1_lib.difficulty.features import measure
 from rc1_lib.errors import ConfigError, RC1Error
+from rc1_lib.judge.budget import known_usd
 from rc1_lib.judge.identity import double_checks, judge_identity, read_spec
-from rc1_lib.judge.judge import check_judge, known_usd, open_judge, open_store, score_unbilled
+from rc1_lib.judge.judge import check_judge, open_judge, open_store, score_unbilled
 from rc1_lib.judge.providers import LIVE
 from rc1_lib.judge.results import Judged
 from rc1_lib.judge.score_files import keep_unstable
 from rc1_lib.records import Check, Message
-from rc1_lib.reward.answer_length import add_answer_length
-from rc1_lib.reward.overclarification import over_clarification_penalties
+from rc1_lib.reward.comparison import add_answer_length
 from rc1_lib.reward.rules import add_rules
-from rc1_lib.reward.terms import add_old_score, add_reward
+from rc1_lib.reward.terms import add_old_score, add_reward, over_clarification_penalties
 from rc1_lib.rows.chat import add_counts
 from rc1_lib.run import Run
 
@@ -153,8 +152,7 @@ def measured_rows(run: Run, rows: pl.DataFrame) -> pl.DataFrame:
 def _scored(run: Run, dialogues: list[list[Message]], apart: str | None) -> Judged:
     config = run.config
     if apart is not None and config.judge.provider not in LIVE:
-        unbilled = score_unbilled(dialogues, config.judge, read_spec(run), config.gates.stability.max_variance)
-        return asyncio.run(unbilled)
+        return score_unbilled(dialogues, config.judge, read_spec(run), config.gates.stability.max_variance)
     with open_store(run, apart) as store:
         return open_judge(run, store).score(dialogues)
 
@@ -181,16 +179,10 @@ def with_outcome(run: Run, frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(main=config.training.reward.success * pl.col("solved"), penalty=penalty)
 
 
-def judge_checks(run: Run, judged: JudgedRows, whose: str = "") -> tuple[Check, ...]:
-    """Whether one model version answered, and whether some scores come from RC1's test double.
-
-    Args:
-        run: supplies the thresholds.
-        judged: the scores.
-        whose: prefix of the check's name, if a gate looks at several sets of dialogues.
-    """
+def judge_checks(run: Run, models: Collection[str], test_double: bool) -> tuple[Check, ...]:
+    """Whether one model version answered, and whether some scores come from RC1's test double."""
     versions = at_most(
-        f"{whose}model versions", len(judged.models), run.config.gates.stability.max_models,
+        "model versions", len(models), run.config.gates.stability.max_models,
         "their scores are not on one scale: set judge.model to a fixed version, and score again",
     )  # fmt: skip
-    return (versions, *double_checks(run, judged.test_double))
+    return (versions, *double_checks(run, test_double))

@@ -12,13 +12,13 @@ from rc1_lib.calibration.judged_rows import dimensions
 from rc1_lib.calibration.weights_file import WEIGHTS, read_weights
 from rc1_lib.errors import RC1Error
 from rc1_lib.judge import rubric
-from rc1_lib.judge.identity import judge_identity, read_spec
-from rc1_lib.judge.judge import check_judge, known_usd, open_judge, open_store
+from rc1_lib.judge.budget import known_usd
+from rc1_lib.judge.identity import endpoint, judge_identity, model_asked, read_spec
+from rc1_lib.judge.judge import check_judge, open_judge, open_store
 from rc1_lib.labels.label_file import SCORED, LabelFile
 from rc1_lib.records import Message
 from rc1_lib.reward.rank_agreement import without_rounding_noise
-from rc1_lib.reward.rated import messages_column
-from rc1_lib.reward.rules import add_rules
+from rc1_lib.reward.rules import add_rules, messages_column
 from rc1_lib.reward.terms import add_main
 from rc1_lib.run import Run
 
@@ -143,8 +143,8 @@ def _version(run: Run) -> str:
     with open_store(run) as store:
         judge = open_judge(run, store)
         if run.config.judge.provider == rubric.NAME:
-            return judge.model_asked
-        seen = store.model_of(judge.endpoint)
+            return model_asked(judge.config)
+        seen = store.model_of(endpoint(judge.config))
     return "" if seen is None else seen[0]
 
 

@@ -49,7 +49,7 @@ def probe_scorer(
     run = session.open(overrides(flags))
     from rc1_lib.cli.progress import stages
     from rc1_lib.evidence import Evidence
-    from rc1_lib.judge.client import whom
+    from rc1_lib.judge.identity import whom
     from rc1_lib.preflight.gate_list import evaluate
 
     title, following = f"judge {run.config.judge.provider}", then(session, "preflight")
@@ -76,9 +76,8 @@ def probe_scorer(
 
 def _tried(run: Run) -> Trial | None:
     """Try a live judge with one dialogue, so that a parameter it refuses costs a call and not a whole probe."""
-    from rc1_lib.judge.dialogues import probe_dialogues
     from rc1_lib.judge.providers import LIVE
-    from rc1_lib.judge.trial import find_settings
+    from rc1_lib.judge.trial import find_settings, probe_dialogues
 
     if run.config.judge.provider not in LIVE:
         return None
@@ -108,7 +107,7 @@ def _probed_on_own(run: Run) -> GateResult:
     Raises:
         ConfigError: when more of them are asked for than there are.
     """
-    from rc1_lib.judge.dialogues import probe_dialogues
+    from rc1_lib.judge.trial import probe_dialogues
     from rc1_lib.preflight.judge_gates import probe_on
     from rc1_lib.records import GateResult
 
@@ -215,9 +214,9 @@ def score(
     """Score dialogues with the judge; replies are stored, so that an interrupted run goes on where it was."""
     given, target = session.given(rows), session.report("--out", out, ("dialogue", "medians", "variances"))
     run = session.open(overrides({"judge.provider": provider, "judge.model": model, "judge.samples": samples}))
-    from rc1_lib.judge.dialogues import read_dialogues
-    from rc1_lib.judge.judge import check_judge, known_usd, open_judge, open_store, traffic_note
-    from rc1_lib.judge.score_files import SCORES, summary_path, write_scores
+    from rc1_lib.judge.budget import known_usd
+    from rc1_lib.judge.judge import check_judge, open_judge, open_store, traffic_note
+    from rc1_lib.judge.score_files import SCORES, read_dialogues, summary_path, write_scores
 
     if target is not None:
         session.report("--out", Path(summary_path(target)), ("scores", "spec_sha256"))  # the summary, next to it

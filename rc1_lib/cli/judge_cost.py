@@ -131,8 +131,8 @@ def _agreed(session: Session, run: Run, stages_of: Callable[[], list[Stage]]) ->
 def _by_stage(run: Run, title: str, stages: Sequence[Stage]) -> tuple[Table, str]:
     """Calls, tokens and USD by stage, and a line on what these rest on."""
     from rc1_lib.forecast.judge_cost import cost_of, token_rates
-    from rc1_lib.judge.client import whom
-    from rc1_lib.judge.price_list import prices_of
+    from rc1_lib.judge.budget import prices_of
+    from rc1_lib.judge.identity import whom
 
     prices, source = prices_of(run.config.judge)
     rates = token_rates(run)
@@ -152,7 +152,7 @@ def _by_stage(run: Run, title: str, stages: Sequence[Stage]) -> tuple[Table, str
 def _market(rates: TokenRates, variants: Mapping[str, Sequence[Stage]]) -> tuple[list[dict[str, Any]], Table]:
     """What variants of a preflight cost at list prices, for a document and for people."""
     from rc1_lib.forecast.judge_cost import cost_of
-    from rc1_lib.judge.price_list import price_list
+    from rc1_lib.judge.budget import price_list
 
     heads = ("model", *variants)
     table = tables.table("USD of a preflight at list prices", heads, heads[1:], wrap=True)

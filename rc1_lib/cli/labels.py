@@ -77,7 +77,7 @@ def calibrate_on_labels(
     session: Session, run: Run, path: str | None, keys: Mapping[str, str], dimensions: str | None, scale: str | None
 ) -> int:
     """`weight-calib --labels`: weights that come nearest to what people say; those in force stay as they are."""
-    from rc1_lib.calibration.label_calib import label_calib
+    from rc1_lib.calibration.weight_calib import label_calib
     from rc1_lib.cli.reward_tables import calibration_table
     from rc1_lib.cli.verdicts import show_step
 

@@ -158,7 +158,7 @@ def _penalties(rows: pl.DataFrame, alpha: float, cap: int) -> list[dict[str, Any
     """Count the dialogues by how often they asked, with what each of them pays."""
     import polars as pl
 
-    from rc1_lib.reward.overclarification import over_clarification_penalty
+    from rc1_lib.reward.terms import over_clarification_penalty
 
     counts = rows.group_by("needs_clarification", "clarifications").agg(dialogues=pl.len())
     return [

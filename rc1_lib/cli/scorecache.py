@@ -41,8 +41,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def stat(session: Session) -> int:
     """Show how many replies of the judge are stored, and what asking has cost so far."""
     run = session.open()
+    from rc1_lib.judge.calls import AttemptOutcome
     from rc1_lib.judge.maintenance import store_path, survey
-    from rc1_lib.judge.usage import AttemptOutcome
 
     found = survey(run)
     place = store_path(run)
@@ -88,7 +88,8 @@ def replay_bad(
 ) -> int:
     """Ask the judge again where a stored reply holds no scores; replies of other settings are left alone."""
     run = session.open(overrides({"judge.provider": provider, "judge.model": model}))
-    from rc1_lib.judge.judge import check_judge, known_usd, open_judge, traffic_note
+    from rc1_lib.judge.budget import known_usd
+    from rc1_lib.judge.judge import check_judge, open_judge, traffic_note
     from rc1_lib.judge.maintenance import Replay, existing_store, replay_bad, store_path
 
     with existing_store(run) as store, stages():
@@ -132,7 +133,7 @@ def replay_bad(
 
 def _still_bad(replies: Any) -> list[str]:
     """List why replies are still bad, the most frequent reason first."""
-    from rc1_lib.judge.usage import AttemptOutcome
+    from rc1_lib.judge.calls import AttemptOutcome
 
     counts = replies.filter(replies["outcome"] != AttemptOutcome.OK)["reason"].value_counts(sort=True)
     return [f"    {count}: {reason}" for reason, count in counts.iter_rows()]

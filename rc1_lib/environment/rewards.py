@@ -20,8 +20,12 @@ from rc1_lib.config.run_config import RunConfig
 from rc1_lib.environment.outcome import EpisodeOutcome
 from rc1_lib.errors import RC1Error
 from rc1_lib.records import Bucket
-from rc1_lib.reward.difficulty_factor import difficulty_factor, difficulty_factors
-from rc1_lib.reward.overclarification import over_clarification_penalties, over_clarification_penalty
+from rc1_lib.reward.terms import (
+    difficulty_factor,
+    difficulty_factors,
+    over_clarification_penalties,
+    over_clarification_penalty,
+)
 
 
 @dataclass(frozen=True, slots=True)

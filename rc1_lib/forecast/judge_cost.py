@@ -16,23 +16,21 @@ from typing import Any
 import orjson
 import polars as pl
 
-from rc1_lib.calibration.attacked_rows import attack_store, attacked_rows, first_of_each_task, library
+from rc1_lib.calibration.reward_hacking import attack_store, attacked_rows, first_of_each_task, library
 from rc1_lib.calibration.weight_calib import calibration_rows
 from rc1_lib.config.judge import Prices
 from rc1_lib.difficulty.derived import BALANCED
 from rc1_lib.errors import RC1Error
 from rc1_lib.evidence import Evidence
 from rc1_lib.forecast.estimate import Estimate, exactly, mean_of
-from rc1_lib.judge.budget import FEWEST_BYTES_A_TOKEN, LONGEST_REPLY, bytes_read
-from rc1_lib.judge.client import blank_ask, model_asked, whom
-from rc1_lib.judge.identity import read_spec
+from rc1_lib.judge.budget import FEWEST_BYTES_A_TOKEN, LONGEST_REPLY, bytes_read, prices_of
+from rc1_lib.judge.calls import ANSWERED
+from rc1_lib.judge.identity import endpoint, model_asked, read_spec, whom
 from rc1_lib.judge.judge import open_judge, open_store
 from rc1_lib.judge.maintenance import as_asked
-from rc1_lib.judge.price_list import prices_of
-from rc1_lib.judge.prompt import dialogue_sha256
+from rc1_lib.judge.prompt import dialogue_sha256, write_ask
 from rc1_lib.judge.providers import LIVE
 from rc1_lib.judge.reply import REASON
-from rc1_lib.judge.usage import ANSWERED
 from rc1_lib.labels.label_file import read_labels
 from rc1_lib.pool.checked_rows import rows_of
 from rc1_lib.pool.derived import SHADOW, TAKES
@@ -197,7 +195,7 @@ def token_rates(run: Run, *, measured: bool = True) -> TokenRates:
             # Samples of one dialogue are alike: its mean is one observation.
             means = lines.tail(_LAST).group_by("dialogue").agg(pl.len(), pl.col("tokens_in", "tokens_out").mean())
             paid = [
-                (replies, read / bytes_read(blank_ask(spec, judge, as_asked(messages), 0)), written)
+                (replies, read / bytes_read(write_ask(spec, judge.sampling, as_asked(messages), 0)), written)
                 for sha256, replies, read, written in means.sort("dialogue").iter_rows()
                 if (messages := store.dialogue(sha256)) is not None
             ]
@@ -319,7 +317,7 @@ class _Requests:
             missing = self._samples - stored.get(sha256, 0)
             calls += missing
             if missing:
-                read += missing * bytes_read(blank_ask(self._spec, self._run.config.judge, messages, 0))
+                read += missing * bytes_read(write_ask(self._spec, self._run.config.judge.sampling, messages, 0))
         return Stage(name, calls, sum(stored.values()), read)
 
     def _stored(self, dialogues: Sequence[str]) -> dict[str, int]:
@@ -329,7 +327,7 @@ class _Requests:
         if self._fresh or judge.provider not in LIVE or not path.is_file():
             return {}
         with open_store(self._run, self._where) as store:
-            known = store.model_of((asked := open_judge(self._run, store)).endpoint)
+            known = store.model_of(endpoint((asked := open_judge(self._run, store)).config))
             if known is None:
                 return {}
             keys = {asked.key(one, sample): one for one in dialogues for sample in range(self._samples)}

@@ -16,7 +16,7 @@ import polars as pl
 from rc1_lib.checks import above, at_least, at_most, below, equal, info, number, offenders
 from rc1_lib.config.thresholds import AntiSimulationGate
 from rc1_lib.config.values import Round
-from rc1_lib.judge.usage import SCORINGS, AttemptOutcome
+from rc1_lib.judge.calls import SCORINGS, AttemptOutcome
 from rc1_lib.records import Check, GateResult
 
 _NAME = "anti_simulation"

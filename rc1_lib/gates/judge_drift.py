@@ -9,8 +9,8 @@ import polars as pl
 
 from rc1_lib.checks import at_least, at_most, equal, info, within
 from rc1_lib.config.thresholds import DriftGate
+from rc1_lib.judge.calls import AttemptOutcome
 from rc1_lib.judge.drift import Shift
-from rc1_lib.judge.usage import AttemptOutcome
 from rc1_lib.records import Check, GateResult
 
 GATE = "judge_drift"

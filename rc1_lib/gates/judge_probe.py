@@ -6,8 +6,8 @@ import polars as pl
 
 from rc1_lib.checks import above, at_least, at_most, equal, info, number, offenders
 from rc1_lib.config.thresholds import ProbeGate
+from rc1_lib.judge.calls import SCORINGS, AttemptOutcome
 from rc1_lib.judge.noise import long_scores
-from rc1_lib.judge.usage import SCORINGS, AttemptOutcome
 from rc1_lib.records import Check, GateResult
 
 _OK = pl.col("outcome") == AttemptOutcome.OK

@@ -9,7 +9,7 @@ from typing import Any
 from rc1_lib.checks import equal
 from rc1_lib.config.thresholds import WeightsGate
 from rc1_lib.records import Check, GateResult, Status
-from rc1_lib.reward.weight_shape import shape_checks
+from rc1_lib.reward.terms import shape_checks
 from rc1_lib.workspace.artifacts import FileState
 
 _ADVICE = "calibrate the weights: rc1 weight-calib"

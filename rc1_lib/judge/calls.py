@@ -5,20 +5,30 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any, Literal, Protocol
 
+from rc1_lib.config.judge import JudgeSampling
 from rc1_lib.records import Message
 
 Finish = Literal["stop", "length", "refusal", "fault", "unknown"]
+_WORDS: dict[Finish, str] = {
+    "stop": "stop eos eos_token stop_sequence end_turn complete completed tool_calls tool_call tool_use function_call",
+    "length": "length max_tokens model_length model_context_window_exceeded context_length_exceeded max_output_tokens"
+    " continuation pause_turn",
+    "refusal": "content_filter content_filtered refusal safety recitation language blocklist prohibited_content spii"
+    " escalation sensitive error_toxic guardrail_intervened image_safety model_armor",
+    "fault": "error error_limit abort aborted cancelled timeout network_error insufficient_system_resource"
+    " malformed_response",
+}
+FINISHED: Mapping[str, Finish] = MappingProxyType(
+    {word: finish for finish, words in _WORDS.items() for word in words.split()}
+)
+"""A provider's word, in lower case -> how the reply ended, for all protocols.
 
-
-@dataclass(frozen=True, slots=True)
-class Sampling:
-    """How the provider draws its reply; None is not sent."""
-
-    temperature: float | None
-    top_p: float | None
-    max_tokens: int | None
+OpenAI, Azure, Anthropic, Gemini, Mistral, Cohere, DeepSeek and Zhipu document their words; vLLM, SGLang, TGI, Ollama
+and OpenRouter show theirs in their source. A word that is not here is `unknown`, and the reply is unscored by that
+name: better a judge that has to be looked at than half a reply that counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +48,7 @@ class Ask:
     system: str
     user: str
     schema: Mapping[str, Any]
-    sampling: Sampling
+    sampling: JudgeSampling
     attempt_id: str
     idempotency_key: str
     messages: Sequence[Message]
@@ -74,9 +84,32 @@ class Answer:
     thoughts: str = ""
 
 
-class CallFault(StrEnum):
-    """Why a call brought no answer."""
+def finish_of(reason: Any) -> tuple[Finish, str]:
+    """How a reply ended, and the word that was given for it.
 
+    A reply without any word counts as whole: simple servers leave it out, and one that is not whole is no JSON.
+    """
+    if reason is None or reason == "":
+        return "stop", ""
+    word = str(reason)[:40]
+    return FINISHED.get(word.lower(), "unknown"), word
+
+
+class AttemptOutcome(StrEnum):
+    """How an attempt ended."""
+
+    OK = "ok"
+    """A reply that holds scores."""
+    HIT = "hit"
+    """A score from the cache: nobody was asked, nothing was paid."""
+    BAD_REPLY = "bad_reply"
+    """The model answered (and was paid), but not with scores: no JSON, another shape, numbers outside [0, 1]."""
+    REFUSED = "refused"
+    """The model declined, or a filter declined to let it read this dialogue. Some providers bill that."""
+    TRUNCATED = "truncated"
+    """The reply was cut off at max_tokens."""
+    UNREADABLE = "unreadable"
+    """The model answered (and was paid), but in a way that another try cannot mend: a setting has to change."""
     RATE_LIMITED = "rate_limited"
     SERVER_ERROR = "server_error"
     CONNECTION = "connection"
@@ -85,15 +118,29 @@ class CallFault(StrEnum):
     """The response is not what the provider's protocol promises: half sent, not JSON, without a reply."""
     REJECTED = "rejected"
     """Asking again is pointless: the key, the model's name, the request or the quota was refused."""
-    REFUSED = "refused"
-    """A filter declined to let the model read this dialogue. Some providers bill that."""
+    CANCELLED = "cancelled"
+    """Ended from our side while it was under way; it may have been billed."""
+    INTERRUPTED = "interrupted"
+    """The process died while it was under way; it may have been billed."""
+
+
+ANSWERED = (
+    AttemptOutcome.OK,
+    AttemptOutcome.BAD_REPLY,
+    AttemptOutcome.REFUSED,
+    AttemptOutcome.TRUNCATED,
+    AttemptOutcome.UNREADABLE,
+)
+"""Outcomes in which a model replied, and somebody is paid."""
+SCORINGS = (AttemptOutcome.OK, AttemptOutcome.HIT)
+"""Outcomes that give scores."""
 
 
 class CallFailedError(Exception):
     """A call that brought no answer.
 
     Attributes:
-        fault: which kind.
+        fault: which kind: one without a reply.
         detail: what the provider said, with secrets masked and cut to a few hundred characters.
         status: the HTTP status, where there was a response.
         retry_after: seconds that the provider asks to wait before anything else is sent; None when it does not say.
@@ -103,7 +150,7 @@ class CallFailedError(Exception):
 
     def __init__(
         self,
-        fault: CallFault,
+        fault: AttemptOutcome,
         detail: str,
         *,
         status: int | None = None,

@@ -5,31 +5,27 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-import os
+import random
 import time
 import uuid
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from typing import TypeVar
-from urllib.parse import urlsplit
-
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt, wait_random_exponential
 
 from rc1_lib.config.judge import Judge as JudgeConfig
 from rc1_lib.errors import RC1Error
-from rc1_lib.judge import rubric
 from rc1_lib.judge.budget import Spending
-from rc1_lib.judge.calls import Answer, Ask, CallFailedError, CallFault, Provider, Sampling, is_test_double
+from rc1_lib.judge.calls import Answer, Ask, AttemptOutcome, CallFailedError, is_test_double
+from rc1_lib.judge.identity import endpoint, model_asked
 from rc1_lib.judge.limiter import Limiter, Permit
-from rc1_lib.judge.prompt import JudgeSpec, write_prompt
-from rc1_lib.judge.providers import KEY_VARIABLE, LIVE, ProviderSettings, address_of, local_rubric, open_provider
+from rc1_lib.judge.prompt import JudgeSpec, write_ask
+from rc1_lib.judge.providers import LIVE, open_provider
 from rc1_lib.judge.reply import BadReplyError, read_answer
 from rc1_lib.judge.results import SampleRequest, SampleResult
 from rc1_lib.judge.store import InFlight, Reply, Store
-from rc1_lib.judge.usage import AttemptOutcome, Line
+from rc1_lib.judge.usage import Line
 from rc1_lib.masking import mask, secrets
-from rc1_lib.records import Message
 
 _T = TypeVar("_T")
 _LOG = logging.getLogger("rc1.judge")
@@ -44,9 +40,9 @@ _SETTLE_S = 0.05
 """How often to look whether calls under way have ended and left room in the budget."""
 _POLL_S = 0.25
 """How often to look whether another process has got the reply that we both want."""
-_GAP = wait_random_exponential(multiplier=0.5, max=20)
-"""Waits between attempts: exponential with full jitter, in seconds. The limiter keeps a longer pause that the provider
-asks for, for everybody."""
+_FIRST_GAP_S, _LONGEST_GAP_S = 0.5, 20.0
+"""Waits between attempts double, with full jitter. The limiter keeps a longer pause that the provider asks for, for
+everybody."""
 
 
 class Stopped(Exception):
@@ -68,58 +64,6 @@ class _Effort:
     attempts: int = 0
     failed: CallFailedError | None = None
     bad: SampleResult | None = None
-
-
-def model_asked(config: JudgeConfig) -> str:
-    """The model that the provider is asked for; of the local rubric, its version: it is asked for as it is."""
-    if config.provider == rubric.NAME:
-        return local_rubric.version()
-    return config.model or ""
-
-
-def endpoint(config: JudgeConfig) -> str:
-    """Whom the configuration asks: provider, address and model."""
-    return f"{config.provider} {config.base_url or ''} {model_asked(config)}"
-
-
-def whom(config: JudgeConfig) -> str:
-    """Whom the configuration asks, for people: `openai at api.openai.com, model gpt-5-mini`."""
-    if config.provider not in LIVE:
-        return f"{config.provider}, on this machine"
-    host = urlsplit(address_of(config.provider, config.base_url)).netloc
-    return f"{config.provider} at {host}, model {config.model}"
-
-
-def open_judge_provider(config: JudgeConfig) -> Provider:
-    """The provider that `judge` names.
-
-    Raises:
-        ConfigError: when it cannot be opened with these settings.
-    """
-    settings = ProviderSettings(
-        name=config.provider,
-        model=config.model or "",
-        base_url=config.base_url,
-        api_key=os.environ.get(KEY_VARIABLE) or None,
-        timeout_s=config.limits.timeout_s,
-        channel=config.channel,
-        names=config.names,
-    )
-    return open_provider(settings)
-
-
-def _limiter(config: JudgeConfig) -> Limiter:
-    limits = config.limits
-    if config.provider not in LIVE:
-        return Limiter(rps=_UNPACED_RPS, max_rps=_UNPACED_RPS, concurrency=limits.concurrency)
-    return Limiter(rps=limits.rps, max_rps=limits.max_rps, concurrency=limits.concurrency)
-
-
-def blank_ask(spec: JudgeSpec, config: JudgeConfig, messages: Sequence[Message], sample: int) -> Ask:
-    """What is sent for one sample of a dialogue, without the ids of an attempt."""
-    prompt = write_prompt(spec, messages, sample)
-    sampling = Sampling(**config.sampling.model_dump())
-    return Ask(prompt.system, prompt.user, spec.schema_of_reply, sampling, "", "", messages)
 
 
 class JudgeClient:
@@ -146,10 +90,11 @@ class JudgeClient:
         """
         self.config, self.store, self.spending = config, store, spending
         self.refuse_double = refuse_double
-        self.limiter = _limiter(config)
+        rps, max_rps = (config.limits.rps, config.limits.max_rps) if config.provider in LIVE else (_UNPACED_RPS,) * 2
+        self.limiter = Limiter(rps=rps, max_rps=max_rps, concurrency=config.limits.concurrency)
         self.model, self.stop, self.test_double = "", "", False
         self.remedies: tuple[str, ...] = ()
-        self._provider = open_judge_provider(config)
+        self._provider = open_provider(config)
         self._spec, self._endpoint = spec, endpoint(config)
         self._secrets = secrets()
         self._answered = 0  # replies
@@ -169,7 +114,7 @@ class JudgeClient:
             Stopped: when the run is ending.
         """
         config = self.config.limits
-        blank = blank_ask(self._spec, self.config, wanted.messages, wanted.sample)
+        blank = write_ask(self._spec, self.config.sampling, wanted.messages, wanted.sample)
         effort = _Effort()
         try:
             for _ in range(config.bad_reply_attempts):
@@ -189,18 +134,18 @@ class JudgeClient:
 
     async def _reply(self, wanted: SampleRequest, blank: Ask, effort: _Effort, fresh: bool) -> SampleResult:
         """A reply, whatever it says, from the store or after as many attempts as may fail."""
-        retrying = AsyncRetrying(
-            retry=retry_if_exception(self._is_worth_a_retry),
-            stop=stop_after_attempt(self.config.limits.attempts),
-            wait=_GAP,
-            before_sleep=lambda state: self._check_time(state, effort),
-            sleep=lambda seconds: self._unless_stopped(asyncio.sleep(seconds)),
-            reraise=True,
-        )
-        async for attempt in retrying:
-            with attempt:
+        for number in range(self.config.limits.attempts):
+            try:
                 return await self._attempt(wanted, blank, effort, fresh)
-        raise AssertionError("unreachable: the last attempt returns or raises")
+            except CallFailedError as failed:
+                effort.failed = failed
+            gap = random.uniform(0.0, min(_LONGEST_GAP_S, _FIRST_GAP_S * 2.0**number))
+            if number + 1 < self.config.limits.attempts and self._is_worth_a_retry(effort, gap):
+                await self._unless_stopped(asyncio.sleep(gap))
+            else:
+                break
+        assert effort.failed is not None, "there is at least one attempt"
+        raise effort.failed
 
     # ---- one attempt ----
 
@@ -254,7 +199,7 @@ class JudgeClient:
             raise
         except TimeoutError:
             taken = time.perf_counter() - start
-            late = CallFailedError(CallFault.TIMEOUT, f"no whole reply within {self._bound(left)}")
+            late = CallFailedError(AttemptOutcome.TIMEOUT, f"no whole reply within {self._bound(left)}")
             self._keep_failure(line, late, permit, taken, reserved)
             raise late from None
         except BaseException:
@@ -298,14 +243,14 @@ class JudgeClient:
             return None, error.outcome, f"the reply {error}"
 
     def _keep_failure(self, line: Line, failed: CallFailedError, permit: Permit, taken: float, reserved: float) -> None:
-        unbilled = failed.fault in (CallFault.RATE_LIMITED, CallFault.REJECTED) or (failed.status or 0) >= 500
+        unbilled = failed.fault in (AttemptOutcome.RATE_LIMITED, AttemptOutcome.REJECTED) or (failed.status or 0) >= 500
         unbilled |= not failed.sent
-        refused = failed.fault is CallFault.REFUSED
+        refused = failed.fault is AttemptOutcome.REFUSED
         self.remedies = self.remedies or failed.remedies
         self._end(
             replace(
                 line,
-                outcome=AttemptOutcome(failed.fault.value),
+                outcome=failed.fault,
                 model=self.model if refused else "",
                 status=failed.status,
                 latency_ms=taken * 1000,
@@ -314,17 +259,17 @@ class JudgeClient:
             ),
             reserved,
         )
-        if failed.fault is CallFault.RATE_LIMITED:
+        if failed.fault is AttemptOutcome.RATE_LIMITED:
             permit.throttled(failed.retry_after)
             self._note_throttling()
         elif refused:
             permit.answered(taken)
             return
         else:
-            permit.failed(failed.retry_after, late=failed.fault is CallFault.TIMEOUT)
-        if failed.fault is CallFault.REJECTED:
+            permit.failed(failed.retry_after, late=failed.fault is AttemptOutcome.TIMEOUT)
+        if failed.fault is AttemptOutcome.REJECTED:
             self._note_rejection(failed)
-        elif failed.fault is not CallFault.RATE_LIMITED:
+        elif failed.fault is not AttemptOutcome.RATE_LIMITED:
             self._note_silence(failed)
         if failed.retry_after is not None and failed.retry_after > self.config.limits.max_wait_s:
             self.halt(
@@ -348,7 +293,7 @@ class JudgeClient:
         limits = self.config.limits
         if self._unanswered >= limits.attempts * limits.concurrency[1]:
             said = f"{self._unanswered} attempts in a row brought no reply: {mask(str(failed), self._secrets)}"
-            self.halt(said + _SLOW * (failed.fault is CallFault.TIMEOUT))
+            self.halt(said + _SLOW * (failed.fault is AttemptOutcome.TIMEOUT))
 
     def _note_rejection(self, failed: CallFailedError) -> None:
         """A refused key, model or quota concerns every call; another refused request may concern this dialogue only."""
@@ -438,7 +383,7 @@ class JudgeClient:
         return self.spending.reserve(ask)
 
     def _unscored(self, failed: CallFailedError) -> SampleResult:
-        return SampleResult(None, AttemptOutcome(failed.fault.value), mask(str(failed), self._secrets), "")
+        return SampleResult(None, failed.fault, mask(str(failed), self._secrets), "")
 
     def _time_left(self, effort: _Effort) -> float:
         """Seconds until the deadline, which starts with the first attempt's permit: queueing is no fault of a reply."""
@@ -447,28 +392,21 @@ class JudgeClient:
             effort.began = now
         left = effort.began + self.config.limits.deadline_s - now
         if left <= 0:
-            raise CallFailedError(CallFault.TIMEOUT, f"no whole reply within {self._bound(left)}")
+            raise CallFailedError(AttemptOutcome.TIMEOUT, f"no whole reply within {self._bound(left)}")
         return left
+
+    def _is_worth_a_retry(self, effort: _Effort, gap: float) -> bool:
+        """Not where another attempt cannot help, the run is ending, or the wait would end after the deadline."""
+        final = effort.failed is None or effort.failed.fault in (AttemptOutcome.REJECTED, AttemptOutcome.REFUSED)
+        wait = max(gap, self.limiter.paused_for())
+        late = effort.began is not None and time.monotonic() + wait > effort.began + self.config.limits.deadline_s
+        return not (final or late or self.stop)
 
     def _bound(self, left: float) -> str:
         """Which limit an attempt that had so many seconds left ran into; reasons in the same words are counted."""
         limits = self.config.limits
         name, bound = ("deadline", limits.deadline_s) if left < limits.timeout_s else ("timeout", limits.timeout_s)
         return f"{bound:g} s (judge.limits.{name}_s)"
-
-    def _check_time(self, state: RetryCallState, effort: _Effort) -> None:
-        """Give up at once where the wait would end after the deadline."""
-        error = state.outcome.exception() if state.outcome else None
-        assert isinstance(error, CallFailedError)
-        effort.failed = error
-        wait = max(state.upcoming_sleep, self.limiter.paused_for())
-        late = effort.began is not None and time.monotonic() + wait > effort.began + self.config.limits.deadline_s
-        if late or self.stop:
-            raise error
-
-    def _is_worth_a_retry(self, error: BaseException) -> bool:
-        final = (CallFault.REJECTED, CallFault.REFUSED)
-        return isinstance(error, CallFailedError) and error.fault not in final and not self.stop
 
 
 def replayed(line: Line, reply: Reply, latency_ms: float) -> Line:

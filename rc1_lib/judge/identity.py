@@ -4,16 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urlsplit
 
 from rc1_lib.checks import equal, info
 from rc1_lib.config.file import Layer, merged, read_yaml
 from rc1_lib.config.judge import Judge as JudgeConfig
 from rc1_lib.errors import ConfigError
+from rc1_lib.judge import rubric
 from rc1_lib.judge.calls import TEST_DOUBLE
 from rc1_lib.judge.prompt import JUDGE_SPEC, JudgeSpec, load_spec
+from rc1_lib.judge.providers import LIVE, address_of
 from rc1_lib.provenance.pinned_files import read_vouched
 from rc1_lib.records import Check
 from rc1_lib.run import Run
+
+
+def model_asked(config: JudgeConfig) -> str:
+    """The model that the provider is asked for; of the local rubric, its version: it is asked for as it is."""
+    if config.provider == rubric.NAME:
+        return rubric.version()
+    return config.model or ""
+
+
+def endpoint(config: JudgeConfig) -> str:
+    """Whom the configuration asks: provider, address and model."""
+    return f"{config.provider} {config.base_url or ''} {model_asked(config)}"
+
+
+def whom(config: JudgeConfig) -> str:
+    """Whom the configuration asks, for people: `openai at api.openai.com, model gpt-5-mini`."""
+    if config.provider not in LIVE:
+        return f"{config.provider}, on this machine"
+    host = urlsplit(address_of(config.provider, config.base_url)).netloc
+    return f"{config.provider} at {host}, model {config.model}"
 
 
 def read_spec(run: Run) -> JudgeSpec:

@@ -13,21 +13,21 @@ from typing import Any
 
 import polars as pl
 
+from rc1_lib.config.addresses import KEY_VARIABLE
 from rc1_lib.config.judge import Judge as JudgeConfig
 from rc1_lib.errors import ConfigError, RC1Error, RowError
-from rc1_lib.judge.budget import Spending
-from rc1_lib.judge.calls import Ask, CallFailedError, Provider, Sampling, is_test_double
-from rc1_lib.judge.client import JudgeClient, Stopped, endpoint, model_asked, open_judge_provider, replayed
-from rc1_lib.judge.dialogues import misfit
-from rc1_lib.judge.identity import check_model, read_spec, request_settings
+from rc1_lib.judge import rubric
+from rc1_lib.judge.budget import Spending, known_usd
+from rc1_lib.judge.calls import AttemptOutcome, is_test_double
+from rc1_lib.judge.client import JudgeClient, Stopped, replayed
+from rc1_lib.judge.identity import check_model, endpoint, read_spec, request_settings
 from rc1_lib.judge.limiter import RecentRates
-from rc1_lib.judge.prompt import JudgeSpec, canonical, dialogue_sha256
-from rc1_lib.judge.providers import KEY_VARIABLE, LIVE
-from rc1_lib.judge.providers.local_rubric import LocalRubric
+from rc1_lib.judge.prompt import JudgeSpec, canonical, dialogue_sha256, misfit
+from rc1_lib.judge.providers import LIVE, open_provider
 from rc1_lib.judge.reply import BadReplyError, read_scores
-from rc1_lib.judge.results import Judged, SampleRequest, SampleResult, gather
+from rc1_lib.judge.results import Judged, SampleRequest, SampleResult, tables
 from rc1_lib.judge.store import Reply, Store
-from rc1_lib.judge.usage import AttemptOutcome, Line
+from rc1_lib.judge.usage import Line
 from rc1_lib.masking import mask, secrets
 from rc1_lib.records import Message
 from rc1_lib.run import Run
@@ -79,9 +79,7 @@ class Judge:
 
     async def score_async(self, dialogues: Sequence[Sequence[Message]], *, fresh: bool = False) -> Judged:
         """The same on a running event loop; cancelling it leaves no connection and no place behind."""
-        for place, messages in enumerate(dialogues, 1):
-            if fault := misfit(list(messages)):
-                raise RowError(f"dialogue {place} of {len(dialogues)} cannot be judged: {fault}; nothing was asked")
+        _check_dialogues(dialogues)
         names = [dialogue_sha256(messages) for messages in dialogues]
         unique = dict(zip(names, dialogues, strict=True))
         self.store.remember([(name, canonical(messages)) for name, messages in unique.items()])
@@ -99,7 +97,7 @@ class Judge:
         spending = Spending(config.budget, config.prices) if self.spending is None else self.spending
         client = JudgeClient(config, self.spec, self.store, spending, refuse_double=self.profile == "prod")
         spent, called = spending.usd, spending.calls
-        known = self.store.model_of(self.endpoint)
+        known = self.store.model_of(endpoint(self.config))
         if known is not None and client.refuse_double and is_test_double(known[0]):
             known = None  # made-up scores do not get past profile prod by being stored
         if known is not None:
@@ -110,11 +108,11 @@ class Judge:
             await run.ask(live, fresh=fresh)
         finally:
             await client.aclose()
-        return gather(
-            names, wanted, run.got, self.config, self.spec, self.max_variance,
+        return Judged(
+            *tables(names, wanted, run.got, config, self.spec, self.max_variance), run_id=self.store.run_id,
             stopped=client.stop, usd=spending.usd - spent, calls=spending.calls - called,
             test_double=client.test_double or any(is_test_double(got.model) for got in run.got.values()),
-            traffic=client.limiter.stats(), run_id=self.store.run_id, remedies=client.remedies,
+            traffic=client.limiter.stats(), remedies=client.remedies,
         )  # fmt: skip
 
     async def _replay(self, client: JudgeClient, run: _Work, wanted: Sequence[SampleRequest]) -> list[SampleRequest]:
@@ -126,10 +124,10 @@ class Judge:
         stored = self._find(client, wanted)
         await run.ask([one for one in wanted if one.key not in stored], fresh=False)
         left = [one for one in wanted if one.key in stored]
-        seen = self.store.model_of(self.endpoint)
+        seen = self.store.model_of(endpoint(self.config))
         if left and seen is not None and self._is_old(seen[1]) and self.config.provider in LIVE:
             await run.ask(left[:1], fresh=True)
-            checked = self.store.model_of(self.endpoint)
+            checked = self.store.model_of(endpoint(self.config))
             if not client.stop and (checked is None or checked[1] <= seen[1]):
                 client.stop = (
                     "the provider did not answer, so nobody can tell whether the stored scores are still of its model "
@@ -139,16 +137,6 @@ class Judge:
             if left[0].key in run.got and run.got[left[0].key].scores is not None:
                 left = left[1:]  # else what is stored still counts, unless another version answered
         return run.replay(left, self._find(client, left))
-
-    @property
-    def model_asked(self) -> str:
-        """The model that the provider is asked for."""
-        return model_asked(self.config)
-
-    @property
-    def endpoint(self) -> str:
-        """Whom the configuration asks: provider, address and model."""
-        return endpoint(self.config)
 
     def _find(self, client: JudgeClient, wanted: Sequence[SampleRequest]) -> dict[str, Reply]:
         keys = [one.key for one in wanted]
@@ -165,7 +153,7 @@ class Judge:
         """What is the same of every sample that this judge is asked for."""
         return {
             "spec": self.spec.sha256,
-            "endpoint": self.endpoint,
+            "endpoint": endpoint(self.config),
             **request_settings(self.config),
         }
 
@@ -183,7 +171,7 @@ def check_judge(run: Run) -> None:
     read_spec(run)
     if run.config.judge.provider in LIVE:
         check_model(run)
-    asyncio.run(open_judge_provider(run.config.judge).aclose())
+    asyncio.run(open_provider(run.config.judge).aclose())
 
 
 def open_store(run: Run, where: str | None = None) -> Store:
@@ -302,11 +290,6 @@ class _Work:
         return (self.total - len(self.got)) * (time.monotonic() - self._begun) / self._live
 
 
-def known_usd(config: JudgeConfig, usd: float, calls: int) -> float | None:
-    """What so many calls cost; None where the judge bills and nobody said at what prices."""
-    return usd if config.prices.known or config.provider not in LIVE or not calls else None
-
-
 UNKNOWN_COST = "cost unknown: set judge.prices"
 
 
@@ -346,13 +329,7 @@ def fresh_scores(
     return judged, lines
 
 
-_NO_TRAFFIC = RecentRates(
-    rps=0.0, share_429=0.0, avg_latency_ms=None, p95_latency_ms=None, in_flight=0, concurrency=0, rate=0.0, requests=0,
-    throttled=0,
-)  # fmt: skip
-
-
-async def score_unbilled(
+def score_unbilled(
     dialogues: Sequence[Sequence[Message]], config: JudgeConfig, spec: JudgeSpec, max_variance: float
 ) -> Judged:
     """Score dialogues with the local rubric, in memory; equal ones are read once.
@@ -369,33 +346,22 @@ async def score_unbilled(
     Raises:
         RowError: when one of them is no dialogue.
     """
-    for place, messages in enumerate(dialogues, 1):
-        if fault := misfit(list(messages)):
-            raise RowError(f"dialogue {place} of {len(dialogues)} cannot be judged: {fault}")
+    _check_dialogues(dialogues)
     names = [dialogue_sha256(messages) for messages in dialogues]
-    provider = LocalRubric()
-    wanted, got = [], {}
+    version, wanted, got = rubric.version(), [], {}
     for name, messages in dict(zip(names, dialogues, strict=True)).items():
-        reply = await _asked(provider, name, messages, config, spec)
+        text = rubric.reply_to(messages)
+        try:
+            result = SampleResult(read_scores(text, spec.dimensions), AttemptOutcome.OK, "", version, text)
+        except BadReplyError as error:
+            result = SampleResult(None, AttemptOutcome.BAD_REPLY, f"the reply {error}", version, text)
         for sample in range(config.samples):
             wanted.append(SampleRequest(f"{name}/{sample}", name, messages, sample))
-            got[wanted[-1].key] = reply
-    return gather(
-        names, wanted, got, config, spec, max_variance,
-        stopped="", usd=0.0, calls=0, test_double=False, traffic=_NO_TRAFFIC, run_id=uuid.uuid4().hex,
-    )  # fmt: skip
+            got[wanted[-1].key] = result
+    return Judged(*tables(names, wanted, got, config, spec, max_variance), run_id=uuid.uuid4().hex)
 
 
-async def _asked(
-    provider: Provider, name: str, messages: Sequence[Message], config: JudgeConfig, spec: JudgeSpec
-) -> SampleResult:
-    sampling = Sampling(**config.sampling.model_dump())
-    ask = Ask("", "", {}, sampling, attempt_id=name, idempotency_key=name, messages=messages)
-    try:
-        answer = await provider.ask(ask)
-    except CallFailedError as failed:
-        return SampleResult(None, AttemptOutcome(failed.fault.value), failed.detail, "")
-    try:
-        return SampleResult(read_scores(answer.text, spec.dimensions), AttemptOutcome.OK, "", answer.model, answer.text)
-    except BadReplyError as error:
-        return SampleResult(None, AttemptOutcome.BAD_REPLY, f"the reply {error}", answer.model, answer.text)
+def _check_dialogues(dialogues: Sequence[Sequence[Message]]) -> None:
+    for place, messages in enumerate(dialogues, 1):
+        if fault := misfit(list(messages)):
+            raise RowError(f"dialogue {place} of {len(dialogues)} cannot be judged: {fault}; nothing was asked")

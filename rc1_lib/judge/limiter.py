@@ -1,8 +1,8 @@
 """Rate limiter for a provider with unknown limits: one queue, a token bucket, and a bound on the requests under way.
 
-A request waits until nothing is paused, a place is free and a token has come. Tokens come at a pace that adapts
-(`rc1_lib.judge.pacing`), the number of places adapts as well (`rc1_lib.judge.concurrency`); both learn from 429s, and
-from those only that a limit explains (`rc1_lib.judge.background`). The places also learn from replies that never came.
+A request waits until nothing is paused, a place is free and a token has come. Tokens come at a pace that adapts, the
+number of places adapts as well; both learn from 429s, and from those only that a limit explains
+(`rc1_lib.judge.pacing`). The places also learn from replies that never came.
 """
 
 from __future__ import annotations
@@ -15,9 +15,37 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from rc1_lib.judge.background import Background
-from rc1_lib.judge.concurrency import ConcurrencyBound
-from rc1_lib.judge.pacing import Pace
+from rc1_lib.judge.pacing import Background, ConcurrencyBound, Pace
+
+WINDOW_S = 60.0
+"""How far back the rates and latencies reach."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecentRates:
+    """A snapshot. Rates and latencies are of the last minute, counts are of all time.
+
+    Attributes:
+        rps: requests ended per second.
+        share_429: share of the answered and refused ones that were refused with a 429; 0 when there were none.
+        avg_latency_ms: mean latency of the answered ones; None when there were none.
+        p95_latency_ms: their 95th percentile (nearest rank); None when there were none.
+        in_flight: requests under way now.
+        concurrency: how many may be, now.
+        rate: the pace now, requests per second.
+        requests: requests sent so far.
+        throttled: 429s so far.
+    """
+
+    rps: float = 0.0
+    share_429: float = 0.0
+    avg_latency_ms: float | None = None
+    p95_latency_ms: float | None = None
+    in_flight: int = 0
+    concurrency: int = 0
+    rate: float = 0.0
+    requests: int = 0
+    throttled: int = 0
 
 
 @dataclass(slots=True, eq=False)
@@ -101,7 +129,10 @@ class Limiter:
         self._pace = Pace(rps, max_rps)
         self._places = ConcurrencyBound(*concurrency)
         self._background = Background()
-        self._tally = Tally(clock())
+        self._began = clock()
+        # Of the last minute: when it ended, after which latency, and whether with a 429.
+        self._ended: deque[tuple[float, float | None, bool]] = deque()
+        self._requests = self._throttles = 0
         self._turn = asyncio.Lock()  # wakes its waiters in the order in which they came; its holder is first in line
         self._freed = asyncio.Event()
         self._next_token = -math.inf
@@ -115,8 +146,22 @@ class Limiter:
 
     def stats(self) -> RecentRates:
         """What went on in the last minute, and where pace and bound are now."""
-        return self._tally.snapshot(
-            self._clock(), in_flight=self._in_flight, concurrency=self._places.bound, rate=self._pace.rate
+        now = self._clock()
+        self._forget(now)
+        latencies = sorted(latency for _, latency, _ in self._ended if latency is not None)
+        refused = sum(throttled for _, _, throttled in self._ended)
+        judged = len(latencies) + refused
+        span = min(WINDOW_S, now - self._began)
+        return RecentRates(
+            rps=len(self._ended) / span if span > 0 else 0.0,
+            share_429=refused / judged if judged else 0.0,
+            avg_latency_ms=1000.0 * sum(latencies) / len(latencies) if latencies else None,
+            p95_latency_ms=1000.0 * latencies[math.ceil(0.95 * len(latencies)) - 1] if latencies else None,
+            in_flight=self._in_flight,
+            concurrency=self._places.bound,
+            rate=self._pace.rate,
+            requests=self._requests,
+            throttled=self._throttles,
         )
 
     @asynccontextmanager
@@ -150,22 +195,24 @@ class Limiter:
                     paced = True
                 else:
                     break
-            calm = self._pace.is_calm(self._background.share)
-            self._pace.sent(now - first_since, paced=paced, background=self._background.share)
+            calm = self._pace.is_calm
+            self._pace.sent(now - first_since, paced=paced)
             self._next_token = now + 1.0 / self._pace.rate
             self._in_flight += 1
-            self._tally.requests += 1
+            self._requests += 1
             return Permit(self, level=self._in_flight, calm=calm, episode=self._episode)
 
     def _answered(self, permit: Permit, latency_s: float) -> None:
-        self._tally.ended(self._clock(), latency_s)
+        self._count(self._clock(), latency_s)
         if permit.episode == self._episode:
             self._background.answered(calm=permit.calm)
+            self._pace.background = self._background.share
             self._places.answered(permit.level)
 
     def _throttled(self, permit: Permit, retry_after: float | None) -> None:
         now = self._clock()
-        self._tally.ended(now, None, throttled=True)
+        self._throttles += 1
+        self._count(now, None, throttled=True)
         self._pause(now, retry_after)
         # What was on its way when the last refusal came tells of the old pace and bound; acting on each would cut for
         # one excess many times over (compare the recovery point of RFC 6582).
@@ -173,17 +220,17 @@ class Limiter:
             return
         had_background = self._background.share > 0.0
         of_limit = self._background.refused(calm=permit.calm and self._places.has_admitted(permit.level))
-        share = self._background.share
+        self._pace.background = share = self._background.share
         if share and not had_background:
             self._start_episode()
             self._pace.lowered_in_vain()
         elif of_limit or self._places.is_full(permit.level, share):
             self._start_episode()
             if not self._places.refused(permit.level):
-                self._pace.refused(share, in_doubt=self._background.is_suspected)
+                self._pace.refused(in_doubt=self._background.is_suspected)
                 self._next_token = now + 1.0 / self._pace.rate
         else:
-            self._pace.refused_at_random(share)
+            self._pace.refused_at_random()
 
     def _start_episode(self) -> None:
         self._episode += 1
@@ -191,7 +238,7 @@ class Limiter:
 
     def _failed(self, permit: Permit, retry_after: float | None, late: bool) -> None:
         now = self._clock()
-        self._tally.ended(now, None)
+        self._count(now, None)
         self._pause(now, retry_after)
         if late and permit.episode == self._episode and self._places.late():
             self._start_episode()
@@ -200,71 +247,9 @@ class Limiter:
         if retry_after is not None and retry_after > 0:
             self._resume_at = max(self._resume_at, now + retry_after)
 
-
-WINDOW_S = 60.0
-"""How far back the rates and latencies reach."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecentRates:
-    """A snapshot. Rates and latencies are of the last minute, counts are of all time.
-
-    Attributes:
-        rps: requests ended per second.
-        share_429: share of the answered and refused ones that were refused with a 429; 0 when there were none.
-        avg_latency_ms: mean latency of the answered ones; None when there were none.
-        p95_latency_ms: their 95th percentile (nearest rank); None when there were none.
-        in_flight: requests under way now.
-        concurrency: how many may be, now.
-        rate: the pace now, requests per second.
-        requests: requests sent so far.
-        throttled: 429s so far.
-    """
-
-    rps: float
-    share_429: float
-    avg_latency_ms: float | None
-    p95_latency_ms: float | None
-    in_flight: int
-    concurrency: int
-    rate: float
-    requests: int
-    throttled: int
-
-
-class Tally:
-    """Keeps what the snapshot needs: one entry per request that ended in the last minute."""
-
-    def __init__(self, now: float) -> None:
-        self._began = now
-        self._ended: deque[tuple[float, float | None, bool]] = deque()
-        self.requests = 0
-        self.throttled = 0
-
-    def ended(self, now: float, latency_s: float | None, *, throttled: bool = False) -> None:
-        """A request ended: with an answer after `latency_s`, with a 429, or with neither."""
+    def _count(self, now: float, latency_s: float | None, *, throttled: bool = False) -> None:
         self._ended.append((now, latency_s, throttled))
-        self.throttled += throttled
         self._forget(now)
-
-    def snapshot(self, now: float, *, in_flight: int, concurrency: int, rate: float) -> RecentRates:
-        """Everything as of `now`."""
-        self._forget(now)
-        latencies = sorted(latency for _, latency, _ in self._ended if latency is not None)
-        refused = sum(throttled for _, _, throttled in self._ended)
-        judged = len(latencies) + refused
-        span = min(WINDOW_S, now - self._began)
-        return RecentRates(
-            rps=len(self._ended) / span if span > 0 else 0.0,
-            share_429=refused / judged if judged else 0.0,
-            avg_latency_ms=1000.0 * sum(latencies) / len(latencies) if latencies else None,
-            p95_latency_ms=1000.0 * latencies[math.ceil(0.95 * len(latencies)) - 1] if latencies else None,
-            in_flight=in_flight,
-            concurrency=concurrency,
-            rate=rate,
-            requests=self.requests,
-            throttled=self.throttled,
-        )
 
     def _forget(self, now: float) -> None:
         while self._ended and self._ended[0][0] <= now - WINDOW_S:

@@ -13,13 +13,13 @@ from typing import Any, cast
 import polars as pl
 
 from rc1_lib.judge.budget import Spending
-from rc1_lib.judge.calls import is_test_double
-from rc1_lib.judge.client import blank_ask
-from rc1_lib.judge.identity import read_spec
+from rc1_lib.judge.calls import SCORINGS, AttemptOutcome, is_test_double
+from rc1_lib.judge.identity import endpoint, read_spec
 from rc1_lib.judge.judge import Judge, open_store
+from rc1_lib.judge.prompt import write_ask
 from rc1_lib.judge.results import Judged, SampleRequest
 from rc1_lib.judge.store import DAY_S, Reply, Store
-from rc1_lib.judge.usage import LOG_SCHEMA, SCORINGS, AttemptOutcome
+from rc1_lib.judge.usage import LOG_SCHEMA
 from rc1_lib.records import FunctionCall, Message, ToolCall
 from rc1_lib.run import Run
 
@@ -139,7 +139,7 @@ def replay_bad(judge: Judge) -> Replay:
     Raises:
         ConfigError: when the provider cannot be opened with these settings.
     """
-    known = judge.store.model_of(judge.endpoint)
+    known = judge.store.model_of(endpoint(judge.config))
     bad = judge.store.bad()
     # A reply of a model version that is no longer the judge's counts for nothing: asking again would be paid in vain.
     wanted = [
@@ -247,5 +247,5 @@ def _most(run: Run, store: Store, lines: pl.DataFrame) -> float:
     for dialogue, sample in lines.select("dialogue", "sample").iter_rows():
         messages = store.dialogue(dialogue)
         assert messages is not None, "what is asked about is remembered first"
-        total += spending.most(blank_ask(spec, config, as_asked(messages), sample))
+        total += spending.most(write_ask(spec, config.sampling, as_asked(messages), sample))
     return total

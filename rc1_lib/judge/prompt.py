@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,9 +15,11 @@ import orjson
 import yaml
 from pydantic import Field, ValidationError, field_validator
 
+from rc1_lib.config.judge import JudgeSampling
 from rc1_lib.config.strict_yaml import parse_yaml
 from rc1_lib.config.values import Section
 from rc1_lib.errors import ConfigError
+from rc1_lib.judge.calls import Ask
 from rc1_lib.judge.reply import REASON
 from rc1_lib.provenance.derived import Given
 from rc1_lib.records import Message
@@ -26,6 +27,7 @@ from rc1_lib.workspace.artifacts import sha256_json
 from rc1_lib.workspace.input_files import read_regular
 
 FOLDER = "configs/judge"
+_CALL = ("name", "arguments")
 _TAKEN = frozenset(
     "complete dialogue id line model models outcome overall reason replayed sample samples scored scores straddles text"
     " unstable".split()
@@ -82,14 +84,6 @@ class JudgeSpec(Section):
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Prompt:
-    """What is sent for one sample of one dialogue."""
-
-    system: str
-    user: str
-
-
 def load_spec(path: Path, name: str, content: bytes | None = None) -> JudgeSpec:
     """Read the instructions of version `name`.
 
@@ -121,6 +115,36 @@ def load_spec(path: Path, name: str, content: bytes | None = None) -> JudgeSpec:
     return spec
 
 
+def misfit(messages: object) -> str:
+    """What keeps `messages` from being a dialogue that can be judged, in words; empty when nothing does."""
+    if not isinstance(messages, list) or not messages:
+        return "'messages' is no list of chat messages with at least one in it"
+    for place, message in enumerate(messages, 1):
+        fault = _misfit(message)
+        if fault:
+            return f"message {place} {fault}"
+    if not any(message["role"] == "assistant" for message in messages):
+        return "no message is the assistant's, so there is nothing to judge"
+    return ""
+
+
+def _misfit(message: object) -> str:
+    if not isinstance(message, Mapping):
+        return "is no object"
+    if not isinstance(message.get("role"), str) or not message["role"]:
+        return "has no role"
+    if not isinstance(message.get("content"), str | None):
+        return f"holds a {type(message['content']).__name__} as its content, expected a text"
+    calls = message.get("tool_calls")
+    if not isinstance(calls, list | None):
+        return "has tool_calls that are no list"
+    for call in calls or ():
+        function = call.get("function") if isinstance(call, Mapping) else None
+        if not isinstance(function, Mapping) or not all(isinstance(function.get(key), str) for key in _CALL):
+            return "has a tool call without a function's name and arguments as texts"
+    return ""
+
+
 def canonical(messages: Sequence[Message]) -> list[dict[str, Any]]:
     """The dialogue as it is graded: role, content and tool calls, without what is empty or means nothing to a judge."""
     return [
@@ -138,8 +162,8 @@ def dialogue_sha256(messages: Sequence[Message]) -> str:
     return sha256_json(canonical(messages))
 
 
-def write_prompt(spec: JudgeSpec, messages: Sequence[Message], sample: int) -> Prompt:
-    """The prompt for one sample of a dialogue; the same input always gives the same prompt."""
+def write_ask(spec: JudgeSpec, sampling: JudgeSampling, messages: Sequence[Message], sample: int) -> Ask:
+    """What is sent for one sample of a dialogue, always the same for the same input; an attempt adds its ids."""
     data = orjson.dumps(canonical(messages)).replace(b"<", b"\\u003c").replace(b">", b"\\u003e")
     nonce = hashlib.sha256(f"{sample}\0".encode() + data).hexdigest()[:16]
     opening, closing = f"<dialogue-{nonce}>", f"</dialogue-{nonce}>"
@@ -147,7 +171,8 @@ def write_prompt(spec: JudgeSpec, messages: Sequence[Message], sample: int) -> P
     system = spec.instructions
     for place, text in zip(_PLACES, (shown, opening, closing), strict=True):
         system = system.replace(place, text)
-    return Prompt(system, f"{opening}\n{data.decode()}\n{closing}")
+    user = f"{opening}\n{data.decode()}\n{closing}"
+    return Ask(system, user, spec.schema_of_reply, sampling, "", "", messages)
 
 
 def _calls(message: Message) -> list[dict[str, str]]:

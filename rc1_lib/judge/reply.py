@@ -12,8 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rc1_lib.config.judge import Channel
-from rc1_lib.judge.calls import Answer, Ask
-from rc1_lib.judge.usage import AttemptOutcome
+from rc1_lib.judge.calls import Answer, Ask, AttemptOutcome
 from rc1_lib.records import Message
 
 REASON = "reason"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,16 +11,16 @@ import polars as pl
 
 from rc1_lib.config.judge import Judge as JudgeConfig
 from rc1_lib.errors import RC1Error
-from rc1_lib.judge.calls import NOTICE
+from rc1_lib.judge.calls import AttemptOutcome
 from rc1_lib.judge.limiter import RecentRates
 from rc1_lib.judge.noise import SCORE_SCHEMA, medians_and_variances
 from rc1_lib.judge.prompt import JudgeSpec
 from rc1_lib.judge.store import Reply
-from rc1_lib.judge.usage import AttemptOutcome
 from rc1_lib.numbers.sums import sum_in_order
 from rc1_lib.records import Message
 
 _TWO_MODELS = "its samples come from two versions of the model, which are not on one scale; fix judge.model"
+_NO_TRAFFIC = RecentRates()
 NOT_ASKED = "not asked: the run ended before"
 
 
@@ -70,23 +69,23 @@ class Judged:
             `straddles` (names whose samples lie on both sides of `judge.verdict_at`, `overall` for their mean), and for
             each dimension its median under its own name and `{dimension}_variance`; null where unscored.
         replies: one row a sample: `dialogue, sample, outcome, reason, model, text, scores`.
+        run_id: its name in the usage log.
         stopped: why the run ended early; empty when it did not.
         usd: what it cost, with the most that attempts of unknown outcome can have cost.
         calls: calls sent.
         test_double: whether any answer, stored ones included, is that of RC1's own test double.
         traffic: of the last minute.
-        run_id: its name in the usage log.
         remedies: `KEY=VALUE`, settings under which what failed first may work, the likeliest first.
     """
 
     rows: pl.DataFrame
     replies: pl.DataFrame
-    stopped: str
-    usd: float
-    calls: int
-    test_double: bool
-    traffic: RecentRates
     run_id: str
+    stopped: str = ""
+    usd: float = 0.0
+    calls: int = 0
+    test_double: bool = False
+    traffic: RecentRates = _NO_TRAFFIC
     remedies: tuple[str, ...] = ()
 
     @property
@@ -127,36 +126,21 @@ class Judged:
         return [{**row, "replies": grouped[(row["dialogue"],)].to_dicts()} for row in names.iter_rows(named=True)]
 
 
-def gather(
+def tables(
     names: Sequence[str],
     wanted: Sequence[SampleRequest],
     got: Mapping[str, SampleResult],
     config: JudgeConfig,
     spec: JudgeSpec,
     max_variance: float,
-    *,
-    stopped: str,
-    usd: float,
-    calls: int,
-    test_double: bool,
-    traffic: RecentRates,
-    run_id: str,
-    remedies: tuple[str, ...] = (),
-) -> Judged:
-    """Put the samples of a run together: all K of a dialogue or no score."""
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The samples of a run put together, all K of a dialogue or no score: `rows` and `replies` of `Judged`."""
     replies = _replies(wanted, got, spec)
     rows = _rows(replies, config, spec, max_variance)
     order = pl.DataFrame({"dialogue": list(names)}, schema={"dialogue": pl.String})
-    return Judged(
-        rows=order.join(rows, on="dialogue", how="left", maintain_order="left"),
-        replies=replies.select("dialogue", "sample", "outcome", "reason", "model", "text", *spec.dimensions),
-        stopped=stopped,
-        usd=usd,
-        calls=calls,
-        test_double=test_double,
-        traffic=traffic,
-        run_id=run_id,
-        remedies=remedies,
+    return (
+        order.join(rows, on="dialogue", how="left", maintain_order="left"),
+        replies.select("dialogue", "sample", "outcome", "reason", "model", "text", *spec.dimensions),
     )
 
 
@@ -216,22 +200,3 @@ def _rows(replies: pl.DataFrame, config: JudgeConfig, spec: JudgeSpec, max_varia
         unstable=(pl.max_horizontal(variances) > max_variance).fill_null(False),
         reason=pl.when("scored").then(pl.lit("")).otherwise("reason"),
     )
-
-
-_LOG = logging.getLogger("rc1.reward")
-
-
-class RewardLog:
-    """Tells once that a judge is the test double, and each time why dialogues have no score."""
-
-    def __init__(self, of: str) -> None:
-        """`of` is what is scored, for people: `dialogues`, `episodes`."""
-        self._of, self._double_noticed = of, False
-
-    def tell(self, judged: Judged) -> None:
-        """Warn of what was found; of reasons, the three that are named first."""
-        if judged.test_double and not self._double_noticed:
-            self._double_noticed = True
-            _LOG.warning(NOTICE)
-        for reason, count in judged.reasons[:3]:
-            _LOG.warning("%d of %d %s are unscored: %s", count, len(judged.rows), self._of, reason)

@@ -6,45 +6,85 @@ before; it does not understand what a dialogue is about, and no team should trai
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
-import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+import uuid
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
 
+from rc1_lib.judge import transcript
+from rc1_lib.judge.calls import Answer, Ask, AttemptOutcome, CallFailedError
 from rc1_lib.judge.transcript import Call, Transcript, read
 from rc1_lib.records import Message
 from rc1_lib.rows.chat import ARGUMENT_OF, ASK
+from rc1_lib.text import tokens
 from rc1_lib.text.tokens import tokenize
 
 NAME = "rubric"
-BILLABLE = False
 REASONING_WORDS = 6.0
 """Words before the answer after which 63 % of the reasoning's worth is reached."""
 BRIEF_WORDS, SPARE_WORDS = 40, 60
 """Words of a final message that are never too many, and how many more halve what its brevity is worth."""
 
 
-@dataclass(frozen=True, slots=True)
-class Scored:
-    """Scores in [0, 1] by dimension, how long they took, and whether anybody was billed."""
-
-    scores: Mapping[str, float]
-    latency_ms: float
-    billable: bool
-
-
-def score(messages: Sequence[Message]) -> Scored:
-    """Judge one dialogue (chat format) on all dimensions.
+def score(messages: Sequence[Message]) -> dict[str, float]:
+    """Judge one dialogue (chat format): a grade in [0, 1] by dimension.
 
     Raises:
         ValueError: when there is no assistant message to judge.
     """
-    start = time.perf_counter()
     if not any(message.get("role") == "assistant" for message in messages):
         raise ValueError("the dialogue holds no assistant message, so there is nothing to judge")
     dialogue = read(messages)
-    scores = {name: rule(dialogue) for name, rule in DIMENSIONS.items()}
-    return Scored(scores, 1000.0 * (time.perf_counter() - start), BILLABLE)
+    return {name: rule(dialogue) for name, rule in DIMENSIONS.items()}
+
+
+def reply_to(messages: Sequence[Message]) -> str:
+    """The grades of one dialogue as a judge's reply.
+
+    Raises:
+        ValueError: as `score`.
+    """
+    scores = score(messages)
+    lowest = min(scores, key=lambda name: scores[name])
+    return json.dumps({"reason": f"By rule; the lowest grade is for {lowest}.", **scores})
+
+
+@cache
+def version() -> str:
+    """The rules are the model: another rule or another way of reading is another version."""
+    sources = b"".join(Path(file).read_bytes() for file in (__file__, transcript.__file__, tokens.__file__))
+    return f"{NAME}-{hashlib.sha256(sources).hexdigest()[:12]}"
+
+
+class LocalRubric:
+    """The rubric as a provider: the same path as a live judge's, without anybody being asked or paid."""
+
+    def __init__(self) -> None:
+        self.name = NAME
+        self._last: tuple[Sequence[Message], str] | None = None
+
+    async def ask(self, ask: Ask) -> Answer:
+        """Score one dialogue.
+
+        Raises:
+            CallFailedError: when the dialogue holds nothing to score.
+        """
+        # The samples of a dialogue are asked for one after the other, and all get the same grades.
+        if self._last is None or self._last[0] is not ask.messages:
+            try:
+                self._last = ask.messages, reply_to(ask.messages)
+            except ValueError as error:
+                raise CallFailedError(AttemptOutcome.REJECTED, str(error)) from None
+        return Answer(
+            text=self._last[1], model=version(), request_id=uuid.uuid4().hex, tokens_in=0, tokens_out=0,
+            billable=False, finish="stop",
+        )  # fmt: skip
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
 
 
 def _answered(dialogue: Transcript) -> float:

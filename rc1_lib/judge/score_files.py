@@ -1,4 +1,6 @@
-"""What a scoring of a file leaves: its scores, its unstable samples, and a summary that says what they are.
+"""The dialogues of a file to be scored, every line checked before the first is asked about; and what a scoring leaves.
+
+That is its scores, its unstable samples, and a summary that says what they are.
 
 The list of unstable dialogues is kept up by whatever judges rows: of the dialogues that were judged now it holds those
 that are unstable now; what an earlier asking of this very judge found of others stays, also of those that were asked
@@ -10,6 +12,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,17 +20,86 @@ import orjson
 import polars as pl
 
 from rc1_lib.checks import defined
-from rc1_lib.errors import RC1Error
-from rc1_lib.judge.dialogues import Dialogue
-from rc1_lib.judge.identity import judge_identity
-from rc1_lib.judge.judge import Judge, known_usd
+from rc1_lib.errors import RC1Error, RowError
+from rc1_lib.judge.budget import known_usd
+from rc1_lib.judge.calls import AttemptOutcome
+from rc1_lib.judge.identity import judge_identity, model_asked
+from rc1_lib.judge.judge import Judge
 from rc1_lib.judge.noise import OVERALL, pooled
+from rc1_lib.judge.prompt import misfit
 from rc1_lib.judge.results import Judged
-from rc1_lib.judge.usage import AttemptOutcome
+from rc1_lib.records import Message
 from rc1_lib.run import Run
 from rc1_lib.workspace.artifacts import Workspace, atomic_write, now, write_json
+from rc1_lib.workspace.input_files import open_text
 
 SCORES = "reports/rc1/scores.jsonl"
+_SHOWN = 10
+"""Damaged lines that are reported one by one; the others are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dialogue:
+    """One dialogue of a file.
+
+    Attributes:
+        line: where it stands, from 1.
+        id: that of its row; `line N` where the row has none.
+        messages: in chat format.
+    """
+
+    line: int
+    id: str
+    messages: list[Message]
+
+
+def read_dialogues(path: Path, first: int | None = None) -> list[Dialogue]:
+    """Read the dialogues of a file of JSON objects, one a line, each with its `messages`; other keys mean nothing here.
+
+    Args:
+        path: rows of the pool or the shadow set, or bare `{"messages": [...]}`. Empty lines are passed over.
+        first: how many dialogues are wanted; what stands below them is not read. Default: all.
+
+    Raises:
+        RowError: when there is no such file, or lines of it hold no dialogue, naming each.
+    """
+    found: list[Dialogue] = []
+    damaged: list[str] = []
+    try:
+        with open_text(path) as stream:
+            for number, text in enumerate(stream, 1):
+                if first is not None and len(found) + len(damaged) >= first:
+                    break
+                if not text.strip():
+                    continue
+                row, fault = _read(text)
+                if fault:
+                    damaged.append(f"line {number}: {fault}")
+                else:
+                    name = row.get("id")
+                    found.append(Dialogue(number, f"line {number}" if name is None else str(name), row["messages"]))
+    except OSError as error:
+        raise RowError(f"{path}: cannot be read ({error.strerror}); expected a JSONL file of dialogues") from None
+    if damaged:
+        more = f"; and {len(damaged) - _SHOWN} more" if len(damaged) > _SHOWN else ""
+        raise RowError(
+            f"{path}: {'; '.join(damaged[:_SHOWN])}{more}. Nothing was asked: correct the file and run again"
+        )
+    if not found:
+        raise RowError(f'{path}: holds no dialogue, expected one JSON object a line with its "messages"')
+    return found
+
+
+def _read(text: bytes) -> tuple[dict[str, Any], str]:
+    try:
+        row = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        return {}, f"is not JSON ({error.msg}, column {error.colno})"
+    if not isinstance(row, dict):
+        return {}, f"is a JSON {type(row).__name__}, expected an object"
+    if "messages" not in row:
+        return {}, "has no 'messages'"
+    return row, misfit(row["messages"])
 
 
 def summary_path(out: str) -> str:
@@ -61,7 +133,7 @@ def write_scores(run: Run, judge: Judge, dialogues: Sequence[Dialogue], judged: 
         "unstable_samples": UNSTABLE if unstable else None,
         "run_id": judged.run_id,
         "provider": judge.config.provider,
-        "model_asked": judge.model_asked,
+        "model_asked": model_asked(judge.config),
         "models": sorted({model for row in rows for model in row["models"]}),
         "spec": judge.spec.spec,
         "spec_sha256": judge.spec.sha256,

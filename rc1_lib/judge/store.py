@@ -34,7 +34,8 @@ import polars as pl
 from filelock import FileLock, Timeout
 
 from rc1_lib.errors import RC1Error
-from rc1_lib.judge.usage import ANSWERED, LOG_SCHEMA, AttemptOutcome, Line
+from rc1_lib.judge.calls import ANSWERED, AttemptOutcome
+from rc1_lib.judge.usage import LOG_SCHEMA, Line
 
 DAY_S = 86_400.0
 _BUSY_S = 60.0

@@ -1,14 +1,18 @@
-"""Finding the settings that a server takes: one call at a time, each changed as the last refusal or reply asks for."""
+"""Finding the settings that a server takes: one call at a time, each changed as the last refusal or reply asks for.
+
+The dialogues are small ones that RC1 ships.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 from rc1_lib.config.file import load_config
+from rc1_lib.config.strict_yaml import parse_yaml
+from rc1_lib.judge.calls import AttemptOutcome
 from rc1_lib.judge.judge import check_judge, open_judge, open_store
-from rc1_lib.judge.usage import AttemptOutcome
 from rc1_lib.records import Message
 from rc1_lib.run import Run
 
@@ -75,3 +79,10 @@ def find_settings(run: Run, messages: Sequence[Message]) -> Trial:
             tried.add(fresh[0])
             found[fresh[0].partition("=")[0]] = fresh[0]
     return Trial((), False, calls, first)
+
+
+def probe_dialogues() -> list[list[Message]]:
+    """Small dialogues in English and Chinese, in chat format, all different."""
+    file = Path(__file__).with_name("probe_dialogues.yaml")
+    found: list[list[Message]] = parse_yaml(file.read_text(encoding="utf-8"))
+    return found

@@ -5,50 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 
 import polars as pl
 
+from rc1_lib.judge.calls import ANSWERED, SCORINGS, AttemptOutcome
 from rc1_lib.judge.noise import long_scores, medians_and_variances
-
-
-class AttemptOutcome(StrEnum):
-    """How an attempt ended. The faults of `rc1_lib.judge.calls.CallFault` keep their names."""
-
-    OK = "ok"
-    """A reply that holds scores."""
-    HIT = "hit"
-    """A score from the cache: nobody was asked, nothing was paid."""
-    BAD_REPLY = "bad_reply"
-    """The model answered (and was paid), but not with scores: no JSON, another shape, numbers outside [0, 1]."""
-    REFUSED = "refused"
-    """The model or a filter declined."""
-    TRUNCATED = "truncated"
-    """The reply was cut off at max_tokens."""
-    UNREADABLE = "unreadable"
-    """The model answered (and was paid), but in a way that another try cannot mend: a setting has to change."""
-    RATE_LIMITED = "rate_limited"
-    SERVER_ERROR = "server_error"
-    CONNECTION = "connection"
-    TIMEOUT = "timeout"
-    BAD_BODY = "bad_body"
-    REJECTED = "rejected"
-    CANCELLED = "cancelled"
-    """Ended from our side while it was under way; it may have been billed."""
-    INTERRUPTED = "interrupted"
-    """The process died while it was under way; it may have been billed."""
-
-
-ANSWERED = (
-    AttemptOutcome.OK,
-    AttemptOutcome.BAD_REPLY,
-    AttemptOutcome.REFUSED,
-    AttemptOutcome.TRUNCATED,
-    AttemptOutcome.UNREADABLE,
-)
-"""Outcomes in which a model replied, and somebody is paid."""
-SCORINGS = (AttemptOutcome.OK, AttemptOutcome.HIT)
-"""Outcomes that give scores."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

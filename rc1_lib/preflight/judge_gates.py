@@ -17,12 +17,11 @@ from rc1_lib.evidence import Evidence
 from rc1_lib.gates.anti_simulation import anti_simulation_gate
 from rc1_lib.gates.judge_probe import probe_gate
 from rc1_lib.gates.judge_stability import stability_gate
-from rc1_lib.judge.calls import is_test_double
-from rc1_lib.judge.identity import double_checks
+from rc1_lib.judge.calls import AttemptOutcome, is_test_double
+from rc1_lib.judge.identity import double_checks, model_asked
 from rc1_lib.judge.judge import fresh_scores, open_judge, open_store
 from rc1_lib.judge.providers import LIVE
 from rc1_lib.judge.store import Store
-from rc1_lib.judge.usage import AttemptOutcome
 from rc1_lib.labels.label_file import read_labels
 from rc1_lib.records import Check, GateResult, Message
 from rc1_lib.run import Run
@@ -34,7 +33,7 @@ def _in_use(run: Run, store: Store) -> pl.Expr:
     return (
         (pl.col("provider") == judge.config.provider)
         & (pl.col("spec") == judge.spec.spec)
-        & (pl.col("model_asked") == judge.model_asked)
+        & (pl.col("model_asked") == model_asked(judge.config))
     )
 
 

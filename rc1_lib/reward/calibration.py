@@ -12,8 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rc1_lib.reward.bounded_least_squares import Solution, solve
 from rc1_lib.reward.calibration_rows import CalibrationRows, GroupSums, prior_vector, usable_rows
-from rc1_lib.reward.folds import group_folds
-from rc1_lib.reward.intervals import Interval, draw_counts, percentile_interval
+from rc1_lib.reward.intervals import Interval, draw_counts, group_folds, percentile_interval
 from rc1_lib.reward.rank_agreement import (
     drop_pct,
     improvement_pct,
@@ -23,8 +22,6 @@ from rc1_lib.reward.rank_agreement import (
     rank_correlation,
     without_rounding_noise,
 )
-
-__all__ = ["Calibration", "Fold", "Solution", "calibrate_weights", "solve"]
 
 Vector = NDArray[np.float64]
 

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from rc1_lib.errors import RC1Error
-from rc1_lib.judge.dialogues import misfit
+from rc1_lib.judge.prompt import misfit
 from rc1_lib.records import Message
 
 

@@ -3,6 +3,9 @@
 Agreement is measured by Spearman's rho, Kendall's tau-b, the overlap of the top tenth and fifth, and how much of the
 top tenth's lead is kept; all of them handle ties (`rc1_lib.reward.rank_agreement`). Intervals come from a paired
 bootstrap over source questions: each resample uses both scores of the same dialogues.
+
+A judge must not mistake the length of answers for quality: that judges prefer long answers is known as verbosity bias
+(Zheng et al., "Judging LLM-as-a-Judge with MT-Bench and Chatbot Arena", 2023).
 """
 
 from __future__ import annotations
@@ -18,7 +21,6 @@ from numpy.typing import NDArray
 from rc1_lib.checks import defined
 from rc1_lib.errors import RC1Error
 from rc1_lib.records import BUCKETS
-from rc1_lib.reward.answer_length import length_correlation
 from rc1_lib.reward.intervals import Interval, bootstrap
 from rc1_lib.reward.rank_agreement import (
     auc,
@@ -31,6 +33,7 @@ from rc1_lib.reward.rank_agreement import (
     without_rounding_noise,
 )
 from rc1_lib.reward.top_ties import TopTies, top_ties
+from rc1_lib.text.tokens import length
 
 Floats = NDArray[np.float64]
 _SHARES = {"top10_overlap": 0.10, "top20_overlap": 0.20}
@@ -214,3 +217,41 @@ def _halves(frame: pl.DataFrame) -> dict[str, float]:
 def _mean(values: Floats, weights: Floats) -> float:
     total = float(weights.sum())
     return float(values @ weights) / total if total > 0 else float("nan")
+
+
+def add_answer_length(frame: pl.DataFrame) -> pl.DataFrame:
+    """Add `answer_length` (UInt32): words and punctuation marks of the last assistant message; 0 without one."""
+    message = pl.element()
+    said = message.filter(message.struct.field("role") == "assistant").struct.field("content")
+    return (
+        frame.with_columns(answer_length=pl.col("messages").list.eval(said).list.last().fill_null(""))
+        .with_columns(answer_length=length("answer_length"))
+    )  # fmt: skip
+
+
+def length_correlation(scores: Floats, lengths: Floats, success: Floats, weights: Floats) -> float:
+    """Rank correlation of scores with the answers' length among dialogues of the same outcome.
+
+    Good answers may well be longer. So the correlation is computed separately for solved and unsolved dialogues, and
+    the two are averaged by weight: what remains is a preference for length itself.
+
+    Args:
+        scores: shape (n,).
+        lengths: shape (n,).
+        success: shape (n,), 0 or 1.
+        weights: shape (n,), the weight of each dialogue.
+
+    Returns:
+        In [-1, 1]; 0 if all answers of an outcome have the same length, since no length can be preferred then; NaN if
+        the lengths vary and the scores do not.
+    """
+    total = found = 0.0
+    groups = [same for outcome in (0.0, 1.0) if (same := success == outcome).any()]
+    if all(np.unique(lengths[same]).size == 1 for same in groups):
+        return 0.0
+    for same in groups:
+        correlation = spearman(scores[same], lengths[same], weights[same])
+        if not np.isnan(correlation):
+            found += float(weights[same].sum()) * correlation
+            total += float(weights[same].sum())
+    return found / total if total else float("nan")

@@ -6,14 +6,15 @@ rule decides whether the answer is right, and training pays for that first.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import polars as pl
 
 from rc1_lib.errors import ConfigError
 from rc1_lib.judge.transcript import CALC, Call, Transcript, figures, read
-from rc1_lib.records import Rule
-from rc1_lib.rows.chat import ASK, spread_messages
+from rc1_lib.records import Message, Rule
+from rc1_lib.rows.chat import ASK, MESSAGES, spread_messages
 from rc1_lib.text.tokens import tokenize
 
 LONGEST_ANSWER = 10
@@ -88,3 +89,18 @@ def _verdict(words: list[str]) -> str:
 
 RULES: dict[Rule, Callable[[Transcript], float]] = {"obtained": obtained, "reply_used": reply_used}
 """Every rule by its name."""
+
+
+def messages_column(dialogues: Sequence[Sequence[Message]]) -> pl.Series:
+    """The dialogues as a column of chat messages, for the rules."""
+    return pl.Series("messages", [[_message(one) for one in messages] for messages in dialogues], dtype=MESSAGES)
+
+
+def _message(message: Message) -> dict[str, Any]:
+    calls: Sequence[Mapping[str, Any]] = message.get("tool_calls") or ()
+    return {
+        "role": message["role"],
+        "content": message.get("content"),
+        "name": message.get("name"),
+        "tool_calls": [{"function": {key: call["function"][key] for key in ("name", "arguments")}} for call in calls],
+    }

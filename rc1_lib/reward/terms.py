@@ -5,20 +5,24 @@
     reward = main - penalty
     total  = main * factor - penalty
 
-Unknown values are null: a dialogue without a weighed criterion has no score, never the score 0.
+The penalty is for asking where nothing is missing; the factor pays slightly more for hard rows and less for easy ones,
+so that training does not favour easy rows. Unknown values are null: a dialogue without a weighed criterion has no
+score, never the score 0.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import polars as pl
 
+from rc1_lib.checks import at_least, at_most, equal, info, within
+from rc1_lib.config.thresholds import WeightsGate
 from rc1_lib.errors import RowError
 from rc1_lib.numbers.sums import sum_in_order
-from rc1_lib.records import BUCKETS
-from rc1_lib.reward.difficulty_factor import difficulty_factors
-from rc1_lib.reward.overclarification import over_clarification_penalties
+from rc1_lib.records import BUCKETS, Bucket, Check
 
 OLD, NEW = "old.", "new."
 
@@ -109,3 +113,77 @@ def _check(frame: pl.DataFrame) -> None:
         raise RowError(
             f"'bucket' contains {', '.join(sorted(map(str, unknown)))}, expected {', '.join(BUCKETS)} or null"
         )
+
+
+def over_clarification_penalty(c: int, needs_clarification: bool, *, alpha: float, cap: int) -> float:
+    """`alpha * min(c, cap)` if nothing was missing, else 0; to be subtracted from the main reward.
+
+    Args:
+        c: clarifying questions asked in the dialogue, at least 0.
+        needs_clarification: whether something was missing from the prompt.
+        alpha: penalty for one question.
+        cap: most questions that are penalised.
+
+    Raises:
+        ValueError: for a negative count, penalty or cap.
+    """
+    if c < 0 or alpha < 0 or cap < 0:
+        raise ValueError(f"c, alpha and cap must not be negative, found c={c}, alpha={alpha}, cap={cap}")
+    return 0.0 if needs_clarification else alpha * min(c, cap)
+
+
+def over_clarification_penalties(c: pl.Expr, needs_clarification: pl.Expr, *, alpha: float, cap: int) -> pl.Expr:
+    """`over_clarification_penalty` over columns (Float64); null if it is unknown whether something was missing.
+
+    Args:
+        c: clarifying questions asked in each dialogue.
+        needs_clarification: whether something was missing from each prompt.
+        alpha: penalty for one question.
+        cap: most questions that are penalised.
+
+    Raises:
+        ValueError: for a negative penalty or cap; the caller checks the counts.
+    """
+    if alpha < 0 or cap < 0:
+        raise ValueError(f"alpha and cap must not be negative, found alpha={alpha}, cap={cap}")
+    price = alpha * pl.min_horizontal(c, pl.lit(cap, dtype=pl.Int64)).cast(pl.Float64)
+    known = needs_clarification.is_not_null() & c.is_not_null()
+    return pl.when(known).then(pl.when(needs_clarification).then(0.0).otherwise(price))
+
+
+def difficulty_factor(bucket: Bucket, beta: float) -> float:
+    """`1 + beta * (is_hard - is_easy)`, the factor on the base reward. `beta` is usually 0.05 to 0.10."""
+    return 1.0 + beta * ((bucket == "hard") - (bucket == "easy"))
+
+
+def difficulty_factors(bucket: pl.Expr, beta: float) -> pl.Expr:
+    """`difficulty_factor` over a column of buckets (Float64); null for a null bucket."""
+    return 1.0 + beta * ((bucket == "hard").cast(pl.Float64) - (bucket == "easy").cast(pl.Float64))
+
+
+_ADVICE = "calibrate the weights: rc1 weight-calib"
+
+
+def shape_checks(content: Any, thresholds: WeightsGate, dimensions: Sequence[str]) -> tuple[Check, ...]:
+    """Whether the weights are usable, wherever they come from."""
+    raw = content.get("weights") if isinstance(content, Mapping) else None
+    present = isinstance(raw, Mapping) and bool(raw)
+    numbers = {
+        str(name): float(value)
+        for name, value in (raw.items() if isinstance(raw, Mapping) else ())
+        if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    }
+    all_numbers = isinstance(raw, Mapping) and len(numbers) == len(raw)
+    unknown = len(set(raw) - set(dimensions)) if isinstance(raw, Mapping) else 0
+    lowest, highest = min(numbers.values(), default=math.nan), max(numbers.values(), default=math.nan)
+    tolerance = thresholds.sum_tolerance
+    total = math.fsum(numbers.values()) if numbers else math.nan
+    return (
+        equal("weights present", present, True, _ADVICE),
+        equal("every weight is a number", all_numbers, True, _ADVICE),
+        at_least("smallest weight", lowest, 0.0, _ADVICE),
+        at_most("largest weight", highest, thresholds.max_weight, f"no single criterion may dominate; {_ADVICE}"),
+        within("sum", total, 1.0 - tolerance, 1.0 + tolerance, f"weights must sum to 1; {_ADVICE}"),
+        equal("unknown dimensions", unknown, 0, f"weigh only {', '.join(dimensions)}"),
+        info("dimensions", len(numbers)),
+    )

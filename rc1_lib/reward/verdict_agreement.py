@@ -13,8 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rc1_lib.reward.folds import group_folds
-from rc1_lib.reward.intervals import group_numbers
+from rc1_lib.reward.intervals import group_folds, group_numbers
 
 Vector = NDArray[np.float64]
 VERDICT = (0.0, 1.0)

@@ -3,31 +3,86 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from rc1_lib.config.thresholds import Gates
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.judge.budget import Spending
+from rc1_lib.judge.calls import NOTICE
 from rc1_lib.judge.identity import read_spec
 from rc1_lib.judge.judge import Judge, check_judge, open_judge, open_store
 from rc1_lib.judge.prompt import JudgeSpec
-from rc1_lib.judge.results import Judged, RewardLog
-from rc1_lib.records import Message
-from rc1_lib.reward.rated import Rated, rated
-from rc1_lib.reward.rules import RULES
-from rc1_lib.reward.weight_shape import shape_checks
+from rc1_lib.judge.results import Judged
+from rc1_lib.records import Message, Rule
+from rc1_lib.reward.rules import RULES, add_rules, messages_column
+from rc1_lib.reward.terms import add_main, shape_checks
 from rc1_lib.run import Run
 
 _T = TypeVar("_T")
+_LOG = logging.getLogger("rc1.reward")
 STAGE = "scoring"
 """A separate stage: training asks again at every step, which should not be reported every time."""
 _LISTEN_S = 0.2
 """How often a blocking call checks whether to end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rated:
+    """The reward of one dialogue.
+
+    Attributes:
+        reward: weighted sum of the judge's medians and the rules, `main` as computed by `rc1_lib.reward.terms`; None if
+            the judge gave no scores.
+        reason: why there is no reward; empty if there is one.
+        unstable: whether the judge's samples disagree on a criterion by more than `gates.stability.max_variance`.
+        models: the versions of the judge that answered.
+    """
+
+    reward: float | None
+    reason: str
+    unstable: bool
+    models: tuple[str, ...]
+
+
+def rated(judged: Judged, dialogues: Sequence[Sequence[Message]], weights: Mapping[str, float]) -> list[Rated]:
+    """The reward of each dialogue.
+
+    Args:
+        judged: the scores of these dialogues, in the same order.
+        dialogues: their chat messages, which the rules read.
+        weights: of the judge's criteria and of rules.
+    """
+    rules: list[Rule] = [name for name in RULES if name in weights]
+    rows = judged.rows
+    if rules:
+        rows = add_rules(rows.with_columns(messages_column(dialogues)), rules).drop("messages")
+    found = add_main(rows, weights).select("main", "scored", "reason", "unstable", "models")
+    return [
+        Rated(main if scored else None, reason, unstable, tuple(models))
+        for main, scored, reason, unstable, models in found.iter_rows()
+    ]
+
+
+class RewardLog:
+    """Tells once that a judge is the test double, and each time why dialogues have no score."""
+
+    def __init__(self, of: str) -> None:
+        """`of` is what is scored, for people: `dialogues`, `episodes`."""
+        self._of, self._double_noticed = of, False
+
+    def tell(self, judged: Judged) -> None:
+        """Warn of what was found; of reasons, the three that are named first."""
+        if judged.test_double and not self._double_noticed:
+            self._double_noticed = True
+            _LOG.warning(NOTICE)
+        for reason, count in judged.reasons[:3]:
+            _LOG.warning("%d of %d %s are unscored: %s", count, len(judged.rows), self._of, reason)
 
 
 class WeightedJudge:

@@ -22,10 +22,9 @@ from rc1_lib.judge.judge import check_judge, open_judge, open_store, score_unbil
 from rc1_lib.judge.maintenance import Paid, paid_in
 from rc1_lib.judge.prompt import dialogue_sha256
 from rc1_lib.judge.providers import LIVE
-from rc1_lib.judge.results import Judged, RewardLog
+from rc1_lib.judge.results import Judged
 from rc1_lib.records import Message
-from rc1_lib.reward.rated import Rated, rated
-from rc1_lib.reward.weighted_judge import STAGE, finish
+from rc1_lib.reward.weighted_judge import STAGE, Rated, RewardLog, finish, rated
 from rc1_lib.run import Run
 from rc1_lib.training.callbacks.cap import USD
 from rc1_lib.workspace.artifacts import read_json, sha256_json, write_json
@@ -179,7 +178,7 @@ class EpisodeJudge:
     async def _ask(self, dialogues: Sequence[Sequence[Message]], spending: Spending, asked: Path | None) -> Judged:
         config = self._run.config
         if config.judge.provider not in LIVE:
-            return await score_unbilled(dialogues, config.judge, self._spec, config.gates.stability.max_variance)
+            return score_unbilled(dialogues, config.judge, self._spec, config.gates.stability.max_variance)
         with open_store(self._run, f"{config.training.reward.scores}/{REPLIES}") as store:
             if asked is not None:
                 write_json(asked, [*_names(asked), store.run_id])

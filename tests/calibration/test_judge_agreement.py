@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 from rc1_lib.calibration.judge_agreement import judge_agreement
-from rc1_lib.calibration.label_calib import label_calib
 from rc1_lib.calibration.labelled_rows import CALIBRATED, MEAN, OLD
+from rc1_lib.calibration.weight_calib import label_calib
 from rc1_lib.errors import RC1Error
 from rc1_lib.evidence import Evidence, bound
 from rc1_lib.gate_report import GateReport
 from rc1_lib.gates.judge_agreement import LABELLED, LIKENESS, SECOND
+from rc1_lib.judge import rubric
 from rc1_lib.judge.identity import read_spec
-from rc1_lib.judge.providers import local_rubric
 from rc1_lib.labels.label_file import read_labels
 from rc1_lib.pool.seed import build_seed
 from rc1_lib.preflight.gate_list import evaluate
@@ -135,7 +135,7 @@ def as_scored(run: Run, rows: Rows, model: str | None, spec: str | None) -> list
 def test_labels_of_another_model_version_or_other_instructions_leave_the_judge_uncalibrated(
     run: Run, tmp_path: Path
 ) -> None:
-    rows, spec, model = labelled(run, fair), read_spec(run).sha256, local_rubric.version()
+    rows, spec, model = labelled(run, fair), read_spec(run).sha256, rubric.version()
     assert LABELLED not in red(compared(run, as_scored(run, rows, model, spec), tmp_path).gate)
     for others in ((model, "0" * 64), ("another-version", spec), ("another-version", None)):
         found = compared(run, as_scored(run, rows, *others), tmp_path)

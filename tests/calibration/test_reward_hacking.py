@@ -13,9 +13,8 @@ import polars as pl
 import pytest
 
 from rc1_lib.attacks.library import ATTACKS
-from rc1_lib.calibration.attacked_rows import hedges, library
 from rc1_lib.calibration.judged_rows import JudgedRows, judge_rows
-from rc1_lib.calibration.reward_hacking import DIALOGUES, HACKING, attack_reward, hacking_verdict
+from rc1_lib.calibration.reward_hacking import DIALOGUES, HACKING, attack_reward, hacking_verdict, hedges, library
 from rc1_lib.environment.episode import Episode
 from rc1_lib.environment.limits import Limits
 from rc1_lib.environment.world import World

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rc1_lib.judge.price_list import price_list
+from rc1_lib.judge.budget import price_list
 from rc1_lib.testing.judge_server import Behaviour, running
 from tests.judge.bench import overrides
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rc1_lib.judge.dialogues import probe_dialogues
+from rc1_lib.judge.trial import probe_dialogues
 from rc1_lib.testing.judge_server import Behaviour, FaultKind, Manner, running
 
 from .conftest import SMALL, Rc1

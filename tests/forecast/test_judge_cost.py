@@ -28,7 +28,7 @@ from rc1_lib.forecast.judge_cost import (
     token_rates,
     training_stages,
 )
-from rc1_lib.judge.price_list import price_list, prices_of
+from rc1_lib.judge.budget import price_list, prices_of
 from rc1_lib.judge.providers import LIVE
 from rc1_lib.preflight.judge_gates import probe
 from rc1_lib.run import Run, open_run

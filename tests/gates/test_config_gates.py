@@ -14,7 +14,7 @@ from rc1_lib.gates.training import penalty_gate, training_gate
 from rc1_lib.gates.weights import Origin, weights_gate
 from rc1_lib.provenance.code import PackageState
 from rc1_lib.records import GateResult, Status
-from rc1_lib.reward.weight_shape import shape_checks
+from rc1_lib.reward.terms import shape_checks
 from rc1_lib.run import open_run, published_config
 from rc1_lib.workspace.artifacts import PROJECT_ROOT, FileState
 

@@ -13,10 +13,11 @@ import pytest
 from rc1_lib.config import thresholds
 from rc1_lib.config.values import Section, Share
 from rc1_lib.environment.replay import inconsistencies
-from rc1_lib.judge.calls import Ask, Sampling
+from rc1_lib.judge.calls import Ask
 from rc1_lib.records import Status
 from rc1_lib.rows.frame import read_rows
 from rc1_lib.rows.schema import check_rows
+from rc1_lib.run import published_config
 from rc1_lib.sources.local import load_local
 from rc1_lib.sources.rows import load_rows
 from rc1_lib.task_specs import registered
@@ -98,8 +99,9 @@ def test_the_own_gates_own_test_is_green(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_the_own_judge_grades_every_dimension(final: str, grade: float) -> None:
     judge = run(example("own-judge.md", '"""A judge that grades'))["Keyword"]()
     ask = Ask(
-        system="", user="", schema={"required": ["reason", "answered", "concise"]}, sampling=Sampling(0.7, 1.0, 16),
-        attempt_id="a", idempotency_key="b", messages=[{"role": "assistant", "content": final}],
+        system="", user="", schema={"required": ["reason", "answered", "concise"]},
+        sampling=published_config().judge.sampling, attempt_id="a", idempotency_key="b",
+        messages=[{"role": "assistant", "content": final}],
     )  # fmt: skip
     answer = asyncio.run(judge.ask(ask))
     reply = json.loads(answer.text)

@@ -13,11 +13,11 @@ from typing import Any
 
 import polars as pl
 
+from rc1_lib.judge.calls import ANSWERED, AttemptOutcome
 from rc1_lib.judge.judge import open_judge, open_store
 from rc1_lib.judge.results import Judged
 from rc1_lib.judge.rubric import DIMENSIONS
 from rc1_lib.judge.store import Store
-from rc1_lib.judge.usage import ANSWERED, AttemptOutcome
 from rc1_lib.run import Run, open_run
 from rc1_lib.testing.judge_server import JudgeServer
 

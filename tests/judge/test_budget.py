@@ -7,17 +7,17 @@ from collections import Counter
 import polars as pl
 import pytest
 
-from rc1_lib.config.judge import Budget, Prices
+from rc1_lib.config.judge import Budget, JudgeSampling, Prices
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.judge.budget import Spending
-from rc1_lib.judge.calls import Ask, Sampling
+from rc1_lib.judge.calls import Ask
 from rc1_lib.judge.results import NOT_ASKED
 from rc1_lib.run import open_run
 from rc1_lib.testing.judge_server import Behaviour, FaultKind, running
 from tests.judge.bench import NUMBERS, PROVIDERS, Bench, dialogues
 
 PRICES = ("judge.prices.input=100", "judge.prices.output=200")
-ASK = Ask("s" * 100, "u" * 100, {}, Sampling(0.7, 1.0, 1000), "attempt", "key", ())
+ASK = Ask("s" * 100, "u" * 100, {}, JudgeSampling(temperature=0.7, top_p=1.0, max_tokens=1000), "attempt", "key", ())
 
 
 def _spending(max_usd: float | None = None, max_calls: int | None = None) -> Spending:
@@ -120,7 +120,7 @@ def test_attempts_count_as_calls_whatever_came_of_them(bench: Bench) -> None:
 
 
 def test_without_a_limit_of_tokens_the_longest_reply_is_reckoned_with() -> None:
-    ask = Ask("", "", {}, Sampling(None, None, None), "a", "k", ())
+    ask = Ask("", "", {}, JudgeSampling(temperature=None, top_p=None, max_tokens=None), "a", "k", ())
     spending = Spending(Budget(max_usd=1.0, max_calls=None), Prices(input=0, output=2))
     assert spending.most(ask) == pytest.approx(2 * 0.131072)
 

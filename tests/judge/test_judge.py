@@ -14,11 +14,11 @@ import pytest
 
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.gates.judge_stability import stability_gate
+from rc1_lib.judge.calls import AttemptOutcome
 from rc1_lib.judge.judge import check_judge, open_judge, open_store
 from rc1_lib.judge.noise import OVERALL, long_scores, pooled
 from rc1_lib.judge.results import NOT_ASKED
 from rc1_lib.judge.rubric import DIMENSIONS
-from rc1_lib.judge.usage import AttemptOutcome
 from rc1_lib.run import open_run
 from rc1_lib.testing.judge_server import Behaviour, FaultKind, running
 from tests.judge.bench import NUMBERS, PROVIDERS, Bench, answered, dialogue, dialogues, sent

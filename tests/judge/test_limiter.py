@@ -8,10 +8,8 @@ from itertools import pairwise
 
 import pytest
 
-from rc1_lib.judge.background import Background
-from rc1_lib.judge.concurrency import ConcurrencyBound
 from rc1_lib.judge.limiter import Limiter
-from rc1_lib.judge.pacing import Pace
+from rc1_lib.judge.pacing import Background, ConcurrencyBound, Pace
 from tests.judge.hidden_limits import Limits, campaign, limiter, now, run_virtual
 
 

@@ -9,7 +9,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from rc1_lib.judge.judge import UNKNOWN_COST, known_usd, traffic_note
+from rc1_lib.judge.budget import known_usd
+from rc1_lib.judge.judge import UNKNOWN_COST, traffic_note
 from rc1_lib.judge.providers import LIVE
 from rc1_lib.judge.rubric import DIMENSIONS
 from rc1_lib.judge.trial import find_settings

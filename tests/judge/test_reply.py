@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rc1_lib.judge.calls import Answer, Ask, Finish, Sampling
+from rc1_lib.config.judge import JudgeSampling
+from rc1_lib.judge.calls import Answer, Ask, Finish
 from rc1_lib.judge.reply import BadReplyError, read_answer, read_scores
 from rc1_lib.records import Message
 
@@ -70,7 +71,7 @@ def answer(
     return Answer(text, "m-1", "r-1", 10, tokens_out, True, finish, reason=reason, thoughts=thoughts)
 
 
-ASK = Ask("s", "u", {}, Sampling(0.7, 1.0, 100), "a", "k", ())
+ASK = Ask("s", "u", {}, JudgeSampling(temperature=0.7, top_p=1.0, max_tokens=100), "a", "k", ())
 
 
 @pytest.mark.parametrize(
@@ -112,7 +113,7 @@ def test_a_reply_that_a_server_took_for_thinking_is_read_where_nothing_else_stan
 
 
 def test_without_a_limit_no_limit_is_proposed() -> None:
-    blank = replace(ASK, sampling=Sampling(None, None, None))
+    blank = replace(ASK, sampling=JudgeSampling(temperature=None, top_p=None, max_tokens=None))
     with pytest.raises(BadReplyError) as caught:
         read_answer(answer(_reply(), "length", tokens_out=10**6), blank, NAMES, "schema")
     assert caught.value.remedies == ()

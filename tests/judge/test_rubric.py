@@ -38,20 +38,18 @@ def turn(*made: tuple[str, str, str]) -> list[Message]:
 
 
 def grade(name: str, messages: Sequence[Message]) -> float:
-    return rubric.score(messages).scores[name]
+    return rubric.score(messages)[name]
 
 
 def test_all_dimensions_of_all_shadow_rows_lie_between_zero_and_one(evidence: Evidence) -> None:
     for messages in evidence.rows("shadow")["messages"].to_list():
         scored = rubric.score(messages)
-        assert set(scored.scores) == set(rubric.DIMENSIONS)
-        assert all(0.0 <= value <= 1.0 for value in scored.scores.values())
-        assert scored.latency_ms > 0
-        assert scored.billable is False
+        assert set(scored) == set(rubric.DIMENSIONS)
+        assert all(0.0 <= value <= 1.0 for value in scored.values())
 
 
 def test_few_dialogues_tie_at_the_top(evidence: Evidence) -> None:
-    totals = [sum(rubric.score(messages).scores.values()) for messages in evidence.rows("shadow")["messages"].to_list()]
+    totals = [sum(rubric.score(messages).values()) for messages in evidence.rows("shadow")["messages"].to_list()]
     assert totals.count(max(totals)) <= len(totals) / 10
     assert len({round(total, 9) for total in totals}) >= len(totals) / 3
 
@@ -99,7 +97,7 @@ def test_sums_with_numbers_from_nowhere_take_from_the_ground_of_the_answer() -> 
 
 def test_a_malformed_call_and_a_missing_answer_are_marked_down() -> None:
     broken = {"id": "1", "type": "function", "function": {"name": "wiki", "arguments": "{title"}}
-    scores = rubric.score([user("?"), {"role": "assistant", "content": "Hm.", "tool_calls": [broken]}]).scores
+    scores = rubric.score([user("?"), {"role": "assistant", "content": "Hm.", "tool_calls": [broken]}])
     assert (scores["answered"], scores["well_formed"]) == (0.0, 0.0)
 
 
@@ -178,7 +176,7 @@ def hostile(arguments: Any, content: Any = None) -> list[Message]:
     ids=range(12),
 )
 def test_hostile_and_foreign_dialogues_are_scored_without_an_error(messages: list[Message]) -> None:
-    assert all(0.0 <= value <= 1.0 for value in rubric.score(messages).scores.values())
+    assert all(0.0 <= value <= 1.0 for value in rubric.score(messages).values())
 
 
 def test_results_find_their_calls_by_id_and_by_order_where_there_is_none() -> None:

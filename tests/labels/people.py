@@ -24,7 +24,7 @@ def old_scores(run: Run) -> list[float]:
     dialogues = rows_of(run, SHADOW)["messages"].to_list()
     return [
         sum(weight * scores[name] for name, weight in weights.items())
-        for scores in (rubric.score(messages).scores for messages in dialogues)
+        for scores in (rubric.score(messages) for messages in dialogues)
     ]
 
 

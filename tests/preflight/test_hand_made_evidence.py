@@ -127,7 +127,8 @@ def test_a_calibration_that_was_red_later_puts_the_weights_out_of_date(run: Run)
 
 def test_two_versions_of_a_model_are_red(run: Run, evidence: Evidence) -> None:
     judged = judge_rows(run, evidence.rows("shadow").head(2))
-    assert all(check.passed for check in judge_checks(run, judged))
+    assert all(check.passed for check in judge_checks(run, judged.models, judged.test_double))
     mixed: JudgedRows = replace(judged, models=("a-1", "a-2"))
-    assert [check.name for check in judge_checks(run, mixed) if not check.passed] == ["model versions"]
+    failed = [check.name for check in judge_checks(run, mixed.models, mixed.test_double) if not check.passed]
+    assert failed == ["model versions"]
     assert mixed.summary()["models"] == ["a-1", "a-2"]

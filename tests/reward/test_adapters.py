@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,8 +19,10 @@ import pytest
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.extras.adapters.trl import judge_reward, judge_reward_async
 from rc1_lib.extras.adapters.verl import UnscoredError, make_compute_score
+from rc1_lib.judge.calls import NOTICE
 from rc1_lib.judge.judge import open_judge, open_store
 from rc1_lib.reward.chat import dialogue_of
+from rc1_lib.reward.weighted_judge import RewardLog
 from rc1_lib.run import Run, published_config
 from rc1_lib.testing.judge_server import Behaviour, FaultKind, JudgeServer, running
 from tests.judge.bench import Bench, dialogue
@@ -294,3 +297,17 @@ def test_compute_score_may_be_called_by_many_threads(bench: Bench) -> None:
             )  # fmt: skip
         assert given == expected(run, *range(12))
         assert server.stats().requests == 24
+
+
+def test_a_test_double_is_told_once_and_reasons_each_time(caplog: pytest.LogCaptureFixture) -> None:
+    reasons = [(f"reason {number}", 9 - number) for number in range(4)]
+    judged: Any = SimpleNamespace(test_double=True, reasons=reasons, rows=range(40))
+    log = RewardLog("episodes")
+    log.tell(judged)
+    told = [f"{9 - number} of 40 episodes are unscored: reason {number}" for number in range(3)]
+    assert [(record.name, record.getMessage()) for record in caplog.records] == [
+        ("rc1.reward", words) for words in (NOTICE, *told)
+    ]
+    caplog.clear()
+    log.tell(judged)
+    assert caplog.messages == told

@@ -12,9 +12,9 @@ import pytest
 from numpy.typing import NDArray
 
 from rc1_lib.errors import RC1Error
-from rc1_lib.reward.bounded_least_squares import kkt_residual
-from rc1_lib.reward.calibration import Calibration, calibrate_weights, solve
-from rc1_lib.reward.folds import group_folds
+from rc1_lib.reward.bounded_least_squares import kkt_residual, solve
+from rc1_lib.reward.calibration import Calibration, calibrate_weights
+from rc1_lib.reward.intervals import group_folds
 
 Vector = NDArray[np.float64]
 NAMES = ("answered", "grounded", "reasoned", "concise", "settled")

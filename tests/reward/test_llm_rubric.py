@@ -10,11 +10,10 @@ import pytest
 from numpy.typing import NDArray
 
 from rc1_lib.calibration.judge_agreement import judge_agreement
-from rc1_lib.calibration.label_calib import label_calib
+from rc1_lib.calibration.weight_calib import label_calib
 from rc1_lib.labels.label_file import read_labels
 from rc1_lib.reward.calibration import Calibration, calibrate_weights
-from rc1_lib.reward.folds import group_folds
-from rc1_lib.reward.intervals import Interval, bootstrap, group_numbers
+from rc1_lib.reward.intervals import Interval, bootstrap, group_folds, group_numbers
 from rc1_lib.reward.rank_agreement import (
     drop_pct,
     improvement_pct,

@@ -17,7 +17,7 @@ GOLD = [name for name in ROW_COLUMNS if name not in {"id", "messages"}]
 
 def judged(rows: pl.DataFrame) -> pl.DataFrame:
     """Every dimension and count of every row, as the pipeline gets them: from the frame and from its rows."""
-    scores = pl.DataFrame([dict(score(row["messages"]).scores) for row in rows.iter_rows(named=True)])
+    scores = pl.DataFrame([score(row["messages"]) for row in rows.iter_rows(named=True)])
     return add_counts(add_rules(rows, RULES)).hstack(scores)
 
 
@@ -44,6 +44,6 @@ def test_the_gold_answer_in_a_message_would_be_seen(evidence: Evidence) -> None:
     """The counter-check: what stands in the messages does change the dimensions."""
     rows = evidence.rows("shadow")
     messages = rows["messages"].to_list()
-    before = [score(one).scores for one in messages]
-    after = [score([*one[:-1], {**one[-1], "content": "Answer: Xylophone"}]).scores for one in messages]
+    before = [score(one) for one in messages]
+    after = [score([*one[:-1], {**one[-1], "content": "Answer: Xylophone"}]) for one in messages]
     assert before != after

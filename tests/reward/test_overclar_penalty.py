@@ -5,8 +5,12 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from rc1_lib.reward.difficulty_factor import difficulty_factor, difficulty_factors
-from rc1_lib.reward.overclarification import over_clarification_penalties, over_clarification_penalty
+from rc1_lib.reward.terms import (
+    difficulty_factor,
+    difficulty_factors,
+    over_clarification_penalties,
+    over_clarification_penalty,
+)
 
 
 def test_not_triggered_without_a_question() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from rc1_lib.calibration.judge_agreement import judge_agreement
 from rc1_lib.judge import rubric
-from rc1_lib.judge.dialogues import read_dialogues
+from rc1_lib.judge.score_files import read_dialogues
 from rc1_lib.judge.transcript import read
 from rc1_lib.labels.label_file import read_labels
 from rc1_lib.reward.rules import RULES, add_rules
@@ -82,7 +82,7 @@ def test_the_rubric_reads_them_all_and_counts_questions_alike(
     asked = add_counts(frame)["clarifications"].to_list()
     for messages, questions in zip(dialogues, asked, strict=True):
         assert read(messages).questions == questions
-        assert all(0.0 <= value <= 1.0 for value in rubric.score(messages).scores.values())
+        assert all(0.0 <= value <= 1.0 for value in rubric.score(messages).values())
 
 
 def test_every_call_of_a_finished_step_finds_its_result(dialogues: list[list[dict[str, Any]]]) -> None:

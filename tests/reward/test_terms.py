@@ -9,9 +9,7 @@ import polars as pl
 import pytest
 
 from rc1_lib.errors import RowError
-from rc1_lib.reward.difficulty_factor import difficulty_factor
-from rc1_lib.reward.overclarification import over_clarification_penalty
-from rc1_lib.reward.terms import add_old_score, add_reward
+from rc1_lib.reward.terms import add_old_score, add_reward, difficulty_factor, over_clarification_penalty
 
 OLD = {"answered": 0.75, "grounded": 0.25}
 NEW = {"answered": 0.25, "grounded": 0.25, "settled": 0.5}

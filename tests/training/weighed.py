@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rc1_lib.calibration.weights_file import adopt
-from rc1_lib.judge.providers import local_rubric
+from rc1_lib.judge import rubric
 from rc1_lib.run import Run
 from rc1_lib.workspace.artifacts import write_json
 
@@ -16,7 +16,7 @@ REPORT = "reports/calibration_report_test.json"
 def weigh(run: Run, weights: dict[str, float] | None = None, models: Sequence[str] | None = None) -> Run:
     """Put weights in force that were calibrated on scores of these versions of the judge; default: the rubric's."""
     used = WEIGHTS if weights is None else weights
-    on = [local_rubric.version()] if models is None else list(models)
+    on = [rubric.version()] if models is None else list(models)
     write_json(run.workspace.path(REPORT), {"weights": used, "pass": True, "scoring": {"models": on}})
     adopt(run, used, REPORT)
     return run

@@ -14,7 +14,7 @@ import pytest
 from rc1_lib.config.file import read_yaml
 from rc1_lib.errors import RC1Error
 from rc1_lib.evidence import Evidence
-from rc1_lib.judge.dialogues import read_dialogues
+from rc1_lib.judge.score_files import read_dialogues
 from rc1_lib.labels.label_file import read_labels
 from rc1_lib.pool.templates import load_pack
 from rc1_lib.rows.frame import read_rows

@@ -10,8 +10,9 @@ import polars as pl
 from rc1_lib.errors import RC1Error, RowError
 from rc1_lib.extras.notebook.cards import Card, Shown
 from rc1_lib.extras.notebook.off_the_loop import off_the_loop
+from rc1_lib.judge.budget import known_usd
 from rc1_lib.judge.calls import NOTICE
-from rc1_lib.judge.judge import UNKNOWN_COST, check_judge, known_usd, open_judge, open_store
+from rc1_lib.judge.judge import UNKNOWN_COST, check_judge, open_judge, open_store
 from rc1_lib.judge.results import Judged
 from rc1_lib.records import Message
 from rc1_lib.run import Run

@@ -16,8 +16,7 @@ from rc1_lib.environment.limits import Limits
 from rc1_lib.environment.rewards import RewardSettings
 from rc1_lib.errors import RC1Error
 from rc1_lib.records import BUCKETS
-from rc1_lib.reward.difficulty_factor import difficulty_factor
-from rc1_lib.reward.overclarification import over_clarification_penalty
+from rc1_lib.reward.terms import difficulty_factor, over_clarification_penalty
 from rc1_lib.run import Run
 from rc1_lib.workspace.input_files import read_regular
 

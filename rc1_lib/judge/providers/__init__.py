@@ -1,18 +1,26 @@
-"""Who can be asked for scores, behind one interface. The SDKs are imported when a provider of theirs is opened."""
+"""Who can be asked for scores, where, and with which key, checked before anything is sent; and how a key stays unseen.
+
+The SDKs are imported when a provider of theirs is opened. No message here repeats an address: it may hold a key. What a
+server said becomes fit for logs and exceptions: one line, bounded, and without secrets.
+"""
 
 from __future__ import annotations
 
 import difflib
+import ipaddress
+import os
+import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from types import MappingProxyType
+from urllib.parse import quote
 
-from rc1_lib.config.addresses import KEY_VARIABLE
+from rc1_lib.config.addresses import KEY_VARIABLE, read_address
+from rc1_lib.config.judge import Judge as JudgeConfig
 from rc1_lib.errors import ConfigError
 from rc1_lib.judge.calls import Provider
-from rc1_lib.judge.providers.settings import ProviderSettings, endpoint
+from rc1_lib.masking import HIDDEN, in_base64, mask, secrets
 from rc1_lib.runtime.libraries import check_proxies
-
-__all__ = ["KEY_VARIABLE", "LIVE", "PROVIDERS", "ProviderSettings", "open_provider"]
 
 _ADDRESSES = {
     "openai": "https://api.openai.com/v1",
@@ -20,38 +28,49 @@ _ADDRESSES = {
     "gemini": "https://generativelanguage.googleapis.com",
 }
 """Where each live provider is, unless the configuration names another server."""
+PLACEHOLDER_KEY = "no-key"
+"""Given to the clients, which cannot be opened without a key, for servers that ask for none. It is never sent."""
+_KEY = re.compile(r"[!-~]+")
+_LOCAL_NAMES = (".localhost", ".local", ".internal", ".lan")
+LONGEST = 300
+_READ = 4000
+"""Characters of a server's text that are looked at."""
+_PIECE = 6
+"""A run of the key of this length or longer is hidden, wherever it stands."""
+_STARRED = re.compile(r"[\w.+/=\-]*[*•●]{3,}[\w.+/=\-]*")
+_DOTTED = re.compile(r"([\w\-]*)(?:\.{3,}|…)([\w\-]*)")
 
 
-def _openai(settings: ProviderSettings) -> Provider:
-    reached = endpoint(settings, _ADDRESSES["openai"])
+def _openai(config: JudgeConfig) -> Provider:
+    reached = endpoint_of(config)
     from rc1_lib.judge.providers.openai_protocol import OpenAIProtocol
 
-    return OpenAIProtocol(settings, reached)
+    return OpenAIProtocol(config, reached)
 
 
-def _deepseek_r1(settings: ProviderSettings) -> Provider:
-    reached = endpoint(settings, _ADDRESSES["deepseek_r1"])
+def _deepseek_r1(config: JudgeConfig) -> Provider:
+    reached = endpoint_of(config)
     from rc1_lib.judge.providers.openai_protocol import OpenAIProtocol
 
     # It takes `json_object` and rejects `json_schema` (api-docs.deepseek.com/guides/json_mode; the error is "This
     # response_format type is unavailable now"). Its JSON mode sometimes gives a blank reply, which is asked for again.
-    return OpenAIProtocol(settings, reached, schemas=False)
+    return OpenAIProtocol(config, reached, schemas=False)
 
 
-def _gemini(settings: ProviderSettings) -> Provider:
-    reached = endpoint(settings, _ADDRESSES["gemini"])
+def _gemini(config: JudgeConfig) -> Provider:
+    reached = endpoint_of(config)
     from rc1_lib.judge.providers.gemini import Gemini
 
-    return Gemini(settings, reached)
+    return Gemini(config, reached)
 
 
-def _rubric(settings: ProviderSettings) -> Provider:
-    from rc1_lib.judge.providers.local_rubric import LocalRubric
+def _rubric(_: JudgeConfig) -> Provider:
+    from rc1_lib.judge.rubric import LocalRubric
 
     return LocalRubric()
 
 
-PROVIDERS: Mapping[str, Callable[[ProviderSettings], Provider]] = MappingProxyType(
+PROVIDERS: Mapping[str, Callable[[JudgeConfig], Provider]] = MappingProxyType(
     {"openai": _openai, "deepseek_r1": _deepseek_r1, "gemini": _gemini, "rubric": _rubric}
 )
 """How each provider is opened, by its name in `judge.provider`."""
@@ -59,16 +78,16 @@ LIVE = frozenset(_ADDRESSES)
 """The providers that bill."""
 
 
-def open_provider(settings: ProviderSettings) -> Provider:
-    """The provider that `settings` name. Nothing is sent yet; close it with `aclose`.
+def open_provider(config: JudgeConfig) -> Provider:
+    """The provider that `judge` names. Nothing is sent yet; close it with `aclose`.
 
     Raises:
         ConfigError: when there is no such provider, or it cannot be reached with these settings.
     """
-    check_provider(settings.name)
-    if settings.name in LIVE:
+    check_provider(config.provider)
+    if config.provider in LIVE:
         check_proxies()
-    return PROVIDERS[settings.name](settings)
+    return PROVIDERS[config.provider](config)
 
 
 def address_of(name: str, base_url: str | None) -> str:
@@ -88,3 +107,100 @@ def check_provider(name: str) -> None:
         raise ConfigError(
             f"There is no judge '{name}' (judge.provider or SCORER_PROVIDER); known are {', '.join(PROVIDERS)}{hint}"
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where to send, and with which key.
+
+    Attributes:
+        base_url: the address.
+        host: its host, fit to be shown.
+        model: the model to ask for.
+        key: the key to open a client with, possibly the placeholder.
+        secret: the key when it is one.
+    """
+
+    base_url: str = field(repr=False)
+    host: str
+    model: str
+    key: str = field(repr=False)
+    secret: str | None = field(repr=False)
+
+
+def endpoint_of(config: JudgeConfig) -> Endpoint:
+    """Where this configuration leads, with the key of the environment.
+
+    Raises:
+        ConfigError: when the model or the key is missing, or the address cannot be used.
+    """
+    model = config.model or ""
+    if not model.strip():
+        raise ConfigError(f"judge.provider is '{config.provider}', but judge.model names no model; set judge.model.")
+    base_url = address_of(config.provider, config.base_url).strip()
+    parts = read_address(base_url)
+    host = parts.hostname or ""
+    key = os.environ.get(KEY_VARIABLE, "").strip()
+    if not key and not _is_private(host):
+        raise ConfigError(
+            f"{KEY_VARIABLE} is not set, and the judge '{config.provider}' at {host} needs a key; set it in the "
+            "environment. Only servers on this machine or a private network are asked without one."
+        )
+    if key and not _KEY.fullmatch(key):
+        raise ConfigError(
+            f"The key in {KEY_VARIABLE} holds blanks or characters that cannot be sent in a header; expected printable "
+            "ASCII without spaces. Copy it again from the provider."
+        )
+    return Endpoint(base_url, host, model, key or PLACEHOLDER_KEY, key or None)
+
+
+def _is_private(host: str) -> bool:
+    """Whether a host is this machine's or of a private network, judged by its name, without asking a name server."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return "." not in host or host.endswith(_LOCAL_NAMES)
+    return address.is_private or address.is_loopback or address.is_link_local
+
+
+class Redactor:
+    """Hides the environment's secrets and one provider's key, also where a server quotes only a part of it."""
+
+    def __init__(self, key: str | None) -> None:
+        self._key = key or ""
+        self._quoted = (self._key, *in_base64(self._key))
+        own = (*secrets({KEY_VARIABLE: self._key}), quote(self._key, safe="")) if len(self._key) >= _PIECE else ()
+        self._hidden = (*sorted(own, key=len, reverse=True), *secrets())
+
+    def plain(self, text: str) -> str:
+        """`text` with whole secrets hidden and nothing else changed."""
+        return mask(text, self._hidden)
+
+    def line(self, text: str, room: int = LONGEST) -> str:
+        """`text` as one line of at most `room` characters, with secrets, and parts of the key, hidden."""
+        text = " ".join("".join(c if c.isprintable() else " " for c in text[:_READ]).split())
+        text = _STARRED.sub(HIDDEN, self._without_pieces(mask(text, self._hidden)))
+        text = _DOTTED.sub(self._elided, text)
+        return text if len(text) <= room else text[: max(0, room - 1)] + "…"
+
+    def _without_pieces(self, text: str) -> str:
+        kept: list[str] = []
+        at = 0
+        while at < len(text):
+            end = at
+            while end < len(text) and any(text[at : end + 1] in form for form in self._quoted):
+                end += 1
+            if end - at >= _PIECE:
+                kept.append(HIDDEN)
+                at = end
+            else:
+                kept.append(text[at])
+                at += 1
+        return "".join(kept)
+
+    def _elided(self, found: re.Match[str]) -> str:
+        """Hides `sk-a...wxyz`, leaves other dots alone."""
+        before, after = found.groups()
+        starts = len(before) >= 2 and self._key.startswith(before)
+        ends = len(after) >= 2 and self._key.endswith(after)
+        return HIDDEN if starts or ends else found.group()

@@ -15,10 +15,10 @@ from typing import Any, ClassVar
 import anyio
 import httpx2
 
-from rc1_lib.judge.calls import Answer, Ask, CallFailedError, CallFault
+from rc1_lib.config.judge import Judge as JudgeConfig
+from rc1_lib.judge.calls import Answer, Ask, AttemptOutcome, CallFailedError
+from rc1_lib.judge.providers import Endpoint, Redactor
 from rc1_lib.judge.providers.faults import Problem, read_problem, refused
-from rc1_lib.judge.providers.redaction import Redactor
-from rc1_lib.judge.providers.settings import Endpoint, ProviderSettings
 
 TEST_DOUBLE_HEADER = "x-rc1-test-double"
 _NEVER_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.UnsupportedProtocol)
@@ -69,9 +69,9 @@ class HttpProvider(ABC):
     raised: ClassVar[tuple[type[Exception], ...]]
     """What the SDK raises for a call that failed, besides what httpx2 raises."""
 
-    def __init__(self, settings: ProviderSettings, endpoint: Endpoint) -> None:
-        self.name = settings.name
-        self._settings = settings
+    def __init__(self, config: JudgeConfig, endpoint: Endpoint) -> None:
+        self.name = config.provider
+        self._config = config
         self._endpoint = endpoint
         self._redactor = Redactor(endpoint.secret)
         self._caught: tuple[type[Exception], ...] = (*_BROKEN, *self.raised)
@@ -82,7 +82,7 @@ class HttpProvider(ABC):
                     request.headers.pop(header, None)
 
         self._http = httpx2.AsyncClient(
-            timeout=settings.timeout_s,
+            timeout=config.limits.timeout_s,
             verify=trust(),
             # The limiter decides how many calls are under way; a second, silent queue would count as the provider's.
             limits=httpx2.Limits(max_connections=None),
@@ -115,7 +115,7 @@ class HttpProvider(ABC):
         token = _CURRENT.set(arrival)
         try:
             # The SDKs' own time-outs watch single reads, so that a server that drips bytes is never late.
-            async with asyncio.timeout(self._settings.timeout_s):
+            async with asyncio.timeout(self._config.limits.timeout_s):
                 received = await self._send(ask)
         except self._caught as error:
             failure = self._failure(error, arrival)
@@ -148,7 +148,7 @@ class HttpProvider(ABC):
         else:
             if answer.finish == "fault":
                 said = f"{self._endpoint.host} broke the reply off under HTTP 200: it ended with '{answer.reason}'"
-                raise CallFailedError(CallFault.SERVER_ERROR, self._redactor.line(said), status=200)
+                raise CallFailedError(AttemptOutcome.SERVER_ERROR, self._redactor.line(said), status=200)
 
             def plain(text: str) -> str:
                 return self._redactor.plain(_whole(text))
@@ -170,31 +170,24 @@ class HttpProvider(ABC):
         status = None if response is None else response.status_code
         sent = not any(isinstance(found, _NEVER_SENT) for found in (error, cause))
         if any(isinstance(found, TimeoutError | httpx2.TimeoutException) for found in (error, cause)):
-            patience = f"{self._settings.timeout_s:g} s (judge.limits.timeout_s)"
+            patience = f"{self._config.limits.timeout_s:g} s (judge.limits.timeout_s)"
             late = f"no complete response from {self._endpoint.host} within {patience}"
-            return CallFailedError(CallFault.TIMEOUT, self._redactor.line(late), status=status, sent=sent)
+            return CallFailedError(AttemptOutcome.TIMEOUT, self._redactor.line(late), status=status, sent=sent)
         said = ": ".join(word for word in (type(cause).__name__, str(cause)) if word)
         if response is None:
             lost = f"no response from {self._endpoint.host}: {said}"
-            return CallFailedError(CallFault.CONNECTION, self._redactor.line(lost), sent=sent)
+            return CallFailedError(AttemptOutcome.CONNECTION, self._redactor.line(lost), sent=sent)
         if response.is_success:
             return self._bad_body(f"the response broke off or cannot be decoded: {said}", response.status_code)
         headers = {name.lower(): value for name, value in response.headers.items()}
         return self._refused(response.status_code, headers, read_problem(_text(response)))
 
     def _refused(self, status: int, headers: Mapping[str, str], problem: Problem) -> CallFailedError:
-        return refused(
-            status,
-            headers,
-            problem,
-            settings=self._settings,
-            host=self._endpoint.host,
-            redactor=self._redactor,
-        )
+        return refused(status, headers, problem, self._config, self._endpoint, self._redactor)
 
     def _bad_body(self, why: str, status: int = 200) -> CallFailedError:
         return CallFailedError(
-            CallFault.BAD_BODY, self._redactor.line(f"response of {self._endpoint.host}: {why}"), status=status
+            AttemptOutcome.BAD_BODY, self._redactor.line(f"response of {self._endpoint.host}: {why}"), status=status
         )
 
 

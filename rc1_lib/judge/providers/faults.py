@@ -16,9 +16,9 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from rc1_lib.config.addresses import KEY_VARIABLE
-from rc1_lib.judge.calls import CallFailedError, CallFault
-from rc1_lib.judge.providers.redaction import LONGEST, Redactor
-from rc1_lib.judge.providers.settings import ProviderSettings
+from rc1_lib.config.judge import Judge as JudgeConfig
+from rc1_lib.judge.calls import AttemptOutcome, CallFailedError
+from rc1_lib.judge.providers import LONGEST, Endpoint, Redactor
 
 _NUMBER = re.compile(r"\s*(\d{1,15}(?:\.\d{1,15})?)\s*")
 _DURATION = re.compile(r"(\d{1,15}(?:\.\d{1,15})?)s")
@@ -176,13 +176,13 @@ def _timestamp(date: str) -> float | None:
         return None
 
 
-def classify(status: int, problem: Problem) -> CallFault:
+def classify(status: int, problem: Problem) -> AttemptOutcome:
     """Which fault an HTTP status other than success is."""
     if status == 429:
-        return CallFault.REJECTED if _is_used_up(problem) else CallFault.RATE_LIMITED
+        return AttemptOutcome.REJECTED if _is_used_up(problem) else AttemptOutcome.RATE_LIMITED
     if status in _MAY_DECLINE and (problem.codes & _FILTERS or _FILTERED.search(problem.message)):
-        return CallFault.REFUSED
-    return CallFault.SERVER_ERROR if status in _AGAIN or status >= 500 else CallFault.REJECTED
+        return AttemptOutcome.REFUSED
+    return AttemptOutcome.SERVER_ERROR if status in _AGAIN or status >= 500 else AttemptOutcome.REJECTED
 
 
 def _is_used_up(problem: Problem) -> bool:
@@ -201,18 +201,17 @@ def refused(
     status: int,
     headers: Mapping[str, str],
     problem: Problem,
-    *,
-    settings: ProviderSettings,
-    host: str,
+    config: JudgeConfig,
+    endpoint: Endpoint,
     redactor: Redactor,
 ) -> CallFailedError:
     """The failure that a response with an error's status is."""
     fault = classify(status, problem)
-    remedies = _remedies(status, problem, settings) if fault is CallFault.REJECTED else ()
-    asks = fault in {CallFault.RATE_LIMITED, CallFault.SERVER_ERROR}
-    wait = retry_after(headers, problem, limited=fault is CallFault.RATE_LIMITED) if asks else None
-    hint = redactor.line(_hint(status, problem, settings, host, remedies)) if fault is CallFault.REJECTED else ""
-    said = f"HTTP {status} from {host}: {problem.message.strip() or 'no message'}"
+    remedies = _remedies(status, problem, config) if fault is AttemptOutcome.REJECTED else ()
+    asks = fault in {AttemptOutcome.RATE_LIMITED, AttemptOutcome.SERVER_ERROR}
+    wait = retry_after(headers, problem, limited=fault is AttemptOutcome.RATE_LIMITED) if asks else None
+    hint = redactor.line(_hint(status, problem, config, endpoint, remedies)) if fault is AttemptOutcome.REJECTED else ""
+    said = f"HTTP {status} from {endpoint.host}: {problem.message.strip() or 'no message'}"
     if hint:
         said = f"{redactor.line(said, LONGEST - len(hint) - 2).rstrip('.')}. {hint}"
     return CallFailedError(fault, redactor.line(said), status=status, retry_after=wait, remedies=remedies)
@@ -229,43 +228,43 @@ _TOP_P = re.compile(r"\btop_?p\b", re.I)
 _TEMPERATURE = re.compile(r"temperature", re.I)
 
 
-def _remedies(status: int, problem: Problem, settings: ProviderSettings) -> tuple[str, ...]:
+def _remedies(status: int, problem: Problem, config: JudgeConfig) -> tuple[str, ...]:
     """Settings under which a server may take what it refuses for a parameter that it names, the likeliest first."""
     for said in (problem.parameter, problem.message):
         if status not in _UNFIT or _TOO_LONG.search(said) or (status == 404 and "support" not in said):
             continue
-        if settings.channel == "schema" and _SCHEMA.search(said):
+        if config.channel == "schema" and _SCHEMA.search(said):
             return "judge.channel=tool", "judge.channel=text"
-        if settings.channel == "tool" and _TOOL.search(said):
+        if config.channel == "tool" and _TOOL.search(said):
             return ("judge.channel=text",)
         if _LIMIT.search(said):
-            sent = settings.names.get("max_tokens", "max_tokens")
+            sent = config.names.get("max_tokens", "max_tokens")
             other = "max_completion_tokens" if sent == "max_tokens" else "max_tokens"
-            renamed = _renamed(settings, max_tokens=other)
-            return (*((renamed,) if settings.name != "gemini" else ()), "judge.sampling.max_tokens=null")
+            renamed = _renamed(config, max_tokens=other)
+            return (*((renamed,) if config.provider != "gemini" else ()), "judge.sampling.max_tokens=null")
         if _TOP_P.search(said):
             return "judge.sampling.top_p=null", "judge.sampling.temperature=null"
         if _TEMPERATURE.search(said):
             return ("judge.sampling.temperature=null",)
-        if _SYSTEM.search(said) and "system" not in settings.names:
-            return (_renamed(settings, system="user"),)
+        if _SYSTEM.search(said) and "system" not in config.names:
+            return (_renamed(config, system="user"),)
     return ()
 
 
-def _renamed(settings: ProviderSettings, **more: str) -> str:
-    names = {str(ours): theirs for ours, theirs in settings.names.items()} | more
+def _renamed(config: JudgeConfig, **more: str) -> str:
+    names = {str(ours): theirs for ours, theirs in config.names.items()} | more
     return f"judge.names={{{', '.join(f'{ours}: {theirs}' for ours, theirs in names.items())}}}"
 
 
-def _hint(status: int, problem: Problem, settings: ProviderSettings, host: str, remedies: tuple[str, ...]) -> str:
-    model = f"judge.model ({settings.model})"
+def _hint(status: int, problem: Problem, config: JudgeConfig, endpoint: Endpoint, remedies: tuple[str, ...]) -> str:
+    model, host = f"judge.model ({endpoint.model})", endpoint.host
     if remedies:
         return f"Try --set '{remedies[0]}'; rc1 probe-scorer finds all that has to be set."
     if status in {400, 413, 422} and _TOO_LONG.search(problem.message):
         return f"The dialogue and judge.sampling.max_tokens do not fit into what {model} reads."
     if status in {402, 429}:
         return f"No quota or balance is left for the key in {KEY_VARIABLE}; top up the account or use another key."
-    if status in {401, 403} and not settings.api_key:
+    if status in {401, 403} and not endpoint.secret:
         return f"No key was sent, for {KEY_VARIABLE} is not set, and {host} wants one; set it in the environment."
     if status in {401, 403} or "API_KEY_INVALID" in problem.codes:
         return f"Check the key in {KEY_VARIABLE}: it has to be one of {host} with access to {model}."
@@ -273,5 +272,5 @@ def _hint(status: int, problem: Problem, settings: ProviderSettings, host: str, 
         return f"Check {model} and the path of judge.base_url."
     if status < 400:
         return "Set judge.base_url to the address that it redirects to."
-    other = {"schema": "tool or text", "tool": "text"}.get(settings.channel, "")
+    other = {"schema": "tool or text", "tool": "text"}.get(config.channel, "")
     return f"Check {model} and judge.sampling" + (f"; judge.channel: {other} asks otherwise." if other else ".")

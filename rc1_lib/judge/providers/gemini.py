@@ -12,11 +12,11 @@ from google import genai
 from google.genai import errors, types
 from google.genai.client import DebugConfig
 
+from rc1_lib.config.judge import Judge as JudgeConfig
 from rc1_lib.errors import ConfigError
-from rc1_lib.judge.calls import Answer, Ask, CallFailedError, CallFault, Finish
+from rc1_lib.judge.calls import Answer, Ask, AttemptOutcome, CallFailedError, Finish, finish_of
+from rc1_lib.judge.providers import Endpoint
 from rc1_lib.judge.providers.exchange import HttpProvider, MalformedError, Received, count_of, text_of, trust
-from rc1_lib.judge.providers.finish import finish_of
-from rc1_lib.judge.providers.settings import Endpoint, ProviderSettings
 
 _MODEL = re.compile(r"(?!.*\.\.)[A-Za-z0-9][A-Za-z0-9._/:\-]*")
 _TOOL = "grades"
@@ -28,18 +28,18 @@ class Gemini(HttpProvider):
     # The client parses error bodies itself, and lets through what parsing raises.
     raised: ClassVar[tuple[type[Exception], ...]] = (errors.APIError, UnicodeDecodeError, RecursionError)
 
-    def __init__(self, settings: ProviderSettings, endpoint: Endpoint) -> None:
-        if not _MODEL.fullmatch(settings.model):
+    def __init__(self, config: JudgeConfig, endpoint: Endpoint) -> None:
+        if not _MODEL.fullmatch(endpoint.model):
             raise ConfigError(
                 "judge.model is no name of a Gemini model; expected one such as gemini-2.5-flash, without blanks, "
                 "'..', '?' or '&'."
             )
-        if others := settings.names.keys() - {"system"}:
+        if others := config.names.keys() - {"system"}:
             raise ConfigError(
                 f"judge.names renames {', '.join(sorted(others))}, but a Gemini client sends each parameter by its one "
                 "name; of judge.names give {system: user} alone, and null for what a model does not take."
             )
-        super().__init__(settings, endpoint)
+        super().__init__(config, endpoint)
         self._client = genai.Client(
             vertexai=False,
             api_key=endpoint.key,
@@ -48,7 +48,7 @@ class Gemini(HttpProvider):
             http_options=types.HttpOptions(
                 base_url=endpoint.base_url,
                 api_version="v1beta",
-                timeout=math.ceil(settings.timeout_s * 1000.0),
+                timeout=math.ceil(config.limits.timeout_s * 1000.0),
                 # One attempt; with a client of our own the SDK's second, implicit retry (aiohttp's) is off as well.
                 retry_options=types.HttpRetryOptions(attempts=1),
                 httpx_async_client=self._http,
@@ -59,9 +59,9 @@ class Gemini(HttpProvider):
         )
 
     async def _send(self, ask: Ask) -> Received:
-        structured, merged = self._settings.channel == "schema", self._settings.names.get("system") == "user"
+        structured, merged = self._config.channel == "schema", self._config.names.get("system") == "user"
         response = await self._client.aio.models.generate_content(
-            model=self._settings.model,
+            model=self._endpoint.model,
             contents=f"{ask.system}\n\n{ask.user}" if merged else ask.user,
             config=types.GenerateContentConfig(
                 system_instruction=None if merged else ask.system,
@@ -70,7 +70,7 @@ class Gemini(HttpProvider):
                 max_output_tokens=ask.sampling.max_tokens,
                 response_mime_type="application/json" if structured else None,
                 response_json_schema=dict(ask.schema) if structured else None,
-                **_tools(ask.schema) if self._settings.channel == "tool" else {},
+                **_tools(ask.schema) if self._config.channel == "tool" else {},
                 http_options=types.HttpOptions(
                     headers={"X-Client-Request-Id": ask.attempt_id, "Idempotency-Key": ask.idempotency_key}
                 ),
@@ -113,7 +113,7 @@ class Gemini(HttpProvider):
     def _finish(self, reason: Any) -> tuple[Finish, str]:
         if reason == "PUP_LIMITED_DISABLED":
             said = f"{self._endpoint.host} has limited or disabled the account for breaches of its use policy"
-            raise CallFailedError(CallFault.REJECTED, said, status=200)
+            raise CallFailedError(AttemptOutcome.REJECTED, said, status=200)
         return finish_of(reason)
 
     async def aclose(self) -> None:

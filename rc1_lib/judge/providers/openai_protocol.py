@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, ClassVar
 
 import openai
 from openai.types.chat import ChatCompletionMessageParam
 
+from rc1_lib.config.judge import Judge as JudgeConfig
 from rc1_lib.config.judge import Renamed
-from rc1_lib.judge.calls import Answer, Ask
+from rc1_lib.judge.calls import Answer, Ask, finish_of
+from rc1_lib.judge.providers import Endpoint
 from rc1_lib.judge.providers.exchange import HttpProvider, MalformedError, Received, count_of, text_of
-from rc1_lib.judge.providers.finish import finish_of
-from rc1_lib.judge.providers.settings import Endpoint, ProviderSettings
 
 _OWN_ACCOUNT = ("openai.com", "openai.azure.com")
 _RENAMED_LIMIT = (*_OWN_ACCOUNT, "cognitiveservices.azure.com")
@@ -27,22 +26,22 @@ class OpenAIProtocol(HttpProvider):
 
     raised: ClassVar[tuple[type[Exception], ...]] = (openai.APIError,)
 
-    def __init__(self, settings: ProviderSettings, endpoint: Endpoint, *, schemas: bool = True) -> None:
+    def __init__(self, config: JudgeConfig, endpoint: Endpoint, *, schemas: bool = True) -> None:
         """Open the client.
 
         Args:
-            settings: what to ask for.
+            config: `judge`: what to ask for.
             endpoint: where.
             schemas: whether the channel `schema` can be a schema; otherwise it enforces only that the reply is JSON.
         """
         limit = "max_completion_tokens" if is_of(endpoint.host, _RENAMED_LIMIT) else "max_tokens"
-        settings = replace(settings, names={"max_tokens": limit, **settings.names})
-        super().__init__(settings, endpoint)
+        config = config.model_copy(update={"names": {"max_tokens": limit, **config.names}})
+        super().__init__(config, endpoint)
         self._schemas = schemas
         self._client = openai.AsyncOpenAI(
             api_key=endpoint.key,
             base_url=endpoint.base_url,
-            timeout=settings.timeout_s,
+            timeout=config.limits.timeout_s,
             max_retries=0,
             http_client=self._http,
         )
@@ -51,13 +50,13 @@ class OpenAIProtocol(HttpProvider):
             self._client.organization = self._client.project = None
 
     async def _send(self, ask: Ask) -> Received:
-        names, sampling = self._settings.names, ask.sampling
+        names, sampling = self._config.names, ask.sampling
         given: dict[Renamed, float | None] = {
             "temperature": sampling.temperature, "top_p": sampling.top_p, "max_tokens": sampling.max_tokens,
         }  # fmt: skip
         more = {names.get(name, name): value for name, value in given.items() if value is not None}
         raw = await self._client.chat.completions.with_raw_response.create(
-            model=self._settings.model,
+            model=self._endpoint.model,
             messages=self._messages(ask),
             extra_body=more | self._channel(ask.schema),
             extra_headers={"X-Client-Request-Id": ask.attempt_id, "Idempotency-Key": ask.idempotency_key},
@@ -66,7 +65,7 @@ class OpenAIProtocol(HttpProvider):
         return Received(headers, raw.http_response.content)
 
     def _messages(self, ask: Ask) -> list[ChatCompletionMessageParam]:
-        match self._settings.names.get("system", "system"):
+        match self._config.names.get("system", "system"):
             case "user":  # two messages of one role in a row are an error to models that have no other
                 return [{"role": "user", "content": f"{ask.system}\n\n{ask.user}"}]
             case "developer":
@@ -75,7 +74,7 @@ class OpenAIProtocol(HttpProvider):
                 return [{"role": "system", "content": ask.system}, {"role": "user", "content": ask.user}]
 
     def _channel(self, schema: Mapping[str, Any]) -> dict[str, Any]:
-        match self._settings.channel:
+        match self._config.channel:
             case "schema" if self._schemas:
                 wanted = {"name": _TOOL, "strict": True, "schema": dict(schema)}
                 return {"response_format": {"type": "json_schema", "json_schema": wanted}}

@@ -12,9 +12,13 @@ from typing import Any
 
 import pytest
 
-from rc1_lib.judge.calls import Answer, Ask, CallFailedError, Sampling
-from rc1_lib.judge.providers import ProviderSettings, open_provider
+from rc1_lib.config.addresses import KEY_VARIABLE
+from rc1_lib.config.judge import Judge as JudgeConfig
+from rc1_lib.config.judge import JudgeSampling
+from rc1_lib.judge.calls import Answer, Ask, CallFailedError
+from rc1_lib.judge.providers import open_provider
 from rc1_lib.judge.rubric import DIMENSIONS
+from rc1_lib.run import published_config
 from rc1_lib.testing.judge_server import JudgeServer
 
 NONCE = "0123456789abcdef"
@@ -39,7 +43,7 @@ def ask() -> Callable[..., Ask]:
             system=f"You grade. Reply with one JSON object. The dialogue stands in <dialogue-{NONCE}>.",
             user=f"<dialogue-{NONCE}>\n{json.dumps(MESSAGES)}\n</dialogue-{NONCE}>",
             schema=SCHEMA,
-            sampling=Sampling(temperature=0.7, top_p=0.9, max_tokens=max_tokens),
+            sampling=JudgeSampling(temperature=0.7, top_p=0.9, max_tokens=max_tokens),
             attempt_id=attempt_id,
             idempotency_key=idempotency_key,
             messages=MESSAGES,
@@ -49,8 +53,9 @@ def ask() -> Callable[..., Ask]:
 
 
 @pytest.fixture
-def settings() -> Callable[..., ProviderSettings]:
-    """Makes settings: `settings("openai", server)`, or with `base_url=...`."""
+def settings(monkeypatch: pytest.MonkeyPatch) -> Callable[..., JudgeConfig]:
+    """Makes settings: `settings("openai", server)`, or with `base_url=...`; the key goes into the environment."""
+    published = published_config().judge
 
     def make(
         name: str,
@@ -62,15 +67,21 @@ def settings() -> Callable[..., ProviderSettings]:
         timeout_s: float = 10.0,
         channel: Any = "schema",
         names: Any = None,
-    ) -> ProviderSettings:
+    ) -> JudgeConfig:
         if server is not None:
             base_url = server.gemini_url if name == "gemini" else server.base_url
-        return ProviderSettings(name, model, base_url, api_key, timeout_s, channel, names or {})
+        if api_key is None:
+            monkeypatch.delenv(KEY_VARIABLE, raising=False)
+        else:
+            monkeypatch.setenv(KEY_VARIABLE, api_key)
+        limits = published.limits.model_copy(update={"timeout_s": timeout_s})
+        asked = {"model": model, "base_url": base_url, "limits": limits, "channel": channel, "names": names or {}}
+        return published.model_copy(update={"provider": name, **asked})
 
     return make
 
 
-async def _once(settings: ProviderSettings, ask: Ask) -> Answer:
+async def _once(settings: JudgeConfig, ask: Ask) -> Answer:
     provider = open_provider(settings)
     try:
         return await provider.ask(ask)
@@ -79,16 +90,16 @@ async def _once(settings: ProviderSettings, ask: Ask) -> Answer:
 
 
 @pytest.fixture
-def call() -> Callable[[ProviderSettings, Ask], Answer]:
+def call() -> Callable[[JudgeConfig, Ask], Answer]:
     """Makes one call on a loop of its own."""
     return lambda settings, ask: asyncio.run(_once(settings, ask))
 
 
 @pytest.fixture
-def failed_call() -> Callable[[ProviderSettings, Ask], CallFailedError]:
+def failed_call() -> Callable[[JudgeConfig, Ask], CallFailedError]:
     """Makes one call that has to fail; returns the failure."""
 
-    def make(settings: ProviderSettings, ask: Ask) -> CallFailedError:
+    def make(settings: JudgeConfig, ask: Ask) -> CallFailedError:
         with pytest.raises(CallFailedError) as caught:
             asyncio.run(_once(settings, ask))
         return caught.value

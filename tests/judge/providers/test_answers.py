@@ -10,14 +10,16 @@ from typing import Any
 
 import pytest
 
+from rc1_lib.config.judge import Judge as JudgeConfig
+from rc1_lib.config.judge import JudgeSampling
 from rc1_lib.errors import ConfigError
-from rc1_lib.judge.calls import Answer, Ask, CallFault, Sampling
-from rc1_lib.judge.providers import LIVE, ProviderSettings, open_provider
+from rc1_lib.judge.calls import Answer, Ask, AttemptOutcome
+from rc1_lib.judge.providers import LIVE, open_provider
 from rc1_lib.judge.reply import BadReplyError, read_answer
 from rc1_lib.judge.rubric import DIMENSIONS
 from rc1_lib.testing.judge_server import Behaviour, FaultKind, running
 
-Call = Callable[[ProviderSettings, Ask], Answer]
+Call = Callable[[JudgeConfig, Ask], Answer]
 Make = Callable[..., Any]
 QUICK: dict[str, Any] = {"delay": "zero"}
 
@@ -127,7 +129,7 @@ def test_a_server_that_breaks_off_under_200_gave_no_reply(
 ) -> None:
     script.says(200, _openai_reply({"content": text}, finish_reason=reason))
     failure = failed_call(settings("openai", base_url=script.url("openai")), ask())
-    assert (failure.fault, failure.status, f"'{reason}'" in failure.detail) == (CallFault.SERVER_ERROR, 200, True)
+    assert (failure.fault, failure.status, f"'{reason}'" in failure.detail) == (AttemptOutcome.SERVER_ERROR, 200, True)
 
 
 @pytest.mark.parametrize("reason", ["SAFETY", "RECITATION", "PROHIBITED_CONTENT", "BLOCKLIST", "SPII"])
@@ -156,7 +158,7 @@ def test_a_parameter_that_is_null_is_not_sent_and_each_may_have_another_name(
     call(
         settings("openai", base_url=script.url("openai"), names=names, channel="tool"), ask("a-1", "k-1", max_tokens=99)
     )
-    bare = replace(ask(), sampling=Sampling(None, None, None))
+    bare = replace(ask(), sampling=JudgeSampling(temperature=None, top_p=None, max_tokens=None))
     call(settings("openai", base_url=script.url("openai")), bare)
     script.says(200, {"candidates": [{"content": {"parts": [{"functionCall": {"args": {"a": 1}}}]}}]})
     gemini = settings("gemini", base_url=script.url("gemini"), names={"system": "user"}, channel="tool")
@@ -186,7 +188,7 @@ def test_gemini_renames_nothing_but_its_system_message(settings: Make) -> None:
 )  # fmt: skip
 def test_hosts_that_are_known_get_the_limit_by_their_name(host: str, name: str, settings: Make) -> None:
     made = open_provider(settings("openai", base_url=f"https://{host}/v1"))
-    assert made._settings.names["max_tokens"] == name  # type: ignore[attr-defined]
+    assert made._config.names["max_tokens"] == name  # type: ignore[attr-defined]
     asyncio.run(made.aclose())
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rc1_lib.judge.calls import CallFailedError, CallFault
+from rc1_lib.judge.calls import AttemptOutcome, CallFailedError
 from rc1_lib.judge.providers import open_provider
 from rc1_lib.testing.judge_server import Behaviour, FaultKind, JudgeServer, running
 
@@ -54,7 +54,7 @@ def test_a_call_that_takes_too_long_closes_its_connection(name: str, ask: Make, 
         provider = open_provider(settings(name, server, timeout_s=0.2))
         with pytest.raises(CallFailedError) as caught:
             await provider.ask(ask())
-        assert caught.value.fault is CallFault.TIMEOUT
+        assert caught.value.fault is AttemptOutcome.TIMEOUT
         assert await _all_closed(server)
         await provider.aclose()
 

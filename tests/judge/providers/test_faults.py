@@ -12,24 +12,25 @@ from typing import Any
 
 import pytest
 
-from rc1_lib.judge.calls import Answer, Ask, CallFailedError, CallFault
-from rc1_lib.judge.providers import LIVE, ProviderSettings, open_provider
+from rc1_lib.config.judge import Judge as JudgeConfig
+from rc1_lib.judge.calls import Answer, Ask, AttemptOutcome, CallFailedError
+from rc1_lib.judge.providers import LIVE, open_provider
 from rc1_lib.testing.judge_server import Behaviour, FaultKind, running
 
-Failed = Callable[[ProviderSettings, Ask], CallFailedError]
+Failed = Callable[[JudgeConfig, Ask], CallFailedError]
 Make = Callable[..., Any]
 WIRES = ("openai", "gemini")
 FAULTS = {
-    FaultKind.RATE_LIMIT: CallFault.RATE_LIMITED,
-    FaultKind.RATE_LIMIT_RETRY_AFTER: CallFault.RATE_LIMITED,
-    FaultKind.SERVER_ERROR: CallFault.SERVER_ERROR,
-    FaultKind.RESET: CallFault.CONNECTION,
-    FaultKind.HALF_BODY: CallFault.BAD_BODY,
-    FaultKind.NOT_JSON: CallFault.BAD_BODY,
-    FaultKind.EMPTY: CallFault.BAD_BODY,
-    FaultKind.FILTERED: CallFault.REFUSED,
-    FaultKind.SLOW_BODY: CallFault.TIMEOUT,
-    FaultKind.HANG: CallFault.TIMEOUT,
+    FaultKind.RATE_LIMIT: AttemptOutcome.RATE_LIMITED,
+    FaultKind.RATE_LIMIT_RETRY_AFTER: AttemptOutcome.RATE_LIMITED,
+    FaultKind.SERVER_ERROR: AttemptOutcome.SERVER_ERROR,
+    FaultKind.RESET: AttemptOutcome.CONNECTION,
+    FaultKind.HALF_BODY: AttemptOutcome.BAD_BODY,
+    FaultKind.NOT_JSON: AttemptOutcome.BAD_BODY,
+    FaultKind.EMPTY: AttemptOutcome.BAD_BODY,
+    FaultKind.FILTERED: AttemptOutcome.REFUSED,
+    FaultKind.SLOW_BODY: AttemptOutcome.TIMEOUT,
+    FaultKind.HANG: AttemptOutcome.TIMEOUT,
 }
 REPLIED = (FaultKind.BAD_JSON_REPLY, FaultKind.WRONG_SCHEMA, FaultKind.REFUSAL, FaultKind.TRUNCATED)
 
@@ -41,20 +42,20 @@ def test_every_kind_of_fault_is_covered() -> None:
 def wire_and_fault() -> Iterator[Any]:
     # Who waits is told by the same clock whatever the wire.
     for name, kind in itertools.product(WIRES, FAULTS):
-        again = FAULTS[kind] is CallFault.TIMEOUT and name != "openai"
+        again = FAULTS[kind] is AttemptOutcome.TIMEOUT and name != "openai"
         yield pytest.param(name, kind, marks=[pytest.mark.long] if again else [])
 
 
 @pytest.mark.parametrize(("name", "kind"), wire_and_fault())
 def test_faults_are_told_apart(name: str, kind: FaultKind, ask: Make, settings: Make, failed_call: Failed) -> None:
     # Long enough for a busy machine to send the request and to read the head of the response.
-    patience = 2.0 if FAULTS[kind] is CallFault.TIMEOUT else 10.0
+    patience = 2.0 if FAULTS[kind] is AttemptOutcome.TIMEOUT else 10.0
     with running(Behaviour(delay="zero", faults={kind: 1.0})) as server:
 
         def fail(_: int) -> CallFailedError:
             return failed_call(settings(name, server, timeout_s=patience), ask())
 
-        with ThreadPoolExecutor(2 if FAULTS[kind] is CallFault.TIMEOUT else 1) as side_by_side:
+        with ThreadPoolExecutor(2 if FAULTS[kind] is AttemptOutcome.TIMEOUT else 1) as side_by_side:
             failures = list(side_by_side.map(fail, range(2)))
         stats = server.stats()
     assert {failure.fault for failure in failures} == {FAULTS[kind]}
@@ -62,19 +63,19 @@ def test_faults_are_told_apart(name: str, kind: FaultKind, ask: Make, settings: 
     assert stats.answered == 0
     assert all(0 < len(failure.detail) <= 300 for failure in failures)
     assert [failure.status for failure in failures] == {
-        CallFault.RATE_LIMITED: [429, 429],
-        CallFault.SERVER_ERROR: [500, 502],
-        CallFault.CONNECTION: [None, None],
-        CallFault.BAD_BODY: [200, 200],
-        CallFault.REFUSED: [400, 400],
-        CallFault.TIMEOUT: [200, 200] if kind is FaultKind.SLOW_BODY else [None, None],
+        AttemptOutcome.RATE_LIMITED: [429, 429],
+        AttemptOutcome.SERVER_ERROR: [500, 502],
+        AttemptOutcome.CONNECTION: [None, None],
+        AttemptOutcome.BAD_BODY: [200, 200],
+        AttemptOutcome.REFUSED: [400, 400],
+        AttemptOutcome.TIMEOUT: [200, 200] if kind is FaultKind.SLOW_BODY else [None, None],
     }[FAULTS[kind]]
     assert failures[0].retry_after == (1.0 if kind is FaultKind.RATE_LIMIT_RETRY_AFTER else None)
 
 
 @pytest.mark.parametrize("name", sorted(LIVE))
 def test_what_happens_reconciles_with_the_server_in_a_mixed_run(name: str, ask: Make, settings: Make) -> None:
-    rates = dict.fromkeys((*(kind for kind in FAULTS if FAULTS[kind] is not CallFault.TIMEOUT), *REPLIED), 0.06)
+    rates = dict.fromkeys((*(kind for kind in FAULTS if FAULTS[kind] is not AttemptOutcome.TIMEOUT), *REPLIED), 0.06)
 
     async def several() -> Counter[str]:
         provider = open_provider(settings(name, server))
@@ -115,7 +116,7 @@ def test_the_time_to_wait_is_read(name: str, wait: float | str, ask: Make, setti
 def test_a_server_error_may_ask_to_wait(name: str, ask: Make, settings: Make, failed_call: Failed, script: Any) -> None:
     script.says(503, {"error": {"message": "overloaded"}}, "Retry-After: 12")
     failure = failed_call(settings(name, base_url=script.url(name)), ask())
-    assert (failure.fault, failure.status, failure.retry_after) == (CallFault.SERVER_ERROR, 503, 12.0)
+    assert (failure.fault, failure.status, failure.retry_after) == (AttemptOutcome.SERVER_ERROR, 503, 12.0)
     assert "overloaded" in failure.detail
 
 
@@ -123,7 +124,7 @@ def test_gemini_says_in_the_body_how_long_to_wait(ask: Make, settings: Make, fai
     info = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "17.5s"}
     script.says(429, {"error": {"code": 429, "status": "RESOURCE_EXHAUSTED", "message": "slow", "details": [info]}})
     failure = failed_call(settings("gemini", base_url=script.url("gemini")), ask())
-    assert (failure.fault, failure.retry_after) == (CallFault.RATE_LIMITED, 17.5)
+    assert (failure.fault, failure.retry_after) == (AttemptOutcome.RATE_LIMITED, 17.5)
 
 
 @pytest.mark.parametrize("error", [{"code": "insufficient_quota"}, {"type": "insufficient_quota", "code": None}])
@@ -132,34 +133,41 @@ def test_an_empty_account_is_no_rate_limit(
 ) -> None:
     script.says(429, {"error": {"message": "You exceeded your current quota.", **error}}, "Retry-After: 3")
     failure = failed_call(settings("openai", base_url=script.url("openai")), ask())
-    assert (failure.fault, failure.retry_after) == (CallFault.REJECTED, None)
+    assert (failure.fault, failure.retry_after) == (AttemptOutcome.REJECTED, None)
     assert "SCORER_API_KEY" in failure.detail
 
 
 def test_a_spent_day_is_no_rate_limit(ask: Make, settings: Make, failed_call: Failed, script: Any) -> None:
     spent = {"violations": [{"quotaId": "GenerateRequestsPerDayPerProjectPerModel-FreeTier"}]}
     script.says(429, {"error": {"code": 429, "message": "quota", "details": [spent, {"retryDelay": "9s"}]}})
-    assert failed_call(settings("gemini", base_url=script.url("gemini")), ask()).fault is CallFault.REJECTED
+    assert failed_call(settings("gemini", base_url=script.url("gemini")), ask()).fault is AttemptOutcome.REJECTED
 
 
 @pytest.mark.parametrize(
     ("status", "fault", "named"),
     [
-        (307, CallFault.REJECTED, "judge.base_url"),
-        (400, CallFault.REJECTED, "judge.channel: tool or text"),
-        (401, CallFault.REJECTED, "SCORER_API_KEY"),
-        (402, CallFault.REJECTED, "balance"),
-        (403, CallFault.REJECTED, "SCORER_API_KEY"),
-        (404, CallFault.REJECTED, "judge.model (judge-large)"),
-        (408, CallFault.SERVER_ERROR, "said so"),
-        (409, CallFault.SERVER_ERROR, "said so"),
-        (422, CallFault.REJECTED, "judge.channel: tool or text"),
-        (529, CallFault.SERVER_ERROR, "said so"),
+        (307, AttemptOutcome.REJECTED, "judge.base_url"),
+        (400, AttemptOutcome.REJECTED, "judge.channel: tool or text"),
+        (401, AttemptOutcome.REJECTED, "SCORER_API_KEY"),
+        (402, AttemptOutcome.REJECTED, "balance"),
+        (403, AttemptOutcome.REJECTED, "SCORER_API_KEY"),
+        (404, AttemptOutcome.REJECTED, "judge.model (judge-large)"),
+        (408, AttemptOutcome.SERVER_ERROR, "said so"),
+        (409, AttemptOutcome.SERVER_ERROR, "said so"),
+        (422, AttemptOutcome.REJECTED, "judge.channel: tool or text"),
+        (529, AttemptOutcome.SERVER_ERROR, "said so"),
     ],
 )
 @pytest.mark.parametrize("name", WIRES)
 def test_statuses(
-    name: str, status: int, fault: CallFault, named: str, ask: Make, settings: Make, failed_call: Failed, script: Any
+    name: str,
+    status: int,
+    fault: AttemptOutcome,
+    named: str,
+    ask: Make,
+    settings: Make,
+    failed_call: Failed,
+    script: Any,
 ) -> None:
     script.says(status, {"error": {"message": "It said so. " + "On and on. " * 99}}, f"Location: {script.url(name)}")
     failure = failed_call(settings(name, base_url=script.url(name)), ask())
@@ -174,7 +182,7 @@ def test_a_key_that_gemini_calls_invalid_is_named(ask: Make, settings: Make, fai
     details = [{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"}]
     script.says(400, {"error": {"code": 400, "message": "API key not valid.", "details": details}})
     failure = failed_call(settings("gemini", base_url=script.url("gemini")), ask())
-    assert failure.fault is CallFault.REJECTED
+    assert failure.fault is AttemptOutcome.REJECTED
     assert "SCORER_API_KEY" in failure.detail
 
 
@@ -203,7 +211,7 @@ def test_bodies_that_hold_no_reply(
 ) -> None:
     script.says(200, body)
     failure = failed_call(settings(name, base_url=script.url(name)), ask())
-    assert (failure.fault, failure.status) == (CallFault.BAD_BODY, 200)
+    assert (failure.fault, failure.status) == (AttemptOutcome.BAD_BODY, 200)
 
 
 @pytest.mark.parametrize("body", [b"\xff\xfe\x00", b"[" * 100_000, b"", b"[1]", b'{"error": 3}', {"error": {}}])
@@ -213,7 +221,7 @@ def test_the_status_decides_where_an_errors_body_is_odd(
 ) -> None:
     script.says(429, body, "Retry-After: 2")
     failure = failed_call(settings(name, base_url=script.url(name)), ask())
-    assert (failure.fault, failure.status, failure.retry_after) == (CallFault.RATE_LIMITED, 429, 2.0)
+    assert (failure.fault, failure.status, failure.retry_after) == (AttemptOutcome.RATE_LIMITED, 429, 2.0)
 
 
 @pytest.mark.parametrize("name", WIRES)
@@ -223,13 +231,13 @@ def test_an_errors_body_that_breaks_off_keeps_its_status(
     script.says(503, {"error": {"message": "overloaded"}})
     script.response = script.response[:-9]
     failure = failed_call(settings(name, base_url=script.url(name)), ask())
-    assert (failure.fault, failure.status) == (CallFault.SERVER_ERROR, 503)
+    assert (failure.fault, failure.status) == (AttemptOutcome.SERVER_ERROR, 503)
 
 
 @pytest.mark.parametrize("name", WIRES)
 def test_a_body_that_cannot_be_unpacked(name: str, ask: Make, settings: Make, failed_call: Failed, script: Any) -> None:
     script.says(200, gzip.compress(b'{"choices": []}')[:-12] + b"\x00" * 12, "Content-Encoding: gzip")
-    assert failed_call(settings(name, base_url=script.url(name)), ask()).fault is CallFault.BAD_BODY
+    assert failed_call(settings(name, base_url=script.url(name)), ask()).fault is AttemptOutcome.BAD_BODY
 
 
 @pytest.mark.parametrize("name", WIRES)
@@ -238,14 +246,14 @@ def test_a_gateway_that_reports_failures_under_200(
 ) -> None:
     script.says(200, {"error": {"code": 429, "message": "upstream is busy"}}, "Retry-After: 4")
     failure = failed_call(settings(name, base_url=script.url(name)), ask())
-    assert (failure.fault, failure.status, failure.retry_after) == (CallFault.RATE_LIMITED, 429, 4.0)
+    assert (failure.fault, failure.status, failure.retry_after) == (AttemptOutcome.RATE_LIMITED, 429, 4.0)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1:9", "nobody.invalid"])
 @pytest.mark.parametrize("name", WIRES)
 def test_nobody_there(name: str, host: str, ask: Make, settings: Make, failed_call: Failed) -> None:
     failure = failed_call(settings(name, base_url=f"http://{host}"), ask())
-    assert (failure.fault, failure.status, failure.sent) == (CallFault.CONNECTION, None, False)
+    assert (failure.fault, failure.status, failure.sent) == (AttemptOutcome.CONNECTION, None, False)
     assert host.partition(":")[0] in failure.detail
 
 
@@ -299,24 +307,24 @@ def test_a_filters_refusal_is_of_this_dialogue_alone(
     status: int, said: Any, ask: Make, settings: Make, failed_call: Failed, script: Any
 ) -> None:
     script.says(status, {"error": said})
-    assert failed_call(settings("openai", base_url=script.url("openai")), ask()).fault is CallFault.REFUSED
+    assert failed_call(settings("openai", base_url=script.url("openai")), ask()).fault is AttemptOutcome.REFUSED
 
 
 def test_an_account_that_is_shut_out_is_no_filters_refusal(
     ask: Make, settings: Make, failed_call: Failed, script: Any
 ) -> None:
     script.says(403, {"error": {"message": "Your access was terminated due to violation of our policies."}})
-    assert failed_call(settings("openai", base_url=script.url("openai")), ask()).fault is CallFault.REJECTED
+    assert failed_call(settings("openai", base_url=script.url("openai")), ask()).fault is AttemptOutcome.REJECTED
 
 
 @pytest.mark.parametrize("name", WIRES)
 def test_no_http_at_all(name: str, ask: Make, settings: Make, failed_call: Failed, script: Any) -> None:
     script.response = b"SSH-2.0-OpenSSH_9.6\r\n"
-    assert failed_call(settings(name, base_url=script.url(name)), ask()).fault is CallFault.CONNECTION
+    assert failed_call(settings(name, base_url=script.url(name)), ask()).fault is AttemptOutcome.CONNECTION
 
 
 def test_deepseek_breaking_off_is_a_server_error(ask: Make, settings: Make, failed_call: Failed, script: Any) -> None:
     choice = {"message": {"content": '{"a"'}, "finish_reason": "insufficient_system_resource"}
     script.says(200, {"choices": [choice]})
     failure = failed_call(settings("deepseek_r1", base_url=script.url("deepseek_r1")), ask())
-    assert failure.fault is CallFault.SERVER_ERROR
+    assert failure.fault is AttemptOutcome.SERVER_ERROR

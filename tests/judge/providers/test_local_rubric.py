@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from rc1_lib.judge.calls import Answer, Ask, CallFailedError, CallFault
-from rc1_lib.judge.providers import ProviderSettings
+from rc1_lib.config.judge import Judge as JudgeConfig
+from rc1_lib.judge.calls import Answer, Ask, AttemptOutcome, CallFailedError
 from rc1_lib.judge.rubric import DIMENSIONS, score
 
-Call = Callable[[ProviderSettings, Ask], Answer]
+Call = Callable[[JudgeConfig, Ask], Answer]
 Make = Callable[..., Any]
 
 
@@ -23,7 +23,7 @@ def test_it_replies_with_the_rubrics_scores_and_bills_nothing(ask: Make, setting
     answer = call(settings("rubric", model="", api_key=None), asked)
     reply = json.loads(answer.text)
     assert reply.pop("reason")
-    assert reply == dict(score(asked.messages).scores)
+    assert reply == score(asked.messages)
     assert set(reply) == set(DIMENSIONS)
     assert answer.model.startswith("rubric-")
     assert (answer.billable, answer.tokens_in, answer.tokens_out, answer.finish) == (False, 0, 0, "stop")
@@ -48,4 +48,4 @@ def test_a_dialogue_without_a_reply_is_refused(ask: Make, settings: Make) -> Non
     asked = dataclasses.replace(ask(), messages=({"role": "user", "content": "?"},))
     with pytest.raises(CallFailedError) as caught:
         asyncio.run(open_provider(settings("rubric")).ask(asked))
-    assert caught.value.fault is CallFault.REJECTED
+    assert caught.value.fault is AttemptOutcome.REJECTED

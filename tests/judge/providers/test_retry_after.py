@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rc1_lib.judge.calls import CallFault
+from rc1_lib.judge.calls import AttemptOutcome
 from rc1_lib.judge.providers.faults import Problem, classify, read_problem, retry_after
 
 NOW = 784111777.0  # Sun, 06 Nov 1994 08:49:37 GMT
@@ -117,6 +117,6 @@ def test_messages_of_errors(body: str, message: str) -> None:
 
 
 def test_an_error_without_codes_is_judged_by_its_status() -> None:
-    assert classify(429, NOTHING) is CallFault.RATE_LIMITED
-    assert classify(429, read_problem('{"error": {"code": "billing_not_active"}}')) is CallFault.REJECTED
-    assert classify(429, read_problem('{"error": {"details": [{"violations": [3]}]}}')) is CallFault.RATE_LIMITED
+    assert classify(429, NOTHING) is AttemptOutcome.RATE_LIMITED
+    assert classify(429, read_problem('{"error": {"code": "billing_not_active"}}')) is AttemptOutcome.REJECTED
+    assert classify(429, read_problem('{"error": {"details": [{"violations": [3]}]}}')) is AttemptOutcome.RATE_LIMITED

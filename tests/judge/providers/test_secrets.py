@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from rc1_lib.judge.calls import Ask, CallFailedError, CallFault
-from rc1_lib.judge.providers import ProviderSettings, open_provider
-from rc1_lib.judge.providers.redaction import Redactor
+from rc1_lib.config.judge import Judge as JudgeConfig
+from rc1_lib.judge.calls import Ask, AttemptOutcome, CallFailedError
+from rc1_lib.judge.providers import Redactor, endpoint_of, open_provider
 from rc1_lib.testing.judge_server import Behaviour, running
 
-Failed = Callable[[ProviderSettings, Ask], CallFailedError]
+Failed = Callable[[JudgeConfig, Ask], CallFailedError]
 Make = Callable[..., Any]
 KEY = "sk-planted-0123456789-abcdefghij"
 
@@ -34,7 +34,7 @@ def test_a_key_that_the_server_repeats_is_hidden(
     caplog.set_level(logging.DEBUG)
     with running(Behaviour(delay="zero", api_key="another")) as server:
         failure = failed_call(settings(name, server, api_key=KEY), ask())
-    assert (failure.fault, failure.status) == (CallFault.REJECTED, 401)
+    assert (failure.fault, failure.status) == (AttemptOutcome.REJECTED, 401)
     assert "SCORER_API_KEY" in failure.detail
     assert KEY not in _everything(failure)
     assert "planted" not in _everything(failure)
@@ -87,10 +87,10 @@ def test_other_secrets_of_the_environment_are_hidden(
     assert "hf_planted" not in _everything(failed_call(settings("openai", base_url=script.url("openai")), ask()))
 
 
-def test_settings_and_providers_do_not_show_the_key(settings: Make) -> None:
-    made = settings("openai", base_url="http://user:planted@127.0.0.1/v1", api_key=KEY)
-    assert "planted" not in repr(made)
-    assert "planted" not in repr(open_provider(settings("openai", base_url="http://127.0.0.1/v1", api_key=KEY)))
+def test_settings_endpoints_and_providers_do_not_show_the_key(settings: Make) -> None:
+    made = settings("openai", base_url="http://127.0.0.1/v1", api_key=KEY)
+    for holder in (made, endpoint_of(made), open_provider(made)):
+        assert "planted" not in repr(holder)
 
 
 def test_what_is_said_becomes_one_bounded_line() -> None:

@@ -100,7 +100,8 @@ def test_openai_is_known_by_its_host(host: str, own: bool) -> None:
 def test_the_sdks_are_imported_when_they_are_used() -> None:
     code = (
         "import sys; import rc1_lib.judge.providers as p;"
-        "p.open_provider(p.ProviderSettings('rubric', '', None, None, 1.0, 'schema', {}));"
+        "from rc1_lib.run import published_config;"
+        "p.open_provider(published_config().judge.model_copy(update={'provider': 'rubric'}));"
         "print(sorted({'openai', 'google.genai', 'httpx2'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
