@@ -31,6 +31,7 @@ from rc1_lib.training.play import Playground
 from rc1_lib.training.player import Player
 from rc1_lib.training.ppo_run import Prepared, has_begun
 from rc1_lib.training.rollout.trajectory import Trajectory
+from rc1_lib.workspace.artifacts import read_json, sha256_json
 
 GATE = "learnability"
 REPORT = "reports/learnability.json"
@@ -108,7 +109,7 @@ def check_learnable(prepared: Prepared, seeds: Sequence[int]) -> str:
     """Before the first step of a training, try out whether anything can be learned.
 
     It plays `training.learnability.at_start` prompts and judges all of them together. A training that has a checkpoint
-    is not tried again, nor is one that learns from given dialogues.
+    or a report of a passed trial is not tried again, nor is one that learns from given dialogues.
 
     Returns:
         The result in a sentence; "" if nothing was tried.
@@ -120,13 +121,16 @@ def check_learnable(prepared: Prepared, seeds: Sequence[int]) -> str:
     prompts = run.config.training.learnability.at_start
     if not prompts or not run.config.training.plays or any(has_begun(prepared, seed) for seed in seeds):
         return ""
+    if _has_passed(prepared):
+        return f"learnability passed before, by {START_REPORT}"
     began = time.monotonic()
     tried = try_out(prepared, prompts, TAKES)
     takes = takes_of(prepared, tried, ask_judge=False)
     if tried.whole and prepared.judge is not None and learnable(takes).flat.value > thresholds.max_flat:
         takes = takes_of(prepared, tried, ask_judge=True)  # what verification holds equal may differ by the judge
     gate = start_gate(takes, tried, thresholds)
-    found = write_report(run, START_REPORT, gate, _body(prepared, takes, tried), {})
+    body = _body(prepared, takes, tried) | {"facts": _facts_sha256(prepared)}
+    found = write_report(run, START_REPORT, gate, body, {})
     seconds = time.monotonic() - began
     if not found.passed:
         failed = "; ".join(_sentences(gate.failures))
@@ -139,6 +143,18 @@ def check_learnable(prepared: Prepared, seeds: Sequence[int]) -> str:
         f"learnability passed after {seconds:.0f} s: of {group.prompts} prompts with {TAKES} takes each "
         f"{group.pass_n.value:.0%} are solved by one of them, {group.flat.value:.0%} show no difference"
     )
+
+
+def _has_passed(prepared: Prepared) -> bool:
+    """Whether this very training was tried before and passed, as one that was killed before its first checkpoint."""
+    path = prepared.run.workspace.path(START_REPORT)
+    report = read_json(path) if path.exists() else {}
+    own = {"pass": True, "config_sha256": prepared.run.config_sha256, "facts": _facts_sha256(prepared)}
+    return report.items() >= own.items()
+
+
+def _facts_sha256(prepared: Prepared) -> str:
+    return sha256_json(prepared.facts(prepared.run.config.seeds[0]))
 
 
 def _sentences(failures: Sequence[Check]) -> list[str]:

@@ -12,7 +12,7 @@ from rc1_lib.errors import RC1Error
 from rc1_lib.forecast.learnability import START_REPORT, check_learnable
 from rc1_lib.run import Run
 from rc1_lib.training.ppo_run import Prepared, advance, prepare
-from rc1_lib.workspace.artifacts import read_json
+from rc1_lib.workspace.artifacts import read_json, write_json
 from tests.forecast.hopeless import MALFORMED, SAYS_YES, base_that_rambles, base_that_says
 from tests.training.tiny_world import SUPERVISED
 
@@ -123,8 +123,11 @@ def test_it_is_asked_once_for_each_start_and_moves_nothing_of_the_training(tiny:
     assert "of 24 prompts with 8 takes each" in first
     report = run.workspace.path(START_REPORT)
     before = read_json(report)
-    check_learnable(prepared, seeds)
-    assert {**read_json(report), "time": ""} == {**before, "time": ""}
+    assert "passed before" in check_learnable(prepared, seeds), "it was killed before its first checkpoint"
+    for changed in ({"pass": False}, {"facts": "of another training"}, {"config_sha256": "of other bounds"}):
+        write_json(report, before | changed)
+        assert check_learnable(prepared, seeds).split(" s: ")[1] == first.split(" s: ")[1]
+        assert {**read_json(report), "time": ""} == {**before, "time": ""}
     ends = [advance(one, seeds[0], 2, lambda _: None) for one in (prepare(unasked), prepared)]
     assert len({(end / "adapter.safetensors").read_bytes() for end in ends}) == 1
     report.unlink()
