@@ -14,7 +14,6 @@ from rc1_lib.cli import (
     dev,
     doctor,
     flows,
-    init,
     judge,
     judge_cost,
     labels,
@@ -124,7 +123,7 @@ for _panel, _commands in {
     for _name, _function, _example in _commands:
         command(app, _name, _function, _example, panel=_panel, trains=_name in _TRAINS)
 command(
-    app, "init", init.init, "rc1 init my_run", ("workspace", *_NO_CONFIG), panel="Setup and help", writes=False,
+    app, "init", doctor.init, "rc1 init my_run", ("workspace", *_NO_CONFIG), panel="Setup and help", writes=False,
     anywhere=True,
 )  # fmt: skip
 command(

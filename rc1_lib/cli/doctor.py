@@ -1,12 +1,14 @@
-"""`doctor` (what a training would fail on) and `failpack` (what to hand to somebody who helps)."""
+"""`init` (a folder with all that a run reads), `doctor` (what a training would fail on), `failpack` (for a helper)."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict
-from typing import TYPE_CHECKING
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
+import typer
 from rich.table import Table
 from rich.text import Text
 
@@ -20,6 +22,25 @@ if TYPE_CHECKING:
     from rc1_lib.doctor.finding import Finding
 
 _RED = 1
+
+
+def init(
+    session: Session,
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder, made where it is missing.")],
+) -> int:
+    """Lay configurations, judge instructions, templates and the embedded base into a folder; overwrite nothing.
+
+    Every command then works in that folder, or with it as --workspace.
+    """
+    from rc1_lib.workspace.laid_out import lay_out
+
+    root = folder.resolve()
+    parts = lay_out(root)
+    session.show(*(f"{what}: {len(part)} files" for what, part in parts.items()))
+    session.options = replace(session.options, workspace=folder)
+    files = [name for part in parts.values() for name in part]
+    ending = Ending("done", f"{len(files)} files in {root}", following=then(session, "preflight"))
+    return end(session, ending, {"folder": str(root), "files": files})
 
 
 def doctor(session: Session, seed: Seed = None) -> int:

@@ -10,12 +10,10 @@ import types
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Union, get_args, get_origin
 
-import annotated_types
 import typer
-from pydantic import BaseModel
-from pydantic.fields import FieldInfo
+from pydantic import BaseModel, TypeAdapter
 from typer.cli import get_docs_for_click
 
 from rc1_lib.config.file import merged, read_layers
@@ -138,7 +136,7 @@ def parts(model: type[BaseModel], path: tuple[str, ...] = (), what: str = "") ->
         if sections:
             inner += [(section, (*place, *steps), words.get(name, "")) for section in sections]
             continue
-        takes = field.description or accepted(field.annotation, field.metadata)
+        takes = field.description or accepted(Annotated[field.annotation, *field.metadata, None])
         default = "" if field.is_required() else f"; default `{shown(field.default)}`"
         keys.append(Key(place, takes + default, words.get(name, "")))
     own = inspect.cleandoc(model.__doc__ or "").replace("\n", " ")
@@ -205,64 +203,54 @@ def _dotted(path: tuple[str, ...]) -> str:
     return ".".join(path).replace(".[]", "[]")
 
 
-_PLAIN = {bool: "true or false", int: "integer", float: "number", str: "text"}
+_PLAIN = {"boolean": "true or false", "integer": "integer", "number": "number", "string": "text", "null": "null"}
+_BOUNDS = {
+    "minimum": "≥ {}", "exclusiveMinimum": "> {}", "maximum": "≤ {}", "exclusiveMaximum": "< {}",
+    "pattern": "like `{}`", "minLength": "of at least {} character{s}", "maxLength": "of at most {}",
+}  # fmt: skip
+"""Keyword of a JSON schema -> how a bound is said."""
 _LONG = 90
 """Longer values are not shown; the page refers to the file."""
 
 
-def accepted(annotation: Any, metadata: Sequence[Any] = ()) -> str:
+def accepted(kind: Any) -> str:
     """What a key of this type takes: `integer ≥ 1`, `list of text`, `text or null`.
 
     An alias that says what it stands for (`Field(description=...)`) is taken at its word.
     """
-    described = [item.description for item in metadata if isinstance(item, FieldInfo) and item.description]
-    if described:
-        return str(described[0])
-    origin, args = get_origin(annotation), get_args(annotation)
-    if origin is Annotated:
-        return accepted(args[0], [*args[1:], *metadata])
-    if origin in (Union, types.UnionType):
-        return _alternatives(["null" if kind is type(None) else accepted(kind, metadata) for kind in args])
-    if origin is Literal:
-        return _alternatives([f"`{shown(choice)}`" for choice in args])
-    if origin is tuple:
-        length = " (at least one)" if any(isinstance(item, annotated_types.MinLen) for item in _parts(metadata)) else ""
-        if args[-1] is Ellipsis:
-            return f"list of {accepted(args[0])}{length}"
-        return f"[{', '.join(accepted(kind) for kind in args)}]"
-    if origin is dict:
-        return f"{accepted(args[0])}: {accepted(args[1])}"
-    return f"{_PLAIN[annotation]}{_bounds(metadata)}"
+    return _in_words(TypeAdapter(kind).json_schema())
+
+
+def _in_words(schema: Mapping[str, Any]) -> str:
+    match schema:
+        case {"description": words}:
+            return str(words)
+        case {"anyOf": kinds}:
+            return _alternatives([_in_words(kind) for kind in kinds])
+        case {"enum": choices}:
+            return _alternatives([f"`{shown(choice)}`" for choice in choices])
+        case {"const": choice}:
+            return f"`{shown(choice)}`"
+        case {"prefixItems": kinds}:
+            return f"[{', '.join(map(_in_words, kinds))}]"
+        case {"items": kind}:
+            return f"list of {_in_words(kind)}{' (at least one)' if 'minItems' in schema else ''}"
+        case {"patternProperties": kinds}:
+            return ", ".join(f"text like `{names}`: {_in_words(kind)}" for names, kind in kinds.items())
+        case {"additionalProperties": kind}:
+            return f"{_in_words(schema.get('propertyNames', {'type': 'string'}))}: {_in_words(kind)}"
+    bounds = [
+        words.format(shown(bound), s="" if bound == 1 else "s")
+        for name, words in _BOUNDS.items()
+        if (bound := schema.get(name)) is not None
+    ]
+    return " ".join(filter(None, (_PLAIN[schema["type"]], ", ".join(bounds))))
 
 
 def _alternatives(texts: Sequence[str]) -> str:
     """`a, b or c`; with a comma before `or` where the parts have commas of their own."""
-    if len(texts) == 1:
-        return texts[0]
     comma = "," if any("," in text for text in texts) else ""
     return f"{', '.join(texts[:-1])}{comma} or {texts[-1]}"
-
-
-def _parts(metadata: Sequence[Any]) -> Iterator[Any]:
-    for item in metadata:
-        yield from item.metadata if isinstance(item, FieldInfo) else (item,)
-
-
-def _bounds(metadata: Sequence[Any]) -> str:
-    """` ≥ 0, ≤ 1`, or the pattern of a text."""
-    found = []
-    for item in _parts(metadata):
-        for sign, name in (("≥", "ge"), (">", "gt"), ("≤", "le"), ("<", "lt")):
-            bound = getattr(item, name, None)
-            if bound is not None:
-                found.append(f"{sign} {_number(bound)}")
-        if getattr(item, "pattern", None):
-            found.append(f"like `{item.pattern}`")
-        if isinstance(item, annotated_types.MinLen):
-            found.append(f"of at least {item.min_length} character{'s' if item.min_length > 1 else ''}")
-        if isinstance(item, annotated_types.MaxLen):
-            found.append(f"of at most {item.max_length}")
-    return f" {', '.join(found)}" if found else ""
 
 
 def _number(value: float) -> str:

@@ -15,6 +15,7 @@ from rc1_lib.numbers.uncertainty import margin
 from rc1_lib.records import Check
 
 if TYPE_CHECKING:
+    from rc1_lib.evaluation.tables import Rows
     from rc1_lib.forecast.estimate import Estimate
 
 _MANY = 1e7
@@ -40,6 +41,14 @@ def table(title: str, heads: Sequence[str], numbers: Collection[str] = (), *, wr
     made = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for head in heads:
         made.add_column(head, justify="right" if head in numbers else "left", no_wrap=not wrap)
+    return made
+
+
+def of_rows(rows: Rows) -> Table:
+    """An evaluation's table: words in the first column, numbers in the others."""
+    made = table(rows.title, rows.head, rows.head[1:])
+    for row in rows.rows:
+        made.add_row(*map(Text, row))
     return made
 
 

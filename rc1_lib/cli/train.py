@@ -26,7 +26,6 @@ from rc1_lib.runtime.notices import quieten
 from rc1_lib.workspace.lock import holding
 
 if TYPE_CHECKING:
-    from rc1_lib.evaluation.tables import Rows
     from rc1_lib.run import Run
 
 _REPORT = "reports/train.json"
@@ -215,8 +214,8 @@ def _show_evaluation(session: Session, run: Run, path: str, report: dict[str, An
     from rc1_lib.evaluation.tables import figures_rows, groups_rows, proxy_rows
 
     if report["proxy"] is not None:
-        session.show(proxy_rows(report).rich())
-    session.show(figures_rows(report, "sampled").rich(), groups_rows(report, "sampled").rich())
+        session.show(tables.of_rows(proxy_rows(report)))
+    session.show(*map(tables.of_rows, (figures_rows(report, "sampled"), groups_rows(report, "sampled"))))
     gate = report["gate"]
     session.show(tables.gates_table("evaluation", [gate]), *failed_lines(gate, ""))
     session.show(*tables.undecided_lines([gate]), *tables.notes(report, path))
@@ -296,8 +295,7 @@ def evaluate(
         path, body = evaluate_offline(run, contestant, prompts)
     from rc1_lib.evaluation.tables import success_rows
 
-    shown: list[Rows] = [success_rows(body, mode) for mode in body["modes"]]
-    session.show(*(rows.rich() for rows in shown))
+    session.show(*(tables.of_rows(success_rows(body, mode)) for mode in body["modes"]))
     session.show(f"recorded: {run.workspace.path(body['recorded']['path'])}")
     ending = Ending("done", f"{what} evaluated again, by {engine}", report=run.workspace.path(path))
     return end(session, ending, {**body, "report": path})

@@ -40,16 +40,12 @@ class Sources(Section):
 class Teacher(Section):
     """Habits of the scripted expert that writes the demonstrations."""
 
-    cue_rate: Share
-    """Share of prompts worded vaguely, whether or not anything is missing: a misleading cue."""
     cue_pull: Annotated[float, Field(ge=1.0)]
     """How many times more likely the scripted expert asks if the prompt is vague."""
     need_pull: Annotated[float, Field(ge=1.0)]
     """How many times more likely it asks if something is missing; at 1 it does not notice."""
     skip_tool_rate: Share
     """How often it omits a needed call."""
-    repeat_tool_rate: Share
-    """How often it repeats a call."""
 
 
 class Recipe(Section):
@@ -59,10 +55,6 @@ class Recipe(Section):
     """Share of these rows with a slot withheld."""
     detours: Range
     """Fewest and most needless pages that the scripted expert reads."""
-    distractors: Range
-    """Fewest and most needless pages that the prompt lists."""
-    evidence: Literal["complete", "partial"]
-    """Whether the prompt quotes all supporting sentences, or only their beginnings, so that pages must be read."""
     overlap: Share
     """Target clue overlap: quotes are cut, or diluted by sentences from other pages, to approach it."""
 

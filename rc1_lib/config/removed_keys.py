@@ -15,7 +15,7 @@ MOVED: Mapping[str, str] = {
         for engine in ("ppo", "grpo", "dpo", "sft")
         for key in (
             "epochs", "minibatches", "micro_tokens", "max_grad_norm", "entropy_coef", "kl_stop", "adaptive_kl",
-            "kl_gain", "kl_bound", "group_size",
+            "kl_gain", "group_size",
         )
     },
     **{
@@ -43,6 +43,17 @@ MOVED: Mapping[str, str] = {
 """Key, or section -> where it is now. Not every section had every one of these keys."""
 FIXED: Mapping[str, str] = {
     "ablation.takes_path": "data/shadow_takes.jsonl",
+    **{
+        f"pool.recipes.{bucket}.{key}": value
+        for bucket, distractors, evidence in (
+            ("easy", "[0, 0]", "complete"),
+            ("medium", "[0, 2]", "partial"),
+            ("hard", "[2, 5]", "partial"),
+        )
+        for key, value in (("distractors", distractors), ("evidence", evidence))
+    },
+    "pool.teacher.cue_rate": "0.35",
+    "pool.teacher.repeat_tool_rate": "0.08",
     "scale_up.approval_hours": "72",
     "training.adapter.dropout": "0",
     "training.learnability.takes": "8",
@@ -56,6 +67,7 @@ FIXED: Mapping[str, str] = {
     "training.trl_grpo.kl_bound": "0, since TRL's kl_coef stays",
     "training.trl_grpo.kl_gain": "0, since TRL's kl_coef stays",
     "training.trl_grpo.kl_stop": "infinite, since TRL has no such bound",
+    **{f"training.{section}.kl_bound": "0.2" for section in ("update", "ppo", "grpo", "dpo", "sft")},
     "training.vllm.attempts": "3",
     "gates.answer_rule.golds": "200",
     "gates.answer_rule.seed": "7",

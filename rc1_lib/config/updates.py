@@ -37,9 +37,7 @@ class Update(Steps):
     adaptive_kl: bool
     """Whether `kl_coef` adapts to reach `target_kl` (per token), or stays constant."""
     kl_gain: Annotated[float, Field(gt=0, lt=1)]
-    """How strongly a deviation, of at most `kl_bound`, changes it."""
-    kl_bound: Annotated[float, Field(gt=0, lt=1)]
-    """The largest deviation from `target_kl` that counts, as a share of it."""
+    """How strongly a deviation, of at most 0.2 of `target_kl`, changes it."""
     group_size: Annotated[int, Field(ge=2)]
     """Rollouts of every prompt in a step; `batch_size` is a multiple of it."""
 

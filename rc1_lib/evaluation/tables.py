@@ -1,17 +1,14 @@
-"""An evaluation's report as tables for a terminal (100 columns) or as Markdown."""
+"""An evaluation's report as tables in words, for a terminal (100 columns) or as Markdown."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rc1_lib.evaluation.gate import CHECK_OF
 from rc1_lib.evaluation.metrics import IS_SHARE
 from rc1_lib.evaluation.paired import OVERCLAR_DROP
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 Report = Mapping[str, Any]
 _NONE = "none"
@@ -41,19 +38,6 @@ class Rows:
     title: str
     head: tuple[str, ...]
     rows: Sequence[tuple[str, ...]]
-
-    def rich(self) -> Table:
-        """For a terminal."""
-        from rich import box
-        from rich.table import Table
-        from rich.text import Text
-
-        table = Table(title=self.title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-        for place, head in enumerate(self.head):
-            table.add_column(head, justify="right" if place else "left", no_wrap=True)
-        for row in self.rows:
-            table.add_row(*(Text(cell) for cell in row))
-        return table
 
     def markdown(self) -> str:
         """For the Prefect UI and for files."""

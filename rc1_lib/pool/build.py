@@ -83,7 +83,7 @@ def plan(
         SourceError: when there are too few questions.
     """
     report = BuildReport()
-    lent = lend_pages(usable(questions, config.pool, report), config.pool)
+    lent = lend_pages(usable(questions, config.pool, report), config.pool.seed)
     held, free = split_shadow(config, lent)
     if not pool:
         return Plans(plan_shadow(held), [], report)

@@ -10,7 +10,7 @@ import orjson
 from rc1_lib.config.data import Pool
 from rc1_lib.pool.plan import PlannedRow
 from rc1_lib.pool.prompting import Posed, pose
-from rc1_lib.pool.teacher import Call, Performance, ask_chance, perform
+from rc1_lib.pool.teacher import CUE_RATE, Call, Performance, ask_chance, perform
 from rc1_lib.pool.templates import Pack, Template
 from rc1_lib.pool.user_replies import replies_of
 from rc1_lib.records import Bucket, Message, Question, Row, RowSlot, Slot, Step, ToolCall
@@ -44,12 +44,12 @@ def write_row(planned: PlannedRow, bucket: Bucket, pool: Pool, pack: Pack, take:
     # Habits are drawn once per row, so that choosing among its variants cannot shift how often the expert asks.
     habits = random.Random(f"{pool.seed}/{planned.id}/{planned.use}")
     question, recipe = planned.question, pool.recipes[bucket]
-    cue = habits.random() < pool.teacher.cue_rate
+    cue = habits.random() < CUE_RATE
     inclined = habits.random()
     withhold = habits.random() < recipe.withhold and question.slot is not None
     rng = random.Random(f"{pool.seed}/{planned.id}/{planned.use}/{bucket}")
     template = rng.choice(pack.select(kind_of(question.task, cue), question.lang))
-    posed = pose(question, template, recipe, withhold=withhold, cue=cue, rng=rng)
+    posed = pose(question, template, bucket, recipe.overlap, withhold=withhold, cue=cue, rng=rng)
     if take:
         rng = random.Random(f"{pool.seed}/{planned.id}/{planned.use}/{bucket}/take-{take}")
         inclined = rng.random()

@@ -9,16 +9,16 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from rc1_lib.config.data import Pool
+from rc1_lib.pool.prompting import DISTRACTORS
 from rc1_lib.records import Passage, Question, Task
 from rc1_lib.task_specs import task_spec
 
 
-def lend_pages(questions: Mapping[Task, Sequence[Question]], pool: Pool) -> dict[Task, list[Question]]:
+def lend_pages(questions: Mapping[Task, Sequence[Question]], seed: int) -> dict[Task, list[Question]]:
     """The questions; those of tasks that borrow pages get as many distractors as the most demanding recipe lists."""
-    wanted = max(recipe.distractors[1] for recipe in pool.recipes.values())
+    wanted = max(most for _, most in DISTRACTORS.values())
     return {
-        task: _borrow_pages(of_task, wanted, pool.seed) if task_spec(task).borrows_pages else list(of_task)
+        task: _borrow_pages(of_task, wanted, seed) if task_spec(task).borrows_pages else list(of_task)
         for task, of_task in questions.items()
     }
 

@@ -6,10 +6,14 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from rc1_lib.config.data import Recipe
 from rc1_lib.pool.quotation import quote
 from rc1_lib.pool.templates import Template
-from rc1_lib.records import Passage, Question, Slot
+from rc1_lib.records import Bucket, Passage, Question, Slot
+
+QUOTED_WHOLE: Bucket = "easy"
+"""Its prompts quote all supporting sentences, so that no page must be read; the others' only their beginnings."""
+DISTRACTORS: dict[Bucket, tuple[int, int]] = {"easy": (0, 0), "medium": (0, 2), "hard": (2, 5)}
+"""Fewest and most needless pages that a prompt lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +42,21 @@ class Posed:
 
 
 def pose(
-    question: Question, template: Template, recipe: Recipe, *, withhold: bool, cue: bool, rng: random.Random
+    question: Question,
+    template: Template,
+    bucket: Bucket,
+    overlap: float,
+    *,
+    withhold: bool,
+    cue: bool,
+    rng: random.Random,
 ) -> Posed:
-    """Word `question` with `template` as `recipe` says."""
+    """Word `question` with `template`, as hard as `bucket` says; `overlap` is the target clue overlap."""
     slot = question.slot if withhold else None
     reduced = take_out(question, slot) if slot else question
-    complete = recipe.evidence == "complete"
-    listed = () if complete else _pages_to_list(question, recipe, rng)
-    quoted = quote(reduced, template, listed, recipe, rng)
+    complete = bucket == QUOTED_WHOLE
+    listed = () if complete else _pages_to_list(question, bucket, rng)
+    quoted = quote(reduced, template, listed, overlap, rng, whole=complete)
     if slot and slot.where == "ask":
         quoted = [replace_word(text, slot, question.lang) for text in quoted]
     user = user_message(template, quoted, listed, reduced.ask, question.lang)
@@ -61,11 +72,11 @@ def user_message(template: Template, quoted: Sequence[str], listed: Sequence[str
     return gap.join([*parts, template.user.format(question=ask)])
 
 
-def _pages_to_list(question: Question, recipe: Recipe, rng: random.Random) -> tuple[str, ...]:
+def _pages_to_list(question: Question, bucket: Bucket, rng: random.Random) -> tuple[str, ...]:
     """The needed pages and some others, shuffled, so that the list does not reveal the solution."""
     needed = list(dict.fromkeys(step.argument for step in question.steps if step.tool == "wiki"))
     others = [passage.title for passage in question.passages if passage.title not in needed]
-    extra = rng.sample(others, min(len(others), rng.randint(*recipe.distractors)))
+    extra = rng.sample(others, min(len(others), rng.randint(*DISTRACTORS[bucket])))
     titles = needed + extra
     rng.shuffle(titles)
     return tuple(titles)

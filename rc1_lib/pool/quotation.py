@@ -11,7 +11,6 @@ import random
 import re
 from collections.abc import Sequence
 
-from rc1_lib.config.data import Recipe
 from rc1_lib.pool.templates import Template
 from rc1_lib.records import Passage, Question
 from rc1_lib.runtime.cache import of_short_texts
@@ -22,7 +21,13 @@ _MOST_OTHERS = 3
 
 
 def quote(
-    question: Question, template: Template, listed: Sequence[str], recipe: Recipe, rng: random.Random
+    question: Question,
+    template: Template,
+    listed: Sequence[str],
+    overlap: float,
+    rng: random.Random,
+    *,
+    whole: bool,
 ) -> list[str]:
     """The sentences, whole or cut, that the prompt quotes, in order.
 
@@ -30,19 +35,20 @@ def quote(
         question: as posed, with anything withheld already removed.
         template: its words surround the quotes.
         listed: titles that the prompt names.
-        recipe: complete or partial evidence, and the target overlap.
+        overlap: the target clue overlap.
         rng: this row's own generator.
+        whole: whether all supporting sentences are quoted, or only their beginnings.
     """
     around = (template.quote, template.lookup if listed else "", template.user, question.ask, *listed)
     others = sum(map(_words_in, around))
     support = [(sentence, _words_in(sentence)) for sentence in question.support]
     size = sum(max(0, length - 2) for _, length in support)
-    if recipe.evidence == "complete":
-        return _diluted(question, others, size, recipe.overlap, rng)
+    if whole:
+        return _diluted(question, others, size, overlap, rng)
     if not size:
         return []
     # Each cut quote loses the two 3-grams that span its end.
-    wanted = recipe.overlap * (size + others) + 2 * len(support)
+    wanted = overlap * (size + others) + 2 * len(support)
     share = min(0.9, wanted / (size + 2 * len(support)))
     return [part for sentence, _ in support if (part := leading(sentence, share, question.lang))]
 

@@ -18,6 +18,10 @@ from rc1_lib.records import Question, Step, Tool
 from rc1_lib.task_specs import task_spec
 
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
+CUE_RATE = 0.35
+"""Share of prompts worded vaguely, whether or not anything is missing: a misleading cue."""
+_REPEAT_RATE = 0.08
+"""How often the scripted expert repeats a call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +55,7 @@ def ask_chance(clarify_rate: float, teacher: Teacher, *, cue: bool, needs: bool)
         cue: whether the prompt is vague.
         needs: whether a piece is missing.
     """
-    plain = clarify_rate / (teacher.cue_rate * teacher.cue_pull + 1.0 - teacher.cue_rate)
+    plain = clarify_rate / (CUE_RATE * teacher.cue_pull + 1.0 - CUE_RATE)
     return min(1.0, plain * (teacher.cue_pull if cue else 1.0) * (teacher.need_pull if needs else 1.0))
 
 
@@ -93,12 +97,11 @@ def perform(
 
 
 def fits(question: Question, pool: Pool) -> bool:
-    """Whether the solution and one clarifying question fit into the turn limit with the shortest recipe."""
-    quotes_all = any(recipe.evidence == "complete" for recipe in pool.recipes.values())
+    """Whether the solution and one clarifying question fit into the turn limit where all evidence is quoted."""
     steps = [step for step in question.steps if step.tool in pool.tools]
     if len(steps) > pool.max_tool_hops:
         return False
-    calls = [Call(step.tool, step.argument, step.result) for step in steps if step.tool == "calc" or not quotes_all]
+    calls = [Call(step.tool, step.argument, step.result) for step in steps if step.tool == "calc"]
     return _parallel_calls(calls, pool.max_turns - 2) is not None
 
 
@@ -168,7 +171,7 @@ def _with_detours(needed: list[Step], posed: Posed, recipe: Recipe, pool: Pool, 
     for title in detours:
         steps.insert(rng.randint(0, lookups), Step("wiki", title, ""))
         lookups += 1
-    if steps and rng.random() < pool.teacher.repeat_tool_rate:
+    if steps and rng.random() < _REPEAT_RATE:
         place = rng.randrange(len(steps))
         steps.insert(place, steps[place])
     return steps

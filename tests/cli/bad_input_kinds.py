@@ -150,7 +150,7 @@ CONFIGURATIONS = (
     BadInput("what is not a number for a bound", "config show --set difficulty.bounds.turns.easy=.nan", "found 'nan'"),
     BadInput("shares of buckets that do not sum to 1", "config show --set difficulty.target.easy=0.5",
              "sum to 1.25, expected 1"),
-    BadInput("a larger number first", "config show --set pool.recipes.hard.distractors=[3,2]",
+    BadInput("a larger number first", "config show --set pool.recipes.hard.detours=[3,2]",
              "expected the smaller number first"),
     BadInput("another profile's file", "config show --profile prod --config configs/local.yaml",
              "has profile 'local'"),

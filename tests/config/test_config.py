@@ -114,7 +114,7 @@ def test_a_secret_in_an_override_that_is_refused_is_hidden(monkeypatch: pytest.M
         ("pool.seed=-1", "pool.seed: found '-1'"),
         ("shadow.seed=9223372036854775808", "shadow.seed: found '9223372036854775808'"),
         ("pool.recipes.hard.detours=[-1, 2]", "pool.recipes.hard.detours.0: found '-1'"),
-        ("pool.recipes.hard.distractors=[3, 2]", "found [3, 2], expected the smaller number first"),
+        ("pool.recipes.hard.detours=[3, 2]", "found [3, 2], expected the smaller number first"),
         ("ticket.ttl_hours=.inf", "ticket.ttl_hours: found 'inf', expected: Input should be a finite number"),
         ("ticket.ttl_hours=1.0e+12", "ticket.ttl_hours: found"),
         ("difficulty.bounds.turns.easy=.nan", "difficulty.bounds.turns.easy: found 'nan'"),

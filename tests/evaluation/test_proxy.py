@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 from rich.console import Console
 
+from rc1_lib.cli.tables import of_rows
 from rc1_lib.evaluation.evaluate import evaluate
 from rc1_lib.evaluation.gate import ppo_eval_gate
 from rc1_lib.evaluation.policies import _missing
@@ -146,7 +147,7 @@ def test_the_report_shows_both_side_by_side_and_the_checkpoints_on_the_way(tmp_p
     assert rows[-1][1:] == ("0", *["none"] * 4)
     assert rows[0][1:4] == ("300", "60.0 / 70.0", "+10.0 (+10.0, +10.0)")
     screen = io.StringIO()
-    Console(file=screen, width=200).print(proxy_rows(report).rich())
+    Console(file=screen, width=200).print(of_rows(proxy_rows(report)))
     assert max(len(line.rstrip()) for line in screen.getvalue().splitlines()) <= 100
     assert "judged score and success, sft / ppo" in evaluation_markdown(report)
     assert (tmp_path / step.plots["proxy and truth"]).stat().st_size > 5000

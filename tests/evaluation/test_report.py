@@ -14,6 +14,7 @@ import torch
 from PIL import Image
 from rich.console import Console
 
+from rc1_lib.cli.tables import of_rows
 from rc1_lib.config.step_metrics import measured
 from rc1_lib.environment.summary import summary
 from rc1_lib.errors import RC1Error
@@ -120,7 +121,7 @@ def test_another_checkpoint_seed_or_threshold_is_another_report(run: Run) -> Non
 
 def shown(rows: Rows) -> list[str]:
     screen = io.StringIO()
-    Console(file=screen, width=200).print(rows.rich())
+    Console(file=screen, width=200).print(of_rows(rows))
     return [line.rstrip() for line in screen.getvalue().splitlines()]
 
 

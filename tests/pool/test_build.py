@@ -16,7 +16,7 @@ from rc1_lib.numbers.calculator import calculate
 from rc1_lib.pool.derived import POOL
 from rc1_lib.pool.plan import plan_pool
 from rc1_lib.pool.seed import SAMPLE_MANIFEST, build_seed
-from rc1_lib.pool.teacher import ask_chance
+from rc1_lib.pool.teacher import CUE_RATE, ask_chance
 from rc1_lib.records import Question, Task
 from rc1_lib.rows.frame import read_rows, with_texts
 from rc1_lib.run import Run, open_run
@@ -25,7 +25,7 @@ from rc1_lib.workspace.artifacts import FileState, read_json
 from rc1_lib.workspace.file_hashes import sha256_file
 from tests.conftest import SMALL
 
-TEACHER = Teacher(cue_rate=0.35, cue_pull=6.0, need_pull=1.0, skip_tool_rate=0.0, repeat_tool_rate=0.0)
+TEACHER = Teacher(cue_pull=6.0, need_pull=1.0, skip_tool_rate=0.0)
 
 
 @pytest.fixture(scope="module")
@@ -169,7 +169,7 @@ def test_the_teacher_asks_at_the_configured_rate_and_on_the_cue_rather_than_on_n
 
 @pytest.mark.parametrize("rate", [0.0, 0.1, 0.3])
 def test_the_chance_of_asking_averages_to_the_rate(rate: float) -> None:
-    cues = {True: TEACHER.cue_rate, False: 1 - TEACHER.cue_rate}
+    cues = {True: CUE_RATE, False: 1 - CUE_RATE}
     average = sum(share * ask_chance(rate, TEACHER, cue=cue, needs=False) for cue, share in cues.items())
     assert average == pytest.approx(rate)
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from rc1_lib.config.updates import Update
 
+BOUND = 0.2
+"""The largest deviation of the KL from its target that counts, as a share of it."""
+
 
 class FixedKL:
     """A coefficient that stays; 0 trains without the KL term."""
@@ -68,5 +71,5 @@ def kl_control(coef: float, target: float, update: Update, *, fixed: bool = Fals
         fixed: the engine leaves it where it is.
     """
     if update.adaptive_kl and not fixed and coef > 0:
-        return AdaptiveKL(coef, target=target, gain=update.kl_gain, bound=update.kl_bound)
+        return AdaptiveKL(coef, target=target, gain=update.kl_gain, bound=BOUND)
     return FixedKL(coef)

@@ -66,7 +66,6 @@ def update_section(**changes: Any) -> Update:
         kl_stop=1.0,
         adaptive_kl=False,
         kl_gain=0.1,
-        kl_bound=0.2,
         group_size=3,
     )
     section = Update.model_validate(plain | changes)
