@@ -18,7 +18,7 @@ from prefect.events.schemas.automations import AutomationCore, EventTrigger, Pos
 from prefect.events.schemas.events import ResourceSpecification
 from prefect.states import Crashed
 
-from flows.endings import ENDINGS
+from tasks.endings import ENDINGS
 
 NAME = "rc1: a run without heartbeat has crashed"
 SILENCE = timedelta(seconds=90)

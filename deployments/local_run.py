@@ -168,14 +168,14 @@ def _wait_for_history(flow_run_id: UUID) -> None:
 
 
 def _verdict_names() -> tuple[str, ...]:
-    from flows.endings import FAULT as GATES_FAULTED
-    from flows.endings import RED
+    from tasks.endings import FAULT as GATES_FAULTED
+    from tasks.endings import RED
 
     return (*RED, GATES_FAULTED)
 
 
 def _exit_code(state: State[Any]) -> int:
-    from flows.endings import RED
+    from tasks.endings import RED
 
     if state.is_completed():
         return PASSED

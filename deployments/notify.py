@@ -18,8 +18,8 @@ from prefect.exceptions import ObjectNotFound
 from pydantic import SecretStr
 
 from deployments.server import WEBHOOK
-from flows.endings import FAULT, RED
 from rc1_lib.errors import ConfigError
+from tasks.endings import FAULT, RED
 
 BLOCK = "rc1-webhook"
 """The block's name: one that was made in the UI, with headers of its own for example, is called as well."""

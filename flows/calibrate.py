@@ -13,10 +13,7 @@ from typing import Any
 from prefect import State, flow
 from prefect.states import Completed, Failed
 
-from flows.data import prepare
-from flows.endings import FAULT, GATES_FAILED, ONE_AT_A_TIME, WEIGHTS_ADOPTED
 from flows.failures import leave_failure
-from rc1_lib.calibration.performable import check_performable
 from rc1_lib.calibration.stages import (
     CLEARED,
     STAGES,
@@ -28,15 +25,16 @@ from rc1_lib.calibration.stages import (
     run_stages,
 )
 from rc1_lib.errors import RC1Error
-from rc1_lib.evidence import Evidence
 from rc1_lib.forecast.judge_cost import check_preflight_cost
-from rc1_lib.preflight.gates import check_waivers
+from rc1_lib.preflight.gate_list import check_waivers
+from rc1_lib.preflight.preconditions import check_can_calibrate
 from rc1_lib.provenance.build_policy import Build
 from rc1_lib.records import GateResult
 from rc1_lib.run import Run, open_run
 from rc1_lib.workspace.lock import holding
 from tasks.calibrate import adopt_weights, report_calibration, stage, verdict
-from tasks.endings import REFUSED, outcome
+from tasks.data import prepare
+from tasks.endings import FAULT, GATES_FAILED, ONE_AT_A_TIME, REFUSED, WEIGHTS_ADOPTED, outcome
 from tasks.reports import revoke
 from tasks.sentences import stages_sentence
 
@@ -66,8 +64,8 @@ def calibrate(
     """
     try:
         run = open_run(profile=profile, config=config, overrides=overrides, workspace=workspace)
-        check_waivers(Evidence(run))  # before anything is written
-        check_performable(run)
+        check_waivers(run)  # before anything is written
+        check_can_calibrate(run)
         with holding(run.workspace, "a calibration"):
             check_overwriting(run, rebuild=build == "always")
             prepare(run, build)

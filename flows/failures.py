@@ -12,7 +12,6 @@ from prefect import Flow, State
 from prefect.client.schemas.objects import FlowRun
 from prefect.logging.loggers import flow_run_logger
 
-from flows.endings import RED
 from rc1_lib.errors import RC1Error
 from rc1_lib.failpack import write_error, write_failpack
 from rc1_lib.masking import conceal, secrets
@@ -20,6 +19,7 @@ from rc1_lib.preflight.nights import Night, NightOutcome
 from rc1_lib.run import Run, open_run, workspace_at
 from rc1_lib.training.run_paths import LOG
 from rc1_lib.workspace.artifacts import Workspace
+from tasks.endings import RED
 
 
 def leave_failure(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> None:

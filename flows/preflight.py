@@ -15,29 +15,35 @@ from typing import Any, Literal
 from prefect import State, flow
 from prefect.runtime import flow_run
 from prefect.states import Completed, Failed
+from prefect.task_runners import TaskRunner
 
 from flows.calibrate import Calibrated, calibrated, ending
-from flows.data import prepare
-from flows.endings import FAULT, GATES_FAILED, ONE_AT_A_TIME, ROUNDS_PASSED, TICKET_CONFIRMED, TICKET_ISSUED
 from flows.failures import leave_failure
-from flows.rounds import JudgedRound, judge_round
-from flows.shards import Shards, dask_processes
+from flows.rounds import JudgedRound, dask_processes, judge_round
 from rc1_lib.calibration.judge_baseline import JUDGE_BASELINE, check_baseline
-from rc1_lib.calibration.performable import check_performable
 from rc1_lib.calibration.stages import is_due
 from rc1_lib.errors import ConfigError, RC1Error
-from rc1_lib.evidence import Evidence
 from rc1_lib.forecast.judge_cost import check_preflight_cost
-from rc1_lib.preflight.gates import NIGHTLY, check_waivers, gates_of_round, round_name, round_title, waiting
-from rc1_lib.preflight.issuable import check_issuable
+from rc1_lib.preflight.gate_list import NIGHTLY, check_waivers, gates_of_round, round_name, round_title, waiting
 from rc1_lib.preflight.nights import Night, NightOutcome
+from rc1_lib.preflight.preconditions import check_preconditions
 from rc1_lib.provenance.build_policy import Build
 from rc1_lib.records import GateResult
 from rc1_lib.run import Run, open_run, workspace_at
 from rc1_lib.workspace.file_hashes import hashes_known
 from rc1_lib.workspace.lock import holding
 from tasks.calibrate import judge_baseline
-from tasks.endings import REFUSED, outcome
+from tasks.data import prepare
+from tasks.endings import (
+    FAULT,
+    GATES_FAILED,
+    ONE_AT_A_TIME,
+    REFUSED,
+    ROUNDS_PASSED,
+    TICKET_CONFIRMED,
+    TICKET_ISSUED,
+    outcome,
+)
 from tasks.reports import issue, report_nightly, report_round, revoke, verify
 from tasks.sentences import round_sentence
 
@@ -87,17 +93,14 @@ def preflight(
                 night.run = run
             if not rounds:
                 raise ConfigError("rounds: found none, expected 1, 2 or both; a run without rounds proves nothing")
-            check_waivers(Evidence(run))  # before anything is written
-            if ticket and 2 in rounds:
-                check_issuable(run)
-            if build != "never":
-                check_performable(run)
+            check_waivers(run)  # before anything is written
+            check_preconditions(run, calibrates=build != "never", ticket=ticket and 2 in rounds)
             at_work = holding(run.workspace, "a preflight" if night is None else "the nightly re-check")
-            with at_work, dask_processes(gate_processes) as shards:
+            with at_work, dask_processes(gate_processes) as cluster:
                 if night is not None:
-                    return _nightly(run, night, rounds, build, refresh, on_red_revoke, shards)
+                    return _nightly(run, night, rounds, build, refresh, on_red_revoke, cluster)
                 with nullcontext() if refresh else hashes_known():
-                    return _preflight(run, rounds, build, refresh, ticket, on_red_revoke, shards, judge_cost_agreed)
+                    return _preflight(run, rounds, build, refresh, ticket, on_red_revoke, cluster, judge_cost_agreed)
         except RC1Error as refusal:
             if night is not None:
                 night.broke_off(NightOutcome.REFUSED, str(refusal))
@@ -111,7 +114,7 @@ def _preflight(
     refresh: bool,
     ticket: bool,
     on_red_revoke: bool,
-    shards: Shards | None,
+    cluster: TaskRunner[Any] | None,
     judge_cost_agreed: bool,
 ) -> State[Any]:
     if build != "never" and JUDGE_BASELINE.applies(run):
@@ -126,7 +129,7 @@ def _preflight(
     recorded = judge_baseline(run, build, return_state=True) if JUDGE_BASELINE.applies(run) else None
     judged: list[JudgedRound] = []
     for number in sorted(set(rounds)):
-        judged.append(judge_round(run, number, before=_taken_over(judged, refresh), shards=shards))
+        judged.append(judge_round(run, number, before=_taken_over(judged, refresh), cluster=cluster))
         report_round(run, number, judged[-1].results)
         if not judged[-1].passed:
             return _red(run, judged[-1], on_red_revoke)
@@ -161,7 +164,7 @@ def _nightly(
     build: Build,
     refresh: bool,
     on_red_revoke: bool,
-    shards: Shards | None,
+    cluster: TaskRunner[Any] | None,
 ) -> State[Any]:
     try:
         outcome(verify(run, return_state=True))
@@ -173,7 +176,7 @@ def _nightly(
     prepare(run, build)
     judged: list[JudgedRound] = []
     for number in sorted(set(rounds)):
-        judged.append(judge_round(run, number, before=_taken_over(judged, refresh), shards=shards))
+        judged.append(judge_round(run, number, before=_taken_over(judged, refresh), cluster=cluster))
         report_round(run, number, judged[-1].results, write=False)
         if not judged[-1].passed:
             break

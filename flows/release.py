@@ -12,12 +12,11 @@ from typing import Any
 from prefect import State, flow
 from prefect.states import Completed, Failed
 
-from flows.endings import ONE_AT_A_TIME, RELEASED
 from flows.failures import leave_failure
 from rc1_lib.errors import RC1Error
 from rc1_lib.release.signing import read_key
 from rc1_lib.run import Run, open_run
-from tasks.endings import REFUSED, outcome
+from tasks.endings import ONE_AT_A_TIME, REFUSED, RELEASED, outcome
 from tasks.release import package, ready, release_card, report_page, verified
 
 

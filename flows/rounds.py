@@ -1,22 +1,36 @@
-"""One round: evaluates all its gates independently of each other, and hashes their files before and after."""
+"""One round: evaluates all its gates independently of each other, and hashes their files before and after.
+
+Gates that just read files can be evaluated in other processes (`gate_processes`): a process gets the run's settings and
+never a row, and hashes the files where it runs. The round accepts a verdict only if these hashes match its own, so a
+gate may be evaluated twice, and if a process is lost, its gate is evaluated here. Gates that look at the disk, the
+clock, git or the judge's log stay in the flow's process, in order.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from prefect import State
 from prefect.futures import wait
 from prefect.logging import get_run_logger
+from prefect.task_runners import TaskRunner
 
-from flows.shards import Shards, may_be_given_away
-from rc1_lib.preflight.gates import gates_of_round, round_title
-from rc1_lib.preflight.rounds import GREEN, round_passed
+from rc1_lib.errors import ConfigError
+from rc1_lib.evidence import Evidence
+from rc1_lib.preflight.gate_list import BY_NAME, gates_of_round, round_title
+from rc1_lib.preflight.round_report import GREEN, fingerprints, round_passed
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run
 from rc1_lib.runtime.progress import report_progress
-from tasks.gates import AllFiles, faulted, files_now, files_read, gate, read_verdict
+from rc1_lib.workspace.file_hashes import read_anew
+from tasks.gates import faulted, gate, read_verdict
+
+PATIENCE_S = 1800.0
+"""Timeout of one gate in another process while others run at the same time; one takes 90 s at 300,000 rows."""
+Verdict = tuple[GateResult | None, str]
+"""What became of a gate's task: its result, or None and the error that prevented one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +59,7 @@ def judge_round(
     *,
     before: Sequence[GateResult] = (),
     waiting: Mapping[str, str] | None = None,
-    shards: Shards | None = None,
+    cluster: TaskRunner[Any] | None = None,
 ) -> JudgedRound:
     """Evaluate every gate of a round, and again those whose evidence changed meanwhile or that met an error.
 
@@ -54,68 +68,104 @@ def judge_round(
         number: 1, 2 or `NIGHTLY`.
         before: verdicts of the round before. Those found green by files alone are taken over where these are the same.
         waiting: gates that are not evaluated, with what each waits for.
-        shards: evaluates the gates that only read files in other processes; None: this process evaluates all. Second
-            evaluations always run in this process.
+        cluster: from `dask_processes`: evaluates the gates that only read files. None: this process evaluates all;
+            second evaluations always run here.
     """
-    unreached = {name: GateResult(name, waits_for=why) for name, why in (waiting or {}).items()}
-    names = [spec.name for spec in gates_of_round(number) if spec.name not in unreached]
-    verdicts = _judge(run, number, names, {result.name: result for result in before}, shards)
-    now = files_now(run)
-    doubtful = [name for name in names if not _holds(verdicts[name], now)]
-    if doubtful:
+    waits = waiting or {}
+    names = [spec.name for spec in gates_of_round(number) if spec.name not in waits]
+    verdicts = _evaluated(run, number, names, {result.name: result for result in before}, cluster)
+    now = _files_now(run)
+    if doubtful := [name for name in names if not _holds(verdicts[name], now)]:
         get_run_logger().warning("evaluated once more: %s", ", ".join(doubtful))
-        verdicts |= _judge(run, number, doubtful, {})
-        now = files_now(run)
+        verdicts |= _evaluated(run, number, doubtful, {})
+        now = _files_now(run)
     results, faults = [], {}
     for name in [spec.name for spec in gates_of_round(number)]:
-        if name in unreached:
-            results.append(unreached[name])
-            continue
-        verdict = verdicts[name]
-        if verdict.result is None:
-            faults[name] = verdict.fault
-            results.append(faulted(name, verdict.fault))
-        elif _holds(verdict, now):
-            results.append(verdict.result)
-        else:
-            results.append(
-                GateResult(
-                    name, error="its files changed while it was evaluated; run again when nothing writes to them"
-                )
-            )
+        result, fault = verdicts.get(name, (None, ""))
+        if name in waits:
+            result = GateResult(name, waits_for=waits[name])
+        elif result is None:
+            faults[name] = fault
+            result = faulted(name, fault)
+        elif not _holds(verdicts[name], now):
+            error = "its files changed while it was evaluated; run again when nothing writes to them"
+            result = GateResult(name, error=error)
+        results.append(result)
     green = sum(result.status in GREEN for result in results)
     report_progress(round_title(number), len(results), len(results), f"{green} of {len(results)} gates passed")
     return JudgedRound(number, results, faults)
 
 
-@dataclass(frozen=True, slots=True)
-class _Verdict:
-    """The outcome of one task run: a result, or the error that prevented it."""
-
-    name: str
-    result: GateResult | None
-    fault: str = ""
-
-
-def _judge(
-    run: Run, number: int, names: Sequence[str], before: Mapping[str, GateResult], shards: Shards | None = None
-) -> dict[str, _Verdict]:
-    given = [name for name in names if shards is not None and may_be_given_away(name)]
-    elsewhere = shards(given, run, number, before) if shards is not None else dict
-    futures = {name: gate.submit(run, name, number, before.get(name)) for name in names if name not in given}
-    wait(list(futures.values()))
-    verdicts = {name: _verdict(name, future.state) for name, future in futures.items()}
-    return verdicts | {name: _Verdict(name, *read_verdict(body)) for name, body in elsewhere().items()}
+def _evaluated(
+    run: Run,
+    number: int,
+    names: Sequence[str],
+    before: Mapping[str, GateResult],
+    cluster: TaskRunner[Any] | None = None,
+) -> dict[str, Verdict]:
+    asked = {name: {"run": run, "name": name, "number": number, "before": before.get(name)} for name in names}
+    elsewhere = (
+        {name: cluster.submit(gate, asked[name]) for name in names if not BY_NAME[name].reads_world} if cluster else {}
+    )
+    here = {name: gate.submit(**asked[name]) for name in names if name not in elsewhere}
+    wait(list(here.values()))
+    # From the gate's data, never from the type of its state.
+    found = {name: read_verdict(future.state.result(raise_on_failure=False)) for name, future in here.items()}
+    return found | {name: read_verdict(_result_of(future)) for name, future in elsewhere.items()}
 
 
-def _verdict(name: str, state: State[Any]) -> _Verdict:
-    """Read a verdict from the gate's data, never from the type of its state."""
-    return _Verdict(name, *read_verdict(state.result(raise_on_failure=False)))
+def _files_now(run: Run) -> dict[str, dict[str, str | None]]:
+    """Path and SHA-256 of every file of the preflight; each is read again."""
+    read_anew()
+    return fingerprints(Evidence(run))
 
 
-def _holds(verdict: _Verdict, now: AllFiles) -> bool:
-    """Whether there is a verdict and its files are unchanged."""
-    if verdict.result is None:
-        return False
-    rests_on_files = verdict.result.status in (Status.PASSED, Status.FAILED)
-    return not rests_on_files or verdict.result.evidence == files_read(verdict.name, now)
+def _holds(verdict: Verdict, now: Mapping[str, Mapping[str, str | None]]) -> bool:
+    """Whether there is a verdict, and the files that it rests on are unchanged."""
+    result, _ = verdict
+    if result is None or result.status not in (Status.PASSED, Status.FAILED):
+        return result is not None
+    # Files that only waived gates read are not among those of a round.
+    read = [now[file] for file in BY_NAME[result.name].reads if file in now]
+    return result.evidence == {one["path"]: one["sha256"] for one in read}
+
+
+@contextmanager
+def dask_processes(processes: int) -> Iterator[TaskRunner[Any] | None]:
+    """A task runner over a local Dask cluster for the duration of the block; None for 0 processes.
+
+    It listens only on the loopback interface and requires its temporary certificate, since it receives code.
+
+    Args:
+        processes: of the cluster.
+
+    Raises:
+        ConfigError: for a number below 0, or if the extra `dask` is not installed.
+    """
+    if processes < 0:
+        raise ConfigError(f"gate_processes: is {processes}, expected 0 (evaluate in the flow's process) or more")
+    if processes == 0:
+        yield None
+        return
+    try:
+        from distributed import LocalCluster
+        from prefect_dask import DaskTaskRunner
+    except ImportError:
+        raise ConfigError(
+            f"gate_processes: is {processes}, which needs Dask; install it: pip install -c constraints.txt -e '.[dask]'"
+        ) from None
+    with (
+        LocalCluster(
+            n_workers=processes, threads_per_worker=1, host="127.0.0.1", security=True, dashboard_address=None
+        ) as cluster,
+        DaskTaskRunner(cluster=cluster) as runner,
+    ):
+        yield runner
+
+
+def _result_of(future: Any) -> Any:
+    """The result of a task in another process: its verdict, or the error that prevented it."""
+    try:
+        return future.result(timeout=PATIENCE_S, raise_on_failure=False)
+    except Exception as lost:  # the gate's own error is returned: what is raised is that the process is gone
+        return lost

@@ -16,12 +16,10 @@ from prefect.input import RunInput
 from prefect.runtime import deployment
 from prefect.states import Completed, Failed
 
-from flows.endings import FAULT, GATES_FAILED, NOT_APPROVED, ONE_AT_A_TIME, SCALED_UP
 from flows.failures import leave_failure
 from rc1_lib.errors import ConfigError, RC1Error
-from rc1_lib.evidence import Evidence
-from rc1_lib.preflight.gates import check_waivers
-from rc1_lib.preflight.rounds import GREEN
+from rc1_lib.preflight.gate_list import check_waivers
+from rc1_lib.preflight.round_report import GREEN
 from rc1_lib.provenance.build_policy import Build
 from rc1_lib.records import GateResult
 from rc1_lib.run import Run, open_run
@@ -30,7 +28,7 @@ from rc1_lib.scale_up.looks import AFTER, BEFORE, Look, behind
 from rc1_lib.scale_up.sizes import Step, steps
 from rc1_lib.workspace.lock import holding
 from tasks.data import seed
-from tasks.endings import REFUSED, outcome
+from tasks.endings import FAULT, GATES_FAILED, NOT_APPROVED, ONE_AT_A_TIME, REFUSED, SCALED_UP, outcome
 from tasks.gates import faulted, read_verdict
 from tasks.scale_up import gate_of_size, green_before, grown, keep, report_scale_up
 from tasks.sentences import round_sentence
@@ -67,7 +65,7 @@ def scale_up(
     """
     try:
         run = open_run(profile=profile, config=config, overrides=overrides, workspace=workspace)
-        check_waivers(Evidence(run))
+        check_waivers(run)
         return _scale_up(run, steps(run), build)
     except RC1Error as refusal:
         return Failed(name=REFUSED, message=str(refusal))

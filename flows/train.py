@@ -14,14 +14,13 @@ from typing import Any
 from prefect import State, flow
 from prefect.states import Completed, Failed
 
-from flows.endings import CONTROL_PASSED, GATES_FAILED, ONE_AT_A_TIME, POLICY_IMPROVED, POLICY_TRAINED
 from flows.failures import leave_failure
 from rc1_lib.config.engines import ControlKind
 from rc1_lib.errors import RC1Error
 from rc1_lib.evaluation.control import GATE as CONTROL
 from rc1_lib.evaluation.gate import GATE
 from rc1_lib.forecast.judge_cost import check_training_cost
-from rc1_lib.preflight.rounds import write_git_state
+from rc1_lib.preflight.round_report import write_git_state
 from rc1_lib.provenance.code import code_sha256
 from rc1_lib.records import Status
 from rc1_lib.run import Run, open_run
@@ -29,7 +28,16 @@ from rc1_lib.training.train_arguments import Seeds, check_control, chosen_seeds
 from rc1_lib.workspace.lock import holding
 from tasks.calibrate import verdict
 from tasks.control import control as control_task
-from tasks.endings import CACHED, REFUSED, outcome
+from tasks.endings import (
+    CACHED,
+    CONTROL_PASSED,
+    GATES_FAILED,
+    ONE_AT_A_TIME,
+    POLICY_IMPROVED,
+    POLICY_TRAINED,
+    REFUSED,
+    outcome,
+)
 from tasks.evaluation import evaluation
 from tasks.reports import verify, verify_again
 from tasks.sentences import gate_sentence

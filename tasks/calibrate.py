@@ -22,8 +22,7 @@ from rc1_lib.workspace.artifacts import now, write_json
 from tasks.endings import refusable, retried
 from tasks.gates import faulted, read_verdict, state_of
 from tasks.keys import provide_scorer_key
-from tasks.pictures import picture
-from tasks.reports import table
+from tasks.reports import picture, table
 from tasks.sentences import stages_sentence
 
 STAGE = "calibration"

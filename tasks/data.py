@@ -20,10 +20,31 @@ from rc1_lib.provenance.derived import Artifact
 from rc1_lib.run import Run
 from rc1_lib.runtime.progress import report_progress
 from rc1_lib.workspace.artifacts import FileState, read_manifest
-from tasks.endings import refusable, retried
+from tasks.endings import REFUSED, outcome, refusable, retried
 
 Made = dict[str, Any]
 """`{file, path, sha256, rows, state, built}`: `state` is the earlier state, `rows` None without a valid manifest."""
+
+
+def prepare(run: Run, build: Build) -> None:
+    """Build what is missing: shadow set and pool, metrics, balanced pool.
+
+    Args:
+        run: the run.
+        build: what counts as missing.
+
+    Raises:
+        RC1Error: when the sources cannot be read.
+    """
+    run.write_effective_config()
+    outcome(seed(run, build, return_state=True))
+    for stage in (metrics, balanced):
+        state = stage(run, build, return_state=True)
+        if state.name == REFUSED:
+            # The gates report a pool that cannot be measured: each gate that reads it ends with an error.
+            get_run_logger().warning("%s", state.message)
+        else:
+            outcome(state)
 
 
 @retried(name="seed", task_run_name="shadow set and pool")

@@ -18,9 +18,8 @@ from rc1_lib.run import Run
 from rc1_lib.training.ppo_run import check_start
 from tasks.endings import retried
 from tasks.gates import state_of
-from tasks.pictures import picture
 from tasks.prepared import prepared_for
-from tasks.reports import table
+from tasks.reports import picture, table
 from tasks.sentences import gate_sentence
 
 

@@ -11,35 +11,16 @@ from prefect import State
 from prefect.states import Completed, Failed
 
 from rc1_lib.evidence import Evidence
-from rc1_lib.preflight.gates import BY_NAME, evaluate, files_of, gates_of_round, round_title
-from rc1_lib.preflight.rounds import fingerprints
+from rc1_lib.preflight.gate_list import BY_NAME, evaluate, files_of, gates_of_round, round_title
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run
 from rc1_lib.runtime.progress import report_progress
-from rc1_lib.workspace.file_hashes import read_anew
 from tasks.endings import retried
 from tasks.keys import provide_scorer_key
 from tasks.sentences import gate_sentence
 
-Files = dict[str, str | None]
-"""Path as shown in reports -> SHA-256; None if the file is missing."""
-
-AllFiles = dict[str, tuple[str, str | None]]
-"""Name of `Evidence.names` -> (path as shown in reports, SHA-256 or None)."""
-
 PASSED, WAIVED, NOT_APPLICABLE = "GatePassed", "GateWaived", "GateNotApplicable"
 FAILED, ERROR = "GateFailed", "GateError"
-
-
-def files_now(run: Run) -> AllFiles:
-    """Current fingerprints of every file of the preflight; each file is read, without a cache."""
-    read_anew()
-    return {name: (found["path"] or name, found["sha256"]) for name, found in fingerprints(Evidence(run)).items()}
-
-
-def files_read(gate_name: str, files: AllFiles) -> Files:
-    """The part of `files_now` that one gate reads; files read only by a waived gate are not included."""
-    return dict(files[file] for file in BY_NAME[gate_name].reads if file in files)
 
 
 def _title(parameters: dict[str, Any]) -> str:

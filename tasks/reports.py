@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -9,8 +10,8 @@ from prefect import task
 from prefect.artifacts import create_markdown_artifact, create_table_artifact
 
 from rc1_lib.config.file import departures
-from rc1_lib.preflight.gates import round_name, round_title
-from rc1_lib.preflight.rounds import round_passed, write_round
+from rc1_lib.preflight.gate_list import round_name, round_title
+from rc1_lib.preflight.round_report import round_passed, write_round
 from rc1_lib.preflight.ticket import check_unchanged, issue_ticket, revoke_ticket, verify_ticket, vouched_by
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run, published_config
@@ -20,6 +21,8 @@ from tasks.sentences import amount, gate_sentence, round_sentence
 
 NIGHTLY = "reports/preflight/nightly.json"
 _TICKET_CARD = "rc1-ticket"
+_MAX_BYTES = 300_000
+"""Prefect drops the event of an artifact above about 1.5 MB; a step has up to three pictures."""
 
 
 @retried(name="round report", task_run_name="round {number} report")
@@ -169,3 +172,11 @@ def report_nightly(run: Run, verdict: str, passed: bool, rounds: Mapping[str, li
     }
     write_json(run.workspace.path(NIGHTLY), body)
     return NIGHTLY
+
+
+def picture(run: Run, file: str, title: str) -> str:
+    """A PNG as Markdown for the Prefect UI, whose server cannot read the workspace; if it is too large, its path."""
+    content = run.workspace.path(file).read_bytes()
+    if len(content) > _MAX_BYTES:
+        return f"`{file}` ({len(content):,} bytes, too large to be shown here)"
+    return f"![{title}](data:image/png;base64,{base64.b64encode(content).decode()})\n\n`{file}`"

@@ -20,7 +20,7 @@ from rc1_lib.scale_up.sizes import Step
 from tasks.endings import CACHED, refusable, retried
 from tasks.gates import state_of
 from tasks.keys import provide_scorer_key
-from tasks.pictures import picture
+from tasks.reports import picture
 
 DUE = "Due"
 """The state of a size that is not reached yet."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rc1_lib.preflight.rounds import GREEN
+from rc1_lib.preflight.round_report import GREEN
 from rc1_lib.records import Check, GateResult, Status
 
 

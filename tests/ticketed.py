@@ -9,8 +9,8 @@ import orjson
 import torch
 
 from rc1_lib.evidence import Evidence
-from rc1_lib.preflight.gates import evaluate, gates_of_round, not_applicable
-from rc1_lib.preflight.rounds import write_round
+from rc1_lib.preflight.gate_list import evaluate, gates_of_round, not_applicable
+from rc1_lib.preflight.round_report import write_round
 from rc1_lib.preflight.ticket import issue_ticket
 from rc1_lib.run import Run, open_run
 from tests.conftest import Verdicts

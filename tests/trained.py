@@ -9,7 +9,7 @@ from typing import Any
 from rc1_lib.evaluation.evaluate import evaluate
 from rc1_lib.evaluation.gate import ppo_eval_gate
 from rc1_lib.evaluation.report import Provenance, write_evaluation
-from rc1_lib.preflight.rounds import write_git_state
+from rc1_lib.preflight.round_report import write_git_state
 from rc1_lib.run import Run, open_run
 from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.ppo_run import advance, prepare

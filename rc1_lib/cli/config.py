@@ -42,16 +42,15 @@ def verify(session: Session) -> int:
     Of a small local configuration (--config configs/train_local.yaml) also that its engine learns from its rows.
     """
     from rc1_lib.config.file import dump_config
-    from rc1_lib.evidence import Evidence
     from rc1_lib.gates.training import order_of_pay
     from rc1_lib.judge.providers import check_provider
     from rc1_lib.masking import mask_tree, secrets
-    from rc1_lib.preflight.gates import check_waivers
+    from rc1_lib.preflight.gate_list import check_waivers
 
     if (small := train_config_file(session)) is not None:
         return _verify_small(session, small)
     run = session.open()
-    check_waivers(Evidence(run))
+    check_waivers(run)
     check_provider(run.config.judge.provider)
     hidden = secrets()
     session.show(dump_config(run.config, hidden).rstrip())

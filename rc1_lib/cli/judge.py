@@ -50,7 +50,7 @@ def probe_scorer(
     from rc1_lib.cli.progress import stages
     from rc1_lib.evidence import Evidence
     from rc1_lib.judge.client import whom
-    from rc1_lib.preflight.gates import evaluate
+    from rc1_lib.preflight.gate_list import evaluate
 
     title, following = f"judge {run.config.judge.provider}", then(session, "preflight")
     failed = again(session, "probe-scorer")
@@ -163,7 +163,7 @@ def judge_drift(session: Session) -> int:
     run = session.open(overrides({"gates.waivers": {}}))
     from rc1_lib.cli.progress import stages
     from rc1_lib.evidence import Evidence
-    from rc1_lib.preflight.gates import NIGHTLY, evaluate
+    from rc1_lib.preflight.gate_list import NIGHTLY, evaluate
 
     with stages():
         results = [evaluate("judge_drift", Evidence(run), NIGHTLY)]

@@ -166,7 +166,7 @@ def validate_pool(
 
 def _consistency(evidence: Evidence) -> GateResult:
     """As in a round, but for the takes, which a pool from elsewhere has not."""
-    from rc1_lib.preflight.gates import consistency
+    from rc1_lib.preflight.gate_list import consistency
 
     if waiver := evidence.run.config.gates.waivers.get("consistency", ""):
         return GateResult("consistency", waiver=waiver)

@@ -102,14 +102,10 @@ def _run(
 ) -> int:
     begun = time.monotonic()
     run = session.open(overrides({"pool.seed": seed}))
-    if build != "never":
-        from rc1_lib.calibration.performable import check_performable
+    from rc1_lib.preflight.preconditions import check_preconditions
 
-        check_performable(run)  # the flow does so too; here the answer is there before a server has started
-    if ticket and 2 in rounds:
-        from rc1_lib.preflight.issuable import check_issuable
-
-        check_issuable(run)
+    # The flow does so too; here the answer is there before a server has started.
+    check_preconditions(run, calibrates=build != "never", ticket=ticket and 2 in rounds)
     agreed = preflight_cost_agreed(session, run, len(rounds), calibrates=build != "never")
     before = stamps(run, *_REPORTS, STAGE_REPORTS)
     session.show(*preflight_outline(run, rounds, ticket=ticket))

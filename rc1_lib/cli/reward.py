@@ -117,11 +117,11 @@ def calibrate(session: Session, build: Build = "auto", rebuild: Rebuild = False,
     The stages are: shadow run, weights, adversarial policies, the penalty's ablation, shadow run again.
     """
     run = session.open()
-    from rc1_lib.calibration.performable import check_performable
     from rc1_lib.calibration.stages import REPORT
     from rc1_lib.cli.preflight import revocation
+    from rc1_lib.preflight.preconditions import check_can_calibrate
 
-    check_performable(run)  # the flow does so too; here the answer is there before a server has started
+    check_can_calibrate(run)  # the flow does so too; here the answer is there before a server has started
     agreed = preflight_cost_agreed(session, run, 0)
     before = stamps(run, REPORTS)
     outcome = run_flow_of(

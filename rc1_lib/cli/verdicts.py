@@ -27,7 +27,7 @@ _WHOLE = ("mix",)
 def judge(session: Session, run: Run, gates: Sequence[str], tasks: Collection[str] | None = None) -> list[GateResult]:
     """Evaluate gates of the preflight on the files of `run`; only `tasks` (None: all) are judged by themselves."""
     from rc1_lib.evidence import Evidence
-    from rc1_lib.preflight.gates import evaluate
+    from rc1_lib.preflight.gate_list import evaluate
 
     evidence = Evidence(run)
     results = []
@@ -62,7 +62,7 @@ def conclude(
         after_fail: the last line where one failed.
     """
     from rc1_lib.config.file import departures
-    from rc1_lib.preflight.offenders import write_offenders
+    from rc1_lib.preflight.round_report import write_offenders
     from rc1_lib.run import published_config
     from rc1_lib.workspace.artifacts import now, write_json
 

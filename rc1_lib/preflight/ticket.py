@@ -15,14 +15,12 @@ from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Valid
 
 from rc1_lib.config.file import departures, flatten
 from rc1_lib.errors import ConfigError, RC1Error, TicketError
-from rc1_lib.evidence import Evidence
-from rc1_lib.evidence.registry import NAMES, bound, described
+from rc1_lib.evidence import NAMES, Evidence, bound, described
 from rc1_lib.gates.machine import code_named, read_code
 from rc1_lib.judge.identity import judge_identity
-from rc1_lib.preflight.gates import evaluate
-from rc1_lib.preflight.issuable import check_base, check_issuable
-from rc1_lib.preflight.round_validation import round_faults
-from rc1_lib.preflight.rounds import FAILED, GREEN, PASSED, fingerprints, read_round
+from rc1_lib.preflight.gate_list import evaluate
+from rc1_lib.preflight.preconditions import check_base, check_can_issue
+from rc1_lib.preflight.round_report import FAILED, GREEN, PASSED, fingerprints, read_round, round_faults
 from rc1_lib.preflight.ticket_key import envelope_of, listed_causes, revoke_for_good, signature_causes
 from rc1_lib.provenance.code import code_sha256
 from rc1_lib.provenance.derived import Described
@@ -106,7 +104,7 @@ def issue_ticket(run: Run) -> dict[str, Any]:
         TicketError: when a round is missing or failed, or when anything changed between the rounds or since.
         RC1Error: when the base is on the hub, and no commit is named; when the key that is asked for cannot sign.
     """
-    check_issuable(run)
+    check_can_issue(run)
     read_anew()
     evidence = Evidence(run)
     files = fingerprints(evidence)

@@ -2,7 +2,7 @@
 
 A description says where the thing lies, what it is made from, by which function, and whether a ticket vouches for it.
 Every question about it is asked of the description: is it there, is it what was written, is it out of date, what has to
-be written, which code does its fingerprint cover. A room declares its own; `rc1_lib.evidence.registry` lists them all.
+be written, which code does its fingerprint cover. A room declares its own; `rc1_lib.evidence` lists them all.
 """
 
 from __future__ import annotations

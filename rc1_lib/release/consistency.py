@@ -22,9 +22,9 @@ from rc1_lib.calibration.weights_file import WEIGHTS
 from rc1_lib.config.strict_yaml import parse_yaml
 from rc1_lib.errors import RC1Error
 from rc1_lib.evaluation.derived import EVALUATION
-from rc1_lib.evidence.registry import DERIVED
+from rc1_lib.evidence import DERIVED
 from rc1_lib.gate_report import PLOTS
-from rc1_lib.preflight.rounds import PASSED
+from rc1_lib.preflight.round_report import PASSED
 from rc1_lib.release.ready import Ready, name_of
 from rc1_lib.run import EFFECTIVE, Run, without_free_keys
 from rc1_lib.training.checkpoint.ledger import check_entered

@@ -14,9 +14,9 @@ from typing import Any
 
 from rc1_lib.calibration.weights_file import WEIGHTS
 from rc1_lib.evaluation.derived import TRAINING_REPORT
-from rc1_lib.evidence.registry import DERIVED, bound
+from rc1_lib.evidence import DERIVED, bound
 from rc1_lib.gate_report import PLOTS
-from rc1_lib.preflight.rounds import PASSED
+from rc1_lib.preflight.round_report import PASSED
 from rc1_lib.preflight.ticket import TICKET
 from rc1_lib.provenance.derived import Artifact
 from rc1_lib.provenance.pinned_files import check_vouched

@@ -12,8 +12,8 @@ from rc1_lib.gates.growth import growth_gate
 from rc1_lib.gates.judge_stability import stability_gate
 from rc1_lib.judge.identity import double_checks
 from rc1_lib.judge.judge import fresh_scores
-from rc1_lib.preflight.gates import evaluate
-from rc1_lib.preflight.rounds import GREEN
+from rc1_lib.preflight.gate_list import evaluate
+from rc1_lib.preflight.round_report import GREEN
 from rc1_lib.records import GateResult
 from rc1_lib.rows.lines import foreign_lines
 from rc1_lib.run import Run

@@ -14,15 +14,14 @@ from rc1_lib.calibration.judge_agreement import judge_agreement
 from rc1_lib.calibration.label_calib import label_calib
 from rc1_lib.calibration.labelled_rows import CALIBRATED, MEAN, OLD
 from rc1_lib.errors import RC1Error
-from rc1_lib.evidence import Evidence
-from rc1_lib.evidence.registry import bound
+from rc1_lib.evidence import Evidence, bound
 from rc1_lib.gate_report import GateReport
 from rc1_lib.gates.judge_agreement import LABELLED, LIKENESS, SECOND
 from rc1_lib.judge.identity import read_spec
 from rc1_lib.judge.providers import local_rubric
 from rc1_lib.labels.label_file import read_labels
 from rc1_lib.pool.seed import build_seed
-from rc1_lib.preflight.gates import evaluate
+from rc1_lib.preflight.gate_list import evaluate
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run, open_run
 from tests.conftest import SMALL

@@ -17,7 +17,6 @@ import orjson
 import pytest
 
 from rc1_lib.calibration.judged_rows import dimensions
-from rc1_lib.calibration.performable import check_performable
 from rc1_lib.calibration.stages import (
     STAGES,
     STAND_IN,
@@ -33,7 +32,8 @@ from rc1_lib.calibration.weights_file import WEIGHTS, adopt, read_weights
 from rc1_lib.errors import ConfigError
 from rc1_lib.evidence import Evidence
 from rc1_lib.gate_report import GateReport
-from rc1_lib.preflight.gates import evaluate
+from rc1_lib.preflight.gate_list import evaluate
+from rc1_lib.preflight.preconditions import check_can_calibrate
 from rc1_lib.records import Check, GateResult, Status
 from rc1_lib.run import Run, open_run
 from rc1_lib.workspace.artifacts import FileState, read_json
@@ -75,9 +75,9 @@ def test_finished_dialogues_are_refused_before_anything_is_calibrated_on_them(tm
     rows = tmp_path / "rows.jsonl"
     rows.touch()
     with pytest.raises(ConfigError, match=r"rows\.jsonl: has finished dialogues, .* `rc1 build-pool`"):
-        check_performable(again(tmp_path, f"sources.use={rows}"))
-    check_performable(again(tmp_path, f"sources.use={tmp_path}"))
-    check_performable(again(tmp_path))
+        check_can_calibrate(again(tmp_path, f"sources.use={rows}"))
+    check_can_calibrate(again(tmp_path, f"sources.use={tmp_path}"))
+    check_can_calibrate(again(tmp_path))
 
 
 def test_the_rubric_is_no_judge_of_questions_that_were_not_made_for_it(tmp_path: Path) -> None:

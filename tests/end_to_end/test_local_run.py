@@ -23,8 +23,8 @@ from rc1_lib.workspace.free_space import little_room
 PROGRAM = """
 import sys
 from deployments.local_run import run_flow
-from rc1_lib.preflight import gates
-gates.PREFLIGHT = tuple(spec for spec in gates.PREFLIGHT if spec.name in ("training_config", "length", "mix"))
+from rc1_lib.preflight import gate_list
+gate_list.PREFLIGHT = tuple(spec for spec in gate_list.PREFLIGHT if spec.name in ("training_config", "length", "mix"))
 end = run_flow("preflight", workspace=sys.argv[1], overrides=sys.argv[2:], build="never", rounds=[1])
 print(end.state_name, end.message)
 sys.exit(end.exit_code)

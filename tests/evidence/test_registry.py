@@ -6,7 +6,7 @@ import pytest
 
 from rc1_lib.calibration import keyed_report
 from rc1_lib.errors import RC1Error
-from rc1_lib.evidence.registry import DATA, DERIVED, GIVEN, bound, described
+from rc1_lib.evidence import DATA, DERIVED, GIVEN, bound, described
 from rc1_lib.provenance import derived
 from rc1_lib.provenance.derived import Artifact
 from rc1_lib.run import Run

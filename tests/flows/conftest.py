@@ -14,8 +14,8 @@ from prefect.client.orchestration import get_client
 
 from flows.preflight import preflight
 from rc1_lib.checks import at_least
-from rc1_lib.preflight import gates
-from rc1_lib.preflight.gates import BY_NAME
+from rc1_lib.preflight import gate_list
+from rc1_lib.preflight.gate_list import BY_NAME
 from rc1_lib.records import GateResult
 from rc1_lib.run import Run, open_run
 
@@ -58,10 +58,10 @@ def stand(monkeypatch: pytest.MonkeyPatch, *names: str, beside: Iterable[str] = 
     """Let rounds have these gates, and some beside them that pass without a look at anything."""
     for name in set(beside) - set(names):
         given = GateResult(name, checks=(at_least("given away by a test", 1, 1, ""),))
-        looks = replace(BY_NAME[name], evaluate=lambda _, __, given=given: given, reads_world=True)
+        looks = replace(BY_NAME[name], gate=lambda _, __, given=given: given, reads_world=True)
         monkeypatch.setitem(BY_NAME, name, looks)
-    chosen = tuple(BY_NAME[spec.name] for spec in gates.PREFLIGHT if spec.name in {*names, *beside})
-    monkeypatch.setattr(gates, "PREFLIGHT", chosen)
+    chosen = tuple(BY_NAME[spec.name] for spec in gate_list.PREFLIGHT if spec.name in {*names, *beside})
+    monkeypatch.setattr(gate_list, "PREFLIGHT", chosen)
 
 
 @pytest.fixture

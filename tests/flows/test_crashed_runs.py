@@ -10,7 +10,7 @@ from prefect.states import Running
 
 from deployments.crashed_runs import NAME, crash_leftovers, watch_heartbeats
 from deployments.register import NIGHTLY, NIGHTLY_CRON, create_pool, register
-from flows.endings import ENDINGS
+from tasks.endings import ENDINGS
 
 POOL = "rc1-test"
 

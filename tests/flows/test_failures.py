@@ -12,13 +12,13 @@ from prefect.client.schemas.objects import FlowRun
 from prefect.states import Crashed, Failed
 
 from flows.calibrate import calibrate
-from flows.endings import GATES_FAILED
 from flows.failures import leave_failure
 from flows.preflight import preflight
 from flows.scale_up import scale_up
 from flows.train import train
 from rc1_lib.preflight.nights import NIGHTS, parse_nights
 from rc1_lib.workspace.artifacts import read_json
+from tasks.endings import GATES_FAILED
 
 
 def ended(root: Path, state: State[Any], *, deployed: bool = True, **parameters: Any) -> list[str]:

@@ -15,9 +15,9 @@ from prefect.artifacts import Artifact
 from rc1_lib.config.thresholds import ResourcesGate
 from rc1_lib.errors import TicketError
 from rc1_lib.gates.machine import resources_gate
-from rc1_lib.preflight.gates import BY_NAME, gates_of_round
+from rc1_lib.preflight.gate_list import BY_NAME, gates_of_round
 from rc1_lib.preflight.nights import NIGHTS, KeptNight, parse_nights
-from rc1_lib.preflight.rounds import PASSED
+from rc1_lib.preflight.round_report import PASSED
 from rc1_lib.preflight.ticket import TICKET, read_ticket, verify_ticket
 from rc1_lib.records import GateResult
 from rc1_lib.run import Run
@@ -149,7 +149,7 @@ def test_behind_a_red_round_the_nightly_asks_nobody(
     green_copy: Run, run_flow: Start, only_gates: Only, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     only_gates("judge_drift")
-    full = replace(BY_NAME["resources"], evaluate=lambda _, __: resources_gate(0.0, ResourcesGate(min_free_gb=1)))
+    full = replace(BY_NAME["resources"], gate=lambda _, __: resources_gate(0.0, ResourcesGate(min_free_gb=1)))
     monkeypatch.setitem(BY_NAME, "resources", full)
     state = run_flow(green_copy, **NIGHTLY_PARAMETERS, rounds=[1])
     assert (state.is_failed(), state.name) == (True, "GatesFailed")

@@ -6,7 +6,7 @@ import importlib.util
 import os
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -15,13 +15,13 @@ import orjson
 import pytest
 
 from deployments import children
-from flows.endings import GATES_FAILED, ROUNDS_PASSED
-from flows.shards import Found, Shards, dask_processes, may_be_given_away
+from flows.rounds import dask_processes
 from rc1_lib.errors import ConfigError
-from rc1_lib.preflight import gates
-from rc1_lib.preflight.gates import BY_NAME, gates_of_round
+from rc1_lib.preflight import gate_list
+from rc1_lib.preflight.gate_list import BY_NAME, gates_of_round
 from rc1_lib.run import Run
 from rc1_lib.workspace.artifacts import read_json
+from tasks.endings import GATES_FAILED, ROUNDS_PASSED
 
 from .conftest import start
 
@@ -50,28 +50,37 @@ def spawned() -> list[int]:
 @pytest.fixture
 def pure_gates(monkeypatch: pytest.MonkeyPatch) -> None:
     """A round has the gates that may be given away, and nothing else."""
-    chosen = tuple(spec for spec in gates.PREFLIGHT if may_be_given_away(spec.name))
-    monkeypatch.setattr(gates, "PREFLIGHT", chosen)
+    chosen = tuple(spec for spec in gate_list.PREFLIGHT if not spec.reads_world)
+    monkeypatch.setattr(gate_list, "PREFLIGHT", chosen)
 
 
 def test_only_what_reads_files_alone_is_given_away() -> None:
-    assert tuple(spec.name for spec in gates_of_round(1) if may_be_given_away(spec.name)) == GIVEN
-    assert not any(may_be_given_away(spec.name) for spec in BY_NAME.values() if spec.asks or spec.behind)
+    assert tuple(spec.name for spec in gates_of_round(1) if not spec.reads_world) == GIVEN
+    assert all(spec.reads_world for spec in BY_NAME.values() if spec.asks or spec.behind)
 
 
 def test_shards_that_are_lost_are_judged_here(
     green_copy: Run, pure_gates: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    few = tuple(spec for spec in gates.PREFLIGHT if spec.name in ("mix", "length", "duplicates"))
-    monkeypatch.setattr(gates, "PREFLIGHT", few)
+    few = tuple(spec for spec in gate_list.PREFLIGHT if spec.name in ("mix", "length", "duplicates"))
+    monkeypatch.setattr(gate_list, "PREFLIGHT", few)
     alone = judged(green_copy)
 
-    def lose(names: Sequence[str], *_: Any) -> Found:
-        assert set(names) == {spec.name for spec in few}
-        return lambda: dict.fromkeys(names, ConnectionError("the process is gone"))
+    asked: list[str] = []
 
-    monkeypatch.setattr("flows.preflight.dask_processes", lambda processes: nullcontext(lose))
+    class Lost:
+        """A cluster whose processes are gone, and the future of whatever it was given."""
+
+        def submit(self, _: Any, parameters: dict[str, Any]) -> Lost:
+            asked.append(parameters["name"])
+            return self
+
+        def result(self, **_: Any) -> Any:
+            raise ConnectionError("the process is gone")
+
+    monkeypatch.setattr("flows.preflight.dask_processes", lambda processes: nullcontext(Lost()))
     assert judged(green_copy, gate_processes=2) == alone
+    assert asked == [spec.name for spec in few]
 
 
 def test_a_number_below_nothing_is_refused() -> None:
@@ -108,19 +117,22 @@ def test_two_processes_say_what_one_says_also_when_one_is_killed(
     killed: list[int] = []
 
     @contextmanager
-    def one_is_killed(processes: int) -> Iterator[Shards]:
-        with dask_processes(processes) as shards:
-            assert shards is not None
+    def one_is_killed(processes: int) -> Iterator[Any]:
+        with dask_processes(processes) as cluster:
+            assert cluster is not None
             pids = spawned()
             assert len(pids) == 2
+            submit = cluster.submit
 
-            def judge(*shard: Any) -> Found:
-                found = shards(*shard)
-                killed.append(pids[0])
-                os.kill(pids[0], signal.SIGKILL)
-                return found
+            def submitted(task: Any, parameters: dict[str, Any]) -> Any:
+                future = submit(task, parameters)
+                if parameters["name"] == GIVEN[-1]:
+                    killed.append(pids[0])
+                    os.kill(pids[0], signal.SIGKILL)
+                return future
 
-            yield judge
+            monkeypatch.setattr(cluster, "submit", submitted)
+            yield cluster
 
     monkeypatch.setattr("flows.preflight.dask_processes", one_is_killed)
     assert judged(green_copy, gate_processes=2, refresh=True) == alone

@@ -13,7 +13,7 @@ import pytest
 import flows.train
 import tasks.evaluation
 from rc1_lib.cli import main
-from rc1_lib.evidence.registry import described
+from rc1_lib.evidence import described
 from rc1_lib.gate_report import GateReport
 from rc1_lib.preflight.ticket import revoke_ticket
 from rc1_lib.run import Run

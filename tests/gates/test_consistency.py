@@ -13,7 +13,7 @@ from rc1_lib.evidence import Evidence
 from rc1_lib.gates.consistency import consistency_gate
 from rc1_lib.pool.as_asked import Questions, known_questions
 from rc1_lib.pool.templates import load_pack
-from rc1_lib.preflight.gates import evaluate
+from rc1_lib.preflight.gate_list import evaluate
 from rc1_lib.records import GateResult, Status
 from rc1_lib.rows.frame import ROW_COLUMNS, read_rows
 from rc1_lib.rows.schema import check_rows

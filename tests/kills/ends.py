@@ -8,8 +8,8 @@ from typing import Any
 
 from rc1_lib.calibration.weights_file import WEIGHTS
 from rc1_lib.errors import RC1Error
-from rc1_lib.evidence.registry import DATA
-from rc1_lib.preflight.rounds import PASSED
+from rc1_lib.evidence import DATA
+from rc1_lib.preflight.round_report import PASSED
 from rc1_lib.preflight.ticket import TICKET, verify_ticket
 from rc1_lib.run import Run
 from rc1_lib.training.checkpoint.manifest import fingerprint

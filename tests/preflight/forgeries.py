@@ -14,8 +14,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from rc1_lib.evidence.registry import described
-from rc1_lib.preflight.rounds import PASSED, write_round
+from rc1_lib.evidence import described
+from rc1_lib.preflight.round_report import PASSED, write_round
 from rc1_lib.preflight.ticket import TICKET, revoke_ticket, stated
 from rc1_lib.records import GateResult
 from rc1_lib.run import Run

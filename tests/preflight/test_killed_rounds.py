@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from rc1_lib.errors import TicketError
-from rc1_lib.preflight.rounds import PASSED, write_round
+from rc1_lib.preflight.round_report import PASSED, write_round
 from rc1_lib.preflight.ticket import issue_ticket, verify_ticket
 from rc1_lib.run import Run, open_run
 from rc1_lib.workspace.artifacts import read_json

@@ -12,8 +12,8 @@ from rc1_lib.cli.session import VERIFIED
 from rc1_lib.errors import ConfigError, TicketError
 from rc1_lib.evidence import Evidence
 from rc1_lib.judge.calls import TEST_DOUBLE
-from rc1_lib.preflight.gates import NIGHTLY, PREFLIGHT, evaluate, gates_of_round, not_applicable
-from rc1_lib.preflight.rounds import PASSED, write_round
+from rc1_lib.preflight.gate_list import NIGHTLY, PREFLIGHT, evaluate, gates_of_round, not_applicable
+from rc1_lib.preflight.round_report import PASSED, write_round
 from rc1_lib.preflight.ticket import TICKET, issue_ticket, stated, verify_ticket
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run, open_run

@@ -13,8 +13,8 @@ import pytest
 
 from rc1_lib.errors import ConfigError
 from rc1_lib.evidence import Evidence
-from rc1_lib.preflight.gates import BY_NAME, evaluate, files_of, gates_of_round
-from rc1_lib.preflight.rounds import round_passed
+from rc1_lib.preflight.gate_list import BY_NAME, evaluate, files_of, gates_of_round
+from rc1_lib.preflight.round_report import round_passed
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run, open_run
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
@@ -106,9 +106,9 @@ def _counted(monkeypatch: pytest.MonkeyPatch, name: str) -> list[str]:
 
     def look(evidence: Evidence, number: int) -> GateResult:
         computed.append(name)
-        return spec.evaluate(evidence, number)
+        return spec.gate(evidence, number)
 
-    monkeypatch.setitem(BY_NAME, name, replace(spec, evaluate=look))
+    monkeypatch.setitem(BY_NAME, name, replace(spec, gate=look))
     return computed
 
 
@@ -158,7 +158,7 @@ def test_a_byte_of_whatever_a_gate_reads_has_it_judged_again(
             looked.append(name)
             return green[name]
 
-        monkeypatch.setitem(BY_NAME, spec.name, replace(spec, evaluate=look))
+        monkeypatch.setitem(BY_NAME, spec.name, replace(spec, gate=look))
         for file in files_of(spec, run):
             path = _own_copy(run, file)
             before, body = evaluate(spec.name, Evidence(run), 1), path.read_bytes()
@@ -181,9 +181,9 @@ def test_a_verdict_rests_on_nothing_where_a_file_was_written_while_it_was_read(
         honest = pool.read_bytes()
         pool.write_bytes(b"")
         pool.write_bytes(honest)
-        return spec.evaluate(evidence, number)
+        return spec.gate(evidence, number)
 
-    monkeypatch.setitem(BY_NAME, "length", replace(spec, evaluate=swapped))
+    monkeypatch.setitem(BY_NAME, "length", replace(spec, gate=swapped))
     found = evaluate("length", Evidence(run), 1)
     assert found.status is Status.PASSED and found.evidence == {}
     monkeypatch.setitem(BY_NAME, "length", spec)

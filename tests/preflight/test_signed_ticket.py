@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rc1_lib.errors import ConfigError, RC1Error, TicketError
-from rc1_lib.preflight.issuable import check_issuable
+from rc1_lib.preflight.preconditions import check_can_issue
 from rc1_lib.preflight.ticket import TICKET, issue_ticket, read_ticket, revoke_ticket, verify_ticket
 from rc1_lib.run import TICKET_KEY, Run
 from rc1_lib.workspace.artifacts import read_json
@@ -35,7 +35,7 @@ def test_a_signed_ticket_opens_training_by_either_half_of_the_key(
     monkeypatch.setenv(TICKET_KEY, str(signing_key.with_suffix(".pub")))
     assert verify_ticket(passed)
     with pytest.raises(ConfigError, match="RC1_TICKET_KEY: holds a public key, which opens training and signs no"):
-        check_issuable(passed)
+        check_can_issue(passed)
     monkeypatch.delenv(TICKET_KEY)
     assert verify_ticket(passed), "who asks for no signature is given what an unsigned one proves"
     assert str(signing_key) not in passed.workspace.path(TICKET).read_text()
@@ -72,7 +72,7 @@ def test_a_key_in_the_workspace_or_no_key_is_refused_and_its_path_not_repeated(
         (signing_key.with_name("none.pem"), "cannot be read"),
     ):
         monkeypatch.setenv(TICKET_KEY, str(path))
-        for act in (issue_ticket, verify_ticket, check_issuable):
+        for act in (issue_ticket, verify_ticket, check_can_issue):
             with pytest.raises(RC1Error, match=f"RC1_TICKET_KEY: {why}") as refused:
                 act(ticketed)
             assert str(path) not in str(refused.value)

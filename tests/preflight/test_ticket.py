@@ -16,7 +16,7 @@ from rc1_lib.config.file import flatten
 from rc1_lib.errors import ConfigError, RC1Error, TicketError
 from rc1_lib.evidence import Evidence
 from rc1_lib.preflight import ticket as ticket_module
-from rc1_lib.preflight.rounds import PASSED, write_round
+from rc1_lib.preflight.round_report import PASSED, write_round
 from rc1_lib.preflight.ticket import TICKET, issue_ticket, read_ticket, revoke_ticket, verify_ticket
 from rc1_lib.preflight.ticket_key import REVOKED
 from rc1_lib.provenance.installed import PackageState

@@ -14,7 +14,7 @@ import pytest
 
 from rc1_lib.calibration.reward_hacking import HACKING
 from rc1_lib.errors import RC1Error
-from rc1_lib.preflight.rounds import PASSED
+from rc1_lib.preflight.round_report import PASSED
 from rc1_lib.release.consistency import check_consistent
 from rc1_lib.release.contents import packed
 from rc1_lib.release.ready import Ready, _evaluation, _training, check_ready

@@ -15,7 +15,7 @@ import pytest
 from rc1_lib.errors import RC1Error
 from rc1_lib.evaluation.derived import TRAINING_REPORT
 from rc1_lib.plots import page as charts
-from rc1_lib.preflight.rounds import PASSED
+from rc1_lib.preflight.round_report import PASSED
 from rc1_lib.preflight.ticket import revoke_ticket
 from rc1_lib.release.report import data, policy, reward
 from rc1_lib.release.report.page import PAGE, Page, _steps, write_page

@@ -8,8 +8,7 @@ import polars as pl
 
 from rc1_lib.difficulty.derived import BALANCED, METRICS
 from rc1_lib.difficulty.steps import write_balanced, write_metrics
-from rc1_lib.evidence import Evidence
-from rc1_lib.evidence.registry import DATA
+from rc1_lib.evidence import DATA, Evidence
 from rc1_lib.extras.notebook.cards import Card, Shown
 from rc1_lib.pool.seed import build_due
 from rc1_lib.records import BUCKETS

@@ -10,10 +10,10 @@ import polars as pl
 
 from rc1_lib.check_words import failed_lines, figure
 from rc1_lib.errors import ConfigError
-from rc1_lib.evidence.frames import held
 from rc1_lib.extras.notebook.cards import Card, Shown
-from rc1_lib.preflight.gates import PREFLIGHT, evaluate
-from rc1_lib.preflight.rounds import GREEN
+from rc1_lib.extras.notebook.frames import held
+from rc1_lib.preflight.gate_list import PREFLIGHT, evaluate
+from rc1_lib.preflight.round_report import GREEN
 from rc1_lib.records import Check, GateResult
 from rc1_lib.run import Run
 

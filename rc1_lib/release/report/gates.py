@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rc1_lib.preflight.rounds import FAILED, PASSED
+from rc1_lib.preflight.round_report import FAILED, PASSED
 from rc1_lib.preflight.ticket import TICKET
 from rc1_lib.release.report.html import Cell, Section, Table
 from rc1_lib.release.report.policy import evaluation_of

@@ -16,12 +16,11 @@ import pytest
 
 from rc1_lib.config.thresholds import SemanticLeaks
 from rc1_lib.errors import RC1Error
-from rc1_lib.evidence import Evidence
-from rc1_lib.evidence.registry import POOL, SHADOW, bound
+from rc1_lib.evidence import POOL, SHADOW, Evidence, bound
 from rc1_lib.extras.semantic import leaks
 from rc1_lib.extras.semantic.leaks import PARAPHRASES, leaks_in_other_words, surroundings
 from rc1_lib.gates.leakage import leakage_gate
-from rc1_lib.preflight.gates import NOT_LOOKED_FOR, evaluate
+from rc1_lib.preflight.gate_list import NOT_LOOKED_FOR, evaluate
 from rc1_lib.records import Check, Status
 from rc1_lib.run import Run, open_run
 from rc1_lib.workspace.artifacts import PROJECT_ROOT, FileState, sha256_folder

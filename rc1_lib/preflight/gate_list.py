@@ -15,8 +15,7 @@ from rc1_lib.calibration.weights_file import WEIGHTS, named_report, read_content
 from rc1_lib.checks import equal, info
 from rc1_lib.difficulty.features import measure
 from rc1_lib.errors import ConfigError, RC1Error
-from rc1_lib.evidence import Evidence
-from rc1_lib.evidence.registry import DATA, SENTENCE_MODEL, described
+from rc1_lib.evidence import DATA, SENTENCE_MODEL, Evidence, described
 from rc1_lib.gates.answer_rule import answer_rule_gate
 from rc1_lib.gates.consistency import consistency_gate
 from rc1_lib.gates.difficulty import difficulty_gate
@@ -55,7 +54,7 @@ class GateSpec:
         name: as reports, tickets and waivers call it.
         title: what it answers, for people.
         reads: names of `Evidence.names`; their content and the gate's thresholds decide the verdict.
-        evaluate: from the evidence and the round to the verdict; the round counts only where it reads the world.
+        gate: from the evidence and the round to the verdict; the round counts only where it reads the world.
         rounds: in which rounds it stands.
         reads_world: whether it also reads what no file holds (disk, git, a provider, the clock). Round 2 evaluates it
             again; of the others it takes over what round 1 found on the same bytes.
@@ -67,7 +66,7 @@ class GateSpec:
     name: str
     title: str
     reads: tuple[str, ...]
-    evaluate: Callable[[Evidence, Round], GateResult]
+    gate: Callable[[Evidence, Round], GateResult]
     rounds: tuple[Round, ...] = (1, 2)
     reads_world: bool = False
     asks: bool = False
@@ -304,7 +303,7 @@ def evaluate(name: str, evidence: Evidence, number: Round, before: GateResult | 
         before: what the round before found, in this very run.
     """
     spec = BY_NAME[name]
-    check_waivers(evidence)
+    check_waivers(evidence.run)
     if why := not_applicable(evidence.run).get(name):
         return GateResult(name, not_applicable=why)
     waiver = evidence.run.config.gates.waivers.get(name, "")
@@ -315,7 +314,7 @@ def evaluate(name: str, evidence: Evidence, number: Round, before: GateResult | 
         prints = {evidence.label(file): evidence.sha256(file) for file in files_of(spec, evidence.run)}
         if before is not None and _stands(spec, before, prints):
             return before
-        result = spec.evaluate(evidence, number)
+        result = spec.gate(evidence, number)
         # Nobody knows which bytes were read of a file that was written meanwhile, even if the old ones are back: the
         # verdict rests on none, so the round evaluates the gate once more.
         return replace(result, evidence=prints if _stamps(spec, evidence) == written else {})
@@ -333,8 +332,8 @@ def _stamps(spec: GateSpec, evidence: Evidence) -> list[object]:
     return [stamps(evidence.path(file)) for file in files_of(spec, evidence.run)]
 
 
-def check_waivers(evidence: Evidence) -> None:
+def check_waivers(run: Run) -> None:
     """Refuse a waiver for a gate that does not exist: it would waive nothing and look as if it did."""
-    unknown = set(evidence.run.config.gates.waivers) - set(BY_NAME)
+    unknown = set(run.config.gates.waivers) - set(BY_NAME)
     if unknown:
         raise ConfigError(f"gates.waivers names {', '.join(sorted(unknown))}, expected some of {', '.join(BY_NAME)}")

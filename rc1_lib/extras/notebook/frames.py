@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 
 from rc1_lib.errors import RowError
-from rc1_lib.evidence.files import Evidence
+from rc1_lib.evidence import Evidence
 from rc1_lib.rows.frame import ROW_COLUMNS
 from rc1_lib.rows.schema import check_rows
 from rc1_lib.run import Run

@@ -1,0 +1,125 @@
+"""Everything that a run is given and that RC1 derives, in the order in which it is made, and how gates read it.
+
+This is the only list: what a preflight reads, what a ticket vouches for and what the gate `integrity` checks follow
+from it. Builders name the descriptions of their own package.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import polars as pl
+
+from rc1_lib.calibration.judge_baseline import JUDGE_BASELINE
+from rc1_lib.calibration.overclar_ablation import ABLATION
+from rc1_lib.calibration.reward_hacking import HACKING
+from rc1_lib.calibration.weights_file import WEIGHTS
+from rc1_lib.difficulty.derived import BALANCED, METRICS
+from rc1_lib.difficulty.steps import read_metrics
+from rc1_lib.errors import RC1Error
+from rc1_lib.evaluation.derived import EVALUATION
+from rc1_lib.judge.prompt import JUDGE_SPEC
+from rc1_lib.labels.given import LABELS
+from rc1_lib.pool.checked_rows import rows_of
+from rc1_lib.pool.derived import POOL, REFERENCE_TEMPLATES, SHADOW, TAKES, TEMPLATES
+from rc1_lib.provenance.derived import Artifact, Described, Given
+from rc1_lib.rows.lines import foreign_lines
+from rc1_lib.run import Run
+from rc1_lib.training.derived import BASE, CHECKPOINT, REFERENCE
+from rc1_lib.workspace.artifacts import sha256_folder
+from rc1_lib.workspace.file_hashes import sha256_known
+
+CONFIG = Given("config", lambda run: str(run.config_path))
+SENTENCE_MODEL = Given(
+    "sentence_model",
+    lambda run: run.config.gates.leakage.semantic.model or "",
+    sha256_folder,
+    wanted=lambda run: run.config.gates.leakage.semantic.model is not None,
+    made_by="gates.leakage.semantic.model names the folder of a sentence-embedding model",
+)
+GIVEN: tuple[Given, ...] = (CONFIG, JUDGE_SPEC, LABELS, TEMPLATES, REFERENCE_TEMPLATES, BASE, SENTENCE_MODEL)
+DATA: tuple[Artifact, ...] = (SHADOW, TAKES, POOL, METRICS, BALANCED)
+"""Rows and their measurements: every preflight builds them if they are missing or out of date."""
+DERIVED: tuple[Artifact, ...] = (
+    *DATA, WEIGHTS, HACKING, ABLATION, JUDGE_BASELINE, REFERENCE, CHECKPOINT, EVALUATION,
+)  # fmt: skip
+_ALL: tuple[Described, ...] = (*DERIVED, *GIVEN)
+_BY_NAME = {one.name: one for one in _ALL}
+_ROWS = {one.name: one for one in DATA}
+NAMES = frozenset(name for name, one in _BY_NAME.items() if one.vouched)
+"""What a ticket may name."""
+
+
+def described(name: str) -> Described:
+    """The description with this name.
+
+    Raises:
+        RC1Error: when there is none.
+    """
+    if name not in _BY_NAME:
+        raise RC1Error(f"unknown file '{name}', expected one of {', '.join(_BY_NAME)}")
+    return _BY_NAME[name]
+
+
+def bound(run: Run) -> dict[str, Described]:
+    """What a preflight of this run reads, and its ticket vouches for, by name."""
+    return {name: one for name, one in _BY_NAME.items() if one.vouched and one.applies(run)}
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """The files of one run, by the names of `names`."""
+
+    run: Run
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What a preflight reads and a ticket vouches for."""
+        return tuple(bound(self.run))
+
+    def path(self, name: str) -> Path:
+        """The path of the file or folder `name`."""
+        return described(name).path(self.run)
+
+    def label(self, name: str) -> str:
+        """The path as reports show it: relative to the workspace or the project."""
+        return self.run.workspace.name(self.path(name))
+
+    def sha256(self, name: str) -> str:
+        """Fingerprint of the file's bytes, or of a folder's names and bytes.
+
+        Raises:
+            RC1Error: when it does not exist.
+        """
+        return described(name).sha256(self.run)
+
+    def rows(self, name: str) -> pl.DataFrame:
+        """The checked rows of `pool`, `shadow`, `takes` or `balanced`.
+
+        Raises:
+            RowError: when they are missing or not rows.
+        """
+        return rows_of(self.run, _ROWS[name])
+
+    def balanced_foreign_lines(self) -> int:
+        """How many lines of the balanced pool are not, byte for byte, lines of the pool; -1 when a file is missing."""
+        pool, balanced = (self.path(name) for name in ("pool", "balanced"))
+        if not (pool.is_file() and balanced.is_file()):
+            return -1
+        return _foreign_lines(balanced, pool, self.sha256("balanced"), self.sha256("pool"))
+
+    def metrics(self) -> pl.DataFrame:
+        """The checked difficulty metrics; raises `RowError` when they are missing or damaged."""
+        return read_metrics(self.run)
+
+
+@lru_cache(maxsize=1)
+def _foreign_lines(part: Path, whole: Path, part_sha256: str, whole_sha256: str) -> int:
+    """Lines by content."""
+    found = foreign_lines(part, whole)
+    for path, sha256 in ((part, part_sha256), (whole, whole_sha256)):
+        if sha256_known(path) != sha256:
+            raise RC1Error(f"{path}: changed while it was read; run again when nothing writes to it")
+    return found

@@ -1,0 +1,193 @@
+"""The report of a round: every gate's verdict, the files it rests on, and what was loosened or waived.
+
+A ticket does not believe a report: what follows from configuration, code and files is worked out again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+import polars as pl
+
+from rc1_lib.config.file import departures
+from rc1_lib.errors import RowError
+from rc1_lib.evidence import Evidence
+from rc1_lib.gates.machine import GitState, code_named, read_code
+from rc1_lib.pool.derived import POOL
+from rc1_lib.preflight.gate_list import BY_NAME, gates_of_round, not_applicable
+from rc1_lib.provenance.code import code_sha256
+from rc1_lib.records import GateResult, Status, not_applicable_of, waivers_of
+from rc1_lib.rows.frame import read_rows
+from rc1_lib.run import Run, published_config
+from rc1_lib.workspace.artifacts import atomic_write, now, read_json, sha256_json, write_json, write_text
+
+PASSED = {1: "reports/preflight/round1.json", 2: "reports/preflight/round2_pass.json"}
+FAILED = {1: "reports/preflight/round1.json", 2: "reports/preflight/round2_fail.json"}
+GREEN = (Status.PASSED, Status.WAIVED, Status.NOT_APPLICABLE)
+"""What keeps no ticket from being issued; of these only `PASSED` was judged, and reports list the others."""
+
+
+def round_passed(results: Sequence[GateResult], number: int) -> bool:
+    """Whether every gate of the round has passed, was waived by name or is not applicable."""
+    found = {result.name: result.status for result in results}
+    return all(found.get(spec.name) in GREEN for spec in gates_of_round(number))
+
+
+def write_round(run: Run, number: int, results: Sequence[GateResult]) -> Path:
+    """Write the round's report, the rows at fault and the git state, and return the report's path.
+
+    A failed second round is written under another name, and the pass of an earlier one is removed: a file called
+    `round2_pass.json` always means what it says.
+    """
+    evidence = Evidence(run)
+    passed = round_passed(results, number)
+    place = run.workspace
+    report: dict[str, Any] = {
+        "round": f"round{number}",
+        "pass": passed,
+        "profile": run.config.profile,
+        "time": now(),
+        **code_named(read_code()),
+        "code_sha256": code_sha256(),
+        "config_sha256": run.config_sha256,
+        "judge": {"provider": run.config.judge.provider, "spec": run.config.judge.spec},
+        "files": fingerprints(evidence),
+        "waived": waivers_of(results),
+        "not_applicable": not_applicable_of(results),
+        "thresholds_changed": departures(run.config, published_config()),
+        "gates": [{**result.to_dict(), "offenders": len(result.offenders)} for result in results],
+    }
+    for result in results:
+        write_offenders(run, f"reports/preflight/round{number}_{result.name}_offenders.jsonl", result)
+    path = place.path(PASSED[number] if passed else FAILED[number])
+    # A red first round also takes the second one's report with it: it spoke of files that are not these.
+    outdated = {PASSED[number], FAILED[number]} | ({PASSED[2], FAILED[2]} if number == 1 and not passed else set())
+    for stale in outdated - {PASSED[number] if passed else FAILED[number]}:
+        # First of all: a kill after this line leaves no report of a pass that is no longer true.
+        place.path(stale).unlink(missing_ok=True)
+    write_json(path, report)
+    write_git_state(run)
+    return path
+
+
+def write_offenders(run: Run, file: str, result: GateResult) -> str | None:
+    """Write a gate's rows at fault; where there are none, remove an earlier file.
+
+    Each row of the pool is written with the `source_id` of its question: ids of rows are RC1's own, and what has to be
+    mended often lies in the source.
+
+    Args:
+        run: whose workspace.
+        file: where, relative to the workspace.
+        result: the verdict.
+
+    Returns:
+        `file`, or None where there is nothing to write.
+    """
+    path = run.workspace.path(file)
+    if not result.offenders:
+        path.unlink(missing_ok=True)
+        return None
+    with atomic_write(path) as stream:
+        stream.writelines(orjson.dumps(record) + b"\n" for record in _with_sources(run, result))
+    return file
+
+
+def _with_sources(run: Run, result: GateResult) -> Iterator[dict[str, Any]]:
+    ids = [record["id"] for record in result.offenders if isinstance(record.get("id"), str)]
+    try:
+        rows = read_rows(POOL.path(run)).filter(pl.col("id").is_in(ids)).select("id", "source_id")
+    except RowError:  # the gates that read it have failed for that already
+        rows = pl.DataFrame({"id": [], "source_id": []})
+    sources: Mapping[str, str] = dict(rows.iter_rows())
+    for record in result.offenders:
+        of_a_row = {"source_id": sources[record["id"]]} if record.get("id") in sources else {}
+        yield {**record, **of_a_row}
+
+
+def read_round(run: Run, number: int) -> dict[str, Any] | None:
+    """The report of a round, or None when there is none or it cannot be read."""
+    try:
+        report = read_json(run.workspace.path(PASSED[number]))
+    except (OSError, ValueError):
+        return None
+    return report if isinstance(report, dict) else None
+
+
+def report_passed(report: Mapping[str, Any], number: int) -> bool:
+    """Whether a report's own gates, judged again, make a passed round; its word `pass` alone is not believed."""
+    try:
+        results = [GateResult.from_dict({**gate, "offenders": ()}) for gate in report["gates"]]
+    except (KeyError, TypeError):
+        return False
+    return report.get("pass") is True and round_passed(results, number)
+
+
+def round_faults(run: Run, report: Mapping[str, Any], number: int, files: Mapping[str, Any]) -> list[str]:
+    """Why a round's report is none that this run could have earned.
+
+    Args:
+        run: its configuration.
+        report: of the round; empty where there is none.
+        number: the round.
+        files: path and SHA-256 of what the ticket is about, by name.
+    """
+    if not report_passed(report, number):
+        return [f"round {number} has not passed by its own report"]
+    return [*_of_another_run(run, report, number), *_read(report, number, files)]
+
+
+def _of_another_run(run: Run, report: Mapping[str, Any], number: int) -> Iterator[str]:
+    if report.get("round") != f"round{number}":
+        yield f"the report of round {number} is one of {report.get('round')}"
+    if report.get("profile") != run.config.profile:
+        yield f"round {number} is of profile '{report.get('profile')}', not '{run.config.profile}'"
+    if report.get("code_sha256") != code_sha256():
+        yield f"round {number} was run by other code"
+    if report.get("config_sha256") != run.config_sha256:
+        yield f"round {number} was run with another configuration"
+        return
+    waived = {gate["name"]: gate["waiver"] for gate in report["gates"] if gate["waiver"]}
+    named = run.config.gates.waivers
+    # A gate that reads no file may waive itself: `git`, where nothing is asked of it.
+    unnamed = [name for name, why in waived.items() if named.get(name) != why and BY_NAME[name].reads]
+    if report.get("waived") != waived or unnamed:
+        yield f"round {number} waives what the configuration does not"
+    left_out = {gate["name"]: gate["not_applicable"] for gate in report["gates"] if gate.get("not_applicable")}
+    wanted = {spec.name: why for spec in gates_of_round(number) if (why := not_applicable(run).get(spec.name))}
+    if left_out != wanted or report.get("not_applicable") != wanted:
+        yield f"round {number} calls other gates not applicable than the configuration does"
+    if sha256_json(report.get("thresholds_changed")) != sha256_json(departures(run.config, published_config())):
+        yield f"round {number} does not tell what was loosened"
+
+
+def _read(report: Mapping[str, Any], number: int, files: Mapping[str, Any]) -> Iterator[str]:
+    said = report.get("files") or {}
+    for name, one in files.items():
+        if said.get(name) != one or one["sha256"] is None:
+            yield f"{one['path']} is not what round {number} read"
+
+
+def fingerprints(evidence: Evidence) -> dict[str, dict[str, str | None]]:
+    """Path and SHA-256 of every file of the preflight; the hash is None where the file is missing."""
+    return {
+        name: {
+            "path": evidence.label(name),
+            "sha256": evidence.sha256(name) if evidence.path(name).exists() else None,
+        }
+        for name in evidence.names
+    }
+
+
+def write_git_state(run: Run) -> None:
+    """Write `git_commit.txt` and `git_status.txt`, which say which code ran."""
+    state = read_code()
+    if isinstance(state, GitState):
+        named = state.commit or "not a git checkout"
+    else:
+        named = f"not a git checkout; installed is rc1 {state.version or '?'}, SHA-256 {state.sha256}"
+    write_text(run.workspace.path("reports/rc1/git_commit.txt"), f"{named}\n")
+    write_text(run.workspace.path("reports/rc1/git_status.txt"), "".join(f"{line}\n" for line in state.changed or ()))
