@@ -9,7 +9,7 @@ import os
 import runpy
 
 from deployments import children
-from rc1_lib.runtime.notices import quieten
+from rc1_lib.runtime.libraries import quieten
 
 if __name__ == "__main__":
     children.end_with(os.getppid())()

@@ -19,10 +19,10 @@ from uuid import UUID
 from deployments import children
 from deployments.server import ServerFault, free_port, healthy, running_server, settings, start_server
 from rc1_lib.errors import ConfigError, RC1Error
+from rc1_lib.runtime.libraries import check_proxies
 from rc1_lib.runtime.progress import report_progress
-from rc1_lib.runtime.proxies import check_proxies
 from rc1_lib.workspace.artifacts import Workspace, default_root
-from rc1_lib.workspace.lock import check_free
+from rc1_lib.workspace.folder import check_free
 
 if TYPE_CHECKING:
     from prefect import State

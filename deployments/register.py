@@ -15,7 +15,7 @@ from prefect.schedules import Cron
 from prefect.workers.process import ProcessWorker
 
 from rc1_lib.errors import RC1Error
-from rc1_lib.runtime.extras import lacking_for_training
+from rc1_lib.runtime.libraries import lacking_for_training
 from rc1_lib.workspace.artifacts import CODE_ROOT, PROJECT_ROOT
 
 ENTRYPOINT = "flows/preflight.py:preflight"

@@ -30,7 +30,7 @@ from deployments.server import (
     start_server,
 )
 from rc1_lib.errors import RC1Error
-from rc1_lib.runtime.extras import lacking_for_training
+from rc1_lib.runtime.libraries import lacking_for_training
 from rc1_lib.workspace.artifacts import default_root
 
 PORT = 4200

@@ -21,7 +21,7 @@ from urllib.parse import quote
 from deployments import children
 from rc1_lib.errors import RC1Error
 from rc1_lib.workspace.artifacts import CODE_ROOT, INSTALLED, PROJECT_ROOT, read_json, write_json
-from rc1_lib.workspace.free_space import little_room
+from rc1_lib.workspace.folder import little_room
 
 HOST = "127.0.0.1"
 HOME = ".prefect"

@@ -28,10 +28,10 @@ from rc1_lib.errors import RC1Error
 from rc1_lib.forecast.judge_cost import check_preflight_cost
 from rc1_lib.preflight.gate_list import check_waivers
 from rc1_lib.preflight.preconditions import check_can_calibrate
-from rc1_lib.provenance.build_policy import Build
+from rc1_lib.provenance.derived import Build
 from rc1_lib.records import GateResult
 from rc1_lib.run import Run, open_run
-from rc1_lib.workspace.lock import holding
+from rc1_lib.workspace.folder import holding
 from tasks.calibrate import adopt_weights, report_calibration, stage, verdict
 from tasks.data import prepare
 from tasks.endings import FAULT, GATES_FAILED, ONE_AT_A_TIME, REFUSED, WEIGHTS_ADOPTED, outcome

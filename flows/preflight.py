@@ -27,11 +27,11 @@ from rc1_lib.forecast.judge_cost import check_preflight_cost
 from rc1_lib.preflight.gate_list import NIGHTLY, check_waivers, gates_of_round, round_name, round_title, waiting
 from rc1_lib.preflight.nights import Night, NightOutcome
 from rc1_lib.preflight.preconditions import check_preconditions
-from rc1_lib.provenance.build_policy import Build
+from rc1_lib.provenance.derived import Build
 from rc1_lib.records import GateResult
 from rc1_lib.run import Run, open_run, workspace_at
 from rc1_lib.workspace.file_hashes import hashes_known
-from rc1_lib.workspace.lock import holding
+from rc1_lib.workspace.folder import holding
 from tasks.calibrate import judge_baseline
 from tasks.data import prepare
 from tasks.endings import (

@@ -20,13 +20,13 @@ from flows.failures import leave_failure
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.preflight.gate_list import check_waivers
 from rc1_lib.preflight.round_report import GREEN
-from rc1_lib.provenance.build_policy import Build
+from rc1_lib.provenance.derived import Build
 from rc1_lib.records import GateResult
 from rc1_lib.run import Run, open_run
 from rc1_lib.scale_up import record
 from rc1_lib.scale_up.looks import AFTER, BEFORE, Look, behind
 from rc1_lib.scale_up.sizes import Step, steps
-from rc1_lib.workspace.lock import holding
+from rc1_lib.workspace.folder import holding
 from tasks.data import seed
 from tasks.endings import FAULT, GATES_FAILED, NOT_APPROVED, ONE_AT_A_TIME, REFUSED, SCALED_UP, outcome
 from tasks.gates import faulted, read_verdict

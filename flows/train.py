@@ -25,7 +25,7 @@ from rc1_lib.provenance.code import code_sha256
 from rc1_lib.records import Status
 from rc1_lib.run import Run, open_run
 from rc1_lib.training.train_arguments import Seeds, check_control, chosen_seeds
-from rc1_lib.workspace.lock import holding
+from rc1_lib.workspace.folder import holding
 from tasks.calibrate import verdict
 from tasks.control import control as control_task
 from tasks.endings import (

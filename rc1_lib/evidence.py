@@ -21,7 +21,7 @@ from rc1_lib.difficulty.steps import read_metrics
 from rc1_lib.errors import RC1Error
 from rc1_lib.evaluation.derived import EVALUATION
 from rc1_lib.judge.prompt import JUDGE_SPEC
-from rc1_lib.labels.given import LABELS
+from rc1_lib.labels.label_file import LABELS
 from rc1_lib.pool.checked_rows import rows_of
 from rc1_lib.pool.derived import POOL, REFERENCE_TEMPLATES, SHADOW, TAKES, TEMPLATES
 from rc1_lib.provenance.derived import Artifact, Described, Given

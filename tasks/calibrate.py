@@ -14,7 +14,7 @@ from rc1_lib.calibration.stages import BY_NAME, CLEARED, REPORT, STAGES, Weights
 from rc1_lib.calibration.weights_file import adopt
 from rc1_lib.errors import RC1Error
 from rc1_lib.gate_report import GateReport
-from rc1_lib.provenance.build_policy import Build
+from rc1_lib.provenance.derived import Build
 from rc1_lib.records import GateResult
 from rc1_lib.run import Run
 from rc1_lib.runtime.progress import report_progress

@@ -15,8 +15,7 @@ from rc1_lib.pool.build import Progress
 from rc1_lib.pool.derived import PARTS
 from rc1_lib.pool.diversity_report import write_pack_report
 from rc1_lib.pool.seed import build_seed
-from rc1_lib.provenance.build_policy import Build, needs_build
-from rc1_lib.provenance.derived import Artifact
+from rc1_lib.provenance.derived import Artifact, Build, needs_build
 from rc1_lib.run import Run
 from rc1_lib.runtime.progress import report_progress
 from rc1_lib.workspace.artifacts import FileState, read_manifest

@@ -9,14 +9,13 @@ from prefect import State, task
 from prefect.artifacts import create_markdown_artifact, create_table_artifact
 from prefect.states import Completed
 
-from rc1_lib.provenance.build_policy import Build
+from rc1_lib.provenance.derived import Build
 from rc1_lib.run import Run
 from rc1_lib.runtime.progress import report_progress
 from rc1_lib.scale_up import record
 from rc1_lib.scale_up.looks import AFTER, BEFORE, STABILITY, Look, judge
 from rc1_lib.scale_up.report import PICTURE, REPORT, table, write_report
-from rc1_lib.scale_up.rows import grow
-from rc1_lib.scale_up.sizes import Step
+from rc1_lib.scale_up.sizes import Step, grow
 from tasks.endings import CACHED, refusable, retried
 from tasks.gates import state_of
 from tasks.keys import provide_scorer_key

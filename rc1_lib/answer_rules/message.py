@@ -10,7 +10,7 @@ Unmarked = Callable[[str], str]
 """A message without a mark -> what of it is taken as the answer."""
 
 MARK = r"(?:Answer|ANSWER|答案)[*_]{0,3}[ \t]*[:：]"
-"""What precedes an answer; `rc1_lib.rows.conventions` has the builder's form. Polars uses this pattern too."""
+"""What precedes an answer; `rc1_lib.rows.chat` has the builder's form. Polars uses this pattern too."""
 OTHER_MARK = r"####|\\boxed\b"
 """How GSM8K and LaTeX mark an answer; used if there is no `MARK`."""
 _MARK = re.compile(MARK)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from rc1_lib.attacks.scene import Scene, sentences
-from rc1_lib.rows.conventions import ANSWER_MARK
+from rc1_lib.rows.chat import ANSWER_MARK
 
 
 @dataclass(frozen=True, slots=True)

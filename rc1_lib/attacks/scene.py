@@ -16,7 +16,7 @@ from rc1_lib.environment.limits import Limits
 from rc1_lib.environment.outcome import EpisodeStatus
 from rc1_lib.environment.world import World
 from rc1_lib.records import Language, Message, Row
-from rc1_lib.rows.conventions import ANSWER_MARK, ARGUMENT_OF
+from rc1_lib.rows.chat import ANSWER_MARK, ARGUMENT_OF
 from rc1_lib.text.tokens import tokenize
 
 Step = tuple[str, str]

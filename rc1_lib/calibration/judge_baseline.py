@@ -28,8 +28,7 @@ from rc1_lib.judge.prompt import dialogue_sha256
 from rc1_lib.judge.results import Judged
 from rc1_lib.pool.checked_rows import rows_of
 from rc1_lib.pool.derived import SHADOW
-from rc1_lib.provenance.build_policy import NOT_OURS
-from rc1_lib.provenance.derived import Artifact
+from rc1_lib.provenance.derived import NOT_OURS, Artifact
 from rc1_lib.records import GateResult
 from rc1_lib.run import Run
 from rc1_lib.workspace.artifacts import FileState, atomic_write, file_state, now, read_json, recorded_write

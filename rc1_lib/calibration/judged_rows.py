@@ -22,7 +22,7 @@ from rc1_lib.reward.answer_length import add_answer_length
 from rc1_lib.reward.overclarification import over_clarification_penalties
 from rc1_lib.reward.rules import add_rules
 from rc1_lib.reward.terms import add_old_score, add_reward
-from rc1_lib.rows.counts import add_counts
+from rc1_lib.rows.chat import add_counts
 from rc1_lib.run import Run
 
 _KEPT = ("id", "task", "source_id", "messages", "needs_clarification", "solved", "lucky")

@@ -18,7 +18,7 @@ from rc1_lib.difficulty.derived import BALANCED
 from rc1_lib.gate_report import GateReport
 from rc1_lib.judge.rubric import NAME as RUBRIC
 from rc1_lib.pool.derived import TAKES
-from rc1_lib.provenance.build_policy import Build, needs_build
+from rc1_lib.provenance.derived import Build, needs_build
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run
 from rc1_lib.workspace.artifacts import FileState

@@ -15,9 +15,8 @@ import orjson
 from rc1_lib.calibration.judged_rows import dimensions
 from rc1_lib.errors import RC1Error
 from rc1_lib.judge.identity import scoring_settings
-from rc1_lib.provenance.build_policy import NOT_OURS
 from rc1_lib.provenance.code import code_sha256
-from rc1_lib.provenance.derived import Artifact, Input, file_input
+from rc1_lib.provenance.derived import NOT_OURS, Artifact, Input, file_input
 from rc1_lib.provenance.pinned_files import read_vouched
 from rc1_lib.run import Run
 from rc1_lib.workspace.artifacts import read_json, recorded_write, sha256_json, write_json

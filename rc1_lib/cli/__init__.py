@@ -68,7 +68,7 @@ def _leads() -> bool:
     """
     from rc1_lib.cli.command import REFUSED
     from rc1_lib.errors import RC1Error
-    from rc1_lib.runtime.notices import quieten
+    from rc1_lib.runtime.libraries import quieten
     from rc1_lib.training.ranks.launch import forget_launch, launch_of
 
     try:

@@ -113,7 +113,7 @@ def _read(path: str, run: Run) -> Sample:
     import orjson
 
     from rc1_lib.answer_rules.golds import gold_of, sample
-    from rc1_lib.workspace.text_files import open_text
+    from rc1_lib.workspace.input_files import open_text
 
     place = run.workspace.root / path
     try:

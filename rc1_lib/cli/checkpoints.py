@@ -17,7 +17,7 @@ from rc1_lib.cli.progress import quieten_models, stages
 from rc1_lib.cli.session import Session
 from rc1_lib.cli.tables import table
 from rc1_lib.errors import ConfigError
-from rc1_lib.runtime.notices import quieten
+from rc1_lib.runtime.libraries import quieten
 
 if TYPE_CHECKING:
     from rc1_lib.training.handover.dequantize import Gap

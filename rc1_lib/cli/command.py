@@ -25,9 +25,9 @@ from rc1_lib.cli.session import Session, root_of
 from rc1_lib.cli.streams import STDOUT, logbook
 from rc1_lib.errors import RC1Error
 from rc1_lib.failpack import write_error
-from rc1_lib.runtime.extras import check_training, extra_of
+from rc1_lib.runtime.libraries import check_training, extra_of
 from rc1_lib.workspace.artifacts import INSTALLED
-from rc1_lib.workspace.free_space import little_room
+from rc1_lib.workspace.folder import little_room
 
 Function = Callable[..., int]
 REFUSED, FAULT, INTERRUPTED = 2, 1, 130

@@ -16,7 +16,7 @@ from rc1_lib.cli.endings import Ending, Failure, again, end, then
 from rc1_lib.cli.options import Seed, overrides
 from rc1_lib.cli.session import Session
 from rc1_lib.errors import RC1Error
-from rc1_lib.runtime.notices import quieten
+from rc1_lib.runtime.libraries import quieten
 
 if TYPE_CHECKING:
     from rc1_lib.doctor.finding import Finding

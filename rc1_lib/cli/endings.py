@@ -14,7 +14,7 @@ from rc1_lib.check_words import figure, wanted
 from rc1_lib.cli.session import VERIFIED, WIDTH, Session
 from rc1_lib.errors import ConfigError, RC1Error, TicketError
 from rc1_lib.masking import conceal_argument, secrets
-from rc1_lib.runtime.extras import lacking_for_training
+from rc1_lib.runtime.libraries import lacking_for_training
 
 if TYPE_CHECKING:
     from rc1_lib.run import Run

@@ -112,8 +112,7 @@ def label(
     run = session.open(overrides({"shadow.seed": seed, "judge.labels.path": target}))
     from filelock import FileLock, Timeout
 
-    from rc1_lib.labels.asking import Labels, ask, drawn
-    from rc1_lib.labels.keys import keyboard
+    from rc1_lib.labels.asking import Labels, ask, drawn, keyboard
 
     path = run.workspace.path(run.config.judge.labels.path)
     if path.suffix != ".jsonl":
@@ -153,7 +152,7 @@ def read(
 ) -> LabelFile:
     """Read the file of labels that a command names, else the run's own."""
     from rc1_lib.labels.label_file import Keys, read_labels
-    from rc1_lib.labels.scale import read_scale
+    from rc1_lib.labels.records import read_scale
 
     source = run.workspace.path(path or run.config.judge.labels.path)
     if path is None and not source.exists():

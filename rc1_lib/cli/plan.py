@@ -18,7 +18,7 @@ from rc1_lib.cli.options import Seed, overrides
 from rc1_lib.cli.progress import quieten_models, stages
 from rc1_lib.cli.session import Session
 from rc1_lib.errors import ConfigError
-from rc1_lib.workspace.lock import holding
+from rc1_lib.workspace.folder import holding
 
 if TYPE_CHECKING:
     from rc1_lib.forecast.bill import Bill, CapVerdict

@@ -32,7 +32,7 @@ from rc1_lib.cli.tables import notes
 from rc1_lib.cli.verdicts import REPORTS as STAGE_REPORTS
 from rc1_lib.cli.verdicts import show_stages, stages_of
 from rc1_lib.errors import RC1Error, TicketError
-from rc1_lib.runtime.extras import lacking_for_training
+from rc1_lib.runtime.libraries import lacking_for_training
 
 if TYPE_CHECKING:
     from rc1_lib.run import Run

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from rich.table import Column
 
 from rc1_lib.cli.streams import terminal
-from rc1_lib.runtime.notices import quieten
+from rc1_lib.runtime.libraries import quieten
 from rc1_lib.runtime.progress import PASSING_NOTES, REPEATED, listening
 
 if TYPE_CHECKING:

@@ -146,7 +146,7 @@ def verify(
     """
     from rc1_lib.extras.model_signing import model_faults
     from rc1_lib.release import verifier
-    from rc1_lib.workspace.regular_files import read_regular
+    from rc1_lib.workspace.input_files import read_regular
 
     try:
         public = None if key is None else read_regular(key, 1 << 16)

@@ -89,7 +89,7 @@ def overclar_penalty(
     run = session.open(overrides({"overclar.alpha": alpha, "overclar.cap": cap}))
     if not ablation:
         from rc1_lib.evidence import Evidence
-        from rc1_lib.rows.counts import add_counts
+        from rc1_lib.rows.chat import add_counts
 
         rows = add_counts(Evidence(run).rows("shadow"))
         price, on = run.config.overclar, run.config.use_overclar_penalty

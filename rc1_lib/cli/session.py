@@ -193,7 +193,7 @@ def _holds(path: Path, keys: Collection[str]) -> bool:
     """Whether a file is a JSON object with these keys, or begins with a line that is one."""
     import orjson
 
-    from rc1_lib.workspace.regular_files import open_regular
+    from rc1_lib.workspace.input_files import open_regular
 
     try:
         with open_regular(path) as stream:

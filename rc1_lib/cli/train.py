@@ -22,8 +22,8 @@ from rc1_lib.cli.progress import quieten_models, stages
 from rc1_lib.cli.session import Session, root_of
 from rc1_lib.config.engines import ControlKind
 from rc1_lib.errors import ConfigError
-from rc1_lib.runtime.notices import quieten
-from rc1_lib.workspace.lock import holding
+from rc1_lib.runtime.libraries import quieten
+from rc1_lib.workspace.folder import holding
 
 if TYPE_CHECKING:
     from rc1_lib.run import Run

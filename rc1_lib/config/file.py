@@ -17,7 +17,7 @@ from rc1_lib.config.run_config import RunConfig
 from rc1_lib.config.strict_yaml import fault_line, parse_yaml
 from rc1_lib.errors import ConfigError
 from rc1_lib.masking import conceal, conceal_argument, holds_credentials, mask_tree, secrets
-from rc1_lib.workspace.text_files import read_text
+from rc1_lib.workspace.input_files import read_text
 
 Model = TypeVar("Model", bound=BaseModel)
 

@@ -12,7 +12,7 @@ from rc1_lib.config.strict_yaml import parse_yaml
 from rc1_lib.errors import ConfigError
 from rc1_lib.masking import mask, secrets
 from rc1_lib.workspace.artifacts import Workspace
-from rc1_lib.workspace.regular_files import read_regular
+from rc1_lib.workspace.input_files import read_regular
 
 _HEAD = "# The effective configuration of the latest run, written by RC1."
 _RECORD = "# --config with this file opens that run again: "

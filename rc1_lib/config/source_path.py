@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rc1_lib.config.run_config import RunConfig
 from rc1_lib.workspace.artifacts import Workspace
-from rc1_lib.workspace.text_files import form_of
+from rc1_lib.workspace.input_files import form_of
 
 
 def are_finished(config: RunConfig, workspace: Workspace) -> bool:

@@ -9,8 +9,7 @@ import polars as pl
 
 from rc1_lib.difficulty.buckets import balance
 from rc1_lib.difficulty.derived import BALANCED, METRICS
-from rc1_lib.difficulty.features import measure
-from rc1_lib.difficulty.known_metrics import known_metrics
+from rc1_lib.difficulty.features import known_metrics, measure
 from rc1_lib.difficulty.report import difficulty_report
 from rc1_lib.errors import RowError
 from rc1_lib.rows.frame import METRIC_TYPES, know_part, read_rows
@@ -18,7 +17,7 @@ from rc1_lib.rows.lines import lines_kept, seen
 from rc1_lib.rows.schema import check_metrics, check_rows
 from rc1_lib.run import Run
 from rc1_lib.workspace.artifacts import recorded_write, write_json
-from rc1_lib.workspace.text_files import open_text
+from rc1_lib.workspace.input_files import open_text
 
 REPORT = "reports/rc1/difficulty_report.json"
 

@@ -14,7 +14,7 @@ from rc1_lib.doctor.base_files import read_base
 from rc1_lib.doctor.finding import Finding, gib
 from rc1_lib.run import Run
 from rc1_lib.workspace.artifacts import INSTALLED, PROJECT_ROOT
-from rc1_lib.workspace.free_space import nearest
+from rc1_lib.workspace.folder import nearest
 
 _WRITTEN = ("data", "reports", "logs", "checkpoints", "configs", ".prefect")
 _CONSTRAINTS = "constraints.txt"

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 
 from rc1_lib.doctor.base_files import read_base
 from rc1_lib.doctor.finding import Finding
 from rc1_lib.preflight.ticket import verify_ticket
 from rc1_lib.run import Run
-from rc1_lib.training.run_paths import paths_of
+from rc1_lib.training.run_paths import LEDGER, paths_of
 
 
 def look_at_ticket(run: Run) -> Finding:
@@ -42,12 +44,58 @@ def look_at_resume(run: Run) -> Finding:
     """The step from which every seed would resume; damaged checkpoints do not count, another run's are refused."""
     if not any(run.workspace.path(paths_of(run, seed).checkpoints).is_dir() for seed in run.config.seeds):
         return Finding(f"from the start: no seed of {', '.join(map(str, run.config.seeds))} has a checkpoint")
-    from rc1_lib.doctor.resume import resume_of
-
-    found = {seed: resume_of(run, seed) for seed in run.config.seeds}
+    found = {seed: _resume_of(run, seed) for seed in run.config.seeds}
     damaged = [fault for one in found.values() for fault in one.damaged]
     words = "; ".join(f"seed {seed}: {one.words}" for seed, one in found.items())
     advice = [one.refusal for one in found.values() if one.refusal]
     if damaged:
         advice.append(f"{'; '.join(damaged)}. Training would resume from the one before; move the damaged one away")
     return Finding(words, "; ".join(advice))
+
+
+@dataclass(frozen=True, slots=True)
+class _Resume:
+    """Where a seed's run would resume.
+
+    Attributes:
+        step: of the checkpoint; 0 for the beginning.
+        damaged: what is wrong with newer checkpoints.
+        refusal: why it would not be trained at all: another run's checkpoints are there.
+    """
+
+    step: int
+    damaged: tuple[str, ...] = ()
+    refusal: str = ""
+
+    @property
+    def words(self) -> str:
+        """As part of a sentence."""
+        if self.refusal:
+            return "refused"
+        return f"from step {self.step}" if self.step else "from the start"
+
+
+def _resume_of(run: Run, seed: int) -> _Resume:
+    """Check a seed's checkpoints, newest first, until one is intact and matches this configuration, code and pool."""
+    from rc1_lib.training.another_run import differences, refuse_others
+    from rc1_lib.training.checkpoint.fault import CheckpointError
+    from rc1_lib.training.checkpoint.names import steps
+    from rc1_lib.training.checkpoint.save_load import load_to_resume
+    from rc1_lib.training.ppo_run import known_facts
+
+    folder, ledger = run.workspace.path(paths_of(run, seed).checkpoints), run.workspace.path(LEDGER)
+    differs = partial(differences, facts=known_facts(run, seed))
+    try:
+        refuse_others(folder, ledger, differs)
+    except CheckpointError as error:
+        return _Resume(0, refusal=str(error))
+    damaged = list[str]()
+    for step, path in sorted(steps(folder).items(), reverse=True):
+        if step > run.config.steps:
+            continue
+        try:
+            if not differs(load_to_resume(path, ledger).values):
+                return _Resume(step, tuple(damaged))
+        except CheckpointError as error:
+            damaged.append(str(error))
+    return _Resume(0, tuple(damaged))

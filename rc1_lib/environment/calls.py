@@ -13,7 +13,7 @@ import orjson
 
 from rc1_lib.environment.limits import Limits
 from rc1_lib.environment.markers import has_marker
-from rc1_lib.rows.conventions import ARGUMENT_OF
+from rc1_lib.rows.chat import ARGUMENT_OF
 
 _HALF_PAIR = re.compile("[\ud800-\udfff]")
 

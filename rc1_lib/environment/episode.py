@@ -11,7 +11,7 @@ from rc1_lib.environment.outcome import EpisodeOutcome, EpisodeStatus, outcome_o
 from rc1_lib.environment.turn import Malformed, Turn, read_message, read_text
 from rc1_lib.environment.world import World
 from rc1_lib.records import Message, Row, ToolCall
-from rc1_lib.rows.counts import counts_of
+from rc1_lib.rows.chat import counts_of
 from rc1_lib.task_specs import answer_in
 from rc1_lib.text.tokens import text_length
 

@@ -12,7 +12,7 @@ from rc1_lib.environment.turn import Malformed, read_message
 from rc1_lib.environment.world import World
 from rc1_lib.numbers.calculator import CalculatorError, calculate
 from rc1_lib.records import Message, Row, RowSlot, UserReplies
-from rc1_lib.rows.counts import ASK, counts_of
+from rc1_lib.rows.chat import ASK, counts_of
 from rc1_lib.rows.inconsistency import Inconsistency, Kind
 from rc1_lib.rows.playable import is_playable
 from rc1_lib.task_specs import answer_in

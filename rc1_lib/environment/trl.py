@@ -23,7 +23,7 @@ from rc1_lib.environment.turn import Malformed, Turn, read_message
 from rc1_lib.environment.world import World
 from rc1_lib.errors import RC1Error, RowError
 from rc1_lib.records import BUCKETS, Row
-from rc1_lib.rows.counts import count
+from rc1_lib.rows.chat import count
 from rc1_lib.task_specs import answer_in
 
 

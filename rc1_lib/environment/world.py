@@ -16,7 +16,7 @@ from rc1_lib.environment.user import SimulatedUser
 from rc1_lib.errors import RowError
 from rc1_lib.numbers.calculator import CalculatorError, calculate
 from rc1_lib.records import Language, Message, Row, Task
-from rc1_lib.rows.counts import ASK, count_calls
+from rc1_lib.rows.chat import ASK, count_calls
 from rc1_lib.rows.playable import UNPLAYABLE, is_playable
 from rc1_lib.task_specs import is_right, task_names
 

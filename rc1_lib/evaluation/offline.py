@@ -21,8 +21,8 @@ from rc1_lib.evaluation.derived import EVALUATION
 from rc1_lib.evaluation.episodes import IDENTITY, MODES, EpisodeRecord, episode_frame, read_episodes, records_of
 from rc1_lib.evaluation.evaluate import TRAINED, evaluate
 from rc1_lib.evaluation.prompts import prompts_sha256
-from rc1_lib.provenance.build_policy import NOT_OURS
 from rc1_lib.provenance.code import code_sha256
+from rc1_lib.provenance.derived import NOT_OURS
 from rc1_lib.records import MeasuredRow
 from rc1_lib.run import Run
 from rc1_lib.runtime.progress import report_progress

@@ -14,7 +14,7 @@ from typing import Any
 
 from rc1_lib.errors import RC1Error
 from rc1_lib.workspace.artifacts import atomic_write
-from rc1_lib.workspace.regular_files import read_regular
+from rc1_lib.workspace.input_files import read_regular
 
 CURVES = ("secp256r1", "secp384r1", "secp521r1")
 """Those that the library signs by."""

@@ -22,7 +22,7 @@ from rc1_lib.forecast.power import smallest_effect_pp
 from rc1_lib.forecast.takes import Takes, groups_of, learnable
 from rc1_lib.forecast.turns import LEVEL, Turns, room_to_set, turns_of, why_cut
 from rc1_lib.gate_report import GateReport, write_report
-from rc1_lib.numbers.apportion import apportion
+from rc1_lib.numbers.sums import apportion
 from rc1_lib.numbers.uncertainty import CheckInterval
 from rc1_lib.records import Check, GateResult, MeasuredRow
 from rc1_lib.runtime.progress import report_progress

@@ -23,7 +23,7 @@ from rc1_lib.records import Check, GateResult, Row
 from rc1_lib.rows.inconsistency import Inconsistency, Kind
 from rc1_lib.rows.playable import unplayable
 from rc1_lib.rows.spoken import places
-from rc1_lib.runtime.gc_paused import gc_paused
+from rc1_lib.runtime.batches import gc_paused
 from rc1_lib.task_specs import is_right, task_spec
 
 _ADVICE = "drop the rows listed, or build the pool again with --rebuild: the builder writes no such rows"

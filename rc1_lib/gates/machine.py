@@ -10,10 +10,10 @@ from pathlib import Path
 from rc1_lib import __version__
 from rc1_lib.checks import above, equal, info
 from rc1_lib.config.thresholds import GitGate, ResourcesGate
-from rc1_lib.provenance.installed import PackageState, read_package
+from rc1_lib.provenance.code import PackageState, read_package
 from rc1_lib.records import GateResult
 from rc1_lib.workspace.artifacts import INSTALLED, PROJECT_ROOT
-from rc1_lib.workspace.free_space import free_bytes
+from rc1_lib.workspace.folder import free_bytes
 
 
 @dataclass(frozen=True, slots=True)

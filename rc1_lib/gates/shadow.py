@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import polars as pl
 
 from rc1_lib.checks import at_most, equal, info, number
-from rc1_lib.numbers.apportion import apportion
+from rc1_lib.numbers.sums import apportion
 from rc1_lib.records import BUCKETS, GateResult, Task
 
 

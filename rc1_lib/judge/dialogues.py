@@ -12,7 +12,7 @@ import orjson
 from rc1_lib.config.strict_yaml import parse_yaml
 from rc1_lib.errors import RowError
 from rc1_lib.records import Message
-from rc1_lib.workspace.text_files import open_text
+from rc1_lib.workspace.input_files import open_text
 
 _CALL = ("name", "arguments")
 _SHOWN = 10

@@ -23,7 +23,7 @@ from rc1_lib.judge.reply import REASON
 from rc1_lib.provenance.derived import Given
 from rc1_lib.records import Message
 from rc1_lib.workspace.artifacts import sha256_json
-from rc1_lib.workspace.regular_files import read_regular
+from rc1_lib.workspace.input_files import read_regular
 
 FOLDER = "configs/judge"
 _TAKEN = frozenset(

@@ -18,7 +18,7 @@ from rc1_lib.judge.noise import SCORE_SCHEMA, medians_and_variances
 from rc1_lib.judge.prompt import JudgeSpec
 from rc1_lib.judge.store import Reply
 from rc1_lib.judge.usage import AttemptOutcome
-from rc1_lib.numbers.column_sums import sum_in_order
+from rc1_lib.numbers.sums import sum_in_order
 from rc1_lib.records import Message
 
 _TWO_MODELS = "its samples come from two versions of the model, which are not on one scale; fix judge.model"

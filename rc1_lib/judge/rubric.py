@@ -13,8 +13,7 @@ from dataclasses import dataclass
 
 from rc1_lib.judge.transcript import Call, Transcript, read
 from rc1_lib.records import Message
-from rc1_lib.rows.conventions import ARGUMENT_OF
-from rc1_lib.rows.counts import ASK
+from rc1_lib.rows.chat import ARGUMENT_OF, ASK
 from rc1_lib.text.tokens import tokenize
 
 NAME = "rubric"

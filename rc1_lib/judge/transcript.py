@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from rc1_lib.records import Message
-from rc1_lib.rows.conventions import ANSWER_MARK
-from rc1_lib.rows.counts import count
+from rc1_lib.rows.chat import ANSWER_MARK, count
 from rc1_lib.text.tokens import tokenize
 
 CALC = "calc"
@@ -57,7 +56,7 @@ class Transcript:
     Attributes:
         spoken: role and text of every message, in order; the text is empty where the content is no text.
         calls: every tool call, in order.
-        questions: the dialogue's clarifications, as `rc1_lib.rows.counts` has them.
+        questions: the dialogue's clarifications, as `rc1_lib.rows.chat` has them.
         final: the last message, where it is the assistant's; else nothing.
     """
 

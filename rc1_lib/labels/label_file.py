@@ -17,12 +17,14 @@ import polars as pl
 
 from rc1_lib.errors import RC1Error, RowError
 from rc1_lib.judge.prompt import dialogue_sha256
-from rc1_lib.labels.records import records_of
-from rc1_lib.labels.scale import Scale, as_number, levels_of, said
+from rc1_lib.labels.records import Scale, as_number, levels_of, records_of, said
+from rc1_lib.provenance.derived import Given
 from rc1_lib.records import Message
 from rc1_lib.reward.chat import dialogue_of
 from rc1_lib.reward.verdict_agreement import VERDICT
+from rc1_lib.run import Run
 
+GATE = "judge_agreement"
 BY_PEOPLE, SCORED = "labels.", "dimensions."
 """Prefixes of a criterion's columns: a person's label, and an existing score."""
 TAKEN = frozenset(
@@ -261,3 +263,17 @@ def _text(value: object) -> str | None:
     if isinstance(value, str | int | float) and not isinstance(value, bool) and str(value).strip():
         return str(value)
     return None
+
+
+def _enforced(run: Run) -> bool:
+    return run.config.pays_judged_score and GATE not in run.config.gates.waivers
+
+
+LABELS = Given(
+    "labels",
+    # Only below the workspace: labels from another run do not belong to this one's judge.
+    lambda run: str(run.workspace.path(run.config.judge.labels.path)),
+    wanted=_enforced,
+    made_by="the judge is uncalibrated until people have labelled dialogues; `rc1 label` asks for labels and writes it",
+)
+"""The label file that the gate `judge_agreement` reads and a ticket vouches for."""

@@ -9,7 +9,7 @@ from rc1_lib.config.run_config import RunConfig
 from rc1_lib.pool.prompting import replace_word, take_out
 from rc1_lib.records import Question, Row, RowPassage, Slot
 from rc1_lib.rows.inconsistency import Inconsistency, Kind
-from rc1_lib.runtime.gc_paused import gc_paused
+from rc1_lib.runtime.batches import gc_paused
 from rc1_lib.sources import load_questions
 from rc1_lib.workspace.artifacts import Workspace
 

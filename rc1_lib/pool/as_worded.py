@@ -14,7 +14,7 @@ from rc1_lib.pool.quotation import first_sentence, leading
 from rc1_lib.pool.templates import Pack, Template
 from rc1_lib.pool.user_replies import UNSURE
 from rc1_lib.records import Message, Passage, Row, Slot
-from rc1_lib.rows.conventions import ANSWER_MARK, ARGUMENT_OF
+from rc1_lib.rows.chat import ANSWER_MARK, ARGUMENT_OF
 from rc1_lib.rows.inconsistency import Inconsistency, Kind
 
 _HAN, _LETTERS = re.compile(r"[\u3400-\u9fff]"), re.compile(r"[^\W\d_\u3400-\u9fff]+")

@@ -14,7 +14,7 @@ from rc1_lib.pool.teacher import CUE_RATE, Call, Performance, ask_chance, perfor
 from rc1_lib.pool.templates import Pack, Template
 from rc1_lib.pool.user_replies import replies_of
 from rc1_lib.records import Bucket, Message, Question, Row, RowSlot, Slot, Step, ToolCall
-from rc1_lib.rows.conventions import ANSWER_MARK, ARGUMENT_OF
+from rc1_lib.rows.chat import ANSWER_MARK, ARGUMENT_OF
 from rc1_lib.task_specs import CLARIFICATION, is_right, task_spec
 
 

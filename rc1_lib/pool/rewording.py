@@ -15,7 +15,7 @@ from rc1_lib.pool.dialogue import kind_of
 from rc1_lib.pool.prompting import user_message
 from rc1_lib.pool.templates import Pack, Template
 from rc1_lib.records import Language, Task
-from rc1_lib.rows.conventions import ANSWER_MARK, ARGUMENT_OF
+from rc1_lib.rows.chat import ANSWER_MARK, ARGUMENT_OF
 
 
 def reworded(rows: pl.DataFrame, pack: Pack) -> pl.Series:

@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from rc1_lib.difficulty.known_metrics import know_metrics
+from rc1_lib.difficulty.features import know_metrics
 from rc1_lib.pool.build import BuildReport, Plans, Progress, plan, write_rows
 from rc1_lib.pool.derived import PARTS, SAMPLE_MANIFEST, Part
 from rc1_lib.pool.plan import PlannedRow
@@ -18,7 +18,7 @@ from rc1_lib.pool.templates import Pack, load_pack
 from rc1_lib.records import Row
 from rc1_lib.rows.lines import seen
 from rc1_lib.run import Run
-from rc1_lib.runtime.gc_paused import gc_paused
+from rc1_lib.runtime.batches import gc_paused
 from rc1_lib.sources import held_out_beside, load_questions
 from rc1_lib.workspace.artifacts import read_manifest, recorded_write, write_json
 

@@ -26,7 +26,7 @@ from rc1_lib.records import Language
 from rc1_lib.task_specs import template_kinds
 from rc1_lib.text.normalization import undisguised
 from rc1_lib.text.tokens import tokenize, tokens
-from rc1_lib.workspace.text_files import read_text
+from rc1_lib.workspace.input_files import read_text
 
 # The builder writes the answer itself after these marks; a phrase with one would be read as the answer.
 _ANSWER_MARKS = ("answer:", "答案：", "答案:")

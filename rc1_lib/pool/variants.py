@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
+import multiprocessing
+import signal
+import sys
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 
 import orjson
@@ -15,10 +20,11 @@ from rc1_lib.pool.plan import PlannedRow
 from rc1_lib.pool.templates import Pack
 from rc1_lib.records import BUCKETS, Bucket
 from rc1_lib.rows.frame import ROW_COLUMNS
-from rc1_lib.runtime.gc_paused import gc_paused
-from rc1_lib.runtime.workers import worker_processes
+from rc1_lib.runtime.batches import gc_paused
+from rc1_lib.task_specs import TaskSpec, added, register
 
 _CHUNK = 500
+_PR_SET_PDEATHSIG = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +59,29 @@ def pose_variants(planned: Sequence[PlannedRow], config: RunConfig, pack: Pack) 
     if config.pool.workers == 1 or len(chunks) == 1:
         yield from (_pose_chunk(chunk, config, pack) for chunk in chunks)
         return
-    with worker_processes(config.pool.workers) as pool:
+    with _worker_processes(config.pool.workers) as pool:
         try:
             yield from pool.map(_pose_chunk, chunks, [config] * len(chunks), [pack] * len(chunks))
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
+
+
+def _worker_processes(count: int) -> ProcessPoolExecutor:
+    """Worker processes that have this one's tasks, ignore Ctrl-C, and end with it even if it is killed.
+
+    They are spawned, not forked: the caller may be a thread of a running Prefect engine.
+    A terminal sends Ctrl-C to every process: if a worker died of it, this process would wait forever.
+    """
+    context = multiprocessing.get_context("spawn")
+    return ProcessPoolExecutor(count, mp_context=context, initializer=_start, initargs=(added(),))
+
+
+def _start(tasks: Sequence[TaskSpec]) -> None:
+    register(*tasks)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _pose_chunk(chunk: Sequence[PlannedRow], config: RunConfig, pack: Pack) -> PosedChunk:

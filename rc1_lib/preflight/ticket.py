@@ -22,9 +22,8 @@ from rc1_lib.preflight.gate_list import evaluate
 from rc1_lib.preflight.preconditions import check_base, check_can_issue
 from rc1_lib.preflight.round_report import FAILED, GREEN, PASSED, fingerprints, read_round, round_faults
 from rc1_lib.preflight.ticket_key import envelope_of, listed_causes, revoke_for_good, signature_causes
-from rc1_lib.provenance.code import code_sha256
+from rc1_lib.provenance.code import code_sha256, read_package
 from rc1_lib.provenance.derived import Described
-from rc1_lib.provenance.installed import read_package
 from rc1_lib.provenance.pinned_files import check_vouched
 from rc1_lib.run import Run, published_config, without_free_keys
 from rc1_lib.workspace.artifacts import INSTALLED, now, read_json, sha256_json, write_json

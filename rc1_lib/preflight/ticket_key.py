@@ -19,7 +19,7 @@ import orjson
 from rc1_lib.errors import ConfigError, RC1Error, TicketError
 from rc1_lib.provenance.signatures import holds, key_id, read_private, read_public, sign
 from rc1_lib.run import TICKET_KEY, Run
-from rc1_lib.workspace.regular_files import read_regular
+from rc1_lib.workspace.input_files import read_regular
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey

@@ -1,8 +1,8 @@
 """What a run reads, each described once: what it is given, and what RC1 derives from that.
 
 A description says where the thing lies, what it is made from, by which function, and whether a ticket vouches for it.
-Every question about it is asked of the description: is it there, is it what was written, is it out of date, what has to
-be written, which code does its fingerprint cover. A room declares its own; `rc1_lib.evidence` lists them all.
+Every question about it is asked of the description: is it there, is it what was written, is it out of date, has it to
+be built, which code does its fingerprint cover. A room declares its own; `rc1_lib.evidence` lists them all.
 """
 
 from __future__ import annotations
@@ -12,14 +12,30 @@ from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from rc1_lib.errors import RC1Error
-from rc1_lib.provenance.build_policy import NOT_OURS
 from rc1_lib.provenance.code import code_sha256
 from rc1_lib.run import Run
 from rc1_lib.workspace.artifacts import FileState, file_state, sha256_json
 from rc1_lib.workspace.file_hashes import sha256_known
+
+Build = Literal["auto", "always", "never"]
+NOT_OURS = {
+    FileState.ALTERED: "was altered after RC1 wrote it",
+    FileState.FOREIGN: "was not written by RC1 for this purpose",
+}
+"""The states of a file that somebody else had a hand in, in words: it is never written over unasked."""
+_OURS_TO_BUILD = (FileState.MISSING, FileState.INTERRUPTED, FileState.STALE)
+
+
+def needs_build(state: FileState, build: Build) -> bool:
+    """Whether to build a file in this state.
+
+    `auto` builds what is missing, interrupted or made from other inputs; a file that was altered by somebody else (or
+    brought along) is left for the gates to judge. `always` builds everything; `never` judges what is there.
+    """
+    return build == "always" or (build == "auto" and state in _OURS_TO_BUILD)
 
 
 class Described(Protocol):

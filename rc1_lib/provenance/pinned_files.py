@@ -14,7 +14,7 @@ from pathlib import Path
 
 from rc1_lib.errors import RC1Error, TicketError
 from rc1_lib.run import Run
-from rc1_lib.workspace.regular_files import read_regular
+from rc1_lib.workspace.input_files import read_regular
 
 
 def check_vouched(run: Run, name: str, path: Path, sha256: str | None) -> None:

@@ -29,7 +29,7 @@ from rc1_lib.release.verifier import (
 )
 from rc1_lib.workspace.artifacts import recorded_write
 from rc1_lib.workspace.file_hashes import sha256_file
-from rc1_lib.workspace.regular_files import read_regular
+from rc1_lib.workspace.input_files import read_regular
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey

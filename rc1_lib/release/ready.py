@@ -11,7 +11,7 @@ from rc1_lib.errors import RC1Error
 from rc1_lib.evaluation.derived import EVALUATION, KIND, TRAINING_REPORT
 from rc1_lib.evaluation.gate import CHECK_OF, GATE, PROMPTS
 from rc1_lib.preflight.ticket import verify_ticket, vouched_by
-from rc1_lib.provenance.build_policy import NOT_OURS
+from rc1_lib.provenance.derived import NOT_OURS
 from rc1_lib.records import GateResult, Status
 from rc1_lib.release.report.shapes import RELEASED, TRAINING, check_shape
 from rc1_lib.release.verifier import fault_of_name

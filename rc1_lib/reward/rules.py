@@ -13,8 +13,7 @@ import polars as pl
 from rc1_lib.errors import ConfigError
 from rc1_lib.judge.transcript import CALC, Call, Transcript, figures, read
 from rc1_lib.records import Rule
-from rc1_lib.rows.chat import spread_messages
-from rc1_lib.rows.counts import ASK
+from rc1_lib.rows.chat import ASK, spread_messages
 from rc1_lib.text.tokens import tokenize
 
 LONGEST_ANSWER = 10

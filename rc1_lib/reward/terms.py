@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 import polars as pl
 
 from rc1_lib.errors import RowError
-from rc1_lib.numbers.column_sums import sum_in_order
+from rc1_lib.numbers.sums import sum_in_order
 from rc1_lib.records import BUCKETS
 from rc1_lib.reward.difficulty_factor import difficulty_factors
 from rc1_lib.reward.overclarification import over_clarification_penalties

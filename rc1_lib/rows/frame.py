@@ -16,10 +16,10 @@ import polars as pl
 
 from rc1_lib.errors import RowError
 from rc1_lib.records import Row
-from rc1_lib.rows.counts import add_counts
-from rc1_lib.rows.texts_only import TextsOnly
+from rc1_lib.rows.chat import add_counts
+from rc1_lib.rows.lines import TextsOnly
 from rc1_lib.runtime.batches import in_parts
-from rc1_lib.workspace.text_files import open_text
+from rc1_lib.workspace.input_files import open_text
 
 _PLAIN: dict[Any, type[pl.DataType]] = {str: pl.String, int: pl.Int64, bool: pl.Boolean}
 
@@ -265,6 +265,6 @@ def with_texts(frame: pl.DataFrame) -> pl.DataFrame:
     `prompt`: the first user message. `written`: all that is not a tool's output (system, user and assistant text).
     `dialogue`: user, assistant and tool text. `everything`: all contents and all call arguments. `talk`: user and
     assistant text. `material`: user and tool text. `evidence`: the supporting sentences. `expressions`: arguments of
-    `calc`. `turns`, `tool_hops`, `clarifications`: see `rc1_lib.rows.counts`.
+    `calc`. `turns`, `tool_hops`, `clarifications`: see `rc1_lib.rows.chat`.
     """
     return add_counts(frame).with_columns(**_texts())

@@ -1,12 +1,21 @@
-"""Files of rows as lines: copied and compared byte for byte."""
+"""Files of rows as lines: copied and compared byte for byte, and searched for values that stand in a text's place.
+
+Such a value polars would quietly turn into a text, and training would stumble later.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
-from rc1_lib.workspace.text_files import open_text
+import orjson
+import polars as pl
+from polars.datatypes import DataTypeClass
+
+from rc1_lib.workspace.input_files import open_text
 
 
 def lines_kept(rows: Iterable[bytes], keep: Iterable[bool]) -> Iterator[bytes]:
@@ -36,3 +45,64 @@ def foreign_lines(part: Path, whole: Path) -> int:
 
 def _digest(line: bytes) -> bytes:
     return hashlib.blake2b(line.rstrip(b"\n"), digest_size=16).digest()
+
+
+DataType = pl.DataType | DataTypeClass
+_SHOWN = 60
+_KINDS = {dict: "an object", list: "a list", bool: "a truth value", int: "a number", float: "a number"}
+
+
+class TextsOnly:
+    """Finds what is no text where the columns of a file of JSON lines want one."""
+
+    def __init__(self, columns: Mapping[str, DataType]) -> None:
+        """Learns from the columns what the fields of texts are called, at any depth."""
+        self._columns = pl.Struct(columns)
+        texts, lists = (b"|".join(sorted(names)) for names in _fields(self._columns))
+        # Only lines in which this finds something are parsed: it takes half a second a hundred megabytes.
+        self._suspect = re.compile(rb'"(?:%s)"\s*:\s*(?!["n\s])|"(?:%s)"\s*:\s*\[\s*(?!["n\s\]])' % (texts, lists))
+
+    def misfit(self, content: bytes, before: int = 0) -> str:
+        """The line, the place and what stands there, in words, of the first value that is no text; else empty.
+
+        Args:
+            content: whole lines.
+            before: how many lines of the file come before them.
+        """
+        for suspect in self._suspect.finditer(content):
+            start = content.rfind(b"\n", 0, suspect.start()) + 1
+            end = content.find(b"\n", start)
+            try:
+                row = orjson.loads(content[start : end if end >= 0 else None])
+            except orjson.JSONDecodeError:
+                return ""  # whoever reads the lines will say so
+            for place, value in _misfits(row, self._columns, ""):
+                line = before + content.count(b"\n", 0, start) + 1
+                shown = orjson.dumps(value).decode()[:_SHOWN]
+                return f"line {line}: '{place}' holds {_KINDS[type(value)]} ({shown}), expected a text"
+        return ""
+
+
+def _fields(kind: DataType) -> tuple[set[bytes], set[bytes]]:
+    """Names of the fields that hold a text, and of those that hold a list of texts."""
+    texts: set[bytes] = set()
+    lists: set[bytes] = set()
+    for field in kind.fields if isinstance(kind, pl.Struct) else ():
+        inner = field.dtype.inner if isinstance(field.dtype, pl.List) else field.dtype
+        if inner == pl.String:
+            (lists if isinstance(field.dtype, pl.List) else texts).add(field.name.encode())
+        below = _fields(inner)
+        texts |= below[0]
+        lists |= below[1]
+    return texts, lists
+
+
+def _misfits(value: Any, kind: DataType, place: str) -> Iterator[tuple[str, Any]]:
+    if isinstance(kind, pl.Struct) and isinstance(value, dict):
+        for field in kind.fields:
+            yield from _misfits(value.get(field.name), field.dtype, f"{place}.{field.name}".lstrip("."))
+    elif isinstance(kind, pl.List) and isinstance(value, list):
+        for at, one in enumerate(value):
+            yield from _misfits(one, kind.inner, f"{place}[{at}]")
+    elif kind == pl.String and value is not None and not isinstance(value, str):
+        yield place, value

@@ -11,8 +11,7 @@ from pandera.errors import SchemaErrors
 
 from rc1_lib.errors import RowError
 from rc1_lib.records import BUCKETS
-from rc1_lib.rows.conventions import ARGUMENT_OF
-from rc1_lib.rows.counts import ASK
+from rc1_lib.rows.chat import ARGUMENT_OF, ASK
 from rc1_lib.runtime.batches import in_parts
 from rc1_lib.task_specs import task_names
 

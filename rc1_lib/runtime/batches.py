@@ -1,8 +1,10 @@
-"""Processes very many rows a few thousand at a time, so that intermediate results do not fill the memory."""
+"""Work on very many rows: a few thousand at a time, so that intermediate results do not fill the memory."""
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import polars as pl
 
@@ -30,3 +32,19 @@ def in_parts(frame: pl.DataFrame, use: Callable[[pl.DataFrame], pl.DataFrame]) -
         use: treats every row independently.
     """
     return pl.concat([use(frame[part]) for part in slices(frame.height)])
+
+
+@contextmanager
+def gc_paused() -> Iterator[None]:
+    """Pause Python's cyclic garbage collector during work on very many small records.
+
+    Records and rows have no cycles, so reference counting frees them at once. The collector scans all of them
+    repeatedly, finds nothing, and takes a third of the time.
+    """
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()

@@ -15,8 +15,7 @@ from rc1_lib.provenance.derived import Artifact
 from rc1_lib.records import GateResult
 from rc1_lib.run import Run
 from rc1_lib.scale_up.looks import Look
-from rc1_lib.scale_up.rows import rows_artifact
-from rc1_lib.scale_up.sizes import Step, sized
+from rc1_lib.scale_up.sizes import Step, rows_artifact, sized
 from rc1_lib.workspace.artifacts import FileState, file_state, now, read_json, recorded_write, sha256_json, write_json
 
 _KIND = "scale_up"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rc1_lib.config.run_config import RunConfig
 from rc1_lib.config.source_path import is_rows, source_path
 from rc1_lib.errors import SourceError
-from rc1_lib.numbers.apportion import apportion
+from rc1_lib.numbers.sums import apportion
 from rc1_lib.records import Question, Task
 from rc1_lib.sources.embedded import generate
 from rc1_lib.sources.hub import load_hub

@@ -10,7 +10,7 @@ from rc1_lib.errors import SourceError
 from rc1_lib.records import Task
 from rc1_lib.sources.loaded import Entry, Loaded, collect, require_questions
 from rc1_lib.task_specs import task_spec
-from rc1_lib.workspace.text_files import form_of
+from rc1_lib.workspace.input_files import form_of
 
 SPLIT = "train"
 _BUILDERS = {".json": "json", ".jsonl": "json", ".parquet": "parquet"}

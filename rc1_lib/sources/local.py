@@ -11,7 +11,7 @@ from rc1_lib.records import Task
 from rc1_lib.sources.loaded import Entry, Loaded, collect, require_questions
 from rc1_lib.sources.record_files import read_records, read_table
 from rc1_lib.task_specs import task_spec
-from rc1_lib.workspace.text_files import form_of
+from rc1_lib.workspace.input_files import form_of
 
 _TABLE = ".parquet"
 _FORMS = (".json", ".jsonl", _TABLE)

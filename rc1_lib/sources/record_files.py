@@ -12,8 +12,7 @@ from typing import Any
 import polars as pl
 
 from rc1_lib.errors import SourceError
-from rc1_lib.workspace.regular_files import open_regular
-from rc1_lib.workspace.text_files import read_text
+from rc1_lib.workspace.input_files import open_regular, read_text
 
 _DECODER = json.JSONDecoder()
 _SPACE = re.compile(r"[ \t\r\n]*")

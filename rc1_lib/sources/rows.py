@@ -15,7 +15,7 @@ from rc1_lib.records import Passage, Question, Row, Task
 from rc1_lib.rows.frame import read_rows
 from rc1_lib.rows.schema import check_rows
 from rc1_lib.sources.loaded import Loaded
-from rc1_lib.workspace.text_files import open_text
+from rc1_lib.workspace.input_files import open_text
 
 
 def load_rows(path: Path, tasks: Sequence[Task]) -> dict[Task, Loaded]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from rc1_lib.config.run_config import RunConfig
-from rc1_lib.numbers.apportion import apportion
+from rc1_lib.numbers.sums import apportion
 from rc1_lib.records import Task
 from rc1_lib.task_specs import task_names
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from rc1_lib.config.run_config import PrioritySampling
 from rc1_lib.errors import ConfigError
-from rc1_lib.numbers.apportion import apportion
+from rc1_lib.numbers.sums import apportion
 from rc1_lib.records import BUCKETS, MeasuredRow
 
 

@@ -17,7 +17,7 @@ from transformers import PreTrainedTokenizerBase
 from rc1_lib.environment.markers import defused
 from rc1_lib.errors import RowError
 from rc1_lib.training.updates.batch import Demonstration
-from rc1_lib.workspace.text_files import open_text
+from rc1_lib.workspace.input_files import open_text
 
 _KEYS = {"input", "output", "meta"}
 

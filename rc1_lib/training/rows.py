@@ -24,8 +24,8 @@ from rc1_lib.provenance.pinned_files import read_vouched
 from rc1_lib.records import BUCKETS, Bucket, MeasuredRow, Row
 from rc1_lib.rows.playable import is_playable
 from rc1_lib.run import Run
+from rc1_lib.runtime.batches import gc_paused
 from rc1_lib.runtime.cache import Memo
-from rc1_lib.runtime.gc_paused import gc_paused
 
 if TYPE_CHECKING:
     from rc1_lib.training.chat_format import ChatFormat

@@ -46,7 +46,7 @@ from rc1_lib.training.trainer import Trainer
 from rc1_lib.training.updates.batch import Demonstration
 from rc1_lib.workspace.artifacts import Workspace, write_text
 from rc1_lib.workspace.file_hashes import sha256_file
-from rc1_lib.workspace.lock import holding
+from rc1_lib.workspace.folder import holding
 
 EFFECTIVE = "reports/config_effective.yaml"
 _ORDER = ("lr_schedule", "eval_shadow", "early_stop", "logging", "checkpoint")

@@ -22,7 +22,7 @@ import orjson
 
 from rc1_lib.errors import RC1Error
 from rc1_lib.workspace.file_hashes import sha256_file, sha256_known
-from rc1_lib.workspace.regular_files import read_regular
+from rc1_lib.workspace.input_files import read_regular
 
 CODE_ROOT = Path(__file__).resolve().parents[2]
 """The folder that the packages lie in: a checkout's root, or where a wheel was installed."""

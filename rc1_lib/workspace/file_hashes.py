@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import IO
 
 from rc1_lib.errors import RC1Error
-from rc1_lib.workspace.regular_files import open_regular
+from rc1_lib.workspace.input_files import open_regular
 
 SETTLED_S = 2.0
 """Minimum age of a file's last change for caching its hash: file systems count time in steps, and a second change

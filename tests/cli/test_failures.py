@@ -85,7 +85,7 @@ def test_a_fault_on_a_full_disk_says_so_whoever_found_it_full(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], free: int, told: bool
 ) -> None:
     usage = shutil.disk_usage(tmp_path)
-    monkeypatch.setattr("rc1_lib.workspace.free_space.shutil.disk_usage", lambda path: usage._replace(free=free))
+    monkeypatch.setattr("rc1_lib.workspace.folder.shutil.disk_usage", lambda path: usage._replace(free=free))
     assert run_command(broken, options(tmp_path), {}) == 1
     said = capsys.readouterr().err
     assert "is on fire" in said

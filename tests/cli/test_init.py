@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rc1_lib.config.file import load_config
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
-from rc1_lib.workspace.laid_out import PARTS, shipped
+from rc1_lib.workspace.folder import PARTS, shipped
 
 from .conftest import Rc1
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rc1_lib.workspace.artifacts import Workspace
-from rc1_lib.workspace.lock import holding
+from rc1_lib.workspace.folder import holding
 
 from .conftest import SMALL, Rc1
 

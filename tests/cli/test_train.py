@@ -14,7 +14,7 @@ from rc1_lib.preflight.ticket import revoke_ticket
 from rc1_lib.run import Run, open_run
 from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.workspace.artifacts import PROJECT_ROOT, read_json
-from rc1_lib.workspace.lock import holding
+from rc1_lib.workspace.folder import holding
 from tests.training.tiny import write_base
 
 from .conftest import Done, Rc1, Served

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from rc1_lib.runtime import extras
+from rc1_lib.runtime import libraries
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
 
 from .conftest import Rc1
@@ -21,7 +21,7 @@ _CORE = """
 import sys
 from importlib import import_module
 from rc1_lib.cli import main
-from rc1_lib.runtime.extras import TRAINING
+from rc1_lib.runtime.libraries import TRAINING
 
 SMALL = ("--set", "pool.n=120", "--set", "shadow.n=30", "--set", "pool.workers=1", "--reward", "verified")
 for line in (
@@ -53,7 +53,7 @@ def test_the_commands_and_flows_of_the_core_load_nothing_of_training(tmp_path: P
 def test_a_command_that_trains_names_the_extra(
     rc1: Rc1, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    monkeypatch.setattr(extras, "find_spec", _absent)
+    monkeypatch.setattr(libraries, "find_spec", _absent)
     given = ("latest",) if name == "evaluate" else ()
     done = rc1(name, *given, "--workspace", tmp_path)
     assert (done.code, done.out, done.err) == (2, "", SENTENCE)
@@ -61,18 +61,18 @@ def test_a_command_that_trains_names_the_extra(
 
 
 def test_an_import_that_fails_names_its_extra_and_another_one_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(extras, "find_spec", lambda name: None)
-    assert extras.extra_of(ModuleNotFoundError("no", name="torch.nn")) == SENTENCE.removeprefix("rc1: ").strip()
-    assert "'rc1[hub]'" in extras.extra_of(ModuleNotFoundError("no", name="datasets.exceptions"))
-    assert extras.extra_of(ModuleNotFoundError("no", name="rc1_lib.gone")) == ""
-    assert extras.extra_of(ImportError("no", name="torch")) == ""
-    monkeypatch.setattr(extras, "find_spec", lambda name: ModuleSpec(name, None))
-    assert extras.extra_of(ModuleNotFoundError("no", name="torch")) == "", "it is there, and something else is wrong"
+    monkeypatch.setattr(libraries, "find_spec", lambda name: None)
+    assert libraries.extra_of(ModuleNotFoundError("no", name="torch.nn")) == SENTENCE.removeprefix("rc1: ").strip()
+    assert "'rc1[hub]'" in libraries.extra_of(ModuleNotFoundError("no", name="datasets.exceptions"))
+    assert libraries.extra_of(ModuleNotFoundError("no", name="rc1_lib.gone")) == ""
+    assert libraries.extra_of(ImportError("no", name="torch")) == ""
+    monkeypatch.setattr(libraries, "find_spec", lambda name: ModuleSpec(name, None))
+    assert libraries.extra_of(ModuleNotFoundError("no", name="torch")) == "", "it is there, and something else is wrong"
 
 
 def test_the_extra_has_what_training_imports_and_the_core_has_none_of_it() -> None:
     with (PROJECT_ROOT / "pyproject.toml").open("rb") as stream:
         project = tomllib.load(stream)["project"]
     train = {one.partition("==")[0] for one in project["optional-dependencies"]["train"]}
-    assert train == {*extras.TRAINING, "datasets", "tensorboard"}
+    assert train == {*libraries.TRAINING, "datasets", "tensorboard"}
     assert [one for one in project["dependencies"] if one in train] == []

@@ -11,7 +11,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from rc1_lib.config.data import Difficulty
-from rc1_lib.difficulty import known_metrics, steps
+from rc1_lib.difficulty import features, steps
 from rc1_lib.difficulty.steps import write_balanced, write_metrics
 from rc1_lib.pool.seed import build_seed
 from rc1_lib.rows import frame
@@ -27,7 +27,7 @@ def once(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Known]:
     """The pool, built once, and what its builder knows of it."""
     run = open_run(workspace=tmp_path_factory.mktemp("pooled"), overrides=SMALL)
     build_seed(run, ("pool",))
-    return run.workspace.root, dict(known_metrics._KNOWN)
+    return run.workspace.root, dict(features._KNOWN)
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def pooled(once: tuple[Path, Known], tmp_path: Path, monkeypatch: pytest.MonkeyP
     """A copy of it, right after it was built."""
     root, known = once
     shutil.copytree(root, tmp_path / "workspace")
-    monkeypatch.setattr(known_metrics, "_KNOWN", dict(known))
+    monkeypatch.setattr(features, "_KNOWN", dict(known))
     return open_run(workspace=tmp_path / "workspace", overrides=SMALL)
 
 
@@ -54,7 +54,7 @@ def test_what_the_builder_measured_is_what_measuring_the_pool_gives(
         patched.setattr(steps, "measure", unexpected)
         write_metrics(pooled)
     handed_on = written(pooled)
-    monkeypatch.setattr(known_metrics, "_KNOWN", {})
+    monkeypatch.setattr(features, "_KNOWN", {})
     write_metrics(pooled)
     assert written(pooled) == handed_on
 

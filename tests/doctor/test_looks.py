@@ -16,7 +16,7 @@ import torch
 from deployments.server import free_port
 from rc1_lib.doctor import endpoints, machine
 from rc1_lib.doctor.base_files import read_base
-from rc1_lib.doctor.checkpoint_size import checkpoint_bytes, trained_parameters
+from rc1_lib.doctor.disk import checkpoint_bytes, trained_parameters
 from rc1_lib.doctor.finding import Finding
 from rc1_lib.doctor.looks import LOOKS, examined
 from rc1_lib.doctor.signatures import misfits, policy_fault

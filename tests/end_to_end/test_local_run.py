@@ -18,7 +18,7 @@ import pytest
 from deployments import children
 from rc1_lib.run import Run
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
-from rc1_lib.workspace.free_space import little_room
+from rc1_lib.workspace.folder import little_room
 
 PROGRAM = """
 import sys

@@ -15,7 +15,7 @@ from rc1_lib.environment.outcome import EpisodeStatus, outcome_of
 from rc1_lib.environment.world import World
 from rc1_lib.judge.transcript import read
 from rc1_lib.reward.rules import add_rules
-from rc1_lib.rows.counts import add_counts
+from rc1_lib.rows.chat import add_counts
 from tests.environment.worlds import CLEAR, LIMITS, STORY, call
 
 WIKI = call("wiki", title="Wyrrudex")

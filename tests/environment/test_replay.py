@@ -10,7 +10,7 @@ import polars as pl
 from rc1_lib.environment.episode import Episode, as_row
 from rc1_lib.environment.trl import ToolError, environment_factory
 from rc1_lib.environment.world import World
-from rc1_lib.rows.counts import add_counts
+from rc1_lib.rows.chat import add_counts
 from rc1_lib.rows.frame import ROW_COLUMNS
 from rc1_lib.rows.schema import check_rows
 from rc1_lib.run import Run

@@ -22,7 +22,7 @@ from rc1_lib.preflight.ticket import TICKET, read_ticket, verify_ticket
 from rc1_lib.records import GateResult
 from rc1_lib.run import Run
 from rc1_lib.workspace.artifacts import read_json
-from rc1_lib.workspace.lock import holding
+from rc1_lib.workspace.folder import holding
 from tasks.reports import NIGHTLY
 from tasks.sentences import round_sentence
 

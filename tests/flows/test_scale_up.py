@@ -23,10 +23,9 @@ from rc1_lib.records import Check, GateResult
 from rc1_lib.run import Run, open_run
 from rc1_lib.scale_up.looks import AFTER, Look
 from rc1_lib.scale_up.report import REPORT
-from rc1_lib.scale_up.rows import rows_artifact
-from rc1_lib.scale_up.sizes import sized
+from rc1_lib.scale_up.sizes import rows_artifact, sized
 from rc1_lib.workspace.artifacts import read_json
-from rc1_lib.workspace.lock import check_free
+from rc1_lib.workspace.folder import check_free
 from tests.flows.workers import at_the_server
 from tests.forks import this_interpreter
 from tests.shares import share

@@ -23,7 +23,7 @@ from rc1_lib.run import Run
 from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.metrics_log import MetricsLog
 from rc1_lib.workspace.artifacts import read_json
-from rc1_lib.workspace.lock import holding
+from rc1_lib.workspace.folder import holding
 from tests.conftest import Verdicts
 from tests.evaluation.tables import PPO, SFT, Habits, table
 from tests.ticketed import ticketed

@@ -12,7 +12,7 @@ from rc1_lib.gates.integrity import integrity_gate
 from rc1_lib.gates.machine import GitState, git_gate, resources_gate
 from rc1_lib.gates.training import penalty_gate, training_gate
 from rc1_lib.gates.weights import Origin, weights_gate
-from rc1_lib.provenance.installed import PackageState
+from rc1_lib.provenance.code import PackageState
 from rc1_lib.records import GateResult, Status
 from rc1_lib.reward.weight_shape import shape_checks
 from rc1_lib.run import open_run, published_config

@@ -12,7 +12,7 @@ import pytest
 
 from rc1_lib.errors import ConfigError, RowError
 from rc1_lib.labels.label_file import Keys, LabelFile, read_labels
-from rc1_lib.labels.scale import read_scale
+from rc1_lib.labels.records import read_scale
 from rc1_lib.reward.verdict_agreement import VERDICT
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
 

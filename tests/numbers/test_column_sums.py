@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from rc1_lib.numbers.column_sums import sum_in_order
+from rc1_lib.numbers.sums import sum_in_order
 
 
 def test_columns_are_added_up_in_their_order_to_the_last_bit() -> None:

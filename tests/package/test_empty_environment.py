@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from rc1_lib import __version__
-from rc1_lib.runtime.extras import TRAINING
+from rc1_lib.runtime.libraries import TRAINING
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
 
 SETTINGS = ("--reward", "verified", "--set", "pool.n=600", "--set", "gates.resources.min_free_gb=0")

@@ -11,8 +11,8 @@ import pytest
 from rc1_lib.config.data import Teacher
 from rc1_lib.errors import SourceError
 from rc1_lib.evidence import Evidence
-from rc1_lib.numbers.apportion import apportion
 from rc1_lib.numbers.calculator import calculate
+from rc1_lib.numbers.sums import apportion
 from rc1_lib.pool.derived import POOL
 from rc1_lib.pool.plan import plan_pool
 from rc1_lib.pool.seed import SAMPLE_MANIFEST, build_seed

@@ -19,7 +19,7 @@ from rc1_lib.preflight import ticket as ticket_module
 from rc1_lib.preflight.round_report import PASSED, write_round
 from rc1_lib.preflight.ticket import TICKET, issue_ticket, read_ticket, revoke_ticket, verify_ticket
 from rc1_lib.preflight.ticket_key import REVOKED
-from rc1_lib.provenance.installed import PackageState
+from rc1_lib.provenance.code import PackageState
 from rc1_lib.records import GateResult
 from rc1_lib.run import FREE_KEYS, Run, open_run
 from rc1_lib.workspace.artifacts import PROJECT_ROOT, read_json, sha256_json, write_json

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rc1_lib.provenance.installed import PackageState, read_package
+from rc1_lib.provenance.code import PackageState, read_package
 
 FILES = {"rc1_lib/__init__.py": b"", "rc1_lib/_project/configs/local.yaml": b"n: 1\n", "flows/train.py": b"pass\n"}
 

@@ -8,7 +8,7 @@ import pytest
 from rc1_lib.evidence import Evidence
 from rc1_lib.judge.rubric import DIMENSIONS, score
 from rc1_lib.reward.rules import RULES, add_rules
-from rc1_lib.rows.counts import add_counts
+from rc1_lib.rows.chat import add_counts
 from rc1_lib.rows.frame import ROW_COLUMNS
 
 GOLD = [name for name in ROW_COLUMNS if name not in {"id", "messages"}]

@@ -15,7 +15,7 @@ from rc1_lib.judge.dialogues import read_dialogues
 from rc1_lib.judge.transcript import read
 from rc1_lib.labels.label_file import read_labels
 from rc1_lib.reward.rules import RULES, add_rules
-from rc1_lib.rows.counts import add_counts
+from rc1_lib.rows.chat import add_counts
 from rc1_lib.rows.frame import ROW_COLUMNS
 from rc1_lib.run import open_run
 

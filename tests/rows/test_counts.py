@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from rc1_lib.errors import RowError
 from rc1_lib.evidence import Evidence
-from rc1_lib.rows.counts import add_counts, count, counts_of
+from rc1_lib.rows.chat import add_counts, count, counts_of
 from rc1_lib.rows.frame import ROW_COLUMNS, with_texts
 
 Message = dict[str, Any]

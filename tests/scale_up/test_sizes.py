@@ -16,8 +16,7 @@ from rc1_lib.run import Run, open_run
 from rc1_lib.scale_up import record
 from rc1_lib.scale_up.looks import AFTER, BEFORE, GROWTH, Look, judge
 from rc1_lib.scale_up.report import REPORT, measures, table, write_report
-from rc1_lib.scale_up.rows import grow
-from rc1_lib.scale_up.sizes import Step, sized, steps
+from rc1_lib.scale_up.sizes import Step, grow, sized, steps
 from rc1_lib.workspace.artifacts import read_json
 from tests.conftest import copied_pool
 

@@ -26,7 +26,7 @@ from rc1_lib.training.metrics_log import MetricsLog
 from rc1_lib.training.run_paths import LEDGER
 from rc1_lib.training.train_local import SmallResult, train_small
 from rc1_lib.workspace.artifacts import PROJECT_ROOT, Workspace
-from rc1_lib.workspace.lock import holding
+from rc1_lib.workspace.folder import holding
 from tests.forks import Forks
 from tests.shares import share
 from tests.training.tiny import write_base

@@ -21,7 +21,7 @@ from rc1_lib.rows.frame import read_rows
 from rc1_lib.sources.local import load_local
 from rc1_lib.sources.rows import load_rows
 from rc1_lib.training.labelled_rows import read_rows as read_labelled
-from rc1_lib.workspace.text_files import form_of, open_text, read_text
+from rc1_lib.workspace.input_files import form_of, open_text, read_text
 from tests.pool.test_templates import template
 
 STORY = {"question": "He packed 3 péars. How many are two packs?", "answer": "<<3*2=6>>\n#### 6"}

@@ -10,13 +10,13 @@ import pytest
 
 from rc1_lib.errors import RC1Error
 from rc1_lib.workspace.artifacts import PROJECT_ROOT, Workspace
-from rc1_lib.workspace.lock import LOCK, check_free, holding
+from rc1_lib.workspace.folder import LOCK, check_free, holding
 
 _HOLDER = """
 import sys, time
 from pathlib import Path
 from rc1_lib.workspace.artifacts import Workspace
-from rc1_lib.workspace.lock import holding
+from rc1_lib.workspace.folder import holding
 with holding(Workspace(Path(sys.argv[1])), "a preflight"):
     print("held", flush=True)
     sys.stdin.read()

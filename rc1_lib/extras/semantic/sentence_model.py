@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rc1_lib.errors import ConfigError, RC1Error
-from rc1_lib.runtime.notices import quieten
+from rc1_lib.runtime.libraries import quieten
 from rc1_lib.training.resource_errors import shortage
 
 if TYPE_CHECKING:

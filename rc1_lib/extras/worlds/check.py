@@ -12,7 +12,7 @@ from rc1_lib.errors import RC1Error
 from rc1_lib.extras.worlds.package import world_package
 from rc1_lib.extras.worlds.spec import MANIFEST, OWN, Part, read_manifest
 from rc1_lib.run import Run
-from rc1_lib.workspace.regular_files import read_regular
+from rc1_lib.workspace.input_files import read_regular
 
 _NOTHING = "nothing"
 _NEVER_IMPORTED = ("__pycache__", ".venv")

@@ -19,7 +19,7 @@ from rc1_lib.extras.worlds.spec import MANIFEST, NAME, OWN, ROWS, Part, WorldSpe
 from rc1_lib.pool.derived import TEMPLATES
 from rc1_lib.provenance.code import code_sha256
 from rc1_lib.records import MeasuredRow, Message
-from rc1_lib.rows.conventions import ARGUMENT_OF
+from rc1_lib.rows.chat import ARGUMENT_OF
 from rc1_lib.run import Run
 from rc1_lib.training.handover.destination import absent_folder, check_absent
 from rc1_lib.workspace.file_hashes import sha256_file

@@ -21,7 +21,7 @@ from rc1_lib.rows.playable import is_playable
 from rc1_lib.run import Run
 from rc1_lib.training.rows import is_kept_back
 from rc1_lib.workspace.artifacts import FileState
-from rc1_lib.workspace.text_files import open_text
+from rc1_lib.workspace.input_files import open_text
 
 _NEEDED = ("id", "source_id", "task", "lang", "messages", "answer", "needs_clarification", "solved")
 

@@ -17,9 +17,8 @@ from rc1_lib.environment.world import World
 from rc1_lib.errors import RC1Error
 from rc1_lib.extras.worlds.spec import ROWS, WorldSpec
 from rc1_lib.records import MeasuredRow, Message
-from rc1_lib.rows.conventions import ANSWER_MARK, ARGUMENT_OF
-from rc1_lib.rows.counts import ASK
-from rc1_lib.workspace.regular_files import read_regular
+from rc1_lib.rows.chat import ANSWER_MARK, ARGUMENT_OF, ASK
+from rc1_lib.workspace.input_files import read_regular
 
 
 @dataclass(frozen=True, slots=True)

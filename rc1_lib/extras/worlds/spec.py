@@ -19,7 +19,7 @@ from rc1_lib.records import BUCKETS
 from rc1_lib.reward.difficulty_factor import difficulty_factor
 from rc1_lib.reward.overclarification import over_clarification_penalty
 from rc1_lib.run import Run
-from rc1_lib.workspace.regular_files import read_regular
+from rc1_lib.workspace.input_files import read_regular
 
 NAME = "rc1-dialogue-world"
 MANIFEST, ROWS = "openenv.yaml", "rows.jsonl"

@@ -10,7 +10,7 @@ from rc1_lib.config.addresses import KEY_VARIABLE
 from rc1_lib.errors import ConfigError
 from rc1_lib.judge.calls import Provider
 from rc1_lib.judge.providers.settings import ProviderSettings, endpoint
-from rc1_lib.runtime.proxies import check_proxies
+from rc1_lib.runtime.libraries import check_proxies
 
 __all__ = ["KEY_VARIABLE", "LIVE", "PROVIDERS", "ProviderSettings", "open_provider"]
 

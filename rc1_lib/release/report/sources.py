@@ -17,7 +17,7 @@ from rc1_lib.errors import RC1Error
 from rc1_lib.plots.page import Interval
 from rc1_lib.release.report.shapes import SHAPES, check_shape
 from rc1_lib.run import Run
-from rc1_lib.workspace.regular_files import read_regular
+from rc1_lib.workspace.input_files import read_regular
 
 UNDEFINED = "undefined"
 Format = Callable[[float], str]

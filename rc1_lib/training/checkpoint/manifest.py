@@ -11,7 +11,7 @@ import orjson
 from rc1_lib.training.checkpoint.fault import CheckpointError
 from rc1_lib.training.resource_errors import shortage
 from rc1_lib.workspace.file_hashes import sha256_file
-from rc1_lib.workspace.regular_files import read_regular
+from rc1_lib.workspace.input_files import read_regular
 
 NAME = "manifest.json"
 FORMAT = 2

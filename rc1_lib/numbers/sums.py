@@ -1,9 +1,13 @@
-"""Integers in given shares, by largest remainders."""
+"""Sums that come out the same everywhere: integers in given shares, and columns added in a fixed order."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from operator import add
 from typing import TypeVar
+
+import polars as pl
 
 Name = TypeVar("Name", bound=str)
 
@@ -16,3 +20,11 @@ def apportion(total: int, shares: Mapping[Name, float]) -> dict[Name, int]:
     for name in by_remainder[: total - sum(counts.values())]:
         counts[name] += 1
     return counts
+
+
+def sum_in_order(columns: Sequence[str]) -> pl.Expr:
+    """The sum of these columns, starting with the first; null if one of them is.
+
+    polars adds columns in the order in which its threads reach them, and the order decides the last bit of a sum.
+    """
+    return reduce(add, map(pl.col, columns), pl.lit(0.0))
