@@ -24,6 +24,7 @@ from rc1_lib.calibration.stages import (
     of_a_stand_in,
     run_stages,
 )
+from rc1_lib.check_words import stages_sentence
 from rc1_lib.errors import RC1Error
 from rc1_lib.forecast.judge_cost import check_preflight_cost
 from rc1_lib.preflight.gate_list import check_waivers
@@ -36,7 +37,6 @@ from tasks.calibrate import adopt_weights, report_calibration, stage, verdict
 from tasks.data import prepare
 from tasks.endings import FAULT, GATES_FAILED, ONE_AT_A_TIME, REFUSED, WEIGHTS_ADOPTED, outcome
 from tasks.reports import revoke
-from tasks.sentences import stages_sentence
 
 
 @flow(name="rc1", task_runner=ONE_AT_A_TIME, on_failure=[leave_failure], on_crashed=[leave_failure])

@@ -22,6 +22,7 @@ from flows.failures import leave_failure
 from flows.rounds import JudgedRound, dask_processes, judge_round
 from rc1_lib.calibration.judge_baseline import JUDGE_BASELINE, check_baseline
 from rc1_lib.calibration.stages import is_due
+from rc1_lib.check_words import round_sentence
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.forecast.judge_cost import check_preflight_cost
 from rc1_lib.preflight.gate_list import NIGHTLY, check_waivers, gates_of_round, round_name, round_title, waiting
@@ -45,7 +46,6 @@ from tasks.endings import (
     outcome,
 )
 from tasks.reports import issue, report_nightly, report_round, revoke, verify
-from tasks.sentences import round_sentence
 
 RoundNumber = Literal[1, 2]
 
@@ -125,7 +125,7 @@ def _preflight(
         check_preflight_cost(run, rounds=len(set(rounds)), agreed=judge_cost_agreed)
     done = calibrated(run) if due else None
     if done is not None and (red := ending(run, done, on_red_revoke)):
-        return _beside_red_calibration(run, done, red, min(rounds))
+        return _after_failed_calibration(run, done, red, min(rounds))
     recorded = judge_baseline(run, build, return_state=True) if JUDGE_BASELINE.applies(run) else None
     judged: list[JudgedRound] = []
     for number in sorted(set(rounds)):
@@ -147,7 +147,7 @@ def _taken_over(judged: Sequence[JudgedRound], refresh: bool) -> Sequence[GateRe
     return judged[-1].results if judged and not refresh else ()
 
 
-def _beside_red_calibration(run: Run, done: Calibrated, red: State[Any], number: RoundNumber) -> State[Any]:
+def _after_failed_calibration(run: Run, done: Calibrated, red: State[Any], number: RoundNumber) -> State[Any]:
     """Evaluate the free gates of round 1 that do not depend on the weights, so that one run reports everything."""
     judged = judge_round(run, number, waiting=waiting(run, number, done.red))
     report_round(run, number, judged.results)
@@ -169,7 +169,7 @@ def _nightly(
     try:
         outcome(verify(run, return_state=True))
     except RC1Error as refusal:
-        _told(run, night, str(refusal), False, {})
+        _record_night(run, night, str(refusal), False, {})
         if on_red_revoke:
             revoke(run, f"nightly re-check: {refusal}")
         return Failed(name=GATES_FAILED, message=str(refusal))
@@ -180,23 +180,23 @@ def _nightly(
         report_round(run, number, judged[-1].results, write=False)
         if not judged[-1].passed:
             break
-    judged.append(_judge_at_night(run, judged[-1]))
+    judged.append(_nightly_gates(run, judged[-1]))
     found = {round_name(one.number): one.results for one in judged}
     judged = judged[: 1 + next((place for place, one in enumerate(judged) if not one.passed), len(judged))]
     if not judged[-1].passed:
-        _told(run, night, round_sentence(judged[-1].results), False, found)
+        _record_night(run, night, round_sentence(judged[-1].results), False, found)
         return _red(run, judged[-1], on_red_revoke)
     sentence = f"the ticket holds; {_green_sentence(judged)}"
-    _told(run, night, sentence, True, found)
+    _record_night(run, night, sentence, True, found)
     return Completed(name=TICKET_CONFIRMED, message=sentence)
 
 
-def _told(run: Run, night: Night, verdict: str, passed: bool, found: Mapping[str, list[GateResult]]) -> None:
+def _record_night(run: Run, night: Night, verdict: str, passed: bool, found: Mapping[str, list[GateResult]]) -> None:
     night.ended(NightOutcome.GREEN if passed else NightOutcome.RED, verdict, found)
     report_nightly(run, verdict, passed, found)
 
 
-def _judge_at_night(run: Run, before: JudgedRound) -> JudgedRound:
+def _nightly_gates(run: Run, before: JudgedRound) -> JudgedRound:
     """Gates that run only in the nightly. After a failed round they wait, since they ask the judge."""
     why = f"{round_title(before.number)}, which failed: no calls are made after it"
     unreached = {} if before.passed else {spec.name: why for spec in gates_of_round(NIGHTLY)}

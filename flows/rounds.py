@@ -20,11 +20,11 @@ from prefect.task_runners import TaskRunner
 from rc1_lib.errors import ConfigError
 from rc1_lib.evidence import Evidence
 from rc1_lib.preflight.gate_list import BY_NAME, gates_of_round, round_title
-from rc1_lib.preflight.round_report import GREEN, fingerprints, round_passed
-from rc1_lib.records import GateResult, Status
+from rc1_lib.preflight.round_report import fingerprints, round_passed
+from rc1_lib.records import GREEN, GateResult, Status
 from rc1_lib.run import Run
 from rc1_lib.runtime.progress import report_progress
-from rc1_lib.workspace.file_hashes import read_anew
+from rc1_lib.workspace.file_hashes import forget_hashes
 from tasks.gates import faulted, gate, read_verdict
 
 PATIENCE_S = 1800.0
@@ -116,7 +116,7 @@ def _evaluated(
 
 def _files_now(run: Run) -> dict[str, dict[str, str | None]]:
     """Path and SHA-256 of every file of the preflight; each is read again."""
-    read_anew()
+    forget_hashes()
     return fingerprints(Evidence(run))
 
 

@@ -17,21 +17,20 @@ from prefect.runtime import deployment
 from prefect.states import Completed, Failed
 
 from flows.failures import leave_failure
+from rc1_lib.check_words import round_sentence
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.preflight.gate_list import check_waivers
-from rc1_lib.preflight.round_report import GREEN
 from rc1_lib.provenance.derived import Build
-from rc1_lib.records import GateResult
+from rc1_lib.records import GREEN, GateResult
 from rc1_lib.run import Run, open_run
 from rc1_lib.scale_up import record
-from rc1_lib.scale_up.looks import AFTER, BEFORE, Look, behind
+from rc1_lib.scale_up.looks import AFTER, BEFORE, Look, unreached
 from rc1_lib.scale_up.sizes import Step, steps
 from rc1_lib.workspace.folder import holding
 from tasks.data import seed
 from tasks.endings import FAULT, GATES_FAILED, NOT_APPROVED, ONE_AT_A_TIME, REFUSED, SCALED_UP, outcome
 from tasks.gates import faulted, read_verdict
 from tasks.scale_up import gate_of_size, green_before, grown, keep, report_scale_up
-from tasks.sentences import round_sentence
 
 _APPROVAL_S = 3 * 24 * 3600
 """How long a run waits for a person: over a weekend. Then it fails, and the next one goes on from the same size."""
@@ -122,7 +121,7 @@ def _look(run: Run, step: Step, *, again: bool) -> tuple[Look, str]:
         results.append(faulted(name, fault) if result is None else result)
         if results[-1].status not in GREEN:
             break
-    return replace(look, results=(*results, *behind(results, names))), fault
+    return replace(look, results=(*results, *unreached(results, names))), fault
 
 
 def _sentence(run: Run, looks: Sequence[Look]) -> str:

@@ -15,6 +15,7 @@ from prefect import State, flow
 from prefect.states import Completed, Failed
 
 from flows.failures import leave_failure
+from rc1_lib.check_words import gate_sentence
 from rc1_lib.config.engines import ControlKind
 from rc1_lib.errors import RC1Error
 from rc1_lib.evaluation.control import GATE as CONTROL
@@ -40,7 +41,6 @@ from tasks.endings import (
 )
 from tasks.evaluation import evaluation
 from tasks.reports import verify, verify_again
-from tasks.sentences import gate_sentence
 from tasks.train import Facts, Segment, keep_best, resume, segment, warm_start
 from tasks.training_report import Story, Trained, report_training
 

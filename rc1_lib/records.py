@@ -224,6 +224,9 @@ class Status(StrEnum):
     WAITING = "not judged"
 
 
+GREEN = (Status.PASSED, Status.WAIVED, Status.NOT_APPLICABLE)
+"""What keeps no ticket from being issued; of these only `PASSED` was judged, and reports list the others."""
+
 _COMPARES: Mapping[str, Callable[[Any, Any], bool]] = {">=": ge, "<=": le, "<": lt, ">": gt}
 
 

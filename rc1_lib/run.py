@@ -80,6 +80,16 @@ class Run:
         """SHA-256 of the effective configuration, without `FREE_KEYS`."""
         return sha256_json(without_free_keys(self.config.model_dump(mode="json")))
 
+    @property
+    def opening(self) -> dict[str, Any]:
+        """What `open_run` opens it by again: plain values, since Prefect records a flow's parameters."""
+        return {
+            "profile": self.config.profile,
+            "config": str(self.config_path),
+            "overrides": list(self.overrides),
+            "workspace": str(self.workspace.root),
+        }
+
     def write_effective_config(self) -> Path:
         """Write the effective configuration into the workspace and return its path."""
         path = self.workspace.path(EFFECTIVE)

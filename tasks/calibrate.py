@@ -12,6 +12,7 @@ from prefect.logging import get_run_logger
 from rc1_lib.calibration.judge_baseline import record_baseline
 from rc1_lib.calibration.stages import BY_NAME, CLEARED, REPORT, STAGES, Weights, evaluate_here
 from rc1_lib.calibration.weights_file import adopt
+from rc1_lib.check_words import stages_sentence
 from rc1_lib.errors import RC1Error
 from rc1_lib.gate_report import GateReport
 from rc1_lib.provenance.derived import Build
@@ -23,7 +24,6 @@ from tasks.endings import refusable, retried
 from tasks.gates import faulted, read_verdict, state_of
 from tasks.keys import provide_scorer_key
 from tasks.reports import picture, table
-from tasks.sentences import stages_sentence
 
 STAGE = "calibration"
 

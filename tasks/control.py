@@ -9,6 +9,7 @@ from prefect import State
 from prefect.artifacts import create_table_artifact
 from prefect.logging import get_run_logger
 
+from rc1_lib.check_words import gate_sentence
 from rc1_lib.config.engines import ControlKind
 from rc1_lib.errors import RC1Error
 from rc1_lib.evaluation.control import GATE, run_control
@@ -18,7 +19,6 @@ from tasks.endings import retried
 from tasks.gates import state_of
 from tasks.prepared import prepared_for
 from tasks.reports import table
-from tasks.sentences import gate_sentence
 
 
 @retried(name="control", task_run_name="control: {kind} reward")

@@ -8,6 +8,7 @@ from typing import Any
 from prefect import State
 from prefect.artifacts import create_markdown_artifact, create_table_artifact
 
+from rc1_lib.check_words import gate_sentence
 from rc1_lib.errors import RC1Error
 from rc1_lib.evaluation.gate import GATE
 from rc1_lib.evaluation.policies import evaluate_run
@@ -20,7 +21,6 @@ from tasks.endings import retried
 from tasks.gates import state_of
 from tasks.prepared import prepared_for
 from tasks.reports import picture, table
-from tasks.sentences import gate_sentence
 
 
 @retried(name="evaluation", task_run_name=GATE)

@@ -10,6 +10,7 @@ from typing import Any
 from prefect import State
 from prefect.states import Completed, Failed
 
+from rc1_lib.check_words import gate_sentence
 from rc1_lib.evidence import Evidence
 from rc1_lib.preflight.gate_list import BY_NAME, evaluate, files_of, gates_of_round, round_title
 from rc1_lib.records import GateResult, Status
@@ -17,7 +18,6 @@ from rc1_lib.run import Run
 from rc1_lib.runtime.progress import report_progress
 from tasks.endings import retried
 from tasks.keys import provide_scorer_key
-from tasks.sentences import gate_sentence
 
 PASSED, WAIVED, NOT_APPLICABLE = "GatePassed", "GateWaived", "GateNotApplicable"
 FAILED, ERROR = "GateFailed", "GateError"

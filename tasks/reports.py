@@ -9,6 +9,7 @@ from typing import Any
 from prefect import task
 from prefect.artifacts import create_markdown_artifact, create_table_artifact
 
+from rc1_lib.check_words import amount, gate_sentence, round_sentence
 from rc1_lib.config.file import departures
 from rc1_lib.preflight.gate_list import round_name, round_title
 from rc1_lib.preflight.round_report import round_passed, write_round
@@ -17,7 +18,6 @@ from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run, published_config
 from rc1_lib.workspace.artifacts import now, write_json
 from tasks.endings import refusable, retried
-from tasks.sentences import amount, gate_sentence, round_sentence
 
 NIGHTLY = "reports/preflight/nightly.json"
 _TICKET_CARD = "rc1-ticket"

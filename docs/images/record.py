@@ -26,8 +26,8 @@ DRAWN_BY: Mapping[str, Sequence[str]] = {
     "asking.png": [f"{_PLOTS}/canvas.py", f"{_PLOTS}/evaluation.py"],
     "calibration.png": [f"{_PLOTS}/canvas.py", f"{_PLOTS}/reward.py"],
     "training.png": [f"{_PLOTS}/canvas.py", f"{_PLOTS}/training.py"],
-    "gate_failed.png": ["rc1_lib/gates/duplicates.py", "tasks/gates.py", "tasks/sentences.py"],
-    "round_failed.png": ["tasks/reports.py", "tasks/sentences.py"],
+    "gate_failed.png": ["rc1_lib/gates/duplicates.py", "tasks/gates.py", "rc1_lib/check_words.py"],
+    "round_failed.png": ["tasks/reports.py", "rc1_lib/check_words.py"],
 }
 """Picture -> the files that decide what it looks like; what they import does not count."""
 

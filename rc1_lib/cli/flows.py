@@ -109,15 +109,7 @@ def run_flow_of(
 
     session.started = True
     with stages():
-        return run_flow(
-            name,
-            verbose=verbose,
-            profile=run.config.profile,
-            config=str(run.config_path),
-            overrides=list(run.overrides),
-            workspace=str(run.workspace.root),
-            **parameters,
-        )
+        return run_flow(name, verbose=verbose, **run.opening, **parameters)
 
 
 def end_flow(session: Session, outcome: FlowOutcome, document: dict[str, Any], ending: Ending, *notes: str) -> int:

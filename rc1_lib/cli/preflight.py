@@ -35,7 +35,7 @@ from rc1_lib.errors import RC1Error, TicketError
 from rc1_lib.runtime.libraries import lacking_for_training
 
 if TYPE_CHECKING:
-    from rc1_lib.run import Run
+    pass
 
 Build = Annotated[
     Literal["auto", "always", "never"],
@@ -113,12 +113,14 @@ def _run(
         session, run, "preflight", verbose=verbose, rounds=rounds, build=build, refresh=refresh, ticket=ticket,
         judge_cost_agreed=agreed,
     )  # fmt: skip
+    from rc1_lib.preflight.ticket import read_ticket
+
     written = written_since(run, before, *_REPORTS)
     reports = list(written.values())
     calibrated = stages_of(written_since(run, before, STAGE_REPORTS))
     if any(one["gate"]["status"] != "passed" for one in calibrated):
         show_stages(session, run, calibrated)
-    issued = _issued(run) if ticket and outcome.exit_code == 0 else None
+    issued = read_ticket(run) if ticket and outcome.exit_code == 0 else None
     seconds = round(time.monotonic() - begun, 1)
     _show_rounds(session, written, issued, outcome.message if outcome.exit_code else "", seconds)
     document = {"calibration": calibrated, "rounds": reports, "ticket": issued, "seconds": seconds}
@@ -200,12 +202,6 @@ def revocation(session: Session) -> list[str]:
     except RC1Error:
         return []
     return [f"ticket revoked: {session.workspace.path(TICKET)}"] if revoked else []
-
-
-def _issued(run: Run) -> dict[str, Any]:
-    from rc1_lib.preflight.ticket import read_ticket
-
-    return read_ticket(run)
 
 
 def scale_up(

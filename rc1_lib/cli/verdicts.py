@@ -11,7 +11,7 @@ from rc1_lib.check_words import failed_lines
 from rc1_lib.cli import tables
 from rc1_lib.cli.endings import end, judged
 from rc1_lib.cli.session import Session
-from rc1_lib.records import GateResult, Status, not_applicable_of, waivers_of
+from rc1_lib.records import GREEN, GateResult, not_applicable_of, waivers_of
 from rc1_lib.task_specs import task_names
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def conclude(
         file = Path(out).with_name(f"{Path(out).stem}_{result.name}_offenders.jsonl").as_posix()
         listed = write_offenders(run, file, result)
         gates.append({**result.to_dict(), "offenders": len(result.offenders), "offenders_file": listed})
-    passed = all(result.status in (Status.PASSED, Status.WAIVED, Status.NOT_APPLICABLE) for result in results)
+    passed = all(result.status in GREEN for result in results)
     report: dict[str, Any] = {
         "pass": passed,
         "time": now(),

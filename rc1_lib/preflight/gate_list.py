@@ -43,7 +43,7 @@ from rc1_lib.workspace.file_hashes import stamps
 Round = int
 NOT_LOOKED_FOR = "not looked for; gates.leakage.semantic.model names what finds them"
 NIGHTLY: Round = 0
-"""The gates that stand in no round: the nightly judges them after both."""
+"""Gates that run only in the nightly, after both rounds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class GateSpec:
         reads_world: whether it also reads what no file holds (disk, git, a provider, the clock). Round 2 evaluates it
             again; of the others it takes over what round 1 found on the same bytes.
         asks: whether it asks the judge, which costs where it is a live one.
-        behind: the gates whose asking it looks at.
+        looks_at: the gates whose asking it looks at.
         on_score: whether it is about the judged score: where training pays nothing for that, it is not applicable.
     """
 
@@ -70,7 +70,7 @@ class GateSpec:
     rounds: tuple[Round, ...] = (1, 2)
     reads_world: bool = False
     asks: bool = False
-    behind: tuple[str, ...] = ()
+    looks_at: tuple[str, ...] = ()
     on_score: bool = False
 
 
@@ -217,7 +217,7 @@ PREFLIGHT: tuple[GateSpec, ...] = (
     ),
     GateSpec(
         "anti_simulation", "are the scores real", ("judge_spec",), judge_gates.anti_simulation, reads_world=True,
-        behind=("judge_probe",), on_score=True,
+        looks_at=("judge_probe",), on_score=True,
     ),
     GateSpec(
         "judge_stability", "does the judge agree with itself", ("judge_spec",), lambda e, _: judge_gates.stability(e),
@@ -282,7 +282,7 @@ def waiting(run: Run, number: Round, red: str) -> dict[str, str]:
             found[spec.name] = f"the calibration, whose stage '{red}' is red: there are no weights of it to judge"
         elif spec.asks and run.config.judge.provider in LIVE:
             found[spec.name] = f"the calibration, whose stage '{red}' failed: nothing is asked or paid for after it"
-        elif asking := [name for name in spec.behind if name in found]:
+        elif asking := [name for name in spec.looks_at if name in found]:
             found[spec.name] = f"{asking[0]}, which is not judged: it looks at what that one asks"
     return found
 

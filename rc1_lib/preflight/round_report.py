@@ -19,15 +19,13 @@ from rc1_lib.gates.machine import GitState, code_named, read_code
 from rc1_lib.pool.derived import POOL
 from rc1_lib.preflight.gate_list import BY_NAME, gates_of_round, not_applicable
 from rc1_lib.provenance.code import code_sha256
-from rc1_lib.records import GateResult, Status, not_applicable_of, waivers_of
+from rc1_lib.records import GREEN, GateResult, not_applicable_of, waivers_of
 from rc1_lib.rows.frame import read_rows
 from rc1_lib.run import Run, published_config
 from rc1_lib.workspace.artifacts import atomic_write, now, read_json, sha256_json, write_json, write_text
 
 PASSED = {1: "reports/preflight/round1.json", 2: "reports/preflight/round2_pass.json"}
 FAILED = {1: "reports/preflight/round1.json", 2: "reports/preflight/round2_fail.json"}
-GREEN = (Status.PASSED, Status.WAIVED, Status.NOT_APPLICABLE)
-"""What keeps no ticket from being issued; of these only `PASSED` was judged, and reports list the others."""
 
 
 def round_passed(results: Sequence[GateResult], number: int) -> bool:

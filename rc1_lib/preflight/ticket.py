@@ -20,14 +20,15 @@ from rc1_lib.gates.machine import code_named, read_code
 from rc1_lib.judge.identity import judge_identity
 from rc1_lib.preflight.gate_list import evaluate
 from rc1_lib.preflight.preconditions import check_base, check_can_issue
-from rc1_lib.preflight.round_report import FAILED, GREEN, PASSED, fingerprints, read_round, round_faults
+from rc1_lib.preflight.round_report import FAILED, PASSED, fingerprints, read_round, round_faults
 from rc1_lib.preflight.ticket_key import envelope_of, listed_causes, revoke_for_good, signature_causes
 from rc1_lib.provenance.code import code_sha256, read_package
 from rc1_lib.provenance.derived import Described
 from rc1_lib.provenance.pinned_files import check_vouched
+from rc1_lib.records import GREEN
 from rc1_lib.run import Run, published_config, without_free_keys
 from rc1_lib.workspace.artifacts import INSTALLED, now, read_json, sha256_json, write_json
-from rc1_lib.workspace.file_hashes import read_anew, sha256_file
+from rc1_lib.workspace.file_hashes import forget_hashes, sha256_file
 
 TICKET = "reports/preflight/ticket.json"
 _VERSION = 1
@@ -104,7 +105,7 @@ def issue_ticket(run: Run) -> dict[str, Any]:
         RC1Error: when the base is on the hub, and no commit is named; when the key that is asked for cannot sign.
     """
     check_can_issue(run)
-    read_anew()
+    forget_hashes()
     evidence = Evidence(run)
     files = fingerprints(evidence)
     reports: dict[str, dict[str, str]] = {}
@@ -129,15 +130,15 @@ def issue_ticket(run: Run) -> dict[str, Any]:
         "judge": judge_identity(run),
         "files": files,
         "reports": reports,
-        **_told(run, rounds),
+        **_from_rounds(run, rounds),
     }
     ticket = {**body, "ticket_sha256": sha256_json(body), "envelope": envelope_of(run, body), "revoked": None}
     write_json(run.workspace.path(TICKET), ticket)
     return ticket
 
 
-def _told(run: Run, rounds: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """What a ticket tells its readers of the configuration, and of what its rounds waived."""
+def _from_rounds(run: Run, rounds: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """What a ticket says of the configuration, and of what its rounds waived."""
     return {
         "config": run.config.model_dump(mode="json"),
         "waived": {name: why for report in rounds for name, why in report["waived"].items()},
@@ -295,10 +296,10 @@ def _report_causes(ticket: dict[str, Any], run: Run, look_inside: bool) -> list[
             causes += round_faults(run, rounds[-1], _NUMBERS[name], ticket["files"])
     if look_inside and not causes:
         theirs = {**ticket, "config": without_free_keys(ticket["config"])}
-        ours = _told(run, rounds)
+        ours = _from_rounds(run, rounds)
         ours["config"] = without_free_keys(ours["config"])
-        told = [f"'{key}'" for key, value in ours.items() if sha256_json(theirs.get(key)) != sha256_json(value)]
-        causes += [f"it does not say what its rounds say ({', '.join(told)})"] if told else []
+        wrong = [f"'{key}'" for key, value in ours.items() if sha256_json(theirs.get(key)) != sha256_json(value)]
+        causes += [f"it does not say what its rounds say ({', '.join(wrong)})"] if wrong else []
     return causes
 
 

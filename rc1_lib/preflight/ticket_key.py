@@ -87,7 +87,7 @@ def check_can_sign(run: Run) -> None:
         )
 
 
-def envelope_of(run: Run, told: Mapping[str, Any]) -> dict[str, Any] | None:
+def envelope_of(run: Run, stated: Mapping[str, Any]) -> dict[str, Any] | None:
     """The signed envelope about all that a ticket states; None where no key is asked for.
 
     Raises:
@@ -95,16 +95,16 @@ def envelope_of(run: Run, told: Mapping[str, Any]) -> dict[str, Any] | None:
     """
     check_can_sign(run)
     key = ticket_key(run)
-    return None if key is None or key.private is None else sign(_payload(told), _TYPE, key.private)
+    return None if key is None or key.private is None else sign(_payload(stated), _TYPE, key.private)
 
 
-def signature_causes(run: Run, ticket: Mapping[str, Any], told: Mapping[str, Any]) -> list[str]:
+def signature_causes(run: Run, ticket: Mapping[str, Any], stated: Mapping[str, Any]) -> list[str]:
     """Why a ticket is not one that the holder of the key issued; none where no key is asked for.
 
     Args:
         run: that wants to train.
         ticket: as it lies there.
-        told: all that it states.
+        stated: all that it states.
 
     Raises:
         RC1Error: when the key cannot be used.
@@ -114,7 +114,7 @@ def signature_causes(run: Run, ticket: Mapping[str, Any], told: Mapping[str, Any
         return []
     if ticket.get("envelope") is None:
         return [f"it is not signed, and {TICKET_KEY} asks for a signature"]
-    if not holds(ticket["envelope"], _payload(told), _TYPE, key.public):
+    if not holds(ticket["envelope"], _payload(stated), _TYPE, key.public):
         return [f"its signature does not hold under {TICKET_KEY}: whoever has that key did not issue this ticket"]
     return []
 
@@ -194,13 +194,13 @@ def _revocations(path: Path, run: Run) -> list[dict[str, Any]]:
     return lines
 
 
-def _payload(told: Mapping[str, Any]) -> bytes:
+def _payload(stated: Mapping[str, Any]) -> bytes:
     """An in-toto statement: a subject for every file and report, and as predicate all that the ticket states."""
-    named = {one["path"]: one["sha256"] for part in ("files", "reports") for one in told[part].values()}
+    named = {one["path"]: one["sha256"] for part in ("files", "reports") for one in stated[part].values()}
     statement = {
         "_type": _STATEMENT,
         "subject": [{"name": name, "digest": {"sha256": sha256}} for name, sha256 in sorted(named.items())],
         "predicateType": _PREDICATE,
-        "predicate": dict(told),
+        "predicate": dict(stated),
     }
     return orjson.dumps(statement, option=orjson.OPT_SORT_KEYS)

@@ -13,8 +13,7 @@ from rc1_lib.gates.judge_stability import stability_gate
 from rc1_lib.judge.identity import double_checks
 from rc1_lib.judge.judge import fresh_scores
 from rc1_lib.preflight.gate_list import evaluate
-from rc1_lib.preflight.round_report import GREEN
-from rc1_lib.records import GateResult
+from rc1_lib.records import GREEN, GateResult
 from rc1_lib.rows.lines import foreign_lines
 from rc1_lib.run import Run
 from rc1_lib.scale_up.sizes import Step, sized
@@ -66,7 +65,7 @@ def judge(whole: Run, step: Step, name: str, *, again: bool) -> GateResult:
     return _stability(run) if name == STABILITY else evaluate(name, Evidence(run), 1)
 
 
-def behind(results: Sequence[GateResult], names: Sequence[str]) -> list[GateResult]:
+def unreached(results: Sequence[GateResult], names: Sequence[str]) -> list[GateResult]:
     """The gates that were not reached, with the failed one that each waits for."""
     return [GateResult(name, waits_for=f"{results[-1].name}, which failed") for name in names[len(results) :]]
 

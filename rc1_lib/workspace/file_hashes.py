@@ -5,8 +5,8 @@ inode, size, modification time or change time (ctime) has changed, and otherwise
 sets a file's ctime, so restoring size and modification time does not hide an edit; FAT and sshfs have no ctime and
 report the modification time instead. The cache assumes that nobody sets the machine's clock back, bypasses the file
 system, or writes through a memory mapping with a dirty page, which the kernel stamps only when it writes the page out.
-So code that must be certain calls `read_anew` first: a round does before its final check, and the ticket before it is
-issued. Outside the block every file is read every time, as in training and when a ticket is verified.
+So code that must be certain calls `forget_hashes` first: a round does before its final check, and the ticket before it
+is issued. Outside the block every file is read every time, as in training and when a ticket is verified.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def hashes_known() -> Iterator[None]:
         _KNOWN.reset(token)
 
 
-def read_anew() -> None:
+def forget_hashes() -> None:
     """Forget all cached hashes, so that every file is read again; does nothing outside `hashes_known`."""
     known = _KNOWN.get()
     if known is not None:

@@ -12,6 +12,7 @@ import pytest
 from prefect import State
 from prefect.artifacts import Artifact
 
+from rc1_lib.check_words import round_sentence
 from rc1_lib.config.thresholds import ResourcesGate
 from rc1_lib.errors import TicketError
 from rc1_lib.gates.machine import resources_gate
@@ -24,7 +25,6 @@ from rc1_lib.run import Run
 from rc1_lib.workspace.artifacts import read_json
 from rc1_lib.workspace.folder import holding
 from tasks.reports import NIGHTLY
-from tasks.sentences import round_sentence
 
 from .shown import task_runs
 

@@ -56,7 +56,7 @@ def pure_gates(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_only_what_reads_files_alone_is_given_away() -> None:
     assert tuple(spec.name for spec in gates_of_round(1) if not spec.reads_world) == GIVEN
-    assert all(spec.reads_world for spec in BY_NAME.values() if spec.asks or spec.behind)
+    assert all(spec.reads_world for spec in BY_NAME.values() if spec.asks or spec.looks_at)
 
 
 def test_shards_that_are_lost_are_judged_here(

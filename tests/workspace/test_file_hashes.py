@@ -13,7 +13,7 @@ import pytest
 
 from rc1_lib.errors import RC1Error
 from rc1_lib.workspace import file_hashes
-from rc1_lib.workspace.file_hashes import hashes_known, read_anew, sha256_file, sha256_known
+from rc1_lib.workspace.file_hashes import forget_hashes, hashes_known, sha256_file, sha256_known
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def test_what_lies_as_it_was_is_read_once_and_outside_the_block_every_time(
     with hashes_known():
         assert {sha256_known(path) for _ in range(3)} == {of(b"a row")} and len(read) == 1
         assert sha256_file(path) == of(b"a row") and len(read) == 2, "who asks for the file itself reads it"
-        read_anew()
+        forget_hashes()
         assert sha256_known(path) == of(b"a row") and len(read) == 3
     with hashes_known():
         sha256_known(path)

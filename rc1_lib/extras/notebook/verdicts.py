@@ -13,8 +13,7 @@ from rc1_lib.errors import ConfigError
 from rc1_lib.extras.notebook.cards import Card, Shown
 from rc1_lib.extras.notebook.frames import held
 from rc1_lib.preflight.gate_list import PREFLIGHT, evaluate
-from rc1_lib.preflight.round_report import GREEN
-from rc1_lib.records import Check, GateResult
+from rc1_lib.records import GREEN, Check, GateResult
 from rc1_lib.run import Run
 
 _IN_FRAMES = {"pool", "shadow", "templates", "reference_templates", "sentence_model"}

@@ -1,4 +1,4 @@
-"""The registry: every artifact is described whole, and goes out of date with any change of the code."""
+"""The list of files: every artifact is described whole, and goes out of date with any change of the code."""
 
 from __future__ import annotations
 
