@@ -104,9 +104,9 @@ def _evaluated(
     cluster: TaskRunner[Any] | None = None,
 ) -> dict[str, Verdict]:
     asked = {name: {"run": run, "name": name, "number": number, "before": before.get(name)} for name in names}
-    elsewhere = (
-        {name: cluster.submit(gate, asked[name]) for name in names if not BY_NAME[name].reads_world} if cluster else {}
-    )
+    elsewhere = {}
+    if cluster is not None:
+        elsewhere = {name: cluster.submit(gate, asked[name]) for name in names if not BY_NAME[name].reads_world}
     here = {name: gate.submit(**asked[name]) for name in names if name not in elsewhere}
     wait(list(here.values()))
     # From the gate's data, never from the type of its state.

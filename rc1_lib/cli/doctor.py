@@ -32,7 +32,7 @@ def init(
 
     Every command then works in that folder, or with it as --workspace.
     """
-    from rc1_lib.workspace.laid_out import lay_out
+    from rc1_lib.workspace.folder import lay_out
 
     root = folder.resolve()
     parts = lay_out(root)
