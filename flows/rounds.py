@@ -103,7 +103,9 @@ def _evaluated(
     before: Mapping[str, GateResult],
     cluster: TaskRunner[Any] | None = None,
 ) -> dict[str, Verdict]:
-    asked = {name: {"run": run, "name": name, "number": number, "before": before.get(name)} for name in names}
+    asked: dict[str, dict[str, Any]] = {
+        name: {"run": run, "name": name, "number": number, "before": before.get(name)} for name in names
+    }
     elsewhere = {}
     if cluster is not None:
         elsewhere = {name: cluster.submit(gate, asked[name]) for name in names if not BY_NAME[name].reads_world}
