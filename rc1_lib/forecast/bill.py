@@ -18,10 +18,10 @@ from rc1_lib.errors import RC1Error
 from rc1_lib.evaluation.auditing import played_episodes
 from rc1_lib.forecast.estimate import NOTHING, Estimate, exactly, mean_of
 from rc1_lib.forecast.judge_cost import training_replies
+from rc1_lib.judge.calls import ANSWERED, AttemptOutcome
 from rc1_lib.judge.judge import open_store
 from rc1_lib.judge.prompt import dialogue_sha256
 from rc1_lib.judge.providers import LIVE
-from rc1_lib.judge.usage import ANSWERED, AttemptOutcome
 from rc1_lib.run import Run
 from rc1_lib.runtime.progress import report_progress
 from rc1_lib.training.device import get_device
