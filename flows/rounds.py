@@ -167,7 +167,9 @@ def dask_processes(processes: int) -> Iterator[TaskRunner[Any] | None]:
 
 def _result_of(future: Any) -> Any:
     """The result of a task in another process: its verdict, or the error that prevented it."""
+    from distributed import CancelledError, KilledWorker
+
     try:
         return future.result(timeout=PATIENCE_S, raise_on_failure=False)
-    except Exception as lost:  # the gate's own error is returned: what is raised is that the process is gone
+    except (KilledWorker, CancelledError, TimeoutError, OSError) as lost:  # the process is gone, or did not answer
         return lost
