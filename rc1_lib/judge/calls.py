@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from rc1_lib.config.judge import JudgeSampling
 from rc1_lib.records import Message
+
+if TYPE_CHECKING:
+    from rc1_lib.config.judge import JudgeSampling
 
 Finish = Literal["stop", "length", "refusal", "fault", "unknown"]
 _WORDS: dict[Finish, str] = {

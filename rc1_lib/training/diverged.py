@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-import torch
-from torch import Tensor, nn
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor, nn
 
 
 class DivergedError(ArithmeticError):
@@ -62,5 +64,7 @@ def check_finite_gradient(parameters: Iterable[nn.Parameter], scaler: torch.amp.
     """
     if scaler is not None and scaler.is_enabled():
         return
+    from torch.nn.utils import get_total_norm  # here, since checkpoints are verified where torch is not installed
+
     gradients: list[Tensor] = [each.grad for each in parameters if each.grad is not None]
-    refuse_not_finite("the gradient's norm", float(nn.utils.get_total_norm(gradients)), _REMEDY)
+    refuse_not_finite("the gradient's norm", float(get_total_norm(gradients)), _REMEDY)

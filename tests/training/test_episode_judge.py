@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import math
 import os
@@ -161,13 +160,13 @@ def test_the_rubric_is_read_in_memory_and_says_what_it_says_through_the_store(ti
     several = dialogues(6)
     with open_store(run) as store:
         stored = open_judge(run, store).score(several)
-    alone = asyncio.run(score_unbilled(several, run.config.judge, read_spec(run), 0.08))
+    alone = score_unbilled(several, run.config.judge, read_spec(run), 0.08)
     assert alone.rows.drop("replayed").equals(stored.rows.drop("replayed"))
     assert (alone.usd, alone.calls, alone.stopped) == (0, 0, "")
     EpisodeJudge(run).score(several, SEED)
     assert not run.workspace.path(REPLIES).exists()
     other = read_spec(run).model_copy(update={"dimensions": {"charm": "How charming it is."}})
-    (reason,) = asyncio.run(score_unbilled(several[:1], run.config.judge, other, 0.08)).rows["reason"]
+    (reason,) = score_unbilled(several[:1], run.config.judge, other, 0.08).rows["reason"]
     assert reason.startswith("the reply lacks charm")
 
 

@@ -15,14 +15,11 @@ from collections.abc import Iterator, Mapping, MutableMapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
-from typing import TYPE_CHECKING
+from typing import Any
 
 from rc1_lib.errors import RC1Error
 from rc1_lib.training.ranks.group import GO_ON, KILLED, Call, LostError, WorkerGroup, work
 from rc1_lib.training.resource_errors import MEMORY
-
-if TYPE_CHECKING:
-    from torch.distributed import Store
 
 _WORLD, _RANK, _LOCAL = "WORLD_SIZE", "RANK", "LOCAL_RANK"
 _ADDRESS, _PORT = "MASTER_ADDR", "MASTER_PORT"
@@ -188,7 +185,7 @@ def _meet(launch: Launch) -> list[Connection]:
         ) from error
 
 
-def _take_calls(store: Store, host: str, size: int) -> list[Connection]:
+def _take_calls(store: Any, host: str, size: int) -> list[Connection]:
     """Listen until every worker has called; who does not know the word of this launch is not let in."""
     word, found = secrets.token_hex(), dict[int, Connection]()
     family = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][0]
@@ -205,7 +202,7 @@ def _take_calls(store: Store, host: str, size: int) -> list[Connection]:
     return [found[rank] for rank in sorted(found)]
 
 
-def _call_first(store: Store, host: str, rank: int) -> Connection:
+def _call_first(store: Any, host: str, rank: int) -> Connection:
     port, word = store.get(_MEETING).decode().split()  # waits until it is there
     connection = Connection(socket.create_connection((host, int(port))).detach())
     connection.send_bytes(f"{word} {rank}".encode())

@@ -65,7 +65,7 @@ def test_another_model_than_the_policy_is_seen_and_not_kept(
         model.save_pretrained(wrong)
         for name in ("tokenizer.json", "tokenizer_config.json"):
             (wrong / name).write_bytes((policy / "merged" / name).read_bytes())
-    monkeypatch.setattr(gguf_export, "write_gguf", lambda _, *rest: write_gguf(wrong, *rest))
+    monkeypatch.setattr(gguf_export, "write_gguf", lambda _, *rest, **named: write_gguf(wrong, *rest, **named))
     with pytest.raises(UnlikeGGUFError, match="it says other tokens; nothing is kept"):
         export_gguf(run, policy, tmp_path / "out/f32", GGUFType.F32, 8, ids_only=True)
     assert not list((tmp_path / "out").iterdir())

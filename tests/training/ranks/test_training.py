@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable
-from functools import wraps
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -94,17 +94,16 @@ def test_a_process_that_dies_in_a_step_ends_training_in_a_sentence_and_the_next_
     fork_workers(monkeypatch, forks)
     run = tiny(SHARDS, "training.processes=2")
     prepared = prepare(run)
-    learn = TorchPPO._learn
+    train_step = TorchPPO.train_step
 
-    @wraps(learn)  # so that the worker, which knows nothing of it, is sent the method's own name
-    def killing(engine: TorchPPO, *arguments: object) -> dict[str, float]:
+    def killing(engine: TorchPPO, batch: dict[str, Any]) -> dict[str, float]:
         assert isinstance(engine._workers, StartedGroup)
-        if arguments[2] == 2:
+        if batch["step"] == 2:
             os.kill(engine._workers._processes[0].pid, 9)
-        return learn(engine, *arguments)  # type: ignore[arg-type]
+        return train_step(engine, batch)
 
     with monkeypatch.context() as patched:
-        patched.setattr(TorchPPO, "_learn", killing)
+        patched.setattr(TorchPPO, "train_step", killing)
         with pytest.raises(LostError, match=r"process 2 of 2 was killed by signal 9; .* run the same command again"):
             advance(prepared, run.config.seeds[0], 4, lambda _: None)
     assert go(run, 4) == ["goes on from step_00002"]
