@@ -170,5 +170,5 @@ def _result_of(future: Any) -> Any:
     try:
         return future.result(timeout=PATIENCE_S, raise_on_failure=False)
     except Exception as lost:
-        # The gate's own error is returned, not raised. Whatever else it is, the gate has no verdict: it is evaluated here.
+        # The gate's own error is returned, not raised. Whatever this is, the gate has no verdict and is evaluated here.
         return lost
