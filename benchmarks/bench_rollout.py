@@ -38,8 +38,8 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, Q
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from rc1_lib.environment.episode import Episode
-from rc1_lib.environment.limits import Limits
 from rc1_lib.environment.outcome import EpisodeStatus
+from rc1_lib.environment.turn import Limits
 from rc1_lib.environment.world import World
 from rc1_lib.training.chat_format import ChatFormat
 from rc1_lib.training.rollout.roll_out import roll_out

@@ -158,9 +158,9 @@ def theirs(job: Job) -> None:
     from trl import GRPOConfig, GRPOTrainer
     from trl.chat_template_utils import qwen3_schema, qwen3_template
 
-    from rc1_lib.environment.limits import Limits
     from rc1_lib.environment.rewards import RewardSettings
     from rc1_lib.environment.trl import environment_factory, reward_function
+    from rc1_lib.environment.turn import Limits
 
     config, meter = job.config, Meter()
     torch.set_num_threads(job.cores)

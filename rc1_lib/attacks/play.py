@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rc1_lib.attacks.library import Attack
 from rc1_lib.attacks.scene import Scene
-from rc1_lib.environment.limits import Limits
+from rc1_lib.environment.turn import Limits
 from rc1_lib.errors import ConfigError
 from rc1_lib.records import Row
 

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 import orjson
 
 from rc1_lib.environment.episode import Episode, as_row
-from rc1_lib.environment.limits import Limits
 from rc1_lib.environment.outcome import EpisodeStatus
+from rc1_lib.environment.turn import Limits
 from rc1_lib.environment.world import World
 from rc1_lib.records import Language, Message, Row
 from rc1_lib.rows.chat import ANSWER_MARK, ARGUMENT_OF

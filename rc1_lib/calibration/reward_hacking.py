@@ -18,8 +18,8 @@ from rc1_lib.attacks.play import played, read_attacks
 from rc1_lib.calibration.judged_rows import AsksJudge, JudgedRows, judge_checks, judge_rows, measured_rows, with_reward
 from rc1_lib.calibration.keyed_report import kept_verdict, report_key, report_path
 from rc1_lib.calibration.weights_file import weights_in_force
-from rc1_lib.environment.limits import Limits
 from rc1_lib.environment.rewards import RewardSettings, training_rewards
+from rc1_lib.environment.turn import Limits
 from rc1_lib.errors import ConfigError
 from rc1_lib.gate_report import PLOTS, GateReport, write_report
 from rc1_lib.gates.reward_hacking import hacking_checks, reward_hacking_gate

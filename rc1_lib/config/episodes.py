@@ -28,7 +28,7 @@ def _absolute(folder: str) -> str:
 
 
 class EpisodeLimits(Section):
-    """Limits of an episode; see `rc1_lib.environment.limits.Limits`."""
+    """Limits of an episode; see `rc1_lib.environment.turn.Limits`."""
 
     turns: Positive
     """Messages of the model, including the final answer."""

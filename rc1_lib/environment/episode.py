@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from rc1_lib.environment.limits import Limits
 from rc1_lib.environment.markers import defused
 from rc1_lib.environment.outcome import EpisodeOutcome, EpisodeStatus, outcome_of
-from rc1_lib.environment.turn import Malformed, Turn, read_message, read_text
+from rc1_lib.environment.turn import Limits, Malformed, Turn, read_message, read_text
 from rc1_lib.environment.world import World
 from rc1_lib.records import Message, Row, ToolCall
 from rc1_lib.rows.chat import counts_of

@@ -5,10 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 
-from rc1_lib.environment.calls import CheckedCall
-from rc1_lib.environment.limits import Limits
 from rc1_lib.environment.outcome import EpisodeStatus, outcome_of
-from rc1_lib.environment.turn import Malformed, read_message
+from rc1_lib.environment.turn import CheckedCall, Limits, Malformed, read_message
 from rc1_lib.environment.world import World
 from rc1_lib.numbers.calculator import CalculatorError, calculate
 from rc1_lib.records import Message, Row, RowSlot, UserReplies

@@ -15,11 +15,9 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol, cast
 
-from rc1_lib.environment.calls import CheckedCall, FormatError, checked_argument
-from rc1_lib.environment.limits import Limits
 from rc1_lib.environment.outcome import EpisodeOutcome, EpisodeStatus, outcome_of
 from rc1_lib.environment.rewards import RewardSettings, reward_terms
-from rc1_lib.environment.turn import Malformed, Turn, read_message
+from rc1_lib.environment.turn import CheckedCall, FormatError, Limits, Malformed, Turn, checked_argument, read_message
 from rc1_lib.environment.world import World
 from rc1_lib.errors import RC1Error, RowError
 from rc1_lib.records import BUCKETS, Row

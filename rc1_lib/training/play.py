@@ -11,8 +11,8 @@ from transformers import PreTrainedModel
 
 from rc1_lib.config.run_config import RunConfig
 from rc1_lib.environment.episode import Episode
-from rc1_lib.environment.limits import Limits
 from rc1_lib.environment.rewards import RewardSettings, RewardTerms, reward_terms
+from rc1_lib.environment.turn import Limits
 from rc1_lib.environment.world import World
 from rc1_lib.records import MeasuredRow
 from rc1_lib.training.chat_format import ChatFormat

@@ -5,7 +5,7 @@ from __future__ import annotations
 from statistics import fmean
 from typing import Any
 
-from rc1_lib.environment.summary import summary
+from rc1_lib.environment.outcome import summary
 from rc1_lib.errors import ConfigError
 from rc1_lib.training.api import Engine
 from rc1_lib.training.engine import PolicyEngine

@@ -10,7 +10,7 @@ import pytest
 from rc1_lib.attacks.library import ATTACKS
 from rc1_lib.attacks.play import played, read_attacks
 from rc1_lib.attacks.scene import Scene
-from rc1_lib.environment.limits import Limits
+from rc1_lib.environment.turn import Limits
 from rc1_lib.errors import ConfigError
 
 LIMITS = Limits(turns=8, tokens=400, tool_errors=2, malformed=1, calls=5, turn_chars=2000, argument_chars=300)

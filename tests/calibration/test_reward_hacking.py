@@ -16,7 +16,7 @@ from rc1_lib.attacks.library import ATTACKS
 from rc1_lib.calibration.judged_rows import JudgedRows, judge_rows
 from rc1_lib.calibration.reward_hacking import DIALOGUES, HACKING, attack_reward, hacking_verdict, hedges, library
 from rc1_lib.environment.episode import Episode
-from rc1_lib.environment.limits import Limits
+from rc1_lib.environment.turn import Limits
 from rc1_lib.environment.world import World
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.gate_report import GateReport

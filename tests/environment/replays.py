@@ -8,8 +8,8 @@ from typing import Any
 
 from rc1_lib.config.judge import TAKES_PATH
 from rc1_lib.environment.episode import Episode
-from rc1_lib.environment.limits import Limits
 from rc1_lib.environment.outcome import EpisodeStatus
+from rc1_lib.environment.turn import Limits
 from rc1_lib.environment.world import World
 from rc1_lib.rows.frame import read_rows
 from rc1_lib.run import Run

@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 
 from rc1_lib.environment.episode import Episode
-from rc1_lib.environment.limits import Limits
 from rc1_lib.environment.outcome import EpisodeStatus, outcome_of
+from rc1_lib.environment.turn import Limits
 from rc1_lib.environment.world import World
 from rc1_lib.judge.transcript import read
 from rc1_lib.reward.rules import add_rules

@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from rc1_lib.config.step_metrics import EPISODE_FIGURES
-from rc1_lib.environment.outcome import EpisodeOutcome, EpisodeStatus
-from rc1_lib.environment.summary import summary
+from rc1_lib.environment.outcome import EpisodeOutcome, EpisodeStatus, summary
 
 
 def outcome(

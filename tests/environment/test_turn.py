@@ -11,10 +11,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from rc1_lib.environment.calls import CheckedCall, FormatFault
 from rc1_lib.environment.episode import Episode
 from rc1_lib.environment.markers import defused, has_marker
-from rc1_lib.environment.turn import Malformed, Turn, read_message, read_text
+from rc1_lib.environment.turn import CheckedCall, FormatFault, Malformed, Turn, read_message, read_text
 from rc1_lib.environment.world import World
 from tests.environment.worlds import LIMITS, STORY, call
 

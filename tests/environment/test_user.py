@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rc1_lib.environment.user import asks_for
-from rc1_lib.environment.world import World
+from rc1_lib.environment.world import World, asks_for
 from rc1_lib.pool.templates import load_pack
 from rc1_lib.pool.user_replies import UNSURE
 from rc1_lib.records import Language

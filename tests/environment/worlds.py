@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from rc1_lib.environment.limits import Limits
+from rc1_lib.environment.turn import Limits
 
 LIMITS = Limits(turns=6, tokens=10_000, tool_errors=2, malformed=1, calls=5, turn_chars=4_000, argument_chars=300)
 

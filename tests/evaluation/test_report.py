@@ -16,7 +16,7 @@ from rich.console import Console
 
 from rc1_lib.cli.tables import of_rows
 from rc1_lib.config.step_metrics import measured
-from rc1_lib.environment.summary import summary
+from rc1_lib.environment.outcome import summary
 from rc1_lib.errors import RC1Error
 from rc1_lib.evaluation.episodes import EvaluationError, read_episodes
 from rc1_lib.evaluation.evaluate import Evaluation, evaluate

@@ -15,8 +15,7 @@ from transformers import AutoConfig, GenerationConfig, PreTrainedTokenizerBase
 
 from rc1_lib.config.run_config import RunConfig
 from rc1_lib.environment.episode import Episode
-from rc1_lib.environment.limits import Limits
-from rc1_lib.environment.turn import Turn, read_text
+from rc1_lib.environment.turn import Limits, Turn, read_text
 from rc1_lib.environment.world import World
 from rc1_lib.errors import ConfigError
 from rc1_lib.records import Message

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rc1_lib.environment.limits import Limits
 from rc1_lib.environment.markers import has_marker
-from rc1_lib.environment.turn import Turn, read_text
+from rc1_lib.environment.turn import Limits, Turn, read_text
 from rc1_lib.errors import RC1Error
 from rc1_lib.training.chat_format import ChatFormat, turn_text
 from tests.training.tiny_world import learned_tokenizer, pool_rows

@@ -15,7 +15,7 @@ import torch
 
 import rc1_lib.evaluation.control as control_module
 from rc1_lib.environment.episode import Episode
-from rc1_lib.environment.limits import Limits
+from rc1_lib.environment.turn import Limits
 from rc1_lib.environment.world import World
 from rc1_lib.evaluation.control import compare, control_gate, run_control
 from rc1_lib.evaluation.episodes import EvaluationError, episode_frame, records_of

@@ -18,9 +18,9 @@ import pytest
 
 from rc1_lib.calibration.judged_rows import judge_rows, with_reward
 from rc1_lib.environment.episode import Episode, as_row
-from rc1_lib.environment.limits import Limits
 from rc1_lib.environment.outcome import EpisodeStatus
 from rc1_lib.environment.rewards import RewardSettings, reward_terms
+from rc1_lib.environment.turn import Limits
 from rc1_lib.environment.world import World
 from rc1_lib.errors import ConfigError, RC1Error, TicketError
 from rc1_lib.judge.identity import read_spec

@@ -20,7 +20,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from rc1_lib.calibration.judge_baseline import record_baseline
-from rc1_lib.environment.summary import summary
+from rc1_lib.environment.outcome import summary
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.evaluation.policies import player_of
 from rc1_lib.judge.maintenance import paid_in

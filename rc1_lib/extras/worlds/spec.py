@@ -12,8 +12,8 @@ from typing import Any, Self, TypeVar, get_type_hints
 import yaml
 
 from rc1_lib.config.strict_yaml import fault_line, parse_yaml
-from rc1_lib.environment.limits import Limits
 from rc1_lib.environment.rewards import RewardSettings
+from rc1_lib.environment.turn import Limits
 from rc1_lib.errors import RC1Error
 from rc1_lib.records import BUCKETS
 from rc1_lib.reward.terms import difficulty_factor, over_clarification_penalty

@@ -14,9 +14,9 @@ from typing import Any
 import verifiers.v1 as vf
 from openai import AsyncOpenAI
 
-from rc1_lib.environment.limits import Limits
 from rc1_lib.environment.outcome import EpisodeStatus
 from rc1_lib.environment.rewards import RewardSettings
+from rc1_lib.environment.turn import Limits
 from rc1_lib.extras.worlds.served import ServedWorld, opened, reference_turns, replayed, take
 from rc1_lib.extras.worlds.spec import WorldSpec
 from rc1_lib.records import MeasuredRow, Message

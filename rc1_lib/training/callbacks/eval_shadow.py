@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rc1_lib.config.curriculum import ShadowLook
 from rc1_lib.config.step_metrics import HELD_OUT
-from rc1_lib.environment.summary import summary
+from rc1_lib.environment.outcome import summary
 from rc1_lib.records import MeasuredRow
 from rc1_lib.training.api import Callback, Engine
 from rc1_lib.training.callbacks.logs import SECONDS

@@ -21,8 +21,7 @@ from rc1_lib.config.step_metrics import (
     ZERO_STD,
     unseen,
 )
-from rc1_lib.environment.outcome import EpisodeOutcome, EpisodeStatus
-from rc1_lib.environment.summary import summary
+from rc1_lib.environment.outcome import EpisodeOutcome, EpisodeStatus, summary
 from rc1_lib.training.callbacks.collapse import CollapseGuard, signs_of
 from rc1_lib.training.callbacks.logs import MetricsLog
 from rc1_lib.training.trainer import Trainer

@@ -13,7 +13,7 @@ from tokenizers.models import BPE
 from transformers import PreTrainedModel, Qwen3Config, Qwen3ForCausalLM
 
 from rc1_lib.environment.episode import Episode
-from rc1_lib.environment.limits import Limits
+from rc1_lib.environment.turn import Limits
 from rc1_lib.environment.world import World
 from rc1_lib.training.rollout.settings import Batching, RolloutSampling, Start
 
