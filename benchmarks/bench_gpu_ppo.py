@@ -56,9 +56,9 @@ from rc1_lib.training.device import get_device
 from rc1_lib.training.engines.torch_ppo import TorchPPO
 from rc1_lib.training.memory import used_mb
 from rc1_lib.training.models import model_section
-from rc1_lib.training.play import Playground
 from rc1_lib.training.ppo_run import Prepared, prepare
 from rc1_lib.training.profiler import Section
+from rc1_lib.training.rollout.roll_out import Playground
 from rc1_lib.training.rollout.trajectory import Trajectory
 from rc1_lib.training.usable import least_memory
 from rc1_lib.workspace.artifacts import write_json

@@ -42,9 +42,10 @@ from rc1_lib.environment.outcome import EpisodeStatus
 from rc1_lib.environment.turn import Limits
 from rc1_lib.environment.world import World
 from rc1_lib.training.chat_format import ChatFormat
-from rc1_lib.training.rollout.roll_out import roll_out
+from rc1_lib.training.rollout.decoder import Decoding
+from rc1_lib.training.rollout.roll_out import Batching, roll_out
 from rc1_lib.training.rollout.sampling_weights import merged
-from rc1_lib.training.rollout.settings import Batching, Decoding, RolloutSampling, Start
+from rc1_lib.training.rollout.trajectory import RolloutSampling, Start
 
 LIMITS = Limits(turns=8, tokens=600, tool_errors=99, malformed=99, calls=5, turn_chars=4_000, argument_chars=300)
 TURN_TOKENS = 60

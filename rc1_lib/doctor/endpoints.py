@@ -84,7 +84,7 @@ def look_at_vllm(run: Run) -> Finding:
         return Finding(f"none: training.rollout.sampler is {training.rollout.sampler}")
     from rc1_lib.extras.vllm.adapter import PREFIX
     from rc1_lib.extras.vllm.server import GO_ON, Served, VLLMError, access_of, connected, quoted
-    from rc1_lib.training.rollout.decoding import longest_dialogue
+    from rc1_lib.training.rollout.decoder import longest_dialogue
 
     access = replace(access_of(training.vllm), attempts=1, timeout_s=_TIMEOUT_S, bound="the doctor's")
 

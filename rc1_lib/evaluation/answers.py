@@ -14,8 +14,8 @@ from rc1_lib.evaluation.episodes import MODES, EvaluationError, Mode
 from rc1_lib.records import MeasuredRow, Row
 from rc1_lib.runtime.progress import report_progress
 from rc1_lib.training.engine import PolicyEngine
-from rc1_lib.training.play import Plays
 from rc1_lib.training.ppo_run import Prepared
+from rc1_lib.training.rollout.roll_out import Plays
 from rc1_lib.workspace.artifacts import sha256_json
 
 STAGE = "evaluation"

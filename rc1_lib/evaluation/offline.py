@@ -34,8 +34,8 @@ from rc1_lib.training.export.gguf_file import context_of_file
 from rc1_lib.training.export.llama_cpp import LlamaCpp, LlamaPlayer
 from rc1_lib.training.export.trained_policy import engine_of, start_of
 from rc1_lib.training.models import model_section
-from rc1_lib.training.play import Playground, Plays
 from rc1_lib.training.resource_errors import WHILE_PLAYING, naming_breakdowns
+from rc1_lib.training.rollout.roll_out import Playground, Plays
 from rc1_lib.training.rows import select_rows
 from rc1_lib.workspace.artifacts import atomic_write, now, read_json, sha256_json, write_json
 from rc1_lib.workspace.file_hashes import sha256_file

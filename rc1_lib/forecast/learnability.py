@@ -27,8 +27,8 @@ from rc1_lib.records import Check, GateResult, MeasuredRow
 from rc1_lib.runtime.progress import report_progress
 from rc1_lib.task_specs import task_spec
 from rc1_lib.training.engine import PolicyEngine
-from rc1_lib.training.play import Playground
 from rc1_lib.training.ppo_run import Prepared, has_begun
+from rc1_lib.training.rollout.roll_out import Playground
 from rc1_lib.training.rollout.trajectory import Trajectory
 from rc1_lib.workspace.artifacts import read_json, sha256_json
 

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 from rc1_lib.environment.markers import THINK, THINK_END
-from rc1_lib.training.rollout.settings import ChatTokens
+from rc1_lib.training.chat_format import ChatFormat
 from rc1_lib.training.rollout.trajectory import Trajectory
 
 LEVEL = 0.95
@@ -60,7 +60,7 @@ class Turns:
         }
 
 
-def turns_of(played: Iterable[Trajectory], chat: ChatTokens, *, thoughts_apart: bool = False) -> Turns:
+def turns_of(played: Iterable[Trajectory], chat: ChatFormat, *, thoughts_apart: bool = False) -> Turns:
     """The turns of played episodes.
 
     Args:

@@ -24,13 +24,13 @@ from rc1_lib.training.api import Engine, Setup
 from rc1_lib.training.base_model import base_config, load_base, load_tokenizer, recompute_states
 from rc1_lib.training.chat_format import format_of
 from rc1_lib.training.device import Precision, get_device, precision_of, to_device
-from rc1_lib.training.play import Playground
 from rc1_lib.training.policy import Policy
 from rc1_lib.training.profiler import Section, Timing, start_timing, stop_timing, timed
 from rc1_lib.training.ranks.group import Link, WorkerGroup
 from rc1_lib.training.ranks.processes import group_of, on_one_device, processes_of
 from rc1_lib.training.ranks.shards import ONE, Shards
-from rc1_lib.training.rollout.decoding import context_of, longest_dialogue
+from rc1_lib.training.rollout.decoder import context_of, longest_dialogue
+from rc1_lib.training.rollout.roll_out import Playground
 from rc1_lib.training.rollout.sampling_weights import copy_to_sample_with
 from rc1_lib.training.rollout.trajectory import Trajectory
 from rc1_lib.training.updates.batch import EpisodeBatch, TokenBatch, collate

@@ -23,8 +23,7 @@ from rc1_lib.training.base_model import (
 )
 from rc1_lib.training.device import Precision, precision_of
 from rc1_lib.training.memory import free_bytes
-from rc1_lib.training.rollout.decoding import check_decoding, check_shape
-from rc1_lib.training.rollout.settings import Decoding
+from rc1_lib.training.rollout.decoder import Decoding, check_decoding, check_shape
 
 _NF4 = 0.5 + 1 / 64 + 4 / (64 * 256)
 """Bytes of a weight: 4 bits, and for every 64 of them a scale of 8 bits, which share a scale of 32 by 256."""

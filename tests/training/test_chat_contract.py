@@ -26,8 +26,7 @@ from rc1_lib.training.chat_contract import CHECKS, check_chat_contract
 from rc1_lib.training.chat_format import ChatFormat, turn_text
 from rc1_lib.training.chat_template import Manner
 from rc1_lib.training.ppo_run import prepare
-from rc1_lib.training.rollout.running_episode import RunningEpisode
-from rc1_lib.training.rollout.settings import RolloutSampling, Start
+from rc1_lib.training.rollout.trajectory import RolloutSampling, RunningEpisode, Start
 from rc1_lib.training.tool_schemas import DESCRIPTION
 from rc1_lib.workspace.artifacts import read_json, write_json
 from tests.training.chat_templates import FAMILIES, GEMMA3, SMOLLM2, SMOLLM3, ends_of, tokenizer_of

@@ -29,8 +29,8 @@ from rc1_lib.training.engines.torch_grpo import TorchGRPO
 from rc1_lib.training.engines.torch_ppo import TorchPPO
 from rc1_lib.training.ppo_run import prepare
 from rc1_lib.training.registry import make_engine
+from rc1_lib.training.rollout.decoder import RolloutError
 from rc1_lib.training.rollout.sampling_weights import SamplingCopy, merged
-from rc1_lib.training.rollout.settings import RolloutError
 from rc1_lib.training.updates.metrics import ParityError, check_parity, farther
 from rc1_lib.training.usable import least_memory
 from tests.shares import share

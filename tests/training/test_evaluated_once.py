@@ -11,8 +11,8 @@ import torch
 
 from rc1_lib.evaluation.policies import evaluate_run
 from rc1_lib.training.checkpoint.manifest import fingerprint
-from rc1_lib.training.play import Playground
 from rc1_lib.training.ppo_run import advance, prepare
+from rc1_lib.training.rollout.roll_out import Playground
 from rc1_lib.training.rollout.trajectory import Trajectory
 from tests.training.tiny_world import tiny_run
 

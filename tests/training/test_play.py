@@ -14,7 +14,7 @@ from rc1_lib.run import Run
 from rc1_lib.training.base_model import load_tokenizer
 from rc1_lib.training.chat_format import ChatFormat
 from rc1_lib.training.models import model_section
-from rc1_lib.training.play import Playground
+from rc1_lib.training.rollout.roll_out import Playground
 from rc1_lib.training.rollout.trajectory import Trajectory
 
 Tiny = Callable[..., Run]

@@ -32,11 +32,10 @@ from rc1_lib.extras.vllm.server import (
 )
 from rc1_lib.reward.weighted_judge import finish
 from rc1_lib.runtime.progress import report_progress
+from rc1_lib.training.chat_format import ChatFormat
 from rc1_lib.training.policy import Policy
 from rc1_lib.training.rollout.roll_out import STAGE
-from rc1_lib.training.rollout.running_episode import RunningEpisode
-from rc1_lib.training.rollout.settings import ChatTokens, RolloutSampling, Start
-from rc1_lib.training.rollout.trajectory import Trajectory
+from rc1_lib.training.rollout.trajectory import RolloutSampling, RunningEpisode, Start, Trajectory
 from rc1_lib.training.updates.losses import FAR
 from rc1_lib.training.updates.metrics import distance
 
@@ -96,7 +95,7 @@ class VLLMSampler:
         self._tokens = self._over = 0
 
     def play(
-        self, policy: Policy, chat: ChatTokens, starts: Sequence[Start], sampling: RolloutSampling, *, start: bool
+        self, policy: Policy, chat: ChatFormat, starts: Sequence[Start], sampling: RolloutSampling, *, start: bool
     ) -> list[Trajectory]:
         """Play every episode to its end, with the policy as it stands.
 
@@ -196,7 +195,7 @@ class VLLMSampler:
 
         await _all(*(play(episode) for episode in episodes))
 
-    async def _checked(self, server: VLLMServer, chat: ChatTokens, sampling: RolloutSampling) -> Served:
+    async def _checked(self, server: VLLMServer, chat: ChatFormat, sampling: RolloutSampling) -> Served:
         """What the server serves, once it has shown that this is the policy that is started from."""
         if self._served is None:
             served, host = await server.served(), self._access.host

@@ -24,7 +24,7 @@ from rc1_lib.config.addresses import VLLM_KEY, read_address
 from rc1_lib.config.episodes import VLLM
 from rc1_lib.errors import ConfigError
 from rc1_lib.masking import conceal, secrets
-from rc1_lib.training.rollout.settings import RolloutError
+from rc1_lib.training.rollout.decoder import RolloutError
 
 ATTEMPTS = 3
 """Times in all that a request is sent that fails on the way or on the server: more would wait for one that is gone."""

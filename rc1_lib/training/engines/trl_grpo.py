@@ -17,7 +17,7 @@ from trl.trainer.grpo_trainer import GRPOTrainer
 
 from rc1_lib.training.api import Setup
 from rc1_lib.training.engines.trl_engine import TrlEpisodeEngine, rows_of_a_pass
-from rc1_lib.training.rollout.decoding import longest_dialogue
+from rc1_lib.training.rollout.decoder import longest_dialogue
 from rc1_lib.training.updates.batch import EpisodeBatch
 
 FIGURES = {

@@ -17,9 +17,8 @@ from transformers import PreTrainedTokenizerBase
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.records import MeasuredRow
 from rc1_lib.training.export.gguf_file import INSTALL
-from rc1_lib.training.play import Playground
-from rc1_lib.training.rollout.running_episode import RunningEpisode
-from rc1_lib.training.rollout.trajectory import Trajectory
+from rc1_lib.training.rollout.roll_out import Playground
+from rc1_lib.training.rollout.trajectory import RunningEpisode, Trajectory
 
 _QUIET = -1
 _SEEDS = 2**32

@@ -1,21 +1,41 @@
-"""What a rollout asks of a model: rows that come, write, read and go."""
+"""What a rollout asks of a model: rows that come, write, read and go; and which models and devices can do it."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from enum import StrEnum
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
-from transformers import PreTrainedModel
+from transformers import PretrainedConfig, PreTrainedModel
+
+from rc1_lib.config.training import Training
+from rc1_lib.errors import RC1Error
+
+
+class RolloutError(RC1Error):
+    """A model, a prompt or a setting with which no episode can be played."""
+
+
+class Decoding(StrEnum):
+    """Where keys and values stand while rows write."""
+
+    GROWING = "growing"
+    """As many slots as the longest row has, which all rows end with: the least to read."""
+    SLOTS = "slots"
+    """A slot for every position of every row, allocated once: nothing moves between two tokens."""
+    GRAPHS = "graphs"
+    """Slots, and a CUDA graph of a step for each of a few sizes."""
 
 
 class Decoder(ABC):
     """A model, the cache of the rows that write, and those of rows that are set aside."""
 
     def __init__(self, model: PreTrainedModel, pad_id: int) -> None:
-        """Takes a causal model in evaluation mode, see `decoding`, and the token that fills up, whatever it is."""
+        """Takes a causal model, fed inside `running`, and the token that fills up, whatever it is."""
         self._model, self._pad_id, self._device = model, pad_id, model.device
         self._last: tuple[Tensor, Tensor] | None = None
         self._states_BD: Tensor | None = None
@@ -49,17 +69,32 @@ class Decoder(ABC):
         """Let go of the keys and values, and of the states; the decoder is of no more use."""
         self._last = self._states_BD = None
 
-    def last_only(self, head: nn.Module, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Leave only each row's last position to the vocabulary projection, the dearest of all layers."""
-        assert self._last is not None, "the model is only run by this decoder while the hook is on"
-        hidden_BTD: Tensor = inputs[0]
-        self._states_BD = hidden_BTD[self._last]
-        return (self._states_BD[:, None], *inputs[1:])
+    @contextmanager
+    def running(self) -> Iterator[Self]:
+        """Inside, the model is in evaluation mode, without gradients, and fed by this decoder alone."""
+        model, training = self._model, self._model.training
+        head: nn.Module = model.get_output_embeddings()  # type: ignore[no-untyped-call]
+        hook = head.register_forward_pre_hook(self._last_only)
+        model.train(False)
+        try:
+            with torch.inference_mode():
+                yield self
+        finally:
+            hook.remove()
+            self.close()
+            model.train(training)
 
     def states(self) -> Tensor:
         """The hidden states that the last logits were made of: [B, D]."""
         assert self._states_BD is not None, "nothing was fed yet"
         return self._states_BD
+
+    def _last_only(self, head: nn.Module, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Leave only each row's last position to the vocabulary projection, the dearest of all layers."""
+        assert self._last is not None, "the model is only run by this decoder while the hook is on"
+        hidden_BTD: Tensor = inputs[0]
+        self._states_BD = hidden_BTD[self._last]
+        return (self._states_BD[:, None], *inputs[1:])
 
     def _forward(self, ids_BT: Tensor, last_B: Tensor, **more: Any) -> Tensor:
         """The logits [B, V] after each row's last token, which stands at `last_B`."""
@@ -83,3 +118,74 @@ def order_after(rows: int, kept: list[int]) -> list[int]:
     stay = set(kept)
     fill = [row for row in kept if row >= len(kept)]
     return [place if place in stay else fill.pop() for place in range(len(kept))]
+
+
+ATTENTION = {"full_attention", "sliding_attention"}
+"""Kinds of layers whose state is keys and values of every slot."""
+
+
+def context_of(shape: PretrainedConfig) -> int:
+    """How many tokens a dialogue with a model of this configuration may have.
+
+    Raises:
+        RolloutError: when its state is not keys and values of so many tokens.
+    """
+    config = shape.get_text_config()
+    odd = sorted(set(getattr(config, "layer_types", None) or ()) - ATTENTION)
+    context = getattr(config, "max_position_embeddings", None)
+    if odd or not isinstance(context, int):
+        found = f"layers of kind {', '.join(odd)}" if odd else "no 'max_position_embeddings'"
+        raise RolloutError(
+            f"the model's configuration ('{config.model_type}') has {found}, expected attention layers alone and a "
+            f"bound on positions; take a model whose layers all attend"
+        )
+    return context
+
+
+def longest_dialogue(training: Training, shape: PretrainedConfig) -> int:
+    """Tokens of the longest dialogue there can be: what is read, and all that the policy may say.
+
+    Raises:
+        RolloutError: see `context_of`.
+    """
+    return min(context_of(shape), training.max_tokens + training.limits.tokens)
+
+
+def check_decoding(kind: Decoding, device: torch.device) -> None:
+    """Refuse a decoder that this device does not have.
+
+    Raises:
+        RolloutError: naming both.
+    """
+    if kind is Decoding.GRAPHS and device.type != "cuda":
+        raise RolloutError(
+            f"training.rollout.decoder: found 'graphs', but the policy is on the device '{device.type}', and only cuda "
+            f"has them; take growing or slots"
+        )
+
+
+def check_shape(kind: Decoding, shape: PretrainedConfig) -> None:
+    """Refuse a model that a decoder cannot sample with.
+
+    Raises:
+        RolloutError: naming what of its configuration is in the way.
+    """
+    context_of(shape)
+    if kind is not Decoding.GROWING:
+        check_sees_everything(shape)
+
+
+def check_sees_everything(shape: PretrainedConfig) -> None:
+    """Refuse a model whose tokens do not see all tokens before.
+
+    Raises:
+        RolloutError: when layers see a window only.
+    """
+    config = shape.get_text_config()
+    window = getattr(config, "sliding_window", None)
+    kinds = set(getattr(config, "layer_types", None) or ())
+    if window is not None or kinds - {"full_attention"}:
+        raise RolloutError(
+            f"training.rollout.decoder: the model's configuration ('{config.model_type}') has layers that see a window "
+            f"of {window} tokens, expected layers that see all tokens before; set it to growing"
+        )

@@ -216,7 +216,7 @@ class GrowingDecoder(Decoder):
     """A model and caches that are as long as their longest row."""
 
     def __init__(self, model: PreTrainedModel, pad_id: int, rows: int) -> None:
-        """Takes a causal model in evaluation mode, see `decoding`, and the number of rows under way at most."""
+        """Takes a causal model, fed inside `running`, and the number of rows under way at most."""
         super().__init__(model, pad_id)
         self._room = rows
         self._live = GrowingCache(0, self._device)

@@ -16,11 +16,10 @@ from typing import Any, cast
 
 import torch
 from torch import Tensor
-from transformers import PretrainedConfig, PreTrainedModel
+from transformers import PreTrainedModel
 from transformers.cache_utils import Cache, CacheLayerMixin
 
-from rc1_lib.training.rollout.decoder import Decoder, order_after
-from rc1_lib.training.rollout.settings import RolloutError
+from rc1_lib.training.rollout.decoder import Decoder, check_sees_everything, order_after
 
 LEAST_ROWS, LEAST_SLOTS = 8, 128
 """The smallest bucket of rows and of slots."""
@@ -184,7 +183,7 @@ class SlotDecoder(Decoder):
     """A model, slots for its rows, and the recorded steps over them."""
 
     def __init__(self, model: PreTrainedModel, pad_id: int, rows: int, recorder: Recorder | None = None) -> None:
-        """Takes a causal model in evaluation mode, see `decoding`.
+        """Takes a causal model, and feeds it inside `running`.
 
         Args:
             model: all of whose layers attend to everything before.
@@ -308,19 +307,3 @@ def _bucket(wanted: int, least: int) -> int:
     while size < wanted:
         size = size * 3 // 2 if size.bit_count() == 1 else size * 4 // 3
     return size
-
-
-def check_sees_everything(shape: PretrainedConfig) -> None:
-    """Refuse a model whose tokens do not see all tokens before.
-
-    Raises:
-        RolloutError: when layers see a window only.
-    """
-    config = shape.get_text_config()
-    window = getattr(config, "sliding_window", None)
-    kinds = set(getattr(config, "layer_types", None) or ())
-    if window is not None or kinds - {"full_attention"}:
-        raise RolloutError(
-            f"training.rollout.decoder: the model's configuration ('{config.model_type}') has layers that see a window "
-            f"of {window} tokens, expected layers that see all tokens before; set it to growing"
-        )

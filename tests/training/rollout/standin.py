@@ -15,7 +15,8 @@ from transformers import PreTrainedModel, Qwen3Config, Qwen3ForCausalLM
 from rc1_lib.environment.episode import Episode
 from rc1_lib.environment.turn import Limits
 from rc1_lib.environment.world import World
-from rc1_lib.training.rollout.settings import Batching, RolloutSampling, Start
+from rc1_lib.training.rollout.roll_out import Batching
+from rc1_lib.training.rollout.trajectory import RolloutSampling, Start
 
 MARKS = ("<pad>", "<|im_start|>", "<|im_end|>", "<tool_call>", "</tool_call>")
 PIECES = (

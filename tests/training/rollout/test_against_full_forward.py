@@ -21,8 +21,7 @@ from transformers import (
 )
 
 from rc1_lib.training.base_model import alike_on_every_cpu
-from rc1_lib.training.rollout.roll_out import roll_out
-from rc1_lib.training.rollout.settings import Batching
+from rc1_lib.training.rollout.roll_out import Batching, roll_out
 from rc1_lib.training.rollout.trajectory import Trajectory
 from tests.training.rollout.standin import WIDE, StandInChat, random_model, sampling, starts, with_lora
 

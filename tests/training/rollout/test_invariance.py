@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from transformers import PreTrainedModel
 
-from rc1_lib.training.rollout.roll_out import roll_out
-from rc1_lib.training.rollout.settings import Batching
+from rc1_lib.training.rollout.roll_out import Batching, roll_out
 from rc1_lib.training.rollout.trajectory import Trajectory
 from tests.training.rollout.standin import WIDE, StandInChat, same_numbers, sampling, starts
 

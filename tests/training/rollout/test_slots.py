@@ -22,9 +22,10 @@ from transformers import (
     PreTrainedModel,
 )
 
-from rc1_lib.training.rollout import decoding, slot_decoder
-from rc1_lib.training.rollout.roll_out import roll_out
-from rc1_lib.training.rollout.settings import Batching, Decoding, RolloutError
+from rc1_lib.training.rollout import roll_out as rolling
+from rc1_lib.training.rollout import slot_decoder
+from rc1_lib.training.rollout.decoder import Decoding, RolloutError
+from rc1_lib.training.rollout.roll_out import Batching, roll_out
 from rc1_lib.training.rollout.slot_decoder import SlotDecoder, SlotLayer
 from rc1_lib.training.rollout.trajectory import Trajectory
 from tests.shares import share
@@ -96,7 +97,7 @@ def recorded(monkeypatch: pytest.MonkeyPatch) -> Recorded:
     """Makes every decoder one that records its steps."""
     recorder = Recorded()
     monkeypatch.setattr(
-        decoding, "decoder_of", lambda model, pad, rows, _: SlotDecoder(model, pad, rows, recorder.record)
+        rolling, "decoder_of", lambda model, pad, rows, _: SlotDecoder(model, pad, rows, recorder.record)
     )
     return recorder
 

@@ -6,8 +6,7 @@ import pytest
 
 from rc1_lib.environment.outcome import EpisodeStatus
 from rc1_lib.forecast.turns import turns_of, why_cut
-from rc1_lib.training.rollout.running_episode import RunningEpisode
-from rc1_lib.training.rollout.settings import RolloutSampling
+from rc1_lib.training.rollout.trajectory import RolloutSampling, RunningEpisode
 from tests.training.rollout.standin import StandInChat, starts
 
 OPEN, CLOSE = "Coins left?", "A box of 9."

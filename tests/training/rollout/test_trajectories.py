@@ -14,8 +14,8 @@ from transformers import MambaConfig, MambaForCausalLM, PreTrainedModel
 from rc1_lib.environment.outcome import EpisodeStatus
 from rc1_lib.runtime.progress import listening
 from rc1_lib.training.diverged import DivergedError
+from rc1_lib.training.rollout.decoder import RolloutError
 from rc1_lib.training.rollout.roll_out import roll_out
-from rc1_lib.training.rollout.settings import RolloutError
 from rc1_lib.training.rollout.trajectory import Trajectory
 from tests.training.rollout.standin import (
     LIMITS,
