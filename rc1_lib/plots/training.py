@@ -28,7 +28,7 @@ PANELS: Mapping[str, str] = {
 }
 """Metric -> its name in the picture.
 
-The metrics are those that training writes: see `rc1_lib.environment.outcome` and `rc1_lib.training.ppo.update`.
+The metrics are those that training writes: see `rc1_lib.environment.outcome` and `rc1_lib.training.engines.torch_ppo`.
 """
 SUPERVISED: Mapping[str, str] = {
     "loss": "loss, nats a learned token",

@@ -17,12 +17,14 @@ from transformers import PreTrainedModel
 
 from rc1_lib.errors import RC1Error
 from rc1_lib.training.device import to_device
-from rc1_lib.training.ppo.value import ValueHead
 from rc1_lib.training.train_config import LoraSection
 
 
 class Policy(nn.Module):
     """A causal model with an adapter, or one whose weights are all trained.
+
+    Nothing random may be active in it while it learns from episodes (dropout), or ratios compare two draws instead of
+    two policies.
 
     Attributes:
         causal: the transformers model; its linear layers are wrapped by peft.
@@ -104,6 +106,26 @@ class Policy(nn.Module):
 
     def _weights(self) -> dict[str, Tensor]:
         return get_peft_model_state_dict(self.peft) if self.part == "adapter" else dict(self.causal.named_parameters())
+
+
+class ValueHead(nn.Module):
+    """Two layers; the second starts at zero, so that the first values are 0 and disturb nothing."""
+
+    def __init__(self, hidden_size: int) -> None:
+        """For hidden states of this size."""
+        super().__init__()
+        self.inner = nn.Linear(hidden_size, hidden_size)
+        self.outer = nn.Linear(hidden_size, 1)
+        nn.init.zeros_(self.outer.weight)
+        nn.init.zeros_(self.outer.bias)
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        """Values (...) of hidden states (..., D), in the head's own precision whatever the model runs in."""
+        # Half precision would round values and returns by more than advantages differ.
+        with torch.autocast(hidden.device.type, enabled=False):
+            inner = nn.functional.silu(self.inner(hidden.to(self.inner.weight.dtype)))
+            values: Tensor = self.outer(inner).squeeze(-1)
+        return values
 
 
 class ValuedPolicy(Policy):

@@ -29,8 +29,8 @@ from rc1_lib.plots import evaluation as plots
 from rc1_lib.plots.training import PANELS, SUPERVISED, curves, panels_of, read_metrics
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run, open_run
+from rc1_lib.training.engines.torch_ppo import ppo_update
 from rc1_lib.training.episode_judge import EpisodeScores
-from rc1_lib.training.ppo.update import ppo_update
 from rc1_lib.training.updates.batch import collate
 from rc1_lib.workspace.artifacts import FileState, file_state, read_json
 from rc1_lib.workspace.file_hashes import sha256_file

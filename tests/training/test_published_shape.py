@@ -13,8 +13,7 @@ from rc1_lib.run import Run, open_run
 from rc1_lib.training.api import Setup
 from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.curriculum import Curriculum
-from rc1_lib.training.engines.torch_ppo import TorchPPO
-from rc1_lib.training.ppo.update import targets_of
+from rc1_lib.training.engines.torch_ppo import TorchPPO, targets_of
 from rc1_lib.training.ppo_run import advance, prepare
 from rc1_lib.training.updates.forward import action_tokens, logprobs_of
 from rc1_lib.training.usable import least_memory

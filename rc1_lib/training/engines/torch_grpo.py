@@ -1,15 +1,34 @@
-"""GRPO on a causal model with an adapter and no value head: the engine `torch_grpo`."""
+"""GRPO on a causal model with an adapter: the engine `torch_grpo`.
+
+Rollouts of the same prompt are compared with each other, so that no value head is needed.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import torch
+from torch import Tensor
+from torch.optim import Optimizer
 from transformers import PreTrainedModel
 
+from rc1_lib.config.updates import GRPO, Update
 from rc1_lib.training.api import Setup
+from rc1_lib.training.device import to_device
 from rc1_lib.training.engine import PolicyEngine
-from rc1_lib.training.grpo import GRPOSettings, grpo_update
+from rc1_lib.training.policy import Policy
+from rc1_lib.training.ranks.shards import ONE, Shards
 from rc1_lib.training.updates.batch import EpisodeBatch
-from rc1_lib.training.updates.forward import reference_logprobs
+from rc1_lib.training.updates.forward import (
+    ActionTokens,
+    entropy,
+    log_distribution,
+    reference_logprobs,
+)
+from rc1_lib.training.updates.losses import Loss, clipped_surrogate, entropy_loss, kl_k3
 from rc1_lib.training.updates.metrics import episode_metrics
+from rc1_lib.training.updates.take_steps import OptimizerStep, dealt, take_steps
 
 
 class TorchGRPO(PolicyEngine):
@@ -38,3 +57,221 @@ class TorchGRPO(PolicyEngine):
             self.policy, batch, micro_tokens=self._section.micro_tokens, temperature=self.temperature
         )
         return episode_metrics(batch, ref_BT, kl_coef)
+
+
+@dataclass(frozen=True, slots=True)
+class GRPOSettings:
+    """What one update does; the KL coefficient is apart, since a controller may move it.
+
+    Attributes:
+        update: the section of the configuration that all engines share.
+        grpo: GRPO's own section.
+        clip: how far the ratio may fall below 1 before its gradient ends, above 0.
+        temperature: the temperature tokens were sampled at, above 0; all log-probabilities are taken under it.
+        most_tokens: own tokens that an episode may have at most, which `dr_grpo` divides by.
+    """
+
+    update: Update
+    grpo: GRPO
+    clip: float
+    temperature: float
+    most_tokens: int
+
+    @property
+    def clip_high(self) -> float:
+        """How far the ratio may rise above 1 before its gradient ends."""
+        return self.clip if self.grpo.clip_high is None else self.grpo.clip_high
+
+
+EPSILON = 1e-4
+"""Added to a deviation before it divides, as in TRL."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupAdvantages:
+    """What takes are worth compared with their group's.
+
+    Attributes:
+        advantages: (B,), 0 where all takes of a group scored the same.
+        flat: the share of groups whose takes all scored the same: nothing is learned from them.
+    """
+
+    advantages: Tensor
+    flat: float
+
+
+def group_advantages(scores_B: Tensor, groups_B: Tensor, scale: Literal["group", "batch", "none"]) -> GroupAdvantages:
+    """Each score less the mean of its group, in deviations of the group, of the batch, or as it is.
+
+    Deviations are those of samples (n - 1), as TRL's are. A group of one take has no other to be compared with; its
+    advantage is 0.
+
+    Sources: Shao et al., "DeepSeekMath" (2024), section 4.1.2, for `group`; Liu et al., "Understanding R1-Zero-Like
+    Training" (Dr. GRPO, 2025), section 3.2, for `none`: dividing by a group's deviation weighs up prompts that are
+    nearly always or hardly ever solved; Liu et al., "Part I: Tricks or Traps?" (2025), for `batch`.
+
+    Args:
+        scores_B: (B,), finite.
+        groups_B: int64 (B,), number of each take's group, from 0.
+        scale: what differences are divided by.
+    """
+    sizes_G = torch.bincount(groups_B).to(scores_B.dtype)
+    means_G = torch.zeros_like(sizes_G).index_add(0, groups_B, scores_B) / sizes_G
+    centred_B = scores_B - means_G[groups_B]
+    squares_G = torch.zeros_like(sizes_G).index_add(0, groups_B, centred_B.square())
+    deviations_G = (squares_G / (sizes_G - 1).clamp(min=1)).sqrt()
+    least_G, most_G = (
+        torch.zeros_like(sizes_G).scatter_reduce(0, groups_B, scores_B, end, include_self=False)
+        for end in ("amin", "amax")
+    )
+    flat = float((least_G == most_G).double().mean())
+    if scale == "group":
+        centred_B = centred_B / (deviations_G[groups_B] + EPSILON)
+    elif scale == "batch" and len(scores_B) > 1:
+        centred_B = centred_B / (scores_B.std() + EPSILON)
+    return GroupAdvantages(centred_B, flat)
+
+
+@dataclass(frozen=True, slots=True)
+class GRPOObjective:
+    """The objective of one update, see `rc1_lib.training.updates.take_steps`.
+
+    Attributes:
+        batch: all episodes.
+        advantages: (B,), of every episode.
+        weights: (B,), what a token of every episode counts.
+        ref_logprobs: (B, T), of the sampled tokens under the reference.
+        settings: of the update.
+        kl_coef: price of a nat of KL to the reference, at every token.
+    """
+
+    batch: EpisodeBatch
+    advantages: Tensor
+    weights: Tensor
+    ref_logprobs: Tensor
+    settings: GRPOSettings
+    kl_coef: float
+    frozen: ClassVar[bool] = False
+
+    @property
+    def update(self) -> Update:
+        """The section of the configuration."""
+        return self.settings.update
+
+    def fields(self, tokens: ActionTokens) -> dict[str, Tensor]:
+        """What was sampled, and what every token of an episode shares."""
+        return {
+            "actions": tokens.of(self.batch.ids),
+            "old_logprobs": tokens.of(self.batch.old_logprobs),
+            "ref_logprobs": tokens.of(self.ref_logprobs),
+            "advantages": self.advantages[tokens.rows],
+            "weights": self.weights[tokens.rows],
+        }
+
+    def loss(self, policy: Policy, states_nD: Tensor, field_n: dict[str, Tensor]) -> Loss:
+        """Surrogate, KL and entropy of a chunk of states together.
+
+        The KL is the k3 estimate, in the loss and not in the reward.
+
+        Source: Shao et al., "DeepSeekMath" (2024), equations 3 and 4.
+        """
+        settings = self.settings
+        log_p_nV = log_distribution(policy.logits(states_nD), settings.temperature)
+        logprobs_n = log_p_nV.gather(1, field_n["actions"][:, None])[:, 0]
+        surrogate = clipped_surrogate(
+            logprobs_n, field_n["old_logprobs"], field_n["advantages"], low=settings.clip, high=settings.clip_high
+        )
+        gained = -(field_n["weights"] * surrogate.gains).sum()
+        left = (field_n["weights"] * kl_k3(logprobs_n, field_n["ref_logprobs"])).sum()
+        # Where the bonus weighs nothing the entropy is measured without a graph over the whole vocabulary.
+        with torch.set_grad_enabled(settings.update.entropy_coef > 0):
+            per_step = self.batch.action_count / settings.update.minibatches
+            bonus = entropy_loss(entropy(log_p_nV), normaliser=per_step)
+        loss = gained + self.kl_coef * left + settings.update.entropy_coef * bonus.loss
+        losses = {"loss": loss.detach(), "policy_loss": gained.detach(), "kl_loss": left.detach()}
+        return Loss(loss, {**losses, **surrogate.sums, **bonus.sums})
+
+
+def token_weights(
+    tokens_B: Tensor, kind: Literal["dapo", "grpo", "dr_grpo"], *, minibatches: int, most_tokens: int
+) -> Tensor:
+    """What a token of every episode counts in a step of the optimizer, (B,).
+
+    `dapo`: all tokens alike, a mean over those of the step. `grpo`: a mean over each episode's tokens, then over the
+    episodes. `dr_grpo`: a sum over each episode's tokens by the most that one may have, then a mean over the episodes.
+    All three divide by an average step's tokens or episodes, so a minibatch weighs by what is in it.
+
+    Sources: Yu et al., "DAPO" (2025), section 3.3; Shao et al., "DeepSeekMath" (2024), equation 3; Liu et al.,
+    "Understanding R1-Zero-Like Training" (Dr. GRPO, 2025), section 3.2. The names are those of TRL's `loss_type`.
+
+    Args:
+        tokens_B: own tokens of every episode, each above 0.
+        kind: one of the three.
+        minibatches: steps of the optimizer that the episodes are dealt to.
+        most_tokens: own tokens that an episode may have.
+    """
+    if kind == "dapo":
+        return torch.full_like(tokens_B, minibatches / float(tokens_B.sum()))
+    share = minibatches / len(tokens_B)
+    return share / tokens_B if kind == "grpo" else torch.full_like(tokens_B, share / most_tokens)
+
+
+def grpo_update(
+    policy: Policy,
+    batch: EpisodeBatch,
+    optimizer: Optimizer,
+    settings: GRPOSettings,
+    *,
+    kl_coef: float,
+    generator: torch.Generator,
+    scaler: torch.amp.GradScaler | None = None,
+    shards: Shards = ONE,
+) -> dict[str, float]:
+    """Learns from the takes of one iteration.
+
+    An episode's advantage is that over the other takes of its prompt, and each of its own tokens has it. The old
+    log-probabilities are those the tokens were sampled with; the reference's are computed here.
+
+    Sources: Shao et al., "DeepSeekMath: Pushing the Limits of Mathematical Reasoning in Open Language Models" (2024),
+    section 4.1; for its variants see `group_advantages`, `token_weights` and `clipped_surrogate`.
+
+    Args:
+        policy: stepped in place; without active dropout.
+        batch: on the policy's device, at least as many episodes as minibatches; takes of one row are one group.
+        optimizer: over the policy's trainable parameters; stepped in place.
+        settings: of the update.
+        kl_coef: price of a nat of KL to the reference, at least 0; at 0 the KL is still reported.
+        generator: on the CPU; deals rows to minibatches.
+        scaler: for fp16 only; a step whose gradients are not finite is then skipped, as it does.
+        shards: how reading and learning are dealt out. Every process that has a share calls this with the same
+            arguments, and all end with the same bits.
+
+    Returns:
+        Metrics of the episodes, the tally, the optimizer's steps and `UpdateResult`; `loss/kl_avg`, the mean KL in the
+        loss, and `frac_reward_zero_std`, the share of groups that nothing is learned from.
+
+    Raises:
+        DivergedError: when gradients are not finite and no scaler is there to skip the step.
+    """
+    grpo, update = settings.grpo, settings.update
+    ref_BT = reference_logprobs(
+        policy, batch, micro_tokens=update.micro_tokens, temperature=settings.temperature, shards=shards
+    )
+    # On the CPU, where sums by group are always added in the same order.
+    compared = group_advantages(batch.scores.cpu(), batch.groups.cpu(), grpo.scale_rewards)
+    tokens_B = batch.action_mask.sum(dim=1).to(batch.scores.dtype)
+    objective = GRPOObjective(
+        batch=batch,
+        advantages=to_device(compared.advantages, batch.scores.device),
+        weights=token_weights(
+            tokens_B, grpo.loss_type, minibatches=update.minibatches, most_tokens=settings.most_tokens
+        ),
+        ref_logprobs=ref_BT,
+        settings=settings,
+        kl_coef=kl_coef,
+    )
+    optimizer_step = OptimizerStep(optimizer, update.max_grad_norm, scaler)
+    taken = take_steps(policy, objective, dealt(len(batch), update, generator), update.kl_stop, optimizer_step, shards)
+    of_groups = {"loss/kl_avg": taken.tally.each("kl_loss"), "frac_reward_zero_std": compared.flat}
+    of_steps = taken.tally.metrics() | optimizer_step.metrics() | taken.metrics()
+    return episode_metrics(batch, ref_BT, kl_coef) | of_steps | of_groups

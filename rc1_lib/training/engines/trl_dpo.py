@@ -18,7 +18,7 @@ from trl.trainer.dpo_trainer import DPOTrainer
 
 from rc1_lib.errors import RC1Error
 from rc1_lib.training.api import Setup
-from rc1_lib.training.dpo import Pair, pairs_of, share_that_differ
+from rc1_lib.training.engines.torch_dpo import Pair, pairs_of, share_that_differ
 from rc1_lib.training.engines.trl_engine import TrlEpisodeEngine
 from rc1_lib.training.updates.batch import EpisodeBatch
 

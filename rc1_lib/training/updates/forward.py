@@ -3,39 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Protocol
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
+from rc1_lib.training.policy import Policy
 from rc1_lib.training.profiler import Section, timed
 from rc1_lib.training.ranks.shards import ONE, Shards
 from rc1_lib.training.updates.batch import EpisodeBatch, TokenBatch, micro_batches
-
-
-class PolicyLike(Protocol):
-    """A causal language model with an adapter; `rc1_lib.training.policy.Policy` is one.
-
-    Nothing random may be active in it (dropout), or ratios compare two draws instead of two policies.
-    """
-
-    def hidden(self, ids_BT: Tensor, /) -> Tensor:
-        """The last hidden states (B, T, D), after the final norm, of right-padded ids."""
-        ...
-
-    def logits(self, hidden: Tensor, /) -> Tensor:
-        """The logits (..., V) of the next token at hidden states (..., D)."""
-        ...
-
-    def reference(self) -> AbstractContextManager[None]:
-        """Inside, the policy is the reference: the base without its adapter."""
-        ...
-
-    def modules(self) -> Iterator[nn.Module]:
-        """All modules, as of `torch.nn.Module`."""
-        ...
 
 
 def token_logprobs(logits_NV: Tensor, tokens_N: Tensor, temperature: float) -> Tensor:
@@ -85,7 +61,7 @@ class ActionTokens:
         """The numbers (N,) of a (B, T) tensor of the whole batch at these own tokens."""
         return field_BT[self.rows, self.steps]
 
-    def hidden(self, policy: PolicyLike) -> Tensor:
+    def hidden(self, policy: Policy) -> Tensor:
         """The states (N, D) before the own tokens, and only those: no other is worth a projection to the vocabulary."""
         # A causal model never looks right of a token, so right padding needs no mask, and attention is faster without.
         hidden_btD = policy.hidden(self.inputs)
@@ -106,7 +82,7 @@ def action_tokens(batch: TokenBatch, rows: Sequence[int]) -> ActionTokens:
     return ActionTokens(inputs, in_part * (longest - 1) + steps - 1, rows_b[in_part], steps)
 
 
-def logprobs_of(policy: PolicyLike, batch: TokenBatch, tokens: ActionTokens, temperature: float) -> Tensor:
+def logprobs_of(policy: Policy, batch: TokenBatch, tokens: ActionTokens, temperature: float) -> Tensor:
     """Log-probabilities (N,) of the own tokens under the policy as it stands."""
     hidden_ND, tokens_N = tokens.hidden(policy), tokens.of(batch.ids)
     parts = [token_logprobs(policy.logits(hidden_ND[part]), tokens_N[part], temperature) for part in tokens.chunks()]
@@ -114,7 +90,7 @@ def logprobs_of(policy: PolicyLike, batch: TokenBatch, tokens: ActionTokens, tem
 
 
 def policy_logprobs(
-    policy: PolicyLike,
+    policy: Policy,
     batch: TokenBatch,
     rows: Sequence[int],
     *,
@@ -147,7 +123,7 @@ def policy_logprobs(
 
 
 def reference_logprobs(
-    policy: PolicyLike, batch: EpisodeBatch, *, micro_tokens: int, temperature: float, shards: Shards = ONE
+    policy: Policy, batch: EpisodeBatch, *, micro_tokens: int, temperature: float, shards: Shards = ONE
 ) -> Tensor:
     """Log-probabilities (B, T) of all own tokens under the reference, see `policy_logprobs`."""
     with policy.reference():
@@ -158,7 +134,7 @@ def reference_logprobs(
     return found_BT.to(batch.old_logprobs.dtype)
 
 
-def states_before(policy: PolicyLike, batch: TokenBatch, *, micro_tokens: int, shards: Shards = ONE) -> Tensor:
+def states_before(policy: Policy, batch: TokenBatch, *, micro_tokens: int, shards: Shards = ONE) -> Tensor:
     """The states (N, D) before all own tokens under the policy as it stands, row by row; no gradients."""
     found = _gathered(
         batch, range(len(batch)), lambda tokens: tokens.hidden(policy), micro_tokens, shards, Section.REFERENCE

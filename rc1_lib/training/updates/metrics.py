@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+import torch
 from torch import Tensor
 
 from rc1_lib.config.episodes import Parity
@@ -92,6 +93,15 @@ def episode_metrics(batch: EpisodeBatch, ref_logprobs_BT: Tensor, kl_coef: float
         "objective/rlhf_reward": float(scores.mean()) - kl_coef * k1,
         "response_length/mean": len(logprobs) / episodes,
     }
+
+
+def explained_variance(values: Tensor, returns: Tensor) -> float:
+    """1 - Var(returns - values) / Var(returns); NaN where the returns are all equal."""
+    wide_values, wide_returns = values.cpu().double(), returns.cpu().double()
+    spread = float(torch.var(wide_returns, correction=0))
+    if spread == 0:
+        return math.nan
+    return 1 - float(torch.var(wide_returns - wide_values, correction=0)) / spread
 
 
 class ParityError(RC1Error):

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from rc1_lib.errors import RC1Error
-from rc1_lib.training.dpo import Pair, dpo_update, pairs_of
+from rc1_lib.training.engines.torch_dpo import Pair, dpo_update, pairs_of
 from rc1_lib.training.rollout.trajectory import Trajectory
 from rc1_lib.training.updates.batch import collate
 from tests.training.grpo.toys import takes

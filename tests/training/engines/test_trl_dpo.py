@@ -10,7 +10,7 @@ import pytest
 
 from rc1_lib.errors import RC1Error
 from rc1_lib.run import Run
-from rc1_lib.training.dpo import Pair
+from rc1_lib.training.engines.torch_dpo import Pair
 from rc1_lib.training.engines.trl_dpo import inputs_of
 from rc1_lib.training.updates.batch import collate
 from rc1_lib.training.updates.metrics import ParityError

@@ -7,7 +7,7 @@ from typing import Literal
 import pytest
 import torch
 
-from rc1_lib.training.grpo import group_advantages, token_weights
+from rc1_lib.training.engines.torch_grpo import group_advantages, token_weights
 
 DOUBLE = torch.float64
 SCORES = torch.tensor([1.0, 3.0, 4.0, 4.0, 2.0, 5.0], dtype=DOUBLE)

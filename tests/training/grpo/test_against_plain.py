@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from rc1_lib.training.grpo import GRPOSettings, grpo_update
+from rc1_lib.training.engines.torch_grpo import GRPOSettings, grpo_update
 from rc1_lib.training.rollout.trajectory import Trajectory
 from rc1_lib.training.updates.batch import collate
 from tests.training.grpo.toys import settings, takes

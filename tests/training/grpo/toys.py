@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from rc1_lib.config.updates import GRPO
-from rc1_lib.training.grpo import GRPOSettings
+from rc1_lib.training.engines.torch_grpo import GRPOSettings
 from rc1_lib.training.rollout.trajectory import Trajectory
 from tests.training.ppo.toys import parted, random_episodes, update_section
 

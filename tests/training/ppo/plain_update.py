@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from rc1_lib.training.ppo.update import PPOSettings
+from rc1_lib.training.engines.torch_ppo import PPOSettings
 from rc1_lib.training.rollout.trajectory import Trajectory
 from tests.training.ppo.toys import ToyPolicy
 
@@ -85,7 +85,7 @@ def plain_update(
                     gain = torch.minimum(ratio * a, torch.clip(ratio, low, high) * a)
                     kept = torch.clip(value, v - settings.value_clip, v + settings.value_clip)
                     miss = torch.maximum((value - r) ** 2, (kept - r) ** 2) / 2
-                    loss = loss - gain + settings.value_coef * miss
+                    loss = loss - gain + 0.5 * miss
                     loss = loss + settings.update.entropy_coef * (p * p.log()).sum()
             loss = loss / tokens_per_step
             optimizer.zero_grad()

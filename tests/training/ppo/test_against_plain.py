@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from rc1_lib.training.ppo.update import PPOSettings, ppo_update
+from rc1_lib.training.engines.torch_ppo import PPOSettings, ppo_update
 from rc1_lib.training.updates.batch import collate
 from tests.training.ppo.plain_update import plain_update
 from tests.training.ppo.toys import ToyPolicy, random_episodes, settings

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from rc1_lib.training.ppo.update import PPOSettings, ppo_update
+from rc1_lib.training.engines.torch_ppo import PPOSettings, ppo_update
 from rc1_lib.training.rollout.trajectory import Trajectory
 from rc1_lib.training.updates.batch import collate
 from rc1_lib.training.updates.losses import AdaptiveKL, FixedKL

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from rc1_lib.training.ppo.update import PPOObjective, targets_of
+from rc1_lib.training.engines.torch_ppo import PPOObjective, targets_of
 from rc1_lib.training.updates import forward as forward_module
 from rc1_lib.training.updates.batch import collate
 from rc1_lib.training.updates.forward import action_tokens

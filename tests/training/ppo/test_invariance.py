@@ -10,8 +10,8 @@ import torch
 from torch.nn.functional import pad
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
+from rc1_lib.training.engines.torch_ppo import ppo_update
 from rc1_lib.training.policy import ValuedPolicy
-from rc1_lib.training.ppo.update import ppo_update
 from rc1_lib.training.train_config import LoraSection
 from rc1_lib.training.updates.batch import EpisodeBatch, collate
 from tests.training.ppo.toys import random_episodes, settings

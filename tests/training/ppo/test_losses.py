@@ -7,15 +7,18 @@ import math
 import pytest
 import torch
 
-from rc1_lib.training.ppo.losses import (
+from rc1_lib.training.updates.losses import (
+    clipped_surrogate,
+    entropy_loss,
     generalised_advantages,
+    kl_k1,
+    kl_k3,
     last_action,
     policy_loss,
     token_rewards,
     value_loss,
     whiten,
 )
-from rc1_lib.training.updates.losses import clipped_surrogate, entropy_loss, kl_k1, kl_k3
 
 
 def test_the_score_comes_with_the_last_own_token_and_the_kl_costs_at_each() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from rc1_lib.training.ppo.update import ppo_update
+from rc1_lib.training.engines.torch_ppo import ppo_update
 from rc1_lib.training.rollout.trajectory import Trajectory
 from rc1_lib.training.updates.batch import collate
 from tests.training.ppo.toys import ToyPolicy, episode, settings

@@ -11,8 +11,9 @@ from torch import nn
 from torch.nn.functional import pad
 
 from rc1_lib.training.diverged import DivergedError
-from rc1_lib.training.ppo.update import explained_variance, objective_metrics, ppo_update, targets_of
+from rc1_lib.training.engines.torch_ppo import objective_metrics, ppo_update, targets_of
 from rc1_lib.training.updates.batch import EpisodeBatch, collate
+from rc1_lib.training.updates.metrics import explained_variance
 from tests.training.no_float64 import NoFloat64
 from tests.training.ppo.toys import ToyPolicy, episode, random_episodes, settings
 

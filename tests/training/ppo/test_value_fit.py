@@ -7,9 +7,9 @@ from dataclasses import replace
 import torch
 from torch.optim import AdamW
 
-from rc1_lib.training.ppo.update import targets_of
-from rc1_lib.training.ppo.value import TOKENS, ValueHead, fit_values
-from rc1_lib.training.updates.optimizer_step import OptimizerStep
+from rc1_lib.training.engines.torch_ppo import TOKENS, fit_values, targets_of
+from rc1_lib.training.policy import ValueHead
+from rc1_lib.training.updates.take_steps import OptimizerStep
 from tests.training.ppo.test_update import batch_of, update
 from tests.training.ppo.toys import ToyPolicy, settings
 

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from rc1_lib.config.updates import PPO, Update
 from rc1_lib.environment.outcome import EpisodeOutcome, EpisodeStatus
-from rc1_lib.training.ppo.update import PPOSettings
-from rc1_lib.training.ppo.value import ValueHead
+from rc1_lib.training.engines.torch_ppo import PPOSettings
+from rc1_lib.training.policy import ValueHead
 from rc1_lib.training.rollout.trajectory import Trajectory
 
 VOCABULARY = 9

@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from rc1_lib.training.ppo.value import ValueHead
+from rc1_lib.training.policy import ValueHead
 from rc1_lib.training.updates.forward import entropy, log_distribution, token_logprobs
 
 
