@@ -34,9 +34,9 @@ from rc1_lib.training.rollout.roll_out import Playground
 from rc1_lib.training.rollout.sampling_weights import copy_to_sample_with
 from rc1_lib.training.rollout.trajectory import Trajectory
 from rc1_lib.training.updates.batch import EpisodeBatch, TokenBatch, collate
-from rc1_lib.training.updates.forward import policy_logprobs, token_logprobs
+from rc1_lib.training.updates.forward import policy_logprobs, reference_logprobs, token_logprobs
 from rc1_lib.training.updates.losses import FixedKL, kl_control
-from rc1_lib.training.updates.metrics import check_parity, distance, farther
+from rc1_lib.training.updates.metrics import check_parity, distance, episode_metrics, farther
 from rc1_lib.training.usable import check_memory, check_usable
 
 if TYPE_CHECKING:
@@ -87,10 +87,12 @@ class PolicyEngine(Engine):
         """Learn from the batch; every process does the same on its shards, and comes to the same bits."""
         ...
 
-    @abstractmethod
     def _look(self, batch: Any, kl_coef: float) -> dict[str, float]:
-        """What the batch is like; nothing is learned."""
-        ...
+        """What the batch is like, here episodes; nothing is learned."""
+        ref_BT = reference_logprobs(
+            self.policy, batch, micro_tokens=self._section.micro_tokens, temperature=self.temperature
+        )
+        return episode_metrics(batch, ref_BT, kl_coef)
 
     # Setting up, in every process that shares the work.
 

@@ -52,12 +52,6 @@ class TorchGRPO(PolicyEngine):
             shards=self._shards,
         )
 
-    def _look(self, batch: EpisodeBatch, kl_coef: float) -> dict[str, float]:
-        ref_BT = reference_logprobs(
-            self.policy, batch, micro_tokens=self._section.micro_tokens, temperature=self.temperature
-        )
-        return episode_metrics(batch, ref_BT, kl_coef)
-
 
 @dataclass(frozen=True, slots=True)
 class GRPOSettings:
