@@ -18,11 +18,11 @@ from rc1_lib.judge.providers import LIVE
 from rc1_lib.judge.results import Judged
 from rc1_lib.judge.score_files import keep_unstable
 from rc1_lib.records import Check, Message
-from rc1_lib.reward.comparison import add_answer_length
 from rc1_lib.reward.rules import add_rules
 from rc1_lib.reward.terms import add_old_score, add_reward, over_clarification_penalties
 from rc1_lib.rows.chat import add_counts
 from rc1_lib.run import Run
+from rc1_lib.text.tokens import length
 
 _KEPT = ("id", "task", "source_id", "messages", "needs_clarification", "solved", "lucky")
 
@@ -142,10 +142,15 @@ def measured_rows(run: Run, rows: pl.DataFrame) -> pl.DataFrame:
 
     Returns:
         One line per row: `id, task, source_id, needs_clarification, solved, lucky`, the counts `turns, tool_hops,
-        clarifications, answer_length`, and `bucket`.
+        clarifications, answer_length` (words and punctuation marks of the assistant's last message; 0 without one),
+        and `bucket`.
     """
     buckets = measure(rows, run.config.difficulty).select("id", "bucket")
-    counted = add_counts(add_answer_length(rows.select(_KEPT))).drop("messages")
+    message = pl.element()
+    said = message.filter(message.struct.field("role") == "assistant").struct.field("content")
+    last = pl.col("messages").list.eval(said).list.last().fill_null("")
+    counted = add_counts(rows.select(_KEPT, answer_length=last)).drop("messages")
+    counted = counted.with_columns(answer_length=length("answer_length"))
     return counted.join(buckets, on="id", how="left", maintain_order="left")
 
 
