@@ -8,12 +8,13 @@ from typing import Any
 
 import polars as pl
 
-from rc1_lib.checks import at_most
+from rc1_lib.checks import at_most, equal, info
 from rc1_lib.difficulty.features import measure
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.judge.budget import known_usd
-from rc1_lib.judge.identity import double_checks, judge_identity, read_spec
+from rc1_lib.judge.calls import TEST_DOUBLE
 from rc1_lib.judge.judge import check_judge, open_judge, open_store, score_unbilled
+from rc1_lib.judge.prompt import judge_identity, read_spec
 from rc1_lib.judge.providers import LIVE
 from rc1_lib.judge.results import Judged
 from rc1_lib.judge.score_files import keep_unstable
@@ -191,3 +192,19 @@ def judge_checks(run: Run, models: Collection[str], test_double: bool) -> tuple[
         "their scores are not on one scale: set judge.model to a fixed version, and score again",
     )  # fmt: skip
     return (versions, *double_checks(run, test_double))
+
+
+def double_checks(run: Run, test_double: object) -> tuple[Check, ...]:
+    """The mark; in profile `prod` it is red. None only where `test_double` is False: a report may say anything."""
+    if test_double is False:
+        return ()
+    mark = f"{TEST_DOUBLE}: these scores are made up"
+    if run.config.profile == "prod":
+        return (equal(mark, True, False, "profile prod takes a real judge's scores only: use a fresh workspace"),)
+    return (info(mark, True),)
+
+
+def said_double(report: Mapping[str, Any] | None) -> object:
+    """What a report says of the test double; None where it says nothing, which is no denial."""
+    scoring = (report or {}).get("scoring")
+    return scoring.get("test_double") if isinstance(scoring, Mapping) else None
