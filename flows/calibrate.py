@@ -6,7 +6,7 @@ are missing or out of date.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,13 +27,14 @@ from rc1_lib.calibration.stages import (
 from rc1_lib.check_words import stages_sentence
 from rc1_lib.errors import RC1Error
 from rc1_lib.forecast.judge_cost import check_preflight_cost
+from rc1_lib.gate_report import GateReport
 from rc1_lib.preflight.gate_list import check_waivers
 from rc1_lib.preflight.preconditions import check_can_calibrate
 from rc1_lib.provenance.derived import Build
 from rc1_lib.records import GateResult
 from rc1_lib.run import Run, open_run
 from rc1_lib.workspace.folder import holding
-from tasks.calibrate import adopt_weights, report_calibration, stage, verdict
+from tasks.calibrate import adopt_weights, read_report, report_calibration, stage
 from tasks.data import prepare
 from tasks.endings import FAULT, GATES_FAILED, ONE_AT_A_TIME, REFUSED, WEIGHTS_ADOPTED, outcome
 from tasks.reports import revoke
@@ -80,23 +81,6 @@ def calibrate(
 
 
 @dataclass(frozen=True, slots=True)
-class StageRun:
-    """The outcome of a stage's task run.
-
-    Attributes:
-        gate: the verdict.
-        report: the report's path, relative to the workspace; empty if none was written.
-        body: the task's result: `weights` of the calibration.
-        fault: the error in program or machine that prevented the evaluation; empty if there was none.
-    """
-
-    gate: GateResult
-    report: str
-    body: Mapping[str, Any]
-    fault: str
-
-
-@dataclass(frozen=True, slots=True)
 class Calibrated:
     """The outcome of a calibration.
 
@@ -138,9 +122,8 @@ def calibrated(run: Run) -> Calibrated:
     return Calibrated(results, done[-1].fault, of_a_stand_in(run, results))
 
 
-def _as_task(run: Run, one: Stage, weights: Weights | None) -> StageRun:
-    result, body, fault = verdict(one.name, stage(run, one.name, weights, return_state=True))
-    return StageRun(result, str(body.get("report", "")), body, fault)
+def _as_task(run: Run, one: Stage, weights: Weights | None) -> GateReport:
+    return read_report(one.name, stage(run, one.name, weights, return_state=True))
 
 
 def _adopt_as_task(run: Run, weights: Weights, report: str) -> None:

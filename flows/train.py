@@ -27,7 +27,7 @@ from rc1_lib.records import Status
 from rc1_lib.run import Run, open_run
 from rc1_lib.training.train_arguments import Seeds, check_control, chosen_seeds
 from rc1_lib.workspace.folder import holding
-from tasks.calibrate import verdict
+from tasks.calibrate import read_report
 from tasks.control import control as control_task
 from tasks.endings import (
     CACHED,
@@ -128,12 +128,12 @@ def _controlled(run: Run, seeds: Sequence[int], kind: ControlKind) -> State[Any]
     """A control instead of a training: it does not touch segments, reports or checkpoints of real runs."""
     run = replace(run, vouched=outcome(verify(run, return_state=True))["vouched"])
     state = control_task(run, kind, seeds, return_state=True)
-    result, _, fault = verdict(CONTROL, state)
-    if fault:
+    found = read_report(CONTROL, state)
+    if found.fault:
         outcome(state)
-        raise RuntimeError(f"the control: {fault}")
-    sentence = f"control, {kind} reward, seed {', '.join(map(str, seeds))}: {gate_sentence(result, advice=False)}"
-    if result.status is not Status.PASSED:
+        raise RuntimeError(f"the control: {found.fault}")
+    sentence = f"control, {kind} reward, seed {', '.join(map(str, seeds))}: {gate_sentence(found.gate, advice=False)}"
+    if found.gate.status is not Status.PASSED:
         return Failed(name=GATES_FAILED, message=sentence)
     return Completed(name=CONTROL_PASSED, message=sentence)
 
@@ -175,14 +175,14 @@ def _evaluated(run: Run, story: Story, reference: str, sentence: str) -> State[A
     finished = {one.seed: str(one.checkpoint["sha256"]) for one in story.trained}
     outcome(verify_again(run, "the evaluation", return_state=True))
     state = evaluation(run, finished, reference, return_state=True)
-    result, body, fault = verdict(GATE, state)
-    if fault:
+    found = read_report(GATE, state)
+    if found.fault:
         outcome(state)
-        raise RuntimeError(f"the evaluation: {fault}")
-    story.evaluation = body.get("report")
-    if result.status is not Status.PASSED:
-        why = gate_sentence(result, advice=False)
+        raise RuntimeError(f"the evaluation: {found.fault}")
+    story.evaluation = found.report or None
+    if found.gate.status is not Status.PASSED:
+        why = gate_sentence(found.gate, advice=False)
         return Failed(name=GATES_FAILED, message=f"{sentence}; {GATE} failed: {why}; the checkpoints stay")
     outcome(verify_again(run, "a checkpoint is kept for good", return_state=True))
     story.best = outcome(keep_best(run, finished, return_state=True))
-    return Completed(name=POLICY_IMPROVED, message=f"{sentence}; {GATE}: {gate_sentence(result)}")
+    return Completed(name=POLICY_IMPROVED, message=f"{sentence}; {GATE}: {gate_sentence(found.gate)}")

@@ -25,12 +25,14 @@ class GateReport:
         report: the report's path, relative to the workspace.
         body: the report.
         plots: title -> PNG file, relative to the workspace.
+        fault: the error in program or machine that prevented a flow from evaluating it; else empty.
     """
 
     gate: GateResult
     report: str
     body: Mapping[str, Any]
     plots: Mapping[str, str] = field(default_factory=dict)
+    fault: str = ""
 
     @property
     def passed(self) -> bool:

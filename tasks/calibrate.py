@@ -38,7 +38,7 @@ def stage(run: Run, name: str, weights: Weights | None) -> State[Any]:
         weights: the candidate, if there is one.
 
     Returns:
-        A state with the verdict as its name and the data `{"gate", "report", "weights"}`.
+        A state with the verdict as its name and the `GateReport` as its data.
     """
     place = [one.name for one in STAGES].index(name)
     report_progress(STAGE, place, len(STAGES), BY_NAME[name].title)
@@ -46,13 +46,27 @@ def stage(run: Run, name: str, weights: Weights | None) -> State[Any]:
     try:
         outcome = evaluate_here(run, BY_NAME[name], weights)
     except RC1Error as error:
-        return state_of(GateResult(name, error=str(error)))
+        return state_with_report(GateReport(GateResult(name, error=str(error)), "", {}))
     report_progress(STAGE, place + 1, len(STAGES), f"{name} {outcome.gate.status.value}")
     if outcome.report:
         _show(run, outcome)
-    state = state_of(outcome.gate)
-    state.data = {"gate": state.data, "report": outcome.report, "weights": outcome.body.get("weights")}
+    return state_with_report(outcome)
+
+
+def state_with_report(outcome: GateReport) -> State[Any]:
+    """The verdict of a step that writes a report as a Prefect state, with the whole outcome as its data."""
+    state: State[Any] = state_of(outcome.gate)
+    state.data = outcome
     return state
+
+
+def read_report(name: str, state: State[Any]) -> GateReport:
+    """What such a step's task came to; the error that prevented a verdict is its `fault`."""
+    found = state.result(raise_on_failure=False)
+    if isinstance(found, GateReport):
+        return found
+    _, fault = read_verdict(found)
+    return GateReport(faulted(name, fault), "", {}, fault=fault)
 
 
 @retried(name="adopt weights")
@@ -127,11 +141,3 @@ def _show(run: Run, outcome: GateReport) -> None:
         markdown="\n\n".join(parts) + "\n",
         description=f"{outcome.gate.name}: {outcome.gate.status.value}",
     )
-
-
-def verdict(name: str, state: State[Any]) -> tuple[GateResult, Mapping[str, Any], str]:
-    """The content of a stage's state: its gate's verdict, its data, and the error that prevented one (else empty)."""
-    body = state.result(raise_on_failure=False)
-    data = body if isinstance(body, Mapping) else {}
-    result, fault = read_verdict(data.get("gate", body))
-    return (faulted(name, fault) if result is None else result), data, fault

@@ -13,10 +13,11 @@ from rc1_lib.check_words import gate_sentence
 from rc1_lib.config.engines import ControlKind
 from rc1_lib.errors import RC1Error
 from rc1_lib.evaluation.control import GATE, run_control
+from rc1_lib.gate_report import GateReport
 from rc1_lib.records import GateResult
 from rc1_lib.run import Run
+from tasks.calibrate import state_with_report
 from tasks.endings import retried
-from tasks.gates import state_of
 from tasks.prepared import prepared_for
 from tasks.reports import table
 
@@ -26,18 +27,15 @@ def control(run: Run, kind: ControlKind, seeds: Sequence[int]) -> State[Any]:
     """Train a few steps on a reward without information, and check that the evaluation finds no gain.
 
     Returns:
-        A state with the verdict as its name and the data `{"gate", "report"}`.
+        A state with the verdict as its name and the `GateReport` as its data.
     """
     try:
         found = run_control(prepared_for(run, force=True), kind, seeds, get_run_logger().info)
-        gate, report = found.gate, found.report
     except RC1Error as error:
-        gate, report = GateResult(GATE, error=str(error)), None
+        found = GateReport(GateResult(GATE, error=str(error)), "", {})
     create_table_artifact(
         key=f"rc1-control-{kind}",
-        table=table([gate]),
-        description=f"Control, {kind} reward (profile {run.config.profile}): {gate_sentence(gate, advice=False)}",
+        table=table([found.gate]),
+        description=f"Control, {kind} reward (profile {run.config.profile}): {gate_sentence(found.gate, advice=False)}",
     )
-    state = state_of(gate)
-    state.data = {"gate": state.data, "report": report}
-    return state
+    return state_with_report(found)

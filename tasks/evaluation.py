@@ -17,8 +17,8 @@ from rc1_lib.gate_report import GateReport
 from rc1_lib.records import GateResult
 from rc1_lib.run import Run
 from rc1_lib.training.ppo_run import check_start
+from tasks.calibrate import state_with_report
 from tasks.endings import retried
-from tasks.gates import state_of
 from tasks.prepared import prepared_for
 from tasks.reports import picture, table
 
@@ -33,21 +33,19 @@ def evaluation(run: Run, finished: Mapping[int, str], reference: str) -> State[A
         reference: fingerprint of the initial policy of these runs.
 
     Returns:
-        A state with the verdict as its name and the data `{"gate", "report"}`.
+        A state with the verdict as its name and the `GateReport` as its data.
     """
     try:
         prepared = prepared_for(run)
         check_start(prepared, reference)
         found = evaluate_run(prepared, finished)
     except RC1Error as error:
-        result = GateResult(GATE, error=str(error))
-        _show_checks(run, result)
-        return state_of(result)
+        found = GateReport(GateResult(GATE, error=str(error)), "", {})
+        _show_checks(run, found.gate)
+        return state_with_report(found)
     _show_checks(run, found.gate)
     _show_report(run, found)
-    state = state_of(found.gate)
-    state.data = {"gate": state.data, "report": found.report}
-    return state
+    return state_with_report(found)
 
 
 def _show_checks(run: Run, result: GateResult) -> None:

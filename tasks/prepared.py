@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from rc1_lib.judge.identity import read_spec
+from rc1_lib.judge.prompt import read_spec
 from rc1_lib.run import Run
 from rc1_lib.training.models import fingerprint_of
 from rc1_lib.training.ppo_run import Prepared, prepare

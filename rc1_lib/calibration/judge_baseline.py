@@ -19,12 +19,12 @@ import orjson
 import polars as pl
 from numpy.typing import NDArray
 
+from rc1_lib.calibration.judged_rows import double_checks
 from rc1_lib.errors import RC1Error
 from rc1_lib.gates.judge_drift import AskedAgain, judge_drift_gate
 from rc1_lib.judge.drift import shifts
-from rc1_lib.judge.identity import double_checks, judge_identity, read_spec
 from rc1_lib.judge.judge import check_judge, fresh_scores, open_judge, open_store
-from rc1_lib.judge.prompt import dialogue_sha256
+from rc1_lib.judge.prompt import dialogue_sha256, judge_identity, read_spec
 from rc1_lib.judge.results import Judged
 from rc1_lib.pool.checked_rows import rows_of
 from rc1_lib.pool.derived import SHADOW

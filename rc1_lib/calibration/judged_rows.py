@@ -8,21 +8,22 @@ from typing import Any
 
 import polars as pl
 
-from rc1_lib.checks import at_most
+from rc1_lib.checks import at_most, equal, info
 from rc1_lib.difficulty.features import measure
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.judge.budget import known_usd
-from rc1_lib.judge.identity import double_checks, judge_identity, read_spec
+from rc1_lib.judge.calls import TEST_DOUBLE
 from rc1_lib.judge.judge import check_judge, open_judge, open_store, score_unbilled
+from rc1_lib.judge.prompt import judge_identity, read_spec
 from rc1_lib.judge.providers import LIVE
 from rc1_lib.judge.results import Judged
 from rc1_lib.judge.score_files import keep_unstable
 from rc1_lib.records import Check, Message
-from rc1_lib.reward.comparison import add_answer_length
 from rc1_lib.reward.rules import add_rules
 from rc1_lib.reward.terms import add_old_score, add_reward, over_clarification_penalties
 from rc1_lib.rows.chat import add_counts
 from rc1_lib.run import Run
+from rc1_lib.text.tokens import length
 
 _KEPT = ("id", "task", "source_id", "messages", "needs_clarification", "solved", "lucky")
 
@@ -142,10 +143,15 @@ def measured_rows(run: Run, rows: pl.DataFrame) -> pl.DataFrame:
 
     Returns:
         One line per row: `id, task, source_id, needs_clarification, solved, lucky`, the counts `turns, tool_hops,
-        clarifications, answer_length`, and `bucket`.
+        clarifications, answer_length` (words and punctuation marks of the assistant's last message; 0 without one),
+        and `bucket`.
     """
     buckets = measure(rows, run.config.difficulty).select("id", "bucket")
-    counted = add_counts(add_answer_length(rows.select(_KEPT))).drop("messages")
+    message = pl.element()
+    said = message.filter(message.struct.field("role") == "assistant").struct.field("content")
+    last = pl.col("messages").list.eval(said).list.last().fill_null("")
+    counted = add_counts(rows.select(_KEPT, answer_length=last)).drop("messages")
+    counted = counted.with_columns(answer_length=length("answer_length"))
     return counted.join(buckets, on="id", how="left", maintain_order="left")
 
 
@@ -186,3 +192,19 @@ def judge_checks(run: Run, models: Collection[str], test_double: bool) -> tuple[
         "their scores are not on one scale: set judge.model to a fixed version, and score again",
     )  # fmt: skip
     return (versions, *double_checks(run, test_double))
+
+
+def double_checks(run: Run, test_double: object) -> tuple[Check, ...]:
+    """The mark; in profile `prod` it is red. None only where `test_double` is False: a report may say anything."""
+    if test_double is False:
+        return ()
+    mark = f"{TEST_DOUBLE}: these scores are made up"
+    if run.config.profile == "prod":
+        return (equal(mark, True, False, "profile prod takes a real judge's scores only: use a fresh workspace"),)
+    return (info(mark, True),)
+
+
+def said_double(report: Mapping[str, Any] | None) -> object:
+    """What a report says of the test double; None where it says nothing, which is no denial."""
+    scoring = (report or {}).get("scoring")
+    return scoring.get("test_double") if isinstance(scoring, Mapping) else None

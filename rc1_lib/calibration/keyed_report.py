@@ -7,9 +7,10 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from rc1_lib.calibration.judged_rows import double_checks, said_double
 from rc1_lib.checks import equal, info
 from rc1_lib.errors import RC1Error
-from rc1_lib.judge.identity import double_checks, said_double, scoring_settings
+from rc1_lib.judge.prompt import scoring_settings
 from rc1_lib.pool.derived import TAKES
 from rc1_lib.provenance.code import code_sha256
 from rc1_lib.provenance.derived import Artifact

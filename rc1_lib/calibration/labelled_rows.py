@@ -13,8 +13,9 @@ from rc1_lib.calibration.weights_file import WEIGHTS, read_weights
 from rc1_lib.errors import RC1Error
 from rc1_lib.judge import rubric
 from rc1_lib.judge.budget import known_usd
-from rc1_lib.judge.identity import endpoint, judge_identity, model_asked, read_spec
 from rc1_lib.judge.judge import check_judge, open_judge, open_store
+from rc1_lib.judge.prompt import judge_identity, read_spec
+from rc1_lib.judge.providers import endpoint, model_asked
 from rc1_lib.labels.label_file import SCORED, LabelFile
 from rc1_lib.records import Message
 from rc1_lib.reward.rank_agreement import without_rounding_noise

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
 
 from rc1_lib.calibration.overclar_ablation import ABLATION, overclar_ablation
 from rc1_lib.calibration.reward_hacking import HACKING, attack_reward
@@ -64,29 +63,6 @@ CLEARED = (Status.PASSED, Status.NOT_APPLICABLE)
 """The results after which the next stage runs; no stage of a calibration can be waived."""
 
 
-class StageOutcome(Protocol):
-    """The outcome of a stage: `GateReport`, or what a flow reads from a task's state."""
-
-    @property
-    def gate(self) -> GateResult:
-        """The verdict."""
-        ...
-
-    @property
-    def report(self) -> str:
-        """The report's path, relative to the workspace."""
-        ...
-
-    @property
-    def body(self) -> Mapping[str, Any]:
-        """The findings; for the calibration also `weights`."""
-        ...
-
-
-Outcome = TypeVar("Outcome", bound=StageOutcome)
-Adopt = Callable[[Run, Weights, str], object]
-
-
 def evaluate_here(run: Run, stage: Stage, weights: Weights | None) -> GateReport:
     """Run a stage in this process; a stage that is not applicable is skipped and says why."""
     if stage.on_score and (why := run.config.why_not_judged):
@@ -96,11 +72,11 @@ def evaluate_here(run: Run, stage: Stage, weights: Weights | None) -> GateReport
 
 def run_stages(
     run: Run,
-    evaluate: Callable[[Run, Stage, Weights | None], Outcome],
+    evaluate: Callable[[Run, Stage, Weights | None], GateReport],
     *,
     stages: Sequence[Stage] = STAGES,
-    adopt: Adopt = adopt,
-) -> list[Outcome]:
+    adopt: Callable[[Run, Weights, str], object] = adopt,
+) -> list[GateReport]:
     """Run stages up to the first that fails; if all pass, adopt the weights that the calibration found.
 
     A failed stage is recorded, and weights of an earlier calibration with the same inputs no longer count. A stage that
@@ -118,8 +94,8 @@ def run_stages(
     Raises:
         RC1Error: when the weights cannot be written; also what `evaluate` raises.
     """
-    done: list[Outcome] = []
-    found: Outcome | None = None
+    done: list[GateReport] = []
+    found: GateReport | None = None
     for stage in stages:
         outcome = evaluate(run, stage, None if found is None else found.body["weights"])
         done.append(outcome)

@@ -14,7 +14,7 @@ import orjson
 
 from rc1_lib.calibration.judged_rows import dimensions
 from rc1_lib.errors import RC1Error
-from rc1_lib.judge.identity import scoring_settings
+from rc1_lib.judge.prompt import scoring_settings
 from rc1_lib.provenance.code import code_sha256
 from rc1_lib.provenance.derived import NOT_OURS, Artifact, Input, file_input
 from rc1_lib.provenance.pinned_files import read_vouched

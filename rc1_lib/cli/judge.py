@@ -49,7 +49,7 @@ def probe_scorer(
     run = session.open(overrides(flags))
     from rc1_lib.cli.progress import stages
     from rc1_lib.evidence import Evidence
-    from rc1_lib.judge.identity import whom
+    from rc1_lib.judge.providers import whom
     from rc1_lib.preflight.gate_list import evaluate
 
     title, following = f"judge {run.config.judge.provider}", then(session, "preflight")

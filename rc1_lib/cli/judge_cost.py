@@ -132,7 +132,7 @@ def _by_stage(run: Run, title: str, stages: Sequence[Stage]) -> tuple[Table, str
     """Calls, tokens and USD by stage, and a line on what these rest on."""
     from rc1_lib.forecast.judge_cost import cost_of, token_rates
     from rc1_lib.judge.budget import prices_of
-    from rc1_lib.judge.identity import whom
+    from rc1_lib.judge.providers import whom
 
     prices, source = prices_of(run.config.judge)
     rates = token_rates(run)

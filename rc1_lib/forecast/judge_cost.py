@@ -25,11 +25,10 @@ from rc1_lib.evidence import Evidence
 from rc1_lib.forecast.estimate import Estimate, exactly, mean_of
 from rc1_lib.judge.budget import FEWEST_BYTES_A_TOKEN, LONGEST_REPLY, bytes_read, prices_of
 from rc1_lib.judge.calls import ANSWERED
-from rc1_lib.judge.identity import endpoint, model_asked, read_spec, whom
 from rc1_lib.judge.judge import open_judge, open_store
 from rc1_lib.judge.maintenance import as_asked
-from rc1_lib.judge.prompt import dialogue_sha256, write_ask
-from rc1_lib.judge.providers import LIVE
+from rc1_lib.judge.prompt import dialogue_sha256, read_spec, write_ask
+from rc1_lib.judge.providers import LIVE, endpoint, model_asked, whom
 from rc1_lib.judge.reply import REASON
 from rc1_lib.labels.label_file import read_labels
 from rc1_lib.pool.checked_rows import rows_of

@@ -9,7 +9,8 @@ import polars as pl
 from rc1_lib.checks import at_least, at_most, info, number, offenders
 from rc1_lib.config.thresholds import SharedThresholds, StabilityGate
 from rc1_lib.judge.calls import SCORINGS, AttemptOutcome
-from rc1_lib.judge.noise import OVERALL, Noise, long_scores, medians_and_variances, pooled
+from rc1_lib.judge.noise import OVERALL, Noise, long_scores, pooled
+from rc1_lib.judge.results import medians_and_variances
 from rc1_lib.numbers.uncertainty import CheckInterval
 from rc1_lib.records import Check, GateResult
 

@@ -1,1 +1,1 @@
-"""Scoring dialogues. This version holds the local rule rubric; live providers are not part of it yet."""
+"""Scoring dialogues: prompts, strict replies, providers, limits, the store of replies, the bill."""

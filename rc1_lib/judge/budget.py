@@ -14,8 +14,7 @@ from rc1_lib.config.judge import Budget, Prices
 from rc1_lib.config.judge import Judge as JudgeConfig
 from rc1_lib.config.strict_yaml import parse_yaml
 from rc1_lib.judge.calls import Ask
-from rc1_lib.judge.identity import endpoint
-from rc1_lib.judge.providers import LIVE
+from rc1_lib.judge.providers import LIVE, endpoint
 
 FEWEST_BYTES_A_TOKEN = 2
 """Fewer bytes than any current tokenizer makes of a token on average, so that an estimate is never too low."""

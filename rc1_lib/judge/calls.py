@@ -1,4 +1,4 @@
-"""One call of a provider: what is asked, what comes back, and the ways in which it can fail."""
+"""One call of a provider: what is asked, what comes back, how it can fail, and what is kept of it."""
 
 from __future__ import annotations
 
@@ -136,6 +136,95 @@ ANSWERED = (
 """Outcomes in which a model replied, and somebody is paid."""
 SCORINGS = (AttemptOutcome.OK, AttemptOutcome.HIT)
 """Outcomes that give scores."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One line of the usage log.
+
+    Attributes:
+        attempt_id: unique to this attempt; the provider was sent it as `X-Client-Request-Id`.
+        run_id: the run of the judge that made it.
+        ask_key: what was asked: dialogue, instructions, provider, settings and sample index, as a hash.
+        dialogue: SHA-256 of the dialogue.
+        sample: which of the K samples, from 0.
+        attempt: which attempt at it in this run, from 1.
+        provider: the judge's name.
+        spec: version of the instructions.
+        model_asked: the model that was asked for.
+        model: the version that the provider says answered; empty when nobody answered.
+        temperature: of the sampling; None where it was left to the model.
+        outcome: how it ended.
+        started: when, seconds since 1970, UTC.
+        latency_ms: from the request to the reply's last byte; for a hit, the look-up.
+        status: HTTP status, where there was a response.
+        request_id: the provider's own id of the reply; of a hit, that of the reply it replays.
+        tokens_in: as the provider counts; 0 for hits and where no usage was reported.
+        tokens_out: the same.
+        cost_usd: at the configured prices; 0 for hits, refused requests and what never left this machine, None where
+            nobody can know: a timeout, or no prices.
+        billable: whether the provider reported usage for this very attempt.
+        reply_sha256: of the reply's text; empty when there is none. A hit repeats that of the reply it replays.
+        scores: by dimension, where the reply holds scores.
+        detail: what went wrong, with secrets masked.
+    """
+
+    attempt_id: str
+    run_id: str
+    ask_key: str
+    dialogue: str
+    sample: int
+    attempt: int
+    provider: str
+    spec: str
+    model_asked: str
+    model: str
+    temperature: float | None
+    outcome: AttemptOutcome
+    started: float
+    latency_ms: float
+    status: int | None
+    request_id: str
+    tokens_in: int
+    tokens_out: int
+    cost_usd: float | None
+    billable: bool
+    reply_sha256: str
+    scores: Mapping[str, float] | None
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """One reply as it is stored.
+
+    Attributes:
+        ask_key: what was asked.
+        model: the version that answered.
+        stored: when, seconds since 1970.
+        spec: version of the instructions.
+        dialogue: SHA-256 of the dialogue.
+        sample: which of the K samples.
+        outcome: `ok`, or why it holds no scores.
+        text: what the model wrote, secrets masked.
+        scores: by dimension, None where the reply holds none.
+        detail: why there are none.
+        request_id: the provider's id of it.
+        reply_sha256: of the text.
+    """
+
+    ask_key: str
+    model: str
+    stored: float
+    spec: str
+    dialogue: str
+    sample: int
+    outcome: AttemptOutcome
+    text: str
+    scores: dict[str, float] | None
+    detail: str
+    request_id: str
+    reply_sha256: str
 
 
 class CallFailedError(Exception):

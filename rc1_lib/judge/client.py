@@ -16,15 +16,13 @@ from typing import TypeVar
 from rc1_lib.config.judge import Judge as JudgeConfig
 from rc1_lib.errors import RC1Error
 from rc1_lib.judge.budget import Spending
-from rc1_lib.judge.calls import Answer, Ask, AttemptOutcome, CallFailedError, is_test_double
-from rc1_lib.judge.identity import endpoint, model_asked
+from rc1_lib.judge.calls import Answer, Ask, AttemptOutcome, CallFailedError, Line, Reply, is_test_double
 from rc1_lib.judge.limiter import Limiter, Permit
 from rc1_lib.judge.prompt import JudgeSpec, write_ask
-from rc1_lib.judge.providers import LIVE, open_provider
+from rc1_lib.judge.providers import LIVE, endpoint, model_asked, open_provider
 from rc1_lib.judge.reply import BadReplyError, read_answer
 from rc1_lib.judge.results import SampleRequest, SampleResult
-from rc1_lib.judge.store import InFlight, Reply, Store
-from rc1_lib.judge.usage import Line
+from rc1_lib.judge.store import InFlight, Store
 from rc1_lib.masking import mask, secrets
 
 _T = TypeVar("_T")

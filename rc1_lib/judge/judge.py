@@ -18,16 +18,14 @@ from rc1_lib.config.judge import Judge as JudgeConfig
 from rc1_lib.errors import ConfigError, RC1Error, RowError
 from rc1_lib.judge import rubric
 from rc1_lib.judge.budget import Spending, known_usd
-from rc1_lib.judge.calls import AttemptOutcome, is_test_double
+from rc1_lib.judge.calls import AttemptOutcome, Line, Reply, is_test_double
 from rc1_lib.judge.client import JudgeClient, Stopped, replayed
-from rc1_lib.judge.identity import check_model, endpoint, read_spec, request_settings
 from rc1_lib.judge.limiter import RecentRates
-from rc1_lib.judge.prompt import JudgeSpec, canonical, dialogue_sha256, misfit
-from rc1_lib.judge.providers import LIVE, open_provider
+from rc1_lib.judge.prompt import JudgeSpec, canonical, dialogue_sha256, misfit, read_spec
+from rc1_lib.judge.providers import LIVE, check_model, endpoint, open_provider, request_settings
 from rc1_lib.judge.reply import BadReplyError, read_scores
 from rc1_lib.judge.results import Judged, SampleRequest, SampleResult, tables
-from rc1_lib.judge.store import Reply, Store
-from rc1_lib.judge.usage import Line
+from rc1_lib.judge.store import Store
 from rc1_lib.masking import mask, secrets
 from rc1_lib.records import Message
 from rc1_lib.run import Run

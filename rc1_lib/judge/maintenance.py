@@ -13,13 +13,12 @@ from typing import Any, cast
 import polars as pl
 
 from rc1_lib.judge.budget import Spending
-from rc1_lib.judge.calls import SCORINGS, AttemptOutcome, is_test_double
-from rc1_lib.judge.identity import endpoint, read_spec
+from rc1_lib.judge.calls import SCORINGS, AttemptOutcome, Reply, is_test_double
 from rc1_lib.judge.judge import Judge, open_store
-from rc1_lib.judge.prompt import write_ask
+from rc1_lib.judge.prompt import read_spec, write_ask
+from rc1_lib.judge.providers import endpoint
 from rc1_lib.judge.results import Judged, SampleRequest
-from rc1_lib.judge.store import DAY_S, Reply, Store
-from rc1_lib.judge.usage import LOG_SCHEMA
+from rc1_lib.judge.store import DAY_S, LOG_SCHEMA, Store
 from rc1_lib.records import FunctionCall, Message, ToolCall
 from rc1_lib.run import Run
 

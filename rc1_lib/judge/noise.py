@@ -11,14 +11,10 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from rc1_lib.judge.results import SCORE_SCHEMA, medians_and_variances
+
 OVERALL = "overall"
 """The name under which `pooled` reports all dimensions together."""
-SCORE_SCHEMA: dict[str, type[pl.DataType]] = {
-    "dialogue": pl.String,
-    "sample": pl.Int64,
-    "dimension": pl.String,
-    "score": pl.Float64,
-}
 _NAME = r'"((?:[^"\\]|\\.)*)"'
 _NUMBER = r"-?(?:\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|Infinity)|NaN"
 _PAIR = rf"{_NAME}\s*:\s*({_NUMBER})"
@@ -75,30 +71,6 @@ def long_scores(lines: pl.DataFrame) -> pl.DataFrame:
         "dialogue", "sample", dimension=pl.lit(None, pl.String), score=pl.lit(math.nan, pl.Float64)
     )
     return pl.concat([pairs, broken]).cast(SCORE_SCHEMA)  # type: ignore[arg-type]
-
-
-def medians_and_variances(scores: pl.DataFrame) -> pl.DataFrame:
-    """Median and unbiased variance of each dialogue's samples, by dimension.
-
-    Args:
-        scores: columns `dialogue`, `dimension`, `score`; nulls are left out.
-
-    Returns:
-        Columns `dialogue`, `dimension`, `samples` (how many were scored), `median`, `variance`, in the order in which
-        dialogues and dimensions first appear. The variance of a single sample is null. A NaN among the scores makes
-        both NaN.
-    """
-    score = pl.col("score")
-    poisoned = score.is_nan().any()
-    return (
-        scores.filter(score.is_not_null())
-        .group_by("dialogue", "dimension", maintain_order=True)
-        .agg(
-            samples=pl.len().cast(pl.Int64),
-            median=pl.when(poisoned).then(math.nan).otherwise(score.median()),
-            variance=pl.when(pl.len() < 2).then(None).when(poisoned).then(math.nan).otherwise(score.var(ddof=1)),
-        )
-    )
 
 
 def pooled(scores: pl.DataFrame, confidence: float) -> list[Noise]:

@@ -1,4 +1,4 @@
-"""The judge's instructions, and the prompt made of them for one dialogue.
+"""The judge's instructions, the prompt made of them for one dialogue, and what its scores are bound to.
 
 The dialogue goes in as data. It is one JSON array in which no angle bracket stands by itself, between two lines that
 hold a number derived from the dialogue's own hash, so that nothing written inside can look like the closing line.
@@ -20,9 +20,12 @@ from rc1_lib.config.strict_yaml import parse_yaml
 from rc1_lib.config.values import Section
 from rc1_lib.errors import ConfigError
 from rc1_lib.judge.calls import Ask
+from rc1_lib.judge.providers import request_settings
 from rc1_lib.judge.reply import REASON
 from rc1_lib.provenance.derived import Given
+from rc1_lib.provenance.pinned_files import read_vouched
 from rc1_lib.records import Message
+from rc1_lib.run import Run
 from rc1_lib.workspace.artifacts import sha256_json
 from rc1_lib.workspace.input_files import read_regular
 
@@ -115,6 +118,52 @@ def load_spec(path: Path, name: str, content: bytes | None = None) -> JudgeSpec:
     return spec
 
 
+JUDGE_SPEC = Given(
+    "judge_spec",
+    lambda run: f"{FOLDER}/{run.config.judge.spec}.yaml",
+    wanted=lambda run: run.config.pays_judged_score,
+)
+
+
+def read_spec(run: Run) -> JudgeSpec:
+    """The instructions that `judge.spec` names.
+
+    Raises:
+        ConfigError: when they are missing or damaged.
+        TicketError: when they are not those that the ticket vouches for.
+    """
+    path = JUDGE_SPEC.path(run)
+    content = None if run.vouched is None else read_vouched(run, JUDGE_SPEC.name, path)
+    return load_spec(path, run.config.judge.spec, content)
+
+
+def judge_identity(run: Run) -> dict[str, str]:
+    """Who judges, and by which words: what a ticket names.
+
+    Raises:
+        ConfigError: when the instructions are missing or damaged.
+    """
+    judge = run.config.judge
+    return {
+        "provider": judge.provider,
+        "model": judge.model or "",
+        "spec": judge.spec,
+        "spec_sha256": read_spec(run).sha256,
+    }
+
+
+def scoring_settings(run: Run) -> dict[str, Any]:
+    """All settings that decide what a dialogue is scored with, and whether its scores count in full."""
+    judge = run.config.judge
+    return {
+        **judge_identity(run),
+        "base_url": judge.base_url or "",
+        **request_settings(judge),
+        "samples": judge.samples,
+        "max_variance": run.config.gates.stability.max_variance,
+    }
+
+
 def misfit(messages: object) -> str:
     """What keeps `messages` from being a dialogue that can be judged, in words; empty when nothing does."""
     if not isinstance(messages, list) or not messages:
@@ -178,10 +227,3 @@ def write_ask(spec: JudgeSpec, sampling: JudgeSampling, messages: Sequence[Messa
 def _calls(message: Message) -> list[dict[str, str]]:
     calls: Sequence[Mapping[str, Any]] = message.get("tool_calls") or ()
     return [{"name": call["function"]["name"], "arguments": call["function"]["arguments"]} for call in calls]
-
-
-JUDGE_SPEC = Given(
-    "judge_spec",
-    lambda run: f"{FOLDER}/{run.config.judge.spec}.yaml",
-    wanted=lambda run: run.config.pays_judged_score,
-)

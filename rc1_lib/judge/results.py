@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,16 +12,21 @@ import polars as pl
 
 from rc1_lib.config.judge import Judge as JudgeConfig
 from rc1_lib.errors import RC1Error
-from rc1_lib.judge.calls import AttemptOutcome
+from rc1_lib.judge.calls import AttemptOutcome, Reply
 from rc1_lib.judge.limiter import RecentRates
-from rc1_lib.judge.noise import SCORE_SCHEMA, medians_and_variances
 from rc1_lib.judge.prompt import JudgeSpec
-from rc1_lib.judge.store import Reply
 from rc1_lib.numbers.sums import sum_in_order
 from rc1_lib.records import Message
 
 _TWO_MODELS = "its samples come from two versions of the model, which are not on one scale; fix judge.model"
 _NO_TRAFFIC = RecentRates()
+SCORE_SCHEMA: dict[str, type[pl.DataType]] = {
+    "dialogue": pl.String,
+    "sample": pl.Int64,
+    "dimension": pl.String,
+    "score": pl.Float64,
+}
+"""Scores in long form: one row a score; a sample that was not scored has no row, or a null."""
 NOT_ASKED = "not asked: the run ended before"
 
 
@@ -199,4 +205,28 @@ def _rows(replies: pl.DataFrame, config: JudgeConfig, spec: JudgeSpec, max_varia
         *(pl.when("scored").then(pl.col(name)).alias(name) for name in numbers),
         unstable=(pl.max_horizontal(variances) > max_variance).fill_null(False),
         reason=pl.when("scored").then(pl.lit("")).otherwise("reason"),
+    )
+
+
+def medians_and_variances(scores: pl.DataFrame) -> pl.DataFrame:
+    """Median and unbiased variance of each dialogue's samples, by dimension.
+
+    Args:
+        scores: columns `dialogue`, `dimension`, `score`; nulls are left out.
+
+    Returns:
+        Columns `dialogue`, `dimension`, `samples` (how many were scored), `median`, `variance`, in the order in which
+        dialogues and dimensions first appear. The variance of a single sample is null. A NaN among the scores makes
+        both NaN.
+    """
+    score = pl.col("score")
+    poisoned = score.is_nan().any()
+    return (
+        scores.filter(score.is_not_null())
+        .group_by("dialogue", "dimension", maintain_order=True)
+        .agg(
+            samples=pl.len().cast(pl.Int64),
+            median=pl.when(poisoned).then(math.nan).otherwise(score.median()),
+            variance=pl.when(pl.len() < 2).then(None).when(poisoned).then(math.nan).otherwise(score.var(ddof=1)),
+        )
     )

@@ -14,11 +14,11 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 
-from rc1_lib.judge import transcript
 from rc1_lib.judge.calls import Answer, Ask, AttemptOutcome, CallFailedError
-from rc1_lib.judge.transcript import Call, Transcript, read
 from rc1_lib.records import Message
+from rc1_lib.rows import transcript
 from rc1_lib.rows.chat import ARGUMENT_OF, ASK
+from rc1_lib.rows.transcript import Call, Transcript, read
 from rc1_lib.text import tokens
 from rc1_lib.text.tokens import tokenize
 

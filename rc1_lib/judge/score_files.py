@@ -23,10 +23,10 @@ from rc1_lib.checks import defined
 from rc1_lib.errors import RC1Error, RowError
 from rc1_lib.judge.budget import known_usd
 from rc1_lib.judge.calls import AttemptOutcome
-from rc1_lib.judge.identity import judge_identity, model_asked
 from rc1_lib.judge.judge import Judge
 from rc1_lib.judge.noise import OVERALL, pooled
-from rc1_lib.judge.prompt import misfit
+from rc1_lib.judge.prompt import judge_identity, misfit
+from rc1_lib.judge.providers import model_asked
 from rc1_lib.judge.results import Judged
 from rc1_lib.records import Message
 from rc1_lib.run import Run
@@ -228,7 +228,7 @@ def keep_unstable(
         workspace: where it lies.
         ids: of the dialogues, in the order in which `judged` has them; equal dialogues may have several.
         judged: what came of them.
-        judge: who judged (`rc1_lib.judge.identity.judge_identity`).
+        judge: who judged (`rc1_lib.judge.prompt.judge_identity`).
 
     Returns:
         The lines about these dialogues.

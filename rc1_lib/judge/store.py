@@ -24,7 +24,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -34,14 +34,40 @@ import polars as pl
 from filelock import FileLock, Timeout
 
 from rc1_lib.errors import RC1Error
-from rc1_lib.judge.calls import ANSWERED, AttemptOutcome
-from rc1_lib.judge.usage import LOG_SCHEMA, Line
+from rc1_lib.judge.calls import ANSWERED, AttemptOutcome, Line, Reply
 
 DAY_S = 86_400.0
 _BUSY_S = 60.0
 _VERSION = 2
 """Version 1 also wrote the log into a plain file next to the store; its tables are the same."""
 _GENESIS = "0" * 64
+LOG_SCHEMA: dict[str, type[pl.DataType] | pl.DataType] = {
+    "seq": pl.Int64,
+    "attempt_id": pl.String,
+    "run_id": pl.String,
+    "ask_key": pl.String,
+    "dialogue": pl.String,
+    "sample": pl.Int64,
+    "attempt": pl.Int64,
+    "provider": pl.String,
+    "spec": pl.String,
+    "model_asked": pl.String,
+    "model": pl.String,
+    "temperature": pl.Float64,
+    "outcome": pl.String,
+    "started": pl.Float64,
+    "latency_ms": pl.Float64,
+    "status": pl.Int64,
+    "request_id": pl.String,
+    "tokens_in": pl.Int64,
+    "tokens_out": pl.Int64,
+    "cost_usd": pl.Float64,
+    "billable": pl.Boolean,
+    "reply_sha256": pl.String,
+    "scores": pl.String,
+    "detail": pl.String,
+}
+"""The log as a table: one row a line, in the order of writing (`seq` from 1); `scores` is JSON text or null."""
 _COLUMNS = tuple(LOG_SCHEMA)
 _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS replies (ask_key, model, stored, spec, dialogue, sample, outcome, text, scores, detail,"
@@ -58,39 +84,6 @@ _SCHEMA = (
     f"INSERT OR IGNORE INTO anchor (one, lines, hash) VALUES (1, 0, '{_GENESIS}')",
 )
 _REPLY = "ask_key, model, stored, spec, dialogue, sample, outcome, text, scores, detail, request_id, reply_sha256"
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """One stored reply.
-
-    Attributes:
-        ask_key: what was asked.
-        model: the version that answered.
-        stored: when, seconds since 1970.
-        spec: version of the instructions.
-        dialogue: SHA-256 of the dialogue.
-        sample: which of the K samples.
-        outcome: `ok`, or why it holds no scores.
-        text: what the model wrote, secrets masked.
-        scores: by dimension, None where the reply holds none.
-        detail: why there are none.
-        request_id: the provider's id of it.
-        reply_sha256: of the text.
-    """
-
-    ask_key: str
-    model: str
-    stored: float
-    spec: str
-    dialogue: str
-    sample: int
-    outcome: AttemptOutcome
-    text: str
-    scores: dict[str, float] | None
-    detail: str
-    request_id: str
-    reply_sha256: str
 
 
 class InFlight:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 
 from rc1_lib.calibration.judge_baseline import JUDGE_BASELINE, drift_verdict
-from rc1_lib.calibration.judged_rows import dimensions
+from rc1_lib.calibration.judged_rows import dimensions, double_checks, said_double
 from rc1_lib.calibration.overclar_ablation import ablation_verdict
 from rc1_lib.calibration.reward_hacking import hacking_verdict
 from rc1_lib.calibration.shadow_run import PRE_RUN, shadow_run
@@ -29,7 +29,7 @@ from rc1_lib.gates.mix import mix_gate
 from rc1_lib.gates.shadow import shadow_gate
 from rc1_lib.gates.training import penalty_gate, training_gate
 from rc1_lib.gates.weights import Origin, weights_gate
-from rc1_lib.judge.identity import double_checks, judge_identity, said_double
+from rc1_lib.judge.prompt import judge_identity
 from rc1_lib.judge.providers import LIVE
 from rc1_lib.pool.as_asked import known_questions
 from rc1_lib.pool.templates import load_pack

@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 
 from rc1_lib.calibration.judge_agreement import judge_agreement
+from rc1_lib.calibration.judged_rows import double_checks
 from rc1_lib.checks import at_most, equal, number
 from rc1_lib.errors import RC1Error
 from rc1_lib.evidence import Evidence
@@ -18,9 +19,8 @@ from rc1_lib.gates.anti_simulation import anti_simulation_gate
 from rc1_lib.gates.judge_probe import probe_gate
 from rc1_lib.gates.judge_stability import stability_gate
 from rc1_lib.judge.calls import AttemptOutcome, is_test_double
-from rc1_lib.judge.identity import double_checks, model_asked
 from rc1_lib.judge.judge import fresh_scores, open_judge, open_store
-from rc1_lib.judge.providers import LIVE
+from rc1_lib.judge.providers import LIVE, model_asked
 from rc1_lib.judge.store import Store
 from rc1_lib.labels.label_file import read_labels
 from rc1_lib.records import Check, GateResult, Message

@@ -23,7 +23,8 @@ import polars as pl
 from rc1_lib.calibration.judge_baseline import asked_store
 from rc1_lib.errors import RC1Error
 from rc1_lib.judge.judge import open_store
-from rc1_lib.judge.usage import LOG_SCHEMA, usage_figures
+from rc1_lib.judge.store import LOG_SCHEMA
+from rc1_lib.judge.usage import usage_figures
 from rc1_lib.masking import conceal_tree, secrets
 from rc1_lib.preflight.ticket import read_ticket
 from rc1_lib.records import Check, GateResult

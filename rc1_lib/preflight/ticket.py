@@ -17,7 +17,7 @@ from rc1_lib.config.file import departures, flatten
 from rc1_lib.errors import ConfigError, RC1Error, TicketError
 from rc1_lib.evidence import NAMES, Evidence, bound, described
 from rc1_lib.gates.machine import code_named, read_code
-from rc1_lib.judge.identity import judge_identity
+from rc1_lib.judge.prompt import judge_identity
 from rc1_lib.preflight.gate_list import evaluate
 from rc1_lib.preflight.preconditions import check_base, check_can_issue
 from rc1_lib.preflight.round_report import FAILED, PASSED, fingerprints, read_round, round_faults

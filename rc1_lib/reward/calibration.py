@@ -10,8 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rc1_lib.reward.bounded_least_squares import Solution, solve
-from rc1_lib.reward.calibration_rows import CalibrationRows, GroupSums, prior_vector, usable_rows
+from rc1_lib.errors import RC1Error
+from rc1_lib.reward.bounded_least_squares import (
+    CalibrationRows,
+    GroupSums,
+    Solution,
+    solve,
+    usable_rows,
+)
 from rc1_lib.reward.intervals import Interval, draw_counts, group_folds, percentile_interval
 from rc1_lib.reward.rank_agreement import (
     drop_pct,
@@ -138,7 +144,7 @@ def calibrate_weights(
         RC1Error: for fewer usable rows than criteria, fewer groups than folds, bounds that no weights can meet, numbers
             outside [0, 1], a target that does not vary, or a prior that names unknown criteria.
     """
-    before = prior_vector(names, prior)
+    before = _prior_vector(names, prior)
     rows = usable_rows(scores, target, groups, row_weights, names)
     judge, sums = _Judge(rows, before), GroupSums.of(rows)
     total = 1 + cv + boot
@@ -215,6 +221,22 @@ def calibrate_weights(
         unpulled={name: unpulled[name] for name in ("improve_pct_vs_old", "mae_drop_pct_vs_old")},
         intervals=intervals,
     )
+
+
+def _prior_vector(names: Sequence[str], prior: Mapping[str, float]) -> Vector:
+    """The prior in the order of `names`, 0 for names that it lacks.
+
+    Raises:
+        RC1Error: for a repeated name, or a prior with an unknown criterion.
+    """
+    if len(set(names)) < len(names):
+        raise RC1Error(f"each criterion must be named once, found {', '.join(names)}")
+    if unknown := sorted(set(prior) - set(names)):
+        raise RC1Error(
+            f"the old weights name {', '.join(unknown)}, which is not among the criteria to weigh "
+            f"({', '.join(names)}): correct the name or score the criterion"
+        )
+    return np.array([prior.get(name, 0.0) for name in names])
 
 
 class _Judge:

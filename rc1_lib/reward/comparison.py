@@ -33,7 +33,6 @@ from rc1_lib.reward.rank_agreement import (
     without_rounding_noise,
 )
 from rc1_lib.reward.top_ties import TopTies, top_ties
-from rc1_lib.text.tokens import length
 
 Floats = NDArray[np.float64]
 _SHARES = {"top10_overlap": 0.10, "top20_overlap": 0.20}
@@ -217,16 +216,6 @@ def _halves(frame: pl.DataFrame) -> dict[str, float]:
 def _mean(values: Floats, weights: Floats) -> float:
     total = float(weights.sum())
     return float(values @ weights) / total if total > 0 else float("nan")
-
-
-def add_answer_length(frame: pl.DataFrame) -> pl.DataFrame:
-    """Add `answer_length` (UInt32): words and punctuation marks of the last assistant message; 0 without one."""
-    message = pl.element()
-    said = message.filter(message.struct.field("role") == "assistant").struct.field("content")
-    return (
-        frame.with_columns(answer_length=pl.col("messages").list.eval(said).list.last().fill_null(""))
-        .with_columns(answer_length=length("answer_length"))
-    )  # fmt: skip
 
 
 def length_correlation(scores: Floats, lengths: Floats, success: Floats, weights: Floats) -> float:

@@ -12,9 +12,9 @@ from typing import Any
 import polars as pl
 
 from rc1_lib.errors import ConfigError
-from rc1_lib.judge.transcript import CALC, Call, Transcript, figures, read
 from rc1_lib.records import Message, Rule
 from rc1_lib.rows.chat import ASK, MESSAGES, spread_messages
+from rc1_lib.rows.transcript import CALC, Call, Transcript, figures, read
 from rc1_lib.text.tokens import tokenize
 
 LONGEST_ANSWER = 10

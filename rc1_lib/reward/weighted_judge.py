@@ -15,9 +15,8 @@ from rc1_lib.config.thresholds import Gates
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.judge.budget import Spending
 from rc1_lib.judge.calls import NOTICE
-from rc1_lib.judge.identity import read_spec
 from rc1_lib.judge.judge import Judge, check_judge, open_judge, open_store
-from rc1_lib.judge.prompt import JudgeSpec
+from rc1_lib.judge.prompt import JudgeSpec, read_spec
 from rc1_lib.judge.results import Judged
 from rc1_lib.records import Message, Rule
 from rc1_lib.reward.rules import RULES, add_rules, messages_column

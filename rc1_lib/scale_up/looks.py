@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
+from rc1_lib.calibration.judged_rows import double_checks
 from rc1_lib.errors import RC1Error
 from rc1_lib.evidence import Evidence
 from rc1_lib.gates.growth import growth_gate
 from rc1_lib.gates.judge_stability import stability_gate
-from rc1_lib.judge.identity import double_checks
 from rc1_lib.judge.judge import fresh_scores
 from rc1_lib.preflight.gate_list import evaluate
 from rc1_lib.records import GREEN, GateResult

@@ -9,7 +9,7 @@ import orjson
 
 from rc1_lib.difficulty.derived import BALANCED, METRICS
 from rc1_lib.evidence import described
-from rc1_lib.judge.identity import scoring_settings
+from rc1_lib.judge.prompt import scoring_settings
 from rc1_lib.provenance.code import code_sha256
 from rc1_lib.provenance.derived import Artifact
 from rc1_lib.records import GateResult

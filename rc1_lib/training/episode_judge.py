@@ -17,10 +17,9 @@ from rc1_lib.calibration.judged_rows import dimensions
 from rc1_lib.calibration.weights_file import named_report, read_content, read_weights
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.judge.budget import Spending
-from rc1_lib.judge.identity import read_spec, scoring_settings
 from rc1_lib.judge.judge import check_judge, open_judge, open_store, score_unbilled
 from rc1_lib.judge.maintenance import Paid, paid_in
-from rc1_lib.judge.prompt import dialogue_sha256
+from rc1_lib.judge.prompt import dialogue_sha256, read_spec, scoring_settings
 from rc1_lib.judge.providers import LIVE
 from rc1_lib.judge.results import Judged
 from rc1_lib.records import Message

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from rc1_lib.attacks.library import ATTACKS
 from rc1_lib.calibration.judged_rows import JudgedRows, judge_rows
-from rc1_lib.judge.transcript import read
 from rc1_lib.records import Message
+from rc1_lib.rows.transcript import read
 from rc1_lib.run import Run
 from rc1_lib.text.tokens import tokenize
 

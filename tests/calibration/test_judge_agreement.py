@@ -18,7 +18,7 @@ from rc1_lib.evidence import Evidence, bound
 from rc1_lib.gate_report import GateReport
 from rc1_lib.gates.judge_agreement import LABELLED, LIKENESS, SECOND
 from rc1_lib.judge import rubric
-from rc1_lib.judge.identity import read_spec
+from rc1_lib.judge.prompt import read_spec
 from rc1_lib.labels.label_file import read_labels
 from rc1_lib.pool.seed import build_seed
 from rc1_lib.preflight.gate_list import evaluate

@@ -13,9 +13,9 @@ from rc1_lib.environment.episode import Episode
 from rc1_lib.environment.outcome import EpisodeStatus, outcome_of
 from rc1_lib.environment.turn import Limits
 from rc1_lib.environment.world import World
-from rc1_lib.judge.transcript import read
 from rc1_lib.reward.rules import add_rules
 from rc1_lib.rows.chat import add_counts
+from rc1_lib.rows.transcript import read
 from tests.environment.worlds import CLEAR, LIMITS, STORY, call
 
 WIKI = call("wiki", title="Wyrrudex")

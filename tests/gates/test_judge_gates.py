@@ -17,8 +17,7 @@ from rc1_lib.config.values import Round
 from rc1_lib.gates.anti_simulation import anti_simulation_gate
 from rc1_lib.gates.judge_probe import probe_gate
 from rc1_lib.gates.judge_stability import stability_gate
-from rc1_lib.judge.calls import AttemptOutcome
-from rc1_lib.judge.usage import Line
+from rc1_lib.judge.calls import AttemptOutcome, Line
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import published_config
 from tests.gates.usage_logs import (

@@ -13,8 +13,8 @@ from functools import cache
 
 import polars as pl
 
-from rc1_lib.judge.calls import AttemptOutcome
-from rc1_lib.judge.usage import LOG_SCHEMA, Line
+from rc1_lib.judge.calls import AttemptOutcome, Line
+from rc1_lib.judge.store import LOG_SCHEMA
 
 DIMENSIONS = ("answered", "grounded", "well_formed", "economical", "reasoned", "concise", "restrained")
 NOW = 1_790_000_000.0

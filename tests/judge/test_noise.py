@@ -8,7 +8,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from rc1_lib.judge.noise import OVERALL, SCORE_SCHEMA, long_scores, medians_and_variances, pooled
+from rc1_lib.judge.noise import OVERALL, long_scores, pooled
+from rc1_lib.judge.results import SCORE_SCHEMA, medians_and_variances
 
 
 def scores(*rows: tuple[str, int, str, float | None]) -> pl.DataFrame:

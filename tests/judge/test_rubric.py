@@ -10,7 +10,7 @@ import pytest
 
 from rc1_lib.evidence import Evidence
 from rc1_lib.judge import rubric
-from rc1_lib.judge.transcript import read
+from rc1_lib.rows.transcript import read
 
 Message = dict[str, Any]
 _KEYS = {"wiki": "title", "calc": "expression", "ask_user": "question"}

@@ -15,10 +15,9 @@ import polars as pl
 import pytest
 
 from rc1_lib.errors import RC1Error
-from rc1_lib.judge.calls import AttemptOutcome
+from rc1_lib.judge.calls import AttemptOutcome, Line, Reply
 from rc1_lib.judge.judge import open_judge, open_store
-from rc1_lib.judge.store import DAY_S, InFlight, Reply, Store
-from rc1_lib.judge.usage import LOG_SCHEMA, Line
+from rc1_lib.judge.store import DAY_S, LOG_SCHEMA, InFlight, Store
 from rc1_lib.testing.judge_server import Behaviour, FaultKind, running
 from tests.forks import this_interpreter
 from tests.judge.bench import PLANTED, PROVIDERS, Bench, dialogues

@@ -8,7 +8,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from rc1_lib.judge.usage import LOG_SCHEMA, UsageFigures, usage_figures
+from rc1_lib.judge.store import LOG_SCHEMA
+from rc1_lib.judge.usage import UsageFigures, usage_figures
 
 
 def lines(*given: dict[str, Any]) -> pl.DataFrame:

@@ -14,7 +14,7 @@ from rc1_lib.calibration.judged_rows import dimensions
 from rc1_lib.calibration.weights_file import read_weights
 from rc1_lib.errors import ConfigError, RC1Error, TicketError
 from rc1_lib.evidence import bound, described
-from rc1_lib.judge.identity import read_spec
+from rc1_lib.judge.prompt import read_spec
 from rc1_lib.preflight.round_report import PASSED
 from rc1_lib.preflight.ticket import TICKET, check_unchanged, verify_ticket, vouched_by
 from rc1_lib.provenance.pinned_files import read_vouched

@@ -10,9 +10,9 @@ import pytest
 
 from rc1_lib.errors import ConfigError, RowError
 from rc1_lib.evidence import Evidence
-from rc1_lib.judge.transcript import figures
 from rc1_lib.reward.rules import RULES, add_rules
 from rc1_lib.rows.frame import ROW_COLUMNS
+from rc1_lib.rows.transcript import figures
 
 Message = dict[str, Any]
 _KEYS = {"wiki": "title", "calc": "expression", "ask_user": "question"}

@@ -12,11 +12,11 @@ import pytest
 from rc1_lib.calibration.judge_agreement import judge_agreement
 from rc1_lib.judge import rubric
 from rc1_lib.judge.score_files import read_dialogues
-from rc1_lib.judge.transcript import read
 from rc1_lib.labels.label_file import read_labels
 from rc1_lib.reward.rules import RULES, add_rules
 from rc1_lib.rows.chat import add_counts
 from rc1_lib.rows.frame import ROW_COLUMNS
+from rc1_lib.rows.transcript import read
 from rc1_lib.run import open_run
 
 # Counted by reading the rows (numbered from 0) message by message: (messages of the assistant; tool calls; messages of

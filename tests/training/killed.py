@@ -15,7 +15,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from unittest.mock import patch
 
-from rc1_lib.judge.usage import Line
+from rc1_lib.judge.calls import Line
 from tests.forks import Forks
 
 FEW = {"train": (0, 1, 3), "warm": (0, 0, 1)}

@@ -23,9 +23,9 @@ from rc1_lib.environment.rewards import RewardSettings, reward_terms
 from rc1_lib.environment.turn import Limits
 from rc1_lib.environment.world import World
 from rc1_lib.errors import ConfigError, RC1Error, TicketError
-from rc1_lib.judge.identity import read_spec
 from rc1_lib.judge.judge import open_judge, open_store, score_unbilled
 from rc1_lib.judge.maintenance import paid_in
+from rc1_lib.judge.prompt import read_spec
 from rc1_lib.judge.rubric import DIMENSIONS
 from rc1_lib.run import Run, open_run
 from rc1_lib.testing.judge_server import Behaviour, FaultKind, JudgeServer, running

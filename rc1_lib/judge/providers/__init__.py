@@ -1,4 +1,4 @@
-"""Who can be asked for scores, where, and with which key, checked before anything is sent; and how a key stays unseen.
+"""Who is asked for scores, where, by which settings and key, checked before anything is sent; how a key stays unseen.
 
 The SDKs are imported when a provider of theirs is opened. No message here repeats an address: it may hold a key. What a
 server said becomes fit for logs and exceptions: one line, bounded, and without secrets.
@@ -13,13 +13,16 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from urllib.parse import quote
+from typing import Any
+from urllib.parse import quote, urlsplit
 
 from rc1_lib.config.addresses import KEY_VARIABLE, read_address
+from rc1_lib.config.file import Layer, merged, read_yaml
 from rc1_lib.config.judge import Judge as JudgeConfig
 from rc1_lib.errors import ConfigError
 from rc1_lib.judge.calls import Provider
 from rc1_lib.masking import HIDDEN, in_base64, mask, secrets
+from rc1_lib.run import Run
 from rc1_lib.runtime.libraries import check_proxies
 
 _ADDRESSES = {
@@ -93,6 +96,58 @@ def open_provider(config: JudgeConfig) -> Provider:
 def address_of(name: str, base_url: str | None) -> str:
     """Where a live provider is asked."""
     return base_url or _ADDRESSES[name]
+
+
+def model_asked(config: JudgeConfig) -> str:
+    """The model that the provider is asked for; of the local rubric, its version: it is asked for as it is."""
+    if config.provider == "rubric":
+        from rc1_lib.judge.rubric import version
+
+        return version()
+    return config.model or ""
+
+
+def endpoint(config: JudgeConfig) -> str:
+    """Whom the configuration asks: provider, address and model."""
+    return f"{config.provider} {config.base_url or ''} {model_asked(config)}"
+
+
+def whom(config: JudgeConfig) -> str:
+    """Whom the configuration asks, for people: `openai at api.openai.com, model gpt-5-mini`."""
+    if config.provider not in LIVE:
+        return f"{config.provider}, on this machine"
+    host = urlsplit(address_of(config.provider, config.base_url)).netloc
+    return f"{config.provider} at {host}, model {config.model}"
+
+
+def request_settings(judge: JudgeConfig) -> dict[str, Any]:
+    """What decides, besides the prompt, what a judge is asked for. What a setting leaves as it was does not appear."""
+    return {
+        "sampling": judge.sampling.model_dump(mode="json"),
+        "structured": judge.channel == "schema",
+        **({"channel": judge.channel} if judge.channel == "tool" else {}),
+        **({"names": dict(judge.names)} if judge.names else {}),
+    }
+
+
+def check_model(run: Run) -> None:
+    """Refuse another judge than the file's by the model, and at the prices, that the file has for its own.
+
+    Raises:
+        ConfigError: saying what to name.
+    """
+    judge = run.config.judge
+    keys = {override.partition("=")[0].strip() for override in run.overrides}
+    if judge.model is None or "judge.provider" not in keys or keys & {"judge", "judge.model"}:
+        return
+    written = merged([Layer(file, read_yaml(file)) for file in run.config_files])
+    whose = written["judge"].get("provider", judge.provider)
+    if whose != judge.provider:
+        raise ConfigError(
+            f"judge.provider is '{judge.provider}' (SCORER_PROVIDER or the command line), but judge.model is "
+            f"'{judge.model}', which {run.config_path.name} has for {whose}; name its own by --set judge.model=NAME, "
+            f"and set judge.prices to it"
+        )
 
 
 def check_provider(name: str) -> None:
