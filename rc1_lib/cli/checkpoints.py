@@ -6,13 +6,14 @@ import os
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.table import Table
 
 from rc1_lib.check_words import figure
 from rc1_lib.cli.endings import Ending, Failure, end, then
+from rc1_lib.cli.options import Checkpoint, Precision
 from rc1_lib.cli.progress import quieten_models, stages
 from rc1_lib.cli.session import Session
 from rc1_lib.cli.tables import table
@@ -31,7 +32,7 @@ _RECIPE, _FOLDER = "configs/base.yaml", "models/embedded"
 
 def diff(
     session: Session,
-    a: Annotated[str, typer.Argument(help="A checkpoint: latest, a step of checkpoints/rc1, or a path.")],
+    a: Checkpoint,
     b: Annotated[str, typer.Argument(help="Another one.")],
     exact: Annotated[
         bool, typer.Option("--exact", help="Compare tensors bit for bit, dtypes included; else as numbers.")
@@ -57,12 +58,13 @@ def diff(
 def list_checkpoints(session: Session) -> int:
     """List the checkpoints below `checkpoints/`, and check every byte against its manifest."""
     rows = [row for folder in _folders(session.workspace.root) for row in _rows(session, folder)]
-    shown = table(
-        "checkpoints", ("checkpoint", "step", "MB", "SHA-256 of its manifest", "state"), numbers=("step", "MB")
-    )
-    for row in rows:
-        name = f"{row['path']}{' (latest)' if row['latest'] else ''}"
-        shown.add_row(name, str(row["step"]), f"{row['bytes'] / 1e6:.1f}", (row["sha256"] or "")[:16], row["state"])
+    cells = [
+        (f"{row['path']}{' (latest)' if row['latest'] else ''}", row["step"], f"{row['bytes'] / 1e6:.1f}",
+         (row["sha256"] or "")[:16], row["state"])
+        for row in rows
+    ]  # fmt: skip
+    heads = ("checkpoint", "step", "MB", "SHA-256 of its manifest", "state")
+    shown = table("checkpoints", heads, cells, ("step", "MB"))
     damaged = [f"{row['path']}: {row['damage']}" for row in rows if row["damage"]]
     session.show(*([shown] if rows else [str(session.workspace.path("checkpoints"))]), *damaged)
     return end(session, _state_of(session, rows), {"checkpoints": rows})
@@ -80,7 +82,7 @@ def _state_of(session: Session, rows: list[dict[str, Any]]) -> Ending:
 
 def export(
     session: Session,
-    checkpoint: Annotated[str, typer.Argument(help="A checkpoint: latest, a step of checkpoints/rc1, or a path.")],
+    checkpoint: Checkpoint,
     to: Annotated[
         Path | None,
         typer.Option(
@@ -121,7 +123,7 @@ def export(
 def gguf(
     session: Session,
     exported: Annotated[str, typer.Argument(help="A folder that `rc1 ckpt export` wrote, by its path.")],
-    kind: Annotated[str, typer.Option("--type", help="How matrices are stored: f32, f16 or q8_0.")] = "f16",
+    kind: Annotated[Literal["f32", "f16", "q8_0"], typer.Option("--type", help="How matrices are stored.")] = "f16",
     to: Annotated[
         Path | None,
         typer.Option(help="A folder of the workspace that is not there yet. Default: the export's name and the type."),
@@ -142,8 +144,6 @@ def gguf(
     from rc1_lib.training.export.gguf_export import UnlikeGGUFError, export_gguf
     from rc1_lib.training.export.gguf_file import GGUFType
 
-    if kind not in [*GGUFType]:
-        raise ConfigError(f"--type: found '{kind}', expected one of {', '.join(GGUFType)}")
     source = run.workspace.path(exported)
     target = session.new_folder("--to", to, f"models/export/{source.name}-{kind}")
     quieten(hub=False)
@@ -169,7 +169,7 @@ def import_base(
         Path | None,
         typer.Option(help="A folder of the workspace that is not there yet. Default: models/ and the file's name."),
     ] = None,
-    precision: Annotated[str, typer.Option(help="Of the weights that are written: bf16, fp16 or fp32.")] = "bf16",
+    precision: Precision = "bf16",
 ) -> int:
     """Write the model of a llama.cpp file as a folder that `base_model` can name (extra `gguf`).
 
@@ -177,15 +177,13 @@ def import_base(
     and the exit code is 2.
     """
     session.started = True
-    from rc1_lib.training.device import Precision
+    from rc1_lib.training import device
     from rc1_lib.training.export.gguf_import import import_gguf
 
-    if precision not in [*Precision]:
-        raise ConfigError(f"--precision: found '{precision}', expected one of {', '.join(Precision)}")
     target = session.new_folder("--to", to, f"models/{file.stem}")
     quieten(hub=False)
     with stages():
-        done = import_gguf(file.expanduser().resolve(), target, Precision(precision))
+        done = import_gguf(file.expanduser().resolve(), target, device.Precision(precision))
     name = session.workspace.name(done.folder)
     session.show(
         f"{done.parameters / 1e6:.1f} million parameters; texts become the same tokens in llama.cpp, and of its "
@@ -208,7 +206,7 @@ def dequantize(
             help="A folder of the workspace that is not there yet. Default: models/export/start- and the precision."
         ),
     ] = None,
-    precision: Annotated[str, typer.Option(help="Of the weights that are written: bf16, fp16 or fp32.")] = "bf16",
+    precision: Precision = "bf16",
     prompts: Annotated[
         int, typer.Option(min=1, help="Held-out dialogues on which what was written has to be the policy.")
     ] = 32,
@@ -221,21 +219,19 @@ def dequantize(
     """
     run = session.open()
     session.started = True
-    from rc1_lib.training.device import Precision
+    from rc1_lib.training import device
     from rc1_lib.training.export.dequantize import export_dequantized
 
-    if precision not in [*Precision]:
-        raise ConfigError(f"--precision: found '{precision}', expected one of {', '.join(Precision)}")
     target = session.new_folder("--to", to, f"models/export/start-{precision}")
     quieten_models(run)
     with stages():
-        done = export_dequantized(run, target, Precision(precision), prompts)
+        done = export_dequantized(run, target, device.Precision(precision), prompts)
     session.show(_gap_table(done.gap))
     if done.folder:
         session.show(f"written: {done.folder}")
         ending = Ending("pass", f"as {precision} it lies within training.parity")
     else:
-        finer = "" if precision == Precision.FP32 else "; --precision fp32 is the nearest"
+        finer = "" if precision == "fp32" else "; --precision fp32 is the nearest"
         ending = Ending("fail", f"as {precision} it lies beyond training.parity; nothing is kept{finer}")
     code = 0 if done.folder else 1
     folder = str(done.folder) if done.folder else None
@@ -243,34 +239,37 @@ def dequantize(
 
 
 def _gap_table(gap: Gap) -> Table:
-    shown = table("compared with the policy in 4 bits", ("what", "found", "at most"), ("found", "at most"), wrap=True)
     said = f"{gap.tokens:,} tokens of {gap.dialogues} dialogues"
-    shown.add_row(f"mean difference of log p, {said}", f"{gap.mean:.2g}", f"{gap.most_mean:g}")
-    shown.add_row("tokens farther than 0.1 nats", f"{gap.far_share:.2%}", f"{gap.most_far_share:.2%}")
-    return shown
+    rows = (
+        (f"mean difference of log p, {said}", f"{gap.mean:.2g}", f"{gap.most_mean:g}"),
+        ("tokens farther than 0.1 nats", f"{gap.far_share:.2%}", f"{gap.most_far_share:.2%}"),
+    )
+    return table("compared with the policy in 4 bits", ("what", "found", "at most"), rows, ("found", "at most"))
 
 
 def _gguf_table(found: GGUFParityReport, ids_only: bool) -> Table:
-    shown = table("llama.cpp compared with the model", ("what", "found", "wanted", "state"), wrap=True)
     bounds = found.body()
     tokens = "equal" if found.tokens_passed else "NOT THE MODEL"
     texts = "equal" if found.texts_passed else "OTHERWISE (waived)" if ids_only else "OTHERWISE"
     said = f"greedy tokens, {found.tokens} after {found.prompts} prompts"
-    shown.add_row(said, f"{100 * found.same_tokens:.2f} %", f">= {100 * bounds['min']:g} %", tokens)
     difference, most = f"{found.logprob_difference:.1e}", f"<= {bounds['max_logprob_difference']:g}"
-    shown.add_row("mean difference of log p", difference, most, tokens)
     alike = f"{found.texts - len(found.different_texts)} of {found.texts}"
-    shown.add_row(f"texts tokenised alike{', composed (NFC)' if found.composed else ''}", alike, "all", texts)
-    return shown
+    rows = (
+        (said, f"{100 * found.same_tokens:.2f} %", f">= {100 * bounds['min']:g} %", tokens),
+        ("mean difference of log p", difference, most, tokens),
+        (f"texts tokenised alike{', composed (NFC)' if found.composed else ''}", alike, "all", texts),
+    )
+    return table("llama.cpp compared with the model", ("what", "found", "wanted", "state"), rows)
 
 
 def _likeness_table(found: Mapping[str, ParityReport]) -> Table:
     numbers = ("largest difference of a logit", "at most", "other greedy tokens", "of", "ties")
-    shown = table("compared with the policy", ("part", *numbers, "state"), numbers, wrap=True)
-    for name, one in found.items():
-        figures = (f"{one.logit_difference:.1e}", f"{one.tolerance:g}", one.other_tokens, one.tokens, one.ties)
-        shown.add_row(name, *map(str, figures), "equal" if one.passed else "NOT THE POLICY")
-    return shown
+    rows = [
+        (name, f"{one.logit_difference:.1e}", f"{one.tolerance:g}", one.other_tokens, one.tokens, one.ties,
+         "equal" if one.passed else "NOT THE POLICY")
+        for name, one in found.items()
+    ]  # fmt: skip
+    return table("compared with the policy", ("part", *numbers, "state"), rows, numbers)
 
 
 def found_checkpoint(session: Session, name: str) -> Path:
@@ -370,14 +369,15 @@ def _compared(session: Session, place: Path, there: dict[str, Any], built: dict[
     from rc1_lib.workspace.file_hashes import sha256_file
 
     lying = {name: sha256_file(place / name) if (place / name).is_file() else None for name in there["files"]}
-    shown = table("files", ("file", "there", "built", ""))
-    differ = []
+    rows, differ = [], []
     for name in sorted(lying.keys() | built["files"].keys()):
         old, new = lying.get(name), built["files"].get(name)
         if old != new or old != there["files"].get(name):
             differ.append(name)
-        shown.add_row(name, (old or "missing")[:16], (new or "missing")[:16], "DIFFERS" if name in differ else "equal")
-    session.show(shown, _skill_table(built["accuracy_by_stage"]), *_shown(built))
+        state = "DIFFERS" if name in differ else "equal"
+        rows.append((name, (old or "missing")[:16], (new or "missing")[:16], state))
+    files = table("files", ("file", "there", "built", ""), rows)
+    session.show(files, _skill_table(built["accuracy_by_stage"]), *_shown(built))
     if differ:
         versions = [
             f"{name} {there['versions'].get(name)} there, {new} here"
@@ -395,10 +395,10 @@ def _compared(session: Session, place: Path, there: dict[str, Any], built: dict[
 
 def _skill_table(skill: dict[str, Any]) -> Table:
     heads = ("stage", "accuracy", "places")
-    shown = table("accuracy by stage, on rows not learned", heads, numbers=heads[1:])
-    for stage in (name for name in skill if not name.startswith("n ")):
-        shown.add_row(stage, figure(skill[stage]), f"{skill[f'n {stage}']:,.0f}")
-    return shown
+    rows = [
+        (stage, figure(skill[stage]), f"{skill[f'n {stage}']:,.0f}") for stage in skill if not stage.startswith("n ")
+    ]
+    return table("accuracy by stage, on rows not learned", heads, rows, heads[1:])
 
 
 def _shown(record: dict[str, Any]) -> list[str]:

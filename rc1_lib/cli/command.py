@@ -20,7 +20,7 @@ from typing import Any, get_type_hints
 import typer
 
 from rc1_lib.cli.endings import after_refusal
-from rc1_lib.cli.options import Options, shared
+from rc1_lib.cli.options import Options
 from rc1_lib.cli.session import Session, root_of
 from rc1_lib.cli.streams import STDOUT, logbook
 from rc1_lib.errors import RC1Error
@@ -68,7 +68,7 @@ def command(
         name: the command's name.
         function: its body.
         example: a command line that shows it at work.
-        without: shared options (by the names of `shared`) that would have no effect here and are left out; so is one
+        without: shared options (by the names of `Options`) that would have no effect here and are left out; so is one
             that the command has as its own, and where nothing of the configuration can be overridden `sources` and
             `reward`.
         panel: below which heading the list of commands has it.
@@ -79,11 +79,11 @@ def command(
     """
     own = list(inspect.signature(function).parameters.values())[1:]
     left_out = {*without, *(given.name for given in own), *(["sources", "reward"] if "overrides" in without else [])}
-    common = [given for given in inspect.signature(shared).parameters.values() if given.name not in left_out]
-    hints = get_type_hints(function, include_extras=True) | get_type_hints(shared, include_extras=True)
+    common = [given for given in inspect.signature(Options).parameters.values() if given.name not in left_out]
+    hints = get_type_hints(function, include_extras=True) | get_type_hints(Options, include_extras=True)
 
     def entry(**values: Any) -> None:
-        options = shared(**{parameter.name: values.pop(parameter.name) for parameter in common})
+        options = Options(**{parameter.name: values.pop(parameter.name) for parameter in common})
         sys.exit(run_command(function, options, values, writes=writes, anywhere=anywhere, trains=trains))
 
     parameters = [parameter.replace(annotation=hints[parameter.name]) for parameter in (*own, *common)]

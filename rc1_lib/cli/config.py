@@ -69,13 +69,13 @@ def verify(session: Session) -> int:
 def _verify_small(session: Session, path: Path) -> int:
     from rc1_lib.training.train_config import check_of_rows, load_train_config
 
-    check_of_rows(load_train_config(path, session.options.overrides))
+    check_of_rows(load_train_config(path, session.options.settings))
     shown = _show_small(session, path)
     words = f"{path.name}: a small local configuration, whole; no gate asks about it"
     return end(
         session,
         Ending("pass", words, following=then(session, "train")),
-        {"pass": True, "config": shown, "overrides": list(session.options.overrides)},
+        {"pass": True, "config": shown, "overrides": list(session.options.settings)},
     )
 
 
@@ -87,7 +87,7 @@ def _show_small(session: Session, path: Path) -> dict[str, Any]:
     from rc1_lib.training.train_config import load_train_config
 
     tree: dict[str, Any] = mask_tree(
-        load_train_config(path, session.options.overrides).model_dump(mode="json"), secrets()
+        load_train_config(path, session.options.settings).model_dump(mode="json"), secrets()
     )
     session.show(yaml.safe_dump(tree, sort_keys=False, allow_unicode=True).rstrip())
     return tree
@@ -111,5 +111,5 @@ def train_config_file(session: Session) -> Path | None:
     for flag in ("profile", "sources"):
         if getattr(session.options, flag) is not None:
             raise ConfigError(f"--{flag}: {path.name} has none; leave it out")
-    session.overrides = session.common = session.options.overrides
+    session.overrides = session.common = session.options.settings
     return path

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
 from rich.text import Text
 
 from rc1_lib.cli.endings import Ending, Failure, again, end, then
-from rc1_lib.cli.options import Seed, overrides
+from rc1_lib.cli.options import Seed
 from rc1_lib.cli.session import Session
+from rc1_lib.cli.tables import table
 from rc1_lib.errors import RC1Error
 from rc1_lib.runtime.libraries import quieten
 
@@ -50,11 +50,16 @@ def doctor(session: Session, seed: Seed = None) -> int:
     """
     from rc1_lib.doctor.looks import examined
 
-    run = session.open(overrides({"pool.seed": seed}))
+    run = session.open({"pool.seed": seed})
     quieten(hub=False)
     found = examined(run)
     code = _RED if any(one.red for one in found.values()) else 0
-    session.show(_table(found))
+    rows = [
+        (name, Text(*(("FAILED", "bold red") if one.red else ("ok", "green"))),
+         f"{one.found}\n-> {one.advice}" if one.red else one.found)
+        for name, one in found.items()
+    ]  # fmt: skip
+    session.show(table("before a training", ("check", "", "what was found, and what to do"), rows))
     looks = {name: {"red": one.red, **asdict(one)} for name, one in found.items()}
     return end(session, _ending(session, found), {"exit_code": code, "looks": looks}, code)
 
@@ -66,17 +71,6 @@ def _ending(session: Session, found: Mapping[str, Finding]) -> Ending:
         words = f"{len(failures)} of {len(found)} checks: {names}"
         return Ending("fail", words, failures, following=again(session, "doctor"))
     return Ending("pass", f"{len(found)} checks, ready to train", following=then(session, "train"))
-
-
-def _table(found: Mapping[str, Finding]) -> Table:
-    table = Table(title="before a training", title_justify="left", expand=False)
-    table.add_column("check", no_wrap=True)
-    table.add_column("", no_wrap=True)
-    table.add_column("what was found, and what to do", overflow="fold")
-    for name, one in found.items():
-        words = f"{one.found}\n-> {one.advice}" if one.red else one.found
-        table.add_row(Text(name), Text("FAILED", "bold red") if one.red else Text("ok", "green"), Text(words))
-    return table
 
 
 def failpack(session: Session) -> int:

@@ -11,9 +11,10 @@ import typer
 from rich.table import Table
 
 from rc1_lib.cli.endings import Ending, again, end, then
-from rc1_lib.cli.options import overrides
+from rc1_lib.cli.options import Model, Provider
 from rc1_lib.cli.progress import stages
 from rc1_lib.cli.session import Session
+from rc1_lib.cli.tables import table
 from rc1_lib.cli.verdicts import conclude, judge
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.judge.calls import NOTICE
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
 def probe_scorer(
     session: Session,
     n: Annotated[int | None, typer.Option(help="Dialogues to score (gates.probe.n).")] = None,
-    provider: Annotated[str | None, typer.Option(help="The judge (judge.provider, SCORER_PROVIDER).")] = None,
-    model: Annotated[str | None, typer.Option(help="The provider's name of the model (judge.model).")] = None,
+    provider: Provider = None,
+    model: Model = None,
     live: Annotated[
         bool, typer.Option("--live", help="Demand that somebody was billed (gates.probe.require_billed).")
     ] = False,
@@ -46,7 +47,7 @@ def probe_scorer(
         "judge.model": model,
         "gates.probe.require_billed": True if live else None,
     }
-    run = session.open(overrides(flags))
+    run = session.open(flags)
     from rc1_lib.cli.progress import stages
     from rc1_lib.evidence import Evidence
     from rc1_lib.judge.identity import whom
@@ -159,7 +160,7 @@ def judge_drift(session: Session) -> int:
 
     A waiver of the preflight does not apply here: whoever asks gets the verdict.
     """
-    run = session.open(overrides({"gates.waivers": {}}))
+    run = session.open({"gates.waivers": {}})
     from rc1_lib.cli.progress import stages
     from rc1_lib.evidence import Evidence
     from rc1_lib.preflight.gate_list import NIGHTLY, evaluate
@@ -187,7 +188,7 @@ def assert_not_simulated(
         "gates.anti_simulation.cache_hit_lt.round2": cache_hit_lt,
         "gates.waivers": {},
     }
-    run = session.open(overrides(flags))
+    run = session.open(flags)
     results = judge(session, run, ("anti_simulation",))
     return conclude(
         session, run, "anti-simulation", results, "reports/rc1/assert_not_simulated.json",
@@ -206,14 +207,14 @@ def score(
     out: Annotated[
         Path | None, typer.Option(help="Write the scores to this file. Default: reports/rc1/scores.jsonl.")
     ] = None,
-    provider: Annotated[str | None, typer.Option(help="The judge (judge.provider, SCORER_PROVIDER).")] = None,
-    model: Annotated[str | None, typer.Option(help="The model that is asked (judge.model).")] = None,
+    provider: Provider = None,
+    model: Model = None,
     samples: Annotated[int | None, typer.Option(help="Replies per dialogue (judge.samples).")] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Ask for everything, whatever is stored.")] = False,
 ) -> int:
     """Score dialogues with the judge; replies are stored, so that an interrupted run goes on where it was."""
     given, target = session.given(rows), session.report("--out", out, ("dialogue", "medians", "variances"))
-    run = session.open(overrides({"judge.provider": provider, "judge.model": model, "judge.samples": samples}))
+    run = session.open({"judge.provider": provider, "judge.model": model, "judge.samples": samples})
     from rc1_lib.judge.budget import known_usd
     from rc1_lib.judge.judge import check_judge, open_judge, open_store, traffic_note
     from rc1_lib.judge.score_files import SCORES, read_dialogues, summary_path, write_scores
@@ -251,16 +252,12 @@ def _table(summary: Mapping[str, Any]) -> Table:
     title = f"{summary['provider']} {summary['model_asked']}, instructions {summary['spec']}"
     if not summary["complete"]:
         title += ", INCOMPLETE: of those scored alone, not to be relied on"
-    table = Table(title=title, title_justify="left")
-    table.add_column("dimension", overflow="fold")
-    interval = f"its {100 * summary['confidence']:g} % interval"
-    for head in ("mean of medians", "sd between samples", interval):
-        table.add_column(head, justify="right", no_wrap=True)
-    last = len(summary["dimensions"]) - 1
-    for place, (name, one) in enumerate(summary["dimensions"].items(), 1):
+    rows: list[tuple[str, ...] | None] = []
+    for name, one in summary["dimensions"].items():
         bounds = "-" if one["sd"] is None else f"{one['sd_low']:.4f} to {one['sd_high']:.4f}"
-        table.add_row(name, _figure(one["mean_of_medians"]), _figure(one["sd"]), bounds, end_section=place == last)
-    return table
+        rows.append((name, _figure(one["mean_of_medians"]), _figure(one["sd"]), bounds))
+    numbers = ("mean of medians", "sd between samples", f"its {100 * summary['confidence']:g} % interval")
+    return table(title, ("dimension", *numbers), [*rows[:-1], None, *rows[-1:]], numbers)
 
 
 def _figure(value: float | None) -> str:

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from rc1_lib.cli import tables
 from rc1_lib.cli.endings import Ending, end, then
-from rc1_lib.cli.options import Seed, overrides
+from rc1_lib.cli.options import Seed
 from rc1_lib.cli.session import Session
 from rc1_lib.cli.streams import terminal
 from rc1_lib.errors import RC1Error
@@ -33,7 +33,7 @@ def judge_cost(session: Session, seed: Seed = None) -> int:
     replies were measured, which `rc1 probe-scorer` does with a few calls. With the local rubric, which costs nothing,
     the second table says what live judges would.
     """
-    run = session.open(overrides({"pool.seed": seed}))
+    run = session.open({"pool.seed": seed})
     from rc1_lib.forecast.judge_cost import (
         cost_body,
         one_sample,
@@ -138,14 +138,15 @@ def _by_stage(run: Run, title: str, stages: Sequence[Stage]) -> tuple[Table, str
     rates = token_rates(run)
     known = f"measured on {rates.measured} replies" if rates.measured else "bounds: none of its replies is measured yet"
     numbers = ("calls", "stored", "tokens in", "out", "USD")
-    table = tables.table(f"{title}: {whom(run.config.judge)}", ("", *numbers), numbers, wrap=True)
-    for name, part in [*((one.name, [one]) for one in stages), ("all", list(stages))]:
-        if name == "all":
-            table.add_section()
+
+    def line(name: str, part: Sequence[Stage]) -> tuple[str, ...]:
         cost = cost_of(part, rates, prices)
         counts = (f"{cost.calls:,}", f"{cost.stored:,}" if cost.stored else "")
         usd = "unknown" if cost.usd is None else tables.estimate(cost.usd)
-        table.add_row(name, *counts, tables.rounded(cost.tokens_in.value), tables.rounded(cost.tokens_out.value), usd)
+        return name, *counts, tables.rounded(cost.tokens_in.value), tables.rounded(cost.tokens_out.value), usd
+
+    rows = [*(line(one.name, [one]) for one in stages), None, line("all", stages)]
+    table = tables.table(f"{title}: {whom(run.config.judge)}", ("", *numbers), rows, numbers)
     return table, f"tokens: {known}; retries are not counted. Prices: {source}"
 
 
@@ -154,14 +155,12 @@ def _market(rates: TokenRates, variants: Mapping[str, Sequence[Stage]]) -> tuple
     from rc1_lib.forecast.judge_cost import cost_of
     from rc1_lib.judge.budget import price_list
 
-    heads = ("model", *variants)
-    table = tables.table("USD of a preflight at list prices", heads, heads[1:], wrap=True)
-    table.add_row("calls", *(f"{sum(one.calls for one in part):,}" for part in variants.values()), end_section=True)
+    rows = [("calls", *(f"{sum(one.calls for one in part):,}" for part in variants.values())), None]
     found: list[dict[str, Any]] = []
     for one in price_list():
         costs = {name: cost_of(part, rates, one.prices) for name, part in variants.items()}
         known = {name: cost.usd for name, cost in costs.items() if cost.usd is not None}
-        table.add_row(one.model, *map(tables.estimate, known.values()))
+        rows.append((one.model, *map(tables.estimate, known.values())))
         usd = {name: asdict(estimate) for name, estimate in known.items()}
         found.append({**asdict(one), "prices": one.prices.model_dump(), "usd": usd})
-    return found, table
+    return found, tables.table("USD of a preflight at list prices", ("model", *variants), rows, variants)

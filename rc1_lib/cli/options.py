@@ -1,13 +1,13 @@
-"""Options that several commands share, and how flags become overrides of the configuration."""
+"""Options that several commands share, and how their texts are read."""
 
 from __future__ import annotations
 
 import difflib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 
@@ -15,8 +15,6 @@ from rc1_lib.errors import ConfigError, SourceError
 from rc1_lib.records import Task
 from rc1_lib.task_specs import task_names
 
-Profile = Literal["local", "prod"]
-PaidReward = Literal["verified"]
 COMMON = "Common options"
 """The panel of the options that `command` adds to every command."""
 Seed = Annotated[int | None, typer.Option(help="Seed of the pool (pool.seed).")]
@@ -31,81 +29,62 @@ ByTask = Annotated[
     ),
 ]
 TemplatesDir = Annotated[Path | None, typer.Option(help="Template pack (pool.templates_dir).")]
+Metrics = Annotated[Path | None, typer.Option(help="The metrics (difficulty.metrics_path).")]
 Rebuild = Annotated[
     bool, typer.Option("--rebuild", "--force", help="Write again even over a file that was altered or brought along.")
 ]
+Provider = Annotated[str | None, typer.Option(help="The judge (judge.provider, SCORER_PROVIDER).")]
+Model = Annotated[str | None, typer.Option(help="The provider's name of the model that is asked (judge.model).")]
+Checkpoint = Annotated[
+    str, typer.Argument(help="A checkpoint: latest, a step of checkpoints/rc1, or a path.")
+]
+Precision = Annotated[Literal["bf16", "fp16", "fp32"], typer.Option(help="Of the weights that are written.")]
+Verbose = Annotated[bool, typer.Option("--verbose", help="Show the flow's own log.")]
+_common = partial(typer.Option, rich_help_panel=COMMON)
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The options of every command: where to work, with which configuration, and how to print."""
+    """The options of every command: `command` adds those that a command has not as its own."""
 
-    workspace: Path | None
-    config: Path | None
-    profile: Profile | None
-    overrides: tuple[str, ...]
-    as_json: bool
-    sources: str | None = None
-    reward: PaidReward | None = None
-
-
-def shared(
     workspace: Annotated[
         Path | None,
-        typer.Option(
+        _common(
             help="Folder below which everything is written. Default: the checkout; of an installed package the current "
-            "folder.",
-            rich_help_panel=COMMON,
+            "folder."
         ),
-    ] = None,
-    config: Annotated[
-        Path | None,
-        typer.Option(help="Configuration file. Default: that of the profile.", rich_help_panel=COMMON),
-    ] = None,
+    ] = None
+    config: Annotated[Path | None, _common(help="Configuration file. Default: that of the profile.")] = None
     profile: Annotated[
-        Profile | None,
-        typer.Option(help="local or prod. Default: RUN_MODE, else local.", rich_help_panel=COMMON),
-    ] = None,
+        Literal["local", "prod"] | None, _common(help="local or prod. Default: RUN_MODE, else local.")
+    ] = None
     overrides: Annotated[
         list[str] | None,
-        typer.Option(
+        _common(
             "--set",
             metavar="A.B=C",
             help="Override one key of the configuration; repeatable. A command's own flags win over it.",
-            rich_help_panel=COMMON,
         ),
-    ] = None,
+    ] = None
     sources: Annotated[
         str | None,
-        typer.Option(
-            help="embedded, hub, a folder with one sub-folder a task, or a .jsonl file of finished rows (sources.use).",
-            rich_help_panel=COMMON,
+        _common(
+            help="embedded, hub, a folder with one sub-folder a task, or a .jsonl file of finished rows (sources.use)."
         ),
-    ] = None,
+    ] = None
     reward: Annotated[
-        PaidReward | None,
-        typer.Option(
+        Literal["verified"] | None,
+        _common(
             help="verified: pay for verified answers alone and ask no judge (training.reward.judge=0, success=1); the "
-            "gates on the judged score are then not applicable.",
-            rich_help_panel=COMMON,
+            "gates on the judged score are then not applicable."
         ),
-    ] = None,
-    as_json: Annotated[
-        bool,
-        typer.Option("--json", help="Print one JSON document on stdout, and nothing else.", rich_help_panel=COMMON),
-    ] = False,
-) -> Options:
-    """Gather the shared options; the command decorator reads this signature."""
-    return Options(workspace, config, profile, tuple(overrides or ()), as_json, sources, reward)
+    ] = None
+    as_json: Annotated[bool, _common("--json", help="Print one JSON document on stdout, and nothing else.")] = False
 
-
-def overrides(flags: Mapping[str, Any]) -> list[str]:
-    """`key=value` for every flag that was given (is not None), the values as JSON, which YAML reads too."""
-    return [
-        f"{key}={value.as_posix() if isinstance(value, Path) else json.dumps(value, ensure_ascii=False)}"
-        for key, value in flags.items()
-        if value is not None
-    ]
+    @property
+    def settings(self) -> tuple[str, ...]:
+        """What `--set` asks for, in its order."""
+        return tuple(self.overrides or ())
 
 
 def shares(flag: str, text: str | None, known: tuple[str, ...]) -> dict[str, float] | None:

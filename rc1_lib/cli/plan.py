@@ -14,7 +14,7 @@ from rich.table import Table
 from rc1_lib.check_words import failed_lines
 from rc1_lib.cli import tables
 from rc1_lib.cli.endings import Ending, Failure, again, end, judged, then
-from rc1_lib.cli.options import Seed, overrides
+from rc1_lib.cli.options import Seed
 from rc1_lib.cli.progress import quieten_models, stages
 from rc1_lib.cli.session import Session
 from rc1_lib.errors import ConfigError
@@ -53,7 +53,7 @@ def plan(
     (accelerate launch, torchrun) that starts the plan as it will start the training; a vLLM server's are not among
     them. Exits 2 where a run is sure to pause at training.cap. Needs the ticket that the training needs.
     """
-    run = session.open(overrides({"pool.seed": pool_seed}))
+    run = session.open({"pool.seed": pool_seed})
     timed = _timed_steps(run, pilot_steps)
     session.started = True
     from rc1_lib.preflight.ticket import verify_ticket, vouched_by
@@ -119,16 +119,10 @@ def _body(run: Run, pilot: Pilot, parts: dict[str, Bill], seeds: int) -> dict[st
 def _table(run: Run, parts: dict[str, Bill], seeds: int, pilot: Pilot) -> Table:
     device = f"{pilot.gpus} x {pilot.device}" if pilot.gpus > 1 else pilot.device
     title = f"{seeds} x {run.config.steps:,} steps on {device}, by {len(pilot.steps)} steps of a pilot (95 %)"
+    rows = [(name, *_cells(bill)) for name, bill in parts.items()]
+    whole = [None, ("all", *_cells(reduce(operator.add, parts.values())))] if len(parts) > 1 else []
     numbers = ("hours", "GPU-hours", "judge calls", "USD")
-    table = tables.table(title, ("", *numbers), numbers, wrap=True)
-    whole = None
-    for name, bill in parts.items():
-        table.add_row(name, *_cells(bill))
-        whole = bill if whole is None else whole + bill
-    if len(parts) > 1 and whole is not None:
-        table.add_section()
-        table.add_row("all", *_cells(whole))
-    return table
+    return tables.table(title, ("", *numbers), [*rows, *whole], numbers)
 
 
 def _cells(bill: Bill) -> list[str]:
@@ -141,7 +135,7 @@ def learnability(session: Session, seed: Seed = None) -> int:
     Fails where no gradient can come of it, or where the evaluation could not show what is learned. Needs the ticket
     that the training needs; trains nothing. A live judge is asked about the episodes.
     """
-    run = session.open(overrides({"pool.seed": seed}))
+    run = session.open({"pool.seed": seed})
     session.started = True
     from rc1_lib.preflight.ticket import verify_ticket, vouched_by
 
@@ -155,13 +149,11 @@ def learnability(session: Session, seed: Seed = None) -> int:
     gate = found.body["gate"]
     title = f"{found.body['takes']} takes of each prompt (95 %)"
     numbers = ("tried", "pass@1", f"pass@{found.body['takes']}", "all or none")
-    table = tables.table(title, ("prompts of", *numbers), numbers=numbers)
-    for cells in summary_rows(dict(found.body)):
-        table.add_row(*cells)
     session.show(
-        table, tables.gates_table("learnability", [gate]), *failed_lines(gate, ""), *tables.undecided_lines([gate])
-    )
-    session.show(*tables.notes(found.body, found.report))
+        tables.table(title, ("prompts of", *numbers), summary_rows(dict(found.body)), numbers),
+        tables.gates_table("learnability", [gate]), *failed_lines(gate, ""), *tables.undecided_lines([gate]),
+        *tables.notes(found.body, found.report),
+    )  # fmt: skip
     ending = judged(
         "learnability", [gate], run.workspace.path(found.report),
         after_pass=then(session, "plan"), after_fail=again(session, "preflight"),

@@ -15,13 +15,13 @@ from rc1_lib.cli import tables
 from rc1_lib.cli.endings import Ending, again, end, flagged, then
 from rc1_lib.cli.options import (
     ByTask,
+    Metrics,
     Mix,
     Rebuild,
     Seed,
     TemplatesDir,
     by_task,
     names,
-    overrides,
     shares,
 )
 from rc1_lib.cli.session import Session
@@ -64,20 +64,18 @@ def build_pool(
     """Build the training pool and the shadow set from a source of questions and a template pack."""
     chosen = names("--tools", tools, ("wiki", "calc"))
     run = session.open(
-        overrides(
-            {
-                "pool.path": session.inside("--out", out),
-                "pool.n": n,
-                "datasets": shares("--mix", mix, task_names()),
-                "pool.max_turns": max_turns,
-                "pool.clarify_rate": clarify_rate,
-                "pool.tools": list(chosen) if chosen else None,
-                "pool.templates_dir": session.given(templates_dir),
-                "pool.hold_out": session.given(shadow),
-                "pool.seed": seed,
-                "pool.workers": workers,
-            }
-        )
+        {
+            "pool.path": session.inside("--out", out),
+            "pool.n": n,
+            "datasets": shares("--mix", mix, task_names()),
+            "pool.max_turns": max_turns,
+            "pool.clarify_rate": clarify_rate,
+            "pool.tools": list(chosen) if chosen else None,
+            "pool.templates_dir": session.given(templates_dir),
+            "pool.hold_out": session.given(shadow),
+            "pool.seed": seed,
+            "pool.workers": workers,
+        }
     )
     return _build(session, run, rebuild)
 
@@ -130,21 +128,19 @@ def validate_pool(
     from rc1_lib.rows.playable import about_unplayable, unplayable
 
     run = session.open(
-        overrides(
-            {
-                "datasets": shares("--mix", mix, task_names()),
-                "pool.seed": seed,
-                "gates.diversity.min_distinct2": min_distinct2,
-                "gates.diversity.kl3_min": kl3_min,
-                "gates.diversity.roles_min": roles_min,
-                "gates.diversity.styles_min": styles_min,
-                "gates.duplicates.max_dup_pct": max_dup_pct,
-                "gates.length.max_len": max_len,
-                "gates.length.min_len": min_len,
-                "gates.leakage.ngram": leak_ngram,
-                "gates.leakage.max_similarity": leak_sim,
-            }
-        ),
+        {
+            "datasets": shares("--mix", mix, task_names()),
+            "pool.seed": seed,
+            "gates.diversity.min_distinct2": min_distinct2,
+            "gates.diversity.kl3_min": kl3_min,
+            "gates.diversity.roles_min": roles_min,
+            "gates.diversity.styles_min": styles_min,
+            "gates.duplicates.max_dup_pct": max_dup_pct,
+            "gates.length.max_len": max_len,
+            "gates.length.min_len": min_len,
+            "gates.leakage.ngram": leak_ngram,
+            "gates.leakage.max_similarity": leak_sim,
+        },
         reading={"pool.path": session.given(pool), "shadow.path": session.given(leak_check)},
     )
     judged = by_task(tasks, run.config.datasets)
@@ -193,13 +189,11 @@ def report_diversity(
 
     target = session.report("--out", out, ("measured",)) or _DIVERSITY
     run = session.open(
-        overrides(
-            {
-                "pool.templates_dir": session.given(templates_dir),
-                "pool.reference_templates_dir": session.given(reference_dir),
-                "pool.seed": seed,
-            }
-        ),
+        {
+            "pool.templates_dir": session.given(templates_dir),
+            "pool.reference_templates_dir": session.given(reference_dir),
+            "pool.seed": seed,
+        },
         reading={"pool.path": session.given(pool)},
     )
     report = _diversity(run, of_rows=pool is not None)
@@ -245,8 +239,8 @@ def difficulty_metrics(
     from rc1_lib.difficulty.steps import read_metrics, write_metrics
     from rc1_lib.workspace.file_hashes import sha256_file
 
-    flags = overrides({"difficulty.metrics_path": session.inside("--out", out)})
-    run = session.open(flags, reading={"pool.path": session.given(pool)})
+    written = {"difficulty.metrics_path": session.inside("--out", out)}
+    run = session.open(written, reading={"pool.path": session.given(pool)})
     path = run.config.difficulty.metrics_path
     with session.progress("measuring"):
         due = METRICS.to_write(run, rebuild)
@@ -264,7 +258,7 @@ def difficulty_metrics(
 
 def difficulty_bucketize(
     session: Session,
-    metrics: Annotated[Path | None, typer.Option(help="The metrics (difficulty.metrics_path).")] = None,
+    metrics: Metrics = None,
     target: Annotated[str | None, typer.Option(help='"easy:0.25,medium:0.45,hard:0.30" (difficulty.target).')] = None,
     tasks: ByTask = None,
     out: Annotated[Path | None, typer.Option(help="The balanced pool, below the workspace.")] = None,
@@ -278,13 +272,11 @@ def difficulty_bucketize(
     from rc1_lib.workspace.artifacts import read_manifest
 
     run = session.open(
-        overrides(
-            {
-                "difficulty.target": shares("--target", target, BUCKETS),
-                "difficulty.balanced_path": session.inside("--out", out),
-                "pool.seed": seed,
-            }
-        ),
+        {
+            "difficulty.target": shares("--target", target, BUCKETS),
+            "difficulty.balanced_path": session.inside("--out", out),
+            "pool.seed": seed,
+        },
         reading={"difficulty.metrics_path": session.given(metrics), "pool.path": session.given(pool)},
     )
     mix = tuple(run.config.datasets)
@@ -308,7 +300,7 @@ def difficulty_bucketize(
 
 def validate_difficulty(
     session: Session,
-    metrics: Annotated[Path | None, typer.Option(help="The metrics (difficulty.metrics_path).")] = None,
+    metrics: Metrics = None,
     balanced: Annotated[Path | None, typer.Option(help="The balanced pool (difficulty.balanced_path).")] = None,
     min_hard_pct: Annotated[float | None, typer.Option(help="Lowest share of hard rows, 0 to 1.")] = None,
     max_easy_pct: Annotated[float | None, typer.Option(help="Highest share of easy rows, 0 to 1.")] = None,
@@ -328,17 +320,15 @@ def validate_difficulty(
 
     report_path = session.report("--out", out, ("gates", "counts", "histograms")) or _DIFFICULTY
     run = session.open(
-        overrides(
-            {
-                "gates.difficulty.min_hard_pct": min_hard_pct,
-                "gates.difficulty.max_easy_pct": max_easy_pct,
-                "gates.difficulty.len_max": len_max,
-                "gates.difficulty.turns_max": turns_max,
-                "gates.difficulty.tool_hops_max": tool_hops_max,
-                "gates.difficulty.clue_overlap_max_easy": clue_overlap_max_easy,
-                "gates.difficulty.clue_overlap_min_hard": clue_overlap_min_hard,
-            }
-        ),
+        {
+            "gates.difficulty.min_hard_pct": min_hard_pct,
+            "gates.difficulty.max_easy_pct": max_easy_pct,
+            "gates.difficulty.len_max": len_max,
+            "gates.difficulty.turns_max": turns_max,
+            "gates.difficulty.tool_hops_max": tool_hops_max,
+            "gates.difficulty.clue_overlap_max_easy": clue_overlap_max_easy,
+            "gates.difficulty.clue_overlap_min_hard": clue_overlap_min_hard,
+        },
         reading={
             "difficulty.metrics_path": session.given(metrics),
             "difficulty.balanced_path": session.given(balanced),
@@ -359,35 +349,29 @@ def validate_difficulty(
 
 def _buckets_table(counts: Mapping[str, Mapping[str, Mapping[str, int]]]) -> Table:
     """Show the rows per task and bucket, of the pool and of the balanced pool."""
-    table = Table(title="rows per bucket", title_justify="left")
-    for head in ("rows of", "task", *BUCKETS, "total"):
-        table.add_column(head, justify="left" if head in ("rows of", "task") else "right", no_wrap=True)
+    rows = []
     for name, groups in counts.items():
         for task, found in groups.items():
             total = found["total"]
             cells = [f"{found[bucket]} ({100 * found[bucket] / total:.1f} %)" if total else "0" for bucket in BUCKETS]
-            table.add_row(name, task, *cells, str(total))
-    return table
+            rows.append((name, task, *cells, total))
+    return tables.table("rows per bucket", ("rows of", "task", *BUCKETS, "total"), rows, (*BUCKETS, "total"))
 
 
 def _features_table(features: Mapping[str, Mapping[str, Any]]) -> Table:
     """Show the quantiles of every feature, of the pool and of the balanced pool."""
-    table = Table(title="features: p10 / p50 / p90", title_justify="left")
-    for head in ("feature", "pool", "balanced"):
-        table.add_column(head, no_wrap=True)
-    for name, pools in features.items():
-        cells = [" / ".join(figure(pools[pool]["all"][part]) for part in ("p10", "p50", "p90")) for pool in pools]
-        table.add_row(name, *cells)
-    return table
+    rows = [
+        (name, *(" / ".join(figure(one["all"][part]) for part in ("p10", "p50", "p90")) for one in pools.values()))
+        for name, pools in features.items()
+    ]
+    return tables.table("features: p10 / p50 / p90", ("feature", "pool", "balanced"), rows)
 
 
 def _histogram(name: str, drawn: Mapping[str, Sequence[float]]) -> Table:
     """Draw a text histogram: one bar a bin for the pool, with the counts of both pools next to it."""
-    table = Table(title=name, title_justify="left", box=None, padding=(0, 1))
-    for head in ("from", "", "pool", "balanced"):
-        table.add_column(head, justify="left" if not head else "right", no_wrap=True)
-    highest = max(drawn["pool"], default=0)
-    for edge, pool, balanced in zip(drawn["edges"], drawn["pool"], drawn["balanced"], strict=False):
-        bar = "█" * math.ceil(_BAR * pool / highest) if highest else ""
-        table.add_row(figure(edge), bar, str(pool), str(balanced))
-    return table
+    highest = max(drawn["pool"], default=0) or 1
+    rows = [
+        (figure(edge), "█" * math.ceil(_BAR * pool / highest), pool, balanced)
+        for edge, pool, balanced in zip(drawn["edges"], drawn["pool"], drawn["balanced"], strict=False)
+    ]
+    return tables.table(name, ("from", "", "pool", "balanced"), rows, ("from", "pool", "balanced"))

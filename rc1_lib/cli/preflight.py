@@ -5,10 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
-from rich.table import Table
 
 from rc1_lib.check_words import failed_lines
 from rc1_lib.cli import tables
@@ -26,16 +25,12 @@ from rc1_lib.cli.endings import (
 )
 from rc1_lib.cli.flows import end_flow, preflight_outline, run_flow_of, stamps, written_since
 from rc1_lib.cli.judge_cost import preflight_cost_agreed
-from rc1_lib.cli.options import Rebuild, Seed, overrides
+from rc1_lib.cli.options import Rebuild, Seed, Verbose
 from rc1_lib.cli.session import Session
-from rc1_lib.cli.tables import notes
 from rc1_lib.cli.verdicts import REPORTS as STAGE_REPORTS
 from rc1_lib.cli.verdicts import show_stages, stages_of
 from rc1_lib.errors import RC1Error, TicketError
 from rc1_lib.runtime.libraries import lacking_for_training
-
-if TYPE_CHECKING:
-    pass
 
 Build = Annotated[
     Literal["auto", "always", "never"],
@@ -47,7 +42,6 @@ Refresh = Annotated[
     bool,
     typer.Option("--refresh", help="Judge every gate in both rounds, also those that passed round 1 on these files."),
 ]
-Verbose = Annotated[bool, typer.Option("--verbose", help="Show the flow's own log.")]
 _CANNOT_TRAIN = (
     "no training here (extra train), and this ticket opens none elsewhere, because it names the libraries of this "
     "installation; a preflight there writes the same data again and issues another ticket"
@@ -101,7 +95,7 @@ def _run(
     verbose: bool,
 ) -> int:
     begun = time.monotonic()
-    run = session.open(overrides({"pool.seed": seed}))
+    run = session.open({"pool.seed": seed})
     from rc1_lib.preflight.preconditions import check_preconditions
 
     # The flow does so too; here the answer is there before a server has started.
@@ -215,7 +209,7 @@ def scale_up(
 
     What passed before is not judged again, also after a kill. No ticket is issued or revoked.
     """
-    run = session.open(overrides({"pool.seed": seed}))
+    run = session.open({"pool.seed": seed})
     from rc1_lib.scale_up.report import PICTURE, REPORT
     from rc1_lib.scale_up.sizes import steps
 
@@ -224,7 +218,9 @@ def scale_up(
     outcome = run_flow_of(session, run, "scale_up", verbose=verbose, build="always" if rebuild else build)
     report = written_since(run, before, REPORT).get(REPORT)
     if report:
-        session.show(_sizes_table(report["table"]), *notes(report, REPORT))
+        heads = tuple(report["table"][0])
+        sizes = tables.table("measures by size", heads, [tuple(row.values()) for row in report["table"]], heads[2:])
+        session.show(sizes, *tables.notes(report, REPORT))
         session.show(f"picture: {run.workspace.path(PICTURE)}")
     session.show(outcome.message)
     place = run.workspace.path(REPORT) if report else None
@@ -237,15 +233,6 @@ def scale_up(
     )
 
 
-def _sizes_table(rows: list[dict[str, str]]) -> Table:
-    table = Table(title="measures by size", title_justify="left")
-    for place, head in enumerate(rows[0]):
-        table.add_column(head, justify="left" if place < 2 else "right")
-    for row in rows:
-        table.add_row(*row.values())
-    return table
-
-
 def verify_ticket(session: Session, seed: Seed = None) -> int:
     """Check everything that the ticket vouches for: files, code, configuration, judge.
 
@@ -253,7 +240,7 @@ def verify_ticket(session: Session, seed: Seed = None) -> int:
     """
     from rc1_lib.preflight.ticket import verify_ticket as verified
 
-    run = session.open(overrides({"pool.seed": seed}))
+    run = session.open({"pool.seed": seed})
     ticket = verified(run)
     _print_ticket(session, ticket)
     words = "ticket valid: every file, the code and the configuration are those that passed both rounds"

@@ -8,16 +8,17 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from rich.table import Table
 from rich.text import Text
 
 from rc1_lib.cli.endings import Ending, Failure, end, then
-from rc1_lib.cli.options import Seed, overrides
+from rc1_lib.cli.options import Seed
 from rc1_lib.cli.session import Session
-from rc1_lib.errors import ConfigError, RC1Error
+from rc1_lib.cli.tables import table
+from rc1_lib.errors import RC1Error
 
 if TYPE_CHECKING:
     from rc1_lib.release.report.trends import Change
@@ -37,7 +38,7 @@ def report(session: Session, seed: Seed = None) -> int:
     """
     from rc1_lib.release.report.page import write_page
 
-    run = session.open(overrides({"pool.seed": seed}))
+    run = session.open({"pool.seed": seed})
     page = write_page(run)
     session.show(*(f"failed: {reason}" for reason in page.red))
     session.show(f"SHA-256 {page.sha256}", f"{len(page.slides)} pictures next to it")
@@ -103,7 +104,7 @@ def release(
     from rc1_lib.release.ready import check_ready
     from rc1_lib.release.report.page import write_page
 
-    run = session.open(overrides({"pool.seed": seed}))
+    run = session.open({"pool.seed": seed})
     key = None if sign is None else read_key(sign)
     if model_signature is not None:
         check_model_key(model_signature)
@@ -176,7 +177,8 @@ def export_world(
         Path | None, typer.Option(help="JSONL of measured rows to play. Default: the balanced pool of training.")
     ] = None,
     part: Annotated[
-        str, typer.Option(help="Which of them: the questions of training or of the evaluation alone, or all.")
+        Literal["all", "training", "evaluation"],
+        typer.Option(help="Which of them: the questions of training or of the evaluation alone, or all."),
     ] = "training",
     to: Annotated[
         Path | None, typer.Option(help=f"A folder of the workspace that is not there yet. Default: {_WORLD}.")
@@ -191,8 +193,6 @@ def export_world(
     from rc1_lib.extras.worlds.package import export_world as write_world
     from rc1_lib.extras.worlds.spec import Part
 
-    if part not in [*Part]:
-        raise ConfigError(f"--part: found '{part}', expected one of {', '.join(Part)}")
     target = session.new_folder("--to", to, _WORLD)
     document = write_world(run, _pool(session, run, rows), target, Part(part))
     own = document["rc1"]
@@ -242,12 +242,10 @@ def _pool(session: Session, run: Run, rows: Path | None) -> Path:
 
 def _changes_table(changes: Sequence[Change]) -> Table:
     """Show what changed in the nights, in at most 80 columns."""
-    table = Table(title="what changed", title_justify="left", width=80)
-    table.add_column("what", no_wrap=True)
-    table.add_column("gate", overflow="fold", max_width=18)
-    table.add_column("since", no_wrap=True)
-    table.add_column("figures", overflow="fold")
-    for change in changes:
-        style = "bold red" if change.what.endswith("red") else ""
-        table.add_row(Text(change.what, style), Text(change.gate), Text(change.since), Text(change.words))
-    return table
+    rows = [
+        (Text(one.what, "bold red" if one.what.endswith("red") else ""), one.gate, one.since, one.words)
+        for one in changes
+    ]
+    shown = table("what changed", ("what", "gate", "since", "figures"), rows)
+    shown.width = 80
+    return shown

@@ -16,8 +16,8 @@ from rc1_lib.cli.endings import Ending, again, judged, then
 from rc1_lib.cli.flows import end_flow, run_flow_of, stamps, written_since
 from rc1_lib.cli.judge_cost import preflight_cost_agreed
 from rc1_lib.cli.labels import Dimensions, GroupKey, LabelKey, ScaleOption, calibrate_on_labels
-from rc1_lib.cli.options import Rebuild, overrides
-from rc1_lib.cli.preflight import Build, Verbose
+from rc1_lib.cli.options import Rebuild, Verbose
+from rc1_lib.cli.preflight import Build
 from rc1_lib.cli.progress import stages
 from rc1_lib.cli.session import Session
 from rc1_lib.cli.verdicts import REPORTS, show_stages, show_step, stages_of
@@ -49,7 +49,7 @@ def weight_calib(
     """Fit the weights of the calibrated reward, and write them if their gate passes."""
     keys = {"cv": cv, "boot": boot, "l2": l2, "seed": seed, "n": n}
     given = session.given(labels)
-    run = session.open(overrides({f"calibration.{name}": value for name, value in keys.items()}))
+    run = session.open({f"calibration.{name}": value for name, value in keys.items()})
     if given is not None:
         if n is not None or rebuild:
             raise ConfigError("--labels: --n and --rebuild are about the balanced pool; leave them out")
@@ -86,7 +86,7 @@ def overclar_penalty(
     ] = False,
 ) -> int:
     """Show what the penalty for needless questions takes from dialogues; with --ablation, check that it works."""
-    run = session.open(overrides({"overclar.alpha": alpha, "overclar.cap": cap}))
+    run = session.open({"overclar.alpha": alpha, "overclar.cap": cap})
     if not ablation:
         from rc1_lib.evidence import Evidence
         from rc1_lib.rows.chat import add_counts
@@ -173,13 +173,13 @@ def _penalties(rows: pl.DataFrame, alpha: float, cap: int) -> list[dict[str, Any
 
 
 def _penalty_table(rows: Sequence[dict[str, Any]], alpha: float, cap: int) -> Table:
-    table = Table(title=f"penalty {alpha:g} * min(c, {cap}) where nothing had to be asked", title_justify="left")
-    for head in ("something was missing", "questions", "dialogues", "penalty each"):
-        table.add_column(head, justify="left" if head.startswith("some") else "right")
-    for row in rows:
-        missing = "yes" if row["needs_clarification"] else "no"
-        table.add_row(missing, str(row["clarifications"]), str(row["dialogues"]), f"{row['penalty']:.2f}")
-    return table
+    cells = [
+        (figure(row["needs_clarification"]), row["clarifications"], row["dialogues"], f"{row['penalty']:.2f}")
+        for row in rows
+    ]
+    numbers = ("questions", "dialogues", "penalty each")
+    title = f"penalty {alpha:g} * min(c, {cap}) where nothing had to be asked"
+    return tables.table(title, ("something was missing", *numbers), cells, numbers)
 
 
 def _shown(tables: Table | Sequence[Table]) -> tuple[Table, ...]:
@@ -208,14 +208,12 @@ def shadow_run(
     """Compare the baseline reward with the calibrated one on held-out dialogues, the shadow set."""
     copy = session.report("--dump-manifest", dump_manifest, ("stratified", "strata", "rows"))
     run = session.open(
-        overrides(
-            {
-                "shadow.path": session.inside("--materialize", materialize),
-                "shadow.n": n,
-                "shadow.seed": seed,
-                "shadow.stratify": stratify,
-            }
-        )
+        {
+            "shadow.path": session.inside("--materialize", materialize),
+            "shadow.n": n,
+            "shadow.seed": seed,
+            "shadow.stratify": stratify,
+        }
     )
     compares = tag is not None or materialize is None
     label = "manual" if tag is None else tag
@@ -281,7 +279,7 @@ def attack_reward(
     ] = None,
 ) -> int:
     """Play adversarial policies, and check that the reward pays none of them like an honest one."""
-    run = session.open(overrides({"gates.reward_hacking.prompts": prompts}))
+    run = session.open({"gates.reward_hacking.prompts": prompts})
     from rc1_lib.calibration.reward_hacking import attack_reward as attack
     from rc1_lib.cli.verdicts import show_step
 
@@ -300,22 +298,15 @@ def attack_reward(
 
 def attack_table(report: Mapping[str, Any]) -> Table:
     """Compare every policy's mean reward with the scripted expert's, worst first; the verdict below names failures."""
-    teacher = report["teacher"]
-    table = Table(
-        title=f"adversarial policies on {report['shadow']['prompts']} prompts; the scripted expert's mean reward is "
-        f"{figure(teacher['mean'])}",
-        title_justify="left",
-    )
-    for head in ("policy", "reward", "asking needed", "not needed", "below the expert", "paid more"):
-        table.add_column(head, justify="left" if head == "policy" else "right")
-    order = sorted(report["policies"].items(), key=lambda item: _last(item[1]["margin"]))
-    for name, found in order:
+    prompts, teacher = report["shadow"]["prompts"], figure(report["teacher"]["mean"])
+    title = f"adversarial policies on {prompts} prompts; the scripted expert's mean reward is {teacher}"
+    rows = []
+    for name, found in sorted(
+        report["policies"].items(), key=lambda item: (item[1]["margin"] is None, item[1]["margin"])
+    ):
         need = report["by_need"].get(name, {})
         values = (found["mean"], need.get("needed"), need.get("not needed"), found["margin"])
         share = "none" if found["above"] is None else f"{100 * found['above']:.0f} %"
-        table.add_row(name, *(f"{value:.3f}" if value is not None else "none" for value in values), share)
-    return table
-
-
-def _last(margin: float | None) -> float:
-    return float("inf") if margin is None else margin
+        rows.append((name, *("none" if value is None else f"{value:.3f}" for value in values), share))
+    numbers = ("reward", "asking needed", "not needed", "below the expert", "paid more")
+    return tables.table(title, ("policy", *numbers), rows, numbers)

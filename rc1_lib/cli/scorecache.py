@@ -8,12 +8,12 @@ from typing import Annotated, Any
 
 import typer
 from rich.table import Table
-from rich.text import Text
 
 from rc1_lib.cli.endings import Ending, Failure, again, end, then
-from rc1_lib.cli.options import overrides
+from rc1_lib.cli.options import Model, Provider
 from rc1_lib.cli.progress import stages
 from rc1_lib.cli.session import Session
+from rc1_lib.cli.tables import table
 from rc1_lib.errors import RC1Error
 from rc1_lib.judge.calls import NOTICE
 
@@ -83,11 +83,11 @@ def invalidate(
 
 def replay_bad(
     session: Session,
-    provider: Annotated[str | None, typer.Option(help="The judge (judge.provider, SCORER_PROVIDER).")] = None,
-    model: Annotated[str | None, typer.Option(help="The model that is asked (judge.model).")] = None,
+    provider: Provider = None,
+    model: Model = None,
 ) -> int:
     """Ask the judge again where a stored reply holds no scores; replies of other settings are left alone."""
-    run = session.open(overrides({"judge.provider": provider, "judge.model": model}))
+    run = session.open({"judge.provider": provider, "judge.model": model})
     from rc1_lib.judge.budget import known_usd
     from rc1_lib.judge.judge import check_judge, open_judge, traffic_note
     from rc1_lib.judge.maintenance import Replay, existing_store, replay_bad, store_path
@@ -140,18 +140,9 @@ def _still_bad(replies: Any) -> list[str]:
 
 
 def _replies_table(records: Sequence[Mapping[str, Any]]) -> Table:
-    table = Table(title="stored replies", title_justify="left")
-    table.add_column("spec", overflow="fold")
-    table.add_column("model", overflow="fold")
-    table.add_column("outcome", no_wrap=True)
-    for head in ("replies", "expired", "oldest", "newest"):
-        table.add_column(head, justify="right", no_wrap=True)
-    for one in records:
-        ages = (_age(one[key]) for key in ("oldest_days", "newest_days"))
-        table.add_row(
-            Text(one["spec"]), Text(one["model"]), one["outcome"], str(one["replies"]), str(one["expired"]), *ages
-        )
-    return table
+    heads = ("spec", "model", "outcome", "replies", "expired")
+    rows = [(*(one[head] for head in heads), _age(one["oldest_days"]), _age(one["newest_days"])) for one in records]
+    return table("stored replies", (*heads, "oldest", "newest"), rows, (*heads[3:], "oldest", "newest"))
 
 
 def _age(days: float) -> str:
@@ -165,14 +156,14 @@ def _age(days: float) -> str:
 
 
 def _attempts_table(records: Sequence[Mapping[str, Any]], total: Mapping[str, Any]) -> Table:
-    table = Table(title="attempts in the usage log, replays not counted", title_justify="left")
-    for head in ("outcome", "attempts", "retries", "tokens in", "tokens out", "USD known", "cost unknown"):
-        table.add_column(head, justify="left" if head == "outcome" else "right", no_wrap=True)
-    for place, one in enumerate((*records, {"outcome": "total", **total}), 1):
-        counts = (str(one[key]) for key in ("lines", "retries", "tokens_in", "tokens_out"))
-        unknown = str(one["cost_unknown"])
-        table.add_row(one["outcome"], *counts, f"{one['usd']:.4f}", unknown, end_section=place == len(records))
-    return table
+    keys = ("outcome", "lines", "retries", "tokens_in", "tokens_out")
+    rows = [
+        (*(one[key] for key in keys), f"{one['usd']:.4f}", one["cost_unknown"])
+        for one in (*records, {"outcome": "total", **total})
+    ]
+    numbers = ("attempts", "retries", "tokens in", "tokens out", "USD known", "cost unknown")
+    title = "attempts in the usage log, replays not counted"
+    return table(title, ("outcome", *numbers), [*rows[:-1], None, rows[-1]], numbers)
 
 
 def _sums(found: Mapping[str, Any]) -> list[str]:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, overload
 
 from rich.console import Console, RenderableType
 
-from rc1_lib.cli.options import Options, overrides, source
+from rc1_lib.cli.options import Options, source
 from rc1_lib.cli.streams import terminal
 from rc1_lib.errors import ConfigError
 from rc1_lib.workspace.artifacts import Workspace, default_root
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from rc1_lib.run import Run
 
 WIDTH = 100
+"""Columns of what is printed, at most; exactly so many where there is no terminal."""
 VERIFIED = ("training.reward.success=1", "training.reward.judge=0")
 """What `--reward verified` is short for."""
 Report = Callable[[int, int], None]
@@ -45,26 +47,26 @@ class Session:
     overrides: tuple[str, ...] = ()
     common: tuple[str, ...] = ()
     started: bool = False
-    documented: bool = field(default=False)
+    documented: bool = False
 
     @property
     def workspace(self) -> Workspace:
         """Where the command writes."""
         return Workspace(root_of(self.options))
 
-    def open(self, flags: Sequence[str] = (), reading: Mapping[str, str | None] | None = None) -> Run:
+    def open(self, flags: Mapping[str, Any] | None = None, reading: Mapping[str, str | None] | None = None) -> Run:
         """Open the run: configuration, `--set`, `--reward`, `--sources`, its own flags, then files that are only read.
 
         Args:
-            flags: overrides of the configuration, `a.b=c`.
+            flags: key of the configuration -> what the command's own flag gives it, or None.
             reading: key -> a file to read in the place of one that RC1 writes, or None; see `given`.
         """
         from rc1_lib.run import open_run
 
         options = self.options
         verified = VERIFIED if options.reward == "verified" else ()
-        self.common = (*options.overrides, *verified, *overrides({"sources.use": source(options.sources)}))
-        self.overrides = (*self.common, *flags)
+        self.common = (*options.settings, *verified, *_overrides({"sources.use": source(options.sources)}))
+        self.overrides = (*self.common, *_overrides(flags or {}))
         self.run = open_run(
             profile=options.profile,
             config=options.config,
@@ -77,7 +79,9 @@ class Session:
     def show(self, *what: RenderableType) -> None:
         """Print for people: nothing when JSON was asked for."""
         if not self.options.as_json:
-            console = _console(sys.stdout)
+            console = Console(file=sys.stdout, highlight=False)
+            if not console.is_terminal or console.width > WIDTH:
+                console.width = WIDTH
             for one in what:
                 # Sentences and paths are not cut: a terminal wraps them, and a copied path stays whole.
                 console.print(one, soft_wrap=isinstance(one, str), markup=False)
@@ -104,14 +108,10 @@ class Session:
     @contextmanager
     def progress(self, title: str) -> Iterator[Report]:
         """Show a bar on stderr if it is a terminal; gives a function to call with (done, total)."""
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import Progress
 
-        columns = (
-            SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
-        )  # fmt: skip
-        with Progress(
-            *columns, console=Console(file=terminal()), transient=True, disable=not terminal().isatty()
-        ) as bar:
+        shown = terminal().isatty()
+        with Progress(console=Console(file=terminal()), transient=True, disable=not shown) as bar:
             task = bar.add_task(title, total=None)
             yield lambda done, total: bar.update(task, completed=done, total=total)
 
@@ -204,9 +204,7 @@ def _holds(path: Path, keys: Collection[str]) -> bool:
     return isinstance(found, dict) and found.keys() >= set(keys)
 
 
-def _console(stream: TextIO) -> Console:
-    """Return a console of at most 100 columns, and of exactly 100 if there is no terminal."""
-    console = Console(file=stream, highlight=False)
-    if not console.is_terminal or console.width > WIDTH:
-        console = Console(file=stream, highlight=False, width=WIDTH)
-    return console
+def _overrides(flags: Mapping[str, Any]) -> list[str]:
+    """`key=value` for every flag that was given (is not None), the values as JSON, which YAML reads too."""
+    given = {key: value for key, value in flags.items() if value is not None}
+    return [f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in given.items()]

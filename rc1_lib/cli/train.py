@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.table import Table
@@ -16,8 +16,7 @@ from rc1_lib.cli.config import train_config_file
 from rc1_lib.cli.endings import Ending, after_training, end, judged, then
 from rc1_lib.cli.flows import end_flow, run_flow_of, stamps, training_outline, written_since
 from rc1_lib.cli.judge_cost import training_cost_agreed
-from rc1_lib.cli.options import overrides
-from rc1_lib.cli.preflight import Verbose
+from rc1_lib.cli.options import Verbose
 from rc1_lib.cli.progress import quieten_models, stages
 from rc1_lib.cli.session import Session, root_of
 from rc1_lib.config.engines import ControlKind
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
 
 _REPORT = "reports/train.json"
 _EVALUATIONS = "reports/ppo_eval_*.json"
-_ENGINES = ("torch", "gguf")
 
 
 def train(
@@ -94,7 +92,7 @@ def train(
                 f"--workspace alone"
             )
         return _train_small(session, small, resume_from, start_over)
-    run = session.open(overrides({"pool.seed": pool_seed}))
+    run = session.open({"pool.seed": pool_seed})
     session.started = True
     from rc1_lib.preflight.ticket import verify_ticket, vouched_by
     from rc1_lib.training.train_arguments import check_control, chosen_seeds, named_checkpoint
@@ -185,11 +183,11 @@ def _parts_table(found: dict[str, Any]) -> Table:
     within = f"{found['seconds']:.2f} s in {count} process{'es' if count > 1 else ''}"
     title = f"a step of {found['episodes']} episodes: {within}"
     numbers = (*(f"s, process {rank + 1}" for rank in range(count)), "share")
-    table = tables.table(title, ("part", *numbers), numbers, wrap=True)
+    rows = []
     for part in found["parts"]:
         took = [process["seconds"][part] for process in found["processes"]]
-        table.add_row(part, *(f"{one:.2f}" for one in took), f"{took[0] / found['seconds']:.0%}")
-    return table
+        rows.append((part, *(f"{one:.2f}" for one in took), f"{took[0] / found['seconds']:.0%}"))
+    return tables.table(title, ("part", *numbers), rows, numbers)
 
 
 def _control(session: Session, run: Run, kind: ControlKind, seeds: list[int], verbose: bool) -> int:
@@ -227,20 +225,18 @@ def _show_evaluation(session: Session, run: Run, path: str, report: dict[str, An
 
 def _runs_table(report: dict[str, Any]) -> Table:
     heads = ("seed", "checkpoint", "SHA-256 of its manifest", "segments", "cached")
-    table = tables.table("checkpoints", heads, numbers=heads[-2:])
-    for one in report["runs"]:
-        counts = (str(len(one["segments"])), str(one["cached"]))
-        table.add_row(str(one["seed"]), one["checkpoint"], one["sha256"][:16], *counts)
-    return table
+    rows = [
+        (one["seed"], one["checkpoint"], one["sha256"][:16], len(one["segments"]), one["cached"])
+        for one in report["runs"]
+    ]
+    return tables.table("checkpoints", heads, rows, heads[-2:])
 
 
 def _seconds_table(seconds: dict[str, float]) -> Table:
-    table = tables.table("time", ("stage", "seconds"), numbers=("seconds",))
-    for stage, took in seconds.items():
-        table.add_row(stage, f"{took:.1f}")
-    table.add_section()
-    table.add_row("all", f"{sum(seconds.values()):.1f}")
-    return table
+    rows = [(stage, f"{took:.1f}") for stage, took in seconds.items()]
+    return tables.table(
+        "time", ("stage", "seconds"), [*rows, None, ("all", f"{sum(seconds.values()):.1f}")], ("seconds",)
+    )
 
 
 def _train_small(session: Session, path: Path, resume_from: str | None, start_over: bool) -> int:
@@ -250,7 +246,7 @@ def _train_small(session: Session, path: Path, resume_from: str | None, start_ov
     quieten(hub=True)
     with stages():
         done = train_small(
-            path, session.workspace, resume_from, session.options.overrides, session.show, start_over=start_over
+            path, session.workspace, resume_from, session.options.settings, session.show, start_over=start_over
         )
     root = root_of(session.options)
     stopped = f", stopped: {done.stop_reason}" if done.stop_reason else ""
@@ -267,7 +263,8 @@ def evaluate(
         str, typer.Argument(help="torch: a checkpoint (latest, a step, a path). gguf: a file of `rc1 ckpt gguf`.")
     ] = "latest",
     engine: Annotated[
-        str, typer.Option(help="What plays it: torch, the run's own engine; gguf, llama.cpp (extra `gguf`).")
+        Literal["torch", "gguf"],
+        typer.Option(help="What plays it: torch, the run's own engine; gguf, llama.cpp (extra `gguf`)."),
     ] = "torch",
     prompts: Annotated[
         int | None, typer.Option(min=1, help="The first N held-out prompts. Default: all of them.")
@@ -278,8 +275,6 @@ def evaluate(
     Give the flags of its training. It is offline: nothing is learned from it, and no gate reads its report
     (reports/offline_ENGINE_KEY.json).
     """
-    if engine not in _ENGINES:
-        raise ConfigError(f"--engine: found '{engine}', expected one of {', '.join(_ENGINES)}")
     if engine == "gguf" and not what.endswith(".gguf"):
         raise ConfigError(f"found '{what}', expected the path of a .gguf file; rc1 ckpt gguf writes one")
     run = session.open()

@@ -23,7 +23,7 @@ MANY = ("pool.n=600", "shadow.n=40", "gates.waivers={judge_agreement: no labels 
 
 
 def opened(root: Path, *settings: str, **more: object) -> Session:
-    session = Session(Options(root, None, None, settings, False, **more), io.StringIO())  # type: ignore[arg-type]
+    session = Session(Options(root, overrides=list(settings), **more), io.StringIO())  # type: ignore[arg-type]
     session.open()
     return session
 
@@ -51,7 +51,7 @@ def test_the_recorded_file_is_named_from_where_one_stands(tmp_path: Path, monkey
     session.run.write_effective_config()
     monkeypatch.chdir(tmp_path)
     assert f" --config {EFFECTIVE} " in then(session, "train")
-    reopened = Session(Options(tmp_path, Path(EFFECTIVE), None, (), False), io.StringIO())
+    reopened = Session(Options(tmp_path, Path(EFFECTIVE)), io.StringIO())
     assert reopened.open() == session.run
     assert words(then(reopened, "train"))[2:4] == ["--config", EFFECTIVE]
 
@@ -63,8 +63,8 @@ def test_a_reward_and_sources_are_shown_by_their_own_flags(tmp_path: Path) -> No
 
 
 def test_what_a_flag_asked_of_the_gates_holds_for_the_same_command_alone(tmp_path: Path) -> None:
-    session = Session(Options(tmp_path, None, None, (), False), io.StringIO())
-    session.open(["pool.seed=3", "gates.length.min_len=9"])
+    session = Session(Options(tmp_path), io.StringIO())
+    session.open({"pool.seed": 3, "gates.length.min_len": 9})
     place = ["--workspace", str(tmp_path)]
     assert words(then(session, "preflight")) == ["rc1", "preflight", *place, "--set", "pool.seed=3"]
     assert words(again(session, "validate-pool", *flagged({"": "a b.jsonl", "--task": None}))) == [
@@ -75,7 +75,7 @@ def test_what_a_flag_asked_of_the_gates_holds_for_the_same_command_alone(tmp_pat
 def test_where_nothing_can_be_trained_a_preflight_elsewhere_comes_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    session = Session(Options(tmp_path, None, None, (), False), io.StringIO())
+    session = Session(Options(tmp_path), io.StringIO())
     session.open()
     monkeypatch.setattr(endings, "lacking_for_training", lambda: ("torch",))
     line = after_preflight(session, [1, 2], passed=True)
@@ -85,8 +85,8 @@ def test_where_nothing_can_be_trained_a_preflight_elsewhere_comes_next(
 def test_the_next_command_is_typed_as_it_stands(tmp_path: Path) -> None:
     """Workspace, profile and settings are this run's: another configuration would be another run."""
     setting = "gates.waivers={judge_agreement: no labels yet}"  # which a shell would tear apart
-    session = Session(Options(tmp_path, None, "local", (setting,), False), io.StringIO())
-    run = session.open(['sources.use="embedded"'])
+    session = Session(Options(tmp_path, None, "local", [setting]), io.StringIO())
+    run = session.open({"sources.use": "embedded"})
 
     shared = [
         "--profile", "local", "--workspace", str(run.workspace.root),

@@ -17,10 +17,8 @@ from .conftest import NARROW
 @pytest.fixture
 def session(tmp_path: Path) -> Session:
     """A session with a setting that a shell would tear apart."""
-    made = Session(
-        Options(tmp_path, None, "local", ("gates.waivers={judge_agreement: no labels yet}",), False), io.StringIO()
-    )
-    made.open(['sources.use="embedded"'])
+    made = Session(Options(tmp_path, None, "local", ["gates.waivers={judge_agreement: no labels yet}"]), io.StringIO())
+    made.open({"sources.use": "embedded"})
     return made
 
 
