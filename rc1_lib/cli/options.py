@@ -35,9 +35,7 @@ Rebuild = Annotated[
 ]
 Provider = Annotated[str | None, typer.Option(help="The judge (judge.provider, SCORER_PROVIDER).")]
 Model = Annotated[str | None, typer.Option(help="The provider's name of the model that is asked (judge.model).")]
-Checkpoint = Annotated[
-    str, typer.Argument(help="A checkpoint: latest, a step of checkpoints/rc1, or a path.")
-]
+Checkpoint = Annotated[str, typer.Argument(help="A checkpoint: latest, a step of checkpoints/rc1, or a path.")]
 Precision = Annotated[Literal["bf16", "fp16", "fp32"], typer.Option(help="Of the weights that are written.")]
 Verbose = Annotated[bool, typer.Option("--verbose", help="Show the flow's own log.")]
 _common = partial(typer.Option, rich_help_panel=COMMON)

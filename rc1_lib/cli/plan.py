@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from rc1_lib.check_words import failed_lines
 from rc1_lib.cli import tables
 from rc1_lib.cli.endings import Ending, Failure, again, end, judged, then
 from rc1_lib.cli.options import Seed
@@ -151,8 +150,7 @@ def learnability(session: Session, seed: Seed = None) -> int:
     numbers = ("tried", "pass@1", f"pass@{found.body['takes']}", "all or none")
     session.show(
         tables.table(title, ("prompts of", *numbers), summary_rows(dict(found.body)), numbers),
-        tables.gates_table("learnability", [gate]), *failed_lines(gate, ""), *tables.undecided_lines([gate]),
-        *tables.notes(found.body, found.report),
+        *tables.verdict("learnability", gate), *tables.notes(found.body, found.report),
     )  # fmt: skip
     ending = judged(
         "learnability", [gate], run.workspace.path(found.report),

@@ -37,21 +37,15 @@ def stages() -> Iterator[None]:
         TextColumn("{task.description}", table_column=Column(no_wrap=True)), BarColumn(bar_width=_BAR_WIDTH),
         MofNCompleteColumn(), TimeElapsedColumn(), note,
     )  # fmt: skip
-    with Progress(*columns, console=Console(file=terminal()), expand=True) as bars, listening(_Bars(bars).report):
+    ids: dict[str, TaskID] = {}
+
+    def report(stage: str, done: int, total: int, note: str) -> None:
+        if stage not in ids:
+            ids[stage] = bars.add_task(stage, total=total, note=note)
+        bars.update(ids[stage], completed=done, total=total, note=note)
+
+    with Progress(*columns, console=Console(file=terminal()), expand=True) as bars, listening(report):
         yield
-
-
-class _Bars:
-    """One bar a stage, added when the stage is first heard of."""
-
-    def __init__(self, bars: Progress) -> None:
-        self.bars = bars
-        self.ids: dict[str, TaskID] = {}
-
-    def report(self, stage: str, done: int, total: int, note: str) -> None:
-        if stage not in self.ids:
-            self.ids[stage] = self.bars.add_task(stage, total=total, note=note)
-        self.bars.update(self.ids[stage], completed=done, total=total, note=note)
 
 
 class _Lines:

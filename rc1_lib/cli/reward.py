@@ -131,7 +131,7 @@ def calibrate(session: Session, build: Build = "auto", rebuild: Rebuild = False,
     show_stages(session, run, stages_done)
     session.show(outcome.message, *([] if outcome.exit_code else _ticket_note(run)))
     written = None if outcome.exit_code or not run.config.pays_judged_score else run.config.weights
-    revoked = revocation(session) if outcome.exit_code else []
+    revoked = revocation(run) if outcome.exit_code else []
     following = again(session, "calibrate") if outcome.exit_code else then(session, "preflight")
     ending = judged("calibration", [one["gate"] for one in stages_done], run.workspace.path(REPORT))
     if not stages_done or (ending.verdict == "fail") != bool(outcome.exit_code):

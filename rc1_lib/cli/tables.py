@@ -9,7 +9,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from rc1_lib.check_words import figure, wanted
+from rc1_lib.check_words import failed_lines, figure, wanted
 from rc1_lib.judge.calls import NOTICE, TEST_DOUBLE
 from rc1_lib.numbers.uncertainty import margin
 from rc1_lib.records import Check
@@ -83,6 +83,11 @@ def gates_table(title: str, gates: Sequence[Mapping[str, Any]]) -> Table:
     for column in shown.columns[:3]:
         column.no_wrap = True
     return shown
+
+
+def verdict(title: str, gate: Mapping[str, Any]) -> list[Table | str]:
+    """One gate as a table, what failed and what to do, and what its interval leaves undecided."""
+    return [gates_table(title, [gate]), *failed_lines(gate, ""), *undecided_lines([gate])]
 
 
 def errors_once(gates: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

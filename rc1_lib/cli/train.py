@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from rich.table import Table
 
-from rc1_lib.check_words import failed_lines
 from rc1_lib.cli import tables
 from rc1_lib.cli.checkpoints import found_checkpoint
 from rc1_lib.cli.config import train_config_file
@@ -197,8 +196,7 @@ def _control(session: Session, run: Run, kind: ControlKind, seeds: list[int], ve
     outcome = run_flow_of(session, run, "train", verbose=verbose, seeds=seeds, control=kind)
     report = written_since(run, before, pattern).get(pattern)
     if report:
-        session.show(tables.gates_table("control", [report["gate"]]), *failed_lines(report["gate"], ""))
-        session.show(*tables.notes(report, pattern))
+        session.show(*tables.verdict("control", report["gate"]), *tables.notes(report, pattern))
     session.show(outcome.message)
     what = f"control with a reward without information ({kind})"
     if report:
@@ -214,9 +212,7 @@ def _show_evaluation(session: Session, run: Run, path: str, report: dict[str, An
     if report["proxy"] is not None:
         session.show(tables.of_rows(proxy_rows(report)))
     session.show(*map(tables.of_rows, (figures_rows(report, "sampled"), groups_rows(report, "sampled"))))
-    gate = report["gate"]
-    session.show(tables.gates_table("evaluation", [gate]), *failed_lines(gate, ""))
-    session.show(*tables.undecided_lines([gate]), *tables.notes(report, path))
+    session.show(*tables.verdict("evaluation", report["gate"]), *tables.notes(report, path))
     session.show(*(f"picture, {title}: {run.workspace.path(file)}" for title, file in report["plots"].items()))
     if "examples" in report:
         session.show(f"dialogues: {run.workspace.path(report['examples'])}")
