@@ -14,8 +14,7 @@ from rich.table import Table
 from rc1_lib.check_words import figure
 from rc1_lib.cli.endings import Ending, Failure, end, then
 from rc1_lib.cli.options import Checkpoint, Precision
-from rc1_lib.cli.progress import quieten_models, stages
-from rc1_lib.cli.session import Session
+from rc1_lib.cli.session import Session, quieten_models, stages
 from rc1_lib.cli.tables import table
 from rc1_lib.errors import ConfigError
 from rc1_lib.runtime.libraries import quieten
@@ -24,9 +23,8 @@ if TYPE_CHECKING:
     from rc1_lib.training.export.dequantize import Gap
     from rc1_lib.training.export.parity import GGUFParityReport, ParityReport
 
-_SHOWN = 40
-"""Differences that a terminal shows; JSON holds all."""
 _DAMAGED = "put its files back from a copy, or move it away: training resumes from the newest one that is whole"
+_NEW = "A folder of the workspace that is not there yet. Default:"
 _RECIPE, _FOLDER = "configs/base.yaml", "models/embedded"
 
 
@@ -44,9 +42,7 @@ def diff(
 
     paths = [found_checkpoint(session, name) for name in (a, b)]
     found = diff_checkpoints(load_checkpoint(paths[0]), load_checkpoint(paths[1]), exact)
-    session.show(*(f"{one.where}: {one.what}" for one in found[:_SHOWN]))
-    if len(found) > _SHOWN:
-        session.show(f"and {len(found) - _SHOWN} more; --json lists all")
+    session.show_some(f"{one.where}: {one.what}" for one in found)
     how = "bit for bit" if exact else "as numbers"
     names = " and ".join(session.workspace.name(path) for path in paths)
     words = f"{f'{len(found)} differences' if found else 'equal'}, compared {how}: {names}"
@@ -83,12 +79,7 @@ def _state_of(session: Session, rows: list[dict[str, Any]]) -> Ending:
 def export(
     session: Session,
     checkpoint: Checkpoint,
-    to: Annotated[
-        Path | None,
-        typer.Option(
-            help="A folder of the workspace that is not there yet. Default: models/export/ and the checkpoint's name."
-        ),
-    ] = None,
+    to: Annotated[Path | None, typer.Option(help=f"{_NEW} models/export/ and the checkpoint's name.")] = None,
     prompts: Annotated[
         int, typer.Option(min=1, help="Held-out prompts on which what was written has to be the policy.")
     ] = 32,
@@ -112,22 +103,26 @@ def export(
             found, folder = fault.found, None
             session.show(str(fault))
     session.show(_likeness_table(found), *([f"exported: {folder}"] if folder else []))
-    code = 0 if folder else 1
-    following = then(session, "ckpt gguf", folder) if folder else ""
-    words = "the export is the policy" if folder else "what was written is not the policy, and is not kept"
-    bodies = {name: one.body() for name, one in found.items()}
-    document = {"exit_code": code, "folder": folder, "likeness": bodies}
-    return end(session, Ending("pass" if folder else "fail", words, following=following), document, code)
+    if folder:
+        ending = Ending("pass", "the export is the policy", following=then(session, "ckpt gguf", folder))
+    else:
+        ending = Ending("fail", "what was written is not the policy, and is not kept")
+    return _end_export(
+        session, ending, {"folder": folder, "likeness": {name: one.body() for name, one in found.items()}}
+    )
+
+
+def _end_export(session: Session, ending: Ending, document: dict[str, Any]) -> int:
+    """As `end`; what was written and is not the policy is a fault."""
+    code = 0 if ending.verdict == "pass" else 1
+    return end(session, ending, {"exit_code": code, **document}, code)
 
 
 def gguf(
     session: Session,
     exported: Annotated[str, typer.Argument(help="A folder that `rc1 ckpt export` wrote, by its path.")],
     kind: Annotated[Literal["f32", "f16", "q8_0"], typer.Option("--type", help="How matrices are stored.")] = "f16",
-    to: Annotated[
-        Path | None,
-        typer.Option(help="A folder of the workspace that is not there yet. Default: the export's name and the type."),
-    ] = None,
+    to: Annotated[Path | None, typer.Option(help=f"{_NEW} the export's name and the type.")] = None,
     prompts: Annotated[int, typer.Option(min=1, help="Held-out prompts on which llama.cpp has to say the same.")] = 200,
     token_ids_only: Annotated[
         bool, typer.Option(help="Keep the file although llama.cpp tokenises texts otherwise; it says so itself.")
@@ -155,20 +150,18 @@ def gguf(
             found, file = fault.found, None
             session.show(str(fault))
     session.show(_gguf_table(found, token_ids_only), *([f"written: {file}"] if file else []))
-    code = 0 if file else 1
-    following = then(session, "evaluate", file, "--engine", "gguf") if file else ""
-    words = "llama.cpp says what the model says" if file else "llama.cpp does not say what the model says: nothing kept"
-    document = {"exit_code": code, "file": file, "likeness": found.body()}
-    return end(session, Ending("pass" if file else "fail", words, following=following), document, code)
+    if file:
+        following = then(session, "evaluate", file, "--engine", "gguf")
+        ending = Ending("pass", "llama.cpp says what the model says", following=following)
+    else:
+        ending = Ending("fail", "llama.cpp does not say what the model says: nothing kept")
+    return _end_export(session, ending, {"file": file, "likeness": found.body()})
 
 
 def import_base(
     session: Session,
     file: Annotated[Path, typer.Argument(help="A llama.cpp file (.gguf) of a chat model, by its path.")],
-    to: Annotated[
-        Path | None,
-        typer.Option(help="A folder of the workspace that is not there yet. Default: models/ and the file's name."),
-    ] = None,
+    to: Annotated[Path | None, typer.Option(help=f"{_NEW} models/ and the file's name.")] = None,
     precision: Precision = "bf16",
 ) -> int:
     """Write the model of a llama.cpp file as a folder that `base_model` can name (extra `gguf`).
@@ -190,22 +183,14 @@ def import_base(
         f"{done.tokens} greedy tokens {done.same_tokens:.1%} are the same",
         f"written: {done.folder}",
     )
-    ending = Ending(
-        "done",
-        "llama.cpp says the same with the file",
-        following=then(session, "doctor", "--set", f"base_model={name}"),
-    )
+    following = then(session, "doctor", "--set", f"base_model={name}")
+    ending = Ending("done", "llama.cpp says the same with the file", following=following)
     return end(session, ending, {"folder": str(done.folder), "same_tokens": done.same_tokens, "tokens": done.tokens})
 
 
 def dequantize(
     session: Session,
-    to: Annotated[
-        Path | None,
-        typer.Option(
-            help="A folder of the workspace that is not there yet. Default: models/export/start- and the precision."
-        ),
-    ] = None,
+    to: Annotated[Path | None, typer.Option(help=f"{_NEW} models/export/start- and the precision.")] = None,
     precision: Precision = "bf16",
     prompts: Annotated[
         int, typer.Option(min=1, help="Held-out dialogues on which what was written has to be the policy.")
@@ -233,9 +218,8 @@ def dequantize(
     else:
         finer = "" if precision == "fp32" else "; --precision fp32 is the nearest"
         ending = Ending("fail", f"as {precision} it lies beyond training.parity; nothing is kept{finer}")
-    code = 0 if done.folder else 1
     folder = str(done.folder) if done.folder else None
-    return end(session, ending, {"exit_code": code, "folder": folder, "gap": done.gap.body()}, code)
+    return _end_export(session, ending, {"folder": folder, "gap": done.gap.body()})
 
 
 def _gap_table(gap: Gap) -> Table:
@@ -350,7 +334,7 @@ def build_base(
         session.started = True
         with stages():
             record = build(plan, folder)
-        session.show(_skill_table(record["accuracy_by_stage"]), *_shown(record), f"base: {folder}")
+        session.show(_skill_table(record["accuracy_by_stage"]), _learned(record), f"base: {folder}")
         document = {"exit_code": 0, "folder": str(out), "record": record}
         return end(session, Ending("done", f"base of {record['parameters']:,} parameters"), document)
     from rc1_lib.workspace.artifacts import read_json
@@ -377,7 +361,7 @@ def _compared(session: Session, place: Path, there: dict[str, Any], built: dict[
         state = "DIFFERS" if name in differ else "equal"
         rows.append((name, (old or "missing")[:16], (new or "missing")[:16], state))
     files = table("files", ("file", "there", "built", ""), rows)
-    session.show(files, _skill_table(built["accuracy_by_stage"]), *_shown(built))
+    session.show(files, _skill_table(built["accuracy_by_stage"]), _learned(built))
     if differ:
         versions = [
             f"{name} {there['versions'].get(name)} there, {new} here"
@@ -388,7 +372,8 @@ def _compared(session: Session, place: Path, there: dict[str, Any], built: dict[
         session.show(f"{place}: {', '.join(differ)} differ{'s' if len(differ) == 1 else ''} from what was built{why}")
     else:
         session.show(f"{place}: equal to what was built, byte for byte")
-    words = f"{len(differ)} of {len(lying)} files differ" if differ else f"{len(lying)} files are equal, byte for byte"
+    count = len(lying)
+    words = f"{len(differ)} of {count} files differ" if differ else f"{count} files are equal, byte for byte"
     document = {"exit_code": 2 if differ else 0, "equal": not differ, "differ": differ, "record": built}
     return end(session, Ending("fail" if differ else "pass", words), document)
 
@@ -401,10 +386,8 @@ def _skill_table(skill: dict[str, Any]) -> Table:
     return table("accuracy by stage, on rows not learned", heads, rows, heads[1:])
 
 
-def _shown(record: dict[str, Any]) -> list[str]:
-    read = (
+def _learned(record: dict[str, Any]) -> str:
+    read = ", ".join(
         f"{of['rows']:,} rows and {of['tokens_per_pass']:,} tokens ({name})" for name, of in record["learned"].items()
     )
-    return [
-        f"{record['parameters']:,} parameters; read {', '.join(read)}; {record['training_minutes']} minutes of training"
-    ]
+    return f"{record['parameters']:,} parameters; read {read}; {record['training_minutes']} minutes of training"

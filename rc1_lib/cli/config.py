@@ -70,13 +70,9 @@ def _verify_small(session: Session, path: Path) -> int:
     from rc1_lib.training.train_config import check_of_rows, load_train_config
 
     check_of_rows(load_train_config(path, session.options.settings))
-    shown = _show_small(session, path)
+    document = {"pass": True, "config": _show_small(session, path), "overrides": list(session.options.settings)}
     words = f"{path.name}: a small local configuration, whole; no gate asks about it"
-    return end(
-        session,
-        Ending("pass", words, following=then(session, "train")),
-        {"pass": True, "config": shown, "overrides": list(session.options.settings)},
-    )
+    return end(session, Ending("pass", words, following=then(session, "train")), document)
 
 
 def _show_small(session: Session, path: Path) -> dict[str, Any]:
@@ -86,9 +82,8 @@ def _show_small(session: Session, path: Path) -> dict[str, Any]:
     from rc1_lib.masking import mask_tree, secrets
     from rc1_lib.training.train_config import load_train_config
 
-    tree: dict[str, Any] = mask_tree(
-        load_train_config(path, session.options.settings).model_dump(mode="json"), secrets()
-    )
+    config = load_train_config(path, session.options.settings)
+    tree: dict[str, Any] = mask_tree(config.model_dump(mode="json"), secrets())
     session.show(yaml.safe_dump(tree, sort_keys=False, allow_unicode=True).rstrip())
     return tree
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rc1_lib.cli.endings import Ending, end, then
-from rc1_lib.cli.progress import stages
-from rc1_lib.cli.session import Session
+from rc1_lib.cli.session import Session, stages
 
 if TYPE_CHECKING:
     from deployments.local_run import FlowName, FlowOutcome

@@ -12,8 +12,7 @@ from rich.table import Table
 
 from rc1_lib.cli.endings import Ending, again, end, then
 from rc1_lib.cli.options import Model, Provider
-from rc1_lib.cli.progress import stages
-from rc1_lib.cli.session import Session
+from rc1_lib.cli.session import Session, stages
 from rc1_lib.cli.tables import table
 from rc1_lib.cli.verdicts import conclude, judge
 from rc1_lib.errors import ConfigError, RC1Error
@@ -48,7 +47,6 @@ def probe_scorer(
         "gates.probe.require_billed": True if live else None,
     }
     run = session.open(flags)
-    from rc1_lib.cli.progress import stages
     from rc1_lib.evidence import Evidence
     from rc1_lib.judge.identity import whom
     from rc1_lib.preflight.gate_list import evaluate
@@ -133,7 +131,6 @@ def judge_baseline(
     """Record the judge's first scores of some dialogues, with which the nightly compares it later."""
     run = session.open()
     from rc1_lib.calibration.judge_baseline import JUDGE_BASELINE, record_baseline
-    from rc1_lib.cli.progress import stages
     from rc1_lib.workspace.artifacts import FileState
 
     there = JUDGE_BASELINE.state(run) is FileState.FRESH
@@ -161,7 +158,6 @@ def judge_drift(session: Session) -> int:
     A waiver of the preflight does not apply here: whoever asks gets the verdict.
     """
     run = session.open({"gates.waivers": {}})
-    from rc1_lib.cli.progress import stages
     from rc1_lib.evidence import Evidence
     from rc1_lib.preflight.gate_list import NIGHTLY, evaluate
 
@@ -232,12 +228,14 @@ def score(
             judged = judge.score([one.messages for one in dialogues], fresh=fresh)
         summary = write_scores(run, judge, dialogues, judged, target or SCORES)
     written = run.workspace.path(summary["scores"])
-    session.show(*[NOTICE] * summary["test_double"])
-    session.show(_table(summary))
-    session.show(*_sentences(summary))
     usd = known_usd(run.config.judge, judged.usd, judged.calls)
-    session.show(f"{judged.calls} calls, {traffic_note(judged.traffic, usd)}")
-    session.show(f"scores: {written}")
+    session.show(
+        *[NOTICE] * summary["test_double"],
+        _table(summary),
+        *_sentences(summary),
+        f"{judged.calls} calls, {traffic_note(judged.traffic, usd)}",
+        f"scores: {written}",
+    )
     if summary["unstable_samples"]:
         session.show(f"unstable samples: {run.workspace.path(summary['unstable_samples'])}")
     if not summary["complete"]:

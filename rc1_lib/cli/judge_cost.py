@@ -34,33 +34,26 @@ def judge_cost(session: Session, seed: Seed = None) -> int:
     the second table says what live judges would.
     """
     run = session.open({"pool.seed": seed})
-    from rc1_lib.forecast.judge_cost import (
-        cost_body,
-        one_sample,
-        preflight_stages,
-        shadow_and_takes,
-        token_rates,
-        training_stages,
-    )
+    from rc1_lib.forecast import judge_cost as forecast
     from rc1_lib.judge.providers import LIVE
 
     if not run.config.pays_judged_score:
         return end(session, Ending("done", f"no judge is asked: {run.config.why_not_judged}"), {"stages": {}})
-    data = shadow_and_takes(run)
+    data = forecast.shadow_and_takes(run)
     prompts, least = run.config.gates.reward_hacking.prompts, run.config.gates.reward_hacking.min_prompts
-    whole = preflight_stages(one_sample(run, prompts), data, fresh=True)
+    whole = forecast.preflight_stages(forecast.one_sample(run, prompts), data, fresh=True)
     fewer = max(least, prompts // _SMALLER)
-    smaller = preflight_stages(one_sample(run, fewer), data, fresh=True)
+    smaller = forecast.preflight_stages(forecast.one_sample(run, fewer), data, fresh=True)
     variants = {f"{samples} sample{'s' * (samples > 1)}": [one * samples for one in whole] for samples in _SAMPLES}
     variants[f"{_SAMPLES[-1]}, attack on {fewer}"] = [one * _SAMPLES[-1] for one in smaller]
-    market, shown = _market(token_rates(run, measured=False), variants)
+    market, shown = _market(forecast.token_rates(run, measured=False), variants)
     document: dict[str, Any] = {"exit_code": 0, "models": market}
     words = f"a preflight asks the judge {sum(one.calls for one in whole) * run.config.judge.samples:,} times"
     following = ""
     if run.config.judge.provider in LIVE:
-        stages = preflight_stages(run, data)
-        training = training_stages(run, data[1], 1, evaluate=True)
-        document |= {"preflight": cost_body(run, stages), "training": cost_body(run, training)}
+        stages = forecast.preflight_stages(run, data)
+        training = forecast.training_stages(run, data[1], 1, evaluate=True)
+        document |= {"preflight": forecast.cost_body(run, stages), "training": forecast.cost_body(run, training)}
         session.show(*_by_stage(run, "a preflight", stages), *_by_stage(run, "then a training, at most", training))
         words = f"a preflight will ask the judge {document['preflight']['all']['calls']:,} times"
         following = then(session, "probe-scorer", "--live")
@@ -70,34 +63,22 @@ def judge_cost(session: Session, seed: Seed = None) -> int:
 
 def preflight_cost_agreed(session: Session, run: Run, rounds: int, *, calibrates: bool = True) -> bool:
     """Show what a live judge of a preflight, or a calibration (no rounds), will cost; see `_agreed`."""
-    from rc1_lib.judge.providers import LIVE
-
-    if run.config.judge.provider not in LIVE:
-        return False
     from rc1_lib.forecast.judge_cost import preflight_stages, shadow_and_takes
 
-    def stages() -> list[Stage]:
-        return preflight_stages(run, shadow_and_takes(run), rounds=rounds, calibrates=calibrates)
-
-    return _agreed(session, run, stages)
+    return _agreed(
+        session, run, lambda: preflight_stages(run, shadow_and_takes(run), rounds=rounds, calibrates=calibrates)
+    )
 
 
 def training_cost_agreed(session: Session, run: Run, seeds: int, *, evaluate: bool) -> bool:
     """Show what a live judge of a training will cost at most; see `_agreed`."""
-    from rc1_lib.judge.providers import LIVE
-
-    if run.config.judge.provider not in LIVE:
-        return False
     from rc1_lib.forecast.judge_cost import shadow_and_takes, training_stages
 
-    def stages() -> list[Stage]:
-        return training_stages(run, shadow_and_takes(run)[1], seeds, evaluate=evaluate)
-
-    return _agreed(session, run, stages)
+    return _agreed(session, run, lambda: training_stages(run, shadow_and_takes(run)[1], seeds, evaluate=evaluate))
 
 
 def _agreed(session: Session, run: Run, stages_of: Callable[[], list[Stage]]) -> bool:
-    """Show what the stages cost; above `judge.ask_above_usd` ask a person, if one is there.
+    """Show what the stages cost a live judge; above `judge.ask_above_usd` ask a person, if one is there.
 
     What keeps the requests from being counted, such as a damaged file, is left to the run itself to report.
 
@@ -108,9 +89,10 @@ def _agreed(session: Session, run: Run, stages_of: Callable[[], list[Stage]]) ->
         RC1Error: when nobody has, and the judge may cost more than that.
     """
     from rc1_lib.forecast.judge_cost import above_limit, refuse_above_limit
+    from rc1_lib.judge.providers import LIVE
 
     try:
-        stages = stages_of()
+        stages = stages_of() if run.config.judge.provider in LIVE else []
     except RC1Error:
         return False
     if not stages:

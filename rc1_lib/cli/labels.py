@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from rc1_lib.cli.endings import Ending, again, end, then
-from rc1_lib.cli.progress import stages
-from rc1_lib.cli.session import Session
+from rc1_lib.cli.endings import Ending, end, then
+from rc1_lib.cli.reward_tables import calibration_table
+from rc1_lib.cli.session import Session, stages
 from rc1_lib.cli.tables import table
+from rc1_lib.cli.verdicts import show_step
 from rc1_lib.errors import ConfigError, RC1Error
 
 if TYPE_CHECKING:
@@ -59,7 +60,6 @@ def judge_agreement(
     given, other = session.given(labels), session.given(among)
     run = session.open()
     from rc1_lib.calibration.judge_agreement import judge_agreement as compare
-    from rc1_lib.cli.verdicts import show_step
 
     keys = {"label": label, "group": group, "bucket": bucket}
     file = read(run, given, keys, dimensions, scale)
@@ -67,10 +67,7 @@ def judge_agreement(
     with stages():
         outcome = compare(run, file, target)
     session.show(*agreement_tables(outcome.body))
-    return show_step(
-        session, run, outcome,
-        after_pass=then(session, "preflight"), after_fail=again(session, "judge-agreement"),
-    )  # fmt: skip
+    return show_step(session, run, outcome, "judge-agreement")
 
 
 def calibrate_on_labels(
@@ -78,8 +75,6 @@ def calibrate_on_labels(
 ) -> int:
     """`weight-calib --labels`: weights that come nearest to what people say; those in force stay as they are."""
     from rc1_lib.calibration.weight_calib import label_calib
-    from rc1_lib.cli.reward_tables import calibration_table
-    from rc1_lib.cli.verdicts import show_step
 
     file = read(run, path, keys, dimensions, scale)
     with stages():
@@ -89,7 +84,7 @@ def calibrate_on_labels(
         f"{outcome.body['labels']['dialogues']} dialogues in {outcome.body['labels']['groups']} groups; the weights "
         f"are in the report, and those in force stay as they are"
     )
-    return show_step(session, run, outcome, after_pass=then(session, "judge-agreement"))
+    return show_step(session, run, outcome, following=("judge-agreement",))
 
 
 def label(

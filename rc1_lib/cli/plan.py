@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
 from dataclasses import asdict, replace
 from functools import reduce
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
@@ -14,19 +13,17 @@ from rich.table import Table
 from rc1_lib.cli import tables
 from rc1_lib.cli.endings import Ending, Failure, again, end, judged, then
 from rc1_lib.cli.options import Seed
-from rc1_lib.cli.progress import quieten_models, stages
-from rc1_lib.cli.session import Session
+from rc1_lib.cli.session import Session, quieten_models, stages
 from rc1_lib.errors import ConfigError
+from rc1_lib.workspace.artifacts import now, write_json
 from rc1_lib.workspace.folder import holding
 
 if TYPE_CHECKING:
-    from rc1_lib.forecast.bill import Bill, CapVerdict, Pilot
+    from rc1_lib.forecast.bill import Bill, Pilot
     from rc1_lib.run import Run
 
 _REPORT = "reports/train_plan.json"
 _PILOT, _FEWEST = 4, 2
-_OVER_CAP = 2
-_RED = 2
 
 
 def plan(
@@ -61,7 +58,6 @@ def plan(
     quieten_models(run)
     from rc1_lib.forecast.bill import beside_cap, evaluation_bill, judge_rates, run_pilot, training_bill
     from rc1_lib.training.ppo_run import prepare
-    from rc1_lib.workspace.artifacts import now, write_json
 
     with holding(run.workspace, "a pilot of training"), stages():
         pilot = run_pilot(prepare(run), run.config.seeds[0], timed)
@@ -69,24 +65,28 @@ def plan(
     one = training_bill(run, pilot, rates)
     parts = {"training": one * seeds, **({"evaluation": evaluation_bill(run, seeds, pilot, rates)} if evaluate else {})}
     verdicts = beside_cap(one, run.config.steps, run.config.training.cap)
-    code = _OVER_CAP if any(verdict.certain for verdict in verdicts) else 0
-    body = _body(run, pilot, parts, seeds) | {"time": now(), "cap": [asdict(verdict) for verdict in verdicts]}
+    certain = [verdict for verdict in verdicts if verdict.certain]
+    body = {
+        "config_sha256": run.config_sha256,
+        "profile": run.config.profile,
+        "seeds": seeds,
+        "steps": run.config.steps,
+        "pilot": asdict(pilot),
+        "parts": {name: asdict(bill) for name, bill in parts.items()},
+        "time": now(),
+        "cap": [asdict(verdict) for verdict in verdicts],
+    }
     write_json(run.workspace.path(_REPORT), body)
     session.show(_table(run, parts, seeds, pilot), *(verdict.words for verdict in verdicts))
-    return end(session, _ending(session, run, parts, verdicts, over=bool(code)), {"exit_code": code, **body}, code)
-
-
-def _ending(
-    session: Session, run: Run, parts: dict[str, Bill], verdicts: Sequence[CapVerdict], *, over: bool
-) -> Ending:
     whole = reduce(operator.add, parts.values())
     words = f"{tables.estimate(whole.hours)} hours, {tables.estimate(whole.usd)} USD for the judge"
     report = run.workspace.path(_REPORT)
-    if not over:
-        return Ending("pass", words, report=report, following=then(session, "train"))
-    failures = [Failure(verdict.words) for verdict in verdicts if verdict.certain]
-    following = then(session, "preflight", when="with another training.cap, or fewer steps")
-    return Ending("fail", words, failures, report, following)
+    ending = Ending("pass", words, report=report, following=then(session, "train"))
+    if certain:
+        failures = [Failure(verdict.words) for verdict in certain]
+        following = then(session, "preflight", when="with another training.cap, or fewer steps")
+        ending = Ending("fail", words, failures, report, following)
+    return end(session, ending, {"exit_code": 2 if certain else 0, **body})
 
 
 def _timed_steps(run: Run, asked: int | None) -> int:
@@ -102,17 +102,6 @@ def _timed_steps(run: Run, asked: int | None) -> int:
             f"a number from {_FEWEST} to {most:,}"
         )
     return min(_PILOT, most) if asked is None else asked
-
-
-def _body(run: Run, pilot: Pilot, parts: dict[str, Bill], seeds: int) -> dict[str, Any]:
-    return {
-        "config_sha256": run.config_sha256,
-        "profile": run.config.profile,
-        "seeds": seeds,
-        "steps": run.config.steps,
-        "pilot": asdict(pilot),
-        "parts": {name: asdict(bill) for name, bill in parts.items()},
-    }
 
 
 def _table(run: Run, parts: dict[str, Bill], seeds: int, pilot: Pilot) -> Table:
@@ -156,5 +145,5 @@ def learnability(session: Session, seed: Seed = None) -> int:
         "learnability", [gate], run.workspace.path(found.report),
         after_pass=then(session, "plan"), after_fail=again(session, "preflight"),
     )  # fmt: skip
-    code = 0 if found.passed else _RED
+    code = 0 if found.passed else 2
     return end(session, ending, {"exit_code": code, **found.body}, code)

@@ -13,22 +13,13 @@ from rich.table import Table
 from rc1_lib.check_words import figure
 from rc1_lib.cli import tables
 from rc1_lib.cli.endings import Ending, again, end, flagged, then
-from rc1_lib.cli.options import (
-    ByTask,
-    Metrics,
-    Mix,
-    Rebuild,
-    Seed,
-    TemplatesDir,
-    by_task,
-    names,
-    shares,
-)
+from rc1_lib.cli.options import ByTask, Metrics, Mix, Rebuild, Seed, TemplatesDir, by_task, names, shares
 from rc1_lib.cli.session import Session
 from rc1_lib.cli.verdicts import conclude, judge
 from rc1_lib.errors import ConfigError, RC1Error, TemplateError
 from rc1_lib.records import BUCKETS, GateResult
 from rc1_lib.task_specs import task_names
+from rc1_lib.workspace.artifacts import read_manifest, write_json
 
 if TYPE_CHECKING:
     from rc1_lib.evidence import Evidence
@@ -38,6 +29,7 @@ _GATES = ("mix", "length", "diversity", "duplicates", "leakage")
 _REPORT = "reports/rc1/validate_pool.json"
 _DIVERSITY = "reports/diversity_report.json"
 _DIFFICULTY = "reports/rc1/difficulty_report.json"
+_UNCHANGED = "unchanged: it is already what this configuration makes"
 _BAR = 24
 _DRAWN = ("len_tokens", "turns", "tool_hops", "clue_overlap")
 
@@ -77,28 +69,25 @@ def build_pool(
             "pool.workers": workers,
         }
     )
-    return _build(session, run, rebuild)
-
-
-def _build(session: Session, run: Run, rebuild: bool) -> int:
     from rc1_lib.pool.derived import PARTS
     from rc1_lib.pool.seed import build_due
     from rc1_lib.rows.playable import about_unplayable
-    from rc1_lib.workspace.artifacts import read_manifest
 
     paths = {part: artifact.where(run) for part, artifact in PARTS.items()}
     with session.progress("building the pool") as report:
         wanted = build_due(run, rebuild=rebuild, progress=report)
     manifests: dict[str, Any] = {part: read_manifest(run.workspace, path) for part, path in paths.items()}
     for part, path in paths.items():
-        done = "written" if part in wanted else "unchanged: it is already what this configuration makes"
+        done = "written" if part in wanted else _UNCHANGED
         session.show(f"{part}: {manifests[part]['rows']} rows, {run.workspace.path(path)}, {done}")
         session.show(f"    sha256 {manifests[part]['sha256']}")
     body = manifests["pool"]["report"]
-    session.show("rows by task: " + tables.counts(body["rows"]))
-    session.show(f"questions posed a second time: {body['second_uses_of_a_question']}")
-    session.show(*filter(None, [about_unplayable(body.get("rows_without_user_replies", 0))]))
-    session.show(*(f"left out: {why}: {count}" for why, count in body["dropped_questions"].items() if count))
+    session.show(
+        f"rows by task: {tables.counts(body['rows'])}",
+        f"questions posed a second time: {body['second_uses_of_a_question']}",
+        *filter(None, [about_unplayable(body.get("rows_without_user_replies", 0))]),
+        *(f"left out: {why}: {count}" for why, count in body["dropped_questions"].items() if count),
+    )
     for task, reasons in manifests["pool"]["skipped_records"].items():
         session.show(*(f"skipped records of {task}: {why}: {count}" for why, count in reasons.items()))
     words = f"pool of {manifests['pool']['rows']} rows, shadow set of {manifests['shadow']['rows']}"
@@ -185,8 +174,6 @@ def report_diversity(
     seed: Seed = None,
 ) -> int:
     """Measure how varied the wording is: distinct-1/2, type-token ratio, 3-gram KL, Zipf slope, coverage."""
-    from rc1_lib.workspace.artifacts import write_json
-
     target = session.report("--out", out, ("measured",)) or _DIVERSITY
     run = session.open(
         {
@@ -198,8 +185,7 @@ def report_diversity(
     )
     report = _diversity(run, of_rows=pool is not None)
     write_json(run.workspace.path(target), report)
-    for name, value in report.items():
-        session.show(f"{name}: {figure(value)}")
+    session.show(*(f"{name}: {figure(value)}" for name, value in report.items()))
     return end(session, Ending("done", f"diversity of {report['measured']}", report=run.workspace.path(target)), report)
 
 
@@ -214,9 +200,8 @@ def _diversity(run: Run, of_rows: bool) -> dict[str, Any]:
     evidence = Evidence(run)
     pack, reference = load_pack(evidence.path("templates")), load_pack(evidence.path("reference_templates"))
     if pack.sha256 == reference.sha256:
-        raise TemplateError(
-            f"{evidence.path('templates')}: is the reference pack itself; name another with --templates-dir"
-        )
+        place = evidence.path("templates")
+        raise TemplateError(f"{place}: is the reference pack itself; name another with --templates-dir")
     if not of_rows:
         return pack_report(run)
     rows = with_texts(evidence.rows("pool"))
@@ -249,11 +234,9 @@ def difficulty_metrics(
     target = run.workspace.path(path)
     session.show(f"{target}, {'written' if due else 'unchanged'}")
     words = f"{metrics.height} rows measured: {tables.counts(found)}"
-    return end(
-        session,
-        Ending("done", words, following=then(session, "difficulty-bucketize")),
-        {"path": path, "sha256": sha256_file(target), "rows": metrics.height, "buckets": found, "written_now": due},
-    )
+    ending = Ending("done", words, following=then(session, "difficulty-bucketize"))
+    counted = {"rows": metrics.height, "buckets": found, "written_now": due}
+    return end(session, ending, {"path": path, "sha256": sha256_file(target), **counted})
 
 
 def difficulty_bucketize(
@@ -269,7 +252,6 @@ def difficulty_bucketize(
     """Choose rows of the pool so that easy, medium and hard have their target shares, in every task."""
     from rc1_lib.difficulty.derived import BALANCED
     from rc1_lib.difficulty.steps import write_balanced
-    from rc1_lib.workspace.artifacts import read_manifest
 
     run = session.open(
         {
@@ -290,12 +272,10 @@ def difficulty_bucketize(
         if due:
             write_balanced(run)
     manifest: dict[str, Any] = read_manifest(run.workspace, path) or {}
-    done = "written" if due else "unchanged: it is already what this configuration makes"
-    session.show(f"{run.workspace.path(path)}, {done}")
+    session.show(f"{run.workspace.path(path)}, {'written' if due else _UNCHANGED}")
     words = f"{manifest['rows']} of {manifest['of']} rows chosen"
-    return end(
-        session, Ending("done", words, following=then(session, "validate-difficulty")), {**manifest, "written_now": due}
-    )
+    ending = Ending("done", words, following=then(session, "validate-difficulty"))
+    return end(session, ending, {**manifest, "written_now": due})
 
 
 def validate_difficulty(

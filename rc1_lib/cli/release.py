@@ -28,7 +28,6 @@ _ANOTHER = "ask for the package again, and compare its SHA-256 with what the sen
 _MISSED = timedelta(days=2)
 """After this long without a night, at least one was missed."""
 _WORLD = "outputs/rc1_world"
-_SHOWN = 40
 
 
 def report(session: Session, seed: Seed = None) -> int:
@@ -114,12 +113,11 @@ def release(
     place = run.workspace.path(package.path)
     session.show(f"package: {place}, {package.files} files, SHA-256 {package.sha256}")
     session.show(f"signed by key {package.signed_by}" if package.signed_by else "not signed: --sign KEY")
-    signed = [] if model_signature is None else sign_models(run.workspace.path(package.path), model_signature)
+    signed = [] if model_signature is None else sign_models(place, model_signature)
     session.show(*(f"model signature: {path}" for path in signed))
-    ending = Ending(
-        "done", f"package of {package.files} files", report=run.workspace.path(page.path),
-        following=f"next, wherever it arrives: {shlex.join(['rc1', 'verify', str(place)])}",
-    )  # fmt: skip
+    following = f"next, wherever it arrives: {shlex.join(['rc1', 'verify', str(place)])}"
+    words, report = f"package of {package.files} files", run.workspace.path(page.path)
+    ending = Ending("done", words, report=report, following=following)
     signatures = [run.workspace.name(path) for path in signed]
     return end(session, ending, {"exit_code": 0, **asdict(package), "model_signatures": signatures})
 
@@ -160,15 +158,12 @@ def verify(
     if model_key is not None and not found.problems:
         found.problems += (faults := model_faults(package, model_key))
         session.show(*(faults or ["every policy in it is signed, and the signatures hold"]))
-    code = 2 if found.problems else 0
     count = len(found.problems)
     failures = [Failure(problem, _ANOTHER) for problem in found.problems]
     words = f"{package.name}, {f'{count} problems' if count else f'{len(found.files):,} files are whole'}"
-    signature = {"signed_by": found.signed_by, "signature_checked": found.signature_checked}
-    document = {
-        "exit_code": code, "problems": found.problems, "files": found.files, "sha256": found.sha256, **signature,
-    }  # fmt: skip
-    return end(session, Ending("fail" if count else "pass", words, failures), document, code)
+    parts = ("problems", "files", "sha256", "signed_by", "signature_checked")
+    document = {"exit_code": 2 if count else 0, **{name: getattr(found, name) for name in parts}}
+    return end(session, Ending("fail" if count else "pass", words, failures), document)
 
 
 def export_world(
@@ -196,11 +191,9 @@ def export_world(
     target = session.new_folder("--to", to, _WORLD)
     document = write_world(run, _pool(session, run, rows), target, Part(part))
     own = document["rc1"]
-    left_out = run.config.training.reward.judge
-    session.show(
-        f"exported: {target}",
-        *([f"the judge's share, {left_out:g} of the reward, is left out: nobody is asked there"] if left_out else []),
-    )
+    session.show(f"exported: {target}")
+    if left_out := run.config.training.reward.judge:
+        session.show(f"the judge's share, {left_out:g} of the reward, is left out: nobody is asked there")
     words = f"environment of {own['rows']['count']:,} rows of {own['pool']['path']}"
     ending = Ending("done", words, following=then(session, "world verify", str(target)))
     return end(session, ending, {"folder": str(target), "manifest": document})
@@ -222,15 +215,12 @@ def verify_world(
 
     at = run.workspace.path(session.given(folder))
     found = differences(run, at, _pool(session, run, rows) if rows else named_pool(run, at))
-    session.show(*map(str, found[:_SHOWN]))
-    if len(found) > _SHOWN:
-        session.show(f"and {len(found) - _SHOWN} more; --json lists all")
+    session.show_some(map(str, found))
     words = f"{at.name}: {f'{len(found)} differences from' if found else 'is'} the environment on this disk"
     failures = [Failure(str(one), "export it again, or put back what changed") for one in found]
     listed = [{"where": one.where, "found": one.found, "here": one.here} for one in found]
-    return end(
-        session, Ending("fail" if found else "pass", words, failures), {"same": not found, "differences": listed}
-    )
+    ending = Ending("fail" if found else "pass", words, failures)
+    return end(session, ending, {"same": not found, "differences": listed})
 
 
 def _pool(session: Session, run: Run, rows: Path | None) -> Path:

@@ -1,4 +1,4 @@
-"""What the calibration, the shadow run and the ablation found, as tables that fit 80 columns."""
+"""What the calibration, the attack, the shadow run and the ablation found, as tables that fit 80 columns."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from rc1_lib.check_words import figure
 from rc1_lib.cli.tables import table
 
 Report = Mapping[str, Any]
+"""The body of a step's report; `gate`, if there is one, has checks, which say what was wanted."""
 
 _HOLDS = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
 _GAINS = {
@@ -35,11 +36,7 @@ _NONE = figure(None)
 
 
 def calibration_table(report: Report) -> list[Table]:
-    """Weights and their intervals; the folds, on dialogues that they did not fit; and what the calibration gains.
-
-    Args:
-        report: `names`, `old_weights` and `calibration`; and `gate`, whose checks say what was wanted, if there is one.
-    """
+    """Weights and their intervals; the folds, on dialogues that they did not fit; and what the calibration gains."""
     found, old = report["calibration"], report["old_weights"]
     heads = ("dimension", "old", "calibrated", "interval")
     rows = [
@@ -61,22 +58,13 @@ def calibration_table(report: Report) -> list[Table]:
 
 
 def shadow_table(report: Report) -> Table:
-    """Every figure of the shadow run: value, interval, what was wanted, and whether the whole interval clears that.
-
-    Args:
-        report: `figures`; and `gate`, whose checks say what was wanted, if there is one.
-    """
-    return _figures(
-        "baseline reward and calibrated reward", report["figures"], report, {name: name for name in report["figures"]}
-    )
+    """Every figure of the shadow run: value, interval, what was wanted, and whether the whole interval clears that."""
+    names = {name: name for name in report["figures"]}
+    return _figures("baseline reward and calibrated reward", report["figures"], report, names)
 
 
 def split_table(report: Report) -> Table:
-    """The better half of every difficulty and task, by old score and by new reward.
-
-    Args:
-        report: `split`: `difficulty` and `task` -> group -> figures.
-    """
+    """The better half of every difficulty and task, by old score and by new reward."""
     heads = ("group", "n", "success %", "delta pp", "over-clar. %", "turns")
     rows: list[tuple[str, ...] | None] = []
     for groups in report["split"].values():
@@ -91,11 +79,7 @@ def split_table(report: Report) -> Table:
 
 
 def ablation_table(report: Report) -> list[Table]:
-    """What is chosen without and with the penalty, and the differences with their intervals.
-
-    Args:
-        report: `figures`; and `gate`, whose checks say what was wanted, if there is one.
-    """
+    """What is chosen without and with the penalty, and the differences with their intervals."""
     figures = report["figures"]
     rows = []
     for name, words in _CHOSEN.items():
@@ -104,6 +88,22 @@ def ablation_table(report: Report) -> list[Table]:
     chosen = table("over-clarification penalty", ("figure", "without", "with"), rows, ("without", "with"))
     differences = {name: figures[name] for name in _CHANGES}
     return [chosen, _figures("differences", differences, report, _CHANGES)]
+
+
+def attack_table(report: Report) -> Table:
+    """Compare every policy's mean reward with the scripted expert's, worst first; the verdict below names failures."""
+    prompts, teacher = report["shadow"]["prompts"], figure(report["teacher"]["mean"])
+    title = f"adversarial policies on {prompts} prompts; the scripted expert's mean reward is {teacher}"
+    rows = []
+    for name, found in sorted(
+        report["policies"].items(), key=lambda item: (item[1]["margin"] is None, item[1]["margin"])
+    ):
+        need = report["by_need"].get(name, {})
+        values = (found["mean"], need.get("needed"), need.get("not needed"), found["margin"])
+        share = "none" if found["above"] is None else f"{100 * found['above']:.0f} %"
+        rows.append((name, *("none" if value is None else f"{value:.3f}" for value in values), share))
+    numbers = ("reward", "asking needed", "not needed", "below the expert", "paid more")
+    return table(title, ("policy", *numbers), rows, numbers)
 
 
 def _figures(title: str, figures: Mapping[str, Report], report: Report, checked: Mapping[str, str]) -> Table:

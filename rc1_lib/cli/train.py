@@ -16,8 +16,7 @@ from rc1_lib.cli.endings import Ending, after_training, end, judged, then
 from rc1_lib.cli.flows import end_flow, run_flow_of, stamps, training_outline, written_since
 from rc1_lib.cli.judge_cost import training_cost_agreed
 from rc1_lib.cli.options import Verbose
-from rc1_lib.cli.progress import quieten_models, stages
-from rc1_lib.cli.session import Session, root_of
+from rc1_lib.cli.session import Session, quieten_models, root_of, stages
 from rc1_lib.config.engines import ControlKind
 from rc1_lib.errors import ConfigError
 from rc1_lib.runtime.libraries import quieten
@@ -107,50 +106,35 @@ def train(
         return _control(session, run, control, chosen, verbose)
     if resume_from is not None:
         named_checkpoint(run, chosen[0], resume_from)
-    return _train(session, run, chosen, resume_from, start_over, evaluate, verbose)
-
-
-def _train(
-    session: Session,
-    run: Run,
-    seeds: list[int],
-    resume_from: str | None,
-    start_over: bool,
-    evaluate: bool,
-    verbose: bool,
-) -> int:
-    agreed = training_cost_agreed(session, run, len(seeds), evaluate=evaluate)
+    agreed = training_cost_agreed(session, run, len(chosen), evaluate=evaluate)
     before = stamps(run, _REPORT, _EVALUATIONS)
-    session.show(*training_outline(run, seeds, _last_seconds(run), evaluate=evaluate))
+    session.show(*training_outline(run, chosen, _last_seconds(run), evaluate=evaluate))
     quieten_models(run)
     outcome = run_flow_of(
-        session, run, "train", verbose=verbose, seeds=seeds, resume_from=resume_from, evaluate=evaluate,
+        session, run, "train", verbose=verbose, seeds=chosen, resume_from=resume_from, evaluate=evaluate,
         start_over=start_over, judge_cost_agreed=agreed,
     )  # fmt: skip
     fresh = written_since(run, before, _REPORT, _EVALUATIONS)
-    report = fresh.pop(_REPORT, None)
-    if fresh:
-        _show_evaluation(session, run, *next(iter(fresh.items())))
+    report, passed = fresh.pop(_REPORT, None), outcome.exit_code == 0
+    file, compared = next(iter(fresh.items()), ("", None))
+    if compared is not None:
+        _show_evaluation(session, run, file, compared)
     if report:
-        session.show(_runs_table(report), _seconds_table(report["seconds"]))
+        session.show(*_training_tables(report))
         session.show(*(f"kept for good: {run.workspace.path(path)}" for path in report["best"]))
         session.show(f"training: {run.workspace.path(_REPORT)}")
     session.show(outcome.message)
-    evaluation = next(iter(fresh.values()), None)
-    passed = outcome.exit_code == 0
-    following = after_training(session, run, seeds, evaluate=evaluate, passed=passed)
-    what = f"training of seed {', '.join(map(str, seeds))}"
-    place: Path | None
-    if evaluation is not None:
-        place = run.workspace.path(next(iter(fresh)))
-        ending = judged(f"{what}, {evaluation['gate']['name']}", [evaluation["gate"]], place)
+    what = f"training of seed {', '.join(map(str, chosen))}"
+    written = file or (_REPORT if report else "")
+    place = run.workspace.path(written) if written else None
+    if compared is not None:
+        ending = judged(f"{what}, {compared['gate']['name']}", [compared["gate"]], place)
     else:
-        place = run.workspace.path(_REPORT) if report else None
         ending = Ending("done", f"{what}, not evaluated", report=place)
     if (ending.verdict == "fail") == passed:  # stopped before anything was judged
         ending = Ending("pass" if passed else "fail", outcome.message, report=place)
-    document = {"training": report, "evaluation": evaluation}
-    return end_flow(session, outcome, document, replace(ending, following=following))
+    ending = replace(ending, following=after_training(session, run, chosen, evaluate=evaluate, passed=passed))
+    return end_flow(session, outcome, {"training": report, "evaluation": compared}, ending)
 
 
 def _last_seconds(run: Run) -> dict[str, float]:
@@ -219,20 +203,19 @@ def _show_evaluation(session: Session, run: Run, path: str, report: dict[str, An
     session.show(f"evaluation: {run.workspace.path(path)}")
 
 
-def _runs_table(report: dict[str, Any]) -> Table:
+def _training_tables(report: dict[str, Any]) -> list[Table]:
+    """The checkpoints, and the seconds of each stage."""
     heads = ("seed", "checkpoint", "SHA-256 of its manifest", "segments", "cached")
-    rows = [
+    runs = [
         (one["seed"], one["checkpoint"], one["sha256"][:16], len(one["segments"]), one["cached"])
         for one in report["runs"]
     ]
-    return tables.table("checkpoints", heads, rows, heads[-2:])
-
-
-def _seconds_table(seconds: dict[str, float]) -> Table:
-    rows = [(stage, f"{took:.1f}") for stage, took in seconds.items()]
-    return tables.table(
-        "time", ("stage", "seconds"), [*rows, None, ("all", f"{sum(seconds.values()):.1f}")], ("seconds",)
-    )
+    seconds = [(stage, f"{took:.1f}") for stage, took in report["seconds"].items()]
+    whole = ("all", f"{sum(report['seconds'].values()):.1f}")
+    return [
+        tables.table("checkpoints", heads, runs, heads[-2:]),
+        tables.table("time", ("stage", "seconds"), [*seconds, None, whole], ("seconds",)),
+    ]
 
 
 def _train_small(session: Session, path: Path, resume_from: str | None, start_over: bool) -> int:

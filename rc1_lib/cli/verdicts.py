@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rc1_lib.check_words import failed_lines
 from rc1_lib.cli import tables
-from rc1_lib.cli.endings import end, judged
+from rc1_lib.cli.endings import again, end, judged, then
 from rc1_lib.cli.session import Session
 from rc1_lib.records import GREEN, GateResult, not_applicable_of, waivers_of
 from rc1_lib.task_specs import task_names
@@ -88,22 +88,23 @@ def show_step(
     session: Session,
     run: Run,
     outcome: GateReport,
+    *command: str,
+    following: Sequence[str] = ("preflight",),
     further: dict[str, Any] | None = None,
-    *,
-    after_pass: str = "",
-    after_fail: str = "",
 ) -> int:
     """Print a step's verdict, what failed, and where its report and pictures lie; give the exit code.
 
-    `--json` prints `further` next to the report; the last line is `after_pass` or `after_fail`.
+    After a pass the command `following` comes next, after a fail this one, `command`. `--json` prints `further` too.
     """
     gate = outcome.body["gate"]
     session.show(
         *tables.verdict("verdict", gate),
         *(f"picture, {title}: {run.workspace.path(file)}" for title, file in outcome.plots.items()),
     )
-    report = run.workspace.path(outcome.report)
-    ending = judged(gate["name"], [gate], report, after_pass=after_pass, after_fail=after_fail)
+    ending = judged(
+        gate["name"], [gate], run.workspace.path(outcome.report),
+        after_pass=then(session, *following), after_fail=again(session, *command) if command else "",
+    )  # fmt: skip
     document = {**outcome.body, "report": outcome.report, **(further or {})}
     return end(session, ending, document, 0 if outcome.passed else 2)
 

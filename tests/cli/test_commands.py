@@ -12,11 +12,7 @@ import typer
 
 from rc1_lib.cli.app import app
 
-from .conftest import SMALL, Rc1
-
-
-def widest_table_line(out: str) -> int:
-    return max(len(line) for line in out.splitlines() if line[:1] in "┏┃┡│└ ")
+from .conftest import SMALL, Rc1, widest_table_line
 
 
 def test_pool_is_built_once_and_then_left_alone(rc1: Rc1, tmp_path: Path) -> None:
@@ -196,13 +192,6 @@ def test_config_that_may_not_train_is_refused_by_verify(rc1: Rc1, tmp_path: Path
     done = rc1("config", "verify", "--workspace", tmp_path, "--set", "steps=10")
     assert done.code == 2
     assert "steps is 10, wanted >= 20" in done.out
-
-
-@pytest.mark.parametrize("words", [("verify",), ("show",), ("revoke", "--reason", "x")])
-def test_ticket_commands_refuse_where_there_is_no_ticket(rc1: Rc1, tmp_path: Path, words: tuple[str, ...]) -> None:
-    done = rc1("ticket", *words, "--workspace", tmp_path)
-    assert done.code == 2
-    assert "there is no ticket" in done.err
 
 
 def test_version_and_help_end_with_0(rc1: Rc1) -> None:

@@ -12,7 +12,7 @@ from rc1_lib.cli.session import WIDTH
 from rc1_lib.run import Run
 from tests.doctor.conftest import versions_as_they_are
 
-from .conftest import Rc1
+from .conftest import Rc1, settings
 
 __all__ = ["versions_as_they_are"]
 
@@ -22,9 +22,8 @@ def test_it_shows_a_table_that_fits_and_writes_nothing(
 ) -> None:
     monkeypatch.delenv("PREFECT_API_URL", raising=False)
     root = opened.workspace.root
-    settings = [part for override in opened.overrides for part in ("--set", override)]
     before = sorted(root.rglob("*"))
-    done = rc1("doctor", "--workspace", str(root), *settings)
+    done = rc1("doctor", "--workspace", str(root), *settings(opened.overrides))
     assert done.code == 0, done.out
     assert re.search(r"ticket +ok", done.out) and "FAILED" not in done.out
     assert done.out.splitlines()[-1].startswith(f"next: rc1 train --workspace {root} ")

@@ -1,4 +1,4 @@
-"""The command that comes next: typed as it stands, on the same run, however many settings that has."""
+"""What a long command says before it starts, and the command that comes next, typed as it stands on the same run."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ import yaml
 
 from rc1_lib.cli import endings
 from rc1_lib.cli.endings import Ending, after_preflight, after_training, again, flagged, then, warned
+from rc1_lib.cli.flows import preflight_outline, training_outline
 from rc1_lib.cli.options import Options
 from rc1_lib.cli.session import Session
 from rc1_lib.preflight.ticket import TICKET
 from rc1_lib.run import EFFECTIVE
 
-from .conftest import Rc1
+from .conftest import NARROW, Rc1, settings
 
 MANY = ("pool.n=600", "shadow.n=40", "gates.waivers={judge_agreement: no labels yet}")
 
 
-def opened(root: Path, *settings: str, **more: object) -> Session:
-    session = Session(Options(root, overrides=list(settings), **more), io.StringIO())  # type: ignore[arg-type]
+def opened(root: Path, *overrides: str, **more: object) -> Session:
+    session = Session(Options(root, overrides=list(overrides), **more), io.StringIO())  # type: ignore[arg-type]
     session.open()
     return session
 
@@ -34,13 +35,13 @@ def words(line: str) -> list[str]:
 
 def test_many_settings_are_named_by_the_file_that_records_them(tmp_path: Path) -> None:
     session = opened(tmp_path, *MANY)
-    assert words(then(session, "train"))[4:] == [word for one in MANY for word in ("--set", one)], "not recorded yet"
+    assert words(then(session, "train"))[4:] == settings(MANY), "not recorded yet"
     assert session.run is not None
     session.run.write_effective_config()
     recorded = str(tmp_path / EFFECTIVE)
     assert words(then(session, "train")) == ["rc1", "train", "--config", recorded, "--workspace", str(tmp_path)]
     other = opened(tmp_path, *MANY[:2], "steps=20")
-    assert words(then(other, "train"))[4:] == [word for one in other.overrides for word in ("--set", one)]
+    assert words(then(other, "train"))[4:] == settings(other.overrides)
     few = opened(tmp_path, *MANY[:2])
     assert words(then(few, "train"))[4:] == ["--set", MANY[0], "--set", MANY[1]]
 
@@ -180,3 +181,48 @@ def test_a_pool_that_is_too_small_is_named_with_the_ticket(tmp_path: Path, monke
     shown = warned(session, run, ending).lines()
     assert shown[1] == "  training will refuse this pool: no hard rows"
     assert shown[-1].startswith("next, with other settings: rc1 preflight ")
+
+
+# ---- before a long command ----
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Session:
+    """A session with a setting that a shell would tear apart."""
+    made = Session(Options(tmp_path, None, "local", ["gates.waivers={judge_agreement: no labels yet}"]), io.StringIO())
+    made.open({"sources.use": "embedded"})
+    return made
+
+
+def test_plans_fit_a_narrow_terminal_and_name_every_stage(session: Session) -> None:
+    assert session.run is not None
+    whole = preflight_outline(session.run, [1, 2], ticket=True)
+    learning = training_outline(session.run, session.run.config.seeds, {}, evaluate=True)
+    assert max(map(len, whole + learning)) <= NARROW
+    assert "30,000 rows" in whole[0]
+    assert [line.split("  ")[1] for line in whole[1:]] == [
+        "server", "data", "calibration", "round 1", "round 2", "ticket",
+    ]  # fmt: skip
+    assert any("48 steps of 128 episodes" in line for line in learning)
+
+
+def test_shares_are_told_only_of_what_was_measured_and_add_up(session: Session) -> None:
+    assert session.run is not None
+    seeds = session.run.config.seeds
+    for plan in (
+        preflight_outline(session.run, [1, 2], ticket=True),
+        training_outline(session.run, seeds[:1], {}, evaluate=True),
+    ):
+        assert sum(int(line.rpartition("about ")[2].rstrip("%")) for line in plan if "about" in line) == 100
+    for plan in (
+        preflight_outline(session.run, [1], ticket=False),
+        training_outline(session.run, seeds, {}, evaluate=True),
+        training_outline(session.run, seeds[:1], {}, evaluate=False),
+    ):
+        assert "about" not in "".join(plan)
+
+
+def test_the_seconds_of_the_last_training_take_the_place_of_shares(session: Session) -> None:
+    assert session.run is not None
+    plan = training_outline(session.run, session.run.config.seeds[:1], {"training": 384.2}, evaluate=True)
+    assert next(line for line in plan if "training " in line).endswith("last time 384 s")

@@ -32,14 +32,6 @@ def test_pool_that_was_altered_is_only_overwritten_with_rebuild(rc1: Rc1, worksp
     assert pool.read_bytes() == whole
 
 
-def test_pool_that_was_brought_along_is_not_overwritten(rc1: Rc1, tmp_path: Path) -> None:
-    pool = tmp_path / "data/rollouts/rc1_seed.jsonl"
-    pool.parent.mkdir(parents=True)
-    pool.write_text("{}\n")
-    assert "was not written by RC1" in refusal(rc1, "build-pool", "--workspace", tmp_path, *SMALL)
-    assert pool.read_text() == "{}\n"
-
-
 def test_damaged_line_is_named(rc1: Rc1, workspace: Path) -> None:
     pool = workspace / "data/rollouts/rc1_seed.jsonl"
     lines = pool.read_bytes().splitlines(keepends=True)
@@ -90,18 +82,6 @@ def test_folder_given_as_a_file_is_refused(rc1: Rc1, workspace: Path) -> None:
     assert "--materialize data: is a folder" in words
     words = refusal(rc1, "difficulty-bucketize", "--workspace", workspace, *SMALL, "--metrics", "data")
     assert "expected a file" in words
-
-
-@pytest.mark.parametrize("folder", [True, False], ids=["folder", "dangling link"])
-def test_template_file_that_is_no_file_is_refused(rc1: Rc1, tmp_path: Path, folder: bool) -> None:
-    pack = tmp_path / "pack"
-    pack.mkdir()
-    (pack / "x.json").mkdir() if folder else (pack / "x.json").symlink_to("nowhere")
-    words = refusal(rc1, "build-pool", "--workspace", tmp_path, *SMALL, "--templates-dir", "pack")
-    assert "x.json: cannot be read" in words
-    assert "x.json: cannot be read" in refusal(
-        rc1, "diversity-report", "--workspace", tmp_path, "--templates-dir", "pack"
-    )
 
 
 def test_target_without_a_bucket_is_refused(rc1: Rc1, workspace: Path) -> None:

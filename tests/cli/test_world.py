@@ -9,9 +9,9 @@ import pytest
 
 from tests.extras.worlds.small import PRICES, small_run
 
-from .conftest import Rc1
+from .conftest import Rc1, settings
 
-SETTINGS = [part for price in PRICES for part in ("--set", price)]
+SETTINGS = settings(PRICES)
 
 
 @pytest.fixture
