@@ -107,9 +107,8 @@ def export(
         ending = Ending("pass", "the export is the policy", following=then(session, "ckpt gguf", folder))
     else:
         ending = Ending("fail", "what was written is not the policy, and is not kept")
-    return _end_export(
-        session, ending, {"folder": folder, "likeness": {name: one.body() for name, one in found.items()}}
-    )
+    likeness = {name: one.body() for name, one in found.items()}
+    return _end_export(session, ending, {"folder": folder, "likeness": likeness})
 
 
 def _end_export(session: Session, ending: Ending, document: dict[str, Any]) -> int:
