@@ -85,8 +85,8 @@ class Options:
         return tuple(self.overrides or ())
 
 
-def shares(flag: str, text: str | None, known: tuple[str, ...]) -> dict[str, float] | None:
-    """Read `name:share,name:share`, of names in `known`, summing to 1.
+def shares(flag: str, text: str | None) -> dict[str, float] | None:
+    """Read `name:share,name:share`; which names and shares there may be is the configuration's to say.
 
     Raises:
         ConfigError: saying which part of the flag's text is wrong.
@@ -97,37 +97,33 @@ def shares(flag: str, text: str | None, known: tuple[str, ...]) -> dict[str, flo
     for part in text.split(","):
         name, separator, number = (piece.strip() for piece in part.partition(":"))
         if not separator:
-            raise ConfigError(f"{flag}: found '{part.strip()}', expected NAME:SHARE, for example {known[0]}:0.45")
-        _check_name(flag, name, known)
+            raise ConfigError(f"{flag}: found '{part.strip()}', expected NAME:SHARE, several with commas between them")
         if name in found:
             raise ConfigError(f"{flag}: '{name}' is given twice; name each once")
         try:
             found[name] = float(number)
         except ValueError:
             raise ConfigError(f"{flag}: the share of {name} is '{number}', expected a number from 0 to 1") from None
-        if not 0.0 <= found[name] <= 1.0:
-            raise ConfigError(f"{flag}: the share of {name} is {number}, expected a number from 0 to 1")
-    total = sum(found.values())
-    if abs(total - 1.0) > 1e-6:
+    if abs((total := sum(found.values())) - 1.0) > 1e-6:
         raise ConfigError(f"{flag}: the shares sum to {total:g}, expected 1")
     return found
 
 
-def names(flag: str, text: str | None, known: tuple[str, ...]) -> tuple[str, ...] | None:
-    """Read `a,b` of names in `known`; raises `ConfigError` for any other."""
-    if text is None:
-        return None
-    found = tuple(part.strip() for part in text.split(",") if part.strip())
-    if not found:
-        raise ConfigError(f"{flag}: is empty, expected some of {', '.join(known)}")
-    for name in found:
-        _check_name(flag, name, known)
-    return tuple(dict.fromkeys(found))
-
-
 def by_task(text: str | None, mix: Mapping[Task, float]) -> tuple[str, ...]:
-    """Return the tasks that are judged one by one: those named, each of the mix, else the whole mix."""
-    return names("--by-task", text, tuple(mix)) or tuple(mix)
+    """Return the tasks that are judged one by one: those named, each of the mix, else the whole mix.
+
+    Raises:
+        ConfigError: for a task that is not in the mix, or no task at all.
+    """
+    if text is None:
+        return tuple(mix)
+    found = dict.fromkeys(part.strip() for part in text.split(",") if part.strip())
+    for name in found or [text]:
+        if name not in mix:
+            near = difflib.get_close_matches(name, mix, n=1, cutoff=0.5)
+            hint = f"; did you mean '{near[0]}'?" if near else ""
+            raise ConfigError(f"--by-task: '{name}' is none of {', '.join(mix)}{hint}")
+    return tuple(found)
 
 
 def source(text: str | None) -> str | None:
@@ -145,10 +141,3 @@ def source(text: str | None) -> str | None:
             f"{', '.join(task_names())}, or a .jsonl file of finished rows"
         )
     return str(place)
-
-
-def _check_name(flag: str, name: str, known: tuple[str, ...]) -> None:
-    if name not in known:
-        near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-        hint = f"; did you mean '{near[0]}'?" if near else ""
-        raise ConfigError(f"{flag}: '{name}' is none of {', '.join(known)}{hint}")

@@ -13,12 +13,11 @@ from rich.table import Table
 from rc1_lib.check_words import figure
 from rc1_lib.cli import tables
 from rc1_lib.cli.endings import Ending, again, end, flagged, then
-from rc1_lib.cli.options import ByTask, Metrics, Mix, Rebuild, Seed, TemplatesDir, by_task, names, shares
+from rc1_lib.cli.options import ByTask, Metrics, Mix, Rebuild, Seed, TemplatesDir, by_task, shares
 from rc1_lib.cli.session import Session
 from rc1_lib.cli.verdicts import conclude, judge
 from rc1_lib.errors import ConfigError, RC1Error, TemplateError
 from rc1_lib.records import BUCKETS, GateResult
-from rc1_lib.task_specs import task_names
 from rc1_lib.workspace.artifacts import read_manifest, write_json
 
 if TYPE_CHECKING:
@@ -54,15 +53,14 @@ def build_pool(
     rebuild: Rebuild = False,
 ) -> int:
     """Build the training pool and the shadow set from a source of questions and a template pack."""
-    chosen = names("--tools", tools, ("wiki", "calc"))
     run = session.open(
         {
             "pool.path": session.inside("--out", out),
             "pool.n": n,
-            "datasets": shares("--mix", mix, task_names()),
+            "datasets": shares("--mix", mix),
             "pool.max_turns": max_turns,
             "pool.clarify_rate": clarify_rate,
-            "pool.tools": list(chosen) if chosen else None,
+            "pool.tools": None if tools is None else [name.strip() for name in tools.split(",")],
             "pool.templates_dir": session.given(templates_dir),
             "pool.hold_out": session.given(shadow),
             "pool.seed": seed,
@@ -118,7 +116,7 @@ def validate_pool(
 
     run = session.open(
         {
-            "datasets": shares("--mix", mix, task_names()),
+            "datasets": shares("--mix", mix),
             "pool.seed": seed,
             "gates.diversity.min_distinct2": min_distinct2,
             "gates.diversity.kl3_min": kl3_min,
@@ -255,7 +253,7 @@ def difficulty_bucketize(
 
     run = session.open(
         {
-            "difficulty.target": shares("--target", target, BUCKETS),
+            "difficulty.target": shares("--target", target),
             "difficulty.balanced_path": session.inside("--out", out),
             "pool.seed": seed,
         },
