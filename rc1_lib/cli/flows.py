@@ -1,13 +1,11 @@
-"""Run a flow from the command line: its outline, its run, the reports that it wrote and its end; and `rc1 serve`."""
+"""Run a flow from the command line: its outline, its run, the reports that it wrote and its end."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from rc1_lib.cli.endings import Ending, end, then
+from rc1_lib.cli.endings import Ending, end
 from rc1_lib.cli.session import Session, stages
 
 if TYPE_CHECKING:
@@ -110,24 +108,3 @@ def written_since(run: Run, before: Mapping[str, int], *patterns: str) -> dict[s
         for relative, stamp in stamps(run, *patterns).items()
         if before.get(relative) != stamp
     }
-
-
-def serve(
-    session: Session,
-    port: Annotated[int, typer.Option(min=1, max=65535, help="Where the server listens, on this machine only.")] = 4200,
-    server: Annotated[
-        str, typer.Option(help="Join a Prefect server that runs already, by the address of its API.", metavar="ADDRESS")
-    ] = "",
-) -> int:
-    """Serve RC1's flows from a Prefect server with a web page, until interrupted.
-
-    It starts a server, or joins one that runs already (--server). A webhook at the address in RC1_WEBHOOK_SECRET_URL,
-    or in the block rc1-webhook, is called for every run that does not pass.
-    """
-    from deployments.serve import serve as serve_until_interrupted
-
-    code = serve_until_interrupted(session.workspace.root, port, server)
-    flags = ("--server", server) if server else ("--port", str(port))
-    following = then(session, "serve", *flags, when="to serve again")
-    ending = Ending("fault" if code else "done", f"{session.workspace.root} is no longer served", following=following)
-    return end(session, ending, None, code)

@@ -24,8 +24,8 @@ from rc1_lib.cli.endings import (
     warned,
 )
 from rc1_lib.cli.flows import end_flow, preflight_outline, run_flow_of, stamps, written_since
-from rc1_lib.cli.judge_cost import preflight_cost_agreed
 from rc1_lib.cli.options import Rebuild, Seed, Verbose
+from rc1_lib.cli.plan import preflight_cost_agreed
 from rc1_lib.cli.session import Session
 from rc1_lib.cli.verdicts import REPORTS as STAGE_REPORTS
 from rc1_lib.cli.verdicts import show_stages, stages_of

@@ -12,9 +12,9 @@ from rc1_lib.check_words import figure
 from rc1_lib.cli import tables
 from rc1_lib.cli.endings import Ending, again, judged, then
 from rc1_lib.cli.flows import end_flow, run_flow_of, stamps, written_since
-from rc1_lib.cli.judge_cost import preflight_cost_agreed
 from rc1_lib.cli.labels import Dimensions, GroupKey, LabelKey, ScaleOption, calibrate_on_labels
 from rc1_lib.cli.options import Rebuild, Verbose
+from rc1_lib.cli.plan import preflight_cost_agreed
 from rc1_lib.cli.preflight import Build, revocation
 from rc1_lib.cli.reward_tables import ablation_table, attack_table, calibration_table, shadow_table, split_table
 from rc1_lib.cli.session import Session, stages

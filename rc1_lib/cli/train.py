@@ -11,12 +11,12 @@ from rich.table import Table
 
 from rc1_lib.cli import tables
 from rc1_lib.cli.checkpoints import found_checkpoint
-from rc1_lib.cli.config import train_config_file
 from rc1_lib.cli.endings import Ending, after_training, end, judged, then
 from rc1_lib.cli.flows import end_flow, run_flow_of, stamps, training_outline, written_since
-from rc1_lib.cli.judge_cost import training_cost_agreed
 from rc1_lib.cli.options import Verbose
+from rc1_lib.cli.plan import training_cost_agreed
 from rc1_lib.cli.session import Session, quieten_models, root_of, stages
+from rc1_lib.cli.setup import train_config_file
 from rc1_lib.config.engines import ControlKind
 from rc1_lib.errors import ConfigError
 from rc1_lib.runtime.libraries import quieten

@@ -42,7 +42,7 @@ def test_a_calibration_that_nobody_agrees_to_asks_nothing(
         priced = ("--set", "judge.prices={input: 1, output: 1}", "--set", "judge.ask_above_usd=0.001")
         if typed is not None:
             monkeypatch.setattr(sys, "stdin", Keyboard(typed))
-            monkeypatch.setattr("rc1_lib.cli.judge_cost.terminal", Keyboard)
+            monkeypatch.setattr("rc1_lib.cli.plan.terminal", Keyboard)
         done = rc1("calibrate", "--workspace", workspace, *SMALL, *live, *priced)
         assert done.code == 2 and server.stats().requests == 0
         assert "reward_hacking" in done.out and "bounds: none of its replies" in done.out

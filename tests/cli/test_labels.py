@@ -268,7 +268,6 @@ def test_weights_are_found_on_anybodys_table(rc1: Rc1, tmp_path: Path) -> None:
         (("judge-agreement", "--labels", "people.csv", "--scale", "5"), "--scale 5: expected LOW:HIGH"),
         (("judge-agreement", "--labels", "people.csv", "--dimensions", "clear,clear"), "names one twice"),
         (("judge-agreement", "--labels", "people.csv", *FLAGS), "line 2: found no 'messages' and no 'prompt', and no"),
-        (("weight-calib", "--labels", "people.csv", "--n", "3"), "--n and --rebuild are about the balanced pool"),
     ],
 )
 def test_what_cannot_be_compared_is_refused_in_words(

@@ -54,9 +54,17 @@ def test_pool_of_another_measurement_cannot_be_balanced(rc1: Rc1, workspace: Pat
     assert "run `rc1 difficulty-metrics` again" in words
 
 
-def test_by_task_of_the_balance_names_every_task(rc1: Rc1, workspace: Path) -> None:
-    words = refusal(rc1, "difficulty-bucketize", "--workspace", workspace, *SMALL, "--by-task", "gsm8k")
-    assert "name all of hotpotqa,strategyqa,gsm8k" in words
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("difficulty-bucketize --by-task gsm8k", "name all of hotpotqa,strategyqa,gsm8k"),
+        ("difficulty-bucketize --target easy:0.5,hard:0.5", "difficulty.target: lacks medium"),
+        ("difficulty-bucketize --metrics data", "expected a file"),
+        ("shadow-run --materialize data", "--materialize data: is a folder"),
+    ],
+)
+def test_what_a_finished_workspace_cannot_do_is_refused(rc1: Rc1, workspace: Path, command: str, said: str) -> None:
+    assert said in refusal(rc1, *command.split(), "--workspace", workspace, *SMALL)
 
 
 def test_underscores_in_values_are_left_alone(rc1: Rc1, tmp_path: Path) -> None:
@@ -74,19 +82,6 @@ def test_metrics_never_replace_the_pool(rc1: Rc1, workspace: Path) -> None:
     words = refusal(rc1, "difficulty-metrics", "--workspace", workspace, *moved, *flags)
     assert "was not written by RC1 for this purpose" in words
     assert pool.read_bytes() == whole
-
-
-def test_folder_given_as_a_file_is_refused(rc1: Rc1, workspace: Path) -> None:
-    assert "expected a file" in refusal(rc1, "validate-pool", "--workspace", workspace, *SMALL, "data")
-    words = refusal(rc1, "shadow-run", "--workspace", workspace, *SMALL, "--materialize", "data")
-    assert "--materialize data: is a folder" in words
-    words = refusal(rc1, "difficulty-bucketize", "--workspace", workspace, *SMALL, "--metrics", "data")
-    assert "expected a file" in words
-
-
-def test_target_without_a_bucket_is_refused(rc1: Rc1, workspace: Path) -> None:
-    words = refusal(rc1, "difficulty-bucketize", "--workspace", workspace, *SMALL, "--target", "easy:0.5,hard:0.5")
-    assert "difficulty.target: lacks medium" in words
 
 
 @pytest.mark.parametrize(
