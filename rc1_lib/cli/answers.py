@@ -12,6 +12,7 @@ from rich.table import Table
 from rc1_lib.cli.endings import again, flagged, then
 from rc1_lib.cli.session import Session
 from rc1_lib.cli.tables import table
+from rc1_lib.cli.verdicts import conclude
 from rc1_lib.errors import ConfigError, RowError
 from rc1_lib.task_specs import task_spec
 
@@ -36,7 +37,6 @@ def check_answers(
     ] = None,
 ) -> int:
     """Test the answer rules: do they pay right answers in many spellings, and refuse wrong ones?"""
-    from rc1_lib.cli.verdicts import conclude
     from rc1_lib.gates.answer_rule import judged, reports_of
 
     if golds is not None and task is None:

@@ -51,15 +51,12 @@ def probe_scorer(
     from rc1_lib.judge.identity import whom
     from rc1_lib.preflight.gate_list import evaluate
 
-    title, following = f"judge {run.config.judge.provider}", then(session, "preflight")
     failed = again(session, "probe-scorer")
+    built = run.workspace.path(run.config.shadow.path).exists()
+    asked = run.config.shadow.path if built else "RC1's own dialogues"
     with stages():
         trial = _tried(run)
-        if run.workspace.path(run.config.shadow.path).exists():
-            asked = run.config.shadow.path
-            result = _unfit(trial) or evaluate("judge_probe", Evidence(run), 1)
-        else:
-            asked, result = "RC1's own dialogues", _unfit(trial) or _probed_on_own(run)
+        result = _unfit(trial) or (evaluate("judge_probe", Evidence(run), 1) if built else _probed_on_own(run))
     about = "" if result.error else f"asked about {run.config.gates.probe.n} of {asked}: "
     if trial is not None and trial.settings:
         settings = [word for one in trial.settings for word in ("--set", one)]
@@ -68,8 +65,8 @@ def probe_scorer(
     session.show(about + whom(run.config.judge))
     document = {"asked_about": asked, "whom": whom(run.config.judge), "settings": trial.settings if trial else []}
     return conclude(
-        session, run, title, [result], "reports/rc1/probe_scorer.json", document,
-        after_pass=following, after_fail=failed,
+        session, run, f"judge {run.config.judge.provider}", [result], "reports/rc1/probe_scorer.json", document,
+        after_pass=then(session, "preflight"), after_fail=failed,
     )  # fmt: skip
 
 

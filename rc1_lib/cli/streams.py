@@ -137,7 +137,7 @@ def logbook(workspace: Path) -> Iterator[Path]:
     before = sys.stdout, sys.stderr
     logged = tuple(LoggedStream(stream, log, lock) for stream in before)
     with log:
-        log.write(f"$ {typed()}\n")
+        print("$", typed(), file=log, flush=True)
         sys.stdout, sys.stderr = (cast(TextIO, stream) for stream in logged)
         try:
             yield path
