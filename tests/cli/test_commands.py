@@ -84,14 +84,8 @@ def test_difficulty_files_are_fresh_after_they_were_written(rc1: Rc1, workspace:
 
 
 def test_other_target_changes_the_balance(rc1: Rc1, workspace: Path) -> None:
-    flags = (
-        "--target",
-        "easy:0.10,medium:0.45,hard:0.45",
-        "--by_task",
-        "gsm8k,hotpotqa,strategyqa",
-        "--out",
-        "data/b.jsonl",
-    )
+    target = ("--target", "easy:0.10,medium:0.45,hard:0.45", "--by_task", "gsm8k,hotpotqa,strategyqa")
+    flags = (*target, "--out", "data/b.jsonl")
     done = rc1("difficulty-bucketize", "--workspace", workspace, *SMALL, *flags, "--json")
     assert done.code == 0
     assert 0 < json.loads(done.out)["rows"] < 150
@@ -125,17 +119,8 @@ def test_assert_not_simulated_is_an_error_even_where_the_preflight_waives_it(rc1
 
 
 def test_shadow_set_is_materialised_with_its_manifest(rc1: Rc1, tmp_path: Path) -> None:
-    flags = (
-        "--n",
-        "30",
-        "--seed",
-        "7",
-        "--stratify",
-        "--materialize",
-        "data/s.jsonl",
-        "--dump_manifest",
-        "reports/m.json",
-    )
+    files = ("--materialize", "data/s.jsonl", "--dump_manifest", "reports/m.json")
+    flags = ("--n", "30", "--seed", "7", "--stratify", *files)
     done = rc1("shadow-run", "--workspace", tmp_path, *SMALL, *flags)
     manifest = json.loads((tmp_path / "reports/m.json").read_text())
     assert done.code == 0
