@@ -29,6 +29,7 @@ _BAR_WIDTH = 12
 _EVERY_S = 10.0
 """Shortest time between two lines of the same counting stage where there is no terminal."""
 SOME = 40
+"""Lines of a long list that are printed; JSON holds all of them."""
 WIDTH = 100
 """Columns of what is printed, at most; exactly so many where there is no terminal."""
 VERIFIED = ("training.reward.success=1", "training.reward.judge=0")
