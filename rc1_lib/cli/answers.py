@@ -11,6 +11,8 @@ from rich.table import Table
 
 from rc1_lib.cli.endings import again, flagged, then
 from rc1_lib.cli.session import Session
+from rc1_lib.cli.tables import table
+from rc1_lib.cli.verdicts import conclude
 from rc1_lib.errors import ConfigError, RowError
 from rc1_lib.task_specs import task_spec
 
@@ -35,7 +37,6 @@ def check_answers(
     ] = None,
 ) -> int:
     """Test the answer rules: do they pay right answers in many spellings, and refuse wrong ones?"""
-    from rc1_lib.cli.verdicts import conclude
     from rc1_lib.gates.answer_rule import judged, reports_of
 
     if golds is not None and task is None:
@@ -59,15 +60,15 @@ def check_answers(
 
 def failures_table(reports: Mapping[Task, RuleReport]) -> Table:
     """List the kinds of answers that a rule got wrong, worst first, and all kinds together."""
-    table = Table(title="answers that a rule got wrong, by kind", title_justify="left")
-    for head in ("task", "kind", "", "asked", "wrong", "share, with its interval"):
-        table.add_column(head, justify="right" if head in ("asked", "wrong") else "left")
+    rows: list[tuple[object, ...]] = []
     for task, report in reports.items():
         for one in sorted((one for one in report.kinds if one.rate.failed), key=lambda one: -one.rate.share):
-            _line(table, task, one.kind.name, "right, refused" if one.right else "wrong, paid", one.rate)
-        _line(table, task, "all kinds", "wrong, paid", report.wrong_paid)
-        _line(table, task, "all kinds", "right, refused", report.right_refused)
-    return table
+            said = "right, refused" if one.right else "wrong, paid"
+            rows.append((task, one.kind.name, said, *_cells(one.rate)))
+        rows.append((task, "all kinds", "wrong, paid", *_cells(report.wrong_paid)))
+        rows.append((task, "all kinds", "right, refused", *_cells(report.right_refused)))
+    heads = ("task", "kind", "", "asked", "wrong", "share, with its interval")
+    return table("answers that a rule got wrong, by kind", heads, rows, ("asked", "wrong"))
 
 
 def as_json(report: RuleReport) -> dict[str, Any]:
@@ -86,9 +87,9 @@ def as_json(report: RuleReport) -> dict[str, Any]:
     }
 
 
-def _line(table: Table, task: Task, kind: str, said: str, rate: Rate) -> None:
+def _cells(rate: Rate) -> tuple[int, int, str]:
     share = f"{100 * rate.share:.1f} % [{100 * rate.low:.1f}, {100 * rate.high:.1f}]" if rate.asked else "none asked"
-    table.add_row(task, kind, said, str(rate.asked), str(rate.failed), share)
+    return rate.asked, rate.failed, share
 
 
 def _figures(rate: Rate) -> dict[str, Any]:

@@ -10,12 +10,8 @@ from rc1_lib import __version__
 from rc1_lib.cli import (
     answers,
     checkpoints,
-    config,
     dev,
-    doctor,
-    flows,
     judge,
-    judge_cost,
     labels,
     plan,
     pool,
@@ -23,6 +19,7 @@ from rc1_lib.cli import (
     release,
     reward,
     scorecache,
+    setup,
     train,
 )
 from rc1_lib.cli.command import command
@@ -111,23 +108,23 @@ for _panel, _commands in {
     ),
     "The judge": (
         ("probe-scorer", judge.probe_scorer, "rc1 probe-scorer --live --model NAME"),
-        ("judge-cost", judge_cost.judge_cost, "rc1 judge-cost --set judge.provider=gemini --set judge.model=NAME"),
+        ("judge-cost", plan.judge_cost, "rc1 judge-cost --set judge.provider=gemini --set judge.model=NAME"),
         ("assert-not-simulated", judge.assert_not_simulated, "rc1 assert-not-simulated --cache-hit-lt 0.9"),
         ("judge-baseline", judge.judge_baseline, "rc1 judge-baseline"),
         ("judge-drift", judge.judge_drift, "rc1 judge-drift"),
         ("score", judge.score, "rc1 score --in dialogues.jsonl --n 50"),
         ("judge-agreement", labels.judge_agreement, "rc1 judge-agreement --labels labels.jsonl"),
     ),
-    "Setup and help": (("failpack", doctor.failpack, "rc1 failpack"),),
+    "Setup and help": (("failpack", setup.failpack, "rc1 failpack"),),
 }.items():  # fmt: skip
     for _name, _function, _example in _commands:
         command(app, _name, _function, _example, panel=_panel, trains=_name in _TRAINS)
 command(
-    app, "init", doctor.init, "rc1 init my_run", ("workspace", *_NO_CONFIG), panel="Setup and help", writes=False,
+    app, "init", setup.init, "rc1 init my_run", ("workspace", *_NO_CONFIG), panel="Setup and help", writes=False,
     anywhere=True,
 )  # fmt: skip
 command(
-    app, "doctor", doctor.doctor, "rc1 doctor", panel="Setup and help", writes=False,
+    app, "doctor", setup.doctor, "rc1 doctor", panel="Setup and help", writes=False,
     codes="Exit codes: 0 all is well, 1 a check failed, 2 refused, 130 interrupted.", trains=True,
 )  # fmt: skip
 command(app, "label", labels.label, "rc1 label --annotator ada --n 100", panel="The judge", without=("as_json",))
@@ -136,7 +133,7 @@ command(
     anywhere=True,
 )  # fmt: skip
 command(
-    app, "serve", flows.serve, "rc1 serve --port 4200", (*_NO_CONFIG, "as_json"), panel="Setup and help",
+    app, "serve", setup.serve, "rc1 serve --port 4200", (*_NO_CONFIG, "as_json"), panel="Setup and help",
     codes="Exit codes: 0 ended, 1 a fault, 2 refused, 130 interrupted.",
 )  # fmt: skip
 command(
@@ -165,8 +162,8 @@ command(_world, "verify", release.verify_world, "rc1 world verify outputs/rc1_wo
 app.add_typer(_world, name="world", rich_help_panel="The run")
 
 _config = typer.Typer(no_args_is_help=True, help="The configuration: check it, or show the effective one.")
-command(_config, "verify", config.verify, "rc1 config verify --profile prod")
-command(_config, "show", config.show, "rc1 config show --set pool.n=1200")
+command(_config, "verify", setup.verify_config, "rc1 config verify --profile prod")
+command(_config, "show", setup.show_config, "rc1 config show --set pool.n=1200")
 app.add_typer(_config, name="config", rich_help_panel="Setup and help")
 
 _scorecache = typer.Typer(no_args_is_help=True, help="The store of the judge's replies: show it, repair it.")

@@ -6,15 +6,15 @@ import os
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.table import Table
 
 from rc1_lib.check_words import figure
 from rc1_lib.cli.endings import Ending, Failure, end, then
-from rc1_lib.cli.progress import quieten_models, stages
-from rc1_lib.cli.session import Session
+from rc1_lib.cli.options import Checkpoint, Precision
+from rc1_lib.cli.session import Session, quieten_models, stages
 from rc1_lib.cli.tables import table
 from rc1_lib.errors import ConfigError
 from rc1_lib.runtime.libraries import quieten
@@ -23,15 +23,14 @@ if TYPE_CHECKING:
     from rc1_lib.training.export.dequantize import Gap
     from rc1_lib.training.export.parity import GGUFParityReport, ParityReport
 
-_SHOWN = 40
-"""Differences that a terminal shows; JSON holds all."""
 _DAMAGED = "put its files back from a copy, or move it away: training resumes from the newest one that is whole"
+_NEW = "A folder of the workspace that is not there yet. Default:"
 _RECIPE, _FOLDER = "configs/base.yaml", "models/embedded"
 
 
 def diff(
     session: Session,
-    a: Annotated[str, typer.Argument(help="A checkpoint: latest, a step of checkpoints/rc1, or a path.")],
+    a: Checkpoint,
     b: Annotated[str, typer.Argument(help="Another one.")],
     exact: Annotated[
         bool, typer.Option("--exact", help="Compare tensors bit for bit, dtypes included; else as numbers.")
@@ -43,9 +42,7 @@ def diff(
 
     paths = [found_checkpoint(session, name) for name in (a, b)]
     found = diff_checkpoints(load_checkpoint(paths[0]), load_checkpoint(paths[1]), exact)
-    session.show(*(f"{one.where}: {one.what}" for one in found[:_SHOWN]))
-    if len(found) > _SHOWN:
-        session.show(f"and {len(found) - _SHOWN} more; --json lists all")
+    session.show_some(f"{one.where}: {one.what}" for one in found)
     how = "bit for bit" if exact else "as numbers"
     names = " and ".join(session.workspace.name(path) for path in paths)
     words = f"{f'{len(found)} differences' if found else 'equal'}, compared {how}: {names}"
@@ -57,12 +54,13 @@ def diff(
 def list_checkpoints(session: Session) -> int:
     """List the checkpoints below `checkpoints/`, and check every byte against its manifest."""
     rows = [row for folder in _folders(session.workspace.root) for row in _rows(session, folder)]
-    shown = table(
-        "checkpoints", ("checkpoint", "step", "MB", "SHA-256 of its manifest", "state"), numbers=("step", "MB")
-    )
-    for row in rows:
-        name = f"{row['path']}{' (latest)' if row['latest'] else ''}"
-        shown.add_row(name, str(row["step"]), f"{row['bytes'] / 1e6:.1f}", (row["sha256"] or "")[:16], row["state"])
+    cells = [
+        (f"{row['path']}{' (latest)' if row['latest'] else ''}", row["step"], f"{row['bytes'] / 1e6:.1f}",
+         (row["sha256"] or "")[:16], row["state"])
+        for row in rows
+    ]  # fmt: skip
+    heads = ("checkpoint", "step", "MB", "SHA-256 of its manifest", "state")
+    shown = table("checkpoints", heads, cells, ("step", "MB"))
     damaged = [f"{row['path']}: {row['damage']}" for row in rows if row["damage"]]
     session.show(*([shown] if rows else [str(session.workspace.path("checkpoints"))]), *damaged)
     return end(session, _state_of(session, rows), {"checkpoints": rows})
@@ -80,13 +78,8 @@ def _state_of(session: Session, rows: list[dict[str, Any]]) -> Ending:
 
 def export(
     session: Session,
-    checkpoint: Annotated[str, typer.Argument(help="A checkpoint: latest, a step of checkpoints/rc1, or a path.")],
-    to: Annotated[
-        Path | None,
-        typer.Option(
-            help="A folder of the workspace that is not there yet. Default: models/export/ and the checkpoint's name."
-        ),
-    ] = None,
+    checkpoint: Checkpoint,
+    to: Annotated[Path | None, typer.Option(help=f"{_NEW} models/export/ and the checkpoint's name.")] = None,
     prompts: Annotated[
         int, typer.Option(min=1, help="Held-out prompts on which what was written has to be the policy.")
     ] = 32,
@@ -110,22 +103,25 @@ def export(
             found, folder = fault.found, None
             session.show(str(fault))
     session.show(_likeness_table(found), *([f"exported: {folder}"] if folder else []))
-    code = 0 if folder else 1
-    following = then(session, "ckpt gguf", folder) if folder else ""
-    words = "the export is the policy" if folder else "what was written is not the policy, and is not kept"
-    bodies = {name: one.body() for name, one in found.items()}
-    document = {"exit_code": code, "folder": folder, "likeness": bodies}
-    return end(session, Ending("pass" if folder else "fail", words, following=following), document, code)
+    if folder:
+        ending = Ending("pass", "the export is the policy", following=then(session, "ckpt gguf", folder))
+    else:
+        ending = Ending("fail", "what was written is not the policy, and is not kept")
+    likeness = {name: one.body() for name, one in found.items()}
+    return _end_export(session, ending, {"folder": folder, "likeness": likeness})
+
+
+def _end_export(session: Session, ending: Ending, document: dict[str, Any]) -> int:
+    """As `end`; what was written and is not the policy is a fault."""
+    code = 0 if ending.verdict == "pass" else 1
+    return end(session, ending, {"exit_code": code, **document}, code)
 
 
 def gguf(
     session: Session,
     exported: Annotated[str, typer.Argument(help="A folder that `rc1 ckpt export` wrote, by its path.")],
-    kind: Annotated[str, typer.Option("--type", help="How matrices are stored: f32, f16 or q8_0.")] = "f16",
-    to: Annotated[
-        Path | None,
-        typer.Option(help="A folder of the workspace that is not there yet. Default: the export's name and the type."),
-    ] = None,
+    kind: Annotated[Literal["f32", "f16", "q8_0"], typer.Option("--type", help="How matrices are stored.")] = "f16",
+    to: Annotated[Path | None, typer.Option(help=f"{_NEW} the export's name and the type.")] = None,
     prompts: Annotated[int, typer.Option(min=1, help="Held-out prompts on which llama.cpp has to say the same.")] = 200,
     token_ids_only: Annotated[
         bool, typer.Option(help="Keep the file although llama.cpp tokenises texts otherwise; it says so itself.")
@@ -142,8 +138,6 @@ def gguf(
     from rc1_lib.training.export.gguf_export import UnlikeGGUFError, export_gguf
     from rc1_lib.training.export.gguf_file import GGUFType
 
-    if kind not in [*GGUFType]:
-        raise ConfigError(f"--type: found '{kind}', expected one of {', '.join(GGUFType)}")
     source = run.workspace.path(exported)
     target = session.new_folder("--to", to, f"models/export/{source.name}-{kind}")
     quieten(hub=False)
@@ -155,21 +149,19 @@ def gguf(
             found, file = fault.found, None
             session.show(str(fault))
     session.show(_gguf_table(found, token_ids_only), *([f"written: {file}"] if file else []))
-    code = 0 if file else 1
-    following = then(session, "evaluate", file, "--engine", "gguf") if file else ""
-    words = "llama.cpp says what the model says" if file else "llama.cpp does not say what the model says: nothing kept"
-    document = {"exit_code": code, "file": file, "likeness": found.body()}
-    return end(session, Ending("pass" if file else "fail", words, following=following), document, code)
+    if file:
+        following = then(session, "evaluate", file, "--engine", "gguf")
+        ending = Ending("pass", "llama.cpp says what the model says", following=following)
+    else:
+        ending = Ending("fail", "llama.cpp does not say what the model says: nothing kept")
+    return _end_export(session, ending, {"file": file, "likeness": found.body()})
 
 
 def import_base(
     session: Session,
     file: Annotated[Path, typer.Argument(help="A llama.cpp file (.gguf) of a chat model, by its path.")],
-    to: Annotated[
-        Path | None,
-        typer.Option(help="A folder of the workspace that is not there yet. Default: models/ and the file's name."),
-    ] = None,
-    precision: Annotated[str, typer.Option(help="Of the weights that are written: bf16, fp16 or fp32.")] = "bf16",
+    to: Annotated[Path | None, typer.Option(help=f"{_NEW} models/ and the file's name.")] = None,
+    precision: Precision = "bf16",
 ) -> int:
     """Write the model of a llama.cpp file as a folder that `base_model` can name (extra `gguf`).
 
@@ -177,38 +169,28 @@ def import_base(
     and the exit code is 2.
     """
     session.started = True
-    from rc1_lib.training.device import Precision
+    from rc1_lib.training import device
     from rc1_lib.training.export.gguf_import import import_gguf
 
-    if precision not in [*Precision]:
-        raise ConfigError(f"--precision: found '{precision}', expected one of {', '.join(Precision)}")
     target = session.new_folder("--to", to, f"models/{file.stem}")
     quieten(hub=False)
     with stages():
-        done = import_gguf(file.expanduser().resolve(), target, Precision(precision))
+        done = import_gguf(file.expanduser().resolve(), target, device.Precision(precision))
     name = session.workspace.name(done.folder)
     session.show(
         f"{done.parameters / 1e6:.1f} million parameters; texts become the same tokens in llama.cpp, and of its "
         f"{done.tokens} greedy tokens {done.same_tokens:.1%} are the same",
         f"written: {done.folder}",
     )
-    ending = Ending(
-        "done",
-        "llama.cpp says the same with the file",
-        following=then(session, "doctor", "--set", f"base_model={name}"),
-    )
+    following = then(session, "doctor", "--set", f"base_model={name}")
+    ending = Ending("done", "llama.cpp says the same with the file", following=following)
     return end(session, ending, {"folder": str(done.folder), "same_tokens": done.same_tokens, "tokens": done.tokens})
 
 
 def dequantize(
     session: Session,
-    to: Annotated[
-        Path | None,
-        typer.Option(
-            help="A folder of the workspace that is not there yet. Default: models/export/start- and the precision."
-        ),
-    ] = None,
-    precision: Annotated[str, typer.Option(help="Of the weights that are written: bf16, fp16 or fp32.")] = "bf16",
+    to: Annotated[Path | None, typer.Option(help=f"{_NEW} models/export/start- and the precision.")] = None,
+    precision: Precision = "bf16",
     prompts: Annotated[
         int, typer.Option(min=1, help="Held-out dialogues on which what was written has to be the policy.")
     ] = 32,
@@ -221,56 +203,56 @@ def dequantize(
     """
     run = session.open()
     session.started = True
-    from rc1_lib.training.device import Precision
+    from rc1_lib.training import device
     from rc1_lib.training.export.dequantize import export_dequantized
 
-    if precision not in [*Precision]:
-        raise ConfigError(f"--precision: found '{precision}', expected one of {', '.join(Precision)}")
     target = session.new_folder("--to", to, f"models/export/start-{precision}")
     quieten_models(run)
     with stages():
-        done = export_dequantized(run, target, Precision(precision), prompts)
+        done = export_dequantized(run, target, device.Precision(precision), prompts)
     session.show(_gap_table(done.gap))
     if done.folder:
         session.show(f"written: {done.folder}")
         ending = Ending("pass", f"as {precision} it lies within training.parity")
     else:
-        finer = "" if precision == Precision.FP32 else "; --precision fp32 is the nearest"
+        finer = "" if precision == "fp32" else "; --precision fp32 is the nearest"
         ending = Ending("fail", f"as {precision} it lies beyond training.parity; nothing is kept{finer}")
-    code = 0 if done.folder else 1
     folder = str(done.folder) if done.folder else None
-    return end(session, ending, {"exit_code": code, "folder": folder, "gap": done.gap.body()}, code)
+    return _end_export(session, ending, {"folder": folder, "gap": done.gap.body()})
 
 
 def _gap_table(gap: Gap) -> Table:
-    shown = table("compared with the policy in 4 bits", ("what", "found", "at most"), ("found", "at most"), wrap=True)
     said = f"{gap.tokens:,} tokens of {gap.dialogues} dialogues"
-    shown.add_row(f"mean difference of log p, {said}", f"{gap.mean:.2g}", f"{gap.most_mean:g}")
-    shown.add_row("tokens farther than 0.1 nats", f"{gap.far_share:.2%}", f"{gap.most_far_share:.2%}")
-    return shown
+    rows = (
+        (f"mean difference of log p, {said}", f"{gap.mean:.2g}", f"{gap.most_mean:g}"),
+        ("tokens farther than 0.1 nats", f"{gap.far_share:.2%}", f"{gap.most_far_share:.2%}"),
+    )
+    return table("compared with the policy in 4 bits", ("what", "found", "at most"), rows, ("found", "at most"))
 
 
 def _gguf_table(found: GGUFParityReport, ids_only: bool) -> Table:
-    shown = table("llama.cpp compared with the model", ("what", "found", "wanted", "state"), wrap=True)
     bounds = found.body()
     tokens = "equal" if found.tokens_passed else "NOT THE MODEL"
     texts = "equal" if found.texts_passed else "OTHERWISE (waived)" if ids_only else "OTHERWISE"
     said = f"greedy tokens, {found.tokens} after {found.prompts} prompts"
-    shown.add_row(said, f"{100 * found.same_tokens:.2f} %", f">= {100 * bounds['min']:g} %", tokens)
     difference, most = f"{found.logprob_difference:.1e}", f"<= {bounds['max_logprob_difference']:g}"
-    shown.add_row("mean difference of log p", difference, most, tokens)
     alike = f"{found.texts - len(found.different_texts)} of {found.texts}"
-    shown.add_row(f"texts tokenised alike{', composed (NFC)' if found.composed else ''}", alike, "all", texts)
-    return shown
+    rows = (
+        (said, f"{100 * found.same_tokens:.2f} %", f">= {100 * bounds['min']:g} %", tokens),
+        ("mean difference of log p", difference, most, tokens),
+        (f"texts tokenised alike{', composed (NFC)' if found.composed else ''}", alike, "all", texts),
+    )
+    return table("llama.cpp compared with the model", ("what", "found", "wanted", "state"), rows)
 
 
 def _likeness_table(found: Mapping[str, ParityReport]) -> Table:
     numbers = ("largest difference of a logit", "at most", "other greedy tokens", "of", "ties")
-    shown = table("compared with the policy", ("part", *numbers, "state"), numbers, wrap=True)
-    for name, one in found.items():
-        figures = (f"{one.logit_difference:.1e}", f"{one.tolerance:g}", one.other_tokens, one.tokens, one.ties)
-        shown.add_row(name, *map(str, figures), "equal" if one.passed else "NOT THE POLICY")
-    return shown
+    rows = [
+        (name, f"{one.logit_difference:.1e}", f"{one.tolerance:g}", one.other_tokens, one.tokens, one.ties,
+         "equal" if one.passed else "NOT THE POLICY")
+        for name, one in found.items()
+    ]  # fmt: skip
+    return table("compared with the policy", ("part", *numbers, "state"), rows, numbers)
 
 
 def found_checkpoint(session: Session, name: str) -> Path:
@@ -351,7 +333,7 @@ def build_base(
         session.started = True
         with stages():
             record = build(plan, folder)
-        session.show(_skill_table(record["accuracy_by_stage"]), *_shown(record), f"base: {folder}")
+        session.show(_skill_table(record["accuracy_by_stage"]), _learned(record), f"base: {folder}")
         document = {"exit_code": 0, "folder": str(out), "record": record}
         return end(session, Ending("done", f"base of {record['parameters']:,} parameters"), document)
     from rc1_lib.workspace.artifacts import read_json
@@ -370,14 +352,15 @@ def _compared(session: Session, place: Path, there: dict[str, Any], built: dict[
     from rc1_lib.workspace.file_hashes import sha256_file
 
     lying = {name: sha256_file(place / name) if (place / name).is_file() else None for name in there["files"]}
-    shown = table("files", ("file", "there", "built", ""))
-    differ = []
+    rows, differ = [], []
     for name in sorted(lying.keys() | built["files"].keys()):
         old, new = lying.get(name), built["files"].get(name)
         if old != new or old != there["files"].get(name):
             differ.append(name)
-        shown.add_row(name, (old or "missing")[:16], (new or "missing")[:16], "DIFFERS" if name in differ else "equal")
-    session.show(shown, _skill_table(built["accuracy_by_stage"]), *_shown(built))
+        state = "DIFFERS" if name in differ else "equal"
+        rows.append((name, (old or "missing")[:16], (new or "missing")[:16], state))
+    files = table("files", ("file", "there", "built", ""), rows)
+    session.show(files, _skill_table(built["accuracy_by_stage"]), _learned(built))
     if differ:
         versions = [
             f"{name} {there['versions'].get(name)} there, {new} here"
@@ -388,23 +371,22 @@ def _compared(session: Session, place: Path, there: dict[str, Any], built: dict[
         session.show(f"{place}: {', '.join(differ)} differ{'s' if len(differ) == 1 else ''} from what was built{why}")
     else:
         session.show(f"{place}: equal to what was built, byte for byte")
-    words = f"{len(differ)} of {len(lying)} files differ" if differ else f"{len(lying)} files are equal, byte for byte"
+    count = len(lying)
+    words = f"{len(differ)} of {count} files differ" if differ else f"{count} files are equal, byte for byte"
     document = {"exit_code": 2 if differ else 0, "equal": not differ, "differ": differ, "record": built}
     return end(session, Ending("fail" if differ else "pass", words), document)
 
 
 def _skill_table(skill: dict[str, Any]) -> Table:
     heads = ("stage", "accuracy", "places")
-    shown = table("accuracy by stage, on rows not learned", heads, numbers=heads[1:])
-    for stage in (name for name in skill if not name.startswith("n ")):
-        shown.add_row(stage, figure(skill[stage]), f"{skill[f'n {stage}']:,.0f}")
-    return shown
+    rows = [
+        (stage, figure(skill[stage]), f"{skill[f'n {stage}']:,.0f}") for stage in skill if not stage.startswith("n ")
+    ]
+    return table("accuracy by stage, on rows not learned", heads, rows, heads[1:])
 
 
-def _shown(record: dict[str, Any]) -> list[str]:
-    read = (
+def _learned(record: dict[str, Any]) -> str:
+    read = ", ".join(
         f"{of['rows']:,} rows and {of['tokens_per_pass']:,} tokens ({name})" for name, of in record["learned"].items()
     )
-    return [
-        f"{record['parameters']:,} parameters; read {', '.join(read)}; {record['training_minutes']} minutes of training"
-    ]
+    return f"{record['parameters']:,} parameters; read {read}; {record['training_minutes']} minutes of training"

@@ -20,7 +20,7 @@ from typing import Any, get_type_hints
 import typer
 
 from rc1_lib.cli.endings import after_refusal
-from rc1_lib.cli.options import Options, shared
+from rc1_lib.cli.options import Options
 from rc1_lib.cli.session import Session, root_of
 from rc1_lib.cli.streams import STDOUT, logbook
 from rc1_lib.errors import RC1Error
@@ -57,34 +57,29 @@ def command(
     *,
     panel: str | None = None,
     codes: str = CODES,
-    writes: bool = True,
-    anywhere: bool = False,
-    trains: bool = False,
+    **how: bool,
 ) -> None:
-    """Register `function(session, **own options) -> exit code` with the shared options added to its own.
+    """Register `function(session, **own options) -> exit code` with the fields of `Options` added to its own.
 
     Args:
         app: where to register it.
         name: the command's name.
         function: its body.
         example: a command line that shows it at work.
-        without: shared options (by the names of `shared`) that would have no effect here and are left out; so is one
-            that the command has as its own, and where nothing of the configuration can be overridden `sources` and
-            `reward`.
+        without: `Options` that would have no effect here and are left out; so is one that the command has as its own,
+            and where nothing of the configuration can be overridden `sources` and `reward`.
         panel: below which heading the list of commands has it.
         codes: what its exit codes mean.
-        writes: whether it may write at all; what does not has no log either, and leaves nothing behind when it fails.
-        anywhere: whether it needs no workspace; see `run_command`.
-        trains: whether it can do nothing without the extra `train`.
+        how: it is run; see `run_command`.
     """
     own = list(inspect.signature(function).parameters.values())[1:]
     left_out = {*without, *(given.name for given in own), *(["sources", "reward"] if "overrides" in without else [])}
-    common = [given for given in inspect.signature(shared).parameters.values() if given.name not in left_out]
-    hints = get_type_hints(function, include_extras=True) | get_type_hints(shared, include_extras=True)
+    common = [given for given in inspect.signature(Options).parameters.values() if given.name not in left_out]
+    hints = get_type_hints(function, include_extras=True) | get_type_hints(Options, include_extras=True)
 
     def entry(**values: Any) -> None:
-        options = shared(**{parameter.name: values.pop(parameter.name) for parameter in common})
-        sys.exit(run_command(function, options, values, writes=writes, anywhere=anywhere, trains=trains))
+        options = Options(**{parameter.name: values.pop(parameter.name) for parameter in common})
+        sys.exit(run_command(function, options, values, **how))
 
     parameters = [parameter.replace(annotation=hints[parameter.name]) for parameter in (*own, *common)]
     entry.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
@@ -102,17 +97,25 @@ def run_command(
     anywhere: bool = False,
     trains: bool = False,
 ) -> int:
-    """Run a command with everything it prints logged if it may write, and return its exit code.
+    """Run a command and return its exit code.
 
-    One that needs no workspace (`anywhere`) has none, and so no log, where RC1 is installed and none was named.
+    Args:
+        function: its body.
+        options: shared with the other commands.
+        values: of its own options.
+        writes: whether it may write: all that it prints is logged then, and a fault leaves a report and a package.
+        anywhere: whether it needs no workspace: it has none, and no log, where RC1 is installed and none was named.
+        trains: whether it can do nothing without the extra `train`.
     """
     if anywhere and INSTALLED and options.workspace is None:
         options, writes = replace(options, workspace=Path.cwd()), False
     try:
         if trains:
             check_training()
-        _check_threads()
-        for name, value in _files_of(options):
+        if re.fullmatch(r"\+?0+", os.environ.get(_THREADS, "")):  # the one number at which polars panics
+            raise RC1Error(f"{_THREADS}: found 0, expected 1 or more; raise it, or unset it for one thread a core")
+        sources = Path(options.sources) if options.sources else None
+        for name, value in (("workspace", options.workspace), ("config", options.config), ("sources", sources)):
             _check_path(name, value)
         for name, value in values.items():
             _check_path(name, value, root_of(options))
@@ -120,8 +123,6 @@ def run_command(
             raise RC1Error(f"--workspace {options.workspace}: is a file, expected a folder")
         with logbook(root_of(options)) if writes else nullcontext() as log:
             session = Session(options, sys.stdout)
-            if log is not None:
-                _log_command(log)
             with redirect_stdout(sys.stderr if options.as_json else sys.stdout):
                 return _guarded(function, session, values, log)
     except RC1Error as error:  # raised before there is a log to write to
@@ -129,20 +130,9 @@ def run_command(
         return REFUSED
 
 
-def _check_threads() -> None:
-    """Refuse the one number of threads at which polars panics instead of refusing it."""
-    if re.fullmatch(r"\+?0+", os.environ.get(_THREADS, "")):
-        raise RC1Error(f"{_THREADS}: found 0, expected 1 or more; raise it, or unset it for one thread a core")
-
-
-def _files_of(options: Options) -> list[tuple[str, Any]]:
-    """The shared options that name files."""
-    return [("workspace", options.workspace), ("config", options.config), ("sources", options.sources)]
-
-
 def _check_path(name: str, value: Any, root: Path = Path()) -> None:
     """Refuse a path that no file system can follow before it is used: as it is, or below `root`."""
-    if not isinstance(value, Path) and (name != "sources" or value is None):
+    if not isinstance(value, Path):
         return
     try:
         for place in (value, root / value):
@@ -237,12 +227,3 @@ def _leave(what: str, write: Callable[[], Path]) -> str | None:
         return None
     print(f"rc1: {what}: {path}", file=sys.stderr)
     return str(path)
-
-
-def _log_command(log: Path) -> None:
-    """Write the command itself as the log's first line."""
-    from rc1_lib.masking import conceal_argument, secrets
-
-    hidden = secrets()
-    with log.open("a", encoding="utf-8", errors="backslashreplace") as stream:
-        stream.write(" ".join(["$ rc1", *(conceal_argument(argument, hidden) for argument in sys.argv[1:])]) + "\n")

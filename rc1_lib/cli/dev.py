@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Sequence
-from pathlib import Path
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -62,47 +62,27 @@ def judge_server(
 
     Refused in profile prod.
     """
-    _refuse_prod(session)
-    from rc1_lib.testing.judge_server import Behaviour, running
-
-    behaviour = Behaviour(
-        seed=seed,
-        latency_ms=(latency_ms, 0.4),
-        noise_sd=noise_sd,
-        model=model,
-        faults=_faults(fault or ()),
-        rps=rps,
-        concurrent=concurrent,
-        retry_after=retry_after,
-        idempotent=idempotent,
-        shift=shift,
-        manners=_manners(manner or ()),
-        finish=finish,
-    )
-    with running(behaviour, port=port) as server:
-        session.show(*_invitation(server))
-        _until_interrupted()
-    session.show("", *_summary(server.stats()))
-    return 0
-
-
-def _until_interrupted() -> None:
-    # In short waits: polars' handler of SIGINT lets the system resume a long one, and Ctrl-C would go unheard.
-    never = threading.Event()
-    try:
-        while not never.wait(_LISTEN_S):
-            pass
-    except KeyboardInterrupt:
-        pass  # the way to end it
-
-
-def _refuse_prod(session: Session) -> None:
     profile = session.options.profile or os.environ.get("RUN_MODE") or "local"
     if profile != "local":
         raise RC1Error(
             f"dev judge-server: the profile is {profile} (--profile or RUN_MODE), and this is a test double whose "
             "scores are made up; use profile local, or for prod a real judge"
         )
+    from rc1_lib.testing.judge_server import Behaviour, running
+
+    behaviour = Behaviour(
+        seed=seed, latency_ms=(latency_ms, 0.4), noise_sd=noise_sd, model=model, faults=_faults(fault or ()), rps=rps,
+        concurrent=concurrent, retry_after=retry_after, idempotent=idempotent, shift=shift,
+        manners=_manners(manner or ()), finish=finish,
+    )  # fmt: skip
+    with running(behaviour, port=port) as server:
+        session.show(*_invitation(server))
+        # In short waits: polars' handler of SIGINT lets the system resume a long one, and Ctrl-C would go unheard.
+        with suppress(KeyboardInterrupt):  # the way to end it
+            while not threading.Event().wait(_LISTEN_S):
+                pass
+    session.show("", *_summary(server.stats()))
+    return 0
 
 
 def _manners(given: Sequence[str]) -> tuple[Manner, ...]:
@@ -175,21 +155,19 @@ def reference_of(app: typer.Typer) -> Callable[..., int]:
         from rc1_lib.cli.reference import FOLDER, pages
 
         del session
-        out_of_date = {
-            name: text for name, text in pages(app).items() if _text_of(PROJECT_ROOT / FOLDER / name) != text
-        }
-        if write:
-            for name, text in out_of_date.items():
-                write_text(PROJECT_ROOT / FOLDER / name, text)
+        differ = []
+        for name, text in pages(app).items():
+            page = PROJECT_ROOT / FOLDER / name
+            if page.is_file() and page.read_text(encoding="utf-8") == text:
+                continue
+            differ.append(f"{FOLDER}/{name}")
+            if write:
+                write_text(page, text)
                 print(f"written: {FOLDER}/{name}")
-        elif out_of_date:
-            names = " and ".join(f"{FOLDER}/{name}" for name in out_of_date)
-            raise RC1Error(f"{names}: found another text than the code gives; run `rc1 dev reference --write`")
+        if differ and not write:
+            found = f"{' and '.join(differ)}: found another text than the code gives"
+            raise RC1Error(f"{found}; run `rc1 dev reference --write`")
         print(f"{FOLDER}: as the code says")
         return 0
 
     return reference
-
-
-def _text_of(path: Path) -> str | None:
-    return path.read_text(encoding="utf-8") if path.is_file() else None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import sys
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from rc1_lib.check_words import figure, wanted
 from rc1_lib.cli.session import VERIFIED, WIDTH, Session
+from rc1_lib.cli.streams import typed
 from rc1_lib.errors import ConfigError, RC1Error, TicketError
-from rc1_lib.masking import conceal_argument, secrets
 from rc1_lib.runtime.libraries import lacking_for_training
 
 if TYPE_CHECKING:
@@ -26,19 +25,13 @@ FAILED = ("failed", "error")
 """The status of a gate that failed."""
 _CUT = " ..."
 _CODES = {"pass": 0, "done": 0, "fail": 2, "fault": 1}
-_BOTH = (1, 2)
 _FEW = 2
 """Settings that a command line shows one by one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What failed.
-
-    Attributes:
-        what: and why, as a sentence.
-        advice: what to do; "" where that is not known.
-    """
+    """What failed and why, as a sentence, and what to do; "" where that is not known."""
 
     what: str
     advice: str = ""
@@ -66,32 +59,21 @@ class Ending:
         """Return at most `MOST` lines; sentences are cut to the width of a page; advice, paths and commands are not."""
         advice = self.failures[0].advice if self.failures else ""
         tail = [
-            *([f"what to do: {' '.join(advice.split())}"] if advice else []),
-            *([f"report: {self.report}"] if self.report else []),
-            *([self.following] if self.following else []),
+            f"what to do: {' '.join(advice.split())}" if advice else "",
+            f"report: {self.report}" if self.report else "",
+            self.following,
         ]
-        return [_fitted(f"{self.verdict}: ", self.words), *self._failed(MOST - 1 - len(tail)), *tail]
-
-    def _failed(self, room: int) -> list[str]:
-        """List what failed, a line each, while there is room; the last line says how much more there is."""
-        shown = self.failures[: min(room, _FAILURES)]
-        left = len(self.failures) - len(shown)
-        lines = [_fitted("  ", failure.what) for failure in shown]
-        if left and lines:
+        tail = [line for line in tail if line]
+        shown = self.failures[: min(MOST - 1 - len(tail), _FAILURES)]
+        failed = [_fitted("  ", failure.what) for failure in shown]
+        if failed and (left := len(self.failures) - len(shown)):
             more = f"; {left} more above"
-            lines[-1] = _fitted("  ", shown[-1].what, room=len(more)) + more
-        return lines
+            failed[-1] = _fitted("  ", shown[-1].what, room=len(more)) + more
+        return [_fitted(f"{self.verdict}: ", self.words), *failed, *tail]
 
 
 def end(session: Session, ending: Ending, document: Any, code: int | None = None) -> int:
-    """Print the last lines of a command and, with --json, its document; returns the exit code.
-
-    Args:
-        session: of this command.
-        ending: how it ended.
-        document: what `--json` prints.
-        code: where the verdict alone does not decide it.
-    """
+    """Print the last lines of a command and, with --json, its document; returns `code`, else that of the verdict."""
     session.show(*ending.lines())
     session.document(document)
     return _CODES[ending.verdict] if code is None else code
@@ -100,15 +82,7 @@ def end(session: Session, ending: Ending, document: Any, code: int | None = None
 def judged(
     what: str, gates: Sequence[Mapping[str, Any]], report: Path | None, *, after_pass: str = "", after_fail: str = ""
 ) -> Ending:
-    """Return how a command that judged gates ended.
-
-    Args:
-        what: was judged.
-        gates: as reports have them.
-        report: their report.
-        after_pass: the last line where all passed.
-        after_fail: the last line where one failed.
-    """
+    """Return how a command that judged `what` by gates (as reports have them) ended, with its last line by outcome."""
     failed = [gate for gate in gates if gate["status"] in FAILED]
     passed = sum(gate["status"] == "passed" for gate in gates)
     others = [(status, sum(gate["status"] == status for gate in gates)) for status in ("waived", "not applicable")]
@@ -142,7 +116,7 @@ def _fitted(start: str, words: str, room: int = 0) -> str:
 
 def after_preflight(session: Session, rounds: Sequence[int], *, passed: bool) -> str:
     """The command to run when a preflight, or a round of it, has ended."""
-    command = "preflight" if tuple(rounds) == _BOTH else f"round{rounds[0]}"
+    command = "preflight" if len(rounds) > 1 else f"round{rounds[0]}"
     if not passed:
         return again(session, command)
     return then(session, "round2") if command == "round1" else to_training(session)
@@ -180,8 +154,7 @@ def after_refusal(session: Session, error: RC1Error) -> str:
         return ""
     if isinstance(error, TicketError):
         return _for_ticket(session, session.run)
-    hidden = secrets()
-    return f"next, once that is fixed: {shlex.join(['rc1', *(conceal_argument(one, hidden) for one in sys.argv[1:])])}"
+    return f"next, once that is fixed: {typed()}"
 
 
 def _for_ticket(session: Session, run: Run) -> str:
@@ -212,26 +185,12 @@ def after_training(session: Session, run: Run, seeds: Sequence[int], *, evaluate
 
 
 def then(session: Session, name: str, *flags: str, when: str = "") -> str:
-    """The last line of a command: the one to run next.
-
-    Args:
-        session: of this command.
-        name: of the next one.
-        flags: of the next one.
-        when: it is to be run, or what for; "" where that is plain.
-    """
+    """The last line of a command: the one to run next, and when or what for, where that is not plain."""
     return f"next{f', {when}' if when else ''}: {command_line(session, name, *flags)}"
 
 
 def again(session: Session, name: str, *flags: str, when: str = "once that is fixed") -> str:
-    """The last line of a command that failed: the same one, with all of its settings.
-
-    Args:
-        session: of this command.
-        name: of this command.
-        flags: of it that set nothing in the configuration.
-        when: it is to be run.
-    """
+    """The last line of a command that failed: the same one, with all of its settings, and `flags` that are none."""
     return f"next, {when}: {command_line(session, name, *flags, gates=True)}"
 
 
@@ -246,11 +205,7 @@ def command_line(session: Session, name: str, *flags: str, gates: bool = False) 
     Settings are shown where they are few; more of them are in the run's effective configuration, if that records
     them.
 
-    Args:
-        session: of this command.
-        name: of the other one.
-        flags: of the other one.
-        gates: whether the gates' settings by this command's own flags hold there too.
+    With `gates` the gates' settings by this command's own flags hold there too.
     """
     options = session.options
     own = session.overrides[len(session.common) :]
@@ -265,8 +220,7 @@ def command_line(session: Session, name: str, *flags: str, gates: bool = False) 
     many = sum(flag == "--set" for flag, _ in pairs) > _FEW and settings == session.overrides
     if many and (recorded := _recorded(session)) is not None:
         named, pairs = {"--config": recorded, "--workspace": options.workspace}, {}
-    words = [word for flag, value in named.items() if value is not None for word in (flag, str(value))]
-    return shlex.join(["rc1", *name.split(), *flags, *words, *(word for pair in pairs for word in pair)])
+    return shlex.join(["rc1", *name.split(), *flags, *flagged(named), *(word for pair in pairs for word in pair)])
 
 
 def _recorded(session: Session) -> Path | None:

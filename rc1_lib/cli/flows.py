@@ -1,110 +1,67 @@
-"""Run a flow from the command line: its outline, its run, the reports that it wrote and its end; and `rc1 serve`."""
+"""Run a flow from the command line: its outline, its run, the reports that it wrote and its end."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from rc1_lib.cli.endings import Ending, end, then
-from rc1_lib.cli.progress import stages
-from rc1_lib.cli.session import Session
+from rc1_lib.cli.endings import Ending, end
+from rc1_lib.cli.session import Session, stages
 
 if TYPE_CHECKING:
     from deployments.local_run import FlowName, FlowOutcome
     from rc1_lib.run import Run
 
-_BOTH = (1, 2)
-
-
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """A part of a long command.
-
-    Attributes:
-        name: of the stage, as the command's own reports have it.
-        what: is done in it.
-        share: of the whole command's time, as it was measured at the shipped size; None where it takes hardly any.
-    """
-
-    name: str
-    what: str
-    share: float | None = None
-
-
-_BEFORE_ROUNDS = (
-    Stage("server", "a private Prefect, unless one serves here", 0.1),
-    Stage("data", "shadow set, pool, its difficulty, the balanced pool", 0.4),
-    Stage("calibration", "does the reward predict success, can it be cheated", 0.4),
+Stage = tuple[str, str, float | None]
+"""A part of a long command: its name, as the command's reports have it; what is done in it; its share of the whole
+command's time, as measured at the shipped size, or None where it takes hardly any."""
+_BEFORE_ROUNDS: tuple[Stage, ...] = (
+    ("server", "a private Prefect, unless one serves here", 0.1),
+    ("data", "shadow set, pool, its difficulty, the balanced pool", 0.4),
+    ("calibration", "does the reward predict success, can it be cheated", 0.4),
 )
-_ROUNDS = {
-    1: Stage("round 1", "every gate, with advice where one fails", 0.05),
-    2: Stage("round 2", "the same gates over the same bytes", 0.05),
+_ROUNDS: dict[int, Stage] = {
+    1: ("round 1", "every gate, with advice where one fails", 0.05),
+    2: ("round 2", "the same gates over the same bytes", 0.05),
 }
-_TICKET = Stage("ticket", "opens training")
 
 
 def preflight_outline(run: Run, rounds: Sequence[int], *, ticket: bool) -> list[str]:
     """List what a preflight will do, a line a stage."""
-    parts = (*_BEFORE_ROUNDS, *(_ROUNDS[number] for number in rounds), *([_TICKET] if ticket else []))
+    opens: list[Stage] = [("ticket", "opens training", None)] if ticket else []
+    stages = (*_BEFORE_ROUNDS, *(_ROUNDS[number] for number in rounds), *opens)
     title = f"{run.config.pool.n:,} rows, profile {run.config.profile}; nothing fresh is done again"
-    return _lines(title, parts, {}, shares=tuple(rounds) == _BOTH)
+    return _outline(title, stages, {}, shares=len(rounds) == len(_ROUNDS))
 
 
 def training_outline(run: Run, seeds: Sequence[int], last: Mapping[str, float], *, evaluate: bool) -> list[str]:
-    """List what a training will do, a line a stage.
-
-    Args:
-        run: workspace and configuration.
-        seeds: to be trained.
-        last: stage -> seconds of the latest training in this workspace.
-        evaluate: whether it is evaluated.
-    """
+    """List what a training will do, a line a stage; `last` has the seconds of stages in the latest one here."""
     config, training = run.config, run.config.training
-    parts = [
-        Stage("ticket", "does it vouch for all that is read"),
-        Stage("warm start", f"{training.warm_start.steps} steps on demonstrations", 0.05),
-        Stage("training", f"{config.steps} steps of {config.batch_size} episodes a seed", 0.75),
+    asked = f"{training.held_out.prompts} held-out prompts, before and after"
+    compares: list[Stage] = [("evaluation", asked, 0.2)] if evaluate else []
+    stages: list[Stage] = [
+        ("ticket", "does it vouch for all that is read", None),
+        ("warm start", f"{training.warm_start.steps} steps on demonstrations", 0.05),
+        ("training", f"{config.steps} steps of {config.batch_size} episodes a seed", 0.75),
+        *compares,
     ]
-    if evaluate:
-        asked = f"{training.held_out.prompts} held-out prompts, before and after"
-        parts.append(Stage("evaluation", asked, 0.2))
     title = f"seed {', '.join(map(str, seeds))}, profile {config.profile}; nothing is trained twice"
-    return _lines(title, parts, last, shares=evaluate and len(seeds) == 1)
+    return _outline(title, stages, last, shares=evaluate and len(seeds) == 1)
 
 
-def _lines(title: str, parts: Sequence[Stage], last: Mapping[str, float], *, shares: bool) -> list[str]:
+def _outline(title: str, stages: Sequence[Stage], last: Mapping[str, float], *, shares: bool) -> list[str]:
     """Return the title, and each stage with the time it took last, else with its usual share if that is known."""
-    wide, far = (max(len(getattr(one, column)) for one in parts) for column in ("name", "what"))
-    lines = (f"  {one.name:{wide}}  {one.what:{far}}  {_time(one, last, shares)}" for one in parts)
-    return [title, *(line.rstrip() for line in lines)]
+    wide, far = (max(map(len, column)) for column in list(zip(*stages, strict=True))[:2])
+    lines = [title]
+    for name, what, share in stages:
+        usual = f"about {share:.0%}" if shares and share is not None else ""
+        took = f"last time {last[name]:.0f} s" if name in last else usual
+        lines.append(f"  {name:{wide}}  {what:{far}}  {took}".rstrip())
+    return lines
 
 
-def _time(stage: Stage, last: Mapping[str, float], shares: bool) -> str:
-    if stage.name in last:
-        return f"last time {last[stage.name]:.0f} s"
-    return f"about {stage.share:.0%}" if shares and stage.share is not None else ""
-
-
-def run_flow_of(
-    session: Session,
-    run: Run,
-    name: FlowName,
-    *,
-    verbose: bool,
-    **parameters: Any,
-) -> FlowOutcome:
-    """Run a flow with the configuration and workspace of this session.
-
-    Args:
-        session: of this command.
-        run: what it opened.
-        name: of the flow.
-        verbose: show Prefect's own log.
-        parameters: the flow's own, besides configuration and workspace.
-    """
+def run_flow_of(session: Session, run: Run, name: FlowName, *, verbose: bool, **parameters: Any) -> FlowOutcome:
+    """Run a flow with the configuration and workspace of `run`, and further parameters of its own."""
     from deployments.local_run import run_flow
 
     session.started = True
@@ -113,14 +70,9 @@ def run_flow_of(
 
 
 def end_flow(session: Session, outcome: FlowOutcome, document: dict[str, Any], ending: Ending, *notes: str) -> int:
-    """Write the failure package if it failed, print the document and the last lines, and return the exit code.
+    """Write the failure package if the run failed, print the document and the last lines, and return the exit code.
 
-    Args:
-        session: of this command.
-        outcome: of the flow run.
-        document: what `--json` prints next to the outcome.
-        ending: the last lines, unless the run ended in a fault.
-        notes: lines for a run that failed, before the package's.
+    `ending` stands where the run did not end in a fault, `notes` before the package of one that failed.
     """
     package = session.pack_failure() if outcome.exit_code else None
     if package:
@@ -143,12 +95,8 @@ def end_flow(session: Session, outcome: FlowOutcome, document: dict[str, Any], e
 
 def stamps(run: Run, *patterns: str) -> dict[str, int]:
     """Return when each report that a pattern matches (below the workspace) was written, in the patterns' order."""
-    root = run.workspace.root
-    return {
-        path.relative_to(root).as_posix(): path.stat().st_mtime_ns
-        for pattern in patterns
-        for path in sorted(root.glob(pattern))
-    }
+    found = [path for pattern in patterns for path in sorted(run.workspace.root.glob(pattern))]
+    return {path.relative_to(run.workspace.root).as_posix(): path.stat().st_mtime_ns for path in found}
 
 
 def written_since(run: Run, before: Mapping[str, int], *patterns: str) -> dict[str, Any]:
@@ -160,24 +108,3 @@ def written_since(run: Run, before: Mapping[str, int], *patterns: str) -> dict[s
         for relative, stamp in stamps(run, *patterns).items()
         if before.get(relative) != stamp
     }
-
-
-def serve(
-    session: Session,
-    port: Annotated[int, typer.Option(min=1, max=65535, help="Where the server listens, on this machine only.")] = 4200,
-    server: Annotated[
-        str, typer.Option(help="Join a Prefect server that runs already, by the address of its API.", metavar="ADDRESS")
-    ] = "",
-) -> int:
-    """Serve RC1's flows from a Prefect server with a web page, until interrupted.
-
-    It starts a server, or joins one that runs already (--server). A webhook at the address in RC1_WEBHOOK_SECRET_URL,
-    or in the block rc1-webhook, is called for every run that does not pass.
-    """
-    from deployments.serve import serve as serve_until_interrupted
-
-    code = serve_until_interrupted(session.workspace.root, port, server)
-    flags = ("--server", server) if server else ("--port", str(port))
-    following = then(session, "serve", *flags, when="to serve again")
-    ending = Ending("fault" if code else "done", f"{session.workspace.root} is no longer served", following=following)
-    return end(session, ending, None, code)

@@ -11,9 +11,9 @@ import typer
 from rich.table import Table
 
 from rc1_lib.cli.endings import Ending, again, end, then
-from rc1_lib.cli.options import overrides
-from rc1_lib.cli.progress import stages
-from rc1_lib.cli.session import Session
+from rc1_lib.cli.options import Model, Provider
+from rc1_lib.cli.session import Session, stages
+from rc1_lib.cli.tables import table
 from rc1_lib.cli.verdicts import conclude, judge
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.judge.calls import NOTICE
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 def probe_scorer(
     session: Session,
     n: Annotated[int | None, typer.Option(help="Dialogues to score (gates.probe.n).")] = None,
-    provider: Annotated[str | None, typer.Option(help="The judge (judge.provider, SCORER_PROVIDER).")] = None,
-    model: Annotated[str | None, typer.Option(help="The provider's name of the model (judge.model).")] = None,
+    provider: Provider = None,
+    model: Model = None,
     live: Annotated[
         bool, typer.Option("--live", help="Demand that somebody was billed (gates.probe.require_billed).")
     ] = False,
@@ -46,21 +46,17 @@ def probe_scorer(
         "judge.model": model,
         "gates.probe.require_billed": True if live else None,
     }
-    run = session.open(overrides(flags))
-    from rc1_lib.cli.progress import stages
+    run = session.open(flags)
     from rc1_lib.evidence import Evidence
     from rc1_lib.judge.providers import whom
     from rc1_lib.preflight.gate_list import evaluate
 
-    title, following = f"judge {run.config.judge.provider}", then(session, "preflight")
     failed = again(session, "probe-scorer")
+    built = run.workspace.path(run.config.shadow.path).exists()
+    asked = run.config.shadow.path if built else "RC1's own dialogues"
     with stages():
         trial = _tried(run)
-        if run.workspace.path(run.config.shadow.path).exists():
-            asked = run.config.shadow.path
-            result = _unfit(trial) or evaluate("judge_probe", Evidence(run), 1)
-        else:
-            asked, result = "RC1's own dialogues", _unfit(trial) or _probed_on_own(run)
+        result = _unfit(trial) or (evaluate("judge_probe", Evidence(run), 1) if built else _probed_on_own(run))
     about = "" if result.error else f"asked about {run.config.gates.probe.n} of {asked}: "
     if trial is not None and trial.settings:
         settings = [word for one in trial.settings for word in ("--set", one)]
@@ -69,8 +65,8 @@ def probe_scorer(
     session.show(about + whom(run.config.judge))
     document = {"asked_about": asked, "whom": whom(run.config.judge), "settings": trial.settings if trial else []}
     return conclude(
-        session, run, title, [result], "reports/rc1/probe_scorer.json", document,
-        after_pass=following, after_fail=failed,
+        session, run, f"judge {run.config.judge.provider}", [result], "reports/rc1/probe_scorer.json", document,
+        after_pass=then(session, "preflight"), after_fail=failed,
     )  # fmt: skip
 
 
@@ -132,7 +128,6 @@ def judge_baseline(
     """Record the judge's first scores of some dialogues, with which the nightly compares it later."""
     run = session.open()
     from rc1_lib.calibration.judge_baseline import JUDGE_BASELINE, record_baseline
-    from rc1_lib.cli.progress import stages
     from rc1_lib.workspace.artifacts import FileState
 
     there = JUDGE_BASELINE.state(run) is FileState.FRESH
@@ -159,8 +154,7 @@ def judge_drift(session: Session) -> int:
 
     A waiver of the preflight does not apply here: whoever asks gets the verdict.
     """
-    run = session.open(overrides({"gates.waivers": {}}))
-    from rc1_lib.cli.progress import stages
+    run = session.open({"gates.waivers": {}})
     from rc1_lib.evidence import Evidence
     from rc1_lib.preflight.gate_list import NIGHTLY, evaluate
 
@@ -187,7 +181,7 @@ def assert_not_simulated(
         "gates.anti_simulation.cache_hit_lt.round2": cache_hit_lt,
         "gates.waivers": {},
     }
-    run = session.open(overrides(flags))
+    run = session.open(flags)
     results = judge(session, run, ("anti_simulation",))
     return conclude(
         session, run, "anti-simulation", results, "reports/rc1/assert_not_simulated.json",
@@ -206,14 +200,14 @@ def score(
     out: Annotated[
         Path | None, typer.Option(help="Write the scores to this file. Default: reports/rc1/scores.jsonl.")
     ] = None,
-    provider: Annotated[str | None, typer.Option(help="The judge (judge.provider, SCORER_PROVIDER).")] = None,
-    model: Annotated[str | None, typer.Option(help="The model that is asked (judge.model).")] = None,
+    provider: Provider = None,
+    model: Model = None,
     samples: Annotated[int | None, typer.Option(help="Replies per dialogue (judge.samples).")] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Ask for everything, whatever is stored.")] = False,
 ) -> int:
     """Score dialogues with the judge; replies are stored, so that an interrupted run goes on where it was."""
     given, target = session.given(rows), session.report("--out", out, ("dialogue", "medians", "variances"))
-    run = session.open(overrides({"judge.provider": provider, "judge.model": model, "judge.samples": samples}))
+    run = session.open({"judge.provider": provider, "judge.model": model, "judge.samples": samples})
     from rc1_lib.judge.budget import known_usd
     from rc1_lib.judge.judge import check_judge, open_judge, open_store, traffic_note
     from rc1_lib.judge.score_files import SCORES, read_dialogues, summary_path, write_scores
@@ -231,12 +225,14 @@ def score(
             judged = judge.score([one.messages for one in dialogues], fresh=fresh)
         summary = write_scores(run, judge, dialogues, judged, target or SCORES)
     written = run.workspace.path(summary["scores"])
-    session.show(*[NOTICE] * summary["test_double"])
-    session.show(_table(summary))
-    session.show(*_sentences(summary))
     usd = known_usd(run.config.judge, judged.usd, judged.calls)
-    session.show(f"{judged.calls} calls, {traffic_note(judged.traffic, usd)}")
-    session.show(f"scores: {written}")
+    session.show(
+        *[NOTICE] * summary["test_double"],
+        _table(summary),
+        *_sentences(summary),
+        f"{judged.calls} calls, {traffic_note(judged.traffic, usd)}",
+        f"scores: {written}",
+    )
     if summary["unstable_samples"]:
         session.show(f"unstable samples: {run.workspace.path(summary['unstable_samples'])}")
     if not summary["complete"]:
@@ -251,16 +247,12 @@ def _table(summary: Mapping[str, Any]) -> Table:
     title = f"{summary['provider']} {summary['model_asked']}, instructions {summary['spec']}"
     if not summary["complete"]:
         title += ", INCOMPLETE: of those scored alone, not to be relied on"
-    table = Table(title=title, title_justify="left")
-    table.add_column("dimension", overflow="fold")
-    interval = f"its {100 * summary['confidence']:g} % interval"
-    for head in ("mean of medians", "sd between samples", interval):
-        table.add_column(head, justify="right", no_wrap=True)
-    last = len(summary["dimensions"]) - 1
-    for place, (name, one) in enumerate(summary["dimensions"].items(), 1):
+    rows: list[tuple[str, ...] | None] = []
+    for name, one in summary["dimensions"].items():
         bounds = "-" if one["sd"] is None else f"{one['sd_low']:.4f} to {one['sd_high']:.4f}"
-        table.add_row(name, _figure(one["mean_of_medians"]), _figure(one["sd"]), bounds, end_section=place == last)
-    return table
+        rows.append((name, _figure(one["mean_of_medians"]), _figure(one["sd"]), bounds))
+    numbers = ("mean of medians", "sd between samples", f"its {100 * summary['confidence']:g} % interval")
+    return table(title, ("dimension", *numbers), [*rows[:-1], None, *rows[-1:]], numbers)
 
 
 def _figure(value: float | None) -> str:

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from rc1_lib.cli.endings import Ending, again, end, then
-from rc1_lib.cli.options import overrides
-from rc1_lib.cli.progress import stages
-from rc1_lib.cli.session import Session
+from rc1_lib.cli.endings import Ending, end, then
+from rc1_lib.cli.reward_tables import calibration_table
+from rc1_lib.cli.session import Session, stages
+from rc1_lib.cli.tables import table
+from rc1_lib.cli.verdicts import show_step
 from rc1_lib.errors import ConfigError, RC1Error
 
 if TYPE_CHECKING:
@@ -59,7 +60,6 @@ def judge_agreement(
     given, other = session.given(labels), session.given(among)
     run = session.open()
     from rc1_lib.calibration.judge_agreement import judge_agreement as compare
-    from rc1_lib.cli.verdicts import show_step
 
     keys = {"label": label, "group": group, "bucket": bucket}
     file = read(run, given, keys, dimensions, scale)
@@ -67,10 +67,7 @@ def judge_agreement(
     with stages():
         outcome = compare(run, file, target)
     session.show(*agreement_tables(outcome.body))
-    return show_step(
-        session, run, outcome,
-        after_pass=then(session, "preflight"), after_fail=again(session, "judge-agreement"),
-    )  # fmt: skip
+    return show_step(session, run, outcome, "judge-agreement")
 
 
 def calibrate_on_labels(
@@ -78,8 +75,6 @@ def calibrate_on_labels(
 ) -> int:
     """`weight-calib --labels`: weights that come nearest to what people say; those in force stay as they are."""
     from rc1_lib.calibration.weight_calib import label_calib
-    from rc1_lib.cli.reward_tables import calibration_table
-    from rc1_lib.cli.verdicts import show_step
 
     file = read(run, path, keys, dimensions, scale)
     with stages():
@@ -89,7 +84,7 @@ def calibrate_on_labels(
         f"{outcome.body['labels']['dialogues']} dialogues in {outcome.body['labels']['groups']} groups; the weights "
         f"are in the report, and those in force stay as they are"
     )
-    return show_step(session, run, outcome, after_pass=then(session, "judge-agreement"))
+    return show_step(session, run, outcome, following=("judge-agreement",))
 
 
 def label(
@@ -109,7 +104,7 @@ def label(
 ) -> int:
     """Label dialogues in the terminal with one key each, without seeing the judge's scores; run it again to go on."""
     given, target = session.given(rows), session.inside("--out", out)
-    run = session.open(overrides({"shadow.seed": seed, "judge.labels.path": target}))
+    run = session.open({"shadow.seed": seed, "judge.labels.path": target})
     from filelock import FileLock, Timeout
 
     from rc1_lib.labels.asking import Labels, ask, drawn, keyboard
@@ -168,45 +163,38 @@ def read(
 
 def agreement_tables(report: Mapping[str, Any]) -> list[Table]:
     """Compare the judge with people: a line for each score and bucket; the corrected share of good dialogues."""
-    table = Table(
-        title=f"the judge and people, {report['labels']['dialogues']} dialogues; judged is "
-        f"the {report['judged_by']['score']}",
-        title_justify="left",
-    )
-    heads = ("score", "labels", "people / judge", "same", "kappa", "rank correlation")
-    for head in heads:
-        table.add_column(head, justify="left" if head == "score" else "right", no_wrap=head in heads[-2:])
-    for line in report["agreement"]:
-        found = line["figures"]
-        table.add_row(
+    lines = [
+        (
             line["score"] if line["bucket"] is None else f"  in {line['bucket']}",
-            str(line["labels"]),
+            line["labels"],
             f"{_number(found['people']['value'])} / {_number(found['judge']['value'])}",
             _number(found["agreement"]["value"]),
-            _with_interval(found["kappa"]),
-            _with_interval(found["rank correlation"]),
-            end_section=line is report["agreement"][-1],
+            *(
+                f"{_number(found[name]['value'])} [{_number(found[name]['low'])}, {_number(found[name]['high'])}]"
+                for name in ("kappa", "rank correlation")
+            ),
         )
-    table.caption = "people / judge: share of good dialogues, or the mean score; same: raw agreement"
-    table.caption_justify = "left"
-    good = Table(title="the share of good dialogues", title_justify="left")
-    for head in ("", "value", "interval"):
-        good.add_column(head, justify="right" if head else "left")
-    for name, one in report["share_good"].items():
-        good.add_row(name, _number(one["value"]), f"{_number(one['low'])} to {_number(one['high'])}")
+        for line in report["agreement"]
+        for found in (line["figures"],)
+    ]
+    heads = ("score", "labels", "people / judge", "same", "kappa", "rank correlation")
+    dialogues, by = report["labels"]["dialogues"], report["judged_by"]["score"]
+    scores = table(f"the judge and people, {dialogues} dialogues; judged is the {by}", heads, lines, heads[1:])
+    scores.caption = "people / judge: share of good dialogues, or the mean score; same: raw agreement"
     cut = report["matched_cut"]
-    good.add_row("cut that matches people's share", _number(cut["cut"]), "")
-    good.add_row("kappa at that cut, held out", _number(cut["kappa_on_held_out"]), "")
-    good.add_row("people among themselves (alpha)", _number(report["people_among_themselves"]), "")
-    return [table, good]
+    good = [
+        *((name, _number(one["value"]), f"{_number(one['low'])} to {_number(one['high'])}")
+          for name, one in report["share_good"].items()),
+        ("cut that matches people's share", _number(cut["cut"]), ""),
+        ("kappa at that cut, held out", _number(cut["kappa_on_held_out"]), ""),
+        ("people among themselves (alpha)", _number(report["people_among_themselves"]), ""),
+    ]  # fmt: skip
+    numbers = ("value", "interval")
+    return [scores, table("the share of good dialogues", ("", *numbers), good, numbers)]
 
 
 def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f}"
-
-
-def _with_interval(one: Mapping[str, float | None]) -> str:
-    return f"{_number(one['value'])} [{_number(one['low'])}, {_number(one['high'])}]"
 
 
 def _shadow(run: Run) -> list[Unlabelled]:

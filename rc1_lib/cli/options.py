@@ -1,13 +1,13 @@
-"""Options that several commands share, and how flags become overrides of the configuration."""
+"""Options that several commands share, and how their texts are read."""
 
 from __future__ import annotations
 
 import difflib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 
@@ -15,8 +15,6 @@ from rc1_lib.errors import ConfigError, SourceError
 from rc1_lib.records import Task
 from rc1_lib.task_specs import task_names
 
-Profile = Literal["local", "prod"]
-PaidReward = Literal["verified"]
 COMMON = "Common options"
 """The panel of the options that `command` adds to every command."""
 Seed = Annotated[int | None, typer.Option(help="Seed of the pool (pool.seed).")]
@@ -31,85 +29,64 @@ ByTask = Annotated[
     ),
 ]
 TemplatesDir = Annotated[Path | None, typer.Option(help="Template pack (pool.templates_dir).")]
+Metrics = Annotated[Path | None, typer.Option(help="The metrics (difficulty.metrics_path).")]
 Rebuild = Annotated[
     bool, typer.Option("--rebuild", "--force", help="Write again even over a file that was altered or brought along.")
 ]
+Provider = Annotated[str | None, typer.Option(help="The judge (judge.provider, SCORER_PROVIDER).")]
+Model = Annotated[str | None, typer.Option(help="The provider's name of the model that is asked (judge.model).")]
+Checkpoint = Annotated[str, typer.Argument(help="A checkpoint: latest, a step of checkpoints/rc1, or a path.")]
+Precision = Annotated[Literal["bf16", "fp16", "fp32"], typer.Option(help="Of the weights that are written.")]
+Verbose = Annotated[bool, typer.Option("--verbose", help="Show the flow's own log.")]
+_common = partial(typer.Option, rich_help_panel=COMMON)
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The options of every command: where to work, with which configuration, and how to print."""
+    """The options of every command: `command` adds those that a command has not as its own."""
 
-    workspace: Path | None
-    config: Path | None
-    profile: Profile | None
-    overrides: tuple[str, ...]
-    as_json: bool
-    sources: str | None = None
-    reward: PaidReward | None = None
-
-
-def shared(
     workspace: Annotated[
         Path | None,
-        typer.Option(
+        _common(
             help="Folder below which everything is written. Default: the checkout; of an installed package the current "
-            "folder.",
-            rich_help_panel=COMMON,
+            "folder."
         ),
-    ] = None,
-    config: Annotated[
-        Path | None,
-        typer.Option(help="Configuration file. Default: that of the profile.", rich_help_panel=COMMON),
-    ] = None,
+    ] = None
+    config: Annotated[Path | None, _common(help="Configuration file. Default: that of the profile.")] = None
     profile: Annotated[
-        Profile | None,
-        typer.Option(help="local or prod. Default: RUN_MODE, else local.", rich_help_panel=COMMON),
-    ] = None,
+        Literal["local", "prod"] | None, _common(help="local or prod. Default: RUN_MODE, else local.")
+    ] = None
     overrides: Annotated[
         list[str] | None,
-        typer.Option(
+        _common(
             "--set",
             metavar="A.B=C",
             help="Override one key of the configuration; repeatable. A command's own flags win over it.",
-            rich_help_panel=COMMON,
         ),
-    ] = None,
+    ] = None
     sources: Annotated[
         str | None,
-        typer.Option(
-            help="embedded, hub, a folder with one sub-folder a task, or a .jsonl file of finished rows (sources.use).",
-            rich_help_panel=COMMON,
+        _common(
+            help="embedded, hub, a folder with one sub-folder a task, or a .jsonl file of finished rows (sources.use)."
         ),
-    ] = None,
+    ] = None
     reward: Annotated[
-        PaidReward | None,
-        typer.Option(
+        Literal["verified"] | None,
+        _common(
             help="verified: pay for verified answers alone and ask no judge (training.reward.judge=0, success=1); the "
-            "gates on the judged score are then not applicable.",
-            rich_help_panel=COMMON,
+            "gates on the judged score are then not applicable."
         ),
-    ] = None,
-    as_json: Annotated[
-        bool,
-        typer.Option("--json", help="Print one JSON document on stdout, and nothing else.", rich_help_panel=COMMON),
-    ] = False,
-) -> Options:
-    """Gather the shared options; the command decorator reads this signature."""
-    return Options(workspace, config, profile, tuple(overrides or ()), as_json, sources, reward)
+    ] = None
+    as_json: Annotated[bool, _common("--json", help="Print one JSON document on stdout, and nothing else.")] = False
+
+    @property
+    def settings(self) -> tuple[str, ...]:
+        """What `--set` asks for, in its order."""
+        return tuple(self.overrides or ())
 
 
-def overrides(flags: Mapping[str, Any]) -> list[str]:
-    """`key=value` for every flag that was given (is not None), the values as JSON, which YAML reads too."""
-    return [
-        f"{key}={value.as_posix() if isinstance(value, Path) else json.dumps(value, ensure_ascii=False)}"
-        for key, value in flags.items()
-        if value is not None
-    ]
-
-
-def shares(flag: str, text: str | None, known: tuple[str, ...]) -> dict[str, float] | None:
-    """Read `name:share,name:share`, of names in `known`, summing to 1.
+def shares(flag: str, text: str | None) -> dict[str, float] | None:
+    """Read `name:share,name:share`; which names and shares there may be is the configuration's to say.
 
     Raises:
         ConfigError: saying which part of the flag's text is wrong.
@@ -120,37 +97,33 @@ def shares(flag: str, text: str | None, known: tuple[str, ...]) -> dict[str, flo
     for part in text.split(","):
         name, separator, number = (piece.strip() for piece in part.partition(":"))
         if not separator:
-            raise ConfigError(f"{flag}: found '{part.strip()}', expected NAME:SHARE, for example {known[0]}:0.45")
-        _check_name(flag, name, known)
+            raise ConfigError(f"{flag}: found '{part.strip()}', expected NAME:SHARE, several with commas between them")
         if name in found:
             raise ConfigError(f"{flag}: '{name}' is given twice; name each once")
         try:
             found[name] = float(number)
         except ValueError:
             raise ConfigError(f"{flag}: the share of {name} is '{number}', expected a number from 0 to 1") from None
-        if not 0.0 <= found[name] <= 1.0:
-            raise ConfigError(f"{flag}: the share of {name} is {number}, expected a number from 0 to 1")
-    total = sum(found.values())
-    if abs(total - 1.0) > 1e-6:
+    if abs((total := sum(found.values())) - 1.0) > 1e-6:
         raise ConfigError(f"{flag}: the shares sum to {total:g}, expected 1")
     return found
 
 
-def names(flag: str, text: str | None, known: tuple[str, ...]) -> tuple[str, ...] | None:
-    """Read `a,b` of names in `known`; raises `ConfigError` for any other."""
-    if text is None:
-        return None
-    found = tuple(part.strip() for part in text.split(",") if part.strip())
-    if not found:
-        raise ConfigError(f"{flag}: is empty, expected some of {', '.join(known)}")
-    for name in found:
-        _check_name(flag, name, known)
-    return tuple(dict.fromkeys(found))
-
-
 def by_task(text: str | None, mix: Mapping[Task, float]) -> tuple[str, ...]:
-    """Return the tasks that are judged one by one: those named, each of the mix, else the whole mix."""
-    return names("--by-task", text, tuple(mix)) or tuple(mix)
+    """Return the tasks that are judged one by one: those named, each of the mix, else the whole mix.
+
+    Raises:
+        ConfigError: for a task that is not in the mix, or no task at all.
+    """
+    if text is None:
+        return tuple(mix)
+    found = dict.fromkeys(part.strip() for part in text.split(",") if part.strip())
+    for name in found or [text]:
+        if name not in mix:
+            near = difflib.get_close_matches(name, mix, n=1, cutoff=0.5)
+            hint = f"; did you mean '{near[0]}'?" if near else ""
+            raise ConfigError(f"--by-task: '{name}' is none of {', '.join(mix)}{hint}")
+    return tuple(found)
 
 
 def source(text: str | None) -> str | None:
@@ -168,10 +141,3 @@ def source(text: str | None) -> str | None:
             f"{', '.join(task_names())}, or a .jsonl file of finished rows"
         )
     return str(place)
-
-
-def _check_name(flag: str, name: str, known: tuple[str, ...]) -> None:
-    if name not in known:
-        near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-        hint = f"; did you mean '{near[0]}'?" if near else ""
-        raise ConfigError(f"{flag}: '{name}' is none of {', '.join(known)}{hint}")

@@ -1,9 +1,10 @@
-"""Commands before a training: `plan` (what it will take) and `learnability` (whether there is anything to learn)."""
+"""Before money is spent: `plan`, `learnability`, `judge-cost`, and the question before a bill that is too high."""
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,23 +12,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from rc1_lib.check_words import failed_lines
 from rc1_lib.cli import tables
 from rc1_lib.cli.endings import Ending, Failure, again, end, judged, then
-from rc1_lib.cli.options import Seed, overrides
-from rc1_lib.cli.progress import quieten_models, stages
-from rc1_lib.cli.session import Session
-from rc1_lib.errors import ConfigError
+from rc1_lib.cli.options import Seed
+from rc1_lib.cli.session import Session, quieten_models, stages
+from rc1_lib.cli.streams import terminal
+from rc1_lib.errors import ConfigError, RC1Error
+from rc1_lib.workspace.artifacts import now, write_json
 from rc1_lib.workspace.folder import holding
 
 if TYPE_CHECKING:
-    from rc1_lib.forecast.bill import Bill, CapVerdict, Pilot
+    from rc1_lib.forecast.bill import Bill, Pilot
+    from rc1_lib.forecast.judge_cost import Stage, TokenRates
     from rc1_lib.run import Run
 
 _REPORT = "reports/train_plan.json"
 _PILOT, _FEWEST = 4, 2
-_OVER_CAP = 2
-_RED = 2
+_SAMPLES = (1, 3)
+_SMALLER = 4
+"""A smaller attack has so many times fewer prompts."""
 
 
 def plan(
@@ -53,7 +56,7 @@ def plan(
     (accelerate launch, torchrun) that starts the plan as it will start the training; a vLLM server's are not among
     them. Exits 2 where a run is sure to pause at training.cap. Needs the ticket that the training needs.
     """
-    run = session.open(overrides({"pool.seed": pool_seed}))
+    run = session.open({"pool.seed": pool_seed})
     timed = _timed_steps(run, pilot_steps)
     session.started = True
     from rc1_lib.preflight.ticket import verify_ticket, vouched_by
@@ -62,7 +65,6 @@ def plan(
     quieten_models(run)
     from rc1_lib.forecast.bill import beside_cap, evaluation_bill, judge_rates, run_pilot, training_bill
     from rc1_lib.training.ppo_run import prepare
-    from rc1_lib.workspace.artifacts import now, write_json
 
     with holding(run.workspace, "a pilot of training"), stages():
         pilot = run_pilot(prepare(run), run.config.seeds[0], timed)
@@ -70,24 +72,28 @@ def plan(
     one = training_bill(run, pilot, rates)
     parts = {"training": one * seeds, **({"evaluation": evaluation_bill(run, seeds, pilot, rates)} if evaluate else {})}
     verdicts = beside_cap(one, run.config.steps, run.config.training.cap)
-    code = _OVER_CAP if any(verdict.certain for verdict in verdicts) else 0
-    body = _body(run, pilot, parts, seeds) | {"time": now(), "cap": [asdict(verdict) for verdict in verdicts]}
+    certain = [verdict for verdict in verdicts if verdict.certain]
+    body = {
+        "config_sha256": run.config_sha256,
+        "profile": run.config.profile,
+        "seeds": seeds,
+        "steps": run.config.steps,
+        "pilot": asdict(pilot),
+        "parts": {name: asdict(bill) for name, bill in parts.items()},
+        "time": now(),
+        "cap": [asdict(verdict) for verdict in verdicts],
+    }
     write_json(run.workspace.path(_REPORT), body)
     session.show(_table(run, parts, seeds, pilot), *(verdict.words for verdict in verdicts))
-    return end(session, _ending(session, run, parts, verdicts, over=bool(code)), {"exit_code": code, **body}, code)
-
-
-def _ending(
-    session: Session, run: Run, parts: dict[str, Bill], verdicts: Sequence[CapVerdict], *, over: bool
-) -> Ending:
     whole = reduce(operator.add, parts.values())
     words = f"{tables.estimate(whole.hours)} hours, {tables.estimate(whole.usd)} USD for the judge"
     report = run.workspace.path(_REPORT)
-    if not over:
-        return Ending("pass", words, report=report, following=then(session, "train"))
-    failures = [Failure(verdict.words) for verdict in verdicts if verdict.certain]
-    following = then(session, "preflight", when="with another training.cap, or fewer steps")
-    return Ending("fail", words, failures, report, following)
+    ending = Ending("pass", words, report=report, following=then(session, "train"))
+    if certain:
+        failures = [Failure(verdict.words) for verdict in certain]
+        following = then(session, "preflight", when="with another training.cap, or fewer steps")
+        ending = Ending("fail", words, failures, report, following)
+    return end(session, ending, {"exit_code": 2 if certain else 0, **body})
 
 
 def _timed_steps(run: Run, asked: int | None) -> int:
@@ -105,30 +111,13 @@ def _timed_steps(run: Run, asked: int | None) -> int:
     return min(_PILOT, most) if asked is None else asked
 
 
-def _body(run: Run, pilot: Pilot, parts: dict[str, Bill], seeds: int) -> dict[str, Any]:
-    return {
-        "config_sha256": run.config_sha256,
-        "profile": run.config.profile,
-        "seeds": seeds,
-        "steps": run.config.steps,
-        "pilot": asdict(pilot),
-        "parts": {name: asdict(bill) for name, bill in parts.items()},
-    }
-
-
 def _table(run: Run, parts: dict[str, Bill], seeds: int, pilot: Pilot) -> Table:
     device = f"{pilot.gpus} x {pilot.device}" if pilot.gpus > 1 else pilot.device
     title = f"{seeds} x {run.config.steps:,} steps on {device}, by {len(pilot.steps)} steps of a pilot (95 %)"
+    rows = [(name, *_cells(bill)) for name, bill in parts.items()]
+    whole = [None, ("all", *_cells(reduce(operator.add, parts.values())))] if len(parts) > 1 else []
     numbers = ("hours", "GPU-hours", "judge calls", "USD")
-    table = tables.table(title, ("", *numbers), numbers, wrap=True)
-    whole = None
-    for name, bill in parts.items():
-        table.add_row(name, *_cells(bill))
-        whole = bill if whole is None else whole + bill
-    if len(parts) > 1 and whole is not None:
-        table.add_section()
-        table.add_row("all", *_cells(whole))
-    return table
+    return tables.table(title, ("", *numbers), [*rows, *whole], numbers)
 
 
 def _cells(bill: Bill) -> list[str]:
@@ -141,7 +130,7 @@ def learnability(session: Session, seed: Seed = None) -> int:
     Fails where no gradient can come of it, or where the evaluation could not show what is learned. Needs the ticket
     that the training needs; trains nothing. A live judge is asked about the episodes.
     """
-    run = session.open(overrides({"pool.seed": seed}))
+    run = session.open({"pool.seed": seed})
     session.started = True
     from rc1_lib.preflight.ticket import verify_ticket, vouched_by
 
@@ -155,16 +144,135 @@ def learnability(session: Session, seed: Seed = None) -> int:
     gate = found.body["gate"]
     title = f"{found.body['takes']} takes of each prompt (95 %)"
     numbers = ("tried", "pass@1", f"pass@{found.body['takes']}", "all or none")
-    table = tables.table(title, ("prompts of", *numbers), numbers=numbers)
-    for cells in summary_rows(dict(found.body)):
-        table.add_row(*cells)
     session.show(
-        table, tables.gates_table("learnability", [gate]), *failed_lines(gate, ""), *tables.undecided_lines([gate])
-    )
-    session.show(*tables.notes(found.body, found.report))
+        tables.table(title, ("prompts of", *numbers), summary_rows(dict(found.body)), numbers),
+        *tables.verdict("learnability", gate), *tables.notes(found.body, found.report),
+    )  # fmt: skip
     ending = judged(
         "learnability", [gate], run.workspace.path(found.report),
         after_pass=then(session, "plan"), after_fail=again(session, "preflight"),
     )  # fmt: skip
-    code = 0 if found.passed else _RED
+    code = 0 if found.passed else 2
     return end(session, ending, {"exit_code": code, **found.body}, code)
+
+
+def judge_cost(session: Session, seed: Seed = None) -> int:
+    """Estimate what the judge will cost before it is asked: calls, tokens and USD, by stage and by model.
+
+    The requests are those that would be sent; nothing is sent. The interval is wide until the configured judge's own
+    replies were measured, which `rc1 probe-scorer` does with a few calls. With the local rubric, which costs nothing,
+    the second table says what live judges would.
+    """
+    run = session.open({"pool.seed": seed})
+    from rc1_lib.forecast import judge_cost as forecast
+    from rc1_lib.judge.providers import LIVE
+
+    if not run.config.pays_judged_score:
+        return end(session, Ending("done", f"no judge is asked: {run.config.why_not_judged}"), {"stages": {}})
+    data = forecast.shadow_and_takes(run)
+    prompts, least = run.config.gates.reward_hacking.prompts, run.config.gates.reward_hacking.min_prompts
+    whole = forecast.preflight_stages(forecast.one_sample(run, prompts), data, fresh=True)
+    fewer = max(least, prompts // _SMALLER)
+    smaller = forecast.preflight_stages(forecast.one_sample(run, fewer), data, fresh=True)
+    variants = {f"{samples} sample{'s' * (samples > 1)}": [one * samples for one in whole] for samples in _SAMPLES}
+    variants[f"{_SAMPLES[-1]}, attack on {fewer}"] = [one * _SAMPLES[-1] for one in smaller]
+    market, shown = _market(forecast.token_rates(run, measured=False), variants)
+    document: dict[str, Any] = {"exit_code": 0, "models": market}
+    words = f"a preflight asks the judge {sum(one.calls for one in whole) * run.config.judge.samples:,} times"
+    following = ""
+    if run.config.judge.provider in LIVE:
+        stages = forecast.preflight_stages(run, data)
+        training = forecast.training_stages(run, data[1], 1, evaluate=True)
+        document |= {"preflight": forecast.cost_body(run, stages), "training": forecast.cost_body(run, training)}
+        session.show(*_by_stage(run, "a preflight", stages), *_by_stage(run, "then a training, at most", training))
+        words = f"a preflight will ask the judge {document['preflight']['all']['calls']:,} times"
+        following = then(session, "probe-scorer", "--live")
+    session.show(shown, "list prices change, and judge.prices overrules them; dates and sources: docs/judge-costs.md")
+    return end(session, Ending("done", words, following=following), document)
+
+
+def preflight_cost_agreed(session: Session, run: Run, rounds: int, *, calibrates: bool = True) -> bool:
+    """Show what a live judge of a preflight, or a calibration (no rounds), will cost; see `_agreed`."""
+    from rc1_lib.forecast.judge_cost import preflight_stages, shadow_and_takes
+
+    return _agreed(
+        session, run, lambda: preflight_stages(run, shadow_and_takes(run), rounds=rounds, calibrates=calibrates)
+    )
+
+
+def training_cost_agreed(session: Session, run: Run, seeds: int, *, evaluate: bool) -> bool:
+    """Show what a live judge of a training will cost at most; see `_agreed`."""
+    from rc1_lib.forecast.judge_cost import shadow_and_takes, training_stages
+
+    return _agreed(session, run, lambda: training_stages(run, shadow_and_takes(run)[1], seeds, evaluate=evaluate))
+
+
+def _agreed(session: Session, run: Run, stages_of: Callable[[], list[Stage]]) -> bool:
+    """Show what the stages cost a live judge; above `judge.ask_above_usd` ask a person, if one is there.
+
+    What keeps the requests from being counted, such as a damaged file, is left to the run itself to report.
+
+    Returns:
+        Whether a person has agreed.
+
+    Raises:
+        RC1Error: when nobody has, and the judge may cost more than that.
+    """
+    from rc1_lib.forecast.judge_cost import above_limit, refuse_above_limit
+    from rc1_lib.judge.providers import LIVE
+
+    try:
+        stages = stages_of() if run.config.judge.provider in LIVE else []
+    except RC1Error:
+        return False
+    if not stages:
+        return False
+    session.show(*_by_stage(run, "the judge's bill", stages))
+    if (why := above_limit(run, stages)) and sys.stdin.isatty() and terminal().isatty() and not session.options.as_json:
+        try:
+            agreed = typer.confirm(f"{why}. Go on?", err=True)
+        except typer.Abort:
+            agreed = False
+        if not agreed:
+            raise RC1Error("the cost of the judge was declined; nothing was asked")
+        return True
+    refuse_above_limit(run, stages)
+    return False
+
+
+def _by_stage(run: Run, title: str, stages: Sequence[Stage]) -> tuple[Table, str]:
+    """Calls, tokens and USD by stage, and a line on what these rest on."""
+    from rc1_lib.forecast.judge_cost import cost_of, token_rates
+    from rc1_lib.judge.budget import prices_of
+    from rc1_lib.judge.providers import whom
+
+    prices, source = prices_of(run.config.judge)
+    rates = token_rates(run)
+    known = f"measured on {rates.measured} replies" if rates.measured else "bounds: none of its replies is measured yet"
+    numbers = ("calls", "stored", "tokens in", "out", "USD")
+
+    def line(name: str, part: Sequence[Stage]) -> tuple[str, ...]:
+        cost = cost_of(part, rates, prices)
+        counts = (f"{cost.calls:,}", f"{cost.stored:,}" if cost.stored else "")
+        usd = "unknown" if cost.usd is None else tables.estimate(cost.usd)
+        return name, *counts, tables.rounded(cost.tokens_in.value), tables.rounded(cost.tokens_out.value), usd
+
+    rows = [*(line(one.name, [one]) for one in stages), None, line("all", stages)]
+    table = tables.table(f"{title}: {whom(run.config.judge)}", ("", *numbers), rows, numbers)
+    return table, f"tokens: {known}; retries are not counted. Prices: {source}"
+
+
+def _market(rates: TokenRates, variants: Mapping[str, Sequence[Stage]]) -> tuple[list[dict[str, Any]], Table]:
+    """What variants of a preflight cost at list prices, for a document and for people."""
+    from rc1_lib.forecast.judge_cost import cost_of
+    from rc1_lib.judge.budget import price_list
+
+    rows = [("calls", *(f"{sum(one.calls for one in part):,}" for part in variants.values())), None]
+    found: list[dict[str, Any]] = []
+    for one in price_list():
+        costs = {name: cost_of(part, rates, one.prices) for name, part in variants.items()}
+        known = {name: cost.usd for name, cost in costs.items() if cost.usd is not None}
+        rows.append((one.model, *map(tables.estimate, known.values())))
+        usd = {name: asdict(estimate) for name, estimate in known.items()}
+        found.append({**asdict(one), "prices": one.prices.model_dump(), "usd": usd})
+    return found, tables.table("USD of a preflight at list prices", ("model", *variants), rows, variants)

@@ -13,22 +13,12 @@ from rich.table import Table
 from rc1_lib.check_words import figure
 from rc1_lib.cli import tables
 from rc1_lib.cli.endings import Ending, again, end, flagged, then
-from rc1_lib.cli.options import (
-    ByTask,
-    Mix,
-    Rebuild,
-    Seed,
-    TemplatesDir,
-    by_task,
-    names,
-    overrides,
-    shares,
-)
+from rc1_lib.cli.options import ByTask, Metrics, Mix, Rebuild, Seed, TemplatesDir, by_task, shares
 from rc1_lib.cli.session import Session
 from rc1_lib.cli.verdicts import conclude, judge
 from rc1_lib.errors import ConfigError, RC1Error, TemplateError
 from rc1_lib.records import BUCKETS, GateResult
-from rc1_lib.task_specs import task_names
+from rc1_lib.workspace.artifacts import read_manifest, write_json
 
 if TYPE_CHECKING:
     from rc1_lib.evidence import Evidence
@@ -38,6 +28,7 @@ _GATES = ("mix", "length", "diversity", "duplicates", "leakage")
 _REPORT = "reports/rc1/validate_pool.json"
 _DIVERSITY = "reports/diversity_report.json"
 _DIFFICULTY = "reports/rc1/difficulty_report.json"
+_UNCHANGED = "unchanged: it is already what this configuration makes"
 _BAR = 24
 _DRAWN = ("len_tokens", "turns", "tool_hops", "clue_overlap")
 
@@ -62,45 +53,39 @@ def build_pool(
     rebuild: Rebuild = False,
 ) -> int:
     """Build the training pool and the shadow set from a source of questions and a template pack."""
-    chosen = names("--tools", tools, ("wiki", "calc"))
     run = session.open(
-        overrides(
-            {
-                "pool.path": session.inside("--out", out),
-                "pool.n": n,
-                "datasets": shares("--mix", mix, task_names()),
-                "pool.max_turns": max_turns,
-                "pool.clarify_rate": clarify_rate,
-                "pool.tools": list(chosen) if chosen else None,
-                "pool.templates_dir": session.given(templates_dir),
-                "pool.hold_out": session.given(shadow),
-                "pool.seed": seed,
-                "pool.workers": workers,
-            }
-        )
+        {
+            "pool.path": session.inside("--out", out),
+            "pool.n": n,
+            "datasets": shares("--mix", mix),
+            "pool.max_turns": max_turns,
+            "pool.clarify_rate": clarify_rate,
+            "pool.tools": None if tools is None else [name.strip() for name in tools.split(",")],
+            "pool.templates_dir": session.given(templates_dir),
+            "pool.hold_out": session.given(shadow),
+            "pool.seed": seed,
+            "pool.workers": workers,
+        }
     )
-    return _build(session, run, rebuild)
-
-
-def _build(session: Session, run: Run, rebuild: bool) -> int:
     from rc1_lib.pool.derived import PARTS
     from rc1_lib.pool.seed import build_due
     from rc1_lib.rows.playable import about_unplayable
-    from rc1_lib.workspace.artifacts import read_manifest
 
     paths = {part: artifact.where(run) for part, artifact in PARTS.items()}
     with session.progress("building the pool") as report:
         wanted = build_due(run, rebuild=rebuild, progress=report)
     manifests: dict[str, Any] = {part: read_manifest(run.workspace, path) for part, path in paths.items()}
     for part, path in paths.items():
-        done = "written" if part in wanted else "unchanged: it is already what this configuration makes"
+        done = "written" if part in wanted else _UNCHANGED
         session.show(f"{part}: {manifests[part]['rows']} rows, {run.workspace.path(path)}, {done}")
         session.show(f"    sha256 {manifests[part]['sha256']}")
     body = manifests["pool"]["report"]
-    session.show("rows by task: " + tables.counts(body["rows"]))
-    session.show(f"questions posed a second time: {body['second_uses_of_a_question']}")
-    session.show(*filter(None, [about_unplayable(body.get("rows_without_user_replies", 0))]))
-    session.show(*(f"left out: {why}: {count}" for why, count in body["dropped_questions"].items() if count))
+    session.show(
+        f"rows by task: {tables.counts(body['rows'])}",
+        f"questions posed a second time: {body['second_uses_of_a_question']}",
+        *filter(None, [about_unplayable(body.get("rows_without_user_replies", 0))]),
+        *(f"left out: {why}: {count}" for why, count in body["dropped_questions"].items() if count),
+    )
     for task, reasons in manifests["pool"]["skipped_records"].items():
         session.show(*(f"skipped records of {task}: {why}: {count}" for why, count in reasons.items()))
     words = f"pool of {manifests['pool']['rows']} rows, shadow set of {manifests['shadow']['rows']}"
@@ -130,21 +115,19 @@ def validate_pool(
     from rc1_lib.rows.playable import about_unplayable, unplayable
 
     run = session.open(
-        overrides(
-            {
-                "datasets": shares("--mix", mix, task_names()),
-                "pool.seed": seed,
-                "gates.diversity.min_distinct2": min_distinct2,
-                "gates.diversity.kl3_min": kl3_min,
-                "gates.diversity.roles_min": roles_min,
-                "gates.diversity.styles_min": styles_min,
-                "gates.duplicates.max_dup_pct": max_dup_pct,
-                "gates.length.max_len": max_len,
-                "gates.length.min_len": min_len,
-                "gates.leakage.ngram": leak_ngram,
-                "gates.leakage.max_similarity": leak_sim,
-            }
-        ),
+        {
+            "datasets": shares("--mix", mix),
+            "pool.seed": seed,
+            "gates.diversity.min_distinct2": min_distinct2,
+            "gates.diversity.kl3_min": kl3_min,
+            "gates.diversity.roles_min": roles_min,
+            "gates.diversity.styles_min": styles_min,
+            "gates.duplicates.max_dup_pct": max_dup_pct,
+            "gates.length.max_len": max_len,
+            "gates.length.min_len": min_len,
+            "gates.leakage.ngram": leak_ngram,
+            "gates.leakage.max_similarity": leak_sim,
+        },
         reading={"pool.path": session.given(pool), "shadow.path": session.given(leak_check)},
     )
     judged = by_task(tasks, run.config.datasets)
@@ -189,23 +172,18 @@ def report_diversity(
     seed: Seed = None,
 ) -> int:
     """Measure how varied the wording is: distinct-1/2, type-token ratio, 3-gram KL, Zipf slope, coverage."""
-    from rc1_lib.workspace.artifacts import write_json
-
     target = session.report("--out", out, ("measured",)) or _DIVERSITY
     run = session.open(
-        overrides(
-            {
-                "pool.templates_dir": session.given(templates_dir),
-                "pool.reference_templates_dir": session.given(reference_dir),
-                "pool.seed": seed,
-            }
-        ),
+        {
+            "pool.templates_dir": session.given(templates_dir),
+            "pool.reference_templates_dir": session.given(reference_dir),
+            "pool.seed": seed,
+        },
         reading={"pool.path": session.given(pool)},
     )
     report = _diversity(run, of_rows=pool is not None)
     write_json(run.workspace.path(target), report)
-    for name, value in report.items():
-        session.show(f"{name}: {figure(value)}")
+    session.show(*(f"{name}: {figure(value)}" for name, value in report.items()))
     return end(session, Ending("done", f"diversity of {report['measured']}", report=run.workspace.path(target)), report)
 
 
@@ -220,9 +198,8 @@ def _diversity(run: Run, of_rows: bool) -> dict[str, Any]:
     evidence = Evidence(run)
     pack, reference = load_pack(evidence.path("templates")), load_pack(evidence.path("reference_templates"))
     if pack.sha256 == reference.sha256:
-        raise TemplateError(
-            f"{evidence.path('templates')}: is the reference pack itself; name another with --templates-dir"
-        )
+        place = evidence.path("templates")
+        raise TemplateError(f"{place}: is the reference pack itself; name another with --templates-dir")
     if not of_rows:
         return pack_report(run)
     rows = with_texts(evidence.rows("pool"))
@@ -245,8 +222,8 @@ def difficulty_metrics(
     from rc1_lib.difficulty.steps import read_metrics, write_metrics
     from rc1_lib.workspace.file_hashes import sha256_file
 
-    flags = overrides({"difficulty.metrics_path": session.inside("--out", out)})
-    run = session.open(flags, reading={"pool.path": session.given(pool)})
+    written = {"difficulty.metrics_path": session.inside("--out", out)}
+    run = session.open(written, reading={"pool.path": session.given(pool)})
     path = run.config.difficulty.metrics_path
     with session.progress("measuring"):
         due = METRICS.to_write(run, rebuild)
@@ -255,16 +232,14 @@ def difficulty_metrics(
     target = run.workspace.path(path)
     session.show(f"{target}, {'written' if due else 'unchanged'}")
     words = f"{metrics.height} rows measured: {tables.counts(found)}"
-    return end(
-        session,
-        Ending("done", words, following=then(session, "difficulty-bucketize")),
-        {"path": path, "sha256": sha256_file(target), "rows": metrics.height, "buckets": found, "written_now": due},
-    )
+    ending = Ending("done", words, following=then(session, "difficulty-bucketize"))
+    counted = {"rows": metrics.height, "buckets": found, "written_now": due}
+    return end(session, ending, {"path": path, "sha256": sha256_file(target), **counted})
 
 
 def difficulty_bucketize(
     session: Session,
-    metrics: Annotated[Path | None, typer.Option(help="The metrics (difficulty.metrics_path).")] = None,
+    metrics: Metrics = None,
     target: Annotated[str | None, typer.Option(help='"easy:0.25,medium:0.45,hard:0.30" (difficulty.target).')] = None,
     tasks: ByTask = None,
     out: Annotated[Path | None, typer.Option(help="The balanced pool, below the workspace.")] = None,
@@ -275,16 +250,13 @@ def difficulty_bucketize(
     """Choose rows of the pool so that easy, medium and hard have their target shares, in every task."""
     from rc1_lib.difficulty.derived import BALANCED
     from rc1_lib.difficulty.steps import write_balanced
-    from rc1_lib.workspace.artifacts import read_manifest
 
     run = session.open(
-        overrides(
-            {
-                "difficulty.target": shares("--target", target, BUCKETS),
-                "difficulty.balanced_path": session.inside("--out", out),
-                "pool.seed": seed,
-            }
-        ),
+        {
+            "difficulty.target": shares("--target", target),
+            "difficulty.balanced_path": session.inside("--out", out),
+            "pool.seed": seed,
+        },
         reading={"difficulty.metrics_path": session.given(metrics), "pool.path": session.given(pool)},
     )
     mix = tuple(run.config.datasets)
@@ -298,17 +270,15 @@ def difficulty_bucketize(
         if due:
             write_balanced(run)
     manifest: dict[str, Any] = read_manifest(run.workspace, path) or {}
-    done = "written" if due else "unchanged: it is already what this configuration makes"
-    session.show(f"{run.workspace.path(path)}, {done}")
+    session.show(f"{run.workspace.path(path)}, {'written' if due else _UNCHANGED}")
     words = f"{manifest['rows']} of {manifest['of']} rows chosen"
-    return end(
-        session, Ending("done", words, following=then(session, "validate-difficulty")), {**manifest, "written_now": due}
-    )
+    ending = Ending("done", words, following=then(session, "validate-difficulty"))
+    return end(session, ending, {**manifest, "written_now": due})
 
 
 def validate_difficulty(
     session: Session,
-    metrics: Annotated[Path | None, typer.Option(help="The metrics (difficulty.metrics_path).")] = None,
+    metrics: Metrics = None,
     balanced: Annotated[Path | None, typer.Option(help="The balanced pool (difficulty.balanced_path).")] = None,
     min_hard_pct: Annotated[float | None, typer.Option(help="Lowest share of hard rows, 0 to 1.")] = None,
     max_easy_pct: Annotated[float | None, typer.Option(help="Highest share of easy rows, 0 to 1.")] = None,
@@ -328,17 +298,15 @@ def validate_difficulty(
 
     report_path = session.report("--out", out, ("gates", "counts", "histograms")) or _DIFFICULTY
     run = session.open(
-        overrides(
-            {
-                "gates.difficulty.min_hard_pct": min_hard_pct,
-                "gates.difficulty.max_easy_pct": max_easy_pct,
-                "gates.difficulty.len_max": len_max,
-                "gates.difficulty.turns_max": turns_max,
-                "gates.difficulty.tool_hops_max": tool_hops_max,
-                "gates.difficulty.clue_overlap_max_easy": clue_overlap_max_easy,
-                "gates.difficulty.clue_overlap_min_hard": clue_overlap_min_hard,
-            }
-        ),
+        {
+            "gates.difficulty.min_hard_pct": min_hard_pct,
+            "gates.difficulty.max_easy_pct": max_easy_pct,
+            "gates.difficulty.len_max": len_max,
+            "gates.difficulty.turns_max": turns_max,
+            "gates.difficulty.tool_hops_max": tool_hops_max,
+            "gates.difficulty.clue_overlap_max_easy": clue_overlap_max_easy,
+            "gates.difficulty.clue_overlap_min_hard": clue_overlap_min_hard,
+        },
         reading={
             "difficulty.metrics_path": session.given(metrics),
             "difficulty.balanced_path": session.given(balanced),
@@ -359,35 +327,29 @@ def validate_difficulty(
 
 def _buckets_table(counts: Mapping[str, Mapping[str, Mapping[str, int]]]) -> Table:
     """Show the rows per task and bucket, of the pool and of the balanced pool."""
-    table = Table(title="rows per bucket", title_justify="left")
-    for head in ("rows of", "task", *BUCKETS, "total"):
-        table.add_column(head, justify="left" if head in ("rows of", "task") else "right", no_wrap=True)
+    rows = []
     for name, groups in counts.items():
         for task, found in groups.items():
             total = found["total"]
             cells = [f"{found[bucket]} ({100 * found[bucket] / total:.1f} %)" if total else "0" for bucket in BUCKETS]
-            table.add_row(name, task, *cells, str(total))
-    return table
+            rows.append((name, task, *cells, total))
+    return tables.table("rows per bucket", ("rows of", "task", *BUCKETS, "total"), rows, (*BUCKETS, "total"))
 
 
 def _features_table(features: Mapping[str, Mapping[str, Any]]) -> Table:
     """Show the quantiles of every feature, of the pool and of the balanced pool."""
-    table = Table(title="features: p10 / p50 / p90", title_justify="left")
-    for head in ("feature", "pool", "balanced"):
-        table.add_column(head, no_wrap=True)
-    for name, pools in features.items():
-        cells = [" / ".join(figure(pools[pool]["all"][part]) for part in ("p10", "p50", "p90")) for pool in pools]
-        table.add_row(name, *cells)
-    return table
+    rows = [
+        (name, *(" / ".join(figure(one["all"][part]) for part in ("p10", "p50", "p90")) for one in pools.values()))
+        for name, pools in features.items()
+    ]
+    return tables.table("features: p10 / p50 / p90", ("feature", "pool", "balanced"), rows)
 
 
 def _histogram(name: str, drawn: Mapping[str, Sequence[float]]) -> Table:
     """Draw a text histogram: one bar a bin for the pool, with the counts of both pools next to it."""
-    table = Table(title=name, title_justify="left", box=None, padding=(0, 1))
-    for head in ("from", "", "pool", "balanced"):
-        table.add_column(head, justify="left" if not head else "right", no_wrap=True)
-    highest = max(drawn["pool"], default=0)
-    for edge, pool, balanced in zip(drawn["edges"], drawn["pool"], drawn["balanced"], strict=False):
-        bar = "█" * math.ceil(_BAR * pool / highest) if highest else ""
-        table.add_row(figure(edge), bar, str(pool), str(balanced))
-    return table
+    highest = max(drawn["pool"], default=0) or 1
+    rows = [
+        (figure(edge), "█" * math.ceil(_BAR * pool / highest), pool, balanced)
+        for edge, pool, balanced in zip(drawn["edges"], drawn["pool"], drawn["balanced"], strict=False)
+    ]
+    return tables.table(name, ("from", "", "pool", "balanced"), rows, ("from", "pool", "balanced"))

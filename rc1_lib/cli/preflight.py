@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
-from rich.table import Table
 
 from rc1_lib.check_words import failed_lines
 from rc1_lib.cli import tables
@@ -25,17 +24,16 @@ from rc1_lib.cli.endings import (
     warned,
 )
 from rc1_lib.cli.flows import end_flow, preflight_outline, run_flow_of, stamps, written_since
-from rc1_lib.cli.judge_cost import preflight_cost_agreed
-from rc1_lib.cli.options import Rebuild, Seed, overrides
+from rc1_lib.cli.options import Rebuild, Seed, Verbose
+from rc1_lib.cli.plan import preflight_cost_agreed
 from rc1_lib.cli.session import Session
-from rc1_lib.cli.tables import notes
 from rc1_lib.cli.verdicts import REPORTS as STAGE_REPORTS
 from rc1_lib.cli.verdicts import show_stages, stages_of
 from rc1_lib.errors import RC1Error, TicketError
 from rc1_lib.runtime.libraries import lacking_for_training
 
 if TYPE_CHECKING:
-    pass
+    from rc1_lib.run import Run
 
 Build = Annotated[
     Literal["auto", "always", "never"],
@@ -47,7 +45,6 @@ Refresh = Annotated[
     bool,
     typer.Option("--refresh", help="Judge every gate in both rounds, also those that passed round 1 on these files."),
 ]
-Verbose = Annotated[bool, typer.Option("--verbose", help="Show the flow's own log.")]
 _CANNOT_TRAIN = (
     "no training here (extra train), and this ticket opens none elsewhere, because it names the libraries of this "
     "installation; a preflight there writes the same data again and issues another ticket"
@@ -55,153 +52,108 @@ _CANNOT_TRAIN = (
 _REPORTS = ("reports/preflight/round1.json", "reports/preflight/round2_pass.json", "reports/preflight/round2_fail.json")
 
 
-def preflight(
-    session: Session,
-    seed: Seed = None,
-    build: Build = "auto",
-    rebuild: Rebuild = False,
-    refresh: Refresh = False,
-    verbose: Verbose = False,
-) -> int:
-    """Check data, judge and reward in two rounds of gates; if both pass, issue the ticket that training needs."""
-    return _run(session, [1, 2], True, seed, "always" if rebuild else build, refresh, verbose)
+def _rounds_command(rounds: list[int], what: str) -> Callable[..., int]:
+    """Make the command that judges these rounds; the second one issues the ticket."""
+
+    def judge_rounds(
+        session: Session,
+        seed: Seed = None,
+        build: Build = "auto",
+        rebuild: Rebuild = False,
+        refresh: Refresh = False,
+        verbose: Verbose = False,
+    ) -> int:
+        begun = time.monotonic()
+        run = session.open({"pool.seed": seed})
+        from rc1_lib.preflight.preconditions import check_preconditions
+        from rc1_lib.preflight.ticket import TICKET, read_ticket
+
+        build, ticket = "always" if rebuild else build, 2 in rounds
+        # The flow does so too; here the answer is there before a server has started.
+        check_preconditions(run, calibrates=build != "never", ticket=ticket)
+        agreed = preflight_cost_agreed(session, run, len(rounds), calibrates=build != "never")
+        before = stamps(run, *_REPORTS, STAGE_REPORTS)
+        session.show(*preflight_outline(run, rounds, ticket=ticket))
+        outcome = run_flow_of(
+            session, run, "preflight", verbose=verbose, rounds=rounds, build=build, refresh=refresh, ticket=ticket,
+            judge_cost_agreed=agreed,
+        )  # fmt: skip
+        passed = outcome.exit_code == 0
+        written = written_since(run, before, *_REPORTS)
+        calibrated = stages_of(written_since(run, before, STAGE_REPORTS))
+        if any(one["gate"]["status"] != "passed" for one in calibrated):
+            show_stages(session, run, calibrated)
+        _show_rounds(session, written)
+        issued = read_ticket(run) if ticket and passed else None
+        if not passed:
+            session.show(outcome.message, *revocation(run))
+        if issued:
+            session.show(f"ticket: {run.workspace.path(TICKET)}, expires {issued['expires']}")
+            session.show(*[_CANNOT_TRAIN] * bool(lacking_for_training()))
+        seconds = round(time.monotonic() - begun, 1)
+        session.show(f"{seconds} s")
+        ending = _ending(run, written, calibrated, issued, "" if passed else outcome.message)
+        ending = replace(ending or Ending("pass" if passed else "fail", outcome.message),
+                         following=after_preflight(session, rounds, passed=passed))  # fmt: skip
+        document = {"calibration": calibrated, "rounds": list(written.values()), "ticket": issued, "seconds": seconds}
+        return end_flow(session, outcome, document, warned(session, run, ending) if issued else ending)
+
+    judge_rounds.__doc__ = what
+    return judge_rounds
 
 
-def round1(
-    session: Session,
-    seed: Seed = None,
-    build: Build = "auto",
-    rebuild: Rebuild = False,
-    refresh: Refresh = False,
-    verbose: Verbose = False,
-) -> int:
-    """Build what is missing and run every gate once: the first round, which issues no ticket."""
-    return _run(session, [1], False, seed, "always" if rebuild else build, refresh, verbose)
-
-
-def round2(
-    session: Session,
-    seed: Seed = None,
-    build: Build = "auto",
-    rebuild: Rebuild = False,
-    refresh: Refresh = False,
-    verbose: Verbose = False,
-) -> int:
-    """Run the gates again and, if the first round passed on the same files, issue the ticket."""
-    return _run(session, [2], True, seed, "always" if rebuild else build, refresh, verbose)
-
-
-def _run(
-    session: Session,
-    rounds: list[int],
-    ticket: bool,
-    seed: int | None,
-    build: Build,
-    refresh: bool,
-    verbose: bool,
-) -> int:
-    begun = time.monotonic()
-    run = session.open(overrides({"pool.seed": seed}))
-    from rc1_lib.preflight.preconditions import check_preconditions
-
-    # The flow does so too; here the answer is there before a server has started.
-    check_preconditions(run, calibrates=build != "never", ticket=ticket and 2 in rounds)
-    agreed = preflight_cost_agreed(session, run, len(rounds), calibrates=build != "never")
-    before = stamps(run, *_REPORTS, STAGE_REPORTS)
-    session.show(*preflight_outline(run, rounds, ticket=ticket))
-    outcome = run_flow_of(
-        session, run, "preflight", verbose=verbose, rounds=rounds, build=build, refresh=refresh, ticket=ticket,
-        judge_cost_agreed=agreed,
-    )  # fmt: skip
-    from rc1_lib.preflight.ticket import read_ticket
-
-    written = written_since(run, before, *_REPORTS)
-    reports = list(written.values())
-    calibrated = stages_of(written_since(run, before, STAGE_REPORTS))
-    if any(one["gate"]["status"] != "passed" for one in calibrated):
-        show_stages(session, run, calibrated)
-    issued = read_ticket(run) if ticket and outcome.exit_code == 0 else None
-    seconds = round(time.monotonic() - begun, 1)
-    _show_rounds(session, written, issued, outcome.message if outcome.exit_code else "", seconds)
-    document = {"calibration": calibrated, "rounds": reports, "ticket": issued, "seconds": seconds}
-    passed = outcome.exit_code == 0
-    following = after_preflight(session, rounds, passed=passed)
-    ending = _ending(session, written, calibrated, issued, outcome.message, passed=passed, following=following)
-    return end_flow(session, outcome, document, warned(session, run, ending) if issued else ending)
+preflight = _rounds_command(
+    [1, 2], "Check data, judge and reward in two rounds of gates; if both pass, issue the ticket that training needs."
+)
+round1 = _rounds_command([1], "Build what is missing and run every gate once: the first round, which issues no ticket.")
+round2 = _rounds_command([2], "Run the gates again and, if the first round passed on the same files, issue the ticket.")
 
 
 def _ending(
-    session: Session,
+    run: Run,
     written: Mapping[str, dict[str, Any]],
     calibrated: Sequence[dict[str, Any]],
     issued: dict[str, Any] | None,
-    message: str,
-    *,
-    passed: bool,
-    following: str,
-) -> Ending:
-    """Return the ending of the latest round, or of the calibration if that failed before a round."""
+    failed: str,
+) -> Ending | None:
+    """Return the ending of the latest round, or of the calibration if that failed before a round; None without both."""
     from rc1_lib.calibration.stages import REPORT as STAGES
 
     if not written:
-        ending = judged("calibration", [one["gate"] for one in calibrated], session.workspace.path(STAGES))
-        if passed or ending.verdict != "fail":
-            return Ending("pass" if passed else "fail", message, following=following)
-        return replace(ending, following=following)
+        ending = judged("calibration", [one["gate"] for one in calibrated], run.workspace.path(STAGES))
+        return ending if failed and ending.verdict == "fail" else None
     file, latest = list(written.items())[-1]
-    report = session.workspace.path(file)
-    if not passed:
-        ending = judged(latest["round"].replace("round", "round "), latest["gates"], report, after_fail=following)
-        if ending.verdict == "fail":
-            return ending
+    report = run.workspace.path(file)
+    if failed:
+        ending = judged(latest["round"].replace("round", "round "), latest["gates"], report)
         stopped = [failure_of(one["gate"]) for one in calibrated if one["gate"]["status"] in FAILED]
-        return Ending("fail", message, stopped, report, following)
+        return ending if ending.verdict == "fail" else Ending("fail", failed, stopped, report)
     names = " and ".join(one["round"].removeprefix("round") for one in written.values())
-    count = len(latest["gates"])
-    words = f"round{'s' if len(written) > 1 else ''} {names}, {count} gates"
-    return Ending("pass", f"{words}; ticket until {issued['expires']}" if issued else words, (), report, following)
+    words = f"round{'s' if len(written) > 1 else ''} {names}, {len(latest['gates'])} gates"
+    return Ending("pass", f"{words}; ticket until {issued['expires']}" if issued else words, report=report)
 
 
-def _show_rounds(
-    session: Session,
-    written: Mapping[str, dict[str, Any]],
-    issued: dict[str, Any] | None,
-    message: str,
-    seconds: float,
-) -> None:
+def _show_rounds(session: Session, written: Mapping[str, dict[str, Any]]) -> None:
     for report in written.values():
-        number = report["round"].removeprefix("round")
-        session.show(tables.gates_table(f"round {number}: {'passed' if report['pass'] else 'failed'}", report["gates"]))
-        session.show(*tables.undecided_lines(report["gates"]))
-    if written:
-        file, latest = list(written.items())[-1]
+        title = f"round {report['round'].removeprefix('round')}: {'passed' if report['pass'] else 'failed'}"
+        session.show(tables.gates_table(title, report["gates"]), *tables.undecided_lines(report["gates"]))
+    for file, latest in list(written.items())[-1:]:
         session.show(*tables.notes(latest, file))
     for report in written.values():  # last, where they are seen
         for gate in tables.errors_once(report["gates"]):
             listed = f"reports/preflight/{report['round']}_{gate['name']}_offenders.jsonl"
             session.show(*failed_lines(gate, listed))
-    if message:
-        session.show(message)
-        session.show(*revocation(session))
-    if issued:
-        from rc1_lib.preflight.ticket import TICKET
-
-        session.show(f"ticket: {session.workspace.path(TICKET)}, expires {issued['expires']}")
-        if lacking_for_training():
-            session.show(_CANNOT_TRAIN)
-    session.show(f"{seconds} s")
 
 
-def revocation(session: Session) -> list[str]:
+def revocation(run: Run) -> list[str]:
     """Say that a failed run revoked the ticket, if there is one."""
     from rc1_lib.preflight.ticket import TICKET, read_ticket
 
-    assert session.run is not None
     try:
-        revoked = read_ticket(session.run)["revoked"]
+        revoked = read_ticket(run)["revoked"]
     except RC1Error:
         return []
-    return [f"ticket revoked: {session.workspace.path(TICKET)}"] if revoked else []
+    return [f"ticket revoked: {run.workspace.path(TICKET)}"] if revoked else []
 
 
 def scale_up(
@@ -215,7 +167,7 @@ def scale_up(
 
     What passed before is not judged again, also after a kill. No ticket is issued or revoked.
     """
-    run = session.open(overrides({"pool.seed": seed}))
+    run = session.open({"pool.seed": seed})
     from rc1_lib.scale_up.report import PICTURE, REPORT
     from rc1_lib.scale_up.sizes import steps
 
@@ -224,26 +176,17 @@ def scale_up(
     outcome = run_flow_of(session, run, "scale_up", verbose=verbose, build="always" if rebuild else build)
     report = written_since(run, before, REPORT).get(REPORT)
     if report:
-        session.show(_sizes_table(report["table"]), *notes(report, REPORT))
+        heads = tuple(report["table"][0])
+        sizes = tables.table("measures by size", heads, [tuple(row.values()) for row in report["table"]], heads[2:])
+        session.show(sizes, *tables.notes(report, REPORT))
         session.show(f"picture: {run.workspace.path(PICTURE)}")
     session.show(outcome.message)
+    failed = bool(outcome.exit_code)
+    following = again(session, "scale-up") if failed else then(session, "preflight")
     place = run.workspace.path(REPORT) if report else None
-    if outcome.exit_code:
-        ending = Ending("fail", outcome.message, report=place, following=again(session, "scale-up"))
-    else:
-        ending = Ending("pass", outcome.message, report=place, following=then(session, "preflight"))
-    return end_flow(
-        session, outcome, {"report": REPORT if report else None, "table": report and report["table"]}, ending
-    )
-
-
-def _sizes_table(rows: list[dict[str, str]]) -> Table:
-    table = Table(title="measures by size", title_justify="left")
-    for place, head in enumerate(rows[0]):
-        table.add_column(head, justify="left" if place < 2 else "right")
-    for row in rows:
-        table.add_row(*row.values())
-    return table
+    ending = Ending("fail" if failed else "pass", outcome.message, report=place, following=following)
+    document = {"report": REPORT if report else None, "table": report and report["table"]}
+    return end_flow(session, outcome, document, ending)
 
 
 def verify_ticket(session: Session, seed: Seed = None) -> int:
@@ -253,7 +196,7 @@ def verify_ticket(session: Session, seed: Seed = None) -> int:
     """
     from rc1_lib.preflight.ticket import verify_ticket as verified
 
-    run = session.open(overrides({"pool.seed": seed}))
+    run = session.open({"pool.seed": seed})
     ticket = verified(run)
     _print_ticket(session, ticket)
     words = "ticket valid: every file, the code and the configuration are those that passed both rounds"
@@ -282,24 +225,20 @@ def revoke_ticket(session: Session, reason: Annotated[str, typer.Option(help="Wh
         raise TicketError(f"{run.workspace.path(TICKET)}: there is no ticket to revoke")
     revoked = read_ticket(run)["revoked"]
     words = f"revoked at {revoked['time']}: {revoked['reason']}"
-    return end(
-        session,
-        Ending("done", words, following=then(session, "preflight", when="for another ticket")),
-        {"revoked": revoked},
-    )
+    following = then(session, "preflight", when="for another ticket")
+    return end(session, Ending("done", words, following=following), {"revoked": revoked})
 
 
 def _print_ticket(session: Session, ticket: dict[str, Any]) -> None:
-    revoked = ticket.get("revoked")
-    session.show(f"ticket of profile {ticket['profile']}, issued {ticket['issued']}, expires {ticket['expires']}")
-    package, judge = ticket.get("package"), ticket["judge"]
+    package, judge, revoked = ticket.get("package"), ticket["judge"], ticket.get("revoked")
     code = f"commit {ticket['commit'] or 'unknown'}"
     if package is not None:
         code = f"package rc1 {package['version']}, SHA-256 {package['sha256'][:16]}"
-    session.show(f"{code}, judge {judge['provider']} {judge['spec']}")
     signed = (ticket.get("envelope") or {}).get("signatures") or []
     session.show(
-        f"signed by key {signed[0]['keyid'][:16]}" if signed else "not signed: docs/ticket.md says what it proves"
+        f"ticket of profile {ticket['profile']}, issued {ticket['issued']}, expires {ticket['expires']}",
+        f"{code}, judge {judge['provider']} {judge['spec']}",
+        f"signed by key {signed[0]['keyid'][:16]}" if signed else "not signed: docs/ticket.md says what it proves",
     )
     for word in ("waived", "not_applicable"):
         session.show(*(f"{word.replace('_', ' ')}: {name} ({why})" for name, why in ticket[word].items()))

@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 import html
 import inspect
+import json
 import textwrap
 import types
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Any, Union, get_args, get_origin
+from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin
 
 import typer
 from pydantic import BaseModel, TypeAdapter
@@ -54,8 +54,7 @@ a whole. `configs/ppo_scale.yaml` holds every key: `configs/local.yaml` extends 
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
+class Key(NamedTuple):
     """One key: its path, what it takes, its default if it has one, and what it is."""
 
     path: tuple[str, ...]
@@ -63,23 +62,15 @@ class Key:
     what: str
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(NamedTuple):
     """One section of a file, with its own keys."""
 
     path: tuple[str, ...]
     what: str
     keys: tuple[Key, ...]
 
-    @property
-    def title(self) -> str:
-        """Its path; where a place has several kinds of entry, also this one's name."""
-        names = [key.takes for key in self.keys if self.path and self.path[-1] == "[]" and key.path[-1] == "name"]
-        return ": ".join([f"`{_dotted(self.path)}`", *names])
 
-
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(NamedTuple):
     """One kind of configuration file, and the shipped ones of its kind."""
 
     title: str
@@ -118,12 +109,13 @@ DOCUMENTS = (
 
 def configuration_page() -> str:
     """The whole page."""
-    pieces = [HEAD, _environment()]
+    pieces = [HEAD, "## The environment\n\n| variable | what |\n|---|---|"]
+    pieces += [f"| `{name}` | {what} |" for name, what in ENVIRONMENT.items()]
     for document in DOCUMENTS:
         trees = {name: merged(read_layers(PROJECT_ROOT / file)) for name, file in document.files.items()}
-        pieces.append(f"## {document.title}\n\n{document.text}\n")
-        pieces += [_section(part, trees) for part in parts(document.model)]
-    return "\n".join(pieces)
+        pieces += [f"\n## {document.title}\n\n{document.text}"]
+        pieces += [line for part in parts(document.model) for line in _section(part, trees)]
+    return "\n".join([*pieces, ""])
 
 
 def parts(model: type[BaseModel], path: tuple[str, ...] = (), what: str = "") -> Iterator[Part]:
@@ -167,36 +159,24 @@ def attribute_docstrings(model: type[BaseModel]) -> dict[str, str]:
     return found
 
 
-def _environment() -> str:
-    lines = ["## The environment", "", "| variable | what |", "|---|---|"]
-    lines += [f"| `{name}` | {what} |" for name, what in ENVIRONMENT.items()]
-    return "\n".join([*lines, ""])
-
-
-def _section(part: Part, trees: Mapping[str, Any]) -> str:
-    lines = [f"### {part.title}", ""] if part.path else []
-    lines += [part.what, ""]
+def _section(part: Part, trees: Mapping[str, Any]) -> Iterator[str]:
+    if part.path:  # where a place has several kinds of entry, also this one's name
+        names = [key.takes for key in part.keys if part.path[-1] == "[]" and key.path[-1] == "name"]
+        yield f"\n### {': '.join([f'`{_dotted(part.path)}`', *names])}"
+    yield f"\n{part.what}"
     if part.keys:
         columns = ["key", "takes", *trees, "what"]
-        lines += [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
-        lines += [_row(key, trees) for key in part.keys]
-        lines.append("")
-    return "\n".join(lines)
-
-
-def _row(key: Key, trees: Mapping[str, Any]) -> str:
-    values = []
-    for tree in trees.values():
-        try:
-            values.append(f"`{given(tree, key.path)}`")
-        except KeyError:
-            values.append("")
-    cells = [values[0], *(value if value == values[0] else f"**{value}**" for value in values[1:])]
-    return "| " + " | ".join(_cell(text) for text in (f"`{_dotted(key.path)}`", key.takes, *cells, key.what)) + " |"
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
+        yield f"\n| {' | '.join(columns)} |\n{'|---' * len(columns)}|"
+    for key in part.keys:
+        values: list[str] = []
+        for tree in trees.values():
+            try:
+                value = f"`{given(tree, key.path)}`"
+            except KeyError:
+                value = ""
+            values.append(value if value == [*values, value][0] else f"**{value}**")
+        cells = [cell.replace("|", "\\|") for cell in (f"`{_dotted(key.path)}`", key.takes, *values, key.what)]
+        yield f"| {' | '.join(cells)} |"
 
 
 def _dotted(path: tuple[str, ...]) -> str:
@@ -253,30 +233,14 @@ def _alternatives(texts: Sequence[str]) -> str:
     return f"{', '.join(texts[:-1])}{comma} or {texts[-1]}"
 
 
-def _number(value: float) -> str:
+def shown(value: Any) -> str:
+    """A value as one may write it in the file, on one line."""
+    if isinstance(value, str):
+        return value
     if value == 2**63:
         return "2^63"
-    if isinstance(value, int):
-        return str(value)
-    short = f"{value:g}"
-    return short if float(short) == value else repr(value)
-
-
-def shown(value: Any) -> str:
-    """A value as one would write it in the file, on one line."""
-    match value:
-        case bool():
-            return "true" if value else "false"
-        case None:
-            return "null"
-        case int() | float():
-            return _number(value)
-        case dict():
-            return "{" + ", ".join(f"{key}: {shown(item)}" for key, item in value.items()) + "}"
-        case list() | tuple():
-            return "[" + ", ".join(shown(item) for item in value) + "]"
-        case _:
-            return str(value)
+    whole = isinstance(value, float) and value.is_integer()
+    return json.dumps(int(value) if whole else value, ensure_ascii=False, default=str).replace('"', "")
 
 
 def given(tree: Any, path: Sequence[str]) -> str:
@@ -285,21 +249,21 @@ def given(tree: Any, path: Sequence[str]) -> str:
     Raises:
         KeyError: when it does not name the key.
     """
-    text = _given(tree, list(path))
+    text = _given(tree, path)
     return text if len(text) <= _LONG else "see the file"
 
 
-def _given(tree: Any, path: list[str]) -> str:
-    if not path:
-        return shown(tree)
-    step, rest = path[0], path[1:]
-    if step == "*":
-        return ", ".join(f"{name}: {_given(item, rest)}" for name, item in tree.items())
-    if step == "[]":
-        return ", ".join(_given(item, rest) for item in tree)
-    if not isinstance(tree, dict):
-        raise KeyError(step)
-    return _given(tree[step], rest)
+def _given(tree: Any, path: Sequence[str]) -> str:
+    match path:
+        case []:
+            return shown(tree)
+        case ["*", *rest]:
+            return ", ".join(f"{name}: {_given(item, rest)}" for name, item in tree.items())
+        case ["[]", *rest]:
+            return ", ".join(_given(item, rest) for item in tree)
+        case [step, *rest] if isinstance(tree, dict):
+            return _given(tree[step], rest)
+    raise KeyError(path[0])
 
 
 def sections_in(annotation: Any) -> tuple[tuple[str, ...], list[type[BaseModel]]]:

@@ -8,16 +8,17 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from rich.table import Table
 from rich.text import Text
 
 from rc1_lib.cli.endings import Ending, Failure, end, then
-from rc1_lib.cli.options import Seed, overrides
+from rc1_lib.cli.options import Seed
 from rc1_lib.cli.session import Session
-from rc1_lib.errors import ConfigError, RC1Error
+from rc1_lib.cli.tables import table
+from rc1_lib.errors import RC1Error
 
 if TYPE_CHECKING:
     from rc1_lib.release.report.trends import Change
@@ -27,7 +28,6 @@ _ANOTHER = "ask for the package again, and compare its SHA-256 with what the sen
 _MISSED = timedelta(days=2)
 """After this long without a night, at least one was missed."""
 _WORLD = "outputs/rc1_world"
-_SHOWN = 40
 
 
 def report(session: Session, seed: Seed = None) -> int:
@@ -37,7 +37,7 @@ def report(session: Session, seed: Seed = None) -> int:
     """
     from rc1_lib.release.report.page import write_page
 
-    run = session.open(overrides({"pool.seed": seed}))
+    run = session.open({"pool.seed": seed})
     page = write_page(run)
     session.show(*(f"failed: {reason}" for reason in page.red))
     session.show(f"SHA-256 {page.sha256}", f"{len(page.slides)} pictures next to it")
@@ -103,7 +103,7 @@ def release(
     from rc1_lib.release.ready import check_ready
     from rc1_lib.release.report.page import write_page
 
-    run = session.open(overrides({"pool.seed": seed}))
+    run = session.open({"pool.seed": seed})
     key = None if sign is None else read_key(sign)
     if model_signature is not None:
         check_model_key(model_signature)
@@ -113,12 +113,11 @@ def release(
     place = run.workspace.path(package.path)
     session.show(f"package: {place}, {package.files} files, SHA-256 {package.sha256}")
     session.show(f"signed by key {package.signed_by}" if package.signed_by else "not signed: --sign KEY")
-    signed = [] if model_signature is None else sign_models(run.workspace.path(package.path), model_signature)
+    signed = [] if model_signature is None else sign_models(place, model_signature)
     session.show(*(f"model signature: {path}" for path in signed))
-    ending = Ending(
-        "done", f"package of {package.files} files", report=run.workspace.path(page.path),
-        following=f"next, wherever it arrives: {shlex.join(['rc1', 'verify', str(place)])}",
-    )  # fmt: skip
+    following = f"next, wherever it arrives: {shlex.join(['rc1', 'verify', str(place)])}"
+    words, report = f"package of {package.files} files", run.workspace.path(page.path)
+    ending = Ending("done", words, report=report, following=following)
     signatures = [run.workspace.name(path) for path in signed]
     return end(session, ending, {"exit_code": 0, **asdict(package), "model_signatures": signatures})
 
@@ -159,15 +158,12 @@ def verify(
     if model_key is not None and not found.problems:
         found.problems += (faults := model_faults(package, model_key))
         session.show(*(faults or ["every policy in it is signed, and the signatures hold"]))
-    code = 2 if found.problems else 0
     count = len(found.problems)
     failures = [Failure(problem, _ANOTHER) for problem in found.problems]
     words = f"{package.name}, {f'{count} problems' if count else f'{len(found.files):,} files are whole'}"
-    signature = {"signed_by": found.signed_by, "signature_checked": found.signature_checked}
-    document = {
-        "exit_code": code, "problems": found.problems, "files": found.files, "sha256": found.sha256, **signature,
-    }  # fmt: skip
-    return end(session, Ending("fail" if count else "pass", words, failures), document, code)
+    parts = ("problems", "files", "sha256", "signed_by", "signature_checked")
+    document = {"exit_code": 2 if count else 0, **{name: getattr(found, name) for name in parts}}
+    return end(session, Ending("fail" if count else "pass", words, failures), document)
 
 
 def export_world(
@@ -176,7 +172,8 @@ def export_world(
         Path | None, typer.Option(help="JSONL of measured rows to play. Default: the balanced pool of training.")
     ] = None,
     part: Annotated[
-        str, typer.Option(help="Which of them: the questions of training or of the evaluation alone, or all.")
+        Literal["all", "training", "evaluation"],
+        typer.Option(help="Which of them: the questions of training or of the evaluation alone, or all."),
     ] = "training",
     to: Annotated[
         Path | None, typer.Option(help=f"A folder of the workspace that is not there yet. Default: {_WORLD}.")
@@ -191,16 +188,12 @@ def export_world(
     from rc1_lib.extras.worlds.package import export_world as write_world
     from rc1_lib.extras.worlds.spec import Part
 
-    if part not in [*Part]:
-        raise ConfigError(f"--part: found '{part}', expected one of {', '.join(Part)}")
     target = session.new_folder("--to", to, _WORLD)
     document = write_world(run, _pool(session, run, rows), target, Part(part))
     own = document["rc1"]
-    left_out = run.config.training.reward.judge
-    session.show(
-        f"exported: {target}",
-        *([f"the judge's share, {left_out:g} of the reward, is left out: nobody is asked there"] if left_out else []),
-    )
+    session.show(f"exported: {target}")
+    if left_out := run.config.training.reward.judge:
+        session.show(f"the judge's share, {left_out:g} of the reward, is left out: nobody is asked there")
     words = f"environment of {own['rows']['count']:,} rows of {own['pool']['path']}"
     ending = Ending("done", words, following=then(session, "world verify", str(target)))
     return end(session, ending, {"folder": str(target), "manifest": document})
@@ -222,15 +215,12 @@ def verify_world(
 
     at = run.workspace.path(session.given(folder))
     found = differences(run, at, _pool(session, run, rows) if rows else named_pool(run, at))
-    session.show(*map(str, found[:_SHOWN]))
-    if len(found) > _SHOWN:
-        session.show(f"and {len(found) - _SHOWN} more; --json lists all")
+    session.show_some(map(str, found))
     words = f"{at.name}: {f'{len(found)} differences from' if found else 'is'} the environment on this disk"
     failures = [Failure(str(one), "export it again, or put back what changed") for one in found]
     listed = [{"where": one.where, "found": one.found, "here": one.here} for one in found]
-    return end(
-        session, Ending("fail" if found else "pass", words, failures), {"same": not found, "differences": listed}
-    )
+    ending = Ending("fail" if found else "pass", words, failures)
+    return end(session, ending, {"same": not found, "differences": listed})
 
 
 def _pool(session: Session, run: Run, rows: Path | None) -> Path:
@@ -242,12 +232,10 @@ def _pool(session: Session, run: Run, rows: Path | None) -> Path:
 
 def _changes_table(changes: Sequence[Change]) -> Table:
     """Show what changed in the nights, in at most 80 columns."""
-    table = Table(title="what changed", title_justify="left", width=80)
-    table.add_column("what", no_wrap=True)
-    table.add_column("gate", overflow="fold", max_width=18)
-    table.add_column("since", no_wrap=True)
-    table.add_column("figures", overflow="fold")
-    for change in changes:
-        style = "bold red" if change.what.endswith("red") else ""
-        table.add_row(Text(change.what, style), Text(change.gate), Text(change.since), Text(change.words))
-    return table
+    rows = [
+        (Text(one.what, "bold red" if one.what.endswith("red") else ""), one.gate, one.since, one.words)
+        for one in changes
+    ]
+    shown = table("what changed", ("what", "gate", "since", "figures"), rows)
+    shown.width = 80
+    return shown

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
 
 from rc1_lib.check_words import figure
 from rc1_lib.cli import tables
 from rc1_lib.cli.endings import Ending, again, judged, then
 from rc1_lib.cli.flows import end_flow, run_flow_of, stamps, written_since
-from rc1_lib.cli.judge_cost import preflight_cost_agreed
 from rc1_lib.cli.labels import Dimensions, GroupKey, LabelKey, ScaleOption, calibrate_on_labels
-from rc1_lib.cli.options import Rebuild, overrides
-from rc1_lib.cli.preflight import Build, Verbose
-from rc1_lib.cli.progress import stages
-from rc1_lib.cli.session import Session
+from rc1_lib.cli.options import Rebuild, Verbose
+from rc1_lib.cli.plan import preflight_cost_agreed
+from rc1_lib.cli.preflight import Build, revocation
+from rc1_lib.cli.reward_tables import ablation_table, attack_table, calibration_table, shadow_table, split_table
+from rc1_lib.cli.session import Session, stages
 from rc1_lib.cli.verdicts import REPORTS, show_stages, show_step, stages_of
-from rc1_lib.errors import ConfigError, RowError
+from rc1_lib.errors import ConfigError, RC1Error, RowError
 
 if TYPE_CHECKING:
     import polars as pl
@@ -49,32 +47,28 @@ def weight_calib(
     """Fit the weights of the calibrated reward, and write them if their gate passes."""
     keys = {"cv": cv, "boot": boot, "l2": l2, "seed": seed, "n": n}
     given = session.given(labels)
-    run = session.open(overrides({f"calibration.{name}": value for name, value in keys.items()}))
+    run = session.open({f"calibration.{name}": value for name, value in keys.items()})
     if given is not None:
         if n is not None or rebuild:
             raise ConfigError("--labels: --n and --rebuild are about the balanced pool; leave them out")
         return calibrate_on_labels(session, run, given, {"label": label, "group": group}, dimensions, scale)
     from rc1_lib.calibration.stages import BY_NAME, check_overwriting, evaluate_here, run_stages
-    from rc1_lib.cli.reward_tables import calibration_table
 
     check_overwriting(run, rebuild=rebuild)
     with stages():
         (outcome,) = run_stages(run, evaluate_here, stages=(BY_NAME["calibration"],))
-    session.show(*_shown(calibration_table(outcome.body)))
+    session.show(*calibration_table(outcome.body))
     rows = outcome.body["rows"]
     if rows["taken"] < rows["asked_for"]:
         session.show(f"{rows['asked_for']} rows were asked for, the balanced pool holds {rows['taken']}")
+    place = run.workspace.path(run.config.weights)
     if outcome.passed:
-        session.show(f"weights: {run.workspace.path(run.config.weights)}, written", *_ticket_note(run))
+        session.show(f"weights: {place}, written", *_ticket_note(run))
     else:
-        session.show(
-            f"weights: {run.workspace.path(run.config.weights)} is not written; the candidate is in the report"
-        )
-    return show_step(
-        session, run, outcome, {"written": run.config.weights if outcome.passed else None},
-        after_pass=then(session, "overclar-penalty", "--ablation"),
-        after_fail=again(session, "weight-calib"),
-    )  # fmt: skip
+        session.show(f"weights: {place} is not written; the candidate is in the report")
+    further = {"written": run.config.weights if outcome.passed else None}
+    following = ("overclar-penalty", "--ablation")
+    return show_step(session, run, outcome, "weight-calib", following=following, further=further)
 
 
 def overclar_penalty(
@@ -86,7 +80,7 @@ def overclar_penalty(
     ] = False,
 ) -> int:
     """Show what the penalty for needless questions takes from dialogues; with --ablation, check that it works."""
-    run = session.open(overrides({"overclar.alpha": alpha, "overclar.cap": cap}))
+    run = session.open({"overclar.alpha": alpha, "overclar.cap": cap})
     if not ablation:
         from rc1_lib.evidence import Evidence
         from rc1_lib.rows.chat import add_counts
@@ -94,21 +88,22 @@ def overclar_penalty(
         rows = add_counts(Evidence(run).rows("shadow"))
         price, on = run.config.overclar, run.config.use_overclar_penalty
         drawn = _penalties(rows, price.alpha, price.cap)
-        session.show(_penalty_table(drawn, price.alpha, price.cap))
-        if not on:
-            session.show("use_overclar_penalty is false: none of this is charged")
+        cells = [
+            (figure(row["needs_clarification"]), row["clarifications"], row["dialogues"], f"{row['penalty']:.2f}")
+            for row in drawn
+        ]
+        numbers = ("questions", "dialogues", "penalty each")
+        title = f"penalty {price.alpha:g} * min(c, {price.cap}) where nothing had to be asked"
+        session.show(tables.table(title, ("something was missing", *numbers), cells, numbers))
+        session.show(*["use_overclar_penalty is false: none of this is charged"] * (not on))
         session.document({"alpha": price.alpha, "cap": price.cap, "on": on, "rows": drawn})
         return 0
     from rc1_lib.calibration.overclar_ablation import overclar_ablation
-    from rc1_lib.cli.reward_tables import ablation_table
 
     with stages():
         outcome = overclar_ablation(run)
-    session.show(*_shown(ablation_table(outcome.body)))
-    return show_step(
-        session, run, outcome,
-        after_pass=then(session, "preflight"), after_fail=again(session, "overclar-penalty", "--ablation"),
-    )  # fmt: skip
+    session.show(*ablation_table(outcome.body))
+    return show_step(session, run, outcome, "overclar-penalty", "--ablation")
 
 
 def calibrate(session: Session, build: Build = "auto", rebuild: Rebuild = False, verbose: Verbose = False) -> int:
@@ -118,7 +113,6 @@ def calibrate(session: Session, build: Build = "auto", rebuild: Rebuild = False,
     """
     run = session.open()
     from rc1_lib.calibration.stages import REPORT
-    from rc1_lib.cli.preflight import revocation
     from rc1_lib.preflight.preconditions import check_can_calibrate
 
     check_can_calibrate(run)  # the flow does so too; here the answer is there before a server has started
@@ -131,7 +125,7 @@ def calibrate(session: Session, build: Build = "auto", rebuild: Rebuild = False,
     show_stages(session, run, stages_done)
     session.show(outcome.message, *([] if outcome.exit_code else _ticket_note(run)))
     written = None if outcome.exit_code or not run.config.pays_judged_score else run.config.weights
-    revoked = revocation(session) if outcome.exit_code else []
+    revoked = revocation(run) if outcome.exit_code else []
     following = again(session, "calibrate") if outcome.exit_code else then(session, "preflight")
     ending = judged("calibration", [one["gate"] for one in stages_done], run.workspace.path(REPORT))
     if not stages_done or (ending.verdict == "fail") != bool(outcome.exit_code):
@@ -142,16 +136,13 @@ def calibrate(session: Session, build: Build = "auto", rebuild: Rebuild = False,
 
 def _ticket_note(run: Run) -> list[str]:
     """Say what new weights mean for a ticket that was valid so far."""
-    from rc1_lib.errors import RC1Error
     from rc1_lib.preflight.ticket import read_ticket
 
     try:
-        ticket = read_ticket(run)
+        revoked = read_ticket(run)["revoked"]
     except RC1Error:
         return []
-    return (
-        [] if ticket["revoked"] else ["the ticket vouches for the weights before these: rc1 preflight issues another"]
-    )
+    return [] if revoked else ["the ticket vouches for the weights before these: rc1 preflight issues another"]
 
 
 def _penalties(rows: pl.DataFrame, alpha: float, cap: int) -> list[dict[str, Any]]:
@@ -161,29 +152,11 @@ def _penalties(rows: pl.DataFrame, alpha: float, cap: int) -> list[dict[str, Any
     from rc1_lib.reward.terms import over_clarification_penalty
 
     counts = rows.group_by("needs_clarification", "clarifications").agg(dialogues=pl.len())
-    return [
-        {
-            **row,
-            "penalty": over_clarification_penalty(
-                row["clarifications"], row["needs_clarification"], alpha=alpha, cap=cap
-            ),
-        }
-        for row in counts.sort("needs_clarification", "clarifications").iter_rows(named=True)
-    ]
-
-
-def _penalty_table(rows: Sequence[dict[str, Any]], alpha: float, cap: int) -> Table:
-    table = Table(title=f"penalty {alpha:g} * min(c, {cap}) where nothing had to be asked", title_justify="left")
-    for head in ("something was missing", "questions", "dialogues", "penalty each"):
-        table.add_column(head, justify="left" if head.startswith("some") else "right")
-    for row in rows:
-        missing = "yes" if row["needs_clarification"] else "no"
-        table.add_row(missing, str(row["clarifications"]), str(row["dialogues"]), f"{row['penalty']:.2f}")
-    return table
-
-
-def _shown(tables: Table | Sequence[Table]) -> tuple[Table, ...]:
-    return (tables,) if isinstance(tables, Table) else tuple(tables)
+    drawn = list(counts.sort("needs_clarification", "clarifications").iter_rows(named=True))
+    for row in drawn:
+        asked, needed = row["clarifications"], row["needs_clarification"]
+        row["penalty"] = over_clarification_penalty(asked, needed, alpha=alpha, cap=cap)
+    return drawn
 
 
 def shadow_run(
@@ -208,32 +181,34 @@ def shadow_run(
     """Compare the baseline reward with the calibrated one on held-out dialogues, the shadow set."""
     copy = session.report("--dump-manifest", dump_manifest, ("stratified", "strata", "rows"))
     run = session.open(
-        overrides(
-            {
-                "shadow.path": session.inside("--materialize", materialize),
-                "shadow.n": n,
-                "shadow.seed": seed,
-                "shadow.stratify": stratify,
-            }
-        )
+        {
+            "shadow.path": session.inside("--materialize", materialize),
+            "shadow.n": n,
+            "shadow.seed": seed,
+            "shadow.stratify": stratify,
+        }
     )
     compares = tag is not None or materialize is None
     label = "manual" if tag is None else tag
-    document: dict[str, Any] = {}
+    from rc1_lib.calibration.shadow_run import OF_THE_FLOW, report_path
+    from rc1_lib.calibration.shadow_run import shadow_run as compare
+
     if compares:
         from rc1_lib.calibration.judged_rows import dimensions
-        from rc1_lib.calibration.shadow_run import OF_THE_FLOW, report_path
         from rc1_lib.calibration.weights_file import read_weights
 
         report_path(label)
         if label in OF_THE_FLOW:
             raise ConfigError(f"--tag {label}: rc1 calibrate gives this tag to a report of its own; take another")
         read_weights(run, dimensions(run))  # before anything is written or paid for
-    document |= _materialise(session, run, copy, rebuild, in_place=materialize is None)
+    document = _materialise(session, run, copy, rebuild, in_place=materialize is None)
     if not compares:
         session.document(document)
         return 0
-    return _compare(session, run, label, document)
+    with stages():
+        outcome = compare(run, label)
+    session.show(shadow_table(outcome.body), split_table(outcome.body))
+    return show_step(session, run, outcome, "shadow-run", "--tag", label, further=document)
 
 
 def _materialise(session: Session, run: Run, copy: str | None, rebuild: bool, in_place: bool) -> dict[str, Any]:
@@ -260,20 +235,6 @@ def _materialise(session: Session, run: Run, copy: str | None, rebuild: bool, in
     return {**sample, "written_now": due}
 
 
-def _compare(session: Session, run: Run, tag: str, document: dict[str, Any]) -> int:
-    from rc1_lib.calibration.shadow_run import shadow_run as compare
-    from rc1_lib.cli.reward_tables import shadow_table, split_table
-    from rc1_lib.cli.verdicts import show_step
-
-    with stages():
-        outcome = compare(run, tag)
-    session.show(shadow_table(outcome.body), split_table(outcome.body))
-    return show_step(
-        session, run, outcome, document,
-        after_pass=then(session, "preflight"), after_fail=again(session, "shadow-run", "--tag", tag),
-    )  # fmt: skip
-
-
 def attack_reward(
     session: Session,
     prompts: Annotated[
@@ -281,41 +242,12 @@ def attack_reward(
     ] = None,
 ) -> int:
     """Play adversarial policies, and check that the reward pays none of them like an honest one."""
-    run = session.open(overrides({"gates.reward_hacking.prompts": prompts}))
+    run = session.open({"gates.reward_hacking.prompts": prompts})
     from rc1_lib.calibration.reward_hacking import attack_reward as attack
-    from rc1_lib.cli.verdicts import show_step
 
     with stages():
         outcome = attack(run)
-    session.show(attack_table(outcome.body))
     paid = outcome.body["dialogues"]
-    session.show(
-        f"{paid['count']} dialogues were paid more than the scripted expert's: {run.workspace.path(paid['path'])}"
-    )
-    return show_step(
-        session, run, outcome,
-        after_pass=then(session, "preflight"), after_fail=again(session, "attack-reward"),
-    )  # fmt: skip
-
-
-def attack_table(report: Mapping[str, Any]) -> Table:
-    """Compare every policy's mean reward with the scripted expert's, worst first; the verdict below names failures."""
-    teacher = report["teacher"]
-    table = Table(
-        title=f"adversarial policies on {report['shadow']['prompts']} prompts; the scripted expert's mean reward is "
-        f"{figure(teacher['mean'])}",
-        title_justify="left",
-    )
-    for head in ("policy", "reward", "asking needed", "not needed", "below the expert", "paid more"):
-        table.add_column(head, justify="left" if head == "policy" else "right")
-    order = sorted(report["policies"].items(), key=lambda item: _last(item[1]["margin"]))
-    for name, found in order:
-        need = report["by_need"].get(name, {})
-        values = (found["mean"], need.get("needed"), need.get("not needed"), found["margin"])
-        share = "none" if found["above"] is None else f"{100 * found['above']:.0f} %"
-        table.add_row(name, *(f"{value:.3f}" if value is not None else "none" for value in values), share)
-    return table
-
-
-def _last(margin: float | None) -> float:
-    return float("inf") if margin is None else margin
+    words = f"{paid['count']} dialogues were paid more than the scripted expert's: {run.workspace.path(paid['path'])}"
+    session.show(attack_table(outcome.body), words)
+    return show_step(session, run, outcome, "attack-reward")

@@ -1,4 +1,4 @@
-"""What the calibration, the shadow run and the ablation found, as tables that fit 80 columns."""
+"""What the calibration, the attack, the shadow run and the ablation found, as tables that fit 80 columns."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from rc1_lib.check_words import figure
 from rc1_lib.cli.tables import table
 
 Report = Mapping[str, Any]
+"""The body of a step's report; `gate`, if there is one, has checks, which say what was wanted."""
 
 _HOLDS = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
 _GAINS = {
@@ -35,93 +36,86 @@ _NONE = figure(None)
 
 
 def calibration_table(report: Report) -> list[Table]:
-    """Weights and their intervals; the folds, on dialogues that they did not fit; and what the calibration gains.
-
-    Args:
-        report: `names`, `old_weights` and `calibration`; and `gate`, whose checks say what was wanted, if there is one.
-    """
+    """Weights and their intervals; the folds, on dialogues that they did not fit; and what the calibration gains."""
     found, old = report["calibration"], report["old_weights"]
     heads = ("dimension", "old", "calibrated", "interval")
-    weights = table("weights", heads, numbers=heads[1:])
-    for name in report["names"]:
-        span = found["intervals"].get(f"weight.{name}", {})
-        weights.add_row(
-            name, _number(name, old.get(name, 0.0)), _number(name, found["weights"][name]), _span(name, span)
-        )
+    rows = [
+        (name, _number(name, old.get(name, 0.0)), _number(name, found["weights"][name]),
+         _span(name, found["intervals"].get(f"weight.{name}", {})))
+        for name in report["names"]
+    ]  # fmt: skip
+    weights = table("weights", heads, rows, heads[1:])
     columns = ("fold", "rows", "groups", "spearman", "MAE")
-    folds = table("held-out dialogues: calibrated / equal / old weights", columns, numbers=columns)
-    for index, fold in enumerate(found["folds"], 1):
-        folds.add_row(str(index), str(fold["rows"]), str(fold["groups"]), _sides(fold["spearman"]), _sides(fold["mae"]))
-    folds.add_section()
-    folds.add_row(
-        "all", str(found["rows"]), str(found["groups"]), _sides(found["median_spearman"]), _sides(found["mae"])
-    )
+    lines = [
+        (index, fold["rows"], fold["groups"], _sides(fold["spearman"]), _sides(fold["mae"]))
+        for index, fold in enumerate(found["folds"], 1)
+    ]
+    whole = ("all", found["rows"], found["groups"], _sides(found["median_spearman"]), _sides(found["mae"]))
+    folds = table("held-out dialogues: calibrated / equal / old weights", columns, [*lines, None, whole], columns)
     folds.caption = "all: the median of the folds' spearman, the MAE over all held-out dialogues"
-    folds.caption_justify = "left"
     gains = {name: {**found["intervals"].get(name, {}), "value": found[name]} for name in _GAINS}
     return [weights, folds, _figures("gains of the calibration", gains, report, _GAINS)]
 
 
 def shadow_table(report: Report) -> Table:
-    """Every figure of the shadow run: value, interval, what was wanted, and whether the whole interval clears that.
-
-    Args:
-        report: `figures`; and `gate`, whose checks say what was wanted, if there is one.
-    """
-    return _figures(
-        "baseline reward and calibrated reward", report["figures"], report, {name: name for name in report["figures"]}
-    )
+    """Every figure of the shadow run: value, interval, what was wanted, and whether the whole interval clears that."""
+    names = {name: name for name in report["figures"]}
+    return _figures("baseline reward and calibrated reward", report["figures"], report, names)
 
 
 def split_table(report: Report) -> Table:
-    """The better half of every difficulty and task, by old score and by new reward.
-
-    Args:
-        report: `split`: `difficulty` and `task` -> group -> figures.
-    """
+    """The better half of every difficulty and task, by old score and by new reward."""
     heads = ("group", "n", "success %", "delta pp", "over-clar. %", "turns")
-    halves = table("the better half by old score / by new reward", heads, numbers=heads[1:])
+    rows: list[tuple[str, ...] | None] = []
     for groups in report["split"].values():
         for group, found in groups.items():
             pairs = {name: [found[f"{name}_{side}"] for side in ("old", "new")] for name in _HALVES}
-            halves.add_row(
-                group,
-                _NONE if found["n"] is None else f"{found['n']:.0f}",
-                _pair(pairs["success"], 100.0, 1),
-                _NONE if found["delta_pp"] is None else f"{found['delta_pp']:+.1f}",
-                _pair(pairs["overclar_rate"], 100.0, 1),
-                _pair(pairs["avg_turns"], 1.0, 2),
-            )
-        halves.add_section()
-    return halves
+            count = _NONE if found["n"] is None else f"{found['n']:.0f}"
+            delta = _NONE if found["delta_pp"] is None else f"{found['delta_pp']:+.1f}"
+            asks, turns = _pair(pairs["overclar_rate"], 100.0, 1), _pair(pairs["avg_turns"], 1.0, 2)
+            rows.append((group, count, _pair(pairs["success"], 100.0, 1), delta, asks, turns))
+        rows.append(None)
+    return table("the better half by old score / by new reward", heads, rows, heads[1:])
 
 
 def ablation_table(report: Report) -> list[Table]:
-    """What is chosen without and with the penalty, and the differences with their intervals.
-
-    Args:
-        report: `figures`; and `gate`, whose checks say what was wanted, if there is one.
-    """
+    """What is chosen without and with the penalty, and the differences with their intervals."""
     figures = report["figures"]
-    chosen = table("over-clarification penalty", ("figure", "without", "with"), numbers=("without", "with"))
+    rows = []
     for name, words in _CHOSEN.items():
-        cells = [_share(figures[side][name]) if name != "avg_turns" else _number(name, figures[side][name])
-                 for side in ("without", "with")]  # fmt: skip
-        chosen.add_row(words, *cells)
+        sides = (figures["without"][name], figures["with"][name])
+        rows.append((words, *(_number(name, one) if name == "avg_turns" else _share(one) for one in sides)))
+    chosen = table("over-clarification penalty", ("figure", "without", "with"), rows, ("without", "with"))
     differences = {name: figures[name] for name in _CHANGES}
     return [chosen, _figures("differences", differences, report, _CHANGES)]
+
+
+def attack_table(report: Report) -> Table:
+    """Compare every policy's mean reward with the scripted expert's, worst first; the verdict below names failures."""
+    prompts, teacher = report["shadow"]["prompts"], figure(report["teacher"]["mean"])
+    title = f"adversarial policies on {prompts} prompts; the scripted expert's mean reward is {teacher}"
+    rows = []
+    for name, found in sorted(
+        report["policies"].items(), key=lambda item: (item[1]["margin"] is None, item[1]["margin"])
+    ):
+        need = report["by_need"].get(name, {})
+        values = (found["mean"], need.get("needed"), need.get("not needed"), found["margin"])
+        share = "none" if found["above"] is None else f"{100 * found['above']:.0f} %"
+        rows.append((name, *("none" if value is None else f"{value:.3f}" for value in values), share))
+    numbers = ("reward", "asking needed", "not needed", "below the expert", "paid more")
+    return table(title, ("policy", *numbers), rows, numbers)
 
 
 def _figures(title: str, figures: Mapping[str, Report], report: Report, checked: Mapping[str, str]) -> Table:
     """A line a figure; `checked` names the gate's check on each."""
     wanted = {check["name"]: check for check in report.get("gate", {}).get("checks", ()) if check["op"] in _HOLDS}
     heads = ("figure", "value", "interval", "wanted", "clears")
-    shown = table(title, heads, numbers=heads[1:])
+    rows = []
     for name, found in figures.items():
         check = wanted.get(checked.get(name, ""))
         judged = (f"{check['op']} {figure(check['threshold'])}", _clears(found, check)) if check else ("", "")
-        shown.add_row(name, _number(name, found["value"]), _span(name, found), *judged)
-    return shown
+        rows.append((name, _number(name, found["value"]), _span(name, found), *judged))
+    return table(title, heads, rows, heads[1:])
 
 
 def _clears(found: Report, check: Report) -> str:

@@ -8,14 +8,13 @@ from typing import Annotated, Any
 
 import typer
 from rich.table import Table
-from rich.text import Text
 
 from rc1_lib.cli.endings import Ending, Failure, again, end, then
-from rc1_lib.cli.options import overrides
-from rc1_lib.cli.progress import stages
-from rc1_lib.cli.session import Session
+from rc1_lib.cli.options import Model, Provider
+from rc1_lib.cli.session import Session, stages
+from rc1_lib.cli.tables import table
 from rc1_lib.errors import RC1Error
-from rc1_lib.judge.calls import NOTICE
+from rc1_lib.judge.calls import NOTICE, AttemptOutcome
 
 _DAMAGED = "keep a copy of the store, and do not rely on its costs: somebody changed the log after it was written"
 _UNREADABLE = (
@@ -24,11 +23,7 @@ _UNREADABLE = (
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run `rc1 scorecache` with these arguments, and end the process with its exit code.
-
-    Args:
-        arguments: default: those of the process.
-    """
+    """Run `rc1 scorecache` with these arguments, else with the process's, and end it with the exit code."""
     from rc1_lib.cli import main as rc1
 
     if arguments is None:
@@ -41,7 +36,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def stat(session: Session) -> int:
     """Show how many replies of the judge are stored, and what asking has cost so far."""
     run = session.open()
-    from rc1_lib.judge.calls import AttemptOutcome
     from rc1_lib.judge.maintenance import store_path, survey
 
     found = survey(run)
@@ -51,8 +45,7 @@ def stat(session: Session) -> int:
         words = "there is no store yet; the first scoring makes it"
         return end(session, Ending("done", words, following=then(session, "probe-scorer")), found)
     session.show(*[NOTICE] * found["test_double"], f"{place}, {found['bytes'] / 1e6:.1f} MB with its log")
-    session.show(_replies_table(found["replies"]), _attempts_table(found["attempts"], found["total"]))
-    session.show(*_sums(found))
+    session.show(*_tables(found), *_sums(found))
     replies = sum(one["replies"] for one in found["replies"])
     bad = sum(one["replies"] for one in found["replies"] if one["outcome"] != AttemptOutcome.OK)
     failures = [Failure(f"the usage log is DAMAGED: {found['damage']}", _DAMAGED)] if found["damage"] else []
@@ -83,11 +76,11 @@ def invalidate(
 
 def replay_bad(
     session: Session,
-    provider: Annotated[str | None, typer.Option(help="The judge (judge.provider, SCORER_PROVIDER).")] = None,
-    model: Annotated[str | None, typer.Option(help="The model that is asked (judge.model).")] = None,
+    provider: Provider = None,
+    model: Model = None,
 ) -> int:
     """Ask the judge again where a stored reply holds no scores; replies of other settings are left alone."""
-    run = session.open(overrides({"judge.provider": provider, "judge.model": model}))
+    run = session.open({"judge.provider": provider, "judge.model": model})
     from rc1_lib.judge.budget import known_usd
     from rc1_lib.judge.judge import check_judge, open_judge, traffic_note
     from rc1_lib.judge.maintenance import Replay, existing_store, replay_bad, store_path
@@ -96,62 +89,56 @@ def replay_bad(
         if store is not None:
             check_judge(run)
         result = Replay(0, 0, [], None) if store is None else replay_bad(open_judge(run, store))
-    judged = result.judged
-    others = sum(other["replies"] for other in result.others)
+    judged, stopped = result.judged, result.judged.stopped if result.judged else ""
     document = {
-        "asked": result.asked,
-        "fixed": result.fixed,
-        "left": result.left,
-        "others": result.others,
-        "stopped": judged.stopped if judged else "",
+        **{name: getattr(result, name) for name in ("asked", "fixed", "left", "others")},
+        "stopped": stopped,
         "calls": judged.calls if judged else 0,
         "usd": judged.usd if judged else 0.0,
         "test_double": bool(judged and judged.test_double),
     }
     if judged is None:
-        session.show(f"{store_path(run)}")
-    else:
-        session.show(*[NOTICE] * judged.test_double)
-        usd = known_usd(run.config.judge, judged.usd, judged.calls)
-        session.show(f"{judged.calls} calls, {traffic_note(judged.traffic, usd)}")
-        session.show(*_still_bad(judged.replies))
-    if others:
-        shown = ", ".join(f"{one['replies']} of {one['spec']} {one['model']}" for one in result.others)
-        session.show(f"{others} bad replies of other settings or model versions were left alone: {shown}")
-    if judged is not None and judged.stopped:
-        print(f"rc1: the judge stopped: {judged.stopped}", file=sys.stderr)
-    if judged is None:
+        session.show(str(store_path(run)))
         words = "no bad replies of the judge as it is set now; nobody was asked"
     else:
+        usd = known_usd(run.config.judge, judged.usd, judged.calls)
+        bad = judged.replies.filter(judged.replies["outcome"] != AttemptOutcome.OK)
+        session.show(
+            *[NOTICE] * judged.test_double,
+            f"{judged.calls} calls, {traffic_note(judged.traffic, usd)}",
+            *(f"    {count}: {reason}" for reason, count in bad["reason"].value_counts(sort=True).iter_rows()),
+        )
         words = f"{result.asked} bad replies: {result.fixed} fixed, {result.left} left"
+    if result.others:
+        others = sum(other["replies"] for other in result.others)
+        shown = ", ".join(f"{one['replies']} of {one['spec']} {one['model']}" for one in result.others)
+        session.show(f"{others} bad replies of other settings or model versions were left alone: {shown}")
+    if stopped:
+        print(f"rc1: the judge stopped: {stopped}", file=sys.stderr)
     if not result.left:
         return end(session, Ending("pass", words), document)
-    failures = [Failure(judged.stopped or f"{result.left} replies hold no scores still", _UNREADABLE)] if judged else []
+    failures = [Failure(stopped or f"{result.left} replies hold no scores still", _UNREADABLE)]
     following = again(session, "scorecache replay-bad")
     return end(session, Ending("fail", words, failures, following=following), document)
 
 
-def _still_bad(replies: Any) -> list[str]:
-    """List why replies are still bad, the most frequent reason first."""
-    from rc1_lib.judge.calls import AttemptOutcome
-
-    counts = replies.filter(replies["outcome"] != AttemptOutcome.OK)["reason"].value_counts(sort=True)
-    return [f"    {count}: {reason}" for reason, count in counts.iter_rows()]
-
-
-def _replies_table(records: Sequence[Mapping[str, Any]]) -> Table:
-    table = Table(title="stored replies", title_justify="left")
-    table.add_column("spec", overflow="fold")
-    table.add_column("model", overflow="fold")
-    table.add_column("outcome", no_wrap=True)
-    for head in ("replies", "expired", "oldest", "newest"):
-        table.add_column(head, justify="right", no_wrap=True)
-    for one in records:
-        ages = (_age(one[key]) for key in ("oldest_days", "newest_days"))
-        table.add_row(
-            Text(one["spec"]), Text(one["model"]), one["outcome"], str(one["replies"]), str(one["expired"]), *ages
-        )
-    return table
+def _tables(found: Mapping[str, Any]) -> list[Table]:
+    """The stored replies, and the attempts in the usage log."""
+    heads = ("spec", "model", "outcome", "replies", "expired")
+    replies = [
+        (*(one[head] for head in heads), _age(one["oldest_days"]), _age(one["newest_days"])) for one in found["replies"]
+    ]
+    keys = ("outcome", "lines", "retries", "tokens_in", "tokens_out")
+    attempts = [
+        (*(one[key] for key in keys), f"{one['usd']:.4f}", one["cost_unknown"])
+        for one in (*found["attempts"], {"outcome": "total", **found["total"]})
+    ]
+    numbers = ("attempts", "retries", "tokens in", "tokens out", "USD known", "cost unknown")
+    title = "attempts in the usage log, replays not counted"
+    return [
+        table("stored replies", (*heads, "oldest", "newest"), replies, (*heads[3:], "oldest", "newest")),
+        table(title, ("outcome", *numbers), [*attempts[:-1], None, attempts[-1]], numbers),
+    ]
 
 
 def _age(days: float) -> str:
@@ -164,26 +151,15 @@ def _age(days: float) -> str:
     return f"{amount:.0f} s"
 
 
-def _attempts_table(records: Sequence[Mapping[str, Any]], total: Mapping[str, Any]) -> Table:
-    table = Table(title="attempts in the usage log, replays not counted", title_justify="left")
-    for head in ("outcome", "attempts", "retries", "tokens in", "tokens out", "USD known", "cost unknown"):
-        table.add_column(head, justify="left" if head == "outcome" else "right", no_wrap=True)
-    for place, one in enumerate((*records, {"outcome": "total", **total}), 1):
-        counts = (str(one[key]) for key in ("lines", "retries", "tokens_in", "tokens_out"))
-        unknown = str(one["cost_unknown"])
-        table.add_row(one["outcome"], *counts, f"{one['usd']:.4f}", unknown, end_section=place == len(records))
-    return table
-
-
 def _sums(found: Mapping[str, Any]) -> list[str]:
     rate = "no score was given yet" if found["hit_rate"] is None else f"hit rate {100 * found['hit_rate']:.1f} %"
     lines = [f"{found['replays']} scores replayed from the store, at no cost; {rate}"]
     if found["total"]["cost_unknown"]:
         unknown = found["total"]["cost_unknown"]
         lines.append(f"{unknown} attempts of unknown cost: they may have been billed, or judge.prices was not set")
-    for other in found["others"]:
-        lines.append(
-            f"{other['path']}: {other['calls']} attempts more, ${other['usd']:.4f}, {other['cost_unknown']} unknown"
-        )
+    lines += [
+        f"{other['path']}: {other['calls']} attempts more, ${other['usd']:.4f}, {other['cost_unknown']} unknown"
+        for other in found["others"]
+    ]
     damage = found["damage"]
     return [*lines, f"the usage log is DAMAGED: {damage}" if damage else "the usage log is intact"]

@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
+import json
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, overload
 
 from rich.console import Console, RenderableType
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.table import Column
 
-from rc1_lib.cli.options import Options, overrides, source
+from rc1_lib.cli.options import Options, source
 from rc1_lib.cli.streams import terminal
 from rc1_lib.errors import ConfigError
+from rc1_lib.runtime.libraries import quieten
+from rc1_lib.runtime.progress import PASSING_NOTES, REPEATED, listening
 from rc1_lib.workspace.artifacts import Workspace, default_root
 
 if TYPE_CHECKING:
     from rc1_lib.run import Run
 
+_BAR_WIDTH = 12
+_EVERY_S = 10.0
+"""Shortest time between two lines of the same counting stage where there is no terminal."""
+SOME = 40
+"""Lines of a long list that are printed; JSON holds all of them."""
 WIDTH = 100
+"""Columns of what is printed, at most; exactly so many where there is no terminal."""
 VERIFIED = ("training.reward.success=1", "training.reward.judge=0")
 """What `--reward verified` is short for."""
 Report = Callable[[int, int], None]
@@ -27,44 +39,40 @@ Report = Callable[[int, int], None]
 
 @dataclass(slots=True)
 class Session:
-    """What a command works with.
-
-    Attributes:
-        options: the shared options.
-        stdout: where the JSON document goes; tables go to `sys.stdout`, which is stderr while JSON was asked for.
-        run: the run once it was opened.
-        overrides: what the command line overrides in the configuration, without what the environment adds.
-        common: those of them that the shared options ask for: without the command's own flags.
-        started: whether a preflight has begun; even a refusal from then on is worth a package.
-        documented: whether the JSON document was printed.
-    """
+    """What a command works with."""
 
     options: Options
     stdout: TextIO
+    """Where the JSON document goes; tables go to `sys.stdout`, which is stderr while JSON was asked for."""
     run: Run | None = None
+    """Once it was opened."""
     overrides: tuple[str, ...] = ()
+    """What the command line overrides in the configuration, without what the environment adds."""
     common: tuple[str, ...] = ()
+    """Those of them that the shared options ask for: without the command's own flags."""
     started: bool = False
-    documented: bool = field(default=False)
+    """Whether the work has begun; even a refusal from then on is worth a package."""
+    documented: bool = False
+    """Whether the JSON document was printed."""
 
     @property
     def workspace(self) -> Workspace:
         """Where the command writes."""
         return Workspace(root_of(self.options))
 
-    def open(self, flags: Sequence[str] = (), reading: Mapping[str, str | None] | None = None) -> Run:
+    def open(self, flags: Mapping[str, Any] | None = None, reading: Mapping[str, str | None] | None = None) -> Run:
         """Open the run: configuration, `--set`, `--reward`, `--sources`, its own flags, then files that are only read.
 
         Args:
-            flags: overrides of the configuration, `a.b=c`.
+            flags: key of the configuration -> what the command's own flag gives it, or None.
             reading: key -> a file to read in the place of one that RC1 writes, or None; see `given`.
         """
         from rc1_lib.run import open_run
 
         options = self.options
         verified = VERIFIED if options.reward == "verified" else ()
-        self.common = (*options.overrides, *verified, *overrides({"sources.use": source(options.sources)}))
-        self.overrides = (*self.common, *flags)
+        self.common = (*options.settings, *verified, *_overrides({"sources.use": source(options.sources)}))
+        self.overrides = (*self.common, *_overrides(flags or {}))
         self.run = open_run(
             profile=options.profile,
             config=options.config,
@@ -77,10 +85,19 @@ class Session:
     def show(self, *what: RenderableType) -> None:
         """Print for people: nothing when JSON was asked for."""
         if not self.options.as_json:
-            console = _console(sys.stdout)
+            console = Console(file=sys.stdout, highlight=False)
+            if not console.is_terminal or console.width > WIDTH:
+                console.width = WIDTH
             for one in what:
                 # Sentences and paths are not cut: a terminal wraps them, and a copied path stays whole.
                 console.print(one, soft_wrap=isinstance(one, str), markup=False)
+
+    def show_some(self, lines: Iterable[str]) -> None:
+        """Print the first `SOME` lines; JSON holds all."""
+        listed = list(lines)
+        self.show(*listed[:SOME])
+        if len(listed) > SOME:
+            self.show(f"and {len(listed) - SOME} more; --json lists all")
 
     def document(self, value: Any) -> None:
         """Print the one JSON document when it was asked for. NaN becomes null."""
@@ -93,10 +110,7 @@ class Session:
             self.stdout.flush()
 
     def pack_failure(self) -> Path:
-        """Write the failure package of what was worked on: the run, or only the workspace where none could be opened.
-
-        A refused configuration is packed too.
-        """
+        """Write the failure package of the run, or of the workspace; a refused configuration is packed too."""
         from rc1_lib.failpack import write_failpack
 
         return write_failpack(self.run or self.workspace, [self.options.config] if self.options.config else [])
@@ -104,14 +118,8 @@ class Session:
     @contextmanager
     def progress(self, title: str) -> Iterator[Report]:
         """Show a bar on stderr if it is a terminal; gives a function to call with (done, total)."""
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-        columns = (
-            SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
-        )  # fmt: skip
-        with Progress(
-            *columns, console=Console(file=terminal()), transient=True, disable=not terminal().isatty()
-        ) as bar:
+        shown = terminal().isatty()
+        with Progress(console=Console(file=terminal()), transient=True, disable=not shown) as bar:
             task = bar.add_task(title, total=None)
             yield lambda done, total: bar.update(task, completed=done, total=total)
 
@@ -119,7 +127,7 @@ class Session:
         """Return the path of a file to be written, relative to the workspace.
 
         Raises:
-            ConfigError: when it would lie outside: everything that a run writes stays below its workspace.
+            ConfigError: when it would lie outside, for all that a run writes stays below its workspace; or is a folder.
         """
         if path is None:
             return None
@@ -131,13 +139,8 @@ class Session:
     def report(self, flag: str, path: Path | None, keys: Collection[str]) -> str | None:
         """As `inside`, for a report that is written again each time: over an earlier one, and over nothing else.
 
-        Args:
-            flag: that names it.
-            path: the file.
-            keys: what such a report holds, or each of its lines.
-
-        Raises:
-            ConfigError: as `inside` does, and when something else lies there.
+        Such a report holds `keys`, or each of its lines does. Raises `ConfigError` as `inside` does, and when something
+        else lies there.
         """
         target = self.inside(flag, path)
         if target is not None and (there := self.workspace.path(target)).exists() and not _holds(there, keys):
@@ -148,11 +151,7 @@ class Session:
         return target
 
     def new_folder(self, flag: str, path: Path | None, default: str) -> Path:
-        """Return the full path of a folder to be written; `default` if none is named.
-
-        Raises:
-            ConfigError: as `inside` does when it would lie outside the workspace.
-        """
+        """Return the full path of a folder to be written, `default` if none is named; raises as `inside` does."""
         return self.workspace.path(default) if path is None else self._below(flag, path)
 
     def _below(self, flag: str, path: Path) -> Path:
@@ -181,11 +180,7 @@ class Session:
 
 
 def root_of(options: Options) -> Path:
-    """The workspace's folder.
-
-    Raises:
-        RC1Error: when none is named, RC1 is installed as a package, and the current folder is none.
-    """
+    """The workspace's folder; raises `RC1Error` when none is named, and the current folder of a package is none."""
     return options.workspace.resolve() if options.workspace else default_root()
 
 
@@ -204,9 +199,56 @@ def _holds(path: Path, keys: Collection[str]) -> bool:
     return isinstance(found, dict) and found.keys() >= set(keys)
 
 
-def _console(stream: TextIO) -> Console:
-    """Return a console of at most 100 columns, and of exactly 100 if there is no terminal."""
-    console = Console(file=stream, highlight=False)
-    if not console.is_terminal or console.width > WIDTH:
-        console = Console(file=stream, highlight=False, width=WIDTH)
-    return console
+def _overrides(flags: Mapping[str, Any]) -> list[str]:
+    """`key=value` for every flag that was given (is not None), the values as JSON, which YAML reads too."""
+    given = {key: value for key, value in flags.items() if value is not None}
+    return [f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in given.items()]
+
+
+@contextmanager
+def stages() -> Iterator[None]:
+    """Show on stderr how far each stage is, while the block lasts."""
+    if not terminal().isatty():
+        with listening(_Lines().report):
+            yield
+        return
+    # In a narrow terminal the note gives way: its length is not known before.
+    note = TextColumn("{task.fields[note]}", table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis"))
+    columns = (
+        TextColumn("{task.description}", table_column=Column(no_wrap=True)), BarColumn(bar_width=_BAR_WIDTH),
+        MofNCompleteColumn(), TimeElapsedColumn(), note,
+    )  # fmt: skip
+    ids: dict[str, TaskID] = {}
+
+    def report(stage: str, done: int, total: int, note: str) -> None:
+        if stage not in ids:
+            ids[stage] = bars.add_task(stage, total=total, note=note)
+        bars.update(ids[stage], completed=done, total=total, note=note)
+
+    with Progress(*columns, console=Console(file=terminal()), expand=True) as bars, listening(report):
+        yield
+
+
+class _Lines:
+    """A line for every note, and for the bare counts now and then; the end of a stage is reported once."""
+
+    def __init__(self) -> None:
+        self.begun = time.monotonic()
+        self.shown: dict[str, float] = {}
+        self.ended: dict[str, int] = {}
+
+    def report(self, stage: str, done: int, total: int, note: str) -> None:
+        now = time.monotonic()
+        passing = stage in PASSING_NOTES
+        if passing and done == total and self.ended.get(stage) == total:
+            return
+        self.ended[stage] = total if done == total else -1
+        ended = done == total and stage not in REPEATED
+        if (note and not passing) or ended or now - self.shown.get(stage, 0.0) >= _EVERY_S:
+            self.shown[stage] = now
+            print(f"[{now - self.begun:6.1f} s] {stage}: {done}/{total} {note}".rstrip(), file=sys.stderr, flush=True)
+
+
+def quieten_models(run: Run) -> None:
+    """Silence the notices of the model libraries; progress bars stay where the base has to be downloaded."""
+    quieten(hub=not run.workspace.find(run.config.base_model).is_dir())

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, TextIO, cast
 
 from rc1_lib.errors import RC1Error
 from rc1_lib.failpack import stamped
-from rc1_lib.masking import conceal, mask, secrets
+from rc1_lib.masking import conceal, conceal_argument, mask, secrets
 
 STDOUT = "standard output"
 """What it is called where it cannot be written."""
@@ -25,47 +26,36 @@ _CONTROLS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 class LastingStream:
-    """A stream that a command may go on writing to after its reader has left; what is written then is lost."""
+    """A stream that a command may go on writing to after its reader has left; what is written then is lost.
+
+    Where it has a name, any other reason why it cannot be written is a fault: an `OSError`, once, that names it.
+    """
 
     def __init__(self, stream: TextIO, name: str = "") -> None:
-        """Wrap `stream`; where it has a name, any other reason why it cannot be written is a fault."""
-        self._stream, self._name = stream, name
-        self._lost = False
+        self._stream, self._name, self._lost = stream, name, False
 
     def write(self, text: str) -> int:
-        """Print, as long as somebody reads.
-
-        Raises:
-            OSError: once, naming the stream, where it has a name and cannot be written.
-        """
-        if not self._lost:
-            try:
-                self._stream.write(text)
-            except OSError as error:
-                self._lose(error)
+        """Print, as long as somebody reads."""
+        self._unless_lost(lambda: self._stream.write(text))
         return len(text)
 
     def flush(self) -> None:
-        """Pass on what is buffered.
+        """Pass on what is buffered."""
+        self._unless_lost(self._stream.flush)
 
-        Raises:
-            OSError: as `write` does.
-        """
-        if not self._lost:
-            try:
-                self._stream.flush()
-            except OSError as error:
-                self._lose(error)
-
-    def _lose(self, error: OSError) -> None:
-        """Write nowhere from now on; the interpreter flushes its buffer at exit too."""
-        self._lost = True
-        with suppress(OSError, ValueError):
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, self._stream.fileno())
-            os.close(nowhere)
-        if self._name and not isinstance(error, BrokenPipeError):
-            raise OSError(error.errno, error.strerror, self._name) from error
+    def _unless_lost(self, do: Callable[[], object]) -> None:
+        if self._lost:
+            return
+        try:
+            do()
+        except OSError as error:
+            self._lost = True
+            with suppress(OSError, ValueError):  # write nowhere from now on; the interpreter flushes at exit too
+                nowhere = os.open(os.devnull, os.O_WRONLY)
+                os.dup2(nowhere, self._stream.fileno())
+                os.close(nowhere)
+            if self._name and not isinstance(error, BrokenPipeError):
+                raise OSError(error.errno, error.strerror, self._name) from error
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
@@ -74,9 +64,16 @@ class LastingStream:
 @contextmanager
 def lasting_streams() -> Iterator[None]:
     """Inside the block the standard streams are open and outlast their readers; at its end they are flushed."""
-    _open_closed()
+    for number in range(3):  # else a file that is opened later takes a closed stream's number, which libraries write to
+        try:
+            os.fstat(number)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # it takes the lowest number that is free
     before = sys.stdin, sys.stdout, sys.stderr
-    given = [stream or _opened(number) for number, stream in enumerate(before)]
+    given = [
+        stream or os.fdopen(number, "w" if number else "r", encoding="utf-8", closefd=False)
+        for number, stream in enumerate(before)
+    ]
     streams = [LastingStream(given[1], STDOUT), LastingStream(given[2])]
     sys.stdin, (sys.stdout, sys.stderr) = given[0], (cast(TextIO, stream) for stream in streams)
     try:
@@ -89,24 +86,10 @@ def lasting_streams() -> Iterator[None]:
             sys.stdin, sys.stdout, sys.stderr = before
 
 
-def _open_closed() -> None:
-    """Keep a file that is opened later from taking a standard stream's number, which libraries write to."""
-    for number in range(3):
-        try:
-            os.fstat(number)
-        except OSError:
-            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # it takes the lowest number that is free
-
-
-def _opened(number: int) -> TextIO:
-    return cast(TextIO, os.fdopen(number, "w" if number else "r", encoding="utf-8", closefd=False))
-
-
 class LoggedStream:
-    """A stream that prints without secrets, and writes whole lines into the log without colours."""
+    """A stream that prints without secrets, and writes whole lines without colours into a log that several share."""
 
     def __init__(self, stream: TextIO, log: IO[str], lock: threading.Lock) -> None:
-        """Wrap `stream`; both streams of a process share `log` and `lock`."""
         self.unlogged = stream
         self._log, self._lock = log, lock
         self._hidden = secrets()
@@ -137,7 +120,7 @@ class LoggedStream:
 
 @contextmanager
 def logbook(workspace: Path) -> Iterator[Path]:
-    """Log all that is printed inside the block to `logs/ops_<time>.log`; gives the log's path.
+    """Log the command and all that is printed inside the block to `logs/ops_<time>.log`; gives the log's path.
 
     Raises:
         RC1Error: when the workspace cannot be written to.
@@ -145,7 +128,7 @@ def logbook(workspace: Path) -> Iterator[Path]:
     path = stamped(workspace / "logs", "ops", ".log")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        log = path.open("a", encoding="utf-8")
+        log = path.open("a", encoding="utf-8", errors="backslashreplace")
     except OSError as error:
         raise RC1Error(
             f"--workspace {workspace}: cannot write the log there ({error.strerror}); name another folder"
@@ -154,6 +137,7 @@ def logbook(workspace: Path) -> Iterator[Path]:
     before = sys.stdout, sys.stderr
     logged = tuple(LoggedStream(stream, log, lock) for stream in before)
     with log:
+        print("$", typed(), file=log, flush=True)
         sys.stdout, sys.stderr = (cast(TextIO, stream) for stream in logged)
         try:
             yield path
@@ -161,6 +145,12 @@ def logbook(workspace: Path) -> Iterator[Path]:
             sys.stdout, sys.stderr = before
             for stream in logged:
                 stream.finish()
+
+
+def typed() -> str:
+    """This command as it was typed, without secrets."""
+    hidden = secrets()
+    return shlex.join(["rc1", *(conceal_argument(argument, hidden) for argument in sys.argv[1:])])
 
 
 def terminal() -> TextIO:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from rc1_lib.check_words import figure, wanted
+from rc1_lib.check_words import failed_lines, figure, wanted
 from rc1_lib.judge.calls import NOTICE, TEST_DOUBLE
 from rc1_lib.numbers.uncertainty import margin
 from rc1_lib.records import Check
@@ -29,27 +29,27 @@ _MARKS = {
 }
 
 
-def table(title: str, heads: Sequence[str], numbers: Collection[str] = (), *, wrap: bool = False) -> Table:
-    """A table with a line below its heads and no frame.
+def table(
+    title: str, heads: Sequence[str], rows: Iterable[Sequence[object] | None], numbers: Collection[str] = ()
+) -> Table:
+    """A table with a line below its heads and no frame; columns headed as one of `numbers` are right-aligned.
 
-    Args:
-        title: above it.
-        heads: of its columns.
-        numbers: the columns that are right-aligned.
-        wrap: whether cells that do not fit are wrapped instead of cut.
+    Cells are shown letter by letter, without rich's markup; a row that is None begins a new section.
     """
-    made = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    made = Table(title=title, title_justify="left", caption_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for head in heads:
-        made.add_column(head, justify="right" if head in numbers else "left", no_wrap=not wrap)
+        made.add_column(head, justify="right" if head in numbers else "left", overflow="fold")
+    for row in rows:
+        if row is None:
+            made.add_section()
+        else:
+            made.add_row(*(cell if isinstance(cell, Text) else Text(str(cell)) for cell in row))
     return made
 
 
 def of_rows(rows: Rows) -> Table:
     """An evaluation's table: words in the first column, numbers in the others."""
-    made = table(rows.title, rows.head, rows.head[1:])
-    for row in rows.rows:
-        made.add_row(*map(Text, row))
-    return made
+    return table(rows.title, rows.head, rows.rows, rows.head[1:])
 
 
 def estimate(one: Estimate) -> str:
@@ -67,20 +67,27 @@ def rounded(value: float) -> str:
 
 
 def gates_table(title: str, gates: Sequence[Mapping[str, Any]]) -> Table:
-    """Show one line a gate: its status and the deciding check (the first that failed, else the closest one)."""
-    table = Table(title=title, title_justify="left", expand=False)
-    table.add_column("gate", no_wrap=True)
-    table.add_column("status", no_wrap=True)
-    table.add_column("checks", justify="right", no_wrap=True)
-    table.add_column("deciding check", overflow="fold")
-    table.add_column("value", overflow="fold")
+    """Show one line a gate: its status and the deciding check (the first that failed, else the closest one).
+
+    It alone has a frame: it is the verdict.
+    """
+    rows = []
     for gate in errors_once(gates):
-        words, style = _MARKS[gate["status"]]
         counted = [check for check in gate["checks"] if check["op"] != "info"]
         passed = sum(bool(check["passed"]) for check in counted)
-        name, value = _decision(gate, counted)
-        table.add_row(Text(gate["name"]), Text(words, style), f"{passed}/{len(counted)}", Text(name), Text(value))
-    return table
+        rows.append(
+            (gate["name"], Text(*_MARKS[gate["status"]]), f"{passed}/{len(counted)}", *_decision(gate, counted))
+        )
+    shown = table(title, ("gate", "status", "checks", "deciding check", "value"), rows, ("checks",))
+    shown.box, shown.pad_edge = box.HEAVY_HEAD, True
+    for column in shown.columns[:3]:
+        column.no_wrap = True
+    return shown
+
+
+def verdict(title: str, gate: Mapping[str, Any]) -> list[Table | str]:
+    """One gate as a table, what failed and what to do, and what its interval leaves undecided."""
+    return [gates_table(title, [gate]), *failed_lines(gate, ""), *undecided_lines([gate])]
 
 
 def errors_once(gates: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.table import Table
 
-from rc1_lib.check_words import failed_lines
 from rc1_lib.cli import tables
 from rc1_lib.cli.checkpoints import found_checkpoint
-from rc1_lib.cli.config import train_config_file
 from rc1_lib.cli.endings import Ending, after_training, end, judged, then
 from rc1_lib.cli.flows import end_flow, run_flow_of, stamps, training_outline, written_since
-from rc1_lib.cli.judge_cost import training_cost_agreed
-from rc1_lib.cli.options import overrides
-from rc1_lib.cli.preflight import Verbose
-from rc1_lib.cli.progress import quieten_models, stages
-from rc1_lib.cli.session import Session, root_of
+from rc1_lib.cli.options import Verbose
+from rc1_lib.cli.plan import training_cost_agreed
+from rc1_lib.cli.session import Session, quieten_models, root_of, stages
+from rc1_lib.cli.setup import train_config_file
 from rc1_lib.config.engines import ControlKind
 from rc1_lib.errors import ConfigError
 from rc1_lib.runtime.libraries import quieten
@@ -30,7 +27,6 @@ if TYPE_CHECKING:
 
 _REPORT = "reports/train.json"
 _EVALUATIONS = "reports/ppo_eval_*.json"
-_ENGINES = ("torch", "gguf")
 
 
 def train(
@@ -94,7 +90,7 @@ def train(
                 f"--workspace alone"
             )
         return _train_small(session, small, resume_from, start_over)
-    run = session.open(overrides({"pool.seed": pool_seed}))
+    run = session.open({"pool.seed": pool_seed})
     session.started = True
     from rc1_lib.preflight.ticket import verify_ticket, vouched_by
     from rc1_lib.training.train_arguments import check_control, chosen_seeds, named_checkpoint
@@ -110,50 +106,35 @@ def train(
         return _control(session, run, control, chosen, verbose)
     if resume_from is not None:
         named_checkpoint(run, chosen[0], resume_from)
-    return _train(session, run, chosen, resume_from, start_over, evaluate, verbose)
-
-
-def _train(
-    session: Session,
-    run: Run,
-    seeds: list[int],
-    resume_from: str | None,
-    start_over: bool,
-    evaluate: bool,
-    verbose: bool,
-) -> int:
-    agreed = training_cost_agreed(session, run, len(seeds), evaluate=evaluate)
+    agreed = training_cost_agreed(session, run, len(chosen), evaluate=evaluate)
     before = stamps(run, _REPORT, _EVALUATIONS)
-    session.show(*training_outline(run, seeds, _last_seconds(run), evaluate=evaluate))
+    session.show(*training_outline(run, chosen, _last_seconds(run), evaluate=evaluate))
     quieten_models(run)
     outcome = run_flow_of(
-        session, run, "train", verbose=verbose, seeds=seeds, resume_from=resume_from, evaluate=evaluate,
+        session, run, "train", verbose=verbose, seeds=chosen, resume_from=resume_from, evaluate=evaluate,
         start_over=start_over, judge_cost_agreed=agreed,
     )  # fmt: skip
     fresh = written_since(run, before, _REPORT, _EVALUATIONS)
-    report = fresh.pop(_REPORT, None)
-    if fresh:
-        _show_evaluation(session, run, *next(iter(fresh.items())))
+    report, passed = fresh.pop(_REPORT, None), outcome.exit_code == 0
+    file, compared = next(iter(fresh.items()), ("", None))
+    if compared is not None:
+        _show_evaluation(session, run, file, compared)
     if report:
-        session.show(_runs_table(report), _seconds_table(report["seconds"]))
+        session.show(*_training_tables(report))
         session.show(*(f"kept for good: {run.workspace.path(path)}" for path in report["best"]))
         session.show(f"training: {run.workspace.path(_REPORT)}")
     session.show(outcome.message)
-    evaluation = next(iter(fresh.values()), None)
-    passed = outcome.exit_code == 0
-    following = after_training(session, run, seeds, evaluate=evaluate, passed=passed)
-    what = f"training of seed {', '.join(map(str, seeds))}"
-    place: Path | None
-    if evaluation is not None:
-        place = run.workspace.path(next(iter(fresh)))
-        ending = judged(f"{what}, {evaluation['gate']['name']}", [evaluation["gate"]], place)
+    what = f"training of seed {', '.join(map(str, chosen))}"
+    written = file or (_REPORT if report else "")
+    place = run.workspace.path(written) if written else None
+    if compared is not None:
+        ending = judged(f"{what}, {compared['gate']['name']}", [compared["gate"]], place)
     else:
-        place = run.workspace.path(_REPORT) if report else None
         ending = Ending("done", f"{what}, not evaluated", report=place)
     if (ending.verdict == "fail") == passed:  # stopped before anything was judged
         ending = Ending("pass" if passed else "fail", outcome.message, report=place)
-    document = {"training": report, "evaluation": evaluation}
-    return end_flow(session, outcome, document, replace(ending, following=following))
+    ending = replace(ending, following=after_training(session, run, chosen, evaluate=evaluate, passed=passed))
+    return end_flow(session, outcome, {"training": report, "evaluation": compared}, ending)
 
 
 def _last_seconds(run: Run) -> dict[str, float]:
@@ -185,11 +166,11 @@ def _parts_table(found: dict[str, Any]) -> Table:
     within = f"{found['seconds']:.2f} s in {count} process{'es' if count > 1 else ''}"
     title = f"a step of {found['episodes']} episodes: {within}"
     numbers = (*(f"s, process {rank + 1}" for rank in range(count)), "share")
-    table = tables.table(title, ("part", *numbers), numbers, wrap=True)
+    rows = []
     for part in found["parts"]:
         took = [process["seconds"][part] for process in found["processes"]]
-        table.add_row(part, *(f"{one:.2f}" for one in took), f"{took[0] / found['seconds']:.0%}")
-    return table
+        rows.append((part, *(f"{one:.2f}" for one in took), f"{took[0] / found['seconds']:.0%}"))
+    return tables.table(title, ("part", *numbers), rows, numbers)
 
 
 def _control(session: Session, run: Run, kind: ControlKind, seeds: list[int], verbose: bool) -> int:
@@ -199,8 +180,7 @@ def _control(session: Session, run: Run, kind: ControlKind, seeds: list[int], ve
     outcome = run_flow_of(session, run, "train", verbose=verbose, seeds=seeds, control=kind)
     report = written_since(run, before, pattern).get(pattern)
     if report:
-        session.show(tables.gates_table("control", [report["gate"]]), *failed_lines(report["gate"], ""))
-        session.show(*tables.notes(report, pattern))
+        session.show(*tables.verdict("control", report["gate"]), *tables.notes(report, pattern))
     session.show(outcome.message)
     what = f"control with a reward without information ({kind})"
     if report:
@@ -216,31 +196,26 @@ def _show_evaluation(session: Session, run: Run, path: str, report: dict[str, An
     if report["proxy"] is not None:
         session.show(tables.of_rows(proxy_rows(report)))
     session.show(*map(tables.of_rows, (figures_rows(report, "sampled"), groups_rows(report, "sampled"))))
-    gate = report["gate"]
-    session.show(tables.gates_table("evaluation", [gate]), *failed_lines(gate, ""))
-    session.show(*tables.undecided_lines([gate]), *tables.notes(report, path))
+    session.show(*tables.verdict("evaluation", report["gate"]), *tables.notes(report, path))
     session.show(*(f"picture, {title}: {run.workspace.path(file)}" for title, file in report["plots"].items()))
     if "examples" in report:
         session.show(f"dialogues: {run.workspace.path(report['examples'])}")
     session.show(f"evaluation: {run.workspace.path(path)}")
 
 
-def _runs_table(report: dict[str, Any]) -> Table:
+def _training_tables(report: dict[str, Any]) -> list[Table]:
+    """The checkpoints, and the seconds of each stage."""
     heads = ("seed", "checkpoint", "SHA-256 of its manifest", "segments", "cached")
-    table = tables.table("checkpoints", heads, numbers=heads[-2:])
-    for one in report["runs"]:
-        counts = (str(len(one["segments"])), str(one["cached"]))
-        table.add_row(str(one["seed"]), one["checkpoint"], one["sha256"][:16], *counts)
-    return table
-
-
-def _seconds_table(seconds: dict[str, float]) -> Table:
-    table = tables.table("time", ("stage", "seconds"), numbers=("seconds",))
-    for stage, took in seconds.items():
-        table.add_row(stage, f"{took:.1f}")
-    table.add_section()
-    table.add_row("all", f"{sum(seconds.values()):.1f}")
-    return table
+    runs = [
+        (one["seed"], one["checkpoint"], one["sha256"][:16], len(one["segments"]), one["cached"])
+        for one in report["runs"]
+    ]
+    seconds = [(stage, f"{took:.1f}") for stage, took in report["seconds"].items()]
+    whole = ("all", f"{sum(report['seconds'].values()):.1f}")
+    return [
+        tables.table("checkpoints", heads, runs, heads[-2:]),
+        tables.table("time", ("stage", "seconds"), [*seconds, None, whole], ("seconds",)),
+    ]
 
 
 def _train_small(session: Session, path: Path, resume_from: str | None, start_over: bool) -> int:
@@ -250,7 +225,7 @@ def _train_small(session: Session, path: Path, resume_from: str | None, start_ov
     quieten(hub=True)
     with stages():
         done = train_small(
-            path, session.workspace, resume_from, session.options.overrides, session.show, start_over=start_over
+            path, session.workspace, resume_from, session.options.settings, session.show, start_over=start_over
         )
     root = root_of(session.options)
     stopped = f", stopped: {done.stop_reason}" if done.stop_reason else ""
@@ -267,7 +242,8 @@ def evaluate(
         str, typer.Argument(help="torch: a checkpoint (latest, a step, a path). gguf: a file of `rc1 ckpt gguf`.")
     ] = "latest",
     engine: Annotated[
-        str, typer.Option(help="What plays it: torch, the run's own engine; gguf, llama.cpp (extra `gguf`).")
+        Literal["torch", "gguf"],
+        typer.Option(help="What plays it: torch, the run's own engine; gguf, llama.cpp (extra `gguf`)."),
     ] = "torch",
     prompts: Annotated[
         int | None, typer.Option(min=1, help="The first N held-out prompts. Default: all of them.")
@@ -278,8 +254,6 @@ def evaluate(
     Give the flags of its training. It is offline: nothing is learned from it, and no gate reads its report
     (reports/offline_ENGINE_KEY.json).
     """
-    if engine not in _ENGINES:
-        raise ConfigError(f"--engine: found '{engine}', expected one of {', '.join(_ENGINES)}")
     if engine == "gguf" and not what.endswith(".gguf"):
         raise ConfigError(f"found '{what}', expected the path of a .gguf file; rc1 ckpt gguf writes one")
     run = session.open()

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rc1_lib.check_words import failed_lines
 from rc1_lib.cli import tables
-from rc1_lib.cli.endings import end, judged
+from rc1_lib.cli.endings import again, end, judged, then
 from rc1_lib.cli.session import Session
 from rc1_lib.records import GREEN, GateResult, not_applicable_of, waivers_of
 from rc1_lib.task_specs import task_names
@@ -51,15 +52,7 @@ def conclude(
 ) -> int:
     """Write the report of `results` to `out`, their rows at fault next to it, and print both; give the exit code.
 
-    Args:
-        session: of this command.
-        run: what it opened.
-        title: what was judged.
-        results: the verdicts.
-        out: the report's path, relative to the workspace.
-        further: what else the report holds.
-        after_pass: the last line where all passed: the next command.
-        after_fail: the last line where one failed.
+    The report holds `further` too; the last line is `after_pass` or `after_fail`.
     """
     from rc1_lib.config.file import departures
     from rc1_lib.preflight.round_report import write_offenders
@@ -84,9 +77,8 @@ def conclude(
         **(further or {}),
     }
     write_json(run.workspace.path(out), report)
-    session.show(tables.gates_table(title, gates))
-    for gate in tables.errors_once(gates):
-        session.show(*failed_lines(gate, gate["offenders_file"] or ""))
+    failed = (failed_lines(gate, gate["offenders_file"] or "") for gate in tables.errors_once(gates))
+    session.show(tables.gates_table(title, gates), *chain(*failed))
     session.show(*tables.undecided_lines(gates), *tables.notes(report, out))
     ending = judged(title, gates, run.workspace.path(out), after_pass=after_pass, after_fail=after_fail)
     return end(session, ending, {**report, "report": out}, 0 if passed else 2)
@@ -96,32 +88,25 @@ def show_step(
     session: Session,
     run: Run,
     outcome: GateReport,
+    *command: str,
+    following: Sequence[str] = ("preflight",),
     further: dict[str, Any] | None = None,
-    *,
-    after_pass: str = "",
-    after_fail: str = "",
 ) -> int:
     """Print a step's verdict, what failed, and where its report and pictures lie; give the exit code.
 
-    Args:
-        session: of this command.
-        run: what it opened.
-        outcome: of the step.
-        further: what `--json` prints next to the report.
-        after_pass: the last line where the gate passed: the next command.
-        after_fail: the last line where it failed.
+    After a pass the command `following` comes next, after a fail this one, `command`. `--json` prints `further` too.
     """
     gate = outcome.body["gate"]
-    session.show(tables.gates_table("verdict", [gate]))
-    session.show(*failed_lines(gate, ""), *tables.undecided_lines([gate]))
-    session.show(*(f"picture, {title}: {run.workspace.path(file)}" for title, file in outcome.plots.items()))
-    report = run.workspace.path(outcome.report)
-    return end(
-        session,
-        judged(gate["name"], [gate], report, after_pass=after_pass, after_fail=after_fail),
-        {**outcome.body, "report": outcome.report, **(further or {})},
-        0 if outcome.passed else 2,
+    session.show(
+        *tables.verdict("verdict", gate),
+        *(f"picture, {title}: {run.workspace.path(file)}" for title, file in outcome.plots.items()),
     )
+    ending = judged(
+        gate["name"], [gate], run.workspace.path(outcome.report),
+        after_pass=then(session, *following), after_fail=again(session, *command) if command else "",
+    )  # fmt: skip
+    document = {**outcome.body, "report": outcome.report, **(further or {})}
+    return end(session, ending, document, 0 if outcome.passed else 2)
 
 
 def stages_of(reports: Mapping[str, Any]) -> list[dict[str, Any]]:

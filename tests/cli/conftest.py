@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -16,7 +18,9 @@ import typer
 
 from deployments.server import record_server
 from rc1_lib.cli import main
+from rc1_lib.testing.judge_server import Behaviour, JudgeServer, running
 from tests.groups import WITH_SERVER, group_of
+from tests.judge import bench as judge
 from tests.once import copy_of
 
 SMALL = (
@@ -54,6 +58,26 @@ def call(*arguments: str) -> int:
     return int(ended.value.code or 0)
 
 
+def settings(overrides: Iterable[str]) -> list[str]:
+    """`--set` for each of them."""
+    return [word for one in overrides for word in ("--set", one)]
+
+
+def judge_at(server: JudgeServer) -> list[str]:
+    """The settings of a judge that is the test double."""
+    return settings(judge.overrides(server.base_url))
+
+
+def widest_table_line(out: str) -> int:
+    """Columns of the widest line of a table with or without a frame."""
+    return max(len(line) for line in out.splitlines() if line[:1] in "┏┃┡│└ ")
+
+
+def records(path: Path) -> list[dict[str, Any]]:
+    """The lines of a JSONL file."""
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
 def fits(text: str, root: Path) -> bool:
     """Whether tables keep within the terminal; sentences and paths are wrapped by it, so that they can be copied."""
     gates = ("shadow_run: ", "reward_hacking: ", "calibration: ", "overclar_ablation: ", "answer_rule: ")
@@ -76,6 +100,13 @@ def rc1(capsys: pytest.CaptureFixture[str]) -> Rc1:
         return Done(code, *capsys.readouterr())
 
     return run
+
+
+@pytest.fixture
+def server() -> Iterator[JudgeServer]:
+    """A test double of a judge that answers at once."""
+    with running(Behaviour(delay="zero")) as serving:
+        yield serving
 
 
 @pytest.fixture

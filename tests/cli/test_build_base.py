@@ -52,18 +52,19 @@ def test_a_base_is_built_told_of_and_found_equal_to_its_recipe(rc1: Rc1, recipe:
     assert read_json(tmp_path / "place" / BASE / "base.json") == record, "checking writes nothing"
 
 
-def test_checking_needs_a_base_to_compare_with(rc1: Rc1, recipe: Path, tmp_path: Path) -> None:
-    done = rc1("build-base", "--workspace", tmp_path / "place", "--recipe", recipe, "--out", "other", "--check")
-    assert (done.code, "there is no base to compare with" in done.err) == (2, True)
-
-
-@pytest.mark.parametrize("out", ["../elsewhere", "."])
-def test_a_base_is_written_below_the_workspace_alone(rc1: Rc1, recipe: Path, tmp_path: Path, out: str) -> None:
-    done = rc1("build-base", "--workspace", tmp_path / "place", "--recipe", recipe, "--out", out)
-    assert (done.code, "expected a folder below the workspace" in done.err) == (2, True)
-
-
-def test_a_recipe_with_a_strange_key_is_a_sentence(rc1: Rc1, recipe: Path, tmp_path: Path) -> None:
-    recipe.write_text(recipe.read_text() + "\nsugar: 1\n")
-    done = rc1("build-base", "--workspace", tmp_path / "place", "--recipe", recipe)
-    assert (done.code, "sugar" in done.err) == (2, True)
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (("--out", "other", "--check"), "there is no base to compare with"),
+        (("--out", "../elsewhere"), "expected a folder below the workspace"),
+        (("--out", "."), "expected a folder below the workspace"),
+        (("--recipe", "strange.yaml"), "sugar"),
+    ],
+)
+def test_what_cannot_be_built_is_a_sentence(
+    rc1: Rc1, recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flags: tuple[str, ...], said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("strange.yaml").write_text(recipe.read_text() + "\nsugar: 1\n")
+    done = rc1("build-base", "--workspace", tmp_path / "place", "--recipe", recipe, *flags)
+    assert (done.code, said in done.err) == (2, True), done.err

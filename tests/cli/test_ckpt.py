@@ -97,11 +97,6 @@ def test_a_latest_that_leads_to_itself_is_no_checkpoint_and_the_others_are_liste
     assert (refused.code, "latest: there is no checkpoint" in refused.err) == (2, True)
 
 
-def test_no_checkpoints_are_a_sentence(rc1: Rc1, tmp_path: Path) -> None:
-    done = rc1("ckpt", "list", "--workspace", tmp_path)
-    assert (done.code, "there are no checkpoints" in done.out) == (0, True)
-
-
 def test_equal_checkpoints_exit_0_and_different_ones_2(rc1: Rc1, place: Path) -> None:
     save(place, 2, 1.5, "checkpoints/other")
     same = rc1("ckpt", "diff", "2", "checkpoints/other/step_00002", "--exact", "--workspace", place)

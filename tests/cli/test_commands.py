@@ -12,11 +12,7 @@ import typer
 
 from rc1_lib.cli.app import app
 
-from .conftest import SMALL, Rc1
-
-
-def widest_table_line(out: str) -> int:
-    return max(len(line) for line in out.splitlines() if line[:1] in "┏┃┡│└ ")
+from .conftest import SMALL, Rc1, widest_table_line
 
 
 def test_pool_is_built_once_and_then_left_alone(rc1: Rc1, tmp_path: Path) -> None:
@@ -88,14 +84,8 @@ def test_difficulty_files_are_fresh_after_they_were_written(rc1: Rc1, workspace:
 
 
 def test_other_target_changes_the_balance(rc1: Rc1, workspace: Path) -> None:
-    flags = (
-        "--target",
-        "easy:0.10,medium:0.45,hard:0.45",
-        "--by_task",
-        "gsm8k,hotpotqa,strategyqa",
-        "--out",
-        "data/b.jsonl",
-    )
+    target = ("--target", "easy:0.10,medium:0.45,hard:0.45", "--by_task", "gsm8k,hotpotqa,strategyqa")
+    flags = (*target, "--out", "data/b.jsonl")
     done = rc1("difficulty-bucketize", "--workspace", workspace, *SMALL, *flags, "--json")
     assert done.code == 0
     assert 0 < json.loads(done.out)["rows"] < 150
@@ -129,17 +119,8 @@ def test_assert_not_simulated_is_an_error_even_where_the_preflight_waives_it(rc1
 
 
 def test_shadow_set_is_materialised_with_its_manifest(rc1: Rc1, tmp_path: Path) -> None:
-    flags = (
-        "--n",
-        "30",
-        "--seed",
-        "7",
-        "--stratify",
-        "--materialize",
-        "data/s.jsonl",
-        "--dump_manifest",
-        "reports/m.json",
-    )
+    files = ("--materialize", "data/s.jsonl", "--dump_manifest", "reports/m.json")
+    flags = ("--n", "30", "--seed", "7", "--stratify", *files)
     done = rc1("shadow-run", "--workspace", tmp_path, *SMALL, *flags)
     manifest = json.loads((tmp_path / "reports/m.json").read_text())
     assert done.code == 0
@@ -196,13 +177,6 @@ def test_config_that_may_not_train_is_refused_by_verify(rc1: Rc1, tmp_path: Path
     done = rc1("config", "verify", "--workspace", tmp_path, "--set", "steps=10")
     assert done.code == 2
     assert "steps is 10, wanted >= 20" in done.out
-
-
-@pytest.mark.parametrize("words", [("verify",), ("show",), ("revoke", "--reason", "x")])
-def test_ticket_commands_refuse_where_there_is_no_ticket(rc1: Rc1, tmp_path: Path, words: tuple[str, ...]) -> None:
-    done = rc1("ticket", *words, "--workspace", tmp_path)
-    assert done.code == 2
-    assert "there is no ticket" in done.err
 
 
 def test_version_and_help_end_with_0(rc1: Rc1) -> None:

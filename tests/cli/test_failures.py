@@ -32,7 +32,7 @@ PLANTED = "sk-planted-4711"
 
 
 def options(root: Path, as_json: bool = False) -> Options:
-    return Options(workspace=root, config=None, profile=None, overrides=(), as_json=as_json)
+    return Options(root, as_json=as_json)
 
 
 def broken(session: Session) -> int:
@@ -151,7 +151,7 @@ def wait(session):
     print("waits", flush=True)
     time.sleep(60)
 
-run_command(wait, Options(Path(sys.argv[1]), None, None, (), False), {})
+run_command(wait, Options(Path(sys.argv[1])), {})
 """
 
 

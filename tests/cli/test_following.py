@@ -1,4 +1,4 @@
-"""The command that comes next: typed as it stands, on the same run, however many settings that has."""
+"""What a long command says before it starts, and the command that comes next, typed as it stands on the same run."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ import yaml
 
 from rc1_lib.cli import endings
 from rc1_lib.cli.endings import Ending, after_preflight, after_training, again, flagged, then, warned
+from rc1_lib.cli.flows import preflight_outline, training_outline
 from rc1_lib.cli.options import Options
 from rc1_lib.cli.session import Session
 from rc1_lib.preflight.ticket import TICKET
 from rc1_lib.run import EFFECTIVE
 
-from .conftest import Rc1
+from .conftest import NARROW, Rc1, settings
 
 MANY = ("pool.n=600", "shadow.n=40", "gates.waivers={judge_agreement: no labels yet}")
 
 
-def opened(root: Path, *settings: str, **more: object) -> Session:
-    session = Session(Options(root, None, None, settings, False, **more), io.StringIO())  # type: ignore[arg-type]
+def opened(root: Path, *overrides: str, **more: object) -> Session:
+    session = Session(Options(root, overrides=list(overrides), **more), io.StringIO())  # type: ignore[arg-type]
     session.open()
     return session
 
@@ -34,13 +35,13 @@ def words(line: str) -> list[str]:
 
 def test_many_settings_are_named_by_the_file_that_records_them(tmp_path: Path) -> None:
     session = opened(tmp_path, *MANY)
-    assert words(then(session, "train"))[4:] == [word for one in MANY for word in ("--set", one)], "not recorded yet"
+    assert words(then(session, "train"))[4:] == settings(MANY), "not recorded yet"
     assert session.run is not None
     session.run.write_effective_config()
     recorded = str(tmp_path / EFFECTIVE)
     assert words(then(session, "train")) == ["rc1", "train", "--config", recorded, "--workspace", str(tmp_path)]
     other = opened(tmp_path, *MANY[:2], "steps=20")
-    assert words(then(other, "train"))[4:] == [word for one in other.overrides for word in ("--set", one)]
+    assert words(then(other, "train"))[4:] == settings(other.overrides)
     few = opened(tmp_path, *MANY[:2])
     assert words(then(few, "train"))[4:] == ["--set", MANY[0], "--set", MANY[1]]
 
@@ -51,7 +52,7 @@ def test_the_recorded_file_is_named_from_where_one_stands(tmp_path: Path, monkey
     session.run.write_effective_config()
     monkeypatch.chdir(tmp_path)
     assert f" --config {EFFECTIVE} " in then(session, "train")
-    reopened = Session(Options(tmp_path, Path(EFFECTIVE), None, (), False), io.StringIO())
+    reopened = Session(Options(tmp_path, Path(EFFECTIVE)), io.StringIO())
     assert reopened.open() == session.run
     assert words(then(reopened, "train"))[2:4] == ["--config", EFFECTIVE]
 
@@ -63,8 +64,8 @@ def test_a_reward_and_sources_are_shown_by_their_own_flags(tmp_path: Path) -> No
 
 
 def test_what_a_flag_asked_of_the_gates_holds_for_the_same_command_alone(tmp_path: Path) -> None:
-    session = Session(Options(tmp_path, None, None, (), False), io.StringIO())
-    session.open(["pool.seed=3", "gates.length.min_len=9"])
+    session = Session(Options(tmp_path), io.StringIO())
+    session.open({"pool.seed": 3, "gates.length.min_len": 9})
     place = ["--workspace", str(tmp_path)]
     assert words(then(session, "preflight")) == ["rc1", "preflight", *place, "--set", "pool.seed=3"]
     assert words(again(session, "validate-pool", *flagged({"": "a b.jsonl", "--task": None}))) == [
@@ -75,7 +76,7 @@ def test_what_a_flag_asked_of_the_gates_holds_for_the_same_command_alone(tmp_pat
 def test_where_nothing_can_be_trained_a_preflight_elsewhere_comes_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    session = Session(Options(tmp_path, None, None, (), False), io.StringIO())
+    session = Session(Options(tmp_path), io.StringIO())
     session.open()
     monkeypatch.setattr(endings, "lacking_for_training", lambda: ("torch",))
     line = after_preflight(session, [1, 2], passed=True)
@@ -85,8 +86,8 @@ def test_where_nothing_can_be_trained_a_preflight_elsewhere_comes_next(
 def test_the_next_command_is_typed_as_it_stands(tmp_path: Path) -> None:
     """Workspace, profile and settings are this run's: another configuration would be another run."""
     setting = "gates.waivers={judge_agreement: no labels yet}"  # which a shell would tear apart
-    session = Session(Options(tmp_path, None, "local", (setting,), False), io.StringIO())
-    run = session.open(['sources.use="embedded"'])
+    session = Session(Options(tmp_path, None, "local", [setting]), io.StringIO())
+    run = session.open({"sources.use": "embedded"})
 
     shared = [
         "--profile", "local", "--workspace", str(run.workspace.root),
@@ -180,3 +181,48 @@ def test_a_pool_that_is_too_small_is_named_with_the_ticket(tmp_path: Path, monke
     shown = warned(session, run, ending).lines()
     assert shown[1] == "  training will refuse this pool: no hard rows"
     assert shown[-1].startswith("next, with other settings: rc1 preflight ")
+
+
+# ---- before a long command ----
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Session:
+    """A session with a setting that a shell would tear apart."""
+    made = Session(Options(tmp_path, None, "local", ["gates.waivers={judge_agreement: no labels yet}"]), io.StringIO())
+    made.open({"sources.use": "embedded"})
+    return made
+
+
+def test_plans_fit_a_narrow_terminal_and_name_every_stage(session: Session) -> None:
+    assert session.run is not None
+    whole = preflight_outline(session.run, [1, 2], ticket=True)
+    learning = training_outline(session.run, session.run.config.seeds, {}, evaluate=True)
+    assert max(map(len, whole + learning)) <= NARROW
+    assert "30,000 rows" in whole[0]
+    assert [line.split("  ")[1] for line in whole[1:]] == [
+        "server", "data", "calibration", "round 1", "round 2", "ticket",
+    ]  # fmt: skip
+    assert any("48 steps of 128 episodes" in line for line in learning)
+
+
+def test_shares_are_told_only_of_what_was_measured_and_add_up(session: Session) -> None:
+    assert session.run is not None
+    seeds = session.run.config.seeds
+    for plan in (
+        preflight_outline(session.run, [1, 2], ticket=True),
+        training_outline(session.run, seeds[:1], {}, evaluate=True),
+    ):
+        assert sum(int(line.rpartition("about ")[2].rstrip("%")) for line in plan if "about" in line) == 100
+    for plan in (
+        preflight_outline(session.run, [1], ticket=False),
+        training_outline(session.run, seeds, {}, evaluate=True),
+        training_outline(session.run, seeds[:1], {}, evaluate=False),
+    ):
+        assert "about" not in "".join(plan)
+
+
+def test_the_seconds_of_the_last_training_take_the_place_of_shares(session: Session) -> None:
+    assert session.run is not None
+    plan = training_outline(session.run, session.run.config.seeds[:1], {"training": 384.2}, evaluate=True)
+    assert next(line for line in plan if "training " in line).endswith("last time 384 s")

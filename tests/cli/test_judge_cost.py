@@ -13,7 +13,7 @@ from rc1_lib.judge.budget import price_list
 from rc1_lib.testing.judge_server import Behaviour, running
 from tests.judge.bench import overrides
 
-from .conftest import SMALL, Rc1
+from .conftest import SMALL, Rc1, judge_at, settings
 
 
 class Keyboard(io.StringIO):
@@ -38,11 +38,11 @@ def test_a_calibration_that_nobody_agrees_to_asks_nothing(
     rc1: Rc1, workspace: Path, monkeypatch: pytest.MonkeyPatch, typed: str | None
 ) -> None:
     with running(Behaviour()) as server:
-        live = [part for one in overrides(server.base_url) for part in ("--set", one)]
+        live = judge_at(server)
         priced = ("--set", "judge.prices={input: 1, output: 1}", "--set", "judge.ask_above_usd=0.001")
         if typed is not None:
             monkeypatch.setattr(sys, "stdin", Keyboard(typed))
-            monkeypatch.setattr("rc1_lib.cli.judge_cost.terminal", Keyboard)
+            monkeypatch.setattr("rc1_lib.cli.plan.terminal", Keyboard)
         done = rc1("calibrate", "--workspace", workspace, *SMALL, *live, *priced)
         assert done.code == 2 and server.stats().requests == 0
         assert "reward_hacking" in done.out and "bounds: none of its replies" in done.out
@@ -53,6 +53,6 @@ def test_a_calibration_that_nobody_agrees_to_asks_nothing(
 
 
 def test_an_unknown_price_is_shown_as_unknown(rc1: Rc1, workspace: Path) -> None:
-    live = [part for one in overrides("http://127.0.0.1:9/v1") for part in ("--set", one)]
+    live = settings(overrides("http://127.0.0.1:9/v1"))
     done = rc1("judge-cost", "--workspace", workspace, *SMALL, *live)
     assert done.code == 0 and "unknown" in done.out and "set judge.prices=" in done.out

@@ -24,8 +24,7 @@ from rc1_lib.labels.label_file import read_labels
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
 from tests.judge.bench import dialogues
 
-from .conftest import Done, Rc1
-from .test_commands import widest_table_line
+from .conftest import Done, Rc1, records, widest_table_line
 
 LABELS = "data/judge/labels.jsonl"
 
@@ -37,10 +36,6 @@ def rows(tmp_path: Path) -> Path:
     path = tmp_path / "rows.jsonl"
     path.write_text("".join(json.dumps({"messages": one, **told}) + "\n" for one in dialogues(8)))
     return path
-
-
-def records(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text().splitlines()]
 
 
 @pytest.fixture
@@ -140,15 +135,6 @@ def test_two_sessions_do_not_write_one_file(press: Any, tmp_path: Path) -> None:
         done = press("g")
     assert done.code == 2 and "another rc1 label is writing it" in done.err
     assert not path.exists()
-
-
-def test_what_cannot_be_labelled_is_refused(rc1: Rc1, tmp_path: Path) -> None:
-    scored = tmp_path / "scored.csv"
-    scored.write_text("id,dimensions.a\nx,0.5\n")
-    done = rc1("label", "--workspace", tmp_path / "w", "--in", scored)
-    assert done.code == 2 and "holds no dialogue to be read" in done.err
-    done = rc1("label", "--workspace", tmp_path / "w", "--in", scored, "--out", "labels.csv")
-    assert done.code == 2 and "expected a .jsonl file" in done.err
 
 
 # ---- a real terminal ----
@@ -282,7 +268,6 @@ def test_weights_are_found_on_anybodys_table(rc1: Rc1, tmp_path: Path) -> None:
         (("judge-agreement", "--labels", "people.csv", "--scale", "5"), "--scale 5: expected LOW:HIGH"),
         (("judge-agreement", "--labels", "people.csv", "--dimensions", "clear,clear"), "names one twice"),
         (("judge-agreement", "--labels", "people.csv", *FLAGS), "line 2: found no 'messages' and no 'prompt', and no"),
-        (("weight-calib", "--labels", "people.csv", "--n", "3"), "--n and --rebuild are about the balanced pool"),
     ],
 )
 def test_what_cannot_be_compared_is_refused_in_words(

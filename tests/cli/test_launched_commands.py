@@ -19,6 +19,8 @@ from tests.ticketed import copy_with_base, ticketed
 from tests.training.ranks import launches
 from tests.training.ranks.test_launched import TWO
 
+from .conftest import settings
+
 Told = Callable[..., dict[str, Any]]
 ALONE = (launches.__name__,)
 """Two shards of one process."""
@@ -35,11 +37,11 @@ def told(tmp_path: Path, built: Run, verdicts: Verdicts) -> Told:
     root = tmp_path / "workspace"
     copy_with_base(built, root)
     run = ticketed(root, built, verdicts, "training.shards=2", "training.processes=1")
-    settings = [part for override in run.overrides for part in ("--set", override)]
+    given = ("--workspace", str(root), *settings(run.overrides), "--json")
 
     def tell(how: tuple[str, ...], name: str, *arguments: str, code: int) -> dict[str, Any]:
         done = subprocess.run(
-            [sys.executable, "-m", *how, name, *arguments, "--workspace", str(root), *settings, "--json"],
+            [sys.executable, "-m", *how, name, *arguments, *given],
             env={**os.environ, "PYTHONPATH": str(PROJECT_ROOT)}, capture_output=True, text=True,
         )  # fmt: skip
         assert done.returncode == code, done.stderr[-3000:]

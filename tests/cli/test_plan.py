@@ -1,4 +1,4 @@
-"""`plan` from the command line."""
+"""`plan` and `learnability` from the command line."""
 
 from __future__ import annotations
 
@@ -19,15 +19,14 @@ from rc1_lib.training.ranks.launched import LaunchedGroup
 from rc1_lib.training.ranks.processes import gpus_of
 from rc1_lib.workspace.artifacts import read_json
 
-from .conftest import Rc1
+from .conftest import Rc1, settings
 from .test_train import own
 
 __all__ = ["own"]
 
 
 def test_a_plan_is_a_table_and_a_report_and_needs_the_ticket(rc1: Rc1, own: Run) -> None:
-    settings = [part for override in own.overrides for part in ("--set", override)]
-    call = ("plan", "--workspace", str(own.workspace.root), *settings, "--pilot-steps", "2")
+    call = ("plan", "--workspace", str(own.workspace.root), *settings(own.overrides), "--pilot-steps", "2")
     done = rc1(*call, "--json")
     body = json.loads(done.out)
     assert (done.code, body["exit_code"], body["seeds"]) == (0, 0, 1), done.err
@@ -43,6 +42,19 @@ def test_a_plan_is_a_table_and_a_report_and_needs_the_ticket(rc1: Rc1, own: Run)
     assert (refused.code, "the ticket is refused" in refused.err) == (2, True)
     short = rc1(*call[:-1], "1")
     assert short.code == 2 and "pilot-steps" in short.err
+
+
+def test_learnability_is_groups_and_a_gate_and_needs_the_ticket(rc1: Rc1, own: Run) -> None:
+    call = ("learnability", "--workspace", str(own.workspace.root), *settings(own.overrides))
+    done = rc1(*call, "--json")
+    body = json.loads(done.out)
+    # A base of seconds solves next to nothing, and twelve held-out prompts show no effect.
+    assert (done.code, body["exit_code"], body["gate"]["status"]) == (2, 2, "failed"), done.err
+    assert {"all", "gsm8k", "hard"} <= body["groups"].keys()
+    assert own.workspace.path("reports/learnability.json").is_file()
+    revoke_ticket(own, "a test")
+    refused = rc1(*call)
+    assert (refused.code, "the ticket is refused" in refused.err) == (2, True)
 
 
 def test_of_the_processes_of_a_launcher_only_the_first_one_tells_a_plan(monkeypatch: pytest.MonkeyPatch) -> None:

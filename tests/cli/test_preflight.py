@@ -12,7 +12,7 @@ import pytest
 from rc1_lib.run import Run
 from tests.flows.conftest import stand
 
-from .conftest import SMALL, Rc1, Served
+from .conftest import SMALL, Rc1, Served, settings
 
 OPEN = (
     *SMALL, "--set", "gates.resources.min_free_gb=0", "--set", "gates.git.require_commit=false",
@@ -29,8 +29,7 @@ def test_a_ticket_is_issued_verified_shown_and_revoked(
     shutil.copytree(built.workspace.root, root)
     served(root)
     stand(monkeypatch, "length")
-    settings = (part for override in built.overrides for part in ("--set", override))
-    check_ticket(rc1, ("--workspace", root, *settings), 60, "--build", "never")
+    check_ticket(rc1, ("--workspace", root, *settings(built.overrides)), 60, "--build", "never")
 
 
 @pytest.mark.long
@@ -89,10 +88,3 @@ def test_red_round_exits_2_shows_the_failing_check_and_packs(rc1: Rc1, workspace
     assert done.out.count("published") == 1 and line in done.out
     assert len(list((workspace / "reports/rc1").glob("FAIL_*.tgz"))) == 1
     assert max(len(line) for line in done.out.splitlines() if line[:1] in "┏┃┡│└") <= 100
-
-
-def test_refused_flag_starts_nothing(rc1: Rc1, tmp_path: Path) -> None:
-    done = rc1("preflight", "--workspace", tmp_path, "--set", "pool.nn=3")
-    assert done.code == 2
-    assert "did you mean 'n'?" in done.err
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["logs"]

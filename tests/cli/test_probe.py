@@ -11,8 +11,7 @@ import pytest
 from rc1_lib.judge.trial import probe_dialogues
 from rc1_lib.testing.judge_server import Behaviour, FaultKind, Manner, running
 
-from .conftest import SMALL, Rc1
-from .test_score import judge_at
+from .conftest import SMALL, Rc1, judge_at
 
 REPORT = "reports/rc1/probe_scorer.json"
 

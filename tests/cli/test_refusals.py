@@ -32,14 +32,6 @@ def test_pool_that_was_altered_is_only_overwritten_with_rebuild(rc1: Rc1, worksp
     assert pool.read_bytes() == whole
 
 
-def test_pool_that_was_brought_along_is_not_overwritten(rc1: Rc1, tmp_path: Path) -> None:
-    pool = tmp_path / "data/rollouts/rc1_seed.jsonl"
-    pool.parent.mkdir(parents=True)
-    pool.write_text("{}\n")
-    assert "was not written by RC1" in refusal(rc1, "build-pool", "--workspace", tmp_path, *SMALL)
-    assert pool.read_text() == "{}\n"
-
-
 def test_damaged_line_is_named(rc1: Rc1, workspace: Path) -> None:
     pool = workspace / "data/rollouts/rc1_seed.jsonl"
     lines = pool.read_bytes().splitlines(keepends=True)
@@ -62,9 +54,17 @@ def test_pool_of_another_measurement_cannot_be_balanced(rc1: Rc1, workspace: Pat
     assert "run `rc1 difficulty-metrics` again" in words
 
 
-def test_by_task_of_the_balance_names_every_task(rc1: Rc1, workspace: Path) -> None:
-    words = refusal(rc1, "difficulty-bucketize", "--workspace", workspace, *SMALL, "--by-task", "gsm8k")
-    assert "name all of hotpotqa,strategyqa,gsm8k" in words
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("difficulty-bucketize --by-task gsm8k", "name all of hotpotqa,strategyqa,gsm8k"),
+        ("difficulty-bucketize --target easy:0.5,hard:0.5", "difficulty.target: lacks medium"),
+        ("difficulty-bucketize --metrics data", "expected a file"),
+        ("shadow-run --materialize data", "--materialize data: is a folder"),
+    ],
+)
+def test_what_a_finished_workspace_cannot_do_is_refused(rc1: Rc1, workspace: Path, command: str, said: str) -> None:
+    assert said in refusal(rc1, *command.split(), "--workspace", workspace, *SMALL)
 
 
 def test_underscores_in_values_are_left_alone(rc1: Rc1, tmp_path: Path) -> None:
@@ -82,31 +82,6 @@ def test_metrics_never_replace_the_pool(rc1: Rc1, workspace: Path) -> None:
     words = refusal(rc1, "difficulty-metrics", "--workspace", workspace, *moved, *flags)
     assert "was not written by RC1 for this purpose" in words
     assert pool.read_bytes() == whole
-
-
-def test_folder_given_as_a_file_is_refused(rc1: Rc1, workspace: Path) -> None:
-    assert "expected a file" in refusal(rc1, "validate-pool", "--workspace", workspace, *SMALL, "data")
-    words = refusal(rc1, "shadow-run", "--workspace", workspace, *SMALL, "--materialize", "data")
-    assert "--materialize data: is a folder" in words
-    words = refusal(rc1, "difficulty-bucketize", "--workspace", workspace, *SMALL, "--metrics", "data")
-    assert "expected a file" in words
-
-
-@pytest.mark.parametrize("folder", [True, False], ids=["folder", "dangling link"])
-def test_template_file_that_is_no_file_is_refused(rc1: Rc1, tmp_path: Path, folder: bool) -> None:
-    pack = tmp_path / "pack"
-    pack.mkdir()
-    (pack / "x.json").mkdir() if folder else (pack / "x.json").symlink_to("nowhere")
-    words = refusal(rc1, "build-pool", "--workspace", tmp_path, *SMALL, "--templates-dir", "pack")
-    assert "x.json: cannot be read" in words
-    assert "x.json: cannot be read" in refusal(
-        rc1, "diversity-report", "--workspace", tmp_path, "--templates-dir", "pack"
-    )
-
-
-def test_target_without_a_bucket_is_refused(rc1: Rc1, workspace: Path) -> None:
-    words = refusal(rc1, "difficulty-bucketize", "--workspace", workspace, *SMALL, "--target", "easy:0.5,hard:0.5")
-    assert "difficulty.target: lacks medium" in words
 
 
 @pytest.mark.parametrize(

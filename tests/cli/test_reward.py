@@ -15,7 +15,7 @@ from rc1_lib.run import Run
 from rc1_lib.workspace.artifacts import read_json
 from rc1_lib.workspace.file_hashes import sha256_file
 
-from .conftest import NARROW, Done, Rc1, Served, fits
+from .conftest import NARROW, Done, Rc1, Served, fits, settings
 
 pytestmark = pytest.mark.usefixtures("drawn")
 
@@ -47,8 +47,7 @@ def ask(rc1: Rc1, built: Run, reward_workspace: Path) -> Ask:
     """`ask("weight-calib", "--cv", "5", at=root)`: a command on the small pool, by default in the shared workspace."""
 
     def run(*arguments: str, at: Path = reward_workspace) -> Done:
-        settings = [part for override in (*built.overrides, *QUICK) for part in ("--set", override)]
-        return rc1(*arguments, "--workspace", at, *settings)
+        return rc1(*arguments, "--workspace", at, *settings((*built.overrides, *QUICK)))
 
     return run
 

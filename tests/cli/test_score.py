@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,29 +11,14 @@ import pytest
 from rc1_lib.testing.judge_server import Behaviour, FaultKind, JudgeServer, running
 from tests.judge.bench import dialogues, overrides
 
-from .conftest import Rc1
-from .test_commands import widest_table_line
+from .conftest import Rc1, judge_at, records, settings, widest_table_line
 
 SCORES, UNSTABLE = "reports/rc1/scores.jsonl", "reports/rc1/unstable_samples.jsonl"
-
-
-@pytest.fixture
-def server() -> Iterator[JudgeServer]:
-    with running(Behaviour(delay="zero")) as serving:
-        yield serving
-
-
-def judge_at(server: JudgeServer) -> list[str]:
-    return [word for one in overrides(server.base_url) for word in ("--set", one)]
 
 
 def write(path: Path, rows: list[Any]) -> Path:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return path
-
-
-def records(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text().splitlines()]
 
 
 @pytest.fixture
@@ -99,8 +83,8 @@ def test_second_run_replays_and_is_marked_all_the_same(
 def test_flags_reach_the_judge(rc1: Rc1, server: JudgeServer, rows: Path, tmp_path: Path) -> None:
     flags = ("--provider", "openai", "--model", "rc1-test-double-1", "--samples", "1", "--n", "2")
     own = ("judge.provider", "judge.model=")
-    settings = [word for one in overrides(server.base_url) if not one.startswith(own) for word in ("--set", one)]
-    done = rc1("score", "--workspace", tmp_path / "w", "--in", rows, *flags, *settings, "--json")
+    others = settings(one for one in overrides(server.base_url) if not one.startswith(own))
+    done = rc1("score", "--workspace", tmp_path / "w", "--in", rows, *flags, *others, "--json")
     body = json.loads(done.out)
     assert (done.code, body["provider"], body["model_asked"]) == (0, "openai", "rc1-test-double-1")
     assert (body["dialogues"], body["samples"], body["calls"]) == (2, 1, 2)

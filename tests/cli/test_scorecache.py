@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -12,21 +11,14 @@ from typing import Any
 import pytest
 
 from rc1_lib.cli import scorecache
-from rc1_lib.testing.judge_server import Behaviour, FaultKind, JudgeServer, running
-from tests.judge.bench import Bench, dialogue, overrides
+from rc1_lib.testing.judge_server import Behaviour, FaultKind, JudgeServer
+from tests.judge.bench import Bench, dialogue
 
-from .conftest import Done, Rc1
-from .test_commands import widest_table_line
+from .conftest import Done, Rc1, judge_at, widest_table_line
 
 STORE = "data/judge/scores.sqlite"
 BAD = Behaviour(delay="zero", faults={FaultKind.WRONG_SCHEMA: 1.0})
 GOOD = Behaviour(delay="zero")
-
-
-@pytest.fixture
-def server() -> Iterator[JudgeServer]:
-    with running(GOOD) as serving:
-        yield serving
 
 
 @pytest.fixture
@@ -39,10 +31,6 @@ def with_a_call(number: int) -> list[dict[str, Any]]:
     call = {"id": "call_0", "type": "function", "function": {"name": "calc", "arguments": '{"expression":"1"}'}}
     question, answer = dialogue(number)
     return [question, {"role": "assistant", "content": None, "tool_calls": [call]}, answer]
-
-
-def judge_at(server: JudgeServer) -> list[str]:
-    return [word for one in overrides(server.base_url) for word in ("--set", one)]
 
 
 def files(folder: Path) -> set[str]:
@@ -184,15 +172,6 @@ def test_a_judge_that_refuses_ends_the_replay(rc1: Rc1, server: JudgeServer, ben
     assert (done.code, body["fixed"], body["left"]) == (2, 0, 3)
     assert "the provider refuses" in body["stopped"]
     assert "rc1: the judge stopped: the provider refuses" in done.err
-
-
-def test_a_file_that_is_no_store_is_told(rc1: Rc1, tmp_path: Path) -> None:
-    path = tmp_path / STORE
-    path.parent.mkdir(parents=True)
-    path.write_text("garbage, and more of it than a header has bytes" * 9)
-    done = rc1("scorecache", "stat", "--workspace", tmp_path)
-    assert done.code == 2
-    assert "is no score store that can be read" in done.err
 
 
 def own(capsys: pytest.CaptureFixture[str], *arguments: str) -> Done:

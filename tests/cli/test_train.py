@@ -17,7 +17,7 @@ from rc1_lib.workspace.artifacts import PROJECT_ROOT, read_json
 from rc1_lib.workspace.folder import holding
 from tests.training.tiny import write_base
 
-from .conftest import Done, Rc1, Served
+from .conftest import Done, Rc1, Served, settings
 
 Ask = Callable[..., Done]
 SMALL = ("run.device_pref=[cpu]", "run.mixed_precision=fp32", "run.max_steps=2", "data.max_length=96")
@@ -36,8 +36,7 @@ def ask(rc1: Rc1, own: Run) -> Ask:
     """`ask("train", "--no-evaluate")`: a command in the test's own workspace, with the settings of its ticket."""
 
     def run(name: str, *arguments: str) -> Done:
-        settings = [part for override in own.overrides for part in ("--set", override)]
-        return rc1(name, "--workspace", str(own.workspace.root), *settings, *arguments)
+        return rc1(name, "--workspace", str(own.workspace.root), *settings(own.overrides), *arguments)
 
     return run
 
@@ -70,11 +69,6 @@ def test_other_settings_than_the_preflights_are_named(ask: Ask, own: Run) -> Non
     assert done.code == 2
     assert "lr is 0.5, the ticket has 0.01" in done.err
     assert not own.workspace.path("checkpoints").exists()
-
-
-def test_flags_that_contradict_each_other_are_refused(ask: Ask) -> None:
-    done = ask("train", "--seed", "20250820", "--all_seeds")
-    assert (done.code, "give one of them" in done.err) == (2, True)
 
 
 @pytest.mark.parametrize(
@@ -147,8 +141,8 @@ def test_a_fault_while_training_is_fatal_and_reported(ask: Ask, own: Run, served
 
 def test_the_small_local_configuration_asks_for_no_ticket_and_resumes(rc1: Rc1, tmp_path: Path) -> None:
     base = write_base(tmp_path / "base")
-    settings = [part for one in (*SMALL, f"model.base={base}") for part in ("--set", one)]
-    call = ("train", "--config", "configs/train_local.yaml", "--workspace", str(tmp_path / "place"), *settings)
+    place = ("--config", "configs/train_local.yaml", "--workspace", str(tmp_path / "place"))
+    call = ("train", *place, *settings((*SMALL, f"model.base={base}")))
     done = rc1(*call, "--json")
     body = json.loads(done.out)
     assert (done.code, body["step"]) == (0, 2), done.err

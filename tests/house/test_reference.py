@@ -9,7 +9,7 @@ import pytest
 
 from rc1_lib.cli import dev
 from rc1_lib.cli.app import app
-from rc1_lib.cli.options import shared
+from rc1_lib.cli.options import Options
 from rc1_lib.cli.reference import DOCUMENTS, FOLDER, accepted, given, pages, parts
 from rc1_lib.cli.session import Session
 from rc1_lib.config.file import flatten, load_config, merged, read_layers
@@ -26,7 +26,7 @@ def test_a_page_is_what_the_code_gives(name: str) -> None:
 
 def test_a_page_that_is_out_of_date_is_named_and_corrected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dev, "PROJECT_ROOT", tmp_path)
-    session, reference = Session(shared(), sys.stdout), dev.reference_of(app)
+    session, reference = Session(Options(), sys.stdout), dev.reference_of(app)
     assert reference(session, write=True) == 0
     assert reference(session) == 0
     page = tmp_path / FOLDER / "commands.md"

@@ -94,8 +94,8 @@ def test_a_torn_last_line_is_no_night(place: Workspace) -> None:
 def test_the_table_fits_80_columns(place: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
     assert call("review", "--workspace", str(place.root)) == 0
     printed = capsys.readouterr().out
-    table = [line for line in printed.splitlines() if line.startswith(("│", "┃", "┏", "└"))]
-    assert table and max(map(len, table)) == 80
+    table = printed.partition("what changed")[2].partition("SHA-256")[0].splitlines()
+    assert len(table) > 3 and max(map(len, table)) == 80
     assert "new red" in printed and "value 0.9, wanted >= 1" in printed
     assert call("review", "--workspace", str(place.root), "--json") == 0
     document = json.loads(capsys.readouterr().out)

@@ -159,7 +159,7 @@ def test_the_command_shows_success_by_task_and_refuses_what_it_cannot_play(
     assert rc1("latest", "--engine", "vllm") == 2
     assert rc1("latest", "--engine", "gguf") == 2
     said = capsys.readouterr().err
-    assert "--engine: found 'vllm', expected one of torch, gguf" in said and "expected the path of a .gguf file" in said
+    assert "'vllm' is not one of 'torch'" in said and "expected the path of a .gguf file" in said
 
 
 def test_no_run_can_be_trained_by_it(exported: Exported) -> None:

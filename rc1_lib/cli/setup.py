@@ -1,0 +1,205 @@
+"""Setup and help: `init` (a folder to run in), `doctor` (would a training fail), `config`, `serve`, `failpack`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from contextlib import redirect_stdout
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.text import Text
+
+from rc1_lib.cli.endings import Ending, Failure, again, end, then
+from rc1_lib.cli.options import Seed
+from rc1_lib.cli.session import Session
+from rc1_lib.cli.tables import table
+from rc1_lib.cli.verdicts import conclude, judge
+from rc1_lib.errors import ConfigError, RC1Error
+from rc1_lib.runtime.libraries import quieten
+
+if TYPE_CHECKING:
+    from rc1_lib.doctor.finding import Finding
+
+_RED = 1
+_GATES = ("training_config", "overclar_penalty")
+_REPORT = "reports/rc1/config_verify.json"
+
+
+def init(
+    session: Session,
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder, made where it is missing.")],
+) -> int:
+    """Lay configurations, judge instructions, templates and the embedded base into a folder; overwrite nothing.
+
+    Every command then works in that folder, or with it as --workspace.
+    """
+    from rc1_lib.workspace.folder import lay_out
+
+    root = folder.resolve()
+    parts = lay_out(root)
+    session.show(*(f"{what}: {len(part)} files" for what, part in parts.items()))
+    session.options = replace(session.options, workspace=folder)
+    files = [name for part in parts.values() for name in part]
+    ending = Ending("done", f"{len(files)} files in {root}", following=then(session, "preflight"))
+    return end(session, ending, {"folder": str(root), "files": files})
+
+
+def doctor(session: Session, seed: Seed = None) -> int:
+    """Check the machine before a training: ticket, base model, keys, servers, disk, memory. Writes nothing.
+
+    Give the flags of the training. Exits 0 when all is well, 1 when a check failed.
+    """
+    from rc1_lib.doctor.looks import examined
+
+    run = session.open({"pool.seed": seed})
+    quieten(hub=False)
+    found = examined(run)
+    code = _RED if any(one.red for one in found.values()) else 0
+    rows = [
+        (name, Text(*(("FAILED", "bold red") if one.red else ("ok", "green"))),
+         f"{one.found}\n-> {one.advice}" if one.red else one.found)
+        for name, one in found.items()
+    ]  # fmt: skip
+    session.show(table("before a training", ("check", "", "what was found, and what to do"), rows))
+    looks = {name: {"red": one.red, **asdict(one)} for name, one in found.items()}
+    return end(session, _ending(session, found), {"exit_code": code, "looks": looks}, code)
+
+
+def _ending(session: Session, found: Mapping[str, Finding]) -> Ending:
+    failures = [Failure(f"{name}: {one.found}", one.advice) for name, one in found.items() if one.red]
+    if failures:
+        names = ", ".join(name for name, one in found.items() if one.red)
+        words = f"{len(failures)} of {len(found)} checks: {names}"
+        return Ending("fail", words, failures, following=again(session, "doctor"))
+    return Ending("pass", f"{len(found)} checks, ready to train", following=then(session, "train"))
+
+
+def failpack(session: Session) -> int:
+    """Pack logs, reports and configurations into reports/rc1/FAIL_<time>.tgz, without secrets and without data."""
+    try:
+        session.open()
+    except RC1Error as error:
+        # A configuration that is refused is a reason to pack, not a reason not to.
+        print(f"rc1: packing without a run: {error}", file=sys.stderr)
+    path = session.pack_failure()
+    session.show(str(path))
+    words = "packed, without secrets and without data: hand it to whoever is to help"
+    return end(session, Ending("done", words), {"exit_code": 0, "failpack": str(path)})
+
+
+def serve(
+    session: Session,
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Where the server listens, on this machine only.")] = 4200,
+    server: Annotated[
+        str, typer.Option(help="Join a Prefect server that runs already, by the address of its API.", metavar="ADDRESS")
+    ] = "",
+) -> int:
+    """Serve RC1's flows from a Prefect server with a web page, until interrupted.
+
+    It starts a server, or joins one that runs already (--server). A webhook at the address in RC1_WEBHOOK_SECRET_URL,
+    or in the block rc1-webhook, is called for every run that does not pass.
+    """
+    from deployments.serve import serve as serve_until_interrupted
+
+    code = serve_until_interrupted(session.workspace.root, port, server)
+    flags = ("--server", server) if server else ("--port", str(port))
+    following = then(session, "serve", *flags, when="to serve again")
+    ending = Ending("fault" if code else "done", f"{session.workspace.root} is no longer served", following=following)
+    return end(session, ending, None, code)
+
+
+def show_config(session: Session) -> int:
+    """Print the effective configuration: the file, with --set and the environment applied."""
+    from rc1_lib.config.file import dump_config
+    from rc1_lib.masking import mask_tree, secrets
+
+    if (small := train_config_file(session)) is not None:
+        return _shown(session, small.name, _show_small(session, small))
+    run = session.open()
+    hidden = secrets()
+    session.show(dump_config(run.config, hidden).rstrip())
+    name = run.workspace.name(run.config_path)
+    return _shown(session, name, mask_tree(run.config.model_dump(mode="json"), hidden))
+
+
+def _shown(session: Session, name: str, document: dict[str, Any]) -> int:
+    words = f"configuration {name} as it takes effect, not judged"
+    with redirect_stdout(sys.stderr):  # so that `rc1 config show > FILE` writes a configuration and nothing else
+        return end(session, Ending("done", words, following=then(session, "config verify")), document)
+
+
+def verify_config(session: Session) -> int:
+    """Check that the configuration is whole and may train, and print the effective one.
+
+    Of a small local configuration (--config configs/train_local.yaml) also that its engine learns from its rows.
+    """
+    from rc1_lib.config.file import dump_config
+    from rc1_lib.gates.training import order_of_pay
+    from rc1_lib.judge.providers import check_provider
+    from rc1_lib.masking import mask_tree, secrets
+    from rc1_lib.preflight.gate_list import check_waivers
+
+    if (small := train_config_file(session)) is not None:
+        return _verify_small(session, small)
+    run = session.open()
+    check_waivers(run)
+    check_provider(run.config.judge.provider)
+    hidden = secrets()
+    session.show(dump_config(run.config, hidden).rstrip())
+    session.show(f"what training pays: {order_of_pay(run.config)}")
+    calibrated = run.config.pays_judged_score and run.workspace.path(run.config.weights).exists()
+    results = judge(session, run, (*_GATES, *(["weights"] * calibrated)))
+    if not calibrated and run.config.pays_judged_score:
+        session.show(f"no weights yet ({run.config.weights}): rc1 preflight, or rc1 calibrate, finds them")
+    further = mask_tree({"config": run.config.model_dump(mode="json"), "overrides": run.overrides}, hidden)
+    return conclude(
+        session, run, f"configuration {run.workspace.name(run.config_path)}", results, _REPORT, further,
+        after_pass=then(session, "preflight"), after_fail=again(session, "config verify"),
+    )  # fmt: skip
+
+
+def _verify_small(session: Session, path: Path) -> int:
+    from rc1_lib.training.train_config import check_of_rows, load_train_config
+
+    check_of_rows(load_train_config(path, session.options.settings))
+    document = {"pass": True, "config": _show_small(session, path), "overrides": list(session.options.settings)}
+    words = f"{path.name}: a small local configuration, whole; no gate asks about it"
+    return end(session, Ending("pass", words, following=then(session, "train")), document)
+
+
+def _show_small(session: Session, path: Path) -> dict[str, Any]:
+    """Print the effective small configuration; returns it."""
+    import yaml
+
+    from rc1_lib.masking import mask_tree, secrets
+    from rc1_lib.training.train_config import load_train_config
+
+    config = load_train_config(path, session.options.settings)
+    tree: dict[str, Any] = mask_tree(config.model_dump(mode="json"), secrets())
+    session.show(yaml.safe_dump(tree, sort_keys=False, allow_unicode=True).rstrip())
+    return tree
+
+
+def train_config_file(session: Session) -> Path | None:
+    """Find the small local configuration that --config names; None if it is a run's, or cannot be read.
+
+    Raises:
+        ConfigError: when a profile, or sources, are asked for as well.
+    """
+    given = session.options.config
+    if given is None:
+        return None
+    from rc1_lib.config.file import merged, read_layers
+    from rc1_lib.training.train_config import is_train_config
+
+    path = given if given.is_absolute() or given.exists() else session.workspace.find(str(given))
+    if not path.is_file() or not is_train_config(merged(read_layers(path))):
+        return None
+    for flag in ("profile", "sources"):
+        if getattr(session.options, flag) is not None:
+            raise ConfigError(f"--{flag}: {path.name} has none; leave it out")
+    session.overrides = session.common = session.options.settings
+    return path
