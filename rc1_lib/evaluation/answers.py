@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict
 
 import orjson
 
-from rc1_lib.environment.outcome import EpisodeOutcome
-from rc1_lib.evaluation.episodes import MODES, EvaluationError, Mode
+from rc1_lib.evaluation.episodes import MODES, EvaluationError, Mode, Played
 from rc1_lib.records import MeasuredRow, Row
 from rc1_lib.runtime.progress import report_progress
 from rc1_lib.training.engine import PolicyEngine
@@ -19,21 +17,6 @@ from rc1_lib.training.ppo_run import Prepared
 from rc1_lib.workspace.artifacts import sha256_json
 
 STAGE = "evaluation"
-
-
-@dataclass(frozen=True, slots=True)
-class Played:
-    """An episode, as an evaluation uses it.
-
-    Attributes:
-        row_id: its row.
-        outcome: its outcome.
-        messages: the dialogue, including the prompt.
-    """
-
-    row_id: str
-    outcome: EpisodeOutcome
-    messages: tuple[Any, ...]
 
 
 Answers = Mapping[Mode, Sequence[Played]]

@@ -14,7 +14,6 @@ from rc1_lib.config.run_config import RunConfig
 from rc1_lib.errors import ConfigError
 from rc1_lib.evaluation.answers import (
     Answers,
-    Played,
     answers_of,
     answers_sha256,
     check_held_out,
@@ -22,7 +21,7 @@ from rc1_lib.evaluation.answers import (
     prompts_sha256,
 )
 from rc1_lib.evaluation.auditing import Audited, Scores, audited, checkpoints_on_the_way, rows_on_the_way
-from rc1_lib.evaluation.episodes import MODES, EpisodeRecord, episode_frame, records_of
+from rc1_lib.evaluation.episodes import MODES, EpisodeRecord, Played, episode_frame, records_of
 from rc1_lib.evaluation.evaluate import BASE, TRAINED, Evaluation, evaluate
 from rc1_lib.evaluation.examples import examples_markdown
 from rc1_lib.evaluation.gate import ppo_eval_gate
