@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict
 
 import orjson
 
-from rc1_lib.environment.outcome import EpisodeOutcome
-from rc1_lib.evaluation.episodes import MODES, EvaluationError, Mode
+from rc1_lib.evaluation.episodes import MODES, EvaluationError, Mode, Played
 from rc1_lib.records import MeasuredRow, Row
 from rc1_lib.runtime.progress import report_progress
 from rc1_lib.training.engine import PolicyEngine
@@ -21,31 +19,12 @@ from rc1_lib.workspace.artifacts import sha256_json
 STAGE = "evaluation"
 
 
-@dataclass(frozen=True, slots=True)
-class Played:
-    """An episode, as an evaluation uses it.
-
-    Attributes:
-        row_id: its row.
-        outcome: its outcome.
-        messages: the dialogue, including the prompt.
-    """
-
-    row_id: str
-    outcome: EpisodeOutcome
-    messages: tuple[Any, ...]
-
-
 Answers = Mapping[Mode, Sequence[Played]]
 """A policy's episodes in each mode, one per prompt."""
 
 
 def check_held_out(prompts: Iterable[Row], trained: Iterable[Row]) -> None:
-    """Check that no prompt shares its row or its source question with a row used in training.
-
-    Args:
-        prompts: the rows to evaluate on: `id`, `source_id`.
-        trained: every row that SFT or PPO may have drawn, with the same columns.
+    """Check that no prompt shares its `id` or its `source_id` with a row that SFT or PPO may have drawn, `trained`.
 
     Raises:
         EvaluationError: names the first row that is not held out.
@@ -74,16 +53,9 @@ def answers_of(
     done: int,
     plays: int,
 ) -> Answers:
-    """The held-out prompts, answered in each mode.
+    """The held-out prompts, answered in each mode; for the progress: `done` plays of `plays` came before them.
 
     A fresh adapter changes nothing, so before one is loaded the initial policy answers.
-
-    Args:
-        prepared: the inputs of the run.
-        player: plays the policy.
-        rows: the prompts.
-        done: plays of the whole evaluation before this policy, for the progress.
-        plays: all plays of the evaluation.
     """
     found: dict[Mode, Sequence[Played]] = {}
     for mode in MODES:
@@ -112,14 +84,7 @@ def episodes_of(
 
 
 def played_by(player: Plays, rows: Sequence[MeasuredRow], temperature: float, seed: int) -> list[Played]:
-    """A policy's episodes on rows.
-
-    Args:
-        player: plays it.
-        rows: of the pool's schema.
-        temperature: 0 is greedy.
-        seed: together with a row's id it decides what is sampled.
-    """
+    """A policy's episodes on rows; `seed` and a row's id decide what is sampled, temperature 0 is greedy."""
     keys = [str(row["id"]) for row in rows]
     played = player.play(rows, keys, temperature=temperature, seed=seed, iteration=0)
     return [Played(one.row_id, one.outcome, one.messages) for one in played]

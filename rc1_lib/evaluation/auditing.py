@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rc1_lib.errors import ConfigError
-from rc1_lib.evaluation.answers import Played
-from rc1_lib.evaluation.episodes import MODES
+from rc1_lib.evaluation.episodes import MODES, Played
 from rc1_lib.judge.judge import check_judge
 from rc1_lib.judge.providers import LIVE
 from rc1_lib.records import MeasuredRow, Message

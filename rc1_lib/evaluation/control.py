@@ -22,7 +22,6 @@ from rc1_lib.evaluation.policies import player_of
 from rc1_lib.gate_report import GateReport, write_report
 from rc1_lib.gates.shadow_run import interval_in_words
 from rc1_lib.records import Check, GateResult
-from rc1_lib.reward.intervals import Interval
 from rc1_lib.run import Run
 from rc1_lib.runtime.progress import report_progress
 from rc1_lib.training.callbacks.logs import MetricsLog
@@ -118,12 +117,8 @@ def control_gate(
 ) -> GateResult:
     """Check that nothing was gained without anything to learn; each seed separately.
 
-    Args:
-        kind: the uninformative reward.
-        compared: seed -> its control compared with the start.
-        moved: seed -> KL to the start at the last step, in nats per episode.
-        thresholds: `gates.control`.
-        min_prompts: fewest held-out prompts of a seed, `gates.evaluation.min_prompts`.
+    Of each seed, `compared` is its control against the start, and `moved` the KL between them at the last step, in nats
+    per episode; `min_prompts` is `gates.evaluation.min_prompts`.
     """
     checks: list[Check] = []
     few = ""
@@ -144,13 +139,12 @@ def control_gate(
                 "in training, answers that the policy can see, and any difference between the two plays",
             ),
             info(f"{name}: success up, pp", interval_in_words(change)),
-            *(info(f"{name}: {figure}", _sides(found, figure)) for figure in _FIGURES),
+            *(
+                info(f"{name}: {figure}", f"{found.before[figure].value:.3f} -> {found.after[figure].value:.3f}")
+                for figure in _FIGURES
+            ),
         ]  # fmt: skip
     return GateResult(GATE, tuple(checks), error=few)
-
-
-def _sides(found: Contrast, figure: str) -> str:
-    return f"{found.before[figure].value:.3f} -> {found.after[figure].value:.3f}"
 
 
 def _last_kl(run: Run, seed: int) -> float:
@@ -159,12 +153,6 @@ def _last_kl(run: Run, seed: int) -> float:
 
 
 def _body(found: Contrast) -> dict[str, Any]:
-    def shown(side: Mapping[str, Interval]) -> dict[str, Any]:
-        return {name: side[name].to_dict() for name in _FIGURES}
-
-    return {
-        "prompts": found.prompts,
-        "before": shown(found.before),
-        "after": shown(found.after),
-        "change": shown(found.change),
-    }
+    sides = {"before": found.before, "after": found.after, "change": found.change}
+    shown = {side: {name: one[name].to_dict() for name in _FIGURES} for side, one in sides.items()}
+    return {"prompts": found.prompts, **shown}

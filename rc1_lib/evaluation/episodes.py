@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, Literal, Protocol, cast, get_args
+from typing import Any, Literal, cast, get_args
 
 import polars as pl
 
@@ -26,18 +26,13 @@ class EvaluationError(RC1Error):
     """Episodes that cannot be evaluated."""
 
 
-class Ended(Protocol):
-    """The part of `rc1_lib.training.rollout.trajectory.Trajectory` that is used here."""
+@dataclass(frozen=True, slots=True)
+class Played:
+    """An episode, as an evaluation uses it: its row, its outcome, and the dialogue, including the prompt."""
 
-    @property
-    def row_id(self) -> str:
-        """The row of the episode."""
-        ...
-
-    @property
-    def outcome(self) -> EpisodeOutcome:
-        """Its outcome."""
-        ...
+    row_id: str
+    outcome: EpisodeOutcome
+    messages: tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +119,7 @@ def record_of(
 
 
 def records_of(
-    trajectories: Iterable[Ended],
+    episodes: Iterable[Played],
     rows: Iterable[MeasuredRow],
     *,
     policy: str,
@@ -135,17 +130,15 @@ def records_of(
     """The records of one policy's episodes, each with its row and, if `judged` has one, its score.
 
     Raises:
-        EvaluationError: when a trajectory's row is missing, or as in `record_of`.
+        EvaluationError: when an episode's row is missing, or as in `record_of`.
     """
     known = {row["id"]: row for row in rows}
     records = []
-    for trajectory in trajectories:
-        if trajectory.row_id not in known:
-            raise EvaluationError(f"an episode is about row '{trajectory.row_id}', which is not among the rows given")
-        score = (judged or {}).get(trajectory.row_id)
-        records.append(
-            record_of(trajectory.outcome, known[trajectory.row_id], policy=policy, mode=mode, seed=seed, judged=score)
-        )
+    for one in episodes:
+        if one.row_id not in known:
+            raise EvaluationError(f"an episode is about row '{one.row_id}', which is not among the rows given")
+        score = (judged or {}).get(one.row_id)
+        records.append(record_of(one.outcome, known[one.row_id], policy=policy, mode=mode, seed=seed, judged=score))
     return records
 
 

@@ -85,16 +85,10 @@ class Evaluation:
 def evaluate(
     frame: pl.DataFrame, *, confidence: float, resamples: int, seed: int, before: str = BASE, after: str = TRAINED
 ) -> Evaluation:
-    """Compare two policies in both modes.
+    """Compare two policies in both modes, by `paired.contrast`.
 
-    Args:
-        frame: one episode for every policy, mode, training seed and prompt. Several training seeds are pooled; pass
-            only one seed's episodes to evaluate it separately.
-        confidence: of the intervals, in (0, 1).
-        resamples: bootstrap samples of source questions.
-        seed: of the bootstrap.
-        before: the policy to compare with.
-        after: the policy under evaluation.
+    `frame` has one episode for every policy, mode, training seed and prompt. Several training seeds are pooled; pass
+    only one seed's episodes to evaluate it separately.
 
     Raises:
         EvaluationError: when the frame has no episodes or episodes of other policies, or a prompt lacks an episode of a

@@ -26,14 +26,12 @@ may be compared between policies on the same prompts only.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import polars as pl
 
 from rc1_lib.environment.outcome import EpisodeStatus
-from rc1_lib.evaluation.episodes import EpisodeRecord, episode_frame
 from rc1_lib.task_specs import task_names, task_spec
 
 GAP = "ask_gap"
@@ -91,36 +89,6 @@ def ratios() -> dict[str, Ratio]:
 
 IS_SHARE: Mapping[str, bool] = {**{name: ratio.is_share for name, ratio in ratios().items()}, GAP: True}
 FIGURES = tuple(IS_SHARE)
-
-
-def figures_by(frame: pl.DataFrame, *columns: str) -> pl.DataFrame:
-    """Every figure for every group of episodes.
-
-    Args:
-        frame: episodes.
-        columns: what to group by, such as `policy`, `mode`, `task`; at least one.
-
-    Returns:
-        `columns`, `episodes` (Int64), and every figure (Float64; NaN if undefined), in the order of the groups.
-    """
-    shares = [(_sum(ratio.over) / _sum(ratio.of)).alias(name) for name, ratio in ratios().items()]
-    grouped = frame.group_by(columns).agg(pl.len().cast(pl.Int64).alias("episodes"), *shares)
-    return grouped.with_columns((pl.col("ask_recall") - pl.col("overclar_rate")).alias(GAP)).sort(columns)
-
-
-def _sum(term: pl.Expr) -> pl.Expr:
-    return term.cast(pl.Float64).sum()
-
-
-def figures(records: Sequence[EpisodeRecord]) -> dict[str, float]:
-    """Every figure over all these episodes; undefined figures are left out, as metric logs expect.
-
-    Raises:
-        EvaluationError: when there are no records, or records contradict each other.
-    """
-    together = episode_frame(records).with_columns(all=pl.lit(True))
-    row = figures_by(together, "all").row(0, named=True)
-    return {name: row[name] for name in FIGURES if not math.isnan(row[name])}
 
 
 def statuses_by(frame: pl.DataFrame, column: str) -> dict[str, dict[str, float]]:

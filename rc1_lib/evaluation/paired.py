@@ -57,12 +57,7 @@ class Contrast:
 
 
 def paired(frame: pl.DataFrame, before: str, after: str) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The episodes of both policies, row by row about the same prompt with the same seed.
-
-    Args:
-        frame: episodes of one mode.
-        before: the policy to compare with.
-        after: the policy that is judged.
+    """The episodes of both policies in one mode, row by row about the same prompt with the same seed.
 
     Raises:
         EvaluationError: when a policy has no episode here, or a prompt was answered by one of the two only.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,6 @@ from rc1_lib.config.run_config import RunConfig
 from rc1_lib.errors import ConfigError
 from rc1_lib.evaluation.answers import (
     Answers,
-    Played,
     answers_of,
     answers_sha256,
     check_held_out,
@@ -22,7 +21,7 @@ from rc1_lib.evaluation.answers import (
     prompts_sha256,
 )
 from rc1_lib.evaluation.auditing import Audited, Scores, audited, checkpoints_on_the_way, rows_on_the_way
-from rc1_lib.evaluation.episodes import MODES, EpisodeRecord, episode_frame, records_of
+from rc1_lib.evaluation.episodes import MODES, EpisodeRecord, Played, episode_frame, records_of
 from rc1_lib.evaluation.evaluate import BASE, TRAINED, Evaluation, evaluate
 from rc1_lib.evaluation.examples import examples_markdown
 from rc1_lib.evaluation.gate import ppo_eval_gate
@@ -44,6 +43,7 @@ _EXAMPLES = 3
 _LEFT = "No training is lost; the same command continues with what is left to do"
 
 
+@naming_breakdowns(_LEFT, WHILE_PLAYING)
 def evaluate_run(prepared: Prepared, finished: Mapping[int, str]) -> GateReport:
     """Let the finished runs of `seeds` answer the held-out prompts, compare them with the start, and write the report.
 
@@ -58,11 +58,6 @@ def evaluate_run(prepared: Prepared, finished: Mapping[int, str]) -> GateReport:
         EvaluationError: when a prompt was used in training.
         BreakdownError: when the disk or memory is full.
     """
-    with naming_breakdowns(_LEFT, WHILE_PLAYING):
-        return _evaluated(prepared, finished)
-
-
-def _evaluated(prepared: Prepared, finished: Mapping[int, str]) -> GateReport:
     run, seeds = prepared.run, tuple(finished)
     check_held_out(prepared.selection.held_out, prepared.selection.train)
     plays = 2 * (1 + len(seeds))
@@ -212,10 +207,16 @@ def _written(
         return evaluate(episodes, **settings)
 
     evaluation = compared(frame)
+
+    def beside(episodes: pl.DataFrame) -> dict[str, Beside]:
+        sampled = episodes.filter(pl.col("mode") == "sampled")
+        return side_by_side(sampled, before=BASE, after=TRAINED, **settings)
+
     several = {one: frame.filter(pl.col("seed") == one) for one in seeds} if len(seeds) > 1 else {}
-    proxy = None if scores.share is None else _proxy(frame, several, scores.share, course, settings)
-    if proxy is not None:
-        proxy = replace(proxy, missing=_missing(run.config, seeds, course))
+    proxy = None
+    if scores.share is not None:
+        by_seed = {one: beside(part) for one, part in several.items()}
+        proxy = ProxyTruth(scores.share, beside(frame), by_seed, course, _missing(run.config, seeds, course))
     checks = proxy_checks(proxy, thresholds, shared.min_coverage, optimised=run.config.training.pays_judge)
     curves = run.workspace.path(paths_of(run, seeds[0]).metrics)
     return write_evaluation(
@@ -240,17 +241,3 @@ def _written(
         curves=curves if curves.is_file() else None,
         proxy=proxy,
     )
-
-
-def _proxy(
-    frame: pl.DataFrame,
-    several: Mapping[int, pl.DataFrame],
-    share: float,
-    course: Sequence[Point],
-    settings: Mapping[str, Any],
-) -> ProxyTruth:
-    def beside(episodes: pl.DataFrame) -> dict[str, Beside]:
-        sampled = episodes.filter(pl.col("mode") == "sampled")
-        return side_by_side(sampled, before=BASE, after=TRAINED, **settings)
-
-    return ProxyTruth(share, beside(frame), {seed: beside(part) for seed, part in several.items()}, course)

@@ -63,13 +63,7 @@ class Beside:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A checkpoint between start and end, compared with the start on some of the prompts.
-
-    Attributes:
-        seed: of its run.
-        step: of the checkpoint.
-        beside: proxy and truth at the start and at the checkpoint.
-    """
+    """A checkpoint between start and end, compared with the start on some of the prompts."""
 
     seed: int
     step: int
@@ -115,19 +109,7 @@ class ProxyTruth:
 def side_by_side(
     frame: pl.DataFrame, *, before: str, after: str, confidence: float, resamples: int, seed: int
 ) -> dict[str, Beside]:
-    """Group of prompts -> proxy and truth of two policies.
-
-    Args:
-        frame: checked episodes of one mode; `judged` is null if there is no score.
-        before: the policy to compare with.
-        after: the policy under evaluation.
-        confidence: of the intervals, in (0, 1).
-        resamples: bootstrap samples of source questions.
-        seed: of the bootstrap.
-
-    Raises:
-        EvaluationError: when only one of the two answered a prompt.
-    """
+    """Group of prompts -> proxy and truth of two policies; takes and raises what `paired.contrast` does."""
     first, second = paired(frame, before, after)
     statistics = _Statistics(first, second)
     found = bootstrap(

@@ -106,7 +106,9 @@ def write_evaluation(
     drawn = _draw(run, key, body)
     if curves is not None:
         try:
-            drawn["training"] = _draw_curves(run, key, curves)
+            metrics, picture = training_plots.read_metrics(curves), f"{PLOTS}/{KIND}_{key}.curves.png"
+            training_plots.curves(run.workspace.path(picture), metrics)
+            drawn["training"] = picture
         except RC1Error as error:  # no reason to lose a verdict that took minutes
             body["no_curves"] = str(error)
             report_progress(KIND, 1, 1, f"no curves: {error}")
@@ -121,12 +123,6 @@ def _draw(run: Run, key: str, body: Mapping[str, Any]) -> dict[str, str]:
         files["proxy and truth"] = f"{PLOTS}/{KIND}_{key}.proxy.png"
         plots.proxy(run.workspace.path(files["proxy and truth"]), body)
     return files
-
-
-def _draw_curves(run: Run, key: str, curves: Path) -> str:
-    picture = f"{PLOTS}/{KIND}_{key}.curves.png"
-    training_plots.curves(run.workspace.path(picture), training_plots.read_metrics(curves))
-    return picture
 
 
 def evaluation_markdown(report: Mapping[str, Any]) -> str:

@@ -99,13 +99,7 @@ def success_rows(report: Report, mode: str) -> Rows:
 def proxy_rows(report: Report) -> Rows:
     """The judged score next to verified success: start and end by group of prompts, then the checkpoints in between."""
     found = report["proxy"]
-    lines = [(name, one) for name, one in found["groups"].items()]
-    lines += [
-        (f"seed {seed}", one)
-        for seed, groups in found["by_seed"].items()
-        for name, one in groups.items()
-        if name == "all"
-    ]
+    lines = [*found["groups"].items(), *((f"seed {seed}", one["all"]) for seed, one in found["by_seed"].items())]
     lines += [(f"{one['seed']}, step {one['step']}", one) for one in found["course"]]
     head = ("group", "n", "score x 100", "change", "success %", "change, pp")
     rows = [

@@ -148,14 +148,7 @@ def preflight_stages(
 
 
 def training_stages(run: Run, takes: pl.DataFrame, seeds: int, *, evaluate: bool) -> list[Stage]:
-    """What a training will ask for at most, if its episodes are as long as the scripted expert's dialogues.
-
-    Args:
-        run: supplies steps, judge and held-out prompts.
-        takes: the expert's dialogues.
-        seeds: how many are trained.
-        evaluate: whether they are evaluated.
-    """
+    """What a training of so many seeds will ask for at most, if its episodes are as long as the expert's `takes`."""
     if not run.config.training.pays_judge:
         return []
     asked = round(training_replies(run, exactly(run.config.batch_size)).value / run.config.judge.samples)
@@ -166,23 +159,16 @@ def training_stages(run: Run, takes: pl.DataFrame, seeds: int, *, evaluate: bool
 
 
 def training_replies(run: Run, dialogues: Estimate) -> Estimate:
-    """Replies of the judge in one seed's training: about its episodes, and about the baseline before every segment.
-
-    Args:
-        run: supplies steps, segments, samples and baseline.
-        dialogues: different ones in a step.
-    """
+    """Replies in one seed's training: about its different dialogues a step, and the baseline before every segment."""
     steps, judge = run.config.steps, run.config.judge
     segments = math.ceil(steps / run.config.training.segment_steps)
     return (dialogues * steps + exactly(segments * judge.baseline.n)) * judge.samples
 
 
 def token_rates(run: Run, *, measured: bool = True) -> TokenRates:
-    """How the configured judge counts, by its replies in the usage log; bounds where these are about fewer than two.
+    """How the configured judge counts, by its replies in the usage log.
 
-    Args:
-        run: supplies judge and log.
-        measured: False gives the bounds, which hold for any model.
+    Where these are about fewer than two dialogues, and where not `measured`: bounds, which hold for any model.
     """
     judge, spec = run.config.judge, read_spec(run)
     if measured and run.workspace.path(judge.store.path).is_file():

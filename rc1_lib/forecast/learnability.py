@@ -244,12 +244,7 @@ def _play(prepared: Prepared, player: PolicyEngine, rows: Sequence[MeasuredRow],
 
 
 def takes_of(prepared: Prepared, tried: Tried, *, ask_judge: bool) -> list[Takes]:
-    """The rollouts of every prompt with their rewards.
-
-    Args:
-        prepared: what the training stands on.
-        tried: the episodes.
-        ask_judge: whether a judge whose score is a part of the reward is asked; otherwise all scores count as equal.
+    """The rollouts of every prompt with their rewards; where no judge is asked, all scores count as equal.
 
     Raises:
         RC1Error: when the judge has weight in the reward and cannot be asked.

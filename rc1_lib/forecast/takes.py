@@ -125,11 +125,8 @@ def smallest_effect_pp(takes: Sequence[Takes], prompts: int, *, confidence: floa
     "Statistical Power Analysis" (1988), section 2.3; Miller, "Adding Error Bars to Evals" (2024), section 5. Prompts
     about one source question count as independent, so the result is a little too small.
 
-    Args:
-        takes: rollouts of similar prompts.
-        prompts: how many prompts are compared.
-        confidence: of the interval that must exclude 0.
-        power: the chance that it does.
+    `takes` are of similar prompts, `prompts` is how many are compared, and `power` the chance that the interval of this
+    confidence excludes 0.
     """
     if not prompts or not takes:
         return math.inf

@@ -61,13 +61,7 @@ class Turns:
 
 
 def turns_of(played: Iterable[Trajectory], chat: ChatFormat, *, thoughts_apart: bool = False) -> Turns:
-    """The turns of played episodes.
-
-    Args:
-        played: the episodes.
-        chat: has the end-of-turn token, and decodes.
-        thoughts_apart: whether thoughts have a budget of their own, `training.rollout.thought_tokens`.
-    """
+    """The turns of played episodes; `thoughts_apart`: thoughts have a budget of their own (`thought_tokens`)."""
     ended: list[int] = []
     answers_cut: list[int] = []
     thoughts_cut: list[int] = []

@@ -1,4 +1,4 @@
-"""What all pictures share: size, colours, title and caption, and writing to disk.
+"""What all pictures share: colours, title and caption, axes, bars, and how they become bytes.
 
 Only figure objects are used, never pyplot, whose current figure is shared by all threads. Matplotlib is imported with
 the first picture, so that modules which may draw are cheap to import.
@@ -9,9 +9,10 @@ from __future__ import annotations
 import io
 import math
 import textwrap
+from collections.abc import Sequence
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rc1_lib.workspace.artifacts import atomic_write
 
@@ -21,12 +22,14 @@ if TYPE_CHECKING:
 
 OLD, NEW, GOOD, BAD, QUIET, INK = "#E69F00", "#0072B2", "#0072B2", "#D55E00", "#8C8C8C", "#262626"
 """Okabe and Ito's colours, distinguishable by readers with any kind of colour vision; shapes differ as well."""
+GRID = "#E4E4E4"
 SMALL, NORMAL, LARGE = 10.5, 12.0, 14.5
 NOT_KNOWN = "none"
 _DPI = 100
 _LINE = 0.2
 """Height of a line of the caption, in inches."""
-_drawing = Lock()  # Matplotlib's text layout and font caches are not thread-safe
+drawing = Lock()
+"""Held while a figure becomes bytes: matplotlib's settings, text layout and font caches belong to all threads."""
 
 
 def canvas(title: str, caption: str, *, height: float = 5.6, legend_row: bool = False) -> Figure:
@@ -62,16 +65,43 @@ def legend(figure: Figure, axes: Axes) -> None:
 
 
 def plain(axes: Axes, *, x: str = "", y: str = "") -> None:
-    """Axes with words, a faint grid below the drawing, and no frame at the top and on the right."""
+    """Axes with words and a faint grid below the drawing."""
     axes.set_xlabel(x, fontsize=NORMAL, color=INK)
     axes.set_ylabel(y, fontsize=NORMAL, color=INK)
     axes.tick_params(labelsize=SMALL, colors=INK, length=3)
-    axes.grid(True, color="#E4E4E4", linewidth=0.8)
+    axes.grid(True, color=GRID, linewidth=0.8)
+    calm(axes)
+
+
+def calm(axes: Axes) -> None:
+    """Nothing above what is drawn, and no frame at the top and on the right."""
     axes.set_axisbelow(True)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
-    for side in ("bottom", "left"):
-        axes.spines[side].set_color(QUIET)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["bottom", "left"]].set_color(QUIET)
+
+
+def no_height(axes: Axes) -> None:
+    """No axis of heights, where each of them is said in a number."""
+    axes.grid(False)
+    axes.tick_params(axis="y", labelleft=False, length=0)
+    axes.spines["left"].set_visible(False)
+
+
+def bars(
+    axes: Axes,
+    places: Sequence[float],
+    heights: Sequence[float],
+    texts: Sequence[str],
+    tops: Sequence[float] | None = None,
+    size: float = SMALL,
+    **look: Any,
+) -> None:
+    """Bars, and above each of them a text; `tops` says where something else reaches higher than its bar."""
+    axes.bar(places, heights, **look)
+    for place, top, text in zip(places, tops or heights, texts, strict=True):
+        axes.annotate(
+            text, (place, top), xytext=(0, 2), textcoords="offset points", ha="center", fontsize=size, color=INK
+        )
 
 
 def known(value: float | None) -> float | None:
@@ -85,15 +115,22 @@ def sentence(*parts: str) -> str:
 
 
 def write_png(path: Path, figure: Figure) -> None:
-    """Write the figure atomically; the bytes depend only on the drawing and contain no date or version.
+    """Write the figure atomically.
 
     Raises:
         RC1Error: when the file's folder cannot be made.
     """
+    with drawing:
+        drawn = png_of(figure)
+    with atomic_write(path) as stream:
+        stream.write(drawn)
+
+
+def png_of(figure: Figure) -> bytes:
+    """The figure as PNG; the bytes depend on the drawing alone, and contain no date or version. Hold `drawing`."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     drawn = io.BytesIO()
-    with _drawing:  # directly with the canvas: `savefig` would first draw the whole figure in vain
-        FigureCanvasAgg(figure).print_png(drawn, metadata={"Software": None})  # type: ignore[no-untyped-call]
-    with atomic_write(path) as stream:
-        stream.write(drawn.getvalue())
+    # Directly with the canvas: `savefig` would first draw the whole figure in vain.
+    FigureCanvasAgg(figure).print_png(drawn, metadata={"Software": None})  # type: ignore[no-untyped-call]
+    return drawn.getvalue()

@@ -1,10 +1,9 @@
-"""Pictures of an evaluation: from its report to a PNG."""
+"""Pictures of an evaluation, from its report to the PNG `path`; `caption` is added to what is said of n."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,7 @@ from rc1_lib.plots.canvas import (
     NOT_KNOWN,
     OLD,
     SMALL,
+    bars,
     canvas,
     known,
     legend,
@@ -32,62 +32,38 @@ _WIDTH, _GAP = 0.38, 0.45
 NO_BREAK = "\N{NO-BREAK SPACE}"
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """Two bars.
-
-    Attributes:
-        label: below them.
-        before: `value`, `low`, `high`: shares in [0, 1]; None or NaN where undefined.
-        after: the same.
-    """
-
-    label: str
-    before: Mapping[str, Any]
-    after: Mapping[str, Any]
+Pair = tuple[str, Mapping[str, Any], str]
+"""What stands below two bars; `before` and `after` by figure, each a `value`, `low`, `high` in [0, 1]; which figure."""
 
 
-def draw_pairs(axes: Axes, sections: Sequence[Sequence[Pair]], names: tuple[str, str], y: str = "") -> None:
-    """Draw the pairs on one scale from 0 to 100 %; what is undefined is said to be, not drawn as 0.
-
-    Args:
-        axes: to draw into.
-        sections: of pairs from left to right, with a gap between sections.
-        names: of the two policies, for the legend.
-        y: what the axis says.
-    """
+def _pairs(axes: Axes, sections: Sequence[Sequence[Pair]], report: Mapping[str, Any], y: str = "") -> None:
+    """Pairs of bars on one scale from 0 to 100 %, a gap between sections; what is undefined is not drawn as 0."""
     pairs = [pair for section in sections for pair in section]
-    middles = [place + _GAP * number for place, number in enumerate(_numbers(sections))]
-    for offset, side, name, colour in ((-_WIDTH / 2, "before", names[0], OLD), (_WIDTH / 2, "after", names[1], NEW)):
-        found = [getattr(pair, side) for pair in pairs]
-        heights = [100.0 * (known(one["value"]) or 0.0) for one in found]
+    gaps = [_GAP * number for number, section in enumerate(sections) for _ in section]
+    middles = [place + gap for place, gap in enumerate(gaps)]
+    for side, offset, colour in (("before", -_WIDTH / 2, OLD), ("after", _WIDTH / 2, NEW)):
+        found = [of[side][figure] for _, of, figure in pairs]
+        values, lows, highs = ([known(one[key]) for one in found] for key in ("value", "low", "high"))
+        heights = [100.0 * (value or 0.0) for value in values]
         places = [middle + offset for middle in middles]
-        axes.bar(places, heights, width=_WIDTH - 0.03, color=colour, label=f"{side} training ({name})")
-        for place, one, height in zip(places, found, heights, strict=True):
-            low, high = known(one["low"]), known(one["high"])
-            top = height
+        texts = [NOT_KNOWN if value is None else f"{100 * value:.0f}" for value in values]
+        tops = [max(height, 100.0 * (high or 0.0)) for height, high in zip(heights, highs, strict=True)]
+        label = f"{side} training ({report[side]})"
+        bars(axes, places, heights, texts, tops, width=_WIDTH - 0.03, color=colour, label=label)
+        for place, low, high in zip(places, lows, highs, strict=True):
             if low is not None and high is not None:
                 axes.vlines(place, 100.0 * low, 100.0 * high, color=INK, linewidth=1.4)
-                top = max(top, 100.0 * high)
-            text = NOT_KNOWN if known(one["value"]) is None else f"{height:.0f}"
-            axes.annotate(
-                text, (place, top), xytext=(0, 3), textcoords="offset points", ha="center", fontsize=SMALL, color=INK
-            )
     plain(axes, y=y)
     axes.set(ylim=(0, 112.0), xlim=(-0.6, middles[-1] + 0.6))
-    axes.set_xticks(middles, [pair.label for pair in pairs])
+    axes.set_xticks(middles, [label for label, _, _ in pairs])
     axes.set_yticks([0, 25, 50, 75, 100])
     axes.tick_params(axis="x", length=0)
     axes.grid(False, axis="x")
 
 
-def interval_caption(confidence: float) -> str:
+def _lines(change: Mapping[str, Any]) -> str:
     """What the lines are; number and sign stay on one line."""
-    return f"Lines: {100 * confidence:g}{NO_BREAK}% bootstrap intervals over source questions"
-
-
-def _numbers(sections: Sequence[Sequence[Pair]]) -> list[int]:
-    return [number for number, section in enumerate(sections) for _ in section]
+    return f"Lines: {100 * change['confidence']:g}{NO_BREAK}% bootstrap intervals over source questions"
 
 
 _PARTS = {
@@ -97,89 +73,59 @@ _PARTS = {
 
 
 def success(path: Path, report: Mapping[str, Any], *, mode: str = "sampled", caption: str = "") -> None:
-    """Draw success over all prompts, where asking is needed and not, by task and by difficulty.
-
-    Args:
-        path: of the PNG.
-        report: an evaluation's report: `before`, `after`, `groups`, `modes`.
-        mode: whose episodes.
-        caption: added to what is said of n.
-    """
+    """Draw success over all prompts, where asking is needed and not, by task and by difficulty."""
     compared, groups = report["modes"][mode], report["groups"]
     overall = compared["overall"]
     counts = {
         "success": overall["prompts"], "success_needed": groups["need asking"], "success_clear": groups["clear"],
         "success_hard": groups["hard"],
     }  # fmt: skip
-    sections = [[_pair_of(f"{words}\n{counts[name]:,}", overall, name) for name, words in _PARTS.items()]]
-    sections.append([_group(_in_two(task_spec(name).label), one) for name, one in compared["by"]["task"].items()])
-    sections.append([_group(name, one) for name, one in compared["by"]["bucket"].items()])
+    # `HotpotQA` on two lines, so that neighbours do not touch.
+    split = [[(re.sub(r"(?<=[a-z])(?=[A-Z]+$)", "\n", task_spec(name).label), one)
+              for name, one in compared["by"]["task"].items()], list(compared["by"]["bucket"].items())]  # fmt: skip
+    sections: list[list[Pair]] = [
+        [(f"{words}\n{counts[name]:,}", overall, name) for name, words in _PARTS.items()],
+        *([(f"{label}\n{found['prompts']:,}", found, "success") for label, found in groups] for groups in split),
+    ]
     figure = canvas(
         f"Success on held-out prompts, {mode}",
         sentence(
             "Below each pair: how many prompts it is about. A lucky guess of a missing piece is no success",
-            interval_caption(overall["change"]["success"]["confidence"]),
+            _lines(overall["change"]["success"]),
             caption,
         ),
         height=4.8,
         legend_row=True,
     )
     axes = figure.subplots()
-    draw_pairs(axes, sections, (report["before"], report["after"]), "prompts solved, %")
+    _pairs(axes, sections, report, "prompts solved, %")
     legend(figure, axes)
     write_png(path, figure)
 
 
-def _group(label: str, found: Mapping[str, Any]) -> Pair:
-    return _pair_of(f"{label}\n{found['prompts']:,}", found, "success")
-
-
-def _in_two(label: str) -> str:
-    """`HotpotQA` on two lines, so that neighbours do not touch."""
-    return re.sub(r"(?<=[a-z])(?=[A-Z]+$)", "\n", label)
-
-
-def _pair_of(label: str, found: Mapping[str, Any], figure: str) -> Pair:
-    return Pair(label, found["before"][figure], found["after"][figure])
-
-
 def asking(path: Path, report: Mapping[str, Any], *, caption: str = "") -> None:
-    """Draw the share of prompts asked about, sampled and greedy, by whether something is missing and by wording.
-
-    Args:
-        path: of the PNG.
-        report: an evaluation's report: `before`, `after`, `groups`, `modes`.
-        caption: added to what is said of n.
-    """
+    """Draw the share of prompts asked about, sampled and greedy, by whether something is missing and by wording."""
     groups = report["groups"]
-    some = next(iter(report["modes"].values()))["overall"]["change"]["success"]
     figure = canvas(
         "When it asks, before and after training",
         sentence(
             f"n = {groups['need asking']:,} prompts where something is missing, {groups['clear']:,} where nothing is",
             "Asked about: with at least one question to the user. 'Vague' words sound as if something were missing",
-            interval_caption(some["confidence"]),
+            _lines(report["modes"]["sampled"]["overall"]["change"]["success"]),
             caption,
         ),
         height=4.8,
         legend_row=True,
     )
     panels = figure.subplots(1, len(report["modes"]))
-    for number, (axes, (mode, compared)) in enumerate(zip(panels, report["modes"].items(), strict=True)):
-        words = "" if number else "prompts asked about, %"
-        draw_pairs(axes, [_asking_pairs(compared)], (report["before"], report["after"]), words)
+    for axes, (mode, compared) in zip(panels, report["modes"].items(), strict=True):
+        pairs: list[Pair] = [("something\nmissing", compared["overall"], "ask_recall")]
+        for wording, found in compared["by"]["wording"].items():
+            pairs.append((f"nothing\nmissing,\n{wording} words", found, "overclar_rate"))
+        _pairs(axes, [pairs], report, "prompts asked about, %" if axes is panels[0] else "")
         axes.set_title(mode, fontsize=NORMAL, color=INK)
     legend(figure, panels[0])
     write_png(path, figure)
-
-
-def _asking_pairs(compared: Mapping[str, Any]) -> list[Pair]:
-    pairs = [_pair_of("something\nmissing", compared["overall"], "ask_recall")]
-    pairs += [
-        _pair_of(f"nothing\nmissing,\n{wording} words", found, "overclar_rate")
-        for wording, found in compared["by"]["wording"].items()
-    ]
-    return pairs
 
 
 _PROXY_LINES = (("proxy", "judged score (proxy)", OLD, "s"), ("truth", "success (truth)", NEW, "o"))
@@ -188,23 +134,16 @@ _APART = 0.12
 
 
 def proxy(path: Path, report: Mapping[str, Any], *, caption: str = "") -> None:
-    """Draw how both have changed against the start, a panel a seed; what is undefined is left out.
-
-    Args:
-        path: of the PNG.
-        report: an evaluation's report: `proxy`, `prompts`, `modes`.
-        caption: added to what is said of n.
-    """
+    """Draw how both have changed against the start, a panel a seed; what is undefined is left out."""
     found = report["proxy"]
     ends = {seed: groups["all"] for seed, groups in found["by_seed"].items()}
     ends = ends or {next(iter(report["prompts"])): found["groups"]["all"]}
-    some = found["groups"]["all"]["proxy"]["change"]
     figure = canvas(
         "Proxy and truth: change against the start, in points of 100",
         sentence(
             f"n = {found['groups']['all']['prompts']:,} pairs of episodes at the end, fewer on the way",
             "Where the judged score rises and success falls, the score was gamed",
-            interval_caption(some["confidence"]),
+            _lines(found["groups"]["all"]["proxy"]["change"]),
             caption,
         ),
         height=4.4,

@@ -7,28 +7,27 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from rc1_lib.plots.canvas import BAD, INK, NEW, OLD, QUIET
+from rc1_lib.plots import canvas
+from rc1_lib.plots.canvas import BAD, GRID, INK, NEW, OLD, QUIET
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-GRID = "#E4E4E4"
 _NAMES = {INK: "ink", OLD: "old", NEW: "new", BAD: "bad", QUIET: "quiet", GRID: "grid"}
 """Colour -> its name in the page's style sheet."""
 _WIDTH, _TYPE = 3.6, 8.5
+_LONGEST = 28
+"""Characters of a name that leave room for what it names."""
 _SLIDE_DPI = 400
 _SETTINGS: Any = {
     "svg.fonttype": "none", "text.parse_math": False, "axes.linewidth": 0.7, "xtick.major.width": 0.6,
     "ytick.major.width": 0.6, "lines.solid_capstyle": "round",
 }  # fmt: skip
-_drawing = Lock()  # settings of matplotlib are everybody's
 
 Interval = tuple[float, float | None, float | None]
 """A value with the ends of its interval; None: there is none."""
@@ -67,17 +66,16 @@ def draw(
 ) -> Chart:
     """Draw once, write twice; without a slide only once."""
     import matplotlib as mpl
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
 
-    with _drawing, mpl.rc_context({**_SETTINGS, "svg.hashsalt": f"rc1 {name}"}):
+    with canvas.drawing, mpl.rc_context({**_SETTINGS, "svg.hashsalt": f"rc1 {name}"}):
         figure = Figure(figsize=(_WIDTH, height), layout="constrained")
         axes = figure.subplots()
-        _calm(axes)
+        axes.tick_params(labelsize=_TYPE, colors=INK, length=2.5, color=QUIET)
+        canvas.calm(axes)
         paint(axes)
-        # By the canvases themselves: `savefig` would first draw the whole figure to no avail, for each of the two.
-        svg, png = io.StringIO(), io.BytesIO()
+        svg, png = io.StringIO(), b""
         for patch in (figure.patch, axes.patch):
             patch.set(facecolor="none", edgecolor="none")
         unsaid = dict.fromkeys(("Date", "Creator", "Format", "Type"))
@@ -87,10 +85,8 @@ def draw(
             for patch in (figure.patch, axes.patch):
                 patch.set(facecolor="white")
             figure.set_dpi(_SLIDE_DPI)
-            FigureCanvasAgg(figure).print_png(png, metadata={"Software": None})  # type: ignore[no-untyped-call]
-    return Chart(
-        name, title, caption, _inline(svg.getvalue(), name, f"{title}. {caption}"), png.getvalue(), tuple(legend)
-    )
+            png = canvas.png_of(figure)
+    return Chart(name, title, caption, _inline(svg.getvalue(), name, f"{title}. {caption}"), png, tuple(legend))
 
 
 def _captioned(figure: Figure, title: str, legend: Sequence[tuple[str, str]]) -> None:
@@ -103,15 +99,6 @@ def _captioned(figure: Figure, title: str, legend: Sequence[tuple[str, str]]) ->
         where: Any = "outside lower center"
         figure.legend(handles=marks, loc=where, ncols=len(marks), fontsize=_TYPE, frameon=False, labelcolor=INK)
     figure.suptitle(title, fontsize=_TYPE + 1.5, color=INK, x=0.02, ha="left", weight="bold")
-
-
-def _calm(axes: Axes) -> None:
-    axes.tick_params(labelsize=_TYPE, colors=INK, length=2.5, color=QUIET)
-    axes.set_axisbelow(True)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
-    for side in ("bottom", "left"):
-        axes.spines[side].set_color(QUIET)
 
 
 def _inline(svg: str, name: str, words: str) -> Markup:
@@ -163,15 +150,7 @@ def dots(
         _whisker(axes, found, place, NEW, "o", 1.0)
     for place, other in enumerate(others):
         if other is not None:
-            axes.plot(
-                [other],
-                [place],
-                marker="D",
-                markersize=5,
-                markerfacecolor="none",
-                markeredgecolor=OLD,
-                markeredgewidth=1.3,
-            )
+            axes.plot([other], [place], marker="D", ms=5, mfc="none", mec=OLD, mew=1.3)
     if zero:
         axes.axvline(0.0, color=BAD, linewidth=0.9, linestyle=(0, (3, 2)))
     named(axes, [label for label, _ in rows])
@@ -196,27 +175,20 @@ def named(axes: Axes, labels: Sequence[str]) -> None:
 def bars(axes: Axes, labels: Sequence[str], before: Sequence[float], after: Sequence[float]) -> None:
     """Two shares a group, in %, with their numbers."""
     for shift, values, colour in ((-0.2, before, OLD), (0.2, after, NEW)):
-        places = [place + shift for place in range(len(labels))]
-        axes.bar(places, [100 * value for value in values], width=0.36, color=colour)
-        for place, value in zip(places, values, strict=True):
-            axes.annotate(
-                f"{100 * value:.0f}", (place, 100 * value), xytext=(0, 2), textcoords="offset points", ha="center",
-                fontsize=_TYPE - 0.5, color=INK,
-            )  # fmt: skip
+        places, heights = [place + shift for place in range(len(labels))], [100 * value for value in values]
+        texts = [f"{height:.0f}" for height in heights]
+        canvas.bars(axes, places, heights, texts, size=_TYPE - 0.5, width=0.36, color=colour)
     axes.set_xticks(range(len(labels)), list(labels))
-    axes.tick_params(axis="both", length=0)
-    axes.set_yticks([])
-    axes.spines["left"].set_visible(False)
+    axes.tick_params(axis="x", length=0)
+    canvas.no_height(axes)
 
 
-def histogram(axes: Axes, edges: Sequence[float], before: Sequence[float], after: Sequence[float], unit: str) -> None:
-    """Two distributions over the same bins, as shares of their rows."""
-    left = list(edges[:-1])
-    widths = [right - start for start, right in pairwise(edges)]
-    axes.bar(left, after, width=widths, align="edge", color=NEW, alpha=0.55, linewidth=0)
+def histogram(axes: Axes, width: float, before: Sequence[float], after: Sequence[float], unit: str) -> None:
+    """Two distributions over the same bins from 0 on, each `width` wide, as shares of their rows."""
+    edges = [width * number for number in range(len(after) + 1)]
+    axes.bar(edges[:-1], after, width=width, align="edge", color=NEW, alpha=0.55, linewidth=0)
     axes.stairs(before, edges, color=OLD, linewidth=1.6)
-    axes.set_yticks([])
-    axes.spines["left"].set_visible(False)
+    canvas.no_height(axes)
     axes.set_xlabel(unit, fontsize=_TYPE, color=INK)
 
 
@@ -236,17 +208,12 @@ def scatter(axes: Axes, x: Sequence[float], y: Sequence[float], good: Sequence[b
 def reliability(axes: Axes, bins: Sequence[tuple[float, float]], others: Sequence[tuple[float, float]]) -> None:
     """Share of successes by score, in bins of equal counts."""
     for found, colour, mark in ((others, OLD, "D"), (bins, NEW, "o")):
-        axes.plot(
-            [score for score, _ in found], [100 * share for _, share in found], color=colour, marker=mark, markersize=4
-        )
+        scores, shares = zip(*found, strict=True)
+        axes.plot(scores, [100 * share for share in shares], color=colour, marker=mark, markersize=4)
     axes.set_ylim(-3, 103)
     axes.grid(True, color=GRID, linewidth=0.7)
     axes.set_xlabel("score", fontsize=_TYPE, color=INK)
     axes.set_ylabel("success, %", fontsize=_TYPE, color=INK)
-
-
-_LONGEST = 28
-"""Characters of a name that leave room for what it names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,7 +269,7 @@ def verdicts(axes: Axes, names: Sequence[str], points: Points, rows: Sequence[Se
         for kind, colour, mark in kinds:
             days = [day for day, found in zip(points.days, row, strict=True) if found is kind]
             axes.plot(days, [place] * len(days), linestyle="none", marker=mark, markersize=4.5, color=colour)
-    named(axes, [_short(name) for name in names])
+    named(axes, [name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…" for name in names])
     axes.grid(False)
     _dated(axes, points)
 
@@ -311,7 +278,3 @@ def _dated(axes: Axes, points: Points) -> None:
     axes.set_xticks([day for day, _ in points.labels], [words for _, words in points.labels])
     room = 0.04 * (points.days[-1] - points.days[0]) or 0.5
     axes.set_xlim(points.days[0] - room, points.days[-1] + room)
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…"

@@ -1,8 +1,11 @@
-"""Pictures of the reward's evidence: from plain columns or figures to a PNG."""
+"""Pictures of the reward's evidence: from plain columns or figures to the PNG `path`.
+
+`caption` says what the figures were worked out on, n among it. Where there is nothing to draw, each raises `RC1Error`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,9 +24,11 @@ from rc1_lib.plots.canvas import (
     OLD,
     QUIET,
     SMALL,
+    bars,
     canvas,
     known,
     legend,
+    no_height,
     plain,
     sentence,
     write_png,
@@ -31,57 +36,64 @@ from rc1_lib.plots.canvas import (
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from numpy.typing import NDArray
 
 Weighed = tuple[float, float, float, float | None, float | None]
 """A dimension's old, equal and calibrated weight, and the calibrated one's interval; None or NaN: there is none."""
 
 
 def weights(path: Path, dimensions: Mapping[str, Weighed], *, cap: float, caption: str = "") -> None:
-    """Draw a line a dimension, in the order given.
-
-    Args:
-        path: of the PNG.
-        dimensions: name -> its weights.
-        cap: the largest weight allowed, drawn as a line.
-        caption: what the weights were calibrated on, n among it.
-
-    Raises:
-        RC1Error: when there is no dimension.
-    """
+    """Draw a line a dimension, in the order given, and the largest weight allowed, `cap`, across all."""
     if not dimensions:
         raise RC1Error("there are no weights to draw: expected one for each dimension")
-    table = np.array([[np.nan if value is None else value for value in row] for row in dimensions.values()], np.float64)
-    old, equal, calibrated, low, high = table.T
-    place = np.arange(len(dimensions), dtype=np.float64)
+    old, equal, calibrated, low, high = table = _columns(dimensions.values())
     figure = canvas(
         "Weights of the dimensions",
         sentence("Dots: calibrated weights, with the bootstrap's interval", caption),
         height=2.1 + 0.42 * len(dimensions),
         legend_row=True,
     )
-    axes = figure.subplots()
-    axes.axvline(cap, color=BAD, linestyle="--", linewidth=1.4, label=f"cap {cap:g}")
-    axes.hlines(place, low, high, color=NEW, linewidth=3.2, alpha=0.55)
-    axes.plot(calibrated, place, linestyle="none", marker="o", markersize=9, color=NEW, label="calibrated")
-    axes.plot(
-        old, place, linestyle="none", marker="D", markersize=8, markerfacecolor="none", markeredgecolor=OLD,
-        markeredgewidth=2, label="old",
-    )  # fmt: skip
-    axes.plot(
-        equal, place, linestyle="none", marker="|", markersize=15, markeredgewidth=1.8, color=QUIET, label="equal"
-    )
+    names, words = list(dimensions), [f"{value:.3f}" for value in calibrated]
+    axes = _spans(figure, names, (calibrated, low, high), "calibrated", words, (cap, f"cap {cap:g}"))
+    place = range(len(names))
+    axes.plot(old, place, linestyle="none", marker="D", ms=8, mfc="none", mec=OLD, mew=2, label="old")
+    axes.plot(equal, place, linestyle="none", marker="|", ms=15, mew=1.8, color=QUIET, label="equal")
     right = float(np.nanmax([cap, *table.ravel()])) * 1.04
-    axes.set(xlim=(-0.02 * right, right), ylim=(len(dimensions) - 0.4, -0.6))
-    plain(axes, x="weight (all of them sum to 1)")
-    axes.set_yticks(place, list(dimensions))
-    axes.tick_params(axis="y", labelsize=SMALL + 1)
-    axes.grid(False, axis="y")
-    margin = axes.secondary_yaxis("right")
-    margin.set_yticks(place, [f"{value:.3f}" for value in calibrated])
-    margin.tick_params(labelsize=SMALL, colors=INK, length=0)
-    margin.spines["right"].set_visible(False)
+    axes.set_xlim(-0.02 * right, right)
+    axes.set_xlabel("weight (all of them sum to 1)")
     legend(figure, axes)
     write_png(path, figure)
+
+
+def _columns(rows: Collection[Sequence[float | None]]) -> NDArray[np.float64]:
+    """Shape (columns, rows); NaN where there is no figure."""
+    return np.array([[np.nan if value is None else value for value in row] for row in rows], np.float64).T
+
+
+def _spans(
+    figure: Figure,
+    names: Sequence[str],
+    spans: Sequence[NDArray[np.float64]],
+    label: str,
+    words: Sequence[str],
+    bound: tuple[float, str],
+) -> Axes:
+    """A line a name from above: a dot on its interval (`spans`: value, low, high), words at its right; a bound."""
+    axes, place, (value, low, high) = figure.subplots(), range(len(names)), spans
+    plain(axes)
+    axes.axvline(bound[0], color=BAD, linestyle="--", linewidth=1.4, label=bound[1])
+    axes.hlines(place, low, high, color=NEW, linewidth=3.0, alpha=0.55)
+    axes.plot(value, place, linestyle="none", marker="o", markersize=8, color=NEW, label=label)
+    axes.set_ylim(len(names) - 0.4, -0.6)
+    axes.set_yticks(place, names)
+    axes.tick_params(axis="y", labelsize=SMALL + 0.5)
+    axes.grid(False, axis="y")
+    right = axes.secondary_yaxis("right")
+    right.set_yticks(place, words)
+    right.tick_params(labelsize=SMALL, colors=INK, length=0)
+    right.spines["right"].set_visible(False)
+    return axes
 
 
 _LOOKS = ((OLD, "s"), (NEW, "o"), ("#009E73", "^"), ("#CC79A7", "D"))
@@ -104,12 +116,9 @@ def reliability(
         frame: a row a dialogue; a row on which a score or the outcome is null or NaN is left out and counted.
         scores: label -> column of scores, at most four of them.
         outcome: the column with the success, boolean or in [0, 1].
-        bins: how many bins of (nearly) equal counts; dialogues with the same score stay in one bin.
+        bins: as `binned`.
         confidence: of the Jeffreys intervals.
         caption: added to what is said of n.
-
-    Raises:
-        RC1Error: when no row holds every score and the outcome, or there are more scores than looks for them.
     """
     if not 0 < len(scores) <= len(_LOOKS):
         raise RC1Error(f"the reliability plot shows 1 to {len(_LOOKS)} scores, found {len(scores)}: draw fewer")
@@ -118,12 +127,11 @@ def reliability(
     if not known.height:
         raise RC1Error(f"no dialogue holds {', '.join(scores.values())} and {outcome}: there is nothing to draw")
     left_out = frame.height - known.height
-    shown = f"Up to {bins} bins of equal counts (equal scores stay together), Jeffreys {100 * confidence:g} % intervals"
     figure = canvas(
         "Reliability: share of successes by score",
         sentence(
-            f"n = {known.height:,} dialogues" + (f", {left_out:,} unscored ones left out" if left_out else ""),
-            shown,
+            _counted(known.height, left_out),
+            f"Up to {bins} bins of equal counts (equal scores together), Jeffreys {100 * confidence:g} % intervals",
             caption,
         ),
         height=5.6,
@@ -149,6 +157,10 @@ def reliability(
     panels[1, 0].set_ylim(0, None)
     legend(figure, panels[0, 0])
     write_png(path, figure)
+
+
+def _counted(n: int, left_out: int) -> str:
+    return f"n = {n:,} dialogues" + (f", {left_out:,} unscored ones left out" if left_out else "")
 
 
 def binned(frame: pl.DataFrame, score: str, outcome: str, *, bins: int, confidence: float) -> pl.DataFrame:
@@ -201,25 +213,22 @@ def rank_scatter(
         success: (n,), whether the dialogue is a success.
         top: share of the dialogues that either ranking's shaded top holds.
         caption: the figures of agreement, in words.
-
-    Raises:
-        RC1Error: when the columns differ in length, or no dialogue holds both scores.
     """
-    given = zip(_NAMES, (old, new, success), strict=True)
-    columns = {name: np.asarray(values, dtype=np.float64) for name, values in given}
-    lengths = {values.size for values in columns.values()}
-    if len(lengths) != 1:
+    columns = {
+        name: np.asarray(values, np.float64) for name, values in (("old", old), ("new", new), ("success", success))
+    }
+    if len({values.size for values in columns.values()}) != 1:
         found = ", ".join(f"{name} {values.size}" for name, values in columns.items())
         raise RC1Error(f"the rank scatter takes three columns of one length, found {found}")
     every = pl.DataFrame(columns)
     known = every.filter(pl.all_horizontal(pl.all().is_not_nan()))
     if not known.height:
         raise RC1Error("no dialogue holds an old score and a new reward: there are no ranks to draw")
-    n, left_out = known.height, every.height - known.height
+    n = known.height
     figure = canvas(
         "Ranks: old score and new reward",
         sentence(
-            f"n = {n:,} dialogues" + (f", {left_out:,} unscored ones left out" if left_out else ""),
+            _counted(n, every.height - n),
             "Rank 1 is the highest score; equal scores share their mean rank",
             caption,
         ),
@@ -242,8 +251,7 @@ def rank_scatter(
     most = marks["count"][0]
     if most > 1:
         axes.scatter((), (), s=area * most, color=QUIET, label=f"{most:,} dialogues\nat one point", **look)
-    margin = 0.015 * n
-    limits = (n + 0.5 + margin, 0.5 - margin)  # the best at the right and at the top
+    limits = (1.015 * n + 0.5, 0.5 - 0.015 * n)  # the best at the right and at the top
     axes.set(xlim=limits, ylim=limits, aspect="equal", anchor="W")
     ticks = [1, *(int(tick) for tick in axes.get_xticks() if 1 < tick <= n and tick == int(tick))]
     axes.set_xticks(ticks)
@@ -253,9 +261,6 @@ def rank_scatter(
         loc="upper left", bbox_to_anchor=(1.02, 1.0), fontsize=SMALL, frameon=False, borderaxespad=0.0, labelspacing=1.0
     )
     write_png(path, figure)
-
-
-_NAMES = ("old", "new", "success")
 
 
 def _marks(known: pl.DataFrame) -> pl.DataFrame:
@@ -280,56 +285,40 @@ _PANELS = (
 _SIDES = (("old", "by old score", OLD), ("new", "by new reward", NEW))
 
 
-def by_bucket(
-    path: Path,
-    split: Mapping[str, Mapping[str, float | None]],
-    *,
-    title: str = "The better half by old score and by new reward, per difficulty",
-    caption: str = "",
-) -> None:
-    """Draw success, needless asking and turns of the half that either score puts on top, a pair of bars a group.
+def by_bucket(path: Path, split: Mapping[str, Mapping[str, float | None]]) -> None:
+    """Draw success, needless asking and turns of the half that either score puts on top, a pair of bars a difficulty.
 
     Args:
         path: of the PNG.
-        split: group -> `n`, and `success_*`, `overclar_rate_*` (shares) and `avg_turns_*` for `old` and `new`. What is
-            None or NaN is said to be none, not drawn as 0.
-        title: what the groups are.
-        caption: added to what is said of n.
-
-    Raises:
-        RC1Error: when there is no group.
+        split: difficulty -> `n`, and `success_*`, `overclar_rate_*` (shares) and `avg_turns_*` for `old` and `new`.
+            What is None or NaN is said to be none, not drawn as 0.
     """
     if not split:
         raise RC1Error("there is no group of dialogues to draw: expected at least one")
     total = sum(int(found["n"] or 0) for found in split.values())
     figure = canvas(
-        title,
-        sentence(
-            f"n = {total:,} dialogues. The n of a group counts all of it; the bars are about its better half", caption
-        ),
+        "The better half by old score and by new reward, per difficulty",
+        f"n = {total:,} dialogues. The n of a group counts all of it; the bars are about its better half.",
         legend_row=True,
     )
-    place = np.arange(len(split), dtype=np.float64)
+    place = range(len(split))
     for axes, (name, words, is_share) in zip(figure.subplots(1, len(_PANELS)), _PANELS, strict=True):
         top = 0.0
         for offset, (side, label, colour) in zip((-0.21, 0.21), _SIDES, strict=True):
             values = [known(found[f"{name}_{side}"]) for found in split.values()]
             heights = [(100.0 if is_share else 1.0) * (value or 0.0) for value in values]
             top = max(top, *heights)
-            axes.bar(place + offset, heights, width=0.4, color=colour, label=label)
-            for x, value, height in zip(place + offset, values, heights, strict=True):
-                text = NOT_KNOWN if value is None else f"{height:.0f}" if is_share else f"{height:.1f}"
-                axes.annotate(
-                    text, (x, height), xytext=(0, 2), textcoords="offset points", ha="center", fontsize=SMALL, color=INK
-                )
+            texts = [
+                NOT_KNOWN if value is None else f"{height:.{0 if is_share else 1}f}"
+                for value, height in zip(values, heights, strict=True)
+            ]
+            bars(axes, [one + offset for one in place], heights, texts, width=0.4, color=colour, label=label)
         plain(axes)
         axes.set_title(f"{words}{', %' if is_share else ''}", fontsize=NORMAL, color=INK)
         # Shares stand on one scale: a fifth of needless asking must not look like full success.
         axes.set_ylim(0, 112.0 if is_share else 1.12 * top if top > 0 else 1.0)
         axes.set_xticks(place, [f"{group}\nn = {int(found['n'] or 0):,}" for group, found in split.items()])
-        axes.grid(False)
-        axes.tick_params(axis="y", labelleft=False, length=0)
-        axes.spines["left"].set_visible(False)
+        no_height(axes)
     legend(figure, figure.axes[0])
     write_png(path, figure)
 
@@ -339,23 +328,11 @@ Paid = tuple[float | None, float | None, float | None, float | None]
 
 
 def undeserved(path: Path, policies: Mapping[str, Paid], *, least: float, caption: str = "") -> None:
-    """Draw a line a policy, the nearest to the teacher on top.
-
-    Args:
-        path: of the PNG.
-        policies: name -> its figures.
-        least: by how much every policy has to lie below the teacher, drawn as a line.
-        caption: what was played, n among it.
-
-    Raises:
-        RC1Error: when there is no policy.
-    """
+    """Draw a line a policy, the nearest to the teacher on top, and by how much each has to lie below it, `least`."""
     if not policies:
         raise RC1Error("there are no policies to draw: expected one or more")
     order = sorted(policies.items(), key=lambda item: float("inf") if item[1][0] is None else item[1][0])
-    table = np.array([[np.nan if value is None else value for value in row] for _, row in order], np.float64)
-    margin, low, high, above = table.T
-    place = np.arange(len(order), dtype=np.float64)
+    *spans, above = _columns([row for _, row in order])
     figure = canvas(
         "Worthless policies below the teacher",
         sentence(
@@ -365,21 +342,12 @@ def undeserved(path: Path, policies: Mapping[str, Paid], *, least: float, captio
         height=2.1 + 0.34 * len(order),
         legend_row=True,
     )
-    axes = figure.subplots()
-    axes.axvline(least, color=BAD, linestyle="--", linewidth=1.4, label=f"wanted at least {least:g}")
-    axes.hlines(place, low, high, color=NEW, linewidth=3.0, alpha=0.55)
-    axes.plot(margin, place, linestyle="none", marker="o", markersize=8, color=NEW, label="judged part alone")
-    right = float(np.nanmax([least, *table[:, :3].ravel()])) * 1.04
-    left = float(np.nanmin([0.0, *table[:, :3].ravel()]))
-    axes.set(xlim=(left - 0.03, right), ylim=(len(order) - 0.4, -0.6))
-    plain(axes, x="teacher's reward less the policy's")
-    axes.set_yticks(place, [name for name, _ in order])
-    axes.tick_params(axis="y", labelsize=SMALL)
-    axes.grid(False, axis="y")
-    shares = axes.secondary_yaxis("right")
-    shares.set_yticks(place, ["none" if np.isnan(share) else f"{100 * share:.0f} %" for share in above])
-    shares.tick_params(labelsize=SMALL, colors=INK, length=0)
-    shares.spines["right"].set_visible(False)
+    words = [NOT_KNOWN if np.isnan(share) else f"{100 * share:.0f} %" for share in above]
+    bound = (least, f"wanted at least {least:g}")
+    axes = _spans(figure, [name for name, _ in order], spans, "judged part alone", words, bound)
+    known_ends = [0.0, least, *np.ravel(spans)]
+    axes.set_xlim(float(np.nanmin(known_ends)) - 0.03, float(np.nanmax(known_ends)) * 1.04)
+    axes.set_xlabel("teacher's reward less the policy's")
     legend(figure, axes)
     write_png(path, figure)
 
@@ -406,7 +374,7 @@ def ablation(path: Path, figures: Mapping[str, Any], *, caption: str = "") -> No
         figures: `without` and `with`, each with `overclar_rate`, `ask_rate_where_needed`, `success` (shares) and
             `avg_turns`; `rate_drop_pct`, `success_drop_pp` and `turns_up`, each with `value`, `low` and `high`. What
             is None or NaN is said to be none, not drawn as 0.
-        caption: what was compared, n among it.
+        caption: what was compared.
     """
     figure = canvas(
         "The over-clarification penalty: what it changes",
@@ -429,25 +397,15 @@ def ablation(path: Path, figures: Mapping[str, Any], *, caption: str = "") -> No
 
 def _ablation_bars(axes: Axes, pair: tuple[float | None, float | None], *, is_share: bool) -> None:
     heights = [0.0 if value is None else 100.0 * value if is_share else value for value in pair]
-    axes.bar((0, 1), heights, width=0.68, color=("#BFBFBF", NEW), edgecolor=(QUIET, NEW))
-    top = max(heights) if max(heights) > 0 else 1.0
-    for place, (value, height) in enumerate(zip(pair, heights, strict=True)):
-        text = NOT_KNOWN if value is None else f"{height:.1f} %" if is_share else f"{height:.2f}"
-        axes.text(
-            place,
-            height + 0.02 * (100.0 if is_share else top),
-            text,
-            ha="center",
-            va="bottom",
-            fontsize=SMALL,
-            color=INK,
-        )
+    texts = [
+        NOT_KNOWN if value is None else f"{height:.1f} %" if is_share else f"{height:.2f}"
+        for value, height in zip(pair, heights, strict=True)
+    ]
+    bars(axes, (0, 1), heights, texts, width=0.68, color=("#BFBFBF", NEW), edgecolor=(QUIET, NEW))
     plain(axes)
-    axes.set(ylim=(0, 115.0 if is_share else 1.15 * top), xlim=(-0.6, 1.6))
+    axes.set(ylim=(0, 115.0 if is_share else 1.15 * max(heights) or 1.0), xlim=(-0.6, 1.6))
     axes.set_xticks((0, 1), ("without", "with"))
-    axes.tick_params(axis="y", labelleft=False, length=0)
-    axes.grid(False)
-    axes.spines["left"].set_visible(False)
+    no_height(axes)
 
 
 def _change(found: Mapping[str, float | None], sign: float, unit: str) -> str:

@@ -26,10 +26,7 @@ PANELS: Mapping[str, str] = {
     "policy/clipfrac_avg": "clipped tokens, share",
     "critic/vf_explained_var": "value head, explained variance",
 }
-"""Metric -> its name in the picture.
-
-The metrics are those that training writes: see `rc1_lib.environment.outcome` and `rc1_lib.training.engines.torch_ppo`.
-"""
+"""Metric that training writes (`rc1_lib.environment.outcome`, `rc1_lib.training.engines.torch_ppo`) -> its name here."""
 SUPERVISED: Mapping[str, str] = {
     "loss": "loss, nats a learned token",
     "mean_token_accuracy": "learned tokens that were the likeliest, share",
@@ -38,7 +35,7 @@ SUPERVISED: Mapping[str, str] = {
 """The same for training on demonstrations, which plays no episodes."""
 _STEP = "step"
 _COLUMNS = 3
-_MEDIAN_OF = 5
+MEDIAN_OF = 5
 """The strong line is the median of this many steps; the faint one shows each step's value."""
 
 
@@ -64,13 +61,7 @@ def panels_of(metrics: Collection[str]) -> Mapping[str, str]:
 
 
 def curves(path: Path, metrics: pl.DataFrame, *, panels: Mapping[str, str] | None = None, caption: str = "") -> None:
-    """Draw one panel for each metric that the training wrote.
-
-    Args:
-        path: of the PNG.
-        metrics: `step` and the metrics, one row per step.
-        panels: metric -> its title; metrics that the training did not write are left out. None: `panels_of` them.
-        caption: what was trained.
+    """Draw one panel for each metric of `panels` (default: `panels_of` them) that the training wrote.
 
     Raises:
         RC1Error: when it wrote none of them.
@@ -84,7 +75,7 @@ def curves(path: Path, metrics: pl.DataFrame, *, panels: Mapping[str, str] | Non
     figure = canvas(
         "Training",
         sentence(
-            f"Steps {steps[0]} to {steps[-1]}. Strong: running median of {_MEDIAN_OF} steps; faint: each step",
+            f"Steps {steps[0]} to {steps[-1]}. Strong: running median of {MEDIAN_OF} steps; faint: each step",
             caption,
         ),
         height=1.0 + 1.9 * lines,
@@ -104,7 +95,7 @@ def curves(path: Path, metrics: pl.DataFrame, *, panels: Mapping[str, str] | Non
 
 def _line(axes: Axes, found: pl.DataFrame, title: str) -> None:
     step, value = found.columns
-    median = found[value].rolling_median(_MEDIAN_OF, min_samples=1, center=True)
+    median = found[value].rolling_median(MEDIAN_OF, min_samples=1, center=True)
     axes.plot(found[step], found[value], color=QUIET, linewidth=0.9, alpha=0.6, marker=".", markersize=3)
     axes.plot(found[step], median, color=NEW, linewidth=2.0)
     plain(axes)

@@ -7,15 +7,18 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from rc1_lib.environment.outcome import EpisodeOutcome, EpisodeStatus
+from rc1_lib.environment.outcome import EpisodeStatus
 from rc1_lib.evaluation.answers import check_held_out, prompts_sha256
-from rc1_lib.evaluation.episodes import EvaluationError, checked, episode_frame, read_episodes, record_of, records_of
-from rc1_lib.training.rollout.trajectory import Trajectory
+from rc1_lib.evaluation.episodes import (
+    EvaluationError,
+    Played,
+    checked,
+    episode_frame,
+    read_episodes,
+    record_of,
+    records_of,
+)
 from tests.evaluation.tables import episode, outcome, row, table
-
-
-def played(row_id: str, came: EpisodeOutcome) -> Trajectory:
-    return Trajectory(row_id, (1, 2), 1, (False, True), (float("nan"), -0.5), (1,), came, ())
 
 
 def test_a_record_says_what_the_row_and_the_outcome_say() -> None:
@@ -28,7 +31,7 @@ def test_a_record_says_what_the_row_and_the_outcome_say() -> None:
 
 
 def test_records_are_matched_with_their_rows_by_id() -> None:
-    episodes = [played("row-0002", outcome()), played("row-0001", outcome(right=False))]
+    episodes = [Played("row-0002", outcome(), ()), Played("row-0001", outcome(right=False), ())]
     records = records_of(episodes, [row(1), row(2)], policy="sft", mode="sampled", seed=1)
     assert [(record.row_id, record.solved) for record in records] == [("row-0002", True), ("row-0001", False)]
     with pytest.raises(EvaluationError, match="row-0002"):

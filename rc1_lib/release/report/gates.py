@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from rc1_lib.preflight.round_report import FAILED, PASSED
-from rc1_lib.preflight.ticket import TICKET
-from rc1_lib.release.report.html import Cell, Section, Table
-from rc1_lib.release.report.policy import evaluation_of
-from rc1_lib.release.report.sources import Citation, Source, Sources, said
+from rc1_lib.release.report.html import RED, Cell, Section, Table, checks_table
+from rc1_lib.release.report.sources import Citation, Source, Sources
 
 _NIGHTLY = "reports/preflight/nightly.json"
 _CLEARED = ("passed", "waived", "not applicable")
-_WORDS = {**{status: status for status in _CLEARED}, "failed": "RED", "error": "not judged"}
+_WORDS = {**{status: status for status in _CLEARED}, "failed": RED, "error": "not judged"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,16 +44,31 @@ class RoundVerdicts:
         """The names of the gates that did not pass."""
         return ", ".join(str(gate["name"]) for gate in self.gates if gate["status"] not in _CLEARED)
 
+    def gate(self, name: str) -> Mapping[str, Any] | None:
+        """The verdict of one gate; None where it was not judged."""
+        return next((gate for gate in self.gates if gate["name"] == name), None)
+
+
+def gate_checks(
+    sources: Sources, title: str, gate: str, start: tuple[str, ...] = ("",), info: bool = True
+) -> list[Table]:
+    """The checks of a gate in round 1 whose names start so, as a table; none where it was not judged."""
+    one = rounds_of(sources).get("round 1")
+    found = (one.gate(gate) or {}).get("checks", ()) if one else ()
+    wanted = (check for check in found if check["name"].startswith(start) and (info or check["op"] != "info"))
+    checks = [(check["name"], check) for check in wanted]
+    return [checks_table(title, one.source, f"gates: {gate}", checks, True)] if one else []
+
 
 def rounds_of(sources: Sources) -> dict[str, RoundVerdicts]:
     """Read both rounds (a failed second one before a passed one) and those of the latest nightly."""
     place, found = sources.run.workspace, {}
     for number in (1, 2):
-        there = [path for one in (FAILED, PASSED) if (path := place.path(one[number])).is_file()]
-        read = sources.read(f"round{number}", there[0]) if there else None
+        failed = place.path(FAILED[number])
+        read = sources.read(f"round{number}", failed if failed.is_file() else PASSED[number])
         if read is not None:
             found[f"round {number}"] = RoundVerdicts(read, read.at("gates") or ())
-    nightly = sources.read("nightly", place.path(_NIGHTLY))
+    nightly = sources.read("nightly", _NIGHTLY)
     if nightly is not None:
         found |= {
             f"nightly, {name}": RoundVerdicts(nightly, given) for name, given in (nightly.at("rounds") or {}).items()
@@ -65,10 +78,11 @@ def rounds_of(sources: Sources) -> dict[str, RoundVerdicts]:
 
 def standing(sources: Sources) -> Standing:
     """Say why the run failed: any gate, the ticket or the evaluation failed or is missing."""
-    rounds, ticket = rounds_of(sources), sources.read("ticket", sources.run.workspace.path(TICKET))
-    evaluation = evaluation_of(sources)
+    rounds, ticket, evaluation = rounds_of(sources), sources.ticket(), sources.evaluation()
     reasons = [
-        f"{name} has not passed: {one.red or 'it was not judged whole'}" for name, one in rounds.items() if _fell(one)
+        f"{name} has not passed: {one.red or 'it was not judged whole'}"
+        for name, one in rounds.items()
+        if one.red or one.source.at("pass") is not True
     ]
     reasons += [f"round {number} was not judged" for number in (1, 2) if f"round {number}" not in rounds]
     if ticket is None:
@@ -93,10 +107,6 @@ def standing(sources: Sources) -> Standing:
     return Standing(reasons, waived, left_out, rows)
 
 
-def _fell(one: RoundVerdicts) -> bool:
-    return bool(one.red) or one.source.at("pass") is not True
-
-
 def gates(sources: Sources) -> Section:
     """Show every gate in every round, and all checks of each round to unfold."""
     rounds = rounds_of(sources)
@@ -105,26 +115,19 @@ def gates(sources: Sources) -> Section:
     names = list(dict.fromkeys(gate["name"] for one in rounds.values() for gate in one.gates))
     history: list[Sequence[Cell]] = [(name, *(_status(one, name) for one in rounds.values())) for name in names]
     tables = [Table("History", ("gate", *rounds), history, True)]
-    tables += [_checks(name, one) for name, one in rounds.items()]
+    for name, one in rounds.items():
+        checks = [
+            (f"{gate['name']}: {check['name']}", check)
+            for gate in one.gates
+            for check in gate["checks"]
+            if check["op"] != "info"
+        ]
+        tables.append(checks_table(f"All checks of {name}", one.source, "gates", checks))
     times = "; ".join(f"{name} at {one.source.at('time')}" for name, one in rounds.items())
     return Section("gates", "The gates", f"{times}.", (), tables)
 
 
 def _status(found: RoundVerdicts, name: str) -> Cell:
-    gate = next((gate for gate in found.gates if gate["name"] == name), None)
-    if gate is None:
+    if (gate := found.gate(name)) is None:
         return "–"
     return Citation(_WORDS.get(gate["status"], str(gate["status"])), found.source, f"gates: {name}")
-
-
-def _checks(title: str, found: RoundVerdicts) -> Table:
-    rows: list[Sequence[Cell]] = []
-    for gate in found.gates:
-        for check in gate["checks"]:
-            if check["op"] != "info":
-                verdict = "passed" if check["passed"] else "RED"
-                value = Citation(said(check["value"]), found.source, f"gates: {gate['name']}: {check['name']}")
-                rows.append(
-                    (f"{gate['name']}: {check['name']}", value, f"{check['op']} {said(check['threshold'])}", verdict)
-                )
-    return Table(f"All checks of {title}", ("check", "value", "wanted", "verdict"), rows)

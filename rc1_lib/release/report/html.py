@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
 from rc1_lib.plots.page import Chart
-from rc1_lib.release.report.sources import Citation, Sources
+from rc1_lib.release.report.sources import Citation, Source, Sources, plain, said
 
 if TYPE_CHECKING:
     from jinja2 import Template
 
 Cell = str | Citation
+RED = "RED"
+"""What a cell says in red."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +29,29 @@ class Table:
     head: Sequence[str]
     rows: Sequence[Sequence[Cell]]
     open: bool = False
+
+
+def checks_table(
+    title: str, source: Source, where: str, checks: Iterable[tuple[str, Mapping[str, Any]]], opened: bool = False
+) -> Table:
+    """Checks, each with what it is called, as a table with value, threshold and verdict; `where` they stand."""
+    rows = []
+    for label, check in checks:
+        verdict = "passed" if check["passed"] else RED
+        compared = (f"{check['op']} {said(check['threshold'])}", verdict)
+        if check["op"] == "info":
+            compared = ("", "for information")
+        rows.append((label, Citation(said(check["value"]), source, f"{where}: {label}"), *compared))
+    return Table(title, ("check", "value", "wanted", "verdict"), rows, opened)
+
+
+def figures_table(title: str, head: Sequence[str], source: Source, *places: Sequence[str]) -> Table:
+    """A line for every name that stands in the first place, with its figure and interval in each of the places."""
+    rows = [
+        (name.replace("_", " "), *(source.cite_interval(plain, *place, name) for place in places))
+        for name in source.at(*places[0]) or ()
+    ]
+    return Table(title, head, rows)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from rc1_lib.evaluation.derived import TRAINING_REPORT
-from rc1_lib.preflight.ticket import TICKET
 from rc1_lib.release.report.data import data
 from rc1_lib.release.report.gates import gates, standing
 from rc1_lib.release.report.html import Head, render
-from rc1_lib.release.report.policy import evaluation_of, policy, tiles, training
+from rc1_lib.release.report.policy import policy, tiles, training
 from rc1_lib.release.report.reward import attacks, judge, reward
 from rc1_lib.release.report.sources import Sources
 from rc1_lib.run import Run
@@ -48,25 +46,15 @@ def write_page(run: Run) -> Page:
     """
     sources = Sources(run)
     stands = standing(sources)
-    parts = [
-        policy(sources),
-        training(sources),
-        reward(sources),
-        attacks(sources),
-        judge(sources),
-        data(sources),
-        gates(sources),
-    ]
+    parts = [make(sources) for make in (policy, training, reward, attacks, judge, data, gates)]
     slides = []
     for chart in (chart for part in parts for chart in part.charts):
         slides.append(f"{SLIDES}/{chart.name}.png")
         with atomic_write(run.workspace.path(slides[-1])) as stream:
             stream.write(chart.png)
-    evaluation = evaluation_of(sources)
-    head = Head(
-        f"RC1 report {evaluation.at('key') if evaluation else 'without an evaluation'}", "RC1 report",
-        red=bool(stands.reasons), facts=_facts(sources),
-    )  # fmt: skip
+    evaluation = sources.evaluation()
+    title = f"RC1 report {evaluation.at('key') if evaluation else 'without an evaluation'}"
+    head = Head(title, "RC1 report", bool(stands.reasons), _facts(sources))
     text = render("page.html.j2", PAGE, head, parts, sources, standing=stands, tiles=tiles(sources))
     write_text(run.workspace.path(PAGE), text)
     return Page(PAGE, sha256_file(run.workspace.path(PAGE)), tuple(slides), tuple(stands.reasons))
@@ -74,12 +62,9 @@ def write_page(run: Run) -> Page:
 
 def _facts(sources: Sources) -> list[tuple[str, object]]:
     """Return what identifies the run; of the ticket what it says, not whether it is still valid."""
-    config, ticket = sources.run.config, sources.read("ticket", sources.run.workspace.path(TICKET))
-    facts: list[tuple[str, object]] = [
-        ("profile", config.profile),
-        ("base", config.base_model),
-        ("steps", _steps(sources)),
-    ]
+    config, ticket = sources.run.config, sources.ticket()
+    facts: list[tuple[str, object]] = [("profile", config.profile), ("base", config.base_model)]
+    facts.append(("steps", _steps(sources)))
     if ticket is not None:
         package = ticket.at("package") or {}
         code = ("package", f"rc1 {package['version']}, {package['sha256'][:12]}") if package else None
@@ -90,7 +75,7 @@ def _facts(sources: Sources) -> list[tuple[str, object]]:
 
 def _steps(sources: Sources) -> str:
     """Return the configured steps, and how far each seed came if one ended before them."""
-    steps, report = sources.run.config.steps, sources.read("training", sources.run.workspace.path(TRAINING_REPORT))
+    steps, report = sources.run.config.steps, sources.training()
     ends = {one["seed"]: step_of(Path(one["checkpoint"])) for one in (report.at("runs") or [])} if report else {}
     if all(end in (None, steps) for end in ends.values()):
         return f"{steps:,}"

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 from rc1_lib.errors import RC1Error
 from rc1_lib.plots.page import Chart, Points, draw, over_days, verdicts
 from rc1_lib.preflight.nights import NIGHTS, KeptNight, NightOutcome, parse_nights
-from rc1_lib.release.report.html import Cell, Head, Section, Table, render
+from rc1_lib.release.report.html import RED, Cell, Head, Section, Table, render
 from rc1_lib.release.report.sources import (
     Citation,
     Format,
@@ -43,7 +44,6 @@ _VERDICT = 400
 _MOST_LABELS = 4
 _LEGEND = (("new", "value"), ("bad", "threshold, × red"))
 _TREND = ("old", "trend")
-_RED_WORD = "RED"
 _CHARTS = (
     ("Calls", "Attempts at the judge, replays not counted", ("calls",)),
     ("Hit rate, %", "Replays among all scores that were given", ("hit_rate",)),
@@ -86,7 +86,9 @@ def write_review(run: Run, days: int) -> Review:
         )
     shown, over = within(source.body, days), courses(source.body, days)
     found = changes(shown, over)
-    head = Head(f"RC1 review, {day(shown[-1])}", "RC1 review", _red(shown[-1]), _facts(shown))
+    facts: list[tuple[str, object]] = [("nights", len(shown)), ("from", day(shown[0])), ("to", day(shown[-1]))]
+    facts.append(("green", sum(not _red(night) for night in shown)))
+    head = Head(f"RC1 review, {day(shown[-1])}", "RC1 review", _red(shown[-1]), facts)
     parts = [changed(source, found), gates(source, shown, over), traffic(source, shown), history(source, shown)]
     text = render(
         "review.html.j2", PAGE, head, parts, sources, count=len(shown),
@@ -102,15 +104,6 @@ def _red(night: KeptNight) -> bool:
 
 def _short(text: str) -> str:
     return text if len(text) <= _VERDICT else f"{text[:_VERDICT]} …"
-
-
-def _facts(nights: Sequence[KeptNight]) -> list[tuple[str, object]]:
-    return [
-        ("nights", len(nights)),
-        ("from", day(nights[0])),
-        ("to", day(nights[-1])),
-        ("green", sum(not _red(night) for night in nights)),
-    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,9 +139,8 @@ def changed(source: Source, found: Sequence[Change]) -> Section:
         for change in found
     ]
     lead = "Against the first of these nights, or the last one before them." if rows else NOTHING
-    return Section(
-        "changed", "What changed", lead, (), (Table(f"{len(rows)} changes", ("what", "figures"), rows, True),)
-    )
+    table = Table(f"{len(rows)} changes", ("what", "figures"), rows, True)
+    return Section("changed", "What changed", lead, (), (table,))
 
 
 def gates(source: Source, nights: Sequence[KeptNight], courses: Sequence[Course]) -> Section:
@@ -195,7 +187,7 @@ def history(source: Source, nights: Sequence[KeptNight]) -> Section:
     rows: list[Sequence[Cell]] = [
         (
             _exactly(night),
-            Citation(_RED_WORD if night.outcome == "red" else str(night.outcome), source, _exactly(night)),
+            Citation(RED if night.outcome == "red" else str(night.outcome), source, _exactly(night)),
             night.verdict,
             f"revoked: {night.revoked}" if night.revoked is not None else "–",
         )
@@ -211,7 +203,7 @@ def _exactly(night: KeptNight) -> str:
 
 def _row(source: Source, course: Course, one: Reading) -> Sequence[Cell]:
     check = one.check
-    verdict = "–" if one.gate is None else _RED_WORD if one.red else one.gate.status
+    verdict = "–" if one.gate is None else RED if one.red else one.gate.status
     place = f"{_exactly(one.night)}: {course.gate}"
     if check is None:
         return (course.gate, day(one.night), verdict, reason(one) or "–", "–", "–", "–")
@@ -227,16 +219,12 @@ def _drawable(course: Course) -> bool:
 
 
 def _overview(nights: Sequence[KeptNight], courses: Sequence[Course]) -> Chart:
-    rows = [[_well(one) for one in course.readings] for course in courses]
+    rows = [[not one.red if one.judged else None for one in course.readings] for course in courses]
     names, points = [course.gate for course in courses], _points(nights, lambda _: None)
     return draw(
         "nights-overview", "Every gate, every night", "Dot: passed or waived; cross: red; dash: not judged",
         lambda axes: verdicts(axes, names, points, rows), 0.6 + 0.17 * len(names), slide=False,
     )  # fmt: skip
-
-
-def _well(one: Reading) -> bool | None:
-    return not one.red if one.judged else None
 
 
 def _course_chart(place: int, course: Course) -> Chart:
@@ -246,7 +234,7 @@ def _course_chart(place: int, course: Course) -> Chart:
     line = None
     if moving is not None:
         ends = [base.days[course.readings.index(one)] for one in (alike[0], alike[-1])]
-        middle, reach = _mean(alike), moving.change * (len(alike) - 1) / 2
+        middle, reach = fmean(one.value or 0.0 for one in alike), moving.change * (len(alike) - 1) / 2
         line = ((ends[0], middle - reach), (ends[1], middle + reach))
     points = Points(
         base.days, base.labels, [one.value for one in course.readings], [_ends(one) for one in course.readings],
@@ -256,10 +244,6 @@ def _course_chart(place: int, course: Course) -> Chart:
         f"nights-{place}", course.gate, course.decisive, lambda axes: over_days(axes, points), 1.8,
         (*_LEGEND, _TREND) if line else _LEGEND, slide=False,
     )  # fmt: skip
-
-
-def _mean(readings: Sequence[Reading]) -> float:
-    return sum(one.value or 0.0 for one in readings) / len(readings)
 
 
 def _ends(one: Reading) -> tuple[float, float] | None:

@@ -12,20 +12,9 @@ from rc1_lib.calibration.reward_hacking import HACKING
 from rc1_lib.errors import RC1Error
 from rc1_lib.plots.page import Chart, dots, draw, reliability, scatter
 from rc1_lib.provenance.derived import Artifact
-from rc1_lib.release.report.gates import rounds_of
-from rc1_lib.release.report.html import Cell, Section, Table
-from rc1_lib.release.report.sources import (
-    Citation,
-    Source,
-    Sources,
-    dollars,
-    interval,
-    json_lines,
-    percent,
-    plain,
-    said,
-    two,
-)
+from rc1_lib.release.report.gates import gate_checks
+from rc1_lib.release.report.html import Cell, Section, Table, figures_table
+from rc1_lib.release.report.sources import Source, Sources, dollars, interval, percent, plain, two
 from rc1_lib.release.verifier import fault_of_name
 
 _BINS = 8
@@ -35,39 +24,28 @@ _OLD_NEW = (("old", "old score"), ("new", "new reward"))
 
 def calibration_of(sources: Sources) -> Source | None:
     """The calibration whose weights are in force: the one that the weights name, else the newest."""
-    weights = sources.read("weights", sources.run.workspace.path(sources.run.config.weights))
+    weights = sources.read("weights", sources.run.config.weights)
     named = weights.at("report", "path") if weights else None
     if isinstance(named, str) and not fault_of_name(named):
-        return sources.read("calibration", sources.run.workspace.path(named))
-    return sources.newest("calibration", "reports", "calibration_report_*[0-9].json")
+        return sources.read("calibration", named)
+    # They are named by time.
+    found = sorted(sources.run.workspace.path("reports").glob("calibration_report_*[0-9].json"))
+    return sources.read("calibration", found[-1]) if found else None
 
 
 def reward(sources: Sources) -> Section:
     """Weights with intervals, ranks of old and new, reliability."""
     calibration = calibration_of(sources)
-    shadow = sources.read("shadow-run", sources.run.workspace.path("reports/shadow_run_pre_run_check.json"))
-    terms = sources.read(
-        "shadow-terms", sources.run.workspace.path("reports/shadow_run_pre_run_check.rows.jsonl"), json_lines
-    )
+    shadow = sources.read("shadow-run", "reports/shadow_run_pre_run_check.json")
+    terms = sources.read("shadow-terms", "reports/shadow_run_pre_run_check.rows.jsonl")
     if calibration is None and shadow is None:
-        why = (
-            sources.run.config.why_not_judged or "Nothing was calibrated in this workspace, so there is nothing to show"
-        )
+        nothing = "Nothing was calibrated in this workspace, so there is nothing to show"
+        why = sources.run.config.why_not_judged or nothing
         return Section("reward", "The judged score", f"{why[:1].upper()}{why[1:]}.")
-    charts: list[Chart] = []
-    tables: list[Table] = []
-    if calibration is not None:
-        charts.append(_weights(calibration))
-    if terms is not None:
-        charts += _ranks(terms.body)
-    if shadow is not None:
-        rows: list[Sequence[Cell]] = [
-            (name.replace("_", " "), shadow.cite_interval(plain, "figures", name))
-            for name in shadow.at("figures") or {}
-        ]
-        tables.append(
-            Table("Old score against new reward, on the shadow set", ("figure", "value, with interval"), rows)
-        )
+    charts = [_weights(calibration)] if calibration else []
+    charts += _ranks(terms.body) if terms else []
+    title = "Old score against new reward, on the shadow set"
+    tables = [figures_table(title, ("figure", "value, with interval"), shadow, ("figures",))] if shadow else []
     lead = "Weights are calibrated on success, then compared with the old score on dialogues that they never saw."
     return Section("reward", "The reward", lead, charts, tables)
 
@@ -121,12 +99,13 @@ def _bins(rows: Sequence[tuple[float, bool]]) -> list[tuple[float, float]]:
 def attacks(sources: Sources) -> Section:
     """What worthless policies earn."""
     found = _keyed(sources, "attack", HACKING)
+    title = "Attacks on the reward"
     if found is None:
-        return Section(
-            "attacks", "Attacks on the reward", "No attack on the reward in force was run in this workspace."
-        )
+        return Section("attacks", title, "No attack on the reward in force was run in this workspace.")
     policies: dict[str, Any] = found.at("policies")
-    order = sorted(policies, key=lambda name: _last(policies[name]["margin"]))
+    # A policy without a margin was paid for nothing, and comes after those with one.
+    margins = {name: math.inf if one["margin"] is None else one["margin"] for name, one in policies.items()}
+    order = sorted(policies, key=lambda name: margins[name])
     spans = [(name.replace("_", " "), interval(policies[name]["intervals"].get("margin", {}))) for name in order]
     rows = [(name, span) for name, span in spans if span is not None]
     chart = draw(
@@ -146,26 +125,11 @@ def attacks(sources: Sources) -> Section:
     ]
     head = ("policy", "reward", "below the teacher by", "prompts where it earns more", "solved")
     lead = f"{len(policies)} policies that no reward should pay for, against the teacher."
-    return Section(
-        "attacks", "Attacks on the reward", lead, (chart,), (Table("Every policy", head, cells), *_ablation(sources))
-    )
-
-
-def _last(margin: float | None) -> float:
-    """A policy without a margin was paid for nothing, and comes after those with one."""
-    return math.inf if margin is None else margin
-
-
-def _ablation(sources: Sources) -> list[Table]:
-    found = _keyed(sources, "ablation", ABLATION)
-    if found is None:
-        return []
-    names = found.at("figures", "without") or {}
-    rows: list[Sequence[Cell]] = [
-        (name.replace("_", " "), *(found.cite(plain, "figures", side, name) for side in ("without", "with")))
-        for name in names
-    ]
-    return [Table("The over-clarification penalty", ("figure", "without", "with"), rows)]
+    tables = [Table("Every policy", head, cells)]
+    if (ablated := _keyed(sources, "ablation", ABLATION)) is not None:
+        sides, penalty = (("figures", "without"), ("figures", "with")), "The over-clarification penalty"
+        tables.append(figures_table(penalty, ("figure", "without", "with"), ablated, *sides))
+    return Section("attacks", title, lead, (chart,), tables)
 
 
 def _keyed(sources: Sources, name: str, one: Artifact) -> Source | None:
@@ -180,14 +144,13 @@ def _keyed(sources: Sources, name: str, one: Artifact) -> Source | None:
 def judge(sources: Sources) -> Section:
     """Who scored, how steadily, and what it cost."""
     names = ("calibration", "shadow-run", "attack", "ablation")
-    asked = [
-        (name, sources.by_name[name])
-        for name in names
-        if name in sources.by_name and sources.by_name[name].at("scoring")
-    ]
+    read = [(name, sources.by_name[name]) for name in names if name in sources.by_name]
+    asked = [(name, found) for name, found in read if found.at("scoring")]
+    # How far its samples disagree, as the gate read it; its round's own table shows what is compared alone.
+    noise = gate_checks(sources, "Reliability and variance of its samples", "judge_stability")
     if not asked:
         lead = "No report of this workspace holds scores, so nothing is known of its judge."
-        return Section("judge", "The judge", lead, (), _noise(sources))
+        return Section("judge", "The judge", lead, (), noise)
     rows: list[Sequence[Cell]] = []
     for name, found in asked:
         unstable = found.at("scoring", "unstable")
@@ -206,20 +169,5 @@ def judge(sources: Sources) -> Section:
     lead = f"Provider {described.get('provider')}, instructions {described.get('spec')}." + (
         " These grades are made up by a TEST DOUBLE." if double else ""
     )
-    return Section(
-        "judge", "The judge, and what it cost", lead, (),
-        (Table("Asked, replayed, paid", head, rows, True), *_noise(sources)),
-    )  # fmt: skip
-
-
-def _noise(sources: Sources) -> list[Table]:
-    """How far its samples disagree, as the gate `judge_stability` read it; its round shows what it compares alone."""
-    found = rounds_of(sources).get("round 1")
-    gate = next((gate for gate in found.gates if gate["name"] == "judge_stability"), None) if found else None
-    if found is None or gate is None or not gate["checks"]:
-        return []
-    rows: list[Sequence[Cell]] = [
-        (str(check["name"]), Citation(said(check["value"]), found.source, f"gates: judge_stability: {check['name']}"))
-        for check in gate["checks"]
-    ]
-    return [Table("Reliability and variance of its samples", ("check", "value"), rows)]
+    paid = Table("Asked, replayed, paid", head, rows, True)
+    return Section("judge", "The judge, and what it cost", lead, (), (paid, *noise))

@@ -14,31 +14,21 @@ from typing import Any
 from pydantic import StrictBool, StrictFloat, StrictInt, TypeAdapter, ValidationError, create_model
 
 from rc1_lib.errors import RC1Error
+from rc1_lib.evaluation.metrics import FIGURES
 
 _ANY = {"*": Any}
 _CHECK = {"name": str, "value": Any, "op": str, "threshold": Any, "passed": StrictBool}
 _GATE = {"name": str, "status": str, "checks": [_CHECK]}
 _CHANGED = [{"key": Any, "value": Any, "published": Any}]
 _ROUND = {"gates?": [_GATE], "waived?": {"*": str}, "not_applicable?": {"*": str}, "thresholds_changed?": _CHANGED}
-_FIGURES = dict.fromkeys(
-    ("success", "success_needed", "success_clear", "success_hard", "ask_recall", "ask_precision", "overclar_rate"), _ANY
-)
-_SIDES = {"before": {"success": _ANY}, "after": {"success": _ANY}}
-_EVALUATION = {
-    "modes": {
-        "sampled": {
-            "overall": {
-                "before": _FIGURES,
-                "after": _FIGURES,
-                "change": {"success": {"confidence": StrictFloat}},
-                "prompts": StrictInt,
-            },
-            "by": {"task": {"*": _SIDES}, "bucket": {"*": _SIDES}, "wording?": {"*": _ANY}},
-        }
-    },
-    "gate": {"checks?": [_CHECK]},
-    "thresholds_changed?": _CHANGED,
-}
+_SUCCESS = {"success": _ANY}
+_SPLIT = {"*": {"before": _SUCCESS, "after": _SUCCESS}}
+_OVERALL = {
+    "before": dict.fromkeys(FIGURES, _ANY), "after": dict.fromkeys(FIGURES, _ANY),
+    "change": {"success": {"confidence": StrictFloat}}, "prompts": StrictInt,
+}  # fmt: skip
+_COMPARED = {"overall": _OVERALL, "by": {"task": _SPLIT, "bucket": _SPLIT, "wording?": {"*": _ANY}}}
+_EVALUATION = {"modes": {"sampled": _COMPARED}, "gate": {"checks?": [_CHECK]}, "thresholds_changed?": _CHANGED}
 _SCORED = {"scoring?": {"models?": [str], "judge?": _ANY}}
 
 
@@ -60,52 +50,38 @@ def _shape(form: Any) -> TypeAdapter[Any]:
 
 
 TRAINING = _shape({"runs?": [{"seed": StrictInt, "checkpoint": str, "sha256": str}], "seconds?": _ANY})
-RELEASED = _shape(
-    {
-        **_EVALUATION,
-        "key": str,
-        "before": str,
-        "after": str,
-        "checkpoints": {"*": str},
-        "episodes": {"path": str, "sha256": str},
-        "plots": {"*": str},
-        "examples?": str,
-    }
-)
+RELEASED = _shape({
+    **_EVALUATION, "key": str, "before": str, "after": str, "checkpoints": {"*": str},
+    "episodes": {"path": str, "sha256": str}, "plots": {"*": str}, "examples?": str,
+})  # fmt: skip
 """An evaluation that a release is to rest on."""
 CURVE = _shape([{"step": StrictInt}])
 """Metrics of a training, a line each step."""
 SHAPES: Mapping[str, TypeAdapter[Any]] = {
     "training": TRAINING,
-    "evaluation": _shape(_EVALUATION),
-    "ticket": _shape(
-        {
-            "issued": str,
-            "expires": str,
-            "revoked": _type({"reason": str}) | None,
+    **{name: _shape(form) for name, form in {
+        "evaluation": _EVALUATION,
+        "ticket": {
+            "issued": str, "expires": str, "revoked": _type({"reason": str}) | None,
             "package?": {"version?": str, "sha256": str},
-        }
-    ),
-    "round1": _shape(_ROUND),
-    "round2": _shape(_ROUND),
-    "nightly": _shape({**_ROUND, "rounds?": {"*": [_GATE]}}),
-    "calibration": _shape(
-        {
-            **_SCORED,
-            "weights": {"*": StrictFloat},
-            "old_weights?": {"*": StrictFloat | None},
+        },
+        "round1": _ROUND,
+        "round2": _ROUND,
+        "nightly": {**_ROUND, "rounds?": {"*": [_GATE]}},
+        "calibration": {
+            **_SCORED, "weights": {"*": StrictFloat}, "old_weights?": {"*": StrictFloat | None},
             "calibration?": {"intervals?": {"*": _ANY}},
-        }
-    ),
-    "shadow-run": _shape({**_SCORED, "figures?": _ANY}),
-    "shadow-terms": _shape([{"solved": StrictBool}]),
-    "attack": _shape(
-        {**_SCORED, "policies": {"*": {"sentence": str, "margin": StrictFloat | None, "intervals": {"*": _ANY}}}}
-    ),
-    "ablation": _shape({**_SCORED, "figures?": {"without?": _ANY}}),
-    "metrics-of-rows": _shape([{"id": str, "task": str, "bucket": str, "len_tokens": StrictFloat}]),
-    "balanced": _shape([{"id": str}]),
-}
+        },
+        "shadow-run": {**_SCORED, "figures?": _ANY},
+        "shadow-terms": [{"solved": StrictBool}],
+        "attack": {
+            **_SCORED, "policies": {"*": {"sentence": str, "margin": StrictFloat | None, "intervals": {"*": _ANY}}},
+        },
+        "ablation": {**_SCORED, "figures?": {"without?": _ANY}},
+        "metrics-of-rows": [{"id": str, "task": str, "bucket": str, "len_tokens": StrictFloat}],
+        "balanced": [{"id": str}],
+    }.items()},
+}  # fmt: skip
 """By what the page calls a file; it expects nothing of any other one."""
 
 

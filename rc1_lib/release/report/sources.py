@@ -14,7 +14,9 @@ from markupsafe import Markup
 from pydantic import TypeAdapter
 
 from rc1_lib.errors import RC1Error
+from rc1_lib.evaluation.derived import EVALUATION, TRAINING_REPORT
 from rc1_lib.plots.page import Interval
+from rc1_lib.preflight.ticket import TICKET
 from rc1_lib.release.report.shapes import SHAPES, check_shape
 from rc1_lib.run import Run
 from rc1_lib.workspace.input_files import read_regular
@@ -94,28 +96,29 @@ class Sources:
     def read(
         self,
         name: str,
-        path: Path,
-        parse: Callable[[bytes], Any] = orjson.loads,
+        path: str | Path,
+        parse: Callable[[bytes], Any] | None = None,
         shape: TypeAdapter[Any] | None = None,
     ) -> Source | None:
-        """A file, JSON where nothing else is said; None where there is none.
+        """A file: JSON, a value a line of `.jsonl`, plain text of `.md`; None where there is none.
 
         Args:
             name: as the page calls it.
-            path: of the file.
-            parse: its bytes.
+            path: of the file; text: relative to the workspace.
+            parse: its bytes, otherwise than by its suffix.
             shape: of what was parsed; default: that of the name.
 
         Raises:
             RC1Error: when there is one that cannot be read, or that is of another form.
         """
+        path = self.run.workspace.path(path) if isinstance(path, str) else path
         if name in self.by_name:
             return self.by_name[name]
         if not path.is_file():
             return None
         try:
             content = read_regular(path)
-            body = parse(content)
+            body = (parse or _BY_SUFFIX.get(path.suffix, orjson.loads))(content)
         except (OSError, ValueError) as error:
             raise RC1Error(f"{path}: cannot be read for the report ({error}); write it again or move it away") from None
         if (shape := shape or SHAPES.get(name)) is not None:
@@ -124,25 +127,25 @@ class Sources:
         self.by_name[name] = found
         return found
 
-    def newest(self, name: str, folder: str, pattern: str) -> Source | None:
-        """The last by name of the files that fit; those are named by time."""
-        found = sorted(self.run.workspace.path(folder).glob(pattern))
-        return self.read(name, found[-1]) if found else None
+    def training(self) -> Source | None:
+        """The report of the latest training."""
+        return self.read("training", TRAINING_REPORT)
 
-    def text(self, name: str, path: Path) -> Source | None:
-        """A file of plain text; None where there is none."""
-        if not path.is_file():
-            return None
-        content = read_regular(path)
-        shown_path = self.run.workspace.name(path)
-        body = content.decode("utf-8", "replace")
-        self.by_name[name] = Source(name, shown_path, hashlib.sha256(content).hexdigest(), len(content), body)
-        return self.by_name[name]
+    def evaluation(self) -> Source | None:
+        """The evaluation that the training's report names."""
+        training = self.training()
+        named = training is not None and isinstance(training.at("evaluation"), str)
+        return self.read("evaluation", EVALUATION.path(self.run)) if named else None
+
+    def ticket(self) -> Source | None:
+        """The ticket as it lies there, whether it holds or not."""
+        return self.read("ticket", TICKET)
 
 
-def json_lines(content: bytes) -> list[Any]:
-    """A file with a JSON value a line."""
-    return [orjson.loads(line) for line in content.splitlines()]
+_BY_SUFFIX: Mapping[str, Callable[[bytes], Any]] = {
+    ".jsonl": lambda content: [orjson.loads(line) for line in content.splitlines()],
+    ".md": lambda content: content.decode("utf-8", "replace"),
+}
 
 
 def is_number(value: object) -> TypeGuard[float]:
