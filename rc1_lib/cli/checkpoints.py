@@ -83,12 +83,10 @@ def export(
     checkpoint: Annotated[str, typer.Argument(help="A checkpoint: latest, a step of checkpoints/rc1, or a path.")],
     to: Annotated[
         Path | None,
-        typer.Option(
-            help="A folder of the workspace that is not there yet. Default: models/export/ and the checkpoint's name."
-        ),
+        typer.Option(help="A new folder of the workspace. Default: models/export/ and the checkpoint's name."),
     ] = None,
     prompts: Annotated[
-        int, typer.Option(min=1, help="Held-out prompts on which what was written has to be the policy.")
+        int, typer.Option(min=1, help="Held-out prompts on which the written model must match the policy.")
     ] = 32,
 ) -> int:
     """Write a policy for other programs: an adapter for peft, a merged model for transformers, and a manifest.
@@ -124,11 +122,13 @@ def gguf(
     kind: Annotated[str, typer.Option("--type", help="How matrices are stored: f32, f16 or q8_0.")] = "f16",
     to: Annotated[
         Path | None,
-        typer.Option(help="A folder of the workspace that is not there yet. Default: the export's name and the type."),
+        typer.Option(help="A new folder of the workspace. Default: the export's name and the type."),
     ] = None,
-    prompts: Annotated[int, typer.Option(min=1, help="Held-out prompts on which llama.cpp has to say the same.")] = 200,
+    prompts: Annotated[
+        int, typer.Option(min=1, help="Held-out prompts on which llama.cpp must give the same tokens.")
+    ] = 200,
     token_ids_only: Annotated[
-        bool, typer.Option(help="Keep the file although llama.cpp tokenises texts otherwise; it says so itself.")
+        bool, typer.Option(help="Keep the file although llama.cpp tokenises texts differently; the file records this.")
     ] = False,
 ) -> int:
     """Write an export's merged model as a GGUF file for llama.cpp (extra `gguf`).
@@ -157,7 +157,7 @@ def gguf(
     session.show(_gguf_table(found, token_ids_only), *([f"written: {file}"] if file else []))
     code = 0 if file else 1
     following = then(session, "evaluate", file, "--engine", "gguf") if file else ""
-    words = "llama.cpp says what the model says" if file else "llama.cpp does not say what the model says: nothing kept"
+    words = "llama.cpp matches the model" if file else "llama.cpp does not match the model; no file was kept"
     document = {"exit_code": code, "file": file, "likeness": found.body()}
     return end(session, Ending("pass" if file else "fail", words, following=following), document, code)
 
@@ -194,7 +194,7 @@ def import_base(
     )
     ending = Ending(
         "done",
-        "llama.cpp says the same with the file",
+        "llama.cpp gives the same tokens with the file",
         following=then(session, "doctor", "--set", f"base_model={name}"),
     )
     return end(session, ending, {"folder": str(done.folder), "same_tokens": done.same_tokens, "tokens": done.tokens})
@@ -210,7 +210,7 @@ def dequantize(
     ] = None,
     precision: Annotated[str, typer.Option(help="Of the weights that are written: bf16, fp16 or fp32.")] = "bf16",
     prompts: Annotated[
-        int, typer.Option(min=1, help="Held-out dialogues on which what was written has to be the policy.")
+        int, typer.Option(min=1, help="Held-out dialogues on which the written model must match the policy.")
     ] = 32,
 ) -> int:
     """Write what a QLoRA training starts from as plain weights, for a server (`finetune.method: qlora`).
@@ -233,10 +233,10 @@ def dequantize(
     session.show(_gap_table(done.gap))
     if done.folder:
         session.show(f"written: {done.folder}")
-        ending = Ending("pass", f"as {precision} it lies within training.parity")
+        ending = Ending("pass", f"as {precision} it is within the bounds of training.parity")
     else:
         finer = "" if precision == Precision.FP32 else "; --precision fp32 is the nearest"
-        ending = Ending("fail", f"as {precision} it lies beyond training.parity; nothing is kept{finer}")
+        ending = Ending("fail", f"as {precision} it is outside the bounds of training.parity; nothing is kept{finer}")
     code = 0 if done.folder else 1
     folder = str(done.folder) if done.folder else None
     return end(session, ending, {"exit_code": code, "folder": folder, "gap": done.gap.body()}, code)

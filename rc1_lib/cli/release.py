@@ -176,7 +176,7 @@ def export_world(
         Path | None, typer.Option(help="JSONL of measured rows to play. Default: the balanced pool of training.")
     ] = None,
     part: Annotated[
-        str, typer.Option(help="Which of them: the questions of training or of the evaluation alone, or all.")
+        str, typer.Option(help="Which questions: those of training, those of the evaluation, or all.")
     ] = "training",
     to: Annotated[
         Path | None, typer.Option(help=f"A folder of the workspace that is not there yet. Default: {_WORLD}.")
@@ -199,7 +199,7 @@ def export_world(
     left_out = run.config.training.reward.judge
     session.show(
         f"exported: {target}",
-        *([f"the judge's share, {left_out:g} of the reward, is left out: nobody is asked there"] if left_out else []),
+        *([f"the judge's share, {left_out:g} of the reward, is left out: there is no judge there"] if left_out else []),
     )
     words = f"environment of {own['rows']['count']:,} rows of {own['pool']['path']}"
     ending = Ending("done", words, following=then(session, "world verify", str(target)))

@@ -18,9 +18,7 @@ from rc1_lib.errors import RC1Error
 from rc1_lib.judge.calls import NOTICE
 
 _DAMAGED = "keep a copy of the store, and do not rely on its costs: somebody changed the log after it was written"
-_UNREADABLE = (
-    "look at the reasons above; another model, or other instructions, may answer in the form that is asked for"
-)
+_UNREADABLE = "see the reasons above; another model, or other instructions, may give replies in the required form"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -121,7 +119,7 @@ def replay_bad(
     if judged is not None and judged.stopped:
         print(f"rc1: the judge stopped: {judged.stopped}", file=sys.stderr)
     if judged is None:
-        words = "no bad replies of the judge as it is set now; nobody was asked"
+        words = "no bad replies of the judge as it is configured; no calls were made"
     else:
         words = f"{result.asked} bad replies: {result.fixed} fixed, {result.left} left"
     if not result.left:

@@ -280,7 +280,7 @@ class NotDescribed(ChatFormat):
     [
         (MaskOffByOne, "Qwen2.5", "has a mask that is wrong from token"),
         (EndNotLearned, "Qwen2.5", "has a mask that is wrong from token"),
-        (SampledOtherwise, "Qwen2.5", "reads a demonstration otherwise than the same dialogue when it is sampled"),
+        (SampledOtherwise, "Qwen2.5", "reads a demonstration as other tokens"),
         (ReadsOtherwise, "Qwen2.5", "makes other tokens of a rendered dialogue than of its parts: at token"),
         (ReadsMarks, "Mistral", "inside what a user or a tool says as its own special token"),
         (ReadsMarks, "Gemma 3", "reads .*<end_of_turn>"),
@@ -322,9 +322,7 @@ def test_padding_that_is_learned_is_seen(monkeypatch: pytest.MonkeyPatch, learne
         return batch
 
     monkeypatch.setattr(chat_contract, learned, with_padding)
-    with pytest.raises(
-        ConfigError, match=r"is learned from in (a run|the warm start) with other labels than its turns"
-    ):
+    with pytest.raises(ConfigError, match=r"labels than its turns in (a run|the warm start)"):
         looked_at("SmolLM2")
 
 
@@ -352,7 +350,7 @@ def test_a_date_that_moves_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_date_whose_form_is_made_up_on_the_way_is_refused() -> None:
     tokenizer = tokenizer_of(FAMILIES["SmolLM3"], SMOLLM3.replace("'%d %B %Y'", "'%d' ~ ' %B'"))
-    with pytest.raises(ConfigError, match="asks for today's date in a form that is made up on the way"):
+    with pytest.raises(ConfigError, match="today's date"):
         ChatFormat(tokenizer)
 
 
@@ -364,7 +362,7 @@ def test_a_dialogue_that_a_template_refuses_is_named_in_a_sentence() -> None:
 
 
 def test_a_turn_without_an_end_is_refused() -> None:
-    with pytest.raises(ConfigError, match="ends an assistant's turn by no special token"):
+    with pytest.raises(ConfigError, match="special token"):
         ChatFormat(tokenizer_of(FAMILIES["Gemma 3"], GEMMA3.replace("<end_of_turn>", "")))
 
 
