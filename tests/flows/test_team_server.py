@@ -100,7 +100,7 @@ def test_a_server_is_joined_by_its_own_address_or_its_apis() -> None:
 
 
 @pytest.mark.parametrize(
-    ("address", "said"), [("team:4200", "is no address"), ("http://127.0.0.1:9", "no Prefect server")]
+    ("address", "said"), [("team:4200", "is not an address"), ("http://127.0.0.1:9", "no Prefect server")]
 )
 def test_a_server_that_is_not_there_is_refused(
     address: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -334,13 +334,13 @@ def test_an_end_that_is_masked_as_if_it_were_padding_is_seen(monkeypatch: pytest
         return {**batch, "own": batch["own"] & (batch["input_ids"] != pad_id)}
 
     monkeypatch.setattr(chat_contract, "learned_batch", masks_pads)
-    with pytest.raises(ConfigError, match="the warm start with other labels"):
+    with pytest.raises(ConfigError, match=r"labels .*the warm start"):
         looked_at("SmolLM2")
 
 
 def test_a_date_that_moves_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chat_template, "fixed_date", lambda template: template)
-    with pytest.raises(ConfigError, match="asks for today's date"):
+    with pytest.raises(ConfigError, match="today's date"):
         looked_at("SmolLM3")
     by_another_name = "{%- set now = strftime_now -%}" + SMOLLM3.replace("strftime_now('%d %B %Y')", "now('%d')")
     tokenizer = tokenizer_of(FAMILIES["SmolLM3"], by_another_name)
