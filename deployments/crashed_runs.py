@@ -41,7 +41,7 @@ def crash_leftovers(pool: str) -> int:
             work_pool_filter=WorkPoolFilter(name=WorkPoolFilterName(any_=[pool])),
         )
         for run in left:
-            message = "the server was ended while this run was under way; run it again: it goes on from what is done"
+            message = "the server stopped during this run; run it again: it continues from what is done"
             client.set_flow_run_state(run.id, Crashed(message=message), force=True)
     return len(left)
 

@@ -61,7 +61,7 @@ def _block(address: str) -> UUID | None:
     if address:
         parts = urlsplit(address)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ConfigError(f"{WEBHOOK}: is no address of a webhook, expected one that begins with https://")
+            raise ConfigError(f"{WEBHOOK}: is not the address of a webhook; expected one that begins with https://")
         webhook = Webhook(url=SecretStr(address), headers={"Content-Type": "application/json"})
         saved: UUID = webhook.save(BLOCK, overwrite=True)  # type: ignore[assignment]
         return saved

@@ -100,7 +100,7 @@ def register(workspace: Path, pool: str) -> None:
     release.deploy(
         name="release",
         parameters=here,
-        description="the report, and one archive with all that is needed to check and repeat a green run",
+        description="the report, and one archive with all that is needed to check and repeat a run that passed",
         **quietly,
     )
     preflight.deploy(

@@ -107,7 +107,7 @@ def _set_up(workspace: Path, webhook: str, *, alone: bool) -> None:
         print("rc1/train is not registered: training needs the extra: pip install 'rc1[train]'", flush=True)
     watch_heartbeats()
     if tell_when_red(webhook):
-        print("the webhook reports every run that does not end green", flush=True)
+        print("the webhook reports every run that fails", flush=True)
     if alone and (lost := crash_leftovers(POOL)):
         print(f"{lost} run(s) that an earlier server left unfinished are now marked as crashed", flush=True)
 

@@ -140,7 +140,7 @@ def _wait(server: Server, log: Path, wanted: Callable[[], bool]) -> None:
             ended = f"the Prefect server ended at once (exit code {server.process.returncode}); see {log}"
             raise ServerFault(ended + little_room(log.parent, LITTLE_ROOM))
         if not wanted():
-            raise ServerFault("the start of the Prefect server was broken off")
+            raise ServerFault("the start of the Prefect server was interrupted")
         if time.monotonic() > deadline:
             raise ServerFault(f"the Prefect server did not answer within {START_LIMIT_S:.0f} s; see {log}")
         time.sleep(0.05)
@@ -211,7 +211,7 @@ def joined_server(address: str) -> str:
     """
     url = address.rstrip("/").removesuffix("/api")
     if not url.startswith(("http://", "https://")):
-        raise RC1Error(f"--server {address}: is no address, expected one as http://HOST:4200/api")
+        raise RC1Error(f"--server {address}: is not an address; expected one such as http://HOST:4200/api")
     if not healthy(url):
         raise RC1Error(
             f"--server {address}: no Prefect server answers at {api_of(url)}/health; start it, or correct the name"

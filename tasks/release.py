@@ -20,11 +20,11 @@ from tasks.endings import refusable, retried
 def report_page(run: Run) -> Page:
     """Write the RC1 report of a passed or failed run, and show the reasons for a failure in the UI."""
     page = write_page(run)
-    red = "".join(f"- RED: {reason}\n" for reason in page.red) or "Nothing makes it red.\n"
+    red = "".join(f"- FAILED: {reason}\n" for reason in page.red) or "Everything passed.\n"
     create_markdown_artifact(
         key="rc1-report",
         markdown=f"# RC1 report\n\n`{page.path}`, SHA-256 `{page.sha256}`\n\n{red}",
-        description="red" if page.red else "green",
+        description="failed" if page.red else "passed",
     )
     return page
 

@@ -105,7 +105,7 @@ def _of_the_pool(run: Run, task: Task | None) -> dict[Task, Sample]:
     if task is not None and task not in found:
         raise ConfigError(
             f"--task {task}: the pool {evidence.label('pool')} has no row of it, only of {', '.join(found)}; "
-            f"name one of these, or give answers of your own with --golds"
+            f"name one of these, or give your own answers with --golds"
         )
     return {name: sample for name, sample in found.items() if task in (None, name)}
 

@@ -146,7 +146,7 @@ command(_ticket, "show", preflight.show_ticket, "rc1 ticket show --json")
 command(_ticket, "revoke", preflight.revoke_ticket, "rc1 ticket revoke --reason 'the pool has a fault'")
 app.add_typer(_ticket, name="ticket", rich_help_panel="The run")
 
-_NOT_THE_SAME = "Exit codes: 0 pass, 1 a fault, or what was written is not the policy, 2 refused, 130 interrupted."
+_NOT_THE_SAME = "Exit codes: 0 pass, 1 a fault, or the written model is not the policy, 2 refused, 130 interrupted."
 _ckpt = typer.Typer(no_args_is_help=True, help="Checkpoints: list them, compare two, write one for other programs.")
 command(_ckpt, "list", checkpoints.list_checkpoints, "rc1 ckpt list", _NO_CONFIG)
 command(_ckpt, "diff", checkpoints.diff, "rc1 ckpt diff 4 latest --exact", _NO_CONFIG)

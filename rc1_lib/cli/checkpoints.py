@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rc1_lib.training.export.parity import GGUFParityReport, ParityReport
 
 _DAMAGED = "put its files back from a copy, or move it away: training resumes from the newest one that is whole"
-_NEW = "A folder of the workspace that is not there yet. Default:"
+_NEW = "A new folder of the workspace. Default:"
 _RECIPE, _FOLDER = "configs/base.yaml", "models/embedded"
 
 
@@ -81,7 +81,7 @@ def export(
     checkpoint: Checkpoint,
     to: Annotated[Path | None, typer.Option(help=f"{_NEW} models/export/ and the checkpoint's name.")] = None,
     prompts: Annotated[
-        int, typer.Option(min=1, help="Held-out prompts on which what was written has to be the policy.")
+        int, typer.Option(min=1, help="Held-out prompts on which the written model must match the policy.")
     ] = 32,
 ) -> int:
     """Write a policy for other programs: an adapter for peft, a merged model for transformers, and a manifest.
@@ -122,9 +122,11 @@ def gguf(
     exported: Annotated[str, typer.Argument(help="A folder that `rc1 ckpt export` wrote, by its path.")],
     kind: Annotated[Literal["f32", "f16", "q8_0"], typer.Option("--type", help="How matrices are stored.")] = "f16",
     to: Annotated[Path | None, typer.Option(help=f"{_NEW} the export's name and the type.")] = None,
-    prompts: Annotated[int, typer.Option(min=1, help="Held-out prompts on which llama.cpp has to say the same.")] = 200,
+    prompts: Annotated[
+        int, typer.Option(min=1, help="Held-out prompts on which llama.cpp must give the same tokens.")
+    ] = 200,
     token_ids_only: Annotated[
-        bool, typer.Option(help="Keep the file although llama.cpp tokenises texts otherwise; it says so itself.")
+        bool, typer.Option(help="Keep the file although llama.cpp tokenises texts differently; the file records this.")
     ] = False,
 ) -> int:
     """Write an export's merged model as a GGUF file for llama.cpp (extra `gguf`).
@@ -151,9 +153,9 @@ def gguf(
     session.show(_gguf_table(found, token_ids_only), *([f"written: {file}"] if file else []))
     if file:
         following = then(session, "evaluate", file, "--engine", "gguf")
-        ending = Ending("pass", "llama.cpp says what the model says", following=following)
+        ending = Ending("pass", "llama.cpp matches the model", following=following)
     else:
-        ending = Ending("fail", "llama.cpp does not say what the model says: nothing kept")
+        ending = Ending("fail", "llama.cpp does not match the model; no file was kept")
     return _end_export(session, ending, {"file": file, "likeness": found.body()})
 
 
@@ -183,7 +185,7 @@ def import_base(
         f"written: {done.folder}",
     )
     following = then(session, "doctor", "--set", f"base_model={name}")
-    ending = Ending("done", "llama.cpp says the same with the file", following=following)
+    ending = Ending("done", "llama.cpp gives the same tokens with the file", following=following)
     return end(session, ending, {"folder": str(done.folder), "same_tokens": done.same_tokens, "tokens": done.tokens})
 
 
@@ -192,7 +194,7 @@ def dequantize(
     to: Annotated[Path | None, typer.Option(help=f"{_NEW} models/export/start- and the precision.")] = None,
     precision: Precision = "bf16",
     prompts: Annotated[
-        int, typer.Option(min=1, help="Held-out dialogues on which what was written has to be the policy.")
+        int, typer.Option(min=1, help="Held-out dialogues on which the written model must match the policy.")
     ] = 32,
 ) -> int:
     """Write what a QLoRA training starts from as plain weights, for a server (`finetune.method: qlora`).
@@ -213,10 +215,10 @@ def dequantize(
     session.show(_gap_table(done.gap))
     if done.folder:
         session.show(f"written: {done.folder}")
-        ending = Ending("pass", f"as {precision} it lies within training.parity")
+        ending = Ending("pass", f"as {precision} it is within the bounds of training.parity")
     else:
         finer = "" if precision == "fp32" else "; --precision fp32 is the nearest"
-        ending = Ending("fail", f"as {precision} it lies beyond training.parity; nothing is kept{finer}")
+        ending = Ending("fail", f"as {precision} it is outside the bounds of training.parity; nothing is kept{finer}")
     folder = str(done.folder) if done.folder else None
     return _end_export(session, ending, {"folder": folder, "gap": done.gap.body()})
 

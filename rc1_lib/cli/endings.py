@@ -175,7 +175,7 @@ def _for_ticket(session: Session, run: Run) -> str:
 def after_training(session: Session, run: Run, seeds: Sequence[int], *, evaluate: bool, passed: bool) -> str:
     """The command to run when a training has ended."""
     if not passed:
-        return then(session, "preflight", when="with other settings, which is another run")
+        return then(session, "preflight", when="with other settings, as a new run")
     if not evaluate:
         named = [word for seed in seeds for word in ("--seed", str(seed))]
         return then(session, "train", *named, when="to see what was learned")

@@ -93,7 +93,7 @@ def _unfit(trial: Trial | None) -> GateResult | None:
     if trial is None or not trial.settings:
         return None
     found = " ".join(f"--set {shlex.quote(one)}" for one in trial.settings)
-    said = f"the judge gives scores with {found}, found in {trial.calls} calls; as it is set: {trial.reason}"
+    said = f"the judge gives scores with {found} (found in {trial.calls} calls); as configured: {trial.reason}"
     return GateResult("judge_probe", error=said)
 
 
@@ -139,7 +139,7 @@ def judge_baseline(
     if new and (old := body["replaces"]):
         session.show(
             f"a new baseline: it replaces that of {old['recorded']}, kept as {run.workspace.path(old['path'])}",
-            "a ticket that vouches for the old one is refused from now on: rc1 preflight issues another",
+            "a ticket that pins the old baseline no longer holds; run rc1 preflight for a new one",
         )
     session.show(f"baseline: {JUDGE_BASELINE.path(run)}")
     words = f"baseline of {len(body['dialogues'])} dialogues, {done}"
@@ -169,7 +169,7 @@ def judge_drift(session: Session) -> int:
 def assert_not_simulated(
     session: Session,
     cache_hit_lt: Annotated[
-        float | None, typer.Option(help="Share of cached scores that is refused from here on, in either round.")
+        float | None, typer.Option(help="The gate fails from this share of cached scores on, in both rounds.")
     ] = None,
 ) -> int:
     """Check that the last scores came from a real judge: billed, not instant, and not all from the cache.
@@ -246,7 +246,7 @@ def score(
 def _table(summary: Mapping[str, Any]) -> Table:
     title = f"{summary['provider']} {summary['model_asked']}, instructions {summary['spec']}"
     if not summary["complete"]:
-        title += ", INCOMPLETE: of those scored alone, not to be relied on"
+        title += ", INCOMPLETE: only of dialogues with scores, so not reliable"
     rows: list[tuple[str, ...] | None] = []
     for name, one in summary["dimensions"].items():
         bounds = "-" if one["sd"] is None else f"{one['sd_low']:.4f} to {one['sd_high']:.4f}"

@@ -48,7 +48,8 @@ def judge_agreement(
     session: Session,
     labels: Annotated[Path | None, typer.Option(help=f"{_FORMS} (judge.labels.path).")] = None,
     among: Annotated[
-        Path | None, typer.Option(help="Dialogues whose share of good ones is asked for. Default: all of the file.")
+        Path | None,
+        typer.Option(help="Dialogues for which to estimate the share of good ones. Default: all of the file."),
     ] = None,
     label: LabelKey = "label",
     group: GroupKey = "group",
@@ -151,7 +152,7 @@ def read(
 
     source = run.workspace.path(path or run.config.judge.labels.path)
     if path is None and not source.exists():
-        raise RC1Error(f"{source}: nobody has labelled anything yet; rc1 label asks, or name a file with --labels")
+        raise RC1Error(f"{source}: there are no labels yet; run rc1 label, or name a file with --labels")
     names = tuple(part.strip() for part in (dimensions or "").split(",") if part.strip())
     if len(set(names)) < len(names):
         raise ConfigError(f"--dimensions {dimensions}: names one twice; name each once")

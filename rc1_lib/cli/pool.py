@@ -46,7 +46,9 @@ def build_pool(
     templates_dir: TemplatesDir = None,
     shadow: Annotated[
         Path | None,
-        typer.Option(help="Leave out the questions of this shadow set too, besides the run's own (pool.hold_out)."),
+        typer.Option(
+            help="Leave out the questions of this shadow set too, in addition to the run's own (pool.hold_out)."
+        ),
     ] = None,
     seed: Seed = None,
     workers: Annotated[int | None, typer.Option(help="Processes that write rows (pool.workers).")] = None,

@@ -173,7 +173,7 @@ def export_world(
     ] = None,
     part: Annotated[
         Literal["all", "training", "evaluation"],
-        typer.Option(help="Which of them: the questions of training or of the evaluation alone, or all."),
+        typer.Option(help="Which questions: those of training, those of the evaluation, or all."),
     ] = "training",
     to: Annotated[
         Path | None, typer.Option(help=f"A folder of the workspace that is not there yet. Default: {_WORLD}.")
@@ -193,7 +193,7 @@ def export_world(
     own = document["rc1"]
     session.show(f"exported: {target}")
     if left_out := run.config.training.reward.judge:
-        session.show(f"the judge's share, {left_out:g} of the reward, is left out: nobody is asked there")
+        session.show(f"the judge's share, {left_out:g} of the reward, is left out: there is no judge there")
     words = f"environment of {own['rows']['count']:,} rows of {own['pool']['path']}"
     ending = Ending("done", words, following=then(session, "world verify", str(target)))
     return end(session, ending, {"folder": str(target), "manifest": document})

@@ -199,7 +199,7 @@ def shadow_run(
 
         report_path(label)
         if label in OF_THE_FLOW:
-            raise ConfigError(f"--tag {label}: rc1 calibrate gives this tag to a report of its own; take another")
+            raise ConfigError(f"--tag {label}: rc1 calibrate uses this tag for its own reports; choose another one")
         read_weights(run, dimensions(run))  # before anything is written or paid for
     document = _materialise(session, run, copy, rebuild, in_place=materialize is None)
     if not compares:

@@ -17,9 +17,7 @@ from rc1_lib.errors import RC1Error
 from rc1_lib.judge.calls import NOTICE, AttemptOutcome
 
 _DAMAGED = "keep a copy of the store, and do not rely on its costs: somebody changed the log after it was written"
-_UNREADABLE = (
-    "look at the reasons above; another model, or other instructions, may answer in the form that is asked for"
-)
+_UNREADABLE = "see the reasons above; another model, or other instructions, may give replies in the required form"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -99,7 +97,7 @@ def replay_bad(
     }
     if judged is None:
         session.show(str(store_path(run)))
-        words = "no bad replies of the judge as it is set now; nobody was asked"
+        words = "no bad replies of the judge as it is configured; no calls were made"
     else:
         usd = known_usd(run.config.judge, judged.usd, judged.calls)
         bad = judged.replies.filter(judged.replies["outcome"] != AttemptOutcome.OK)

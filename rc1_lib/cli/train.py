@@ -37,8 +37,8 @@ def train(
             "--resume-from",
             "--resume",
             metavar="CHECKPOINT",
-            help="Begin at this checkpoint: latest, a step, or a path such as checkpoints/rc1/latest. Without it, a "
-            "broken run goes on by itself from its newest whole one; a small local configuration starts again.",
+            help="Start from this checkpoint: latest, a step, or a path such as checkpoints/rc1/latest. Without it, an "
+            "interrupted run continues from its newest whole one; a small local configuration starts again.",
         ),
     ] = None,
     seed: Annotated[
@@ -51,16 +51,16 @@ def train(
     control: Annotated[
         ControlKind | None,
         typer.Option(
-            help="Train a few steps (training.control.steps) on a reward without information instead, random or the "
-            "same for all; a real run is left alone. A gain in success fails: the evaluation leaks.",
+            help="Train a few steps (training.control.steps) on a reward without information instead: random, or the "
+            "same for all. A real run is not changed. A gain in success fails: the evaluation leaks.",
         ),
     ] = None,
     start_over: Annotated[
         bool,
         typer.Option(
             "--start-over",
-            help="Remove checkpoints and metrics that another run has left here (another ticket, seed or code), which "
-            "are refused otherwise. What this very run has trained stays, and it goes on from there.",
+            help="Remove checkpoints and metrics that another run (another ticket, seed or code) left here; without "
+            "this flag they are an error. Checkpoints of this run stay, and it continues from them.",
         ),
     ] = False,
     profile_step: Annotated[
@@ -86,8 +86,8 @@ def train(
     if small is not None:
         if seed or all_seeds or not evaluate or control or profile_step or pool_seed is not None:
             raise ConfigError(
-                f"{small.name}: is a small local configuration; it takes --resume-from, --start-over, --set and "
-                f"--workspace alone"
+                f"{small.name}: is a small local configuration; it takes only --resume-from, --start-over, --set and "
+                f"--workspace"
             )
         return _train_small(session, small, resume_from, start_over)
     run = session.open({"pool.seed": pool_seed})
@@ -99,7 +99,7 @@ def train(
     chosen = chosen_seeds(run, "all" if all_seeds else seed, resume_from)
     if profile_step:
         if control or resume_from or start_over or all_seeds or not evaluate or len(seed or ()) > 1:
-            raise ConfigError("--profile-step: takes --seed once at most, and none of the other flags of a training")
+            raise ConfigError("--profile-step: takes at most one --seed, and no other flag of a training")
         return _profile_step(session, replace(run, vouched=vouched_by(ticket)), chosen[0])
     if control is not None:
         check_control(run, control, resume_from, evaluate=evaluate, start_over=start_over)

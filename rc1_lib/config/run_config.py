@@ -155,7 +155,7 @@ class RunConfig(Section):
         if self.profile == "prod" and refused:
             raise ValueError(
                 f"gates.waivers: found {', '.join(refused)}; profile prod allows a waiver only for judge_agreement, "
-                f"as long as nobody has labelled dialogues"
+                f"until there are labels"
             )
 
     def _check_reward_terms(self) -> None:

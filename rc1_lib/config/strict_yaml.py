@@ -23,7 +23,7 @@ class _UniqueKeys(_Loader):  # type: ignore[misc]
         seen = set()
         for key_node, _ in node.value if isinstance(node, yaml.MappingNode) else ():
             key = self.construct_object(key_node, deep=True)
-            fault = "stands twice" if isinstance(key, Hashable) and key in seen else ""
+            fault = "is written twice" if isinstance(key, Hashable) and key in seen else ""
             if not isinstance(key, Hashable):
                 fault = "is a list or a mapping, expected a plain name"
             if fault:

@@ -144,7 +144,7 @@ def proxy_checks(
     if found is None:
         if not optimised:
             why = "training.held_out.judged or training.reward.judge is 0"
-            return [info("judged score beside success", f"no episode was judged: {why}")]
+            return [info("judged score next to success", f"no episode was judged: {why}")]
         advice = "training uses the judged score, but the evaluation has no episode judged: raise it above 0"
         return [equal("training.held_out.judged above 0", False, True, advice)]
     checks = [
@@ -164,7 +164,7 @@ def proxy_checks(
         )  # fmt: skip
         checks += [
             info(f"judged score up, {group}", interval_in_words(one.proxy["change"])),
-            info(f"success up beside it, {group}", interval_in_words(one.truth["change"])),
+            info(f"success change, {group}", interval_in_words(one.truth["change"])),
         ]
     return checks
 

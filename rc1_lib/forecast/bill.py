@@ -109,7 +109,7 @@ def judge_rates(run: Run) -> JudgeRates:
     if judge.provider not in LIVE or not run.config.training.pays_judge:
         return JudgeRates(NOTHING, NOTHING)
     if not judge.prices.known:
-        raise RC1Error("judge.prices is not set, so nobody knows what the judge costs; set its input and output")
+        raise RC1Error("judge.prices is not set, so the judge's cost is unknown; set its input and output")
     with open_store(run, f"{run.config.training.reward.scores}/{REPLIES}") as store:
         log = store.log()
     own = log.filter(pl.col("provider") == judge.provider, pl.col("model_asked") == (judge.model or ""))

@@ -261,8 +261,8 @@ def refuse_above_limit(run: Run, stages: Sequence[Stage]) -> None:
     """
     if why := above_limit(run, stages):
         raise RC1Error(
-            f"{why}. Nobody was there to agree, and nothing was asked: run the command at a terminal, or raise "
-            f"judge.ask_above_usd (null: never ask); rc1 judge-cost shows what costs how much"
+            f"{why}. Nobody could confirm the cost, so no call was made: run the command at a terminal, or raise "
+            f"judge.ask_above_usd (null: never ask); rc1 judge-cost shows the cost of each stage"
         )
 
 

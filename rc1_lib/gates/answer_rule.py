@@ -100,7 +100,7 @@ def _checks(task: Task, report: RuleReport, thresholds: AnswerRuleGate, confiden
     )
     for name, right in (("spellings", True), ("wrong answers", False)):
         kinds = sum(one.right is right for one in report.kinds)
-        advice = "the gold answers allow too few kinds to test the rule: are they all alike?"
+        advice = "the gold answers allow too few kinds to test the rule: are they all the same?"
         yield at_least(f"kinds of {name} asked about[{task}]", kinds, thresholds.min_kinds, advice)
     different = f"different golds[{task}]"
     if report.form is Form.VERDICT:  # one verdict implies the other, which is tested too

@@ -20,8 +20,7 @@ def growth_gate(rows: int, wanted: int, lost: int) -> GateResult:
             equal("rows", rows, wanted, "build the pool again: rc1 build-pool --rebuild"),
             equal(
                 "rows of the smaller size that are gone", lost, 0,
-                "the rows that the smaller size was judged by are not in this one; grow from the start: rc1 scale-up "
-                "--rebuild",
+                "this size does not contain all rows of the smaller one; grow from the start: rc1 scale-up --rebuild",
             ),
         ),
     )  # fmt: skip

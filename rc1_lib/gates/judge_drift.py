@@ -20,7 +20,7 @@ _MOVED = (
     "new baseline (rc1 judge-baseline --new)"
 )
 _RENAMED = (
-    "another version answers than the one used for calibration, whether or not it grades alike: name the old one in "
+    "a version answers that was not used for calibration, even if its grades are the same: name the old one in "
     "judge.model if the provider still has it; else calibrate again, then record a new baseline (rc1 judge-baseline "
     "--new)"
 )

@@ -230,7 +230,7 @@ def none_repeated(repeats: Mapping[str, float], thresholds: ShadowRunGate) -> Ch
     again = sum(value >= thresholds.repeats_at for value in repeats.values())
     return at_most(
         "weighed dimensions that repeat another one, share", again / (len(repeats) + 1), thresholds.max_repeats,
-        "one impression stands under several names, so their weights mean nothing: read the judge's replies, and fix "
+        "several dimensions repeat one impression, so their weights mean nothing: read the judge's replies, and fix "
         "its instructions so that each dimension is graded by itself",
     )  # fmt: skip
 

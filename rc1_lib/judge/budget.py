@@ -138,7 +138,7 @@ def prices_of(config: JudgeConfig) -> tuple[Prices, str]:
     its own prices.
     """
     if config.provider not in LIVE:
-        return Prices(input=0.0, output=0.0), "it bills nobody"
+        return Prices(input=0.0, output=0.0), "it is free"
     listed = next((one for one in price_list() if (one.provider, one.model) == (config.provider, config.model)), None)
     if config.prices.known:
         differs = listed is not None and config.base_url is None and listed.prices != config.prices

@@ -272,7 +272,7 @@ class JudgeClient:
         if failed.retry_after is not None and failed.retry_after > self.config.limits.max_wait_s:
             self.halt(
                 f"the provider asks to wait {failed.retry_after:.0f} s, more than judge.limits.max_wait_s "
-                f"({self.config.limits.max_wait_s:g}); run again later, what was paid for is kept"
+                f"({self.config.limits.max_wait_s:g}); run again later, paid replies are kept"
             )
 
     def _note_throttling(self) -> None:
@@ -281,8 +281,8 @@ class JudgeClient:
         self._throttled_since = self._throttled_since or now
         if now - self._throttled_since > most:
             self.halt(
-                f"the provider has refused every call as too fast for {now - self._throttled_since:.0f} s, more than "
-                f"judge.limits.max_wait_s ({most:g}); run again later, what was paid for is kept"
+                f"the provider has rate-limited every call for {now - self._throttled_since:.0f} s, more than "
+                f"judge.limits.max_wait_s ({most:g}); run again later, paid replies are kept"
             )
 
     def _note_silence(self, failed: CallFailedError) -> None:

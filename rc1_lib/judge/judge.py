@@ -128,8 +128,8 @@ class Judge:
             checked = self.store.model_of(endpoint(self.config))
             if not client.stop and (checked is None or checked[1] <= seen[1]):
                 client.stop = (
-                    "the provider did not answer, so nobody can tell whether the stored scores are still of its model "
-                    "(judge.store.model_check_hours); run again when it does"
+                    "the provider did not answer, so it is unknown whether the stored scores are still of its model "
+                    "(judge.store.model_check_hours); run again when it answers"
                 )
                 return []
             if left[0].key in run.got and run.got[left[0].key].scores is not None:

@@ -142,7 +142,7 @@ def _found(text: str, channel: Channel) -> tuple[Any, bool]:
         return body, spoken == text
     start = spoken.find("{")
     if start < 0:
-        said = "is words without JSON" if spoken else "is thinking alone"
+        said = "is words without JSON" if spoken else "contains only thinking"
         raise BadReplyError(said, remedies=_OTHERWISE[channel], partial=True)
     try:
         body, end = _DECODER.raw_decode(spoken, start)

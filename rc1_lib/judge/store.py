@@ -319,7 +319,7 @@ class Store:
             "log.ask_key = replies.ask_key AND log.outcome = ? AND log.scores = replies.scores)",
             (AttemptOutcome.OK.value,),
         ).fetchone()[0]
-        return f"{found} stored scores are not those that the usage log tells of: the store was edited" if found else ""
+        return f"{found} stored scores differ from the usage log: the store was edited" if found else ""
 
     # ---- looking after the store ----
 

@@ -177,7 +177,7 @@ PREFLIGHT: tuple[GateSpec, ...] = (
         lambda e, _: ablation_verdict(e.run), reads_world=True,
     ),
     GateSpec(
-        "reward_hacking", "does the reward pay worthless policies less", ("weights", "shadow", "takes", "judge_spec"),
+        "reward_hacking", "does the reward pay adversarial policies less", ("weights", "shadow", "takes", "judge_spec"),
         lambda e, _: hacking_verdict(e.run), reads_world=True,
     ),
     GateSpec(
@@ -279,11 +279,11 @@ def waiting(run: Run, number: Round, red: str) -> dict[str, str]:
         if spec.name in run.config.gates.waivers or spec.name in not_applicable(run):
             continue
         if WEIGHTS.name in spec.reads:
-            found[spec.name] = f"the calibration, whose stage '{red}' is red: there are no weights of it to judge"
+            found[spec.name] = f"the calibration, whose stage '{red}' failed: it wrote no weights to judge"
         elif spec.asks and run.config.judge.provider in LIVE:
-            found[spec.name] = f"the calibration, whose stage '{red}' failed: nothing is asked or paid for after it"
+            found[spec.name] = f"the calibration, whose stage '{red}' failed: the judge is not called after it"
         elif asking := [name for name in spec.looks_at if name in found]:
-            found[spec.name] = f"{asking[0]}, which is not judged: it looks at what that one asks"
+            found[spec.name] = f"{asking[0]}, which is not judged and whose calls this gate reads"
     return found
 
 

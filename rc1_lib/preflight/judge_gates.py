@@ -112,7 +112,7 @@ def agreement(evidence: Evidence) -> GateResult:
 def _existing_store(run: Run) -> Iterator[Store]:
     path = run.workspace.path(run.config.judge.store.path)
     if not path.is_file():
-        raise RC1Error(f"{path}: there is no usage log yet, so nothing shows that anybody scored; run the probe first")
+        raise RC1Error(f"{path}: there is no usage log yet, so there are no calls to check; run the probe first")
     with open_store(run) as store:
         yield store
 

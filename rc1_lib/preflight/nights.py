@@ -171,8 +171,8 @@ def parse_nights(content: bytes, name: str) -> list[KeptNight]:
             nights.append(_night(orjson.loads(line)))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise RC1Error(
-                f"{name}, line {number}: is no night that RC1 wrote ({type(error).__name__}: {error}); "
-                f"take the line out, or move the file away: the next night begins a new one"
+                f"{name}, line {number}: is not a night that RC1 wrote ({type(error).__name__}: {error}); "
+                f"remove the line, or move the file away: the next night starts a new one"
             ) from None
     return sorted(nights, key=lambda night: night.began)
 

@@ -290,7 +290,7 @@ def _report_causes(ticket: dict[str, Any], run: Run, look_inside: bool) -> list[
     causes, rounds = [], []
     for name, (path, sha256) in _reports(run).items():
         if sha256 is None or sha256 != (ticket["reports"].get(name) or {}).get("sha256"):
-            causes.append(f"the report of {name} ({path}) has changed or is gone")
+            causes.append(f"the report of {name} ({path}) has changed or is missing")
         elif look_inside:
             rounds.append(read_round(run, _NUMBERS[name]) or {})
             causes += round_faults(run, rounds[-1], _NUMBERS[name], ticket["files"])
@@ -310,13 +310,13 @@ def _verdict_causes(run: Run) -> Iterator[str]:
         result = evaluate(name, evidence, max(PASSED))
         if result.status not in GREEN:
             why = result.error or "; ".join(f"{one.name} is {one.value}" for one in result.failures)
-            yield f"the gate {name} holds no more ({why}); {_AGAIN}"
+            yield f"the gate {name} no longer passes ({why}); {_AGAIN}"
 
 
 def _causes_of(one: Described, run: Run, wanted: str) -> list[str]:
     path = one.path(run)
     if not path.exists():
-        return [f"{run.workspace.name(path)} is gone"]
+        return [f"{run.workspace.name(path)} is missing"]
     try:
         return [] if one.sha256(run) == wanted else [f"{run.workspace.name(path)} has changed"]
     except RC1Error as error:  # a folder in a file's place

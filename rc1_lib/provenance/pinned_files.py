@@ -36,7 +36,7 @@ def check_vouched(run: Run, name: str, path: Path, sha256: str | None) -> None:
     if name not in run.vouched:
         raise TicketError(f"{shown}: the ticket does not vouch for {name}, so training does not read it; {again}")
     if sha256 is None:
-        raise TicketError(f"{shown} is gone, after the ticket that vouches for it ({name}) was verified; {again}")
+        raise TicketError(f"{shown} was removed after the ticket that pins it ({name}) was verified; {again}")
     if sha256 != run.vouched[name]:
         raise TicketError(
             f"{shown} has changed since the ticket that vouches for it ({name}) was verified: found SHA-256 "

@@ -114,7 +114,7 @@ def _evaluation(run: Run, training: Mapping[str, Any]) -> dict[str, Any]:
     if body.get("pass") is not True or training.get("pass") is not True or gate.status is not Status.PASSED:
         red = [check.name for check in gate.failures]
         raise RC1Error(
-            f"no release: the gate {gate.name} is red ({', '.join(red) or gate.error or 'the training failed'}); "
+            f"no release: the gate {gate.name} failed ({', '.join(red) or gate.error or 'the training failed'}); "
             f"`rc1 report` shows it"
         )
     return dict(body)

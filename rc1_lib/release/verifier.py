@@ -147,7 +147,7 @@ def _members(stream: IO[bytes], size: int, found: Findings) -> Iterator[_Member]
             return
         name, length = read
         if name in names:
-            raise NotAPackage(f"{name}: stands twice in the archive, so that nobody knows which one is meant")
+            raise NotAPackage(f"{name}: is in the archive twice, so it is not clear which one counts")
         if len(names) >= MOST_FILES:
             raise NotAPackage(f"it holds more than {MOST_FILES:,} files")
         if stream.tell() + length > size:
@@ -264,7 +264,7 @@ def _compare(found: Findings, order: list[str]) -> None:
             found.problems.append(f"{name}: differs: SHA-256 {there[name][:16]}, the manifest has {wanted[name][:16]}")
     tail = [ENVELOPE] if ENVELOPE in order else []
     if not found.problems and order != [MANIFEST, *sorted(wanted), *tail]:
-        found.problems.append("the files stand in another order than RC1 writes them in")
+        found.problems.append("the files are not in the order in which RC1 writes them")
 
 
 def _look_at_envelope(found: Findings, content: bytes | None, key: bytes | None) -> None:

@@ -77,7 +77,7 @@ def _tokens(subject: _Subject) -> str:
             )
         sampled = _as_sampled(form, messages)
         if ids != sampled:
-            raise subject.refusal("reads a demonstration otherwise than the same dialogue when it is sampled")
+            raise subject.refusal("reads a demonstration as other tokens than the same dialogue when it is sampled")
     return ""
 
 
@@ -107,7 +107,7 @@ def _padding(subject: _Subject) -> str:
     for name, found in (("a run", in_a_run), ("the warm start", in_a_warm_start)):
         if found != learned:
             counts = f"{sum(map(len, found))} tokens of {len(encoded)} dialogues, expected {sum(map(len, learned))}"
-            raise subject.refusal(f"is learned from in {name} with other labels than its turns: {counts}")
+            raise subject.refusal(f"has other labels than its turns in {name}: {counts}")
     return "fills up batches with its end-of-turn token, which is learned only where a turn ends" * (
         form.pad_id == form.end_id
     )

@@ -226,8 +226,8 @@ class ChatTemplate:
         fixed = fixed_date(self._found)
         if "strftime_now(" in fixed:
             raise self._refusal(
-                "asks for today's date in a form that is made up on the way, so that no day can be set for it; write "
-                "the form into the call, strftime_now('%d %B %Y')"
+                "computes the format of today's date, so RC1 cannot fix the date; write the format into the call: "
+                "strftime_now('%d %B %Y')"
             )
         return fixed
 
@@ -259,8 +259,8 @@ class ChatTemplate:
         found = marks.match(after)
         if found is None:
             raise self._refusal(
-                f"ends an assistant's turn by no special token: found {after[:_SHOWN]!r} after its words; a turn that "
-                f"was sampled could not be seen to end; take an instruction-tuned model, or another template"
+                f"does not end an assistant's turn with a special token: found {after[:_SHOWN]!r} after its words, so "
+                f"sampling could not detect the end; take an instruction-tuned model, or another template"
             )
         return found.group()
 

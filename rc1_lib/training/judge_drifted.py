@@ -55,8 +55,8 @@ def check_grades(run: Run, where: str) -> str:
     if gate.failures:
         check = gate.failures[0]
         raise RC1Error(
-            f"the judge that episodes are scored by is not the one of its baseline any more: {check.name} is "
-            f"{check.value}, expected {check.op} {check.threshold}. {check.advice}. What was trained so far has its "
-            f"checkpoints; `rc1 judge-drift` shows every check"
+            f"the judge that scores episodes no longer grades as in its baseline: {check.name} is "
+            f"{check.value}, expected {check.op} {check.threshold}. {check.advice}. The checkpoints so far are kept; "
+            f"`rc1 judge-drift` shows every check"
         )
     return f"the judge grades as in its baseline ({len(gate.checks)} checks)"

@@ -210,7 +210,7 @@ def check_start(prepared: Prepared, sha256: str) -> None:
     """
     if prepared.reference.sha256 != sha256:
         raise RC1Error(
-            f"{prepared.run.workspace.name(Path(prepared.reference.base))}: is not the policy that was trained on from "
+            f"{prepared.run.workspace.name(Path(prepared.reference.base))}: is not the initial policy of this training "
             f"(SHA-256 {prepared.reference.sha256[:12]}, expected {sha256[:12]}); run the training again"
         )
 
@@ -223,7 +223,7 @@ def check_read(prepared: Prepared) -> None:
     """
     run, start = prepared.run, Path(prepared.reference.base)
     if start.is_absolute() and not start.is_dir():
-        raise RC1Error(f"{run.workspace.name(start)} is gone, and training begins there; run again to make it again")
+        raise RC1Error(f"{run.workspace.name(start)}: is missing, and training starts from it; run again to rebuild it")
     if start.is_absolute() and fingerprint_of(run.config, str(start)) != prepared.reference.sha256:
         raise RC1Error(
             f"{run.workspace.name(start)} has changed since this training was prepared with it; run again when nothing "

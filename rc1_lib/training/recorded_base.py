@@ -62,7 +62,9 @@ def check_recorded(folder: Path) -> None:
         raise ConfigError(f"{path}: is not the record of a base; build it again with rc1 build-base") from None
     for name, wanted in files.items():
         if not (folder / name).is_file():
-            raise ConfigError(f"{folder / name}: is gone, {RECORD} names it; build the base again with rc1 build-base")
+            raise ConfigError(
+                f"{folder / name}: not found, but {RECORD} lists it; rebuild the base with rc1 build-base"
+            )
         if sha256_file(folder / name) != wanted:
             raise ConfigError(
                 f"{folder / name}: its bytes are not those that {RECORD} names; put the file back, build the base "

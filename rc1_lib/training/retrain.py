@@ -81,8 +81,8 @@ def _put_back(checkpoint: Path, target: Path) -> None:
     """
     if checkpoint.name != target.name:
         raise CheckpointError(
-            f"{target}: was to be trained again, but training ended with {checkpoint.name} this time "
-            f"(training.early_stop), although the run has gone past it; move {target.parent} away and train again"
+            f"{target}: the repeated training stopped early at {checkpoint.name} (training.early_stop), but the run "
+            f"had gone past it; move {target.parent} away and train again"
         )
     contents = read_verified(checkpoint)
     with atomic_folder.alone(target.parent):

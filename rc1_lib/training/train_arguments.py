@@ -30,7 +30,7 @@ def chosen_seeds(run: Run, seeds: Seeds, resume_from: str | None) -> list[int]:
     unknown = [seed for seed in chosen if seed not in known]
     if unknown:
         raise ConfigError(
-            f"seed {unknown[0]} is none of `seeds` ({', '.join(map(str, known))}), which the ticket vouches for; "
+            f"seed {unknown[0]} is not in `seeds` ({', '.join(map(str, known))}), which the ticket vouches for; "
             f"take one of them, or add it with --set seeds=[...] and run the preflight"
         )
     if resume_from is not None and len(chosen) > 1:
@@ -73,12 +73,12 @@ def check_control(
     training = run.config.training
     if not training.plays:
         raise ConfigError(
-            f"--control: {training.engine} learns from {training.strategy}, of which none is worth more than another, "
-            f"so a reward without information would change nothing; take {' or '.join(names_of(ENGINES, *PLAYED))}"
+            f"--control: {training.engine} learns from {training.strategy}, which carry no reward, so a reward without "
+            f"information would change nothing; choose {' or '.join(names_of(ENGINES, *PLAYED))}"
         )
     flags = {"--resume-from": resume_from is not None, "--start-over": start_over, "--no-evaluate": not evaluate}
     if given := [flag for flag, is_given in flags.items() if is_given]:
         raise ConfigError(
-            f"--control {kind}: is trained for a few steps and always evaluated, a killed one goes on by itself, and "
-            f"one of another run is replaced; leave out {', '.join(given)}"
+            f"--control {kind}: trains a few steps and always evaluates; it resumes by itself and replaces an older "
+            f"control run; leave out {', '.join(given)}"
         )

@@ -232,7 +232,7 @@ class TrainConfig(Section):
             if isinstance(callback, EarlyStop) and callback.metric.startswith(HELD_OUT) and not looking:
                 raise ValueError(f"early_stop.metric is '{callback.metric}', which eval_shadow measures; name it too")
             if isinstance(callback, GradClip) and (callback.max_norm is None) == (self.engine.max_grad_norm is None):
-                raise ValueError("grad_clip needs its bound once: as max_norm of its own, or as engine.max_grad_norm")
+                raise ValueError("grad_clip needs exactly one bound: its own max_norm, or engine.max_grad_norm")
         return self
 
     def _unmeasured(self, metric: str) -> str:

@@ -200,7 +200,7 @@ def _rows(
 ) -> list[Demonstration]:
     path = workspace.path(name)
     if ensure_rows(path, evaluation):
-        notice(f"{name}: was missing; minimal data made up, good for trying the machinery out and nothing else")
+        notice(f"{name}: was missing; RC1 wrote a few made-up rows, only to try the pipeline")
     rows = list(read_rows(path))  # what is no row is reported before any is tokenised
     return encode_rows(rows, tokenizer, config.data.max_length, name)
 

@@ -59,9 +59,9 @@ def check_usable(config: RunConfig, shape: PretrainedConfig, device: torch.devic
     tied = getattr(shape.get_text_config(), "tie_word_embeddings", False)
     if tied and adapts_head(targets):
         raise ConfigError(
-            f"training.adapter.targets: found {HEAD}, which is the embedding too in this base (tie_word_embeddings in "
-            f"its config.json): added to the weights, as tokens are sampled and a policy is handed over, its adapter "
-            f"would change what is read as well; leave it out"
+            f"training.adapter.targets: found {HEAD}, which shares its weights with the embedding in this base "
+            f"(tie_word_embeddings in its config.json): merged for sampling or export, its adapter would change the "
+            f"embedding too; leave it out"
         )
 
 

@@ -107,5 +107,5 @@ def test_a_policy_that_cannot_be_read_is_a_sentence(text: str | None, sentence: 
 def test_a_policy_that_never_ends_is_refused(tmp_path: Path, rows: list[dict[str, Any]]) -> None:
     file = tmp_path / "lazy.py"
     file.write_text('def play(scene):\n    """Does nothing."""\n', encoding="utf-8")
-    with pytest.raises(ConfigError, match="did not end the dialogue"):
+    with pytest.raises(ConfigError, match=r"'lazy': .*'shadow-hotpotqa-000000'.*scene\.answer"):
         played(read_attacks([file])["lazy"], rows, LIMITS)

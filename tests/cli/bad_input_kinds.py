@@ -123,7 +123,7 @@ CONFIGURATIONS = (
     BadInput("an empty file", "config show --config {w}/mine.yaml", "expected a mapping", config("")),
     BadInput("a list", "config show --config {w}/mine.yaml", "expected a mapping", config("- a\n- b\n")),
     BadInput("what is no YAML", "config show --config {w}/mine.yaml", "is not valid YAML", config("a: [1\n")),
-    BadInput("a key that stands twice", "config show --config {w}/mine.yaml", "the key 'profile' stands twice",
+    BadInput("a key that stands twice", "config show --config {w}/mine.yaml", "the key 'profile' is written twice",
              config("profile: local\nprofile: prod\n")),
     BadInput("a key that is a list", "config show --config {w}/mine.yaml", "is a list or a mapping",
              config("a: 1\n? [1]\n: 2\n")),

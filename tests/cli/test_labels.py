@@ -263,7 +263,7 @@ def test_weights_are_found_on_anybodys_table(rc1: Rc1, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("command", "told"),
     [
-        (("judge-agreement",), "nobody has labelled anything yet; rc1 label asks"),
+        (("judge-agreement",), "there are no labels yet; run rc1 label"),
         (("judge-agreement", "--labels", "none.csv"), "none.csv: cannot be read"),
         (("judge-agreement", "--labels", "people.csv", "--scale", "5"), "--scale 5: expected LOW:HIGH"),
         (("judge-agreement", "--labels", "people.csv", "--dimensions", "clear,clear"), "names one twice"),

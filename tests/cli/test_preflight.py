@@ -55,7 +55,7 @@ def check_ticket(rc1: Rc1, place: tuple[Any, ...], dialogues: int, *how: str) ->
     assert rc1("judge-drift", *place).code == 0
     assert "pass: ticket valid" in rc1("ticket", "verify", *place).out, "neither command altered what it vouches for"
     again = rc1("judge-baseline", *place, "--new").out
-    assert "a new baseline: it replaces that of" in again and "is refused from now on" in again
+    assert "a new baseline: it replaces that of" in again and "rc1 preflight" in again
     assert "judge_baseline.json has changed" in rc1("ticket", "verify", *place).err
     assert "another one" in rc1("ticket", "verify", *place, "--set", "pool.seed=1").err
     assert "not verified" in rc1("ticket", "show", *place).out

@@ -254,7 +254,7 @@ def test_too_few_dialogues_to_calibrate_on_are_counted(ask: Ask, own: Path) -> N
 @pytest.mark.parametrize("tag", ["baseline", "calibrated"])
 def test_tags_of_the_calibration_are_not_given_by_hand(ask: Ask, tag: str) -> None:
     done = ask("shadow-run", "--tag", tag)
-    assert (done.code, f"--tag {tag}: rc1 calibrate gives this tag" in done.err) == (2, True)
+    assert (done.code, f"--tag {tag}: rc1 calibrate uses this tag" in done.err) == (2, True)
 
 
 def test_a_look_at_fewer_rows_leaves_the_shadow_set_as_it_is(ask: Ask, own: Path) -> None:

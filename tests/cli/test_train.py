@@ -74,8 +74,8 @@ def test_other_settings_than_the_preflights_are_named(ask: Ask, own: Run) -> Non
 @pytest.mark.parametrize(
     ("flags", "sentence"),
     [
-        ("--seed 77", "seed 77 is none of `seeds` (20250820"),
-        ("--profile-step --seed 77", "seed 77 is none of `seeds` (20250820"),
+        ("--seed 77", "seed 77 is not in `seeds` (20250820"),
+        ("--profile-step --seed 77", "seed 77 is not in `seeds` (20250820"),
         ("--all-seeds --resume-from latest", "names the checkpoint of one run, but 3 seeds were asked for"),
         ("--control random --no-evaluate", "leave out --no-evaluate"),
         ("--resume-from 4", "there is no checkpoint; steps in"),
@@ -98,7 +98,7 @@ def test_the_time_of_a_step_is_shown_by_part_and_nothing_of_a_run_is_written(ask
     assert not own.workspace.path("reports/metrics.jsonl").exists()
     for flags in (("--control", "random"), ("--all-seeds",), ("--no-evaluate",), ("--resume-from", "latest")):
         refused = ask("train", "--profile-step", *flags)
-        assert (refused.code, "none of the other flags of a training" in refused.err) == (2, True)
+        assert (refused.code, "--profile-step: takes at most one --seed" in refused.err) == (2, True)
 
 
 def test_a_policy_that_fails_the_gate_is_shown_with_what_failed(ask: Ask, own: Run, served: Served) -> None:
@@ -111,7 +111,7 @@ def test_a_policy_that_fails_the_gate_is_shown_with_what_failed(ask: Ask, own: R
     verdict, why, advice, report, following = done.out.splitlines()[-5:]
     assert verdict == f"fail: training of seed {own.config.seeds[0]}, ppo_eval" and why.startswith("  ppo_eval: ")
     assert advice.startswith("what to do: ") and report.startswith(f"report: {own.workspace.root}/reports/ppo_eval_")
-    assert following.startswith("next, with other settings, which is another run: rc1 preflight --config ")
+    assert following.startswith("next, with other settings, as a new run: rc1 preflight --config ")
     assert "train: 4/4" in done.err and "Loading weights" not in done.err
     assert packages(own) == 1
     assert own.workspace.path("reports/metrics.jsonl").is_file()
@@ -179,4 +179,4 @@ def test_the_small_local_configuration_takes_no_flags_of_the_flow(rc1: Rc1, tmp_
     config = str(PROJECT_ROOT / "configs/train_local.yaml")
     done = rc1("train", "--config", config, "--workspace", str(tmp_path), "--no-evaluate")
     assert done.code == 2
-    assert "it takes --resume-from, --start-over, --set and --workspace alone" in done.err
+    assert "only --resume-from, --start-over, --set and --workspace" in done.err

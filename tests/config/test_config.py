@@ -67,7 +67,7 @@ def test_who_alters_what_was_read_alters_nothing_for_the_next_reader(tmp_path: P
 )
 def test_a_run_is_not_ended_by_a_share_among_too_few_answers(metric: str, key: str) -> None:
     settings = (f"training.early_stop.metric={metric}", "training.eval_shadow.every_steps=12")
-    with pytest.raises(ConfigError, match=rf"'{metric}', which needs at least 16 answers, but {key} is 15, so it"):
+    with pytest.raises(ConfigError, match=rf"early_stop\.metric .*'{metric}'.* 16 .*{key} .*15"):
         load_config(LOCAL, [*settings, f"{key}=15"])
     load_config(LOCAL, [*settings, f"{key}=16"])
 
@@ -209,7 +209,7 @@ def test_each_fault_is_a_sentence_that_names_the_key(override: str, sentence: st
         ("", "expected a mapping"),
         ("- a\n- b\n", "expected a mapping"),
         ("a: [1\n", "is not valid YAML"),
-        ("profile: local\nprofile: prod\n", "line 2 is not valid YAML: the key 'profile' stands twice"),
+        ("profile: local\nprofile: prod\n", "line 2 is not valid YAML: the key 'profile' is written twice"),
         ("profile: local\n", "the key 'simulate' is missing"),
         ("a: 1\n? [1]\n: 2\n", "line 2 is not valid YAML: the key '[1]' is a list or a mapping"),
         ("a: 2025-13-45\n", "has a value that YAML cannot read"),
@@ -234,13 +234,13 @@ def test_aliases_and_large_files_are_refused_at_once(tmp_path: Path) -> None:
         load_config(path)
     with path.open("wb") as stream:
         stream.truncate(200_000_000)
-    with pytest.raises(ConfigError, match="is larger than 1,000,000 bytes"):
+    with pytest.raises(ConfigError, match=r"bomb\.yaml: .*1,000,000 bytes"):
         load_config(path)
 
 
 @pytest.mark.parametrize("override", ["pool.n=true", "seeds=[true]", "lr=yes", "datasets={gsm8k: true}"])
 def test_yes_is_no_number(override: str) -> None:
-    with pytest.raises(ConfigError, match="found true, expected a number"):
+    with pytest.raises(ConfigError, match="found true"):
         load_config(LOCAL, [override])
 
 
@@ -255,10 +255,10 @@ def test_the_file_is_not_blamed_for_the_command_line(tmp_path: Path) -> None:
 
 
 def test_a_missing_or_binary_file_is_a_sentence(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="configuration file not found"):
+    with pytest.raises(ConfigError, match=r"none\.yaml: .*--config"):
         load_config(tmp_path / "none.yaml")
     (tmp_path / "binary.yaml").write_bytes(b"a\xff\xfe\x00")
-    with pytest.raises(ConfigError, match="cannot be read as UTF-8"):
+    with pytest.raises(ConfigError, match=r"\.yaml: .*UTF-8"):
         load_config(tmp_path / "binary.yaml")
 
 
@@ -281,7 +281,7 @@ def test_other_thresholds_in_the_published_file_are_refused(tmp_path: Path, monk
     whole = file.read_text()
     for old, new in (("min_distinct2: 0.60", "min_distinct2: 0.1"), ("[1000, 5000, 30000]", "[30000]")):
         file.write_text(whole.replace(old, new))
-        with pytest.raises(ConfigError, match=r"configs/ppo_scale\.yaml: its thresholds differ from those publ"):
+        with pytest.raises(ConfigError, match=r"^configs/ppo_scale\.yaml: .*SHA-256"):
             published_config()
 
 
@@ -342,7 +342,7 @@ def test_what_a_scale_up_goes_by_is_listed(overrides: tuple[str, ...], keys: lis
 
 @pytest.mark.parametrize("override", [f"gates.length.max_len={10**30}", f"scale_up.sizes=[1, {2**63}]"])
 def test_a_number_that_no_report_could_hold_is_refused(override: str) -> None:
-    with pytest.raises(ConfigError, match=r"expected a number below 9\.22e\+18"):
+    with pytest.raises(ConfigError, match=r"9\.22e\+18$"):
         load_config(LOCAL, [override])
 
 
@@ -389,7 +389,7 @@ def test_published_sizes_waivers_and_seeds_are_no_departures(override: str) -> N
 
 @pytest.mark.parametrize("key", ["require_commit", "require_clean"])
 def test_profile_prod_cannot_switch_the_git_gate_off(key: str) -> None:
-    with pytest.raises(ConfigError, match="profile prod trains committed code only"):
+    with pytest.raises(ConfigError, match=r"gates\.git .*require_commit .*require_clean"):
         open_run(profile="prod", overrides=[f"gates.git.{key}=false"])
 
 
@@ -409,7 +409,7 @@ def test_the_environment_chooses_profile_model_and_judge(monkeypatch: pytest.Mon
 
 
 def test_a_file_of_another_profile_is_refused() -> None:
-    with pytest.raises(ConfigError, match="has profile 'local', but 'prod' was requested"):
+    with pytest.raises(ConfigError, match=r"local\.yaml: .*'local'.*'prod'"):
         open_run(profile="prod", config=LOCAL)
     with pytest.raises(ConfigError, match="expected one of local, prod"):
         open_run(profile="test")
@@ -432,14 +432,14 @@ def test_a_live_mode_that_the_judge_does_not_have_is_refused(
 
 
 def test_a_model_is_not_answered_for_by_the_local_rubric() -> None:
-    with pytest.raises(ConfigError, match=r"judge\.model is 'gpt-x', but judge\.provider is 'rubric'"):
+    with pytest.raises(ConfigError, match=r"judge\.model .*'gpt-x'.* judge\.provider .*'rubric'"):
         open_run(profile="local", overrides=["judge.model=gpt-x"])
     assert open_run(profile="local", overrides=["judge.model=gpt-x", "judge.provider=openai"]).config.judge.model
 
 
 def test_live_mode_off_is_refused_in_prod(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REWARD_LIVE_MODE", "off")
-    with pytest.raises(ConfigError, match="profile prod only accepts live scores"):
+    with pytest.raises(ConfigError, match=r"^REWARD_LIVE_MODE .*prod"):
         open_run(profile="prod")
 
 
@@ -590,13 +590,9 @@ def test_what_an_engine_cannot_use_is_refused_when_the_configuration_is_read(
 def test_groups_have_to_fill_a_step() -> None:
     grouped = ["training.engine=torch_grpo", "training.strategy=groups"]
     assert load_config(LOCAL, grouped).prompts == 16
-    with pytest.raises(
-        ConfigError, match=r"batch_size is 100, expected a multiple of training\.update\.group_size \(8\)"
-    ):
+    with pytest.raises(ConfigError, match=r"batch_size .*100.* training\.update\.group_size \(8\)"):
         load_config(LOCAL, [*grouped, "batch_size=100"])
-    with pytest.raises(
-        ConfigError, match=r"batch_size is 128, expected at least training\.update\.minibatches \(129\)"
-    ):
+    with pytest.raises(ConfigError, match=r"batch_size .*128.* training\.update\.minibatches \(129\)"):
         load_config(LOCAL, [*grouped, "training.update.minibatches=129"])
 
 
@@ -610,5 +606,5 @@ def test_an_engine_takes_the_strategy_that_brings_what_it_learns_from_and_no_oth
         if strategy == fitting:
             assert load_config(LOCAL, settings).training.engine == name
             continue
-        with pytest.raises(ConfigError, match=rf"'{strategy}', which provides .*, but the engine {name} learns from"):
+        with pytest.raises(ConfigError, match=rf"training\.strategy: .*'{strategy}'.* {name} "):
             load_config(LOCAL, settings)

@@ -38,7 +38,7 @@ def test_its_ticket_holds_for_it(opened: Run, tmp_path: Path) -> None:
     shutil.copytree(opened.workspace.root, root, ignore=shutil.ignore_patterns("logs"))
     run = recorded(root, *opened.overrides)
     assert verify_ticket(open_run(workspace=root, config=EFFECTIVE)) == verify_ticket(run)
-    with pytest.raises(TicketError, match=r"lr is 0\.5, the ticket has"):
+    with pytest.raises(TicketError, match=r"\(lr .*0\.5.*0\.01\)"):
         verify_ticket(open_run(workspace=root, config=EFFECTIVE, overrides=["lr=0.5"]))
 
 
@@ -63,7 +63,7 @@ def test_an_edited_one_is_refused(tmp_path: Path, edited: str) -> None:
         before.replace("n: 600", "n: 601") if edited == EFFECTIVE else before.replace("steps: ", "steps: 1")
     )
     assert path.read_text() != before
-    with pytest.raises(ConfigError, match=r"config_effective\.yaml: no longer matches configs/local\.yaml"):
+    with pytest.raises(ConfigError, match=r"config_effective\.yaml: .*configs/local\.yaml"):
         open_run(workspace=tmp_path, config=EFFECTIVE)
 
 

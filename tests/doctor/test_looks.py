@@ -298,7 +298,7 @@ def test_an_adapter_of_a_head_that_is_the_embedding_is_counted_and_no_layer_is_n
     vocabulary, width = base.shapes["model.embed_tokens.weight"]
     more = trained_parameters(both, base) - trained_parameters(alone, base)
     assert more == alone.training.adapter.rank * (vocabulary + width)
-    with pytest.raises(ConfigError, match="head names no layer of base"):
+    with pytest.raises(ConfigError, match=r"^training\.adapter\.targets: head "):
         trained_parameters(with_settings(opened, f"{name}=[q_proj, head]").config, base)
 
 
@@ -306,7 +306,7 @@ def test_by_what_a_run_may_end_is_told_and_a_metric_that_is_never_measured_is_re
     ends = "training.early_stop.metric"
     assert "ends early" not in LOOKS["engine"](opened).found
     assert "ends early by env/success" in LOOKS["engine"](with_settings(opened, f"{ends}=env/success")).found
-    with pytest.raises(ConfigError, match=rf"{ends.split('.')[1]}\.metric: found 'env/sucess'"):
+    with pytest.raises(ConfigError, match=rf"{ends.split('.')[1]}\.metric: .*'env/sucess'"):
         with_settings(opened, f"{ends}=env/sucess")
 
 

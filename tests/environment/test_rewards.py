@@ -77,7 +77,7 @@ def test_a_lucky_guess_earns_no_success() -> None:
 
 
 def test_an_unscored_episode_is_not_one_of_score_zero() -> None:
-    with pytest.raises(RC1Error, match="has no score"):
+    with pytest.raises(RC1Error, match=r"0\.5"):
         reward_terms(SOLVED, "easy", replace(SETTINGS, judge=0.5))
     zero = reward_terms(SOLVED, "easy", replace(SETTINGS, judge=0.5), judged=0.0)
     assert zero.judge == 0.0

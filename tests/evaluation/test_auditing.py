@@ -21,11 +21,9 @@ def run_of(root: Path, *more: str, live: bool = True) -> Run:
 def test_a_budget_that_the_evaluation_may_outrun_is_refused(tmp_path: Path) -> None:
     needed = (2 * 960 + 3 * 240) * 3
     check_audit(run_of(tmp_path, f"judge.budget.max_calls={needed}"), 1)
-    with pytest.raises(
-        ConfigError, match=rf"max_calls is 7,919, but the evaluation of 1 of `seeds` may need {needed:,}"
-    ):
+    with pytest.raises(ConfigError, match=rf"^judge\.budget\.max_calls .*7,919, .* 1 of `seeds` .*{needed:,}"):
         check_audit(run_of(tmp_path, f"judge.budget.max_calls={needed - 1}"), 1)
-    with pytest.raises(ConfigError, match="the evaluation of 3 of `seeds` may need 18,000 calls"):
+    with pytest.raises(ConfigError, match=r"^judge\.budget\.max_calls .* 3 of `seeds` .*18,000"):
         check_audit(run_of(tmp_path, f"judge.budget.max_calls={needed}"), 3)
 
 

@@ -101,9 +101,9 @@ def test_the_interval_holds_what_hard_and_easy_prompts_share() -> None:
 
 def test_a_prompt_that_one_policy_did_not_answer_is_refused() -> None:
     frame = table(prompts=9).filter((pl.col("policy") == "sft") | (pl.col("row_id") != "row-0004"))
-    with pytest.raises(EvaluationError, match=r"'ppo' did not answer 1 .* 'row-0004'"):
+    with pytest.raises(EvaluationError, match=r"'ppo' .* 1 .*'row-0004'"):
         compared(frame)
-    with pytest.raises(EvaluationError, match="policy 'dpo' answered no prompt"):
+    with pytest.raises(EvaluationError, match="'dpo'"):
         paired(frame, "sft", "dpo")
 
 
@@ -134,14 +134,14 @@ def test_seeds_are_pooled_pair_by_pair() -> None:
 
 def test_an_evaluation_without_greedy_episodes_is_refused() -> None:
     frame = table(prompts=9)
-    with pytest.raises(EvaluationError, match="9 prompts lack an answer of a policy in a mode"):
+    with pytest.raises(EvaluationError, match=r"^9 .*'row-0000' .*2 of 4"):
         evaluate(frame.filter(pl.col("mode") == "sampled"), **SETTINGS)
 
 
 def test_an_evaluation_with_a_third_policy_is_refused() -> None:
     frame = table(prompts=9)
     third = frame.filter(pl.col("policy") == "ppo").with_columns(policy=pl.lit("dpo"))
-    with pytest.raises(EvaluationError, match="dpo too"):
+    with pytest.raises(EvaluationError, match=r"dpo .*'sft' and 'ppo'"):
         evaluate(pl.concat([frame, third]), **SETTINGS)
 
 

@@ -166,7 +166,7 @@ def test_a_key_that_cannot_sign_is_refused_before_anything_is_packed(tmp_path: P
     ):  # fmt: skip
         with pytest.raises(RC1Error, match=words):
             check_model_key(path)
-    with pytest.raises(RC1Error, match="is no public key in PEM"):
+    with pytest.raises(RC1Error, match=r" public .*PEM"):
         model_faults(packed(tmp_path / "rc1_x.tar", FILES), private)
 
 

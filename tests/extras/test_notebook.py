@@ -125,7 +125,7 @@ def test_a_pool_that_somebody_altered_is_refused_before_anything_is_written(tmp_
     foreign = tmp_path / here.config.difficulty.balanced_path
     foreign.parent.mkdir(parents=True)
     foreign.write_text("{}\n")
-    with pytest.raises(RC1Error, match="not written by RC1"):
+    with pytest.raises(RC1Error, match=r"rc1_seed\.balanced\.jsonl: .*rc1 difficulty-bucketize --rebuild"):
         notebook.build_pool(here)
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == [foreign]
 
@@ -138,7 +138,7 @@ def test_a_ticket_shows_what_it_vouches_for_and_a_changed_byte_refuses_it(
     assert {"pool", "weights", "base"} <= set(ticket.files["name"])
     assert "judge_agreement" in ticket.waived and "not signed" in repr(ticket)
     other = open_run(profile="local", workspace=opened.workspace.root, overrides=[*opened.overrides, "pool.seed=99"])
-    with pytest.raises(TicketError, match="the ticket is refused"):
+    with pytest.raises(TicketError, match=r"\(pool\.seed .*99.*20250820\)"):
         notebook.verify_ticket(other)
 
 

@@ -355,7 +355,7 @@ def test_beside_a_red_calibration_the_other_gates_of_round_1_are_judged_and_noth
     assert waiting == {"weights", "reward_hacking", "overclar_ablation"}
     assert {judged["length"], judged["judge_probe"]} == {"failed", "passed"}, "the rubric is free"
     waits = {gate["name"]: gate["waits_for"] for gate in report["gates"]}
-    assert "the calibration, whose stage 'shadow_baseline' is red" in waits["weights"]
+    assert "the calibration, whose stage 'shadow_baseline' failed" in waits["weights"]
     assert "waits for the calibration" in str(artifacts(state)["rc1-round1-gates"].data)
     assert not any(run.workspace.path(path).exists() for path in ROUND_2)
     assert not weights_file(run).exists()

@@ -104,6 +104,6 @@ def test_a_block_made_by_hand_is_called_and_without_one_there_is_no_automation(r
 
 @pytest.mark.parametrize("address", ["hooks.example.org/T0/abc", "file:///T0/abc", "https:///T0/abc"])
 def test_what_is_no_address_is_refused_and_not_repeated(address: str) -> None:
-    with pytest.raises(ConfigError, match="RC1_WEBHOOK_SECRET_URL: is no address of a webhook") as refused:
+    with pytest.raises(ConfigError, match=r"^RC1_WEBHOOK_SECRET_URL: ") as refused:
         tell_when_red(address)
     assert "abc" not in str(refused.value)

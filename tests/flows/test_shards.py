@@ -84,13 +84,13 @@ def test_shards_that_are_lost_are_judged_here(
 
 
 def test_a_number_below_nothing_is_refused() -> None:
-    with pytest.raises(ConfigError, match="gate_processes: is -1, expected 0"), dask_processes(-1):
+    with pytest.raises(ConfigError, match=r"^gate_processes: .*-1.* 0"), dask_processes(-1):
         pass
 
 
 @pytest.mark.skipif(importlib.util.find_spec("prefect_dask") is not None, reason="prefect-dask is installed")
 def test_without_dask_it_is_said_what_to_install() -> None:
-    with pytest.raises(ConfigError, match=r"needs Dask; install it: .*\[dask\]"), dask_processes(2):
+    with pytest.raises(ConfigError, match=r"\[dask\]"), dask_processes(2):
         pass
 
 

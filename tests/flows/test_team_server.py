@@ -60,7 +60,7 @@ def test_a_pool_that_is_not_there_is_created_for_one_run_at_a_time() -> None:
 def test_a_pool_for_another_kind_of_worker_is_refused() -> None:
     with get_client(sync_client=True) as client:
         client.create_work_pool(WorkPoolCreate(name=f"{POOL}-other", type="docker"), overwrite=True)
-    with pytest.raises(RC1Error, match=r"rc1-team-other is of type docker, expected process"):
+    with pytest.raises(RC1Error, match=r"rc1-team-other .*docker.*process"):
         join_pool(f"{POOL}-other")
 
 
@@ -68,7 +68,7 @@ def test_a_server_that_works_in_another_workspace_is_refused(tmp_path: Path) -> 
     create_pool(POOL)
     register(tmp_path / "first", POOL)
     check_served_here(tmp_path / "first")
-    with pytest.raises(RC1Error, match=r"rc1/preflight works in .*first; serve that one"):
+    with pytest.raises(RC1Error, match=r"rc1/preflight .*first"):
         check_served_here(tmp_path / "second")
 
 
@@ -100,7 +100,7 @@ def test_a_server_is_joined_by_its_own_address_or_its_apis() -> None:
 
 
 @pytest.mark.parametrize(
-    ("address", "said"), [("team:4200", "is no address"), ("http://127.0.0.1:9", "no Prefect server")]
+    ("address", "said"), [("team:4200", "is not an address"), ("http://127.0.0.1:9", "no Prefect server")]
 )
 def test_a_server_that_is_not_there_is_refused(
     address: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

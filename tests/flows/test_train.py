@@ -115,7 +115,7 @@ def test_a_seed_that_the_ticket_does_not_know_is_refused(opened: Run, tmp_path: 
     run = copied(opened, tmp_path / "workspace")
     state = start(run, seeds=[5])
     assert state.name == "Refused"
-    assert "seed 5 is none of `seeds` (20250820, 20250821, 20250822)" in str(state.message)
+    assert "seed 5 is not in `seeds` (20250820, 20250821, 20250822)" in str(state.message)
     many = start(run, seeds="all", resume_from="latest")
     assert "names the checkpoint of one run, but 3 seeds" in str(many.message)
 

@@ -125,7 +125,7 @@ def test_a_warm_start_that_was_swapped_with_its_record_is_not_trained_from(
     after(monkeypatch, "warm_start", another)
     state = start(run)
     assert (state.is_failed(), state.name) == (True, "Refused"), state.message
-    assert "checkpoints/sft: is not the policy that was trained on from" in str(state.message)
+    assert "checkpoints/sft: is not the initial policy of this training" in str(state.message)
     assert not run.workspace.path(RUN).exists()
 
 
@@ -242,5 +242,5 @@ def test_a_base_moved_into_the_current_directory_ends_the_command_with_2(
     monkeypatch.chdir(tmp_path / "elsewhere")
     capsys.readouterr()
     assert rc1(*command, *flags) == 2
-    assert "the ticket is refused: base is gone" in " ".join(capsys.readouterr().err.split())
+    assert "the ticket is refused: base is missing" in " ".join(capsys.readouterr().err.split())
     assert not run.workspace.path("checkpoints").exists()

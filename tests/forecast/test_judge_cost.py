@@ -130,7 +130,7 @@ def test_the_list_has_dates_and_sources_and_a_price_for_the_shipped_judge() -> N
 def test_what_costs_more_than_was_agreed_is_refused_before_the_first_call(fresh_copy: Callable[..., Run]) -> None:
     with running(Behaviour()) as server:
         run = fresh_copy(*overrides(server.base_url), *FEW, "judge.ask_above_usd=0.01")
-        with pytest.raises(RC1Error, match=r"may cost up to .* judge.ask_above_usd is 0.01; rc1 probe-scorer.*null"):
+        with pytest.raises(RC1Error, match=r"USD .*judge\.ask_above_usd .*0\.01; rc1 probe-scorer.*null"):
             check_preflight_cost(run, rounds=2, agreed=False)
         check_preflight_cost(run, rounds=2, agreed=True)
         for enough in (1000.0, None):

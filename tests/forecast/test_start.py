@@ -32,7 +32,7 @@ def only(prepared: Prepared, answer: str) -> Prepared:
 
 
 def refusal(prepared: Prepared) -> str:
-    with pytest.raises(RC1Error, match=r"learnability failed after \d+ s, so nothing was trained") as refused:
+    with pytest.raises(RC1Error, match=r"^learnability failed") as refused:
         check_learnable(prepared, prepared.run.config.seeds)
     assert not prepared.run.workspace.path("checkpoints/rc1").exists()
     return str(refused.value)

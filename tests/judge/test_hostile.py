@@ -71,7 +71,7 @@ def test_stored_scores_that_somebody_changed_are_noticed(bench: Bench, gateway: 
     bench.score_at(gateway.url, dialogues(2))
     assert bench.damage() == ""
     bench.sql("UPDATE replies SET scores = replace(scores, '0.5', '0.75') WHERE sample = 0")
-    assert "2 stored scores are not those that the usage log tells of" in bench.damage()
+    assert "2 stored scores differ from the usage log" in bench.damage()
     bench.sql("UPDATE replies SET scores = '{\"answered\": 7.0}'")
     with pytest.raises(RC1Error, match="is not what was written"):
         bench.score_at(gateway.url, dialogues(2))
@@ -86,7 +86,7 @@ def test_what_is_under_way_makes_the_next_call_wait_and_does_not_end_the_run(ben
 def test_a_provider_that_lets_nothing_through_ends_the_run(bench: Bench, gateway: Gateway) -> None:
     gateway.replies = lambda number, body, headers: (429, {}, {"error": {"message": "slow down"}})
     judged = bench.score_at(gateway.url, dialogues(50), "judge.limits.max_wait_s=1", "judge.limits.attempts=50")
-    assert "refused every call as too fast" in judged.stopped
+    assert "rate-limited every call" in judged.stopped
     assert judged.coverage == 0.0
 
 

@@ -128,7 +128,7 @@ def test_the_bounds_belong_to_it(value: float) -> None:
     ("text", "why"),
     [
         ("I would give it 0.5 throughout.", "is words without JSON"),
-        ("<think>So</think>", "is thinking alone"),
+        ("<think>So</think>", "contains only thinking"),
         (f"<think>{_reply()}", "is thinking that was cut off"),
         (f"<think>a</think>{_reply()}<think>b", "is thinking that was cut off"),
         (_reply()[:-1], "breaks off in the middle"),

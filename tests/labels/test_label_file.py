@@ -148,12 +148,12 @@ def test_a_file_at_fault_is_told_by_line_and_key(tmp_path: Path, rows: list[dict
 
 def test_many_faults_are_told_ten_at_a_time(tmp_path: Path) -> None:
     rows = [{**SCORED, "id": str(number), "label": 9} for number in range(12)]
-    with pytest.raises(RowError, match=r"line 1: .*line 10: .*; and 2 more\. Nothing was compared"):
+    with pytest.raises(RowError, match=r"line 1: .*line 10: .* 2 more\."):
         read(tmp_path, rows)
 
 
 def test_a_dimension_that_no_row_has_is_named(tmp_path: Path) -> None:
-    with pytest.raises(RowError, match="has no 'z'; found the keys id, dimensions, label"):
+    with pytest.raises(RowError, match=r"line 1: .*'z'.* id, dimensions, label"):
         read(tmp_path, [SCORED], keys=Keys(dimensions=("z",)))
 
 
@@ -180,13 +180,13 @@ def test_a_damaged_file_is_told_by_its_line(tmp_path: Path, name: str, content: 
 
 @FORMS
 def test_a_missing_file_is_told(tmp_path: Path, form: str) -> None:
-    with pytest.raises(RowError, match="cannot be read"):
+    with pytest.raises(RowError, match=r"none\..*\(No such file"):
         read_labels(tmp_path / f"none{form}")
 
 
 @pytest.mark.parametrize("text", ["4:1", "1-5", "a:b", "1:inf", "2"])
 def test_a_scale_that_is_none_is_refused(text: str) -> None:
-    with pytest.raises(ConfigError, match=r"--scale .*: expected LOW:HIGH"):
+    with pytest.raises(ConfigError, match=r"^--scale .*LOW:HIGH"):
         read_scale("--scale", text)
 
 

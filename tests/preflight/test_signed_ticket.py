@@ -34,7 +34,7 @@ def test_a_signed_ticket_opens_training_by_either_half_of_the_key(
     assert verify_ticket(passed)["envelope"]["signatures"]
     monkeypatch.setenv(TICKET_KEY, str(signing_key.with_suffix(".pub")))
     assert verify_ticket(passed)
-    with pytest.raises(ConfigError, match="RC1_TICKET_KEY: holds a public key, which opens training and signs no"):
+    with pytest.raises(ConfigError, match=r"^RC1_TICKET_KEY: .*public"):
         check_can_issue(passed)
     monkeypatch.delenv(TICKET_KEY)
     assert verify_ticket(passed), "who asks for no signature is given what an unsigned one proves"
@@ -120,10 +120,10 @@ def test_a_note_that_somebody_else_put_there_first_keeps_nothing_from_being_revo
 def test_where_the_list_cannot_be_kept_or_read_it_is_said(passed: Run, signing_key: Path) -> None:
     issue_ticket(passed)
     listed(signing_key).write_text('{"time": "2026')
-    with pytest.raises(RC1Error, match="the list of revoked tickets next to RC1_TICKET_KEY is damaged"):
+    with pytest.raises(RC1Error, match=r"revoked tickets .*RC1_TICKET_KEY"):
         verify_ticket(passed)
     listed(signing_key).unlink()
     listed(signing_key).mkdir()
-    with pytest.raises(TicketError, match=r"cannot be written \(Is a directory\)"):
+    with pytest.raises(TicketError, match=r"\(Is a directory\)"):
         revoke_ticket(passed, "a red night")
     assert read_json(passed.workspace.path(TICKET))["revoked"]["reason"] == "a red night", "the note is made"

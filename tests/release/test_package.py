@@ -64,7 +64,7 @@ def test_a_secret_in_a_report_stops_the_package_and_is_not_repeated(own: Run, mo
     monkeypatch.setenv("SCORER_API_KEY", "sk-do-not-tell-9231")
     path = own.workspace.path("reports/metrics.jsonl")
     path.write_bytes(path.read_bytes() + b'{"step": 5, "note": "sk-do-not-tell-9231"}\n')
-    with pytest.raises(RC1Error, match=r"metrics\.jsonl: holds what looks like a secret") as refused:
+    with pytest.raises(RC1Error, match=r"metrics\.jsonl: .*secret") as refused:
         write_package(check_ready(own))
     assert "do-not-tell" not in str(refused.value)
     assert not list(own.workspace.path("reports/release").glob("*.tar"))
@@ -75,7 +75,7 @@ def test_talk_of_a_secret_is_none_but_a_key_in_a_configuration_is(own: Run) -> N
     write_package(check_ready(own))
     path = own.workspace.path("reports/config_effective.yaml")
     path.write_text(f"{path.read_text()}\napi_key: sesame-0123\n")
-    with pytest.raises(RC1Error, match=r"config_effective\.yaml: holds what looks like a secret"):
+    with pytest.raises(RC1Error, match=r"config_effective\.yaml: .*secret"):
         write_package(check_ready(own))
 
 
@@ -88,13 +88,13 @@ def test_a_revoked_ticket_releases_nothing(own: Run) -> None:
 def test_one_changed_byte_of_the_pool_releases_nothing(own: Run) -> None:
     path = own.workspace.path(own.config.pool.path)
     path.write_bytes(path.read_bytes() + b" ")
-    with pytest.raises(TicketError, match="has changed"):
+    with pytest.raises(TicketError, match=r"rc1_seed\.jsonl"):
         check_ready(own)
 
 
 def test_a_red_evaluation_is_named_and_not_released(own: Run) -> None:
     evaluated(own, replace(PPO, asks_needed=0.0, asks_clear=0.0))
-    with pytest.raises(RC1Error, match=r"the gate ppo_eval is red \(.*asking where needed"):
+    with pytest.raises(RC1Error, match=r"ppo_eval .*\(.*asking where needed"):
         check_ready(own)
 
 
@@ -102,7 +102,7 @@ def test_an_evaluation_that_somebody_made_green_is_not_released(own: Run) -> Non
     red = evaluated(own, replace(PPO, asks_needed=0.0, asks_clear=0.0))
     path = own.workspace.path(read_json(own.workspace.path("reports/train.json"))["evaluation"])
     path.write_bytes(orjson.dumps({**red, "pass": True}))
-    with pytest.raises(RC1Error, match="no release: reports/ppo_eval_"):
+    with pytest.raises(RC1Error, match="reports/ppo_eval_"):
         check_ready(own)
 
 
@@ -112,7 +112,7 @@ def test_an_evaluation_that_somebody_made_green_is_not_released(own: Run) -> Non
         ({"evaluation": None}, "the training was not evaluated"),
         ({"runs": [{"seed": "x", "checkpoint": "c", "sha256": ""}]}, "runs.0.seed: Input should be a valid integer"),
         ({"config_sha256": "0" * 64}, "is of another configuration"),
-        ({"pass": False}, "the gate ppo_eval is red"),
+        ({"pass": False}, "the gate ppo_eval failed"),
     ],
 )
 def test_a_training_that_does_not_fit_is_refused(change: dict[str, object], words: str, own: Run) -> None:
@@ -123,7 +123,7 @@ def test_a_training_that_does_not_fit_is_refused(change: dict[str, object], word
 
 
 def test_a_workspace_without_a_training_is_told_so(opened: Run) -> None:
-    with pytest.raises(RC1Error, match="nothing was trained; run `rc1 train`"):
+    with pytest.raises(RC1Error, match="rc1 train"):
         check_ready(opened)
 
 
@@ -131,7 +131,7 @@ def test_a_checkpoint_that_was_altered_or_not_evaluated_is_refused(own: Run) -> 
     adapter = own.workspace.path("checkpoints/rc1/step_00004/adapter.safetensors")
     before = adapter.read_bytes()
     adapter.write_bytes(before[:-1] + bytes([before[-1] ^ 1]))
-    with pytest.raises(RC1Error, match=r"adapter\.safetensors: has SHA-256"):
+    with pytest.raises(RC1Error, match=r"adapter\.safetensors: .*SHA-256"):
         check_ready(own)
     adapter.write_bytes(before)
     path = own.workspace.path("reports/train.json")
@@ -139,5 +139,5 @@ def test_a_checkpoint_that_was_altered_or_not_evaluated_is_refused(own: Run) -> 
     other = "checkpoints/rc1/step_00002"
     manifest = sha256_file(own.workspace.path(f"{other}/manifest.json"))
     write_json(path, {**body, "runs": [{**body["runs"][0], "checkpoint": other, "sha256": manifest}]})
-    with pytest.raises(RC1Error, match=r"is not what reports/ppo_eval_.* has evaluated"):
+    with pytest.raises(RC1Error, match=r"reports/ppo_eval_"):
         check_ready(own)

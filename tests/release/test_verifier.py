@@ -162,7 +162,7 @@ def test_an_edited_manifest_is_seen_by_its_own_digest(written: Write) -> None:
         ("device", tarfile.CHRTYPE, "is a device"),
         ("pipe", tarfile.FIFOTYPE, "is a pipe"),
         ("folder", tarfile.DIRTYPE, "is a folder"),
-        ("reports/07.json", tarfile.REGTYPE, "stands twice"),
+        ("reports/07.json", tarfile.REGTYPE, "is in the archive twice"),
     ],
 )
 def test_what_no_package_holds_is_refused_in_a_sentence(name: str, kind: bytes, words: str, written: Write) -> None:

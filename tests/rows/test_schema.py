@@ -160,12 +160,12 @@ def test_rows_of_an_older_form_are_read_and_counted(lines: list[str], tmp_path: 
     frame = check_rows(read_rows(path), path, "pool")
     assert unplayable(frame) == 2
     assert [is_playable(row) for row in frame.iter_rows(named=True)] == [True, False, True, False, True]
-    with pytest.raises(RowError, match=r"lacks the user's replies when asked .* or run `rc1 build-pool`"):
+    with pytest.raises(RowError, match="rc1 build-pool"):
         World(frame.row(1, named=True))
 
 
 def test_two_rows_of_one_id_are_refused(lines: list[str], tmp_path: Path) -> None:
-    with pytest.raises(RowError, match="column 'id' must not hold a value twice"):
+    with pytest.raises(RowError, match="column 'id'"):
         check(tmp_path / "rows.jsonl", [*lines, lines[0]])
 
 
@@ -185,7 +185,7 @@ def test_a_file_without_rows_is_refused(body: str, sentence: str, tmp_path: Path
 
 
 def test_a_folder_in_the_place_of_a_file_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(RowError, match="is a folder"):
+    with pytest.raises(RowError, match=str(tmp_path)):
         read_rows(tmp_path)
 
 
@@ -235,7 +235,7 @@ def test_a_fault_of_a_pool_is_looked_for_once_however_many_gates_read_it(
     read, asked = checked_rows.read_rows, []
     monkeypatch.setattr(checked_rows, "read_rows", lambda path: asked.append(path) or read(path))
     for _ in range(3):
-        with pytest.raises(RowError, match="line 5: not valid JSON"):
+        with pytest.raises(RowError, match=r"line 5: .*JSON"):
             damaged.rows("pool")
     assert asked == [path]
 

@@ -81,7 +81,7 @@ def test_a_size_is_known_again_by_its_files_and_thresholds_and_by_nothing_else(g
     smaller = rows_path(run, 300)
     smaller.write_bytes(smaller.read_bytes()[:-1])
     assert not record.kept(run, SECOND), "the size before is part of what it was found green with"
-    with pytest.raises(RC1Error, match=r"rc1_seed_300\.jsonl: was altered after RC1 wrote it; it is not overwritten"):
+    with pytest.raises(RC1Error, match=r"rc1_seed_300\.jsonl: .*altered"):
         grow(run, 300, "auto")
 
 
@@ -116,9 +116,9 @@ def test_the_report_has_a_row_a_measure_and_a_column_a_look(grown: Grown, run: R
 
 
 def test_sizes_that_do_not_rise_to_the_pool_are_refused(fresh_copy: Callable[..., Run]) -> None:
-    with pytest.raises(ConfigError, match=r"scale_up\.sizes: ends with 600, expected 1200 \(pool\.n\)"):
+    with pytest.raises(ConfigError, match=r"^scale_up\.sizes: .*600, .*1200 \(pool\.n\)"):
         steps(run := fresh_copy("scale_up.sizes=[300, 600]"))
-    with pytest.raises(ConfigError, match="expected each size larger than the one before"):
+    with pytest.raises(ConfigError, match=r"scale_up.*\[600, 600, 1200\]"):
         _under(run, "scale_up.sizes=[600, 600, 1200]")
-    with pytest.raises(RC1Error, match=r"has 360 rows of strategyqa, but scale_up\.sizes needs 420 of them"):
+    with pytest.raises(RC1Error, match=r"360 .*strategyqa.* scale_up\.sizes .*420"):
         grow(_under(run, "datasets={hotpotqa: 0.2, strategyqa: 0.7, gsm8k: 0.1}"), 600, "auto")

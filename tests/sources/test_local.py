@@ -134,19 +134,19 @@ def test_every_file_that_is_read_counts_for_the_sources_fingerprint(tmp_path: Pa
 def test_a_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
     file = _gsm8k(tmp_path, "")
     file.write_bytes(b"\x1f\x8b\x08\x00\xff")
-    with pytest.raises(SourceError, match="is packed with gzip and damaged"):
+    with pytest.raises(SourceError, match="gzip"):
         load_local(tmp_path, ["gsm8k"])
 
 
 def test_a_missing_folder_is_named_with_what_belongs_there(tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match=r"hotpotqa is not a folder; expected .* to hold a sub-folder 'hotpotqa'"):
+    with pytest.raises(SourceError, match=r"hotpotqa .*'hotpotqa'"):
         load_local(tmp_path, ["hotpotqa"])
 
 
 def test_a_folder_without_data_files_is_refused(tmp_path: Path) -> None:
     (tmp_path / "gsm8k").mkdir()
     (tmp_path / "gsm8k" / "notes.txt").write_text("none here")
-    with pytest.raises(SourceError, match=r"has no \.json, \.jsonl or \.parquet files"):
+    with pytest.raises(SourceError, match=r"\.json, \.jsonl .*\.parquet"):
         load_local(tmp_path, ["gsm8k"])
 
 

@@ -29,7 +29,7 @@ def test_a_pool_of_finished_rows_keeps_their_dialogues(built: Run, tmp_path: Pat
 def test_a_finished_row_is_never_used_twice(built: Run, tmp_path: Path) -> None:
     source = built.workspace.path(built.config.pool.path)
     run = open_run(workspace=tmp_path, overrides=[*SMALL, "pool.n=1100", f"sources.use={source}"])
-    with pytest.raises(RC1Error, match="questions are left for the pool"):
+    with pytest.raises(RC1Error, match=r"sources\.max_uses"):
         build_seed(run)
 
 
@@ -38,7 +38,7 @@ def test_a_line_that_is_no_row_is_named(built: Run, tmp_path: Path) -> None:
     source = tmp_path / "rows.jsonl"
     source.write_bytes(b"\n".join([*lines, b'{"id": "x", "messages": 3}']))
     run = open_run(workspace=tmp_path, overrides=[*SMALL, f"sources.use={source}"])
-    with pytest.raises(RC1Error, match="line 4: key 'messages' holds '3'"):
+    with pytest.raises(RC1Error, match=r"line 4: .*'messages' .*'3'"):
         build_seed(run)
 
 

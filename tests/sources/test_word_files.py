@@ -261,7 +261,7 @@ def test_what_does_not_fit_is_refused(refusal: Callable[..., str], name: str, ch
     ("content", "said"),
     [
         (b"wares: [salt\n", " line 2 not YAML"),
-        (b"wares: [salt]\nwares: [soap]\n", " line 2 not YAML (the key 'wares' stands twice)"),
+        (b"wares: [salt]\nwares: [soap]\n", " line 2 not YAML (the key 'wares' is written twice)"),
         (b"wares: [\xff]\n", "byte 8 is not UTF-8"),
         (b"", "holds None; expected a mapping"),
         (None, "cannot be read (No such file or directory); put the file back"),

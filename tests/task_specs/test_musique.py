@@ -110,7 +110,7 @@ def test_a_record_of_another_form_is_named_by_file_and_line(tmp_path: Path) -> N
     (tmp_path / "musique").mkdir()
     broken = {**RECORDS[0], "question_decomposition": [{"question": "Who?"}]}
     (tmp_path / "musique" / "dev.jsonl").write_text(json.dumps(broken), encoding="utf-8")
-    with pytest.raises(SourceError, match=r"dev.jsonl, line 1: the key 'question_decomposition' holds"):
+    with pytest.raises(SourceError, match=r"dev\.jsonl, line 1: .*'question_decomposition'"):
         load_local(tmp_path, ["musique"])
 
 
@@ -196,14 +196,14 @@ def test_evaluation_has_a_line_for_it_and_counts_it_among_the_hard(rows: pl.Data
 def test_what_nobody_registered_is_refused_in_a_sentence(rows: pl.DataFrame, root: Path) -> None:
     row = ours(rows)[0]
     with unregistered():
-        with pytest.raises(ConfigError, match=r"datasets\.musique: unknown task 'musique'; the tasks are hot"):
+        with pytest.raises(ConfigError, match=r"datasets\.musique: .*'musique'; .*hotpotqa"):
             open_run(profile="local", workspace=root / "other", overrides=overrides(root))
         shipped = ", ".join(spec.name for spec in SHIPPED)
-        with pytest.raises(RowError, match=f"is of task 'musique' in 'en', expected {shipped} in en or zh"):
+        with pytest.raises(RowError, match=f"'musique' .*'en'.* {shipped} "):
             World(row)
-        with pytest.raises(TemplateError, match="key 'kind' holds \"composed\"; expected 'maths', 'multihop' or"):
+        with pytest.raises(TemplateError, match=r"'kind' .*\"composed\"; .*'maths', 'multihop'"):
             load_pack(root / "pack_v2")
-        with pytest.raises(TaskError, match="unknown task 'musique'; the tasks are hotpotqa, strategyqa, gsm8k"):
+        with pytest.raises(TaskError, match=r"'musique'; .*hotpotqa, strategyqa, gsm8k"):
             load_local(root / "public", ["musique"])
 
 
@@ -211,14 +211,14 @@ def test_a_name_is_given_once() -> None:
     assert task_names() == (*(spec.name for spec in SHIPPED), "musique")
     register(SPEC)
     assert task_names().count("musique") == 1
-    with pytest.raises(TaskError, match="another task is already called 'musique'; choose another name"):
+    with pytest.raises(TaskError, match="'musique'"):
         register(replace(SPEC, label="Another"))
-    with pytest.raises(TaskError, match="a task's name is 'Mu SiQue', expected a lower-case letter"):
+    with pytest.raises(TaskError, match=r"name .*'Mu SiQue'"):
         replace(SPEC, name="Mu SiQue")
 
 
 def test_no_worlds_are_embedded_for_it() -> None:
-    with pytest.raises(SourceError, match="The embedded source has no task 'musique'; ask for one of hotpotqa"):
+    with pytest.raises(SourceError, match=r"'musique'; .*hotpotqa"):
         generate("musique", 1, 7)
 
 

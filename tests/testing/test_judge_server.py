@@ -411,12 +411,12 @@ def test_it_leaves_nothing_behind_whatever_was_under_way() -> None:
 def test_two_run_side_by_side_and_a_taken_port_is_refused() -> None:
     with running(AT_ONCE) as one, running(AT_ONCE) as other:
         assert one.port != other.port
-        with pytest.raises(RC1Error, match=f"port {one.port} on 127.0.0.1 cannot be used"), running(port=one.port):
+        with pytest.raises(RC1Error, match=rf"port {one.port} on 127\.0\.0\.1"), running(port=one.port):
             pass
 
 
 def test_a_behaviour_that_no_server_could_have_is_refused() -> None:
-    with pytest.raises(ConfigError, match="starts with 'rc1-test-double'"):
+    with pytest.raises(ConfigError, match="'rc1-test-double'"):
         Behaviour(model="gpt-9")
     with pytest.raises(ConfigError, match="sum to at most 1"):
         Behaviour(faults={FaultKind.RESET: 0.6, FaultKind.HANG: 0.6})

@@ -450,7 +450,7 @@ def test_a_judge_that_cannot_be_asked_is_refused_before_the_warm_start(tiny: Tin
         (("training.rollout.decoder=graphs",), {}, "only cuda has them"),
         (("training.adapter.targets=[q_proj, q_norm]",), {}, r"targets \(q_norm\) name no linear layer"),
         (("training.adapter.targets=[q_proj, c_attn]",), {}, r"targets \(c_attn\) name no layer"),
-        (("training.adapter.targets=[q_proj, lm_head]",), {}, "found lm_head, which is the embedding too"),
+        (("training.adapter.targets=[q_proj, lm_head]",), {}, "found lm_head"),
         (("training.gradient_checkpointing=true",), {"attention_dropout": 0.1}, "the base drops out attention"),
         (("training.rollout.decoder=slots",), {"sliding_window": 16, "use_sliding_window": True}, "a window of 16"),
     ],
@@ -600,7 +600,7 @@ def test_resuming_from_what_the_rule_has_removed_says_so(tiny: Tiny, whole: Path
 def test_a_checkpoint_of_another_step_is_not_put_in_the_place_of_a_lost_one(tiny: Tiny, whole: Path) -> None:
     folder = copied(whole, tiny).workspace.path("checkpoints/rc1")
     shutil.rmtree(folder / "step_00004")
-    with pytest.raises(CheckpointError, match="step_00004: was to be trained again, but training ended with step_0000"):
+    with pytest.raises(CheckpointError, match=r"step_00004: .* step_0000"):
         _put_back(folder / "step_00002", folder / "step_00004")
     assert list(steps(folder)) == [2]
 

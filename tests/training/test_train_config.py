@@ -173,7 +173,7 @@ def test_the_gradient_is_clipped_by_whichever_key_says_so(settings: tuple[str, .
         ("model.use_cache", True, r"model\.use_cache: found 'True'"),
         ("callbacks", ["loging"], r"callbacks\.0: .*expected one of 'logging', 'checkpoint'"),
         ("callbacks", ["logging", "logging"], "names one twice: logging, logging"),
-        ("callbacks", ["grad_clip"], "grad_clip needs its bound once"),
+        ("callbacks", ["grad_clip"], "grad_clip needs exactly one bound"),
         (
             "callbacks",
             [{"early_stop": {"metric": "eval/loss", "patience": 1, "min_delta": 0.0}}],

@@ -115,7 +115,7 @@ def test_everything_that_was_promised_is_written(undisturbed: Path) -> None:
     effective = yaml.safe_load((undisturbed / "reports/config_effective.yaml").read_text())
     assert effective["run"]["max_steps"] == 6
     log = (undisturbed / "logs/train.log").read_text()
-    assert "train_min.jsonl: was missing; minimal data made up" in log
+    assert "train_min.jsonl: was missing; RC1 wrote a few made-up rows" in log
     assert "ended at step 6: all steps done" in log
     assert list((undisturbed / "logs/tensorboard").iterdir())
     written = {path.name for path in resolve("latest", undisturbed / "checkpoints/local").iterdir()}

@@ -163,7 +163,7 @@ def test_a_base_whose_bytes_are_not_its_records_is_refused(made: Run, inputs: In
     with pytest.raises(ConfigError, match=r"generation_config\.json: its bytes are not those that base\.json names"):
         reference(made, inputs)
     settings.unlink()
-    with pytest.raises(ConfigError, match=r"generation_config\.json: is gone, base\.json names it"):
+    with pytest.raises(ConfigError, match=r"generation_config\.json: .*base\.json"):
         reference(made, inputs)
     (base / "base.json").write_text("[]")
     with pytest.raises(ConfigError, match=r"base\.json: is not the record of a base"):

@@ -32,7 +32,7 @@ _DESCRIPTION = (
 class TurnAction(Action):  # type: ignore[misc]
     """One message of the assistant; without a call it is the final answer."""
 
-    content: str = Field(description="What is said; calls may stand in it as <tool_call>{...}</tool_call>.")
+    content: str = Field(description="The text; it may contain calls as <tool_call>{...}</tool_call>.")
     tool_calls: list[dict[str, Any]] = Field(default_factory=list, description="Calls in the chat format of OpenAI.")
 
 

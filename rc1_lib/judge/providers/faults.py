@@ -265,9 +265,9 @@ def _hint(status: int, problem: Problem, config: JudgeConfig, endpoint: Endpoint
     if status in {402, 429}:
         return f"No quota or balance is left for the key in {KEY_VARIABLE}; top up the account or use another key."
     if status in {401, 403} and not endpoint.secret:
-        return f"No key was sent, for {KEY_VARIABLE} is not set, and {host} wants one; set it in the environment."
+        return f"No key was sent because {KEY_VARIABLE} is not set, and {host} requires one; set it in the environment."
     if status in {401, 403} or "API_KEY_INVALID" in problem.codes:
-        return f"Check the key in {KEY_VARIABLE}: it has to be one of {host} with access to {model}."
+        return f"Check the key in {KEY_VARIABLE}: it must be a key of {host} with access to {model}."
     if status == 404:
         return f"Check {model} and the path of judge.base_url."
     if status < 400:

@@ -107,8 +107,8 @@ def _played(run: Run, engine: PolicyEngine, state: CheckpointState, checkpoint: 
     selection = select_rows(run, engine.playground.form)
     if selection.pool_sha256 != state.values.get("pool"):
         raise CheckpointError(
-            f"{checkpoint}: was trained on another pool than {run.config.seed_pool} is now, so which prompts were held "
-            f"out is not known; give the flags of its own training"
+            f"{checkpoint}: was trained on another version of {run.config.seed_pool}, so its held-out prompts are not "
+            f"known; give the flags with which it was trained"
         )
     rows = selection.held_out[:prompts]
     report_progress(STAGE, 0, len(rows), "greedy episodes")

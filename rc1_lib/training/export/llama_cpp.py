@@ -103,7 +103,7 @@ class LlamaCpp:
             answer = client.post(f"{self._server.listening_address}/completion", json=asked)
         body = orjson.loads(answer.content)
         if "tokens" not in body:
-            raise RC1Error(f"llama.cpp refused a prompt of {len(prompt)} tokens: {body}")
+            raise RC1Error(f"llama.cpp returned an error for a prompt of {len(prompt)} tokens: {body}")
         ids = [int(one) for one in body["tokens"]]
         return Continuation(ids, _aligned(ids, body.get("completion_probabilities", [])))
 

@@ -39,11 +39,11 @@ def start_of(run: Run, sha256: str | None, whose: str) -> str:
     warm = bool(run.config.training.warm_start.steps)
     base = str(REFERENCE.path(run)) if warm else base_name(run.config, run.workspace)
     if warm and not Path(base).is_dir():
-        raise CheckpointError(f"{base}: the policy that was started from is not there; train again: rc1 train")
+        raise CheckpointError(f"{base}: the initial policy is missing; train again: rc1 train")
     if fingerprint_of(run.config, base) != sha256:
         raise CheckpointError(
-            f"{whose}: was trained from another policy than {run.workspace.name(Path(base))} is now; give the "
-            f"flags of its own training, or train again"
+            f"{whose}: was trained from another version of {run.workspace.name(Path(base))}; give the flags with "
+            f"which it was trained, or train again"
         )
     return base
 

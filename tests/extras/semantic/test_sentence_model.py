@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -119,7 +118,7 @@ def test_what_is_no_sentence_model_is_refused(
 
 def test_missing_libraries_are_named_with_the_extra(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sentence_model, "find_spec", lambda name: None if name == "torch" else True)
-    with pytest.raises(RC1Error, match=re.escape("needs torch; install RC1 with its extra 'semantic'")):
+    with pytest.raises(RC1Error, match=r"^gates\.leakage\.semantic\.model .*torch.*rc1\[semantic\]"):
         check_folder(folder)
 
 

@@ -146,7 +146,7 @@ def test_rows_that_were_measured_otherwise_are_refused(
 def test_a_balanced_pool_that_is_not_as_it_was_written_is_refused(run: Run, tmp_path: Path) -> None:
     pool = pool_of(run)
     pool.write_text("".join(pool.read_text().splitlines(keepends=True)[:2]))
-    with pytest.raises(RC1Error, match="is altered, expected fresh; write it again: rc1 difficulty-bucketize"):
+    with pytest.raises(RC1Error, match=r"balanced\.jsonl: .*altered.*fresh.*rc1 difficulty-bucketize"):
         export_world(run, pool, tmp_path / "world", Part.ALL)
 
 
@@ -160,22 +160,22 @@ def test_a_part_holds_the_questions_of_training_or_of_the_evaluation_alone(run: 
     assert ids["all"] == [row["id"] for row in ROWS]
     assert (ids["training"], ids["evaluation"]) == (["pool-gsm8k-2", "pool-gsm8k-1"], ["pool-hotpotqa-1"])
     none = small_run(run.workspace.root, "training.held_out.share=0.1")
-    with pytest.raises(RC1Error, match="and is of its part 'evaluation'"):
+    with pytest.raises(RC1Error, match=r"balanced\.jsonl: .*'evaluation'"):
         export_world(none, pool_of(none), tmp_path / "none", Part.EVALUATION)
     manifest = tmp_path / "training" / MANIFEST
     manifest.write_text(manifest.read_text().replace("part: training", "part: some"))
-    with pytest.raises(RC1Error, match=r"rc1\.rows\.part is 'some', expected one of all, training, evaluation"):
+    with pytest.raises(RC1Error, match=r"rc1\.rows\.part .*'some', .* all, training, evaluation"):
         different(run, tmp_path / "training")
 
 
 def test_an_existing_folder_is_refused_and_a_failure_leaves_nothing(run: Run, world: Path, tmp_path: Path) -> None:
     before = contents(world)
-    with pytest.raises(RC1Error, match="is there already"):
+    with pytest.raises(RC1Error, match=r"world: .*--to"):
         export_world(run, pool_of(run), world, Part.ALL)
     assert contents(world) == before
     unmeasured = tmp_path / "pool.jsonl"
     unmeasured.write_text(pool_of(run).read_text().replace("39", "40", 1))
-    with pytest.raises(RC1Error, match=r"1 of its lines are not in .* whose rows were measured"):
+    with pytest.raises(RC1Error, match=r"pool\.jsonl: 1 .*rc1_seed\.jsonl"):
         export_world(run, unmeasured, tmp_path / "other" / "world", Part.ALL)
     assert not (tmp_path / "other").exists()
 
@@ -204,7 +204,7 @@ def test_edited_rows_are_named_and_are_not_served(run: Run, world: Path) -> None
     rows = world / "rows.jsonl"
     rows.write_bytes(rows.read_bytes().replace(b'"answer":"384"', b'"answer":"385"', 1))
     assert different(run, world) == ["rows.jsonl"]
-    with pytest.raises(RC1Error, match=r"rows\.jsonl: has the SHA-256 .* rc1 world export"):
+    with pytest.raises(RC1Error, match=r"rows\.jsonl: .*SHA-256 .* rc1 world export"):
         ServedWorld.read(world)
 
 
@@ -291,10 +291,10 @@ def test_what_is_no_manifest_is_refused_in_a_sentence(world: Path, edit: Callabl
 
 
 def test_a_folder_without_a_manifest_and_a_pool_that_is_gone_are_told(run: Run, world: Path, tmp_path: Path) -> None:
-    with pytest.raises(RC1Error, match=r"openenv\.yaml: cannot be read \(No such file"):
+    with pytest.raises(RC1Error, match=r"openenv\.yaml: .*\(No such file"):
         named_pool(run, tmp_path)
     pool_of(run).unlink()
-    with pytest.raises(RC1Error, match=r"which is not here; give the pool with --rows"):
+    with pytest.raises(RC1Error, match=r"openenv\.yaml: .*--rows"):
         named_pool(run, world)
 
 

@@ -174,7 +174,7 @@ def test_a_session_goes_through_the_rows_and_a_seed_draws_one(address: str) -> N
     with GenericEnvClient(base_url=address).sync() as client:
         assert [opened(client) for _ in range(4)] == [*ids, ids[0]]
         assert [opened(client, seed=seed) for seed in (2, 5, 1)] == [ids[2], ids[2], ids[1]]
-        with pytest.raises(RuntimeError, match="'nowhere' is not in this world"):
+        with pytest.raises(RuntimeError, match="'nowhere'"):
             client.reset(row="nowhere")
 
 

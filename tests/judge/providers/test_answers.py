@@ -200,7 +200,7 @@ def test_no_key_is_sent_where_there_is_none(
     script.says(401, {"error": {"message": "Missing bearer token"}})
     for name in ("openai", "gemini"):
         failure = failed_call(settings(name, base_url=script.url(name), api_key=None), ask())
-        assert "No key was sent, for SCORER_API_KEY is not set" in failure.detail
+        assert "No key was sent because SCORER_API_KEY is not set" in failure.detail
     assert not any(
         word in head.lower() for head in script.heads for word in ("authorization", "no-key", "goog-api-key")
     )

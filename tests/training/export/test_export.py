@@ -187,10 +187,10 @@ def test_an_export_replaces_nothing_and_takes_no_other_runs_checkpoint(after_two
     pool = run.workspace.path(run.config.seed_pool)
     content = pool.read_text()
     pool.write_text(content.replace("coins", "pence", 30))
-    with pytest.raises(CheckpointError, match=r"was trained on another pool than data/rollouts/rc1_seed\.balanced\.j"):
+    with pytest.raises(CheckpointError, match=r"was trained on another version of data/rollouts/rc1_seed\.balanced\.j"):
         export_checkpoint(run, checkpoint, run.workspace.path("other"), 4)
     (run.workspace.path("base") / "generation_config.json").write_text("{}")
-    with pytest.raises(CheckpointError, match="was trained from another policy than base is now"):
+    with pytest.raises(CheckpointError, match="was trained from another version of base"):
         export_checkpoint(run, checkpoint, run.workspace.path("other"), 4)
 
 

@@ -122,7 +122,7 @@ def another_start(run: Run, file: Path) -> None:
         (no_manifest, r"gguf\.json: expected the manifest of a GGUF file"),
         (altered_record, r"ppo_eval_\w+\.json: was altered after RC1 wrote it"),
         (altered_episodes, r"episodes\.jsonl: does not match reports/ppo_eval_\w+\.json, so nothing can be compared"),
-        (another_start, "was trained from another policy than base is now"),
+        (another_start, "was trained from another version of base"),
     ],
 )
 def test_what_is_not_the_judged_policy_or_its_record_is_refused(
