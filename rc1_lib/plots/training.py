@@ -26,7 +26,7 @@ PANELS: Mapping[str, str] = {
     "policy/clipfrac_avg": "clipped tokens, share",
     "critic/vf_explained_var": "value head, explained variance",
 }
-"""Metric that training writes (`rc1_lib.environment.outcome`, `rc1_lib.training.engines.torch_ppo`) -> its name here."""
+"""Metric that training writes (see `rc1_lib.environment.outcome`, `training.engines.torch_ppo`) -> its name here."""
 SUPERVISED: Mapping[str, str] = {
     "loss": "loss, nats a learned token",
     "mean_token_accuracy": "learned tokens that were the likeliest, share",
