@@ -215,10 +215,10 @@ def dequantize(
     session.show(_gap_table(done.gap))
     if done.folder:
         session.show(f"written: {done.folder}")
-        ending = Ending("pass", f"as {precision} it is within the bounds of training.parity")
+        ending = Ending("pass", f"as {precision} it is within training.parity")
     else:
         finer = "" if precision == "fp32" else "; --precision fp32 is the nearest"
-        ending = Ending("fail", f"as {precision} it is outside the bounds of training.parity; nothing is kept{finer}")
+        ending = Ending("fail", f"as {precision} it is outside training.parity; nothing is kept{finer}")
     folder = str(done.folder) if done.folder else None
     return _end_export(session, ending, {"folder": folder, "gap": done.gap.body()})
 
