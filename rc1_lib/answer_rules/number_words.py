@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -28,7 +27,6 @@ _PARTS = {
 _FIRST = frozenset((*_SMALL, *_TENS, "a", "an", "half", "hundred", "thousand", "million", "billion", "dozen"))
 NUMBER_WORDS = frozenset((*_SMALL, *_TENS, *SCALES, *_PARTS))
 _ONE_AS_A_WORD = frozenset("no each every any this that the which another only last some".split())
-_SPELLED = re.compile(r"[a-z]+")
 
 
 def number_in_words(words: Sequence[str], before: str = "") -> tuple[Fraction, int] | None:

@@ -13,9 +13,7 @@ from rc1_lib.calibration.reward_hacking import HACKING, attack_reward
 from rc1_lib.calibration.shadow_run import CALIBRATED, baseline_run, shadow_run
 from rc1_lib.calibration.weight_calib import weight_calib
 from rc1_lib.calibration.weights_file import WEIGHTS, adopt, note_refusal
-from rc1_lib.config.source_path import are_finished
 from rc1_lib.difficulty.derived import BALANCED
-from rc1_lib.errors import ConfigError
 from rc1_lib.gate_report import GateReport
 from rc1_lib.judge.rubric import NAME as RUBRIC
 from rc1_lib.pool.derived import TAKES
@@ -161,18 +159,3 @@ def is_due(run: Run, build: Build) -> bool:
         return build == "always" or reports != {FileState.FRESH}
     state = WEIGHTS.state(run)
     return needs_build(state, build) or (state is FileState.FRESH and reports != {FileState.FRESH})
-
-
-def check_performable(run: Run) -> None:
-    """Reject sources on which the ablation cannot run: finished dialogues have only one per prompt.
-
-    Raises:
-        ConfigError: says what such dialogues can be used for.
-    """
-    if are_finished(run.config, run.workspace):
-        raise ConfigError(
-            f"{run.config.sources.use}: has finished dialogues, one per prompt. The ablation of the penalty "
-            f"compares several dialogues about the same prompt, so these cannot be calibrated on or get a ticket. "
-            f"`rc1 build-pool`, `validate-pool`, `score` and `probe-scorer` accept them; for a ticket, give the "
-            f"questions themselves (--sources DIR, hub or embedded)"
-        )

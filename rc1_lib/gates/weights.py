@@ -12,7 +12,6 @@ from rc1_lib.records import Check, GateResult, Status
 from rc1_lib.reward.terms import shape_checks
 from rc1_lib.workspace.artifacts import FileState
 
-_ADVICE = "calibrate the weights: rc1 weight-calib"
 CALIBRATION_CHECKS = frozenset(
     {
         "scored, share", "weighed dimensions stuck on one grade", "rank correlation of the calibrated weights",
