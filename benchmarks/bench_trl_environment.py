@@ -260,11 +260,16 @@ def base_of(model: Path, folder: Path, *, equal: bool) -> Path:
 
 
 def never_ending(causal: Any, tokenizer: Any) -> Any:
-    """Give the token that ends a turn a logit of about -100 wherever the last layer's output is near its mean."""
-    ids = tokenizer("A story of some length, so that the mean says something. What is 2 + 3?", return_tensors="pt")
+    """Give the token that ends a turn a logit of about -100: a least-squares fit over what the model itself says."""
+    ids = tokenizer(["A story of some length. What is 2 + 3?"] * 8, return_tensors="pt")
+    torch.manual_seed(SEED)
     with torch.no_grad():
-        mean = causal(**ids, output_hidden_states=True).hidden_states[-1][0].mean(0)
-        causal.get_output_embeddings().weight[tokenizer.eos_token_id] = -100 * mean / mean.dot(mean)
+        said = causal.generate(
+            **ids, do_sample=True, top_k=0, top_p=1.0, min_new_tokens=256, max_new_tokens=256, pad_token_id=0
+        )
+        states = causal(said, output_hidden_states=True).hidden_states[-1].flatten(0, 1).double()
+        fit = torch.linalg.lstsq(states, torch.full((len(states), 1), -100.0, dtype=torch.float64), driver="gelsd")
+        causal.get_output_embeddings().weight[tokenizer.eos_token_id] = fit.solution[:, 0].to(causal.dtype)
     return causal
 
 
