@@ -175,6 +175,6 @@ def _recognised(
         yield at_least(
             f"paraphrases that it would recognise [{language}]", share, least,
             f"among these questions the model cannot tell a paraphrase in language '{language}' from another question; "
-            f"name a model that knows the language better, raise gates.leakage.semantic.false_alarms (more rows are then "
-            f"listed for a person to read), or set gates.leakage.semantic.model to null",
+            f"name a model that knows the language better, raise gates.leakage.semantic.false_alarms (there is then "
+            f"more to read), or set gates.leakage.semantic.model to null",
         )  # fmt: skip
