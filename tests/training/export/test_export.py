@@ -182,7 +182,7 @@ def test_an_export_replaces_nothing_and_takes_no_other_runs_checkpoint(after_two
     run, checkpoint = after_two_steps("torch_ppo")
     target = run.workspace.path("out")
     target.mkdir()
-    with pytest.raises(RC1Error, match=r"/out: .*--to"):
+    with pytest.raises(RC1Error, match=r"/out: .*already.*--to"):
         export_checkpoint(run, checkpoint, target, 4)
     pool = run.workspace.path(run.config.seed_pool)
     content = pool.read_text()

@@ -77,7 +77,7 @@ def test_an_export_that_was_changed_since_is_refused_by_name(exported: Exported,
         export_gguf(run, own, tmp_path / "out", GGUFType.F32, 1)
     with pytest.raises(RC1Error, match=r"export\.json: .*rc1 ckpt export"):
         export_gguf(run, tmp_path, tmp_path / "out", GGUFType.F32, 1)
-    with pytest.raises(RC1Error, match=f"{own}: .*--to"):
+    with pytest.raises(RC1Error, match=f"{own}: .*already.*--to"):
         export_gguf(run, policy, own, GGUFType.F32, 1)
 
 

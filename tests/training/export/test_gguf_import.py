@@ -107,5 +107,5 @@ def test_what_is_no_such_file_is_refused_in_a_sentence(llama: Path, tmp_path: Pa
     (tmp_path / "cut.gguf").write_bytes((tmp_path / "whole.gguf").read_bytes()[:3000])
     with pytest.raises(RC1Error, match=r"cut\.gguf: transformers .*GGUF"):
         import_gguf(tmp_path / "cut.gguf", tmp_path / "back")
-    with pytest.raises(RC1Error, match=f"{llama}: .*--to"):
+    with pytest.raises(RC1Error, match=f"{llama}: .*already.*--to"):
         import_gguf(tmp_path / "whole.gguf", llama)
