@@ -64,7 +64,7 @@ def kept_verdict(run: Run, artifact: Artifact, key: str, expected: Collection[st
         of: its subject, for the check that it exists.
 
     Raises:
-        RC1Error: when it cannot be read, or is the report of something else.
+        RC1Error: when it cannot be read, is the report of something else, or lacks a check.
     """
     again = f"run it: {artifact.command}"
     where = report_path(artifact.name, key)
@@ -78,7 +78,9 @@ def kept_verdict(run: Run, artifact: Artifact, key: str, expected: Collection[st
     except (ValueError, KeyError, TypeError):
         raise RC1Error(f"{path}: is not the report of {artifact.name}; {again}") from None
     judged = {check.name for check in found.checks if check.op != "info"}
-    if found.name != artifact.name or report.get("key") != key or found.error or not judged >= set(expected):
+    if found.name != artifact.name or report.get("key") != key or found.error:
         raise RC1Error(f"{path}: is the report of something else; {again}")
+    if missing := sorted(set(expected) - judged):
+        raise RC1Error(f"{path}: has no check '{missing[0]}', so it is not the whole report; {again}")
     marks = double_checks(run, said_double(report)) if run.config.pays_judged_score else ()  # else nobody scored
     return GateResult(found.name, (*found.checks, whole, *marks, info(REPORT, where)))

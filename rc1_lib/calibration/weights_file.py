@@ -26,6 +26,10 @@ _REFUSED = "reports/rc1/weights.refused.json"
 _AGAIN = "calibrate again: rc1 weight-calib"
 
 
+class NoWeightsError(RC1Error):
+    """No weights have been calibrated yet."""
+
+
 def _settings(run: Run) -> dict[str, Any]:
     config = run.config
     return {
@@ -85,7 +89,10 @@ def adopt(run: Run, weights: Mapping[str, float], report: str) -> None:
     """
     body = read_json(run.workspace.path(report))
     if body.get("weights") != dict(weights) or body.get("pass") is not True:
-        raise RC1Error(f"{run.workspace.path(report)}: is not the report of a passed calibration of these weights")
+        raise RC1Error(
+            f"{run.workspace.path(report)}: is not the report of a passed calibration of these weights "
+            f"(`pass` and `weights`); {_AGAIN}"
+        )
     content = {
         "origin": "calibrated",
         "weights": dict(weights),
@@ -101,11 +108,12 @@ def read_content(run: Run) -> Any:
     """The parsed file.
 
     Raises:
-        RC1Error: when it is missing, not JSON, or not what the ticket vouches for.
+        NoWeightsError: when it is missing.
+        RC1Error: when it is not JSON, or not what the ticket vouches for.
     """
     path = WEIGHTS.path(run)
     if not path.exists() and run.vouched is None:
-        raise RC1Error(f"{path}: there are no weights yet; run `rc1 weight-calib` to find them")
+        raise NoWeightsError(f"{path}: there are no weights yet; run `rc1 weight-calib` to find them")
     try:
         return orjson.loads(read_vouched(run, WEIGHTS.name, path))
     except ValueError as error:
@@ -116,7 +124,8 @@ def read_weights(run: Run, names: tuple[str, ...]) -> dict[str, float]:
     """The weights in force, by criterion.
 
     Raises:
-        RC1Error: when the file is missing, RC1 did not write it, or it does not map criteria to numbers.
+        NoWeightsError: when the file is missing.
+        RC1Error: when RC1 did not write it, or it does not map criteria to numbers.
     """
     content = read_content(run)
     weights = content.get("weights") if isinstance(content, Mapping) else None

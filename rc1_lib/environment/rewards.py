@@ -107,7 +107,7 @@ def reward_terms(
     """
     if settings.judge and judged is None:
         raise RC1Error(
-            f"the judge's score has weight {settings.judge:g} in the reward, but this episode has no score. A missing "
+            f"training.reward.judge is {settings.judge:g}, but this episode has no score of the judge. A missing "
             f"score is not 0: leave the episode out, or set the judge's weight to 0"
         )
     penalty = over_clarification_penalty(outcome.asked, outcome.needs, alpha=settings.alpha, cap=settings.cap)

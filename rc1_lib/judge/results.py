@@ -30,6 +30,10 @@ SCORE_SCHEMA: dict[str, type[pl.DataType]] = {
 NOT_ASKED = "not asked: the run ended before"
 
 
+class JudgeStoppedError(RC1Error):
+    """A judge that ended before it had scored every dialogue: its budget is used up, or its provider refuses."""
+
+
 @dataclass(frozen=True, slots=True)
 class SampleRequest:
     """One sample of one dialogue, to be had from the store or from the provider."""
@@ -113,10 +117,11 @@ class Judged:
         """The rows, for a use that has to be able to rely on them.
 
         Raises:
-            RC1Error: when fewer are scored than `min_coverage`, or the run ended early.
+            JudgeStoppedError: when the run ended early.
+            RC1Error: when fewer are scored than `min_coverage`.
         """
         if self.stopped:
-            raise RC1Error(f"the judge stopped: {self.stopped}")
+            raise JudgeStoppedError(f"the judge stopped: {self.stopped}")
         if self.coverage < min_coverage:
             raise RC1Error(
                 f"the judge scored {self.coverage:.1%} of {len(self.rows)} dialogues, wanted at least "

@@ -17,7 +17,7 @@ from rc1_lib.judge.budget import Spending
 from rc1_lib.judge.calls import NOTICE
 from rc1_lib.judge.judge import Judge, check_judge, open_judge, open_store
 from rc1_lib.judge.prompt import JudgeSpec, read_spec
-from rc1_lib.judge.results import Judged
+from rc1_lib.judge.results import Judged, JudgeStoppedError
 from rc1_lib.records import Message, Rule
 from rc1_lib.reward.rules import RULES, add_rules, messages_column
 from rc1_lib.reward.terms import add_main, shape_checks
@@ -122,15 +122,16 @@ class WeightedJudge:
         """The reward of each dialogue.
 
         Raises:
-            RC1Error: when the judge stopped, or too few dialogues have scores: among all so far, once there are
-                `gates.stability.last`, or none among the last that many.
+            JudgeStoppedError: when the judge stopped.
+            RC1Error: when too few dialogues have scores: among all so far, once there are `gates.stability.last`, or
+                none among the last that many.
         """
         if not dialogues:
             return []
         with self._judge() as judge:
             judged = await judge.score_async(dialogues)
         if judged.stopped:
-            raise RC1Error(f"no reward: the judge stopped: {judged.stopped}. Paid scores are kept")
+            raise JudgeStoppedError(f"no reward: the judge stopped: {judged.stopped}. Paid scores are kept")
         self._log.tell(judged)
         found = rated(judged, dialogues, self.weights)
         self._count(found, judged)

@@ -28,6 +28,10 @@ Differs = Callable[[Mapping[str, Any]], list[str]]
 _SHOWN = 6
 
 
+class AnotherRunError(CheckpointError):
+    """A checkpoint of another run: of another seed, or of other settings, data, base or code."""
+
+
 def differences(values: Mapping[str, Any], facts: Mapping[str, Any]) -> list[str]:
     """What makes a checkpoint one of another run: the settings by their keys, each with both values; all else by name.
 
@@ -47,11 +51,12 @@ def state_of_run(checkpoint: Path, ledger: Path, differs: Differs) -> Checkpoint
     """The state of a checkpoint that a user names to go on from.
 
     Raises:
-        CheckpointError: when it is damaged, or of another run: naming what differs.
+        AnotherRunError: when it is of another run: naming what differs.
+        CheckpointError: when it is damaged.
     """
     state = load_to_resume(checkpoint, ledger)
     if differ := differs(state.values):
-        raise CheckpointError(
+        raise AnotherRunError(
             f"{checkpoint}: belongs to another run, {_in_words(differ, checkpoint, ledger)}. Go on with what it was "
             f"trained with, or start without resuming"
         )
@@ -89,11 +94,11 @@ def refuse_others(folder: Path, ledger: Path, differs: Differs) -> None:
         differs: from this run.
 
     Raises:
-        CheckpointError: naming the newest of them, what differs, and what to do.
+        AnotherRunError: naming the newest of them, what differs, and what to do.
     """
     if others := others_in(folder, differs):
         path, differ = list(others.items())[-1]
-        raise CheckpointError(
+        raise AnotherRunError(
             f"{path}: belongs to another run, {_in_words(differ, path, ledger)}. Training here would replace it; "
             f"take another --workspace, move {folder} away, or add --start-over, which removes that run's checkpoints "
             f"and metrics"
@@ -117,7 +122,7 @@ def check_alone(
         notice: called with what was removed.
 
     Raises:
-        CheckpointError: when another run's checkpoints are there and are to stay.
+        AnotherRunError: when another run's checkpoints are there and are to stay.
     """
     if not start_over:
         refuse_others(folder, workspace.path(LEDGER), differs)

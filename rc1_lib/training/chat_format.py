@@ -90,7 +90,7 @@ class ChatFormat:
         """
         if not tokenizer.chat_template or tokenizer.eos_token_id is None:
             raise ConfigError(
-                f"{tokenizer.name_or_path}: the tokenizer has no chat template or no end-of-turn token; take an "
+                f"{tokenizer.name_or_path}: the tokenizer has no chat_template or no eos_token; take an "
                 f"instruction-tuned model"
             )
         self._tokenizer = tokenizer

@@ -21,7 +21,7 @@ from rc1_lib.judge.judge import check_judge, open_judge, open_store, score_unbil
 from rc1_lib.judge.maintenance import Paid, paid_in
 from rc1_lib.judge.prompt import dialogue_sha256, read_spec, scoring_settings
 from rc1_lib.judge.providers import LIVE
-from rc1_lib.judge.results import Judged
+from rc1_lib.judge.results import Judged, JudgeStoppedError
 from rc1_lib.records import Message
 from rc1_lib.reward.weighted_judge import STAGE, Rated, RewardLog, finish, rated
 from rc1_lib.run import Run
@@ -116,8 +116,9 @@ class EpisodeJudge:
             seed: of the run; each has the judge's budget to itself.
 
         Raises:
-            RC1Error: when the judge stopped, too few are scored, or another version of the judge answers than the one
-                that the weights were calibrated on.
+            JudgeStoppedError: when the judge stopped.
+            RC1Error: when too few are scored, or another version of the judge answers than the one that the weights
+                were calibrated on.
         """
         key = sha256_json([self.sha256, [dialogue_sha256(messages) for messages in dialogues]])
         folder = self._run.workspace.path(self._run.config.training.reward.scores)
@@ -142,7 +143,8 @@ class EpisodeJudge:
 
         Raises:
             ConfigError: when they may take more calls than the judge's budget has, before any is made.
-            RC1Error: when the judge stopped, or answers in another version than the weights were calibrated on.
+            JudgeStoppedError: when the judge stopped.
+            RC1Error: when it answers in another version than the weights were calibrated on.
         """
         judge = self._run.config.judge
         needed = len({dialogue_sha256(messages) for messages in dialogues}) * judge.samples
@@ -164,7 +166,9 @@ class EpisodeJudge:
     ) -> tuple[list[Rated], Judged]:
         judged = finish(partial(self._ask, dialogues, spending, asked))
         if judged.stopped:
-            raise RC1Error(f"the judge stopped: {judged.stopped}. What was paid for is kept; run again to go on")
+            raise JudgeStoppedError(
+                f"the judge stopped: {judged.stopped}. What was paid for is kept; run again to go on"
+            )
         self._log.tell(judged)
         found = rated(judged, dialogues, self._weights)
         self._check_models(found)

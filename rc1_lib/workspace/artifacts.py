@@ -236,10 +236,8 @@ def recorded_write(workspace: Workspace, relative: str, manifest: Mapping[str, A
 @contextmanager
 def _alone(workspace: Workspace, relative: str) -> Iterator[None]:
     """Hold the exclusive right to write data files into the workspace."""
-    path, busy = (
-        workspace.path(_LOCK),
-        "another process is writing into this workspace; wait for it to finish, or stop it",
-    )
+    path = workspace.path(_LOCK)
+    busy = f"another process is writing into this workspace and holds {_LOCK}; wait for it to finish, or stop it"
     make_folder(path.parent)
     with only_writer(path, RC1Error(f"{workspace.path(relative)}: {busy}")):
         yield

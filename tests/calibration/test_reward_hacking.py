@@ -119,7 +119,7 @@ def test_a_report_of_other_weights_or_without_a_policy_is_no_verdict(workspace: 
     body = read_json(path)
     body["gate"]["checks"] = [one for one in body["gate"]["checks"] if not one["name"].startswith("echo:")]
     path.write_bytes(orjson.dumps(body))
-    with pytest.raises(RC1Error, match="report of something else"):
+    with pytest.raises(RC1Error, match=r"reward_hacking_\w+\.json: .*'echo: "):
         hacking_verdict(run)
 
 
@@ -261,7 +261,7 @@ def planted(tmp_path: Path) -> Path:
 
 
 def test_a_workspace_runs_no_code(planted: Path) -> None:
-    with pytest.raises(ConfigError, match="name it yourself"):
+    with pytest.raises(ConfigError, match=r"--set 'gates\.reward_hacking\.own=\[helper\.py\]'"):
         open_run(profile="local", workspace=planted)
     run = open_run(profile="local", workspace=planted, overrides=(OWN,))  # the caller's own word
     shown: list[str] = []
@@ -286,7 +286,7 @@ def test_nor_by_a_record_a_link_or_a_file_elsewhere(planted: Path, tmp_path_fact
         for file in config.parent.iterdir():
             (elsewhere / file.name).write_bytes(file.read_bytes())
         config = elsewhere / "local.yaml"
-    with pytest.raises(ConfigError, match="name it yourself"):
+    with pytest.raises(ConfigError, match=r"--set 'gates\.reward_hacking\.own=\[helper\.py\]'"):
         open_run(config=config, workspace=planted)
     assert not (planted / "ran").exists()
 

@@ -59,7 +59,7 @@ def configure(base: Path, **values: Any) -> None:
 def test_pickled_weights_are_refused(base: Path) -> None:
     torch.save(load_file(base / "model.safetensors"), base / "pytorch_model.bin")
     (base / "model.safetensors").unlink()
-    with pytest.raises(ConfigError, match=r"found pytorch_model\.bin in '.*', expected \*\.safetensors; load it where"):
+    with pytest.raises(ConfigError, match=r"model\.base: .*pytorch_model\.bin.*\*\.safetensors"):
         load(base)
 
 
@@ -77,11 +77,11 @@ def test_tied_weights_need_not_be_stored_twice(folder: Path | None, whole: Path)
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        (lambda weights: weights.pop(UP), rf"lack tensors that the model needs by its config\.json \({UP}\)"),
-        (lambda weights: weights.pop("model.embed_tokens.weight"), "lack tensors"),
-        (lambda weights: weights.update(odd=torch.ones(2)), r"hold tensors that the model has no place for .*\(odd\)"),
-        (lambda weights: weights.update({NORM: torch.ones(3)}), rf"hold tensors of other sizes .*\({NORM}\)"),
-        (lambda weights: weights.update({UP: torch.ones(3, 64)}), rf"hold tensors of other sizes .*\({UP}\)"),
+        (lambda weights: weights.pop(UP), rf"\black .*config\.json \({UP}\)"),
+        (lambda weights: weights.pop("model.embed_tokens.weight"), r"\black .*config\.json \("),
+        (lambda weights: weights.update(odd=torch.ones(2)), r"no place .*config\.json \(odd\)"),
+        (lambda weights: weights.update({NORM: torch.ones(3)}), rf"sizes .*config\.json \({NORM}\)"),
+        (lambda weights: weights.update({UP: torch.ones(3, 64)}), rf"sizes .*config\.json \({UP}\)"),
     ],
     ids=["missing", "no embedding", "unexpected", "norm of another size", "layer of another size"],
 )
@@ -89,7 +89,7 @@ def test_weights_that_do_not_fit_are_refused(
     base: Path, change: Callable[[dict[str, torch.Tensor]], object], sentence: str, quantization: Any
 ) -> None:
     rewrite(base, change)
-    with pytest.raises(ConfigError, match=rf"model\.base: the weights of '.*' {sentence}"):
+    with pytest.raises(ConfigError, match=rf"model\.base: .*{sentence}"):
         load(base, quantization)
 
 
@@ -116,19 +116,17 @@ def test_a_target_of_the_adapter_that_names_no_layer_is_refused_even_beside_othe
         return section(base).model_copy(update={"lora": lora})
 
     load_base(adapted("q_proj", "self_attn.v_proj"), torch.device("cpu"), Precision.FP32)
-    with pytest.raises(
-        ConfigError, match=r"targets \(c_attn\) name no layer .* are down_proj, gate_proj, .*v_proj: name"
-    ):
+    with pytest.raises(ConfigError, match=r"\(c_attn\) .*down_proj, gate_proj, .*v_proj: .*training\.adapter\.targets"):
         load_base(adapted("q_proj", "c_attn"), torch.device("cpu"), Precision.FP32)
     for other in ("self_attn", "q_norm", "embed_tokens"):
-        with pytest.raises(ConfigError, match=rf"targets \({other}\) name no linear layer .* are down_proj, "):
+        with pytest.raises(ConfigError, match=rf"\({other}\) .*linear .* of '.*down_proj, "):
             load_base(adapted("q_proj", other), torch.device("cpu"), Precision.FP32)
 
 
 def test_a_truncated_file_of_weights_is_refused(base: Path) -> None:
     content = (base / "model.safetensors").read_bytes()
     (base / "model.safetensors").write_bytes(content[: len(content) // 2])
-    with pytest.raises(ConfigError, match=r"model\.base: '.*' cannot be loaded .SafetensorError"):
+    with pytest.raises(ConfigError, match=r"model\.base: '.*\(SafetensorError"):
         load(base)
 
 
@@ -146,7 +144,7 @@ def test_a_truncated_file_of_weights_is_refused(base: Path) -> None:
 )
 def test_a_damaged_tokenizer_is_refused(base: Path, name: str, damage: Callable[[str], str]) -> None:
     (base / name).write_text(damage((base / name).read_text(encoding="utf-8")), encoding="utf-8")
-    with pytest.raises(ConfigError, match=r"model\.base: '.*' cannot be loaded .*; give a whole folder"):
+    with pytest.raises(ConfigError, match=r"model\.base: '.*\(.*--set model\.base=DIR"):
         load_tokenizer(section(base))
 
 

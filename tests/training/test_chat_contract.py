@@ -96,7 +96,7 @@ def test_a_template_passes(name: str) -> None:
 
 
 def test_a_template_with_channels_is_refused_in_one_sentence() -> None:
-    with pytest.raises(ConfigError, match=r"writes a dialogue otherwise.*<\|channel\|>final.*take another base"):
+    with pytest.raises(ConfigError, match=r"'I look\..*'<\|channel\|>final"):
         looked_at("gpt-oss")
 
 
@@ -190,7 +190,7 @@ def test_thinking_can_be_switched_off_where_the_template_reads_it(name: str) -> 
 
 @pytest.mark.parametrize("thinking", [True, False])
 def test_a_value_that_no_template_reads_is_refused(thinking: bool) -> None:
-    with pytest.raises(ConfigError, match=r"does not read enable_thinking.*write null"):
+    with pytest.raises(ConfigError, match=rf" enable_thinking, .*\.enable_thinking is {str(thinking).lower()}; "):
         looked_at("Qwen2.5", thinking=thinking)
 
 
@@ -198,7 +198,7 @@ def test_thoughts_that_cannot_be_switched_off_are_refused() -> None:
     template = FAMILIES["Qwen3-Thinking"].template.replace(
         "{{ '<think>\\n' }}", "{{ '<think>' if enable_thinking is true else '<think>\\n' }}"
     )
-    with pytest.raises(ConfigError, match=r"opens thoughts.*although training.enable_thinking is false; write null"):
+    with pytest.raises(ConfigError, match=r"thoughts.*training\.enable_thinking .*rollout_len"):
         looked_at("Qwen3-Thinking", tokenizer_of(FAMILIES["Qwen3-Thinking"], template), thinking=False)
 
 
@@ -308,8 +308,8 @@ def test_blank_lines_are_no_mark_even_where_they_are_tokens_of_their_own() -> No
     assert form.holds_mark([{"role": "assistant", "content": "So.<end_of_turn>"}])
 
 
-@pytest.mark.parametrize("learned", ["collate_demonstrations", "learned_batch"])
-def test_padding_that_is_learned_is_seen(monkeypatch: pytest.MonkeyPatch, learned: str) -> None:
+@pytest.mark.parametrize(("learned", "where"), [("collate_demonstrations", "run"), ("learned_batch", "start")])
+def test_padding_that_is_learned_is_seen(monkeypatch: pytest.MonkeyPatch, learned: str, where: str) -> None:
     real = getattr(chat_contract, learned)
 
     def with_padding(*args: Any) -> Any:
@@ -320,7 +320,7 @@ def test_padding_that_is_learned_is_seen(monkeypatch: pytest.MonkeyPatch, learne
         return batch
 
     monkeypatch.setattr(chat_contract, learned, with_padding)
-    with pytest.raises(ConfigError, match=r"labels than its turns in (a run|the warm start)"):
+    with pytest.raises(ConfigError, match=rf"labels .* {where}: "):
         looked_at("SmolLM2")
 
 
@@ -332,7 +332,7 @@ def test_an_end_that_is_masked_as_if_it_were_padding_is_seen(monkeypatch: pytest
         return {**batch, "own": batch["own"] & (batch["input_ids"] != pad_id)}
 
     monkeypatch.setattr(chat_contract, "learned_batch", masks_pads)
-    with pytest.raises(ConfigError, match=r"labels .*the warm start"):
+    with pytest.raises(ConfigError, match=r"labels .* start: "):
         looked_at("SmolLM2")
 
 
@@ -342,7 +342,7 @@ def test_a_date_that_moves_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
         looked_at("SmolLM3")
     by_another_name = "{%- set now = strftime_now -%}" + SMOLLM3.replace("strftime_now('%d %B %Y')", "now('%d')")
     tokenizer = tokenizer_of(FAMILIES["SmolLM3"], by_another_name)
-    with pytest.raises(ConfigError, match="prints today's date, so that a run which is resumed after midnight"):
+    with pytest.raises(ConfigError, match=r"\bdate\b.*midnight"):
         looked_at("SmolLM3", tokenizer)
 
 
@@ -355,7 +355,7 @@ def test_a_date_whose_form_is_made_up_on_the_way_is_refused() -> None:
 def test_a_dialogue_that_a_template_refuses_is_named_in_a_sentence() -> None:
     form = ChatFormat(tokenizer_of(FAMILIES["Gemma 3"]))
     asked: list[Message] = [{"role": "user", "content": "One."}, {"role": "user", "content": "Two."}]
-    with pytest.raises(ConfigError, match=r"refuses a dialogue of the pool \(user and assistant take turns\)"):
+    with pytest.raises(ConfigError, match=r"\(user and assistant take turns\)"):
         form.prompt_ids(asked)
 
 
@@ -366,7 +366,7 @@ def test_a_turn_without_an_end_is_refused() -> None:
 
 def test_a_reply_that_is_left_out_in_every_role_is_seen() -> None:
     deaf = SMOLLM2.replace("m in messages", "m in messages if m.role != 'tool' and 'tool_response' not in m.content")
-    with pytest.raises(ConfigError, match="leaves out what the role 'tool' says"):
+    with pytest.raises(ConfigError, match="role 'tool'"):
         ChatFormat(tokenizer_of(FAMILIES["SmolLM2"], deaf))
 
 
@@ -399,7 +399,7 @@ def test_where_generating_stops_stands_in_generation_config_else_in_config(tiny:
 def test_a_generation_config_that_is_damaged_is_refused(tiny: Callable[..., Run]) -> None:
     run = tiny()
     run.workspace.path("base/generation_config.json").write_text("{")
-    with pytest.raises(ConfigError, match="cannot be loaded"):
+    with pytest.raises(ConfigError, match=r"model\.base: '.*generation_config\.json"):
         ends(run)
 
 
@@ -409,7 +409,7 @@ def test_no_training_is_prepared_where_generating_would_not_stop(tiny: Callable[
     run.workspace.path("base/generation_config.json").unlink(missing_ok=True)
     with_end(run, 0)
     with pytest.raises(
-        ConfigError, match=r"ends a turn with '<\|im_end\|>' \(2\).* stops at 0.*eos_token_id there to \[0, 2\]"
+        ConfigError, match=r"'<\|im_end\|>' \(2\) .*generation_config\.json.* 0: .*eos_token_id .*\[0, 2\]"
     ):
         prepare(run)
     with_end(run, 0, [0, 2])
@@ -417,7 +417,7 @@ def test_no_training_is_prepared_where_generating_would_not_stop(tiny: Callable[
 
 
 def test_no_training_is_prepared_with_a_value_that_the_template_does_not_read(tiny: Callable[..., Run]) -> None:
-    with pytest.raises(ConfigError, match="does not read enable_thinking"):
+    with pytest.raises(ConfigError, match=r" enable_thinking, .*training\.enable_thinking is false; "):
         prepare(tiny("training.enable_thinking=false"))
 
 

@@ -173,7 +173,7 @@ def test_an_observation_is_everything_between_two_turns(form: ChatFormat) -> Non
 
 
 def test_an_empty_observation_is_a_mistake(form: ChatFormat) -> None:
-    with pytest.raises(ValueError, match="at least one message"):
+    with pytest.raises(ValueError):
         form.observation_ids([])
 
 
@@ -250,7 +250,7 @@ def test_a_template_that_treats_thoughts_as_qwen3_does_is_filled_in_the_same_way
 def test_a_tokenizer_without_a_template_is_refused() -> None:
     tokenizer = learned_tokenizer(pool_rows(2))
     tokenizer.chat_template = None
-    with pytest.raises(RC1Error, match="has no chat template or no end-of-turn token; take an instruction-tuned model"):
+    with pytest.raises(RC1Error, match=r"\bchat_template .*\beos_token\b"):
         ChatFormat(tokenizer)
 
 

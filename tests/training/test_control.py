@@ -21,6 +21,7 @@ from rc1_lib.evaluation.control import compare, control_gate, run_control
 from rc1_lib.evaluation.episodes import EvaluationError, episode_frame, records_of
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run
+from rc1_lib.training.another_run import AnotherRunError
 from rc1_lib.training.callbacks.logs import MetricsLog
 from rc1_lib.training.checkpoint.atomic_folder import CheckpointError
 from rc1_lib.training.checkpoint.manifest import fingerprint
@@ -114,9 +115,9 @@ def test_a_control_is_another_run_and_no_policy_to_keep(done: Run) -> None:
     real, step = prepare(replace(done, config=done.config.model_copy(update={"steps": 3}))), done.workspace.path(LAST)
     assert load_checkpoint(step).values["control"] == "random"
     assert real.facts(1)["control"] is None
-    with pytest.raises(CheckpointError, match=r"belongs to another run, these differ: .*control"):
+    with pytest.raises(AnotherRunError, match=r"[:,] control\b"):
         resumable(real, done.config.seeds[0], str(step))
-    with pytest.raises(CheckpointError, match=r"trained on a reward without information \(rc1 train --control random"):
+    with pytest.raises(CheckpointError, match=r"\(rc1 train --control random\)"):
         keep_for_good(step, step.parent)
     assert not (step.parent / "best").exists()
 
@@ -174,7 +175,7 @@ def test_a_policy_that_is_handed_the_answer_when_it_is_evaluated_is_found(done: 
 def test_an_evaluation_on_prompts_of_the_warm_start_is_refused(done: Run) -> None:
     prepared = prepare(done)
     leaking = replace(prepared, selection=replace(prepared.selection, held_out=prepared.selection.train[:12]))
-    with pytest.raises(EvaluationError, match="12 prompts of the evaluation were used in training"):
+    with pytest.raises(EvaluationError, match=r"^12 prompts .*'"):
         run_control(leaking, "random", done.config.seeds[:1])
 
 

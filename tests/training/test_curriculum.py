@@ -204,7 +204,7 @@ def test_what_no_row_can_give_others_give() -> None:
     ("rows", "missing", "shares", "there"),
     [
         ([{**row, "needs_clarification": False} for row in ROWS], 1.0, None, "4 easy, whole; 9 medium, whole; 7 hard"),
-        (ROWS[4:], None, {"easy": 1.0, "medium": 0.0, "hard": 0.0}, "there are 9 medium; 7 hard: give one of these"),
+        (ROWS[4:], None, {"easy": 1.0, "medium": 0.0, "hard": 0.0}, "9 medium; 7 hard: "),
     ],
 )
 def test_shares_that_no_row_can_take_are_refused(
@@ -212,7 +212,7 @@ def test_shares_that_no_row_can_take_are_refused(
 ) -> None:
     settings = sampling(missing=missing)
     settings = settings.model_copy(update={"by_difficulty": shares or settings.by_difficulty})
-    with pytest.raises(ConfigError, match=f"priority_sampling: found no row to train on .*{there}"):
+    with pytest.raises(ConfigError, match=f"priority_sampling: .* {there}"):
         Curriculum(rows, settings, 10, 1)
 
 

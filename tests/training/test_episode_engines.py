@@ -138,7 +138,7 @@ def test_weights_that_sample_one_update_late_end_the_training(
     monkeypatch.setattr(roll_out_module, "merged", lambda model: one_update_late(engine, before, model))
     batch = played(engine, run, 2)
     monkeypatch.undo()
-    with pytest.raises(ParityError, match=r"step 3: .* \(at most 0\.001, training\.parity\.mean\)"):
+    with pytest.raises(ParityError, match=r"^step 3: .* 0\.001, training\.parity\.mean\)"):
         engine.train_step(batch)
 
 
@@ -183,7 +183,7 @@ def test_a_few_tokens_far_off_end_the_training_even_where_the_mean_is_small(tiny
     close, far = {"policy/sampling_gap": 1e-6, "policy/sampling_far": 0.0}, {"policy/sampling_far": 0.002}
     bounds = tiny().config.training.parity
     check_parity(close, bounds, 0)
-    with pytest.raises(ParityError, match=r"by more than 0\.1 at 0\.20% of the tokens"):
+    with pytest.raises(ParityError, match=r" 0\.1 .* 0\.20% .*training\.parity\.far_share\)"):
         check_parity(close | far, bounds, 0)
     with pytest.raises(ParityError):
         check_parity(close | {"policy/sampling_gap": math.nan}, bounds, 0)
@@ -248,7 +248,7 @@ def test_a_base_that_drops_out_attention_is_refused_where_states_are_computed_ag
     run = tiny("training.gradient_checkpointing=true")
     config = run.workspace.path("base/config.json")
     config.write_text(config.read_text().replace('"attention_dropout": 0.0', '"attention_dropout": 0.1'))
-    with pytest.raises(ConfigError, match=r"attention_dropout 0\.1 in its config\.json"):
+    with pytest.raises(ConfigError, match=r"training\.gradient_checkpointing: .*\(attention_dropout 0\.1 "):
         engine_of(run)
 
 
@@ -267,13 +267,13 @@ def test_a_state_put_back_goes_on_bit_for_bit(tiny: Tiny, first: First, name: st
 
 def test_the_state_of_another_seed_is_refused(tiny: Tiny) -> None:
     run = tiny()
-    with pytest.raises(RC1Error, match="the checkpoint is of seed 5, this run of 6; give its seed"):
+    with pytest.raises(RC1Error, match=r"seed 5\b.* 6\b"):
         engine_of(run, 6).load_state_dict(engine_of(run, 5).state_dict())
 
 
 def test_the_state_of_another_adapter_is_refused(tiny: Tiny) -> None:
     state = engine_of(tiny()).state_dict()
-    with pytest.raises(RC1Error, match="the adapter's weights do not fit the model"):
+    with pytest.raises(RC1Error, match=r"adapter.*lora_A\.weight', \(2, "):
         engine_of(tiny("training.adapter.rank=2")).load_state_dict(state)
 
 
@@ -358,7 +358,7 @@ def test_slots_in_the_place_of_a_growing_cache_stay_within_the_parity_of_the_def
 
 
 def test_graphs_are_refused_when_the_engine_is_set_up(tiny: Tiny) -> None:
-    with pytest.raises(RolloutError, match=r"training\.rollout\.decoder: found 'graphs'"):
+    with pytest.raises(RolloutError, match=r"training\.rollout\.decoder: .*'graphs'.*'cpu'"):
         engine_of(tiny(*ENGINES["torch_ppo"], "training.rollout.decoder=graphs"))
 
 
@@ -375,7 +375,7 @@ def test_one_altered_weight_of_the_copy_ends_the_training(tiny: Tiny, monkeypatc
 
     monkeypatch.setattr(SamplingCopy, "_write", damaged)
     batch = played(engine, run, 1)
-    with pytest.raises(ParityError, match=r"step 2: .* \(at most 0\.02, training\.parity\.mean\)"):
+    with pytest.raises(ParityError, match=r"^step 2: .* 0\.02, training\.parity\.mean\)"):
         engine.train_step(batch)
 
 
@@ -384,7 +384,7 @@ def test_a_pass_that_learns_at_another_temperature_ends_the_training_where_a_cop
     engine = engine_of(run)
     assert isinstance(engine, TorchGRPO)
     engine._settings = replace(engine._settings, temperature=engine.temperature / 2)
-    with pytest.raises(ParityError, match=r"step 1: .* \(at most 0\.02, training\.parity\.mean\)"):
+    with pytest.raises(ParityError, match=r"^step 1: .* 0\.02, training\.parity\.mean\)"):
         engine.train_step(played(engine, run))
 
 

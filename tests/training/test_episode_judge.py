@@ -17,6 +17,7 @@ import polars as pl
 import pytest
 
 from rc1_lib.calibration.judged_rows import judge_rows, with_reward
+from rc1_lib.calibration.weights_file import NoWeightsError
 from rc1_lib.environment.episode import Episode, as_row
 from rc1_lib.environment.outcome import EpisodeStatus
 from rc1_lib.environment.rewards import RewardSettings, reward_terms
@@ -26,6 +27,7 @@ from rc1_lib.errors import ConfigError, RC1Error, TicketError
 from rc1_lib.judge.judge import open_judge, open_store, score_unbilled
 from rc1_lib.judge.maintenance import paid_in
 from rc1_lib.judge.prompt import read_spec
+from rc1_lib.judge.results import JudgeStoppedError
 from rc1_lib.judge.rubric import DIMENSIONS
 from rc1_lib.run import Run, open_run
 from rc1_lib.testing.judge_server import Behaviour, FaultKind, JudgeServer, running
@@ -141,7 +143,7 @@ def test_weights_that_changed_after_the_ticket_are_refused(tiny: Tiny) -> None:
     vouched["judge_spec"] = sha256_file(PROJECT_ROOT / "configs/judge/v1.yaml")
     assert EpisodeJudge(replace(run, vouched=vouched)).sha256 == EpisodeJudge(run).sha256
     weigh(run, OF_JUDGE)  # calibrated and adopted in all form, but not what the ticket was issued for
-    with pytest.raises(TicketError, match=r"weights\.json has changed since the ticket"):
+    with pytest.raises(TicketError, match=r"weights\.json .*\(weights\).*SHA-256"):
         EpisodeJudge(replace(run, vouched=vouched))
 
 
@@ -150,7 +152,7 @@ def test_the_replies_are_kept_apart_from_those_that_the_preflights_gates_read(ti
     EpisodeJudge(run).score(dialogues(3), SEED)
     assert run.workspace.path(REPLIES).is_file()
     assert not run.workspace.path(run.config.judge.store.path).exists()
-    with pytest.raises(ConfigError, match=r"judge\.store\.path is .*, below training\.reward\.scores"):
+    with pytest.raises(ConfigError, match=r"judge\.store\.path .*training\.reward\.scores "):
         tiny("judge.store.path=data/judge/episodes/replies.sqlite")
 
 
@@ -175,7 +177,7 @@ def test_an_audit_is_each_score_as_it_is_and_asks_no_more_than_the_budget(tiny: 
     judge = EpisodeJudge(run)
     assert judge.audit([*dialogues(4), *dialogues(2)]) == judge.score([*dialogues(4), *dialogues(2)], SEED).values
     asked = server.stats().requests
-    with pytest.raises(ConfigError, match=r"max_calls is 18, but the evaluation may have to ask 21 times"):
+    with pytest.raises(ConfigError, match=r"judge\.budget\.max_calls .*18, .* 21 .*training\.held_out\.judged"):
         judge.audit(dialogues(7))
     assert server.stats().requests == asked
 
@@ -222,7 +224,7 @@ def test_scores_of_a_step_that_cannot_be_read_are_told(tiny: Tiny) -> None:
     EpisodeJudge(run).score(dialogues(3), SEED)
     (path,) = run.workspace.path("data/judge/episodes/steps").rglob("*.json")
     path.write_text("{}")
-    with pytest.raises(RC1Error, match=rf"{path.name}: holds no scores of a step \('values'\); remove it"):
+    with pytest.raises(RC1Error, match=rf"{path.name}: .*\('values'\)"):
         EpisodeJudge(run).score(dialogues(3), SEED)
 
 
@@ -242,7 +244,7 @@ def test_unscored_episodes_have_no_number(tiny: Tiny) -> None:
 def test_too_few_scored_episodes_end_the_training_and_leave_nothing_behind(tiny: Tiny) -> None:
     with running(Behaviour(delay="zero", faults={FaultKind.REFUSAL: 0.1})) as refusing:
         run = live(tiny, refusing, "training.reward.min_scored=0.95")
-        with pytest.raises(RC1Error, match=r"episodes of this step, wanted at least 95% \(training\.reward"):
+        with pytest.raises(RC1Error, match=r" of 30 .* 95% \(training\.reward\.min_scored\)"):
             EpisodeJudge(run).score(dialogues(30), SEED)
     assert not run.workspace.path("data/judge/episodes/steps").exists()
 
@@ -259,7 +261,7 @@ def test_a_judge_that_stops_ends_the_training(tiny: Tiny, server: JudgeServer) -
     judge = EpisodeJudge(live(tiny, server, "judge.budget.max_calls=12", "steps=1", "batch_size=4"))
     judge.score(dialogues(3), SEED)
     judge.score(dialogues(3, 3), SEED + 1)  # another seed has the budget to itself
-    with pytest.raises(RC1Error, match=r"the judge stopped: judge\.budget\.max_calls \(12\) is used up"):
+    with pytest.raises(JudgeStoppedError, match=r"judge\.budget\.max_calls \(12\)"):
         judge.score(dialogues(3, 6), SEED)
 
 
@@ -289,13 +291,13 @@ def test_an_unstable_score_is_drawn_to_the_mean_of_the_stable_ones(tiny: Tiny) -
 
 
 def test_without_weights_there_is_no_judge(tiny: Tiny) -> None:
-    with pytest.raises(RC1Error, match=r"weights\.json: there are no weights yet; run `rc1 weight-calib`"):
+    with pytest.raises(NoWeightsError, match=r"weights\.json: .*rc1 weight-calib"):
         EpisodeJudge(tiny("training.reward.judge=1"))
 
 
 def test_a_budget_that_ends_in_the_middle_is_refused(tiny: Tiny, server: JudgeServer) -> None:
     run = live(tiny, server, "judge.budget.max_calls=95", "steps=4", "batch_size=8")
-    with pytest.raises(ConfigError, match=r"max_calls is 95, but a seed's training may have to ask 96 times \(steps"):
+    with pytest.raises(ConfigError, match=r"judge\.budget\.max_calls .*95, .* 96 .*batch_size"):
         EpisodeJudge(run)
     assert EpisodeJudge(live(tiny, server, "judge.budget.max_calls=96", "steps=4", "batch_size=8"))
     assert EpisodeJudge(weigh(tiny("training.reward.judge=1", "judge.budget.max_calls=1"))), "nobody is billed"
@@ -305,7 +307,7 @@ def test_weights_that_somebody_edited_are_refused(tiny: Tiny) -> None:
     run = weigh(tiny("training.reward.judge=1"))
     path = run.workspace.path(run.config.weights)
     path.write_text(path.read_text().replace("0.25", "0.2").replace("0.15", "0.2"))
-    with pytest.raises(RC1Error, match="RC1 did not write these weights"):
+    with pytest.raises(RC1Error, match=r"weights\.json: .*altered.*--rebuild"):
         EpisodeJudge(run)
 
 
@@ -317,7 +319,7 @@ def test_weights_whose_report_is_lost_or_edited_are_refused(tiny: Tiny, lost: bo
         report.unlink()
     else:
         write_json(report, {**read_json(report), "scoring": {"models": ["another-version"]}})
-    with pytest.raises(RC1Error, match="the report that it was written with is not there as it was"):
+    with pytest.raises(RC1Error, match=r"weights\.json: .*report.*rc1 weight-calib"):
         EpisodeJudge(run)
 
 
@@ -329,7 +331,7 @@ def test_a_live_judge_without_a_model_is_refused(tiny: Tiny, server: JudgeServer
 
 def test_another_version_of_the_judge_is_not_on_the_scale_of_the_weights(tiny: Tiny, server: JudgeServer) -> None:
     judge = EpisodeJudge(weigh(live(tiny, server), OF_JUDGE, ["rc1-test-double-0"]))
-    with pytest.raises(RC1Error, match=f"answers as {MODEL}, but the weights were calibrated on .* rc1-test-double-0"):
+    with pytest.raises(RC1Error, match=f" {MODEL}, .* rc1-test-double-0: "):
         judge.score(dialogues(2), SEED)
 
 
@@ -384,7 +386,7 @@ def test_what_was_paid_for_a_step_counts_though_its_asking_was_killed_and_stoppe
     run = live(tiny, server, "judge.prices={input: 1, output: 2}")
     killed = forks.start("tests.training.killed.score_and_be_killed_half_way", run.workspace.root, *run.overrides)
     assert killed.wait() == -signal.SIGKILL, killed.told()[-2000:]
-    with pytest.raises(RC1Error, match="the judge stopped"):
+    with pytest.raises(JudgeStoppedError, match=r"judge\.budget\.max_calls \(1\)"):
         EpisodeJudge(
             again(run, "judge.budget.max_calls=1", "training.reward.judge=0", "training.reward.success=1")
         ).score(dialogues(2), SEED)
@@ -403,7 +405,7 @@ def test_who_asked_about_a_step_is_read_or_refused(tiny: Tiny) -> None:
             judge.score(dialogues(2), SEED)
         (noted,) = judge.run.workspace.path(ASKED_ABOUT).iterdir()
         noted.write_text("[1]")
-        with pytest.raises(RC1Error, match=r"expected a list of names in the usage log, found \[1\]; remove it"):
+        with pytest.raises(RC1Error, match=rf"{noted.name}: .*\[1\]; .*training\.cap\.usd"):
             judge.score(dialogues(2), SEED)
 
 

@@ -46,7 +46,7 @@ def test_a_bad_line_is_told_by_file_and_number(tmp_path: Path, line: bytes, sent
 
 
 def test_a_missing_file_is_told() -> None:
-    with pytest.raises(RowError, match="cannot be read"):
+    with pytest.raises(RowError, match=r"nowhere\.jsonl: .*\(No such"):
         list(read_rows(Path("nowhere.jsonl")))
 
 
@@ -63,7 +63,7 @@ def test_minimal_data_are_enough_valid_and_held_out(tmp_path: Path) -> None:
 
 
 def test_only_files_named_minimal_are_made_up_and_none_is_overwritten(tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match=r"rows\.jsonl: there is no such file"):
+    with pytest.raises(SourceError, match=r"rows\.jsonl: .*\*_min\.jsonl"):
         ensure_rows(tmp_path / "rows.jsonl", evaluation=False)
     mine = tmp_path / "train_min.jsonl"
     mine.write_text("mine")
@@ -109,9 +109,9 @@ def test_an_output_is_cut_and_a_prompt_without_room_is_refused(tokenizer) -> Non
     [whole] = encode_rows([row], tokenizer, 64, "rows")
     [cut] = encode_rows([row], tokenizer, len(whole.ids) - 2, "rows")
     assert cut.ids == whole.ids[:-2]
-    with pytest.raises(RowError, match=rf"rows row 1: the input takes {len(prompt_of(whole))} tokens"):
+    with pytest.raises(RowError, match=rf"^rows row 1: .* {len(prompt_of(whole))} .*data\.max_length"):
         encode_rows([row], tokenizer, len(prompt_of(whole)), "rows")
-    with pytest.raises(RowError, match="holds no row"):
+    with pytest.raises(RowError, match=r"^rows: .*row"):
         encode_rows([], tokenizer, 64, "rows")
 
 

@@ -37,7 +37,7 @@ def test_what_is_no_folder_is_a_name_on_the_hub(tiny: Tiny) -> None:
 @pytest.mark.parametrize("name", ["Qwen/Qwen3-4B-Instruct", "Qwen/Qwen3-4B-Instruct@main", f"{PINNED}0"])
 def test_a_name_on_the_hub_is_pinned_by_a_commit(tiny: Tiny, name: str) -> None:
     run = tiny(f"base_model={name}")
-    with pytest.raises(ConfigError, match=r"base_model: '.*' is not a folder .* write Qwen/Qwen3-4B-Instruct@COMMIT"):
+    with pytest.raises(ConfigError, match=r"base_model: '.*' .*Qwen/Qwen3-4B-Instruct@COMMIT"):
         base_name(run.config, run.workspace)
 
 
@@ -61,7 +61,7 @@ def test_the_commit_is_what_is_asked_of_the_hub(monkeypatch: pytest.MonkeyPatch)
         load_tokenizer,
         lambda model: load_base(model, torch.device("cpu"), Precision("fp32")),
     ):
-        with pytest.raises(ConfigError, match="cannot be loaded"):
+        with pytest.raises(ConfigError, match=r"model\.base: .*offline"):
             load(section)
     assert asked == [tuple(PINNED.split("@"))] * 3
 
@@ -69,7 +69,7 @@ def test_the_commit_is_what_is_asked_of_the_hub(monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize("name", ["models/none", "./none", "/none/at/all"])
 def test_what_reads_like_a_folder_has_to_be_there(tiny: Tiny, name: str) -> None:
     run = tiny(f"base_model={name}")
-    with pytest.raises(ConfigError, match=r"base_model: .* is not there; build it with `rc1 build-base`, or name"):
+    with pytest.raises(ConfigError, match=r"base_model: .*/.*`rc1 build-base`"):
         base_name(run.config, run.workspace)
 
 
@@ -81,7 +81,7 @@ def test_the_method_decides_how_the_weights_are_held(tiny: Tiny, method: str, qu
 
 
 def test_another_method_is_refused_with_those_known(tiny: Tiny) -> None:
-    with pytest.raises(ConfigError, match=r"finetune\.method is 'full', expected one of lora, qlora"):
+    with pytest.raises(ConfigError, match=r"finetune\.method .*'full', .*lora, qlora"):
         model_section(tiny("finetune.method=full").config, "base")
 
 
@@ -117,9 +117,9 @@ def test_a_linked_folder_in_a_base_is_refused(tiny: Tiny, tmp_path: Path) -> Non
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere/ask.jinja").write_text("hm")
     (base / "additional_chat_templates").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(RC1Error, match=r"additional_chat_templates: is a link to a folder"):
+    with pytest.raises(RC1Error, match=r"additional_chat_templates: .*link .*folder"):
         fingerprint_of(run.config, str(base))
-    with pytest.raises(RC1Error, match=r"additional_chat_templates: is a link to a folder"):
+    with pytest.raises(RC1Error, match=r"additional_chat_templates: .*link .*folder"):
         BASE.sha256(run)
 
 

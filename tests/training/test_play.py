@@ -51,7 +51,7 @@ def test_a_judges_score_counts_by_its_weight_and_the_rows_difficulty(tiny: Tiny)
     wordy = trajectory(needs=True, malformed=0)
     assert playground.terms(wordy, {"bucket": "medium"}, 0.75).total == 0.375
     assert playground.terms(wordy, {"bucket": "hard"}, 0.75).total == pytest.approx(0.375 * 1.1)
-    with pytest.raises(RC1Error, match=r"has weight 0\.5 in the reward, but this episode has no score"):
+    with pytest.raises(RC1Error, match=r"training\.reward\.judge .*0\.5, .*score"):
         playground.terms(wordy, {"bucket": "hard"})
 
 

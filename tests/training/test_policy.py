@@ -141,7 +141,7 @@ def test_making_a_policy_touches_no_other_randomness() -> None:
 def test_a_foreign_adapter_is_refused_and_changes_nothing(other: dict[str, Any]) -> None:
     made = trained(policy())
     before = made.adapter_state()
-    with pytest.raises(RC1Error, match=r"the adapter's weights do not fit the model: .*take the run that wrote them"):
+    with pytest.raises(RC1Error, match=r"adapter.*lora_[AB]\.weight', \("):
         made.load_adapter_state(policy(adapter=ADAPTER.model_copy(update=other)).adapter_state())
     assert same(made.adapter_state(), before)
 

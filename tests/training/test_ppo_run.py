@@ -20,6 +20,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from rc1_lib.calibration.judge_baseline import record_baseline
+from rc1_lib.calibration.weights_file import NoWeightsError
 from rc1_lib.environment.outcome import summary
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.evaluation.policies import player_of
@@ -28,11 +29,12 @@ from rc1_lib.run import Run
 from rc1_lib.testing.judge_server import Behaviour, FaultKind, running
 from rc1_lib.testing.judge_server.behaviour import MODEL
 from rc1_lib.training import usable
+from rc1_lib.training.another_run import AnotherRunError
 from rc1_lib.training.callbacks.cap import PausedError
 from rc1_lib.training.callbacks.eval_shadow import looks_of
 from rc1_lib.training.checkpoint.atomic_folder import CheckpointError
 from rc1_lib.training.checkpoint.ledger import read_ledger
-from rc1_lib.training.checkpoint.manifest import fingerprint, steps, write_manifest
+from rc1_lib.training.checkpoint.manifest import NoCheckpointError, fingerprint, steps, write_manifest
 from rc1_lib.training.checkpoint.retention import KeepRule, prune
 from rc1_lib.training.checkpoint.save_load import load_checkpoint
 from rc1_lib.training.diverged import DivergedError
@@ -116,10 +118,10 @@ def test_at_the_cap_it_pauses_with_a_checkpoint_and_under_a_higher_one_it_ends_w
     tiny: Tiny, whole: Path
 ) -> None:
     run = tiny("training.cap.hours=1e-9")
-    with pytest.raises(PausedError, match=r"at step 1 of 4: .* hours are spent, and training.cap.hours is 1e-09"):
+    with pytest.raises(PausedError, match=r"step 1 of 4: .*training\.cap\.hours .*1e-09"):
         go(run, 2)
     assert list(steps(run.workspace.path("checkpoints/rc1"))) == measured(run.workspace.root) == [1]
-    with pytest.raises(PausedError, match="paused at step 1 of 4"):
+    with pytest.raises(PausedError, match=r"step 1 of 4: .*training\.cap\.hours "):
         go(run, 2)  # what is spent is known to another process, and no step more is done
     assert measured(run.workspace.root) == [1]
     assert go(tiny("training.cap.hours=1"), 4)[0] == "goes on from step_00001"
@@ -209,7 +211,7 @@ def forged(run: Run, ledger: bool) -> str:
 def test_another_checkpoint_in_its_place_with_a_manifest_of_its_own_is_trained_again(tiny: Tiny, whole: Path) -> None:
     run = copied(whole, tiny)
     sha256 = forged(run, ledger=False)
-    with pytest.raises(CheckpointError, match="another checkpoint was put in its place"):
+    with pytest.raises(CheckpointError, match=rf"{sha256[:12]}.*ckpt_manifest\.jsonl .*{end_of(whole)[:12]}"):
         resumable(prepare(run), run.config.seeds[0], "latest")
     told = go(run, 4)
     assert f"has SHA-256 {sha256[:12]}, but ckpt_manifest.jsonl has {end_of(whole)[:12]}" in told[0]
@@ -226,7 +228,7 @@ def test_another_checkpoint_that_stands_in_the_ledger_too_is_not_seen(tiny: Tiny
 
 def test_a_run_that_leaves_the_finite_numbers_is_a_fault_and_no_refusal(tiny: Tiny) -> None:
     prepared = prepare(tiny("lr=1e30"))
-    with pytest.raises(DivergedError, match=r"not finite|gradient's norm") as fault:
+    with pytest.raises(DivergedError) as fault:
         advance(prepared, first_seed(prepared), 4, lambda _: None)
     assert not isinstance(fault.value, RC1Error)
 
@@ -241,9 +243,7 @@ def test_the_rates_follow_the_schedule_that_is_asked_for(tiny: Tiny) -> None:
 
 def test_another_configuration_is_another_run_and_leaves_the_old_alone(tiny: Tiny, whole: Path) -> None:
     old = copied(whole, tiny)
-    with pytest.raises(
-        CheckpointError, match=r"step_00004: belongs to another run, these differ: lr \(0\.01 there, 0\.02 now\)"
-    ):
+    with pytest.raises(AnotherRunError, match=r"step_00004: .*: lr \(0\.01 .*0\.02 "):
         go(tiny("lr=0.02"), 2)
     assert go(old, 4) == ["goes on from step_00004"]
     assert end_of(old.workspace.root) == end_of(whole)
@@ -270,15 +270,13 @@ def test_of_another_code_it_is_named_which_has_written_a_checkpoint(
 ) -> None:
     run = copied(whole, tiny)
     monkeypatch.setattr("rc1_lib.training.ppo_run.code_sha256", lambda: "other")
-    with pytest.raises(
-        CheckpointError, match=r"these differ: code \(both are rc1 [\d.]+.*: changed files, Python or a lib"
-    ):
+    with pytest.raises(AnotherRunError, match=r": code \(.*rc1 [\d.]+.*: .*Python"):
         go(run, 4)
     monkeypatch.setattr("rc1_lib.training.another_run.code_words", lambda: "rc1 9.9")
-    with pytest.raises(CheckpointError, match=r"these differ: code \(written by rc1 [\d.]+.*; now rc1 9\.9\)"):
+    with pytest.raises(AnotherRunError, match=r": code \(.*rc1 [\d.]+.*; \w+ rc1 9\.9\)"):
         go(run, 4)
     run.workspace.path(LEDGER).unlink()
-    with pytest.raises(CheckpointError, match=r"these differ: code \(now rc1 9\.9\)"):
+    with pytest.raises(AnotherRunError, match=r": code \(\w+ rc1 9\.9\)"):
         resumable(prepare(run), run.config.seeds[0], "4")
 
 
@@ -296,8 +294,8 @@ def test_a_moment_that_is_not_finite_is_named_at_the_start_and_the_run_goes_on_f
     run = copied(whole, tiny)
     with_infinite_moment(run.workspace.path("checkpoints/rc1/step_00004"))
     run.workspace.path(LEDGER).unlink()
-    fault = r"step_00004: optimizer\.state\.\d+\.exp_avg_sq in nested\.pt holds \d+ of \d+ numbers that are not finite"
-    with pytest.raises(CheckpointError, match=f"{fault}; .* Remove this checkpoint"):
+    fault = r"step_00004: optimizer\.state\.\d+\.exp_avg_sq .*nested\.pt .*\d+ of \d+ "
+    with pytest.raises(CheckpointError, match=fault):
         resumable(prepare(run), run.config.seeds[0], "latest")
     told = go(run, 4)
     assert re.search(f"not used: .*{fault}", told[0]) and told[1] == "goes on from step_00002"
@@ -358,7 +356,7 @@ def test_other_weights_make_a_judged_run_another_one(tiny: Tiny) -> None:
     run = judged(tiny, "one")
     go(run, 2)
     weigh(run, {"answered": 0.5, "grounded": 0.5})
-    with pytest.raises(CheckpointError, match="these differ: judge"):
+    with pytest.raises(AnotherRunError, match=r"[:,] judge\b"):
         go(run, 2)
 
 
@@ -399,7 +397,7 @@ def test_a_cap_counts_the_looks_at_the_judge_and_who_pauses_asks_nobody(
     with running(Behaviour(delay="zero")) as server:
         run = looked_at(tiny, monkeypatch, server.base_url, "training.cap.usd=1e-6")
         before, look = server.stats().answered, 30 * run.config.judge.samples
-        nothing = r"paused at step 0 of 4: \$\S+ are spent on the judge, and training.cap.usd is 1e-06. Nothing was"
+        nothing = r"step 0 of 4: \$\S+ .*training\.cap\.usd .*1e-06\. "
         for _ in range(2):
             with pytest.raises(PausedError, match=nothing):
                 go(run, 4)
@@ -408,12 +406,12 @@ def test_a_cap_counts_the_looks_at_the_judge_and_who_pauses_asks_nobody(
         paid = paid_in(run, looks).usd
         # Two looks fit, and with the first steps' episodes they do not.
         run = looked_at(tiny, monkeypatch, server.base_url, f"training.cap.usd={2.02 * paid}")
-        with pytest.raises(PausedError, match=r"paused at step 1 of 4: .* What was learned is kept in rc1/step_00001"):
+        with pytest.raises(PausedError, match=r"step 1 of 4: .*training\.cap\.usd .*rc1/step_00001"):
             go(run, 4)
         asked, steps_usd = server.stats().answered, json.loads(metrics_of(run)[0])["costs/judge_usd"]
         assert paid_in(run, looks).usd == pytest.approx(2 * paid, rel=0.01)
         assert steps_usd > 0 and asked - before > 2 * look
-        with pytest.raises(PausedError, match="paused at step 1 of 4"):
+        with pytest.raises(PausedError, match=r"step 1 of 4: .*training\.cap\.usd "):
             go(run, 4)
         assert server.stats().answered == asked
         assert go(looked_at(tiny, monkeypatch, server.base_url, "training.cap.usd=9"), 2) == ["goes on from step_00001"]
@@ -439,7 +437,7 @@ WEIGHTS = "base/model.safetensors"
 
 def test_a_judge_that_cannot_be_asked_is_refused_before_the_warm_start(tiny: Tiny) -> None:
     run = tiny("training.reward.judge=1", "training.warm_start.steps=1")
-    with pytest.raises(RC1Error, match="there are no weights yet; run `rc1 weight-calib`"):
+    with pytest.raises(NoWeightsError, match="rc1 weight-calib"):
         prepare(run)
     assert not list(run.workspace.path("checkpoints").glob("*"))
 
@@ -491,7 +489,7 @@ def test_another_reference_is_another_run(tiny: Tiny, whole: Path) -> None:
     settings = run.workspace.root / "base/generation_config.json"
     settings.write_text(settings.read_text() + "\n")
     prepared = prepare(run)
-    with pytest.raises(CheckpointError, match=r"belongs to another run, these differ: reference\. Go on with"):
+    with pytest.raises(AnotherRunError, match=r": reference\. "):
         resumable(prepared, first_seed(prepared), "4")
 
 
@@ -572,7 +570,7 @@ def test_what_the_process_did_before_does_not_show_in_the_bytes(tiny: Tiny, whol
 
 def test_more_steps_than_the_configuration_has_are_refused(tiny: Tiny) -> None:
     prepared = prepare(tiny())
-    with pytest.raises(ConfigError, match=r"step 5 was asked for, but `steps` is 4; raise it"):
+    with pytest.raises(ConfigError, match=r"step 5\b.*`steps` .*4; "):
         advance(prepared, first_seed(prepared), 5)
 
 
@@ -584,7 +582,7 @@ def test_a_checkpoint_to_resume_from_has_several_names(tiny: Tiny, whole: Path, 
 
 def test_resuming_from_what_is_not_there_says_what_is(tiny: Tiny, whole: Path) -> None:
     prepared = prepare(copied(whole, tiny))
-    with pytest.raises(CheckpointError, match=r"there is no checkpoint; steps in .*: 2, 4; name one"):
+    with pytest.raises(NoCheckpointError, match=r"step_00003: .*: 2, 4; "):
         resumable(prepared, first_seed(prepared), "3")
 
 
@@ -607,7 +605,7 @@ def test_a_checkpoint_of_another_step_is_not_put_in_the_place_of_a_lost_one(tiny
 
 def test_the_checkpoint_of_another_seed_is_refused(tiny: Tiny, whole: Path) -> None:
     run = copied(whole, tiny)
-    with pytest.raises(CheckpointError, match="belongs to another run, these differ: seed"):
+    with pytest.raises(AnotherRunError, match=r"[:,] seed\b"):
         resumable(prepare(run), run.config.seeds[1], "checkpoints/rc1/step_00004")
 
 

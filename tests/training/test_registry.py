@@ -69,19 +69,17 @@ def test_rows_of_input_and_output_do_not_train_an_engine_of_episodes(name: str) 
     with pytest.raises(ConfigError) as refused:
         check_of_rows(load_train_config(SUPERVISED, [f"engine.name={name}"]))
     assert str(refused.value) == sentence
-    with pytest.raises(ConfigError, match=r"found 'ppo', but the engine trl_sft plays no episodes; take sft"):
+    with pytest.raises(ConfigError, match=r"strategy\.name: .*'ppo', .* trl_sft .* sft$"):
         check_of_rows(load_train_config(SUPERVISED, ["strategy.name=ppo"]))
 
 
 def test_an_unknown_engine_is_refused_with_the_names_that_there_are(register: Callable[..., None]) -> None:
     register("counts", "TokenCounts", LearnsFrom.DEMONSTRATIONS)
-    with pytest.raises(ConfigError, match=f"found 'trl_kto', expected one of {', '.join(names_of(ENGINES))}"):
+    with pytest.raises(ConfigError, match=rf"engine\.name: .*'trl_kto', .* {', '.join(names_of(ENGINES))}$"):
         make_engine("trl_kto")
-    with pytest.raises(
-        ConfigError, match=r"strategy\.name: found 'dpo', expected one of demonstrations, groups, ppo, sft"
-    ):
+    with pytest.raises(ConfigError, match=rf"strategy\.name: .*'dpo', .* {', '.join(names_of(STRATEGIES))}$"):
         make_strategy("dpo")
-    with pytest.raises(ConfigError, match=f"found 'trl_kto', expected one of {', '.join(names_of(ENGINES))}"):
+    with pytest.raises(ConfigError, match=rf"engine\.name: .*'trl_kto', .* {', '.join(names_of(ENGINES))}$"):
         load_train_config(SUPERVISED, ["engine.name=trl_kto"])
 
 
@@ -139,7 +137,7 @@ def test_a_checkpoint_of_another_engine_is_of_another_run_and_one_of_another_nam
 def test_an_engine_that_plays_nothing_is_not_evaluated(register: Callable[..., None], tiny: Tiny) -> None:
     register("mute", "Mute", LearnsFrom.EPISODES)
     run = tiny("training.engine=mute")
-    with pytest.raises(ConfigError, match=r"training\.engine: found 'mute', but this engine does not play episodes"):
+    with pytest.raises(ConfigError, match=r"training\.engine: .*'mute', .*engine\.PolicyEngine"):
         evaluate_run(prepare(run), {run.config.seeds[0]: ""})
 
 

@@ -95,7 +95,7 @@ def test_a_pool_of_an_older_form_is_refused_with_what_to_do(select: Select, worl
     path = world / tiny_run(world).config.seed_pool
     rows = [json.loads(line) for line in path.read_text().splitlines()]
     path.write_text("".join(json.dumps({**row, "user_replies": None}) + "\n" for row in rows))
-    with pytest.raises(RC1Error, match=rf"or build the pool again .*Left out: {len(rows)} without user_replies"):
+    with pytest.raises(RC1Error, match=rf"`rc1 build-pool`.* {len(rows)} .*user_replies"):
         select()
 
 
@@ -127,9 +127,7 @@ def test_what_is_played_on_the_way_is_of_questions_that_nobody_else_has(select: 
     others = {row["source_id"] for row in (*found.train, *found.held_out)}
     assert len(found.shadow) == 6 and not others & {row["source_id"] for row in found.shadow}
     assert plain.shadow == [] and (ids(plain.train), ids(plain.held_out)) == (ids(found.train), ids(found.held_out))
-    with pytest.raises(
-        RC1Error, match=r"eval_shadow\.prompts is 5000, but \d+ held-out rows are of questions that the"
-    ):
+    with pytest.raises(RC1Error, match=r"training\.eval_shadow\.prompts .*5000, .* \d+ .*training\.held_out\.prompts"):
         select(*asked, "training.eval_shadow={every_steps: 2, prompts: 5000}")
 
 
@@ -167,12 +165,12 @@ def test_the_bucket_is_the_measured_one_not_the_intended(select: Select, world: 
 
 def test_a_bucket_without_rows_is_refused_with_what_to_do(select: Select, world: Path) -> None:
     change_buckets(tiny_run(world), lambda bucket: "medium" if bucket == "hard" else bucket)
-    with pytest.raises(RC1Error, match=r"no hard rows are left for training, of \d+ that fit; raise training\.max_tok"):
+    with pytest.raises(RC1Error, match=r"jsonl: \w+ hard .* of \d+ .*training\.max_tokens"):
         select()
 
 
 def test_every_empty_bucket_is_named(select: Select) -> None:
-    with pytest.raises(RC1Error, match="no easy and no medium and no hard rows are left for training, of 0 that fit"):
+    with pytest.raises(RC1Error, match=r" easy .* medium .* hard .* of 0 .*training\.max_tokens"):
         select("training.max_tokens=20")
 
 

@@ -34,5 +34,5 @@ def test_a_row_is_solved_where_every_take_of_it_is(tiny: Tiny) -> None:
 
 
 def test_an_engine_that_plays_nothing_is_refused() -> None:
-    with pytest.raises(ConfigError, match="found 'groups', but the engine Scale plays no episodes; derive it"):
+    with pytest.raises(ConfigError, match=r"training\.strategy: .*'groups', .* Scale .*engine\.PolicyEngine"):
         make_strategy("groups", group_size=2).attach_engine(Scale())

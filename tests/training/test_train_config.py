@@ -112,7 +112,7 @@ def test_callbacks_may_carry_settings(tmp_path: Path) -> None:
 
 def test_an_adapter_that_trls_loss_leaves_out_is_refused() -> None:
     shipped, targets = PROJECT_ROOT / "configs/train_local.yaml", "model.lora.target_modules=[q_proj, lm_head]"
-    with pytest.raises(ConfigError, match=r"model\.lora\.target_modules: found lm_head, .* or use pure_pt_sft"):
+    with pytest.raises(ConfigError, match=r"model\.lora\.target_modules: .*lm_head, .*pure_pt_sft"):
         load_train_config(shipped, [targets])
     for other in ("engine.name=pure_pt_sft", "model.lora.enable=false"):
         load_train_config(shipped, [targets, other])
@@ -196,7 +196,7 @@ def test_what_cannot_be_used_is_refused_by_its_key(tmp_path: Path, key: str, val
 def test_a_missing_key_is_named(tmp_path: Path) -> None:
     tree = yaml.safe_load(FIRST)
     del tree["model"]["lora"]["r"]
-    with pytest.raises(ConfigError, match=r"the key 'model\.lora\.r' is missing"):
+    with pytest.raises(ConfigError, match=r"train\.yaml: .*'model\.lora\.r' .*missing"):
         load_train_config(write(tmp_path, tree))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import sys
@@ -15,10 +16,11 @@ import yaml
 from rc1_lib.config.engines import ENGINES, LearnsFrom, names_of
 from rc1_lib.config.step_metrics import READ, measured
 from rc1_lib.errors import ConfigError, RC1Error
+from rc1_lib.training.another_run import AnotherRunError
 from rc1_lib.training.callbacks.logs import MetricsLog
 from rc1_lib.training.checkpoint.atomic_folder import CheckpointError
 from rc1_lib.training.checkpoint.ledger import read_ledger
-from rc1_lib.training.checkpoint.manifest import fingerprint, resolve, steps
+from rc1_lib.training.checkpoint.manifest import NoCheckpointError, fingerprint, resolve, steps
 from rc1_lib.training.checkpoint.retention import KeepRule, prune
 from rc1_lib.training.checkpoint.save_load import load_checkpoint
 from rc1_lib.training.checkpoint.state import diff_checkpoints
@@ -94,7 +96,7 @@ def test_the_metrics_of_rc1s_own_training_stay(base: Path, tmp_path: Path) -> No
 def test_rc1s_own_checkpoints_are_not_written_over(base: Path, tmp_path: Path, folder: str) -> None:
     (tmp_path / "checkpoints/rc1").mkdir(parents=True)
     (tmp_path / "checkpoints/link").symlink_to("rc1")
-    with pytest.raises(ConfigError, match=r"run.output_dir: .* is among the checkpoints of RC1's own training"):
+    with pytest.raises(ConfigError, match=rf"run\.output_dir: '{re.escape(folder)}' .*checkpoints/local$"):
         train(tmp_path, base, f"run.output_dir={folder}")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["checkpoints"]
     assert not list((tmp_path / "checkpoints/rc1").iterdir())
@@ -103,7 +105,7 @@ def test_rc1s_own_checkpoints_are_not_written_over(base: Path, tmp_path: Path, f
 def test_a_second_training_in_the_same_workspace_is_told_who_is_at_work(base: Path, tmp_path: Path) -> None:
     with (
         holding(Workspace(tmp_path), "a training by train_local.yaml"),
-        pytest.raises(RC1Error, match=rf"locked by a training by train_local.yaml \(process {os.getpid()}, since .*\)"),
+        pytest.raises(RC1Error, match=rf"train_local\.yaml \(process {os.getpid()}, "),
     ):
         train(tmp_path, base)
     assert not (tmp_path / "checkpoints").exists()
@@ -193,15 +195,13 @@ def test_more_steps_may_follow_and_another_run_may_not(undisturbed: Path, base: 
     place = tmp_path / "copy"
     shutil.copytree(undisturbed, place, symlinks=True)
     assert train(place, base, "run.max_steps=7", resume="latest").step == 7
-    with pytest.raises(
-        CheckpointError, match=r"belongs to another run, these differ: engine\.lr \(0\.01 there, 0\.02 now"
-    ):
+    with pytest.raises(AnotherRunError, match=r": engine\.lr \(0\.01 .*0\.02 "):
         train(place, base, "engine.lr=0.02", resume="latest")
     (place / "data/train_min.jsonl").write_text('{"input": "a", "output": "b", "meta": {}}\n')
-    with pytest.raises(CheckpointError, match="these differ: data"):
+    with pytest.raises(AnotherRunError, match=r"[:,] data\b"):
         train(place, base, resume="latest")
     other = write_base(tmp_path / "other", hidden=64)
-    with pytest.raises(CheckpointError, match=r"these differ: model\.base \(.*, base, data"):
+    with pytest.raises(AnotherRunError, match=r": model\.base \(.*, base, data"):
         train(place, other, resume="latest")
 
 
@@ -212,10 +212,10 @@ def test_resuming_from_what_keep_last_has_removed_says_so(
     place = tmp_path / "copy"
     shutil.copytree(undisturbed, place, symlinks=True)
     prune(place / "checkpoints/local", place / LEDGER, KeepRule(2))
-    told = r"step_00002: was removed when newer .*, by run\.keep_last \(2\); steps in .*: 4, 6; name one of them"
+    told = r"step_00002: .*run\.keep_last \(2\).*: 4, 6; "
     with pytest.raises(CheckpointError, match=told):
         train(place, base, "run.keep_last=2", resume=name)
-    with pytest.raises(CheckpointError, match=r"there is no checkpoint; steps in .*: 4, 6; name one of them"):
+    with pytest.raises(NoCheckpointError, match=r"step_00003: .*: 4, 6; "):
         train(place, base, "run.keep_last=2", resume="3")
 
 

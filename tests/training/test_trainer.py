@@ -69,7 +69,7 @@ def test_all_callbacks_end_before_the_first_error_is_raised() -> None:
 def test_one_name_for_two_metrics_is_not_resolved() -> None:
     run = trainer(1)
     run.strategy.on_batch = lambda batch: batch.update(x=batch["n"]) or {"loss": 1.0}
-    with pytest.raises(AssertionError, match=r"both report \['loss'\]"):
+    with pytest.raises(AssertionError, match=r"both .*\['loss'\]"):
         run.fit(None)
 
 
@@ -120,7 +120,7 @@ def test_a_moment_that_is_not_finite_is_never_saved() -> None:
     run = trainer(1, Explodes())
     run.fit(None)
     assert torch.isfinite(run.engine.weight).all()
-    with pytest.raises(DivergedError, match=r"^optimizer\.state\.0\.exp_avg_sq in nested\.pt holds 1 of 1 numbers"):
+    with pytest.raises(DivergedError, match=r"^optimizer\.state\.0\.exp_avg_sq .*nested\.pt .*1 of 1 "):
         run.snapshot()
 
 
@@ -129,7 +129,7 @@ def test_a_state_of_another_engine_is_refused() -> None:
     run.fit(None)
     state = run.snapshot()
     other = CheckpointState(state.tensors, {**state.values, "engine": ["adapter", "value_head"]}, state.nested)
-    with pytest.raises(CheckpointError, match="holds an engine's adapter, value_head; this one has adapter, optimizer"):
+    with pytest.raises(CheckpointError, match=r"adapter, value_head; .*adapter, optimizer"):
         trainer(2).fit(other)
 
 

@@ -35,12 +35,12 @@ def test_a_published_base_is_refused_where_its_weights_do_not_fit(monkeypatch: p
     monkeypatch.setattr(usable, "free_bytes", lambda _: 8 * 2**30)
     with pytest.raises(
         ConfigError,
-        match=r"at least 10\.\d\d GiB are needed, 8\.00 GiB are free\. In GiB: weights 3\.\d\d, .* Set fine",
+        match=r" 10\.\d\d GiB .* 8\.00 GiB .* 3\.\d\d, .*finetune\.method",
     ):
         check_memory(setup, shape, CPU, 1)
     monkeypatch.setattr(usable, "free_bytes", lambda _: 16 * 2**30)
     parts = check_memory(setup, shape, CPU, 1)
-    with pytest.raises(ConfigError, match="are needed in each of 2 processes, 16"):
+    with pytest.raises(ConfigError, match=r"2 processes, 16\.00 GiB"):
         check_memory(setup, shape, CPU, 2)
     monkeypatch.setattr(usable, "free_bytes", lambda _: None)
     assert check_memory(setup, shape, CPU, 99) == parts, "where nobody knows what is free, nothing is refused"
@@ -63,5 +63,5 @@ def test_rows_that_fit_no_machine_are_refused_before_anything_is_loaded(
     engine = make_engine(name)
     (base / "model.safetensors").unlink()  # nothing of it is read
     monkeypatch.setattr(usable, "free_bytes", lambda _: 2**10)
-    with pytest.raises(ConfigError, match=r"does not fit .* 0\.00 GiB are free\. .* Set model\.quantization: nf4 or"):
+    with pytest.raises(ConfigError, match=r" 0\.00 GiB .*model\.quantization: nf4 .*model\.base$"):
         engine.setup(setup)

@@ -160,19 +160,19 @@ def test_a_base_whose_bytes_are_not_its_records_is_refused(made: Run, inputs: In
     reference(made, inputs)
     settings = base / "generation_config.json"
     settings.write_text(settings.read_text() + "\n")
-    with pytest.raises(ConfigError, match=r"generation_config\.json: its bytes are not those that base\.json names"):
+    with pytest.raises(ConfigError, match=r"generation_config\.json: .*bytes .*base\.json"):
         reference(made, inputs)
     settings.unlink()
     with pytest.raises(ConfigError, match=r"generation_config\.json: .*base\.json"):
         reference(made, inputs)
     (base / "base.json").write_text("[]")
-    with pytest.raises(ConfigError, match=r"base\.json: is not the record of a base"):
+    with pytest.raises(ConfigError, match=r"base\.json: .*rc1 build-base"):
         reference(made, inputs)
 
 
 def test_two_at_once_do_not_mix_their_files(tiny: Tiny, inputs: Inputs) -> None:
     run = tiny(*FEW)
-    with atomic_folder.alone(folder_of(run).parent), pytest.raises(CheckpointError, match="another process is writing"):
+    with atomic_folder.alone(folder_of(run).parent), pytest.raises(CheckpointError, match=r"\.write\.lock"):
         reference(run, inputs)
     assert not folder_of(run).exists()
 

@@ -41,7 +41,7 @@ def alone(folder: Path) -> Iterator[None]:
         CheckpointError: while another process holds it, or when `folder` cannot be made.
     """
     make_folder(folder, CheckpointError)
-    busy = "another process is writing checkpoints here; wait for it or end it, or write elsewhere"
+    busy = f"another process is writing checkpoints here and holds {_LOCK}; wait for it or end it, or write elsewhere"
     with only_writer(folder / _LOCK, CheckpointError(f"{folder}: {busy}")):
         yield
 

@@ -21,6 +21,10 @@ NAME = "manifest.json"
 FORMAT = 2
 
 
+class NoCheckpointError(CheckpointError):
+    """A checkpoint that a user names and that is not there."""
+
+
 def folder_name(step: int) -> str:
     """`step_00012` for step 12; longer numbers keep all their digits."""
     assert step >= 0, f"step {step}"
@@ -48,7 +52,7 @@ def resolve(name: str | int, folder: Path) -> Path:
     """The checkpoint that `name` means: `latest`, a step's number, or a path (a link is followed).
 
     Raises:
-        CheckpointError: when there is none, saying which there are.
+        NoCheckpointError: when there is none, saying which there are.
     """
     settle(folder)
     text = str(name)
@@ -64,7 +68,7 @@ def resolve(name: str | int, folder: Path) -> Path:
         what = (
             f"has no {NAME}, so it is no checkpoint that RC1 finished" if found.is_dir() else "there is no checkpoint"
         )
-        raise CheckpointError(f"{found}: {what}; steps in {folder}: {there}; name one of them")
+        raise NoCheckpointError(f"{found}: {what}; steps in {folder}: {there}; name one of them")
     return found.resolve()
 
 
@@ -138,7 +142,10 @@ def _files(checkpoint: Path, expected: str | None) -> dict[str, Any]:
         found_format, files = body["format"], body["files"]
         assert isinstance(body["step"], int) and all(len(entry["sha256"]) == 64 for entry in files.values())
     except (ValueError, KeyError, TypeError, AttributeError, AssertionError):
-        raise CheckpointError(f"{path}: is not a checkpoint's manifest; it was altered, name another one") from None
+        raise CheckpointError(
+            f"{path}: is not a checkpoint's manifest (a JSON object with format, step and files); it was altered, "
+            f"name another checkpoint"
+        ) from None
     if found_format != FORMAT:
         raise CheckpointError(
             f"{path}: has format {found_format}, expected {FORMAT}: another version of RC1 wrote it; use that one, or "

@@ -82,6 +82,9 @@ def pairs_of(scores_B: Tensor, groups_B: Tensor) -> list[Pair]:
     Args:
         scores_B: finite; of equals the first in the batch is the best, and the last the worst.
         groups_B: number of each take's group.
+
+    Raises:
+        RC1Error: when no group has two takes.
     """
     takes: dict[int, list[int]] = {}
     for row, group in enumerate(groups_B.tolist()):
@@ -91,6 +94,12 @@ def pairs_of(scores_B: Tensor, groups_B: Tensor) -> list[Pair]:
     for rows in (takes[group] for group in sorted(takes) if len(takes[group]) > 1):
         best, worst = max(rows, key=lambda row: (scores[row], -row)), min(rows, key=lambda row: (scores[row], -row))
         found.append(Pair(best, worst, scores[best] > scores[worst]))
+    if not found:
+        raise RC1Error(
+            f"found {len(scores)} scored takes of {len(takes)} prompts in this step, expected two takes of at least "
+            f"one prompt, since a pair is what is learned from; raise training.update.group_size, or find out why the "
+            f"judge scores so few"
+        )
     return found
 
 
@@ -228,8 +237,6 @@ def dpo_update(
         DivergedError: when gradients are not finite and no scaler is there to skip the step.
     """
     pairs = pairs_of(batch.scores, batch.groups)
-    if not pairs:
-        raise RC1Error("no prompt of this step has two scored takes, so there is no pair to learn from")
     ref_BT = reference_logprobs(
         policy, batch, micro_tokens=section.micro_tokens, temperature=temperature, shards=shards
     )

@@ -16,7 +16,6 @@ from transformers import PreTrainedModel
 from trl.trainer.dpo_config import DPOConfig
 from trl.trainer.dpo_trainer import DPOTrainer
 
-from rc1_lib.errors import RC1Error
 from rc1_lib.training.api import Setup
 from rc1_lib.training.engines.torch_dpo import Pair, pairs_of, share_that_differ
 from rc1_lib.training.engines.trl_engine import TrlEpisodeEngine
@@ -66,8 +65,6 @@ class TrlDPO(TrlEpisodeEngine):
             RC1Error: when no prompt has two scored rollouts.
         """
         found = pairs_of(batch.scores, batch.groups)
-        if not found:
-            raise RC1Error("no prompt of this step has two scored takes, so there is no pair to learn from")
         pairs = [pair for pair in found if pair.differ]
         learned = self._train([inputs_of(batch, pair) for pair in pairs]) if pairs else {}
         return {name: learned.get(name, 0.0) for name in FIGURES} | share_that_differ(found)

@@ -92,7 +92,7 @@ def test_the_shipped_recipe_can_be_read() -> None:
 def test_a_phase_that_reads_what_is_not_there_is_refused() -> None:
     tree = tiny_recipe().model_dump(mode="json")
     tree["training"][1]["corpus"] = "narrow"
-    with pytest.raises(ValueError, match=r"training\.1\.corpus is 'narrow', expected one of wide, asking, often, lean"):
+    with pytest.raises(ValueError, match=r"training\.1\.corpus .*'narrow', .* wide, asking, often, lean"):
         Recipe.model_validate(tree)
 
 

@@ -72,7 +72,7 @@ def test_metrics_that_are_none_are_told_by_their_line(tmp_path: Path) -> None:
     log = MetricsLog(tmp_path / "m.jsonl")
     assert log.truncate(3) == 0
     log.path.write_bytes(b'{"loss": 1}\n')
-    with pytest.raises(RowError, match="is no metrics of a step"):
+    with pytest.raises(RowError, match=r"m\.jsonl: .*\{\"loss\": 1\}"):
         log.truncate(3)
 
 
@@ -141,16 +141,14 @@ def test_what_is_not_finite_is_no_improvement_and_never_the_best() -> None:
 
 def test_a_metric_that_is_not_measured_is_refused_at_the_first_step_before_anything_is_saved(tmp_path: Path) -> None:
     stop = EarlyStop("los", patience=1, min_delta=0.0, higher_is_better=False, key="training.early_stop.metric")
-    with pytest.raises(
-        ConfigError, match=r"^training\.early_stop\.metric: found 'los', which step 1 did not measure; expected .* loss"
-    ):
+    with pytest.raises(ConfigError, match=r"^training\.early_stop\.metric: .*'los', .* 1 .* loss, "):
         run(3, stop, logging_to(tmp_path), saving_to(tmp_path, every=1))
     assert not (tmp_path / "ckpt").exists()
 
 
 def test_a_metric_of_looks_that_is_not_measured_is_refused_at_the_first_look() -> None:
     stop = EarlyStop("eval/los", patience=1, min_delta=0.0, higher_is_better=False)
-    with pytest.raises(ConfigError, match="found 'eval/los', which step 2 did not measure; expected one of eval/loss"):
+    with pytest.raises(ConfigError, match=r"early_stop\.metric: .*'eval/los', .* 2 .* eval/loss$"):
         run(4, EvalShadow(reads([{"x": torch.zeros(3)}]), every=2), stop)
 
 
@@ -166,7 +164,7 @@ def test_rates_cannot_follow_the_step_of_an_engine_without_an_optimizer_in_reach
             del self.optimizer
 
     trainer = Trainer(Closed(), ScaleSetup(0.1), Doubling(), Counting(), [LRSchedule("linear", 0)], 1, 0, {})
-    with pytest.raises(ConfigError, match="lr_schedule needs an engine that shows its optimizer, Closed does not"):
+    with pytest.raises(ConfigError, match=r"lr_schedule .*optimizer, Closed "):
         trainer.fit(None)
 
 

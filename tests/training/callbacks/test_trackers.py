@@ -44,9 +44,7 @@ def test_a_missing_package_is_a_sentence_before_anything_is_written(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, name, None)  # as where it was never installed
-    with pytest.raises(
-        ConfigError, match=rf"tracking\.to names {name}, but the package {name}.* pip install 'rc1\[{name}\]'"
-    ):
+    with pytest.raises(ConfigError, match=rf"^tracking\.to .*'rc1\[{name}\]'"):
         train(tmp_path, name, 1)
     assert not list(tmp_path.iterdir())
 
@@ -54,7 +52,7 @@ def test_a_missing_package_is_a_sentence_before_anything_is_written(
 def test_a_run_is_refused_before_it_is_prepared(tiny: Callable[..., Run], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "wandb", None)
     run = tiny("training.tracking.to=[wandb]", "base_model=no/such")  # which is what it would stumble over next
-    with pytest.raises(ConfigError, match=r"tracking\.to names wandb"):
+    with pytest.raises(ConfigError, match=r"^tracking\.to .*wandb"):
         prepare(run)
 
 

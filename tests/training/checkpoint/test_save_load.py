@@ -14,7 +14,7 @@ from rc1_lib.training.callbacks.checkpoints import SaveRule
 from rc1_lib.training.checkpoint import atomic_folder
 from rc1_lib.training.checkpoint.atomic_folder import CheckpointError
 from rc1_lib.training.checkpoint.ledger import read_ledger
-from rc1_lib.training.checkpoint.manifest import fingerprint, resolve, write_manifest
+from rc1_lib.training.checkpoint.manifest import NoCheckpointError, fingerprint, resolve, write_manifest
 from rc1_lib.training.checkpoint.save_load import finish_interrupted, load_checkpoint, save_checkpoint
 from rc1_lib.training.checkpoint.state import CheckpointState, diff_checkpoints
 from tests.training.checkpoint.states import state_of, trained
@@ -119,7 +119,7 @@ def test_what_others_left_behind_is_not_touched(place: tuple[Path, Path]) -> Non
 
 def test_a_folder_that_a_user_names_is_searched_for_checkpoints_alone(tmp_path: Path) -> None:
     (tmp_path / ".old-sft").mkdir()
-    with pytest.raises(CheckpointError, match="there is no checkpoint"):
+    with pytest.raises(NoCheckpointError, match="step_00001: "):
         resolve(str(tmp_path / "step_00001"), tmp_path / "ckpt")
     assert [path.name for path in tmp_path.iterdir()] == [".old-sft"]
 
@@ -147,21 +147,21 @@ def test_one_changed_byte_is_refused_by_name(place: tuple[Path, Path], name: str
     with pytest.raises(CheckpointError):
         load_checkpoint(path, read_ledger(place[1])[0]["sha256"])
     if name != "manifest.json":
-        with pytest.raises(CheckpointError, match=rf"{name}: has SHA-256 .* was altered"):
+        with pytest.raises(CheckpointError, match=rf"{name}: .*SHA-256 [0-9a-f]{{12}}, .*manifest"):
             load_checkpoint(path)
 
 
 def test_missing_and_foreign_files_are_refused_by_name(place: tuple[Path, Path]) -> None:
     path = save_checkpoint(state_of(1), *place)
     (path / "extra.bin").write_bytes(b"x")
-    with pytest.raises(CheckpointError, match=r"extra\.bin: does not belong"):
+    with pytest.raises(CheckpointError, match=r"extra\.bin: .*manifest"):
         load_checkpoint(path)
     (path / "extra.bin").unlink()
     (path / "value_head.safetensors").unlink()
-    with pytest.raises(CheckpointError, match=r"value_head\.safetensors: cannot be read"):
+    with pytest.raises(CheckpointError, match=r"value_head\.safetensors: .*\(No such"):
         load_checkpoint(path)
     (path / "manifest.json").unlink()
-    with pytest.raises(CheckpointError, match=r"manifest\.json: cannot be read"):
+    with pytest.raises(CheckpointError, match=r"manifest\.json: .*\(No such"):
         load_checkpoint(path)
 
 
@@ -174,7 +174,7 @@ NO_STEP = b'{"format": 2, "step": "x", "files": {}}'
 def test_a_manifest_that_is_none_is_refused(place: tuple[Path, Path], content: bytes) -> None:
     path = save_checkpoint(state_of(1), *place)
     (path / "manifest.json").write_bytes(content)
-    with pytest.raises(CheckpointError, match=r"manifest\.json: is not a checkpoint's manifest"):
+    with pytest.raises(CheckpointError, match=r"manifest\.json: .*\(a JSON object "):
         load_checkpoint(path)
 
 
@@ -185,7 +185,7 @@ def test_a_state_that_is_none_is_refused_also_with_a_manifest_that_vouches_for_i
     path = save_checkpoint(state_of(1), *place)
     (path / "state.json").write_bytes(content)
     write_manifest(path, 1)
-    with pytest.raises(CheckpointError, match=r"state\.json: is no state of a training"):
+    with pytest.raises(CheckpointError, match=r"state\.json: .*\(a JSON object "):
         load_checkpoint(path)
 
 
@@ -204,11 +204,11 @@ def test_code_in_a_nested_state_is_refused_and_not_run(place: tuple[Path, Path],
     for content in (b"", b"PK", (path / "nested.pt").read_bytes()[:200]):
         (path / "nested.pt").write_bytes(content)
         write_manifest(path, 1)
-        with pytest.raises(CheckpointError, match=r"nested\.pt: cannot be read as weights alone"):
+        with pytest.raises(CheckpointError, match=r"nested\.pt: .*\(\w+Error\)"):
             load_checkpoint(path)
     torch.save({"rng": Touch(made)}, path / "nested.pt")
     write_manifest(path, 1)
-    with pytest.raises(CheckpointError, match=r"nested\.pt: cannot be read as weights alone"):
+    with pytest.raises(CheckpointError, match=r"nested\.pt: .*\(\w+Error\)"):
         load_checkpoint(path)
     assert not made.exists()
 
@@ -217,33 +217,33 @@ def test_a_manifest_of_another_format_is_refused(place: tuple[Path, Path]) -> No
     path = save_checkpoint(state_of(1), *place)
     body = orjson.loads((path / "manifest.json").read_bytes())
     (path / "manifest.json").write_bytes(orjson.dumps(body | {"format": 1}))
-    with pytest.raises(CheckpointError, match="has format 1, expected 2: another version of RC1 wrote it"):
+    with pytest.raises(CheckpointError, match=r"manifest\.json: .*format 1, .* 2: "):
         load_checkpoint(path)
 
 
 def test_a_renamed_checkpoint_is_refused(place: tuple[Path, Path]) -> None:
     path = save_checkpoint(state_of(1), *place)
-    with pytest.raises(CheckpointError, match="holds step 1, but its name says step 9"):
+    with pytest.raises(CheckpointError, match=r"step_00009: .*step 1, .*step 9; "):
         load_checkpoint(path.rename(path.parent / "step_00009"))
 
 
 def test_a_checkpoint_that_is_not_there_is_told_with_those_that_are(place: tuple[Path, Path]) -> None:
-    with pytest.raises(CheckpointError, match=r"there is no checkpoint; steps in .*: none"):
+    with pytest.raises(NoCheckpointError, match=r"latest: .*: none; "):
         resolve("latest", place[0])
     save_checkpoint(state_of(5), *place)
-    with pytest.raises(CheckpointError, match=r"there is no checkpoint; steps in .*: 5"):
+    with pytest.raises(NoCheckpointError, match=r"step_00007: .*: 5; "):
         resolve("7", place[0])
 
 
 def test_a_checkpoint_without_its_manifest_is_not_among_those_to_name(place: tuple[Path, Path]) -> None:
     save_checkpoint(state_of(5), *place)
     (save_checkpoint(state_of(6), *place) / "manifest.json").unlink()
-    with pytest.raises(CheckpointError, match=r"step_00006: has no manifest\.json, .* steps in [^:]*: 5; name one"):
+    with pytest.raises(NoCheckpointError, match=r"step_00006: .*manifest\.json, .*: 5; "):
         resolve("6", place[0])
 
 
 def test_a_state_that_was_not_saved_is_told_with_those_that_were() -> None:
-    with pytest.raises(CheckpointError, match="holds no state 'scaler', it holds: optimizer, rng, scheduler"):
+    with pytest.raises(CheckpointError, match=r"'scaler', .*: optimizer, rng, scheduler; "):
         state_of(1).part("scaler")
 
 
@@ -257,14 +257,14 @@ def test_a_second_writer_is_refused(place: tuple[Path, Path]) -> None:
     place[0].mkdir(parents=True)
     with (
         FileLock(place[0] / ".write.lock"),
-        pytest.raises(CheckpointError, match="another process is writing"),
+        pytest.raises(CheckpointError, match=r"\.write\.lock"),
     ):
         save_checkpoint(state_of(1), *place)
 
 
 def test_something_else_in_the_place_of_latest_is_not_removed(place: tuple[Path, Path]) -> None:
     (place[0] / "latest").mkdir(parents=True)
-    with pytest.raises(CheckpointError, match="latest: is no link"):
+    with pytest.raises(CheckpointError, match=r"latest: .*link"):
         save_checkpoint(state_of(1), *place)
 
 

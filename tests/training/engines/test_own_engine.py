@@ -51,5 +51,5 @@ def test_another_engine_goes_on_from_its_state_bit_for_bit(base: Path) -> None:
 
 
 def test_what_it_cannot_do_is_refused(base: Path) -> None:
-    with pytest.raises(ConfigError, match=r"model\.lora\.enable: found true, but plain_sft trains all weights"):
+    with pytest.raises(ConfigError, match=r"model\.lora\.enable: .*true, .*plain_sft"):
         engine(base, adapter="true")

@@ -146,14 +146,14 @@ def test_an_adapter_of_the_head_is_learned(base: Path) -> None:
 
 def test_weights_of_another_adapter_are_refused(engine: Make, base: Path) -> None:
     state = engine(base, "model.lora.r=4").state_dict()
-    with pytest.raises(RC1Error, match="the adapter's weights do not fit the model"):
+    with pytest.raises(RC1Error, match=r"adapter.*lora_A\.weight', \(4, "):
         engine(base).load_state_dict(state)
 
 
 def test_what_this_machine_or_place_lacks_is_told(engine: Make, base: Path) -> None:
-    with pytest.raises(ConfigError, match="use_flash_attention_2: there is none on cpu"):
+    with pytest.raises(ConfigError, match=r"model\.use_flash_attention_2: .*\bcpu\b"):
         engine(base, "model.use_flash_attention_2=true")
-    with pytest.raises(ConfigError, match=r"model\.base: '.*nowhere' cannot be loaded"):
+    with pytest.raises(ConfigError, match=r"model\.base: '.*nowhere' .*--set model\.base=DIR"):
         engine(base.parent / "nowhere")
 
 
@@ -162,7 +162,7 @@ def test_what_is_not_finite_is_refused_before_the_step(engine: Make, base: Path,
     made = engine(base)
     before = made.policy.adapter_state()
     made.policy.adapter_parameters()[-1].register_hook(lambda gradient: gradient.fill_(bad))
-    with pytest.raises(DivergedError, match=r"the gradient's norm.* is (nan|inf), .*lower the learning rate"):
+    with pytest.raises(DivergedError, match=r"\bnorm\b.* (nan|inf), "):
         made.train_step(BATCH)
     assert same(made.policy.adapter_state(), before)
 
@@ -173,7 +173,7 @@ def test_a_loss_that_is_not_finite_is_refused(engine: Make, base: Path) -> None:
         for parameter in made.policy.parameters():
             parameter.fill_(float("nan"))
     for asked in (made.train_step, made.eval_step):
-        with pytest.raises(DivergedError, match=r"(the loss|the gradient's norm.*) is nan"):
+        with pytest.raises(DivergedError, match=r" nan, "):
             asked(BATCH)
 
 

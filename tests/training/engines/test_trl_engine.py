@@ -31,7 +31,7 @@ def test_gradients_that_are_not_finite_are_refused_before_the_step(tiny: Tiny, n
         return gradient * bad
 
     handle = engine.policy.adapter_parameters()[-1].register_hook(spoil)
-    with pytest.raises(DivergedError, match=r"the gradient's norm is (nan|inf)"):
+    with pytest.raises(DivergedError, match=r"\bnorm\b.* (nan|inf), "):
         engine.train_step(batch)
     handle.remove()
     assert same(engine.policy.adapter_state(), before)
@@ -41,7 +41,7 @@ def test_a_base_that_drops_out_attention_is_refused_since_trl_works_in_training_
     run = tiny(*ENGINES["trl_dpo"])
     config = run.workspace.path("base/config.json")
     config.write_text(config.read_text().replace('"attention_dropout": 0.0', '"attention_dropout": 0.1'))
-    with pytest.raises(ConfigError, match=r"training\.engine: the base drops out attention \(attention_dropout 0\.1"):
+    with pytest.raises(ConfigError, match=r"training\.engine: .*\(attention_dropout 0\.1 "):
         engine_of(run)
 
 

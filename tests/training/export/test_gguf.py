@@ -42,10 +42,7 @@ def test_llama_cpp_says_what_the_policy_says(exported: Exported, tmp_path: Path,
 
 def test_a_tokenizer_that_llama_cpp_does_not_know_is_no_secret(exported: Exported, tmp_path: Path) -> None:
     run, policy = exported
-    with pytest.raises(
-        UnlikeGGUFError,
-        match=r"\d+ of \d+ texts become other tokens, such as .*; nothing is kept; for use with token ids",
-    ) as raised:
+    with pytest.raises(UnlikeGGUFError, match="--token-ids-only") as raised:
         export_gguf(run, policy, tmp_path / "out/f32", GGUFType.F32, 4)
     assert raised.value.found.tokens_passed and raised.value.found.different_texts
     assert not list((tmp_path / "out").iterdir())
@@ -66,8 +63,9 @@ def test_another_model_than_the_policy_is_seen_and_not_kept(
         for name in ("tokenizer.json", "tokenizer_config.json"):
             (wrong / name).write_bytes((policy / "merged" / name).read_bytes())
     monkeypatch.setattr(gguf_export, "write_gguf", lambda _, *rest, **named: write_gguf(wrong, *rest, **named))
-    with pytest.raises(UnlikeGGUFError, match="it says other tokens; nothing is kept"):
+    with pytest.raises(UnlikeGGUFError) as raised:
         export_gguf(run, policy, tmp_path / "out/f32", GGUFType.F32, 8, ids_only=True)
+    assert not raised.value.found.tokens_passed
     assert not list((tmp_path / "out").iterdir())
 
 
@@ -75,11 +73,11 @@ def test_an_export_that_was_changed_since_is_refused_by_name(exported: Exported,
     run, policy = exported
     own = shutil.copytree(policy, tmp_path / "policy")
     (own / "merged/extra.safetensors").write_bytes(b"")
-    with pytest.raises(RC1Error, match=r"merged/extra\.safetensors: is not what was exported"):
+    with pytest.raises(RC1Error, match=r"merged/extra\.safetensors: .*rc1 ckpt export"):
         export_gguf(run, own, tmp_path / "out", GGUFType.F32, 1)
-    with pytest.raises(RC1Error, match=r"export\.json: expected the manifest of an export"):
+    with pytest.raises(RC1Error, match=r"export\.json: .*rc1 ckpt export"):
         export_gguf(run, tmp_path, tmp_path / "out", GGUFType.F32, 1)
-    with pytest.raises(RC1Error, match="is there already, and an export replaces nothing"):
+    with pytest.raises(RC1Error, match=f"{own}: .*already.*--to"):
         export_gguf(run, policy, own, GGUFType.F32, 1)
 
 
@@ -126,5 +124,5 @@ def test_with_qwens_own_way_to_cut_texts_they_become_the_same_tokens(tmp_path: P
     assert pre_tokenizer_of(tokenizer, shape.vocab_size) == "qwen2", "as published Qwen tokenizers, which compose too"
     assert comparable(tokenizer, [apart]) == [composed]
     (tmp_path / "model.gguf").write_bytes(b"GGUF")
-    with pytest.raises(RC1Error, match=r"model\.gguf: llama\.cpp cannot read it"):
+    with pytest.raises(RC1Error, match=r"model\.gguf: llama\.cpp .*\("):
         LlamaCpp(tmp_path / "model.gguf", 128, 1)

@@ -82,7 +82,7 @@ def test_a_llama_comes_back_as_it_was(llama: Path, tmp_path: Path) -> None:
 
 def test_a_file_that_cuts_texts_otherwise_is_refused(llama: Path, tmp_path: Path) -> None:
     write_gguf(llama, tmp_path / "model.gguf", GGUFType.F32, END, pre_tokenizer="tekken")
-    with pytest.raises(RC1Error, match=r"model\.gguf: llama\.cpp cuts .* nothing is kept"):
+    with pytest.raises(RC1Error, match=r"model\.gguf: llama\.cpp .*\[\d.*\], .*\[\d.*\]"):
         import_gguf(tmp_path / "model.gguf", tmp_path / "back")
     assert not (tmp_path / "back").exists()
 
@@ -101,11 +101,11 @@ def test_weights_in_the_order_of_transformers_are_seen(
 
 
 def test_what_is_no_such_file_is_refused_in_a_sentence(llama: Path, tmp_path: Path) -> None:
-    with pytest.raises(RC1Error, match=r"none\.gguf: is not there; give the path of a llama\.cpp file"):
+    with pytest.raises(RC1Error, match=r"none\.gguf: .*\(\.gguf\)"):
         import_gguf(tmp_path / "none.gguf", tmp_path / "back")
     write_gguf(llama, tmp_path / "whole.gguf", GGUFType.F32, END)
     (tmp_path / "cut.gguf").write_bytes((tmp_path / "whole.gguf").read_bytes()[:3000])
-    with pytest.raises(RC1Error, match=r"cut\.gguf: transformers cannot read it"):
+    with pytest.raises(RC1Error, match=r"cut\.gguf: transformers .*GGUF"):
         import_gguf(tmp_path / "cut.gguf", tmp_path / "back")
-    with pytest.raises(RC1Error, match="is there already"):
+    with pytest.raises(RC1Error, match=f"{llama}: .*already.*--to"):
         import_gguf(tmp_path / "whole.gguf", llama)

@@ -26,7 +26,7 @@ from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.run import Run
 from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.ranks import launched
-from rc1_lib.training.ranks.group import LostError
+from rc1_lib.training.ranks.group import GO_ON, KILLED, LostError
 from rc1_lib.training.ranks.launched import Launch, LaunchedGroup, forget_launch, gpu_of, join, launch_of
 from rc1_lib.training.ranks.processes import processes_of
 from rc1_lib.training.resource_errors import MEMORY, shortage
@@ -85,7 +85,7 @@ def test_a_launcher_says_which_process_this_is_and_is_forgotten() -> None:
 
 @pytest.mark.parametrize(("rank", "size"), [("2", "2"), ("-1", "2"), ("first", "2"), ("0", "")])
 def test_an_environment_that_names_no_place_is_refused(rank: str, size: str) -> None:
-    with pytest.raises(RC1Error, match=rf"the environment has RANK={rank}, WORLD_SIZE={size}.*RANK below WORLD_SIZE"):
+    with pytest.raises(RC1Error, match=rf" RANK={rank}, WORLD_SIZE={size}, LOCAL_RANK="):
         launch_of(ADDRESS | {"RANK": rank, "WORLD_SIZE": size})
 
 
@@ -99,7 +99,7 @@ def test_an_environment_that_names_no_place_is_refused(rank: str, size: str) -> 
     ],
 )
 def test_an_environment_that_does_not_say_where_to_meet_is_refused(address: dict[str, str]) -> None:
-    with pytest.raises(RC1Error, match=r"RANK and WORLD_SIZE, but MASTER_ADDR=.*, expected the address and a port"):
+    with pytest.raises(RC1Error, match=r" MASTER_ADDR=.*, MASTER_PORT=.*\(1 to 65535\)"):
         launch_of(address | {"RANK": "0", "WORLD_SIZE": "2"})
 
 
@@ -108,7 +108,7 @@ def test_a_port_that_is_taken_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> 
         port = str(taken.getsockname()[1])
         for name, value in (ADDRESS | {"MASTER_PORT": port, "RANK": "0", "WORLD_SIZE": "2"}).items():
             monkeypatch.setenv(name, value)
-        with pytest.raises(RC1Error, match=rf"process 1 of 2 does not reach .* 127\.0\.0\.1:{port}.*already in use"):
+        with pytest.raises(RC1Error, match=rf" 127\.0\.0\.1:{port}\b.*\(.*EADDRINUSE"):
             join(Launch(rank=0, size=2, local=0))
 
 
@@ -123,7 +123,7 @@ def test_a_launcher_of_one_process_does_not_say_how_to_compute(monkeypatch: pyte
 def test_every_process_sees_its_own_gpu_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [gpu_of(local, None, 2) for local in range(2)] == ["0", "1"]
     assert [gpu_of(local, "3, GPU-8f", 2) for local in range(2)] == ["3", "GPU-8f"]
-    with pytest.raises(RC1Error, match=r"process 3 on this machine, which has 2 GPUs; .*--num_processes 2"):
+    with pytest.raises(RC1Error, match=r"process 3 .* 2 GPUs; .*--num_processes 2\)"):
         gpu_of(2, "3,GPU-8f", 2)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,6")
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
@@ -183,7 +183,7 @@ def test_a_launched_process_that_is_gone_may_have_had_no_memory(
         counted.write_text(f"oom_kill {killed}\n")
         theirs.close()
         with (
-            pytest.raises(LostError, match=r"is gone, and (what started|the kernel has)") as found,
+            pytest.raises(LostError, match=rf"^process 2 of 2 .*({GO_ON}|{KILLED})$") as found,
             group.calling(Adder(group.link, 2).process),
         ):
             pass
@@ -193,14 +193,14 @@ def test_a_launched_process_that_is_gone_may_have_had_no_memory(
 def test_a_closed_group_of_a_launcher_says_that_only_the_command_helps() -> None:
     group = LaunchedGroup([Pipe()[0]])
     group.close()
-    with pytest.raises(LostError, match="start the command again"), group.calling(Adder(group.link, 2).process):
+    with pytest.raises(LostError, match=LaunchedGroup.to_go_on), group.calling(Adder(group.link, 2).process):
         pass
 
 
 def test_a_process_that_is_gone_in_the_middle_of_a_message_is_a_sentence() -> None:
     mine, theirs = Pipe()
     group = LaunchedGroup([mine])
-    with pytest.raises(LostError, match="process 2 of 2 is gone"), group.calling(Adder(group.link, 2).process):
+    with pytest.raises(LostError, match=rf"^process 2 of 2 .*{GO_ON}$"), group.calling(Adder(group.link, 2).process):
         os.write(theirs.fileno(), struct.pack("!i", 100) + b"half")
         theirs.close()
 
@@ -227,7 +227,7 @@ def test_processes_that_the_shards_cannot_be_dealt_to_evenly_are_refused(
 ) -> None:
     monkeypatch.setattr(launched, "_joined", LaunchedGroup([Pipe()[0], Pipe()[0]]))
     assert processes_of(tiny("training.shards=6", "training.processes=1").config.training) == 3
-    with pytest.raises(ConfigError, match=r"training\.shards: found 2, but the launcher started 3 processes"):
+    with pytest.raises(ConfigError, match=r"training\.shards: .* 2, .* 3 processes, "):
         go(tiny(SHARDS), 1)
 
 

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from rc1_lib.run import Run
+from rc1_lib.training.another_run import AnotherRunError
 from rc1_lib.training.api import Setup
-from rc1_lib.training.checkpoint.atomic_folder import CheckpointError
 from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.engines.torch_ppo import TorchPPO
 from rc1_lib.training.ppo_run import advance, prepare
-from rc1_lib.training.ranks.group import LostError
+from rc1_lib.training.ranks.group import GO_ON, LostError
 from rc1_lib.training.ranks.processes import StartedGroup
 from tasks.prepared import prepared_for
 from tests.forks import Forks
@@ -84,7 +84,7 @@ def test_the_run_that_is_prepared_is_the_one_with_its_own_number_of_processes(ti
 
 def test_another_number_of_shards_is_another_run(tiny: Tiny) -> None:
     go(tiny(), 1)
-    with pytest.raises(CheckpointError, match=r"these differ: training\.shards \(1 there, 2 now\)"):
+    with pytest.raises(AnotherRunError, match=r": training\.shards \(1 .*2 "):
         go(tiny(SHARDS, "training.processes=1"), 1)
 
 
@@ -104,7 +104,7 @@ def test_a_process_that_dies_in_a_step_ends_training_in_a_sentence_and_the_next_
 
     with monkeypatch.context() as patched:
         patched.setattr(TorchPPO, "train_step", killing)
-        with pytest.raises(LostError, match=r"process 2 of 2 was killed by signal 9; .* run the same command again"):
+        with pytest.raises(LostError, match=rf"^process 2 of 2 .*signal 9; {GO_ON}"):
             advance(prepared, run.config.seeds[0], 4, lambda _: None)
     assert go(run, 4) == ["goes on from step_00002"]
     assert end_of(run.workspace.root) == alone
@@ -115,7 +115,7 @@ def test_a_closed_engine_waits_for_nobody(tiny: Tiny) -> None:
     engine = TorchPPO()
     engine.setup(Setup.of_run(run.config, str(run.workspace.path(run.config.base_model)), 5))
     engine.close()
-    with pytest.raises(AssertionError, match="the engine was closed"):
+    with pytest.raises(AssertionError, match="closed"):
         engine.play([], [], temperature=0.0, seed=1, iteration=0)
 
 

@@ -121,14 +121,14 @@ def test_a_dialogue_ends_where_the_context_does(chat: StandInChat, taught: PreTr
 
 def test_a_prompt_that_fills_the_context_is_refused(chat: StandInChat) -> None:
     model = random_model(chat, context=8)
-    with pytest.raises(RolloutError, match=r"prompt of row 'row-4' has \d+ tokens, expected 1 to 7"):
+    with pytest.raises(RolloutError, match=r"'row-4' .*\d+ tokens, .* 1 to 7 "):
         roll_out(model, chat, starts(chat, [4]), sampling(), WIDE)
 
 
 def test_a_model_that_diverged_is_refused(chat: StandInChat) -> None:
     model = random_model(chat)
     model.model.norm.weight.data[0] = torch.nan
-    with pytest.raises(DivergedError, match="logits are not finite"):
+    with pytest.raises(DivergedError, match=r"\blogits\b"):
         roll_out(model, chat, starts(chat, [0]), sampling(), WIDE)
 
 

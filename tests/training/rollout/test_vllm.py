@@ -24,7 +24,7 @@ import torch
 import rc1_lib.extras.vllm.server as server_module
 from rc1_lib.errors import ConfigError
 from rc1_lib.extras.vllm.adapter import PREFIX
-from rc1_lib.extras.vllm.server import Access, Turn, VLLMError
+from rc1_lib.extras.vllm.server import GO_ON, Access, Turn, VLLMError
 from rc1_lib.run import Run
 from rc1_lib.training.api import Setup
 from rc1_lib.training.base_model import base_config
@@ -128,9 +128,7 @@ def test_a_server_of_another_base_is_refused_before_anything_is_learned(
     run = asking()
     with __import__("torch").no_grad():
         double._base.model.norm.weight.mul_(1.05)
-    with pytest.raises(
-        VLLMError, match=r"serves '.*base', which is not the policy that training starts from: .*parity\.mean"
-    ):
+    with pytest.raises(VLLMError, match=r"serves '.*base', .*training\.parity\.mean\)"):
         played(engine_of(run), run)
     assert double.names("load_lora_adapter") == []
 
@@ -138,7 +136,7 @@ def test_a_server_of_another_base_is_refused_before_anything_is_learned(
 def test_log_probabilities_of_another_temperature_are_named(asking: Callable[..., Run], double: VLLMDouble) -> None:
     double.raw = True
     run = asking()
-    with pytest.raises(VLLMError, match=r"temperature 1, but samples at 0\.7; start it with --logprobs-mode processed"):
+    with pytest.raises(VLLMError, match=r"temperature 1, .* 0\.7; .*--logprobs-mode processed_logprobs"):
         played(engine_of(run), run)
 
 
@@ -146,7 +144,7 @@ def test_a_server_that_heeds_no_temperature_is_refused(asking: Callable[..., Run
     """It tells what its tokens have at the temperature that it was sent, so that their figures agree with ours."""
     double.heeds = False
     run = asking()
-    with pytest.raises(VLLMError, match=r"asked for the likeliest tokens .* it ignores the temperature"):
+    with pytest.raises(VLLMError, match=r"\(temperature 0\).* 0\.002, .*training\.parity\.mean\)"):
         played(engine_of(run), run)
     assert double.names("load_lora_adapter") == []
 
@@ -158,14 +156,14 @@ def test_a_server_that_says_other_tokens_than_the_likeliest_in_an_evaluation_is_
     engine = engine_of(run)
     assert len(evaluated(engine, run, 0.0)) > 1
     double.heeds = False
-    with pytest.raises(VLLMError, match=r"asked for the likeliest tokens .* twice training\.parity\.mean"):
+    with pytest.raises(VLLMError, match=r"\(temperature 0\).* 0\.002, .*training\.parity\.mean\)"):
         evaluated(engine, run, 0.0)
 
 
 def test_a_server_that_reads_too_little_is_refused(asking: Callable[..., Run], double: VLLMDouble) -> None:
     double.context = 512
     run = asking()
-    with pytest.raises(VLLMError, match=r"reads 512 tokens, but a dialogue may have 820; .* --max-model-len"):
+    with pytest.raises(VLLMError, match=r" 512 .* 820; .*--max-model-len 820 "):
         played(engine_of(run), run)
 
 
@@ -200,7 +198,7 @@ def test_a_server_that_plays_an_evaluation_without_the_adapter_is_refused(
         engine.train_step(played(engine, run, step))
     assert len(evaluated(engine, run, temperature)) > 1
     double.keep("base")
-    with pytest.raises(VLLMError, match=r"plays another policy than .* \(at most 0\.001, training\.parity\.mean\)"):
+    with pytest.raises(VLLMError, match=r" 3 episodes .* 0\.001, training\.parity\.mean\).*adapter"):
         evaluated(engine, run, temperature)
     engine.load_adapter({name: torch.zeros_like(value) for name, value in engine.policy.adapter_state().items()})
     assert len(evaluated(engine, run, temperature)) > 1, "an adapter of zeros is the base"
@@ -314,7 +312,7 @@ def test_a_turn_that_cannot_be_one_ends_the_training(
 ) -> None:
     run = asking()
     double.change = completions(lambda body, answer: None if body["model"] == "base" else change(body, answer))
-    with pytest.raises(VLLMError, match=rf"answers /completions with what cannot be used: .*{said}"):
+    with pytest.raises(VLLMError, match=rf"/completions .*{said}"):
         played(engine_of(run), run)
 
 
@@ -328,7 +326,7 @@ def test_a_turn_that_cannot_be_one_ends_the_training(
 def test_what_is_no_list_of_models_is_refused(asking: Callable[..., Run], double: VLLMDouble, said: str) -> None:
     double.change = lambda path, body, answer: (200, said) if path == "models" else answer
     run = asking()
-    with pytest.raises(VLLMError, match="answers /models with what cannot be used"):
+    with pytest.raises(VLLMError, match=f"answers /models .*{GO_ON}$"):
         played(engine_of(run), run)
 
 
@@ -375,7 +373,7 @@ def test_a_server_that_is_broken_ends_the_training_with_a_sentence(
 ) -> None:
     run = asking()
     double.change = lambda path, body, answer: (500, "EngineDead") if path == "completions" else answer
-    with pytest.raises(VLLMError, match=r"was asked 3 times \(/completions\), the last time: HTTP 500: EngineDead;"):
+    with pytest.raises(VLLMError, match=r" 3 .*/completions\b.* HTTP 500: EngineDead;"):
         played(engine_of(run), run)
 
 
@@ -419,7 +417,7 @@ def test_where_another_base_was_found_is_told_without_secrets_and_controls(
         return answer
 
     double.change = change
-    with pytest.raises(VLLMError, match="which is not the policy that training starts from") as caught:
+    with pytest.raises(VLLMError, match=r"serves 'a.*training\.parity\.mean\)") as caught:
         played(engine_of(run), run)
     said = str(caught.value)
     assert "hush" not in said and "serves 'a" in said and said.isprintable()
@@ -434,7 +432,7 @@ def test_a_server_that_says_nothing_is_given_up(asking: Callable[..., Run], doub
         return answer
 
     double.change = change
-    with pytest.raises(VLLMError, match=r"was asked 3 times .* no whole answer within 0\.2 s \(training\.vllm"):
+    with pytest.raises(VLLMError, match=r" 3 .*/load_lora_adapter\b.* 0\.2 s \(training\.vllm\.timeout_s\)"):
         played(engine_of(run), run)
 
 
@@ -445,7 +443,7 @@ def test_an_answer_without_end_is_refused_before_it_fills_the_memory(
     run = asking()
     engine = engine_of(run)
     double.endless = path
-    with pytest.raises(VLLMError, match=rf"/{path} .* more than [\d,]+ bytes, which is beyond what was asked for"):
+    with pytest.raises(VLLMError, match=rf"/{path} .* [\d,]+ bytes, "):
         played(engine, run)
     assert double.sent < 32 * 2**20
     double.endless = ""
@@ -464,7 +462,7 @@ def test_a_server_without_adapters_says_how_it_has_to_be_started(
 def test_a_folder_that_cannot_be_written_is_named(asking: Callable[..., Run], tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     run = asking(f"training.vllm.adapters={tmp_path}/file/below")
-    with pytest.raises(ConfigError, match=r"training\.vllm\.adapters: .*file/below cannot be written"):
+    with pytest.raises(ConfigError, match=r"training\.vllm\.adapters: .*/below .*\("):
         played(engine_of(run), run)
 
 
@@ -474,7 +472,7 @@ def test_the_key_is_sent_and_never_shown(
     monkeypatch.setenv("RC1_VLLM_API_KEY", "hush-hush-hush")
     run = asking()
     double.change = lambda path, body, answer: (401, {"error": f"no such key: {double.headers['Authorization']}"})
-    with pytest.raises(VLLMError, match=r"refuses /models \(HTTP 401") as caught:
+    with pytest.raises(VLLMError, match=r"/models \(HTTP 401\b") as caught:
         played(engine_of(run), run)
     assert double.headers["Authorization"] == "Bearer hush-hush-hush"
     assert "hush" not in str(caught.value)
@@ -517,7 +515,7 @@ def test_a_run_ends_with_its_server_and_goes_on_from_its_checkpoint(
         return (503, "gone") if len(double.names("load_lora_adapter")) > 1 else answer
 
     double.change = dead_at_step_2
-    with pytest.raises(VLLMError, match="the same command goes on from the newest checkpoint"):
+    with pytest.raises(VLLMError, match=rf" HTTP 503: gone; .*{GO_ON}$"):
         advance(prepared, 5, 3, lambda _: None)
     double.change, told = lambda path, body, answer: answer, list[str]()
     advance(prepared, 5, 3, told.append)

@@ -37,12 +37,12 @@ def test_the_order_in_which_episodes_come_in_leaves_no_trace() -> None:
 @pytest.mark.parametrize("wrong", [math.nan, -math.inf])
 def test_an_own_token_without_a_log_probability_is_refused(wrong: float) -> None:
     broken = replace(LONG, logprobs=(math.nan, math.nan, wrong, math.nan, math.nan, -0.2, -0.3))
-    with pytest.raises(ValueError, match="token 2 of the episode of row 'b'"):
+    with pytest.raises(ValueError, match=rf"^token 2 .*'b'.* {wrong}, "):
         collate([SHORT, broken], [0.0, 0.0], pad_id=0)
 
 
 def test_a_score_that_is_no_number_is_refused() -> None:
-    with pytest.raises(ValueError, match="row 'a' has the score nan"):
+    with pytest.raises(ValueError, match=r"'a'.* nan, "):
         collate([LONG, SHORT], [0.0, math.nan], pad_id=0)
 
 
@@ -53,7 +53,7 @@ def test_episodes_without_a_score_of_their_own_are_an_error() -> None:
 
 def test_an_episode_without_own_tokens_is_an_error() -> None:
     silent = replace(SHORT, own=(False,) * 8, turn_ends=())
-    with pytest.raises(AssertionError, match="no token of the policy"):
+    with pytest.raises(AssertionError, match=r"'a'.*token"):
         collate([silent], [0.0], pad_id=0)
 
 
