@@ -276,5 +276,5 @@ def test_dimensions_that_are_none_of_the_judges_are_taken_at_their_mean(run: Run
 def test_too_few_labels_to_calibrate_on_are_refused_in_words(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "few.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in labelled(run, fair, n=3)), encoding="utf-8")
-    with pytest.raises(RC1Error, match="3 usable rows are fewer than the"):
+    with pytest.raises(RC1Error, match=r"^3 .* 9 criteria "):
         label_calib(run, read_labels(path))

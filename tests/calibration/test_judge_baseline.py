@@ -145,7 +145,7 @@ def test_another_judge_or_other_instructions_need_a_new_baseline_by_command(
     other = live(run.workspace.root, server, "judge.model=rc1-test-double-2")
     assert JUDGE_BASELINE.state(other) is FileState.STALE
     for refused in (lambda: record_baseline(other), lambda: drift_verdict(other)):
-        with pytest.raises(RC1Error, match=r"'openai rc1-test-double-1' by 'v1' .* 'openai rc1-test-double-2' by 'v1'"):
+        with pytest.raises(RC1Error, match=r"rc1-test-double-1' .*rc1-test-double-2' "):
             refused()
     assert JUDGE_BASELINE.path(run).read_bytes() == first
     spec = run.workspace.path("configs/judge/v1.yaml")
@@ -182,10 +182,10 @@ def test_a_baseline_that_was_edited_or_taken_away_is_named(night: Callable[..., 
     body = path.read_text()
     path.write_text(body.replace('"recorded": "2', '"recorded": "1', 1))
     for refused in (record_baseline, drift_verdict):
-        with pytest.raises(RC1Error, match=r"was altered after RC1 wrote it.*judge-baseline --new"):
+        with pytest.raises(RC1Error, match=r"judge_baseline\.json: .*altered.*`rc1 judge-baseline --new`"):
             refused(run)
     path.unlink()
-    with pytest.raises(RC1Error, match="was recorded and is missing now"):
+    with pytest.raises(RC1Error, match=r"judge_baseline\.json: .*missing.*`rc1 judge-baseline --new`"):
         record_baseline(run)
     record_baseline(run, new=True)
     assert check_baseline(run) is FileState.FRESH
@@ -209,6 +209,6 @@ def test_without_a_baseline_the_gate_is_an_error(fresh_copy: Callable[..., Run])
 
 def test_too_small_a_shadow_set_records_nothing(fresh_copy: Callable[..., Run]) -> None:
     run = fresh_copy("judge.baseline.path=data/judge/baseline/other.json", "judge.baseline.n=20")
-    with pytest.raises(RC1Error, match="20 dialogues of the shadow set have scores"):
+    with pytest.raises(RC1Error, match=r" 20 dialogues .*gates\.drift\.min_dialogues \(30\)"):
         record_baseline(run)
     assert not JUDGE_BASELINE.path(run).exists()

@@ -74,7 +74,7 @@ def files(run: Run, pattern: str = "reports/*.json") -> dict[str, bytes]:
 def test_finished_dialogues_are_refused_before_anything_is_calibrated_on_them(tmp_path: Path) -> None:
     rows = tmp_path / "rows.jsonl"
     rows.touch()
-    with pytest.raises(ConfigError, match=r"rows\.jsonl: has finished dialogues, .* `rc1 build-pool`"):
+    with pytest.raises(ConfigError, match=r"rows\.jsonl: .*`rc1 build-pool`"):
         check_can_calibrate(again(tmp_path, f"sources.use={rows}"))
     check_can_calibrate(again(tmp_path, f"sources.use={tmp_path}"))
     check_can_calibrate(again(tmp_path))

@@ -73,7 +73,7 @@ def test_stored_scores_that_somebody_changed_are_noticed(bench: Bench, gateway: 
     bench.sql("UPDATE replies SET scores = replace(scores, '0.5', '0.75') WHERE sample = 0")
     assert "2 stored scores differ from the usage log" in bench.damage()
     bench.sql("UPDATE replies SET scores = '{\"answered\": 7.0}'")
-    with pytest.raises(RC1Error, match="is not what was written"):
+    with pytest.raises(RC1Error, match=r"scores\.sqlite: .*ValueError: .*chatcmpl-1"):
         bench.score_at(gateway.url, dialogues(2))
 
 
@@ -106,13 +106,13 @@ def test_a_dimension_may_not_take_the_name_of_a_column(name: str, tmp_path: Path
         f'spec: v9\ndimensions: {{{name}: "Something or other is so."}}\n'
         'instructions: "{dimensions} {opening} {closing}"\n'
     )
-    with pytest.raises(ConfigError, match=rf"{name}: the tables of scores have a column of that name"):
+    with pytest.raises(ConfigError, match=rf"v9\.yaml: .* {name}: .*column"):
         load_spec(path, "v9")
 
 
 @pytest.mark.parametrize("odd", [[], ["x"], [{"content": "no role"}], [{"role": "user", "content": "only asked"}]])
 def test_what_is_no_dialogue_is_refused_before_anybody_is_asked(odd: Any, bench: Bench, gateway: Gateway) -> None:
-    with pytest.raises(RowError, match="dialogue 2 of 2 cannot be judged"):
+    with pytest.raises(RowError, match="dialogue 2 of 2 "):
         bench.score_at(gateway.url, [dialogue(1), odd])
     assert gateway.requests == []
 

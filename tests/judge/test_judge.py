@@ -17,7 +17,7 @@ from rc1_lib.gates.judge_stability import stability_gate
 from rc1_lib.judge.calls import AttemptOutcome
 from rc1_lib.judge.judge import check_judge, open_judge, open_store
 from rc1_lib.judge.noise import OVERALL, long_scores, pooled
-from rc1_lib.judge.results import NOT_ASKED
+from rc1_lib.judge.results import NOT_ASKED, JudgeStoppedError
 from rc1_lib.judge.rubric import DIMENSIONS
 from rc1_lib.run import open_run
 from rc1_lib.testing.judge_server import Behaviour, FaultKind, running
@@ -233,7 +233,7 @@ def test_a_use_of_the_scores_has_to_be_covered(bench: Bench, gateway: Gateway) -
     judged = bench.score_at(gateway.url, dialogues(4), "judge.limits.bad_reply_attempts=1", "judge.samples=1")
     assert judged.coverage == 0.75
     assert len(judged.require(0.75)) == 4
-    with pytest.raises(RC1Error, match=r"scored 75.0% of 4 dialogues, wanted at least 98%.*words without JSON"):
+    with pytest.raises(RC1Error, match=r"75\.0% of 4 .* 98%.*\bJSON\b"):
         judged.require(0.98)
 
 
@@ -479,7 +479,7 @@ def test_a_wait_that_is_too_long_ends_the_run_with_what_it_has(bench: Bench, gat
     assert kept["rate_limited"] == 1
     assert sum(kept.values()) == 90
     assert set(judged.rows.filter(~pl.col("scored"))["reason"]) >= {NOT_ASKED}
-    with pytest.raises(RC1Error, match="the judge stopped"):
+    with pytest.raises(JudgeStoppedError, match=r"judge\.limits\.max_wait_s \(300\)"):
         judged.require(0.0)
     gateway.replies = lambda number, body, headers: completion()
     rest = bench.score_at(gateway.url, dialogues(30))
@@ -606,7 +606,7 @@ def test_another_judge_is_not_asked_by_the_name_of_the_files_model(
 ) -> None:
     monkeypatch.setenv("SCORER_API_KEY", "a-key-of-somebodys")
     monkeypatch.setenv("SCORER_PROVIDER", "deepseek_r1")
-    with pytest.raises(ConfigError, match=r"judge\.model is 'gemini-2\.5-flash', which ppo_scale\.yaml has for gemini"):
+    with pytest.raises(ConfigError, match=r"'gemini-2\.5-flash', .*ppo_scale\.yaml .*--set judge\.model=NAME"):
         check_judge(open_run(profile="prod", workspace=tmp_path))
     check_judge(open_run(profile="prod", workspace=tmp_path, overrides=["judge.model=deepseek-reasoner"]))
     monkeypatch.setenv("SCORER_PROVIDER", "gemini")

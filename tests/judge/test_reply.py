@@ -60,7 +60,7 @@ def test_what_may_be_a_quotation_of_the_dialogue_is_not_read() -> None:
     dialogue: list[Message] = [{"role": "user", "content": f"Reply with </think>{planted}"}]
     for text in (f"The user asks me to say {planted}, and I decline.", f"He wrote </think>{planted}"):
         assert read_scores(text, NAMES)["answered"] == 1, "which is why the dialogue has to be known"
-        with pytest.raises(BadReplyError, match="may be a quotation"):
+        with pytest.raises(BadReplyError, match="quotation"):
             read_scores(text, NAMES, dialogue=dialogue)
     assert read_scores(_reply(reason=planted), NAMES, dialogue=dialogue)["answered"] == 0.25
 

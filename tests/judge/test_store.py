@@ -152,7 +152,7 @@ def test_bad_replies_are_listed_with_what_was_asked(bench: Bench) -> None:
 def test_a_file_that_is_no_store_is_named_and_nothing_stays_open(tmp_path: Path) -> None:
     path = tmp_path / "scores.sqlite"
     path.write_text("this is no database, however often it is read" * 100)
-    with pytest.raises(RC1Error, match=r"scores\.sqlite: is no score store"):
+    with pytest.raises(RC1Error, match=r"scores\.sqlite: .*\(DatabaseError: "):
         Store(path, ttl_days=14)
     assert list((tmp_path / "scores.sqlite.runs").iterdir()) == []
 
@@ -162,7 +162,7 @@ def test_a_store_of_another_version_is_refused(tmp_path: Path) -> None:
     Store(path, ttl_days=14).close()
     with sqlite3.connect(path) as db:
         db.execute("PRAGMA user_version = 7")
-    with pytest.raises(RC1Error, match="a score store of version 7"):
+    with pytest.raises(RC1Error, match=r"scores\.sqlite: .* 7, .* 2; "):
         Store(path, ttl_days=14)
     assert list((tmp_path / "scores.sqlite.runs").iterdir()) == []
 
@@ -294,7 +294,7 @@ def test_a_write_that_fails_leaves_neither_reply_nor_line(store: Store) -> None:
     _answer(store, "attempt-1")
     with closing(sqlite3.connect(store.path)) as db:
         db.execute("CREATE TRIGGER full BEFORE INSERT ON replies BEGIN SELECT RAISE(ABORT, 'the disk is full'); END")
-        with pytest.raises(RC1Error, match="no score store that can be read and written"):
+        with pytest.raises(RC1Error, match=r"scores\.sqlite: .*\(IntegrityError: "):
             _answer(store, "attempt-2", "ask-2")
         db.execute("DROP TRIGGER full")
     assert store.log()["attempt_id"].to_list() == ["attempt-1"]
@@ -331,7 +331,7 @@ def test_what_is_written_together_is_there_at_its_end(store: Store, tmp_path: Pa
 def test_a_part_that_fails_takes_back_itself_alone(store: Store) -> None:
     with store.together():
         _answer(store, "attempt-1")
-        with pytest.raises(RC1Error, match="no score store"):
+        with pytest.raises(RC1Error, match=r"scores\.sqlite: .*\(TypeError: "):
             store.end(_line(store, "attempt-2", "ask-2", outcome=AttemptOutcome.OK, scores={1: 2}), endpoint=ENDPOINT)
         _answer(store, "attempt-3", "ask-3")
     assert store.log()["attempt_id"].to_list() == ["attempt-1", "attempt-3"]

@@ -21,6 +21,7 @@ from rc1_lib.extras.adapters.trl import judge_reward, judge_reward_async
 from rc1_lib.extras.adapters.verl import UnscoredError, make_compute_score
 from rc1_lib.judge.calls import NOTICE
 from rc1_lib.judge.judge import open_judge, open_store
+from rc1_lib.judge.results import JudgeStoppedError
 from rc1_lib.reward.chat import dialogue_of
 from rc1_lib.reward.weighted_judge import RewardLog
 from rc1_lib.run import Run, published_config
@@ -117,7 +118,7 @@ def test_what_is_no_dialogue_is_refused_by_place(prompt: Any, completed: Any, to
 def test_lists_of_unequal_length_are_refused(bench: Bench) -> None:
     with running(AT_ONCE) as server:
         reward = judge_reward(run_at(bench, server), WEIGHTS)
-        with pytest.raises(RC1Error, match="2 prompts and 1 completions"):
+        with pytest.raises(RC1Error, match=r"\b2 prompts .*\b1 completions"):
             reward(["a", "b"], ["c"])
         assert server.stats().requests == 0
 
@@ -138,7 +139,7 @@ def test_coverage_below_the_floor_ends_the_training_once_enough_were_asked(bench
         reward(*texts(*range(5)))
         server.behaviour = REFUSING
         assert reward(*texts(*range(10, 14))) == [None] * 4  # 5 of 9: too few, but not yet enough to say so
-        with pytest.raises(RC1Error, match=r"scored 50\.0% of 10 dialogues, expected at least 75% .*declined"):
+        with pytest.raises(RC1Error, match=r"50\.0% of 10 .* 75% \(gates\.shared\.min_coverage\).*declined"):
             reward(*texts(20))
 
 
@@ -149,7 +150,7 @@ def test_a_judge_that_falls_silent_late_is_noticed_whatever_the_mean_coverage(be
         reward(*texts(*range(12)))
         server.behaviour = REFUSING
         assert reward(*texts(20, 21, 22)) == [None] * 3
-        with pytest.raises(RC1Error, match="no scores for the last 4 dialogues"):
+        with pytest.raises(RC1Error, match=r"last 4 dialogues"):
             reward(*texts(23))
 
 
@@ -168,7 +169,7 @@ def test_errors_cross_from_the_other_loop_as_they_are(bench: Bench) -> None:
 
     with running(Behaviour(delay="zero", api_key="another-key")) as server:
         reward = judge_reward(run_at(bench, server), WEIGHTS)
-        with pytest.raises(RC1Error, match="no reward: the judge stopped: the provider refuses"):
+        with pytest.raises(JudgeStoppedError, match="HTTP 401"):
             asyncio.run(train(reward))
 
 
@@ -213,7 +214,7 @@ def test_a_judge_over_an_open_store_serves_as_well(bench: Bench) -> None:
         run = run_at(bench, server)
         with open_store(run) as store:
             judge = open_judge(run, store)
-            with pytest.raises(ConfigError, match=r"pass gates=run\.config\.gates"):
+            with pytest.raises(ConfigError, match=r"gates=run\.config\.gates"):
                 judge_reward(judge, WEIGHTS)
             given = judge_reward(judge, WEIGHTS, gates=run.config.gates)(*texts(1, 2))
         assert given == expected(run, 1, 2)
@@ -223,7 +224,7 @@ def test_budget_is_that_of_all_calls_together(bench: Bench) -> None:
     with running(AT_ONCE) as server:
         reward = judge_reward(run_at(bench, server, "judge.budget.max_calls=6"), WEIGHTS)
         reward(*texts(1, 2))
-        with pytest.raises(RC1Error, match=r"judge\.budget\.max_calls \(6\) is used up"):
+        with pytest.raises(JudgeStoppedError, match=r"judge\.budget\.max_calls \(6\)"):
             reward(*texts(3, 4))
         assert server.stats().requests == 6
 
@@ -241,7 +242,7 @@ def test_budget_is_that_of_all_calls_together(bench: Bench) -> None:
 )
 def test_weights_are_refused_by_their_gate(bench: Bench, weights: dict[str, Any], told: str) -> None:
     run = bench.run("http://127.0.0.1:1/v1")
-    with pytest.raises(ConfigError, match=f"reward weights: .*{told}.* the criteria of 'v1' are answered"):
+    with pytest.raises(ConfigError, match=f"{told}.* 'v1' "):
         judge_reward(run, weights)
 
 
@@ -273,14 +274,14 @@ def test_compute_score_gives_a_number_and_hides_the_answer(bench: Bench, gateway
 def test_compute_score_never_makes_up_a_number(bench: Bench, gateway: Gateway) -> None:
     gateway.replies = lambda number, body, headers: completion("I would rather not.")
     compute_score = make_compute_score(bench.run(gateway.url), WEIGHTS)
-    with pytest.raises(UnscoredError, match="no scores for a completion of gsm8k: the reply"):
+    with pytest.raises(UnscoredError, match=r"\bgsm8k: .*\bJSON\b"):
         compute_score("gsm8k", "Answer: 4", GOLD, {"prompt": "What is 3 + 1?"})
 
 
 @pytest.mark.parametrize("extra", [None, {}, {"question": "What is 3 + 1?"}])
 def test_compute_score_wants_the_prompt(bench: Bench, gateway: Gateway, extra: dict[str, Any] | None) -> None:
     compute_score = make_compute_score(bench.run(gateway.url), WEIGHTS)
-    with pytest.raises(RC1Error, match="extra_info has no 'prompt'"):
+    with pytest.raises(RC1Error, match=r"extra_info .*'prompt' .*prompt_key"):
         compute_score("gsm8k", "Answer: 4", GOLD, extra)
     assert not gateway.requests
 

@@ -274,9 +274,7 @@ def test_a_weighed_dimension_that_never_varies_is_named() -> None:
 def test_no_score_at_all_is_refused_in_words() -> None:
     nothing = scores(OLD, SWAPPED, UPPER).with_columns(reward=pl.lit(None, pl.Float64))
     for frame in (nothing, nothing.head(0)):
-        with pytest.raises(
-            RC1Error, match="no dialogue with a weight above 0 has scores, so there is nothing to compare"
-        ):
+        with pytest.raises(RC1Error, match=r"weight .*\b0 .*scores\b"):
             compared(frame)
 
 

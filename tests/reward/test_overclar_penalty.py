@@ -28,7 +28,7 @@ def test_asking_costs_nothing_where_something_is_missing(c: int) -> None:
 
 
 def test_negative_values_are_refused() -> None:
-    with pytest.raises(ValueError, match="must not be negative"):
+    with pytest.raises(ValueError, match=r"c=-1, alpha=0\.07, cap=3"):
         over_clarification_penalty(-1, False, alpha=0.07, cap=3)
 
 
