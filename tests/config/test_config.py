@@ -230,7 +230,7 @@ def test_aliases_and_large_files_are_refused_at_once(tmp_path: Path) -> None:
     path = tmp_path / "bomb.yaml"
     levels = [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 30)]
     path.write_text("\n".join(["a0: &a0 [x]", *levels]))
-    with pytest.raises(ConfigError, match="line 2 is not valid YAML: found the alias '\\*a0'"):
+    with pytest.raises(ConfigError, match=r"bomb\.yaml: line 2 .*'\*a0'"):
         load_config(path)
     with path.open("wb") as stream:
         stream.truncate(200_000_000)
@@ -411,7 +411,7 @@ def test_the_environment_chooses_profile_model_and_judge(monkeypatch: pytest.Mon
 def test_a_file_of_another_profile_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"local\.yaml: .*'local'.*'prod'"):
         open_run(profile="prod", config=LOCAL)
-    with pytest.raises(ConfigError, match="expected one of local, prod"):
+    with pytest.raises(ConfigError, match=r"\(--profile .*\).* local, prod$"):
         open_run(profile="test")
 
 
@@ -463,13 +463,13 @@ def test_what_a_run_can_be_trained_with_is_taken(override: str) -> None:
 
 @pytest.mark.parametrize("key", [*MOVED, *FIXED])
 def test_a_key_of_the_version_before_is_refused_with_what_became_of_it(key: str) -> None:
-    with pytest.raises(ConfigError, match=f"the key '{re.escape(key)}' is (now|gone)") as refused:
+    with pytest.raises(ConfigError, match=f" '{re.escape(key)}' ") as refused:
         load_config(LOCAL, [f"{key}=1"])
     target = MOVED.get(key)
     if target is None:
-        assert f"its value is always {FIXED[key]}; remove the line" in str(refused.value)
+        assert f" {FIXED[key]}; " in str(refused.value)
         return
-    assert f"is now {target}; write it there" in str(refused.value)
+    assert f" {target}; " in str(refused.value)
     assert any(f"{known}.".startswith(f"{target}.") for known in flatten(load_config(LOCAL).model_dump()))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 import tarfile
 from collections.abc import Callable, Iterator
@@ -100,7 +101,7 @@ def test_both_rounds_ask_live_and_earn_a_ticket(
         state = run_flow(run, rounds=[1], refresh=True, recheck=True, ticket=False)
         assert (state.is_failed(), state.name) == (True, "GatesFailed")
         assert cause in str(state.message) and cause in read_ticket(run)["revoked"]["reason"], state.message
-        with pytest.raises(TicketError, match="it was revoked"):
+        with pytest.raises(TicketError, match=re.escape(cause)):
             verify_ticket(run)
         asked = 0.5 * probed + 30 * run.config.judge.samples if behaviour.api_key == KEY else 0
         assert server.stats().answered - answered == asked, "it was really asked, and nobody behind a red gate"

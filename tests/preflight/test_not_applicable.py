@@ -99,7 +99,7 @@ def test_a_report_that_calls_another_gate_not_applicable_earns_no_ticket(
     for number, results in rounds.items():
         forged = [GateResult(one.name, not_applicable="so it is") if one.name == gate else one for one in results]
         write_round(verified, number, forged)
-    with pytest.raises(TicketError, match="calls other gates not applicable than the configuration does"):
+    with pytest.raises(TicketError, match=r"round 1 .*\bapplicable\b"):
         issue_ticket(verified)
 
 
@@ -117,7 +117,7 @@ def test_a_report_that_forgets_what_did_not_apply_is_refused_with_a_recomputed_t
     ticket["reports"]["round1"]["sha256"] = sha256_file(report)
     ticket["not_applicable"].pop("weights")
     write_json(place, {**ticket, "ticket_sha256": sha256_json(stated(ticket))})
-    with pytest.raises(TicketError, match="calls other gates not applicable"):
+    with pytest.raises(TicketError, match=r"round 1 .*\bapplicable\b"):
         verify_ticket(verified)
 
 

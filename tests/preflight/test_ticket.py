@@ -245,7 +245,7 @@ def test_a_copy_of_an_older_ticket_is_refused_also_where_the_revoked_one_is_gone
 def test_a_damaged_list_of_revocations_opens_nothing(ticketed: Run) -> None:
     revoke_ticket(ticketed, "for the test")
     ticketed.workspace.path(REVOKED).write_text('{"time": "20')
-    with pytest.raises(RC1Error, match="the list of revoked tickets is damaged"):
+    with pytest.raises(RC1Error, match=r"revoked\.jsonl: .*damaged"):
         verify_ticket(ticketed)
 
 
@@ -284,7 +284,7 @@ def test_a_report_that_only_says_pass_is_not_believed(passed: Run) -> None:
     report = read_json(path)
     report["gates"] = [gate for gate in report["gates"] if gate["name"] != "leakage"]
     write_json(path, report)
-    with pytest.raises(TicketError, match="round 1 has not passed"):
+    with pytest.raises(TicketError, match=r"\bround 1 .*passed\b"):
         issue_ticket(passed)
 
 
@@ -334,13 +334,13 @@ def test_a_folder_in_a_rounds_place_is_a_sentence(ticketed: Run) -> None:
 
 def test_a_file_that_merely_exists_earns_no_ticket(passed: Run) -> None:
     write_json(passed.workspace.path(PASSED[2]), {"round": "round2", "pass": True})
-    with pytest.raises(TicketError, match="round 2 has not passed"):
+    with pytest.raises(TicketError, match=r"\bround 2 .*passed\b"):
         issue_ticket(passed)
 
 
 def test_no_ticket_when_a_file_changed_between_the_rounds_and_the_ticket(passed: Run) -> None:
     change_one_byte(Evidence(passed).path("pool"))
-    with pytest.raises(TicketError, match="is not what round 1 read"):
+    with pytest.raises(TicketError, match=r"data/rollouts/rc1_seed\.jsonl .*round 1\b"):
         issue_ticket(passed)
 
 
@@ -348,13 +348,13 @@ def test_no_ticket_after_a_failed_round(passed: Run, verdicts: dict[int, list[Ga
     red = [GateResult(result.name, error="broken") if result.name == "mix" else result for result in verdicts[2]]
     write_round(passed, 2, red)
     assert not passed.workspace.path(PASSED[2]).exists()
-    with pytest.raises(TicketError, match="round 2 has not passed"):
+    with pytest.raises(TicketError, match=r"\bround 2 .*passed\b"):
         issue_ticket(passed)
 
 
 def test_a_round_without_one_of_its_gates_has_not_passed(passed: Run, verdicts: dict[int, list[GateResult]]) -> None:
     write_round(passed, 1, [result for result in verdicts[1] if result.name != "leakage"])
-    with pytest.raises(TicketError, match="round 1 has not passed"):
+    with pytest.raises(TicketError, match=r"\bround 1 .*passed\b"):
         issue_ticket(passed)
 
 

@@ -81,7 +81,7 @@ def test_talk_of_a_secret_is_none_but_a_key_in_a_configuration_is(own: Run) -> N
 
 def test_a_revoked_ticket_releases_nothing(own: Run) -> None:
     revoke_ticket(own, "a test")
-    with pytest.raises(TicketError, match="it was revoked"):
+    with pytest.raises(TicketError, match=r": a test$"):
         check_ready(own)
 
 
@@ -94,7 +94,7 @@ def test_one_changed_byte_of_the_pool_releases_nothing(own: Run) -> None:
 
 def test_a_red_evaluation_is_named_and_not_released(own: Run) -> None:
     evaluated(own, replace(PPO, asks_needed=0.0, asks_clear=0.0))
-    with pytest.raises(RC1Error, match=r"ppo_eval .*\(.*asking where needed"):
+    with pytest.raises(RC1Error, match=r"ppo_eval .*\(recall\)"):
         check_ready(own)
 
 

@@ -174,7 +174,7 @@ def test_bombs_are_refused_since_nothing_is_ever_unpacked(written: Write) -> Non
     squeezed = io.BytesIO()
     with tarfile.open(fileobj=squeezed, mode="w:gz") as archive:
         archive.addfile(entry(MANIFEST), io.BytesIO())
-    with pytest.raises(NotAPackage, match="uncompressed tar archive"):
+    with pytest.raises(NotAPackage, match=r"\btar\b"):
         verify(written(squeezed.getvalue()))
     claimed = packed()
     far = verifier.header("reports/29.json", 8**11 - 1)

@@ -201,7 +201,7 @@ def test_a_second_writer_is_refused_until_the_first_has_ended_even_by_kill_9(pla
         try:
             assert writer.stdout is not None
             writer.stdout.readline()
-            with pytest.raises(RC1Error, match="another process is writing into this workspace"):
+            with pytest.raises(RC1Error, match=r"\.write\.lock"):
                 write(place, b"mine\n")
             assert len(list(place.path("data").glob(".*.tmp"))) == 1, "the first writer's file must be left alone"
         finally:
