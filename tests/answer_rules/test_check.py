@@ -186,7 +186,7 @@ def test_decimals_are_written_without_an_exponent() -> None:
     assert [decimal(Fraction(text)) for text in ("-0.05", "12", "0.1", "-3.250", "0")] == [
         "-0.05", "12", "0.1", "-3.25", "0",
     ]  # fmt: skip
-    with pytest.raises(ValueError, match="no finite decimal"):
+    with pytest.raises(ValueError, match=r"^1/3 "):
         decimal(Fraction(1, 3))
 
 

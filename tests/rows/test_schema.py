@@ -303,7 +303,7 @@ def test_a_metric_that_cannot_be_is_named(name: str, value: object) -> None:
     metrics = pl.DataFrame(METRICS, schema=frame.METRIC_TYPES)
     schema.check_metrics(metrics, Path("metrics"))
     damaged = metrics.with_columns(pl.Series(name, [metrics[name][0], value, metrics[name][2]], metrics[name].dtype))
-    with pytest.raises(RowError, match=rf"metrics, line \d: column '{name}' .*, found "):
+    with pytest.raises(RowError, match=rf"line \d: .*'{name}' "):
         schema.check_metrics(damaged, Path("metrics"))
 
 
@@ -318,5 +318,5 @@ def test_a_metric_that_is_missing_or_of_another_type_is_named(name: str) -> None
 def test_a_count_of_questions_is_none_below_zero() -> None:
     """Of itself: a whole dialogue with such a count is at odds with its calls as well."""
     asked = pa.DataFrameSchema({"asked": schema._rows().columns["asked"]})
-    with pytest.raises(RowError, match="rows, line 1: column 'asked'"):
+    with pytest.raises(RowError, match=r"line 1: .*'asked' "):
         schema._validate(asked, pl.DataFrame({"asked": [-1, 0]}), Path("rows"))

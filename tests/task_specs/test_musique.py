@@ -213,7 +213,7 @@ def test_a_name_is_given_once() -> None:
     assert task_names().count("musique") == 1
     with pytest.raises(TaskError, match="'musique'"):
         register(replace(SPEC, label="Another"))
-    with pytest.raises(TaskError, match=r"name .*'Mu SiQue'"):
+    with pytest.raises(TaskError, match="'Mu SiQue'"):
         replace(SPEC, name="Mu SiQue")
 
 

@@ -182,7 +182,7 @@ def test_what_is_sent_out_of_turn_is_an_error_and_calls_may_stand_in_the_text(ad
     from openenv import GenericEnvClient
 
     with GenericEnvClient(base_url=address).sync() as client:
-        with pytest.raises(RuntimeError, match="reset it first"):
+        with pytest.raises(RuntimeError, match="reset"):
             client.step({"content": "Answer: 384"})
         client.reset(row="pool-gsm8k-1")
         asked = '<tool_call>{"name": "ask_user", "arguments": {"question": "How many jars?"}}</tool_call>'
