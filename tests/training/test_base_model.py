@@ -96,12 +96,12 @@ def test_weights_that_do_not_fit_are_refused(
 @pytest.mark.parametrize(
     ("values", "sentence"),
     [
-        ({"hidden_size": 32}, r"hold tensors of other sizes than the model's by its config\.json \(.* and \d+ more\)"),
-        ({"tie_word_embeddings": False}, r"lack tensors .*\(lm_head\.weight\)"),
-        ({"hidden_size": "wide"}, "cannot be loaded .*Field 'hidden_size' expected int"),
-        ({"hidden_act": "none"}, "cannot be loaded .KeyError: 'none'"),
-        ({"pad_token_id": 999}, "cannot be loaded .AssertionError"),
-        ({"model_type": "none"}, "cannot be loaded .ValueError"),
+        ({"hidden_size": 32}, r"sizes .*config\.json \(.* and \d+ more\)"),
+        ({"tie_word_embeddings": False}, r"\black .*\(lm_head\.weight\)"),
+        ({"hidden_size": "wide"}, r"\(.*'hidden_size' "),
+        ({"hidden_act": "none"}, r"\(KeyError: 'none'"),
+        ({"pad_token_id": 999}, r"\(AssertionError"),
+        ({"model_type": "none"}, r"\(ValueError"),
     ],
 )
 def test_a_configuration_of_another_model_is_refused(base: Path, values: dict[str, Any], sentence: str) -> None:

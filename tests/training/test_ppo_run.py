@@ -445,12 +445,12 @@ def test_a_judge_that_cannot_be_asked_is_refused_before_the_warm_start(tiny: Tin
 @pytest.mark.parametrize(
     ("settings", "shape", "sentence"),
     [
-        (("training.rollout.decoder=graphs",), {}, "only cuda has them"),
-        (("training.adapter.targets=[q_proj, q_norm]",), {}, r"targets \(q_norm\) name no linear layer"),
-        (("training.adapter.targets=[q_proj, c_attn]",), {}, r"targets \(c_attn\) name no layer"),
-        (("training.adapter.targets=[q_proj, lm_head]",), {}, "found lm_head"),
-        (("training.gradient_checkpointing=true",), {"attention_dropout": 0.1}, "the base drops out attention"),
-        (("training.rollout.decoder=slots",), {"sliding_window": 16, "use_sliding_window": True}, "a window of 16"),
+        (("training.rollout.decoder=graphs",), {}, r"training\.rollout\.decoder: .*cuda"),
+        (("training.adapter.targets=[q_proj, q_norm]",), {}, r"\(q_norm\) .*linear .* of '"),
+        (("training.adapter.targets=[q_proj, c_attn]",), {}, r"\(c_attn\) .*training\.adapter\.targets"),
+        (("training.adapter.targets=[q_proj, lm_head]",), {}, r"\blm_head, .*tie_word_embeddings"),
+        (("training.gradient_checkpointing=true",), {"attention_dropout": 0.1}, r"\(attention_dropout 0\.1 "),
+        (("training.rollout.decoder=slots",), {"sliding_window": 16, "use_sliding_window": True}, r" 16 .*growing"),
     ],
 )
 def test_what_cannot_be_trained_is_refused_before_the_warm_start(
@@ -467,8 +467,8 @@ def test_what_cannot_be_trained_is_refused_before_the_warm_start(
 @pytest.mark.parametrize(
     ("bytes_a_weight", "sentence"),
     [
-        (0.1, "the policy does not fit into the memory of this machine"),
-        (15.9, "the warm start trains all weights of the base, which takes .* GiB at least"),
+        (0.1, r"GiB .*finetune\.method"),
+        (15.9, r"training\.warm_start\.steps: .* GiB .*16 bytes"),
     ],
 )
 def test_what_does_not_fit_is_refused_before_the_warm_start(
@@ -590,7 +590,7 @@ def test_resuming_from_what_is_not_there_says_what_is(tiny: Tiny, whole: Path) -
 def test_resuming_from_what_the_rule_has_removed_says_so(tiny: Tiny, whole: Path, name: str) -> None:
     run = copied(whole, tiny)
     prune(run.workspace.path("checkpoints/rc1"), run.workspace.path(LEDGER), KeepRule(1))
-    told = r"by training\.checkpoints \(keep_last is None, keep_every None\); steps in .*: 4; leave out --resume-from"
+    told = r"training\.checkpoints \(keep_last is None, keep_every None\).*: 4; .*--resume-from"
     with pytest.raises(CheckpointError, match=told):
         resumable(prepare(run), run.config.seeds[0], name)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
@@ -124,18 +123,18 @@ def test_an_adapter_that_trls_loss_leaves_out_is_refused() -> None:
         (
             "trl_sft",
             "eval/los",
-            "no evaluation on held-out rows of trl_sft measures; did you mean 'eval/loss'? Expected one",
+            r"'eval/los', .* trl_sft .*'eval/loss'",
         ),
-        ("pure_pt_sft", "eval/env/success", "no evaluation on held-out rows of pure_pt_sft measures"),
-        ("pure_pt_sft", "entropy", "found 'entropy', which no step of pure_pt_sft measures"),
-        ("trl_sft", "kl", "found 'kl', which no step of trl_sft measures"),
+        ("pure_pt_sft", "eval/env/success", r"'eval/env/success', .* pure_pt_sft "),
+        ("pure_pt_sft", "entropy", r"'entropy', .*step .* pure_pt_sft "),
+        ("trl_sft", "kl", r"'kl', .*step .* trl_sft "),
     ],
 )
 def test_a_metric_that_the_engine_does_not_measure_is_refused_before_anything_is_trained(
     engine: str, metric: str, sentence: str
 ) -> None:
     stop = f"{{early_stop: {{metric: {metric}, patience: 1, min_delta: 0.0}}}}"
-    with pytest.raises(ConfigError, match=re.escape(sentence)):
+    with pytest.raises(ConfigError, match=sentence):
         load_train_config(SHIPPED, [f"engine.name={engine}", f"callbacks=[eval_shadow, {stop}]"])
     for known in ("eval/loss", "eval/entropy", "mean_token_accuracy", "grad_norm"):
         load_train_config(SHIPPED, [f"engine.name={engine}", f"callbacks=[eval_shadow, {stop.replace(metric, known)}]"])
@@ -157,29 +156,29 @@ def test_the_gradient_is_clipped_by_whichever_key_says_so(settings: tuple[str, .
 @pytest.mark.parametrize(
     ("key", "value", "sentence"),
     [
-        ("run.max_steps", 0, r"run\.max_steps: found '0', expected: Input should be greater than 0"),
-        ("run.output_dir", "../out", r"run\.output_dir: found '\.\./out', expected a file below the workspace"),
-        ("run.device_pref", [], r"run\.device_pref: found '\[\]'"),
-        ("run.device_pref", ["cpu", "cpu"], r"run\.device_pref: names one twice: cpu, cpu"),
-        ("run.steps", 3, r"unknown key 'run\.steps'"),
-        ("engines", {}, r"unknown key 'engines'; did you mean 'engine'\?"),
+        ("run.max_steps", 0, r"run\.max_steps: .*'0', .*greater than 0"),
+        ("run.output_dir", "../out", r"run\.output_dir: .*'\.\./out', .*workspace"),
+        ("run.device_pref", [], r"run\.device_pref: .*'\[\]'"),
+        ("run.device_pref", ["cpu", "cpu"], r"run\.device_pref: .*: cpu, cpu"),
+        ("run.steps", 3, r"unknown .*'run\.steps'"),
+        ("engines", {}, r"unknown .*'engines'; .*'engine'\?"),
         (
             "engine.name",
             "trl_kto",
-            rf"engine\.name: found 'trl_kto', expected one of {', '.join(names_of(ENGINES))}",
+            rf"engine\.name: .*'trl_kto', .* {', '.join(names_of(ENGINES))}",
         ),
-        ("engine.lr", float("nan"), r"engine\.lr: found 'nan'"),
-        ("strategy.name", "dpo", r"strategy\.name: found 'dpo', expected one of demonstrations, groups, ppo, sft"),
-        ("model.use_cache", True, r"model\.use_cache: found 'True'"),
-        ("callbacks", ["loging"], r"callbacks\.0: .*expected one of 'logging', 'checkpoint'"),
-        ("callbacks", ["logging", "logging"], "names one twice: logging, logging"),
-        ("callbacks", ["grad_clip"], "grad_clip needs exactly one bound"),
+        ("engine.lr", float("nan"), r"engine\.lr: .*'nan'"),
+        ("strategy.name", "dpo", r"strategy\.name: .*'dpo', .* demonstrations, groups, ppo, sft"),
+        ("model.use_cache", True, r"model\.use_cache: .*'True'"),
+        ("callbacks", ["loging"], r"callbacks\.0: .*'logging', 'checkpoint'"),
+        ("callbacks", ["logging", "logging"], ": logging, logging"),
+        ("callbacks", ["grad_clip"], r"\bgrad_clip .*\bone\b"),
         (
             "callbacks",
             [{"early_stop": {"metric": "eval/loss", "patience": 1, "min_delta": 0.0}}],
-            "early_stop.metric is 'eval/loss', which eval_shadow measures; name it too",
+            r"early_stop\.metric .*'eval/loss', .* eval_shadow ",
         ),
-        ("callbacks", ["early_stop"], r"the key 'callbacks\.0\.early_stop\.metric' is missing"),
+        ("callbacks", ["early_stop"], r"'callbacks\.0\.early_stop\.metric' .*missing"),
     ],
 )
 def test_what_cannot_be_used_is_refused_by_its_key(tmp_path: Path, key: str, value: object, sentence: str) -> None:

@@ -93,18 +93,18 @@ def _one_lacks(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "said"),
     [
-        (shutil.rmtree, "there is no folder .*model; download one"),
-        (_without("config.json"), "holds no model \\(no config.json\\)"),
-        (_without("*.safetensors"), "holds no weights as \\*.safetensors"),
-        (_says("modules.json", [{"type": "sentence_transformers.models.Dense"}]), "has a part Dense, expected Transf"),
-        (_says("modules.json", {}), "modules.json holds dict, expected list"),
+        (shutil.rmtree, "folder .*model; "),
+        (_without("config.json"), r"\(no config\.json\)"),
+        (_without("*.safetensors"), r"\*\.safetensors"),
+        (_says("modules.json", [{"type": "sentence_transformers.models.Dense"}]), " Dense, .*Transformer"),
+        (_says("modules.json", {}), r"modules\.json .*dict, .*list"),
         (_says("1_Pooling/config.json", {"pooling_mode_max_tokens": True}), "says pooling_mode_max_tokens, expected"),
-        (_says("1_Pooling/config.json", "{"), "1_Pooling/config.json cannot be read as JSON"),
+        (_says("1_Pooling/config.json", "{"), r"1_Pooling/config\.json .*JSON"),
         (_without("tokenizer.json"), "cannot be read as a sentence-embedding model"),
         (_says("config.json", {"model_type": "nothing"}), "cannot be read as a sentence-embedding model"),
         (_truncated, "cannot be read as a sentence-embedding model"),
-        (_one_lacks, "the weights lack encoder.layer.0.output.dense.weight"),
-        (_of_no_number, "its weights are damaged"),
+        (_one_lacks, r" encoder\.layer\.0\.output\.dense\.weight"),
+        (_of_no_number, "weights .*damaged"),
     ],
 )
 def test_what_is_no_sentence_model_is_refused(

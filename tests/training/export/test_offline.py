@@ -117,12 +117,12 @@ def another_start(run: Run, file: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "said"),
     [
-        (another_byte, r"f32\.gguf: changed since it was verified"),
-        (another_checkpoint, r"reports/ppo_eval_\w+\.json did not evaluate this checkpoint"),
-        (no_manifest, r"gguf\.json: expected the manifest of a GGUF file"),
-        (altered_record, r"ppo_eval_\w+\.json: was altered after RC1 wrote it"),
-        (altered_episodes, r"episodes\.jsonl: does not match reports/ppo_eval_\w+\.json, so nothing can be compared"),
-        (another_start, "was trained from another version of base"),
+        (another_byte, r"f32\.gguf: .*verif"),
+        (another_checkpoint, r"reports/ppo_eval_\w+\.json .*evaluate .*checkpoint"),
+        (no_manifest, r"gguf\.json: .*manifest .*GGUF"),
+        (altered_record, r"ppo_eval_\w+\.json: .*altered"),
+        (altered_episodes, r"episodes\.jsonl: .* reports/ppo_eval_\w+\.json, "),
+        (another_start, r"trained .* base; "),
     ],
 )
 def test_what_is_not_the_judged_policy_or_its_record_is_refused(

@@ -485,14 +485,14 @@ def test_the_key_is_sent_and_never_shown(
 @pytest.mark.parametrize(
     ("override", "said"),
     [
-        ("training.vllm.base_url=null", "rollout.sampler is 'vllm', but vllm.base_url is null"),
+        ("training.vllm.base_url=null", r"rollout\.sampler .*'vllm', .*vllm\.base_url "),
         (
             "training.vllm.base_url=http://me:hush@host/v1",
-            "the address contains credentials; .* a vLLM server's into RC1_VLLM_API_KEY",
+            r"base_url: .*credentials.* RC1_VLLM_API_KEY",
         ),
-        ("training.vllm.base_url=http://host/v1?a=1", r"base_url has \? or # after the path.* RC1_VLLM_API_KEY"),
-        ("training.vllm.base_url=host:8000", "does not start with http://"),
-        ("training.vllm.adapters=below", "expected an absolute path"),
+        ("training.vllm.base_url=http://host/v1?a=1", r"base_url .*\? or #.* RC1_VLLM_API_KEY"),
+        ("training.vllm.base_url=host:8000", r"base_url: .* http://"),
+        ("training.vllm.adapters=below", r"adapters: .*absolute"),
         ("training.vllm.timeout_s=0", "greater than 0"),
         ("training.vllm.api_key=hush", "api_key"),
     ],
