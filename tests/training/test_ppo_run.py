@@ -367,13 +367,13 @@ def test_a_segment_that_is_paid_for_scores_begins_with_a_look_at_the_judge(
 
     def drifted(run: Run, where: str) -> str:
         looked.append(run)
-        raise RC1Error("the judge grades differently")
+        raise RC1Error("drifted")
 
     monkeypatch.setattr("rc1_lib.training.ppo_run.check_grades", drifted)
     go(tiny(), 1)
     assert looked == [], "nobody is asked where no score is paid for"
     run = judged(tiny, "judged")
-    with pytest.raises(RC1Error, match="the judge grades differently"):
+    with pytest.raises(RC1Error, match="drifted"):
         go(run, 1)
     assert len(looked) == 1
     assert not list(run.workspace.path("checkpoints").glob("rc1/step_*"))
