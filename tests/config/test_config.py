@@ -418,8 +418,8 @@ def test_a_file_of_another_profile_is_refused() -> None:
 @pytest.mark.parametrize(
     ("said", "provider", "fault"),
     [
-        ("1", "rubric", "requires live scores"),
-        ("0", "openai", "requires the local rubric"),
+        ("1", "rubric", r"REWARD_LIVE_MODE.*'rubric'"),
+        ("0", "openai", r"REWARD_LIVE_MODE.*'openai'"),
         ("maybe", "rubric", "expected one of"),
     ],
 )
@@ -567,12 +567,12 @@ def test_what_several_files_say_together_is_named_by_all_of_them(tmp_path: Path)
         ("trl_grpo", "training.adapter.targets=[q_proj, lm_head]", "use torch_grpo"),
         ("trl_dpo", "training.adapter.targets=[model.lm_head]", "use torch_dpo"),
         ("trl_sft", "training.adapter.targets=[q_proj, lm_head]", "use pure_pt_sft"),
-        ("trl_dpo", "kl_coef=0", "kl_coef: found 0, but it is DPO's beta"),
-        ("torch_dpo", "kl_coef=0", "kl_coef: found 0, but it is DPO's beta"),
+        ("trl_dpo", "kl_coef=0", r"kl_coef: .*0, .*\bbeta\b"),
+        ("torch_dpo", "kl_coef=0", r"kl_coef: .*0, .*\bbeta\b"),
         (
             "trl_grpo",
             "training.update.minibatches=3",
-            r"expected a multiple of training\.update\.minibatches \(3\)",
+            r"multiple .*training\.update\.minibatches \(3\)",
         ),
     ],
 )

@@ -131,9 +131,9 @@ def test_a_record_that_cannot_be_a_clean_question_names_its_reason(question: str
 @pytest.mark.parametrize(
     ("record", "said"),
     [
-        ({"question": "Why?"}, "'answer' is missing"),
-        ({"question": 5, "answer": "#### 5"}, r"'question' holds 5 \(int\); expected text"),
-        ({"question": "Why?", "answer": None}, "'answer' holds None"),
+        ({"question": "Why?"}, r"'answer' .*question"),
+        ({"question": 5, "answer": "#### 5"}, r"'question' .*5 \(int\); "),
+        ({"question": "Why?", "answer": None}, r"'answer' .*None "),
     ],
 )
 def test_a_structurally_wrong_record_is_refused(record: dict[str, Any], said: str) -> None:

@@ -97,14 +97,14 @@ def test_a_record_whose_support_is_not_there_names_its_reason(changes: dict[str,
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"context": "Quorn"}, "'context' holds 'Quorn' .str.; expected a list"),
-        ({"context": [["Quorn"]]}, "expected pairs that start with a title"),
-        ({"context": [["Quorn", [4]]]}, "expected a list of texts"),
+        ({"context": "Quorn"}, r"'context' .*'Quorn' \(str\); .*list"),
+        ({"context": [["Quorn"]]}, r"'context' .*pairs"),
+        ({"context": [["Quorn", [4]]]}, r"'context' .*4 \(int\); .*texts"),
         ({"supporting_facts": [["Quorn", "1"]]}, "expected the number of a sentence"),
         ({"supporting_facts": [["Quorn", True]]}, "expected the number of a sentence"),
         ({"supporting_facts": {"title": ["Quorn"]}}, "'sent_id' is missing"),
         ({"supporting_facts": {"title": ["Quorn"], "sent_id": []}}, "1 titles but 0 sent_id"),
-        ({"answer": True}, "'answer' holds True"),
+        ({"answer": True}, r"'answer' .*True "),
     ],
 )
 def test_a_structurally_wrong_record_is_refused(changes: dict[str, Any], said: str) -> None:
