@@ -1,6 +1,6 @@
 """One Prefect task run per gate: its verdict as a named state.
 
-Prefect keeps no verdict: whoever can write a file of the workspace could write a green one.
+Prefect keeps no verdict: whoever can write a file of the workspace could write a pass.
 """
 
 from __future__ import annotations

@@ -38,7 +38,8 @@ def test_it_shows_a_table_that_fits_and_writes_nothing(
     assert next(line for line in shown if line.startswith("fail: ")).count("ticket") == 1
     assert "there is no ticket" in " ".join(red.out.split())
     body = json.loads(rc1("doctor", "--workspace", str(elsewhere), "--json").out)
-    assert (body["exit_code"], body["looks"]["ticket"]["red"], body["looks"]["folders"]["red"]) == (1, True, False)
+    looks = body["looks"]
+    assert (body["exit_code"], looks["ticket"]["failed"], looks["folders"]["failed"]) == (1, True, False)
     assert not elsewhere.exists()
 
 

@@ -139,7 +139,7 @@ def test_the_nightly_confirms_a_ticket_without_touching_what_it_vouches_for(
     card = Artifact.get("rc1-nightly-gates")
     assert card is not None and "overall: medians moved by" in str(card.data)
     (night,) = nights(green_copy)
-    assert (night.outcome, night.verdict, night.revoked) == ("green", state.message, None)
+    assert (night.outcome, night.verdict, night.revoked) == ("passed", state.message, None)
     assert {gate.round for gate in night.gates} == {"round1", "nightly"}
     assert night.judge["hit_rate"] == 0.0, "the judge was asked past its store"
     assert night.judge["calls"] == green_copy.config.judge.baseline.n * green_copy.config.judge.samples
@@ -158,7 +158,7 @@ def test_behind_a_red_round_the_nightly_asks_nobody(
     assert drift["status"] == "not judged"
     assert "round 1, which failed" in drift["waits_for"]
     (night,) = nights(green_copy)
-    assert (night.outcome, night.gates[-1].why, night.judge["calls"]) == ("red", drift["waits_for"], 0)
+    assert (night.outcome, night.gates[-1].why, night.judge["calls"]) == ("failed", drift["waits_for"], 0)
     assert "round 1: 1 of" in str(night.revoked)
 
 
@@ -192,7 +192,7 @@ def test_the_nightly_revokes_the_ticket_after_one_byte_of_the_pool_changes(green
     with pytest.raises(TicketError, match="revoked"):
         verify_ticket(green_copy)
     (night,) = nights(green_copy)
-    assert (night.outcome, night.verdict, night.gates) == ("red", state.message, ())
+    assert (night.outcome, night.verdict, night.gates) == ("failed", state.message, ())
     assert f"{green_copy.config.pool.path} has changed" in str(night.revoked)
 
 

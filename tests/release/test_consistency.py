@@ -126,7 +126,7 @@ FORGERIES: tuple[tuple[str, Callable[[Any], object], str], ...] = (
     ("a check that is red", fail_first, "failed (held-out prompts of a seed, fewest)"),
     ("without a check", lambda body: body["gate"]["checks"].pop(0), "the checks held-out prompts of a seed"),
     ("of another gate", lambda body: body["gate"].update(name="git"), "it is one of git"),
-    ("without a verdict", lambda body: body["gate"].update(checks=[], evidence=None), "holds no verdict"),
+    ("without a verdict", lambda body: body["gate"].update(checks=[], evidence=None), "gate: is no verdict of"),
     ("passed by a number", lambda body: body.update({"pass": 7}), "the gate ppo_eval failed"),
     ("of another name", lambda body: body.update(key="../../etc/x"), "under another name"),
     ("without checkpoints", lambda body: body.pop("checkpoints"), "checkpoints: Field required"),

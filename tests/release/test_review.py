@@ -68,14 +68,14 @@ def test_every_gate_and_the_traffic_are_drawn_and_hostile_names_stay_text(place:
     assert len(tags.ids) == len(set(tags.ids)), "two pictures share a name"
     assert "{{ 7 * 7 }}" in text
     assert text.count("<figure>") == 1 + 2 + 6
-    assert 'class="badge red">RED' in text
+    assert 'class="badge failed">FAILED' in text
     assert sha256_file(place.path(NIGHTS)) in text
 
 
 def test_a_red_night_is_marked_and_named_at_the_top(place: Workspace) -> None:
     head = page_of(place).partition("<nav>")[0]
-    assert "1 of 7 nights were not green" in head
-    assert "<b>2026-11-07, red</b>: 6 &lt;/pre&gt;" in head
+    assert "1 of 7 nights did not pass" in head
+    assert "<b>2026-11-07, failed</b>: 6 &lt;/pre&gt;" in head
 
 
 def test_no_trend_is_drawn_from_few_nights(place: Workspace) -> None:
@@ -96,10 +96,10 @@ def test_the_table_fits_80_columns(place: Workspace, capsys: pytest.CaptureFixtu
     printed = capsys.readouterr().out
     table = printed.partition("what changed")[2].partition("SHA-256")[0].splitlines()
     assert len(table) > 3 and max(map(len, table)) == 80
-    assert "new red" in printed and "value 0.9, wanted >= 1" in printed
+    assert "newly failed" in printed and "value 0.9, wanted >= 1" in printed
     assert call("review", "--workspace", str(place.root), "--json") == 0
     document = json.loads(capsys.readouterr().out)
-    assert (document["nights"], document["changes"][0]["what"]) == ({"green": 6, "red": 1}, "new red")
+    assert (document["nights"], document["changes"][0]["what"]) == ({"passed": 6, "failed": 1}, "newly failed")
 
 
 @pytest.mark.parametrize(
