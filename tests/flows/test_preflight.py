@@ -26,7 +26,7 @@ from rc1_lib.workspace.artifacts import read_json
 from rc1_lib.workspace.folder import holding
 from tasks.reports import NIGHTLY
 
-from .shown import task_runs
+from .shown import statuses, task_runs
 
 Start = Callable[..., State[Any]]
 Only = Callable[..., None]
@@ -37,10 +37,6 @@ def repeat_rows(path: Path, count: int) -> None:
     """Append copies of the file's first rows."""
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join([*lines, *lines[:count]]))
-
-
-def statuses(report: Any) -> dict[str, str]:
-    return {gate["name"]: gate["status"] for gate in report["gates"]}
 
 
 def nights(run: Run) -> list[KeptNight]:

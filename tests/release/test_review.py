@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from rc1_lib.checks import at_most
-from rc1_lib.cli import main
 from rc1_lib.numbers.uncertainty import CheckInterval
 from rc1_lib.preflight.nights import NIGHTS
 from rc1_lib.records import GateResult
@@ -16,6 +15,7 @@ from rc1_lib.release.report.review import PAGE, write_review
 from rc1_lib.run import open_run
 from rc1_lib.workspace.artifacts import Workspace
 from rc1_lib.workspace.file_hashes import sha256_file
+from tests.cli.conftest import call
 from tests.release.histories import night, values, write
 from tests.release.test_report import HOSTILE, Tags
 
@@ -26,12 +26,6 @@ JUDGE = {
     "scores": 100, "calls": 90, "hit_rate": 0.1, "share_429": 0.02, "latency_ms_median": 400.0, "latency_ms_p95": 900.0,
     "usd": 0.31, "cost_unknown": 0, "unstable": 0.03,
 }  # fmt: skip
-
-
-def call(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as ended:
-        main(list(arguments))
-    return int(ended.value.code or 0)
 
 
 @pytest.fixture
@@ -82,13 +76,6 @@ def test_no_trend_is_drawn_from_few_nights(place: Workspace) -> None:
     write(place, values(2.0, 1.9, 1.81, 1.7, 1.61, 1.5))
     assert ">trend<" in page_of(place)
     assert ">trend<" not in page_of(place, 2)
-
-
-def test_a_torn_last_line_is_no_night(place: Workspace) -> None:
-    whole = page_of(place)
-    with place.path(NIGHTS).open("ab") as stream:
-        stream.write(b'{"id":"torn","began":"2026-')
-    assert whole.count("<tr>") == page_of(place).count("<tr>")
 
 
 def test_the_table_fits_80_columns(place: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
