@@ -1,6 +1,6 @@
 """Reporting a run that did not pass: an automation of the server that calls a webhook.
 
-The address may be a secret by itself, as that of a chat's webhook is. It stands in a block, which Prefect keeps
+The address may be a secret by itself, as that of a chat's webhook is. It is in a block, which Prefect keeps
 encrypted and shows as stars; no log, no report and no process of a run is given it.
 """
 

@@ -92,7 +92,7 @@ def stages_sentence(results: Sequence[GateResult], stages: int) -> str:
 def round_sentence(results: Sequence[GateResult]) -> str:
     """`2 of 15 gates failed: diversity (distinct-2 0.41, wanted >= 0.6), ...`, or how many passed and were waived.
 
-    A cause that several gates share, as a row that none can read, stands there once: `mix, length (...)`.
+    A cause that several gates share, as a row that none can read, is written once: `mix, length (...)`.
     """
     failed = [result for result in results if result.status not in (*PASSING, Status.WAITING)]
     if failed:

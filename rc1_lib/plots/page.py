@@ -90,7 +90,7 @@ def draw(
 
 
 def _captioned(figure: Figure, title: str, legend: Sequence[tuple[str, str]]) -> None:
-    """A slide stands alone, while the page has title and legend of its own, in its own type."""
+    """A slide is shown alone, while the page has title and legend of its own, in its own type."""
     from matplotlib.lines import Line2D
 
     colours = {called: colour for colour, called in _NAMES.items()}
@@ -222,7 +222,7 @@ class Points:
 
     Attributes:
         days: when, in days.
-        labels: a few of them, by where they stand.
+        labels: a few of them, by their day.
         values: of each.
         intervals: of each value.
         bounds: the thresholds of each.

@@ -1,4 +1,4 @@
-"""The gates of a preflight, in order: what each reads, in which rounds it stands, and how it is evaluated."""
+"""The gates of a preflight, in order: what each reads, in which rounds it is evaluated, and how it is evaluated."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class GateSpec:
         title: what it answers, for people.
         reads: names of `Evidence.names`; their content and the gate's thresholds decide the verdict.
         gate: from the evidence and the round to the verdict; the round counts only where it reads the world.
-        rounds: in which rounds it stands.
+        rounds: in which rounds it is evaluated.
         reads_world: whether it also reads what no file holds (disk, git, a provider, the clock). Round 2 evaluates it
             again; of the others it takes over what round 1 found on the same bytes.
         asks: whether it asks the judge, which costs where it is a live one.
@@ -262,7 +262,7 @@ def round_title(number: Round) -> str:
 
 
 def gates_of_round(number: Round) -> tuple[GateSpec, ...]:
-    """The gates that stand in round 1 or 2, or in neither (`NIGHTLY`), in order."""
+    """The gates of round 1 or 2, or in neither (`NIGHTLY`), in order."""
     return tuple(spec for spec in PREFLIGHT if number in spec.rounds)
 
 

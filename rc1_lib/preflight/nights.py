@@ -160,7 +160,7 @@ class KeptNight:
 
 
 def parse_nights(content: bytes, name: str) -> list[KeptNight]:
-    """The nights in a history's bytes, oldest first; what stands after the last whole line is not one.
+    """The nights in a history's bytes, oldest first; what follows the last whole line is not one.
 
     Args:
         content: of the file.

@@ -286,7 +286,7 @@ def _file_causes(ticket: dict[str, Any], run: Run) -> list[str]:
 
 
 def _report_causes(ticket: dict[str, Any], run: Run, look_inside: bool) -> list[str]:
-    """Over both rounds' reports; what stands in them says something about the run that the ticket is for alone."""
+    """Over both rounds' reports; what they contain says something about the run that the ticket is for alone."""
     causes, rounds = [], []
     for name, (path, sha256) in _reports(run).items():
         if sha256 is None or sha256 != (ticket["reports"].get(name) or {}).get("sha256"):

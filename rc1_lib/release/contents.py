@@ -57,7 +57,7 @@ def _configured(run: Run) -> Iterator[Path]:
 
 
 def _reported(ready: Ready) -> Iterator[Path]:
-    """Ticket, rounds, training, and of every derived file what tells how it was made."""
+    """Ticket, rounds, training, and of every derived file the record of how it was made."""
     run, place = ready.run, ready.run.workspace
     yield from (place.path(name) for name in (TICKET, *PASSED.values(), TRAINING_REPORT, LEDGER))
     yield from filter(Path.is_file, map(place.path, _TOLD_BY_HAND))

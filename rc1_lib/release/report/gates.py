@@ -17,7 +17,7 @@ _WORDS = {Status.FAILED: FAILURE, Status.ERROR: "not judged"}
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How the run stands, by its files alone.
+    """Whether the run passed, by its files alone.
 
     Attributes:
         reasons: why it failed; none: it passed.

@@ -35,7 +35,7 @@ class Table:
 def checks_table(
     title: str, source: Source, where: str, checks: Iterable[tuple[str, Check]], opened: bool = False
 ) -> Table:
-    """Checks, each with what it is called, as a table with value, threshold and verdict; `where` they stand."""
+    """Checks, each with what it is called, as a table with value, threshold and verdict; `where` they are."""
     rows = []
     for label, check in checks:
         compared = (f"{check.op} {said(check.threshold)}", "passed" if check.passed else FAILURE)
@@ -46,7 +46,7 @@ def checks_table(
 
 
 def figures_table(title: str, head: Sequence[str], source: Source, *places: Sequence[str]) -> Table:
-    """A line for every name that stands in the first place, with its figure and interval in each of the places."""
+    """A line for every name in the first place, with its figure and interval in each of the places."""
     rows = [
         (name.replace("_", " "), *(source.cite_interval(plain, *place, name) for place in places))
         for name in source.at(*places[0]) or ()
@@ -65,7 +65,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of the page; without its source `lead` says so and nothing else stands in it."""
+    """A part of the page; without its source `lead` says so and there is nothing else in it."""
 
     key: str
     title: str

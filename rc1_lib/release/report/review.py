@@ -40,7 +40,7 @@ from rc1_lib.workspace.file_hashes import sha256_file
 
 PAGE = "reports/release/review.html"
 _VERDICT = 400
-"""Characters of a verdict at the top; it stands whole in the table of the nights."""
+"""Characters of a verdict at the top; the whole is in the table of the nights."""
 _MOST_LABELS = 4
 _LEGEND = (("new", "value"), ("bad", "threshold, × failed"))
 _TREND = ("old", "trend")

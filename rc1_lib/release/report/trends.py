@@ -31,7 +31,7 @@ class Reading:
     Attributes:
         night: which.
         gate: its verdict: of the first round that failed, else of the last that judged it; None where none did.
-        check: the deciding check as it stood then; None where it was not judged.
+        check: the deciding check as it was then; None where it was not judged.
     """
 
     night: KeptNight
