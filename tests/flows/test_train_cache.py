@@ -14,9 +14,10 @@ from rc1_lib.training.checkpoint.retention import KeepRule, prune
 from rc1_lib.training.run_paths import LEDGER
 from rc1_lib.workspace.artifacts import read_json, write_json
 from tasks.train import segment_key
+from tests.once import copied
 from tests.shares import share
 
-from .trainings import LAST, RUN, Ended, alter, cached, copied, logged, prints, start
+from .trainings import LAST, RUN, Ended, alter, cached, logged, prints, start
 
 
 @pytest.mark.parametrize(

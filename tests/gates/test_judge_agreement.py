@@ -77,5 +77,5 @@ def test_labels_closer_than_two_people_come_need_a_second_person() -> None:
 
 
 def test_what_else_has_to_hold_of_the_scores_is_judged_too() -> None:
-    versions = at_most("model versions", 2, 1, "")
+    versions = at_most("model versions", 2, 1, "ask one")
     assert failed(judge_agreement_gate(SOUND, THRESHOLDS, SHARED, (versions,))) == {"model versions"}

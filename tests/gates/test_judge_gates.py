@@ -517,9 +517,9 @@ def test_another_judges_lines_are_left_out() -> None:
 
 def test_a_dialogue_counts_by_its_newest_asking() -> None:
     lines = judged(Judging(run="run-1", seed=6, dialogues=range(20)))
-    failed = tuple(replace(line, run_id="run-0", outcome=AttemptOutcome.TIMEOUT, scores=None) for line in lines)
-    assert failed(stability(table(failed, lines))) == set()
-    assert failed(stability(table(lines, failed))) == {
+    lost = tuple(replace(line, run_id="run-0", outcome=AttemptOutcome.TIMEOUT, scores=None) for line in lines)
+    assert failed(stability(table(lost, lines))) == set()
+    assert failed(stability(table(lines, lost))) == {
         "coverage", "largest pooled variance", "unstable dialogues, share",
     }  # fmt: skip
 
@@ -536,12 +536,12 @@ def test_an_interrupted_line_entered_late_does_not_make_its_asking_the_newest() 
 def test_what_failed_in_an_earlier_run_does_not_stay_red_for_ever() -> None:
     """A provider was down, then the pool was built anew: those dialogues will never be asked again."""
     lines = judged(Judging(run="run-1", seed=6, dialogues=range(20), ends=NOW - 900))
-    failed = tuple(replace(line, run_id="run-0", outcome=AttemptOutcome.CONNECTION, scores=None) for line in lines)
+    lost = tuple(replace(line, run_id="run-0", outcome=AttemptOutcome.CONNECTION, scores=None) for line in lines)
     updated = judged(Judging(run="run-2", seed=7, dialogues=range(50, 70)))
     renamed = tuple(replace(line, model="gemini-2.5-flash-002") for line in updated)
-    log = table(failed, renamed)
+    log = table(lost, renamed)
     assert failed(stability(log)) == set()
-    assert failed(stability(table(renamed, failed))) == {"coverage"}
+    assert failed(stability(table(renamed, lost))) == {"coverage"}
 
 
 def test_only_the_last_dialogues_count() -> None:

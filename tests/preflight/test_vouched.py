@@ -23,6 +23,7 @@ from rc1_lib.training.derived import vouched_base
 from rc1_lib.training.models import base_name
 from rc1_lib.workspace import artifacts
 from rc1_lib.workspace.artifacts import PROJECT_ROOT, read_json, sha256_json, write_json
+from tests.once import copied
 
 from .forgeries import edited
 
@@ -42,13 +43,11 @@ EVERY = pytest.mark.parametrize("kind", KINDS)
 @pytest.fixture(scope="module")
 def verified(issued: Run, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """A workspace that holds everything its ticket vouches for itself, opened by that ticket. Take copies: `whole`."""
-    root = tmp_path_factory.mktemp("verified") / "workspace"
-    shutil.copytree(issued.workspace.root, root)
+    run = copied(issued, root := tmp_path_factory.mktemp("verified") / "workspace")
     for name in GIVEN:
         source, target = PROJECT_ROOT / name, root / name
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copytree(source, target) if source.is_dir() else shutil.copyfile(source, target)
-    run = open_run(profile="local", workspace=root, overrides=issued.overrides)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(artifacts, "PROJECT_ROOT", root.parent / "project")
         return replace(run, vouched=vouched_by(verify_ticket(run)))
@@ -57,11 +56,8 @@ def verified(issued: Run, tmp_path_factory: pytest.TempPathFactory) -> Run:
 @pytest.fixture
 def whole(verified: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """A workspace with a ticket that holds everything it vouches for itself; the project has none of it."""
-    root = tmp_path / "workspace"
-    shutil.copytree(verified.workspace.root, root)
-    run = open_run(profile="local", workspace=root, overrides=verified.overrides)
     monkeypatch.setattr(artifacts, "PROJECT_ROOT", tmp_path / "project")
-    return run
+    return copied(verified, tmp_path / "workspace")
 
 
 @pytest.fixture

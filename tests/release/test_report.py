@@ -24,6 +24,7 @@ from rc1_lib.run import Run, open_run
 from rc1_lib.workspace.artifacts import write_json
 from rc1_lib.workspace.file_hashes import sha256_file
 from tests.evaluation.tables import PPO
+from tests.once import copied
 from tests.trained import evaluated
 
 pytestmark = pytest.mark.usefixtures("drawn")
@@ -56,9 +57,8 @@ def page_of(run: Run) -> str:
 @pytest.fixture(scope="module")
 def reported(releasable: Run, tmp_path_factory: pytest.TempPathFactory) -> Reported:
     """The workspace of a green run and the page of it, made once. Never write into it."""
-    root = tmp_path_factory.mktemp("reported") / "workspace"
-    shutil.copytree(releasable.workspace.root, root, symlinks=True)
-    return root, write_page(open_run(profile="local", workspace=root, overrides=releasable.overrides))
+    run = copied(releasable, tmp_path_factory.mktemp("reported") / "workspace")
+    return run.workspace.root, write_page(run)
 
 
 @pytest.fixture(scope="module")
