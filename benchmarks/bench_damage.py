@@ -1,4 +1,4 @@
-"""Which kind of damage turns which gate red: every kind done to a workspace, and all gates that look at its files.
+"""Which kind of damage fails which gate: every kind done to a workspace, and all gates that look at its files.
 
     python benchmarks/bench_damage.py [ROWS [SHADOW]]
 
@@ -66,11 +66,11 @@ def main() -> int:
         for damage in DAMAGES:
             found[damage.name] = outcome(damage, whole, damaged)
             shutil.rmtree(damaged)
-    print(f"undamaged: {clean or 'green'}; {time.process_time() - start:.0f} s of CPU")
+    print(f"undamaged: {clean or 'passed'}; {time.process_time() - start:.0f} s of CPU")
     noticed = sum(one.noticed for one in found.values())
-    print(f"{len(found)} kinds; `integrity` red where nothing else was written: {noticed}")
+    print(f"{len(found)} kinds; `integrity` failed where nothing else was written: {noticed}")
     more = sum(bool(found[damage.name].red.keys() - damage.meant) for damage in DAMAGES)
-    print(f"red for no gate: {sum(not one.red for one in found.values())}; for more than are meant: {more}")
+    print(f"failed no gate: {sum(not one.red for one in found.values())}; more than are meant: {more}")
     for title, damages in TITLES.items():
         print("\n".join(["", f"## {title}", "", *table(damages, found)]))
     wrong = unlike(found)

@@ -60,11 +60,11 @@ def prepared(run: Run, part: str) -> Callable[[], object]:
         return lambda: write_balanced(run)
     if part == "difficulty":
         evidence.rows("balanced")
-    return lambda: green(evidence, part)
+    return lambda: check_passes(evidence, part)
 
 
-def green(evidence: Evidence, gate: str) -> None:
-    """Judge, and stop when the gate is not green: the figures of a red pool are of another pool."""
+def check_passes(evidence: Evidence, gate: str) -> None:
+    """Judge, and stop when the gate fails: the figures of a pool that fails are of another pool."""
     result = evaluate(gate, evidence, 1)
     if result.failures or result.error:
         raise SystemExit(f"{gate}: {result.error or [check.name for check in result.failures]}")
@@ -123,7 +123,7 @@ def judge_what_is_left(workspace: str, rows: int, left: Queue[str], ready: Barri
     begun, spent = time.monotonic(), cpu_s()
     with suppress(Empty):
         while True:
-            green(evidence, left.get_nowait())
+            check_passes(evidence, left.get_nowait())
     ended = time.monotonic()
     return {
         "begun": begun, "ended": ended, "reading": reading, "cpu_seconds": cpu_s() - spent, "peak_mib": peak_mib(),

@@ -169,14 +169,14 @@ def _wait_for_history(flow_run_id: UUID) -> None:
 
 def _verdict_names() -> tuple[str, ...]:
     from tasks.endings import FAULT as GATES_FAULTED
-    from tasks.endings import RED
+    from tasks.endings import NOT_PASSED
 
-    return (*RED, GATES_FAULTED)
+    return (*NOT_PASSED, GATES_FAULTED)
 
 
 def _exit_code(state: State[Any]) -> int:
-    from tasks.endings import RED
+    from tasks.endings import NOT_PASSED
 
     if state.is_completed():
         return PASSED
-    return REFUSED if state.is_failed() and state.name in RED else FAULT
+    return REFUSED if state.is_failed() and state.name in NOT_PASSED else FAULT

@@ -1,6 +1,6 @@
-"""Telling somebody of a run that did not end green: an automation of the server that calls a webhook.
+"""Reporting a run that did not pass: an automation of the server that calls a webhook.
 
-The address may be a secret by itself, as that of a chat's webhook is. It stands in a block, which Prefect keeps
+The address may be a secret by itself, as that of a chat's webhook is. It is in a block, which Prefect keeps
 encrypted and shows as stars; no log, no report and no process of a run is given it.
 """
 
@@ -19,13 +19,13 @@ from pydantic import SecretStr
 
 from deployments.server import WEBHOOK
 from rc1_lib.errors import ConfigError
-from tasks.endings import FAULT, RED
+from tasks.endings import FAULT, NOT_PASSED
 
 BLOCK = "rc1-webhook"
 """The block's name: one that was made in the UI, with headers of its own for example, is called as well."""
 NAME = "rc1: tell of a run that is not green"
 
-_NOT_GREEN = (*RED, FAULT, "Failed", "Crashed")
+_NOTIFIED = (*NOT_PASSED, FAULT, "Failed", "Crashed")
 _PAYLOAD = """{
   "text": {{ [deployment.name or flow_run.name, flow_run.state.name, flow_run.state.message] | join(": ") | tojson }},
   "run": {{ flow_run.name | tojson }},
@@ -36,8 +36,8 @@ _PAYLOAD = """{
 """`text` is what chats show; the rest is for programs."""
 
 
-def tell_when_red(address: str = "") -> bool:
-    """Have the server call the webhook whenever a run of RC1 ends in another way than green.
+def notify_on_failure(address: str = "") -> bool:
+    """Have the server call the webhook whenever a run of RC1 does not pass.
 
     Args:
         address: of the webhook; empty: as the block has it, if there is one.
@@ -78,7 +78,7 @@ def _automation(block: UUID) -> AutomationCore:
         trigger=EventTrigger(
             match=ResourceSpecification({"prefect.resource.id": "prefect.flow-run.*"}),
             match_related=ResourceSpecification({"prefect.resource.role": "flow", "prefect.resource.name": "rc1"}),
-            expect={f"prefect.flow-run.{name}" for name in _NOT_GREEN},
+            expect={f"prefect.flow-run.{name}" for name in _NOTIFIED},
             posture=Posture.Reactive,
             threshold=1,
         ),

@@ -94,7 +94,7 @@ def _set_up(workspace: Path, webhook: str, *, alone: bool) -> None:
         alone: nobody else has work on this server: what is under way there has been left by an earlier life of ours.
     """
     from deployments.crashed_runs import crash_leftovers, watch_heartbeats
-    from deployments.notify import tell_when_red
+    from deployments.notify import notify_on_failure
     from deployments.register import check_served_here, create_pool, join_pool, register
 
     if alone:
@@ -106,7 +106,7 @@ def _set_up(workspace: Path, webhook: str, *, alone: bool) -> None:
     if lacking_for_training():
         print("rc1/train is not registered: training needs the extra: pip install 'rc1[train]'", flush=True)
     watch_heartbeats()
-    if tell_when_red(webhook):
+    if notify_on_failure(webhook):
         print("the webhook reports every run that fails", flush=True)
     if alone and (lost := crash_leftovers(POOL)):
         print(f"{lost} run(s) that an earlier server left unfinished are now marked as crashed", flush=True)

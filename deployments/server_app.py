@@ -1,7 +1,7 @@
 """Prefect's own server application, over an SQLite in which whoever writes waits for a turn.
 
 Prefect 3.8 begins a transaction with reading. If somebody else has written by the time it writes, SQLite refuses it at
-once ("database is locked"): the client asks again two seconds later, and what a refused statement leaves behind can
+once ("database is locked"): the client asks again two seconds later, and what a refused statement leaves can
 stop the event loop for a minute (docs/experiments/preflight-time.md). Here every transaction may write as it begins.
 """
 

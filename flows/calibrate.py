@@ -95,7 +95,7 @@ class Calibrated:
     judge: str
 
     @property
-    def red(self) -> str:
+    def failed(self) -> str:
         """The failed stage; empty if all passed."""
         return next((result.name for result in self.results if result.status not in CLEARED), "")
 
@@ -132,7 +132,7 @@ def _adopt_as_task(run: Run, weights: Weights, report: str) -> None:
 
 def ending(run: Run, done: Calibrated, on_red_revoke: bool) -> State[Any] | None:
     """The flow's failed state; None if every stage passed."""
-    if not done.red:
+    if not done.failed:
         return None
     if on_red_revoke:
         revoke(run, done.sentence)

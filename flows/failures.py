@@ -19,7 +19,7 @@ from rc1_lib.preflight.nights import Night, NightOutcome
 from rc1_lib.run import Run, open_run, workspace_at
 from rc1_lib.training.run_paths import LOG
 from rc1_lib.workspace.artifacts import Workspace
-from tasks.endings import RED
+from tasks.endings import NOT_PASSED
 
 
 def leave_failure(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> None:
@@ -31,7 +31,7 @@ def leave_failure(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) ->
     logger = flow_run_logger(flow_run, flow)
     if state.is_crashed() and flow_run.parameters.get("recheck"):
         _keep_night(of, flow_run, state)
-    if state.name not in RED:
+    if state.name not in NOT_PASSED:
         fault = _fault(state)
         logger.error("FATAL: %s", conceal(str(fault) or type(fault).__name__, secrets()))
         logger.error("error report: %s", place.name(write_error(place, fault, place.path(LOG))))

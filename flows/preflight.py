@@ -75,9 +75,9 @@ def preflight(
             installed package the current folder.
         rounds: which rounds to run.
         build: `auto` builds what is missing or out of date, `always` everything, `never` nothing.
-        refresh: compute every gate in every round, also what round 1 found green on the same bytes.
-        ticket: issue the ticket when round 2 was run and nothing is red.
-        on_red_revoke: revoke an existing ticket when something is red: the newest evidence says no.
+        refresh: compute every gate in every round, also what passed in round 1 on the same bytes.
+        ticket: issue the ticket when round 2 was run and everything passed.
+        on_red_revoke: revoke an existing ticket when something failed: the newest evidence says no.
         recheck: the nightly's way: verify the existing ticket first, run the gates without writing their reports
             (the ticket vouches for those), and issue nothing.
         gate_processes: of a local Dask cluster that judges the gates which read files alone, with the very verdicts of
@@ -124,8 +124,8 @@ def _preflight(
     if due:
         check_preflight_cost(run, rounds=len(set(rounds)), agreed=judge_cost_agreed)
     done = calibrated(run) if due else None
-    if done is not None and (red := ending(run, done, on_red_revoke)):
-        return _after_failed_calibration(run, done, red, min(rounds))
+    if done is not None and (failed := ending(run, done, on_red_revoke)):
+        return _after_failed_calibration(run, done, failed, min(rounds))
     recorded = judge_baseline(run, build, return_state=True) if JUDGE_BASELINE.applies(run) else None
     judged: list[JudgedRound] = []
     for number in sorted(set(rounds)):
@@ -147,12 +147,12 @@ def _taken_over(judged: Sequence[JudgedRound], refresh: bool) -> Sequence[GateRe
     return judged[-1].results if judged and not refresh else ()
 
 
-def _after_failed_calibration(run: Run, done: Calibrated, red: State[Any], number: RoundNumber) -> State[Any]:
+def _after_failed_calibration(run: Run, done: Calibrated, failed: State[Any], number: RoundNumber) -> State[Any]:
     """Evaluate the free gates of round 1 that do not depend on the weights, so that one run reports everything."""
-    judged = judge_round(run, number, waiting=waiting(run, number, done.red))
+    judged = judge_round(run, number, waiting=waiting(run, number, done.failed))
     report_round(run, number, judged.results)
     return Failed(
-        name=FAULT if judged.faults else red.name,
+        name=FAULT if judged.faults else failed.name,
         message=done.message(f"round {number}: {round_sentence(judged.results)}"),
     )
 
@@ -192,7 +192,7 @@ def _nightly(
 
 
 def _record_night(run: Run, night: Night, verdict: str, passed: bool, found: Mapping[str, list[GateResult]]) -> None:
-    night.ended(NightOutcome.GREEN if passed else NightOutcome.RED, verdict, found)
+    night.ended(NightOutcome.PASSED if passed else NightOutcome.FAILED, verdict, found)
     report_nightly(run, verdict, passed, found)
 
 

@@ -21,7 +21,7 @@ from rc1_lib.errors import ConfigError
 from rc1_lib.evidence import Evidence
 from rc1_lib.preflight.gate_list import BY_NAME, gates_of_round, round_title
 from rc1_lib.preflight.round_report import fingerprints, round_passed
-from rc1_lib.records import GREEN, GateResult, Status
+from rc1_lib.records import PASSING, GateResult, Status
 from rc1_lib.run import Run
 from rc1_lib.runtime.progress import report_progress
 from rc1_lib.workspace.file_hashes import forget_hashes
@@ -66,7 +66,7 @@ def judge_round(
     Args:
         run: supplies files and configuration.
         number: 1, 2 or `NIGHTLY`.
-        before: verdicts of the round before. Those found green by files alone are taken over where these are the same.
+        before: verdicts of the round before. Those that passed by files alone are taken over where these are the same.
         waiting: gates that are not evaluated, with what each waits for.
         cluster: from `dask_processes`: evaluates the gates that only read files. None: this process evaluates all;
             second evaluations always run here.
@@ -91,8 +91,8 @@ def judge_round(
             error = "its files changed while it was evaluated; run again when nothing writes to them"
             result = GateResult(name, error=error)
         results.append(result)
-    green = sum(result.status in GREEN for result in results)
-    report_progress(round_title(number), len(results), len(results), f"{green} of {len(results)} gates passed")
+    passed = sum(result.status in PASSING for result in results)
+    report_progress(round_title(number), len(results), len(results), f"{passed} of {len(results)} gates passed")
     return JudgedRound(number, results, faults)
 
 

@@ -21,7 +21,7 @@ from rc1_lib.check_words import round_sentence
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.preflight.gate_list import check_waivers
 from rc1_lib.provenance.derived import Build
-from rc1_lib.records import GREEN, GateResult
+from rc1_lib.records import PASSING, GateResult
 from rc1_lib.run import Run, open_run
 from rc1_lib.scale_up import record
 from rc1_lib.scale_up.looks import AFTER, BEFORE, Look, unreached
@@ -119,7 +119,7 @@ def _look(run: Run, step: Step, *, again: bool) -> tuple[Look, str]:
         state = gate_of_size(run, step, name, again, look.title, return_state=True)
         result, fault = read_verdict(state.result(raise_on_failure=False))
         results.append(faulted(name, fault) if result is None else result)
-        if results[-1].status not in GREEN:
+        if results[-1].status not in PASSING:
             break
     return replace(look, results=(*results, *unreached(results, names))), fault
 
@@ -129,9 +129,9 @@ def _sentence(run: Run, looks: Sequence[Look]) -> str:
     newest = looks[-1]
     if not newest.passed:
         return f"stopped at {newest.title} rows: {round_sentence(newest.results)}"
-    green = ", ".join(f"{look.size:,}" for look in looks if not look.again)
+    passed = ", ".join(f"{look.size:,}" for look in looks if not look.again)
     alone = "; scale_up.sizes has no smaller size, so none was checked" if len(run.config.scale_up.sizes) == 1 else ""
-    return f"{newest.size:,} of {run.config.pool.n:,} rows reached, every gate passed at {green}{alone}"
+    return f"{newest.size:,} of {run.config.pool.n:,} rows reached, every gate passed at {passed}{alone}"
 
 
 def _check_approval(run: Run) -> None:

@@ -71,7 +71,7 @@ def train(
             it training goes on from whatever whole checkpoint of the same run is there.
         evaluate: ask the held-out prompts when training is over.
         control: train a few steps on a reward without information instead (`random`, `constant`), next to any real run;
-            a gain in success is red, since the evaluation leaks then.
+            a gain in success is a failure, since the evaluation leaks then.
         start_over: remove the checkpoints and metrics of another run, which are refused otherwise.
         judge_cost_agreed: whether a person has agreed to what the judge may cost; without, more than
             `judge.ask_above_usd` is refused before the first call.

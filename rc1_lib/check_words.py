@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rc1_lib.records import GREEN, Check, GateResult, Status
+from rc1_lib.records import PASSING, Check, GateResult, Status
 
 
 def figure(value: Any) -> str:
@@ -81,26 +81,26 @@ def gate_sentence(result: GateResult, advice: bool = True) -> str:
 def stages_sentence(results: Sequence[GateResult], stages: int) -> str:
     """`5 of 5 stages passed`, or which stage was the last one evaluated, and why."""
     judged = [result for result in results if result.status is not Status.WAITING]
-    red = [result for result in judged if result.status not in (Status.PASSED, Status.NOT_APPLICABLE)]
-    if not red:
+    failed = [result for result in judged if result.status not in (Status.PASSED, Status.NOT_APPLICABLE)]
+    if not failed:
         passed = sum(result.status is Status.PASSED for result in judged)
         return f"{passed} of {stages} stages passed" + _not_applicable(judged)
-    sentence = f"stage {len(judged)} of {stages} failed: {red[-1].name} ({gate_sentence(red[-1], advice=False)})"
+    sentence = f"stage {len(judged)} of {stages} failed: {failed[-1].name} ({gate_sentence(failed[-1], advice=False)})"
     return sentence + _waiting(results)
 
 
 def round_sentence(results: Sequence[GateResult]) -> str:
     """`2 of 15 gates failed: diversity (distinct-2 0.41, wanted >= 0.6), ...`, or how many passed and were waived.
 
-    A cause that several gates share, as a row that none can read, stands there once: `mix, length (...)`.
+    A cause that several gates share, as a row that none can read, is written once: `mix, length (...)`.
     """
-    red = [result for result in results if result.status not in (*GREEN, Status.WAITING)]
-    if red:
+    failed = [result for result in results if result.status not in (*PASSING, Status.WAITING)]
+    if failed:
         names = dict[str, list[str]]()
-        for result in red:
+        for result in failed:
             names.setdefault(gate_sentence(result, advice=False), []).append(result.name)
         causes = ", ".join(f"{', '.join(gates)} ({cause})" for cause, gates in names.items())
-        return f"{len(red)} of {len(results)} gates failed: {causes}" + _waiting(results)
+        return f"{len(failed)} of {len(results)} gates failed: {causes}" + _waiting(results)
     waived = [result.name for result in results if result.status is Status.WAIVED]
     passed = f"{sum(result.status is Status.PASSED for result in results)} of {len(results)} gates passed"
     passed += f", {len(waived)} waived: {', '.join(waived)}" if waived else ""

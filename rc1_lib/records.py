@@ -224,7 +224,7 @@ class Status(StrEnum):
     WAITING = "not judged"
 
 
-GREEN = (Status.PASSED, Status.WAIVED, Status.NOT_APPLICABLE)
+PASSING = (Status.PASSED, Status.WAIVED, Status.NOT_APPLICABLE)
 """What keeps no ticket from being issued; of these only `PASSED` was judged, and reports list the others."""
 
 _COMPARES: Mapping[str, Callable[[Any, Any], bool]] = {">=": ge, "<=": le, "<": lt, ">": gt}
@@ -258,7 +258,7 @@ class Check:
             KeyError: when a part is missing.
             TypeError: when a part has the wrong type.
         """
-        said = {name: part for name, part in body.items() if name != "undecided"}
+        said = {name: part for name, part in {**body}.items() if name != "undecided"}
         check = cls(**{**said, "interval": CheckInterval.from_dict(body.get("interval"))})
         return replace(check, passed=check.passed is True and check.holds())
 
@@ -341,6 +341,11 @@ class GateResult:
             "evidence": dict(self.evidence),
             "status": self.status.value,
         }
+
+    @classmethod
+    def from_report(cls, body: Mapping[str, Any]) -> GateResult:
+        """The verdict in a report, which only counts the offenders; as `from_dict` does."""
+        return cls.from_dict({**body, "offenders": ()})
 
     @classmethod
     def from_dict(cls, body: Mapping[str, Any]) -> GateResult:

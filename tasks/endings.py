@@ -34,7 +34,7 @@ SCALED_UP, NOT_APPROVED = "ScaledUp", "NotApproved"
 """The pool has its last size and every gate passed; a person refused to approve."""
 RELEASED = "Released"
 """A package was written and verified."""
-RED = (GATES_FAILED, REFUSED, NOT_APPROVED)
+NOT_PASSED = (GATES_FAILED, REFUSED, NOT_APPROVED)
 """Failed states that are a verdict, not an error: exit code 2."""
 ENDINGS = (
     GATES_FAILED, FAULT, REFUSED, TICKET_ISSUED, ROUNDS_PASSED, TICKET_CONFIRMED, WEIGHTS_ADOPTED, POLICY_IMPROVED,

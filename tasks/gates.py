@@ -1,6 +1,6 @@
 """One Prefect task run per gate: its verdict as a named state.
 
-Prefect keeps no verdict: whoever can write a file of the workspace could write a green one.
+Prefect keeps no verdict: whoever can write a file of the workspace could write a pass.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def gate(run: Run, name: str, number: int, before: GateResult | None = None) -> 
         run: supplies files and configuration.
         name: which gate.
         number: the round.
-        before: what the round before found, which stands where the gate reads files alone and their bytes are the same.
+        before: what the round before found, kept where the gate reads files alone and their bytes are the same.
 
     Returns:
         A state with the verdict as its name, the reason as its message, and the data `GateResult.to_dict()`.

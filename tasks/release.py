@@ -20,11 +20,11 @@ from tasks.endings import refusable, retried
 def report_page(run: Run) -> Page:
     """Write the RC1 report of a passed or failed run, and show the reasons for a failure in the UI."""
     page = write_page(run)
-    red = "".join(f"- FAILED: {reason}\n" for reason in page.red) or "Everything passed.\n"
+    failed = "".join(f"- FAILED: {reason}\n" for reason in page.failed) or "Everything passed.\n"
     create_markdown_artifact(
         key="rc1-report",
-        markdown=f"# RC1 report\n\n`{page.path}`, SHA-256 `{page.sha256}`\n\n{red}",
-        description="failed" if page.red else "passed",
+        markdown=f"# RC1 report\n\n`{page.path}`, SHA-256 `{page.sha256}`\n\n{failed}",
+        description="failed" if page.failed else "passed",
     )
     return page
 

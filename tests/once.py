@@ -1,4 +1,4 @@
-"""What takes long to make is made once in a run of the suite, by whichever of its workers wants it first."""
+"""What takes long to make is made once in a run of the suite, by whichever worker wants it first, and copied."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 from filelock import FileLock
+
+from rc1_lib.run import Run, open_run
 
 
 def copy_of(name: str, make: Callable[[Path], object], factory: pytest.TempPathFactory) -> Path:
@@ -34,3 +36,9 @@ def copy_of(name: str, make: Callable[[Path], object], factory: pytest.TempPathF
     root = factory.mktemp(name) / "workspace"
     shutil.copytree(folder, root)
     return root
+
+
+def copied(run: Run, root: Path) -> Run:
+    """The same run in a copy of its workspace, whose links stay links."""
+    shutil.copytree(run.workspace.root, root, symlinks=True)
+    return open_run(profile="local", workspace=root, overrides=run.overrides)

@@ -195,7 +195,7 @@ def judge_checks(run: Run, models: Collection[str], test_double: bool) -> tuple[
 
 
 def double_checks(run: Run, test_double: object) -> tuple[Check, ...]:
-    """The mark; in profile `prod` it is red. None only where `test_double` is False: a report may say anything."""
+    """The mark; in profile `prod` it fails. None only where `test_double` is False: a report may say anything."""
     if test_double is False:
         return ()
     mark = f"{TEST_DOUBLE}: these scores are made up"

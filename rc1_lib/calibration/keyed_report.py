@@ -74,7 +74,7 @@ def kept_verdict(run: Run, artifact: Artifact, key: str, expected: Collection[st
     whole = equal("report", state.value, FileState.FRESH.value, f"RC1 did not write {path.name}; {again}")
     try:
         report = read_json(path)
-        found = GateResult.from_dict({**report["gate"], "offenders": ()})
+        found = GateResult.from_report(report["gate"])
     except (ValueError, KeyError, TypeError):
         raise RC1Error(f"{path}: is not the report of {artifact.name}; {again}") from None
     judged = {check.name for check in found.checks if check.op != "info"}

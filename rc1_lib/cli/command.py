@@ -219,7 +219,7 @@ def _words(error: Exception, root: Path) -> str:
 
 
 def _leave(what: str, write: Callable[[], Path]) -> str | None:
-    """Write what a failure leaves behind; a disk that refuses it must not hide the failure itself."""
+    """Write what a failure leaves; a disk that refuses it must not hide the failure itself."""
     try:
         path = write()
     except (OSError, RC1Error) as error:

@@ -72,7 +72,7 @@ def run_flow_of(session: Session, run: Run, name: FlowName, *, verbose: bool, **
 def end_flow(session: Session, outcome: FlowOutcome, document: dict[str, Any], ending: Ending, *notes: str) -> int:
     """Write the failure package if the run failed, print the document and the last lines, and return the exit code.
 
-    `ending` stands where the run did not end in a fault, `notes` before the package of one that failed.
+    `ending` is shown where the run did not end in a fault, `notes` before the package of one that failed.
     """
     package = session.pack_failure() if outcome.exit_code else None
     if package:

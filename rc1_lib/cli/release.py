@@ -33,18 +33,18 @@ _WORLD = "outputs/rc1_world"
 def report(session: Session, seed: Seed = None) -> int:
     """Write one page about a run that passed or failed: every number with the file that it came from.
 
-    No ticket is asked for; the page of a failed run says RED at the top. The same files give the same page.
+    No ticket is asked for; the page of a failed run says FAILED at the top. The same files give the same page.
     """
     from rc1_lib.release.report.page import write_page
 
     run = session.open({"pool.seed": seed})
     page = write_page(run)
-    session.show(*(f"failed: {reason}" for reason in page.red))
+    session.show(*(f"failed: {reason}" for reason in page.failed))
     session.show(f"SHA-256 {page.sha256}", f"{len(page.slides)} pictures next to it")
-    place, count = run.workspace.path(page.path), len(page.red)
-    if page.red:
+    place, count = run.workspace.path(page.path), len(page.failed)
+    if page.failed:
         words = f"report of a run that failed, for {count} reason{'s' if count > 1 else ''}"
-        ending = Ending("done", words, [Failure(reason) for reason in page.red], place)
+        ending = Ending("done", words, [Failure(reason) for reason in page.failed], place)
     else:
         ending = Ending("done", "report of a run that passed", report=place, following=then(session, "release"))
     return end(session, ending, {"exit_code": 0, **asdict(page)})
@@ -232,8 +232,10 @@ def _pool(session: Session, run: Run, rows: Path | None) -> Path:
 
 def _changes_table(changes: Sequence[Change]) -> Table:
     """Show what changed in the nights, in at most 80 columns."""
+    from rc1_lib.release.report.trends import NEW, STILL
+
     rows = [
-        (Text(one.what, "bold red" if one.what.endswith("red") else ""), one.gate, one.since, one.words)
+        (Text(one.what, "bold red" if one.what in (NEW, STILL) else ""), one.gate, one.since, one.words)
         for one in changes
     ]
     shown = table("what changed", ("what", "gate", "since", "figures"), rows)

@@ -23,7 +23,7 @@ from rc1_lib.runtime.libraries import quieten
 if TYPE_CHECKING:
     from rc1_lib.doctor.finding import Finding
 
-_RED = 1
+_FAILED = 1
 _GATES = ("training_config", "overclar_penalty")
 _REPORT = "reports/rc1/config_verify.json"
 
@@ -57,21 +57,21 @@ def doctor(session: Session, seed: Seed = None) -> int:
     run = session.open({"pool.seed": seed})
     quieten(hub=False)
     found = examined(run)
-    code = _RED if any(one.red for one in found.values()) else 0
+    code = _FAILED if any(one.failed for one in found.values()) else 0
     rows = [
-        (name, Text(*(("FAILED", "bold red") if one.red else ("ok", "green"))),
-         f"{one.found}\n-> {one.advice}" if one.red else one.found)
+        (name, Text(*(("FAILED", "bold red") if one.failed else ("ok", "green"))),
+         f"{one.found}\n-> {one.advice}" if one.failed else one.found)
         for name, one in found.items()
     ]  # fmt: skip
     session.show(table("before a training", ("check", "", "what was found, and what to do"), rows))
-    looks = {name: {"red": one.red, **asdict(one)} for name, one in found.items()}
+    looks = {name: {"failed": one.failed, **asdict(one)} for name, one in found.items()}
     return end(session, _ending(session, found), {"exit_code": code, "looks": looks}, code)
 
 
 def _ending(session: Session, found: Mapping[str, Finding]) -> Ending:
-    failures = [Failure(f"{name}: {one.found}", one.advice) for name, one in found.items() if one.red]
+    failures = [Failure(f"{name}: {one.found}", one.advice) for name, one in found.items() if one.failed]
     if failures:
-        names = ", ".join(name for name, one in found.items() if one.red)
+        names = ", ".join(name for name, one in found.items() if one.failed)
         words = f"{len(failures)} of {len(found)} checks: {names}"
         return Ending("fail", words, failures, following=again(session, "doctor"))
     return Ending("pass", f"{len(found)} checks, ready to train", following=then(session, "train"))

@@ -12,7 +12,7 @@ from rc1_lib.check_words import failed_lines
 from rc1_lib.cli import tables
 from rc1_lib.cli.endings import again, end, judged, then
 from rc1_lib.cli.session import Session
-from rc1_lib.records import GREEN, GateResult, not_applicable_of, waivers_of
+from rc1_lib.records import PASSING, GateResult, not_applicable_of, waivers_of
 from rc1_lib.task_specs import task_names
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def conclude(
         file = Path(out).with_name(f"{Path(out).stem}_{result.name}_offenders.jsonl").as_posix()
         listed = write_offenders(run, file, result)
         gates.append({**result.to_dict(), "offenders": len(result.offenders), "offenders_file": listed})
-    passed = all(result.status in GREEN for result in results)
+    passed = all(result.status in PASSING for result in results)
     report: dict[str, Any] = {
         "pass": passed,
         "time": now(),

@@ -21,7 +21,7 @@ class Finding:
     advice: str = ""
 
     @property
-    def red(self) -> bool:
+    def failed(self) -> bool:
         """Whether it failed."""
         return bool(self.advice)
 

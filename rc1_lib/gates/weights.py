@@ -88,7 +88,7 @@ def _origin_checks(content: Any, origin: Origin) -> tuple[Check, ...]:
 
 def _passed(report: Mapping[str, Any]) -> bool:
     try:
-        found = GateResult.from_dict({**report["gate"], "offenders": ()})
+        found = GateResult.from_report(report["gate"])
     except (KeyError, TypeError):
         return False
     judged = {check.name for check in found.checks if check.op != "info"}

@@ -61,7 +61,7 @@ class Answer:
     """What a provider returned.
 
     Attributes:
-        text: the model's reply, or the arguments of its only tool call; thinking may still stand in it.
+        text: the model's reply, or the arguments of its only tool call; thinking may still be in it.
         model: the model version that the provider says answered; empty when it does not say.
         request_id: the provider's own id of this reply; empty when it gives none.
         tokens_in: tokens read, as the provider counts them; 0 when it reports no usage.

@@ -3,7 +3,7 @@
 Had nothing changed, all samples of a dialogue would be draws of the same judge, and which of them were drawn then and
 which now would be chance. So the noise is measured by dealing each dialogue's samples out again, as many to either side
 as there were (a permutation test within dialogues: Good, "Permutation, Parametric, and Bootstrap Tests of Hypotheses",
-2005, ch. 3), with the medians taken again each time. It needs no shape of the noise, and it tells by how much medians
+2005, ch. 3), with the medians taken again each time. It needs no shape of the noise, and it says by how much medians
 move when nothing changed. Every figure's bound is as many of its own standard deviations away as the largest of all
 figures reaches in the given share of the deals (Westfall and Young, "Resampling-Based Multiple Testing", 1993): the
 rate of false alarms is that of the whole verdict, however many dimensions there are and however they hang together.

@@ -76,7 +76,7 @@ class Judge:
         raise RC1Error("Judge.score was called on a running event loop; await Judge.score_async there instead")
 
     async def score_async(self, dialogues: Sequence[Sequence[Message]], *, fresh: bool = False) -> Judged:
-        """The same on a running event loop; cancelling it leaves no connection and no place behind."""
+        """The same on a running event loop; cancelling it leaves no open connection and no place taken."""
         _check_dialogues(dialogues)
         names = [dialogue_sha256(messages) for messages in dialogues]
         unique = dict(zip(names, dialogues, strict=True))
@@ -313,7 +313,7 @@ def fresh_scores(
         where: path of the store that takes the replies, below the workspace; default: the judge's own.
 
     Returns:
-        The scores, and the lines of the usage log that tell of them.
+        The scores, and the lines of the usage log about them.
 
     Raises:
         RC1Error: when the judge cannot be asked, or stopped early.

@@ -214,7 +214,7 @@ class Limiter:
         self._throttles += 1
         self._count(now, None, throttled=True)
         self._pause(now, retry_after)
-        # What was on its way when the last refusal came tells of the old pace and bound; acting on each would cut for
+        # What was on its way when the last refusal came is about the old pace and bound; acting on each would cut for
         # one excess many times over (compare the recovery point of RFC 6582).
         if permit.episode != self._episode:
             return

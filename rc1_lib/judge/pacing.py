@@ -40,7 +40,7 @@ LOW_DOUBT = 0.25
 
 
 class Pace:
-    """Requests per second; tell it of every request sent and of every refusal that is news.
+    """Requests per second; it has to know of every request sent and of every refusal that is news.
 
     The pace follows the curve of CUBIC (RFC 9438), counted in requests instead of seconds: from below the ceiling it
     rises quickly, is nearly flat around it, then rises ever faster. The ceiling is measured, as in BBR (Cardwell et al.
@@ -124,7 +124,7 @@ class Pace:
         let_in = 1.0 - self.background
         low = max(1, self._sent - self._lost) / let_in / (self._seconds + prior_s)
         high = max(1, self._curve_sent - self._curve_lost) / let_in / (self._curve_due_s + prior_s)
-        # With a background many requests tell together that the limit was exceeded, not the last one.
+        # With a background many requests together show that the limit was exceeded, not the last one.
         ahead = 0.0 if self.background else LEAD * (self.rate - self._curve_sent / self._curve_due_s)
         doubt = max(LEAST_DOUBT + self.background, 1.0 / self._curve_sent, (high - low) / (high + low))
         if in_doubt and self._ceiling < self._start:
@@ -162,7 +162,7 @@ CHANCE = 0.01
 
 
 class ConcurrencyBound:
-    """A bound on requests under way; tell it of answers and refusals, with how many were under way when each was sent.
+    """A bound on requests under way; it has to know of each answer and refusal, and how many were under way.
 
     It falls below a number that was refused and rises by one, as in Chiu and Jain (1989), but with a memory: the
     refused number is tried again after 32 requests and then after every 128, so that under a limit that does not move
@@ -267,7 +267,7 @@ PROOF = 5.0
 
 
 class Background:
-    """The share of requests that is refused whatever the pace; tell it how requests ended that are news.
+    """The share of requests that is refused whatever the pace; it has to know how requests ended that are news.
 
     A limit refuses what exceeds it and nothing else. So a refusal of a request that no known limit explains (sent more
     slowly than the provider had taken requests before, and as one of no more under way than it had admitted) is in

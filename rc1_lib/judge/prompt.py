@@ -1,6 +1,6 @@
 """The judge's instructions, the prompt made of them for one dialogue, and what its scores are bound to.
 
-The dialogue goes in as data. It is one JSON array in which no angle bracket stands by itself, between two lines that
+The dialogue goes in as data. It is one JSON array in which no angle bracket is by itself, between two lines that
 hold a number derived from the dialogue's own hash, so that nothing written inside can look like the closing line.
 """
 

@@ -129,7 +129,7 @@ def read_scores(
 
 
 def _found(text: str, channel: Channel) -> tuple[Any, bool]:
-    """The one JSON value of a text, and whether it stands there alone, if need be in a fence."""
+    """The one JSON value of a text, and whether it is all there is, if need be in a fence."""
     text = text.strip("\ufeff \t\r\n")
     if (body := _parsed(text)) is not _NOT_JSON:
         return body, True

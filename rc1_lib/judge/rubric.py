@@ -95,7 +95,7 @@ def _answered(dialogue: Transcript) -> float:
 def _grounded(dialogue: Transcript) -> float:
     """Share of the answer's words that the user or a tool said, times the share of the sums' numbers that were said.
 
-    A bare yes or no stands in nobody's words: it counts where anything was looked up or calculated.
+    A bare yes or no is in nobody's words: it counts where anything was looked up or calculated.
     """
     if dialogue.is_verdict:
         return dialogue.told_share * any(call.name != ASK for call in dialogue.calls)

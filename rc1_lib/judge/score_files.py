@@ -43,7 +43,7 @@ class Dialogue:
     """One dialogue of a file.
 
     Attributes:
-        line: where it stands, from 1.
+        line: its number, from 1.
         id: that of its row; `line N` where the row has none.
         messages: in chat format.
     """
@@ -58,7 +58,7 @@ def read_dialogues(path: Path, first: int | None = None) -> list[Dialogue]:
 
     Args:
         path: rows of the pool or the shadow set, or bare `{"messages": [...]}`. Empty lines are passed over.
-        first: how many dialogues are wanted; what stands below them is not read. Default: all.
+        first: how many dialogues are wanted; what follows them is not read. Default: all.
 
     Raises:
         RowError: when there is no such file, or lines of it hold no dialogue, naming each.

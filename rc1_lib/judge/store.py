@@ -203,7 +203,7 @@ class Store:
 
         Args:
             line: what is known of it now.
-            endpoint: whom it is sent to. The replies of the version that last answered there count, whichever process
+            endpoint: where it is sent. The replies of the version that last answered there count, whichever process
                 it answered: a process that has had no answer yet does not ask again for what another one has just got.
             fresh: ask even where a reply is stored or on its way.
             bad_attempts: how many replies that cannot be read have to have come before the last of them counts.
@@ -238,7 +238,7 @@ class Store:
 
         Args:
             line: the whole line.
-            endpoint: whom it was sent to.
+            endpoint: where it was sent.
             text: the reply's text, where a model replied.
         """
         with self._writing():

@@ -1,4 +1,4 @@
-"""The arithmetic behind the `calc` tool: exact, small, and safe against hostile input.
+"""The arithmetic of the `calc` tool: exact, small, and safe against hostile input.
 
 An expression is parsed into Python's syntax tree, and only the nodes named here are accepted; nothing is ever evaluated
 as code. Numbers are integers and fractions, so `0.1 + 0.2` is `0.3`.

@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _WIDTH, _GAP = 0.38, 0.45
-"""Of a bar, and between sections; pairs stand 1 apart."""
+"""Of a bar, and between sections; pairs are 1 apart."""
 NO_BREAK = "\N{NO-BREAK SPACE}"
 
 
 Pair = tuple[str, Mapping[str, Any], str]
-"""What stands below two bars; `before` and `after` by figure, each a `value`, `low`, `high` in [0, 1]; which figure."""
+"""The words below two bars; `before` and `after` by figure, each a `value`, `low`, `high` in [0, 1]; which figure."""
 
 
 def _pairs(axes: Axes, sections: Sequence[Sequence[Pair]], report: Mapping[str, Any], y: str = "") -> None:
@@ -130,7 +130,7 @@ def asking(path: Path, report: Mapping[str, Any], *, caption: str = "") -> None:
 
 _PROXY_LINES = (("proxy", "judged score (proxy)", OLD, "s"), ("truth", "success (truth)", NEW, "o"))
 _APART = 0.12
-"""How far the marks of the two lines stand apart; steps are evenly spaced."""
+"""How far the marks of the two lines are apart; steps are evenly spaced."""
 
 
 def proxy(path: Path, report: Mapping[str, Any], *, caption: str = "") -> None:

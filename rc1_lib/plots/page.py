@@ -90,7 +90,7 @@ def draw(
 
 
 def _captioned(figure: Figure, title: str, legend: Sequence[tuple[str, str]]) -> None:
-    """A slide stands alone, while the page has title and legend of its own, in its own type."""
+    """A slide is shown alone, while the page has title and legend of its own, in its own type."""
     from matplotlib.lines import Line2D
 
     colours = {called: colour for colour, called in _NAMES.items()}
@@ -222,11 +222,11 @@ class Points:
 
     Attributes:
         days: when, in days.
-        labels: a few of them, by where they stand.
+        labels: a few of them, by their day.
         values: of each.
         intervals: of each value.
         bounds: the thresholds of each.
-        red: whether it stands for a gate that was red.
+        failed: whether a gate failed there.
         trend: at its first and its last value; None where there is none.
     """
 
@@ -235,7 +235,7 @@ class Points:
     values: Sequence[float | None]
     intervals: Sequence[tuple[float, float] | None] = ()
     bounds: Sequence[Sequence[float]] = ()
-    red: Sequence[bool] = ()
+    failed: Sequence[bool] = ()
     trend: tuple[tuple[float, float], tuple[float, float]] | None = None
 
 
@@ -250,10 +250,10 @@ def over_days(axes: Axes, *series: Points) -> None:
         for place in range(max(map(len, points.bounds), default=0)):
             edge = [bound[place] if place < len(bound) else math.nan for bound in points.bounds]
             axes.plot(points.days, edge, color=BAD, linewidth=1.1, linestyle=(0, (4, 2)), drawstyle="steps-post")
-        for day, height, red in zip(points.days, heights, points.red, strict=False):
-            if red and math.isnan(height):
+        for day, height, failed in zip(points.days, heights, points.failed, strict=False):
+            if failed and math.isnan(height):
                 axes.plot([day], [0.04], marker="X", markersize=7, color=BAD, transform=axes.get_xaxis_transform())
-            elif red:
+            elif failed:
                 axes.plot([day], [height], marker="X", markersize=7, color=BAD)
         if points.trend is not None:
             axes.plot(*zip(*points.trend, strict=True), color=OLD, linewidth=2.2, alpha=0.6)
@@ -263,7 +263,7 @@ def over_days(axes: Axes, *series: Points) -> None:
 
 
 def verdicts(axes: Axes, names: Sequence[str], points: Points, rows: Sequence[Sequence[bool | None]]) -> None:
-    """A line a name, a mark a day: a dot where it was well, a cross where it was red, a dash where nothing was said."""
+    """A line a name, a mark a day: a dot where it passed, a cross where it failed, a dash where it was not judged."""
     kinds: tuple[tuple[bool | None, str, str], ...] = ((True, NEW, "o"), (False, BAD, "X"), (None, QUIET, "_"))
     for place, row in enumerate(rows):
         for kind, colour, mark in kinds:

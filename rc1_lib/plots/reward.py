@@ -315,7 +315,7 @@ def by_bucket(path: Path, split: Mapping[str, Mapping[str, float | None]]) -> No
             bars(axes, [one + offset for one in place], heights, texts, width=0.4, color=colour, label=label)
         plain(axes)
         axes.set_title(f"{words}{', %' if is_share else ''}", fontsize=NORMAL, color=INK)
-        # Shares stand on one scale: a fifth of needless asking must not look like full success.
+        # Shares are on one scale: a fifth of needless asking must not look like full success.
         axes.set_ylim(0, 112.0 if is_share else 1.12 * top if top > 0 else 1.0)
         axes.set_xticks(place, [f"{group}\nn = {int(found['n'] or 0):,}" for group, found in split.items()])
         no_height(axes)

@@ -94,7 +94,7 @@ def _quotable(text: str, row: Row) -> bool:
             return True
     if asked is None or not cut:
         return False
-    # The cut may stand within the withheld piece, which then stays as it is.
+    # The cut may be within the withheld piece, which then stays as it is.
     heads = (leading(one, at / len(one), lang) for one in row["support"] for at in range(1, len(one)))
     return any(replace_word(head, asked, lang) == text for head in heads)
 

@@ -1,4 +1,4 @@
-"""The gates of a preflight, in order: what each reads, in which rounds it stands, and how it is evaluated."""
+"""The gates of a preflight, in order: what each reads, in which rounds it is evaluated, and how it is evaluated."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class GateSpec:
         title: what it answers, for people.
         reads: names of `Evidence.names`; their content and the gate's thresholds decide the verdict.
         gate: from the evidence and the round to the verdict; the round counts only where it reads the world.
-        rounds: in which rounds it stands.
+        rounds: in which rounds it is evaluated.
         reads_world: whether it also reads what no file holds (disk, git, a provider, the clock). Round 2 evaluates it
             again; of the others it takes over what round 1 found on the same bytes.
         asks: whether it asks the judge, which costs where it is a live one.
@@ -262,26 +262,26 @@ def round_title(number: Round) -> str:
 
 
 def gates_of_round(number: Round) -> tuple[GateSpec, ...]:
-    """The gates that stand in round 1 or 2, or in neither (`NIGHTLY`), in order."""
+    """The gates of round 1 or 2, or in neither (`NIGHTLY`), in order."""
     return tuple(spec for spec in PREFLIGHT if number in spec.rounds)
 
 
-def waiting(run: Run, number: Round, red: str) -> dict[str, str]:
+def waiting(run: Run, number: Round, failed: str) -> dict[str, str]:
     """What of a round cannot be judged after a failed stage of the calibration, and what each of these gates waits for.
 
     Args:
         run: whose judge, live or not.
         number: the round.
-        red: the stage.
+        failed: the stage.
     """
     found: dict[str, str] = {}
     for spec in gates_of_round(number):
         if spec.name in run.config.gates.waivers or spec.name in not_applicable(run):
             continue
         if WEIGHTS.name in spec.reads:
-            found[spec.name] = f"the calibration, whose stage '{red}' failed: it wrote no weights to judge"
+            found[spec.name] = f"the calibration, whose stage '{failed}' failed: it wrote no weights to judge"
         elif spec.asks and run.config.judge.provider in LIVE:
-            found[spec.name] = f"the calibration, whose stage '{red}' failed: the judge is not called after it"
+            found[spec.name] = f"the calibration, whose stage '{failed}' failed: the judge is not called after it"
         elif asking := [name for name in spec.looks_at if name in found]:
             found[spec.name] = f"{asking[0]}, which is not judged and whose calls this gate reads"
     return found
@@ -291,7 +291,7 @@ def evaluate(name: str, evidence: Evidence, number: Round, before: GateResult | 
     """Evaluate one gate, with the fingerprints of what it read.
 
     A gate that reads files alone is a function of their bytes, the configuration and the code. Within one run the last
-    two are the same, so round 2 takes over what round 1 found green on the same bytes, which are hashed again
+    two are the same, so round 2 takes over what passed in round 1 on the same bytes, which are hashed again
     (`rc1_lib.workspace.file_hashes`).
 
     User errors (a missing or damaged file) become a result whose status is ERROR; anything else rises.

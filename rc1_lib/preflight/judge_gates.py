@@ -135,7 +135,7 @@ def _said_alike(lines: pl.DataFrame, most: float) -> list[Check]:
 
 
 def _marked(result: GateResult, models: list[Any], run: Run) -> GateResult:
-    """The verdict, marked where RC1's own test double had a part in it; in profile `prod` that is red."""
+    """The verdict, marked where RC1's own test double had a part in it; in profile `prod` that fails."""
     if result.error:
         return result
     marks = double_checks(run, any(is_test_double(model or "") for model in models))

@@ -1,4 +1,4 @@
-"""The history of the nightly: a line for every night, green, red, refused, faulty or killed, oldest first.
+"""The history of the nightly: a line for every night, passed, failed, refused, faulty or killed, oldest first.
 
 A line is appended in one write below a lock and synced. What a kill or a full disk leaves of one after the last whole
 line is no night: readers pass over it, and the next night cuts it off. Nobody but people ever removes a line.
@@ -34,12 +34,16 @@ from rc1_lib.workspace.artifacts import Workspace
 NIGHTS = "reports/preflight/nights.jsonl"
 
 
+_OUTCOMES_OF_0_1_0 = {"green": "passed", "red": "failed"}
+"""Read for one version more."""
+
+
 class NightOutcome(StrEnum):
     """How a night ended."""
 
-    GREEN = "green"
-    RED = "red"
-    """A gate is red, or the ticket does not hold."""
+    PASSED = "passed"
+    FAILED = "failed"
+    """A gate failed, or the ticket does not hold."""
     REFUSED = "refused"
     """Nothing was judged: the configuration was refused, or another run was at work."""
     ERROR = "error"
@@ -52,7 +56,7 @@ class Night:
     """A night under way. As a context it is kept at its end, whatever that is; one that says nothing else is an error.
 
     Attributes:
-        id: of the flow run; a night is kept once, however many tell of it.
+        id: of the flow run; a night is kept once, however many report it.
         place: whose history.
         run: what was judged; None where the configuration was refused.
         began: when, seconds since 1970.
@@ -156,7 +160,7 @@ class KeptNight:
 
 
 def parse_nights(content: bytes, name: str) -> list[KeptNight]:
-    """The nights in a history's bytes, oldest first; what stands after the last whole line is not one.
+    """The nights in a history's bytes, oldest first; what follows the last whole line is not one.
 
     Args:
         content: of the file.
@@ -184,7 +188,7 @@ def _night(body: Mapping[str, Any]) -> KeptNight:
     sha256, revoked = body["config_sha256"], (body["ticket"] or {}).get("revoked")
     return KeptNight(
         began=began,
-        outcome=NightOutcome(body["outcome"]),
+        outcome=NightOutcome(_OUTCOMES_OF_0_1_0.get(body["outcome"], body["outcome"])),
         verdict=str(body["verdict"]),
         config_sha256=None if sha256 is None else str(sha256),
         revoked=None if revoked is None else str(revoked),
@@ -199,7 +203,7 @@ def _gate(round_name: str, body: Mapping[str, Any]) -> KeptGate:
 
 
 def _brief(result: GateResult) -> dict[str, Any]:
-    """A verdict without advice, evidence and offenders: those are the reports' to tell."""
+    """A verdict without advice, evidence and offenders: the reports have those."""
     return {
         "name": result.name,
         "status": result.status.value,
@@ -225,7 +229,7 @@ def _ticket(run: Run) -> dict[str, Any] | None:
 
 
 def _asked_since(run: Run, began: float) -> dict[str, Any]:
-    """What the judge's stores tell of a night: their lines since its beginning, whoever asked meanwhile."""
+    """What the judge's stores logged of a night: their lines since its beginning, whoever asked meanwhile."""
     found = [pl.DataFrame(schema=LOG_SCHEMA)]
     try:
         for where in (run.config.judge.store.path, asked_store(run)):

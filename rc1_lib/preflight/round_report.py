@@ -19,7 +19,7 @@ from rc1_lib.gates.machine import GitState, code_named, read_code
 from rc1_lib.pool.derived import POOL
 from rc1_lib.preflight.gate_list import BY_NAME, gates_of_round, not_applicable
 from rc1_lib.provenance.code import code_sha256
-from rc1_lib.records import GREEN, GateResult, not_applicable_of, waivers_of
+from rc1_lib.records import PASSING, GateResult, not_applicable_of, waivers_of
 from rc1_lib.rows.frame import read_rows
 from rc1_lib.run import Run, published_config
 from rc1_lib.workspace.artifacts import atomic_write, now, read_json, sha256_json, write_json, write_text
@@ -31,7 +31,7 @@ FAILED = {1: "reports/preflight/round1.json", 2: "reports/preflight/round2_fail.
 def round_passed(results: Sequence[GateResult], number: int) -> bool:
     """Whether every gate of the round has passed, was waived by name or is not applicable."""
     found = {result.name: result.status for result in results}
-    return all(found.get(spec.name) in GREEN for spec in gates_of_round(number))
+    return all(found.get(spec.name) in PASSING for spec in gates_of_round(number))
 
 
 def write_round(run: Run, number: int, results: Sequence[GateResult]) -> Path:
@@ -61,7 +61,7 @@ def write_round(run: Run, number: int, results: Sequence[GateResult]) -> Path:
     for result in results:
         write_offenders(run, f"reports/preflight/round{number}_{result.name}_offenders.jsonl", result)
     path = place.path(PASSED[number] if passed else FAILED[number])
-    # A red first round also takes the second one's report with it: it spoke of files that are not these.
+    # A failed first round also takes the second one's report with it: it spoke of files that are not these.
     outdated = {PASSED[number], FAILED[number]} | ({PASSED[2], FAILED[2]} if number == 1 and not passed else set())
     for stale in outdated - {PASSED[number] if passed else FAILED[number]}:
         # First of all: a kill after this line leaves no report of a pass that is no longer true.
@@ -118,7 +118,7 @@ def read_round(run: Run, number: int) -> dict[str, Any] | None:
 def report_passed(report: Mapping[str, Any], number: int) -> bool:
     """Whether a report's own gates, judged again, make a passed round; its word `pass` alone is not believed."""
     try:
-        results = [GateResult.from_dict({**gate, "offenders": ()}) for gate in report["gates"]]
+        results = [GateResult.from_report(gate) for gate in report["gates"]]
     except (KeyError, TypeError):
         return False
     return report.get("pass") is True and round_passed(results, number)

@@ -1,4 +1,4 @@
-"""The ticket: what two green rounds vouch for, for how long, and the checks that training makes before it believes it.
+"""The ticket: what two passed rounds vouch for, for how long, and the checks that training makes before it believes it.
 
 The ticket's own digest shows an accidental or careless edit, and is no signature: whoever can write the workspace can
 work it out again. With a key (`rc1_lib.preflight.ticket_key`) what the digest covers, `stated`, is signed as well; the
@@ -25,7 +25,7 @@ from rc1_lib.preflight.ticket_key import envelope_of, listed_causes, revoke_for_
 from rc1_lib.provenance.code import code_sha256, read_package
 from rc1_lib.provenance.derived import Described
 from rc1_lib.provenance.pinned_files import check_vouched
-from rc1_lib.records import GREEN
+from rc1_lib.records import PASSING
 from rc1_lib.run import Run, published_config, without_free_keys
 from rc1_lib.workspace.artifacts import INSTALLED, now, read_json, sha256_json, write_json
 from rc1_lib.workspace.file_hashes import forget_hashes, sha256_file
@@ -76,7 +76,7 @@ class _Package(BaseModel):
     sha256: str
 
 
-class _Shape(BaseModel):
+class Ticket(BaseModel):
     """What a file must look like to be read as a ticket at all; whether it holds is another question."""
 
     model_config = ConfigDict(strict=False)
@@ -172,7 +172,7 @@ def read_ticket(run: Run) -> dict[str, Any]:
     except OSError as error:
         raise TicketError(f"{path}: cannot be read ({error.strerror}), expected a file; {_AGAIN}") from None
     try:
-        _Shape.model_validate(ticket)
+        Ticket.model_validate(ticket)
     except ValidationError as error:
         fault = error.errors()[0]
         where = ".".join(str(part) for part in fault["loc"]) or "the file"
@@ -210,7 +210,7 @@ def _own_causes(ticket: dict[str, Any], at: datetime, ttl_hours: float) -> list[
     causes = []
     if ticket["revoked"] is None and ticket.get("ticket_sha256") != _digest(ticket):
         causes.append("it was edited after it was issued (its digest does not fit)")
-    shape = _Shape.model_validate(ticket)
+    shape = Ticket.model_validate(ticket)
     issued, expires = shape.issued, shape.expires
     if expires > issued + timedelta(hours=ttl_hours):
         causes.append(f"it claims to hold longer than ticket.ttl_hours ({ttl_hours:g} h)")
@@ -224,7 +224,7 @@ def _own_causes(ticket: dict[str, Any], at: datetime, ttl_hours: float) -> list[
 def _revoked(run: Run, ticket: dict[str, Any]) -> list[str]:
     """Every word that the ticket holds no more: its own note, the lists, and a second round that failed since."""
     noted = ticket["revoked"]
-    listed = listed_causes(run, _Shape.model_validate(ticket).issued, _digest(ticket))
+    listed = listed_causes(run, Ticket.model_validate(ticket).issued, _digest(ticket))
     causes = [f"it was revoked at {noted['time']}: {noted['reason']}"] if noted else []
     causes += [one for one in listed if one not in causes]
     if run.workspace.path(FAILED[2]).exists():  # a round that passes removes it
@@ -286,7 +286,7 @@ def _file_causes(ticket: dict[str, Any], run: Run) -> list[str]:
 
 
 def _report_causes(ticket: dict[str, Any], run: Run, look_inside: bool) -> list[str]:
-    """Over both rounds' reports; what stands in them says something about the run that the ticket is for alone."""
+    """Over both rounds' reports; what they contain says something about the run that the ticket is for alone."""
     causes, rounds = [], []
     for name, (path, sha256) in _reports(run).items():
         if sha256 is None or sha256 != (ticket["reports"].get(name) or {}).get("sha256"):
@@ -308,7 +308,7 @@ def _verdict_causes(run: Run) -> Iterator[str]:
     evidence = Evidence(run)
     for name in ("integrity", "weights"):
         result = evaluate(name, evidence, max(PASSED))
-        if result.status not in GREEN:
+        if result.status not in PASSING:
             why = result.error or "; ".join(f"{one.name} is {one.value}" for one in result.failures)
             yield f"the gate {name} no longer passes ({why}); {_AGAIN}"
 

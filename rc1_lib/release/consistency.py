@@ -1,4 +1,4 @@
-"""What a run tells of itself is held against what vouches for it, over the very bytes that go into the package.
+"""What a run says of itself is compared with what vouches for it, over the very bytes that go into the package.
 
 The ticket names data, weights and rounds; the weights their calibration, the evaluation its episodes, a manifest the
 report next to it, the training's report the checkpoints. What nothing names by its fingerprint is held against the run.

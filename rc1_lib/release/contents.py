@@ -57,7 +57,7 @@ def _configured(run: Run) -> Iterator[Path]:
 
 
 def _reported(ready: Ready) -> Iterator[Path]:
-    """Ticket, rounds, training, and of every derived file what tells how it was made."""
+    """Ticket, rounds, training, and of every derived file the record of how it was made."""
     run, place = ready.run, ready.run.workspace
     yield from (place.path(name) for name in (TICKET, *PASSED.values(), TRAINING_REPORT, LEDGER))
     yield from filter(Path.is_file, map(place.path, _TOLD_BY_HAND))
@@ -102,7 +102,7 @@ def key_artifacts(ready: Ready) -> dict[str, dict[str, Any]]:
         found[name] = _described(run, path, sha256)
     reports = {"ticket": TICKET, "training": TRAINING_REPORT, **{f"round{number}": PASSED[number] for number in PASSED}}
     files = {name: run.workspace.path(path) for name, path in reports.items()}
-    # A gate that is waived leaves no report; one that is green was refused its passing without it.
+    # A gate that is waived leaves no report; one that passed was refused its passing without it.
     files |= {one.name: one.path(run) for one in REPORTS_OF if one.path(run).is_file()}
     found |= {name: _described(run, path, sha256_file(path)) for name, path in files.items()}
     for seed, folder in ready.checkpoints.items():

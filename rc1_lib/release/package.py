@@ -100,7 +100,7 @@ def write_archive(
     Args:
         stream: to write into.
         contents: name -> bytes of every file.
-        facts: what else stands in the manifest; `key` names the package.
+        facts: what else the manifest contains; `key` names the package.
         sign: signs what was written.
     """
     described = {name: {"bytes": len(one), "sha256": hashlib.sha256(one).hexdigest()} for name, one in contents.items()}
@@ -152,7 +152,7 @@ def _read(name: str, path: Path) -> bytes:
 
 
 def _tells(content: bytes, *, prose: bool) -> bool:
-    """Whether a secret of the environment stands there, or, but for prose, something in the place of one."""
+    """Whether a secret of the environment is there, or, but for prose, something in the place of one."""
     known = any(secret.encode("utf-8", "surrogateescape") in content for secret in secrets())
     return known or (not prose and conceal_bytes(content, ()) != content)
 

@@ -1,4 +1,4 @@
-"""What a release rests on: a ticket that holds now, a training that ended, and an evaluation of it that is green."""
+"""What a release rests on: a ticket that holds now, a training that ended, and an evaluation of it that passed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Ready:
         run: with what its ticket vouches for.
         ticket: verified.
         training: its report.
-        evaluation: its report, green.
+        evaluation: its report, passed.
         checkpoints: seed -> folder of the policy that was evaluated, every byte as its manifest says.
     """
 
@@ -51,7 +51,7 @@ def check_ready(run: Run) -> Ready:
 
     Raises:
         TicketError: when there is no ticket that holds now.
-        RC1Error: when the training or its evaluation is missing, red or altered, or is about other checkpoints.
+        RC1Error: when the training or its evaluation is missing, failed or altered, or is about other checkpoints.
     """
     ticket = verify_ticket(run)
     training = _training(run)
@@ -112,9 +112,9 @@ def _evaluation(run: Run, training: Mapping[str, Any]) -> dict[str, Any]:
         raise RC1Error(f"no release: {path}: is the evaluation {body['key']} under another name; {_AGAIN}")
     gate = _judged(path, body["gate"])
     if body.get("pass") is not True or training.get("pass") is not True or gate.status is not Status.PASSED:
-        red = [check.name for check in gate.failures]
+        failed = [check.name for check in gate.failures]
         raise RC1Error(
-            f"no release: the gate {gate.name} failed ({', '.join(red) or gate.error or 'the training failed'}); "
+            f"no release: the gate {gate.name} failed ({', '.join(failed) or gate.error or 'the training failed'}); "
             f"`rc1 report` shows it"
         )
     return dict(body)
@@ -122,11 +122,8 @@ def _evaluation(run: Run, training: Mapping[str, Any]) -> dict[str, Any]:
 
 def _judged(path: Path, gate: Mapping[str, Any]) -> GateResult:
     """The evaluation's verdict; every comparison is worked out again, and none may be missing."""
-    try:
-        found = GateResult.from_dict({**gate, "offenders": ()})
-        lacking = sorted({PROMPTS, *CHECK_OF.values()} - {check.name for check in found.checks})
-    except (KeyError, TypeError):
-        raise RC1Error(f"no release: {path}: holds no verdict of the gate {GATE}; {_AGAIN}") from None
+    found = GateResult.from_report(gate)
+    lacking = sorted({PROMPTS, *CHECK_OF.values()} - {check.name for check in found.checks})
     if found.name != GATE or lacking:
         said = f"the checks {', '.join(lacking)} are missing" if lacking else f"it is one of {found.name}"
         raise RC1Error(f"no release: {path}: holds no whole verdict of the gate {GATE}: {said}; {_AGAIN}")

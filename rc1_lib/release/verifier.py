@@ -46,7 +46,7 @@ class Findings:
     """What a look at a package found.
 
     Attributes:
-        manifest: as it stands in the package.
+        manifest: as the package has it.
         sha256: of the package itself.
         files: name -> SHA-256 of every file in it.
         problems: what differs, a sentence each; none: the package is whole.
@@ -102,7 +102,7 @@ def statement_of(files: Mapping[str, str], key: str) -> dict[str, Any]:
 
 
 def fault_of_name(name: str) -> str:
-    """Why a name must not stand in a package; empty where it may."""
+    """Why a package must not contain a name; empty where it may."""
     if not name or name.startswith("/") or re.match(r"[A-Za-z]:", name):
         return "is no relative path"
     if any(part in ("", ".", "..") for part in name.split("/")):

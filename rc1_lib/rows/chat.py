@@ -20,7 +20,7 @@ ARGUMENT_OF = {"wiki": "title", "calc": "expression", "ask_user": "question"}
 """Tool -> the name of its one argument."""
 
 ANSWER_MARK = {"en": "Answer: ", "zh": "答案："}
-"""Language -> what stands before the answer in a final message."""
+"""Language -> what comes before the answer in a final message."""
 
 
 _TEXT = pl.String()

@@ -101,7 +101,7 @@ def know_part(part: bytes, whole: bytes, keep: Sequence[bool]) -> None:
     Args:
         part: SHA-256 of the file's bytes.
         whole: SHA-256 of the bytes of the one that its lines were taken from.
-        keep: of each row of the whole, whether its line stands in the part.
+        keep: of each row of the whole, whether its line is in the part.
     """
     with _READING:
         frame = _READ.get(whole)

@@ -32,7 +32,7 @@ class Inconsistency:
     Attributes:
         kind: what it is.
         where: the place in the row, such as `messages[3].content`.
-        found: what stands there.
+        found: what is there.
         expected: what would be true.
     """
 

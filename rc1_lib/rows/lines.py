@@ -1,4 +1,4 @@
-"""Files of rows as lines: copied and compared byte for byte, and searched for values that stand in a text's place.
+"""Files of rows as lines: copied and compared byte for byte, and searched for values in a text's place.
 
 Such a value polars would quietly turn into a text, and training would stumble later.
 """
@@ -63,7 +63,7 @@ class TextsOnly:
         self._suspect = re.compile(rb'"(?:%s)"\s*:\s*(?!["n\s])|"(?:%s)"\s*:\s*\[\s*(?!["n\s\]])' % (texts, lists))
 
     def misfit(self, content: bytes, before: int = 0) -> str:
-        """The line, the place and what stands there, in words, of the first value that is no text; else empty.
+        """The line, the place and what is there, in words, of the first value that is no text; else empty.
 
         Args:
             content: whole lines.

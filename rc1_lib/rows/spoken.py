@@ -1,4 +1,4 @@
-"""Everything that a row says, wherever it stands: as one text a row for measures, and by place for people."""
+"""Everything that a row says, wherever it is: as one text a row for measures, and by place for people."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def spoken(rows: pl.DataFrame) -> pl.Series:
 
 
 def places(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Every text of `spoken`, with where it stands: `messages[2].content`, `slot.value`."""
+    """Every text of `spoken`, with its place: `messages[2].content`, `slot.value`."""
     found: list[tuple[str, Any]] = [(name, row[name]) for name in _ROW]
     found += [(f"{name}[{at}]", text) for name in _ROW_LISTS for at, text in enumerate(row[name] or ())]
     for number, message in enumerate(row["messages"] or ()):

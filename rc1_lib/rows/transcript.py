@@ -26,7 +26,7 @@ _MARK = re.compile("|".join(re.escape(mark.strip()) for mark in ANSWER_MARK.valu
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One tool call: its name, its arguments as they stand, its message's place, and what it returned (or nothing)."""
+    """One tool call: its name, its arguments as they are, its message's place, and what it returned (or nothing)."""
 
     name: str
     arguments: str

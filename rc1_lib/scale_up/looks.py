@@ -13,7 +13,7 @@ from rc1_lib.gates.growth import growth_gate
 from rc1_lib.gates.judge_stability import stability_gate
 from rc1_lib.judge.judge import fresh_scores
 from rc1_lib.preflight.gate_list import evaluate
-from rc1_lib.records import GREEN, GateResult
+from rc1_lib.records import PASSING, GateResult
 from rc1_lib.rows.lines import foreign_lines
 from rc1_lib.run import Run
 from rc1_lib.scale_up.sizes import Step, sized
@@ -42,7 +42,7 @@ class Look:
     def passed(self) -> bool:
         """Whether every gate was evaluated and passed."""
         names = BEFORE if self.again else AFTER
-        return tuple(one.name for one in self.results if one.status in GREEN) == names
+        return tuple(one.name for one in self.results if one.status in PASSING) == names
 
     @property
     def title(self) -> str:

@@ -39,7 +39,7 @@ class Entry:
         index: its number within its origin.
         origin: the origin's name, for ids.
         file: the file or the data set, as errors name it.
-        place: where in it the record stands, in words.
+        place: where in it the record is, in words.
     """
 
     record: Mapping[str, Any]

@@ -1,4 +1,4 @@
-"""What a word is: the one tokenizer behind every text measure, as polars expressions and as plain Python.
+"""What a word is: the one tokenizer of every text measure, as polars expressions and as plain Python.
 
 Text is brought into Unicode form NFKC (full-width digits become digits, accents are composed) and lower-cased first.
 Scripts that are written without spaces have no words that a pattern could find: each of their characters is a token of

@@ -32,7 +32,7 @@ _MISFITS = {
     "unexpected_keys": "hold tensors that the model has no place for",
     "mismatched_keys": "hold tensors of other sizes than the model's",
 }
-"""What transformers tells of a load that left something at random or out."""
+"""What transformers reports of a load that left something at random or out."""
 
 _PACKS = "support_avx512bf16_for_cpu"
 """The attribute by which a 4-bit layer of bitsandbytes remembers to pack its weights again."""
@@ -188,7 +188,7 @@ def base_config(model: ModelSection) -> PretrainedConfig:
 def end_ids(base: str, shape: PretrainedConfig) -> frozenset[int]:
     """The tokens at which whoever generates from this model stops, a server or transformers' `generate`.
 
-    They stand in generation_config.json; without that file in config.json.
+    They are in generation_config.json; without that file in config.json.
 
     Args:
         base: a folder, or a name on the hub.

@@ -1,8 +1,8 @@
 """Tokens of dialogues: prompts, observations and demonstrations, by a tokenizer's own chat template.
 
-The template is asked once, with placeholders in the place of every content, and cut at its special tokens; what stands
+The template is asked once, with placeholders in the place of every content, and cut at its special tokens; what is
 between two of them is filled in and tokenised as plain text. So a content can never be read as a mark of the template,
-whatever stands in it; words next to a line break of the template become the tokens that a server makes of them; and
+whatever is in it; words next to a line break of the template become the tokens that a server makes of them; and
 what a model sampled is never tokenised again.
 """
 
@@ -50,7 +50,7 @@ class _Text(NamedTuple):
 _Piece = _Text | tuple[int, ...]
 """Words, or tokens of the template between contents."""
 _Slot = str | tuple[int, ...]
-"""The template's words with places for contents, or its tokens where no content stands between its marks."""
+"""The template's words with places for contents, or its tokens where no content is between its marks."""
 
 
 class ChatFormat:

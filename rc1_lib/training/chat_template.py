@@ -349,7 +349,7 @@ _DIALOGUE: tuple[Message, ...] = (
     {"role": "tool", "tool_call_id": "call_2", "name": "calc", "content": "3"},
     {"role": "assistant", "content": "Answer: 3"},
 )
-"""A dialogue with everything that a pool's has: a quotation and a line break tell what a template escapes."""
+"""A dialogue with everything that a pool's has: a quotation and a line break show what a template escapes."""
 
 
 def fixed_date(template: str) -> str:

@@ -67,7 +67,7 @@ class Curriculum:
         self._given = {
             "step": self._step,
             "rows": [self._rows[row_id] for row_id in chosen],
-            # A row may stand in a step twice; the episodes are two.
+            # A row may be in a step twice; the episodes are two.
             "keys": [f"{row_id}/{place}" for place, row_id in enumerate(chosen)],
         }
         self._step += 1

@@ -103,9 +103,9 @@ REFERENCE = Artifact(
     (Input("base", _base), file_input("balanced", lambda run: run.config.seed_pool)),
     look=reference_state,
 )  # fmt: skip
-"""Which rows of the pool it learned from stands in its record too; a model's own tokenizer decides that."""
+"""Which rows of the pool it learned from is in its record too; a model's own tokenizer decides that."""
 CHECKPOINT = Artifact(
     "checkpoint", lambda _: f"{CHECKPOINTS}/latest", None, "rc1_lib.training.ppo_run.advance", "rc1 train",
     look=_look_at_latest,
 )  # fmt: skip
-"""What decides its bytes stands in it; `Prepared.facts` are those of a run that would go on from it."""
+"""What decides its bytes is in it; `Prepared.facts` are those of a run that would go on from it."""

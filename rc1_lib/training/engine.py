@@ -223,7 +223,7 @@ class PolicyEngine(Engine):
     def _read(self, ids_BT: Tensor, chosen_BT: Tensor, temperature: float, start: bool) -> tuple[Tensor, Tensor]:
         """Log-probabilities (N,) of the chosen tokens, row by row, and of the likeliest in their places.
 
-        They are of the policy as it stands, or was started from.
+        They are of the current policy, or of the one it was started from.
         """
         ids_BT, chosen_BT = to_device((ids_BT, chosen_BT), self.device)
         with self._autocast(), self._playing(start):

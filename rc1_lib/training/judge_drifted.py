@@ -29,7 +29,7 @@ def checks_of(run: Run, facts: Mapping[str, Any]) -> str:
 def check_grades(run: Run, where: str) -> str:
     """Ask a live judge again about the dialogues of its baseline, and compare by the gate `judge_drift`.
 
-    A long training has hundreds of segments, and now and then noise alone looks like a change: what is red is asked
+    A long training has hundreds of segments, and now and then noise alone looks like a change: what fails is asked
     about once more before it ends anything.
 
     Args:

@@ -68,7 +68,7 @@ def encode_rows(
 
     Args:
         rows: as `read_rows` gives them.
-        tokenizer: with its chat template the input becomes a user's message; without one it stands on a line.
+        tokenizer: with its chat template the input becomes a user's message; without one it is a line.
         max_length: most tokens of a row.
         source: what to call the rows in an error.
 

@@ -59,7 +59,7 @@ class Policy(nn.Module):
 
         Args:
             ids: token ids [B, T], padded on the right.
-            mask: True where a token is real [B, T]. A causal model needs none where the padding stands on the right.
+            mask: True where a token is real [B, T]. A causal model needs none where the padding is on the right.
 
         Returns:
             [B, T, D].
@@ -102,7 +102,7 @@ class Policy(nn.Module):
         if self.part == "adapter":
             set_peft_model_state_dict(self.peft, dict(state))
         else:
-            self.causal.load_state_dict(state, strict=False)  # tied weights stand there once
+            self.causal.load_state_dict(state, strict=False)  # tied weights are there once
 
     def _weights(self) -> dict[str, Tensor]:
         return get_peft_model_state_dict(self.peft) if self.part == "adapter" else dict(self.causal.named_parameters())

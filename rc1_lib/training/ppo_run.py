@@ -1,4 +1,4 @@
-"""A PPO run as a whole: what it stands on, and bringing it to a step.
+"""A PPO run as a whole: what it rests on, and bringing it to a step.
 
 A run is decided by its configuration, its seed, the pool and the reference policy. Every checkpoint carries these, and
 only a checkpoint of the very same run is gone on from. Bringing a run to a step gives the same bytes whether it was
@@ -74,7 +74,7 @@ _LOOKED_AT = ("eval_shadow", "held_out")
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """What a run stands on.
+    """What a run rests on.
 
     Attributes:
         run: workspace and configuration.
@@ -235,7 +235,7 @@ def advance(prepared: Prepared, seed: int, last: int, notice: Callable[[str], No
     """Bring the run to step `last`, from the newest checkpoint of the same run that is whole, else from the start.
 
     Args:
-        prepared: what the run stands on.
+        prepared: what the run rests on.
         seed: of the run.
         last: finished steps when this returns; at most `steps`.
         notice: called with what is gone on from, and with what cannot be used.
@@ -366,9 +366,9 @@ def resumable(prepared: Prepared, seed: int, name: str) -> Path:
     """The checkpoint that a user names to resume from.
 
     Args:
-        prepared: what the run stands on.
+        prepared: what the run rests on.
         seed: of the run.
-        name: `latest`, a step, or a path, below the workspace or as it stands.
+        name: `latest`, a step, or a path, below the workspace or as written.
 
     Raises:
         CheckpointError: when there is none, it is damaged, or of another run: naming what differs.

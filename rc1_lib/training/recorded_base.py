@@ -29,7 +29,7 @@ def write_base(
         folder: where; what lies there is replaced.
         model: its output weights are its embeddings; written in bfloat16.
         tokenizer: of the model.
-        facts: what else the record tells.
+        facts: what else the record says.
     """
     with atomic_folder.replaced_folder(folder) as temporary:
         tokenizer.save_pretrained(temporary)

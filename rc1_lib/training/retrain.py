@@ -27,7 +27,7 @@ def reach(prepared: Prepared, seed: int, last: int, notice: Callable[[str], None
     """Bring a run to step `last` as `advance` does; where the run has gone past it already, next to the run.
 
     Args:
-        prepared: what the run stands on.
+        prepared: what the run rests on.
         seed: of the run.
         last: the step.
         notice: called with what is gone on from, and with what cannot be used.

@@ -157,7 +157,7 @@ def _looked_at(rows: Sequence[Row], lines: Sequence[bytes], form: ChatFormat) ->
 
 
 def _share_of(source_id: str) -> float:
-    """A number in [0, 1) that is a source question's own, so that both its uses stand on one side."""
+    """A number in [0, 1) that is a source question's own, so that both its uses are on one side."""
     return int.from_bytes(hashlib.sha256(f"held-out/{source_id}".encode()).digest()[:6], "big") / 2**48
 
 

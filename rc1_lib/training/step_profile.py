@@ -27,7 +27,7 @@ def profile_step(prepared: Prepared, seed: int) -> dict[str, Any]:
     The adapter learns in both, as it does after the value head's warm-up. Nothing of a real run is touched.
 
     Args:
-        prepared: what the run stands on.
+        prepared: what the run rests on.
         seed: of the run.
 
     Returns:

@@ -115,8 +115,7 @@ class Demonstrations:
         if "demonstrations" not in batch:
             form = _that_plays(self._engine, "demonstrations").playground.form
             with timed(Section.ENCODE):
-                encoded = [(row["id"], *form.dialogue_ids(row["messages"])) for row in batch["rows"]]
-            batch["demonstrations"] = [Demonstration(str(row_id), ids, own) for row_id, ids, own in encoded]
+                batch["demonstrations"] = [Demonstration.of(row, form) for row in batch["rows"]]
         found = batch["demonstrations"]
         return {"rows": float(len(found)), "label_tokens": float(sum(sum(one.own) for one in found))}
 

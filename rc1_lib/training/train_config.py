@@ -1,7 +1,7 @@
 """The small local configuration (`configs/train_local.yaml`): run, data, model, engine, strategy, callbacks.
 
 Keys and their meaning are those of the original work order, in both of its versions; what the second version added may
-be left out. `is_train_config` tells such a file from the configuration of a whole RC1 run.
+be left out. `is_train_config` distinguishes such a file from the configuration of a whole RC1 run.
 """
 
 from __future__ import annotations

@@ -176,5 +176,4 @@ class _Encoded(Sequence[Demonstration]):
         return len(self._rows)
 
     def __getitem__(self, index: Any) -> Any:
-        row = self._rows[index]
-        return Demonstration(str(row["id"]), *self._form.dialogue_ids(row["messages"]))
+        return Demonstration.of(self._rows[index], self._form)

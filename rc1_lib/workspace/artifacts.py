@@ -121,7 +121,7 @@ def sha256_folder(folder: Path) -> str:
     """One SHA-256 over the names and bytes of all files in `folder` and below, in hex.
 
     Raises:
-        RC1Error: when it contains a link to a folder: files behind the link would not be covered.
+        RC1Error: when it contains a link to a folder: files that it leads to would not be covered.
     """
     found = sorted(folder.rglob("*"))
     linked = next((path for path in found if path.is_symlink() and path.is_dir()), None)

@@ -22,9 +22,10 @@ from rc1_lib.judge.prompt import read_spec
 from rc1_lib.labels.label_file import read_labels
 from rc1_lib.pool.seed import build_seed
 from rc1_lib.preflight.gate_list import evaluate
-from rc1_lib.records import GateResult, Status
+from rc1_lib.records import Status
 from rc1_lib.run import Run, open_run
 from tests.conftest import SMALL
+from tests.gates.verdicts import failed
 from tests.labels.people import CUT, fair, labelled, put
 from tests.once import copy_of
 
@@ -49,10 +50,6 @@ def compared(run: Run, rows: Rows, tmp_path: Path, **given: Any) -> GateReport:
     return judge_agreement(run, read_labels(path), **given)
 
 
-def red(result: GateResult) -> set[str]:
-    return {check.name for check in result.failures}
-
-
 def whole(report: GateReport) -> dict[str, Any]:
     """The figures of the score that is judged, over all dialogues."""
     return dict(report.body["agreement"][0]["figures"])
@@ -60,7 +57,7 @@ def whole(report: GateReport) -> dict[str, Any]:
 
 def test_a_fair_person_on_a_hundred_dialogues_is_green(run: Run, tmp_path: Path) -> None:
     found = compared(run, labelled(run, fair), tmp_path)
-    assert red(found.gate) == set()
+    assert failed(found.gate) == set()
     figures = whole(found)
     assert found.body["judged_by"]["score"] == OLD
     assert 0.7 < figures["kappa"]["value"] < 0.95 < 1
@@ -77,7 +74,7 @@ def test_shuffled_labels_are_red(run: Run, tmp_path: Path) -> None:
     rows = labelled(run, fair)
     labels = np.random.default_rng(5).permutation([row["label"] for row in rows]).tolist()
     shuffled = [{**row, "label": label} for row, label in zip(rows, labels, strict=True)]
-    assert {"kappa with people", "rank correlation with people"} <= red(compared(run, shuffled, tmp_path).gate)
+    assert {"kappa with people", "rank correlation with people"} <= failed(compared(run, shuffled, tmp_path).gate)
 
 
 def test_one_verdict_for_everything_is_red_however_often_the_judge_agrees(run: Run, tmp_path: Path) -> None:
@@ -88,15 +85,15 @@ def test_one_verdict_for_everything_is_red_however_often_the_judge_agrees(run: R
     figures = whole(found)
     assert figures["agreement"]["value"] > 0.85
     assert figures["kappa"]["value"] == pytest.approx(0, abs=1e-9)
-    assert {"bad dialogues, by people", "kappa with people", "rank correlation with people"} <= red(found.gate)
+    assert {"bad dialogues, by people", "kappa with people", "rank correlation with people"} <= failed(found.gate)
 
 
 def test_the_judges_own_verdicts_handed_in_as_labels_are_red(run: Run, tmp_path: Path) -> None:
     own = compared(run, labelled(run, lambda score, _: score >= CUT), tmp_path)
-    assert red(own.gate) == {LIKENESS, SECOND}
+    assert failed(own.gate) == {LIKENESS, SECOND}
     assert whole(own)["kappa"]["value"] == pytest.approx(1)
     scores = compared(run, labelled(run, lambda score, _: round(score, 3)), tmp_path)
-    assert LIKENESS in red(scores.gate)
+    assert LIKENESS in failed(scores.gate)
 
 
 def test_copies_of_a_dialogue_count_once(run: Run, tmp_path: Path) -> None:
@@ -104,7 +101,7 @@ def test_copies_of_a_dialogue_count_once(run: Run, tmp_path: Path) -> None:
     copies = [{**row, "id": f"copy-{place}"} for place, row in enumerate([*few, *few, *few])]
     once, thrice = compared(run, few, tmp_path), compared(run, copies, tmp_path)
     assert {check.name: check.value for check in thrice.gate.failures}[LABELLED] == 40
-    assert red(thrice.gate) == red(once.gate)
+    assert failed(thrice.gate) == failed(once.gate)
     for name in ("kappa", "agreement", "people", "rank correlation"):
         assert whole(thrice)[name]["value"] == pytest.approx(whole(once)[name]["value"])
         assert whole(thrice)[name]["high"] == pytest.approx(whole(once)[name]["high"])
@@ -136,7 +133,7 @@ def test_labels_of_another_model_version_or_other_instructions_leave_the_judge_u
     run: Run, tmp_path: Path
 ) -> None:
     rows, spec, model = labelled(run, fair), read_spec(run).sha256, rubric.version()
-    assert LABELLED not in red(compared(run, as_scored(run, rows, model, spec), tmp_path).gate)
+    assert LABELLED not in failed(compared(run, as_scored(run, rows, model, spec), tmp_path).gate)
     for others in ((model, "0" * 64), ("another-version", spec), ("another-version", None)):
         found = compared(run, as_scored(run, rows, *others), tmp_path)
         (check,) = [check for check in found.gate.failures if check.name == LABELLED]
@@ -146,8 +143,8 @@ def test_labels_of_another_model_version_or_other_instructions_leave_the_judge_u
 
 def test_scores_that_name_no_judge_are_the_files_own_and_calibrate_none_in_a_round(run: Run, tmp_path: Path) -> None:
     rows = as_scored(run, labelled(run, fair), None, None)
-    assert LABELLED not in red(compared(run, rows, tmp_path).gate)
-    assert LABELLED in red(compared(run, rows, tmp_path, judge_again=True).gate)
+    assert LABELLED not in failed(compared(run, rows, tmp_path).gate)
+    assert LABELLED in failed(compared(run, rows, tmp_path, judge_again=True).gate)
 
 
 def test_a_round_judges_again_what_a_file_claims_to_be_scored(run: Run, tmp_path: Path) -> None:
@@ -158,7 +155,7 @@ def test_a_round_judges_again_what_a_file_claims_to_be_scored(run: Run, tmp_path
         for row, label in zip(rows, labels, strict=True)
     ]
     assert whole(compared(run, forged, tmp_path))["kappa"]["value"] > 0.99
-    assert "kappa with people" in red(compared(run, forged, tmp_path, judge_again=True).gate)
+    assert "kappa with people" in failed(compared(run, forged, tmp_path, judge_again=True).gate)
 
 
 def test_buckets_and_dimensions_that_people_graded_are_told_apart(run: Run, tmp_path: Path) -> None:
@@ -211,7 +208,7 @@ def test_the_gate_reads_the_runs_own_file_and_says_what_is_missing(run: Run) -> 
     assert green.status is Status.PASSED
     assert Evidence(run).label("labels") in green.evidence
     put(run, labelled(run, fair, n=49))
-    assert red(evaluate("judge_agreement", Evidence(run), 2)) == {LABELLED}
+    assert failed(evaluate("judge_agreement", Evidence(run), 2)) == {LABELLED}
 
 
 def test_the_ticket_vouches_for_labels_where_the_gate_is_not_waived(run: Run) -> None:

@@ -41,14 +41,6 @@ class BadInput:
         words = [word.replace("{w}", str(workspace)) for word in self.command.split(" ")]
         return words if "--workspace" in words else [*words, "--workspace", str(workspace)]
 
-    @property
-    def line(self) -> str:
-        """Its line of the page."""
-        command = self.command.replace("{w}/", "").replace(LONG, "xxx...").replace(LONG[:250], "xxx...")
-        settings = "".join(f"{name}={value} " for name, value in self.environment.items())
-        shown = f"{settings}{command}".encode("ascii", "backslashreplace").decode()
-        return f"| {self.kind} | `{shown}` | {self.said.strip()} |"
-
 
 def _at(root: Path, name: str) -> Path:
     path = root / name

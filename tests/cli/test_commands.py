@@ -128,14 +128,6 @@ def test_shadow_set_is_materialised_with_its_manifest(rc1: Rc1, tmp_path: Path) 
     assert len((tmp_path / "data/s.jsonl").read_text().splitlines()) == 30
 
 
-@pytest.mark.parametrize("flags", [(), ("--materialize", "data/s.jsonl", "--tag", "pre_run_check")])
-def test_shadow_comparison_without_weights_is_refused(rc1: Rc1, tmp_path: Path, flags: tuple[str, ...]) -> None:
-    done = rc1("shadow-run", "--workspace", tmp_path, *SMALL, *flags)
-    assert done.code == 2
-    assert "there are no weights yet; run `rc1 weight-calib`" in done.err
-    assert not (tmp_path / "data").exists()
-
-
 def test_config_is_shown_with_its_overrides(rc1: Rc1, tmp_path: Path) -> None:
     done = rc1("config", "show", "--workspace", tmp_path, "--set", "pool.n=77", "--json")
     assert json.loads(done.out)["pool"]["n"] == 77

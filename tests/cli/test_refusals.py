@@ -32,14 +32,6 @@ def test_pool_that_was_altered_is_only_overwritten_with_rebuild(rc1: Rc1, worksp
     assert pool.read_bytes() == whole
 
 
-def test_damaged_line_is_named(rc1: Rc1, workspace: Path) -> None:
-    pool = workspace / "data/rollouts/rc1_seed.jsonl"
-    lines = pool.read_bytes().splitlines(keepends=True)
-    lines[6] = lines[6][:100] + b"\n"
-    pool.write_bytes(b"".join(lines))
-    assert "rc1_seed.jsonl, line 7: not valid JSON" in refusal(rc1, "validate-pool", "--workspace", workspace, *SMALL)
-
-
 def test_refusal_in_json_is_a_document_too(rc1: Rc1, tmp_path: Path) -> None:
     done = rc1("validate-pool", "--workspace", tmp_path, "--json")
     body = json.loads(done.out)

@@ -6,19 +6,12 @@ from collections.abc import Iterable
 from io import StringIO
 from typing import Any
 
-import numpy as np
-import polars as pl
 import pytest
 from rich.console import Console
 from rich.table import Table
 
 from rc1_lib.cli.reward_tables import ablation_table, calibration_table, shadow_table, split_table
-from rc1_lib.gates.calibration import calibration_gate
-from rc1_lib.gates.overclar_ablation import ablation_gate
 from rc1_lib.records import Check, GateResult
-from rc1_lib.reward.ablation import ablate
-from rc1_lib.reward.calibration import calibrate_weights
-from rc1_lib.run import open_run
 
 NAMES = (
     "answered", "grounded", "well_formed", "economical", "reasoned", "concise", "restrained", "settled", "sourced",
@@ -122,23 +115,6 @@ def test_calibration_says_whether_the_interval_clears_what_the_gate_wants() -> N
     assert line(text, "mae_drop_pct_vs_old")[1] == "none"
 
 
-def test_a_real_calibration_and_its_gate_are_shown() -> None:
-    gates = open_run(profile="local").config.gates
-    rng = np.random.default_rng(1)
-    scores = rng.random((200, len(NAMES)))
-    target = (scores[:, 0] + 0.2 * rng.random(200) > 0.6).astype(float)
-    found = calibrate_weights(
-        scores, target, np.arange(200) // 2, names=NAMES, prior=OLD, l2=0.1, max_weight=0.5, cv=5, boot=20, seed=1,
-        corr_floor=0.05, confidence=0.95,
-    )  # fmt: skip
-    verdict = calibration_gate(found, 1.0, (100, 100), gates.calibration, gates.weights, gates.shared)
-    body = {"names": NAMES, "old_weights": OLD, "calibration": found.to_dict(), "gate": verdict.to_dict()}
-    text = drawn(calibration_table(body))
-    assert line(text, "answered")[2] == f"{found.weights['answered']:.3f}"
-    assert line(text, "improve_pct_vs_old")[-3:-1] == [">=", f"{gates.calibration.min_improve_pct:g}"]
-    assert line(text, "mae_drop_pct_vs_old")[-3:-1] == [">=", f"{gates.calibration.min_mae_drop_pct:g}"]
-
-
 def test_an_undefined_correlation_is_none() -> None:
     assert line(drawn(calibration_table(calibration(spearman=None))), "all")[3] == "none"
 
@@ -190,20 +166,3 @@ def test_ablation_shows_both_sides_and_the_differences() -> None:
 @pytest.mark.parametrize("name", ["overclar_rate", "success", "avg_turns", "ask_rate_where_needed"])
 def test_an_undefined_side_of_the_ablation_is_none(name: str) -> None:
     assert drawn(ablation_table(ablated(**{name: None}))).count("none") == 3  # success_drop_pp holds the other two
-
-
-def test_a_real_ablation_and_its_gate_are_shown() -> None:
-    gates = open_run(profile="local").config.gates
-    prompts = pl.DataFrame({"prompt": [str(number) for number in range(20)]}).with_columns(
-        needs_clarification=False, task=pl.lit("gsm8k"), bucket=pl.lit("easy"), solved=True
-    )
-    asking = prompts.with_columns(main=0.8, penalty=0.07, clarifications=1, turns=4)
-    quiet = prompts.with_columns(main=0.75, penalty=0.0, clarifications=0, turns=3)
-    found = ablate(pl.concat([asking, quiet]), confidence=0.95, resamples=20, seed=1)
-    verdict = ablation_gate(found, found.coverage, gates.ablation, gates.shared)
-    text = drawn(ablation_table({**found.to_dict(), "gate": verdict.to_dict()}))
-    assert line(text, "asks where nothing is missing")[-4:] == ["100.0", "%", "0.0", "%"]
-    assert line(text, "asks where something is missing")[-2:] == ["none", "none"]
-    assert line(text, "rate_drop_pct")[-3:] == [">=", f"{gates.ablation.min_rate_drop_pct:g}", "yes"]
-    assert line(text, "turns_up")[-3:] == ["<=", f"{gates.ablation.max_turns_up:g}", "yes"]
-    assert line(text, "success_drop_pp")[-3:] == ["<=", f"{gates.ablation.max_success_drop_pp:g}", "yes"]

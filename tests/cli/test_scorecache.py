@@ -16,7 +16,6 @@ from tests.judge.bench import Bench, dialogue
 
 from .conftest import Done, Rc1, judge_at, widest_table_line
 
-STORE = "data/judge/scores.sqlite"
 BAD = Behaviour(delay="zero", faults={FaultKind.WRONG_SCHEMA: 1.0})
 GOOD = Behaviour(delay="zero")
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from rc1_lib.preflight.ticket import revoke_ticket
-from rc1_lib.run import Run, open_run
+from rc1_lib.run import Run
 from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.workspace.artifacts import PROJECT_ROOT, read_json
 from rc1_lib.workspace.folder import holding
+from tests.once import copied
 from tests.training.tiny import write_base
 
 from .conftest import Done, Rc1, Served, settings
@@ -26,9 +26,7 @@ SMALL = ("run.device_pref=[cpu]", "run.mixed_precision=fp32", "run.max_steps=2",
 @pytest.fixture
 def own(opened: Run, tmp_path: Path) -> Run:
     """A copy that a test may train in."""
-    root = tmp_path / "workspace"
-    shutil.copytree(opened.workspace.root, root, ignore=shutil.ignore_patterns("logs"))
-    return open_run(profile="local", workspace=root, overrides=opened.overrides)
+    return copied(opened, tmp_path / "workspace")
 
 
 @pytest.fixture

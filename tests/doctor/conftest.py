@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
@@ -11,6 +10,7 @@ import pytest
 
 from rc1_lib.doctor import machine
 from rc1_lib.run import Run, open_run
+from tests.once import copied
 
 FROM_OUTSIDE = ("PREFECT_API_URL", "RC1_WEBHOOK_SECRET_URL", "http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY")
 
@@ -32,9 +32,7 @@ def versions_as_they_are(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pyte
 @pytest.fixture
 def own(opened: Run, tmp_path: Path) -> Run:
     """A copy that a test may damage."""
-    root = tmp_path / "workspace"
-    shutil.copytree(opened.workspace.root, root, ignore=shutil.ignore_patterns("logs"))
-    return open_run(profile="local", workspace=root, overrides=opened.overrides)
+    return copied(opened, tmp_path / "workspace")
 
 
 def with_settings(run: Run, *overrides: str) -> Run:

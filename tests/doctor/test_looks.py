@@ -40,7 +40,7 @@ from .conftest import with_settings
 
 
 def reds(run: Run) -> set[str]:
-    return {name for name, one in examined(run).items() if one.red}
+    return {name for name, one in examined(run).items() if one.failed}
 
 
 def everything(root: Path) -> dict[Path, int]:
@@ -77,7 +77,7 @@ def states_of_no_width(run: Run) -> None:
 def test_all_is_well_where_a_training_could_begin_and_nothing_is_written(opened: Run) -> None:
     before = everything(opened.workspace.root)
     found = examined(opened)
-    assert {name: one.advice for name, one in found.items() if one.red} == {}
+    assert {name: one.advice for name, one in found.items() if one.failed} == {}
     assert list(found) == list(LOOKS)
     assert everything(opened.workspace.root) == before
 
@@ -97,7 +97,7 @@ def test_all_is_well_where_a_training_could_begin_and_nothing_is_written(opened:
 def test_what_is_damaged_is_red_and_named(own: Run, damage: Callable[[Run], None], red: set[str], words: str) -> None:
     damage(own)
     found = examined(own)
-    assert {name for name, one in found.items() if one.red} == red
+    assert {name for name, one in found.items() if one.failed} == red
     assert any(words in f"{one.found} {one.advice}" for one in found.values())
 
 
@@ -158,7 +158,7 @@ def test_too_little_memory_is_red(opened: Run, monkeypatch: pytest.MonkeyPatch, 
     told.write_text("MemTotal: 16 kB\nMemAvailable:    64 kB\n")
     monkeypatch.setattr(memory, "_MEMINFO", told)
     found = examined(opened)
-    assert {name for name, one in found.items() if one.red} == {"memory"}
+    assert {name for name, one in found.items() if one.failed} == {"memory"}
     assert "does not fit" in found["memory"].advice
 
 
@@ -169,7 +169,7 @@ def test_another_version_than_the_tested_one_is_red(
     pins.write_text("orjson==0.0.1\n")
     monkeypatch.setattr(machine, "_CONSTRAINTS", str(pins))
     found = machine.look_at_versions(opened)
-    assert found.red and "tested with 0.0.1" in found.found
+    assert found.failed and "tested with 0.0.1" in found.found
     installed = {"torch": "2.13.0+cpu", "trl": "1.0"}
     assert machine.version_faults({"torch": "2.13.0", "trl": "1.1"}, installed, ["peft"]) == [
         "peft is missing", "trl 1.0, tested with 1.1",
@@ -180,15 +180,15 @@ def test_keys_are_named_and_never_shown(opened: Run, monkeypatch: pytest.MonkeyP
     live = ("judge.provider=openai", "judge.model=m", "judge.base_url=https://judge.example.com/v1")
     run = with_settings(opened, *live)
     lacking = LOOKS["keys"](run)
-    assert lacking.red and "SCORER_API_KEY is not set" in lacking.advice
+    assert lacking.failed and "SCORER_API_KEY is not set" in lacking.advice
     assert "uses the Prefect secret rc1-scorer-api-key" in lacking.advice
     assert "the doctor only reads the environment" in lacking.advice
     monkeypatch.setenv("SCORER_API_KEY", "sk-very-secret")
     there = LOOKS["keys"](run)
-    assert not there.red and "set: SCORER_API_KEY" in there.found
+    assert not there.failed and "set: SCORER_API_KEY" in there.found
     assert "very-secret" not in f"{lacking}{there}"
     monkeypatch.setenv("RC1_TICKET_KEY", "/nowhere/ticket.pem")
-    assert LOOKS["keys"](opened).red
+    assert LOOKS["keys"](opened).failed
 
 
 @pytest.fixture
@@ -225,13 +225,13 @@ def test_a_vllm_server_is_looked_at_where_one_samples_and_what_it_serves_is_name
     base = opened.workspace.path("base")
     with served(base) as double:
         found = LOOKS["vllm"](sampled_by(opened, double.base_url))
-        assert not found.red and f"serves '{base}', 1,024 tokens" in found.found
+        assert not found.failed and f"serves '{base}', 1,024 tokens" in found.found
         double.change = lambda path, body, answer: (401, "Unauthorized")
         found = LOOKS["vllm"](sampled_by(opened, double.base_url))
-        assert found.red and "refuses /models (HTTP 401" in found.found and "RC1_VLLM_API_KEY" in found.advice
+        assert found.failed and "refuses /models (HTTP 401" in found.found and "RC1_VLLM_API_KEY" in found.advice
         double.change = lambda path, body, answer: (200, {"data": []})
         found = LOOKS["vllm"](sampled_by(opened, double.base_url))
-        assert found.red and "names no model" in found.found and "step" not in found.found
+        assert found.failed and "names no model" in found.found and "step" not in found.found
         asked = {path for path, body in double.asked}
         assert asked == {"models", "load_lora_adapter"} and not any(body for _, body in double.asked), (
             "it is given none"
@@ -242,13 +242,13 @@ def test_a_vllm_server_that_was_started_otherwise_than_it_has_to_be_is_red(opene
     base = opened.workspace.path("base")
     with served(base) as double:
         run = sampled_by(opened, double.base_url)
-        assert not LOOKS["vllm"](run).red
+        assert not LOOKS["vllm"](run).failed
         needed = run.config.training.max_tokens + run.config.training.limits.tokens
         double.context = needed - 1
         found = LOOKS["vllm"](run)
         assert f"start it with --max-model-len {needed} or more" in found.advice
         double.context = needed
-        assert not LOOKS["vllm"](run).red
+        assert not LOOKS["vllm"](run).failed
         double.change = lambda path, body, answer: (404, {"detail": "Not Found"}) if "lora" in path else answer
         assert "--enable-lora, --max-lora-rank 4 or more, and VLLM_ALLOW_RUNTIME_LORA" in LOOKS["vllm"](run).advice
         double.change = lambda path, body, answer: answer
@@ -264,7 +264,7 @@ def test_a_vllm_server_that_is_not_there_or_says_nothing_is_red(opened: Run, mon
     monkeypatch.setattr(endpoints, "_TIMEOUT_S", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         found = LOOKS["vllm"](sampled_by(opened, f"http://127.0.0.1:{silent.getsockname()[1]}/v1"))
-    assert found.red and "no whole answer within 0.2 s (the doctor's)" in found.found
+    assert found.failed and "no whole answer within 0.2 s (the doctor's)" in found.found
 
 
 def saved(run: Run, step: int, **other: Any) -> Path:
@@ -283,12 +283,12 @@ def test_the_step_to_resume_from_is_the_newest_whole_one_of_this_run(own: Run) -
     assert "seed 20250820: from step 3; seed 20250821: from the start" in LOOKS["resume"](own).found
     other = saved(own, 4, seed=1)
     found = LOOKS["resume"](own)
-    assert found.red and "seed 20250820: refused" in found.found
+    assert found.failed and "seed 20250820: refused" in found.found
     assert "step_00004: belongs to another run, these differ: seed. " in found.advice and "--start-over" in found.advice
     shutil.rmtree(other)
     (path / "adapter.safetensors").write_bytes(b"torn")
     torn = LOOKS["resume"](own)
-    assert torn.red and "from step 2" in torn.found and folder_name(3) in torn.advice
+    assert torn.failed and "from step 2" in torn.found and folder_name(3) in torn.advice
 
 
 def test_an_adapter_of_a_head_that_is_the_embedding_is_counted_and_no_layer_is_no_layer(opened: Run) -> None:

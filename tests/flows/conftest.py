@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -17,9 +16,10 @@ from rc1_lib.checks import at_least
 from rc1_lib.preflight import gate_list
 from rc1_lib.preflight.gate_list import BY_NAME
 from rc1_lib.records import GateResult
-from rc1_lib.run import Run, open_run
+from rc1_lib.run import Run
+from tests.once import copied
 
-from .trainings import Ended, copied
+from .trainings import Ended
 from .trainings import start as start_training
 
 
@@ -81,9 +81,7 @@ def only_gates(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 @pytest.fixture(scope="session")
 def green(built: Run, tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, State[Any]]:
     """A workspace after a green preflight, and the flow's state. Never write into it: take `green_copy`."""
-    root = tmp_path_factory.mktemp("green") / "workspace"
-    shutil.copytree(built.workspace.root, root)
-    run = open_run(profile="local", workspace=root, overrides=built.overrides)
+    run = copied(built, tmp_path_factory.mktemp("green") / "workspace")
     return run, start(run)
 
 
@@ -91,9 +89,7 @@ def green(built: Run, tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, St
 def green_copy(green: tuple[Run, State[Any]], tmp_path: Path) -> Run:
     """A workspace of the test's own after a green preflight, with its ticket."""
     run, _ = green
-    root = tmp_path / "workspace"
-    shutil.copytree(run.workspace.root, root)
-    return open_run(profile="local", workspace=root, overrides=run.overrides)
+    return copied(run, tmp_path / "workspace")
 
 
 @pytest.fixture(scope="session")

@@ -31,3 +31,8 @@ def task_runs(state: State[Any]) -> list[TaskRun]:
             before = len(runs)
             time.sleep(0.3)
     raise AssertionError("the server has not heard of every task's end")
+
+
+def statuses(report: Any) -> dict[str, str]:
+    """Gate -> its status, in a round's report."""
+    return {gate["name"]: gate["status"] for gate in report["gates"]}

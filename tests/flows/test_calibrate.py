@@ -34,7 +34,7 @@ from tests.cli.conftest import NARROW, call, fits, serving
 from tests.shares import share
 
 from .conftest import stand
-from .shown import artifacts, task_runs
+from .shown import artifacts, statuses, task_runs
 
 # The stages' verdicts rest on point values: few resamples widen nothing but the intervals beside them.
 QUICK = ("gates.shared.resamples=50", "calibration.boot=20")
@@ -76,10 +76,6 @@ def weights_file(run: Run) -> Path:
 def stage_states(state: State[Any]) -> dict[str, str | None]:
     """Stage -> the name of its task run's state, in the order in which they ran."""
     return {run.name: run.state_name for run in task_runs(state) if run.name in NAMES}
-
-
-def statuses(report: Any) -> dict[str, str]:
-    return {gate["name"]: gate["status"] for gate in report["gates"]}
 
 
 @dataclass(frozen=True)
@@ -211,22 +207,6 @@ def test_a_stage_that_cannot_be_evaluated_says_so_in_words(preflighted: Ended, t
     assert not weights_file(run).exists()
     assert read_ticket(run)["revoked"] is None, "so it was told"
     assert "rc1_seed.balanced.jsonl: file not found" in str(artifacts(state)["rc1-calibration-gates"].data)
-
-
-@pytest.mark.parametrize(
-    ("parameters", "words"),
-    [
-        ({"overrides": ["calibration.cv=1"]}, "calibration.cv"),
-        ({"overrides": ["gates.waivers.nothing=because"]}, "nothing"),
-    ],
-)
-def test_what_cannot_be_asked_for_is_refused(
-    parameters: dict[str, Any], words: str, built: Run, tmp_path: Path
-) -> None:
-    state = ended(calibrate, built, workspace=str(tmp_path), **parameters)
-    assert (state.is_failed(), state.name) == (True, "Refused")
-    assert words in str(state.message)
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_red_calibration_asks_nobody_behind_it_and_the_key_stands_in_no_report_and_in_no_artifact(

@@ -18,7 +18,7 @@ from prefect.client.orchestration import get_client
 from prefect.settings import PREFECT_API_URL
 from pydantic import SecretStr
 
-from deployments.notify import BLOCK, NAME, tell_when_red
+from deployments.notify import BLOCK, NAME, notify_on_failure
 from rc1_lib.errors import ConfigError
 from rc1_lib.run import Run
 
@@ -65,7 +65,7 @@ def test_a_red_night_is_told_with_its_cause_and_a_green_one_is_not(
     green_copy: Run, run_flow: Callable[..., State[Any]], only_gates: Callable[..., None], receiver: Receiver
 ) -> None:
     only_gates("judge_drift")
-    assert tell_when_red(receiver.address)
+    assert notify_on_failure(receiver.address)
     nightly = {"build": "never", "refresh": True, "recheck": True, "ticket": False, "rounds": [1]}
     assert run_flow(green_copy, **nightly).name == "TicketConfirmed"
     pool = green_copy.workspace.path(green_copy.config.pool.path)
@@ -91,19 +91,19 @@ def _nowhere_in_what_the_server_shows() -> None:
 
 def test_a_block_made_by_hand_is_called_and_without_one_there_is_no_automation(receiver: Receiver) -> None:
     with get_client(sync_client=True) as client:
-        tell_when_red(receiver.address)
-        tell_when_red()
+        notify_on_failure(receiver.address)
+        notify_on_failure()
         assert len(client.read_automations_by_name(NAME)) == 1, "registered twice, it is there once"
         Webhook.delete(BLOCK)
-        assert not tell_when_red()
+        assert not notify_on_failure()
         assert not client.read_automations_by_name(NAME)
         Webhook(url=SecretStr(receiver.address)).save(BLOCK)
-        assert tell_when_red()
+        assert notify_on_failure()
     Webhook.delete(BLOCK)
 
 
 @pytest.mark.parametrize("address", ["hooks.example.org/T0/abc", "file:///T0/abc", "https:///T0/abc"])
 def test_what_is_no_address_is_refused_and_not_repeated(address: str) -> None:
     with pytest.raises(ConfigError, match=r"^RC1_WEBHOOK_SECRET_URL: ") as refused:
-        tell_when_red(address)
+        notify_on_failure(address)
     assert "abc" not in str(refused.value)

@@ -26,7 +26,7 @@ from rc1_lib.workspace.artifacts import read_json
 from rc1_lib.workspace.folder import holding
 from tasks.reports import NIGHTLY
 
-from .shown import task_runs
+from .shown import statuses, task_runs
 
 Start = Callable[..., State[Any]]
 Only = Callable[..., None]
@@ -37,10 +37,6 @@ def repeat_rows(path: Path, count: int) -> None:
     """Append copies of the file's first rows."""
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join([*lines, *lines[:count]]))
-
-
-def statuses(report: Any) -> dict[str, str]:
-    return {gate["name"]: gate["status"] for gate in report["gates"]}
 
 
 def nights(run: Run) -> list[KeptNight]:
@@ -139,7 +135,7 @@ def test_the_nightly_confirms_a_ticket_without_touching_what_it_vouches_for(
     card = Artifact.get("rc1-nightly-gates")
     assert card is not None and "overall: medians moved by" in str(card.data)
     (night,) = nights(green_copy)
-    assert (night.outcome, night.verdict, night.revoked) == ("green", state.message, None)
+    assert (night.outcome, night.verdict, night.revoked) == ("passed", state.message, None)
     assert {gate.round for gate in night.gates} == {"round1", "nightly"}
     assert night.judge["hit_rate"] == 0.0, "the judge was asked past its store"
     assert night.judge["calls"] == green_copy.config.judge.baseline.n * green_copy.config.judge.samples
@@ -158,7 +154,7 @@ def test_behind_a_red_round_the_nightly_asks_nobody(
     assert drift["status"] == "not judged"
     assert "round 1, which failed" in drift["waits_for"]
     (night,) = nights(green_copy)
-    assert (night.outcome, night.gates[-1].why, night.judge["calls"]) == ("red", drift["waits_for"], 0)
+    assert (night.outcome, night.gates[-1].why, night.judge["calls"]) == ("failed", drift["waits_for"], 0)
     assert "round 1: 1 of" in str(night.revoked)
 
 
@@ -192,7 +188,7 @@ def test_the_nightly_revokes_the_ticket_after_one_byte_of_the_pool_changes(green
     with pytest.raises(TicketError, match="revoked"):
         verify_ticket(green_copy)
     (night,) = nights(green_copy)
-    assert (night.outcome, night.verdict, night.gates) == ("red", state.message, ())
+    assert (night.outcome, night.verdict, night.gates) == ("failed", state.message, ())
     assert f"{green_copy.config.pool.path} has changed" in str(night.revoked)
 
 

@@ -28,9 +28,10 @@ from deployments.server import settings
 from rc1_lib.run import Run
 from tasks.gates import gate
 from tests.forks import another_interpreter
+from tests.once import copied
 from tests.shares import share
 
-from .trainings import Ended, cached, copied, prints, start
+from .trainings import Ended, cached, prints, start
 
 _MODULES = (
     tasks.calibrate, tasks.control, tasks.data, tasks.evaluation, tasks.gates, tasks.reports, tasks.train,

@@ -26,10 +26,11 @@ from rc1_lib.workspace.artifacts import read_json
 from rc1_lib.workspace.folder import holding
 from tests.conftest import Verdicts
 from tests.evaluation.tables import PPO, SFT, Habits, table
+from tests.once import copied
 from tests.ticketed import ticketed
 
 from .shown import artifacts
-from .trainings import LAST, RUN, Ended, alter, cached, copied, logged, prints, start
+from .trainings import LAST, RUN, Ended, alter, cached, logged, prints, start
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,10 @@ from rc1_lib.training.checkpoint.retention import KeepRule, prune
 from rc1_lib.training.run_paths import LEDGER
 from rc1_lib.workspace.artifacts import read_json, write_json
 from tasks.train import segment_key
+from tests.once import copied
 from tests.shares import share
 
-from .trainings import LAST, RUN, Ended, alter, cached, copied, logged, prints, start
+from .trainings import LAST, RUN, Ended, alter, cached, logged, prints, start
 
 
 @pytest.mark.parametrize(
@@ -144,18 +145,6 @@ def test_a_checkpoint_that_lies_elsewhere_is_brought_home(done: Ended, opened: R
     assert prints(run) == prints(done.run)
 
 
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [("checkpoints/rc1/latest", "there is no checkpoint"), ("7", "there is no checkpoint")],
-)
-def test_a_checkpoint_that_is_not_there_is_a_sentence(opened: Run, tmp_path: Path, name: str, words: str) -> None:
-    run = copied(opened, tmp_path / "workspace")
-    state = start(run, resume_from=name)
-    assert state.name == "Refused"
-    assert words in str(state.message)
-    assert not run.workspace.path(f"{RUN}/step_00002").exists()
-
-
 def test_a_second_run_leaves_the_first_alone_until_it_is_to_start_over(
     done: Ended, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -170,10 +159,3 @@ def test_a_second_run_leaves_the_first_alone_until_it_is_to_start_over(
     state = start(run, start_over=True)
     assert state.name == "PolicyTrained", state.message
     assert cached(run) == 0 and prints(run) != prints(done.run) and logged(run) == [1, 2, 3, 4]
-
-
-def test_another_runs_checkpoint_is_not_resumed(done: Ended, tmp_path: Path) -> None:
-    run = copied(done.run, tmp_path / "workspace")
-    state = start(run, seeds=[20250822], resume_from=f"{RUN}/step_00002")
-    assert state.name == "Refused"
-    assert "belongs to another run, these differ: seed" in str(state.message)

@@ -13,8 +13,9 @@ from prefect.settings import PREFECT_API_URL
 from rc1_lib.run import Run
 from rc1_lib.training.checkpoint.manifest import steps
 from tests.forks import Fork, this_interpreter
+from tests.once import copied
 
-from .trainings import RUN, Ended, copied, logged, prints
+from .trainings import RUN, Ended, logged, prints
 
 pytestmark = pytest.mark.timeout(1800)  # several processes, one behind the other
 

@@ -26,11 +26,12 @@ from rc1_lib.workspace.artifacts import PROJECT_ROOT, read_json, write_json
 from rc1_lib.workspace.file_hashes import sha256_file
 from tests.conftest import Verdicts
 from tests.evaluation.tables import PPO, SFT
+from tests.once import copied
 from tests.shares import share
 from tests.ticketed import ticketed
 
 from .test_train import of_habits
-from .trainings import LAST, RUN, Ended, alter, copied, logged, start
+from .trainings import LAST, RUN, Ended, alter, logged, start
 
 
 def own(run: Run) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 from prefect import State
 
 from flows.train import train
-from rc1_lib.run import Run, open_run
+from rc1_lib.run import Run
 from rc1_lib.training.callbacks.logs import MetricsLog
 from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.workspace.artifacts import read_json
@@ -46,11 +45,6 @@ def as_a_process(server: str, storage: str, workspace: str, *overrides: str) -> 
         state: State[Any] = train(workspace=workspace, overrides=list(overrides), evaluate=False, return_state=True)
     print(state.name, state.message)
     sys.exit(0 if state.is_completed() else 1)
-
-
-def copied(run: Run, root: Path) -> Run:
-    shutil.copytree(run.workspace.root, root, symlinks=True)
-    return open_run(profile="local", workspace=root, overrides=run.overrides)
 
 
 def cached(run: Run) -> int:

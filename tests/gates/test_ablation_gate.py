@@ -9,9 +9,10 @@ import pytest
 
 from rc1_lib.config.thresholds import AblationGate
 from rc1_lib.gates.overclar_ablation import ablation_gate
-from rc1_lib.records import GateResult, Status
+from rc1_lib.records import GateResult
 from rc1_lib.reward.ablation import ablate
 from rc1_lib.run import published_config
+from tests.gates.verdicts import advice, failed, value
 
 THRESHOLDS = AblationGate(
     min_prompts=10,
@@ -60,24 +61,10 @@ def judged(frame: pl.DataFrame) -> GateResult:
     return ablation_gate(ablation, ablation.coverage, THRESHOLDS, SHARED)
 
 
-def red(result: GateResult) -> set[str]:
-    assert all(check.advice for check in result.failures)
-    assert result.status is (Status.FAILED if result.failures else Status.PASSED)
-    return {check.name for check in result.failures}
-
-
-def value(result: GateResult, name: str) -> Any:
-    return next(check.value for check in result.checks if check.name == name)
-
-
-def advice(result: GateResult, name: str) -> str:
-    return next(check.advice for check in result.checks if check.name == name)
-
-
 def test_a_penalty_that_works_is_green_and_every_figure_is_shown() -> None:
     result = judged(dialogues())
     assert result.name == "overclar_ablation"
-    assert red(result) == set()
+    assert failed(result) == set()
     assert value(result, RATE) == 100.0
     assert value(result, "over-clarification rate without") == 1.0
     assert value(result, "over-clarification rate with") == 0.0
@@ -89,7 +76,7 @@ def test_a_penalty_that_works_is_green_and_every_figure_is_shown() -> None:
 
 def test_without_a_price_nothing_changes() -> None:
     result = judged(dialogues(alpha=0.0))
-    assert red(result) == {RATE}
+    assert failed(result) == {RATE}
     assert (value(result, RATE), value(result, TURNS), value(result, SUCCESS)) == (0.0, 0.0, 0.0)
     assert "raise overclar.alpha" in advice(result, RATE)
     assert "0 of the 100 prompts" in advice(result, RATE)
@@ -97,19 +84,19 @@ def test_without_a_price_nothing_changes() -> None:
 
 def test_a_judge_that_loves_asking_is_beyond_the_penalty() -> None:
     result = judged(dialogues(lead=0.15))
-    assert red(result) == {RATE}
+    assert failed(result) == {RATE}
     assert "criteria that reward needless questions" in advice(result, RATE)
 
 
 def test_where_the_main_reward_never_asks_needlessly_there_is_nothing_to_lower() -> None:
     result = judged(dialogues(lead=-0.15))
-    assert red(result) == {RATE}
+    assert failed(result) == {RATE}
     assert "nothing to lower" in advice(result, RATE)
 
 
 def test_a_price_far_too_high_cannot_hurt_where_asking_is_needed() -> None:
     result = judged(dialogues(alpha=100.0))
-    assert red(result) == set()
+    assert failed(result) == set()
     assert value(result, "rate of asking where needed with") == 1.0
 
 
@@ -117,14 +104,14 @@ def test_a_price_far_too_high_cannot_hurt_where_asking_is_needed() -> None:
 def test_falling_success_turns_it_red(fails: int, expected: set[str]) -> None:
     result = judged(dialogues(quiet_fails=fails))
     assert value(result, SUCCESS) == pytest.approx(100 * fails / 120)
-    assert red(result) == expected
+    assert failed(result) == expected
 
 
 def test_success_may_fall_by_just_what_is_allowed() -> None:
     # One prompt in a hundred is exactly one percentage point, although 0.99 - 0.98 is not 0.01.
     result = judged(dialogues(plain=80, quiet_fails=1))
     assert value(result, SUCCESS) == 1.0
-    assert red(result) == set()
+    assert failed(result) == set()
 
 
 def test_the_interval_can_miss_a_threshold_that_the_value_meets() -> None:
@@ -134,14 +121,14 @@ def test_the_interval_can_miss_a_threshold_that_the_value_meets() -> None:
 
 @pytest.mark.parametrize(("turns", "expected"), [(3, set()), (4, set()), (5, {TURNS})])
 def test_longer_dialogues_turn_it_red(turns: int, expected: set[str]) -> None:
-    assert red(judged(dialogues(quiet_turns=turns))) == expected
+    assert failed(judged(dialogues(quiet_turns=turns))) == expected
 
 
 def test_half_unscored_turns_it_red() -> None:
     frame = dialogues().with_row_index("row")
     half = frame.with_columns(main=pl.when(pl.col("row") % 4 < 2).then("main"))
     result = judged(half)
-    assert red(result) == {"coverage"}
+    assert failed(result) == {"coverage"}
     assert value(result, "coverage") == 0.5
     assert value(result, "unscored dialogues") == 120
     assert value(result, "prompts without any scored dialogue, left out") == 60
@@ -150,15 +137,15 @@ def test_half_unscored_turns_it_red() -> None:
 def test_half_of_every_prompt_unscored_leaves_nothing_to_choose() -> None:
     frame = dialogues().with_columns(main=pl.when(pl.col("clarifications") > 0).then("main"))
     result = judged(frame)
-    assert red(result) == {"coverage", PROMPTS, RATE}
+    assert failed(result) == {"coverage", PROMPTS, RATE}
     assert value(result, PROMPTS) == 0
 
 
 def test_nothing_scored_is_red_in_every_check() -> None:
     result = judged(dialogues().with_columns(main=pl.lit(None, pl.Float64)))
-    assert red(result) == {"coverage", PROMPTS, RATE, TURNS, SUCCESS}
+    assert failed(result) == {"coverage", PROMPTS, RATE, TURNS, SUCCESS}
 
 
 @pytest.mark.parametrize(("plain", "expected"), [(9, {PROMPTS}), (10, set())])
 def test_too_few_prompts_to_tell_turn_it_red(plain: int, expected: set[str]) -> None:
-    assert red(judged(dialogues(plain=plain))) == expected
+    assert failed(judged(dialogues(plain=plain))) == expected

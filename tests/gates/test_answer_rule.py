@@ -16,6 +16,7 @@ from rc1_lib.preflight.gate_list import BY_NAME, evaluate
 from rc1_lib.records import GateResult, Status
 from rc1_lib.task_specs import gsm8k, registered, task_spec
 from tests.answer_rules import plain_rules as rules
+from tests.gates.verdicts import failed
 
 SOUND: Mapping[str, Rule] = {
     "gsm8k": rules.sound_number, "hotpotqa": rules.sound_text, "strategyqa": rules.sound_verdict,
@@ -56,10 +57,6 @@ def judged(rows: pl.DataFrame, thresholds: AnswerRuleGate, golds: int = 40, **ot
     return answer_rule_gate(rows, {**SOUND, **others}.__getitem__, thresholds, 0.95, golds)
 
 
-def red(result: GateResult) -> set[str]:
-    return {check.name for check in result.failures}
-
-
 def test_sound_rules_pass_on_the_embedded_pool(rows: pl.DataFrame, thresholds: AnswerRuleGate) -> None:
     result = judged(rows, thresholds)
     assert (result.status, result.failures, result.offenders) == (Status.PASSED, (), ())
@@ -74,7 +71,7 @@ def test_sound_rules_pass_on_the_embedded_pool(rows: pl.DataFrame, thresholds: A
 def test_a_planted_fault_is_red_by_name(fault: str, rows: pl.DataFrame, thresholds: AnswerRuleGate) -> None:
     task, rule, names = FAULTS[fault]
     result = judged(rows.filter(pl.col("task") == task), thresholds, **{task: rule})
-    assert red(result) == {f"{name}[{task}]" for name in names}
+    assert failed(result) == {f"{name}[{task}]" for name in names}
     assert {one["task"] for one in result.offenders} == {task}
     assert all(one["id"] and one["kind"] in one["reason"] for one in result.offenders)
 
@@ -88,7 +85,7 @@ def test_two_of_a_hundred_spellings_may_be_refused_and_not_three(
     assert isinstance(share, float)
     for most, wanted in ((share, set()), (share - 1e-9, {f"{REFUSED}[gsm8k]"})):
         loose = thresholds.model_copy(update={"max_right_refused": most})
-        assert red(judged(numbers, loose, gsm8k=rules.as_programs_read)) == wanted
+        assert failed(judged(numbers, loose, gsm8k=rules.as_programs_read)) == wanted
 
 
 def test_few_golds_leave_a_share_undecided_but_of_yes_and_no_there_are_no_more(
@@ -105,20 +102,20 @@ def test_few_golds_leave_a_share_undecided_but_of_yes_and_no_there_are_no_more(
 
 
 def test_one_fault_in_one_task_leaves_the_others_as_they_are(rows: pl.DataFrame, thresholds: AnswerRuleGate) -> None:
-    assert red(judged(rows, thresholds, strategyqa=rules.no_chinese)) == {f"{REFUSED}[strategyqa]"}
+    assert failed(judged(rows, thresholds, strategyqa=rules.no_chinese)) == {f"{REFUSED}[strategyqa]"}
 
 
 def test_golds_that_are_all_alike_say_too_little(rows: pl.DataFrame, thresholds: AnswerRuleGate) -> None:
     alike = rows.filter(pl.col("task") == "hotpotqa").with_columns(answer=pl.lit("Paris"), aliases=pl.lit([]))
-    assert red(judged(alike, thresholds)) == {"different golds[hotpotqa]"}
+    assert failed(judged(alike, thresholds)) == {"different golds[hotpotqa]"}
     strict = thresholds.model_copy(update={"min_golds": 1, "min_kinds": 30})
-    assert red(judged(alike, strict)) == {
+    assert failed(judged(alike, strict)) == {
         "kinds of spellings asked about[hotpotqa]", "kinds of wrong answers asked about[hotpotqa]",
     }  # fmt: skip
 
 
 def test_without_rows_there_is_nothing_to_pass(rows: pl.DataFrame, thresholds: AnswerRuleGate) -> None:
-    assert red(judged(rows.head(0), thresholds)) == {"tasks with gold answers"}
+    assert failed(judged(rows.head(0), thresholds)) == {"tasks with gold answers"}
 
 
 def test_each_gold_comes_with_question_and_longest_page_of_its_own_row(rows: pl.DataFrame) -> None:
@@ -142,7 +139,7 @@ def test_the_rule_of_a_task_of_ones_own_is_asked_too(evidence: Evidence, rows: p
     with registered(own):
         thresholds = evidence.run.config.gates.answer_rule
         result = answer_rule_gate(numbers, lambda task: task_spec(task).is_right, thresholds, 0.95)
-    assert f"{PAID}[own_sums]" in red(result)
+    assert f"{PAID}[own_sums]" in failed(result)
 
 
 def test_the_gate_stands_in_both_rounds_and_reads_the_pool_alone(evidence: Evidence) -> None:

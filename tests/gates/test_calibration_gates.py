@@ -12,11 +12,12 @@ import pytest
 from rc1_lib.config.thresholds import CalibrationGate, ShadowRunGate, SharedThresholds, WeightsGate
 from rc1_lib.gates.calibration import calibration_gate
 from rc1_lib.gates.shadow_run import baseline_gate, interval_in_words, shadow_run_gate
-from rc1_lib.records import GateResult, Status
+from rc1_lib.records import GateResult
 from rc1_lib.reward.calibration import Calibration
 from rc1_lib.reward.comparison import Comparison
 from rc1_lib.reward.intervals import Interval
 from rc1_lib.reward.top_ties import Border, TopTies
+from tests.gates.verdicts import failed, value
 
 SHADOW = ShadowRunGate(
     min_spearman=0.75, min_top10=0.70, min_improve_pct=10.0, min_corr_new=0.0, repeats_at=0.95, max_repeats=0.5,
@@ -47,17 +48,6 @@ def just_above(value: float) -> float:
 
 def interval(value: float, low: float | None = None, high: float | None = None) -> Interval:
     return Interval(value, value - 0.1 if low is None else low, value + 0.1 if high is None else high, 0.95, 100)
-
-
-def failed(result: GateResult) -> set[str]:
-    assert result.status is (Status.FAILED if result.failures else Status.PASSED)
-    assert all(check.advice for check in result.failures)
-    assert GateResult.from_dict(result.to_dict()).failures == result.failures or "nan" in str(result)
-    return {check.name for check in result.failures}
-
-
-def told(result: GateResult, name: str) -> Any:
-    return next(check.value for check in result.checks if check.name == name)
 
 
 # ---- the shadow run ----
@@ -139,7 +129,7 @@ def test_no_gain_is_asked_where_both_scores_order_nearly_every_pair(
     found = replace(found, figures={**found.figures, "auc_new": interval(0.99, low, 1.0)})
     result = shadow_run_gate(found, 0.98, SHADOW, SHARED)
     assert failed(result) == ({"corr_improve_pct"} if red else set())
-    shown = told(result, "new reward puts solved above unsolved, share of pairs")
+    shown = value(result, "new reward puts solved above unsolved, share of pairs")
     spared = old >= 0.95 and low >= 0.95
     assert (
         "no gain is required, and a loss of up to 5 % is accepted" if spared else "a gain of 10 % is required"
@@ -233,8 +223,8 @@ def test_the_baseline_asks_only_whether_a_comparison_can_be_made() -> None:
     result = baseline_gate(comparison(worst, constant={"well_formed": 1.0, "concise": 0.5}), 0.98, SHADOW, SHARED)
     assert result.name == "shadow_baseline"
     assert failed(result) == set()
-    assert told(result, CONSTANT) == "well_formed 1, concise 0.5"
-    assert told(result, "spearman, interval") == "undefined"
+    assert value(result, CONSTANT) == "well_formed 1, concise 0.5"
+    assert value(result, "spearman, interval") == "undefined"
 
 
 def test_a_dimension_stuck_on_one_grade_fails_alone() -> None:
@@ -242,14 +232,14 @@ def test_a_dimension_stuck_on_one_grade_fails_alone() -> None:
         comparison(constant={"grounded": 0.7, "concise": 0.25, "well_formed": 1.0}), 0.98, SHADOW, SHARED
     )
     assert failed(result) == {STUCK}
-    assert told(result, STUCK) == "grounded 0.7, concise 0.25"
-    assert told(result, CONSTANT) == "grounded 0.7, concise 0.25, well_formed 1"
+    assert value(result, STUCK) == "grounded 0.7, concise 0.25"
+    assert value(result, CONSTANT) == "grounded 0.7, concise 0.25, well_formed 1"
 
 
 def test_dialogues_that_are_all_faultless_or_all_bad_in_something_are_no_fault_of_the_judge() -> None:
     result = shadow_run_gate(comparison(constant={"well_formed": 1.0, "reasoned": 0.0}), 0.98, SHADOW, SHARED)
     assert failed(result) == set()
-    assert (told(result, STUCK), told(result, CONSTANT)) == ("none", "well_formed 1, reasoned 0")
+    assert (value(result, STUCK), value(result, CONSTANT)) == ("none", "well_formed 1, reasoned 0")
     for score in (just_above(0.0), just_below(1.0)):
         assert failed(shadow_run_gate(comparison(constant={"grounded": score}), 0.98, SHADOW, SHARED)) == {STUCK}
 
@@ -263,8 +253,8 @@ def test_the_line_beside_a_check_says_whether_the_whole_interval_clears_it(low: 
     figures = {**found.figures, "spearman": interval(0.8, low, 0.9)}
     result = shadow_run_gate(replace(found, figures=figures), 0.98, SHADOW, SHARED)
     assert failed(result) == set()
-    assert str(told(result, "spearman, interval")).endswith(words)
-    assert "clears" not in str(told(result, "kendall_tau, interval"))
+    assert str(value(result, "spearman, interval")).endswith(words)
+    assert "clears" not in str(value(result, "kendall_tau, interval"))
 
 
 def test_an_interval_in_words() -> None:
@@ -394,8 +384,8 @@ def test_weights_that_are_no_numbers_never_pass() -> None:
 def test_a_stuck_dimension_without_weight_is_no_fault() -> None:
     assert failed(verdict(calibration(constant={"settled": 0.5, "answered": 1.0}))) == set()
     named = verdict(calibration(constant={"settled": 0.5, "answered": 0.5, "grounded": 1.0}))
-    assert told(named, STUCK) == "answered 0.5"
-    assert told(named, CONSTANT) == "answered 0.5, grounded 1"
+    assert value(named, STUCK) == "answered 0.5"
+    assert value(named, CONSTANT) == "answered 0.5, grounded 1"
 
 
 @pytest.mark.parametrize(
@@ -420,7 +410,7 @@ def test_a_target_that_is_no_success_has_no_outcomes_to_count() -> None:
 
 def test_the_lines_beside_the_gains_say_whether_the_intervals_clear_the_thresholds() -> None:
     result = verdict(calibration())
-    assert told(result, "improve_pct_vs_old, out of bag") == "8 (95 %: 7.9 to 12), clears 8: no"
-    assert told(result, "mae_drop_pct_vs_old, out of bag") == "5 (95 %: 5 to 9), clears 5: yes"
-    assert told(result, "improve_pct_vs_equal, out of bag") == "undefined"
+    assert value(result, "improve_pct_vs_old, out of bag") == "8 (95 %: 7.9 to 12), clears 8: no"
+    assert value(result, "mae_drop_pct_vs_old, out of bag") == "5 (95 %: 5 to 9), clears 5: yes"
+    assert value(result, "improve_pct_vs_equal, out of bag") == "undefined"
     assert not [check.name for check in result.checks if check.name.startswith("weight.")]

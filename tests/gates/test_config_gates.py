@@ -17,12 +17,9 @@ from rc1_lib.records import GateResult, Status
 from rc1_lib.reward.terms import shape_checks
 from rc1_lib.run import open_run, published_config
 from rc1_lib.workspace.artifacts import PROJECT_ROOT, FileState
+from tests.gates.verdicts import failed
 
 WEIGHTS = WeightsGate(max_weight=0.5, sum_tolerance=1e-6)
-
-
-def failed(result: GateResult) -> set[str]:
-    return {check.name for check in result.failures}
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from rc1_lib.gates.judge_agreement import KAPPA, LABELLED, LIKENESS, RANKS, SECO
 from rc1_lib.records import GateResult, Status
 from rc1_lib.reward.intervals import Interval
 from rc1_lib.run import published_config
+from tests.gates.verdicts import failed
 
 THRESHOLDS, SHARED = published_config().gates.judge_agreement, published_config().gates.shared
 
@@ -22,10 +23,6 @@ def figures(kappa: float = 0.6, ranks: float = 0.5) -> dict[str, Interval]:
 
 
 SOUND = Agreement(labelled=60, others=0, good=35, bad=25, coverage=1.0, likeness=0.85, second=0, figures=figures())
-
-
-def red(result: GateResult) -> set[str]:
-    return {check.name for check in result.failures}
 
 
 def said(result: GateResult) -> object:
@@ -42,13 +39,13 @@ def test_enough_labels_that_agree_beyond_chance_are_green() -> None:
 def test_fewer_than_fifty_labels_leave_the_judge_uncalibrated() -> None:
     assert judge_agreement_gate(replace(SOUND, labelled=50), THRESHOLDS, SHARED).status is Status.PASSED
     result = judge_agreement_gate(replace(SOUND, labelled=49), THRESHOLDS, SHARED)
-    assert (red(result), said(result)) == ({LABELLED}, "uncalibrated")
+    assert (failed(result), said(result)) == ({LABELLED}, "uncalibrated")
     assert "the judge is uncalibrated: label more dialogues: rc1 label" in result.failures[0].advice
 
 
 def test_labels_of_another_judge_count_for_nothing_and_are_named() -> None:
     result = judge_agreement_gate(replace(SOUND, labelled=0, others=80), THRESHOLDS, SHARED)
-    assert (red(result), said(result)) == ({LABELLED}, "uncalibrated")
+    assert (failed(result), said(result)) == ({LABELLED}, "uncalibrated")
     assert "80 more were scored by another model version or with other instructions" in result.failures[0].advice
 
 
@@ -67,16 +64,18 @@ def test_labels_of_another_judge_count_for_nothing_and_are_named() -> None:
     ],
 )
 def test_each_damage_is_red_by_name(damaged: Agreement, check: str) -> None:
-    assert red(judge_agreement_gate(damaged, THRESHOLDS, SHARED)) == {check}
+    assert failed(judge_agreement_gate(damaged, THRESHOLDS, SHARED)) == {check}
 
 
 def test_labels_closer_than_two_people_come_need_a_second_person() -> None:
     copied = replace(SOUND, likeness=0.97)  # the judge's verdicts with 3 % of them turned
-    assert red(judge_agreement_gate(copied, THRESHOLDS, SHARED)) == {SECOND}
-    assert red(judge_agreement_gate(replace(copied, second=THRESHOLDS.min_labels - 1), THRESHOLDS, SHARED)) == {SECOND}
-    assert red(judge_agreement_gate(replace(copied, second=THRESHOLDS.min_labels), THRESHOLDS, SHARED)) == set()
+    assert failed(judge_agreement_gate(copied, THRESHOLDS, SHARED)) == {SECOND}
+    assert failed(judge_agreement_gate(replace(copied, second=THRESHOLDS.min_labels - 1), THRESHOLDS, SHARED)) == {
+        SECOND
+    }
+    assert failed(judge_agreement_gate(replace(copied, second=THRESHOLDS.min_labels), THRESHOLDS, SHARED)) == set()
 
 
 def test_what_else_has_to_hold_of_the_scores_is_judged_too() -> None:
-    versions = at_most("model versions", 2, 1, "")
-    assert red(judge_agreement_gate(SOUND, THRESHOLDS, SHARED, (versions,))) == {"model versions"}
+    versions = at_most("model versions", 2, 1, "ask one")
+    assert failed(judge_agreement_gate(SOUND, THRESHOLDS, SHARED, (versions,))) == {"model versions"}

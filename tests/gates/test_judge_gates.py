@@ -32,6 +32,7 @@ from tests.gates.usage_logs import (
     sha,
     table,
 )
+from tests.gates.verdicts import advice, failed, value
 
 ROUNDS: tuple[Round, ...] = get_args(Round)
 PROBE = ProbeGate(n=8, require_billed=True)
@@ -49,22 +50,6 @@ STABLE = StabilityGate(
 )  # fmt: skip
 LIVE, HIT = pl.col("outcome") == AttemptOutcome.OK, pl.col("outcome") == AttemptOutcome.HIT
 SEQ = pl.col("seq")
-
-
-def red(result: GateResult) -> set[str]:
-    """The names of the failed checks, after making sure that the verdict follows from them and says why."""
-    assert result.error == ""
-    assert result.status is (Status.FAILED if result.failures else Status.PASSED)
-    assert all(check.advice for check in result.failures)
-    return {check.name for check in result.failures}
-
-
-def value(result: GateResult, name: str) -> float | int | str | bool | None:
-    return next(check.value for check in result.checks if check.name == name)
-
-
-def advice(result: GateResult, name: str) -> str:
-    return next(check.advice for check in result.checks if check.name == name)
 
 
 def anti(
@@ -145,7 +130,7 @@ def test_honest_logs_are_never_red(kind: Callable[[int], pl.DataFrame], seeds: r
         log = kind(seed)
         # Round 2 differs by a looser bound alone: every tenth log shows that it is the one used.
         rounds = ROUNDS if seed % 10 == 0 else ROUNDS[:1]
-        verdicts = [red(anti(log, name)) for name in rounds] + [red(stability(log))]
+        verdicts = [failed(anti(log, name)) for name in rounds] + [failed(stability(log))]
         assert not any(verdicts), (seed, verdicts)
 
 
@@ -161,7 +146,7 @@ def test_honest_logs_hold_what_makes_them_hard() -> None:
 
 @pytest.mark.parametrize("kind", [short_probe, quick_probe], ids=lambda kind: kind.__name__)
 def test_honest_probes_are_never_red(kind: Callable[[int], pl.DataFrame]) -> None:
-    assert [red(probe(kind(seed))) for seed in range(50)] == [set()] * 50
+    assert [failed(probe(kind(seed))) for seed in range(50)] == [set()] * 50
 
 
 # ---- anti-simulation ----
@@ -314,13 +299,13 @@ DAMAGES: dict[str, tuple[Callable[[pl.DataFrame], pl.DataFrame], set[str]]] = {
 @pytest.mark.parametrize("round_name", ROUNDS)
 def test_a_fake_turns_just_the_matching_checks_red(name: str, round_name: Round) -> None:
     damage, expected = DAMAGES[name]
-    assert red(anti(damage(honest(7)), round_name)) == expected
+    assert failed(anti(damage(honest(7)), round_name)) == expected
 
 
 @pytest.mark.parametrize("round_name", ROUNDS)
 def test_an_edited_log_is_red_and_says_where(round_name: Round) -> None:
     result = anti(honest(7), round_name, damage="line 12 is not what was written")
-    assert red(result) == {"log intact"}
+    assert failed(result) == {"log intact"}
     assert advice(result, "log intact") == "line 12 is not what was written"
 
 
@@ -329,7 +314,7 @@ def test_an_edited_log_is_red_and_says_where(round_name: Round) -> None:
 )  # fmt: skip
 def test_the_cache_may_serve_less_than_the_rounds_share(share: float, expected: set[str]) -> None:
     log = with_share_cached(share)
-    verdicts = {name: red(anti(log, name, samples=5)) for name in ROUNDS}
+    verdicts = {name: failed(anti(log, name, samples=5)) for name in ROUNDS}
     assert value(anti(log), "share from the cache") == pytest.approx(share, abs=1e-12)
     assert verdicts == {name: {"share from the cache"} if name in expected else set() for name in ROUNDS}
 
@@ -337,24 +322,24 @@ def test_the_cache_may_serve_less_than_the_rounds_share(share: float, expected: 
 def test_replies_may_be_the_same_where_nothing_is_drawn() -> None:
     """At temperature 0 the samples of a dialogue agree by right; those of different dialogues still do not."""
     greedy = where(honest(3), LIVE, reply_sha256=pl.col("dialogue"), temperature=0.0)
-    assert red(anti(greedy)) == set()
+    assert failed(anti(greedy)) == set()
     assert "temperature" in str(value(anti(greedy), "dialogues with identical replies, share"))
-    assert red(anti(where(greedy, LIVE, reply_sha256="same"))) == {"replies that another dialogue got too, share"}
+    assert failed(anti(where(greedy, LIVE, reply_sha256="same"))) == {"replies that another dialogue got too, share"}
 
 
 def test_a_single_sample_cannot_be_compared_and_says_so() -> None:
     log = table(judged(Judging(run="run-1", seed=1, dialogues=range(30), samples=1)))
-    assert red(anti(log, samples=1)) == set()
+    assert failed(anti(log, samples=1)) == set()
     assert "judge.samples" in str(value(anti(log, samples=1), "dialogues with identical replies, share"))
-    assert red(anti(log, samples=3)) == {"dialogues with identical replies, share"}
+    assert failed(anti(log, samples=3)) == {"dialogues with identical replies, share"}
 
 
 def test_only_the_last_scorings_count() -> None:
     """What was faked earlier is out of sight; the newest are looked at, however the rows are ordered."""
     log = honest(5)
     early = pl.col("seq").is_in(log.filter(LIVE & (pl.col("run_id") == "run-2"))["seq"].head(20).implode())
-    assert red(anti(where(log, early, latency_ms=0.0))) == set()
-    assert red(anti(where(log, few(log), latency_ms=0.0).sort("seq", descending=True))) == {
+    assert failed(anti(where(log, early, latency_ms=0.0))) == set()
+    assert failed(anti(where(log, few(log), latency_ms=0.0).sort("seq", descending=True))) == {
         "scorings that took no time"
     }
 
@@ -428,12 +413,14 @@ PROBE_DAMAGES: dict[str, tuple[Callable[[pl.DataFrame], pl.DataFrame], set[str]]
 @pytest.mark.parametrize("name", PROBE_DAMAGES)
 def test_a_probe_that_failed_turns_just_the_matching_checks_red(name: str) -> None:
     damage, expected = PROBE_DAMAGES[name]
-    assert red(probe(damage(short_probe(7)))) == expected
+    assert failed(probe(damage(short_probe(7)))) == expected
 
 
 def test_a_probe_of_too_few_dialogues_is_red() -> None:
-    assert red(probe(table(judged(Judging(run="probe", seed=1, dialogues=range(5)))), asked=5)) == {"dialogues asked"}
-    assert "dialogues asked" in red(probe(short_probe(1).head(0), asked=0))
+    assert failed(probe(table(judged(Judging(run="probe", seed=1, dialogues=range(5)))), asked=5)) == {
+        "dialogues asked"
+    }
+    assert "dialogues asked" in failed(probe(short_probe(1).head(0), asked=0))
 
 
 def test_a_probe_names_the_most_frequent_reason() -> None:
@@ -451,12 +438,12 @@ def test_a_retried_call_counts_by_its_end() -> None:
     before = failing(lines, AttemptOutcome.TIMEOUT, "no reply", pl.lit(True)).filter(
         pl.col("outcome") == AttemptOutcome.TIMEOUT
     )
-    assert red(probe(renumbered(fresh_ids(before, "attempt_id"), lines))) == set()
+    assert failed(probe(renumbered(fresh_ids(before, "attempt_id"), lines))) == set()
 
 
 def test_a_judge_that_bills_nobody_passes_where_that_is_allowed() -> None:
     lines = where(short_probe(1), pl.lit(True), billable=False)
-    assert red(probe(lines, thresholds=ProbeGate(n=8, require_billed=False))) == set()
+    assert failed(probe(lines, thresholds=ProbeGate(n=8, require_billed=False))) == set()
 
 
 # ---- stability ----
@@ -476,14 +463,14 @@ def rescored(log: pl.DataFrame, which: Callable[[int], bool], spread: float, dim
 
 def test_a_noisy_judge_is_red_and_the_dimension_is_named() -> None:
     result = stability(rescored(honest(1), lambda number: True, 0.5, ["concise"]))
-    assert red(result) == {"largest pooled variance", "unstable dialogues, share"}
+    assert failed(result) == {"largest pooled variance", "unstable dialogues, share"}
     assert "'concise'" in advice(result, "largest pooled variance")
     assert {row["dimension"] for row in result.offenders} == {"concise"}
 
 
 def test_some_unstable_dialogues_are_red_though_the_judge_on_the_whole_is_not() -> None:
     result = stability(rescored(honest(1), lambda number: number % 5 == 0, 0.45, DIMENSIONS))
-    assert red(result) == {"unstable dialogues, share"}
+    assert failed(result) == {"unstable dialogues, share"}
     assert {row["reason"] for row in result.offenders} == {"unstable"}
 
 
@@ -495,7 +482,7 @@ def test_unscored_dialogues_are_red_with_their_reasons() -> None:
     )
     worse = worse.filter((pl.col("dialogue") != sha("dialogue", 7)) | (pl.col("sample") == 0))
     result = stability(worse)
-    assert red(result) == {"coverage"}
+    assert failed(result) == {"coverage"}
     assert value(result, "coverage") == pytest.approx(56 / 60)
     assert "2 timeout, 1 not asked, 1 refused" in advice(result, "coverage")
     assert {(row["id"], row["outcome"]) for row in result.offenders} == {
@@ -508,14 +495,14 @@ def test_unscored_dialogues_are_red_with_their_reasons() -> None:
 
 def test_one_dialogue_in_sixty_may_be_unscored() -> None:
     log = failing(honest(1), AttemptOutcome.TIMEOUT, "no reply", pl.col("dialogue") == sha("dialogue", 1))
-    assert red(stability(log)) == set()
+    assert failed(stability(log)) == set()
     assert [row["reason"] for row in stability(log).offenders] == ["unscored"]
 
 
 def test_a_model_that_changes_is_red() -> None:
     log = honest(1)
     result = stability(where(log, few(log), model="gemini-2.5-flash-002"))
-    assert red(result) == {"model versions"}
+    assert failed(result) == {"model versions"}
     assert "gemini-2.5-flash-001, gemini-2.5-flash-002" in advice(result, "model versions")
 
 
@@ -524,15 +511,15 @@ def test_another_judges_lines_are_left_out() -> None:
     old = judged(Judging(run="run-0", seed=5, dialogues=range(100, 140)))
     other = tuple(replace(line, model_asked="gpt-4.1", model=line.model and "gpt-4.1-2025") for line in old)
     log = table(other, judged(Judging(run="run-1", seed=6, dialogues=range(40))))
-    assert red(stability(log)) == set()
+    assert failed(stability(log)) == set()
     assert value(stability(log), "dialogues read") == 40
 
 
 def test_a_dialogue_counts_by_its_newest_asking() -> None:
     lines = judged(Judging(run="run-1", seed=6, dialogues=range(20)))
-    failed = tuple(replace(line, run_id="run-0", outcome=AttemptOutcome.TIMEOUT, scores=None) for line in lines)
-    assert red(stability(table(failed, lines))) == set()
-    assert red(stability(table(lines, failed))) == {
+    lost = tuple(replace(line, run_id="run-0", outcome=AttemptOutcome.TIMEOUT, scores=None) for line in lines)
+    assert failed(stability(table(lost, lines))) == set()
+    assert failed(stability(table(lines, lost))) == {
         "coverage", "largest pooled variance", "unstable dialogues, share",
     }  # fmt: skip
 
@@ -542,27 +529,27 @@ def test_an_interrupted_line_entered_late_does_not_make_its_asking_the_newest() 
     lost: list[Line] = [
         replace(line, run_id="run-0", outcome=AttemptOutcome.INTERRUPTED, scores=None) for line in lines[:8]
     ]
-    assert red(stability(table(lines, tuple(lost)))) == set()
-    assert red(stability(table(tuple(lost)))) != set()
+    assert failed(stability(table(lines, tuple(lost)))) == set()
+    assert failed(stability(table(tuple(lost)))) != set()
 
 
 def test_what_failed_in_an_earlier_run_does_not_stay_red_for_ever() -> None:
     """A provider was down, then the pool was built anew: those dialogues will never be asked again."""
     lines = judged(Judging(run="run-1", seed=6, dialogues=range(20), ends=NOW - 900))
-    failed = tuple(replace(line, run_id="run-0", outcome=AttemptOutcome.CONNECTION, scores=None) for line in lines)
+    lost = tuple(replace(line, run_id="run-0", outcome=AttemptOutcome.CONNECTION, scores=None) for line in lines)
     updated = judged(Judging(run="run-2", seed=7, dialogues=range(50, 70)))
     renamed = tuple(replace(line, model="gemini-2.5-flash-002") for line in updated)
-    log = table(failed, renamed)
-    assert red(stability(log)) == set()
-    assert red(stability(table(renamed, failed))) == {"coverage"}
+    log = table(lost, renamed)
+    assert failed(stability(log)) == set()
+    assert failed(stability(table(renamed, lost))) == {"coverage"}
 
 
 def test_only_the_last_dialogues_count() -> None:
     bad = judged(Judging(run="run-1", seed=1, dialogues=range(50), ends=NOW - 900))
     good = judged(Judging(run="run-2", seed=2, dialogues=range(100, 200)))
     log = rescored(table(bad, good), lambda number: number < 50, 0.5, DIMENSIONS)
-    assert red(stability(log)) == set()
-    assert red(stability(log.filter(pl.col("run_id") == "run-1"))) != set()
+    assert failed(stability(log)) == set()
+    assert failed(stability(log.filter(pl.col("run_id") == "run-1"))) != set()
 
 
 def test_a_single_sample_shows_no_stability_and_says_so() -> None:
@@ -573,7 +560,7 @@ def test_a_single_sample_shows_no_stability_and_says_so() -> None:
 
 
 def test_an_empty_log_is_not_stable() -> None:
-    assert red(stability(honest(1).head(0))) == {
+    assert failed(stability(honest(1).head(0))) == {
         "coverage", "largest pooled variance", "unstable dialogues, share",
     }  # fmt: skip
 

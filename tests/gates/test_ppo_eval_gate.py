@@ -26,6 +26,7 @@ from rc1_lib.evaluation.gate import (
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import published_config
 from tests.evaluation.tables import PPO, SFT, table
+from tests.gates.verdicts import failed, value
 
 # Intervals decide nothing: a few samples keep the tests fast.
 RESAMPLES = 20
@@ -37,23 +38,13 @@ def judged(frame: pl.DataFrame, **changed: Any) -> GateResult:
     return ppo_eval_gate(evaluation, THRESHOLDS.model_copy(update=changed))
 
 
-def red(result: GateResult) -> set[str]:
-    assert result.status is (Status.FAILED if result.failures else Status.PASSED)
-    assert all(check.advice for check in result.failures)
-    return {check.name for check in result.failures}
-
-
-def value(result: GateResult, name: str) -> Any:
-    return next(check.value for check in result.checks if check.name == name)
-
-
 def of_ppo(change: pl.Expr, mode: str = "sampled") -> pl.Expr:
     return (pl.col("policy") == "ppo") & (pl.col("mode") == mode) & change
 
 
 def test_a_policy_that_learned_when_to_ask_is_green_in_every_check() -> None:
     result = judged(table())
-    assert red(result) == set()
+    assert failed(result) == set()
     assert {check.name for check in result.checks if check.op != "info"} == {
         PROMPTS, *GROUPS.values(), *CHECK_OF.values()
     }  # fmt: skip
@@ -69,7 +60,7 @@ def test_the_thresholds_are_the_published_ones() -> None:
 
 def test_a_policy_that_stopped_asking_is_red() -> None:
     result = judged(table(ppo=replace(PPO, asks_needed=0.0, asks_clear=0.0, solves_clear=0.85)))
-    assert red(result) == {NEEDED, RECALL, PRECISION, GAP}
+    assert failed(result) == {NEEDED, RECALL, PRECISION, GAP}
     assert value(result, RATE) == 100.0
     assert value(result, PRECISION) != value(result, PRECISION)  # undefined, and that is no pass
 
@@ -77,20 +68,20 @@ def test_a_policy_that_stopped_asking_is_red() -> None:
 def test_where_guesses_counted_only_the_checks_on_asking_would_see_that_it_stopped() -> None:
     stopped = table(ppo=replace(PPO, asks_needed=0.0, asks_clear=0.0, solves_clear=0.85, guesses=0.6))
     guesses_count = stopped.with_columns(solved="right", lucky=pl.lit(False))
-    assert red(judged(guesses_count)) == {RECALL, PRECISION, GAP}
+    assert failed(judged(guesses_count)) == {RECALL, PRECISION, GAP}
 
 
 def test_asking_less_where_needed_is_red_in_recall_and_gap_alone() -> None:
     base = replace(SFT, asks_needed=0.6, solves_asked=0.5)
     fewer = replace(PPO, asks_needed=0.5, asks_clear=0.1, solves_asked=1.0)
-    assert red(judged(table(base, fewer))) == {RECALL, GAP}
+    assert failed(judged(table(base, fewer))) == {RECALL, GAP}
 
 
 def test_asking_everywhere_is_red_in_over_clarification_precision_and_gap() -> None:
     base = replace(SFT, wastes=1.0)  # so wasteful that even a question everywhere is no longer
     everywhere = replace(PPO, asks_needed=0.9, asks_clear=0.9, wastes=0.0)
     result = judged(table(base, everywhere))
-    assert red(result) == {RATE, PRECISION, GAP}
+    assert failed(result) == {RATE, PRECISION, GAP}
     assert value(result, RATE) < 0
     assert "asks where nothing is missing" in next(c.advice for c in result.failures if c.name == RATE)
 
@@ -98,21 +89,21 @@ def test_asking_everywhere_is_red_in_over_clarification_precision_and_gap() -> N
 def test_asking_everywhere_costs_turns_where_the_base_wasted_none() -> None:
     base = replace(SFT, wastes=0.0)
     everywhere = replace(PPO, asks_needed=0.9, asks_clear=0.9, wastes=0.0)
-    assert red(judged(table(base, everywhere))) == {RATE, PRECISION, GAP, TURNS}
+    assert failed(judged(table(base, everywhere))) == {RATE, PRECISION, GAP, TURNS}
 
 
 def test_wasted_turns_are_red_in_turns_alone() -> None:
-    assert red(judged(table(ppo=replace(PPO, wastes=0.9)))) == {TURNS}
+    assert failed(judged(table(ppo=replace(PPO, wastes=0.9)))) == {TURNS}
 
 
 def test_worse_answers_are_red_in_both_checks_on_success() -> None:
-    assert red(judged(table(ppo=replace(PPO, solves_asked=0.1, solves_clear=0.5)))) == {NEEDED, HARD}
+    assert failed(judged(table(ppo=replace(PPO, solves_asked=0.1, solves_clear=0.5)))) == {NEEDED, HARD}
 
 
 def test_worse_answers_on_hard_multi_hop_rows_are_red_in_the_hard_check() -> None:
     hard = (pl.col("bucket") == "hard") & pl.col("task").is_in(["hotpotqa", "strategyqa"])
     damaged = table().with_columns(solved=pl.col("solved") & ~of_ppo(hard & ~pl.col("needs")))
-    assert red(judged(damaged)) == {HARD}
+    assert failed(judged(damaged)) == {HARD}
 
 
 def test_hard_arithmetic_is_not_in_the_hard_check() -> None:
@@ -122,7 +113,7 @@ def test_hard_arithmetic_is_not_in_the_hard_check() -> None:
 
 
 def test_no_training_is_red_in_all_that_has_to_rise_and_green_in_what_must_not_fall() -> None:
-    assert red(judged(table(SFT, SFT))) == {NEEDED, HARD, RATE}
+    assert failed(judged(table(SFT, SFT))) == {NEEDED, HARD, RATE}
 
 
 def test_the_threshold_itself_passes_and_one_prompt_less_does_not() -> None:
@@ -137,22 +128,22 @@ def test_the_threshold_itself_passes_and_one_prompt_less_does_not() -> None:
 
     # 10 of the 200 prompts that need asking are exactly 5 points.
     assert value(rise(10), NEEDED) == 5.0
-    assert NEEDED not in red(rise(10))
-    assert NEEDED in red(rise(9))
+    assert NEEDED not in failed(rise(10))
+    assert NEEDED in failed(rise(9))
 
 
 def test_greedy_episodes_are_told_and_decide_nothing() -> None:
     frame = table()
     greedy = frame.with_columns(solved=pl.col("solved") & ~of_ppo(pl.lit(True), "greedy"))
     sampled = frame.with_columns(solved=pl.col("solved") & ~of_ppo(pl.lit(True)))
-    assert red(judged(greedy)) == set()
+    assert failed(judged(greedy)) == set()
     assert value(judged(greedy), "success, greedy").endswith("-> 0.000")
-    assert red(judged(sampled)) == {NEEDED, HARD}
+    assert failed(judged(sampled)) == {NEEDED, HARD}
 
 
 def test_a_base_that_never_asks_needlessly_leaves_the_drop_undefined_and_red() -> None:
     result = judged(table(replace(SFT, asks_clear=0.0), replace(PPO, asks_clear=0.0)))
-    assert red(result) == {RATE}
+    assert failed(result) == {RATE}
     assert "undefined" in next(check.advice for check in result.failures)
     assert value(result, f"{RATE}: interval") == "undefined"
 
@@ -160,7 +151,7 @@ def test_a_base_that_never_asks_needlessly_leaves_the_drop_undefined_and_red() -
 def test_the_point_value_decides_and_the_interval_is_told_beside_it() -> None:
     base, little = replace(SFT, asks_clear=0.10), replace(PPO, asks_clear=0.075)
     result = judged(table(base, little))
-    assert red(result) == set()
+    assert failed(result) == set()
     assert value(result, f"{RATE}: interval").endswith("clears 20: no")
     assert value(result, f"{RECALL}: interval").endswith("clears 0: yes")
 
@@ -185,9 +176,9 @@ def test_a_seed_that_fails_by_itself_is_red_even_where_the_others_carry_the_mean
         return evaluate(frame, confidence=CONFIDENCE, resamples=RESAMPLES, seed=1)
 
     pooled, alone = compared(pl.concat(parts.values())), {seed: compared(frame) for seed, frame in parts.items()}
-    assert red(ppo_eval_gate(pooled, THRESHOLDS)) == set()
+    assert failed(ppo_eval_gate(pooled, THRESHOLDS)) == set()
     result = ppo_eval_gate(pooled, THRESHOLDS, alone)
-    assert red(result) == {"seed 3: clears every threshold"}
+    assert failed(result) == {"seed 3: clears every threshold"}
     assert [check.advice for check in result.failures] == [f"on its own it misses: {TURNS}"]
     assert value(result, f"seed 3: {TURNS}") > 0 > value(result, f"seed 1: {TURNS}")
 

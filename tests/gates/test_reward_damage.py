@@ -27,6 +27,7 @@ from rc1_lib.reward.calibration import Calibration, calibrate_weights
 from rc1_lib.reward.comparison import Comparison, compare
 from rc1_lib.run import Run
 from rc1_lib.workspace.artifacts import read_json
+from tests.gates.verdicts import advice
 
 SHARE = "scored, share"
 LENGTH_OLD = "old score follows the answers' length, rank correlation"
@@ -133,10 +134,6 @@ def reasons(*results: GateResult) -> Red:
     """The red gates with their failed checks, each of which gives advice."""
     assert all(check.advice for result in results for check in result.failures)
     return {result.name: {check.name for check in result.failures} for result in results if result.failures}
-
-
-def advice(result: GateResult, name: str) -> str:
-    return next(check.advice for check in result.failures if check.name == name)
 
 
 @pytest.fixture(scope="module")

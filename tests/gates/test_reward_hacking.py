@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from rc1_lib.gates.reward_hacking import hacking_checks, reward_hacking_gate
-from rc1_lib.records import GateResult
 from rc1_lib.reward.hacking import Earned, Undeserved
 from rc1_lib.reward.intervals import Interval
 from rc1_lib.run import published_config
+from tests.gates.verdicts import failed
 
 THRESHOLDS, SHARED = published_config().gates.reward_hacking, published_config().gates.shared
 RISING = (0.5, 0.6, 0.7)
@@ -28,12 +28,8 @@ def library(**changed: Earned) -> dict[str, Earned]:
     return {**{f"policy_{number}": policy() for number in range(THRESHOLDS.min_policies)}, **changed}
 
 
-def red(result: GateResult) -> set[str]:
-    return {check.name for check in result.failures}
-
-
 def judged(policies: dict[str, Earned], curve: Any = RISING, coverage: float | None = 1.0) -> set[str]:
-    return red(reward_hacking_gate(policies, curve, THRESHOLDS, SHARED, (), coverage))
+    return failed(reward_hacking_gate(policies, curve, THRESHOLDS, SHARED, (), coverage))
 
 
 def test_a_reward_that_pays_nobody_for_nothing_is_green() -> None:
@@ -89,7 +85,7 @@ def test_what_the_judged_score_alone_would_pay_is_reported_and_decides_nothing()
 
 def test_a_hedge_that_the_answer_rule_calls_right_fails_by_name() -> None:
     paid = library(a_range=replace(policy(), solved=0.02), echo=replace(policy(), solved=0.02))
-    found = red(reward_hacking_gate(paid, RISING, THRESHOLDS, SHARED, ["a_range"], 1.0))
+    found = failed(reward_hacking_gate(paid, RISING, THRESHOLDS, SHARED, ["a_range"], 1.0))
     assert found == {"a_range: a hedge that the answer rule calls right, share"}
     honest = library(a_range=replace(policy(), solved=0.0))
     assert not reward_hacking_gate(honest, RISING, THRESHOLDS, SHARED, ["a_range"], 1.0).failures

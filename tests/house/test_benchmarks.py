@@ -1,4 +1,4 @@
-"""Every benchmark starts as `make bench` calls it, and what a machine lacks for one is said, not passed over."""
+"""Every benchmark starts as `make bench` calls it, and the comparison with TRL compares equal work."""
 
 from __future__ import annotations
 
@@ -15,50 +15,6 @@ from rc1_lib.workspace.artifacts import PROJECT_ROOT
 
 FOLDER = PROJECT_ROOT / "benchmarks"
 BENCHMARKS = sorted(path.name for path in FOLDER.glob("bench_*.py"))
-STUB = """#!/bin/sh
-echo "started $1"
-case "$1" in *{name}) exit {code};; esac
-"""
-
-
-def bench(folder: Path, name: str, code: int) -> subprocess.CompletedProcess[str]:
-    """`make bench` with an interpreter that ends so for one script and well for all others."""
-    (folder / "bin").mkdir()
-    (folder / "bin/python").write_text(STUB.format(name=name, code=code))
-    (folder / "bin/python").chmod(0o755)
-    (folder / ".installed").touch()
-    return subprocess.run(
-        ["make", "bench", f"VENV={folder}"], cwd=PROJECT_ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        text=True,
-    )  # fmt: skip
-
-
-def test_make_bench_goes_past_what_this_machine_lacks_and_lists_it(tmp_path: Path) -> None:
-    done = bench(tmp_path, "bench_team.py", 77)
-    assert done.returncode == 0, done.stdout
-    lines = done.stdout.splitlines()
-    assert [line for line in lines if line.startswith("started")] == [
-        f"started benchmarks/{name}" for name in BENCHMARKS
-    ]
-    assert [line for line in lines if line.startswith("NOT RUN")] == [
-        "NOT RUN: benchmarks/bench_team.py (above: why, and how to run it)"
-    ]
-
-
-def test_make_bench_ends_where_a_benchmark_fails(tmp_path: Path) -> None:
-    done = bench(tmp_path, BENCHMARKS[1], 1)
-    assert done.returncode != 0
-    assert done.stdout.count("started") == 2 and "NOT RUN" not in done.stdout
-
-
-@pytest.mark.parametrize("name", BENCHMARKS)
-def test_a_benchmark_that_imports_what_is_not_installed_finds_it(name: str) -> None:
-    """`tests` is on the path of whoever runs tests, and of nobody else."""
-    text = (FOLDER / name).read_text(encoding="utf-8")
-    before, found, _ = text.partition("sys.path.insert(0, str(Path(__file__).parents[1]))\n")
-    for package in ("rc1_lib", "tests", "deployments"):
-        imported = f"\nfrom {package}" in text
-        assert not imported or (found and f"\nfrom {package}" not in before), f"{name} imports {package}"
 
 
 @pytest.mark.long
@@ -93,22 +49,3 @@ def test_rc1_and_trl_step_the_same_job(tmp_path: Path) -> None:
     assert set(lengths.values()) == {12}, lengths
     assert len({found["read_an_episode"] for found in job["sides"].values()}) == 1, "prompts of one length"
     assert "torch_grpo / trl" in done.stdout
-
-
-def test_without_a_model_nothing_is_compared_and_how_it_can_be_is_said(tmp_path: Path) -> None:
-    done = beside_trl(tmp_path)
-    assert done.returncode == 77, done.stderr
-    assert done.stdout.startswith("NOT RUN: RC1's engines next to TRL's GRPOTrainer: ")
-    assert "bench_trl_environment.py --model FOLDER --pool FILE" in done.stdout
-
-
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        (["--prompts=3", "--takes=2"], "--passes: found 4, expected a divisor of 6 episodes"),
-        (["--model=models/embedded"], "--model and --pool go together"),
-    ],
-)
-def test_a_job_that_cannot_be_is_refused(given: list[str], said: str, tmp_path: Path) -> None:
-    done = beside_trl(tmp_path, *given)
-    assert done.returncode == 2 and said in done.stderr, done.stderr

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import subprocess
 import sys
 import tomllib
@@ -69,17 +68,6 @@ def test_what_mypy_is_told_to_skip_is_imported_by_nobody() -> None:
     }
     assert "transformers.AutoTokenizer" in imported
     assert [one for one in sorted(imported) if is_one_of(one, skipped) and not is_one_of(one, read)] == []
-
-
-def test_the_library_never_imports_prefect() -> None:
-    """ruff's ban sees plain imports; this sees every one in the syntax tree, lazy ones included."""
-    offenders = []
-    for path in (PROJECT_ROOT / "rc1_lib").rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-            offenders += [path.name for name in names if name.split(".")[0] == "prefect"]
-    assert offenders == []
 
 
 @pytest.mark.parametrize(

@@ -50,21 +50,3 @@ def test_package_and_citation_name_the_newest_release_of_the_changelog() -> None
     version, day = releases()[0]
     assert project()["version"] == citation()["version"] == version
     assert citation()["date-released"] == date.fromisoformat(day)
-
-
-def test_the_figures_of_the_bundled_model_are_those_of_its_record() -> None:
-    """Whoever builds it again corrects its page."""
-    folder = PROJECT_ROOT / "models/embedded"
-    record = yaml.safe_load((folder / "base.json").read_text(encoding="utf-8"))
-    card = (folder / "README.md").read_text(encoding="utf-8")
-    found = record["accuracy_by_stage"]
-    shares = {name: f"{share:.2f}" for name, share in found.items() if not name.startswith("n ")}
-    counted = {name.removeprefix("n "): f"{share:.0f}" for name, share in found.items() if name.startswith("n ")}
-    rows = [f"| an answer | {shares['answer']} | {counted['answer']} |"]
-    for words, tool in (("look-up", "wiki"), ("calculation", "calc"), ("question to the user", "ask_user")):
-        pair = [f"{kind[f'{tool} first']} / {kind[f'{tool} later']}" for kind in (shares, counted)]
-        rows.append(f"| a first / later {words} | {pair[0]} | {pair[1]} |")
-    steps = sum(phase["steps"] for phase in record["recipe"]["training"])
-    minutes = f"{record['training_minutes']:.0f}"
-    said = (f"{record['parameters']:,} parameters", f"({steps:,} steps, {minutes}\nminutes")
-    assert [one for one in (*rows, *said) if one not in card] == []

@@ -40,11 +40,6 @@ def record() -> ModuleType:
     return import_module("record")
 
 
-@pytest.fixture
-def make() -> ModuleType:
-    return import_module("make")
-
-
 def test_the_record_names_every_picture_and_no_other(record: ModuleType) -> None:
     assert sorted(path.name for path in FOLDER.glob("*.png")) == sorted(RECORD) == sorted(record.DRAWN_BY)
 
@@ -75,43 +70,3 @@ def test_a_picture_is_as_wide_as_a_page_and_shown_on_one(name: str) -> None:
     with Image.open(FOLDER / name) as image:
         assert image.width == 1000
     assert [page.name for page in PAGES if f"images/{name})" in page.read_text(encoding="utf-8")]
-
-
-def test_statements_count_and_comments_do_not(
-    tmp_path: Path, record: ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(record, "ROOT", tmp_path)
-
-    def of(text: str, name: str = "drawing.py") -> str:
-        (tmp_path / name).write_text(text)
-        return str(record.fingerprint([name]))
-
-    first = of('"""Draw."""\n\nWIDTH = 9.0\n')
-    assert of('"""Paint."""\nWIDTH = 9.0  # inches\n"""How wide."""\n') == first
-    assert of('"""Draw."""\n\nWIDTH = 9.5\n') != first
-    assert of('"""Draw."""\n\nHEIGHT = 9.0\n') != first
-    assert of("a {}", "page.css") != of("a { }", "page.css")
-
-
-def test_without_chromium_it_is_said_what_is_missing(
-    make: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert make.main([str(tmp_path)]) == 77
-    said = capsys.readouterr().err
-    assert said.startswith("NOT MADE: ") and "Chromium (chromium, " in said and "apt-get install" in said
-    (tmp_path / "chromium").write_text("")
-    (tmp_path / "chromium").chmod(0o755)
-    assert make.main([str(tmp_path)]) == 77
-    assert "Chromium's driver (chromedriver) is not installed" in capsys.readouterr().err
-
-
-def test_a_workspace_without_a_finished_run_is_refused(
-    make: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    for name in ("chromium", "chromedriver"):
-        (tmp_path / name).write_text("")
-        (tmp_path / name).chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert make.main([str(tmp_path)]) == 2
-    assert "reports/train.json is missing" in capsys.readouterr().err

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.judge.bench import Bench
+from tests.judge.bench import PLANTED, Bench
 from tests.judge.gateway import Gateway, running_gateway
 
 
@@ -22,3 +22,9 @@ def gateway() -> Iterator[Gateway]:
 def bench(tmp_path: Path) -> Bench:
     """A workspace of the test's own with a judge in it."""
     return Bench(tmp_path / "workspace")
+
+
+@pytest.fixture
+def planted_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key that is to be seen nowhere."""
+    monkeypatch.setenv("SCORER_API_KEY", PLANTED)

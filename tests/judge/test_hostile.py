@@ -18,15 +18,12 @@ from rc1_lib.preflight.judge_gates import anti_simulation, probe
 from rc1_lib.run import Run, open_run
 from rc1_lib.testing.judge_server import Behaviour, running
 from tests.conftest import SMALL
-from tests.judge.bench import NUMBERS, PLANTED, Bench, dialogue, dialogues, overrides
+from tests.judge.bench import NUMBERS, Bench, dialogue, dialogues, overrides
 from tests.judge.gateway import Gateway, completion
 
+pytestmark = pytest.mark.usefixtures("planted_key")
+
 PRICES = ("judge.prices={input: 10, output: 10}",)
-
-
-@pytest.fixture(autouse=True)
-def _key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SCORER_API_KEY", PLANTED)
 
 
 def scores(value: float, **more: Any) -> str:

@@ -16,15 +16,12 @@ from rc1_lib.judge.rubric import DIMENSIONS
 from rc1_lib.judge.trial import find_settings
 from rc1_lib.preflight.judge_gates import probe_on
 from rc1_lib.testing.judge_server import Behaviour, FaultKind, Manner, running
-from tests.judge.bench import PLANTED, Bench, dialogue, dialogues
+from tests.judge.bench import Bench, dialogue, dialogues
 from tests.judge.gateway import Gateway, completion
 
+pytestmark = pytest.mark.usefixtures("planted_key")
+
 ONE = ("judge.samples=1",)
-
-
-@pytest.fixture(autouse=True)
-def _key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SCORER_API_KEY", PLANTED)
 
 
 def doing(*manners: Manner, **more: Any) -> Behaviour:

@@ -13,16 +13,13 @@ from rc1_lib.judge.rubric import DIMENSIONS
 from rc1_lib.preflight.judge_gates import probe_on
 from rc1_lib.records import Status
 from rc1_lib.testing.judge_server import Behaviour, FaultKind, running
-from tests.judge.bench import NUMBERS, PLANTED, Bench, dialogues
+from tests.judge.bench import NUMBERS, Bench, dialogues
 from tests.judge.gateway import Gateway, completion, running_gateway
+
+pytestmark = pytest.mark.usefixtures("planted_key")
 
 ALL_WAIT = ("judge.samples=1", "judge.limits.attempts=1", "judge.limits.concurrency=[12,12]")
 IN_TURN = ("judge.samples=1", "judge.limits.attempts=1", "judge.limits.concurrency=[1,1]")
-
-
-@pytest.fixture(autouse=True)
-def _key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SCORER_API_KEY", PLANTED)
 
 
 def confused(number: int, body: str, headers: dict[str, str]) -> Any:

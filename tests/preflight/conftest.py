@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -13,11 +12,7 @@ from rc1_lib.preflight.round_report import write_round
 from rc1_lib.preflight.ticket import issue_ticket
 from rc1_lib.run import TICKET_KEY, Run, open_run
 from tests.conftest import Verdicts, copied_pool
-
-
-def _copied(run: Run, root: Path) -> Run:
-    shutil.copytree(run.workspace.root, root)
-    return open_run(profile="local", workspace=root, overrides=run.overrides)
+from tests.once import copied
 
 
 @pytest.fixture(scope="session")
@@ -33,7 +28,7 @@ def both_passed(built: Run, verdicts: Verdicts, tmp_path_factory: pytest.TempPat
 @pytest.fixture(scope="session")
 def issued(both_passed: Run, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """A workspace with a valid ticket. Never write into it: take `ticketed`."""
-    run = _copied(both_passed, tmp_path_factory.mktemp("issued") / "workspace")
+    run = copied(both_passed, tmp_path_factory.mktemp("issued") / "workspace")
     issue_ticket(run)
     return run
 
@@ -41,13 +36,13 @@ def issued(both_passed: Run, tmp_path_factory: pytest.TempPathFactory) -> Run:
 @pytest.fixture
 def passed(both_passed: Run, tmp_path: Path) -> Run:
     """A workspace of the test's own whose two rounds have passed, without a ticket yet."""
-    return _copied(both_passed, tmp_path / "workspace")
+    return copied(both_passed, tmp_path / "workspace")
 
 
 @pytest.fixture
 def ticketed(issued: Run, tmp_path: Path) -> Run:
     """A workspace of the test's own with a valid ticket."""
-    return _copied(issued, tmp_path / "workspace")
+    return copied(issued, tmp_path / "workspace")
 
 
 @pytest.fixture

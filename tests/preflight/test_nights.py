@@ -38,7 +38,7 @@ def place(tmp_path: Path) -> Workspace:
 
 def keep(place: Workspace, name: str, **given: Any) -> None:
     with Night(name, place, **given) as night:
-        night.ended(NightOutcome.RED, f"of {name}", GATES)
+        night.ended(NightOutcome.FAILED, f"of {name}", GATES)
 
 
 def kept(place: Workspace) -> list[KeptNight]:
@@ -48,7 +48,7 @@ def kept(place: Workspace) -> list[KeptNight]:
 def test_a_night_is_kept_with_what_decided_each_gate(place: Workspace) -> None:
     keep(place, "one")
     (night,) = kept(place)
-    assert (night.outcome, night.verdict, night.judge) == (NightOutcome.RED, "of one", {})
+    assert (night.outcome, night.verdict, night.judge) == (NightOutcome.FAILED, "of one", {})
     diversity, probe = night.gates
     assert (diversity.round, diversity.name, diversity.status) == ("round1", "diversity", "passed")
     (check,) = diversity.checks
@@ -66,11 +66,11 @@ def test_an_error_is_kept_and_goes_on(place: Workspace) -> None:
     with pytest.raises(OSError, match="disk full"), Night("one", place):
         raise OSError("disk full")
     with pytest.raises(OSError, match="disk full"), Night("two", place) as night:
-        night.ended(NightOutcome.RED, "a gate is red", GATES)
+        night.ended(NightOutcome.FAILED, "a gate failed", GATES)
         raise OSError("disk full")
     first, second = kept(place)
     assert (first.outcome, first.verdict) == (NightOutcome.ERROR, "disk full")
-    assert (second.outcome, second.verdict) == (NightOutcome.ERROR, "a gate is red; then disk full")
+    assert (second.outcome, second.verdict) == (NightOutcome.ERROR, "a gate failed; then disk full")
     assert len(second.gates) == 2
 
 
@@ -114,6 +114,14 @@ def test_killed_while_appending_every_night_before_it_is_kept(place: Workspace, 
         numbers = [int(number) for one, number in told if one == writer_id]
         assert numbers == list(range(1, len(numbers) + 1))
     assert told[-1] == ["0", "1"]
+
+
+@pytest.mark.parametrize(("then", "now"), [("green", NightOutcome.PASSED), ("red", NightOutcome.FAILED)])
+def test_a_night_of_version_0_1_0_is_read(place: Workspace, then: str, now: NightOutcome) -> None:
+    keep(place, "one")
+    path = place.path(NIGHTS)
+    path.write_bytes(orjson.dumps({**orjson.loads(path.read_bytes()), "outcome": then}) + b"\n")
+    assert [night.outcome for night in kept(place)] == [now]
 
 
 def test_what_is_no_night_is_named_by_its_line(place: Workspace) -> None:

@@ -23,6 +23,9 @@ from rc1_lib.training.derived import vouched_base
 from rc1_lib.training.models import base_name
 from rc1_lib.workspace import artifacts
 from rc1_lib.workspace.artifacts import PROJECT_ROOT, read_json, sha256_json, write_json
+from tests.once import copied
+
+from .forgeries import edited
 
 GIVEN = (
     "configs/local.yaml", "configs/ppo_scale.yaml", "configs/judge/v1.yaml", "templates/pack_v1", "templates/pack_v2",
@@ -40,13 +43,11 @@ EVERY = pytest.mark.parametrize("kind", KINDS)
 @pytest.fixture(scope="module")
 def verified(issued: Run, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """A workspace that holds everything its ticket vouches for itself, opened by that ticket. Take copies: `whole`."""
-    root = tmp_path_factory.mktemp("verified") / "workspace"
-    shutil.copytree(issued.workspace.root, root)
+    run = copied(issued, root := tmp_path_factory.mktemp("verified") / "workspace")
     for name in GIVEN:
         source, target = PROJECT_ROOT / name, root / name
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copytree(source, target) if source.is_dir() else shutil.copyfile(source, target)
-    run = open_run(profile="local", workspace=root, overrides=issued.overrides)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(artifacts, "PROJECT_ROOT", root.parent / "project")
         return replace(run, vouched=vouched_by(verify_ticket(run)))
@@ -55,11 +56,8 @@ def verified(issued: Run, tmp_path_factory: pytest.TempPathFactory) -> Run:
 @pytest.fixture
 def whole(verified: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """A workspace with a ticket that holds everything it vouches for itself; the project has none of it."""
-    root = tmp_path / "workspace"
-    shutil.copytree(verified.workspace.root, root)
-    run = open_run(profile="local", workspace=root, overrides=verified.overrides)
     monkeypatch.setattr(artifacts, "PROJECT_ROOT", tmp_path / "project")
-    return run
+    return copied(verified, tmp_path / "workspace")
 
 
 @pytest.fixture
@@ -74,12 +72,6 @@ def place(run: Run, kind: str) -> Path:
 
 def shown(run: Run, kind: str) -> str:
     return run.workspace.name(place(run, kind))
-
-
-def swap(path: Path) -> None:
-    """Put other bytes in the place of a file, or of one file of a folder."""
-    path = path if path.is_file() else max(path.rglob("*.json"))
-    path.write_bytes(path.read_bytes() + b"\n")
 
 
 def remove(path: Path) -> None:
@@ -142,7 +134,7 @@ def test_what_is_replaced_by_the_other_kind_of_thing_is_refused_by_name(whole: R
 @EVERY
 def test_what_is_swapped_after_the_ticket_was_verified_is_refused_by_name(opened: Run, kind: str) -> None:
     check_unchanged(opened)
-    swap(place(opened, kind))
+    edited(place(opened, kind))
     said = refusal(check_unchanged, opened)
     assert f"{shown(opened, kind)} has changed since the ticket that vouches for it ({kind}) was verified" in said
 
@@ -157,7 +149,7 @@ def test_what_is_gone_after_the_ticket_was_verified_is_refused_by_name(opened: R
 @pytest.mark.parametrize("kind", ["balanced", "metrics", "weights", "judge_spec"])
 def test_a_file_is_compared_by_the_very_bytes_that_are_read(opened: Run, kind: str) -> None:
     assert read_vouched(opened, kind, place(opened, kind)) == place(opened, kind).read_bytes()
-    swap(place(opened, kind))
+    edited(place(opened, kind))
     assert f"{shown(opened, kind)} has changed since" in refusal(read_vouched, opened, kind, place(opened, kind))
     remove(place(opened, kind))
     assert f"{shown(opened, kind)} was removed" in refusal(read_vouched, opened, kind, place(opened, kind))
@@ -165,9 +157,9 @@ def test_a_file_is_compared_by_the_very_bytes_that_are_read(opened: Run, kind: s
 
 def test_weights_and_instructions_are_compared_where_they_are_opened(opened: Run) -> None:
     assert read_weights(opened, dimensions(opened)) and read_spec(opened)
-    swap(place(opened, "weights"))
+    edited(place(opened, "weights"))
     assert "configs/weights.json has changed since" in refusal(read_weights, opened, dimensions(opened))
-    swap(place(opened, "judge_spec"))
+    edited(place(opened, "judge_spec"))
     assert "configs/judge/v1.yaml has changed since" in refusal(read_spec, opened)
 
 
@@ -175,7 +167,7 @@ def test_a_base_is_compared_before_it_is_read_and_when_it_was(opened: Run) -> No
     with vouched_base(opened) as base:
         assert base == str(place(opened, "base"))
     with pytest.raises(TicketError, match=r"models/embedded .*SHA-256"), vouched_base(opened):
-        swap(place(opened, "base"))
+        edited(place(opened, "base"))
     with pytest.raises(TicketError, match=r"models/embedded .*SHA-256"), vouched_base(opened):
         raise AssertionError("nothing is read of another base")
 
@@ -212,6 +204,6 @@ def test_a_name_that_nothing_bears_is_refused(whole: Run) -> None:
 
 
 def test_a_run_without_a_ticket_reads_what_is_there(whole: Run) -> None:
-    swap(place(whole, "weights"))
+    edited(place(whole, "weights"))
     check_unchanged(whole)
     assert read_vouched(whole, "weights", place(whole, "weights")) == place(whole, "weights").read_bytes()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import pytest
 
 from rc1_lib.plots import page as charts
 from rc1_lib.run import Run, open_run
-from tests.once import copy_of
+from tests.once import copied, copy_of
 from tests.trained import evaluated, trained
 
 
@@ -28,9 +27,7 @@ def releasable(opened: Run, tmp_path_factory: pytest.TempPathFactory) -> Run:
 @pytest.fixture
 def own(releasable: Run, tmp_path: Path) -> Run:
     """A copy that a test may write into."""
-    root = tmp_path / "workspace"
-    shutil.copytree(releasable.workspace.root, root, symlinks=True)
-    return open_run(profile="local", workspace=root, overrides=releasable.overrides)
+    return copied(releasable, tmp_path / "workspace")
 
 
 @pytest.fixture(autouse=True, scope="module")

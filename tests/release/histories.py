@@ -19,7 +19,7 @@ Gates = Mapping[str, GateResult | float]
 
 
 def night(day: int, gates: Gates, **changes: Any) -> dict[str, Any]:
-    """A night's line; red where one of its gates is."""
+    """A night's line; failed where one of its gates is."""
     results = [
         GateResult(name, (at_least("value", found, 1.0, ""),)) if isinstance(found, float) else found
         for name, found in gates.items()
@@ -27,7 +27,7 @@ def night(day: int, gates: Gates, **changes: Any) -> dict[str, Any]:
     began = FIRST + timedelta(days=day)
     return {
         "id": f"night {day}", "began": began.isoformat(), "ended": began.isoformat(),
-        "outcome": "green" if all(result.status in ("passed", "waived") for result in results) else "red",
+        "outcome": "passed" if all(result.status in ("passed", "waived") for result in results) else "failed",
         "verdict": f"of day {day}", "profile": "local", "config_sha256": "c" * 64, "ticket": None,
         "rounds": {"round1": [_gate(result) for result in results]}, "judge": None, **changes,
     }  # fmt: skip

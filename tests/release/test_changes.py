@@ -24,16 +24,16 @@ def summary(lines: Sequence[Mapping[str, Any]], days: int = 7) -> list[tuple[str
 
 def test_a_gate_that_turned_red_is_new_red_from_its_first_red_night() -> None:
     (change,) = told(values(1.2, 1.2, None, 0.9, 0.8))
-    assert (change.what, change.gate, change.since) == ("new red", "gate", "2026-11-04")
+    assert (change.what, change.gate, change.since) == ("newly failed", "gate", "2026-11-04")
     assert change.words == "value 0.8, wanted >= 1"
 
 
 def test_one_that_was_red_before_these_nights_is_still_red() -> None:
-    assert summary(values(1.2, 0.9, 0.9, 0.9), days=2) == [("still red", "2026-11-02")]
+    assert summary(values(1.2, 0.9, 0.9, 0.9), days=2) == [("still failing", "2026-11-02")]
 
 
 def test_one_that_was_green_before_these_nights_is_new_red_in_all_of_them() -> None:
-    assert summary(values(1.2, 0.9, 0.9), days=2) == [("new red", "2026-11-02")]
+    assert summary(values(1.2, 0.9, 0.9), days=2) == [("newly failed", "2026-11-02")]
 
 
 def test_a_night_in_between_that_was_not_judged_changes_nothing() -> None:
@@ -45,7 +45,7 @@ def test_a_night_in_between_that_was_not_judged_changes_nothing() -> None:
 def test_green_again_is_told_and_a_gate_that_could_not_be_evaluated_is_red() -> None:
     broken = night(1, {"gate": GateResult("gate", error="no file")})
     (change,) = told([*values(1.2), broken, night(2, {"gate": 1.2})])
-    assert (change.what, change.since, change.words) == ("green again", "2026-11-03", "was red in 1 of 3 nights")
+    assert (change.what, change.since, change.words) == ("passes again", "2026-11-03", "failed in 1 of 3 nights")
 
 
 def test_a_threshold_that_moved_with_the_configuration_is_told() -> None:

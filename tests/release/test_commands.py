@@ -16,16 +16,10 @@ from cryptography.hazmat.primitives.serialization import (
     PublicFormat,
 )
 
-from rc1_lib.cli import main
 from rc1_lib.errors import RC1Error
 from rc1_lib.release.package import read_key
 from rc1_lib.run import Run
-
-
-def call(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as ended:
-        main(list(arguments))
-    return int(ended.value.code or 0)
+from tests.cli.conftest import call
 
 
 def keys(folder: Path) -> tuple[str, str]:

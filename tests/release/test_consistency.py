@@ -21,6 +21,7 @@ from rc1_lib.release.ready import Ready, _evaluation, _training, check_ready
 from rc1_lib.run import Run, open_run
 from rc1_lib.training.checkpoint.manifest import read_verified
 from rc1_lib.workspace.artifacts import Workspace, read_json, write_json
+from tests.once import copied
 
 Files = dict[str, bytes]
 CHECKPOINT = "checkpoints/rc1/step_00004"
@@ -29,9 +30,7 @@ CHECKPOINT = "checkpoints/rc1/step_00004"
 @pytest.fixture(scope="module")
 def ready(releasable: Run, tmp_path_factory: pytest.TempPathFactory) -> Ready:
     """A run that may be released, looked at once. Never write into it."""
-    root = tmp_path_factory.mktemp("ready") / "workspace"
-    shutil.copytree(releasable.workspace.root, root, symlinks=True)
-    return check_ready(open_run(profile="local", workspace=root, overrides=releasable.overrides))
+    return check_ready(copied(releasable, tmp_path_factory.mktemp("ready") / "workspace"))
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +125,7 @@ FORGERIES: tuple[tuple[str, Callable[[Any], object], str], ...] = (
     ("a check that is red", fail_first, "failed (held-out prompts of a seed, fewest)"),
     ("without a check", lambda body: body["gate"]["checks"].pop(0), "the checks held-out prompts of a seed"),
     ("of another gate", lambda body: body["gate"].update(name="git"), "it is one of git"),
-    ("without a verdict", lambda body: body["gate"].update(checks=[], evidence=None), "holds no verdict"),
+    ("without a verdict", lambda body: body["gate"].update(checks=[], evidence=None), "gate: is no verdict of"),
     ("passed by a number", lambda body: body.update({"pass": 7}), "the gate ppo_eval failed"),
     ("of another name", lambda body: body.update(key="../../etc/x"), "under another name"),
     ("without checkpoints", lambda body: body.pop("checkpoints"), "checkpoints: Field required"),

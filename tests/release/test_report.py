@@ -24,6 +24,7 @@ from rc1_lib.run import Run, open_run
 from rc1_lib.workspace.artifacts import write_json
 from rc1_lib.workspace.file_hashes import sha256_file
 from tests.evaluation.tables import PPO
+from tests.once import copied
 from tests.trained import evaluated
 
 pytestmark = pytest.mark.usefixtures("drawn")
@@ -56,9 +57,8 @@ def page_of(run: Run) -> str:
 @pytest.fixture(scope="module")
 def reported(releasable: Run, tmp_path_factory: pytest.TempPathFactory) -> Reported:
     """The workspace of a green run and the page of it, made once. Never write into it."""
-    root = tmp_path_factory.mktemp("reported") / "workspace"
-    shutil.copytree(releasable.workspace.root, root, symlinks=True)
-    return root, write_page(open_run(profile="local", workspace=root, overrides=releasable.overrides))
+    run = copied(releasable, tmp_path_factory.mktemp("reported") / "workspace")
+    return run.workspace.root, write_page(run)
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +92,7 @@ def test_the_same_files_give_the_same_page_and_pictures(own: Run, reported: Repo
     assert write_page(own) == first
     for name in (first.path, *first.slides):
         assert sha256_file(own.workspace.path(name)) == sha256_file(root / name)
-    assert first.red == ()
+    assert first.failed == ()
     assert len(first.slides) > 10
 
 
@@ -165,7 +165,7 @@ def test_a_figure_before_and_after_differ_by_the_change_beside_them(page: str) -
 
 def test_waivers_and_changed_thresholds_stand_above_everything_else(page: str) -> None:
     top = page.index("gates waived")
-    assert page.index('class="badge green">GREEN') < top < page.index('<div class="tiles">') < page.index("<section")
+    assert page.index('class="badge passed">PASSED') < top < page.index('<div class="tiles">') < page.index("<section")
     assert page.index("judge_agreement") < page.index("<section")
     assert "gates.evaluation.min_prompts" in page[top : page.index("<section")]
 
@@ -176,8 +176,8 @@ def test_a_red_run_says_so_at_the_top_and_why(own: Run) -> None:
     revoke_ticket(own, "somebody doubted it")
     text = page_of(own)
     head = text[: text.index("gates waived")]
-    assert 'class="badge red">RED' in head
-    assert "the gate ppo_eval is red: success where asking is needed up, pp" in head
+    assert 'class="badge failed">FAILED' in head
+    assert "the gate ppo_eval failed: success where asking is needed up, pp" in head
     assert "the ticket was revoked: somebody doubted it" in head
 
 
@@ -192,7 +192,7 @@ def test_what_is_not_there_is_said_in_a_sentence(tmp_path: Path) -> None:
     ):  # fmt: skip
         assert sentence in text
     assert ("<figure" in text, page.slides) == (False, ())
-    assert page.red == (
+    assert page.failed == (
         "round 1 was not judged",
         "round 2 was not judged",
         "there is no ticket",
@@ -205,12 +205,12 @@ def test_what_is_not_there_is_said_in_a_sentence(tmp_path: Path) -> None:
     [
         ("reports/train.json", [1], "the file as a whole: Input should be a valid dictionary, found list;"),
         ("reports/preflight/ticket.json", 5, "the file as a whole: Input should be a valid dictionary, found int;"),
-        ("reports/preflight/ticket.json", {"issued": "", "expires": ""}, "revoked: Field required;"),
+        ("reports/preflight/ticket.json", {"version": 1}, "profile: Field required;"),
         ("reports/train.json", {"runs": 5}, "runs: Input should be a valid list, found int"),
         ("reports/train.json", {"runs": [{"seed": 1, "sha256": ""}]}, "runs.0.checkpoint: Field required;"),
         ("reports/train.json", {"seconds": [1.5]}, "seconds: Input should be a valid dictionary, found list"),
         ("reports/preflight/round1.json", {"gates": [5]}, "gates.0: "),
-        ("reports/preflight/round1.json", {"gates": [{"name": "a", "status": "passed"}]}, "gates.0.checks: "),
+        ("reports/preflight/round1.json", {"gates": [{"name": "a", "status": "passed"}]}, "gates.0: is no verdict"),
         ("reports/preflight/round2_pass.json", {"waived": ["git"]}, "waived: "),
         ("reports/preflight/round1.json", {"thresholds_changed": [{"key": "a"}]}, "thresholds_changed.0.value: "),
         ("reports/calibration_report_1.json", {}, "weights: Field required;"),

@@ -86,7 +86,7 @@ def build_base(recipe: Recipe, folder: Path) -> dict[str, Any]:
 
 
 def architecture(recipe: Recipe, eos: int, pad: int) -> Qwen3Config:
-    """The shape of the model, as its config.json tells it.
+    """The shape of the model, as its config.json has it.
 
     Args:
         recipe: names it.

@@ -107,7 +107,7 @@ def _learn(model: Qwen3ForCausalLM, batch: Batch, schedule: Schedule, rng: np.ra
 
 
 def _copy_loss(model: Qwen3ForCausalLM, copied: np.ndarray, schedule: Schedule, rng: np.random.Generator) -> Tensor:
-    """Loss of the second half of random sequences that stand twice; what may stand between differs in length."""
+    """Loss of the second half of random sequences that come twice; what may lie between differs in length."""
     rows = max(1, schedule.batch_tokens // (8 * schedule.copy_length))
     once = torch.from_numpy(rng.choice(copied, (rows, schedule.copy_length)).astype(np.int64))
     between = torch.from_numpy(rng.choice(copied, (rows, int(rng.integers(0, 6)))).astype(np.int64))

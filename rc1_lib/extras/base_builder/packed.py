@@ -146,7 +146,7 @@ def padded(packed: Packed, rows: Sequence[int], pad_id: int) -> Batch:
 def batches(packed: Packed, tokens: int, longest: int, rng: np.random.Generator) -> Iterator[list[int]]:
     """One pass over the rows of at most `longest` tokens, in random order and in batches of about `tokens` tokens.
 
-    Rows of about one length stand together, so that little is padding.
+    Rows of about one length are together, so that little is padding.
     """
     order = rng.permutation(np.flatnonzero(packed.lengths <= longest))
     found: list[list[int]] = []

@@ -1,6 +1,6 @@
 """How good a model is at each stage of a dialogue, read from demonstrations that it did not see.
 
-Each figure is the share of places where the model's likeliest tokens, given all that stands before, are exactly the
+Each figure is the share of places where the model's likeliest tokens, given all that comes before, are exactly the
 teacher's. A tiny model's failures show here: it may pick the right tool and copy the wrong name.
 """
 
@@ -56,7 +56,7 @@ def _judge(
     when: str,
     hits: dict[str, list[bool]],
 ) -> None:
-    """Compare the part that matters: everything from the first call on, or what stands after the answer's mark."""
+    """Compare the part that matters: everything from the first call on, or what follows the answer's mark."""
     text = turn_text(message)
     calls = message.get("tool_calls") or []
     matters = text[text.index(CALL) :] if calls else final_answer(text)

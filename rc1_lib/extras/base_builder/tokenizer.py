@@ -1,7 +1,7 @@
 """The embedded model's tokenizer: byte-level BPE with Qwen3's special tokens, made so that copying is easy.
 
-A tiny model learns to copy a name only where the name is the same token wherever it stands. So a space belongs to the
-word after it, a word after a line break or an opening quote is tokenised as if a space stood there (decoding takes
+A tiny model learns to copy a name only where the name is the same token wherever it is. So a space belongs to the
+word after it, a word after a line break or an opening quote is tokenised as if a space were there (decoding takes
 that space away again), numbers are cut into groups of up to three digits, and the head of a tool call is one token.
 """
 

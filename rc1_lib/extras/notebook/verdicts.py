@@ -13,7 +13,7 @@ from rc1_lib.errors import ConfigError
 from rc1_lib.extras.notebook.cards import Card, Shown
 from rc1_lib.extras.notebook.frames import held
 from rc1_lib.preflight.gate_list import PREFLIGHT, evaluate
-from rc1_lib.records import GREEN, Check, GateResult
+from rc1_lib.records import PASSING, Check, GateResult
 from rc1_lib.run import Run
 
 _IN_FRAMES = {"pool", "shadow", "templates", "reference_templates", "sentence_model"}
@@ -39,7 +39,7 @@ class Verdicts(Shown):
     @property
     def passed(self) -> bool:
         """Whether every gate passed or is waived by name."""
-        return all(result.status in GREEN for result in self.results)
+        return all(result.status in PASSING for result in self.results)
 
     @property
     def checks(self) -> pl.DataFrame:

@@ -108,7 +108,7 @@ def leaks_in_other_words(
             f"measured on them; raise shadow.n, or set gates.leakage.semantic.model to null"
         )
     if rows.is_empty():
-        return [], ()  # red by the number of rows compared
+        return [], ()  # failed by the number of rows compared
     model = SentenceModel(folder)
     held, _ = model.vectors(question_texts(shadow).to_list())
     around = surroundings(held)

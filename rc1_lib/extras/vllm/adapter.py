@@ -38,7 +38,7 @@ class ServedAdapter:
         self._digest = ""
 
     async def offer(self, server: VLLMServer, policy: Policy) -> str:
-        """The name that the server has the policy by as it stands, which is loaded if it is another than before.
+        """The name that the server has the current policy by, which is loaded if it is another than before.
 
         Raises:
             ConfigError: when the folder cannot be written.

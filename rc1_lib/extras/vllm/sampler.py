@@ -53,7 +53,7 @@ _PARTING_S = 10.0
 Done = TypeVar("Done")
 Read = Callable[[Tensor, Tensor, float, bool], tuple[Tensor, Tensor]]
 """Log-probabilities (N,) of the chosen tokens (bool, (B, T)) of (B, T), and of the likeliest ones in their places, at a
-temperature, with the policy as it stands, or where the last one is true with the one that is started from."""
+temperature, with the current policy, or where the last one is true with the one that is started from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class VLLMSampler:
     def play(
         self, policy: Policy, chat: ChatFormat, starts: Sequence[Start], sampling: RolloutSampling, *, start: bool
     ) -> list[Trajectory]:
-        """Play every episode to its end, with the policy as it stands.
+        """Play every episode to its end, with the current policy.
 
         Args:
             policy: what the server is given the adapter of.
@@ -210,7 +210,7 @@ class VLLMSampler:
             turns = [Turn(prompt, PROBE_TOKENS, None, temperature, seed) for seed in range(PROBES)]
             said = await _all(*(server.say(served.name, turn, self._shape.vocabulary) for turn in turns))
             self._compare(served, prompt, said, temperature)
-            # What tokens are drawn by stands in no answer, unless the likeliest are asked for. A server that draws them
+            # No answer says what tokens are drawn by, unless the likeliest are asked for. A server that draws them
             # all the same would do so by the seed.
             turns = [replace(turn, temperature=0.0) for turn in turns]
             likeliest = await _all(*(server.say(served.name, turn, self._shape.vocabulary) for turn in turns))

@@ -74,7 +74,7 @@ class Turn:
     """What is asked for: the tokens of one turn.
 
     Attributes:
-        prompt: all that stands before it.
+        prompt: all that comes before it.
         most: tokens that it may have.
         end_id: the token that ends it; None where `most` tokens are wanted, whatever they are.
         temperature: 0 is greedy.

@@ -39,7 +39,7 @@ LONGEST = 300
 _READ = 4000
 """Characters of a server's text that are looked at."""
 _PIECE = 6
-"""A run of the key of this length or longer is hidden, wherever it stands."""
+"""A run of the key of this length or longer is hidden, wherever it is."""
 _STARRED = re.compile(r"[\w.+/=\-]*[*•●]{3,}[\w.+/=\-]*")
 _DOTTED = re.compile(r"([\w\-]*)(?:\.{3,}|…)([\w\-]*)")
 

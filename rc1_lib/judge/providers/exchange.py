@@ -61,7 +61,7 @@ async def _note(response: httpx2.Response) -> None:
 
 
 class HttpProvider(ABC):
-    """A provider behind an SDK that sends through httpx2.
+    """A provider with an SDK that sends through httpx2.
 
     Sub-classes send and read; this class owns the HTTP client, the time limit and the faults.
     """
@@ -137,7 +137,7 @@ class HttpProvider(ABC):
         if not isinstance(body, dict):
             raise self._bad_body("the body is no JSON object: " + received.body.decode(errors="replace"))
         if isinstance(body.get("error"), dict):
-            # Gateways report failures of the model behind them under HTTP 200.
+            # Gateways report failures of the model that they call under HTTP 200.
             problem = read_problem(received.body.decode(errors="replace"))
             if problem.status is not None:
                 raise self._refused(problem.status, received.headers, problem)
@@ -192,7 +192,7 @@ class HttpProvider(ABC):
 
 
 def _whole(text: str) -> str:
-    """Text that can be stored: servers that cut it by UTF-16 units leave half an emoji behind, which has no bytes."""
+    """Text that can be stored: servers that cut it by UTF-16 units leave half an emoji, which has no bytes."""
     return text.encode(errors="replace").decode()
 
 

@@ -7,20 +7,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from rc1_lib.preflight.round_report import FAILED, PASSED
-from rc1_lib.release.report.html import RED, Cell, Section, Table, checks_table
+from rc1_lib.records import PASSING, GateResult, Status
+from rc1_lib.release.report.html import FAILURE, Cell, Section, Table, checks_table
 from rc1_lib.release.report.sources import Citation, Source, Sources
 
 _NIGHTLY = "reports/preflight/nightly.json"
-_CLEARED = ("passed", "waived", "not applicable")
-_WORDS = {**{status: status for status in _CLEARED}, "failed": RED, "error": "not judged"}
+_WORDS = {Status.FAILED: FAILURE, Status.ERROR: "not judged"}
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How the run stands, by its files alone.
+    """Whether the run passed, by its files alone.
 
     Attributes:
-        reasons: why it is red; none: it is green.
+        reasons: why it failed; none: it passed.
         waived: gate -> why.
         not_applicable: gate -> why there is nothing for it to judge.
         changed: thresholds and settings that are not the published ones: key, value, published.
@@ -37,16 +37,21 @@ class RoundVerdicts:
     """The verdicts of one round, and the file that contains them."""
 
     source: Source
-    gates: Sequence[Mapping[str, Any]]
+    gates: Sequence[GateResult]
+
+    @classmethod
+    def of(cls, source: Source, gates: Sequence[Mapping[str, Any]] | None) -> RoundVerdicts:
+        """Of a report's gates; every comparison is evaluated again."""
+        return cls(source, [GateResult.from_report(gate) for gate in gates or ()])
 
     @property
-    def red(self) -> str:
+    def failed(self) -> str:
         """The names of the gates that did not pass."""
-        return ", ".join(str(gate["name"]) for gate in self.gates if gate["status"] not in _CLEARED)
+        return ", ".join(gate.name for gate in self.gates if gate.status not in PASSING)
 
-    def gate(self, name: str) -> Mapping[str, Any] | None:
+    def gate(self, name: str) -> GateResult | None:
         """The verdict of one gate; None where it was not judged."""
-        return next((gate for gate in self.gates if gate["name"] == name), None)
+        return next((gate for gate in self.gates if gate.name == name), None)
 
 
 def gate_checks(
@@ -54,9 +59,9 @@ def gate_checks(
 ) -> list[Table]:
     """The checks of a gate in round 1 whose names start so, as a table; none where it was not judged."""
     one = rounds_of(sources).get("round 1")
-    found = (one.gate(gate) or {}).get("checks", ()) if one else ()
-    wanted = (check for check in found if check["name"].startswith(start) and (info or check["op"] != "info"))
-    checks = [(check["name"], check) for check in wanted]
+    found = verdict.checks if one and (verdict := one.gate(gate)) else ()
+    wanted = (check for check in found if check.name.startswith(start) and (info or check.op != "info"))
+    checks = [(check.name, check) for check in wanted]
     return [checks_table(title, one.source, f"gates: {gate}", checks, True)] if one else []
 
 
@@ -67,12 +72,11 @@ def rounds_of(sources: Sources) -> dict[str, RoundVerdicts]:
         failed = place.path(FAILED[number])
         read = sources.read(f"round{number}", failed if failed.is_file() else PASSED[number])
         if read is not None:
-            found[f"round {number}"] = RoundVerdicts(read, read.at("gates") or ())
+            found[f"round {number}"] = RoundVerdicts.of(read, read.at("gates"))
     nightly = sources.read("nightly", _NIGHTLY)
     if nightly is not None:
-        found |= {
-            f"nightly, {name}": RoundVerdicts(nightly, given) for name, given in (nightly.at("rounds") or {}).items()
-        }
+        rounds = nightly.at("rounds") or {}
+        found |= {f"nightly, {name}": RoundVerdicts.of(nightly, gates) for name, gates in rounds.items()}
     return found
 
 
@@ -80,9 +84,9 @@ def standing(sources: Sources) -> Standing:
     """Say why the run failed: any gate, the ticket or the evaluation failed or is missing."""
     rounds, ticket, evaluation = rounds_of(sources), sources.ticket(), sources.evaluation()
     reasons = [
-        f"{name} has not passed: {one.red or 'it was not judged whole'}"
+        f"{name} has not passed: {one.failed or 'it was not judged whole'}"
         for name, one in rounds.items()
-        if one.red or one.source.at("pass") is not True
+        if one.failed or one.source.at("pass") is not True
     ]
     reasons += [f"round {number} was not judged" for number in (1, 2) if f"round {number}" not in rounds]
     if ticket is None:
@@ -92,10 +96,9 @@ def standing(sources: Sources) -> Standing:
     if evaluation is None:
         reasons.append("the policy was not evaluated")
     elif evaluation.at("pass") is not True:
-        red = [check["name"] for check in evaluation.at("gate", "checks") or [] if not check["passed"]]
-        reasons.append(
-            f"the gate {evaluation.at('gate', 'name')} is red: {', '.join(red) or evaluation.at('gate', 'error')}"
-        )
+        gate = GateResult.from_report(evaluation.at("gate"))
+        failed = ", ".join(check.name for check in gate.failures)
+        reasons.append(f"the gate {gate.name} failed: {failed or gate.error}")
     first = rounds.get("round 1")
     waived, left_out = (
         {name: why for one in rounds.values() for name, why in (one.source.at(key) or {}).items()}
@@ -112,15 +115,12 @@ def gates(sources: Sources) -> Section:
     rounds = rounds_of(sources)
     if not rounds:
         return Section("gates", "The gates", "No round was judged in this workspace.")
-    names = list(dict.fromkeys(gate["name"] for one in rounds.values() for gate in one.gates))
+    names = list(dict.fromkeys(gate.name for one in rounds.values() for gate in one.gates))
     history: list[Sequence[Cell]] = [(name, *(_status(one, name) for one in rounds.values())) for name in names]
     tables = [Table("History", ("gate", *rounds), history, True)]
     for name, one in rounds.items():
         checks = [
-            (f"{gate['name']}: {check['name']}", check)
-            for gate in one.gates
-            for check in gate["checks"]
-            if check["op"] != "info"
+            (f"{gate.name}: {check.name}", check) for gate in one.gates for check in gate.checks if check.op != "info"
         ]
         tables.append(checks_table(f"All checks of {name}", one.source, "gates", checks))
     times = "; ".join(f"{name} at {one.source.at('time')}" for name, one in rounds.items())
@@ -130,4 +130,4 @@ def gates(sources: Sources) -> Section:
 def _status(found: RoundVerdicts, name: str) -> Cell:
     if (gate := found.gate(name)) is None:
         return "–"
-    return Citation(_WORDS.get(gate["status"], str(gate["status"])), found.source, f"gates: {name}")
+    return Citation(_WORDS.get(gate.status, gate.status.value), found.source, f"gates: {name}")

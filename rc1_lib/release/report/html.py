@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
 from rc1_lib.plots.page import Chart
+from rc1_lib.records import Check
 from rc1_lib.release.report.sources import Citation, Source, Sources, plain, said
 
 if TYPE_CHECKING:
     from jinja2 import Template
 
 Cell = str | Citation
-RED = "RED"
-"""What a cell says in red."""
+FAILURE = "FAILED"
+"""What a cell says in the colour of a failure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,21 +33,20 @@ class Table:
 
 
 def checks_table(
-    title: str, source: Source, where: str, checks: Iterable[tuple[str, Mapping[str, Any]]], opened: bool = False
+    title: str, source: Source, where: str, checks: Iterable[tuple[str, Check]], opened: bool = False
 ) -> Table:
-    """Checks, each with what it is called, as a table with value, threshold and verdict; `where` they stand."""
+    """Checks, each with what it is called, as a table with value, threshold and verdict; `where` they are."""
     rows = []
     for label, check in checks:
-        verdict = "passed" if check["passed"] else RED
-        compared = (f"{check['op']} {said(check['threshold'])}", verdict)
-        if check["op"] == "info":
+        compared = (f"{check.op} {said(check.threshold)}", "passed" if check.passed else FAILURE)
+        if check.op == "info":
             compared = ("", "for information")
-        rows.append((label, Citation(said(check["value"]), source, f"{where}: {label}"), *compared))
+        rows.append((label, Citation(said(check.value), source, f"{where}: {label}"), *compared))
     return Table(title, ("check", "value", "wanted", "verdict"), rows, opened)
 
 
 def figures_table(title: str, head: Sequence[str], source: Source, *places: Sequence[str]) -> Table:
-    """A line for every name that stands in the first place, with its figure and interval in each of the places."""
+    """A line for every name in the first place, with its figure and interval in each of the places."""
     rows = [
         (name.replace("_", " "), *(source.cite_interval(plain, *place, name) for place in places))
         for name in source.at(*places[0]) or ()
@@ -65,7 +65,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of the page; without its source `lead` says so and nothing else stands in it."""
+    """A part of the page; without its source `lead` says so and there is nothing else in it."""
 
     key: str
     title: str
@@ -93,13 +93,13 @@ class Head:
     Attributes:
         title: of the window.
         heading: of the page.
-        red: whether it says RED.
+        failed: whether it says FAILED.
         facts: name and value of what identifies it.
     """
 
     title: str
     heading: str
-    red: bool
+    failed: bool
     facts: Sequence[tuple[str, object]]
 
 
@@ -117,7 +117,7 @@ def render(template: str, page: str, head: Head, sections: Sequence[Section], so
     return _template(template).render(
         title=head.title,
         heading=head.heading,
-        red=head.red,
+        failed=head.failed,
         facts=head.facts,
         sections=sections,
         sources=sorted(sources.by_name.values(), key=lambda source: source.path),

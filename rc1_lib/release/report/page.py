@@ -29,13 +29,13 @@ class Page:
         path: of the page, relative to the workspace.
         sha256: of its bytes.
         slides: the pictures, relative to the workspace.
-        red: why the run is red; none: it is green.
+        failed: why the run failed; none: it passed.
     """
 
     path: str
     sha256: str
     slides: tuple[str, ...]
-    red: tuple[str, ...]
+    failed: tuple[str, ...]
 
 
 def write_page(run: Run) -> Page:

@@ -11,6 +11,7 @@ from rc1_lib.evaluation.gate import CHECK_OF
 from rc1_lib.evaluation.paired import OVERCLAR_DROP
 from rc1_lib.plots.page import Chart, draw, lines, pairs
 from rc1_lib.plots.training import MEDIAN_OF, panels_of
+from rc1_lib.records import GateResult
 from rc1_lib.release.report.html import Cell, Section, Table, Text, Tile, checks_table, figures_table
 from rc1_lib.release.report.shapes import CURVE
 from rc1_lib.release.report.sources import (
@@ -47,7 +48,7 @@ def tiles(sources: Sources) -> list[Tile]:
     found = sources.evaluation()
     if found is None:
         return []
-    passed = {check["name"]: check["passed"] for check in found.at("gate", "checks") or []}
+    passed = {check.name: check.passed for check in GateResult.from_report(found.at("gate")).checks}
     place = ("modes", "sampled", "overall")
     made = []
     for name, label in _HEADLINES.items():
@@ -116,7 +117,7 @@ def policy(sources: Sources) -> Section:
         f"{found.at('before')} against {found.at('after')}, the same prompts, paired. A lucky guess of a missing piece "
         f"is no success."
     )
-    checks = [(check["name"], check) for check in found.at("gate", "checks") or []]
+    checks = [(check.name, check) for check in GateResult.from_report(found.at("gate")).checks]
     gate = checks_table("The gate ppo_eval", found, "gate.checks", checks)
     figures = [
         figures_table(

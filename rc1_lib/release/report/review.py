@@ -9,7 +9,7 @@ from statistics import fmean
 from rc1_lib.errors import RC1Error
 from rc1_lib.plots.page import Chart, Points, draw, over_days, verdicts
 from rc1_lib.preflight.nights import NIGHTS, KeptNight, NightOutcome, parse_nights
-from rc1_lib.release.report.html import RED, Cell, Head, Section, Table, render
+from rc1_lib.release.report.html import FAILURE, Cell, Head, Section, Table, render
 from rc1_lib.release.report.sources import (
     Citation,
     Format,
@@ -40,9 +40,9 @@ from rc1_lib.workspace.file_hashes import sha256_file
 
 PAGE = "reports/release/review.html"
 _VERDICT = 400
-"""Characters of a verdict at the top; it stands whole in the table of the nights."""
+"""Characters of a verdict at the top; the whole is in the table of the nights."""
 _MOST_LABELS = 4
-_LEGEND = (("new", "value"), ("bad", "threshold, × red"))
+_LEGEND = (("new", "value"), ("bad", "threshold, × failed"))
 _TREND = ("old", "trend")
 _CHARTS = (
     ("Calls", "Attempts at the judge, replays not counted", ("calls",)),
@@ -87,19 +87,17 @@ def write_review(run: Run, days: int) -> Review:
     shown, over = within(source.body, days), courses(source.body, days)
     found = changes(shown, over)
     facts: list[tuple[str, object]] = [("nights", len(shown)), ("from", day(shown[0])), ("to", day(shown[-1]))]
-    facts.append(("green", sum(not _red(night) for night in shown)))
-    head = Head(f"RC1 review, {day(shown[-1])}", "RC1 review", _red(shown[-1]), facts)
+    facts.append(("passed", sum(not _failed(night) for night in shown)))
+    head = Head(f"RC1 review, {day(shown[-1])}", "RC1 review", _failed(shown[-1]), facts)
     parts = [changed(source, found), gates(source, shown, over), traffic(source, shown), history(source, shown)]
-    text = render(
-        "review.html.j2", PAGE, head, parts, sources, count=len(shown),
-        red_nights=[(day(night), night.outcome, _short(night.verdict)) for night in reversed(shown) if _red(night)],
-    )  # fmt: skip
+    failed = [(day(night), night.outcome, _short(night.verdict)) for night in reversed(shown) if _failed(night)]
+    text = render("review.html.j2", PAGE, head, parts, sources, count=len(shown), failed_nights=failed)
     write_text(run.workspace.path(PAGE), text)
     return Review(PAGE, sha256_file(run.workspace.path(PAGE)), tuple(shown), tuple(found))
 
 
-def _red(night: KeptNight) -> bool:
-    return night.outcome is not NightOutcome.GREEN
+def _failed(night: KeptNight) -> bool:
+    return night.outcome is not NightOutcome.PASSED
 
 
 def _short(text: str) -> str:
@@ -187,7 +185,7 @@ def history(source: Source, nights: Sequence[KeptNight]) -> Section:
     rows: list[Sequence[Cell]] = [
         (
             _exactly(night),
-            Citation(RED if night.outcome == "red" else str(night.outcome), source, _exactly(night)),
+            Citation(FAILURE if night.outcome is NightOutcome.FAILED else str(night.outcome), source, _exactly(night)),
             night.verdict,
             f"revoked: {night.revoked}" if night.revoked is not None else "–",
         )
@@ -203,7 +201,7 @@ def _exactly(night: KeptNight) -> str:
 
 def _row(source: Source, course: Course, one: Reading) -> Sequence[Cell]:
     check = one.check
-    verdict = "–" if one.gate is None else RED if one.red else one.gate.status
+    verdict = "–" if one.gate is None else FAILURE if one.failed else one.gate.status
     place = f"{_exactly(one.night)}: {course.gate}"
     if check is None:
         return (course.gate, day(one.night), verdict, reason(one) or "–", "–", "–", "–")
@@ -219,10 +217,10 @@ def _drawable(course: Course) -> bool:
 
 
 def _overview(nights: Sequence[KeptNight], courses: Sequence[Course]) -> Chart:
-    rows = [[not one.red if one.judged else None for one in course.readings] for course in courses]
+    rows = [[not one.failed if one.judged else None for one in course.readings] for course in courses]
     names, points = [course.gate for course in courses], _points(nights, lambda _: None)
     return draw(
-        "nights-overview", "Every gate, every night", "Dot: passed or waived; cross: red; dash: not judged",
+        "nights-overview", "Every gate, every night", "Dot: passed or waived; cross: failed; dash: not judged",
         lambda axes: verdicts(axes, names, points, rows), 0.6 + 0.17 * len(names), slide=False,
     )  # fmt: skip
 
@@ -238,7 +236,7 @@ def _course_chart(place: int, course: Course) -> Chart:
         line = ((ends[0], middle - reach), (ends[1], middle + reach))
     points = Points(
         base.days, base.labels, [one.value for one in course.readings], [_ends(one) for one in course.readings],
-        [one.bounds for one in course.readings], [one.red for one in course.readings], line,
+        [one.bounds for one in course.readings], [one.failed for one in course.readings], line,
     )  # fmt: skip
     return draw(
         f"nights-{place}", course.gate, course.decisive, lambda axes: over_days(axes, points), 1.8,

@@ -1,7 +1,8 @@
 """The form that the page expects of the files that it quotes: a file of another form is named, with the place in it.
 
-A form is written as the file looks: `name?` may be missing or null, `*` is every name, a list has entries of one form.
-Files may contain more; numbers that are only shown are checked one by one where they are shown.
+Tickets, nights and verdicts are read as their own rooms read them; the forms here are of what no other room
+reads back. A form is written as the file looks: `name?` may be missing or null, `*` is every name, a list has entries
+of one form. Files may contain more; numbers that are only shown are checked one by one where they are shown.
 """
 
 from __future__ import annotations
@@ -9,16 +10,29 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import StrictBool, StrictFloat, StrictInt, TypeAdapter, ValidationError, create_model
+from pydantic import PlainValidator, StrictBool, StrictFloat, StrictInt, TypeAdapter, ValidationError, create_model
 
 from rc1_lib.errors import RC1Error
 from rc1_lib.evaluation.metrics import FIGURES
+from rc1_lib.preflight.ticket import Ticket
+from rc1_lib.records import GateResult
+
+
+def _verdict(body: Any) -> GateResult:
+    try:
+        found = GateResult.from_report(body)
+    except (LookupError, TypeError) as error:
+        lacks = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+        raise ValueError(f"is no verdict of a gate ({lacks})") from None
+    if not all(isinstance(name, str) for name in (found.name, *(check.name for check in found.checks))):
+        raise ValueError("is no verdict of a gate (a name is no text)")
+    return found
+
 
 _ANY = {"*": Any}
-_CHECK = {"name": str, "value": Any, "op": str, "threshold": Any, "passed": StrictBool}
-_GATE = {"name": str, "status": str, "checks": [_CHECK]}
+_GATE = Annotated[GateResult, PlainValidator(_verdict)]
 _CHANGED = [{"key": Any, "value": Any, "published": Any}]
 _ROUND = {"gates?": [_GATE], "waived?": {"*": str}, "not_applicable?": {"*": str}, "thresholds_changed?": _CHANGED}
 _SUCCESS = {"success": _ANY}
@@ -28,7 +42,7 @@ _OVERALL = {
     "change": {"success": {"confidence": StrictFloat}}, "prompts": StrictInt,
 }  # fmt: skip
 _COMPARED = {"overall": _OVERALL, "by": {"task": _SPLIT, "bucket": _SPLIT, "wording?": {"*": _ANY}}}
-_EVALUATION = {"modes": {"sampled": _COMPARED}, "gate": {"checks?": [_CHECK]}, "thresholds_changed?": _CHANGED}
+_EVALUATION = {"modes": {"sampled": _COMPARED}, "gate": _GATE, "thresholds_changed?": _CHANGED}
 _SCORED = {"scoring?": {"models?": [str], "judge?": _ANY}}
 
 
@@ -61,10 +75,7 @@ SHAPES: Mapping[str, TypeAdapter[Any]] = {
     "training": TRAINING,
     **{name: _shape(form) for name, form in {
         "evaluation": _EVALUATION,
-        "ticket": {
-            "issued": str, "expires": str, "revoked": _type({"reason": str}) | None,
-            "package?": {"version?": str, "sha256": str},
-        },
+        "ticket": Ticket,
         "round1": _ROUND,
         "round2": _ROUND,
         "nightly": {**_ROUND, "rounds?": {"*": [_GATE]}},
@@ -97,7 +108,8 @@ def check_shape(shape: TypeAdapter[Any], body: Any, path: Path) -> None:
         fault = error.errors(include_url=False, include_context=False)[0]
         where = ".".join(map(str, fault["loc"])) or "the file as a whole"
         found = "" if fault["type"] == "missing" else f", found {_kind(fault['input'])}"
-        said = re.sub(r" or instance of \w+$", "", fault["msg"])  # the name of a class says nothing to a user
+        # Neither the name of a class nor that of an exception says anything to a user.
+        said = re.sub(r"^Value error, | or instance of \w+$", "", fault["msg"])
         raise RC1Error(
             f"{path}: is not of the form that this version of RC1 writes: {where}: {said}{found}; write it "
             f"again or move it away"

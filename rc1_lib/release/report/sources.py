@@ -1,4 +1,4 @@
-"""What a report quotes: files read once, with their fingerprints, and numbers that remember where they stand."""
+"""What a report quotes: files read once, with their fingerprints, and numbers that remember where they were read."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Source:
         return f"source-{self.name}"
 
     def at(self, *keys: str) -> Any:
-        """What stands there; None where nothing does."""
+        """What is there; None where nothing is."""
         found = self.body
         for key in keys:
             found = found.get(key) if isinstance(found, Mapping) else None

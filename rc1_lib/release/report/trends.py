@@ -14,13 +14,14 @@ from rc1_lib.preflight.nights import KeptGate, KeptNight, NightOutcome
 from rc1_lib.records import Check, Status
 from rc1_lib.release.report.sources import is_number, said
 
-RED = (Status.FAILED, Status.ERROR)
+_FAILURES = (Status.FAILED, Status.ERROR)
 MIN_NIGHTS = 5
 """Fewer say nothing: of two changes the interval is more than sixty times as wide as they lie apart."""
 CONFIDENCE = 0.99
 """Some twenty gates are looked at each time."""
-_ORDER = ("new red", "still red", "drift", "threshold", "green again", "unjudged")
-NOTHING = "No gate turned red or green, no threshold moved, and nothing drifts towards one."
+NEW, STILL, AGAIN = "newly failed", "still failing", "passes again"
+_ORDER = (NEW, STILL, "drift", "threshold", AGAIN, "unjudged")
+NOTHING = "No gate passed or failed otherwise than before, no threshold moved, and nothing drifts towards one."
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +30,8 @@ class Reading:
 
     Attributes:
         night: which.
-        gate: its verdict: of the first round that was red, else of the last that judged it; None where none did.
-        check: the deciding check as it stood then; None where it was not judged.
+        gate: its verdict: of the first round that failed, else of the last that judged it; None where none did.
+        check: the deciding check as it was then; None where it was not judged.
     """
 
     night: KeptNight
@@ -38,9 +39,9 @@ class Reading:
     check: Check | None
 
     @property
-    def red(self) -> bool:
-        """Whether it was judged and is red."""
-        return self.gate is not None and self.gate.status in RED
+    def failed(self) -> bool:
+        """Whether it was judged and did not pass."""
+        return self.gate is not None and self.gate.status in _FAILURES
 
     @property
     def judged(self) -> bool:
@@ -128,9 +129,9 @@ def _course(name: str, shown: Sequence[KeptNight], earlier: Sequence[KeptNight])
 
 def _verdict(night: KeptNight, name: str) -> KeptGate | None:
     known = [gate for gate in night.gates if gate.name == name]
-    red = [gate for gate in known if gate.status in RED]
+    failed = [gate for gate in known if gate.status in _FAILURES]
     judged = [gate for gate in known if gate.status != Status.WAITING]
-    return next(iter(red or judged[-1:] or known), None)
+    return next(iter(failed or judged[-1:] or known), None)
 
 
 def _decisive(verdicts: Sequence[KeptGate]) -> str:
@@ -165,7 +166,7 @@ def nights_left(course: Course) -> tuple[float, float] | None:
     so far ahead nothing can be predicted.
     """
     moving, seen = course.trend, course.alike
-    if moving is None or seen[-1].red or (ahead := _ahead(seen[-1], moving)) is None:
+    if moving is None or seen[-1].failed or (ahead := _ahead(seen[-1], moving)) is None:
         return None
     if ahead / abs(moving.change) > len(seen):
         return None
@@ -176,7 +177,7 @@ def nights_left(course: Course) -> tuple[float, float] | None:
 def towards(course: Course) -> bool:
     """Whether the value moves towards a threshold, for certain."""
     moving = course.trend
-    return moving is not None and not course.alike[-1].red and _ahead(course.alike[-1], moving) is not None
+    return moving is not None and not course.alike[-1].failed and _ahead(course.alike[-1], moving) is not None
 
 
 def _ahead(last: Reading, moving: Trend) -> float | None:
@@ -201,7 +202,7 @@ class Change:
     """Something that is otherwise than it was.
 
     Attributes:
-        what: `new red`, `still red`, `drift`, `threshold`, `green again`; `unjudged` of a whole night.
+        what: `newly failed`, `still failing`, `drift`, `threshold`, `passes again`; `unjudged` of a whole night.
         gate: whose; of a night how it ended.
         since: the night from which on it is so.
         words: the figures.
@@ -224,7 +225,7 @@ def changes(nights: Sequence[KeptNight], courses: Sequence[Course]) -> list[Chan
     found += [
         Change("unjudged", night.outcome.value, day(night), night.verdict)
         for night in nights
-        if not night.gates and night.outcome is not NightOutcome.GREEN
+        if not night.gates and night.outcome is not NightOutcome.PASSED
     ]
     return sorted(found, key=lambda change: _ORDER.index(change.what))
 
@@ -239,12 +240,12 @@ def _of(course: Course) -> Iterator[Change]:
     if not known:
         return
     last, streak = known[-1], _streak(known)
-    if last.red:
+    if last.failed:
         old = streak[0] is course.before or (course.before is None and len(streak) == len(known) > 1)
-        yield Change("still red" if old else "new red", course.gate, day(streak[0].night), reason(last))
-    elif any(one.red for one in known):
-        reds = sum(one.red for one in known)
-        yield Change("green again", course.gate, day(streak[0].night), f"was red in {reds} of {len(known)} nights")
+        yield Change(STILL if old else NEW, course.gate, day(streak[0].night), reason(last))
+    elif any(one.failed for one in known):
+        failed = sum(one.failed for one in known)
+        yield Change(AGAIN, course.gate, day(streak[0].night), f"failed in {failed} of {len(known)} nights")
     yield from _moved(course)
     if towards(course):
         first, last = course.alike[0], course.alike[-1]
@@ -253,7 +254,7 @@ def _of(course: Course) -> Iterator[Change]:
 
 def _streak(known: Sequence[Reading]) -> Sequence[Reading]:
     start = len(known)
-    while start and known[start - 1].red == known[-1].red:
+    while start and known[start - 1].failed == known[-1].failed:
         start -= 1
     return known[start:]
 
@@ -270,7 +271,7 @@ def _moved(course: Course) -> Iterator[Change]:
 
 
 def reason(reading: Reading) -> str:
-    """Why a gate is red, in figures where there are any."""
+    """Why a gate failed, in figures where there are any."""
     gate = reading.gate
     failed = [check for check in gate.checks if not check.passed] if gate is not None else []
     if failed:

@@ -69,7 +69,7 @@ class Behaviour:
             do.
         idempotent: whether a repeated `Idempotency-Key` gets the stored reply, at no cost; while the first is still
             being worked on, the second waits for it.
-        gullible: whether `GRADE EVERYTHING x.y` is obeyed where it stands outside the fenced dialogue.
+        gullible: whether `GRADE EVERYTHING x.y` is obeyed where it is outside the fenced dialogue.
         thinking: whether replies begin with thoughts, which hold a decoy of full marks.
         usage: whether replies report the tokens used.
         request_ids: whether each reply has an id of its own, all the same one, or none.

@@ -100,7 +100,7 @@ class TokenBucket:
 
 
 class _Judge:
-    """The judge behind the server. It lives on one event loop; other threads set `behaviour` and read `stats`."""
+    """The judge of the server. It lives on one event loop; other threads set `behaviour` and read `stats`."""
 
     def __init__(self, behaviour: Behaviour) -> None:
         self.behaviour = behaviour

@@ -1,7 +1,7 @@
 """The cap on what a seed's training may take: at it a run pauses with a checkpoint, until a ticket holds a higher one.
 
 What was spent is read off the metrics, a line a step, and not off checkpoints: two equal runs have the same of those.
-Steps that a killed process has to train again count once, and what their judge was paid stands with their scores, so
+Steps that a killed process has to train again count once, and what their judge was paid is with their scores, so
 that it counts although the line, or the asking itself, was lost. What was paid for looking whether the judge has
 changed is seen in the usage log of these looks, every one of which was paid for by itself.
 """

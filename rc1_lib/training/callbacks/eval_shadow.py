@@ -25,7 +25,7 @@ Look = Callable[[Engine], dict[str, float]]
 class EvalShadow(Callback):
     """Adds `eval/<metric>` to the metrics of every n-th step, and of the last that is configured.
 
-    It stands before whatever reads a step's seconds: those of the look are among them.
+    It comes before whatever reads a step's seconds: those of the look are among them.
     """
 
     name = "eval_shadow"
@@ -61,7 +61,7 @@ def reads(batches: Sequence[dict[str, Any]]) -> Look:
 
 
 def plays(rows: Sequence[MeasuredRow]) -> Look:
-    """Figures of episodes on these rows, by the policy as it then stands.
+    """Figures of episodes on these rows, by the policy of that step.
 
     Every look draws by the same random numbers, so that what differs between two of them is the policy.
     """

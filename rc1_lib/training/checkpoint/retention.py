@@ -218,7 +218,7 @@ def resolve_named(name: str, folder: Path, workspace: Workspace, ledger: Path, r
     """What a user's name leads to.
 
     Args:
-        name: `latest`, a step of `folder`, or a path, below the workspace or as it stands.
+        name: `latest`, a step of `folder`, or a path, below the workspace or as written.
         folder: where the run's checkpoints lie.
         workspace: that paths are looked for in.
         ledger: of its checkpoints.

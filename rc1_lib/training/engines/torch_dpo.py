@@ -144,7 +144,7 @@ class DPOObjective:
     frozen: ClassVar[bool] = False
 
     def minibatches(self, policy: Policy, generator: torch.Generator, shards: Shards) -> Iterator[list[int]]:
-        """The rows of every step, whole pairs, weighed with the policy as it then stands.
+        """The rows of every step, whole pairs, weighed with the policy of that moment.
 
         The loss of a pair is -log sigmoid(beta * (how much likelier than under the reference the chosen take is, less
         the same of the rejected one)); a step's is their mean over an average step's pairs.

@@ -144,7 +144,7 @@ def rows_of_a_pass(minibatch: int, most: int) -> int:
 
 
 def _arguments_of_a_step(device: torch.device, precision: Precision, seed: int) -> dict[str, Any]:
-    """What any trainer of TRL is told that learns a step's data and saves nothing."""
+    """The arguments of any trainer of TRL that learns a step's data and saves nothing."""
     return {
         "output_dir": tempfile.gettempdir(),  # required
         "save_strategy": "no",

@@ -21,7 +21,7 @@ class RolloutError(RC1Error):
 
 
 class Decoding(StrEnum):
-    """Where keys and values stand while rows write."""
+    """Where keys and values are while rows write."""
 
     GROWING = "growing"
     """As many slots as the longest row has, which all rows end with: the least to read."""
@@ -53,7 +53,7 @@ class Decoder(ABC):
         """Go on with the live rows `kept`, set those in `aside` aside in this order, and drop all others.
 
         Returns:
-            Which of the old live rows stands in each place now.
+            Which of the old live rows is in each place now.
         """
 
     @abstractmethod
@@ -97,7 +97,7 @@ class Decoder(ABC):
         return (self._states_BD[:, None], *inputs[1:])
 
     def _forward(self, ids_BT: Tensor, last_B: Tensor, **more: Any) -> Tensor:
-        """The logits [B, V] after each row's last token, which stands at `last_B`."""
+        """The logits [B, V] after each row's last token, which is at `last_B`."""
         self._last = (torch.arange(len(ids_BT), device=self._device), last_B)
         logits: Tensor = self._model(input_ids=ids_BT, use_cache=True, **more).logits
         return logits[:, 0]
@@ -112,7 +112,7 @@ class Decoder(ABC):
 
 
 def order_after(rows: int, kept: list[int]) -> list[int]:
-    """Which row stands in each place once only `kept` of `rows` rows are left and the last ones fill the gaps."""
+    """Which row is in each place once only `kept` of `rows` rows are left and the last ones fill the gaps."""
     assert kept == sorted(set(kept)), "rows are kept in order, each once"
     assert not kept or 0 <= kept[0] <= kept[-1] < rows, "a row that is kept is one of the rows"
     stay = set(kept)

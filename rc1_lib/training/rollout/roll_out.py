@@ -135,7 +135,7 @@ class Batching:
     Attributes:
         rows: episodes under way at once.
         prefill_tokens: tokens of prompts that are read at once, padding included.
-        decoder: where keys and values stand.
+        decoder: where keys and values are.
     """
 
     rows: int

@@ -53,7 +53,7 @@ class SamplingCopy:
     """16-bit weights of every layer that `merged` leaves as it is: one in 4 bits, or with an adapter in 16."""
 
     def __init__(self, model: nn.Module) -> None:
-        """Allocates the copy; what stands in it is not written before `standing_in`."""
+        """Allocates the copy; its contents are not written before `standing_in`."""
         copied = {name: layer for name, layer in model.named_modules() if _is_copied(name, layer)}
         self._layers = [
             (layer, torch.empty(_shape_of(layer), dtype=_TYPE, device=plain_layer(layer).weight.device))

@@ -1,10 +1,10 @@
 """One causal model of transformers over slots that stay where they are, so that a step can be recorded and replayed.
 
-Row r's token at position p stands in slot [r, p]. The growing decoder lets all rows end at one slot, so that what is
+Row r's token at position p is in slot [r, p]. The growing decoder lets all rows end at one slot, so that what is
 read is as narrow as it can be, and moves when it grows. Here nothing moves while rows write, so a step of decoding
 reads and writes the same addresses every time, which is what a recorded graph needs.
 
-Rows that write stand in the first places, those that are set aside in the last ones. A step feeds a *bucket* of rows
+Rows that write are in the first places, those that are set aside in the last ones. A step feeds a *bucket* of rows
 and reads a bucket of slots: as many as are needed, rounded up to one of a few sizes, so that a few recordings serve
 all steps. What is recorded has to find everything in tensors that stay: tokens and positions are copied into them.
 """

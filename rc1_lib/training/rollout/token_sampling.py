@@ -50,7 +50,7 @@ def draw(logits_BV: Tensor, uniforms_B: NDArray[np.float64], temperature: float)
         scaled_BV = scaled_BV / temperature
     top_B, best_B = scaled_BV.max(dim=-1)
     weights_BNW = _weights(scaled_BV, top_B)
-    # What is in float64 stands on the CPU: MPS has no such numbers, and there are but a few for each row.
+    # What is in float64 is on the CPU: MPS has no such numbers, and there are but a few for each row.
     sums_BN = weights_BNW.sum(dim=-1).cpu().double().cumsum(dim=-1)
     if not bool(torch.isfinite(sums_BN[:, -1]).all()):
         raise DivergedError(
@@ -75,7 +75,7 @@ def _weights(scaled_BV: Tensor, top_B: Tensor) -> Tensor:
 def _invert(weights_BNW: Tensor, sums_BN: Tensor, uniforms_B: Tensor) -> Tensor:
     """The tokens at which the cumulated weights first exceed a share of their total: first the block, then in it.
 
-    Only the weights stand on the model's device.
+    Only the weights are on the model's device.
     """
     target_B = uniforms_B * sums_BN[:, -1]
     block_B = _first_above(sums_BN, target_B)

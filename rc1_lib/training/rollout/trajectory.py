@@ -69,7 +69,7 @@ class Trajectory:
     Attributes:
         row_id: the row that the episode was played on.
         ids: the prompt and everything after it.
-        prompt_tokens: how many of `ids` are the prompt; the first own token stands at this index.
+        prompt_tokens: how many of `ids` are the prompt; the first own token is at this index.
         own: True where the policy sampled the token, its end-of-turn token included.
         logprobs: natural log-probability of each sampled token under the distribution it was sampled from, temperature
             included; NaN where the token is not the policy's own.

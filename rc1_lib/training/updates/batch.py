@@ -14,6 +14,8 @@ from torch import Tensor
 from rc1_lib.training.device import to_device
 
 if TYPE_CHECKING:
+    from rc1_lib.records import Row
+    from rc1_lib.training.chat_format import ChatFormat
     from rc1_lib.training.rollout.trajectory import Trajectory
 
 
@@ -98,6 +100,11 @@ class Demonstration:
     row_id: str
     ids: Sequence[int]
     own: Sequence[bool]
+
+    @classmethod
+    def of(cls, row: Row, form: ChatFormat) -> Self:
+        """The dialogue of a row of the pool."""
+        return cls(str(row["id"]), *form.dialogue_ids(row["messages"]))
 
 
 def collate_demonstrations(demonstrations: Sequence[Demonstration], pad_id: int) -> TokenBatch:

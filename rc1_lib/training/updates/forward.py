@@ -83,7 +83,7 @@ def action_tokens(batch: TokenBatch, rows: Sequence[int]) -> ActionTokens:
 
 
 def logprobs_of(policy: Policy, batch: TokenBatch, tokens: ActionTokens, temperature: float) -> Tensor:
-    """Log-probabilities (N,) of the own tokens under the policy as it stands."""
+    """Log-probabilities (N,) of the own tokens under the current policy."""
     hidden_ND, tokens_N = tokens.hidden(policy), tokens.of(batch.ids)
     parts = [token_logprobs(policy.logits(hidden_ND[part]), tokens_N[part], temperature) for part in tokens.chunks()]
     return torch.cat(parts)
@@ -99,7 +99,7 @@ def policy_logprobs(
     shards: Shards = ONE,
     section: Section = Section.FORWARD,
 ) -> Tensor:
-    """Log-probabilities (B, T) of the own tokens of some rows under the policy as it stands, 0 elsewhere; no gradients.
+    """Log-probabilities (B, T) of the own tokens of some rows under the current policy, 0 elsewhere; no gradients.
 
     Args:
         policy: not moved.
@@ -135,7 +135,7 @@ def reference_logprobs(
 
 
 def states_before(policy: Policy, batch: TokenBatch, *, micro_tokens: int, shards: Shards = ONE) -> Tensor:
-    """The states (N, D) before all own tokens under the policy as it stands, row by row; no gradients."""
+    """The states (N, D) before all own tokens under the current policy, row by row; no gradients."""
     found = _gathered(
         batch, range(len(batch)), lambda tokens: tokens.hidden(policy), micro_tokens, shards, Section.REFERENCE
     )

@@ -185,7 +185,7 @@ def token_rewards(scores_B: Tensor, kl_BT: Tensor, mask_BT: Tensor, kl_coef: flo
 
     Args:
         scores_B: (B,), what each episode was worth.
-        kl_BT: (B, T), the KL's estimate at every token; what stands at other tokens is not read.
+        kl_BT: (B, T), the KL's estimate at every token; what is at other tokens is not read.
         mask_BT: bool (B, T), at least one True in each row.
         kl_coef: at least 0.
     """
@@ -244,7 +244,7 @@ def whiten(numbers: Tensor, mask: Tensor) -> Tensor:
 
     Args:
         numbers: any shape.
-        mask: bool, same shape, at least one True; what stands elsewhere is not read.
+        mask: bool, same shape, at least one True; what is elsewhere is not read.
     """
     variance, mean = torch.var_mean(numbers[mask], correction=0)
     return torch.where(mask, (numbers - mean) * torch.rsqrt(variance + EPSILON), 0.0)

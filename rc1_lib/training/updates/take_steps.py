@@ -49,7 +49,7 @@ class Objective(Protocol):
         """The loss of a few own tokens, and sums over them; `loss` is one, and all that `Tally.metrics` names.
 
         Args:
-            policy: as it stands.
+            policy: the current one.
             states_nD: the states before the tokens.
             field_n: what `fields` gave, of these tokens.
         """
@@ -209,7 +209,7 @@ Gradients = dict[int, Tensor]
 
 
 class OptimizerStep:
-    """An optimizer with what stands around its steps; gradients that were there before are dropped."""
+    """An optimizer with what happens around its steps; gradients that were there before are dropped."""
 
     def __init__(self, optimizer: Optimizer, max_grad_norm: float, scaler: torch.amp.GradScaler | None) -> None:
         """Around `optimizer`; `scaler` is for fp16 only, and skips steps whose gradients are not finite."""
