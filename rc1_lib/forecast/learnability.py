@@ -152,7 +152,7 @@ def _has_passed(prepared: Prepared) -> bool:
     place = prepared.run.workspace
     if file_state(place, START_REPORT, kind=GATE) is not FileState.FRESH:
         return False
-    report = read_json(place.path(START_REPORT))
+    report: dict[str, Any] = read_json(place.path(START_REPORT))
     own = {"pass": True, "config_sha256": prepared.run.config_sha256, "facts": _facts_sha256(prepared)}
     return report.items() >= own.items()
 
