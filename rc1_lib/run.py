@@ -28,9 +28,10 @@ FREE_KEYS = (
     "pool.workers", "training.processes", "judge.limits", "training.learnability.prompts", "training.tracking",
     "scale_up.approval",
 )  # fmt: skip
-"""Configuration keys, or sections, that change nothing that a ticket vouches for: numbers of workers and the pace of
-requests, which affect the time alone; what the command `rc1 learnability` plays, which no training reads;
-trackers, which only copy metrics; and who approves a larger pool."""
+"""Configuration keys, or sections, that change nothing that a ticket vouches for: numbers of workers, which affect
+the time alone; the pace of requests, which also decides how many replies are given up (coverage has bounds); what the
+command `rc1 learnability` plays, which no training reads; trackers, which only copy metrics; and who approves a larger
+pool."""
 
 _OVERRIDES = {"BASE_MODEL": "base_model", "SCORER_PROVIDER": "judge.provider", "SCORER_BASE_URL": "judge.base_url"}
 _LIVE_MODE = "REWARD_LIVE_MODE"

@@ -16,17 +16,19 @@ _N = rf"(?:about |around |exactly |the |a |an )?(?:\$?\s?-?\.?\d|(?:minus |negat
 
 _HEDGES = (
     r"\b(?:or|either|neither|nor|versus|vs|whichever|any|etc|others|several|few|maybe|perhaps|possibly|possible|probably|"
-    r"presumably|likely|guess(?:ing)?|seems|might|unknown|unsure|uncertain|undetermined|ou|oder)\b",
+    r"presumably|likely|guess(?:ing)?|seems|might|unknown|unsure|uncertain|undetermined|doubt(?:s|ed|ful)?|"
+    r"ou|oder|vielleicht|peut-[eê]tre|quiz[aá]s)\b",
     r"\b(?:could|may|can|would) (?:also |well )?be\b",
     r"^is (?:it|the answer) |\?",
-    r"或|还是|還是|也许|也許|可能|猜|未知|等等|任何|任意|所有整数|正负|正負",
+    r"或|还是|還是|也许|也許|可能|好像|似乎|难道|難道|莫非|[吗嗎]|猜|未知|等等|任何|任意|所有整数|正负|正負",
 )
 _DENIALS = (
     r"\b(?:not|never|cannot|no|none|but|except|excluding|excluded|wrong|incorrect|false|mistake|mistaken|error|wait|instead|"
-    r"rather|alternatively|otherwise|opposite)\b",
+    r"rather|alternatively|otherwise|opposite|hardly|besides|reject(?:s|ed)?|ruled? out|nicht|"
+    r"kein(?:e[nrs]?)?|weder|pas|jamais)\b",
     r"n't\b",
     r"\btoo (?:many|much|few|little|high|low|big|small|large)\b",
-    r"(?<!没)[不没沒非](?!过)|错|錯|但",
+    r"(?<!没)[不没沒非勿](?!过)|错|錯|但|未[必到满滿足达達]|除了|除.{1,6}[以之]?外|有[误誤]|否[定认認]",
 )
 _CONDITIONS = (r"\b(?:if|unless|suppose|assuming)\b", r"如果|假如|假设|要是|除非|若")
 _COMPARISONS = (
@@ -34,13 +36,14 @@ _COMPARISONS = (
     rf"\b(?:over|under|above|below|beneath|beyond|within|past|until|till|before|exceeding|minimum(?: of)?|"
     rf"maximum(?: of)?|min|max|short of|close to|near) {_N}",
     r"\d\s?(?:[a-z]+ )?(?:minimum|maximum|max|upwards|tops)\b",
-    r"\b(?:up to|at (?:the )?(?:least|most|minimum|maximum)|at the very|as (?:many|much|few|little) as|"
+    r"\b(?:up to|upwards? of|starting (?:at|from|with)|onwards?)\b",
+    r"\b(?:at (?:the )?(?:least|most|minimum|maximum)|at the very|as (?:many|much|few|little) as|"
     r"approaching|exceeds?|"
     r"nearly|almost|barely|ish|something|odd)\b",
     r"(?:\band|[&+]) ?(?:up|above|over|more|counting|so on|beyond|below|under)\b",
     r"\b(?:mindestens|höchstens|mehr als|weniger als|más de|menos de|al menos|plus de|moins de|au moins)\b",
     r"大于|大於|小于|小於|多于|多於|少于|少於|超过|超過|低于|低於|高于|高於|不足|至少|至多|最多|最少|以上|以下|以内|介于|"
-    r"将近|將近|近(?!似)|出头|\d\s*来|起(?!初|来)",
+    r"逾|^[过過]\s?\d|\d\s*有[余餘]|[开開]外|将近|將近|近(?!似)|出头|\d\s*来|起(?!初|来)",
 )
 _RANGES = (r"\b(?:ranges?|ranging|between|plus or minus)\b", r"\.{2,}", r"之间|之間")
 _CHANGES = (

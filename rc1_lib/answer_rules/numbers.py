@@ -28,7 +28,10 @@ _RETRACTS = re.compile(
     r"\b(?:or|no|not|nor|wait|actually|maybe|perhaps|possibly|but|however|instead|rather|alternatively|otherwise|if|unless|"
     r"wrong|mistake|sorry|either|correction|oops|hmm|also|should|answer)\b|n't\b|[不没沒或错錯但]|也许|可能|如果|更正|应该|等一下|答案"
 )
-_TAKES_BACK = re.compile(r"(?:or|no|not|wait|maybe|perhaps|but that is wrong|wrong|just kidding)\b|不|错|也许|可能")
+_TAKES_BACK = re.compile(
+    r"(?:or|no|not|wait|maybe|perhaps|wrong|just kidding|"
+    r"(?:but )?(?:that|this|it)(?: is|'s) (?:wrong|incorrect|false))\b|不|错|也许|可能"
+)
 _AS_WRITTEN = re.compile(r"(?:(?<![\w\d)])[-−–]\s?)?[$€£¥]?\s?-?\d[\d,.'_]*(?:(?<=\d)|(?<=[\d][.,]))(?:/\d+)?%?")
 _ANSWER = re.compile(r"\b(?:final )?(?:answer|result)\b|\bfinal\b|答案")
 
@@ -58,14 +61,16 @@ def number_in(text: str) -> Fraction | None:
 def last_number(message: str) -> str:
     """The answer to a word problem in a message without a mark: its last number, as written.
 
-    GSM8K's own evaluation reads so. Where the last sentence with a number hedges, the whole sentence is taken.
+    GSM8K's own evaluation reads so. Where the last sentence with a number hedges, the whole sentence is taken; where a
+    later one takes it back, that too.
     """
-    with_number = [
-        part for part in re.split(r"\n+|(?<=[.!?。！？])(?=\s|$)|(?<=[。！？])", message) if re.search(r"\d", part)
-    ]
-    if not with_number:
+    parts = [part.strip() for part in re.split(r"\n+|(?<=[.!?。！？])(?=\s|$)|(?<=[。！？])", message)]
+    at = max((place for place, part in enumerate(parts) if re.search(r"\d", part)), default=None)
+    if at is None:
         return message.strip().rpartition("\n")[2].strip()
-    sentence = with_number[-1].strip()
+    sentence = parts[at]
+    if any(_TAKES_BACK.match(plain_text(part) or "") for part in parts[at + 1 :]):
+        return " ".join(parts[at:])
     if (plain := plain_text(sentence)) is None or is_doubtful(plain):
         return sentence
     if number_in(sentence) is not None:

@@ -35,7 +35,8 @@ _SQUARE = re.compile(r"(?<![A-Za-z])(?:mm|cm|km|m|ft|in|yd|mi)\s?(?:[²³]|\^\s?
 _TAG = re.compile(r"</?[A-Za-z][^<>\n]{0,40}>")
 _SIZE = re.compile(r"\|\s?[-−]")
 _ARROW = re.compile(r"=+>|-+>|={2,}")
-_COMPARISON = re.compile("[<>]")
+_COMPARISON = re.compile(r"!=|=/=|(?<![\w!])!(?=\d)|%%|[<>]")
+"""Signs after which a number is not the one that is said; `!5` is "not 5" to a programmer."""
 _STARRED_POWER = re.compile(r"(?<=[\d)])\*\*(?=[\d(])")
 _MARKDOWN = re.compile(r"\*\*|__|`|^[#\s]+|[#|]|(?<![^\W_])_|_(?![^\W_])", re.MULTILINE)
 _PAUSE = re.compile(r"(?<!\d)—(?=\s?\d)|(?<=\d)—(?=\d)")

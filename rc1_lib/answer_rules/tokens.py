@@ -32,6 +32,8 @@ _TOKEN = re.compile(
     r"(?P<word>[a-z]+(?:'[a-z]+)?|[^\W\d_a-z]+)|"
     r"(?P<sign>\.{2,}|[-+*/^()=≈≶—%~:;,.?!&$])|(?P<other>[^\s])"
 )
+_NOT_READ = re.compile(r"[^\W\d_a-z\u00c0-\u024f\u0370-\u03ff\u3007\u3400-\u9fff]")
+"""Letters of other scripts than Latin, Greek (variables) and Han: what they say of a number is not known here."""
 _SIGNED = re.compile(r"\$?[\d.]")
 _HYPHEN = re.compile(r"(?<=[a-z\d])-(?=[a-z])|(?<=[a-z])/(?=[a-z])")
 _MONEY = re.compile(r"(\$\s?[\d.,]*\d)\s?(mm?|b|k)\b")
@@ -76,6 +78,8 @@ def _cut(sentence: str) -> Iterator[Token]:
             yield value
         elif kind == "word" and touches and last == "digits" and text.isascii():
             yield from _attached(text, sentence[end : end + 1])
+        elif kind == "word" and _NOT_READ.search(text):
+            raise Unreadable(text)
         elif kind == "other":
             if text not in "\"'[]":
                 raise Unreadable(text)
@@ -132,6 +136,7 @@ def _with_words(tokens: list[Token]) -> Iterator[Token]:
 
 _NO_SCALE = re.compile(
     r"mill?iard\w*|mill?ion\w*|billi\w*|trilli\w*|quadri\w*|quinti\w*|mrd|mio|gross|score|mil|myriads?|googol|tens?|[mb]|"
+    r"per ?mille?|promille|"
     r"halves|halfs?|thirds?|quarters?|fourths?|fifths?|sixths?|sevenths?|eighths?|ninths?|tenths?|\w*dredths?|"
     r"\w*sandths?|squared|cubed|factorial|am|pm|x"
 )

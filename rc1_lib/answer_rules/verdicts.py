@@ -39,7 +39,7 @@ _OR_NOT = re.compile(
 )
 """Two verdicts to choose from; 还是 alone also means "still"."""
 _OPENING = re.compile(
-    r"(?:(?:so|therefore|thus|hence|then|well|ok|okay|also|in short|in summary|in conclusion|to conclude|overall|"
+    r"(?:(?:so|therefore|thus|hence|then|well|ok|okay|also|again|in short|in summary|in conclusion|to conclude|overall|"
     r"ultimately|finally|"
     r"to summarize|in brief|ans|long story short|to sum up|without doubt|unfortunately|sadly|fortunately|luckily|"
     r"surprisingly|without a "
@@ -111,14 +111,15 @@ _DOUBT = re.compile(
     r"\b(?:maybe|perhaps|possibly|probably|likely|unlikely|presumably|depends|depending|sometimes|partly|partially|unsure|"
     r"uncertain|unknown|undetermined|unclear|undecided|debatable|arguably|supposedly|allegedly|neither|either|"
     r"not sure|not certain|not clear|not known|no idea|do not know|don't know|dont know|cannot (?:say|tell|know|be)|"
-    r"can't (?:say|tell|know|be)|could (?:also )?be either|hard to say|guess|seems|suppose|who knows|n a|might|"
-    r"may|not enough|insufficient)\b"
+    r"can't (?:say|tell|know|be)|could (?:also )?be (?:either|yes|no)|hard to say|guess|seems|suppose|who knows|n a|"
+    r"might|may|not enough|insufficient)\b"
 )
 _DOUBT_OF_IT = re.compile(
     r"(?:i am |i'm |we are |it is |it's |this is |that is |that's |it |that |this |really |very |also )*"
     r"(?:maybe|perhaps|possibly|probably|unsure|not (?:sure|certain|clear|known|always|necessarily)|uncertain|unclear|"
     r"unknown|undetermined|depends|depending|sometimes|partly|partially|who knows|(?:do not|don't|dont) know|no idea|"
-    r"hard to say|n a|either|neither|both$|debatable|guess|cannot be|can't be|(?:i|we) (?:cannot|can't|do not|don't))\b"
+    r"hard to say|n a|either|neither|both$|debatable|guess|"
+    r"could (?:also )?be (?:either|yes|no)|cannot be|can't be|(?:i|we) (?:cannot|can't|do not|don't))\b"
 )
 """A doubt of the verdict itself, at the beginning of a clause after it."""
 _CONDITION = re.compile(
@@ -131,7 +132,7 @@ _REASON = re.compile(r"\s+(?:because|since|as|given that|due to)\b.*")
 _HAN = re.compile(r"[\u4e00-\u9fff]")
 _HAN_OPENING = re.compile(
     r"(?:所以|因此|因而|故|于是|总之|总的来说|综上所述|综上|那么|最终|最后|我的?|正确|这个问题的?|答案|结论|回答|判断|应该说|认为|觉得|嗯|哦|是[:：]|也|又|但是?|不过|还是|或者?|也许|可能|"
-    r"当然|确实|肯定|绝对|显然|的确|其实|完全|一定|实际上|事实上|并(?=[不没非])|(?<=答案)[是为应]|(?<=结论)[是为]|(?<=回答)[是为])"
+    r"当然|确实|肯定|绝对|毫?无疑问?|显然|的确|其实|完全|一定|实际上|事实上|并(?=[不没非])|(?<=答案)[是为应]|(?<=结论)[是为]|(?<=回答)[是为])"
 )
 _HAN_CONCLUSION = re.compile(r"^(?:所以|因此|因而|故|于是|总之|综上|那么|最终|最后|我的答案|正确答案|答案|结论|回答)")
 _HAN_SUBJECT = re.compile(
@@ -144,7 +145,7 @@ _HAN_YES = frozenset((
 ).split()) - {"可能会"}  # fmt: skip
 _HAN_NO = frozenset((
     "不 不是 否 不对 不能 不能够 不会 不可以 不可 没有 没 无 不行 假 错 错误 不正确 不成立 不属实 不可能 非 并非 "
-    "不真 不存在 不需要 不必 不用 是假 是错 是错误 "
+    "不真 不存在 不需要 不必 不用 是假 是错 是错误 决不 决不是 决不会 决不能 "
     "不是真 绝不 从不 从未 非也 不准确 不同意 没能 没法 为假 并非如此 不是如此 绝不会 绝不是 绝不能 并不会 "
     "并不是 并不能 做不到 没有过 从来没有 不可能会 无法 不要 不是这样 否定"
 ).split())  # fmt: skip
@@ -262,7 +263,7 @@ def _han_clauses(text: str) -> list[str]:
     return [
         clause.strip()
         for part in _CLAUSES.split(text)
-        for clause in re.split(r"\s+|(?<=.)(?=或者?|还是|但是?|不过|因为)", part)
+        for clause in re.split(r"\s+|(?<=[^不])(?=或者?|还是|但是?|不过|因为)", part)
     ]
 
 

@@ -30,7 +30,7 @@ from rc1_lib.training.engine import PolicyEngine
 from rc1_lib.training.ppo_run import Prepared, has_begun
 from rc1_lib.training.rollout.roll_out import Playground
 from rc1_lib.training.rollout.trajectory import Trajectory
-from rc1_lib.workspace.artifacts import read_json, sha256_json
+from rc1_lib.workspace.artifacts import FileState, file_state, read_json, sha256_json
 
 GATE = "learnability"
 REPORT = "reports/learnability.json"
@@ -129,7 +129,7 @@ def check_learnable(prepared: Prepared, seeds: Sequence[int]) -> str:
         takes = takes_of(prepared, tried, ask_judge=True)  # what verification holds equal may differ by the judge
     gate = start_gate(takes, tried, thresholds)
     body = _body(prepared, takes, tried) | {"facts": _facts_sha256(prepared)}
-    found = write_report(run, START_REPORT, gate, body, {})
+    found = write_report(run, START_REPORT, gate, body, {}, recorded_as=GATE)
     seconds = time.monotonic() - began
     if not found.passed:
         failed = "; ".join(_sentences(gate.failures))
@@ -145,9 +145,14 @@ def check_learnable(prepared: Prepared, seeds: Sequence[int]) -> str:
 
 
 def _has_passed(prepared: Prepared) -> bool:
-    """Whether this very training was tried before and passed, as one that was killed before its first checkpoint."""
-    path = prepared.run.workspace.path(START_REPORT)
-    report = read_json(path) if path.exists() else {}
+    """Whether this very training was tried before and passed, as one that was killed before its first checkpoint.
+
+    A report that was altered since it was written is not believed: the prompts are tried again.
+    """
+    place = prepared.run.workspace
+    if file_state(place, START_REPORT, kind=GATE) is not FileState.FRESH:
+        return False
+    report: dict[str, Any] = read_json(place.path(START_REPORT))
     own = {"pass": True, "config_sha256": prepared.run.config_sha256, "facts": _facts_sha256(prepared)}
     return report.items() >= own.items()
 

@@ -203,7 +203,7 @@ def _date(subject: _Subject) -> str:
 
 
 def _end(subject: _Subject) -> str:
-    """Whoever generates from the base, or from what is exported of it, stops where training learns that a turn ends."""
+    """Whoever generates from the base or an export stops where training learns that a turn ends, and only there."""
     form = subject.form
     end = f"'{form.template.end}' ({form.end_id})"
     if form.end_id not in subject.ends:
@@ -212,6 +212,13 @@ def _end(subject: _Subject) -> str:
             f"ends a turn with {end} by its chat template, but its generation_config.json (without one, its "
             f"config.json) stops at {stops}: what is exported would talk on; set eos_token_id there to "
             f"{sorted({*subject.ends, form.end_id})}"
+        )
+    said = {token for messages in _DIALOGUES for token, own in zip(*form.dialogue_ids(messages), strict=True) if own}
+    if within := sorted((said & subject.ends) - {form.end_id}):
+        raise subject.refusal(
+            f"would stop within a turn: its generation_config.json (without one, its config.json) stops at {within[0]} "
+            f"({form.decode(within[:1])!r}), which the assistant says before its turn ends; take it out of "
+            f"eos_token_id there"
         )
     if form.tokenizer.eos_token_id == form.end_id:
         return ""

@@ -347,6 +347,8 @@ a) 84
 
 WRONG = r"""
 @ other numbers = 84
+84%%
+84 permille
 85
 0.84
 8.4
@@ -411,6 +413,14 @@ There are 84 apples and there are 3 oranges
 84 in April, 24 in May
 April 84, May 24
 @ hedges = 84
+84 is doubtful
+I doubt 84
+vielleicht 84
+quizás 84
+好像84
+84吗
+难道是84
+莫非84
 12, or 84
 84, or 12
 84 or not 84
@@ -460,6 +470,13 @@ a range of 84
 八十四到九十
 84 through 90
 @ comparisons = 84
+upwards of 84
+starting at 84
+84 onwards
+逾84
+过84
+84有余
+84開外
 more than 84
 at least 84
 at most 84
@@ -505,6 +522,26 @@ más de 84
 some of the 84
 every 84
 @ denials = 84
+hardly 84
+everything besides 84
+rule out 84
+I reject 84
+!= 84
+=/= 84
+!84
+nicht 84
+kein 84
+pas 84
+не 84
+84ではない
+84이 아니다
+未必是84
+未到84
+除了84
+除84以外
+勿填84
+84有误
+否定84
 not 84
 It isn't 84
 84 is wrong

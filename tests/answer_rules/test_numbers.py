@@ -100,6 +100,8 @@ def test_a_whole_page_is_no_answer() -> None:
         ("So she earns 84 dollars in those 2 hours of 3.", "3"),
         ("共84个。", "84"),
         ("It is 84. I am sure of that.", "84"),
+        ("She has 84. This is not the number of May.", "84"),
+        ("She sells 84 clips. She did not buy any. Nothing else is asked.", "84"),
         ("eighty-four", "84"),
     ],
 )
@@ -108,7 +110,18 @@ def test_without_a_mark_the_last_number_counts(message: str, answer: str) -> Non
 
 
 @pytest.mark.parametrize(
-    "message", ["It is 12 or 84", "between 12 and 84.", "Not 84", "I do not know", "", "At least 84."]
+    "message",
+    [
+        "It is 12 or 84",
+        "between 12 and 84.",
+        "Not 84",
+        "I do not know",
+        "",
+        "At least 84.",
+        "She has 84. That is wrong.",
+        "84.\nNo, wait.",
+        "共84个。不对。",
+    ],
 )
 def test_without_a_mark_a_hedge_is_no_answer(message: str) -> None:
     assert number_in(last_number(message)) is None

@@ -81,6 +81,8 @@ Yes, both are mammals
 Yes, it might be the tallest of them
 Yes; some are likely bigger
 @ Chinese
+毫无疑问是
+毫无疑问，是
 是的，它可能更大
 对的，没错
 当然可以
@@ -136,6 +138,7 @@ True（真）
 """
 NO = r"""
 @ English
+Again, no.
 No, never.
 no, it is not
 It isn't
@@ -206,6 +209,8 @@ Unfortunately not
 Sadly, no
 Of course it isn't
 @ Chinese
+决不
+决不会
 不，因为它更大
 当然不是
 答案是不对
@@ -267,6 +272,8 @@ Of course it isn't
 """
 NEITHER = r"""
 @ English
+yes, or it could be no
+no; it could also be yes
 Yes, I mean no
 Yes yes no
 It isn't yes
@@ -348,6 +355,7 @@ Only if
 Y/N
 T/F
 @ Chinese
+不但是
 是吗
 也许
 是也不是

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -9,10 +10,10 @@ from typing import Any
 import pytest
 
 from rc1_lib.errors import RC1Error
-from rc1_lib.forecast.learnability import START_REPORT, check_learnable
+from rc1_lib.forecast.learnability import GATE, START_REPORT, check_learnable
 from rc1_lib.run import Run
 from rc1_lib.training.ppo_run import Prepared, advance, prepare
-from rc1_lib.workspace.artifacts import read_json, write_json
+from rc1_lib.workspace.artifacts import read_json, recorded_write, write_json
 from tests.forecast.hopeless import MALFORMED, SAYS_YES, base_that_rambles, base_that_says
 from tests.training.tiny_world import SUPERVISED
 
@@ -123,9 +124,14 @@ def test_it_is_asked_once_for_each_start_and_moves_nothing_of_the_training(tiny:
     assert "of 24 prompts with 8 takes each" in first
     report = run.workspace.path(START_REPORT)
     before = read_json(report)
+
+    def recorded(body: dict[str, Any]) -> None:
+        with recorded_write(run.workspace, START_REPORT, {"kind": GATE}) as stream:
+            stream.write(json.dumps(body).encode())
+
     assert "passed before" in check_learnable(prepared, seeds), "it was killed before its first checkpoint"
     for changed in ({"pass": False}, {"facts": "of another training"}, {"config_sha256": "of other bounds"}):
-        write_json(report, before | changed)
+        recorded(before | changed)
         assert check_learnable(prepared, seeds).split(" s: ")[1] == first.split(" s: ")[1]
         assert {**read_json(report), "time": ""} == {**before, "time": ""}
     ends = [advance(one, seeds[0], 2, lambda _: None) for one in (prepare(unasked), prepared)]
@@ -134,6 +140,17 @@ def test_it_is_asked_once_for_each_start_and_moves_nothing_of_the_training(tiny:
     assert check_learnable(prepared, seeds) == "" and not report.exists()
     other = prepare(tiny(*START, *OPEN, "lr=0.02"))
     assert "of 24 prompts" in check_learnable(other, seeds), "the checkpoint is another run's"
+
+
+def test_a_report_that_says_passed_by_hand_is_not_believed(tiny: Tiny) -> None:
+    run = tiny(*START)
+    base_that_rambles(run)
+    prepared = prepare(run)
+    refusal(prepared)
+    report = run.workspace.path(START_REPORT)
+    write_json(report, read_json(report) | {"pass": True})
+    refusal(prepared)
+    assert failed(prepared)
 
 
 def test_engines_that_learn_from_given_dialogues_are_not_asked(tiny: Tiny) -> None:

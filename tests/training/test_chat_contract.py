@@ -416,6 +416,17 @@ def test_no_training_is_prepared_where_generating_would_not_stop(tiny: Callable[
     prepare(run)
 
 
+def test_no_training_is_prepared_where_generating_would_stop_within_a_turn(tiny: Callable[..., Run]) -> None:
+    """One more number in one file: a server would end "It has 120 pages." before the line with its answer."""
+    run = tiny()
+    said = prepare(run).form.turn_ids({"role": "assistant", "content": "Answer: 120"})
+    with_end(run, 2, [2, said[0]])
+    with pytest.raises(ConfigError, match=rf"would stop within a turn: .* stops at {said[0]} \(.*out of eos_token_id"):
+        prepare(run)
+    with_end(run, 2, [0, 2])
+    prepare(run)
+
+
 def test_no_training_is_prepared_with_a_value_that_the_template_does_not_read(tiny: Callable[..., Run]) -> None:
     with pytest.raises(ConfigError, match=r" enable_thinking, .*training\.enable_thinking is false; "):
         prepare(tiny("training.enable_thinking=false"))

@@ -110,7 +110,7 @@ def leaks_in_other_words(
     if rows.is_empty():
         return [], ()  # failed by the number of rows compared
     model = SentenceModel(folder)
-    held, _ = model.vectors(question_texts(shadow).to_list())
+    held, unread = model.vectors(question_texts(shadow).to_list())
     around = surroundings(held)
     asked = rows.select("id", "task", text=question_texts(rows))
     texts = asked["text"].unique(maintain_order=True)
@@ -119,7 +119,7 @@ def leaks_in_other_words(
     for part in slices(len(texts), _AT_ONCE):
         report_progress("questions compared by meaning", part.start, len(texts))
         own, longer = model.vectors(texts[part].to_list())
-        cut += longer
+        cut += int(longer.sum())
         cosines = own @ held.T
         leads = cosines - around.near
         nearest = leads.argmax(axis=1)
@@ -133,7 +133,7 @@ def leaks_in_other_words(
     )
     checks = [
         at_most("rows that ask a shadow question in other words", leaks_of_rows.height, 0, _ADVICE),
-        *_recognised(model, around, bound, shadow["lang"], limits.min_found),
+        *_recognised(model, np.where(unread, np.inf, around.near + bound), shadow["lang"], limits.min_found),
         info("lead over its surroundings from which a question counts", round(bound, 4)),
         info("highest lead of a row", round(highest, 4)),
         info("shadow questions in surroundings too dense to tell", int((around.near + bound >= 1).sum())),
@@ -159,9 +159,13 @@ def _listed(
 
 
 def _recognised(
-    model: SentenceModel, around: Surroundings, bound: float, languages: pl.Series, least: float
+    model: SentenceModel, counts_from: NDArray[np.float64], languages: pl.Series, least: float
 ) -> Iterable[Check]:
-    """Of each language of the shadow set: the share of paraphrases that would count, were they of its questions."""
+    """Of each language of the shadow set: the share of paraphrases that would count, were they of its questions.
+
+    `counts_from` (M,) is the cosine above which they count: infinite for a question that the model does not read to its
+    end, since our paraphrases are short and would hide that.
+    """
     pairs = [json.loads(line) for line in PARAPHRASES.read_text(encoding="utf-8").splitlines()]
     for language in sorted(languages.unique()):
         own = [pair for pair in pairs if pair["lang"] == language]
@@ -170,11 +174,12 @@ def _recognised(
         others = np.where(np.eye(len(own), dtype=bool), -np.inf, cosines).max(axis=1)
         # To a model that cannot read them all texts are one, and every paraphrase would be as near as can be.
         known = np.where(cosines.diagonal() > others, cosines.diagonal(), -np.inf)
-        needed = around.near[(languages == language).to_numpy()] + bound
+        needed = counts_from[(languages == language).to_numpy()]
         share = float((known[:, None] > needed).mean())
         yield at_least(
             f"paraphrases that it would recognise [{language}]", share, least,
-            f"among these questions the model cannot tell a paraphrase in language '{language}' from another question; "
-            f"name a model that knows the language better, raise gates.leakage.semantic.false_alarms (there is then "
-            f"more to read), or set gates.leakage.semantic.model to null",
+            f"among these questions the model cannot tell a paraphrase in language '{language}' from another question, "
+            f"or it reads only their first {model.longest} tokens; name a model that knows the language better or "
+            f"reads more, raise gates.leakage.semantic.false_alarms (there is then more to read), or set "
+            f"gates.leakage.semantic.model to null",
         )  # fmt: skip

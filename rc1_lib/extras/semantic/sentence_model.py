@@ -83,13 +83,15 @@ class SentenceModel:
                 f"{_KEY}: {folder} makes vectors that are no numbers: its weights are damaged; {_DOWNLOAD}"
             )
 
-    def vectors(self, texts: Sequence[str]) -> tuple[Vectors, int]:
-        """The vectors of `texts`, shape (N, D), and how many texts were longer than the model reads."""
+    def vectors(self, texts: Sequence[str]) -> tuple[Vectors, NDArray[np.bool_]]:
+        """The vectors of `texts`, shape (N, D), and which texts are longer than the model reads, shape (N,)."""
         import torch
 
         tokens: list[list[int]] = self._tokenizer(list(texts), truncation=True, max_length=self.longest)["input_ids"]
-        full = [text for text, ids in zip(texts, tokens, strict=True) if len(ids) == self.longest]
-        cut = sum(len(self._tokenizer(text, verbose=False)["input_ids"]) > self.longest for text in full)
+        cut = [
+            len(ids) == self.longest and len(self._tokenizer(text, verbose=False)["input_ids"]) > self.longest
+            for text, ids in zip(texts, tokens, strict=True)
+        ]
         found: dict[int, Vectors] = {}
         with torch.inference_mode():
             for batch in _batches([len(ids) for ids in tokens]):
@@ -97,7 +99,7 @@ class SentenceModel:
                 ids_BT, read_BT = (padded[name].to(self._device) for name in ("input_ids", "attention_mask"))
                 states_BTD = self._model(input_ids=ids_BT, attention_mask=read_BT).last_hidden_state
                 found.update(zip(batch, self._pooled(states_BTD, read_BT), strict=True))
-        return np.stack([found[at] for at in range(len(tokens))]), cut
+        return np.stack([found[at] for at in range(len(tokens))]), np.array(cut, dtype=bool)
 
     def _pooled(self, states_BTD: torch.Tensor, read_BT: torch.Tensor) -> Vectors:
         import torch

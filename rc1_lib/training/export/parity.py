@@ -56,8 +56,8 @@ class ParityReport:
 
     @property
     def passed(self) -> bool:
-        """Whether the model is the policy; a NaN is none."""
-        return self.logit_difference <= self.tolerance and not self.other_tokens
+        """Whether the model is the policy; a NaN is none, and without a token nothing was compared."""
+        return self.tokens > 0 and self.logit_difference <= self.tolerance and not self.other_tokens
 
     def body(self) -> dict[str, Any]:
         """As JSON."""

@@ -8,7 +8,7 @@ from typing import cast
 import torch
 from peft.tuners.lora import LoraLayer
 from torch import nn
-from transformers import PreTrainedModel
+from transformers import GenerationConfig, PreTrainedModel
 
 from rc1_lib.errors import ConfigError
 from rc1_lib.run import Run
@@ -72,6 +72,9 @@ def merged_model(causal: nn.Module, section: ModelSection, precision: Precision)
     A base that was trained on in 4 bits becomes the numbers that its layers compute with, not the published weights:
     the adapter was learned next to those.
 
+    Of how the base generates it keeps its tokens alone: it was trained and measured without the base's penalties and
+    cut-offs, which a server would apply by itself.
+
     Args:
         causal: the policy's model, with an adapter or without; not changed.
         section: of its base.
@@ -81,4 +84,8 @@ def merged_model(causal: nn.Module, section: ModelSection, precision: Precision)
     for name, layer in causal.named_modules():
         if isinstance(layer, LoraLayer) or stands_alone(name, layer):
             cast(nn.Linear, plain.get_submodule(name)).weight.copy_(whole_weights(layer))
-    return cast(PreTrainedModel, plain.to(precision.dtype))  # type: ignore[arg-type]
+    model = cast(PreTrainedModel, plain.to(precision.dtype))  # type: ignore[arg-type]
+    if (base := model.generation_config) is not None:
+        tokens = {name: getattr(base, name) for name in ("bos_token_id", "eos_token_id", "pad_token_id")}
+        model.generation_config = GenerationConfig(**tokens)  # type: ignore[no-untyped-call]
+    return model

@@ -169,6 +169,30 @@ def test_a_model_to_which_all_texts_are_alike_fails(clean: pl.DataFrame, shadow:
     assert (named(checks)[RECOGNISED].value, named(checks)[RECOGNISED].passed) == (0.0, False)
 
 
+def test_a_model_that_reads_only_the_beginning_of_the_questions_fails(
+    clean: pl.DataFrame, shadow: pl.DataFrame, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One number in one of its files; paraphrases of ours are short, and would all be recognised."""
+    rng = random.Random(3)
+    asked = [" ".join(rng.sample(WORDS, 40)) for _ in range(110)]
+    long = shadow.with_columns(question=pl.Series(asked))
+    texts = clean["question"].to_list()
+    texts[7] = " ".join(asked[3].split()[::-1])
+    rows = clean.with_columns(question=pl.Series(texts))
+    told = [{"lang": "en", "question": text, "in_other_words": turned(text)} for text in drawn(20, 4)]
+    monkeypatch.setattr(leaks, "PARAPHRASES", tmp_path / "pairs.jsonl")
+    leaks.PARAPHRASES.write_text("".join(json.dumps(one) + "\n" for one in told))
+    limits = LIMITS.model_copy(update={"min_found": 0.1})
+    whole = named(leaks_in_other_words(rows, long, limits, folder)[0])
+    assert (whole[LEAKS].value, whole[RECOGNISED].passed) == (1, True)
+    short = Path(shutil.copytree(folder, tmp_path / "short"))
+    (short / "sentence_bert_config.json").write_text('{"max_seq_length": 16}')
+    cut = named(leaks_in_other_words(rows, long, limits, short)[0])
+    assert cut[LEAKS].value == 0, "the beginning of the one is the end of the other"
+    assert (cut[RECOGNISED].value, cut[RECOGNISED].passed) == (0.0, False)
+    assert "reads only their first 16 tokens" in cut[RECOGNISED].advice
+
+
 def test_a_causal_model_is_no_sentence_model(clean: pl.DataFrame, shadow: pl.DataFrame) -> None:
     limits = LIMITS.model_copy(update={"min_found": 0.1})
     checks, _ = leaks_in_other_words(clean.head(50), shadow, limits, PROJECT_ROOT / "models/embedded")

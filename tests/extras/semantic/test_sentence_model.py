@@ -29,7 +29,7 @@ def test_a_text_has_the_same_vector_whatever_stands_next_to_it(folder: Path) -> 
     model = SentenceModel(folder)
     short, long = "who built ara", " ".join(WORDS)
     (together, cut), (alone, _) = model.vectors([short, long, short]), model.vectors([short])
-    assert cut == 0
+    assert not cut.any()
     assert together.shape == (3, 64)
     assert np.allclose(np.linalg.norm(together, axis=1), 1, atol=1e-5)
     assert np.allclose(together[[0, 2]], alone, atol=1e-5)
@@ -47,7 +47,7 @@ def test_texts_of_every_length_keep_their_places_in_batches(folder: Path, monkey
 def test_what_is_longer_than_the_model_reads_is_counted(folder: Path) -> None:
     model = SentenceModel(folder)
     vectors, cut = model.vectors(["who " * 63, "who " * 200 + "built", "who " * 62])  # and two marks around them
-    assert (model.longest, cut) == (64, 2)
+    assert (model.longest, cut.tolist()) == (64, [True, True, False])
     assert np.allclose(vectors[0], vectors[1], atol=1e-5)
 
 

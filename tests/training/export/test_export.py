@@ -13,7 +13,7 @@ import pytest
 import torch
 from peft import PeftModel
 from torch import Tensor
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig
 
 from rc1_lib.cli import main
 from rc1_lib.errors import RC1Error
@@ -114,6 +114,18 @@ def test_an_export_that_would_not_stop_where_a_turn_ends_is_not_kept(
     assert not target.exists()
 
 
+def test_how_the_base_generates_is_not_handed_over_with_the_policy(tiny: Tiny) -> None:
+    """A server would apply these by itself, and say what nobody measured."""
+    run = tiny("training.ppo.value_warm_up=0")
+    before = GenerationConfig(eos_token_id=[2], pad_token_id=0, repetition_penalty=1.9, top_k=3, do_sample=True)
+    before.save_pretrained(run.workspace.path("base"))
+    checkpoint, target = trained(run), run.workspace.path("out")
+    assert all(one.passed for one in export_checkpoint(run, checkpoint, target, 2).found.values())
+    after = json.loads((target / "merged/generation_config.json").read_text())
+    assert (after["eos_token_id"], after["pad_token_id"]) == ([2], 0)
+    assert not {"repetition_penalty", "top_k", "do_sample"} & after.keys()
+
+
 @pytest.mark.long
 def test_a_base_in_4_bits_is_handed_over_as_the_numbers_that_were_computed_with(tiny: Tiny) -> None:
     run = tiny("finetune.method=qlora", "training.ppo.value_warm_up=0")
@@ -209,3 +221,4 @@ def test_a_logit_that_is_off_a_token_that_is_another_and_a_nan_are_each_seen() -
     assert beside(sharp + torch.tensor([0, 0.01, 0, 0])) == (False, 0)
     assert beside(sharp.roll(1, dims=1)) == (False, 2)
     assert beside(sharp * torch.nan)[0] is False
+    assert not parity(reads(sharp), reads(sharp), [], Precision.FP32).passed, "nothing was compared"
