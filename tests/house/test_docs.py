@@ -13,6 +13,7 @@ from rc1_lib.workspace.artifacts import PROJECT_ROOT
 EXPERIMENTS = PROJECT_ROOT / "docs" / "experiments"
 PAGES = sorted(page for page in EXPERIMENTS.glob("*.md") if page.name != "README.md")
 HOW_TO = [PROJECT_ROOT / "docs" / "tutorial.md", *sorted((PROJECT_ROOT / "docs" / "how-to").glob("*.md"))]
+TRAINING = [PROJECT_ROOT / "docs" / "training.md", *sorted((PROJECT_ROOT / "docs" / "training").glob("*.md"))]
 DOCUMENTS = [
     *sorted(PROJECT_ROOT.glob("*.md")),
     *(page for folder in ("docs", "models") for page in sorted((PROJECT_ROOT / folder).rglob("*.md"))),
@@ -70,7 +71,9 @@ def test_the_index_names_every_experiment_once() -> None:
     assert sorted(re.findall(r"^\| \[[^]]+\]\(([^)]+)\)", index, re.MULTILINE)) == [page.name for page in PAGES]
 
 
-@pytest.mark.parametrize("document", [EXPERIMENTS / "README.md", *PAGES, *HOW_TO], ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "document", [EXPERIMENTS / "README.md", *PAGES, *HOW_TO, *TRAINING], ids=lambda path: path.stem
+)
 def test_lines_outside_tables_are_short(document: Path) -> None:
     lines = document.read_text(encoding="utf-8").splitlines()
     assert [line for line in lines if len(line) > 120 and not line.startswith("|")] == []
