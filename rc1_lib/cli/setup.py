@@ -106,6 +106,7 @@ def serve(
     It starts a server, or joins one that runs already (--server). A webhook at the address in RC1_WEBHOOK_SECRET_URL,
     or in the block rc1-webhook, is called for every run that does not pass.
     """
+    quieten(hub=True)
     from deployments.serve import serve as serve_until_interrupted
 
     code = serve_until_interrupted(session.workspace.root, port, server)
