@@ -30,7 +30,7 @@ from rc1_lib.cli.session import Session
 from rc1_lib.cli.verdicts import REPORTS as STAGE_REPORTS
 from rc1_lib.cli.verdicts import show_stages, stages_of
 from rc1_lib.errors import RC1Error, TicketError
-from rc1_lib.records import GREEN
+from rc1_lib.records import PASSING
 from rc1_lib.runtime.libraries import lacking_for_training
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def _rounds_command(rounds: list[int], what: str) -> Callable[..., int]:
         passed = outcome.exit_code == 0
         written = written_since(run, before, *_REPORTS)
         calibrated = stages_of(written_since(run, before, STAGE_REPORTS))
-        if any(one["gate"]["status"] not in GREEN for one in calibrated):
+        if any(one["gate"]["status"] not in PASSING for one in calibrated):
             show_stages(session, run, calibrated)
         show_rounds(session, written)
         issued = read_ticket(run) if ticket and passed else None
@@ -118,7 +118,7 @@ def _known_to_fail(run: Run, number: int) -> list[str]:
 
     evidence = Evidence(run)
     names = [spec.name for spec in gates_of_round(number) if set(spec.reads) <= {"config"}]
-    failed = [found for name in names if (found := evaluate(name, evidence, number)).status not in GREEN]
+    failed = [found for name in names if (found := evaluate(name, evidence, number)).status not in PASSING]
     lines = [f"{round_title(number)} will fail: {one.name}: {gate_sentence(one)}" for one in failed]
     return [*lines, "it goes on, so that the other gates report too; Ctrl-C to fix this first"] if lines else []
 
