@@ -150,6 +150,8 @@ def _tell(url: str, own: bool) -> None:
         f"\nRC1 is served at {url}\nin another terminal:\n"
         f"  export PREFECT_API_URL={url}/api\n"
         f"  {Path(sys.executable).with_name('prefect')} deployment run rc1/preflight --watch\n"
+        "it runs the shipped settings of profile local; for others, as --set gives them: "
+        "--param 'overrides=[\"pool.n=1200\"]'\n"
         f"Ctrl-C ends {'server, ' if own else ''}worker and runs.",
         flush=True,
     )

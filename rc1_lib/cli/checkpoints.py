@@ -90,12 +90,12 @@ def export(
     tokens; where they differ nothing is written, and the exit code is 1.
     """
     run = session.open()
+    found_at = found_checkpoint(session, checkpoint)  # before the libraries are read, which takes seconds
     session.started = True
+    quieten_models(run)
     from rc1_lib.training.export.checkpoint_export import UnlikeError, export_checkpoint
 
-    found_at = found_checkpoint(session, checkpoint)
     target = session.new_folder("--to", to, f"models/export/{found_at.parent.name}-{found_at.name}")
-    quieten_models(run)
     with stages():
         try:
             found, folder = export_checkpoint(run, found_at, target, prompts).found, str(target)

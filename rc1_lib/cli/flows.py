@@ -30,7 +30,7 @@ def preflight_outline(run: Run, rounds: Sequence[int], *, ticket: bool) -> list[
     """List what a preflight will do, a line a stage."""
     opens: list[Stage] = [("ticket", "opens training", None)] if ticket else []
     stages = (*_BEFORE_ROUNDS, *(_ROUNDS[number] for number in rounds), *opens)
-    title = f"{run.config.pool.n:,} rows, profile {run.config.profile}; nothing fresh is done again"
+    title = f"{run.config.pool.n:,} rows, profile {run.config.profile}; what is up to date is kept"
     return _outline(title, stages, {}, shares=len(rounds) == len(_ROUNDS))
 
 
@@ -40,12 +40,12 @@ def training_outline(run: Run, seeds: Sequence[int], last: Mapping[str, float], 
     asked = f"{training.held_out.prompts} held-out prompts, before and after"
     compares: list[Stage] = [("evaluation", asked, 0.2)] if evaluate else []
     stages: list[Stage] = [
-        ("ticket", "does it vouch for all that is read", None),
+        ("ticket", "does it name every file that is read", None),
         ("warm start", f"{training.warm_start.steps} steps on demonstrations", 0.05),
         ("training", f"{config.steps} steps of {config.batch_size} episodes a seed", 0.75),
         *compares,
     ]
-    title = f"seed {', '.join(map(str, seeds))}, profile {config.profile}; nothing is trained twice"
+    title = f"seed {', '.join(map(str, seeds))}, profile {config.profile}; what is trained is kept"
     return _outline(title, stages, last, shares=evaluate and len(seeds) == 1)
 
 

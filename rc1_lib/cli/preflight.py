@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from rc1_lib.check_words import failed_lines
+from rc1_lib.check_words import failed_lines, gate_sentence
 from rc1_lib.cli import tables
 from rc1_lib.cli.endings import (
     FAILED,
@@ -30,6 +30,7 @@ from rc1_lib.cli.session import Session
 from rc1_lib.cli.verdicts import REPORTS as STAGE_REPORTS
 from rc1_lib.cli.verdicts import show_stages, stages_of
 from rc1_lib.errors import RC1Error, TicketError
+from rc1_lib.records import PASSING
 from rc1_lib.runtime.libraries import lacking_for_training
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ def _rounds_command(rounds: list[int], what: str) -> Callable[..., int]:
         build, ticket = "always" if rebuild else build, 2 in rounds
         # The flow does so too; here the answer is there before a server has started.
         check_preconditions(run, calibrates=build != "never", ticket=ticket)
+        session.show(*_known_to_fail(run, rounds[0]))
         agreed = preflight_cost_agreed(session, run, len(rounds), calibrates=build != "never")
         before = stamps(run, *_REPORTS, STAGE_REPORTS)
         session.show(*preflight_outline(run, rounds, ticket=ticket))
@@ -81,9 +83,9 @@ def _rounds_command(rounds: list[int], what: str) -> Callable[..., int]:
         passed = outcome.exit_code == 0
         written = written_since(run, before, *_REPORTS)
         calibrated = stages_of(written_since(run, before, STAGE_REPORTS))
-        if any(one["gate"]["status"] != "passed" for one in calibrated):
+        if any(one["gate"]["status"] not in PASSING for one in calibrated):
             show_stages(session, run, calibrated)
-        _show_rounds(session, written)
+        show_rounds(session, written)
         issued = read_ticket(run) if ticket and passed else None
         if not passed:
             session.show(outcome.message, *revocation(run))
@@ -107,6 +109,18 @@ preflight = _rounds_command(
 )
 round1 = _rounds_command([1], "Build what is missing and run every gate once: the first round, which issues no ticket.")
 round2 = _rounds_command([2], "Run the gates again and, if the first round passed on the same files, issue the ticket.")
+
+
+def _known_to_fail(run: Run, number: int) -> list[str]:
+    """Say which gates fail already, by configuration, disk and code alone, before anybody waits or pays a judge."""
+    from rc1_lib.evidence import Evidence
+    from rc1_lib.preflight.gate_list import evaluate, gates_of_round, round_title
+
+    evidence = Evidence(run)
+    names = [spec.name for spec in gates_of_round(number) if set(spec.reads) <= {"config"}]
+    failed = [found for name in names if (found := evaluate(name, evidence, number)).status not in PASSING]
+    lines = [f"{round_title(number)} will fail: {one.name}: {gate_sentence(one)}" for one in failed]
+    return [*lines, "it goes on, so that the other gates report too; Ctrl-C to fix this first"] if lines else []
 
 
 def _ending(
@@ -133,12 +147,16 @@ def _ending(
     return Ending("pass", f"{words}; ticket until {issued['expires']}" if issued else words, report=report)
 
 
-def _show_rounds(session: Session, written: Mapping[str, dict[str, Any]]) -> None:
-    for report in written.values():
+def show_rounds(session: Session, written: Mapping[str, dict[str, Any]]) -> None:
+    """Print the table of the latest round; one before it passed, and nearly always shows the same."""
+    for at, (file, report) in enumerate(written.items(), start=1):
         title = f"round {report['round'].removeprefix('round')}: {'passed' if report['pass'] else 'failed'}"
+        if at < len(written):
+            count = len(report["gates"])
+            session.show(f"{title}, {count} gate{'s' if count > 1 else ''}: {session.workspace.path(file)}")
+            continue
         session.show(tables.gates_table(title, report["gates"]), *tables.undecided_lines(report["gates"]))
-    for file, latest in list(written.items())[-1:]:
-        session.show(*tables.notes(latest, file))
+        session.show(*tables.notes(report, file))
     for report in written.values():  # last, where they are seen
         for gate in tables.errors_once(report["gates"]):
             listed = f"reports/preflight/{report['round']}_{gate['name']}_offenders.jsonl"
@@ -240,8 +258,7 @@ def _print_ticket(session: Session, ticket: dict[str, Any]) -> None:
         f"{code}, judge {judge['provider']} {judge['spec']}",
         f"signed by key {signed[0]['keyid'][:16]}" if signed else "not signed: docs/ticket.md says what it proves",
     )
-    for word in ("waived", "not_applicable"):
-        session.show(*(f"{word.replace('_', ' ')}: {name} ({why})" for name, why in ticket[word].items()))
+    session.show(*tables.set_aside(ticket))
     session.show(*(f"{(file['sha256'] or 'missing')[:16]}  {file['path']}" for file in ticket["files"].values()))
     if revoked:
         session.show(f"REVOKED at {revoked['time']}: {revoked['reason']}")

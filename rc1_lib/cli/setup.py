@@ -14,7 +14,7 @@ from rich.text import Text
 
 from rc1_lib.cli.endings import Ending, Failure, again, end, then
 from rc1_lib.cli.options import Seed
-from rc1_lib.cli.session import Session
+from rc1_lib.cli.session import Session, stages
 from rc1_lib.cli.tables import table
 from rc1_lib.cli.verdicts import conclude, judge
 from rc1_lib.errors import ConfigError, RC1Error
@@ -32,7 +32,7 @@ def init(
     session: Session,
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder, made where it is missing.")],
 ) -> int:
-    """Lay configurations, judge instructions, templates and the embedded base into a folder; overwrite nothing.
+    """Copy configurations, judge instructions, templates and the bundled tiny model into a folder; overwrite nothing.
 
     Every command then works in that folder, or with it as --workspace.
     """
@@ -56,11 +56,12 @@ def doctor(session: Session, seed: Seed = None) -> int:
 
     run = session.open({"pool.seed": seed})
     quieten(hub=False)
-    found = examined(run)
+    with stages():
+        found = examined(run)
     code = _FAILED if any(one.failed for one in found.values()) else 0
     rows = [
         (name, Text(*(("FAILED", "bold red") if one.failed else ("ok", "green"))),
-         f"{one.found}\n-> {one.advice}" if one.failed else one.found)
+         "\n-> ".join(part for part in (one.found, one.advice) if part))
         for name, one in found.items()
     ]  # fmt: skip
     session.show(table("before a training", ("check", "", "what was found, and what to do"), rows))
@@ -69,10 +70,13 @@ def doctor(session: Session, seed: Seed = None) -> int:
 
 
 def _ending(session: Session, found: Mapping[str, Finding]) -> Ending:
-    failures = [Failure(f"{name}: {one.found}", one.advice) for name, one in found.items() if one.failed]
-    if failures:
-        names = ", ".join(name for name, one in found.items() if one.failed)
-        words = f"{len(failures)} of {len(found)} checks: {names}"
+    from rc1_lib.doctor.looks import NOT_CHECKED
+
+    failed = {name: one for name, one in found.items() if one.failed}
+    if failed:
+        words = f"{len(failed)} of {len(found)} checks: {', '.join(failed)}"
+        causes = {name: one for name, one in failed.items() if one.found != NOT_CHECKED}
+        failures = [Failure(f"{name}: {one.found or one.advice}", one.advice) for name, one in causes.items()]
         return Ending("fail", words, failures, following=again(session, "doctor"))
     return Ending("pass", f"{len(found)} checks, ready to train", following=then(session, "train"))
 
@@ -102,6 +106,7 @@ def serve(
     It starts a server, or joins one that runs already (--server). A webhook at the address in RC1_WEBHOOK_SECRET_URL,
     or in the block rc1-webhook, is called for every run that does not pass.
     """
+    quieten(hub=True)
     from deployments.serve import serve as serve_until_interrupted
 
     code = serve_until_interrupted(session.workspace.root, port, server)

@@ -91,12 +91,15 @@ def verdict(title: str, gate: Mapping[str, Any]) -> list[Table | str]:
 
 
 def errors_once(gates: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """The gates; where several have one error, such as a damaged pool, only the first says it."""
+    """The gates; of several with the same error, or not applicable for the same reason, only the first says it."""
     first: dict[str, str] = {}
     found: list[Mapping[str, Any]] = []
     for gate in gates:
-        name = first.setdefault(gate["error"], gate["name"])
-        found.append({**gate, "error": f"as {name}"} if gate["error"] and name != gate["name"] else gate)
+        for key in ("error", "not_applicable"):
+            words = gate[key]
+            if words and (name := first.setdefault(words, gate["name"])) != gate["name"]:
+                gate = {**gate, key: f"as {name}"}
+        found.append(gate)
     return found
 
 
@@ -119,15 +122,20 @@ def notes(report: Mapping[str, Any], file: str) -> list[str]:
     """
     checks = [check["name"] for gate in report.get("gates", ()) for check in gate.get("checks", ())]
     lines = [NOTICE] if any(name.startswith(TEST_DOUBLE) for name in checks) else []
-    lines += [f"waived: {name} ({why})" for name, why in report.get("waived", {}).items()]
-    reasons: dict[str, list[str]] = {}
-    for name, why in report.get("not_applicable", {}).items():
-        reasons.setdefault(why, []).append(name)
-    lines += [f"not applicable: {', '.join(names)} ({why})" for why, names in reasons.items()]
+    lines += set_aside(report)
     if changed := len(report.get("thresholds_changed", ())):
         words = "setting differs from the published one" if changed == 1 else "settings differ from the published ones"
         lines.append(f"{changed} {words}: {file}")
     return lines
+
+
+def set_aside(report: Mapping[str, Any]) -> list[str]:
+    """Say which gates a report or a ticket lists as waived or not applicable, and why; each reason once."""
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for word in ("waived", "not_applicable"):
+        for name, why in report.get(word, {}).items():
+            reasons.setdefault((word.replace("_", " "), why), []).append(name)
+    return [f"{word}: {', '.join(names)} ({why})" for (word, why), names in reasons.items()]
 
 
 def counts(found: Mapping[Any, int]) -> str:

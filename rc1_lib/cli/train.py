@@ -257,15 +257,13 @@ def evaluate(
     if engine == "gguf" and not what.endswith(".gguf"):
         raise ConfigError(f"found '{what}', expected the path of a .gguf file; rc1 ckpt gguf writes one")
     run = session.open()
+    named = run.workspace.path(what) if engine == "gguf" else found_checkpoint(session, what)
     session.started = True
+    quieten_models(run)
     from rc1_lib.evaluation.offline import by_llama_cpp, by_torch, evaluate_offline
 
-    quieten_models(run)
     with stages():
-        if engine == "gguf":
-            contestant = by_llama_cpp(run, run.workspace.path(what))
-        else:
-            contestant = by_torch(run, found_checkpoint(session, what))
+        contestant = by_llama_cpp(run, named) if engine == "gguf" else by_torch(run, named)
         path, body = evaluate_offline(run, contestant, prompts)
     from rc1_lib.evaluation.tables import success_rows
 

@@ -13,7 +13,10 @@ from rc1_lib.doctor.signatures import look_at_signatures
 from rc1_lib.doctor.start import look_at_base, look_at_chat_contract, look_at_resume, look_at_ticket
 from rc1_lib.errors import RC1Error
 from rc1_lib.run import Run
+from rc1_lib.runtime.progress import report_progress
 
+NOT_CHECKED = "not checked"
+"""Found by a check that another one's failure prevents."""
 LOOKS: Mapping[str, Look] = MappingProxyType(
     {
         "versions": look_at_versions,
@@ -37,11 +40,11 @@ LOOKS: Mapping[str, Look] = MappingProxyType(
 def examined(run: Run) -> dict[str, Finding]:
     """The findings of all checks. An error that would stop a run is a finding with the same words."""
     found, refusals = dict[str, Finding](), dict[str, str]()
-    for name, look in LOOKS.items():
+    for done, (name, look) in enumerate(LOOKS.items()):
+        report_progress("doctor", done, len(LOOKS))
         try:
             found[name] = look(run)
         except RC1Error as error:
             first = refusals.setdefault(str(error), name)
-            advice = str(error) if first == name else f"fix the {first} first"
-            found[name] = Finding("refused" if first == name else "cannot be known", advice)
+            found[name] = Finding("", str(error)) if first == name else Finding(NOT_CHECKED, f"fix the {first} first")
     return found

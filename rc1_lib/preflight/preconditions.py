@@ -5,10 +5,12 @@ from __future__ import annotations
 from importlib import import_module
 
 from rc1_lib.config.hub_name import check_pinned
-from rc1_lib.config.source_path import are_finished
+from rc1_lib.config.source_path import are_finished, source_path
 from rc1_lib.errors import ConfigError
 from rc1_lib.preflight.ticket_key import check_can_sign
 from rc1_lib.run import Run
+from rc1_lib.sources.local import files_of_tasks
+from rc1_lib.sources.rows import check_dialogues
 from rc1_lib.training.derived import BASE
 
 
@@ -25,8 +27,20 @@ def check_preconditions(run: Run, *, calibrates: bool, ticket: bool) -> None:
     """
     if calibrates:
         check_can_calibrate(run)
+        check_source(run)
     if ticket:
         check_can_issue(run)
+
+
+def check_source(run: Run) -> None:
+    """Reject a folder of questions that lacks files for a task of the mix.
+
+    Raises:
+        SourceError: says which tasks, and where their files belong.
+    """
+    use = run.config.sources.use
+    if use not in ("embedded", "hub") and (place := source_path(use, run.workspace)).is_dir():
+        files_of_tasks(place, list(run.config.datasets))
 
 
 def check_can_calibrate(run: Run) -> None:
@@ -34,8 +48,10 @@ def check_can_calibrate(run: Run) -> None:
 
     Raises:
         ConfigError: says what such dialogues can be used for.
+        SourceError: says where questions belong, if the file contains questions without dialogues.
     """
     if are_finished(run.config, run.workspace):
+        check_dialogues(source_path(run.config.sources.use, run.workspace))
         raise ConfigError(
             f"{run.config.sources.use}: has finished dialogues, one per prompt. The ablation of the penalty "
             f"compares several dialogues about the same prompt, so these cannot be calibrated on or get a ticket. "

@@ -191,15 +191,23 @@ def verify_ticket(run: Run, at: datetime | None = None) -> dict[str, Any]:
         TicketError: naming every cause of refusal.
     """
     ticket = read_ticket(run)
-    another_run = _run_causes(ticket, run)
     causes = [
         *_own_causes(ticket, at or datetime.now(UTC), run.config.ticket.ttl_hours),
         *_revoked(run, ticket),
         *signature_causes(run, ticket, stated(ticket)),
-        *another_run,
-        *_file_causes(ticket, run),
-        *_report_causes(ticket, run, look_inside=not another_run),
     ]
+    if (profile := ticket.get("profile")) != (ours := run.config.profile):  # whatever else differs follows from that
+        causes.append(
+            f"it is of profile '{profile}' and opens no run of profile '{ours}'; give the flags of its preflight, or "
+            f"{_AGAIN} in profile '{ours}'"
+        )
+    else:
+        another_run = _run_causes(ticket, run)
+        causes += [
+            *another_run,
+            *_file_causes(ticket, run),
+            *_report_causes(ticket, run, look_inside=not another_run),
+        ]
     causes = causes or list(_verdict_causes(run))
     if causes:
         raise TicketError("the ticket is refused: " + "; ".join(causes))
@@ -233,10 +241,7 @@ def _revoked(run: Run, ticket: dict[str, Any]) -> list[str]:
 
 
 def _run_causes(ticket: dict[str, Any], run: Run) -> list[str]:
-    config = run.config
     causes, package = [], ticket.get("package")
-    if ticket.get("profile") != config.profile:
-        causes.append(f"it is of profile '{ticket.get('profile')}' and opens no run of profile '{config.profile}'")
     if ticket.get("code_sha256") != code_sha256():
         commit = str(ticket.get("commit"))[:12]
         issued = f"by the package {package}" if package else f"at commit {commit}"
@@ -253,14 +258,19 @@ def _run_causes(ticket: dict[str, Any], run: Run) -> list[str]:
     except RC1Error as error:
         return [*causes, str(error)]
     if ticket.get("judge") != judge:
-        causes.append(f"the judge is another one: the ticket names {ticket.get('judge')}, this run {judge}")
+        theirs = ticket.get("judge") or {}
+        causes.append(f"the judge is another one ({_differing(judge, theirs)})")
     return causes
 
 
 def _differences(then: dict[str, Any], run: Run, most: int = 5) -> str:
     """The first few keys that the ticket's configuration and this run's do not share."""
     issued, ours = (flatten(without_free_keys(config)) for config in (then, run.config.model_dump(mode="json")))
-    keys = [key for key in sorted(issued | ours) if issued.get(key) != ours.get(key)]
+    return _differing(ours, issued, most)
+
+
+def _differing(ours: Mapping[str, Any], issued: Mapping[str, Any], most: int = 5) -> str:
+    keys = [key for key in sorted({*issued, *ours}) if issued.get(key) != ours.get(key)]
     named = ", ".join(f"{key} is {ours.get(key)}, the ticket has {issued.get(key)}" for key in keys[:most])
     return named + (f" and {len(keys) - most} more" if len(keys) > most else "")
 

@@ -82,8 +82,9 @@ def collect(entries: Iterable[Entry], parse: Parser, max_unusable: float) -> Loa
     if len(damaged) > max_unusable * read:
         faults = "; ".join(f"{entry.file}, {entry.place}: {error}" for entry, error in damaged[:_SHOWN])
         raise SourceError(
-            f"{faults} Unusable: {len(damaged):,} of {read:,} records ({len(damaged) / read:.2%}), and "
-            f"sources.max_unusable allows {max_unusable:.2%}; correct the file, or raise that key to leave them out."
+            f"{faults}. Unusable: {len(damaged):,} of {read:,} records ({len(damaged) / read:.2%}), and "
+            f"sources.max_unusable allows {max_unusable:.2%}; correct the file, or raise that key to leave them out. "
+            "docs/how-to/own-source.md shows the form of each task"
         )
     if damaged:
         # Names without folders: the reason is written into the pool's manifest, which moves from machine to machine.
@@ -104,5 +105,7 @@ def require_questions(loaded: Loaded, place: str) -> Loaded:
     """Return `loaded`. Raises SourceError if `place` gave no usable question."""
     if not loaded.questions:
         reasons = ", ".join(f"{count} x {reason}" for reason, count in loaded.skipped.items()) or "it has no records"
-        raise SourceError(f"{place}: no usable question ({reasons}). Use the data set's original files.")
+        raise SourceError(
+            f"{place}: no usable question ({reasons}). docs/how-to/own-source.md shows the form of this task's records"
+        )
     return loaded

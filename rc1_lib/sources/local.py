@@ -15,6 +15,8 @@ from rc1_lib.workspace.input_files import form_of
 
 _TABLE = ".parquet"
 _FORMS = (".json", ".jsonl", _TABLE)
+_SHOWN = 3
+"""Most files that a message names."""
 
 
 def load_local(root: Path, tasks: Sequence[Task], max_unusable: float = 0.0) -> dict[Task, Loaded]:
@@ -31,7 +33,31 @@ def load_local(root: Path, tasks: Sequence[Task], max_unusable: float = 0.0) -> 
         SourceError: a folder is missing or has no such file, a file is damaged, more records than that are unusable
             (the message names file, line and key), or a task ends up without questions.
     """
-    return {task: _load_task(root, task, max_unusable) for task in tasks}
+    return {
+        task: require_questions(collect(_entries(files), task_spec(task).parse, max_unusable), str(root / task))
+        for task, files in files_of_tasks(root, tasks).items()
+    }
+
+
+def files_of_tasks(root: Path, tasks: Sequence[Task]) -> dict[Task, list[Path]]:
+    """Each task's files in `root/<task>`, in the order of their names.
+
+    Raises:
+        SourceError: names every task without files, and data files that are not in the sub-folder of a task.
+    """
+    found = {task: _data_in(root / task) for task in tasks}
+    if lacking := [task for task, files in found.items() if not files]:
+        astray = ", ".join(path.name for path in _data_in(root)[:_SHOWN])
+        there = [task for task in tasks if found[task]]
+        own = {1: "{%s: 1.0}", 2: "{%s: 0.5, %s: 0.5}"}.get(len(there), "") % tuple(there[:2])
+        raise SourceError(
+            f"{root}: expected a sub-folder with .json, .jsonl or .parquet files for each task of the mix (datasets); "
+            f"found none for {', '.join(lacking)}. Put them there, for example in {root / lacking[0]}"
+            + (f", or leave {'it' if len(lacking) == 1 else 'them'} out: --set 'datasets={own}'" if own else "")
+            + (f". {astray}: not in the sub-folder of a task, so not read" if astray else "")
+            + ". docs/how-to/own-source.md shows the form of each task"
+        )
+    return found
 
 
 def data_files(folder: Path) -> list[Path]:
@@ -39,17 +65,8 @@ def data_files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*") if _is_data(path))
 
 
-def _load_task(root: Path, task: Task, max_unusable: float) -> Loaded:
-    folder = root / task
-    if not folder.is_dir():
-        raise SourceError(
-            f"{folder} is not a folder; expected {root} to hold a sub-folder '{task}' with the data set's .json, "
-            ".jsonl or .parquet files. Put them there, or leave the task out of the mix."
-        )
-    files = sorted(filter(_is_data, folder.iterdir()))
-    if not files:
-        raise SourceError(f"{folder} has no .json, .jsonl or .parquet files; put the data set's own files there.")
-    return require_questions(collect(_entries(files), task_spec(task).parse, max_unusable), str(folder))
+def _data_in(folder: Path) -> list[Path]:
+    return sorted(filter(_is_data, folder.iterdir())) if folder.is_dir() else []
 
 
 def _is_data(path: Path) -> bool:

@@ -17,14 +17,18 @@ from rc1_lib.rows.schema import check_rows
 from rc1_lib.sources.loaded import Loaded
 from rc1_lib.workspace.input_files import open_text
 
+_SHOWN = 8
+"""Most keys that a message names."""
+
 
 def load_rows(path: Path, tasks: Sequence[Task]) -> dict[Task, Loaded]:
     """The rows of `path` by task, each as a question with its finished dialogue.
 
     Raises:
-        SourceError: when a task has no rows.
+        SourceError: when a task has no rows, or the file contains questions without dialogues.
         RowError: when the file does not contain rows of the pool's schema; the message names line and key.
     """
+    check_dialogues(path)
     found: dict[Task, list[Question]] = {task: [] for task in tasks}
     for question in read_questions(path):
         if question.task in found:
@@ -44,6 +48,26 @@ def read_questions(path: Path) -> list[Question]:
     check_rows(read_rows(path), path)
     with open_text(path) as stream:
         return [_question(orjson.loads(line)) for line in filter(bytes.strip, stream)]
+
+
+def check_dialogues(path: Path) -> None:
+    """Reject a file whose first record is a question without a dialogue.
+
+    Raises:
+        SourceError: says where questions belong.
+    """
+    try:
+        with open_text(path) as stream:
+            record = orjson.loads(next(filter(bytes.strip, stream), b""))
+    except (OSError, orjson.JSONDecodeError):
+        return  # `read_rows` says what is wrong with it
+    if isinstance(record, dict) and "messages" not in record:
+        keys = ", ".join(list(record)[:_SHOWN]) or "no keys"
+        raise SourceError(
+            f"{path}: its first record has no 'messages' (found: {keys}), so it is no finished dialogue, and a .jsonl "
+            f"file as the source holds only these. Questions with answers belong in a folder with a sub-folder for "
+            f"each task, for example DIR/gsm8k/{path.name}; then give --sources DIR. See docs/how-to/own-source.md"
+        )
 
 
 def _question(row: Row) -> Question:

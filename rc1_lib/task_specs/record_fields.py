@@ -12,7 +12,7 @@ def required(record: Mapping[str, Any], key: str) -> Any:
     """The value under `key`. Raises SourceError if the key is missing."""
     if key not in record:
         found = ", ".join(sorted(map(str, record))) or "no keys"
-        raise SourceError(f"the key '{key}' is missing (found: {found}). Use the data set's original file.")
+        raise SourceError(f"the key '{key}' is missing (found: {found})")
     return record[key]
 
 

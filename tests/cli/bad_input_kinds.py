@@ -55,7 +55,7 @@ FLAGS = (
 PATHS = (
     BadInput("a source that is not there", "build-pool --sources nowhere", "there is no such folder"),
     BadInput("a source that is no rows", "build-pool --sources pyproject.toml", "no such folder or .jsonl file"),
-    BadInput("a source folder without its files", "build-pool --sources {w}/files", "to hold a sub-folder 'hotpotqa'",
+    BadInput("a source folder without its files", "build-pool --sources {w}/files", "found none for hotpotqa",
              folder("files")),
     BadInput("a folder as the output", "build-pool --out data", "is a folder, expected a file to write",
              folder("data")),
@@ -116,6 +116,8 @@ PATHS = (
     BadInput("a pipe among the source's files", "build-pool --sources {w}/files --mix gsm8k:1", "gsm8k",
              pipe("files/gsm8k/train.jsonl")),
     BadInput("a pipe as the labels", "judge-agreement --labels {w}/people.csv", "is a pipe", pipe("people.csv")),
+    BadInput("questions where finished dialogues are wanted", "preflight --sources {w}/rows.jsonl",
+             "has no 'messages' (found: prompt, answer)", file("rows.jsonl", '{"prompt": "1+1?", "answer": "2"}\n')),
     BadInput("finished dialogues to be calibrated on", "preflight --sources {w}/rows.jsonl",
              "has finished dialogues, one per prompt", file("rows.jsonl")),
 )  # fmt: skip

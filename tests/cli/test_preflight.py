@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from rc1_lib.cli.options import Options
+from rc1_lib.cli.preflight import show_rounds
+from rc1_lib.cli.session import Session
+from rc1_lib.records import Check, GateResult
 from rc1_lib.run import Run
 from tests.flows.conftest import stand
 
@@ -63,6 +68,15 @@ def check_ticket(rc1: Rc1, place: tuple[Any, ...], dialogues: int, *how: str) ->
     refused = rc1("ticket", "verify", *place)
     assert refused.code == 2
     assert "revoked" in refused.err
+
+
+def test_a_round_that_passed_before_another_takes_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    gates = [{**GateResult("length", (Check("shortest", 65, ">=", 64, True),)).to_dict(), "offenders": 0}]
+    rounds = {f"{name}.json": {"round": name, "pass": True, "gates": gates} for name in ("round1", "round2")}
+    show_rounds(Session(Options(workspace=tmp_path), sys.stdout), rounds)
+    first, *rest = capsys.readouterr().out.splitlines()
+    assert first == f"round 1: passed, 1 gate: {tmp_path}/round1.json"
+    assert sum("length" in line for line in rest) == 1
 
 
 def test_red_round_exits_2_shows_the_failing_check_and_packs(rc1: Rc1, workspace: Path, served: Served) -> None:

@@ -126,6 +126,20 @@ def test_finished_rows_are_told_at_once_what_they_can_be_used_for(rc1: Rc1, tmp_
     assert not (tmp_path / ".prefect").exists()
 
 
+def test_a_folder_without_the_files_of_a_task_is_an_error_before_a_server_starts(rc1: Rc1, tmp_path: Path) -> None:
+    words = refusal(rc1, "preflight", "--workspace", tmp_path, "--sources", tmp_path)
+    assert "found none for hotpotqa, strategyqa, gsm8k" in words
+    assert not (tmp_path / ".prefect").exists()
+
+
+def test_what_fails_by_the_configuration_alone_is_said_before_anything_is_built(rc1: Rc1, tmp_path: Path) -> None:
+    free = ("--set", "gates.resources.min_free_gb=0", "--set", "gates.git.require_commit=false")
+    with holding(Workspace(tmp_path), "a preflight"):  # so that this one ends before it begins
+        done = rc1("preflight", "--workspace", tmp_path, *free, "--set", "seeds=[1,2]")
+        assert "round 1 will fail: training_config: seeds 2, wanted >= 3 (" in done.out
+        assert "will fail" not in rc1("preflight", "--workspace", tmp_path, *free).out
+
+
 @pytest.mark.parametrize("what", ["preflight", "calibrate"])
 def test_second_run_in_a_workspace_is_told_who_holds_it(rc1: Rc1, tmp_path: Path, what: str) -> None:
     with holding(Workspace(tmp_path), "a preflight"):

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from rc1_lib.check_words import failed_lines, figure
-from rc1_lib.cli.tables import errors_once, gates_table, notes, undecided_lines
+from rc1_lib.cli.tables import errors_once, gates_table, notes, set_aside, undecided_lines
 from rc1_lib.difficulty.report import FEATURES, difficulty_report
 from rc1_lib.numbers.uncertainty import CheckInterval
 from rc1_lib.records import Check, GateResult
@@ -65,6 +65,13 @@ def test_an_error_of_several_gates_is_said_by_the_first_of_them() -> None:
     broken[1]["error"] = "another"
     found = errors_once([*broken, gate(LOOSE)])
     assert [one["error"] for one in found] == ["no such file", "another", "as mix", ""]
+
+
+def test_a_reason_that_several_gates_have_in_common_is_said_once() -> None:
+    aside = [{**gate(not_applicable="no judge"), "name": name} for name in ("weights", "judge_probe")]
+    assert [one["not_applicable"] for one in errors_once(aside)] == ["no judge", "as weights"]
+    report = {"waived": {"git": "no judge"}, "not_applicable": {"weights": "no judge", "judge_probe": "no judge"}}
+    assert set_aside(report) == ["waived: git (no judge)", "not applicable: weights, judge_probe (no judge)"]
 
 
 def test_a_gate_that_was_not_reached_says_what_it_waits_for() -> None:

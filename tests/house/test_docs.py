@@ -20,7 +20,7 @@ _FILE = re.compile(
     r"`((?:rc1_lib|tests|configs|flows|tasks|benchmarks|templates|deployments|models)/[\w./-]+)(?::[^`]*)?`"
 )
 MADE_LATER = {
-    "configs/weights.json", "configs/judge/mine.yaml", "rc1_lib/judge/providers/keyword.py",
+    "configs/weights.json", "configs/mine.yaml", "configs/judge/mine.yaml", "rc1_lib/judge/providers/keyword.py",
     "rc1_lib/task_specs/factcheck.py", "rc1_lib/gates/answers.py", "tests/gates/test_answers.py",
     "rc1_lib/training/engines/plain_sft.py", "tests/training/engines/test_plain_sft.py",
 }  # fmt: skip

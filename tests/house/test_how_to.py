@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -13,14 +14,16 @@ import pytest
 from rc1_lib.config import thresholds
 from rc1_lib.config.values import Section, Share
 from rc1_lib.environment.replay import inconsistencies
+from rc1_lib.gates.training import training_gate
 from rc1_lib.judge.calls import Ask
 from rc1_lib.records import Status
 from rc1_lib.rows.frame import read_rows
 from rc1_lib.rows.schema import check_rows
-from rc1_lib.run import published_config
+from rc1_lib.run import open_run, published_config
 from rc1_lib.sources.local import load_local
 from rc1_lib.sources.rows import load_rows
 from rc1_lib.task_specs import registered
+from rc1_lib.workspace.artifacts import PROJECT_ROOT
 from tests.pages import BLOCK, HOW_TO, example, run
 
 
@@ -38,6 +41,15 @@ def test_the_own_source_is_read_whole(tmp_path: Path, monkeypatch: pytest.Monkey
     loaded = load_local(tmp_path / "mine", ["gsm8k"])["gsm8k"]
     assert len(loaded.questions) == 200
     assert loaded.skipped == {}
+
+
+def test_the_configuration_for_a_model_of_ones_own_may_train(tmp_path: Path) -> None:
+    page = (HOW_TO / "real-model.md").read_text("utf-8")
+    (tmp_path / "mine.yaml").write_text(page.split("```yaml\n")[1].split("```")[0])
+    shutil.copy(PROJECT_ROOT / "configs" / "ppo_scale.yaml", tmp_path)
+    config = open_run(config=tmp_path / "mine.yaml", workspace=tmp_path).config
+    assert config.sources.use == "my_questions" and not config.pays_judged_score
+    assert training_gate(config).status is Status.PASSED
 
 
 def test_the_tutorials_damage_adds_sixty_rows_under_new_ids(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,7 +101,7 @@ def test_the_own_gates_own_test_is_green(monkeypatch: pytest.MonkeyPatch) -> Non
     vars(module).update(run(example("own-gate.md", '"""Answers:')))
     monkeypatch.setitem(sys.modules, "rc1_lib.gates.answers", module)
     tests = run(example("own-gate.md", '"""The answers gate'))
-    tests["test_answers_that_differ_are_green"]()
+    tests["test_answers_that_differ_pass"]()
     tests["test_a_task_without_rows_does_not_pass"]()
     for yes, status in ((7, Status.PASSED), (8, Status.FAILED)):
         tests["test_seven_of_ten_may_be_the_same_and_eight_may_not"](yes, status)

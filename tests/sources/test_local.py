@@ -139,8 +139,19 @@ def test_a_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_missing_folder_is_named_with_what_belongs_there(tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match=r"hotpotqa .*'hotpotqa'"):
+    with pytest.raises(SourceError, match=r"found none for hotpotqa\. .*/hotpotqa"):
         load_local(tmp_path, ["hotpotqa"])
+
+
+def test_every_missing_task_is_named_at_once_and_files_that_lie_astray(
+    tmp_path: Path,
+) -> None:
+    _gsm8k(tmp_path, "")
+    (tmp_path / "mine.jsonl").touch()
+    with pytest.raises(SourceError, match=r"found none for hotpotqa, strategyqa\.") as caught:
+        load_local(tmp_path, ["hotpotqa", "gsm8k", "strategyqa"])
+    assert "--set 'datasets={gsm8k: 1.0}'" in str(caught.value)
+    assert "mine.jsonl: not in the sub-folder of a task" in str(caught.value)
 
 
 def test_a_folder_without_data_files_is_refused(tmp_path: Path) -> None:
