@@ -16,15 +16,15 @@ from rc1_lib.run import Run
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
 from tests.conftest import Verdicts
 from tests.ticketed import copy_with_base, ticketed
-from tests.training.ranks import launches
 from tests.training.ranks.test_launched import TWO
 
+from . import launched
 from .conftest import settings
 
 Told = Callable[..., dict[str, Any]]
-ALONE = (launches.__name__,)
+ALONE = (launched.__name__,)
 """Two shards of one process."""
-LAUNCHED = (*TWO, launches.__name__)
+LAUNCHED = (*TWO, launched.__name__)
 RED = 2
 LAUNCHERS_OWN = 1
 """What torch's launcher ends with when a process of its own ended with anything but 0."""
@@ -60,15 +60,15 @@ def test_a_launched_plan_is_one_plan_by_steps_that_both_processes_share(told: To
 
 @pytest.mark.long
 def test_launched_learnability_finds_what_one_process_finds(told: Told) -> None:
-    alone, launched = told(ALONE, "learnability", code=RED), told(LAUNCHED, "learnability", code=LAUNCHERS_OWN)
-    assert found(alone) == found(launched) and alone["gate"]["status"] == "failed"
+    alone, shared = told(ALONE, "learnability", code=RED), told(LAUNCHED, "learnability", code=LAUNCHERS_OWN)
+    assert found(alone) == found(shared) and alone["gate"]["status"] == "failed"
 
 
 @pytest.mark.long
 def test_a_launched_evaluation_of_a_checkpoint_finds_what_one_process_finds(told: Told) -> None:
     told(ALONE, "train", code=RED)
-    alone, launched = told(ALONE, "evaluate", code=0), told(LAUNCHED, "evaluate", code=0)
-    assert found(alone) == found(launched)
+    alone, shared = told(ALONE, "evaluate", code=0), told(LAUNCHED, "evaluate", code=0)
+    assert found(alone) == found(shared)
 
 
 def found(body: dict[str, Any]) -> dict[str, Any]:
