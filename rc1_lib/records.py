@@ -258,6 +258,7 @@ class Check:
             KeyError: when a part is missing.
             TypeError: when a part has the wrong type.
         """
+        # Unpacked, so that what is no mapping raises the TypeError that is promised.
         said = {name: part for name, part in {**body}.items() if name != "undecided"}
         check = cls(**{**said, "interval": CheckInterval.from_dict(body.get("interval"))})
         return replace(check, passed=check.passed is True and check.holds())

@@ -180,6 +180,6 @@ def _recognised(
             f"paraphrases that it would recognise [{language}]", share, least,
             f"among these questions the model cannot tell a paraphrase in language '{language}' from another question, "
             f"or it reads only their first {model.longest} tokens; name a model that knows the language better or "
-            f"reads more, raise gates.leakage.semantic.false_alarms (there is then more to read), or set "
+            f"reads more, raise gates.leakage.semantic.false_alarms (more rows are then listed), or set "
             f"gates.leakage.semantic.model to null",
         )  # fmt: skip
