@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 
 from rc1_lib.config.run_config import RunConfig
+from rc1_lib.pool.dialogue import closing_reason
 from rc1_lib.pool.prompting import replace_word, take_out
 from rc1_lib.records import Question, Row, RowPassage, Slot
 from rc1_lib.rows.inconsistency import Inconsistency, Kind
@@ -77,6 +78,9 @@ def _compared(row: Row, question: Question) -> Iterator[tuple[str, object, objec
         posed = take_out(question, missing) if missing else question
         pages = [{"title": page.title, "text": page.text} for page in posed.passages]
         yield "posed.ask", row["posed"]["ask"], posed.ask
+        if row["posed"]["reason"]:  # said or not: the trial of rewording says it in other words
+            expected = closing_reason(question.steps, posed.support, question.lang)
+            yield "posed.reason", row["posed"]["reason"], expected
         yield "slot", row["slot"], asdict(missing) if missing else None
         yield "support", row["support"], list(posed.support)
         yield "passages", (row["passages"] or [])[: len(pages)], pages

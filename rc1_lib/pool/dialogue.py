@@ -58,7 +58,7 @@ def write_row(planned: PlannedRow, bucket: Bucket, pool: Pool, pack: Pack, take:
     performance = perform(posed, recipe, pool, asks=asks, wanted=wanted, rng=rng)
     if performance is None:
         return None
-    reason = _reason(question.steps, posed.question.support, question.lang) if performance.sound else ""
+    reason = closing_reason(question.steps, posed.question.support, question.lang) if performance.sound else ""
     messages = _messages(posed, template, performance, reason, rng)
     missing = question.slot if posed.needs else None
     heard = wanted.result if asks else None
@@ -174,8 +174,8 @@ def _final(lang: str, template: Template, answer: str, reason: str, rng: random.
     return f"{words} {ANSWER_MARK[lang]}{answer}".strip()
 
 
-def _reason(steps: Sequence[Step], support: Sequence[str], lang: str) -> str:
-    """The chain of results, or the last supporting sentence of a look-up."""
+def closing_reason(steps: Sequence[Step], support: Sequence[str], lang: str) -> str:
+    """What a sound dialogue may give as its reason: the chain of sums, or the last supporting sentence of a look-up."""
     sums = [f"{step.argument} = {step.result}" for step in steps if step.tool == "calc"]
     if sums:
         return ("，" if lang == "zh" else ", ").join(sums)

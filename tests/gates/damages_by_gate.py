@@ -35,7 +35,7 @@ READERS: Mapping[str, frozenset[str]] = {
     "pool": frozenset({"integrity", "mix", "length", "diversity", "duplicates", "leakage", "consistency"}),
     "shadow": frozenset({"shadow_set", "leakage", "consistency"}),
     "takes": frozenset({"consistency"}),
-    "metrics": frozenset({"difficulty"}),
+    "metrics": frozenset({"difficulty", "shadow_set"}),
 }
 """File -> the gates that are red where it holds no rows; nothing can be derived of such a pool, so `integrity` too."""
 
@@ -276,7 +276,7 @@ OTHER_FILES = [
         "metrics: hard rows that share nothing with their evidence": _bucket("hard", clue_overlap=0.0),
         "metrics: a chosen row without any": lambda metrics, balanced: _only(
             metrics, lambda row: row["id"] != balanced[0]["id"]),
-    }, file="metrics"),
+    }, {"metrics: hard rows called medium": ["shadow_set"]}, file="metrics"),
     *of_gate(READERS["metrics"], {
         "metrics: a word for a number": lambda metrics, _: metrics[0].update(turns="three"),
     }, file="metrics"),
