@@ -124,8 +124,7 @@ command(
     anywhere=True,
 )  # fmt: skip
 command(
-    app, "doctor", setup.doctor, "rc1 doctor", panel="Setup and help", writes=False,
-    codes="Exit codes: 0 all is well, 1 a check failed, 2 refused, 130 interrupted.", trains=True,
+    app, "doctor", setup.doctor, "rc1 doctor", panel="Setup and help", writes=False, trains=True
 )  # fmt: skip
 command(app, "label", labels.label, "rc1 label --annotator ada --n 100", panel="The judge", without=("as_json",))
 command(

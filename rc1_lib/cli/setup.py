@@ -23,7 +23,6 @@ from rc1_lib.runtime.libraries import quieten
 if TYPE_CHECKING:
     from rc1_lib.doctor.finding import Finding
 
-_FAILED = 1
 _GATES = ("training_config", "overclar_penalty")
 _REPORT = "reports/rc1/config_verify.json"
 
@@ -50,7 +49,7 @@ def init(
 def doctor(session: Session, seed: Seed = None) -> int:
     """Check the machine before a training: ticket, base model, keys, servers, disk, memory. Writes nothing.
 
-    Give the flags of the training. Exits 0 when all is well, 1 when a check failed.
+    Give the flags of the training.
     """
     from rc1_lib.doctor.looks import examined
 
@@ -58,7 +57,6 @@ def doctor(session: Session, seed: Seed = None) -> int:
     quieten(hub=False)
     with stages():
         found = examined(run)
-    code = _FAILED if any(one.failed for one in found.values()) else 0
     rows = [
         (name, Text(*(("FAILED", "bold red") if one.failed else ("ok", "green"))),
          "\n-> ".join(part for part in (one.found, one.advice) if part))
@@ -66,7 +64,8 @@ def doctor(session: Session, seed: Seed = None) -> int:
     ]  # fmt: skip
     session.show(table("before a training", ("check", "", "what was found, and what to do"), rows))
     looks = {name: {"failed": one.failed, **asdict(one)} for name, one in found.items()}
-    return end(session, _ending(session, found), {"exit_code": code, "looks": looks}, code)
+    code = 2 if any(one.failed for one in found.values()) else 0
+    return end(session, _ending(session, found), {"exit_code": code, "looks": looks})
 
 
 def _ending(session: Session, found: Mapping[str, Finding]) -> Ending:

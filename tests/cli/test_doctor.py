@@ -31,7 +31,7 @@ def test_it_shows_a_table_that_fits_and_writes_nothing(
 
     elsewhere = tmp_path / "w"  # where there is nothing
     red = rc1("doctor", "--workspace", str(elsewhere))
-    assert red.code == 1
+    assert red.code == 2
     *shown, following = red.out.splitlines()
     assert max(len(line) for line in shown if not line.startswith("what to do: ")) <= WIDTH
     assert following == f"next, once that is fixed: rc1 doctor --workspace {elsewhere}"
@@ -39,5 +39,5 @@ def test_it_shows_a_table_that_fits_and_writes_nothing(
     assert "there is no ticket" in " ".join(red.out.split())
     body = json.loads(rc1("doctor", "--workspace", str(elsewhere), "--json").out)
     looks = body["looks"]
-    assert (body["exit_code"], looks["ticket"]["failed"], looks["folders"]["failed"]) == (1, True, False)
+    assert (body["exit_code"], looks["ticket"]["failed"], looks["folders"]["failed"]) == (2, True, False)
     assert not elsewhere.exists()
