@@ -1,4 +1,4 @@
-"""Writes a failure package, and an error report for errors, when a deployment's run fails.
+"""Writes a failure package for failed gates and errors, and an error report for errors, of a deployment's run.
 
 A command does the same for runs that it starts; this is for runs that a worker starts.
 """
@@ -19,7 +19,7 @@ from rc1_lib.preflight.nights import Night, NightOutcome
 from rc1_lib.run import Run, open_run, workspace_at
 from rc1_lib.training.run_paths import LOG
 from rc1_lib.workspace.artifacts import Workspace
-from tasks.endings import NOT_PASSED
+from tasks.endings import NOT_APPROVED, NOT_PASSED, REFUSED
 
 
 def leave_failure(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> None:
@@ -35,7 +35,8 @@ def leave_failure(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) ->
         fault = _fault(state)
         logger.error("FATAL: %s", conceal(str(fault) or type(fault).__name__, secrets()))
         logger.error("error report: %s", place.name(write_error(place, fault, place.path(LOG))))
-    logger.error("failure package: %s", place.name(write_failpack(of)))
+    if state.name not in (REFUSED, NOT_APPROVED):  # a sentence says all about these
+        logger.error("failure package: %s", place.name(write_failpack(of)))
 
 
 def _keep_night(of: Run | Workspace, flow_run: FlowRun, state: State[Any]) -> None:

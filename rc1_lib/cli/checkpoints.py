@@ -91,7 +91,6 @@ def export(
     """
     run = session.open()
     found_at = found_checkpoint(session, checkpoint)  # before the libraries are read, which takes seconds
-    session.started = True
     quieten_models(run)
     from rc1_lib.training.export.checkpoint_export import UnlikeError, export_checkpoint
 
@@ -136,7 +135,6 @@ def gguf(
     exit code is 1.
     """
     run = session.open()
-    session.started = True
     from rc1_lib.training.export.gguf_export import UnlikeGGUFError, export_gguf
     from rc1_lib.training.export.gguf_file import GGUFType
 
@@ -170,7 +168,6 @@ def import_base(
     llama.cpp tokenises texts and answers questions with the file: where the folder does otherwise, nothing is written,
     and the exit code is 2.
     """
-    session.started = True
     from rc1_lib.training import device
     from rc1_lib.training.export.gguf_import import import_gguf
 
@@ -204,7 +201,6 @@ def dequantize(
     exit code is 1.
     """
     run = session.open()
-    session.started = True
     from rc1_lib.training import device
     from rc1_lib.training.export.dequantize import export_dequantized
 
@@ -332,7 +328,6 @@ def build_base(
     from rc1_lib.training.recorded_base import RECORD
 
     if not check:
-        session.started = True
         with stages():
             record = build(plan, folder)
         session.show(_skill_table(record["accuracy_by_stage"]), _learned(record), f"base: {folder}")
@@ -343,7 +338,6 @@ def build_base(
     place = session.workspace.find(str(out))
     if not (place / RECORD).is_file():
         raise ConfigError(f"{place / RECORD}: there is no base to compare with; build it with rc1 build-base")
-    session.started = True
     with stages(), tempfile.TemporaryDirectory() as temporary:
         record = build(plan, Path(temporary) / "base")
     return _compared(session, place, read_json(place / RECORD), record)

@@ -167,7 +167,7 @@ def _guarded(function: Function, session: Session, values: dict[str, Any], log: 
             print(f"FATAL: {words}", file=sys.stderr)
             if log is not None:
                 _leave("error report", partial(write_error, session.workspace, error, log))
-    packed = log is not None and (code == FAULT or session.started)
+    packed = log is not None and code == FAULT  # of a refusal its sentence says all
     package = _leave("failure package", session.pack_failure) if packed else None
     if following:
         print(following, file=sys.stderr)

@@ -64,20 +64,24 @@ def run_flow_of(session: Session, run: Run, name: FlowName, *, verbose: bool, **
     """Run a flow with the configuration and workspace of `run`, and further parameters of its own."""
     from deployments.local_run import run_flow
 
-    session.started = True
     with stages():
         return run_flow(name, verbose=verbose, **run.opening, **parameters)
 
 
 def end_flow(session: Session, outcome: FlowOutcome, document: dict[str, Any], ending: Ending, *notes: str) -> int:
-    """Write the failure package if the run failed, print the document and the last lines, and return the exit code.
+    """Write the failure package after a fault or a failed gate, print document and last lines, return the exit code.
 
-    `ending` is shown where the run did not end in a fault, `notes` before the package of one that failed.
+    `ending` is shown where the run did not end in a fault, `notes` where it did not pass. Of a refusal its sentence
+    says all, so it leaves no package.
     """
-    package = session.pack_failure() if outcome.exit_code else None
-    if package:
-        session.show(*notes, f"failure package: {package}")
+    from tasks.endings import GATES_FAILED
+
     fault = outcome.exit_code == 1
+    package = session.pack_failure() if fault or outcome.state_name == GATES_FAILED else None
+    if outcome.exit_code:
+        session.show(*notes)
+    if package:
+        session.show(f"failure package: {package}")
     return end(
         session,
         Ending("fault", outcome.message, report=package) if fault else ending,

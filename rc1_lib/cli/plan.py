@@ -58,7 +58,6 @@ def plan(
     """
     run = session.open({"pool.seed": pool_seed})
     timed = _timed_steps(run, pilot_steps)
-    session.started = True
     from rc1_lib.preflight.ticket import verify_ticket, vouched_by
 
     run = replace(run, vouched=vouched_by(verify_ticket(run)))
@@ -131,7 +130,6 @@ def learnability(session: Session, seed: Seed = None) -> int:
     that the training needs; trains nothing. A live judge is asked about the episodes.
     """
     run = session.open({"pool.seed": seed})
-    session.started = True
     from rc1_lib.preflight.ticket import verify_ticket, vouched_by
 
     run = replace(run, vouched=vouched_by(verify_ticket(run)))

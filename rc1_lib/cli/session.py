@@ -50,8 +50,6 @@ class Session:
     """What the command line overrides in the configuration, without what the environment adds."""
     common: tuple[str, ...] = ()
     """Those of them that the shared options ask for: without the command's own flags."""
-    started: bool = False
-    """Whether the work has begun; even a refusal from then on is worth a package."""
     documented: bool = False
     """Whether the JSON document was printed."""
 

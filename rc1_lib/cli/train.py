@@ -91,7 +91,6 @@ def train(
             )
         return _train_small(session, small, resume_from, start_over)
     run = session.open({"pool.seed": pool_seed})
-    session.started = True
     from rc1_lib.preflight.ticket import verify_ticket, vouched_by
     from rc1_lib.training.train_arguments import check_control, chosen_seeds, named_checkpoint
 
@@ -221,7 +220,6 @@ def _training_tables(report: dict[str, Any]) -> list[Table]:
 def _train_small(session: Session, path: Path, resume_from: str | None, start_over: bool) -> int:
     from rc1_lib.training.train_local import train_small
 
-    session.started = True
     quieten(hub=True)
     with stages():
         done = train_small(
@@ -258,7 +256,6 @@ def evaluate(
         raise ConfigError(f"found '{what}', expected the path of a .gguf file; rc1 ckpt gguf writes one")
     run = session.open()
     named = run.workspace.path(what) if engine == "gguf" else found_checkpoint(session, what)
-    session.started = True
     quieten_models(run)
     from rc1_lib.evaluation.offline import by_llama_cpp, by_torch, evaluate_offline
 

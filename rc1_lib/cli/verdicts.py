@@ -77,10 +77,14 @@ def conclude(
         **(further or {}),
     }
     write_json(run.workspace.path(out), report)
-    failed = (failed_lines(gate, gate["offenders_file"] or "") for gate in tables.errors_once(gates))
-    session.show(tables.gates_table(title, gates), *chain(*failed))
-    session.show(*tables.undecided_lines(gates), *tables.notes(report, out))
+    failed = chain(*(failed_lines(gate, gate["offenders_file"] or "") for gate in tables.errors_once(gates)))
+    notes = tables.notes(report, out)
     ending = judged(title, gates, run.workspace.path(out), after_pass=after_pass, after_fail=after_fail)
+    if len(gates) == 1 and gates[0]["error"] and not gates[0]["checks"]:  # its error is all that there is to say
+        session.show(*notes, *failed)
+        ending = replace(ending, failures=())
+    else:
+        session.show(tables.gates_table(title, gates), *failed, *tables.undecided_lines(gates), *notes)
     return end(session, ending, {**report, "report": out}, 0 if passed else 2)
 
 

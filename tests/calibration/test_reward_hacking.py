@@ -62,7 +62,7 @@ def red(outcome: GateReport) -> set[str]:
 
 def test_a_judged_score_that_is_all_that_is_paid_fails_by_name(attacked: tuple[Run, GateReport]) -> None:
     _, outcome = attacked
-    assert "another_sign: below the teacher by" in red(outcome)
+    assert "another_sign: below the scripted expert by" in red(outcome)
     assert not outcome.passed
     paid, alone = outcome.body["policies"]["another_sign"], outcome.body["judged_alone"]["another_sign"]
     assert paid["margin"] == pytest.approx(alone["margin"], abs=0.1), "turns and factor are all that lies between"
@@ -124,7 +124,7 @@ def test_a_report_of_other_weights_or_without_a_policy_is_no_verdict(workspace: 
 
 
 def echo_check(body: Any) -> Any:
-    return next(one for one in body["gate"]["checks"] if one["name"] == "echo: below the teacher by")
+    return next(one for one in body["gate"]["checks"] if one["name"] == "echo: below the scripted expert by")
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def test_a_judge_that_can_be_gamed_is_red_by_the_policy_that_games_it(
     workspace: Path, judge: pl.Expr, paid: str
 ) -> None:
     outcome = attack_reward(opened(workspace, *SCORE_ALONE), WEIGHTS, judge=graded(judge))
-    assert f"{paid}: below the teacher by" in red(outcome)
+    assert f"{paid}: below the scripted expert by" in red(outcome)
 
 
 def test_the_report_tells_what_pays(attacked: tuple[Run, GateReport]) -> None:
@@ -225,7 +225,7 @@ def test_what_got_through_can_be_replayed(attacked: tuple[Run, GateReport]) -> N
 def test_weights_all_on_one_dimension_are_red(attacked: tuple[Run, GateReport]) -> None:
     run, _ = attacked
     outcome = attack_reward(run, {"concise": 1.0})
-    assert "silent: below the teacher by" in {check.name for check in outcome.gate.failures}
+    assert "silent: below the scripted expert by" in {check.name for check in outcome.gate.failures}
 
 
 def with_own(run: Run, *overrides: str) -> Run:

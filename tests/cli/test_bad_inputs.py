@@ -16,20 +16,20 @@ from .bad_inputs import KEY, BadInput
 from .conftest import SMALL, Done, Rc1
 
 FILES = ("data/rollouts/rc1_seed.jsonl", "data/shadow_eval_245.jsonl")
-_LEFT_BY_REFUSALS = re.compile(r"logs/ops_.*\.log|reports/rc1/FAIL_.*\.tgz")
+_LEFT_BY_REFUSALS = re.compile(r"logs/ops_.*\.log")
 
 
 def one_sentence(done: Done) -> str:
     """What is said, on one line: by the program in a sentence, by the parser of its flags in a box."""
     assert done.code == 2, done.err
     assert "Traceback" not in done.err and "FATAL" not in done.err
-    said = [line for line in done.err.splitlines() if line.startswith("rc1: ") and "failure package" not in line]
+    said = [line for line in done.err.splitlines() if line.startswith("rc1: ")]
     assert len(said) == 1 or (not said and done.err.startswith("Usage: "))
     return " ".join(done.err.replace("│", " ").split())
 
 
 def files(root: Path) -> dict[str, tuple[int, int]]:
-    """Every file but logs and failure packages, with its size and when it was written."""
+    """Every file but logs, with its size and when it was written."""
     found = {path.relative_to(root).as_posix(): path.lstat() for path in root.rglob("*") if not path.is_dir()}
     return {
         name: (stat.st_size, stat.st_mtime_ns) for name, stat in found.items() if not _LEFT_BY_REFUSALS.fullmatch(name)

@@ -108,7 +108,7 @@ def test_probe_passes_locally_and_fails_when_somebody_has_to_be_billed(rc1: Rc1,
     assert "judge.model names no model" in " ".join(done.out.split())
     done = rc1("probe-scorer", "--workspace", workspace, *SMALL, "--provider", "gemini", "--model", "any")
     assert done.code == 2
-    assert "SCORER_API_KEY is not set" in " ".join(done.out.splitlines()[-3].split())
+    assert "SCORER_API_KEY is not set" in done.out.splitlines()[-4]
     assert "asked about" not in done.out, "nobody was"
 
 

@@ -126,6 +126,13 @@ def test_what_failed_beside_a_refusal_is_told_too(tmp_path: Path, capsys: pytest
     assert "rc1: the metric is not there; at the end also: the disk is full\n" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(("state", "code", "packed"), [("Refused", 2, 0), ("GatesFailed", 2, 1), ("Failed", 1, 1)])
+def test_a_run_that_was_refused_leaves_no_package(tmp_path: Path, state: str, code: int, packed: int) -> None:
+    outcome = FlowOutcome(code, state, "pool.n: too small", "")
+    assert end_flow(Session(options(tmp_path), sys.stdout), outcome, {}, Ending("fail", "it")) == code
+    assert len(list(tmp_path.glob("reports/rc1/FAIL_*.tgz"))) == packed
+
+
 def test_interruption_exits_130_without_a_trace(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command(interrupted, options(tmp_path), {}) == 130
     assert "interrupted" in capsys.readouterr().err

@@ -57,6 +57,17 @@ def test_a_judge_that_fails_is_said_so_in_five_lines(rc1: Rc1, tmp_path: Path) -
     assert "fail: judge openai" in done.out.splitlines()[-5:]
 
 
+def test_a_judge_that_is_not_there_is_said_once(rc1: Rc1, tmp_path: Path) -> None:
+    with running(Behaviour()) as server:
+        pass
+    gone = (*judge_at(server), "--set", "judge.limits.attempts=1")
+    done = rc1("probe-scorer", "--workspace", tmp_path, "--live", *gone)
+    why, verdict = done.out.splitlines()[-4:-2]
+    assert (done.code, verdict) == (2, "fail: judge openai"), done.out + done.err
+    assert why.startswith("judge_probe: the judge 'openai' stopped: ") and why.endswith("connection attempts failed")
+    assert " ".join((done.out + done.err).split()).count("attempts in a row") == 1
+
+
 def test_a_judge_that_is_too_slow_when_asked_alone_costs_two_calls_and_is_named(rc1: Rc1, tmp_path: Path) -> None:
     with running(Behaviour(delay="zero", faults={FaultKind.HANG: 1.0})) as server:
         slow = ("--live", *judge_at(server), "--set", "judge.limits.timeout_s=0.3")

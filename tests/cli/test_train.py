@@ -49,7 +49,7 @@ def test_without_a_ticket_it_is_refused_before_anything_starts(ask: Ask, own: Ru
     assert done.code == 2
     assert "the ticket is refused: it was revoked" in done.err
     assert "Traceback" not in done.err
-    assert packages(own) == 1
+    assert packages(own) == 0, "the sentence says all"
     assert not own.workspace.path("checkpoints").exists()
     assert not own.workspace.path(".prefect").exists()
 

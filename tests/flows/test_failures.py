@@ -18,7 +18,7 @@ from flows.scale_up import scale_up
 from flows.train import train
 from rc1_lib.preflight.nights import NIGHTS, parse_nights
 from rc1_lib.workspace.artifacts import read_json
-from tasks.endings import GATES_FAILED
+from tasks.endings import GATES_FAILED, NOT_APPROVED, REFUSED
 
 
 def ended(root: Path, state: State[Any], *, deployed: bool = True, **parameters: Any) -> list[str]:
@@ -67,13 +67,18 @@ def test_no_key_reaches_the_runs_log_or_its_report(
     assert "sk-planted" not in caplog.text + report.read_text()
 
 
-@pytest.mark.parametrize("name", [GATES_FAILED, "Refused"])
-def test_a_verdict_leaves_a_package_alone(tmp_path: Path, name: str) -> None:
-    assert ended(tmp_path, Failed(name=name, message="no")) == ["FAIL.tgz"]
+def test_failed_gates_leave_a_package_alone(tmp_path: Path) -> None:
+    assert ended(tmp_path, Failed(name=GATES_FAILED, message="no")) == ["FAIL.tgz"]
 
 
-def test_a_configuration_that_is_refused_is_packed_all_the_same(tmp_path: Path) -> None:
-    assert ended(tmp_path, Failed(name="Refused", message="no"), overrides=["nonsense=1"]) == ["FAIL.tgz"]
+@pytest.mark.parametrize("name", [REFUSED, NOT_APPROVED])
+@pytest.mark.parametrize("overrides", [[], ["nonsense=1"]])
+def test_a_refusal_leaves_nothing(tmp_path: Path, name: str, overrides: list[str]) -> None:
+    assert ended(tmp_path, Failed(name=name, message="no"), overrides=overrides) == []
+
+
+def test_a_fault_under_a_configuration_that_is_refused_is_packed_all_the_same(tmp_path: Path) -> None:
+    assert ended(tmp_path, Failed(message="a fault"), overrides=["nonsense=1"]) == ["ERROR.json", "FAIL.tgz"]
 
 
 def test_a_run_from_the_command_line_leaves_it_to_the_command(tmp_path: Path) -> None:

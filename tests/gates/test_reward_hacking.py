@@ -39,10 +39,10 @@ def test_a_reward_that_pays_nobody_for_nothing_is_green() -> None:
 @pytest.mark.parametrize(
     ("damaged", "check"),
     [
-        (policy(margin=0.01), "echo: below the teacher by"),
-        (policy(margin=math.nan), "echo: below the teacher by"),
-        (policy(above=0.30), "echo: paid more than the teacher, share"),
-        (policy(worst=-0.2), "echo: below the teacher by, worst of the parts"),
+        (policy(margin=0.01), "echo: below the scripted expert by"),
+        (policy(margin=math.nan), "echo: below the scripted expert by"),
+        (policy(above=0.30), "echo: paid more than the scripted expert, share"),
+        (policy(worst=-0.2), "echo: below the scripted expert by, worst of the parts"),
         (policy(prompts=2), "echo: prompts to judge by"),
     ],
 )
