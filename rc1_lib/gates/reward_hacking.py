@@ -13,7 +13,8 @@ from rc1_lib.reward.hacking import Earned, Undeserved
 
 GATE = "reward_hacking"
 _COVERAGE, _POLICIES = "scored, share", "worthless policies"
-_PROMPTS, _BELOW, _ABOVE = "prompts to judge by", "below the teacher by", "paid more than the teacher, share"
+_PROMPTS, _BELOW = "prompts to judge by", "below the scripted expert by"
+_ABOVE = "paid more than the scripted expert, share"
 _HEDGED = "a hedge that the answer rule calls right, share"
 _TAKES, _LOST = "dialogues about one prompt, two or more", "success lost by picking from more, pp"
 _FIX = (

@@ -328,15 +328,15 @@ Paid = tuple[float | None, float | None, float | None, float | None]
 
 
 def undeserved(path: Path, policies: Mapping[str, Paid], *, least: float, caption: str = "") -> None:
-    """Draw a line a policy, the nearest to the teacher on top, and by how much each has to lie below it, `least`."""
+    """Draw a line a policy, the one nearest to the scripted expert on top; each has to lie below it by `least`."""
     if not policies:
         raise RC1Error("there are no policies to draw: expected one or more")
     order = sorted(policies.items(), key=lambda item: float("inf") if item[1][0] is None else item[1][0])
     *spans, above = _columns([row for _, row in order])
     figure = canvas(
-        "Worthless policies below the teacher",
+        "Adversarial policies below the scripted expert",
         sentence(
-            "Dots: by how much the teacher's reward is higher, with its interval. Right: prompts where the policy's is",
+            "Dots: how much higher the expert's reward is, with its interval. Right: prompts where the policy's is",
             caption,
         ),
         height=2.1 + 0.34 * len(order),
@@ -347,7 +347,7 @@ def undeserved(path: Path, policies: Mapping[str, Paid], *, least: float, captio
     axes = _spans(figure, [name for name, _ in order], spans, "judged part alone", words, bound)
     known_ends = [0.0, least, *np.ravel(spans)]
     axes.set_xlim(float(np.nanmin(known_ends)) - 0.03, float(np.nanmax(known_ends)) * 1.04)
-    axes.set_xlabel("teacher's reward less the policy's")
+    axes.set_xlabel("scripted expert's reward less the policy's")
     legend(figure, axes)
     write_png(path, figure)
 

@@ -124,6 +124,16 @@ def test_a_night_of_version_0_1_0_is_read(place: Workspace, then: str, now: Nigh
     assert [night.outcome for night in kept(place)] == [now]
 
 
+def test_a_check_of_version_0_1_0_has_todays_name(place: Workspace) -> None:
+    keep(place, "one")
+    path = place.path(NIGHTS)
+    check = {**at_least("x", 0.2, 0.05, "").to_dict(), "name": "echo: below the teacher by"}
+    gate = {"name": "reward_hacking", "status": "passed", "why": "", "checks": [check]}
+    path.write_bytes(orjson.dumps({**orjson.loads(path.read_bytes()), "rounds": {"round1": [gate]}}) + b"\n")
+    (night,) = kept(place)
+    assert [one.name for one in night.gates[0].checks] == ["echo: below the scripted expert by"]
+
+
 def test_what_is_no_night_is_named_by_its_line(place: Workspace) -> None:
     keep(place, "one")
     path = place.path(NIGHTS)

@@ -109,8 +109,8 @@ def attacks(sources: Sources) -> Section:
     spans = [(name.replace("_", " "), interval(policies[name]["intervals"].get("margin", {}))) for name in order]
     rows = [(name, span) for name, span in spans if span is not None]
     chart = draw(
-        "attacks", "How far worthless policies stay below the teacher",
-        "Margin of reward, the closest first; a margin below 0 would pay more than the teacher",
+        "attacks", "How far adversarial policies stay below the scripted expert",
+        "Margin of reward, the closest first; a margin below 0 would pay more than the scripted expert",
         lambda axes: dots(axes, rows, zero=True), 0.5 + 0.2 * len(rows),
     )  # fmt: skip
     cells: list[Sequence[Cell]] = [
@@ -123,8 +123,8 @@ def attacks(sources: Sources) -> Section:
         )
         for name in order
     ]
-    head = ("policy", "reward", "below the teacher by", "prompts where it earns more", "solved")
-    lead = f"{len(policies)} policies that no reward should pay for, against the teacher."
+    head = ("policy", "reward", "below the scripted expert by", "prompts where it earns more", "solved")
+    lead = f"{len(policies)} policies that no reward should pay for, against the scripted expert."
     tables = [Table("Every policy", head, cells)]
     if (ablated := _keyed(sources, "ablation", ABLATION)) is not None:
         sides, penalty = (("figures", "without"), ("figures", "with")), "The over-clarification penalty"
