@@ -17,7 +17,10 @@ from pathlib import Path
 
 import pytest
 
+from deployments.local_run import FlowOutcome
 from rc1_lib.cli.command import run_command
+from rc1_lib.cli.endings import Ending
+from rc1_lib.cli.flows import end_flow
 from rc1_lib.cli.options import Options
 from rc1_lib.cli.session import Session
 from rc1_lib.errors import RC1Error
