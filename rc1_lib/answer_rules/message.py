@@ -12,7 +12,7 @@ Unmarked = Callable[[str], str]
 MARK = r"(?:Answer|ANSWER|答案)[*_]{0,3}[ \t]*[:：]"
 """What precedes an answer; `rc1_lib.rows.chat` has the builder's form. Polars uses this pattern too."""
 OTHER_MARK = r"####|\\boxed\b"
-"""How GSM8K and LaTeX mark an answer; used if there is no `MARK`."""
+"""How GSM8K and LaTeX mark an answer; used if there is no `MARK`, and after one to contradict it."""
 _MARK = re.compile(MARK)
 _HASHES = re.compile(r"####[ \t]*(.*)")
 _BOX = re.compile(r"\\boxed\s*\{")
@@ -21,6 +21,15 @@ _THOUGHT = re.compile(r"<think(?:ing)?>", re.IGNORECASE)
 _ANSWER_IS = re.compile(
     r"\banswer(?:\s+to\s+[^.:\n]{1,80})?(?:\s+is\b:?|\s*[:：])|答案\s*(?:是|为|[:：])", re.IGNORECASE
 )
+_FIGURE = re.compile(r"\W*\d[\d.,/]*%?\W*")
+_NAMES_ONE = re.compile(
+    r"[\s*_`\"'“「]*(?!\$*\\boxed)(?:[-−$\d]|[A-Z]|[\u4e00-\u9fff]|(?:yes|no|true|false)\b(?! (?:longer|more|one)))"
+)
+"""What follows `answer is` where that is an answer, and no remark on it ("the answer is based on ...")."""
+_GOES_ON = re.compile(
+    r"\W*$|[*_`\"'”」]*(?:[,:](?!\d)|[;!?)，。；：（]|\.(?:\s|$)|\s+(?:\(|(?:because|since|as|which|who|for)\b))"
+)
+_IN_TEXT = re.compile(r"\\(?:text(?:bf)?|mathrm|mathbf)\s*\{([^{}]*)\}")
 _NOT_IN_A_NUMBER = re.compile(r"(?<!\d)[,/%]|[.,/](?!\d)")
 _DIFFER = "; "
 """Between answers that contradict each other: taken together they are none by any rule."""
@@ -44,6 +53,7 @@ def final_answer(content: str, unmarked: Unmarked = last_statement) -> str:
     if marked is None:
         return unmarked(said)
     answers = [_without_box(text) for text in marked if text]
+    answers += [text for text in _later(said) if not any(_repeats(text, answer) for answer in answers)]
     if len({_folded(text) for text in answers}) > 1:
         return _DIFFER.join(dict.fromkeys(answers))
     return answers[-1] if answers else ""
@@ -64,6 +74,29 @@ def _marked(said: str) -> list[str] | None:
     found = [(match.start(), match[1].strip()) for match in _HASHES.finditer(said)]
     found += [(match.start(), _braced(said, match.end())) for match in _BOX.finditer(said)]
     return [text for _, text in sorted(found)] or None
+
+
+def _later(said: str) -> list[str]:
+    """What marks of another kind say on the lines after the first answer that is marked by `MARK`."""
+    first = _MARK.search(said)
+    if first is None:
+        return []
+    answer = said.find(_first_line(said[first.end() :]), first.end())
+    start = said.find("\n", answer)
+    if start < 0:
+        return []
+    after = said[start:]
+    found = [text for match in _HASHES.finditer(after) if _FIGURE.fullmatch(text := match[1].strip())]
+    found += [_braced(after, match.end()) for match in _BOX.finditer(after)]
+    rests = [after[match.end() :] for match in _ANSWER_IS.finditer(after)]
+    return found + [_first_line(rest) for rest in rests if _NAMES_ONE.match(rest)]
+
+
+def _repeats(text: str, answer: str) -> bool:
+    """Whether a text says an answer again, alone or with a remark after it."""
+    plain = (_IN_TEXT.sub(r"\1", unicodedata.normalize("NFKC", part)) for part in (text, answer))
+    one, other = (part.casefold().strip(" *_`$\"'“”「」.") for part in plain)
+    return bool(other) and one.startswith(other) and _GOES_ON.match(one, len(other)) is not None
 
 
 def _first_line(text: str) -> str:

@@ -69,6 +69,59 @@ def test_marks_that_contradict_each_other_are_right_by_no_rule(task: str, mark: 
     assert is_right(task, answer_in(task, mark.format(gold, gold)), gold)
 
 
+AGREED = {
+    "gsm8k": (
+        "72",
+        "Answer: 72\nSo the answer is 72.", "Answer: 72\n\\boxed{72}", "Answer: 72\n#### 72",
+        "Answer: 72\n#### Explanation\n24 + 48 = 72", "Answer: 72\n#### 1. Add\n#### 2. Done",
+        "Answer: 72\nThe answer is based on 24 and 48.", "Answer: 72\nThe answer is seventy-two.",
+        "Answer: 72 clips\nTherefore, the final answer is $\\boxed{72}$. I hope it is correct.",
+        "Answer: $72\nThe answer is $72.00.", "Answer: 72\n\nThe final answer is: 72 clips.",
+        "**Answer:** 72\n**Final answer is 72**", "答案：72\n所以答案是72个。",
+        "Answer: 72\nThe answer is 72 because 24 + 48 = 72.", "#### 7\nNo.\nAnswer: 72",
+    ),
+    "hotpotqa": (
+        "Paris",
+        "Answer: Paris\nThe answer is Paris, the capital.", "Answer: Paris\nThe answer is Paris because it is so.",
+        "Answer: Paris\nThe answer is correct.", "Answer: Paris\nThis answer is no longer in doubt.",
+        "Answer: Paris\n\\boxed{Paris}", "Answer: Paris\nThe answer is $\\boxed{\\text{Paris}}$.",
+        "Answer: Paris\n#### Sources", "Answer: Paris\nThe answer is **Paris**.",
+        'Answer: Paris.\nSo the answer is "Paris".',
+    ),
+    "strategyqa": (
+        "yes",
+        "Answer: yes\nThe answer is yes because it is.", "Answer: Yes.\n\\boxed{yes}", "Answer: yes\n答案是是的",
+        "Answer: yes\nThe answer is Yes, it can.", "Answer: yes\nThe answer is based on biology.",
+    ),
+}  # fmt: skip
+"""Task -> the gold answer, and messages with a mark and a second one of another kind that agrees, or none."""
+
+
+@pytest.mark.parametrize("task", AGREED)
+def test_a_mark_of_another_kind_that_agrees_changes_nothing(task: str) -> None:
+    gold, *messages = AGREED[task]
+    assert [one for one in messages if not is_right(task, answer_in(task, one), gold)] == []
+
+
+@pytest.mark.parametrize("task", ANSWERS)
+@pytest.mark.parametrize(
+    "marks",
+    [
+        "Answer: {}\n\\boxed{{{}}}", "Answer: {}\nThe final answer is {}.", "Answer: {}\nNo: the answer is **{}**",
+        "答案：{}\n所以答案是{}。", "Answer: {}. The final answer is {}", "**Answer:** {}\n\n$\\boxed{{\\text{{{}}}}}$",
+    ],
+)  # fmt: skip
+def test_a_mark_of_another_kind_that_contradicts_is_right_by_no_rule(task: str, marks: str) -> None:
+    gold, other = ANSWERS[task]
+    for one, two in ((gold, other), (other, gold)):
+        assert not is_right(task, answer_in(task, marks.format(one, two)), gold)
+
+
+@pytest.mark.parametrize("message", ["Answer: 7\n#### 8", "Answer: 7\nThe answer is 7,200.", "Answer: 7\n#### 7.5"])
+def test_a_number_that_goes_on_contradicts(message: str) -> None:
+    assert not is_right("gsm8k", answer_in("gsm8k", message), "7")
+
+
 def test_one_number_in_two_dresses_is_no_contradiction() -> None:
     assert is_right("gsm8k", answer_in("gsm8k", "Answer: 72\nAnswer: 72 clips"), "72")
 
