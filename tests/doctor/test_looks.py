@@ -91,7 +91,7 @@ def test_all_is_well_where_a_training_could_begin_and_nothing_is_written(opened:
         (a_torn_base, {"ticket", "base", "engine", "chat_contract", "disk", "memory"}, "was truncated or altered"),
         (no_tokenizer, {"ticket", "base", "engine", "chat_contract", "disk", "memory"}, "lacks tokenizer.json"),
         (a_vocabulary_of_a_list, {"ticket", "engine", "chat_contract", "memory"}, "cannot be loaded (Strict"),
-        (states_of_no_width, {"ticket", "engine", "memory"}, "no model can be built by the config.json"),
+        (states_of_no_width, {"ticket", "engine", "memory"}, "describes no valid model"),
     ],
 )
 def test_what_is_damaged_is_red_and_named(own: Run, damage: Callable[[Run], None], red: set[str], words: str) -> None:

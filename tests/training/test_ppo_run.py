@@ -257,7 +257,7 @@ def test_starting_over_removes_what_another_run_has_left_and_keeps_its_own(tiny:
     kept = root / "checkpoints/rc1/best/step_00004"
     shutil.copytree(root / "checkpoints/rc1/step_00004", kept)
     check_own(run, seed, prepared.facts(seed), start_over=True, notice=told.append)
-    assert told == ["removed, by --start-over: reports/metrics.jsonl and 2 checkpoints of another run in rc1"]
+    assert told == ["--start-over removed reports/metrics.jsonl and 2 checkpoints of another run in rc1"]
     assert not list(steps(root / "checkpoints/rc1")) and fingerprint(kept) == end_of(whole)
     go(run, 2)
     assert end_of(root, 2) != end_of(whole, 2) and measured(root) == [1, 2]
