@@ -1,9 +1,10 @@
-"""Weights to sample with: base and adapter as one matrix a layer, since reading them apart costs at every token.
+"""Weights for sampling: base and adapter merged into one matrix per layer, which is faster per token.
 
-Layers in fp32 are merged in place, and the original tensors are put back: subtracting the product again would leave
-rounding errors in the base. Of layers in 4 or 16 bits a copy in 16 bits is made. It costs two bytes a weight, allocated
-once, and is written again from base and adapter before every rollout: adding an update to it and taking it out again
-would round at every step, until it were another policy. What learns never sees it.
+Layers in fp32 are merged in place, and the original tensors are restored afterwards; subtracting the product again
+would
+leave rounding errors in the base. For layers in 4 or 16 bits there is a 16-bit copy: two bytes per weight, allocated
+once, and written from base and adapter before every rollout. Adding and removing updates in place would accumulate
+rounding errors, until the copy were another policy. Training never uses the copy.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ _TYPE = torch.bfloat16
 
 @contextmanager
 def merged(model: nn.Module) -> Iterator[None]:
-    """Merge the active LoRA adapters of `model` while the block lasts (Hu et al. 2021).
+    """Merge the active LoRA adapters of `model` inside the context (Hu et al. 2021).
 
-    Only float32 weights are merged: in 16 bits the sum would round away small updates, and quantised weights cannot
-    take it. Those layers stay as they are, which is slower and as right.
+    Only float32 weights are merged. In 16 bits the sum would round small updates away, and quantised weights cannot be
+    merged. Those layers stay unmerged, which is slower but just as correct.
     """
     originals: list[tuple[Linear, Tensor, Tensor]] = []
     try:
@@ -34,7 +35,7 @@ def merged(model: nn.Module) -> Iterator[None]:
                 weight = module.get_base_layer().weight
                 assert isinstance(weight, Tensor), "a linear layer has a weight"
                 originals.append((module, weight, weight.data))
-                # The safe way builds the sum in a tensor of its own, which is what leaves the original untouched.
+                # safe_merge builds the sum in a new tensor, so the original is untouched.
                 module.merge(safe_merge=True)
         yield
     finally:
@@ -50,10 +51,10 @@ def _mergeable(module: Linear) -> bool:
 
 
 class SamplingCopy:
-    """16-bit weights of every layer that `merged` leaves as it is: one in 4 bits, or with an adapter in 16."""
+    """16-bit copies of the layers that `merged` skips: those in 4 bits, and those in 16 bits with an adapter."""
 
     def __init__(self, model: nn.Module) -> None:
-        """Allocates the copy; its contents are not written before `standing_in`."""
+        """Allocate the copy. `standing_in` fills it."""
         copied = {name: layer for name, layer in model.named_modules() if _is_copied(name, layer)}
         self._layers = [
             (layer, torch.empty(_shape_of(layer), dtype=_TYPE, device=plain_layer(layer).weight.device))
@@ -61,12 +62,12 @@ class SamplingCopy:
         ]
 
     def __len__(self) -> int:
-        """How many layers are copied."""
+        """Number of copied layers."""
         return len(self._layers)
 
     @contextmanager
     def standing_in(self) -> Iterator[None]:
-        """Inside, the model computes with what its weights and adapters come to at the beginning of the block."""
+        """Compute with the copy inside the context. It is written from weights and adapters at the beginning."""
         self._write()
         try:
             for layer, weight in self._layers:
@@ -83,11 +84,11 @@ class SamplingCopy:
 
 
 def copy_to_sample_with(model: nn.Module, kind: str) -> SamplingCopy | None:
-    """A model's copy as `training.rollout.sampling_copy` has it; None where none is wanted, or nothing is to be copied.
+    """Create the copy that `training.rollout.sampling_copy` asks for; None if it is `none` or there is nothing to copy.
 
     Args:
         model: a base in 4, 16 or 32 bits, with or without an adapter.
-        kind: `bf16`, or `none`.
+        kind: `bf16` or `none`.
     """
     copy = SamplingCopy(model) if kind == "bf16" else None
     return copy if copy else None
