@@ -124,7 +124,7 @@ def test_what_has_no_4_bits_no_base_or_no_warm_start_is_refused_and_nothing_is_r
     assert "is not there; build it" in refused(tiny(QLORA, "base_model=models/nowhere"))
     assert "is missing; rc1 train makes it" in refused(tiny(QLORA, "training.warm_start.steps=1"))
     tiny().workspace.path("start").mkdir()
-    assert "is there already, and an export replaces nothing" in refused(tiny(QLORA))
+    assert "already exists, and an export replaces nothing" in refused(tiny(QLORA))
 
 
 def rc1_dequantizes(run: Run, *flags: str) -> int:
