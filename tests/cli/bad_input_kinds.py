@@ -236,7 +236,7 @@ EVIDENCE = (
     BadInput("nothing to revoke", "ticket revoke --reason why", "there is no ticket"),
     BadInput("a release without a ticket", "release", "there is no ticket"),
     BadInput("a package that is none", "verify {w}/package.tgz", "package.tgz", file("package.tgz", "no archive")),
-    BadInput("a checkpoint that is not there", "ckpt diff 1 9", "there is no checkpoint"),
+    BadInput("a checkpoint that is not there", "ckpt diff 1 9", "no such checkpoint"),
     BadInput("checkpoints of which no object tells", "ckpt diff 1 9", "found a line that is not a JSON object",
              file("reports/ckpt_manifest.jsonl", "5\n")),
     BadInput("a store that is none", "scorecache stat", "scores.sqlite",

@@ -94,7 +94,7 @@ def test_a_latest_that_leads_to_itself_is_no_checkpoint_and_the_others_are_liste
     done = rc1("ckpt", "list", "--workspace", place, "--json")
     assert (done.code, [row["latest"] for row in json.loads(done.out)["checkpoints"]]) == (0, [False] * 3)
     refused = rc1("ckpt", "diff", "latest", "1", "--workspace", place)
-    assert (refused.code, "latest: there is no checkpoint" in refused.err) == (2, True)
+    assert (refused.code, "latest: no such checkpoint" in refused.err) == (2, True)
 
 
 def test_equal_checkpoints_exit_0_and_different_ones_2(rc1: Rc1, place: Path) -> None:
@@ -120,7 +120,7 @@ def test_a_zeros_sign_is_a_difference_of_bits_alone(rc1: Rc1, place: Path) -> No
 def test_a_checkpoint_that_is_not_there_is_a_sentence(rc1: Rc1, place: Path) -> None:
     done = rc1("ckpt", "diff", "1", "9", "--workspace", place)
     assert done.code == 2
-    assert "there is no checkpoint; steps in" in done.err and ": 1, 2;" in done.err
+    assert "no such checkpoint; steps in" in done.err and ": 1, 2;" in done.err
 
 
 def test_a_checkpoint_that_the_rule_removed_is_not_merely_not_there(rc1: Rc1, place: Path) -> None:

@@ -88,11 +88,11 @@ def test_a_template_passes(name: str) -> None:
     found = form.template
     assert (found.described, found.manner, found.closing, found.end) == (described, manner, closing, end)
     said = looked_at(name)
-    assert ("described by RC1" in said) == (described == "system text")
+    assert ("RC1 describes the tools" in said) == (described == "system text")
     assert ("thinks before it answers" in said) == bool(closing)
     assert ("which is not the tokenizer's eos_token" in said) == (end in {"<end_of_turn>", "<|end|>"})
     assert ("26 July 2024" in said) == (name in {"Llama 3.1", "SmolLM3"})
-    assert ("fills up batches with its end-of-turn token" in said) == (name == "SmolLM2")
+    assert ("pads batches with its end-of-turn token" in said) == (name == "SmolLM2")
 
 
 def test_a_template_with_channels_is_refused_in_one_sentence() -> None:
@@ -276,14 +276,14 @@ class NotDescribed(ChatFormat):
 @pytest.mark.parametrize(
     ("damaged", "name", "words"),
     [
-        (MaskOffByOne, "Qwen2.5", "has a mask that is wrong from token"),
-        (EndNotLearned, "Qwen2.5", "has a mask that is wrong from token"),
-        (SampledOtherwise, "Qwen2.5", "reads a demonstration as other tokens"),
-        (ReadsOtherwise, "Qwen2.5", "makes other tokens of a rendered dialogue than of its parts: at token"),
-        (ReadsMarks, "Mistral", "inside what a user or a tool says as its own special token"),
+        (MaskOffByOne, "Qwen2.5", "has an action mask that is wrong from token"),
+        (EndNotLearned, "Qwen2.5", "has an action mask that is wrong from token"),
+        (SampledOtherwise, "Qwen2.5", "tokenizes a demonstration differently"),
+        (ReadsOtherwise, "Qwen2.5", "splits a rendered dialogue differently from its parts: at token"),
+        (ReadsMarks, "Mistral", "in what a user or a tool says as its own special tokens"),
         (ReadsMarks, "Gemma 3", "reads .*<end_of_turn>"),
-        (NotClosed, "Qwen3-Thinking", "a demonstration would be in them unclosed"),
-        (NotDescribed, "SmolLM2", "reads a prompt that does not describe wiki, calc, ask_user"),
+        (NotClosed, "Qwen3-Thinking", "a demonstration would never close them"),
+        (NotDescribed, "SmolLM2", "renders a prompt that does not describe wiki, calc, ask_user"),
     ],
 )
 def test_a_broken_contract_is_seen(damaged: type[ChatFormat], name: str, words: str) -> None:
@@ -421,7 +421,7 @@ def test_no_training_is_prepared_where_generating_would_stop_within_a_turn(tiny:
     run = tiny()
     said = prepare(run).form.turn_ids({"role": "assistant", "content": "Answer: 120"})
     with_end(run, 2, [2, said[0]])
-    with pytest.raises(ConfigError, match=rf"would stop within a turn: .* stops at {said[0]} \(.*out of eos_token_id"):
+    with pytest.raises(ConfigError, match=rf"would stop within a turn: .* stops at {said[0]} \(.*from eos_token_id"):
         prepare(run)
     with_end(run, 2, [0, 2])
     prepare(run)
