@@ -165,9 +165,8 @@ def _thoughts(subject: _Subject) -> str:
     form, wanted = subject.form, subject.config.training.enable_thinking
     if wanted is not None and not form.template.reads("enable_thinking"):
         raise subject.refusal(
-            f"has a chat template that does not read enable_thinking, but training.enable_thinking is {str(wanted).lower()}; set "
-            "it "
-            f"to null"
+            f"has a chat template that does not read enable_thinking, but training.enable_thinking is "
+            f"{str(wanted).lower()}; set it to null"
         )
     for messages in _DIALOGUES:
         ids, own = form.dialogue_ids(messages)

@@ -120,7 +120,7 @@ def test_early_stop_counts_failures_in_a_row_and_only_measured_steps() -> None:
         stop.on_step(trainer, {"m": value})
     assert trainer.stop_reason is None  # 0.95 failed, 0.8 was better, 0.75 failed
     stop.on_step(trainer, {"m": 0.71})
-    assert trainer.stop_reason == "m did not become better than 0.8 in 2 measurements"
+    assert trainer.stop_reason == "m did not improve on 0.8 in 2 measurements"
     higher = EarlyStop("m", patience=1, min_delta=0.0, higher_is_better=True)
     trainer.stop_reason = None
     for value in (1.0, 2.0):
@@ -136,7 +136,7 @@ def test_what_is_not_finite_is_no_improvement_and_never_the_best() -> None:
     assert stop.state_dict() == {"best": 2.0, "failed": 1} and not stop.stopped
     never = EarlyStop("m", patience=1, min_delta=0.0, higher_is_better=True)
     never.on_step(trainer, {"m": math.nan})
-    assert trainer.stop_reason == "m did not become better than no finite value in 1 measurements"
+    assert trainer.stop_reason == "m did not improve on no finite value in 1 measurements"
 
 
 def test_a_metric_that_is_not_measured_is_refused_at_the_first_step_before_anything_is_saved(tmp_path: Path) -> None:
