@@ -106,7 +106,7 @@ def refuse_others(folder: Path, ledger: Path, differs: Differs) -> None:
         )
 
 
-def check_alone(
+def check_no_other_run(
     folder: Path, workspace: Workspace, metrics: str, differs: Differs, start_over: bool, notice: Callable[[str], None]
 ) -> None:
     """Refuse to train over another run's checkpoints, or remove them, except those marked to keep forever.
@@ -130,7 +130,7 @@ def check_alone(
         return
     if not folder.is_dir():
         return
-    with atomic_folder.alone(folder):
+    with atomic_folder.write_lock(folder):
         atomic_folder.recover(folder)
         others = others_in(folder, differs)
         if others:

@@ -27,14 +27,14 @@ from rc1_lib.training.resource_errors import shortage
 from rc1_lib.training.train_config import ModelSection
 from rc1_lib.workspace.artifacts import sha256_folder
 
-_MISFITS = {
+_LOADING_FAULTS = {
     "missing_keys": "lack tensors that the model needs",
     "unexpected_keys": "contain tensors that the model does not have",
     "mismatched_keys": "contain tensors whose shapes differ from the model's",
 }
 """Transformers only logs these faults and goes on with random or ignored weights."""
 
-_PACKS = "support_avx512bf16_for_cpu"
+_REPACK_FLAG = "support_avx512bf16_for_cpu"
 """Flag of a bitsandbytes 4-bit layer: repack the weights for AVX-512 BF16."""
 
 
@@ -44,9 +44,9 @@ def load_tokenizer(model: ModelSection) -> PreTrainedTokenizerBase:
     Raises:
         ConfigError: if it cannot be loaded or has no end-of-text token.
     """
-    tokenizer: PreTrainedTokenizerBase = _loaded(
+    tokenizer: PreTrainedTokenizerBase = _load(
         model.base,
-        lambda: AutoTokenizer.from_pretrained(**_named(model.base), trust_remote_code=model.trust_remote_code),
+        lambda: AutoTokenizer.from_pretrained(**_location(model.base), trust_remote_code=model.trust_remote_code),
     )
     if tokenizer.eos_token_id is None:
         raise ConfigError(f"model.base: the tokenizer of '{model.base}' has no end-of-text token; use another model")
@@ -66,9 +66,8 @@ def model_without_weights(config: PretrainedConfig) -> PreTrainedModel:
             model: PreTrainedModel = AutoModelForCausalLM.from_config(config)  # type: ignore[no-untyped-call]
     except (ValueError, TypeError, RuntimeError, ArithmeticError, LookupError, AttributeError) as error:
         raise ConfigError(
-            f"base_model: the config.json of '{config.name_or_path}' describes no valid model ({_said(error)}); build "
-            "or "
-            f"download the base again, or use another one"
+            f"base_model: the config.json of '{config.name_or_path}' describes no valid model ({_one_line(error)}); "
+            f"build or download the base again, or use another one"
         ) from error
     return model
 
@@ -95,14 +94,14 @@ def load_base(model: ModelSection, device: torch.device, precision: Precision) -
     if model.use_flash_attention_2 and device.type != "cuda":
         raise ConfigError(f"model.use_flash_attention_2: not available on {device.type}; set it to false")
     half = precision is not Precision.FP32 and model.lora.enable
-    _refuse_pickles(model.base)
+    _check_safetensors(model.base)
     extra: dict[str, Any] = {}
     if model.quantization == "nf4":
         extra = {"quantization_config": _nf4(precision), "device_map": {"": device}}
-    base, found = _loaded(
+    base, found = _load(
         model.base,
         lambda: AutoModelForCausalLM.from_pretrained(
-            **_named(model.base),
+            **_location(model.base),
             trust_remote_code=model.trust_remote_code,
             attn_implementation="flash_attention_2" if model.use_flash_attention_2 else "sdpa",
             dtype=precision.dtype if half else torch.float32,
@@ -112,28 +111,28 @@ def load_base(model: ModelSection, device: torch.device, precision: Precision) -
             **extra,
         ),
     )
-    found["mismatched_keys"] = [*found["mismatched_keys"], *_packed_misfits(base)]
-    _refuse_misfits(model.base, found)
+    found["mismatched_keys"] = [*found["mismatched_keys"], *_misshaped_4bit_weights(base)]
+    _check_weights_fit(model.base, found)
     if model.lora.enable:
-        refuse_strange_targets(model.lora.target_modules, model.base, base)
+        check_adapter_targets(model.lora.target_modules, model.base, base)
     base.config.use_cache = False
-    alike_on_every_cpu(base)
+    disable_repacking(base)
     placed: PreTrainedModel = base if model.quantization else to_device(base, device)
     return placed
 
 
-def alike_on_every_cpu(base: nn.Module) -> None:
+def disable_repacking(base: nn.Module) -> None:
     """Stop bitsandbytes from repacking 4-bit weights on CPUs with AVX-512 BF16.
 
     It would repack them in place before the first sampled token. The scales lose bits, and layers with fewer than 64
     inputs fail. Training, and any other CPU, would compute with different weights.
     """
     for layer in base.modules():
-        if hasattr(layer, _PACKS):
-            setattr(layer, _PACKS, False)
+        if hasattr(layer, _REPACK_FLAG):
+            setattr(layer, _REPACK_FLAG, False)
 
 
-def recompute_states(base: PreTrainedModel) -> None:
+def enable_gradient_checkpointing(base: PreTrainedModel) -> None:
     """Switch on gradient checkpointing: activations inside every layer are recomputed for the backward pass.
 
     A frozen base needs no more of peft's `prepare_model_for_kbit_training` than this and the freezing, which the
@@ -145,7 +144,7 @@ def recompute_states(base: PreTrainedModel) -> None:
     base.gradient_checkpointing_enable({"use_reentrant": False})  # type: ignore[no-untyped-call]
 
 
-def refuse_attention_dropout(
+def check_no_attention_dropout(
     shape: PretrainedConfig, key: str = "training.gradient_checkpointing", remedy: str = "false here"
 ) -> None:
     """Reject a base that applies attention dropout in training mode.
@@ -202,7 +201,7 @@ def end_ids(base: str, shape: PretrainedConfig) -> frozenset[int]:
     Raises:
         ConfigError: if the file is damaged.
     """
-    named, folder = _named(base), Path(base)
+    named, folder = _location(base), Path(base)
     settings = GenerationConfig.from_model_config(shape)
     if not folder.is_dir() or (folder / GENERATION_CONFIG_NAME).is_file():
         try:
@@ -211,19 +210,19 @@ def end_ids(base: str, shape: PretrainedConfig) -> frozenset[int]:
             )
         except OSError as error:  # many bases on the hub have no such file
             if folder.is_dir():
-                raise ConfigError(_no_base(base, error)) from error
+                raise ConfigError(_not_loadable(base, error)) from error
     ends = settings.eos_token_id
     return frozenset([] if ends is None else [ends] if isinstance(ends, int) else ends)
 
 
 def _config(base: str, *, trust_remote_code: bool = False) -> PretrainedConfig:
-    config: PretrainedConfig = _loaded(
-        base, lambda: AutoConfig.from_pretrained(**_named(base), trust_remote_code=trust_remote_code)
+    config: PretrainedConfig = _load(
+        base, lambda: AutoConfig.from_pretrained(**_location(base), trust_remote_code=trust_remote_code)
     )
     return config
 
 
-def _named(base: str) -> dict[str, str]:
+def _location(base: str) -> dict[str, str]:
     """Return the arguments of `from_pretrained`: a folder, or a hub name with its commit."""
     name, commit = name_and_commit(base)
     if Path(base).is_dir() or commit is None:
@@ -241,7 +240,7 @@ def _nf4(precision: Precision) -> BitsAndBytesConfig:
     )
 
 
-def refuse_lookalike(base: str, key: str = "model.base") -> None:
+def check_not_a_local_path(base: str, key: str = "model.base") -> None:
     """Reject a hub name that is also a path in the current directory, because transformers would read that path.
 
     Raises:
@@ -255,19 +254,19 @@ def refuse_lookalike(base: str, key: str = "model.base") -> None:
         )
 
 
-def _loaded(base: str, load: Callable[[], Any]) -> Any:
+def _load(base: str, load: Callable[[], Any]) -> Any:
     """Call `load`, and turn any failure into a ConfigError, except a lack of memory or disk."""
-    refuse_lookalike(base)
+    check_not_a_local_path(base)
     try:
         return load()
     except Exception as error:
         if shortage(error):
             raise  # not the base's fault
         # Damaged files make these libraries raise anything: KeyError, TypeError, RuntimeError, even a bare Exception.
-        raise ConfigError(_no_base(base, error)) from error
+        raise ConfigError(_not_loadable(base, error)) from error
 
 
-def _refuse_pickles(base: str) -> None:
+def _check_safetensors(base: str) -> None:
     """Require safetensors in a folder, because a pickle can run code."""
     folder = Path(base)
     if folder.is_dir() and not any(folder.glob("*.safetensors")):
@@ -279,9 +278,9 @@ def _refuse_pickles(base: str) -> None:
         )
 
 
-def _refuse_misfits(base: str, found: Mapping[str, Any]) -> None:
+def _check_weights_fit(base: str, found: Mapping[str, Any]) -> None:
     """Reject weights that do not match the model. Transformers would only log this and use random weights."""
-    for key, fault in _MISFITS.items():
+    for key, fault in _LOADING_FAULTS.items():
         names = sorted(name if isinstance(name, str) else name[0] for name in found[key])
         if names:
             shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
@@ -292,7 +291,7 @@ def _refuse_misfits(base: str, found: Mapping[str, Any]) -> None:
             )
 
 
-def refuse_strange_targets(targets: Sequence[str], base: str, model: nn.Module) -> None:
+def check_adapter_targets(targets: Sequence[str], base: str, model: nn.Module) -> None:
     """Reject adapter targets that are not linear layers.
 
     If only some targets match, peft silently skips the others, and less is trained than the user asked for. For a layer
@@ -323,7 +322,7 @@ def refuse_strange_targets(targets: Sequence[str], base: str, model: nn.Module) 
         )
 
 
-def _packed_misfits(base: PreTrainedModel) -> list[str]:
+def _misshaped_4bit_weights(base: PreTrainedModel) -> list[str]:
     """Find 4-bit weights whose shape differs from their layer's, which transformers does not check."""
     found = []
     for name, layer in base.named_modules():
@@ -333,14 +332,14 @@ def _packed_misfits(base: PreTrainedModel) -> list[str]:
     return found
 
 
-def _no_base(base: str, error: Exception) -> str:
+def _not_loadable(base: str, error: Exception) -> str:
     return (
-        f"model.base: '{base}' cannot be loaded ({_said(error)}); give a complete folder with --set model.base=DIR "
+        f"model.base: '{base}' cannot be loaded ({_one_line(error)}); give a complete folder with --set model.base=DIR "
         "(in a "
         f"run's configuration base_model=DIR), or go online"
     )
 
 
-def _said(error: Exception) -> str:
+def _one_line(error: Exception) -> str:
     """Return an exception as one line of at most 200 characters."""
     return f"{type(error).__name__}: {' '.join(str(error).split())}"[:200]

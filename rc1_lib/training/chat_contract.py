@@ -20,7 +20,7 @@ from rc1_lib.training.chat_format import ChatFormat, turn_text
 from rc1_lib.training.chat_template import DATE
 from rc1_lib.training.tool_schemas import TOOLS
 from rc1_lib.training.updates.batch import Demonstration, collate_demonstrations
-from rc1_lib.training.warm_start import learned_batch
+from rc1_lib.training.warm_start import padded_batch
 
 _OTHER_DAY = "a day of another run"
 
@@ -104,9 +104,11 @@ def _padding(subject: _Subject) -> str:
     encoded = [form.dialogue_ids(messages) for messages in _DIALOGUES]
     learned = sorted([token for token, mine in zip(ids, own, strict=True) if mine] for ids, own in encoded)
     dialogues = [Demonstration(str(number), ids, own) for number, (ids, own) in enumerate(encoded)]
-    batch, first = collate_demonstrations(dialogues, form.pad_id), learned_batch(dialogues, form.pad_id)
+    batch, first = collate_demonstrations(dialogues, form.pad_id), padded_batch(dialogues, form.pad_id)
     in_a_run = sorted(ids[own].tolist() for ids, own in zip(batch.ids, batch.action_mask, strict=True))
-    in_a_warm_start = sorted(ids[own].tolist() for ids, own in zip(first["input_ids"], first["own"], strict=True))
+    in_a_warm_start = sorted(
+        ids[own].tolist() for ids, own in zip(first["input_ids"], first["action_mask"], strict=True)
+    )
     for name, found in (("a run", in_a_run), ("the warm start", in_a_warm_start)):
         if found != learned:
             counts = f"{sum(map(len, found))} tokens of {len(encoded)} dialogues, expected {sum(map(len, learned))}"
@@ -140,7 +142,7 @@ def _tools(subject: _Subject) -> str:
 
 def _roles(subject: _Subject) -> str:
     """Check that the model reads every system, user and tool message exactly once."""
-    form, lacking = subject.form, subject.form.template.manner
+    form, lacking = subject.form, subject.form.template.missing_roles
     for messages in _DIALOGUES:
         text = form.decode(form.dialogue_ids(messages)[0])
         for message in messages:

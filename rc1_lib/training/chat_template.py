@@ -54,7 +54,7 @@ class _Unable(ConfigError):
         self.reason = reason
 
 
-class Manner(NamedTuple):
+class MissingRoles(NamedTuple):
     """Which messages a template receives in another role, because it lacks theirs.
 
     Attributes:
@@ -71,7 +71,7 @@ class ChatTemplate:
 
     Attributes:
         source: the template, with a fixed date.
-        manner: which roles it lacks.
+        missing_roles: which roles it lacks.
         described: what describes the tools: `"template"`, `"system text"`, or `""` for nothing.
         end: special token that ends an assistant's turn.
         closing: text that begins every demonstrated turn and closes the thoughts that the generation prompt opens, or
@@ -104,10 +104,10 @@ class ChatTemplate:
         self._variables = {} if enable_thinking is None else {"enable_thinking": enable_thinking}
         self.described = ""
         self.source = self._source(describe_tools)
-        self.manner = Manner(system=False, tools=False)
+        self.missing_roles = MissingRoles(system=False, tools=False)
         self.end = self._end(marks)
         self.closing = self._closing()
-        self.manner = self._manner()
+        self.missing_roles = self._missing_roles()
         if describe_tools:
             self._describe()
 
@@ -117,8 +117,8 @@ class ChatTemplate:
         return {
             "tools_described_by": self.described or None,
             "system_text": self._description or None,
-            "system_in_user_message": self.manner.system,
-            "tool_replies_in_user_message": self.manner.tools,
+            "system_in_user_message": self.missing_roles.system,
+            "tool_replies_in_user_message": self.missing_roles.tools,
             "date": DATE.isoformat() if self.dated else None,
             **{"enable_thinking": None, **self._variables},
             "end_of_turn": self.end,
@@ -188,7 +188,7 @@ class ChatTemplate:
             system = given.pop(0)["content"] if given and given[0]["role"] == "system" else ""
             text = "\n\n".join(filter(None, (self._description, system)))
             given.insert(0, {"role": "system", "content": text})
-        if self.manner.system and len(given) > 1 and given[0]["role"] == "system":
+        if self.missing_roles.system and len(given) > 1 and given[0]["role"] == "system":
             text = given.pop(0)["content"]
             given[0] = {**given[0], "content": f"{text}\n\n{given[0]['content']}"}
         return given
@@ -209,7 +209,7 @@ class ChatTemplate:
         given: list[dict[str, Any]] = []
         before = ""
         for message in messages:
-            if message["role"] == "tool" and self.manner.tools:
+            if message["role"] == "tool" and self.missing_roles.tools:
                 block = f"{ANSWER}\n{message['content']}\n{ANSWER_END}"
                 if before == "tool":
                     given[-1]["content"] += f"\n{block}"
@@ -277,26 +277,26 @@ class ChatTemplate:
         written = before.removeprefix(prompt) if before.startswith(prompt) else ""
         return written if written.strip() == THINK_END else f"\n{THINK_END}\n\n"
 
-    def _manner(self) -> Manner:
+    def _missing_roles(self) -> MissingRoles:
         """Return the first combination of roles in which rendering turn by turn equals rendering in one go."""
         why = ""
         for system, tools in product((False, True), repeat=2):
-            self.manner = Manner(system, tools)
-            why = self._misfit()
+            self.missing_roles = MissingRoles(system, tools)
+            why = self._mismatch()
             if not why:
-                return self.manner
+                return self.missing_roles
         raise self._refusal(why)
 
     def _describe(self) -> None:
         """Let the template describe the tools if it can, in the format that is read; or else the system message."""
         self._tools = [dict(tool) for tool in TOOLS]
-        if self._describes() and not self._misfit():
+        if self._describes() and not self._mismatch():
             self.described = "template"
             return
         self._tools, self.source = [], self._source(False)
         self._description = DESCRIPTION
         self.described = "system text"
-        if why := self._misfit():
+        if why := self._mismatch():
             raise self._refusal(why)
 
     def _describes(self) -> bool:
@@ -317,7 +317,7 @@ class ChatTemplate:
             return False
         return f'{CALL}\n{{"name": "wiki", "arguments": {{"q": "x"}}}}\n{CALL_END}' in text
 
-    def _misfit(self) -> str:
+    def _mismatch(self) -> str:
         """Say where a dialogue rendered turn by turn differs from one rendered in one go; "" if nowhere."""
         turn = lambda message: str(message["content"])  # noqa: E731
         try:

@@ -16,7 +16,7 @@ class DivergedError(ArithmeticError):
     """Training has diverged. It is a fault of the run, not of an input, so it ends with exit code 1 and a report."""
 
 
-def refuse_not_finite(what: str, found: float, remedy: str) -> None:
+def check_finite(what: str, found: float, remedy: str) -> None:
     """Check before an optimizer step that a number is finite.
 
     Args:
@@ -53,7 +53,7 @@ def check_finite_loss(loss: float) -> None:
     Raises:
         DivergedError: if it is not.
     """
-    refuse_not_finite("the loss", loss, _REMEDY)
+    check_finite("the loss", loss, _REMEDY)
 
 
 def check_finite_gradient(parameters: Iterable[nn.Parameter], scaler: torch.amp.GradScaler | None) -> None:
@@ -67,4 +67,4 @@ def check_finite_gradient(parameters: Iterable[nn.Parameter], scaler: torch.amp.
     from torch.nn.utils import get_total_norm  # here, because checkpoints are verified without torch installed
 
     gradients: list[Tensor] = [each.grad for each in parameters if each.grad is not None]
-    refuse_not_finite("the gradient's norm", float(get_total_norm(gradients)), _REMEDY)
+    check_finite("the gradient's norm", float(get_total_norm(gradients)), _REMEDY)

@@ -21,22 +21,22 @@ from transformers import PreTrainedModel
 from rc1_lib.errors import RC1Error
 from rc1_lib.records import MeasuredRow
 from rc1_lib.training.api import Engine, Setup
-from rc1_lib.training.base_model import base_config, load_base, load_tokenizer, recompute_states
+from rc1_lib.training.base_model import base_config, enable_gradient_checkpointing, load_base, load_tokenizer
 from rc1_lib.training.chat_format import format_of
 from rc1_lib.training.device import Precision, get_device, precision_of, to_device
 from rc1_lib.training.policy import Policy
 from rc1_lib.training.profiler import Section, Timing, start_timing, stop_timing, timed
 from rc1_lib.training.ranks.group import Link, WorkerGroup
 from rc1_lib.training.ranks.processes import group_of, on_one_device, processes_of
-from rc1_lib.training.ranks.shards import ONE, Shards
+from rc1_lib.training.ranks.shards import ONE_SHARD, Shards
 from rc1_lib.training.rollout.decoder import context_of, longest_dialogue
 from rc1_lib.training.rollout.roll_out import Playground
-from rc1_lib.training.rollout.sampling_weights import copy_to_sample_with
+from rc1_lib.training.rollout.sampling_weights import make_sampling_copy
 from rc1_lib.training.rollout.trajectory import Trajectory
 from rc1_lib.training.updates.batch import EpisodeBatch, TokenBatch, collate
 from rc1_lib.training.updates.forward import policy_logprobs, reference_logprobs, token_logprobs
 from rc1_lib.training.updates.losses import FixedKL, kl_control
-from rc1_lib.training.updates.metrics import check_parity, distance, episode_metrics, farther
+from rc1_lib.training.updates.metrics import check_parity, distance, episode_metrics, larger_distance
 from rc1_lib.training.usable import check_memory, check_usable
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class PolicyEngine(Engine):
         """Learn from the batch. Every process calls this with its own shards and ends with the same bits."""
         ...
 
-    def _look(self, batch: Any, kl_coef: float) -> dict[str, float]:
+    def _evaluate(self, batch: Any, kl_coef: float) -> dict[str, float]:
         """Return metrics of a batch (here of episodes) without learning from it."""
         ref_BT = reference_logprobs(
             self.policy, batch, micro_tokens=self._section.micro_tokens, temperature=self.temperature
@@ -133,7 +133,7 @@ class PolicyEngine(Engine):
 
     def _build(self, setup: Setup, link: Link | None) -> None:
         self.seed, self._section, run = setup.seed, setup.update, setup.run
-        self._shards = ONE if run is None else Shards(run.training.shards, link)
+        self._shards = ONE_SHARD if run is None else Shards(run.training.shards, link)
         self.device = get_device(setup.devices)
         self.precision = precision_of(self.device, setup.precision)
         self.tokenizer = load_tokenizer(setup.model)
@@ -147,14 +147,14 @@ class PolicyEngine(Engine):
                 self._kl = kl_control(run.kl_coef, run.target_kl, run.training.update, fixed=self.fixed_kl)
         base = load_base(setup.model, self.device, self.precision)
         if setup.model.gradient_checkpointing:
-            recompute_states(base)
+            enable_gradient_checkpointing(base)
         self._begin(setup, base)
         # Dropout must be off between sampling and update, but transformers checkpoints gradients only in training mode.
         self.policy.train(run is None or setup.model.gradient_checkpointing)
         self._copy = None
         if run is not None and run.training.rollout.sampler == "own":
-            self._copy = copy_to_sample_with(self.policy.causal, run.training.rollout.sampling_copy)
-        self._dealer = torch.Generator().manual_seed(self.seed)
+            self._copy = make_sampling_copy(self.policy.causal, run.training.rollout.sampling_copy)
+        self._minibatch_rng = torch.Generator().manual_seed(self.seed)
         self._scaler = torch.amp.GradScaler(self.device.type) if self.precision is Precision.FP16 else None
 
     def _train_adapter(self, base: PreTrainedModel, setup: Setup) -> None:
@@ -196,13 +196,13 @@ class PolicyEngine(Engine):
             if not to_learn:  # a training step recomputes all log-probabilities and checks them itself
                 self._sampler().check(said, temperature, start=start)
             return said
-        return self._together(self._play, rows, keys, temperature, seed, iteration, keep, start)
+        return self._on_all_processes(self._play, rows, keys, temperature, seed, iteration, keep, start)
 
     def _play(
         self, rows: Sequence[MeasuredRow], keys: Sequence[str], temperature: float, seed: int, iteration: int,
         keep_states: bool, start: bool,
     ) -> list[Trajectory]:  # fmt: skip
-        with self._playing(start), nullcontext() if self._copy is None else self._copy.standing_in():
+        with self._playing(start), nullcontext() if self._copy is None else self._copy.active():
             return self.playground.play(
                 self.policy.causal, rows, keys,
                 temperature=temperature, seed=seed, iteration=iteration, keep_states=keep_states, shards=self._shards,
@@ -252,7 +252,9 @@ class PolicyEngine(Engine):
                 from the batch and must not be used any more.
         """
         rates, step, kl = self._rates, batch.get("step", 0), self._kl
-        metrics = self._together(self._learn, self._collated(batch), 0.0 if kl is None else kl.coef, step, rates)
+        metrics = self._on_all_processes(
+            self._learn, self._collated(batch), 0.0 if kl is None else kl.coef, step, rates
+        )
         if kl is not None:
             check_parity(metrics, self._training.parity, step)
             kl.update(metrics["objective/kl_per_token"])
@@ -265,11 +267,11 @@ class PolicyEngine(Engine):
         with self._autocast():
             if not isinstance(batch, EpisodeBatch) or (self._copy is None and self._training.rollout.sampler == "own"):
                 return self._update(batch, kl_coef, iteration)
-            read, apart = self._read_again(batch)
+            read, apart = self._recompute_logprobs(batch)
             metrics = self._update(read, kl_coef, iteration)
-            return metrics | farther(apart, metrics)
+            return metrics | larger_distance(apart, metrics)
 
-    def _read_again(self, batch: EpisodeBatch) -> tuple[EpisodeBatch, dict[str, float]]:
+    def _recompute_logprobs(self, batch: EpisodeBatch) -> tuple[EpisodeBatch, dict[str, float]]:
         """Recompute the log-probabilities of a batch that a copy or a server sampled, and measure the difference.
 
         With the sampled ones, the first ratios of the update would contain the rounding of the copy or server.
@@ -286,7 +288,7 @@ class PolicyEngine(Engine):
         """Return metrics of a batch without learning from it, and `tokens`, the number of its trained tokens."""
         collated = self._collated(batch)
         with self._autocast():
-            found = self._look(collated, 0.0 if self._kl is None else self._kl.coef)
+            found = self._evaluate(collated, 0.0 if self._kl is None else self._kl.coef)
         return {**found, "tokens": float(collated.action_count)}
 
     def _collated(self, batch: Mapping[str, Any]) -> TokenBatch:
@@ -312,7 +314,7 @@ class PolicyEngine(Engine):
         Raises:
             RC1Error: if it does not fit the model.
         """
-        self._together(self._load_adapter, dict(adapter))
+        self._on_all_processes(self._load_adapter, dict(adapter))
 
     def _load_adapter(self, adapter: Mapping[str, Tensor]) -> None:
         self.policy.load_adapter_state(adapter)
@@ -322,7 +324,7 @@ class PolicyEngine(Engine):
         state: dict[str, Any] = {
             self.policy.part: self.policy.adapter_state(),
             "optimizer": self.optimizer.state_dict(),
-            "dealer": {"state": self._dealer.get_state(), "seed": self.seed},
+            "dealer": {"state": self._minibatch_rng.get_state(), "seed": self.seed},
         }
         if self._scaler is not None:
             state["scaler"] = self._scaler.state_dict()
@@ -339,12 +341,12 @@ class PolicyEngine(Engine):
                 f"the checkpoint has seed {state['dealer']['seed']}, but this run has seed {self.seed}; use the "
                 "checkpoint's seed"
             )
-        self._together(self._load, dict(state))
+        self._on_all_processes(self._load, dict(state))
 
     def _load(self, state: Mapping[str, Any]) -> None:
         self.policy.load_adapter_state(state[self.policy.part])
         self.optimizer.load_state_dict(state["optimizer"])
-        self._dealer.set_state(state["dealer"]["state"])
+        self._minibatch_rng.set_state(state["dealer"]["state"])
         if self._scaler is not None:
             self._scaler.load_state_dict(state["scaler"])
         if self._kl is not None:
@@ -354,21 +356,21 @@ class PolicyEngine(Engine):
 
     def start_timing(self) -> None:
         """Start the profiler in every process."""
-        self._together(self._start_timing)
+        self._on_all_processes(self._start_timing)
 
     def _start_timing(self) -> None:
         start_timing(torch.cuda.synchronize if self.device.type == "cuda" else None)
 
     def timings(self) -> list[list[Timing]]:
         """Stop the profiler and return the timings of each process, the first process first."""
-        return self._together(self._timings)
+        return self._on_all_processes(self._timings)
 
     def _timings(self) -> list[list[Timing]]:
         kept, mine = stop_timing(), self._shards.mine
         found = self._shards.all_gather({shard: kept if shard == mine[0] else [] for shard in mine})
         return [part for part in found if part]
 
-    def _together(self, method: Callable[P, Result], *arguments: P.args, **named: P.kwargs) -> Result:
+    def _on_all_processes(self, method: Callable[P, Result], *arguments: P.args, **named: P.kwargs) -> Result:
         """Call a method of this engine in every worker process at the same time and return the first one's result."""
         assert self._workers is not None or self._shards.alone, "the engine was closed"
         with nullcontext() if self._workers is None else self._workers.calling(method, *arguments, **named):

@@ -13,23 +13,23 @@ def in_4_bits(layer: Any) -> bool:
     return getattr(getattr(layer, "weight", None), "quant_state", None) is not None
 
 
-def stands_alone(name: str, layer: Any) -> bool:
+def is_bare_4bit(name: str, layer: Any) -> bool:
     """Whether a layer with this name in its model has 4-bit weights and no adapter."""
     return in_4_bits(layer) and not name.endswith(".base_layer")
 
 
-def plain_layer(layer: Any) -> nn.Linear:
+def base_layer_of(layer: Any) -> nn.Linear:
     """Return the layer inside an adapter, or the layer itself."""
     return cast(nn.Linear, layer.get_base_layer() if isinstance(layer, LoraLayer) else layer)
 
 
-def whole_weights(layer: Any) -> Tensor:
+def merged_weights(layer: Any) -> Tensor:
     """Compute a layer's weights in fp32, including its adapter if enabled."""
-    numbers = numbers_of(plain_layer(layer))
-    return numbers + added_by(layer) if isinstance(layer, LoraLayer) and not layer.disable_adapters else numbers
+    numbers = dequantized(base_layer_of(layer))
+    return numbers + adapter_delta(layer) if isinstance(layer, LoraLayer) and not layer.disable_adapters else numbers
 
 
-def numbers_of(layer: Any) -> Tensor:
+def dequantized(layer: Any) -> Tensor:
     """Compute the weights of a layer without an adapter, in fp32."""
     if not in_4_bits(layer):
         return cast(Tensor, layer.weight).detach().float()
@@ -38,7 +38,7 @@ def numbers_of(layer: Any) -> Tensor:
     return dequantize_4bit(layer.weight.data, layer.weight.quant_state).float()
 
 
-def added_by(layer: LoraLayer) -> Tensor:
+def adapter_delta(layer: LoraLayer) -> Tensor:
     """Compute the product of an adapter's matrices, scaled, in fp32."""
     (name,) = layer.active_adapters
     down, up = (cast(nn.Linear, part[name]).weight.detach().float() for part in (layer.lora_A, layer.lora_B))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rc1_lib.config.hub_name import check_pinned, reads_like_folder
 from rc1_lib.config.run_config import RunConfig
 from rc1_lib.errors import ConfigError
-from rc1_lib.training.base_model import base_fingerprint, refuse_lookalike
+from rc1_lib.training.base_model import base_fingerprint, check_not_a_local_path
 from rc1_lib.training.train_config import LoraSection, ModelSection
 from rc1_lib.workspace.artifacts import Workspace
 
@@ -66,7 +66,7 @@ def resolved_base(name: str, workspace: Workspace, key: str) -> str:
         return str(folder.absolute())
     if reads_like_folder(name):
         raise ConfigError(f"{key}: {folder} not found; build it with `rc1 build-base`, or use another model")
-    refuse_lookalike(name, key)
+    check_not_a_local_path(name, key)
     return name
 
 

@@ -24,14 +24,14 @@ from rc1_lib.pool.derived import TEMPLATES
 from rc1_lib.provenance.code import code_sha256
 from rc1_lib.provenance.pinned_files import check_vouched
 from rc1_lib.run import Run
-from rc1_lib.training.another_run import check_alone, differences, refuse_others, state_of_run
+from rc1_lib.training.another_run import check_no_other_run, differences, refuse_others, state_of_run
 from rc1_lib.training.api import Callback, Setup, Strategy
 from rc1_lib.training.base_model import base_config, end_ids, load_tokenizer
 from rc1_lib.training.callbacks.cap import PausedError, SpendingCap, paused_at
 from rc1_lib.training.callbacks.checkpoints import Checkpoints, SaveRule
 from rc1_lib.training.callbacks.collapse import OF_SCORES, CollapsedError, CollapseGuard
 from rc1_lib.training.callbacks.early_stop import EarlyStop
-from rc1_lib.training.callbacks.eval_shadow import looks_of
+from rc1_lib.training.callbacks.eval_shadow import shadow_evaluations
 from rc1_lib.training.callbacks.logs import Logging, TrainLog
 from rc1_lib.training.callbacks.lr_schedule import LRSchedule
 from rc1_lib.training.callbacks.trackers import check_trackers, trackers_of
@@ -40,7 +40,7 @@ from rc1_lib.training.chat_format import ChatFormat, format_of
 from rc1_lib.training.checkpoint.atomic_folder import CheckpointError
 from rc1_lib.training.checkpoint.manifest import folder_name, steps
 from rc1_lib.training.checkpoint.retention import keep_rule_of
-from rc1_lib.training.checkpoint.save_load import finish_interrupted, left_in, load_to_resume
+from rc1_lib.training.checkpoint.save_load import describe_newest, finish_interrupted, load_to_resume
 from rc1_lib.training.checkpoint.state import CheckpointState
 from rc1_lib.training.control import FACT, Control, Controlled, controlled
 from rc1_lib.training.curriculum import Curriculum
@@ -155,7 +155,7 @@ def check_own(run: Run, seed: int, facts: Mapping[str, Any], start_over: bool, n
     """
     places, place = paths_of(run, seed), run.workspace
     differs = partial(differences, facts=facts)
-    check_alone(place.path(places.checkpoints), place, places.metrics, differs, start_over, notice)
+    check_no_other_run(place.path(places.checkpoints), place, places.metrics, differs, start_over, notice)
 
 
 def prepare(run: Run) -> Prepared:
@@ -258,7 +258,7 @@ def advance(prepared: Prepared, seed: int, last: int, notice: Callable[[str], No
     places = paths_of(run, seed)
     folder, facts = run.workspace.path(places.checkpoints), prepared.facts(seed)
     differs = partial(differences, facts=facts)
-    left = partial(left_in, folder)
+    left = partial(describe_newest, folder)
     with naming_breakdowns(left, WHILE_LEARNING):
         refuse_others(folder, run.workspace.path(LEDGER), differs)
         state = _newest(folder, run.workspace.path(LEDGER), facts, last, notice)
@@ -295,7 +295,7 @@ def advance(prepared: Prepared, seed: int, last: int, notice: Callable[[str], No
         [
             _Segment(prepared, last),
             LRSchedule(config.training.lr_schedule.kind, config.training.lr_schedule.warmup_steps),
-            *looks_of(prepared.selection.shadow, config.training.eval_shadow),
+            *shadow_evaluations(prepared.selection.shadow, config.training.eval_shadow),
             *early,
             Logging(
                 run.workspace.path(places.metrics),

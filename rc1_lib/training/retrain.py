@@ -85,7 +85,7 @@ def _put_back(checkpoint: Path, target: Path) -> None:
             f"had gone past it; move {target.parent} away and train again"
         )
     contents = read_verified(checkpoint)
-    with atomic_folder.alone(target.parent):
+    with atomic_folder.write_lock(target.parent):
         atomic_folder.recover(target.parent)
         with atomic_folder.new_folder(target) as temporary:
             for name, content in contents.items():

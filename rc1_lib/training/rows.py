@@ -73,7 +73,7 @@ def select_rows(run: Run, form: ChatFormat) -> Selection:
     config = run.config
     buckets, words = _metrics(run)
     pool = read_vouched(run, BALANCED.name, run.workspace.path(config.seed_pool))
-    every, reasons = _looked_through(pool, words, config, form)
+    every, reasons = _filtered(pool, words, config, form)
     left_out = Counter(filter(None, reasons))
     fitting: list[MeasuredRow] = [
         {**row, "bucket": buckets[row["id"]]} for row, reason in zip(every, reasons, strict=True) if not reason
@@ -119,9 +119,7 @@ def _metrics(run: Run) -> tuple[dict[str, Bucket], dict[str, int]]:
     )
 
 
-def _looked_through(
-    pool: bytes, words: dict[str, int], config: RunConfig, form: ChatFormat
-) -> tuple[list[Row], list[str]]:
+def _filtered(pool: bytes, words: dict[str, int], config: RunConfig, form: ChatFormat) -> tuple[list[Row], list[str]]:
     """Return the rows of a pool, and for each the reason to leave it out or ""."""
     training = config.training
     lines = list(io.BytesIO(pool))
@@ -129,7 +127,7 @@ def _looked_through(
     # A row has at least as many tokens as words, so most long rows need not be tokenized.
     reasons = [_unfit(row, config) or _too_long(words.get(row["id"], 0), training) for row in rows]
     open_ones = [place for place, reason in enumerate(reasons) if not reason]
-    looked = _looked_at([rows[place] for place in open_ones], [lines[place] for place in open_ones], form)
+    looked = _measure([rows[place] for place in open_ones], [lines[place] for place in open_ones], form)
     for place, (count, holds_mark) in zip(open_ones, looked, strict=True):
         reasons[place] = _too_long(count, training) or (HOLDS_MARK if holds_mark else "")
     return rows, reasons
@@ -146,7 +144,7 @@ def _too_long(tokens: int, training: Training) -> str:
     return f"longer than {training.max_tokens} tokens" if tokens > training.max_tokens else ""
 
 
-def _looked_at(rows: Sequence[Row], lines: Sequence[bytes], form: ChatFormat) -> list[tuple[int, bool]]:
+def _measure(rows: Sequence[Row], lines: Sequence[bytes], form: ChatFormat) -> list[tuple[int, bool]]:
     """Return for each row its number of tokens and whether it has a special token. Cached by process."""
 
     def find(places: list[int]) -> list[tuple[int, bool]]:

@@ -37,7 +37,7 @@ class PPO:
         Raises:
             ConfigError: if it cannot.
         """
-        self._engine = _that_plays(engine, self.name)
+        self._engine = _require_policy_engine(engine, self.name)
 
     def on_batch(self, batch: dict[str, Any]) -> dict[str, float]:
         """Play the batch's `rows` and return metrics of the episodes, with the mean of every term of the reward.
@@ -115,14 +115,14 @@ class Demonstrations:
             ConfigError: if the engine has no chat format.
         """
         if "demonstrations" not in batch:
-            form = _that_plays(self._engine, "demonstrations").playground.form
+            form = _require_policy_engine(self._engine, "demonstrations").playground.form
             with timed(Section.ENCODE):
                 batch["demonstrations"] = [Demonstration.of(row, form) for row in batch["rows"]]
         found = batch["demonstrations"]
-        return {"rows": float(len(found)), "label_tokens": float(sum(sum(one.own) for one in found))}
+        return {"rows": float(len(found)), "label_tokens": float(sum(sum(one.action_mask) for one in found))}
 
 
-def _that_plays(engine: Engine, strategy: str) -> PolicyEngine:
+def _require_policy_engine(engine: Engine, strategy: str) -> PolicyEngine:
     if not isinstance(engine, PolicyEngine):
         raise ConfigError(
             f"training.strategy: found '{strategy}', but the engine {type(engine).__name__} plays no episodes; "

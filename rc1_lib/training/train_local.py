@@ -19,18 +19,18 @@ from rc1_lib.config.engines import own_name
 from rc1_lib.config.file import flatten
 from rc1_lib.config.updates import Steps
 from rc1_lib.training import train_config
-from rc1_lib.training.another_run import Differs, check_alone, differences, state_of_run
+from rc1_lib.training.another_run import Differs, check_no_other_run, differences, state_of_run
 from rc1_lib.training.api import Callback, Setup
 from rc1_lib.training.base_model import base_fingerprint, load_tokenizer
 from rc1_lib.training.callbacks.checkpoints import Checkpoints, SaveRule
 from rc1_lib.training.callbacks.early_stop import EarlyStop
-from rc1_lib.training.callbacks.eval_shadow import EvalShadow, reads
+from rc1_lib.training.callbacks.eval_shadow import EvalShadow, batch_metrics
 from rc1_lib.training.callbacks.logs import Logging, TrainLog
 from rc1_lib.training.callbacks.lr_schedule import LRSchedule
 from rc1_lib.training.callbacks.trackers import check_trackers, trackers_of
 from rc1_lib.training.checkpoint.atomic_folder import LATEST
 from rc1_lib.training.checkpoint.retention import KeepRule, resolve_named
-from rc1_lib.training.checkpoint.save_load import left_in
+from rc1_lib.training.checkpoint.save_load import describe_newest
 from rc1_lib.training.checkpoint.state import CheckpointState
 from rc1_lib.training.labelled_rows import ShuffledRows, encode_rows, read_rows
 from rc1_lib.training.made_up_rows import ensure_rows
@@ -126,10 +126,10 @@ def _train(
         trainer = _trainer(config, model, workspace, log, notice)
     saves = any(callback.name == "checkpoint" for callback in config.callbacks)
     differs = partial(differences, facts=dict(trainer.facts))
-    left = partial(left_in, folder) if saves else _NOTHING_LEFT
+    left = partial(describe_newest, folder) if saves else _NOTHING_LEFT
     with naming_breakdowns(left, FROM_ROWS):
         if saves:
-            check_alone(folder, workspace, small_metrics(workspace), differs, start_over, notice)
+            check_no_other_run(folder, workspace, small_metrics(workspace), differs, start_over, notice)
         state = None if resume is None else _resumed(resume, config, workspace, differs, notice)
         trainer.facts["process"] = process_values()  # resuming may have changed the number of threads
         step = trainer.fit(state)
@@ -224,7 +224,7 @@ def callbacks_of(
             case train_config.Plain(name="eval_shadow"):
                 size = config.data.batch_size
                 batches = [{"demonstrations": held_out[at : at + size]} for at in range(0, len(held_out), size)]
-                built.append(EvalShadow(reads(batches), run.eval_steps))
+                built.append(EvalShadow(batch_metrics(batches), run.eval_steps))
             case train_config.Plain(name="checkpoint"):
                 rule = SaveRule(run.save_steps, run.save_minutes)
                 keep = None if run.keep_last is None else KeepRule(run.keep_last)

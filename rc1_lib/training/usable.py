@@ -17,9 +17,9 @@ from rc1_lib.config.run_config import RunConfig
 from rc1_lib.errors import ConfigError
 from rc1_lib.training.api import Setup
 from rc1_lib.training.base_model import (
+    check_adapter_targets,
+    check_no_attention_dropout,
     model_without_weights,
-    refuse_attention_dropout,
-    refuse_strange_targets,
 )
 from rc1_lib.training.device import Precision, precision_of
 from rc1_lib.training.memory import free_bytes
@@ -52,10 +52,10 @@ def check_usable(config: RunConfig, shape: PretrainedConfig, device: torch.devic
     check_decoding(decoder, device)
     check_shape(decoder, shape)
     if training.gradient_checkpointing:
-        refuse_attention_dropout(shape)
+        check_no_attention_dropout(shape)
     elif ENGINES[own_name(training.engine)].trl:
-        refuse_attention_dropout(shape, "training.engine", "use an engine whose name does not begin with trl_")
-    refuse_strange_targets(targets, config.base_model, model_without_weights(shape))
+        check_no_attention_dropout(shape, "training.engine", "use an engine whose name does not begin with trl_")
+    check_adapter_targets(targets, config.base_model, model_without_weights(shape))
     tied = getattr(shape.get_text_config(), "tie_word_embeddings", False)
     if tied and adapts_head(targets):
         raise ConfigError(

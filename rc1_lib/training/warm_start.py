@@ -20,7 +20,7 @@ from torch.optim import AdamW
 from rc1_lib.records import MeasuredRow
 from rc1_lib.run import Run
 from rc1_lib.runtime.progress import report_progress
-from rc1_lib.training.base_model import load_base, load_tokenizer, recompute_states
+from rc1_lib.training.base_model import enable_gradient_checkpointing, load_base, load_tokenizer
 from rc1_lib.training.chat_format import ChatFormat
 from rc1_lib.training.checkpoint import atomic_folder
 from rc1_lib.training.derived import RECORD, REFERENCE, reference_state, state_of, vouched_base
@@ -71,12 +71,12 @@ def warm_start_due(run: Run) -> bool:
     return bool(run.config.training.warm_start.steps) and reference_state(run) is not FileState.FRESH
 
 
-def learned_batch(dialogues: Sequence[Demonstration], pad_id: int) -> dict[str, Tensor]:
+def padded_batch(dialogues: Sequence[Demonstration], pad_id: int) -> dict[str, Tensor]:
     """Pad B dialogues to one batch; the longest has T tokens.
 
     Returns:
-        `input_ids` and `attention_mask`, int64 [B, T], padded on the right; `own`, bool [B, T], True for tokens of the
-        assistant. Tool results are not learned.
+        `input_ids` and `attention_mask`, int64 [B, T], padded on the right; `action_mask`, bool [B, T], True for tokens
+        of the assistant. Tool results are not learned.
     """
     longest = max(len(one.ids) for one in dialogues)
 
@@ -86,7 +86,7 @@ def learned_batch(dialogues: Sequence[Demonstration], pad_id: int) -> dict[str, 
     return {
         "input_ids": padded((one.ids for one in dialogues), pad_id),
         "attention_mask": padded(([1] * len(one.ids) for one in dialogues), 0),
-        "own": padded((one.own for one in dialogues), False),
+        "action_mask": padded((one.action_mask for one in dialogues), False),
     }
 
 
@@ -127,7 +127,7 @@ class _Learner:
         self._most, self._pad_id = training.warm_start.micro_batch or training.warm_start.batch_size, pad_id
         self.model = load_base(_section(run, base), self._device, self._precision)
         if training.gradient_checkpointing:
-            recompute_states(self.model)
+            enable_gradient_checkpointing(self.model)
         self.model.train()
         self._optimizer = AdamW(self.model.parameters(), weight_decay=0.0)
         self._scaler = torch.amp.GradScaler(self._device.type, enabled=self._precision is Precision.FP16)
@@ -138,7 +138,7 @@ class _Learner:
         Raises:
             DivergedError: if the loss or, without a gradient scaler, a gradient is not finite.
         """
-        total, loss = sum(sum(one.own) for one in dialogues), 0.0
+        total, loss = sum(sum(one.action_mask) for one in dialogues), 0.0
         for first in range(0, len(dialogues), self._most):
             share = self._nats(dialogues[first : first + self._most]) / total
             self._scaler.scale(share).backward()  # type: ignore[no-untyped-call]
@@ -155,8 +155,8 @@ class _Learner:
 
     def _nats(self, dialogues: Sequence[Demonstration]) -> Tensor:
         """Compute the summed cross-entropy. Logits are computed only for the assistant's tokens, to save memory."""
-        batch = to_device(learned_batch(dialogues, self._pad_id), self._device)
-        learned, half = batch["own"][:, 1:], self._precision is not Precision.FP32
+        batch = to_device(padded_batch(dialogues, self._pad_id), self._device)
+        learned, half = batch["action_mask"][:, 1:], self._precision is not Precision.FP32
         causal = cast(Any, self.model)
         with torch.autocast(self._device.type, dtype=self._precision.dtype, enabled=half):
             states_BTD = causal.get_decoder()(

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from rc1_lib.training.checkpoint.manifest import fingerprint
-from rc1_lib.training.checkpoint.retention import KeepRule, keep_for_good, prune
+from rc1_lib.training.checkpoint.retention import KeepRule, keep_permanently, prune
 from rc1_lib.training.checkpoint.save_load import save_checkpoint
 from rc1_lib.training.checkpoint.state import CheckpointState
 
@@ -27,7 +27,7 @@ def save(root: Path, step: int, weight: float, folder: str = RUN) -> Path:
 def place(tmp_path: Path) -> Path:
     """A workspace with steps 1 and 2, and one kept for good."""
     save(tmp_path, 1, 1.0)
-    keep_for_good(save(tmp_path, 2, 1.5), tmp_path / RUN)
+    keep_permanently(save(tmp_path, 2, 1.5), tmp_path / RUN)
     return tmp_path
 
 
@@ -80,7 +80,7 @@ def test_what_is_not_called_as_a_checkpoint_is_not_listed(rc1: Rc1, place: Path)
         (place / RUN / name).mkdir()
     (place / RUN / "step_x").write_text("a note")
     save(place, 2, 9.0)
-    keep_for_good(place / RUN / "step_00002", place / RUN)
+    keep_permanently(place / RUN / "step_00002", place / RUN)
     done = rc1("ckpt", "list", "--workspace", place, "--json")
     rows = [(row["path"].removeprefix(f"{RUN}/"), row["step"]) for row in json.loads(done.out)["checkpoints"]]
     assert done.code == 0

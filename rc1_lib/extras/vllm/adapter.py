@@ -37,7 +37,7 @@ class ServedAdapter:
         self._name: str | None = None
         self._digest = ""
 
-    async def offer(self, server: VLLMServer, policy: Policy) -> str:
+    async def load_current(self, server: VLLMServer, policy: Policy) -> str:
         """Load the current policy's adapter if it has changed, and return its name in the server.
 
         Raises:
@@ -57,10 +57,10 @@ class ServedAdapter:
             raise
         self._name, self._digest = name, digest
         if before is not None:
-            await self._forget(server, before)
+            await self._unload(server, before)
         return name
 
-    async def forget(self, server: VLLMServer) -> None:
+    async def unload(self, server: VLLMServer) -> None:
         """Remove the adapter from server and folder.
 
         Raises:
@@ -68,7 +68,7 @@ class ServedAdapter:
         """
         name, self._name = self._name, None
         if name is not None:
-            await self._forget(server, name)
+            await self._unload(server, name)
 
     def close(self) -> None:
         """Remove the written files."""
@@ -77,7 +77,7 @@ class ServedAdapter:
         elif self._name is not None:
             shutil.rmtree(self._folder / self._name, ignore_errors=True)
 
-    async def _forget(self, server: VLLMServer, name: str) -> None:
+    async def _unload(self, server: VLLMServer, name: str) -> None:
         # In this order, because a server that still has the adapter may read the folder again.
         try:
             await server.unload(name)

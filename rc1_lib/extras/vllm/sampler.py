@@ -21,7 +21,7 @@ from rc1_lib.config.episodes import VLLM, Parity
 from rc1_lib.extras.vllm.adapter import ServedAdapter
 from rc1_lib.extras.vllm.server import (
     Access,
-    Said,
+    SampledTurn,
     Served,
     Turn,
     VLLMError,
@@ -117,7 +117,7 @@ class VLLMSampler:
 
         async def played(server: VLLMServer) -> None:
             served = await self._checked(server, chat, sampling)
-            name = served.name if start else await self._adapter.offer(server, policy)
+            name = served.name if start else await self._adapter.load_current(server, policy)
             await self._play(server, name, episodes, chat.end_id, sampling.temperature)
 
         self._run(played, self._access)
@@ -139,7 +139,7 @@ class VLLMSampler:
         told, read, best = list[Tensor](), list[Tensor](), list[Tensor]()
         chosen = played[:: math.ceil(len(played) / READ_AGAIN)]
         for one in chosen:
-            own_1T = torch.tensor([one.own])
+            own_1T = torch.tensor([one.action_mask])
             told.append(torch.tensor(one.logprobs)[own_1T[0]])
             read_N, best_N = self._read(torch.tensor([one.ids]), own_1T, temperature or 1.0, start)
             read.append(read_N.cpu())
@@ -157,7 +157,7 @@ class VLLMSampler:
         """Unload the adapter, if the server still answers, and remove the written files."""
         brief = replace(self._access, attempts=1, timeout_s=min(self._access.timeout_s, _PARTING_S))
         try:
-            self._run(self._adapter.forget, brief)
+            self._run(self._adapter.unload, brief)
         except VLLMError:
             pass  # a server that is gone needs no unloading
         finally:
@@ -181,7 +181,7 @@ class VLLMSampler:
             async with free:
                 while not episode.over:
                     turn = Turn(read, episode.room, end_id, temperature, int(episode.uniform * _SEEDS))
-                    said = await server.say(name, turn, self._shape.vocabulary)
+                    said = await server.sample(name, turn, self._shape.vocabulary)
                     for token, logprob in zip(said.ids, said.logprobs, strict=True):
                         if episode.over:  # the episode's limit was below the number of tokens requested
                             break
@@ -207,17 +207,17 @@ class VLLMSampler:
             # At temperature 0 both sides report log-probabilities of temperature 1.
             temperature = sampling.temperature or 1.0
             turns = [Turn(prompt, PROBE_TOKENS, None, temperature, seed) for seed in range(PROBES)]
-            said = await _all(*(server.say(served.name, turn, self._shape.vocabulary) for turn in turns))
+            said = await _all(*(server.sample(served.name, turn, self._shape.vocabulary) for turn in turns))
             self._compare(served, prompt, said, temperature)
             # Answers do not show the sampling temperature, so greedy tokens are checked separately. The different seeds
             # expose a server that samples in spite of temperature 0.
             turns = [replace(turn, temperature=0.0) for turn in turns]
-            likeliest = await _all(*(server.say(served.name, turn, self._shape.vocabulary) for turn in turns))
+            likeliest = await _all(*(server.sample(served.name, turn, self._shape.vocabulary) for turn in turns))
             self._check_greedy(*self._read_probes(prompt, likeliest, 1.0))
             self._served = served
         return self._served
 
-    def _read_probes(self, prompt: Sequence[int], said: Sequence[Said], at: float) -> tuple[Tensor, Tensor]:
+    def _read_probes(self, prompt: Sequence[int], said: Sequence[SampledTurn], at: float) -> tuple[Tensor, Tensor]:
         """Compute the initial policy's log-probabilities of continuations, and of the most likely tokens."""
         ids_BT = torch.tensor([[*prompt, *one.ids] for one in said])
         last_BT = (torch.arange(ids_BT.shape[1]) >= len(prompt)).expand_as(ids_BT)
@@ -248,7 +248,7 @@ class VLLMSampler:
             f"other tokens than it samples; use a server that respects the temperature"
         )
 
-    def _compare(self, served: Served, prompt: Sequence[int], said: Sequence[Said], temperature: float) -> None:
+    def _compare(self, served: Served, prompt: Sequence[int], said: Sequence[SampledTurn], temperature: float) -> None:
         theirs_N = torch.tensor([one.logprobs for one in said]).flatten()
 
         def apart(at: float) -> dict[str, float]:

@@ -90,7 +90,7 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class SampledTurn:
     """A turn: its tokens, including the one that ends it, and their log-probabilities at sampling."""
 
     ids: list[int]
@@ -226,7 +226,7 @@ class VLLMServer:
         if not answer.is_success and answer.status != 404:
             raise self._refused("unload_lora_adapter", answer, "Expected it to unload the adapter")
 
-    async def say(self, model: str, turn: Turn, vocabulary: int) -> Said:
+    async def sample(self, model: str, turn: Turn, vocabulary: int) -> SampledTurn:
         """Sample a turn from the full distribution, without truncation or penalties.
 
         Args:
@@ -254,7 +254,7 @@ class VLLMServer:
         if why:
             raise self._unbelievable("completions", why)
         (choice,) = found["choices"]
-        return Said(choice["token_ids"], [float(one) for one in choice["logprobs"]["token_logprobs"]])
+        return SampledTurn(choice["token_ids"], [float(one) for one in choice["logprobs"]["token_logprobs"]])
 
     async def _ask(self, path: str, most_bytes: int, body: Mapping[str, Any] | None = None) -> _Answer:
         """Return an answer that is not a server error, and not longer than the request allows."""

@@ -21,7 +21,7 @@ from rc1_lib.training.engine import PolicyEngine
 if TYPE_CHECKING:
     from rc1_lib.training.trainer import Trainer
 
-Look = Callable[[Engine], dict[str, float]]
+Evaluate = Callable[[Engine], dict[str, float]]
 """Evaluates an engine on held-out rows; returns metrics by name."""
 
 
@@ -33,7 +33,7 @@ class EvalShadow(Callback):
 
     name = "eval_shadow"
 
-    def __init__(self, look: Look, every: int) -> None:
+    def __init__(self, look: Evaluate, every: int) -> None:
         """Evaluate every `every` steps."""
         assert every >= 1
         self._look, self._every = look, every
@@ -47,7 +47,7 @@ class EvalShadow(Callback):
         metrics[SECONDS] = (metrics.get(SECONDS) or 0.0) + time.perf_counter() - began
 
 
-def reads(batches: Sequence[dict[str, Any]]) -> Look:
+def batch_metrics(batches: Sequence[dict[str, Any]]) -> Evaluate:
     """Return a function that averages the engine's own metrics on these batches, weighted by tokens."""
     assert batches
 
@@ -63,8 +63,8 @@ def reads(batches: Sequence[dict[str, Any]]) -> Look:
     return look
 
 
-def plays(rows: Sequence[MeasuredRow]) -> Look:
-    """Return a function that plays these rows with the current policy and returns metrics of the episodes.
+def episode_metrics_on(rows: Sequence[MeasuredRow]) -> Evaluate:
+    """Return a function that episode_metrics_on these rows with the current policy and returns metrics of the episodes.
 
     Every evaluation uses the same random numbers, so that two of them differ only in the policy.
     """
@@ -79,6 +79,6 @@ def plays(rows: Sequence[MeasuredRow]) -> Look:
     return look
 
 
-def looks_of(rows: Sequence[MeasuredRow], look: ShadowLook) -> list[EvalShadow]:
+def shadow_evaluations(rows: Sequence[MeasuredRow], look: ShadowLook) -> list[EvalShadow]:
     """Return the configured callback, if any. Without one, checkpoints hold no state of it."""
-    return [] if look.every_steps is None else [EvalShadow(plays(rows), look.every_steps)]
+    return [] if look.every_steps is None else [EvalShadow(episode_metrics_on(rows), look.every_steps)]

@@ -36,7 +36,7 @@ class CheckpointError(RC1Error):
 
 
 @contextmanager
-def alone(folder: Path) -> Iterator[None]:
+def write_lock(folder: Path) -> Iterator[None]:
     """Lock `folder` for writing. The kernel releases the lock when the process ends, however it ends.
 
     Raises:
@@ -73,7 +73,7 @@ def replaced_folder(target: Path) -> Iterator[Path]:
     Raises:
         CheckpointError: if another process holds the lock.
     """
-    with alone(target.parent):
+    with write_lock(target.parent):
         recover(target.parent, only(target))
         with new_folder(target) as temporary:
             yield temporary
@@ -145,7 +145,7 @@ def recover(folder: Path, homes: re.Pattern[str] = CHECKPOINTS) -> None:
         link.unlink()
 
 
-def point(link: Path, name: str) -> None:
+def set_link(link: Path, name: str) -> None:
     """Make the symbolic link `link` point to its sibling `name`, in one rename.
 
     Raises:

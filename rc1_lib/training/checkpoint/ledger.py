@@ -83,7 +83,7 @@ def read_ledger(ledger: Path) -> list[dict[str, Any]]:
     return entries
 
 
-def check_entered(checkpoint: Path, ledger: Path) -> None:
+def check_in_ledger(checkpoint: Path, ledger: Path) -> None:
     """Reject a checkpoint that replaced another one and brought its own manifest.
 
     A checkpoint without any line is accepted, because a kill may have come before its line was written.

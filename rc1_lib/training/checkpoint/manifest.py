@@ -73,7 +73,7 @@ def resolve(name: str | int, folder: Path) -> Path:
 def settle(folder: Path) -> None:
     """Finish or undo the replacement of a checkpoint that a kill interrupted. Nothing else in `folder` changes."""
     if folder.is_dir() and atomic_folder.needs_recovery(folder):
-        with atomic_folder.alone(folder):
+        with atomic_folder.write_lock(folder):
             atomic_folder.recover(folder)
 
 

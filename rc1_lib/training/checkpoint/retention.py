@@ -126,7 +126,7 @@ def prune(folder: Path, ledger: Path, rule: KeepRule) -> list[Path]:
     Raises:
         CheckpointError: if `latest` does not point to an intact checkpoint of this folder, or another process writes.
     """
-    with atomic_folder.alone(folder):
+    with atomic_folder.write_lock(folder):
         atomic_folder.recover(folder)
         newest = _newest(folder)
         there = {step: path for step, path in steps(folder).items() if step <= newest and (path / NAME).is_file()}
@@ -161,7 +161,7 @@ def _named(reports: Path) -> set[str]:
     return {found.decode() for path in reports.glob("*.json") for found in _SHA256.findall(path.read_bytes())}
 
 
-def keep_for_good(checkpoint: Path, folder: Path, expected: str | None = None) -> Path:
+def keep_permanently(checkpoint: Path, folder: Path, expected: str | None = None) -> Path:
     """Copy a checkpoint whose evaluation passed into `folder/best`, from which nothing is ever removed.
 
     The same checkpoint is copied only once. Another one of the same step gets a number after its name.
@@ -184,7 +184,7 @@ def keep_for_good(checkpoint: Path, folder: Path, expected: str | None = None) -
     if STATE in contents:
         check_real_run(orjson.loads(contents[STATE]), checkpoint.name)
     best = folder / BEST
-    with atomic_folder.alone(best):
+    with atomic_folder.write_lock(best):
         atomic_folder.recover(best)
         target, number = best / checkpoint.resolve().name, 2
         while target.exists():

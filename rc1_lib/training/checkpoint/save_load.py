@@ -22,7 +22,7 @@ from torch import Tensor
 
 from rc1_lib.training.checkpoint import atomic_folder
 from rc1_lib.training.checkpoint.atomic_folder import LATEST, CheckpointError
-from rc1_lib.training.checkpoint.ledger import check_entered, record_all
+from rc1_lib.training.checkpoint.ledger import check_in_ledger, record_all
 from rc1_lib.training.checkpoint.manifest import (
     NAME,
     folder_name,
@@ -59,11 +59,11 @@ def save_checkpoint(state: CheckpointState, folder: Path, ledger: Path) -> Path:
         TypeError: if a nested state holds anything but tensors and plain data.
     """
     target = folder / folder_name(state.step)
-    with atomic_folder.alone(folder):
+    with atomic_folder.write_lock(folder):
         atomic_folder.recover(folder)
         with atomic_folder.new_folder(target) as temporary:
             _write(state, temporary)
-        atomic_folder.point(folder / LATEST, target.name)
+        atomic_folder.set_link(folder / LATEST, target.name)
         record_all(folder, ledger)
     return target
 
@@ -82,14 +82,14 @@ def finish_interrupted(folder: Path, ledger: Path, step: int) -> None:
         CheckpointError: if another process writes there, or a file is in the way.
     """
     target = folder / folder_name(step)
-    with atomic_folder.alone(folder):
+    with atomic_folder.write_lock(folder):
         atomic_folder.recover(folder)
         if not (target / NAME).is_file():
             return
         newest = (folder / LATEST).resolve()
         found = step_of(newest) if (newest / NAME).is_file() else None
         if found is None or found < step:
-            atomic_folder.point(folder / LATEST, target.name)
+            atomic_folder.set_link(folder / LATEST, target.name)
         record_all(folder, ledger)
 
 
@@ -145,7 +145,7 @@ def load_to_resume(path: Path, ledger: Path) -> CheckpointState:
         CheckpointError: also if another checkpoint was put in its place, or if a number in it is not finite.
     """
     state = load_checkpoint(path)
-    check_entered(path, ledger)
+    check_in_ledger(path, ledger)
     for fault in not_finite(state):
         raise CheckpointError(
             f"{path}: {fault}, so training cannot continue from it. Remove this checkpoint, and training resumes from "
@@ -207,7 +207,7 @@ def _plain(part: Any, where: str) -> Any:
     raise TypeError(f"{where.removeprefix('.') or 'the state'} is a {type(part).__name__}, expected plain data")
 
 
-def left_in(folder: Path, before: int | None = None) -> str:
+def describe_newest(folder: Path, before: int | None = None) -> str:
     """Name the newest complete checkpoint of a run, as a sentence.
 
     Args:

@@ -27,7 +27,7 @@ from rc1_lib.training.updates.batch import TokenBatch, collate_demonstrations, m
 from rc1_lib.training.updates.forward import ActionTokens, action_tokens, entropy, log_distribution
 from rc1_lib.training.updates.losses import Loss
 from rc1_lib.training.updates.metrics import Tally
-from rc1_lib.training.updates.take_steps import OptimizerStep, dealt, gradients_of
+from rc1_lib.training.updates.take_steps import OptimizerStep, gradients_of, shuffled_minibatches
 
 
 class PurePtSFT(PolicyEngine):
@@ -41,15 +41,15 @@ class PurePtSFT(PolicyEngine):
     def _update(self, batch: TokenBatch, kl_coef: float, iteration: int) -> dict[str, float]:
         """Learn and return `loss`, in nats per trained token before its step, and the share of correct tokens."""
         optimizer_step = OptimizerStep(self.optimizer, self._section.max_grad_norm, self._scaler)
-        tally = sft_update(self.policy, batch, optimizer_step, self._section, self._dealer, self._shards)
+        tally = sft_update(self.policy, batch, optimizer_step, self._section, self._minibatch_rng, self._shards)
         check_finite_loss(tally.mean("nats"))  # in fp16 the scaler has already skipped the step
         return {"loss": tally.mean("nats"), "mean_token_accuracy": tally.mean("right"), **optimizer_step.metrics()}
 
-    def _look(self, batch: TokenBatch, kl_coef: float) -> dict[str, float]:
+    def _evaluate(self, batch: TokenBatch, kl_coef: float) -> dict[str, float]:
         """Return means over the trained tokens, without dropout, and the entropy of the next token."""
         training = self.policy.training
         self.policy.eval()
-        tally = sft_look(self.policy, batch, self._section)
+        tally = sft_metrics(self.policy, batch, self._section)
         self.policy.train(training)
         check_finite_loss(tally.mean("nats"))
         means = {"loss": "nats", "mean_token_accuracy": "right", "entropy": "entropy"}
@@ -113,16 +113,16 @@ def sft_update(
         DivergedError: if the loss or, without a gradient scaler, a gradient is not finite.
     """
     tally = Tally()
-    for rows in dealt(len(batch), section, generator):
+    for rows in shuffled_minibatches(len(batch), section, generator):
         objective = SFTObjective(batch, section, int(batch.action_mask[rows].sum()))
-        tally.absorb(gradients_of(policy, objective, rows, optimizer_step, shards))
+        tally.add_minibatch(gradients_of(policy, objective, rows, optimizer_step, shards))
         with timed(Section.OPTIMIZER):
             optimizer_step.step()
     return tally
 
 
 @torch.no_grad()
-def sft_look(policy: Policy, batch: TokenBatch, section: Steps) -> Tally:
+def sft_metrics(policy: Policy, batch: TokenBatch, section: Steps) -> Tally:
     """Compute the same sums without learning, and `entropy`, that of the next token in nats."""
     tally = Tally()
     for rows in micro_batches(range(len(batch)), batch.lengths.tolist(), section.micro_tokens):

@@ -23,7 +23,7 @@ from rc1_lib.errors import RC1Error
 from rc1_lib.training.api import Setup
 from rc1_lib.training.engine import PolicyEngine
 from rc1_lib.training.policy import Policy
-from rc1_lib.training.ranks.shards import ONE, Shards
+from rc1_lib.training.ranks.shards import ONE_SHARD, Shards
 from rc1_lib.training.updates.batch import EpisodeBatch, minibatch_rows
 from rc1_lib.training.updates.forward import (
     ActionTokens,
@@ -52,7 +52,7 @@ class TorchDPO(PolicyEngine):
             self._settings,
             temperature=self.temperature,
             beta=kl_coef,
-            generator=self._dealer,
+            generator=self._minibatch_rng,
             scaler=self._scaler,
             shards=self._shards,
         )
@@ -103,14 +103,14 @@ def pairs_of(scores_B: Tensor, groups_B: Tensor) -> list[Pair]:
     return found
 
 
-def share_that_differ(pairs: Sequence[Pair]) -> dict[str, float]:
+def pair_metrics(pairs: Sequence[Pair]) -> dict[str, float]:
     """Return `pairs/differ`, the share of pairs that differ, and `frac_reward_zero_std`, TRL's name for the rest."""
     differ = fmean(pair.differ for pair in pairs)
     return {"pairs/differ": differ, "frac_reward_zero_std": 1.0 - differ}
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class PairStats:
     """Loss and margin of a pair before the step on it."""
 
     loss: float
@@ -140,7 +140,7 @@ class DPOObjective:
     temperature: float
     beta: float
     weights: Tensor
-    seen: list[Seen] = field(default_factory=list)
+    seen: list[PairStats] = field(default_factory=list)
     frozen: ClassVar[bool] = False
 
     def minibatches(self, policy: Policy, generator: torch.Generator, shards: Shards) -> Iterator[list[int]]:
@@ -175,7 +175,7 @@ class DPOObjective:
             pull = share * self.beta * torch.sigmoid(-margin)
             self.weights[pair.chosen] = -pull
             self.weights[pair.rejected] = pull
-            self.seen.append(Seen(float(softplus(-margin)), float(margin)))
+            self.seen.append(PairStats(float(softplus(-margin)), float(margin)))
 
     def fields(self, tokens: ActionTokens) -> dict[str, Tensor]:
         """Return the sampled tokens with their old log-probabilities, and the weight of each token's episode."""
@@ -209,7 +209,7 @@ def dpo_update(
     beta: float,
     generator: torch.Generator,
     scaler: torch.amp.GradScaler | None = None,
-    shards: Shards = ONE,
+    shards: Shards = ONE_SHARD,
 ) -> dict[str, float]:
     """Learn from the rollouts of one iteration.
 
@@ -232,7 +232,7 @@ def dpo_update(
         Metrics of episodes, tokens, optimizer steps and `UpdateResult`. `loss` is the mean over the pairs that differ
         (0
         without any); `rewards/margins` and `rewards/accuracies` are theirs too, named as in TRL. Also those of
-        `share_that_differ`.
+        `pair_metrics`.
 
     Raises:
         RC1Error: if no prompt has two scored rollouts.
@@ -259,7 +259,7 @@ def dpo_update(
         "loss": fmean(one.loss for one in seen) if seen else 0.0,
         "rewards/margins": fmean(one.margin for one in seen) if seen else 0.0,
         "rewards/accuracies": fmean(one.margin > 0 for one in seen) if seen else 0.0,
-        **share_that_differ(pairs),
+        **pair_metrics(pairs),
     }
     of_steps = taken.tally.metrics() | optimizer_step.metrics() | taken.metrics()
     return episode_metrics(batch, ref_BT, beta) | of_steps | of_pairs

@@ -18,7 +18,7 @@ from rc1_lib.training.api import Setup
 from rc1_lib.training.device import to_device
 from rc1_lib.training.engine import PolicyEngine
 from rc1_lib.training.policy import Policy
-from rc1_lib.training.ranks.shards import ONE, Shards
+from rc1_lib.training.ranks.shards import ONE_SHARD, Shards
 from rc1_lib.training.updates.batch import EpisodeBatch
 from rc1_lib.training.updates.forward import (
     ActionTokens,
@@ -28,7 +28,7 @@ from rc1_lib.training.updates.forward import (
 )
 from rc1_lib.training.updates.losses import Loss, clipped_surrogate, entropy_loss, kl_k3
 from rc1_lib.training.updates.metrics import episode_metrics
-from rc1_lib.training.updates.take_steps import OptimizerStep, dealt, take_steps
+from rc1_lib.training.updates.take_steps import OptimizerStep, shuffled_minibatches, take_steps
 
 
 class TorchGRPO(PolicyEngine):
@@ -47,7 +47,7 @@ class TorchGRPO(PolicyEngine):
             self.optimizer,
             self._settings,
             kl_coef=kl_coef,
-            generator=self._dealer,
+            generator=self._minibatch_rng,
             scaler=self._scaler,
             shards=self._shards,
         )
@@ -218,7 +218,7 @@ def grpo_update(
     kl_coef: float,
     generator: torch.Generator,
     scaler: torch.amp.GradScaler | None = None,
-    shards: Shards = ONE,
+    shards: Shards = ONE_SHARD,
 ) -> dict[str, float]:
     """Learn from the rollouts of one iteration.
 
@@ -264,7 +264,9 @@ def grpo_update(
         kl_coef=kl_coef,
     )
     optimizer_step = OptimizerStep(optimizer, update.max_grad_norm, scaler)
-    taken = take_steps(policy, objective, dealt(len(batch), update, generator), update.kl_stop, optimizer_step, shards)
-    of_groups = {"loss/kl_avg": taken.tally.each("kl_loss"), "frac_reward_zero_std": compared.flat}
+    taken = take_steps(
+        policy, objective, shuffled_minibatches(len(batch), update, generator), update.kl_stop, optimizer_step, shards
+    )
+    of_groups = {"loss/kl_avg": taken.tally.minibatch_mean("kl_loss"), "frac_reward_zero_std": compared.flat}
     of_steps = taken.tally.metrics() | optimizer_step.metrics() | taken.metrics()
     return episode_metrics(batch, ref_BT, kl_coef) | of_steps | of_groups

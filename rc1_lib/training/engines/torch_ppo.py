@@ -20,13 +20,13 @@ from rc1_lib.training.device import to_device
 from rc1_lib.training.engine import PolicyEngine
 from rc1_lib.training.policy import Policy, ValuedPolicy
 from rc1_lib.training.profiler import Section, timed
-from rc1_lib.training.ranks.shards import ONE, Shards
+from rc1_lib.training.ranks.shards import ONE_SHARD, Shards
 from rc1_lib.training.updates import losses
 from rc1_lib.training.updates.batch import EpisodeBatch
 from rc1_lib.training.updates.forward import ActionTokens, entropy, log_distribution, reference_logprobs, states_before
 from rc1_lib.training.updates.losses import Loss
 from rc1_lib.training.updates.metrics import episode_metrics, explained_variance
-from rc1_lib.training.updates.take_steps import OptimizerStep, dealt, take_steps
+from rc1_lib.training.updates.take_steps import OptimizerStep, shuffled_minibatches, take_steps
 
 
 class TorchPPO(PolicyEngine):
@@ -55,10 +55,11 @@ class TorchPPO(PolicyEngine):
     def _update(self, batch: EpisodeBatch, kl_coef: float, iteration: int) -> dict[str, float]:
         return ppo_update(
             self.policy, batch, self.optimizer, self._settings,
-            kl_coef=kl_coef, iteration=iteration, generator=self._dealer, scaler=self._scaler, shards=self._shards,
+            kl_coef=kl_coef, iteration=iteration, generator=self._minibatch_rng, scaler=self._scaler,
+            shards=self._shards,
         )  # fmt: skip
 
-    def _look(self, batch: EpisodeBatch, kl_coef: float) -> dict[str, float]:
+    def _evaluate(self, batch: EpisodeBatch, kl_coef: float) -> dict[str, float]:
         targets = targets_of(self.policy, batch, self._settings, kl_coef)
         return objective_metrics(batch, targets, kl_coef)
 
@@ -130,7 +131,7 @@ class Targets:
 
 
 def targets_of(
-    policy: ValuedPolicy, batch: EpisodeBatch, settings: PPOSettings, kl_coef: float, shards: Shards = ONE
+    policy: ValuedPolicy, batch: EpisodeBatch, settings: PPOSettings, kl_coef: float, shards: Shards = ONE_SHARD
 ) -> Targets:
     """Compute values, rewards, advantages and returns with the policy as it is and the reference; no gradients.
 
@@ -233,7 +234,7 @@ def ppo_update(
     iteration: int,
     generator: torch.Generator,
     scaler: torch.amp.GradScaler | None = None,
-    shards: Shards = ONE,
+    shards: Shards = ONE_SHARD,
 ) -> dict[str, float]:
     """Learn from the episodes of one iteration.
 
@@ -273,13 +274,15 @@ def ppo_update(
         normaliser=batch.action_count / update.minibatches,
         frozen=iteration < settings.ppo.value_warm_up,
     )
-    taken = take_steps(policy, objective, dealt(len(batch), update, generator), update.kl_stop, optimizer_step, shards)
+    taken = take_steps(
+        policy, objective, shuffled_minibatches(len(batch), update, generator), update.kl_stop, optimizer_step, shards
+    )
     head = OptimizerStep(optimizer, update.max_grad_norm, scaler)
     with timed(Section.VALUES):
         returns_N = targets.returns[batch.action_mask]
         fit_values(policy.value_head, targets.states, returns_N, head, settings.ppo.value_epochs, generator)
     tally = taken.tally
-    of_values = {"loss/value_avg": tally.each("value_loss"), "val/clipfrac_avg": tally.mean("value_clipped")}
+    of_values = {"loss/value_avg": tally.minibatch_mean("value_loss"), "val/clipfrac_avg": tally.mean("value_clipped")}
     of_steps = tally.metrics() | of_values | optimizer_step.metrics() | taken.metrics()
     return objective_metrics(batch, targets, kl_coef) | of_steps
 

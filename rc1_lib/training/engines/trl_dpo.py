@@ -17,7 +17,7 @@ from trl.trainer.dpo_config import DPOConfig
 from trl.trainer.dpo_trainer import DPOTrainer
 
 from rc1_lib.training.api import Setup
-from rc1_lib.training.engines.torch_dpo import Pair, pairs_of, share_that_differ
+from rc1_lib.training.engines.torch_dpo import Pair, pair_metrics, pairs_of
 from rc1_lib.training.engines.trl_engine import TrlEpisodeEngine
 from rc1_lib.training.updates.batch import EpisodeBatch
 
@@ -59,7 +59,7 @@ class TrlDPO(TrlEpisodeEngine):
         made.args.max_steps = -1  # from now on as many as the step's data give
         return made
 
-    def _taught(self, batch: EpisodeBatch) -> dict[str, float]:
+    def _learn_with_trl(self, batch: EpisodeBatch) -> dict[str, float]:
         """Learn from the pairs whose two rollouts have different scores.
 
         Raises:
@@ -68,7 +68,7 @@ class TrlDPO(TrlEpisodeEngine):
         found = pairs_of(batch.scores, batch.groups)
         pairs = [pair for pair in found if pair.differ]
         learned = self._train([inputs_of(batch, pair) for pair in pairs]) if pairs else {}
-        return {name: learned.get(name, 0.0) for name in FIGURES} | share_that_differ(found)
+        return {name: learned.get(name, 0.0) for name in FIGURES} | pair_metrics(found)
 
 
 def only_pass(passes: Sequence[dict[str, Tensor]]) -> dict[str, Tensor]:

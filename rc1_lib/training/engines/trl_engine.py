@@ -25,7 +25,7 @@ from rc1_lib.training.device import Precision
 from rc1_lib.training.diverged import check_finite_gradient, check_finite_loss
 from rc1_lib.training.engine import PolicyEngine
 from rc1_lib.training.ranks.group import Link
-from rc1_lib.training.ranks.shards import ONE, Shards
+from rc1_lib.training.ranks.shards import ONE_SHARD, Shards
 from rc1_lib.training.updates.batch import EpisodeBatch
 from rc1_lib.training.updates.forward import policy_logprobs, reference_logprobs
 from rc1_lib.training.updates.metrics import distance, episode_metrics
@@ -58,7 +58,9 @@ class TrlEngine(PolicyEngine):
             self._made = self._make()
         trainer, training = self._made, self.policy.training
         trainer.train_dataset = data
-        set_seed(int(torch.randint(2**31, (), generator=self._dealer)))  # TRL shuffles with torch's global generator
+        set_seed(
+            int(torch.randint(2**31, (), generator=self._minibatch_rng))
+        )  # TRL shuffles with torch's global generator
         gc.freeze()  # TRL collects garbage first; scanning everything loaded before would take 0.4 s
         try:
             trainer.train()
@@ -66,7 +68,7 @@ class TrlEngine(PolicyEngine):
             gc.unfreeze()
         self.policy.train(training)
         if self._workers is not None:
-            self._together(self._load_adapter, self.policy.adapter_state())
+            self._on_all_processes(self._load_adapter, self.policy.adapter_state())
         logs = self._logged.taken()
         for log in logs:
             check_finite_loss(log["loss"])
@@ -100,7 +102,7 @@ class TrlEpisodeEngine(TrlEngine):
     fixed_kl: ClassVar[bool] = True
 
     @abstractmethod
-    def _taught(self, batch: EpisodeBatch) -> dict[str, float]:
+    def _learn_with_trl(self, batch: EpisodeBatch) -> dict[str, float]:
         """Learn from the batch. Only the first process calls this."""
         ...
 
@@ -112,16 +114,16 @@ class TrlEpisodeEngine(TrlEngine):
         """
         collated = self._collated(batch)
         assert isinstance(collated, EpisodeBatch), "this engine learns from episodes"
-        return super().train_step(batch) | self._taught(collated)
+        return super().train_step(batch) | self._learn_with_trl(collated)
 
     def _update(self, batch: EpisodeBatch, kl_coef: float, iteration: int) -> dict[str, float]:
         """Only compute metrics, in every process. TRL learns afterwards."""
-        return self._seen(batch, kl_coef, self._shards)
+        return self._episode_metrics(batch, kl_coef, self._shards)
 
-    def _look(self, batch: EpisodeBatch, kl_coef: float) -> dict[str, float]:
-        return self._seen(batch, kl_coef, ONE)
+    def _evaluate(self, batch: EpisodeBatch, kl_coef: float) -> dict[str, float]:
+        return self._episode_metrics(batch, kl_coef, ONE_SHARD)
 
-    def _seen(self, batch: EpisodeBatch, kl_coef: float, shards: Shards) -> dict[str, float]:
+    def _episode_metrics(self, batch: EpisodeBatch, kl_coef: float, shards: Shards) -> dict[str, float]:
         """Return metrics of the episodes, and the distance between sampling and training log-probabilities.
 
         If the initial policy played them, the KL is from it to the policy.

@@ -74,7 +74,7 @@ class TrlGRPO(TrlEpisodeEngine):
                 **over,
             )
 
-    def _taught(self, batch: EpisodeBatch) -> dict[str, float]:
+    def _learn_with_trl(self, batch: EpisodeBatch) -> dict[str, float]:
         self._groups = groups_of(batch, len(self._prompts), self._group_size)
         learned = {"kl": 0.0} | self._train(self._prompts)  # TRL does not measure the KL if its coefficient is 0
         return {name: learned[theirs] for name, theirs in FIGURES.items()}

@@ -39,7 +39,7 @@ MANIFEST = "export.json"
 ADAPTER, MERGED = "adapter", "merged"
 
 
-class UnlikeError(Exception):
+class ExportMismatchError(Exception):
     """The written files do not match the policy.
 
     Attributes:
@@ -81,7 +81,7 @@ def export_checkpoint(run: Run, checkpoint: Path, target: Path, prompts: int) ->
     Raises:
         RC1Error: if the target exists, or the exported model would not stop where the policy ends a turn.
         CheckpointError: if the checkpoint is damaged, belongs to a control, or to another base or pool than the run's.
-        UnlikeError: if a part does not match the policy; nothing is kept.
+        ExportMismatchError: if a part does not match the policy; nothing is kept.
     """
     check_absent(target)
     state = load_checkpoint(checkpoint)
@@ -96,7 +96,7 @@ def export_checkpoint(run: Run, checkpoint: Path, target: Path, prompts: int) ->
             check_end(folder / MERGED, engine.playground.form.end_id)
             found = _compared(engine, section, folder, greedy)
             if not all(one.passed for one in found.values()):
-                raise UnlikeError(found)
+                raise ExportMismatchError(found)
             chat = engine.playground.form.template.used
             write_json(folder / MANIFEST, {**_manifest(run, state, checkpoint, base, folder, found), "chat": chat})
     return Exported(target, found)

@@ -41,7 +41,7 @@ _COMPOSED = "Composed texts (NFC) only: llama.cpp does not compose letters and a
 _IDS_ONLY = "Token ids only: llama.cpp does not cut texts as this model's tokenizer does."
 
 
-class UnlikeGGUFError(Exception):
+class GGUFMismatchError(Exception):
     """llama.cpp does not compute the same with the file as PyTorch with the model.
 
     Attributes:
@@ -88,7 +88,7 @@ def export_gguf(
     Raises:
         ConfigError: if the extra `gguf` is not installed.
         RC1Error: if the target exists, or the export does not match its manifest.
-        UnlikeGGUFError: if llama.cpp computes something else; nothing is kept.
+        GGUFMismatchError: if llama.cpp computes something else; nothing is kept.
     """
     check_absent(target)
     told = _checked_export(exported)
@@ -109,7 +109,7 @@ def export_gguf(
         found = gguf_parity(llama, kind, model, tokenizer, asked, texts, most)
         del llama
         if not found.tokens_passed or not (found.texts_passed or ids_only):
-            raise UnlikeGGUFError(found)
+            raise GGUFMismatchError(found)
         write_json(folder / MANIFEST, _manifest(exported, told, folder / name, found, ids_only))
     return ExportedGGUF(target / name, found)
 

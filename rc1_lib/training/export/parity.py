@@ -79,7 +79,7 @@ def parity(policy: Logits, model: Logits, greedy: Sequence[Trajectory], precisio
     worst, other, ties, tokens = 0.0, 0, 0, 0
     for episode in greedy:
         ids_1T = torch.tensor([episode.ids[:-1]])
-        own_N = torch.tensor(episode.own[1:]).nonzero()[:, 0]
+        own_N = torch.tensor(episode.action_mask[1:]).nonzero()[:, 0]
         chosen_N = torch.tensor(episode.ids[1:])[own_N]
         ours_NV, theirs_NV = (read(ids_1T)[0].float().cpu()[own_N] for read in (policy, model))
         difference = float((ours_NV - theirs_NV).abs().max())

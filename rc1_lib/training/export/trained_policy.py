@@ -19,7 +19,7 @@ from rc1_lib.training.checkpoint.state import CheckpointState
 from rc1_lib.training.derived import REFERENCE
 from rc1_lib.training.device import Precision
 from rc1_lib.training.engine import PolicyEngine
-from rc1_lib.training.layer_weights import stands_alone, whole_weights
+from rc1_lib.training.layer_weights import is_bare_4bit, merged_weights
 from rc1_lib.training.models import base_name, fingerprint_of
 from rc1_lib.training.registry import make_engine
 from rc1_lib.training.train_config import ModelSection
@@ -83,8 +83,8 @@ def merged_model(causal: nn.Module, section: ModelSection, precision: Precision)
     """
     plain = load_base(section.model_copy(update={"quantization": None}), torch.device("cpu"), Precision.FP32)
     for name, layer in causal.named_modules():
-        if isinstance(layer, LoraLayer) or stands_alone(name, layer):
-            cast(nn.Linear, plain.get_submodule(name)).weight.copy_(whole_weights(layer))
+        if isinstance(layer, LoraLayer) or is_bare_4bit(name, layer):
+            cast(nn.Linear, plain.get_submodule(name)).weight.copy_(merged_weights(layer))
     model = cast(PreTrainedModel, plain.to(precision.dtype))  # type: ignore[arg-type]
     if (base := model.generation_config) is not None:
         tokens = {name: getattr(base, name) for name in ("bos_token_id", "eos_token_id", "pad_token_id")}

@@ -41,7 +41,7 @@ class Shards:
             return list(range(self.count))
         return list(range(self._link.rank, self.count, self._link.size))
 
-    def deal(self, rows: Sequence[int], lengths: Sequence[int]) -> list[list[int]]:
+    def split(self, rows: Sequence[int], lengths: Sequence[int]) -> list[list[int]]:
         """Split rows into shards of similar work: longest first, dealt back and forth (0 1 1 0).
 
         Args:
@@ -64,5 +64,5 @@ class Shards:
         return [found[shard] for shard in range(self.count)]
 
 
-ONE = Shards(1)
+ONE_SHARD = Shards(1)
 """A single shard: no division."""

@@ -49,8 +49,8 @@ class Decoder(ABC):
         """Prefill prompts as new live rows after the existing ones, and return the next logits of each: [B, V]."""
 
     @abstractmethod
-    def part(self, kept: list[int], aside: list[int]) -> list[int]:
-        """Keep the live rows `kept`, pause those in `aside` in this order, and drop all others.
+    def regroup(self, kept: list[int], paused: list[int]) -> list[int]:
+        """Keep the live rows `kept`, pause those in `paused` in this order, and drop all others.
 
         Returns:
             The old index of the row that is now at each place.

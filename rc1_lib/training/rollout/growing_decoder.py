@@ -132,7 +132,7 @@ class GrowingCache(Cache):
         taken = GrowingCache(0, self._pads.device)
         taken._pads = self._pads[chosen]
         taken.layers += [layer.copied([states[chosen] for states in layer.used()]) for layer in self._grown]
-        taken._give_up_unseen()
+        taken._free_unused_slots()
         return taken
 
     def keep(self, kept: list[int]) -> None:
@@ -151,7 +151,7 @@ class GrowingCache(Cache):
                 for states in layer.used():
                     states[to] = states[source]
             layer.rows = len(order)
-        self._give_up_unseen()
+        self._free_unused_slots()
 
     def align(self, tails: list[int]) -> None:
         """Drop the last `tails[i]` slots of each row, so that all rows end at the same slot again."""
@@ -168,7 +168,7 @@ class GrowingCache(Cache):
         ]
         self.layers[:] = shifted
         self._pads = self._pads + tails_B
-        self._give_up_unseen()
+        self._free_unused_slots()
 
     def join(self, other: GrowingCache, rows: int) -> None:
         """Append the rows of `other`. If there is not enough room for them, allocate room for `rows` in all."""
@@ -198,7 +198,7 @@ class GrowingCache(Cache):
             whole.join(other, rows)
         return whole
 
-    def _give_up_unseen(self) -> None:
+    def _free_unused_slots(self) -> None:
         unseen = int(self._pads.min()) if self.rows else 0
         self._pads = self._pads - unseen
         for layer in self._grown:
@@ -220,7 +220,7 @@ class GrowingDecoder(Decoder):
         super().__init__(model, pad_id)
         self._room = rows
         self._live = GrowingCache(0, self._device)
-        self._aside: list[GrowingCache] = []
+        self._paused: list[GrowingCache] = []
 
     def step(self, tokens: Sequence[int], positions: Sequence[int]) -> Tensor:
         """See `Decoder.step`."""
@@ -233,18 +233,18 @@ class GrowingDecoder(Decoder):
         self._enter(fresh)
         return logits_BV
 
-    def part(self, kept: list[int], aside: list[int]) -> list[int]:
-        """See `Decoder.part`."""
-        if aside:
-            self._aside.append(self._live.take(aside))
+    def regroup(self, kept: list[int], paused: list[int]) -> list[int]:
+        """See `Decoder.regroup`."""
+        if paused:
+            self._paused.append(self._live.take(paused))
         order = order_after(self._live.rows, kept)
         self._live.keep(kept)
         return order
 
     def resume(self, tokens: Sequence[Sequence[int]], positions: Sequence[int]) -> Tensor:
         """See `Decoder.resume`."""
-        merged = GrowingCache.joined(self._aside, after=max(map(len, tokens)))
-        self._aside = []
+        merged = GrowingCache.joined(self._paused, after=max(map(len, tokens)))
+        self._paused = []
         logits_BV = self._feed(merged, tokens, positions)
         self._enter(merged)
         return logits_BV

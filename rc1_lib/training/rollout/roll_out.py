@@ -29,7 +29,7 @@ from rc1_lib.records import MeasuredRow
 from rc1_lib.runtime.progress import report_progress
 from rc1_lib.training.chat_format import ChatFormat
 from rc1_lib.training.profiler import Section, timed
-from rc1_lib.training.ranks.shards import ONE, Shards
+from rc1_lib.training.ranks.shards import ONE_SHARD, Shards
 from rc1_lib.training.rollout.decoder import Decoder, Decoding, check_decoding, context_of
 from rc1_lib.training.rollout.growing_decoder import GrowingDecoder
 from rc1_lib.training.rollout.sampling_weights import merged
@@ -76,7 +76,7 @@ class Playground:
         seed: int,
         iteration: int,
         keep_states: bool = False,
-        shards: Shards = ONE,
+        shards: Shards = ONE_SHARD,
     ) -> list[Trajectory]:
         """Play every row once, each shard as a batch of its own.
 
@@ -92,15 +92,15 @@ class Playground:
         """
         assert len(rows) == len(keys), f"{len(rows)} rows, {len(keys)} keys"
         sampling = self.sampling(temperature, seed, iteration)
-        parts = shards.deal(range(len(rows)), [_prompt_length(row) for row in rows])
+        parts = shards.split(range(len(rows)), [_prompt_length(row) for row in rows])
 
         def played(part: Sequence[int]) -> list[Trajectory]:
             starts = [self.start(rows[at], keys[at]) for at in part]
             return roll_out(model, self.form, starts, sampling, self._batching, keep_states=keep_states)
 
         found = shards.all_gather({shard: played(parts[shard]) for shard in shards.mine})
-        dealt = zip(itertools.chain(*parts), itertools.chain(*found), strict=True)
-        return [trajectory for _, trajectory in sorted(dealt, key=itemgetter(0))]
+        gathered = zip(itertools.chain(*parts), itertools.chain(*found), strict=True)
+        return [trajectory for _, trajectory in sorted(gathered, key=itemgetter(0))]
 
     def start(self, row: MeasuredRow, key: str) -> Start:
         """Create a new episode on a row; `key` seeds its random numbers."""
@@ -195,11 +195,11 @@ def roll_out(
     episodes = [RunningEpisode(start, chat, sampling, context) for start in starts]
     rows = min(batching.rows, max(1, len(episodes)))
     with merged(model), decoder_of(model, chat.pad_id, rows, batching.decoder).running() as decoder:
-        _Table(decoder, episodes, sampling.temperature, batching, keep_states).play()
+        _RolloutState(decoder, episodes, sampling.temperature, batching, keep_states).play()
     return [episode.trajectory() for episode in episodes]
 
 
-class _Table:
+class _RolloutState:
     """The state of a rollout: rows that write, rows that wait to read a reply, and episodes that have not begun."""
 
     def __init__(
@@ -229,7 +229,7 @@ class _Table:
                 with timed(Section.DECODE):
                     logits_BV = self._decoder.step(tokens, [episode.position - 1 for episode in self._writing])
                 self._take(self._writing, logits_BV)
-                self._part()
+                self._regroup()
 
     def _admit(self) -> None:
         under_way = len(self._writing) + len(self._reading)
@@ -245,7 +245,7 @@ class _Table:
                 logits_BV = self._decoder.admit([episode.prompt for episode in chunk])
             self._take(chunk, logits_BV)
             self._writing += chunk
-            self._part()
+            self._regroup()
 
     def _resume(self) -> None:
         if not self._reading or len(self._reading) < len(self._writing) * READING_SHARE:
@@ -256,7 +256,7 @@ class _Table:
             logits_BV = self._decoder.resume([episode.feed(episode.known) for episode in coming], positions)
         self._take(coming, logits_BV)
         self._writing += coming
-        self._part()
+        self._regroup()
 
     def _take(self, episodes: Sequence[RunningEpisode], logits_BV: Tensor) -> None:
         uniforms_B = np.array([episode.uniform for episode in episodes])
@@ -270,15 +270,15 @@ class _Table:
                 episode.take(token, logprob, state_D)
         self._tokens += len(episodes)
 
-    def _part(self) -> None:
+    def _regroup(self) -> None:
         """Remove rows whose turn has ended from the writing ones: paused until they read a reply, or finished."""
         kept = [row for row, episode in enumerate(self._writing) if episode.known == 1 and not episode.over]
         if len(kept) == len(self._writing):
             return
-        aside = [row for row, episode in enumerate(self._writing) if episode.known > 1 and not episode.over]
-        order = self._decoder.part(kept, aside)
-        over = len(self._writing) - len(kept) - len(aside)
-        self._reading += [self._writing[row] for row in aside]
+        paused = [row for row, episode in enumerate(self._writing) if episode.known > 1 and not episode.over]
+        order = self._decoder.regroup(kept, paused)
+        over = len(self._writing) - len(kept) - len(paused)
+        self._reading += [self._writing[row] for row in paused]
         self._writing = [self._writing[row] for row in order]
         if over:
             under_way = len(self._waiting) + len(self._writing) + len(self._reading)

@@ -16,7 +16,7 @@ import torch
 from peft.tuners.lora import Linear, LoraLayer
 from torch import Tensor, nn
 
-from rc1_lib.training.layer_weights import in_4_bits, plain_layer, stands_alone, whole_weights
+from rc1_lib.training.layer_weights import base_layer_of, in_4_bits, is_bare_4bit, merged_weights
 
 _TYPE = torch.bfloat16
 
@@ -54,10 +54,10 @@ class SamplingCopy:
     """16-bit copies of the layers that `merged` skips: those in 4 bits, and those in 16 bits with an adapter."""
 
     def __init__(self, model: nn.Module) -> None:
-        """Allocate the copy. `standing_in` fills it."""
+        """Allocate the copy. `active` fills it."""
         copied = {name: layer for name, layer in model.named_modules() if _is_copied(name, layer)}
         self._layers = [
-            (layer, torch.empty(_shape_of(layer), dtype=_TYPE, device=plain_layer(layer).weight.device))
+            (layer, torch.empty(_shape_of(layer), dtype=_TYPE, device=base_layer_of(layer).weight.device))
             for layer in copied.values()
         ]
 
@@ -66,12 +66,12 @@ class SamplingCopy:
         return len(self._layers)
 
     @contextmanager
-    def standing_in(self) -> Iterator[None]:
+    def active(self) -> Iterator[None]:
         """Compute with the copy inside the context. It is written from weights and adapters at the beginning."""
         self._write()
         try:
             for layer, weight in self._layers:
-                layer.forward = _linear(weight, plain_layer(layer).bias)
+                layer.forward = _linear(weight, base_layer_of(layer).bias)
             yield
         finally:
             for layer, _ in self._layers:
@@ -80,10 +80,10 @@ class SamplingCopy:
     @torch.no_grad()
     def _write(self) -> None:
         for layer, weight in self._layers:
-            weight.copy_(whole_weights(layer))
+            weight.copy_(merged_weights(layer))
 
 
-def copy_to_sample_with(model: nn.Module, kind: str) -> SamplingCopy | None:
+def make_sampling_copy(model: nn.Module, kind: str) -> SamplingCopy | None:
     """Create the copy that `training.rollout.sampling_copy` asks for; None if it is `none` or there is nothing to copy.
 
     Args:
@@ -96,12 +96,12 @@ def copy_to_sample_with(model: nn.Module, kind: str) -> SamplingCopy | None:
 
 def _is_copied(name: str, layer: nn.Module) -> bool:
     if isinstance(layer, LoraLayer):
-        return in_4_bits(plain_layer(layer)) or plain_layer(layer).weight.dtype is not torch.float32
-    return stands_alone(name, layer)
+        return in_4_bits(base_layer_of(layer)) or base_layer_of(layer).weight.dtype is not torch.float32
+    return is_bare_4bit(name, layer)
 
 
 def _shape_of(layer: nn.Module) -> tuple[int, int]:
-    return plain_layer(layer).out_features, plain_layer(layer).in_features
+    return base_layer_of(layer).out_features, base_layer_of(layer).in_features
 
 
 def _linear(weight: Tensor, bias: Tensor | None) -> Callable[..., Tensor]:

@@ -200,7 +200,7 @@ class SlotDecoder(Decoder):
         super().__init__(model, pad_id)
         self._rows, self._recorder = rows, recorder
         self._cache = SlotCache(config.num_hidden_layers, rows, self._device)
-        self._live = self._aside = self._reach = 0
+        self._live = self._paused = self._reach = 0
         self._tokens_R1, self._positions_R1 = (
             torch.zeros((rows, 1), dtype=torch.long, device=self._device) for _ in range(2)
         )
@@ -243,20 +243,20 @@ class SlotDecoder(Decoder):
         """See `Decoder.admit`."""
         return self._read(prompts, [0] * len(prompts))
 
-    def part(self, kept: list[int], aside: list[int]) -> list[int]:
-        """See `Decoder.part`."""
+    def regroup(self, kept: list[int], paused: list[int]) -> list[int]:
+        """See `Decoder.regroup`."""
         order = order_after(self._live, kept)
         moves = [(row, place) for place, row in enumerate(order) if row != place]
-        moves += [(row, self._rows - 1 - self._aside - at) for at, row in enumerate(aside)]
+        moves += [(row, self._rows - 1 - self._paused - at) for at, row in enumerate(paused)]
         self._move(moves)
-        self._live, self._aside = len(order), self._aside + len(aside)
+        self._live, self._paused = len(order), self._paused + len(paused)
         return order
 
     def resume(self, tokens: Sequence[Sequence[int]], positions: Sequence[int]) -> Tensor:
         """See `Decoder.resume`."""
-        assert len(tokens) == self._aside, f"{self._aside} rows are aside, tokens given for {len(tokens)}"
-        self._move([(self._rows - 1 - at, self._live + at) for at in range(self._aside)])
-        self._aside = 0
+        assert len(tokens) == self._paused, f"{self._paused} rows are paused, tokens given for {len(tokens)}"
+        self._move([(self._rows - 1 - at, self._live + at) for at in range(self._paused)])
+        self._paused = 0
         return self._read(tokens, positions)
 
     def _read(self, tokens: Sequence[Sequence[int]], positions: Sequence[int]) -> Tensor:
@@ -270,7 +270,7 @@ class SlotDecoder(Decoder):
         )
         logits_BV, _ = self._run(self._padded(tokens), positions_BQ, lengths_B - 1, self._live, reach)
         self._live += len(tokens)
-        assert self._live + self._aside <= self._rows, "more rows than there is room for"
+        assert self._live + self._paused <= self._rows, "more rows than there is room for"
         return logits_BV
 
     def _run(

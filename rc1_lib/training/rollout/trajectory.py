@@ -64,13 +64,13 @@ class RolloutSampling:
 class Trajectory:
     """An episode as one token list, never tokenized again.
 
-    `ids`, `own` and `logprobs` have the same length T.
+    `ids`, `action_mask` and `logprobs` have the same length T.
 
     Attributes:
         row_id: id of the row on which the episode was played.
         ids: the prompt and everything after it.
         prompt_tokens: length of the prompt; the first action token is at this index.
-        own: action mask: True for tokens that the policy sampled, including the end of each turn.
+        action_mask: True for tokens that the policy sampled, including the end of each turn.
         logprobs: natural log-probability of each action token under the distribution it was sampled from, including the
             temperature; NaN for other tokens.
         turn_ends: index of the last action token of every turn, in order.
@@ -82,7 +82,7 @@ class Trajectory:
     row_id: str
     ids: tuple[int, ...]
     prompt_tokens: int
-    own: tuple[bool, ...]
+    action_mask: tuple[bool, ...]
     logprobs: tuple[float, ...]
     turn_ends: tuple[int, ...]
     outcome: EpisodeOutcome
@@ -91,16 +91,18 @@ class Trajectory:
 
     def __post_init__(self) -> None:
         """Check that the parts are consistent."""
-        assert len(self.ids) == len(self.own) == len(self.logprobs), "ids, own and logprobs differ in length"
+        assert len(self.ids) == len(self.action_mask) == len(self.logprobs), (
+            "ids, action_mask and logprobs differ in length"
+        )
         assert 0 < self.prompt_tokens <= len(self.ids), "a trajectory must begin with its prompt"
-        assert not any(self.own[: self.prompt_tokens]), "the prompt has action tokens"
-        assert all(self.own[end] for end in self.turn_ends), "a turn must end with an action token"
-        assert self.states is None or len(self.states) == self.own_tokens, "expected one state per action token"
+        assert not any(self.action_mask[: self.prompt_tokens]), "the prompt has action tokens"
+        assert all(self.action_mask[end] for end in self.turn_ends), "a turn must end with an action token"
+        assert self.states is None or len(self.states) == self.action_count, "expected one state per action token"
 
     @property
-    def own_tokens(self) -> int:
+    def action_count(self) -> int:
         """Number of tokens that the policy sampled."""
-        return sum(self.own)
+        return sum(self.action_mask)
 
 
 class RunningEpisode:
@@ -128,7 +130,7 @@ class RunningEpisode:
         self.over = False
         self._ids = list(self.prompt)
         self._fed = len(self._ids)
-        self._own = [False] * self._fed
+        self._action_mask = [False] * self._fed
         self._logprobs = [math.nan] * self._fed
         self._turn_ends: list[int] = []
         self._states: list[Tensor] = []
@@ -176,7 +178,7 @@ class RunningEpisode:
         if state_D is not None:
             self._states.append(state_D)
         self._ids.append(token)
-        self._own.append(True)
+        self._action_mask.append(True)
         self._logprobs.append(logprob)
         self._drawn += 1
         self._watch_thoughts(token)
@@ -191,7 +193,7 @@ class RunningEpisode:
             row_id=self._start.row_id,
             ids=tuple(self._ids),
             prompt_tokens=len(self.prompt),
-            own=tuple(self._own),
+            action_mask=tuple(self._action_mask),
             logprobs=tuple(self._logprobs),
             turn_ends=tuple(self._turn_ends),
             outcome=self._outcome,
@@ -243,7 +245,7 @@ class RunningEpisode:
             self._finish(replace(episode.outcome(), status=EpisodeStatus.MAX_TOKENS))
             return
         self._ids += observed
-        self._own += [False] * len(observed)
+        self._action_mask += [False] * len(observed)
         self._logprobs += [math.nan] * len(observed)
         self._begin_turn()
 

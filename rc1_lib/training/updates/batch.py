@@ -27,7 +27,7 @@ class _Tokens(Protocol):
     @property
     def ids(self) -> Sequence[int]: ...
     @property
-    def own(self) -> Sequence[bool]: ...
+    def action_mask(self) -> Sequence[bool]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +96,12 @@ class Demonstration:
     Attributes:
         row_id: id of its row.
         ids: token ids.
-        own: action mask: True for tokens of the assistant.
+        action_mask: True for tokens of the assistant.
     """
 
     row_id: str
     ids: Sequence[int]
-    own: Sequence[bool]
+    action_mask: Sequence[bool]
 
     @classmethod
     def of(cls, row: Row, form: ChatFormat) -> Self:
@@ -165,7 +165,7 @@ def _padded(dialogues: Sequence[_Tokens], lengths: Sequence[int], pad_id: int) -
     action_mask = torch.zeros(shape, dtype=torch.bool)
     for row, (dialogue, length) in enumerate(zip(dialogues, lengths, strict=True)):
         ids[row, :length] = torch.tensor(dialogue.ids[:length])
-        action_mask[row, :length] = torch.tensor(dialogue.own[:length])
+        action_mask[row, :length] = torch.tensor(dialogue.action_mask[:length])
     return ids, action_mask, torch.tensor(lengths)
 
 
@@ -182,7 +182,7 @@ def _states(trajectories: Sequence[Trajectory]) -> Tensor | None:
 
 def _checked_length(trajectory: Trajectory, score: float) -> int:
     """Check that an episode's fields are consistent; return its number of tokens up to the last action token."""
-    own, logprobs = trajectory.own, trajectory.logprobs
+    own, logprobs = trajectory.action_mask, trajectory.logprobs
     length = _own_length(trajectory)
     assert len(own) == len(logprobs), f"{len(own)} own, {len(logprobs)} logprobs"
     if not math.isfinite(score):
@@ -198,10 +198,12 @@ def _checked_length(trajectory: Trajectory, score: float) -> int:
 
 def _own_length(dialogue: _Tokens) -> int:
     """Return the number of tokens up to the last action token."""
-    assert len(dialogue.ids) == len(dialogue.own), f"{len(dialogue.ids)} ids, {len(dialogue.own)} own"
-    assert any(dialogue.own), f"row '{dialogue.row_id}' has no action token"
-    assert not dialogue.own[0], f"row '{dialogue.row_id}' has no prompt, so its first token has no log-probability"
-    return max(place for place, mine in enumerate(dialogue.own) if mine) + 1
+    assert len(dialogue.ids) == len(dialogue.action_mask), f"{len(dialogue.ids)} ids, {len(dialogue.action_mask)} own"
+    assert any(dialogue.action_mask), f"row '{dialogue.row_id}' has no action token"
+    assert not dialogue.action_mask[0], (
+        f"row '{dialogue.row_id}' has no prompt, so its first token has no log-probability"
+    )
+    return max(place for place, mine in enumerate(dialogue.action_mask) if mine) + 1
 
 
 def minibatch_rows(rows: int, minibatches: int, generator: torch.Generator) -> list[list[int]]:

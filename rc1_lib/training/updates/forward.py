@@ -10,7 +10,7 @@ from torch import Tensor
 
 from rc1_lib.training.policy import Policy
 from rc1_lib.training.profiler import Section, timed
-from rc1_lib.training.ranks.shards import ONE, Shards
+from rc1_lib.training.ranks.shards import ONE_SHARD, Shards
 from rc1_lib.training.updates.batch import EpisodeBatch, TokenBatch, micro_batches
 
 
@@ -97,7 +97,7 @@ def policy_logprobs(
     *,
     micro_tokens: int,
     temperature: float,
-    shards: Shards = ONE,
+    shards: Shards = ONE_SHARD,
     section: Section = Section.FORWARD,
 ) -> Tensor:
     """Compute the log-probabilities (B, T) of some rows' action tokens under the current policy, without gradients.
@@ -126,7 +126,7 @@ def policy_logprobs(
 
 
 def reference_logprobs(
-    policy: Policy, batch: EpisodeBatch, *, micro_tokens: int, temperature: float, shards: Shards = ONE
+    policy: Policy, batch: EpisodeBatch, *, micro_tokens: int, temperature: float, shards: Shards = ONE_SHARD
 ) -> Tensor:
     """Compute the log-probabilities (B, T) of all action tokens under the reference, see `policy_logprobs`."""
     with policy.reference():
@@ -137,7 +137,7 @@ def reference_logprobs(
     return found_BT.to(batch.old_logprobs.dtype)
 
 
-def states_before(policy: Policy, batch: TokenBatch, *, micro_tokens: int, shards: Shards = ONE) -> Tensor:
+def states_before(policy: Policy, batch: TokenBatch, *, micro_tokens: int, shards: Shards = ONE_SHARD) -> Tensor:
     """Compute the states (N, D) before all action tokens under the current policy, row by row, without gradients."""
     found = _gathered(
         batch, range(len(batch)), lambda tokens: tokens.hidden(policy), micro_tokens, shards, Section.REFERENCE
@@ -159,9 +159,9 @@ def _gathered(
 ) -> list[tuple[ActionTokens, Tensor]]:
     """Apply `read` to every micro-batch of this process's shards, and gather the results of all shards."""
     lengths = batch.lengths.tolist()
-    dealt, mine = shards.deal(rows, lengths), dict[int, list[tuple[ActionTokens, Tensor]]]()
+    rows_of_shard, mine = shards.split(rows, lengths), dict[int, list[tuple[ActionTokens, Tensor]]]()
     with torch.no_grad(), timed(section):
         for shard in shards.mine:
-            parts = [action_tokens(batch, part) for part in micro_batches(dealt[shard], lengths, micro_tokens)]
+            parts = [action_tokens(batch, part) for part in micro_batches(rows_of_shard[shard], lengths, micro_tokens)]
             mine[shard] = [(tokens, read(tokens)) for tokens in parts]
     return [each for found in shards.all_gather(mine) for each in found]

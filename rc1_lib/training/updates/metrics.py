@@ -36,20 +36,20 @@ class Tally:
             self.sums[name] = self.sums.get(name, 0.0) + float(value)
         self.tokens += tokens
 
-    def add_up(self, other: Tally) -> None:
+    def merge(self, other: Tally) -> None:
         """Add another tally, such as that of a micro-batch."""
         self.add(other.sums, other.tokens)
 
-    def absorb(self, minibatch: Tally) -> None:
+    def add_minibatch(self, minibatch: Tally) -> None:
         """Add the tally of a whole minibatch."""
-        self.add_up(minibatch)
+        self.merge(minibatch)
         self.minibatches += 1
 
     def mean(self, name: str) -> float:
         """Return a sum's mean per action token."""
         return self.sums[name] / self.tokens
 
-    def each(self, name: str) -> float:
+    def minibatch_mean(self, name: str) -> float:
         """Return a sum's mean per minibatch."""
         return self.sums[name] / self.minibatches
 
@@ -62,8 +62,8 @@ class Tally:
         """
         ratio = self.mean("ratio")
         return {
-            "loss": self.each("loss"),
-            "loss/policy_avg": self.each("policy_loss"),
+            "loss": self.minibatch_mean("loss"),
+            "loss/policy_avg": self.minibatch_mean("policy_loss"),
             "policy/approxkl_avg": self.mean("approxkl"),
             "policy/clipfrac_avg": self.mean("clipped"),
             "policy/entropy_avg": self.mean("entropy"),
@@ -120,7 +120,7 @@ def distance(sampled_N: Tensor, read_N: Tensor) -> dict[str, float]:
     }
 
 
-def farther(one: Mapping[str, float], other: Mapping[str, float]) -> dict[str, float]:
+def larger_distance(one: Mapping[str, float], other: Mapping[str, float]) -> dict[str, float]:
     """Return the larger value of each metric of two distances; NaN if either is NaN.
 
     Args:

@@ -13,7 +13,7 @@ from torch.nn.utils import clip_grad_norm_
 from torch.optim import Optimizer
 
 from rc1_lib.config.updates import Steps
-from rc1_lib.training.diverged import refuse_not_finite
+from rc1_lib.training.diverged import check_finite
 from rc1_lib.training.policy import Policy
 from rc1_lib.training.profiler import Section, timed
 from rc1_lib.training.ranks.shards import Shards
@@ -104,13 +104,13 @@ def take_steps(
     Raises:
         DivergedError: if, without a gradient scaler, a gradient is not finite.
     """
-    check_still(policy)
+    check_no_dropout(policy)
     tally, gap, far, stopped = Tally(), math.nan, math.nan, False
     for rows in minibatches:
         seen = gradients_of(policy, objective, rows, optimizer_step, shards)
         if not tally.minibatches:
             gap, far = seen.mean("gap"), seen.mean("far")
-        tally.absorb(seen)
+        tally.add_minibatch(seen)
         stopped = seen.mean("approxkl") > kl_stop
         if stopped:
             optimizer_step.drop()
@@ -120,13 +120,13 @@ def take_steps(
     return UpdateResult(tally, gap, far, stopped)
 
 
-def dealt(rows: int, update: Steps, generator: torch.Generator) -> Iterator[list[int]]:
+def shuffled_minibatches(rows: int, update: Steps, generator: torch.Generator) -> Iterator[list[int]]:
     """Yield the minibatches of all epochs, shuffled again for every epoch."""
     for _ in range(update.epochs):
         yield from minibatch_rows(rows, update.minibatches, generator)
 
 
-def check_still(policy: Policy) -> None:
+def check_no_dropout(policy: Policy) -> None:
     """Check that the policy has no active dropout."""
     assert not any(
         isinstance(module, nn.Dropout) and module.training and module.p > 0 for module in policy.modules()
@@ -149,16 +149,16 @@ def gradients_of(
         The sums over the minibatch's action tokens.
     """
     lengths = objective.batch.lengths.tolist()
-    parts, mine = shards.deal(rows, lengths), dict[int, tuple[Tally, Gradients]]()
+    parts, mine = shards.split(rows, lengths), dict[int, tuple[Tally, Gradients]]()
     for shard in shards.mine:
         seen = Tally()
         for part in micro_batches(parts[shard], lengths, objective.update.micro_tokens):
             tokens = action_tokens(objective.batch, part)
             seen.add(add_gradients(policy, objective, tokens, optimizer_step.scale), len(tokens.rows))
-        mine[shard] = seen, optimizer_step.taken()
+        mine[shard] = seen, optimizer_step.pop_gradients()
     whole = Tally()
     for seen, gradients in shards.all_gather(mine):
-        whole.add_up(seen)
+        whole.merge(seen)
         optimizer_step.add(gradients)
     return whole
 
@@ -229,14 +229,14 @@ class OptimizerStep:
         """Set the gradients to None, not to zero, so that the optimizer skips frozen parameters."""
         self.optimizer.zero_grad(set_to_none=True)
 
-    def taken(self) -> Gradients:
+    def pop_gradients(self) -> Gradients:
         """Return the accumulated gradients and clear those of the parameters."""
         found = {place: each.grad for place, each in enumerate(self._parameters) if each.grad is not None}
         self.drop()
         return found
 
     def add(self, gradients: Gradients) -> None:
-        """Add gradients that `taken` returned, here or in another process."""
+        """Add gradients that `pop_gradients` returned, here or in another process."""
         parameters = self._parameters
         for place, gradient in gradients.items():
             there = parameters[place].grad
@@ -251,7 +251,7 @@ class OptimizerStep:
         self.scaler.unscale_(self.optimizer)
         norm = float(clip_grad_norm_(self._parameters, self.max_grad_norm))
         if not self.scaler.is_enabled():
-            refuse_not_finite(
+            check_finite(
                 f"the gradient's norm at step {len(self.norms) + 1} of the update",
                 norm,
                 "training has diverged; lower the learning rate, or stop earlier on the KL",

@@ -13,7 +13,7 @@ from rc1_lib.runtime.progress import listening
 from rc1_lib.training.api import Callback
 from rc1_lib.training.callbacks.checkpoints import Checkpoints, SaveRule
 from rc1_lib.training.callbacks.early_stop import EarlyStop
-from rc1_lib.training.callbacks.eval_shadow import EvalShadow, reads
+from rc1_lib.training.callbacks.eval_shadow import EvalShadow, batch_metrics
 from rc1_lib.training.callbacks.logs import NAMED, Logging, MetricsLog, TrainLog
 from rc1_lib.training.callbacks.lr_schedule import LRSchedule
 from rc1_lib.training.checkpoint.manifest import resolve, steps
@@ -101,7 +101,7 @@ def test_held_out_batches_count_by_their_tokens() -> None:
     losses = iter([1.0, 4.0])
     trainer.engine.eval_step = lambda batch: {"loss": next(losses), "tokens": float(len(batch["x"]))}
     metrics: dict[str, float | None] = {}
-    shadow = EvalShadow(reads([{"x": torch.zeros(3)}, {"x": torch.zeros(1)}]), every=5)
+    shadow = EvalShadow(batch_metrics([{"x": torch.zeros(3)}, {"x": torch.zeros(1)}]), every=5)
     for trainer.step in (1, 4, 5):
         shadow.on_step(trainer, metrics)
     assert metrics.pop("sec_per_step", 0.0) > 0, "a look is part of what its step took"
@@ -109,7 +109,7 @@ def test_held_out_batches_count_by_their_tokens() -> None:
 
 
 def test_the_last_step_is_evaluated_too() -> None:
-    calls = run(3, EvalShadow(reads([{"x": torch.zeros(3)}]), every=2)).engine.calls
+    calls = run(3, EvalShadow(batch_metrics([{"x": torch.zeros(3)}]), every=2)).engine.calls
     assert calls[-5:] == ["train_step", "eval_step", "on_batch", "train_step", "eval_step"]
 
 
@@ -149,7 +149,7 @@ def test_a_metric_that_is_not_measured_is_refused_at_the_first_step_before_anyth
 def test_a_metric_of_looks_that_is_not_measured_is_refused_at_the_first_look() -> None:
     stop = EarlyStop("eval/los", patience=1, min_delta=0.0, higher_is_better=False)
     with pytest.raises(ConfigError, match=r"early_stop\.metric: .*'eval/los', .* 2 .* eval/loss$"):
-        run(4, EvalShadow(reads([{"x": torch.zeros(3)}]), every=2), stop)
+        run(4, EvalShadow(batch_metrics([{"x": torch.zeros(3)}]), every=2), stop)
 
 
 def test_a_figure_of_episodes_that_has_no_case_in_a_step_is_no_mistake() -> None:
