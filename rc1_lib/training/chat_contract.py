@@ -244,8 +244,8 @@ def _forged(subject: _Subject) -> str:
 
     def found(content: str) -> Counter[int]:
         opening: list[Message] = [{"role": "system", "content": content}, {"role": "user", "content": content}]
-        told: list[Message] = [{"role": "tool", "tool_call_id": "call_0", "name": "wiki", "content": content}]
-        return Counter(token for token in (*form.prompt_ids(opening), *form.observation_ids(told)) if token in marks)
+        replies: list[Message] = [{"role": "tool", "tool_call_id": "call_0", "name": "wiki", "content": content}]
+        return Counter(token for token in (*form.prompt_ids(opening), *form.observation_ids(replies)) if token in marks)
 
     forged = found(everything) - found("x")
     if forged:
@@ -294,13 +294,13 @@ def _first_difference(found: Sequence[object], expected: Sequence[object]) -> in
 def _as_sampled(form: ChatFormat, messages: Sequence[Message]) -> list[int]:
     """Tokenize a dialogue as a rollout does in which the model writes exactly the demonstrated turns."""
     first = next(number for number, message in enumerate(messages) if message["role"] == "assistant")
-    ids, told = form.prompt_ids(messages[:first]), list[Message]()
+    ids, replies = form.prompt_ids(messages[:first]), list[Message]()
     for message in messages[first:]:
         if message["role"] != "assistant":
-            told.append(message)
+            replies.append(message)
             continue
-        ids += [*(form.observation_ids(told) if told else []), *form.turn_ids(message)]
-        told = []
+        ids += [*(form.observation_ids(replies) if replies else []), *form.turn_ids(message)]
+        replies = []
     return ids
 
 

@@ -176,9 +176,9 @@ class ChatTemplate:
             if said["role"] != "assistant":
                 continue
             pieces.append((f"{self.closing}{turn(said)}{self.end}", True))
-            told = list(takewhile(lambda message: message["role"] != "assistant", messages[number + 1 :]))
-            if told:
-                pieces.append((_filled(self.observation(told), told), False))
+            replies = list(takewhile(lambda message: message["role"] != "assistant", messages[number + 1 :]))
+            if replies:
+                pieces.append((_filled(self.observation(replies), replies), False))
         return pieces
 
     def given(self, messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

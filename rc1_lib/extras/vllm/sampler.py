@@ -136,15 +136,15 @@ class VLLMSampler:
         """
         if not played:
             return
-        told, read, best = list[Tensor](), list[Tensor](), list[Tensor]()
+        sampled, read, best = list[Tensor](), list[Tensor](), list[Tensor]()
         chosen = played[:: math.ceil(len(played) / READ_AGAIN)]
         for one in chosen:
             own_1T = torch.tensor([one.action_mask])
-            told.append(torch.tensor(one.logprobs)[own_1T[0]])
+            sampled.append(torch.tensor(one.logprobs)[own_1T[0]])
             read_N, best_N = self._read(torch.tensor([one.ids]), own_1T, temperature or 1.0, start)
             read.append(read_N.cpu())
             best.append(best_N.cpu())
-        found = distance(torch.cat(told), torch.cat(read))
+        found = distance(torch.cat(sampled), torch.cat(read))
         if not self._near(found):
             raise VLLMError(
                 f"the vLLM server at {self._access.host} does not play the requested policy: in {len(chosen)} episodes "

@@ -91,7 +91,7 @@ def export_gguf(
         GGUFMismatchError: if llama.cpp computes something else; nothing is kept.
     """
     check_absent(target)
-    told = _checked_export(exported)
+    body = _checked_export(exported)
     merged = exported / MERGED
     tokenizer = AutoTokenizer.from_pretrained(merged)
     model: PreTrainedModel = AutoModelForCausalLM.from_pretrained(merged, dtype=torch.float32)
@@ -110,7 +110,7 @@ def export_gguf(
         del llama
         if not found.tokens_passed or not (found.texts_passed or ids_only):
             raise GGUFMismatchError(found)
-        write_json(folder / MANIFEST, _manifest(exported, told, folder / name, found, ids_only))
+        write_json(folder / MANIFEST, _manifest(exported, body, folder / name, found, ids_only))
     return ExportedGGUF(target / name, found)
 
 
@@ -153,8 +153,8 @@ def _checked_export(exported: Path) -> dict[str, Any]:
     """
     manifest = exported / EXPORT_MANIFEST
     try:
-        told: dict[str, Any] = read_json(manifest)
-        files = dict[str, str](told["files"])
+        body: dict[str, Any] = read_json(manifest)
+        files = dict[str, str](body["files"])
     except (OSError, ValueError, KeyError, TypeError):
         raise RC1Error(f"{manifest}: expected the manifest of an export; write one with rc1 ckpt export") from None
     vouched = {name: sha256 for name, sha256 in files.items() if name.startswith(f"{MERGED}/")}
@@ -163,7 +163,7 @@ def _checked_export(exported: Path) -> dict[str, Any]:
     changed = sorted(name for name in vouched.keys() | found.keys() if vouched.get(name) != found.get(name))
     if changed:
         raise RC1Error(f"{exported / changed[0]}: differs from what was exported; export again with rc1 ckpt export")
-    return told
+    return body
 
 
 def _opening(form: ChatFormat, row: MeasuredRow) -> list[int]:
@@ -175,14 +175,14 @@ def _texts(rows: Sequence[MeasuredRow]) -> list[str]:
 
 
 def _manifest(
-    exported: Path, told: Mapping[str, Any], file: Path, found: GGUFParityReport, ids_only: bool
+    exported: Path, body: Mapping[str, Any], file: Path, found: GGUFParityReport, ids_only: bool
 ) -> dict[str, Any]:
     return {
         "file": file.name,
         "sha256": sha256_file(file),
         "bytes": file.stat().st_size,
         "token_ids_only": ids_only,
-        "checkpoint": told["checkpoint"],
+        "checkpoint": body["checkpoint"],
         "export_sha256": sha256_file(exported / EXPORT_MANIFEST),
         "likeness": found.body(),
     }
