@@ -89,7 +89,7 @@ class Step:
     @property
     def sampled(self) -> int:
         """Tokens that were sampled."""
-        return sum(one.own_tokens for one in self.episodes)
+        return sum(one.action_count for one in self.episodes)
 
     @property
     def tokens(self) -> int:
@@ -163,7 +163,7 @@ def work_of(engine: TorchPPO, prepared: Prepared, step: Step) -> dict[str, float
     least, width = least_memory(prepared.setup(1), shape, engine.device), 4 if engine.device.type == "cpu" else 2
     per_token = 2 * shape.num_hidden_layers * shape.num_key_value_heads * shape.head_dim * width
     rows = prepared.run.config.training.rollout.rows
-    most = max(one.own_tokens for one in step.episodes)
+    most = max(one.action_count for one in step.episodes)
     passes = -(-len(step.episodes) // rows) * most
     head = shape.vocab_size * shape.hidden_size
     linear = sum(
@@ -176,7 +176,7 @@ def work_of(engine: TorchPPO, prepared: Prepared, step: Step) -> dict[str, float
     times = 3 + prepared.run.config.training.gradient_checkpointing + again
     return {
         "decoded_bytes": passes * (copied + head * width if copied else least["weights"])
-        + sum(one.own_tokens * len(one.ids) for one in step.episodes) * per_token,
+        + sum(one.action_count * len(one.ids) for one in step.episodes) * per_token,
         "learned_flops": 2.0 * (times * linear * step.tokens + (3 + again) * head * step.sampled),
     }
 
@@ -295,7 +295,7 @@ def generated(prepared: Prepared, tries: int) -> dict[str, Any]:
         assert written.shape[1] == widest + length, f"{written.shape[1] - widest} tokens, expected {length}"
 
     half = torch.autocast(engine.device.type, dtype=engine.precision.dtype, enabled=engine.device.type != "cpu")
-    with nullcontext() if engine._copy is None else engine._copy.standing_in(), torch.inference_mode(), half:
+    with nullcontext() if engine._copy is None else engine._copy.active(), torch.inference_mode(), half:
         seconds = best_s(work, engine.device, tries)
     return turns_of(prompts, length, seconds) | {"memory_mib": {"peak": used_mb()}}
 

@@ -149,7 +149,7 @@ def ours(bench: Bench, decoder: Decoding = Decoding.GROWING) -> Counted:
     chat, starts = bench.chat(), bench.starts()
     begun = time.perf_counter()
     played = roll_out(bench.model, chat, starts, sampling, Batching(len(starts), 8192, decoder))
-    return Counted(len(played), sum(each.own_tokens for each in played), time.perf_counter() - begun)
+    return Counted(len(played), sum(each.action_count for each in played), time.perf_counter() - begun)
 
 
 def generated(bench: Bench) -> Counted:

@@ -138,8 +138,8 @@ def ours(job: Job, name: str) -> None:
         strategy.on_batch(batch)
         engine.train_step(batch)
         played = batch["trajectories"]
-        sampled = sum(one.own_tokens for one in played)
-        check_equal(job, [one.own_tokens for one in played], config.rollout_len)
+        sampled = sum(one.action_count for one in played)
+        check_equal(job, [one.action_count for one in played], config.rollout_len)
         meter.mark(
             sampled=sampled,
             read=sum(len(one.ids) for one in played),

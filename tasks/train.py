@@ -21,9 +21,9 @@ from rc1_lib.evaluation.policies import finished_checkpoint
 from rc1_lib.forecast.learnability import check_learnable
 from rc1_lib.run import Run
 from rc1_lib.training.checkpoint.atomic_folder import CheckpointError
-from rc1_lib.training.checkpoint.ledger import check_entered, was_removed
+from rc1_lib.training.checkpoint.ledger import check_in_ledger, was_removed
 from rc1_lib.training.checkpoint.manifest import fingerprint, folder_name, read_verified, step_of
-from rc1_lib.training.checkpoint.retention import keep_for_good
+from rc1_lib.training.checkpoint.retention import keep_permanently
 from rc1_lib.training.checkpoint.save_load import load_checkpoint, save_checkpoint
 from rc1_lib.training.ppo_run import check_own, check_start, known_facts, resumable
 from rc1_lib.training.retrain import reach
@@ -172,7 +172,7 @@ def _check_stands(checkpoint: Path, sha256: str, ledger: Path) -> None:
     """Reject a missing or altered checkpoint, unless the retention rule removed it."""
     if not was_removed(checkpoint, sha256, ledger):
         read_verified(checkpoint, sha256)
-        check_entered(checkpoint, ledger)
+        check_in_ledger(checkpoint, ledger)
 
 
 @retried(name="keep for good")
@@ -188,5 +188,5 @@ def keep_best(run: Run, finished: Mapping[int, str]) -> list[str]:
     for seed, sha256 in finished.items():
         folder = run.workspace.path(paths_of(run, seed).checkpoints)
         path = finished_checkpoint(run, seed, sha256)
-        kept.append(run.workspace.name(keep_for_good(path, folder, sha256)))
+        kept.append(run.workspace.name(keep_permanently(path, folder, sha256)))
     return kept

@@ -92,13 +92,13 @@ def export(
     run = session.open()
     found_at = found_checkpoint(session, checkpoint)  # before the libraries are read, which takes seconds
     quieten_models(run)
-    from rc1_lib.training.export.checkpoint_export import UnlikeError, export_checkpoint
+    from rc1_lib.training.export.checkpoint_export import ExportMismatchError, export_checkpoint
 
     target = session.new_folder("--to", to, f"models/export/{found_at.parent.name}-{found_at.name}")
     with stages():
         try:
             found, folder = export_checkpoint(run, found_at, target, prompts).found, str(target)
-        except UnlikeError as fault:
+        except ExportMismatchError as fault:
             found, folder = fault.found, None
             session.show(str(fault))
     session.show(_likeness_table(found), *([f"exported: {folder}"] if folder else []))
@@ -135,7 +135,7 @@ def gguf(
     exit code is 1.
     """
     run = session.open()
-    from rc1_lib.training.export.gguf_export import UnlikeGGUFError, export_gguf
+    from rc1_lib.training.export.gguf_export import GGUFMismatchError, export_gguf
     from rc1_lib.training.export.gguf_file import GGUFType
 
     source = run.workspace.path(exported)
@@ -145,7 +145,7 @@ def gguf(
         try:
             done = export_gguf(run, source, target, GGUFType(kind), prompts, ids_only=token_ids_only)
             found, file = done.found, str(done.file)
-        except UnlikeGGUFError as fault:
+        except GGUFMismatchError as fault:
             found, file = fault.found, None
             session.show(str(fault))
     session.show(_gguf_table(found, token_ids_only), *([f"written: {file}"] if file else []))

@@ -1,13 +1,13 @@
-"""What few use: each a package of its own with its dependency group and its tests; nothing of the core imports it.
+"""Optional packages for few users, each with its own dependency group and tests. The core imports none of them.
 
 | extra | what | group |
 |---|---|---|
-| `adapters` | the judge as a reward function of TRL and verl | |
-| `base_builder` | builds the embedded model | `train` |
-| `model_signing` | signs a release's weights by the OpenSSF's model signing | `model-signing` |
+| `adapters` | the judge as a reward function for TRL and verl | |
+| `base_builder` | builds the bundled tiny model | `train` |
+| `model_signing` | signs a release's weights with OpenSSF model signing | `model-signing` |
 | `notebook` | functions and tables for notebooks | |
-| `semantic` | leaks in other words, by a sentence-embedding model | `semantic` |
+| `semantic` | finds reworded leaks with a sentence-embedding model | `semantic` |
 | `trackers` | metrics for Weights & Biases and MLflow | `wandb`, `mlflow` |
-| `vllm` | sampling by a vLLM server | `train` |
-| `worlds` | the world for OpenEnv and verifiers | `openenv`, `verifiers` |
+| `vllm` | sampling with a vLLM server | `train` |
+| `worlds` | the environment for OpenEnv and verifiers | `openenv`, `verifiers` |
 """

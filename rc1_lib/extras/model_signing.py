@@ -1,6 +1,8 @@
-"""OpenSSF model signatures: each policy in a package, signed by the library model-signing as other models are.
+"""OpenSSF model signatures of a release's policies, made with the library model-signing.
 
-A signature by an elliptic curve draws a random number, so it is next to the package, and no byte of that depends on it.
+An elliptic-curve signature contains a random number. So it is stored next to the package, and the package's bytes do
+not
+depend on it.
 """
 
 from __future__ import annotations
@@ -17,34 +19,34 @@ from rc1_lib.workspace.artifacts import atomic_write
 from rc1_lib.workspace.input_files import read_regular
 
 CURVES = ("secp256r1", "secp384r1", "secp521r1")
-"""Those that the library signs by."""
+"""Curves that the library supports."""
 _MOST_BYTES_OF_A_KEY, _MOST_BYTES_OF_A_SIGNATURE = 1 << 16, 1 << 20
 _HOW = "make one with `openssl ecparam -name prime256v1 -genkey -noout -out model.pem`"
 _HOW_PUBLIC = "make one with `openssl ec -in model.pem -pubout -out model.pub`"
 _CHECKPOINTS, _DEPTH = "checkpoints", 4
-"""A policy's files are `checkpoints/RUN/STEP/FILE`."""
+"""A policy's files are at `checkpoints/RUN/STEP/FILE`."""
 
 
 def check_model_key(path: Path) -> None:
-    """Refuse what cannot sign, before anything is packed.
+    """Reject a key that cannot sign, before anything is packed.
 
     Raises:
-        RC1Error: when the library is not installed, or the file is no private key on one of its curves; what the file
-            holds is never repeated.
+        RC1Error: if the library is not installed, or the file is not a private key on one of its curves. The message
+            never shows the file's content.
     """
     _library()
     _check_key(path, signs=True)
 
 
 def sign_models(package: Path, key: Path) -> list[Path]:
-    """Sign every policy in a package that was just written; returns the signatures, which lie next to it.
+    """Sign every policy in a new package, and return the signature files, which are next to it.
 
     Args:
         package: the archive.
-        key: a private key that `check_model_key` has taken.
+        key: a private key that passed `check_model_key`.
 
     Raises:
-        RC1Error: when it holds files below its checkpoints that no signature would cover.
+        RC1Error: if there are files below its checkpoints that no signature would cover.
     """
     library, written = _library(), list[Path]()
     with _policies(package) as (policies, uncovered):
@@ -61,14 +63,14 @@ def sign_models(package: Path, key: Path) -> list[Path]:
 
 
 def model_faults(package: Path, key: Path) -> list[str]:
-    """What is wrong with the signatures of a package's policies, a sentence each; empty where all of them hold.
+    """Describe what is wrong with the signatures of a package's policies, one sentence each; empty if all are valid.
 
     Args:
-        package: an archive that is whole: its own verifier has looked at it.
-        key: the public key that has to have signed.
+        package: an archive that its own verifier has already checked.
+        key: the public key of the expected signer.
 
     Raises:
-        RC1Error: when the library is not installed, or the key is none.
+        RC1Error: if the library is not installed, or the key is invalid.
     """
     library = _library()
     _check_key(key, signs=False)
@@ -76,14 +78,14 @@ def model_faults(package: Path, key: Path) -> list[str]:
         for name, folder in policies.items():
             signature = signature_of(package, name)
             if not signature.is_file():
-                faults.append(f"{signature.name}: there is no such signature of {name} next to the package")
+                faults.append(f"{signature.name}: not found next to the package, expected the signature of {name}")
             elif fault := _fault(library, folder, signature, key):
-                faults.append(f"{signature.name}: does not hold for {name}/{folder.name} under this key ({fault})")
-    return faults or ([] if policies else ["the package holds no policy that could be signed"])
+                faults.append(f"{signature.name}: not valid for {name}/{folder.name} with this key ({fault})")
+    return faults or ([] if policies else ["the package contains no policy to sign"])
 
 
 def signature_of(package: Path, name: str) -> Path:
-    """Where the signature of the policy of a run (`rc1`, `rc1-20250821`) lies."""
+    """Return the path of the signature of a run's policy (`rc1`, `rc1-20250821`)."""
     return package.with_name(f"{package.stem}.{name}.sig")
 
 
@@ -106,15 +108,15 @@ def _fault(library: Any, folder: Path, signature: Path, key: Path) -> str:
 
 
 def _every_file(library: Any) -> Any:
-    """By itself the library overlooks files of git, which somebody could add."""
+    """Include git's files, which the library skips by default, because somebody could add some."""
     return library.hashing.Config().set_ignored_paths(paths=[], ignore_git_paths=False)
 
 
 @contextmanager
 def _policies(package: Path) -> Iterator[tuple[dict[str, Path], list[str]]]:
-    """Run -> its policy's files as the package holds them, in a folder that is gone with the block.
+    """Extract the policies of a package into a temporary folder, by run.
 
-    Next to them, a sentence each: the files below the checkpoints that the signature of no policy would cover.
+    Also return a sentence for every file below the checkpoints that no policy's signature would cover.
     """
     found, uncovered = dict[str, Path](), list[str]()
     with tempfile.TemporaryDirectory() as temporary, tarfile.open(package, "r:") as archive:
@@ -123,11 +125,11 @@ def _policies(package: Path) -> Iterator[tuple[dict[str, Path], list[str]]]:
             if parts[:1] != (_CHECKPOINTS,):
                 continue
             if len(parts) != _DEPTH or not member.isfile() or ".." in parts:
-                uncovered.append(f"{member.name}: is no file of a policy, expected {_CHECKPOINTS}/RUN/STEP/FILE")
+                uncovered.append(f"{member.name}: not a file of a policy, expected {_CHECKPOINTS}/RUN/STEP/FILE")
                 continue
             folder = found.setdefault(parts[1], Path(temporary) / parts[1] / parts[2])
             if folder.name != parts[2]:
-                uncovered.append(f"{member.name}: is of a second step of {parts[1]}, expected {folder.name} alone")
+                uncovered.append(f"{member.name}: a second step of {parts[1]}, expected only {folder.name}")
                 continue
             content = archive.extractfile(member)
             assert content is not None, "it is a file"
@@ -139,10 +141,10 @@ def _policies(package: Path) -> Iterator[tuple[dict[str, Path], list[str]]]:
 def _library() -> Any:
     try:
         import model_signing
-        from model_signing import hashing, signing, verifying  # noqa: F401  parts that the package does not load
+        from model_signing import hashing, signing, verifying  # noqa: F401  the package does not load these itself
     except ImportError:
         raise RC1Error(
-            "a model's signature needs the library model-signing; install RC1 with its extra 'model-signing': "
+            "signing a model needs the library model-signing; install RC1 with its extra 'model-signing': "
             "pip install 'rc1[model-signing]'"
         ) from None
     return model_signing
@@ -161,8 +163,8 @@ def _check_key(path: Path, *, signs: bool) -> None:
     except OSError as error:
         raise RC1Error(f"{named}: cannot be read ({error.strerror}), expected a key in PEM") from None
     except TypeError:
-        raise RC1Error(f"{named}: is protected by a password, expected a key without one; {how}") from None
+        raise RC1Error(f"{named}: found a key protected by a password, expected one without; {how}") from None
     except (ValueError, UnsupportedAlgorithm):
-        raise RC1Error(f"{named}: is no {kind} key in PEM; {how}") from None
+        raise RC1Error(f"{named}: not a {kind} key in PEM; {how}") from None
     if not isinstance(key, EllipticCurvePrivateKey | EllipticCurvePublicKey) or key.curve.name not in CURVES:
-        raise RC1Error(f"{named}: is a key of another kind, expected one on {', '.join(CURVES)}; {how}")
+        raise RC1Error(f"{named}: expected a key on one of the curves {', '.join(CURVES)}; {how}")

@@ -70,7 +70,7 @@ def turns_of(played: Iterable[Trajectory], chat: ChatFormat, *, thoughts_apart: 
     for one in played:
         malformed.append(one.outcome.malformed > 0)
         for before, end in pairwise((one.prompt_tokens - 1, *one.turn_ends)):
-            said = [one.ids[at] for at in range(before + 1, end + 1) if one.own[at]]
+            said = [one.ids[at] for at in range(before + 1, end + 1) if one.action_mask[at]]
             tokens = len(said) - (said.index(closing) + 1 if closing in said else 0)
             if one.ids[end] == chat.end_id:
                 ended.append(tokens)

@@ -27,7 +27,7 @@ from rc1_lib.gate_report import PLOTS
 from rc1_lib.preflight.round_report import PASSED
 from rc1_lib.release.ready import Ready, name_of
 from rc1_lib.run import EFFECTIVE, Run, without_free_keys
-from rc1_lib.training.checkpoint.ledger import check_entered
+from rc1_lib.training.checkpoint.ledger import check_in_ledger
 from rc1_lib.training.checkpoint.manifest import step_of
 from rc1_lib.training.run_paths import LEDGER, paths_of
 from rc1_lib.workspace.artifacts import checksum_line
@@ -139,7 +139,7 @@ def _check_course(ready: Ready, contents: Mapping[str, bytes]) -> None:
     """The ledger knows the checkpoints, and the metrics hold every step up to them."""
     run = ready.run
     for seed, folder in ready.checkpoints.items():
-        check_entered(folder, run.workspace.path(LEDGER))
+        check_in_ledger(folder, run.workspace.path(LEDGER))
         name, last = paths_of(run, seed).metrics, step_of(Path(folder)) or 0
         lacking = sorted({*range(1, last + 1)} - _steps(contents[name]))
         if lacking:

@@ -1,7 +1,7 @@
-"""Checkpoints that another run has left where this one writes: refused, or removed where the user says so.
+"""Checkpoints of another run in this run's folder: rejected, or removed with `--start-over`.
 
-A folder of checkpoints, its metrics and its segments belong to one run. A second one in the same place would take the
-first apart step by step, and leave two halves where it is interrupted.
+A folder of checkpoints with its metrics and segments belongs to one run. A second run in the same place would replace
+the first one step by step, and an interruption would leave two halves.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from rc1_lib.training.run_paths import LEDGER
 from rc1_lib.workspace.artifacts import Workspace
 
 Differs = Callable[[Mapping[str, Any]], list[str]]
-"""What a checkpoint's values and the run's own differ in; nothing for one of this run."""
+"""Returns in what a checkpoint's values differ from this run's; empty for a checkpoint of this run."""
 _SHOWN = 6
 
 
 class AnotherRunError(CheckpointError):
-    """A checkpoint of another run: of another seed, or of other settings, data, base or code."""
+    """The checkpoint belongs to another run: other seed, settings, data, base or code."""
 
 
 def differences(values: Mapping[str, Any], facts: Mapping[str, Any]) -> list[str]:
-    """What makes a checkpoint one of another run: the settings by their keys, each with both values; all else by name.
+    """List what shows that a checkpoint belongs to another run: changed settings with both values, other facts by name.
 
     Args:
         values: of the checkpoint.
-        facts: that decide the run, or some of them; the settings are `config`.
+        facts: all or some of the facts of this run; the settings are `config`.
     """
     there, now = (
         flatten(tree) if isinstance(tree, Mapping) else {} for tree in (values.get("config"), facts["config"])
@@ -48,23 +48,24 @@ def differences(values: Mapping[str, Any], facts: Mapping[str, Any]) -> list[str
 
 
 def state_of_run(checkpoint: Path, ledger: Path, differs: Differs) -> CheckpointState:
-    """The state of a checkpoint that a user names to go on from.
+    """Load the state of a checkpoint that a user named.
 
     Raises:
-        AnotherRunError: when it is of another run: naming what differs.
-        CheckpointError: when it is damaged.
+        AnotherRunError: if it belongs to another run; naming what differs.
+        CheckpointError: if it is damaged.
     """
     state = load_to_resume(checkpoint, ledger)
     if differ := differs(state.values):
         raise AnotherRunError(
-            f"{checkpoint}: belongs to another run, {_in_words(differ, checkpoint, ledger)}. Go on with what it was "
-            f"trained with, or start without resuming"
+            f"{checkpoint}: belongs to another run, {_in_words(differ, checkpoint, ledger)}. Resume with the settings "
+            "that it "
+            f"was trained with, or start without resuming"
         )
     return state
 
 
 def _in_words(differ: list[str], checkpoint: Path, ledger: Path) -> str:
-    """What differs, as part of a sentence; of another code also which version wrote the checkpoint."""
+    """Describe what differs as part of a sentence. If the code differs, name the version that wrote the checkpoint."""
     shown = [_code(written_by(checkpoint, ledger)) if one == "code" else one for one in differ[:_SHOWN]]
     more = [f"and {len(differ) - _SHOWN} more"] if len(differ) > _SHOWN else []
     return f"these differ: {', '.join([*shown, *more])}"
@@ -80,7 +81,7 @@ def _code(writer: str | None) -> str:
 
 
 def others_in(folder: Path, differs: Differs) -> dict[Path, list[str]]:
-    """Checkpoints of other runs, oldest step first -> what differs. One that does not say what it is is damaged."""
+    """Map checkpoints of other runs, oldest step first, to what differs. Skips those whose values cannot be read."""
     read = ((path, _values(path)) for path in steps(folder).values())
     return {path: differ for path, values in read if values and (differ := differs(values))}
 
@@ -89,9 +90,9 @@ def refuse_others(folder: Path, ledger: Path, differs: Differs) -> None:
     """Refuse to train over another run's checkpoints.
 
     Args:
-        folder: where the run's checkpoints lie.
+        folder: checkpoints of this run.
         ledger: `reports/ckpt_manifest.jsonl`.
-        differs: from this run.
+        differs: compares a checkpoint with this run.
 
     Raises:
         AnotherRunError: naming the newest of them, what differs, and what to do.
@@ -99,37 +100,37 @@ def refuse_others(folder: Path, ledger: Path, differs: Differs) -> None:
     if others := others_in(folder, differs):
         path, differ = list(others.items())[-1]
         raise AnotherRunError(
-            f"{path}: belongs to another run, {_in_words(differ, path, ledger)}. Training here would replace it; "
-            f"take another --workspace, move {folder} away, or add --start-over, which removes that run's checkpoints "
-            f"and metrics"
+            f"{path}: belongs to another run, {_in_words(differ, path, ledger)}. Training here would replace it; use "
+            "another "
+            f"--workspace, move {folder} away, or add --start-over to remove that run's checkpoints and metrics"
         )
 
 
-def check_alone(
+def check_no_other_run(
     folder: Path, workspace: Workspace, metrics: str, differs: Differs, start_over: bool, notice: Callable[[str], None]
 ) -> None:
-    """Refuse to train over what another run has left, or remove that, but for what was kept for good.
+    """Refuse to train over another run's checkpoints, or remove them, except those marked to keep forever.
 
-    This run's own checkpoints stay, so that a killed training that is started again by the same command goes on. The
-    metrics go first: a kill on the way leaves checkpoints that are refused again, never other runs' lines.
+    This run's own checkpoints stay, so a killed training resumes when the same command is started again. The metrics
+    are removed first: after a kill in between, the checkpoints left are rejected again, and no foreign metrics remain.
 
     Args:
-        folder: where the run's checkpoints lie.
-        workspace: with their ledger.
-        metrics: of the run, relative to the workspace.
-        differs: from this run.
-        start_over: remove it.
+        folder: checkpoints of this run.
+        workspace: holds their ledger.
+        metrics: file of the run, relative to the workspace.
+        differs: compares a checkpoint with this run.
+        start_over: remove the other run's checkpoints.
         notice: called with what was removed.
 
     Raises:
-        AnotherRunError: when another run's checkpoints are there and are to stay.
+        AnotherRunError: if there are checkpoints of another run and `start_over` is False.
     """
     if not start_over:
         refuse_others(folder, workspace.path(LEDGER), differs)
         return
     if not folder.is_dir():
         return
-    with atomic_folder.alone(folder):
+    with atomic_folder.write_lock(folder):
         atomic_folder.recover(folder)
         others = others_in(folder, differs)
         if others:
@@ -140,11 +141,11 @@ def check_alone(
         if link.is_symlink() and not link.exists():
             link.unlink()
     if others:
-        notice(f"removed, by --start-over: {metrics} and {len(others)} checkpoints of another run in {folder.name}")
+        notice(f"--start-over removed {metrics} and {len(others)} checkpoints of another run in {folder.name}")
 
 
 def _values(checkpoint: Path) -> dict[str, Any]:
-    """What a checkpoint says of itself, not checked; nothing where it cannot be read."""
+    """Read a checkpoint's values without checking them; empty if unreadable."""
     try:
         values = orjson.loads((checkpoint / STATE).read_bytes())
     except (OSError, ValueError):

@@ -1,13 +1,13 @@
-"""The seams of training: what an engine is set up by, and what engine, strategy, batches and callbacks have to offer.
+"""Interfaces of training: the setup of an engine, and what engine, strategy, batches and callbacks must offer.
 
-The names and signatures are the specification's. `Trainer` (in `trainer`) calls them in this order:
+Names and signatures are given by the specification. `Trainer` calls them in this order:
 
     engine.setup(setup), strategy.attach_engine(engine), then for every step:
     batch = batches.next(), strategy.on_batch(batch), engine.train_step(batch), every callback's on_step
 
-A strategy decides *what* is learned from: `on_batch` may put fields into the batch (trajectories, rewards, advantages),
-which `train_step` finds there, and it returns metrics of its own. An engine decides *how*: `train_step` is one step of
-the optimizer, whatever it takes. Both metrics join in one record; a name in both is a mistake and is not resolved.
+A strategy decides *what* to learn from. Its `on_batch` may add fields to the batch (trajectories, rewards, advantages)
+for `train_step`, and returns its own metrics. An engine decides *how*: `train_step` is one update of the weights, with
+as many optimizer steps as it needs. The metrics of both go into one record, so their names must not overlap.
 """
 
 from __future__ import annotations
@@ -27,18 +27,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What an engine is set up by; a run makes it by `Setup.of_run`, a file of rows by `train_local.setup_of`.
+    """How to set up an engine: by `Setup.of_run` for a run, by `train_local.setup_of` for rows of a file.
 
     Attributes:
-        model: the base, which is the reference too, and how it is adapted; without an adapter all weights are trained.
+        model: the base, which is also the reference policy, and its adapter. Without an adapter all weights are
+            trained.
         lr: learning rate.
-        update: how the data of a step become steps of the optimizer.
-        rows: episodes or demonstrations of a step.
-        max_tokens: of the longest demonstration.
-        precision: `auto`, or the best that is wanted; a device that lacks it takes the next.
-        seed: decides first weights, minibatches and what is sampled.
-        devices: kinds of devices, the first that is there is taken.
-        run: the configuration by which the policy plays; None for rows of a file, from which it learns alone.
+        update: how the data of a step become optimizer steps.
+        rows: episodes or demonstrations in a step.
+        max_tokens: length limit of a demonstration.
+        precision: `auto`, or the best precision wanted. A device that lacks it uses the next lower one.
+        seed: decides initial weights, minibatches and sampled tokens.
+        devices: kinds of devices in order of preference. The first available one is used.
+        run: configuration of the run in which the policy plays. None for rows of a file, where it only learns.
     """
 
     model: ModelSection
@@ -53,15 +54,15 @@ class Setup:
 
     @classmethod
     def of_run(cls, config: RunConfig, base: str, seed: int) -> Self:
-        """For an engine of a run.
+        """Create the setup of a run's engine.
 
         Args:
             config: of the run.
-            base: the folder or hub name of the policy that is started from.
+            base: folder or hub name of the initial policy.
             seed: of the run.
 
         Raises:
-            ConfigError: for a method of finetuning that is not known.
+            ConfigError: if the finetuning method is unknown.
         """
         training, model = config.training, model_section(config, base)
         return cls(
@@ -77,54 +78,54 @@ class Setup:
 
     @property
     def config(self) -> RunConfig:
-        """The configuration of the run, for an engine that plays."""
-        assert self.run is not None, "rows of a file are no run"
+        """The configuration of the run. Only an engine that plays may ask for it."""
+        assert self.run is not None, "this setup is for rows of a file and has no run"
         return self.run
 
 
 class Engine(Protocol):
-    """The machinery that holds a model and changes it."""
+    """Holds a model and trains it."""
 
     def setup(self, setup: Setup) -> None:
         """Build model, optimizer and whatever else is needed.
 
         Raises:
-            RC1Error: when the configuration asks for what cannot be had here.
+            RC1Error: if the configuration asks for something that this machine or engine cannot do.
         """
         ...
 
     def train_step(self, batch: dict[str, Any]) -> dict[str, float]:
-        """One step of the optimizer; returns at least `loss`."""
+        """Do one update and return its metrics, at least `loss`."""
         ...
 
     def eval_step(self, batch: dict[str, Any]) -> dict[str, float]:
-        """Metrics of a batch without learning from it: means per token, and `tokens`, their number.
+        """Return metrics of a batch without learning from it: means per token, and `tokens`, their number.
 
-        Asked of rows of a file; a run plays held-out rows instead.
+        Called only for rows of a file. A run plays held-out rows instead.
         """
         ...
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that changes while training. Its keys become files of the checkpoint: adapter, optimizer, ..."""
+        """Return everything that training changes. The keys become files of the checkpoint: adapter, optimizer, ..."""
         ...
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Put back what `state_dict` gave, after `setup`."""
+        """Restore what `state_dict` returned, after `setup`."""
         ...
 
     def close(self) -> None:
-        """Let go of whatever `setup` started; the engine is of no more use. Nothing, where that is nothing."""
+        """Release what `setup` started. The engine cannot be used afterwards. The default does nothing."""
         return None
 
 
 class Strategy(Protocol):
-    """What is learned from a batch."""
+    """Decides what to learn from a batch."""
 
     def attach_engine(self, engine: Engine) -> None:
-        """Called once, after the engine's setup.
+        """Keep the engine. Called once, after its setup.
 
         Raises:
-            RC1Error: when this engine lacks what the strategy needs.
+            RC1Error: if this engine lacks what the strategy needs.
         """
         ...
 
@@ -134,23 +135,23 @@ class Strategy(Protocol):
 
 
 class Batches(Protocol):
-    """An endless source of batches that knows where it is."""
+    """An endless source of batches that can be saved and restored."""
 
     def next(self) -> dict[str, Any]:
-        """The batch of the next step."""
+        """Return the batch of the next step."""
         ...
 
     def state_dict(self) -> dict[str, Any]:
-        """Where it is."""
+        """Return the position in the source."""
         ...
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go to where `state_dict` was taken."""
+        """Restore the position that `state_dict` returned."""
         ...
 
 
 class Callback:
-    """Something that happens besides the steps; every hook is empty, for others to fill.
+    """Called by the trainer at every step. The hooks do nothing; subclasses override those they need.
 
     Attributes:
         name: of its state in a checkpoint.
@@ -159,17 +160,17 @@ class Callback:
     name = "callback"
 
     def on_start(self, trainer: Trainer) -> None:
-        """Before the first step of this process; engine and step are set up, or restored."""
+        """Called before the first step of this process, after engine and step are set up or restored."""
 
     def on_step(self, trainer: Trainer, metrics: dict[str, float | None]) -> None:
-        """After a step. What is put into `metrics` is seen by the callbacks after it."""
+        """Called after each step. Later callbacks see what this one adds to `metrics`."""
 
     def on_end(self, trainer: Trainer) -> None:
-        """After the last step; not after an error in a step. All callbacks come to it, even if one of them raises."""
+        """Called after the last step, unless a step has raised. All callbacks are called, even if one raises."""
 
     def state_dict(self) -> dict[str, Any]:
-        """What it has to remember across processes."""
+        """Return the state to keep in checkpoints."""
         return {}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Put back what `state_dict` gave; comes before `on_start`."""
+        """Restore what `state_dict` returned. Called before `on_start`."""

@@ -1,9 +1,8 @@
-"""Tokens of dialogues: prompts, observations and demonstrations, by a tokenizer's own chat template.
+"""Tokenize dialogues (prompts, observations, demonstrations) by a tokenizer's own chat template.
 
-The template is asked once, with placeholders in the place of every content, and cut at its special tokens; what is
-between two of them is filled in and tokenised as plain text. So a content can never be read as a mark of the template,
-whatever is in it; words next to a line break of the template become the tokens that a server makes of them; and
-what a model sampled is never tokenised again.
+The template is rendered once with placeholders for all contents, and split at its special tokens. The text between two
+of them is filled in and tokenized as plain text. So no content can ever be read as a special token. Text next to a line
+break of the template gets the same tokens as on a server. Sampled tokens are never tokenized again.
 """
 
 from __future__ import annotations
@@ -25,16 +24,16 @@ from rc1_lib.records import Message
 from rc1_lib.training.chat_template import PLACE, ChatTemplate
 
 _TOGETHER = 4_000
-"""Texts that are tokenised in one call: enough for all cores, few enough to be held as tokens."""
+"""Texts tokenized in one call: enough for all cores, few enough to hold their tokens in memory."""
 
 
 class _Text(NamedTuple):
-    """Words between two special tokens, contents and the template's own, which are tokenised together.
+    """Text between two special tokens, from messages and the template, which is tokenized together.
 
     Attributes:
-        text: the words.
-        behind_newline: whether a line ends before them that is not tokenised with them, as before a sampled turn.
-        marked: whether marks of the tokenizer's in them are its marks, as in what the assistant wrote.
+        text: the text.
+        behind_newline: whether a line break precedes it that is not tokenized with it, as before a sampled turn.
+        marked: whether special tokens in it count as such, as in the assistant's text.
     """
 
     text: str
@@ -43,31 +42,31 @@ class _Text(NamedTuple):
 
     @property
     def reads_newline(self) -> bool:
-        """Whether a tokenizer may put the line break before it into one token with its beginning."""
+        """Whether a tokenizer might merge the preceding line break with the beginning."""
         return self.behind_newline and bool(self.text) and not self.text[0].isspace()
 
 
 _Piece = _Text | tuple[int, ...]
-"""Words, or tokens of the template between contents."""
+"""Text to tokenize, or special tokens of the template."""
 _Slot = str | tuple[int, ...]
-"""The template's words with places for contents, or its tokens where no content is between its marks."""
+"""Text of the template with placeholders, or fixed tokens."""
 
 
 class ChatFormat:
-    """The chat template of one tokenizer, as functions from messages to token ids.
+    """The chat template of a tokenizer, as functions from messages to token ids.
 
     Attributes:
-        end_id: the token that ends a turn, as the template writes it.
-        thoughts: the tokens that open and close a block of thoughts; None where the tokenizer has none.
+        end_id: token that ends a turn in the template.
+        thoughts: tokens that open and close a block of thoughts; None if the tokenizer has none.
         opens_thoughts: whether the generation prompt ends inside a block of thoughts.
-        pad_id: the token that fills up a batch.
-        template: the template, and in which roles messages are given to it.
-        fingerprint: of all that its tokens depend on.
+        pad_id: padding token.
+        template: the template, and the roles in which it receives messages.
+        fingerprint: hash of everything that decides the tokens.
     """
 
     @property
     def tokenizer(self) -> PreTrainedTokenizerBase:
-        """Of the model."""
+        """The model's tokenizer."""
         return self._tokenizer
 
     def __init__(
@@ -77,21 +76,21 @@ class ChatFormat:
         describe_tools: bool = False,
         enable_thinking: bool | None = None,
     ) -> None:
-        """Reads what the template writes between the contents.
+        """Analyse the template.
 
         Args:
             tokenizer: of the model.
-            describe_tools: whether prompts describe the tools; a model may know them by training.
-            enable_thinking: value of the template's variable of that name; None leaves it unset.
+            describe_tools: whether prompts describe the tools; some models know them from training.
+            enable_thinking: value of this variable of the template; None leaves it unset.
 
         Raises:
-            ConfigError: when the tokenizer has no chat template or no end-of-text token, or its template cannot say
-                what training would learn.
+            ConfigError: if the tokenizer has no chat template or end-of-text token, or its template cannot render what
+                training would learn.
         """
         if not tokenizer.chat_template or tokenizer.eos_token_id is None:
             raise ConfigError(
-                f"{tokenizer.name_or_path}: the tokenizer has no chat_template or no eos_token; take an "
-                f"instruction-tuned model"
+                f"{tokenizer.name_or_path}: the tokenizer has no chat_template or no eos_token; use an "
+                "instruction-tuned model"
             )
         self._tokenizer = tokenizer
         self._backend = cast(Tokenizer, cast(Any, tokenizer).backend_tokenizer)
@@ -117,22 +116,22 @@ class ChatFormat:
         self._behind_newline = self.template.prompt(("user",)).endswith("\n")
 
     def prompt_ids(self, messages: Sequence[Message]) -> list[int]:
-        """The tokens of the opening messages, up to where the assistant's first token goes."""
+        """Tokenize the opening messages, up to where the assistant's first token goes."""
         return self._tokens(self._prompt(messages))
 
     def observation_ids(self, messages: Sequence[Message]) -> list[int]:
-        """The tokens between the end of an assistant's turn and the first one of its next: what its tools returned."""
+        """Tokenize tool results: everything from the end of an assistant's turn to the first token of its next."""
         return self._tokens(self._observation(messages))
 
     def turn_ids(self, message: Message) -> list[int]:
-        """The tokens of a demonstrated turn, its end-of-turn token included."""
+        """Tokenize a demonstrated turn, including its end-of-turn token."""
         return self._tokens(self._turn(message))
 
     def dialogue_ids(self, messages: Sequence[Message]) -> tuple[list[int], list[bool]]:
-        """A whole demonstration.
+        """Tokenize a whole demonstration.
 
         Returns:
-            Its token ids, and for each whether it is the assistant's own; both of one length.
+            Token ids and action mask, which have the same length.
         """
         ids: list[int] = []
         own: list[bool] = []
@@ -142,22 +141,22 @@ class ChatFormat:
         return ids, own
 
     def dialogue_lengths(self, dialogues: Iterable[Sequence[Message]]) -> list[int]:
-        """How many tokens `dialogue_ids` gives each of these, counted together: every text once, and on all cores."""
+        """Count the tokens of each dialogue. Equal texts are tokenized once, and all cores are used."""
         whole = [[piece for pieces, _ in self._dialogue(messages) for piece in pieces] for messages in dialogues]
         counts = self._counts({piece for pieces in whole for piece in pieces if isinstance(piece, _Text)})
         return [sum(counts[each] if isinstance(each, _Text) else len(each) for each in pieces) for pieces in whole]
 
     def holds_mark(self, messages: Sequence[Message]) -> bool:
-        """Whether an assistant's words would become a mark of the tokenizer's: learned, it could forge a turn."""
+        """Whether the assistant's text contains a special token. If it were learned, the model could forge turns."""
         own = (message for message in messages if message["role"] == "assistant")
         return any(self._mark.search(text) for message in own for text in _written(message))
 
     def count(self, text: str) -> int:
-        """Tokens of a text."""
+        """Count the tokens of a text."""
         return len(self._plain_ids(text))
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of tokens, marks included."""
+        """Return the text of tokens, including special tokens."""
         return self._backend.decode(list(ids), skip_special_tokens=False)
 
     def _prompt(self, messages: Sequence[Message]) -> list[_Piece]:
@@ -168,7 +167,7 @@ class ChatFormat:
 
     def _observation(self, messages: Sequence[Message]) -> list[_Piece]:
         if not messages:
-            raise ValueError("an observation holds at least one message")
+            raise ValueError("an observation needs at least one message")
         shape = ("assistant", *(str(m.get("name", "")) for m in messages))
         if shape not in self._shapes:
             self._shapes[shape] = self._slots(self.template.observation(messages))
@@ -179,7 +178,7 @@ class ChatFormat:
         return [_Text(text, self._behind_newline, marked=True), (self.end_id,)]
 
     def _dialogue(self, messages: Sequence[Message]) -> Iterator[tuple[list[_Piece], bool]]:
-        """The pieces of a demonstration, and whether they are the assistant's own."""
+        """Yield the pieces of a demonstration, and whether they are the assistant's."""
         place = next(i for i, m in enumerate(messages) if m["role"] == "assistant")
         yield self._prompt(messages[:place]), False
         while place < len(messages):
@@ -192,13 +191,13 @@ class ChatFormat:
             place = after
 
     def _slots(self, text: str) -> list[_Slot]:
-        """A template's text, cut at its marks."""
+        """Split a rendered template at its special tokens."""
         slots: list[_Slot] = []
         start, strip = 0, False
         for found in [*self._mark.finditer(text), None]:
             words = text[start : found.start() if found else len(text)]
             number, mark = self._marks[found.group()] if found else (0, None)
-            # Some marks take the white space next to them with them, as the tokenizer itself does.
+            # Some special tokens absorb adjacent white space, as the tokenizer itself does.
             words = words.lstrip() if strip else words
             words = words.rstrip() if mark is not None and mark.lstrip else words
             if words:
@@ -214,7 +213,7 @@ class ChatFormat:
         return self._fixed[words]
 
     def _fill(self, slots: Sequence[_Slot], contents: Sequence[str]) -> list[_Piece]:
-        """A template's text with the contents in their places."""
+        """Put contents into a template's placeholders."""
         plain = [defused(str(content)) for content in contents]
         filled: list[_Piece] = []
         for slot in slots:
@@ -233,7 +232,7 @@ class ChatFormat:
         return ids
 
     def _content(self, text: _Text) -> list[int]:
-        """Tokens of a text as it is tokenised after a line break, where that makes a difference to a tokenizer."""
+        """Tokenize a text as it would be after a line break, if that makes a difference."""
         encode = self._ids if text.marked else self._plain_ids
         if text.reads_newline:
             ids = encode("\n" + text.text)
@@ -242,7 +241,7 @@ class ChatFormat:
         return encode(text.text)
 
     def _counts(self, texts: set[_Text]) -> dict[_Text, int]:
-        """How many tokens `_content` gives each."""
+        """Count the tokens that `_content` returns for each text."""
         counts: dict[_Text, int] = {}
         for marked, reads_newline in product((False, True), repeat=2):
             encode, skipped = self._backend if marked else self._plain, self._newline if reads_newline else []
@@ -264,16 +263,16 @@ class ChatFormat:
 
 
 def format_of(tokenizer: PreTrainedTokenizerBase, training: Training) -> ChatFormat:
-    """The format of a run's prompts, which describe the tools where the configuration says so.
+    """Create the chat format of a run. The configuration decides whether prompts describe the tools.
 
     Raises:
-        ConfigError: when the tokenizer's template cannot say what training would learn.
+        ConfigError: if the tokenizer's template cannot render what training would learn.
     """
     return ChatFormat(tokenizer, describe_tools=training.describe_tools, enable_thinking=training.enable_thinking)
 
 
 def _without_marks(written: str) -> Tokenizer:
-    """A tokenizer to which no mark in a text is a mark."""
+    """Return a copy of the tokenizer that treats all special tokens in a text as plain text."""
     body = json.loads(written)
     for token in body["added_tokens"]:
         token["special"] = token["special"] or bool(token["content"].strip())
@@ -283,7 +282,7 @@ def _without_marks(written: str) -> Tokenizer:
 
 
 def _written(message: Message) -> list[str]:
-    """What the assistant put into a turn; the marks around its calls are the template's."""
+    """Return the assistant's own text in a turn, without the marks around its calls."""
     return [message.get("content") or "", *map(_body, message.get("tool_calls") or ())]
 
 
@@ -294,7 +293,7 @@ def _body(call: Mapping[str, Any]) -> str:
 
 
 def turn_text(message: Message) -> str:
-    """An assistant's message as Qwen3 writes it: the words, then every call between its marks."""
+    """Render an assistant's message in Qwen3's format: the text, then every call between its marks."""
     content = message.get("content")
     parts = [content] if content else []
     parts += [f"{CALL}\n{_body(call)}\n{CALL_END}" for call in message.get("tool_calls") or ()]

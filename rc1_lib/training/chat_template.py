@@ -1,9 +1,10 @@
-"""What a base's own chat template makes of RC1's messages, as text.
+"""Render RC1's messages with a base's own chat template.
 
-Templates differ in what they know. One has no role for the system or for tools, one teaches another form of calls than
-the environment reads, one prints today's date. Where a template cannot say what RC1 has to say, RC1 says it in what the
-template does know: a tool's reply and a system message are then in a user's message, and the tools are described in
-the system text. Which of these a template needs is found out by rendering a dialogue with it.
+Templates differ. Some have no system role or no tool role, some teach another format of calls than the environment
+reads,
+some print today's date. If a template lacks something, RC1 uses what it has: tool results and system message go into
+user
+messages, and tool descriptions go into the system message. Rendering a dialogue shows what a template lacks.
 """
 
 from __future__ import annotations
@@ -24,40 +25,41 @@ from rc1_lib.records import Message
 from rc1_lib.training.tool_schemas import ANSWER, ANSWER_END, DESCRIPTION, TOOLS
 
 DATE = date(2024, 7, 26)
-"""The date that a template prints which asks for today's: a run that is resumed after midnight is the same run. It is
-the one that Llama 3.1's template prints where it is given none."""
+"""Replaces today's date in templates that print it, so that a run does not change when it resumes after midnight. It is
+the default date of Llama 3.1's template."""
 
 _OPEN, _CLOSE = "\ue000", "\ue001"
 PLACE = re.compile(f"{_OPEN}(\\d+){_CLOSE}")
 _EMPTY_THOUGHTS = re.compile(rf"{THINK}\s*{THINK_END}\s*")
 _CLOCK = re.compile(r"""\bstrftime_now\(\s*(?P<quote>["'])(?P<form>[^"']*)(?P=quote)\s*\)""")
 _CALL_FORM = re.compile(rf'{CALL}\s*{{"name": [^\n]*"arguments": [^\n]*}}\s*{CALL_END}')
-"""A call as the environment reads it, or how a template describes it."""
+"""A call in the format that the environment reads, or a template's description of that format."""
 _SHOWN = 40
 
 
 class _Unable(ConfigError):
-    """The template refuses such messages.
+    """The template cannot render these messages.
 
     Attributes:
-        reason: what it says of them.
+        reason: the template's error message.
     """
 
     def __init__(self, name: str, reason: str) -> None:
-        """Takes the tokenizer's name, and what the template says."""
+        """Create the error from the tokenizer's name and the template's error message."""
         super().__init__(
-            f"base_model: the chat template of '{name}' refuses a dialogue of the pool ({reason}); take another base, "
-            f"or give it a template that writes system, user, assistant and tool in any order"
+            f"base_model: the chat template of '{name}' cannot render a dialogue of the pool ({reason}); use another "
+            "base, "
+            f"or give it a template that accepts system, user, assistant and tool messages in any order"
         )
         self.reason = reason
 
 
-class Manner(NamedTuple):
-    """What a template is given in another role than its own, since it does not know that role.
+class MissingRoles(NamedTuple):
+    """Which messages a template receives in another role, because it lacks theirs.
 
     Attributes:
-        system: the system text begins the first user's message.
-        tools: what tools return is in a user's message.
+        system: the system message is put before the first user message.
+        tools: tool results are in user messages.
     """
 
     system: bool
@@ -68,11 +70,12 @@ class ChatTemplate:
     """The chat template of a tokenizer, from messages to text.
 
     Attributes:
-        source: the template, with its date fixed.
-        manner: which roles it lacks.
-        described: who describes the tools: `"template"`, `"system text"`, or `""` where nobody does.
-        end: the special token by which it ends an assistant's turn.
-        closing: what a demonstrated turn begins with, since the prompt for it ends inside a block of thoughts; else "".
+        source: the template, with a fixed date.
+        missing_roles: which roles it lacks.
+        described: what describes the tools: `"template"`, `"system text"`, or `""` for nothing.
+        end: special token that ends an assistant's turn.
+        closing: text that begins every demonstrated turn and closes the thoughts that the generation prompt opens, or
+            "".
     """
 
     def __init__(
@@ -83,16 +86,16 @@ class ChatTemplate:
         describe_tools: bool = False,
         enable_thinking: bool | None = None,
     ) -> None:
-        """Finds out what the template knows.
+        """Find out what the template can render.
 
         Args:
             tokenizer: has a chat template.
-            marks: finds the tokenizer's special tokens in a text.
-            describe_tools: whether prompts say which tools there are.
-            enable_thinking: value of the template's variable of that name; None leaves it unset.
+            marks: matches the tokenizer's special tokens.
+            describe_tools: whether prompts describe the tools.
+            enable_thinking: value of this variable of the template; None leaves it unset.
 
         Raises:
-            ConfigError: when no manner makes it say what training would learn.
+            ConfigError: if the template cannot render what training would learn, in any combination of roles.
         """
         self._tokenizer = tokenizer
         self._name = tokenizer.name_or_path
@@ -101,48 +104,48 @@ class ChatTemplate:
         self._variables = {} if enable_thinking is None else {"enable_thinking": enable_thinking}
         self.described = ""
         self.source = self._source(describe_tools)
-        self.manner = Manner(system=False, tools=False)
+        self.missing_roles = MissingRoles(system=False, tools=False)
         self.end = self._end(marks)
         self.closing = self._closing()
-        self.manner = self._manner()
+        self.missing_roles = self._missing_roles()
         if describe_tools:
             self._describe()
 
     @property
     def used(self) -> dict[str, Any]:
-        """How prompts were made with it, for whoever serves the policy with the template alone."""
+        """Describe how prompts were made, for those who serve the policy with the template alone."""
         return {
             "tools_described_by": self.described or None,
             "system_text": self._description or None,
-            "system_in_user_message": self.manner.system,
-            "tool_replies_in_user_message": self.manner.tools,
+            "system_in_user_message": self.missing_roles.system,
+            "tool_replies_in_user_message": self.missing_roles.tools,
             "date": DATE.isoformat() if self.dated else None,
             **{"enable_thinking": None, **self._variables},
             "end_of_turn": self.end,
         }
 
     def prompt(self, roles: Sequence[str]) -> str:
-        """A dialogue's opening by the roles of its messages, up to the assistant's first token.
+        """Render the opening messages by their roles, up to the assistant's first token.
 
         Returns:
-            Text in which `PLACE` finds the contents, by number.
+            Text with a placeholder for every content, which `PLACE` matches.
         """
         placed = [{"role": role, "content": place(number)} for number, role in enumerate(roles)]
         return self._render(self.given(placed), opening=True)
 
     @property
     def dated(self) -> bool:
-        """Whether it asks for today's date, in the place of which it gets `DATE`."""
+        """Whether the template asks for today's date, which is replaced by `DATE`."""
         return bool(_CLOCK.search(self._found))
 
     def observation(self, messages: Sequence[Mapping[str, Any]]) -> str:
-        """The text between the end of an assistant's turn and the next one's first token.
+        """Render the text from the end of an assistant's turn to the first token of the next one.
 
         Args:
-            messages: what tools returned; only role, name and id are looked at.
+            messages: tool results; only role, name and id are used.
 
         Returns:
-            Text in which `PLACE` finds the contents, by number.
+            Text with a placeholder for every content, which `PLACE` matches.
         """
         shown = [{**_bare(message), "content": place(number)} for number, message in enumerate(messages)]
         said = place(len(messages))
@@ -151,20 +154,20 @@ class ChatTemplate:
         return text.split(said, 1)[1].removeprefix(self.end)
 
     def whole(self, messages: Sequence[Mapping[str, Any]], turn: Callable[[Any], str]) -> str:
-        """A finished dialogue as the template writes it in one go.
+        """Render a finished dialogue in one go.
 
         Args:
-            messages: of the pool's form.
-            turn: the text of an assistant's message.
+            messages: in the pool's format.
+            turn: renders the text of an assistant's message.
         """
         shown = [{"role": "assistant", "content": turn(m)} if m["role"] == "assistant" else m for m in messages]
         return self._render(self.given(shown), opening=False)
 
     def pieces(self, messages: Sequence[Mapping[str, Any]], turn: Callable[[Any], str]) -> list[tuple[str, bool]]:
-        """The same dialogue as it comes about: what the model reads, and what it writes, in turns.
+        """Render the same dialogue turn by turn, as it happens in a rollout.
 
         Returns:
-            The texts in order, each with whether it is the assistant's own.
+            The texts in order, and whether each is the assistant's.
         """
         first = next(number for number, message in enumerate(messages) if message["role"] == "assistant")
         roles = [str(message["role"]) for message in messages[:first]]
@@ -173,31 +176,31 @@ class ChatTemplate:
             if said["role"] != "assistant":
                 continue
             pieces.append((f"{self.closing}{turn(said)}{self.end}", True))
-            told = list(takewhile(lambda message: message["role"] != "assistant", messages[number + 1 :]))
-            if told:
-                pieces.append((_filled(self.observation(told), told), False))
+            replies = list(takewhile(lambda message: message["role"] != "assistant", messages[number + 1 :]))
+            if replies:
+                pieces.append((_filled(self.observation(replies), replies), False))
         return pieces
 
     def given(self, messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        """The messages as the template is given them: in roles that it knows, the tools described."""
+        """Return the messages as the template receives them: in roles that it has, with the tools described."""
         given = self._replies(messages)
         if self._description:
             system = given.pop(0)["content"] if given and given[0]["role"] == "system" else ""
             text = "\n\n".join(filter(None, (self._description, system)))
             given.insert(0, {"role": "system", "content": text})
-        if self.manner.system and len(given) > 1 and given[0]["role"] == "system":
+        if self.missing_roles.system and len(given) > 1 and given[0]["role"] == "system":
             text = given.pop(0)["content"]
             given[0] = {**given[0], "content": f"{text}\n\n{given[0]['content']}"}
         return given
 
     def reads(self, variable: str) -> bool:
-        """Whether a prompt looks otherwise where this variable of the template is true than where it is false."""
+        """Whether this variable of the template changes a prompt."""
         asked = [{"role": "user", "content": "x"}]
         made = [self._render(asked, opening=True, **{variable: value}) for value in (True, False)]
         return made[0] != made[1]
 
     def on_day(self, day: str, roles: Sequence[str]) -> str:
-        """What `prompt` would be on this day, if the template still asked which day it is."""
+        """Render `prompt` as of a given day, if the template still asks for the date."""
         moved = f"{{%- macro strftime_now(form) -%}}{day}{{%- endmacro -%}}{self.source}"
         placed = [{"role": role, "content": place(number)} for number, role in enumerate(roles)]
         return self._render(self.given(placed), opening=True, chat_template=moved)
@@ -206,7 +209,7 @@ class ChatTemplate:
         given: list[dict[str, Any]] = []
         before = ""
         for message in messages:
-            if message["role"] == "tool" and self.manner.tools:
+            if message["role"] == "tool" and self.missing_roles.tools:
                 block = f"{ANSWER}\n{message['content']}\n{ANSWER_END}"
                 if before == "tool":
                     given[-1]["content"] += f"\n{block}"
@@ -218,11 +221,11 @@ class ChatTemplate:
         return given
 
     def _source(self, tools: bool) -> str:
-        """The template with its date fixed."""
+        """Return the template with a fixed date."""
         try:
             self._found = self._tokenizer.get_chat_template(tools=cast(Any, list(TOOLS) if tools else None))
-        except ValueError as error:  # it has several, none of which is for this
-            raise self._refusal(f"cannot be chosen ({' '.join(str(error).split())}); leave it one template") from error
+        except ValueError as error:  # it has several templates, none of them the default
+            raise self._refusal(f"cannot be chosen ({' '.join(str(error).split())}); keep only one template") from error
         fixed = fixed_date(self._found)
         if "strftime_now(" in fixed:
             raise self._refusal(
@@ -253,19 +256,19 @@ class ChatTemplate:
             text = self._render([{"role": role, "content": content} for role, content in turns], opening=True)
         except _Unable as error:
             raise self._refusal(
-                f"writes no dialogue of user and assistant ({error.reason}); take another base"
+                f"cannot render a dialogue of user and assistant ({error.reason}); use another base"
             ) from error
         after = text.partition(said)[2]
         found = marks.match(after)
         if found is None:
             raise self._refusal(
-                f"does not end an assistant's turn with a special token: found {after[:_SHOWN]!r} after its words, so "
-                f"sampling could not detect the end; take an instruction-tuned model, or another template"
+                f"does not end an assistant's turn with a special token: found {after[:_SHOWN]!r} after its text, so "
+                f"sampling could not detect the end; use an instruction-tuned model, or another template"
             )
         return found.group()
 
     def _closing(self) -> str:
-        """What the template writes between a prompt that opens thoughts and a last turn without any."""
+        """Return what the template writes between a prompt that opens thoughts and a last turn without thoughts."""
         asked, said = [{"role": "user", "content": "x"}], place(0)
         prompt = self._render(asked, opening=True)
         if prompt.rfind(THINK) <= prompt.rfind(THINK_END):
@@ -274,26 +277,26 @@ class ChatTemplate:
         written = before.removeprefix(prompt) if before.startswith(prompt) else ""
         return written if written.strip() == THINK_END else f"\n{THINK_END}\n\n"
 
-    def _manner(self) -> Manner:
-        """The first manner in which the template writes piece by piece what it writes in one go."""
+    def _missing_roles(self) -> MissingRoles:
+        """Return the first combination of roles in which rendering turn by turn equals rendering in one go."""
         why = ""
         for system, tools in product((False, True), repeat=2):
-            self.manner = Manner(system, tools)
-            why = self._misfit()
+            self.missing_roles = MissingRoles(system, tools)
+            why = self._mismatch()
             if not why:
-                return self.manner
+                return self.missing_roles
         raise self._refusal(why)
 
     def _describe(self) -> None:
-        """Have the template describe the tools, where it does and in the form that is read; else the system text."""
+        """Let the template describe the tools if it can, in the format that is read; or else the system message."""
         self._tools = [dict(tool) for tool in TOOLS]
-        if self._describes() and not self._misfit():
+        if self._describes() and not self._mismatch():
             self.described = "template"
             return
         self._tools, self.source = [], self._source(False)
         self._description = DESCRIPTION
         self.described = "system text"
-        if why := self._misfit():
+        if why := self._mismatch():
             raise self._refusal(why)
 
     def _describes(self) -> bool:
@@ -314,25 +317,27 @@ class ChatTemplate:
             return False
         return f'{CALL}\n{{"name": "wiki", "arguments": {{"q": "x"}}}}\n{CALL_END}' in text
 
-    def _misfit(self) -> str:
-        """Where a dialogue put together piece by piece differs from the template's own; "" where it does not."""
+    def _mismatch(self) -> str:
+        """Say where a dialogue rendered turn by turn differs from one rendered in one go; "" if nowhere."""
         turn = lambda message: str(message["content"])  # noqa: E731
         try:
             whole = self.whole(_DIALOGUE, turn)
             pieces = [text for text, _ in self.pieces(_DIALOGUE, turn)]
         except _Unable as error:
-            return f"cannot write a dialogue with tools ({error.reason}); take another base"
+            return f"cannot render a dialogue with tools ({error.reason}); use another base"
         ours, theirs = (_EMPTY_THOUGHTS.sub("", text) for text in ("".join(pieces), whole))
         unsaid = [said["role"] for said in _DIALOGUE if str(said["content"]) not in ours]
         if unsaid:
-            return f"leaves out what the role '{unsaid[0]}' says; take another base, or give it a template that has it"
+            return f"leaves out the content of the role '{unsaid[0]}'; use another base, or another template"
         if theirs.startswith(ours):
             return ""
         at = next(at for at in range(len(ours)) if ours[at] != theirs[at : at + 1])
         return (
-            f"writes a dialogue otherwise than it asks for its turns: where sampling sees {ours[at : at + _SHOWN]!r}, "
-            f"the finished dialogue has {theirs[at : at + _SHOWN]!r}; what is learned would not be what is sampled: "
-            f"take another base, or give it a template that writes every turn after its generation prompt"
+            f"renders a finished dialogue differently from the prompts for its turns: where sampling sees "
+            f"{ours[at : at + _SHOWN]!r}, the finished dialogue has {theirs[at : at + _SHOWN]!r}, so training would "
+            "not "
+            "learn what is sampled: use another base, or give it a template that renders every turn after its "
+            "generation prompt"
         )
 
     def _refusal(self, what: str) -> ConfigError:
@@ -349,16 +354,16 @@ _DIALOGUE: tuple[Message, ...] = (
     {"role": "tool", "tool_call_id": "call_2", "name": "calc", "content": "3"},
     {"role": "assistant", "content": "Answer: 3"},
 )
-"""A dialogue with everything that a pool's has: a quotation and a line break show what a template escapes."""
+"""A dialogue with everything that the pool has. The quotation and the line break show what a template escapes."""
 
 
 def fixed_date(template: str) -> str:
-    """A template in which every question for today's date is answered with `DATE`."""
+    """Replace every request for today's date in a template by `DATE`."""
     return _CLOCK.sub(lambda call: json.dumps(DATE.strftime(call["form"])), template)
 
 
 def place(number: int) -> str:
-    """What a template's text has where the content of this number goes."""
+    """Return the placeholder for the content with this number."""
     return f"{_OPEN}{number}{_CLOSE}"
 
 

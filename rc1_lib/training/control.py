@@ -1,10 +1,10 @@
-"""A control: a short training on a reward without information, which nothing can be learned from.
+"""A control: a short training on an uninformative reward, from which nothing can be learned.
 
-It has the warm start, the rows, the curriculum, the engine and the evaluation of a real run; only what the episodes are
-worth says nothing about them. Where its policy succeeds more often afterwards, the evaluation leaks.
+It has the warm start, rows, curriculum, engine and evaluation of a real run. Only the scores say nothing about the
+episodes. If its policy then succeeds more often, the evaluation leaks.
 
-Its files lie in a workspace of its own below the run's, so that no checkpoint, report or `latest` of a real run can be
-touched, and every one of its checkpoints names it.
+Its files are in a workspace of its own below the run's, so it cannot touch any checkpoint, report or `latest` of a real
+run. Every one of its checkpoints is marked as a control's.
 """
 
 from __future__ import annotations
@@ -20,41 +20,41 @@ from rc1_lib.training.run_paths import CONTROLS
 from rc1_lib.workspace.artifacts import Workspace
 
 FACT = "control"
-"""What checkpoints call it; null in those of a real run."""
+"""Key in checkpoints; null in those of a real run."""
 _CONSTANT = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """What episodes are worth in a control.
+    """The scores of a control's episodes.
 
     Attributes:
-        kind: `random`: a number in [0, 1) that hangs on seed, step and place in the step alone, so that a resumed run
+        kind: `random`: numbers in [0, 1) that depend only on seed, step and position in the step, so that a resumed run
             draws the same; `constant`: the same for all.
     """
 
     kind: ControlKind
 
     def scores(self, seed: int, step: int, count: int) -> list[float]:
-        """What the episodes of a step are worth, whatever was done in them."""
+        """Return scores for the episodes of a step, whatever happened in them."""
         if self.kind == "constant":
             return [_CONSTANT] * count
         return [_uniform(f"control/{seed}/{step}/{place}") for place in range(count)]
 
 
 class Controlled:
-    """A strategy whose episodes are worth what the control says."""
+    """A strategy whose scores come from the control."""
 
     def __init__(self, strategy: Strategy, control: Control, seed: int) -> None:
-        """Take over a strategy that brings `scores`, for a run of this seed."""
+        """Wrap a strategy that adds `scores`, for a run with this seed."""
         self._strategy, self._control, self._seed = strategy, control, seed
 
     def attach_engine(self, engine: Engine) -> None:
-        """As the strategy's."""
+        """Attach the engine to the wrapped strategy."""
         self._strategy.attach_engine(engine)
 
     def on_batch(self, batch: dict[str, Any]) -> dict[str, float]:
-        """Let the strategy play, and forget what that was worth."""
+        """Let the strategy play, and replace its scores."""
         found = self._strategy.on_batch(batch)
         batch["scores"] = scores = self._control.scores(self._seed, batch["step"], len(batch["scores"]))
         played = {name: value for name, value in found.items() if not name.startswith("reward/")}
@@ -62,7 +62,7 @@ class Controlled:
 
 
 def controlled(run: Run, control: Control) -> Run:
-    """The run that a control trains: its own few steps, nobody to score episodes, and a workspace of its own."""
+    """Return the run that a control trains: few steps, no judge, no early stopping, and its own workspace."""
     training = run.config.training
     alone = {
         "reward": training.reward.model_copy(update={"judge": 0.0}),

@@ -1,9 +1,10 @@
-"""Which rows of the pool a step plays: buckets in set shares, and again those that were not solved, up to a cap.
+"""Draw the rows of each step: buckets in fixed shares, and unsolved rows again, up to a cap.
 
-Of every step's rows a share, which falls by a schedule over the steps, comes from passing over the seed pool in random
-order, bucket by bucket, and where a share is set for them, rows that lack something apart. What the schedule leaves
-free may go to rows whose last episode was not solved, up to `low_perf_cap` of the step; where fewer are known, the pass
-over the pool fills up.
+A share of each step, which falls by a schedule, comes from passes over the pool in random order. The passes are
+separate
+by bucket and, if a share is set for them, for rows with missing information. The rest of a step may go to rows whose
+last
+episode was not solved, up to `low_perf_cap` of the step. If there are fewer of those, the passes fill up the step.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from rc1_lib.records import BUCKETS, MeasuredRow
 
 @dataclass(frozen=True, slots=True)
 class _Stratum:
-    """Rows that have a share of every step in common."""
+    """Rows that have a common share of every step."""
 
     name: str
     ids: tuple[str, ...]
@@ -31,23 +32,24 @@ class _Stratum:
 
 
 class Curriculum:
-    """An endless source of steps' rows. Its whole state is JSON, and nothing else decides what comes next.
+    """An endless source of rows. Its state is plain JSON and fully determines the next rows.
 
-    A batch is `{"step": finished steps, "rows": rows, "keys": names of the episodes}`. Whoever plays the rows puts
-    `solved` (one bool a row) into the batch; the next call reads it there.
+    A batch is `{"step": finished steps, "rows": rows, "keys": names of the episodes}`. The strategy that plays the rows
+    adds
+    `solved` to the batch (one bool per row), which the next call reads.
     """
 
     def __init__(self, rows: Sequence[MeasuredRow], sampling: PrioritySampling, batch_size: int, seed: int) -> None:
-        """Starts at the first step.
+        """Start at the first step.
 
         Args:
-            rows: those to learn from, each with `id` and `bucket`.
+            rows: training rows, each with `id` and `bucket`.
             sampling: shares, cap and schedule.
-            batch_size: rows of a step.
-            seed: of every choice.
+            batch_size: rows per step.
+            seed: of every random choice.
 
         Raises:
-            ConfigError: when no row is of a kind that has a share.
+            ConfigError: if no row belongs to a stratum with a share.
         """
         self._sampling, self._size, self._seed = sampling, batch_size, seed
         self._rows = {str(row["id"]): row for row in rows}
@@ -58,7 +60,7 @@ class Curriculum:
         self._given: dict[str, Any] | None = None
 
     def next(self) -> dict[str, Any]:
-        """The rows of the next step."""
+        """Return the rows of the next step."""
         self._learn()
         again = self._draw_unsolved()
         counts = apportion(self._size - len(again), {stratum.name: stratum.share for stratum in self._strata})
@@ -67,29 +69,29 @@ class Curriculum:
         self._given = {
             "step": self._step,
             "rows": [self._rows[row_id] for row_id in chosen],
-            # A row may be in a step twice; the episodes are two.
+            # A row may occur twice in a step, in two different episodes.
             "keys": [f"{row_id}/{place}" for place, row_id in enumerate(chosen)],
         }
         self._step += 1
         return self._given
 
     def state_dict(self) -> dict[str, Any]:
-        """Steps given out, how far the pass over each stratum is, and the rows that were not solved."""
+        """Return the number of steps, the position in the pass over each stratum, and the unsolved rows."""
         self._learn()
         return {"step": self._step, "passed": dict(self._passed), "unsolved": list(self._unsolved)}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go to where `state_dict` was taken."""
+        """Restore the position that `state_dict` returned."""
         self._step, self._passed = state["step"], dict(state["passed"])
         self._unsolved, self._given = list(state["unsolved"]), None
 
     def seed_ratio(self, step: int) -> float:
-        """The least share of a step that comes from passing over the pool: the schedule's last point at or before."""
+        """Return the least share of a step from passes over the pool: that of the schedule's last point so far."""
         points = [point for point in self._sampling.seed_ratio_schedule if point.step <= step]
         return max(points, key=lambda point: point.step).ratio if points else 1.0
 
     def _learn(self) -> None:
-        """Note which rows of the last step were solved."""
+        """Record which rows of the last step were solved."""
         if self._given is None or "solved" not in self._given:
             return
         solved = {
@@ -103,13 +105,13 @@ class Curriculum:
         if not self._sampling.enable:
             return []
         free = 1.0 - self.seed_ratio(self._step)
-        # 1 - 0.9 is a little less than 0.1; that must not cost a row.
+        # 1 - 0.9 is slightly less than 0.1; the rounding must not cost a row.
         most = int(self._size * min(self._sampling.low_perf_cap, free) + 1e-9)
         order = self._rng("unsolved", self._step).permutation(len(self._unsolved))[:most]
         return [self._unsolved[place] for place in order.tolist()]
 
     def _pass_over(self, stratum: _Stratum, count: int) -> list[str]:
-        """The next rows of a stratum; each pass has an order of its own."""
+        """Return the next rows of a stratum. Each pass has its own order."""
         ids, found, passed = stratum.ids, list[str](), self._passed[stratum.name]
         for place in range(passed, passed + count):
             if place % len(ids) == 0 or not found:
@@ -124,7 +126,7 @@ class Curriculum:
 
 
 def _strata(rows: Sequence[MeasuredRow], sampling: PrioritySampling) -> list[_Stratum]:
-    """The rows by bucket, or by bucket and whether something is missing; shares of those that are empty fall away."""
+    """Group rows by bucket, or by bucket and missing information. Shares of empty groups go to the others."""
     named: list[_Stratum] = []
     missing = sampling.missing_share if sampling.enable else None
     for bucket in BUCKETS:
@@ -143,8 +145,9 @@ def _strata(rows: Sequence[MeasuredRow], sampling: PrioritySampling) -> list[_St
     if not together:
         there = "; ".join(f"{len(stratum.ids)} {stratum.name}" for stratum in filled)
         raise ConfigError(
-            f"priority_sampling: found no row to train on of a kind that by_difficulty and missing_share give a share, "
-            f"expected at least one; there are {there}: give one of these a share, or write enable: false"
+            "priority_sampling: found no training row in a group to which by_difficulty and missing_share give a "
+            "share, "
+            f"expected at least one; there are {there}: give one of these a share, or set enable: false"
         )
     return [replace(stratum, share=stratum.share / together) for stratum in filled]
 

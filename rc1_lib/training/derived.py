@@ -1,4 +1,4 @@
-"""What training is given, and what it derives. Nothing in here imports torch before it is asked to look."""
+"""Inputs and derived files of training. Importing this does not import torch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rc1_lib.workspace.artifacts import FileState, read_json, sha256_folder
 from rc1_lib.workspace.file_hashes import sha256_file
 
 RECORD = "warm_start.json"
-"""In a warm start's folder: what it was made from, and its files."""
+"""File in a warm start's folder that records its inputs and the SHA-256 of its files."""
 
 
 def _settings(run: Run) -> dict[str, Any]:
@@ -40,12 +40,12 @@ def _base(run: Run) -> str:
 
 
 def reference_state(run: Run) -> FileState:
-    """What became of the warm start; which rows of the pool it learned from is not looked at here."""
+    """Return the state of the warm start, without checking which rows it was trained on."""
     return state_of(REFERENCE.path(run), REFERENCE.inputs(run))
 
 
 def state_of(folder: Path, inputs: Mapping[str, str]) -> FileState:
-    """What became of a warm start in `folder` that is to be made from `inputs`: missing, fresh, stale, altered."""
+    """Return the state of a warm start in `folder`, given the current `inputs`."""
     if not folder.exists():
         return FileState.MISSING
     try:
@@ -81,11 +81,11 @@ def _look_at_latest(run: Run) -> FileState:
 
 @contextmanager
 def vouched_base(run: Run) -> Iterator[str]:
-    """The base by the name that transformers takes, compared with the ticket before it is read and when it was.
+    """Yield the base's name for transformers, compared with the ticket before and after it is read.
 
     Raises:
-        ConfigError: when it is not there.
-        TicketError: when it is not what the ticket vouches for.
+        ConfigError: if it is not found.
+        TicketError: if it differs from the ticket.
     """
     from rc1_lib.training.models import base_name
 
@@ -97,15 +97,15 @@ def vouched_base(run: Run) -> Iterator[str]:
 
 
 BASE = Given("base", lambda run: run.config.base_model, sha256_folder, only_folders=True)
-"""A base that is on the hub has no bytes here; its commit is among the facts of every checkpoint."""
+"""A base on the hub has no files here. Its commit is among the facts of every checkpoint."""
 REFERENCE = Artifact(
     "reference", lambda _: SFT, _settings, "rc1_lib.training.warm_start.reference_of", "rc1 train",
     (Input("base", _base), file_input("balanced", lambda run: run.config.seed_pool)),
     look=reference_state,
 )  # fmt: skip
-"""Which rows of the pool it learned from is in its record too; a model's own tokenizer decides that."""
+"""Its record also names the rows of the pool it was trained on, which depend on the model's tokenizer."""
 CHECKPOINT = Artifact(
     "checkpoint", lambda _: f"{CHECKPOINTS}/latest", None, "rc1_lib.training.ppo_run.advance", "rc1 train",
     look=_look_at_latest,
 )  # fmt: skip
-"""What decides its bytes is in it; `Prepared.facts` are those of a run that would go on from it."""
+"""A checkpoint itself names what determines its bytes. `Prepared.facts` are those of the current run."""

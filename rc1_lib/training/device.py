@@ -1,4 +1,4 @@
-"""Where tensors live and how precise they are; `to_device` is the one way in which they move."""
+"""Devices and precision of tensors. Tensors are moved only with `to_device`."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from torch import Tensor, nn
 from rc1_lib.errors import ConfigError
 
 ORDER = ("cuda", "mps", "cpu")
-"""What is taken where nothing is preferred."""
+"""Order of preference if none is given."""
 
 CPU_FLAGS = Path("/proc/cpuinfo")
-"""Where Linux lists what a CPU can do."""
+"""Where Linux lists the CPU's features."""
 
 
 class Precision(StrEnum):
-    """The type that a forward pass computes in."""
+    """Number format of a forward pass."""
 
     BF16 = "bf16"
     FP16 = "fp16"
@@ -28,7 +28,7 @@ class Precision(StrEnum):
 
     @property
     def dtype(self) -> torch.dtype:
-        """As torch calls it."""
+        """The corresponding type of torch."""
         return {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}[self.value]
 
 
@@ -36,7 +36,7 @@ def available(kind: str) -> bool:
     """Whether this machine has a device of that kind (`cuda`, `mps` or `cpu`).
 
     Raises:
-        ConfigError: for another kind.
+        ConfigError: for any other kind.
     """
     match kind:
         case "cuda":
@@ -49,10 +49,10 @@ def available(kind: str) -> bool:
 
 
 def get_device(preferred: Sequence[str] = ORDER) -> torch.device:
-    """The first of `preferred` that is there.
+    """Return the first available device of `preferred`.
 
     Raises:
-        ConfigError: when none is.
+        ConfigError: if none is available.
     """
     for kind in preferred:
         if available(kind):
@@ -61,9 +61,9 @@ def get_device(preferred: Sequence[str] = ORDER) -> torch.device:
 
 
 def get_precision(device: torch.device, wanted: Precision) -> Precision:
-    """The best precision not above the wanted one: bf16, else fp16, else fp32.
+    """Return the best available precision up to the wanted one: bf16, else fp16, else fp32.
 
-    fp16 needs a loss scaler, which there is on CUDA and MPS only; bf16 is computed everywhere but on old hardware.
+    fp16 needs a gradient scaler, which exists only on CUDA and MPS. Only old hardware lacks bf16.
     """
     if wanted is Precision.BF16 and _has_bf16(device):
         return Precision.BF16
@@ -73,11 +73,11 @@ def get_precision(device: torch.device, wanted: Precision) -> Precision:
 
 
 def precision_of(device: torch.device, configured: str) -> Precision:
-    """What `training.precision` comes to on a device.
+    """Return the precision that `training.precision` means on a device.
 
     Args:
-        device: where the policy is.
-        configured: `fp32`, `bf16`, or `auto`: bf16, but fp32 on a CPU that has to emulate it.
+        device: of the policy.
+        configured: `fp32`, `bf16`, or `auto`: bf16, but fp32 on a CPU that would have to emulate bf16.
     """
     if configured == "auto":
         configured = "fp32" if device.type == "cpu" and not _multiplies_bf16() else "bf16"
@@ -85,7 +85,7 @@ def precision_of(device: torch.device, configured: str) -> Precision:
 
 
 def _multiplies_bf16() -> bool:
-    """Whether this machine's CPU has instructions for products in bf16; emulated they are slower than fp32."""
+    """Whether the CPU has bf16 instructions. Emulated bf16 is slower than fp32."""
     try:
         words = set(CPU_FLAGS.read_text().split())
     except OSError:
@@ -102,7 +102,7 @@ def _has_bf16(device: torch.device) -> bool:
 
 
 def to_device(value: Any, device: torch.device) -> Any:
-    """`value` on `device`: a tensor, a module, or a mapping, list or tuple of such; anything else is left as it is."""
+    """Move a tensor, a module, or a dict, list or tuple of them to `device`; return anything else unchanged."""
     if isinstance(value, Tensor | nn.Module):
         return value.to(device)
     if isinstance(value, dict):

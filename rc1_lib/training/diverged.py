@@ -1,4 +1,4 @@
-"""Training that left the finite numbers, and the looks at a loss and its gradient that find it."""
+"""Divergence: checks that a loss and its gradients are finite, and the error if they are not."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ if TYPE_CHECKING:
 
 
 class DivergedError(ArithmeticError):
-    """No input is to blame and nothing was refused: a fault of the run, which ends with exit code 1 and a report."""
+    """Training has diverged. It is a fault of the run, not of an input, so it ends with exit code 1 and a report."""
 
 
-def refuse_not_finite(what: str, found: float, remedy: str) -> None:
-    """Refuse to learn on from a number that is none; asked before the optimizer's step.
+def check_finite(what: str, found: float, remedy: str) -> None:
+    """Check before an optimizer step that a number is finite.
 
     Args:
-        what: what is measured.
+        what: name of the number.
         found: the number.
         remedy: what to do.
 
     Raises:
-        DivergedError: when it is NaN or infinite.
+        DivergedError: if it is NaN or infinite.
     """
     if not math.isfinite(found):
         raise DivergedError(f"{what} is {found}, expected a finite number: {remedy}")
@@ -33,10 +33,10 @@ def refuse_not_finite(what: str, found: float, remedy: str) -> None:
 
 @contextmanager
 def naming_step(step: int) -> Iterator[None]:
-    """Say in which step the block left the finite numbers.
+    """Add the step's number to a DivergedError in the block.
 
     Raises:
-        DivergedError: as in the block, with the step before it.
+        DivergedError: from the block, with the step in front.
     """
     try:
         yield
@@ -44,27 +44,27 @@ def naming_step(step: int) -> Iterator[None]:
         raise DivergedError(f"step {step}: {error}") from error
 
 
-_REMEDY = "nothing was learned from this step; lower the learning rate, or look at the rows and the base it began with"
+_REMEDY = "nothing was learned from this step; lower the learning rate, or check the rows and the base it began with"
 
 
 def check_finite_loss(loss: float) -> None:
-    """Refuse a loss that is NaN or infinite, also under fp16: a scaler mends gradients, not what went forward.
+    """Check that a loss is finite, also in fp16, where the scaler handles gradients but not the loss itself.
 
     Raises:
-        DivergedError: when it is.
+        DivergedError: if it is not.
     """
-    refuse_not_finite("the loss", loss, _REMEDY)
+    check_finite("the loss", loss, _REMEDY)
 
 
 def check_finite_gradient(parameters: Iterable[nn.Parameter], scaler: torch.amp.GradScaler | None) -> None:
-    """Refuse a gradient that is not finite, unless `scaler` is in use: it skips such a step and scales less.
+    """Check that the gradient is finite, unless `scaler` is enabled, which skips such a step and lowers its scale.
 
     Raises:
-        DivergedError: when it is not.
+        DivergedError: if it is not.
     """
     if scaler is not None and scaler.is_enabled():
         return
-    from torch.nn.utils import get_total_norm  # here, since checkpoints are verified where torch is not installed
+    from torch.nn.utils import get_total_norm  # here, because checkpoints are verified without torch installed
 
     gradients: list[Tensor] = [each.grad for each in parameters if each.grad is not None]
-    refuse_not_finite("the gradient's norm", float(get_total_norm(gradients)), _REMEDY)
+    check_finite("the gradient's norm", float(get_total_norm(gradients)), _REMEDY)

@@ -1,4 +1,4 @@
-"""A few steps of a run that is then forgotten: the same rows, start, engine and judge, and nothing of it is written."""
+"""A few steps of a run that is then discarded: same rows, initial policy, engine and judge, but nothing is written."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from rc1_lib.training.resource_errors import WHILE_LEARNING, naming_breakdowns
 
 @dataclass(slots=True)
 class DryRun:
-    """A run under way that nobody keeps.
+    """A run in progress that will be discarded.
 
     Attributes:
-        strategy: plays.
-        engine: learns, and is set up.
+        strategy: plays the rows.
+        engine: learns; already set up.
     """
 
     strategy: Strategy
@@ -29,7 +29,10 @@ class DryRun:
     _given: int = 0
 
     def next_batch(self) -> dict[str, Any]:
-        """The rows of the next step, numbered after the value head's warm-up: the adapter learns in all of them."""
+        """Return the next rows.
+
+        Steps are numbered from the end of the value head's warm-up, so the adapter learns too.
+        """
         batch = self._batches.next() | {"step": self._first + self._given}
         self._given += 1
         return batch
@@ -37,10 +40,10 @@ class DryRun:
 
 @contextmanager
 def dry_run(prepared: Prepared, seed: int, engine: Engine) -> Iterator[DryRun]:
-    """Begin a run with an engine that is not set up yet; the engine is let go of when the block ends.
+    """Start a run with an engine that is not set up yet, and close the engine at the end.
 
     Raises:
-        BreakdownError: when the disk or memory is full.
+        BreakdownError: if the disk or memory is full.
     """
     config = prepared.run.config
     with (

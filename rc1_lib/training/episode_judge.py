@@ -1,8 +1,8 @@
-"""What the judge and the rules make of a step's episodes, by the calibrated weights that the ticket vouches for.
+"""Score a step's episodes by judge and rules, with the calibrated weights that the ticket pins.
 
-What a step was scored with is written down before anything is learned from it, the episodes without a score included.
-A step that is played again, because the process was killed after it or its checkpoint was lost, is scored from there:
-a judge that is asked again may say something else, and an attempt that failed may succeed.
+The scores of a step, including unscored episodes, are written before anything is learned from them. If a step is played
+again after a kill or a lost checkpoint, the same scores are used. The judge might answer differently, and a failed call
+might succeed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from rc1_lib.workspace.artifacts import read_json, sha256_json, write_json
 REPLIES = "replies.sqlite"
 STEPS = "steps"
 ASKED = "asked"
-"""The folder of who has asked about a step that has no scores yet."""
+"""Folder with one file per step that has no scores yet: who has asked about it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +39,10 @@ class EpisodeScores:
     """The scores of a step's episodes.
 
     Attributes:
-        values: in [0, 1], in the order of the episodes; None where an episode is unscored.
-        unstable: how many of the scored ones the judge's samples disagree on.
-        calls: that were sent for them, by this process or by one that was killed or stopped while it asked.
-        usd: that these cost.
+        values: in [0, 1], in the order of the episodes; None for an unscored episode.
+        unstable: number of scored episodes on which the judge's samples disagree.
+        calls: calls sent for them, including those of a process that was killed or stopped.
+        usd: cost of these calls.
     """
 
     values: tuple[float | None, ...]
@@ -52,13 +52,13 @@ class EpisodeScores:
 
     @property
     def scored(self) -> int:
-        """How many episodes have a score."""
+        """Number of episodes with a score."""
         return sum(value is not None for value in self.values)
 
     def metrics(self) -> dict[str, float]:
-        """`judge/score`, the mean; and shares of the step: `judge/scored`, and `judge/unstable` of those that are.
+        """Return `judge/score`, the mean; `judge/scored`, a share of the step; `judge/unstable`, a share of the scored.
 
-        And what they cost: `costs/judge_calls`, `costs/judge_usd`.
+        Also their cost: `costs/judge_calls` and `costs/judge_usd`.
         """
         known = [value for value in self.values if value is not None]
         return {
@@ -71,18 +71,18 @@ class EpisodeScores:
 
 
 class EpisodeJudge:
-    """Scores episodes from their dialogues alone: neither the gold answer nor the outcome is shown.
+    """Scores episodes from their dialogues alone, without gold answer or outcome.
 
     Attributes:
-        sha256: of all that decides a score next to the dialogue: weights, judge, instructions, samples, rules.
+        sha256: of everything besides the dialogue that decides a score: weights, judge, instructions, samples, rules.
     """
 
     def __init__(self, run: Run) -> None:
-        """Read the weights in force, and look whether the judge can be asked at all; nothing is sent.
+        """Read the current weights, and check that the judge can be asked. Nothing is sent.
 
         Raises:
-            RC1Error: when the weights are missing, damaged or somebody else's, or the judge cannot be asked, or not as
-                often as a seed's training may have to.
+            RC1Error: if the weights are missing, damaged or not from this workspace, the judge cannot be asked, or its
+                budget has fewer calls than a seed's training may need.
         """
         _check_budget(run)
         check_judge(run)
@@ -102,23 +102,24 @@ class EpisodeJudge:
 
     @property
     def run(self) -> Run:
-        """In whose workspace it keeps what it was asked and answered, wherever the episodes are played."""
+        """The run whose workspace holds the judge's requests and replies, wherever the episodes are played."""
         return self._run
 
     def score(self, dialogues: Sequence[Sequence[Message]], seed: int) -> EpisodeScores:
-        """Score the dialogues of one step, all at once; those of a step that was scored before, as it was then.
+        """Score all dialogues of one step. A step that was scored before gets the same scores again.
 
-        Where the judge's samples disagree, a score counts by `reward.unstable_weight` only: for the rest it is the mean
-        of the step's scores that are stable (of all, where none is).
+        If the judge's samples disagree, the score counts only by `reward.unstable_weight`. The rest of its weight goes
+        to the
+        mean of the step's stable scores, or of all if none is stable.
 
         Args:
             dialogues: chat messages of each episode.
-            seed: of the run; each has the judge's budget to itself.
+            seed: of the run; each seed has the judge's whole budget.
 
         Raises:
-            JudgeStoppedError: when the judge stopped.
-            RC1Error: when too few are scored, or another version of the judge answers than the one that the weights
-                were calibrated on.
+            JudgeStoppedError: if the judge stopped.
+            RC1Error: if too few episodes are scored, or the judge's version is not one that the weights were calibrated
+            on.
         """
         key = sha256_json([self.sha256, [dialogue_sha256(messages) for messages in dialogues]])
         folder = self._run.workspace.path(self._run.config.training.reward.scores)
@@ -139,25 +140,25 @@ class EpisodeJudge:
         return scores
 
     def audit(self, dialogues: Sequence[Sequence[Message]]) -> tuple[float | None, ...]:
-        """The scores of dialogues that nothing is learned from, each as it is; None where it is unscored.
+        """Score dialogues that are not used for learning. Unstable scores are not adjusted; None if unscored.
 
         Raises:
-            ConfigError: when they may take more calls than the judge's budget has, before any is made.
-            JudgeStoppedError: when the judge stopped.
-            RC1Error: when it answers in another version than the weights were calibrated on.
+            ConfigError: if they may need more calls than the judge's budget has, before any call.
+            JudgeStoppedError: if the judge stopped.
+            RC1Error: if the judge's version is not one that the weights were calibrated on.
         """
         judge = self._run.config.judge
         needed = len({dialogue_sha256(messages) for messages in dialogues}) * judge.samples
         if judge.provider in LIVE and judge.budget.max_calls is not None and judge.budget.max_calls < needed:
             raise ConfigError(
-                f"judge.budget.max_calls is {judge.budget.max_calls:,}, but the evaluation may have to ask {needed:,} "
-                f"times (judge.samples for each episode); raise it, or lower training.held_out.judged"
+                f"judge.budget.max_calls is {judge.budget.max_calls:,}, but the evaluation may need {needed:,} calls "
+                f"(judge.samples for each episode); raise it, or lower training.held_out.judged"
             )
         found, _ = self._rated(dialogues, Spending(judge.budget, judge.prices), None)
         return tuple(one.reward for one in found)
 
     def _paid_by(self, asked: Path) -> Paid:
-        """What those paid who asked about a step before, and were killed or stopped before it had its scores."""
+        """Return what earlier processes paid for a step before they were killed or stopped."""
         names = _names(asked)
         return paid_in(self._run, f"{self._run.config.training.reward.scores}/{REPLIES}", names) if names else Paid()
 
@@ -167,7 +168,7 @@ class EpisodeJudge:
         judged = finish(partial(self._ask, dialogues, spending, asked))
         if judged.stopped:
             raise JudgeStoppedError(
-                f"the judge stopped: {judged.stopped}. What was paid for is kept; run again to go on"
+                f"the judge stopped: {judged.stopped}. Paid replies are kept; run again to continue"
             )
         self._log.tell(judged)
         found = rated(judged, dialogues, self._weights)
@@ -185,7 +186,7 @@ class EpisodeJudge:
         with open_store(self._run, f"{config.training.reward.scores}/{REPLIES}") as store:
             if asked is not None:
                 write_json(asked, [*_names(asked), store.run_id])
-            # The instructions are those that the fingerprint names, whatever has become of the file since.
+            # The instructions that the fingerprint covers, even if the file has changed since.
             judging = replace(open_judge(self._run, store), spec=self._spec, spending=spending, stage=STAGE)
             return await judging.score_async(dialogues)
 
@@ -194,8 +195,8 @@ class EpisodeJudge:
         if unknown:
             raise RC1Error(
                 f"the judge answers as {', '.join(unknown)}, but the weights were calibrated on scores of "
-                f"{', '.join(self._models)}: these are not on one scale. Fix judge.model to a version, or run the "
-                f"preflight again, which calibrates on the judge of today"
+                f"{', '.join(self._models)}, which are not comparable. Set judge.model to a fixed version, or run the "
+                f"preflight again to calibrate on the current judge"
             )
 
     def _check_coverage(self, scores: EpisodeScores, judged: Judged) -> None:
@@ -204,14 +205,14 @@ class EpisodeJudge:
         if scores.scored >= max(share * len(scores.values), least):
             return
         raise RC1Error(
-            f"the judge scored {scores.scored} of {len(scores.values)} episodes of this step, wanted at least "
-            f"{share:.0%} (training.reward.min_scored) and {least} (training.update.minibatches); what is learned "
-            f"from the rest would mislead. Unscored: {judged.why_unscored}"
+            f"the judge scored {scores.scored} of {len(scores.values)} episodes of this step, expected at least "
+            f"{share:.0%} (training.reward.min_scored) and {least} (training.update.minibatches); learning from so few "
+            f"would mislead. Unscored: {judged.why_unscored}"
         )
 
 
 def _steadied(found: Sequence[Rated], weight: float) -> tuple[float | None, ...]:
-    """The rewards, those of unstable dialogues drawn towards the mean of the stable ones."""
+    """Move the rewards of unstable dialogues towards the mean of the stable ones."""
     stable = [one.reward for one in found if one.reward is not None and not one.unstable]
     known = stable or [one.reward for one in found if one.reward is not None]
     centre = fmean(known) if known else 0.0
@@ -227,13 +228,13 @@ def _read(path: Path) -> EpisodeScores:
         return EpisodeScores(tuple(body["values"]), body["unstable"], body.get("calls", 0), body.get("usd", 0.0))
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise RC1Error(
-            f"{path}: holds no scores of a step ({error}); remove it, and the judge is asked again: what was learned "
-            f"from these scores may then come out otherwise"
+            f"{path}: not valid scores of a step ({error}); remove it to ask the judge again, which may change what is "
+            f"learned from this step"
         ) from None
 
 
 def _names(asked: Path) -> list[str]:
-    """The names in the usage log of who has asked about a step; none where nobody has."""
+    """Return the names in the usage log of those who have asked about a step."""
     try:
         names = read_json(asked)
     except FileNotFoundError:
@@ -243,34 +244,33 @@ def _names(asked: Path) -> list[str]:
     if isinstance(names, list) and all(isinstance(name, str) for name in names):
         return names
     raise RC1Error(
-        f"{asked}: expected a list of names in the usage log, found {names!r:.80}; remove it, and what was paid for a "
-        f"step that was broken off does not count for training.cap.usd"
+        f"{asked}: expected a list of names in the usage log, found {names!r:.80}; remove it, and the cost of the "
+        f"interrupted step no longer counts towards training.cap.usd"
     )
 
 
 def _calibrated_on(run: Run) -> tuple[str, ...]:
-    """The versions of the judge whose scores the weights in force were calibrated on."""
+    """Return the versions of the judge on whose scores the weights were calibrated."""
     content = read_content(run)
     report, sha256 = named_report(run, content)
     scoring = report.get("scoring") if report is not None and sha256 == content["report"].get("sha256") else None
     models = scoring.get("models") if isinstance(scoring, Mapping) else None
     if not isinstance(models, list) or not models:
         raise RC1Error(
-            f"{run.workspace.path(run.config.weights)}: the report that it was written with is not there as it was, so "
-            f"nothing tells which version of the judge the weights are for; calibrate again: rc1 weight-calib"
+            f"{run.workspace.path(run.config.weights)}: its report is missing or altered, so the judge's version is "
+            f"unknown; calibrate again with rc1 weight-calib"
         )
     return tuple(map(str, models))
 
 
 def _check_budget(run: Run) -> None:
-    """Refuse what would end in the middle of a training."""
+    """Reject a budget that would run out during training."""
     config, most = run.config, run.config.judge.budget.max_calls
     if config.judge.provider not in LIVE or not config.training.pays_judge:
         return
     needed = config.steps * config.batch_size * config.judge.samples
     if most is not None and most < needed:
         raise ConfigError(
-            f"judge.budget.max_calls is {most:,}, but a seed's training may have to ask {needed:,} times (steps × "
-            f"batch_size × judge.samples, without retries); raise it, lower one of these, or set training.reward.judge "
-            f"to 0"
+            f"judge.budget.max_calls is {most:,}, but training a seed may need {needed:,} calls (steps × batch_size × "
+            f"judge.samples, without retries); raise it, lower one of these, or set training.reward.judge to 0"
         )

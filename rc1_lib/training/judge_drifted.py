@@ -1,7 +1,7 @@
-"""Does a live judge still grade as in its baseline? Asked before each segment whose episodes it scores.
+"""Check before each segment with a live judge that it still grades as in its baseline.
 
-A provider may change what answers under a name while a training runs, and the version that it names stays the same.
-The nightly would see it, but a training does not wait for one, and learns from every grade until then.
+A provider may change the model while a training runs, without changing the version that it reports. The nightly would
+notice, but a training does not wait for it and would learn from every grade until then.
 """
 
 from __future__ import annotations
@@ -18,30 +18,30 @@ from rc1_lib.workspace.artifacts import FileState, sha256_json
 from rc1_lib.workspace.file_hashes import sha256_file
 
 CHECKS = "checks"
-"""The folder of what was asked so, next to the replies about episodes: a store for every run, which shows its cost."""
+"""Folder of these checks, next to the replies about episodes. Each run has its own store, which shows its cost."""
 
 
 def checks_of(run: Run, facts: Mapping[str, Any]) -> str:
-    """The store of all that a run's checks have asked, below the workspace; `facts` decide which run it is."""
+    """Return the store of a run's checks, relative to the workspace. `facts` identify the run."""
     return f"{run.config.training.reward.scores}/{CHECKS}/{sha256_json(facts)}.sqlite"
 
 
 def check_grades(run: Run, where: str) -> str:
-    """Ask a live judge again about the dialogues of its baseline, and compare by the gate `judge_drift`.
+    """Ask a live judge again about the dialogues of its baseline, and compare with the gate `judge_drift`.
 
-    A long training has hundreds of segments, and now and then noise alone looks like a change: what fails is asked
-    about once more before it ends anything.
+    A long training has hundreds of segments, and sometimes noise alone looks like a change. So a failure counts only if
+    it is confirmed by a second round.
 
     Args:
-        run: whose judge and baseline. Without a ticket, and without a baseline, there is nothing to compare with.
-        where: the store that takes what is asked, as `checks_of` names it.
+        run: its judge and baseline. Without a ticket and a baseline there is nothing to compare with.
+        where: the store for the replies, as named by `checks_of`.
 
     Returns:
-        What was found, for the log; empty where nobody was asked.
+        The result for the log; "" if the judge was not asked.
 
     Raises:
-        RC1Error: when the judge grades otherwise, answers as another version or cannot be asked, or the baseline is
-            not the one that the ticket vouches for.
+        RC1Error: if the judge grades differently, answers as another version or cannot be asked, or the baseline
+            differs from the ticket.
     """
     path = JUDGE_BASELINE.path(run)
     if run.config.judge.provider not in LIVE:

@@ -1,6 +1,6 @@
-"""Rows of input and output as demonstrations: read from JSON lines and tokenised; and the order they are learned in.
+"""Rows of input and output as demonstrations: reading, tokenizing and shuffling.
 
-`configs/train_local.yaml` learns from such rows; the warm start takes the pool's dialogues in the same order.
+`configs/train_local.yaml` learns from such rows. The warm start shuffles the pool's dialogues in the same way.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _KEYS = {"input", "output", "meta"}
 
 
 def read_rows(path: Path) -> Iterator[dict[str, Any]]:
-    """The rows of a JSONL file: `input`, `output` (texts) and `meta` (a mapping). Empty lines are left out.
+    """Read the rows of a JSONL file: `input`, `output` (strings) and `meta` (a mapping). Empty lines are skipped.
 
     Raises:
-        RowError: naming the file and the line, what was found and what is expected.
+        RowError: naming file and line, what was found and what was expected.
     """
     try:
         with open_text(path) as stream:
@@ -41,15 +41,13 @@ def _row(line: bytes, where: str) -> dict[str, Any]:
     try:
         row = orjson.loads(line)
     except ValueError as error:
-        raise RowError(f"{where}: is not JSON ({error}); write one object a line") from None
+        raise RowError(f"{where}: is not JSON ({error}); write one object per line") from None
     if not isinstance(row, dict) or row.keys() - _KEYS or not {"input", "output"} <= row.keys():
         found = ", ".join(sorted(row)) if isinstance(row, dict) else type(row).__name__
-        raise RowError(
-            f"{where}: found {found}, expected an object with input, output and, where wanted, meta, nothing else"
-        )
+        raise RowError(f"{where}: found {found}, expected an object with only input, output and, optionally, meta")
     for key in ("input", "output"):
         if not isinstance(row[key], str) or not row[key].strip():
-            raise RowError(f"{where}: '{key}' is {row[key]!r:.60}, expected a text that is not empty")
+            raise RowError(f"{where}: '{key}' is {row[key]!r:.60}, expected a non-empty string")
     meta = row.get("meta", {})
     if not isinstance(meta, dict):
         raise RowError(f"{where}: 'meta' is {meta!r:.60}, expected an object")
@@ -59,21 +57,22 @@ def _row(line: bytes, where: str) -> dict[str, Any]:
 def encode_rows(
     rows: Iterable[dict[str, Any]], tokenizer: PreTrainedTokenizerBase, max_length: int, source: str
 ) -> list[Demonstration]:
-    """Tokenise rows; their outputs are what is learned. One that reaches beyond `max_length` is cut at its end.
+    """Tokenize rows. Their outputs are learned. Rows longer than `max_length` are truncated at the end.
 
-    All rows are looked at before anything is learned, so that a bad one is reported in the first minute. Special tokens
-    of the tokenizer that are spelled out in a row are text, with a space in them as `environment.markers.defused`
-    writes it: an `<|im_end|>` in an output must not teach a model to go on after its turn has ended. In an output the
-    marks of thoughts and tool calls stay marks where the tokenizer does not call them special.
+    All rows are checked before training, so a bad one is reported in the first minute. Special tokens that are spelled
+    out in a row become plain text, with a space in them, as `environment.markers.defused` writes it: an `<|im_end|>` in
+    an
+    output must not teach a model to go on after its turn has ended. In an output, the marks of thoughts and tool calls
+    stay as they are if the tokenizer does not treat them as special.
 
     Args:
-        rows: as `read_rows` gives them.
-        tokenizer: with its chat template the input becomes a user's message; without one it is a line.
+        rows: as `read_rows` yields them.
+        tokenizer: its chat template makes the input a user message; without a template it becomes a line.
         max_length: most tokens of a row.
-        source: what to call the rows in an error.
+        source: name of the rows for messages.
 
     Raises:
-        RowError: when there is no row, or a prompt leaves no room for its output.
+        RowError: if there are no rows, or a prompt leaves no room for its output.
     """
     encoded = []
     marks = [token.content for token in tokenizer.added_tokens_decoder.values() if token.special]
@@ -82,15 +81,15 @@ def encode_rows(
         prompt = _prompt(tokenizer, special.sub(r"\g<0> ", defused(row["input"])))
         if len(prompt) >= max_length:
             raise RowError(
-                f"{source} row {number}: the input takes {len(prompt)} tokens and data.max_length is {max_length}, "
-                f"so nothing of the output would be learned; raise it or shorten the row"
+                f"{source} row {number}: the input has {len(prompt)} tokens and data.max_length is {max_length}, so "
+                f"nothing of the output would be learned; raise it or shorten the row"
             )
         output = _plain(tokenizer, special.sub(r"\g<0> ", row["output"]))
         ids = (*prompt, *output, tokenizer.eos_token_id)[:max_length]
         own = [place >= max(len(prompt), 1) for place in range(len(ids))]
         encoded.append(Demonstration(str(number), ids, own))
     if not encoded:
-        raise RowError(f"{source}: holds no row; write at least one")
+        raise RowError(f"{source}: found no rows, expected at least one")
     return encoded
 
 
@@ -109,7 +108,7 @@ def _plain(tokenizer: PreTrainedTokenizerBase, text: str) -> list[int]:
 
 
 class ShuffledRows:
-    """Every row once an epoch; the order is decided by (seed, epoch) alone, so a position is two numbers."""
+    """Every row once per epoch. Seed and epoch alone decide the order, so a position is two numbers."""
 
     def __init__(self, rows: Sequence[Demonstration], rows_per_step: int, seed: int) -> None:
         """Start at the first row of epoch 0."""
@@ -119,7 +118,7 @@ class ShuffledRows:
         self._order = self._shuffled(0)
 
     def next(self) -> dict[str, Any]:
-        """The next `demonstrations`. A step that reaches beyond the end of an epoch is filled up from the next."""
+        """Return the next `demonstrations`. A step at the end of an epoch is filled up from the next one."""
         chosen: list[int] = []
         while len(chosen) < self._take:
             if self._position == len(self._rows):
@@ -131,11 +130,11 @@ class ShuffledRows:
         return {"demonstrations": [self._rows[index] for index in chosen]}
 
     def state_dict(self) -> dict[str, Any]:
-        """The epoch, and how many of its rows were given out."""
+        """Return the epoch, and the number of its rows used so far."""
         return {"epoch": self._epoch, "position": self._position}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go to a position."""
+        """Restore a position."""
         self._epoch, self._position = state["epoch"], state["position"]
         self._order = self._shuffled(self._epoch)
 

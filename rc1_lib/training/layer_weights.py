@@ -1,4 +1,4 @@
-"""The weights of a linear layer as numbers: those that 4 bits stand for, with what an adapter adds to them."""
+"""The weights of a linear layer in fp32: dequantised, and with its adapter added."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from torch import Tensor, nn
 
 
 def in_4_bits(layer: Any) -> bool:
-    """Whether a layer's weights are packed as bitsandbytes packs them."""
+    """Whether a layer's weights are 4-bit weights of bitsandbytes."""
     return getattr(getattr(layer, "weight", None), "quant_state", None) is not None
 
 
-def stands_alone(name: str, layer: Any) -> bool:
-    """Whether a layer of this name in its model is in 4 bits and has no adapter around it."""
+def is_bare_4bit(name: str, layer: Any) -> bool:
+    """Whether a layer with this name in its model has 4-bit weights and no adapter."""
     return in_4_bits(layer) and not name.endswith(".base_layer")
 
 
-def plain_layer(layer: Any) -> nn.Linear:
-    """The layer below an adapter, or itself."""
+def base_layer_of(layer: Any) -> nn.Linear:
+    """Return the layer inside an adapter, or the layer itself."""
     return cast(nn.Linear, layer.get_base_layer() if isinstance(layer, LoraLayer) else layer)
 
 
-def whole_weights(layer: Any) -> Tensor:
-    """The weights that a layer computes with, its adapter added unless it is switched off, in fp32."""
-    numbers = numbers_of(plain_layer(layer))
-    return numbers + added_by(layer) if isinstance(layer, LoraLayer) and not layer.disable_adapters else numbers
+def merged_weights(layer: Any) -> Tensor:
+    """Compute a layer's weights in fp32, including its adapter if enabled."""
+    numbers = dequantized(base_layer_of(layer))
+    return numbers + adapter_delta(layer) if isinstance(layer, LoraLayer) and not layer.disable_adapters else numbers
 
 
-def numbers_of(layer: Any) -> Tensor:
-    """The weights that a layer without an adapter computes with, in fp32."""
+def dequantized(layer: Any) -> Tensor:
+    """Compute the weights of a layer without an adapter, in fp32."""
     if not in_4_bits(layer):
         return cast(Tensor, layer.weight).detach().float()
     from bitsandbytes.functional import dequantize_4bit
@@ -38,8 +38,8 @@ def numbers_of(layer: Any) -> Tensor:
     return dequantize_4bit(layer.weight.data, layer.weight.quant_state).float()
 
 
-def added_by(layer: LoraLayer) -> Tensor:
-    """What the adapter of a layer comes to, in fp32."""
+def adapter_delta(layer: LoraLayer) -> Tensor:
+    """Compute the product of an adapter's matrices, scaled, in fp32."""
     (name,) = layer.active_adapters
     down, up = (cast(nn.Linear, part[name]).weight.detach().float() for part in (layer.lora_A, layer.lora_B))
     added: Tensor = (up @ down) * layer.scaling[name]

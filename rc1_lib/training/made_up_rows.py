@@ -1,6 +1,6 @@
-"""Minimal data, so that the small configuration runs before there are any: sums, places, and questions to ask back.
+"""Minimal synthetic data, so that the small configuration runs at once: sums, places, and questions to ask back.
 
-Nobody learns much from them. They are distinguished from real data by their file's name: only `*_min.jsonl` is made up.
+They teach little. Their file name distinguishes them from real data: RC1 writes only files named `*_min.jsonl`.
 """
 
 from __future__ import annotations
@@ -26,24 +26,26 @@ _TOWNS = ("Ulmen", "Harfeld", "Soria", "Brenk", "Talvik", "Osmond", "Pereva", "L
 
 
 def ensure_rows(path: Path, evaluation: bool) -> bool:
-    """Make up the rows of `path` when it is missing and its name says that it may be.
+    """Write synthetic rows to `path` if it is missing and its name allows it.
 
     Args:
         path: the file.
-        evaluation: the evaluation's rows (30 or more) instead of the training's (100 or more); none is in both.
+        evaluation: write the rows of the evaluation (at least 30) instead of those of the training (at least 100). No
+            row is in both.
 
     Returns:
-        Whether they were made up.
+        Whether rows were written.
 
     Raises:
-        SourceError: when the file is missing and is not one of minimal data.
+        SourceError: if the file is missing and its name does not allow synthetic rows.
     """
     if path.exists():
         return False
     if not path.name.endswith(SUFFIX):
         raise SourceError(
-            f"{path}: there is no such file. Give JSONL rows with input, output and meta, or name it *{SUFFIX} to have "
-            f"minimal data made up"
+            f"{path}: file not found. Give JSONL rows with input, output and meta, or name it *{SUFFIX} to get "
+            "synthetic "
+            f"minimal data"
         )
     with atomic_write(path) as stream:
         for number, row in enumerate(_rows()):
@@ -53,7 +55,7 @@ def ensure_rows(path: Path, evaluation: bool) -> bool:
 
 
 def _rows() -> list[dict[str, object]]:
-    """All rows, a quarter of each kind being the evaluation's."""
+    """Return all rows; a quarter of each kind is for the evaluation."""
     found = [_row(f"What is {a} plus {b}?", f"{a} plus {b} is {a + b}.", "sum") for a, b in _pairs()]
     for index, (person, thing) in enumerate(itertools.product(_PEOPLE, _THINGS)):
         first, second = _PLACES[index % 4], _PLACES[(index + 1 + index // 4 % 3) % 4]

@@ -1,4 +1,4 @@
-"""How much memory this process took at most, and could still have."""
+"""Peak memory of this process, free memory, and processes that the kernel killed for memory."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ _EVENTS, _VMSTAT = Path("/sys/fs/cgroup/memory.events"), Path("/proc/vmstat")
 
 
 def used_mb() -> float:
-    """Peak memory in MiB: the accelerator's where one is used, else the process's own (resident)."""
-    import torch  # here, since the first process of a launch asks for `oom_kills` before anything needs torch
+    """Return the peak memory in MiB: of the accelerator if one is used, or else the process's resident memory."""
+    import torch  # here, because the first process of a launch needs `oom_kills` before it needs torch
 
     if torch.cuda.is_available():
         return torch.cuda.max_memory_allocated() / 2**20
     if torch.backends.mps.is_available():
         return torch.mps.driver_allocated_memory() / 2**20
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / (2**20 if sys.platform == "darwin" else 2**10)  # bytes there, KiB elsewhere
+    return peak / (2**20 if sys.platform == "darwin" else 2**10)  # bytes on macOS, KiB elsewhere
 
 
 def free_bytes(device: torch.device) -> int | None:
-    """What can still be allocated on a device; None where that cannot be known.
+    """Return how much memory can still be allocated on a device; None if unknown.
 
-    On a CPU what the kernel calls available, but not more than a container's bound leaves; files that are only kept
-    because nobody needs their place count as free in both.
+    On a CPU it is what the kernel calls available, but no more than a container's limit allows. File caches that can be
+    dropped count as free in both.
     """
     import torch
 
@@ -51,14 +51,14 @@ def free_bytes(device: torch.device) -> int | None:
 
 
 def oom_kills() -> int:
-    """How many processes the kernel has ended for want of memory, of this container and of the machine.
+    """Return how many processes the kernel has killed for lack of memory, in this container and on the machine.
 
-    It only grows; 0 where the kernel does not say.
+    It never decreases. It is 0 if the kernel does not count them.
     """
     return sum(_entry(path, "oom_kill", 0) for path in (_EVENTS, _VMSTAT) if path.exists())
 
 
 def _entry(path: Path, name: str, default: int | None = None) -> int:
-    """The number after a name in a file of such lines."""
+    """Return the number after `name` in a file with such lines."""
     numbers = (int(line.split()[1]) for line in path.read_text().splitlines() if line.split()[0] == name)
     return next(numbers) if default is None else next(numbers, default)

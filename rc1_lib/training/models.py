@@ -1,11 +1,11 @@
-"""Which model a run trains, as the loader of base models takes it."""
+"""Resolve the model that a run trains, for loading."""
 
 from __future__ import annotations
 
 from rc1_lib.config.hub_name import check_pinned, reads_like_folder
 from rc1_lib.config.run_config import RunConfig
 from rc1_lib.errors import ConfigError
-from rc1_lib.training.base_model import base_fingerprint, refuse_lookalike
+from rc1_lib.training.base_model import base_fingerprint, check_not_a_local_path
 from rc1_lib.training.train_config import LoraSection, ModelSection
 from rc1_lib.workspace.artifacts import Workspace
 
@@ -13,10 +13,10 @@ METHODS = ("lora", "qlora")
 
 
 def model_section(config: RunConfig, base: str) -> ModelSection:
-    """The model of a run, with `base` as its frozen weights.
+    """Return the model section of a run, with `base` as the frozen weights.
 
     Raises:
-        ConfigError: for a method of finetuning that is not known.
+        ConfigError: if the finetuning method is unknown.
     """
     method = config.finetune.method
     if method not in METHODS:
@@ -30,18 +30,19 @@ def model_section(config: RunConfig, base: str) -> ModelSection:
             enable=True,
             r=adapter.rank,
             alpha=adapter.alpha,
-            dropout=0.0,  # PPO compares the sampling policy with the learning one, and dropout would part them
+            dropout=0.0,  # dropout would make sampling and training policies differ
             target_modules=adapter.targets,
         ),
     )
 
 
 def base_name(config: RunConfig, workspace: Workspace) -> str:
-    """`base_model` as transformers takes it.
+    """Resolve `base_model` for transformers.
 
     Raises:
-        ConfigError: when it reads like a folder, but none is there, or one is only in the current directory; or when
-            it is on the hub, and no commit is named.
+        ConfigError: if it looks like a folder but does not exist, exists only in the current directory, or is on the
+            hub
+            without a commit.
     """
     found = resolved_base(config.base_model, workspace, "base_model")
     if found == config.base_model and not workspace.find(found).is_dir():
@@ -50,29 +51,29 @@ def base_name(config: RunConfig, workspace: Workspace) -> str:
 
 
 def resolved_base(name: str, workspace: Workspace, key: str) -> str:
-    """A model as transformers takes it: a folder of the workspace or the project if there is one, else a hub name.
+    """Resolve a model for transformers: a folder of the workspace or the project if there is one, or else a hub name.
 
     Args:
-        name: as the configuration has it.
-        workspace: where a folder is looked for; nowhere else is, the project apart.
-        key: of the configuration, for the refusal.
+        name: as configured.
+        workspace: where to look for the folder, besides the project.
+        key: of the configuration, for the message.
 
     Raises:
-        ConfigError: when it reads like a folder, but none is there, or one is only in the current directory.
+        ConfigError: if it looks like a folder but does not exist, or exists only in the current directory.
     """
     folder = workspace.find(name)
     if folder.is_dir():
         return str(folder.absolute())
     if reads_like_folder(name):
-        raise ConfigError(f"{key}: {folder} is not there; build it with `rc1 build-base`, or name another model")
-    refuse_lookalike(name, key)
+        raise ConfigError(f"{key}: {folder} not found; build it with `rc1 build-base`, or use another model")
+    check_not_a_local_path(name, key)
     return name
 
 
 def fingerprint_of(config: RunConfig, base: str) -> str:
-    """One SHA-256 over a base's files, or its commit on the hub.
+    """Return the SHA-256 of a base's files, or its commit on the hub.
 
     Raises:
-        ConfigError: when it cannot be had.
+        ConfigError: if the base cannot be loaded.
     """
     return base_fingerprint(model_section(config, base))

@@ -1,7 +1,7 @@
-"""The policy: a causal model and its LoRA adapter in one module, and a value head where an algorithm has use for one.
+"""The policy: a causal language model with its LoRA adapter, and a value head for algorithms that need one.
 
-The reference policy is the same model with the adapter switched off, so that no second copy stays in memory. Rows of a
-file may also train all weights, without an adapter.
+The reference policy is the same model with the adapter disabled, so no second copy is in memory. For rows of a file all
+weights can be trained instead, without an adapter.
 """
 
 from __future__ import annotations
@@ -21,26 +21,27 @@ from rc1_lib.training.train_config import LoraSection
 
 
 class Policy(nn.Module):
-    """A causal model with an adapter, or one whose weights are all trained.
+    """A causal language model with an adapter, or one whose weights are all trained.
 
-    Nothing random may be active in it while it learns from episodes (dropout), or ratios compare two draws instead of
-    two policies.
+    Dropout must be off while it learns from episodes. Otherwise the ratios would compare two random draws instead of
+    two
+    policies.
 
     Attributes:
-        causal: the transformers model; its linear layers are wrapped by peft.
-        peft: the model with its adapter; without one it is `causal`.
-        part: what an engine's state calls the trained weights: `adapter` or `model`.
+        causal: the transformers model. Its linear layers are wrapped by peft.
+        peft: the model with its adapter; without an adapter the same object as `causal`.
+        part: name of the trained weights in the engine's state: `adapter` or `model`.
     """
 
     peft: PeftModel
 
     def __init__(self, causal: PreTrainedModel, adapter: LoraSection, seed: int) -> None:
-        """Freezes the model and gives it a fresh adapter, which changes nothing yet; if it is enabled.
+        """Freeze the model and add a new adapter, which changes no output yet. If it is disabled, change nothing.
 
         Args:
             causal: the base model.
-            adapter: what is trained of it.
-            seed: of the adapter's first weights; no other randomness is touched.
+            adapter: which layers are trained, and how.
+            seed: of the adapter's initial weights. The global random state is untouched.
         """
         super().__init__()
         with torch.random.fork_rng(devices=[]):
@@ -51,68 +52,65 @@ class Policy(nn.Module):
         self.causal.config.use_cache = False
 
     def _begin(self, causal: PreTrainedModel, adapter: LoraSection) -> None:
-        """Make all whose first weights are random."""
+        """Create everything whose initial weights are random."""
         self.peft = cast(PeftModel, get_peft_model(causal, _lora(adapter)) if adapter.enable else causal)
 
     def hidden(self, ids: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Last hidden states after the final norm.
+        """Compute the last hidden states [B, T, D], after the final norm.
 
         Args:
             ids: token ids [B, T], padded on the right.
-            mask: True where a token is real [B, T]. A causal model needs none where the padding is on the right.
-
-        Returns:
-            [B, T, D].
+            mask: True for real tokens [B, T]. Not needed for padding on the right, because the model is causal.
         """
         decoder = cast(Any, self.causal).get_decoder()
         states: Tensor = decoder(input_ids=ids, attention_mask=mask, use_cache=False).last_hidden_state
         return states
 
     def logits(self, hidden: Tensor) -> Tensor:
-        """Hidden states [..., D] to logits [..., V]."""
+        """Map hidden states [..., D] to logits [..., V]."""
         scores: Tensor = cast(Any, self.causal).get_output_embeddings()(hidden)
         return scores
 
     @contextmanager
     def reference(self) -> Iterator[None]:
-        """Inside, the adapter is switched off: the model is the pinned base."""
+        """Disable the adapter inside the context: the model is then the pinned base."""
         with self.peft.disable_adapter():
             yield
 
     def adapter_parameters(self) -> list[nn.Parameter]:
-        """What is trained of the model, in a fixed order."""
+        """Return the trained parameters in a fixed order."""
         return [value for _, value in sorted(self.peft.named_parameters()) if value.requires_grad]
 
     def adapter_state(self) -> dict[str, Tensor]:
-        """A copy of the adapter's weights by peft's names; without one all of the model's, which are not copied."""
+        """Return a copy of the adapter's weights by peft's names. Without an adapter: all weights, not copied."""
         weights = self._weights().items()
         return {name: value.detach().clone() if self.part == "adapter" else value.detach() for name, value in weights}
 
     def load_adapter_state(self, state: Mapping[str, Tensor]) -> None:
-        """Put weights of `adapter_state` back.
+        """Load weights that `adapter_state` returned.
 
         Raises:
-            RC1Error: when they are those of another adapter.
+            RC1Error: if names or shapes differ.
         """
         mine = {name: tuple(value.shape) for name, value in self._weights().items()}
         theirs = {name: tuple(value.shape) for name, value in state.items()}
         if mine != theirs:
             odd = sorted(set(mine.items()) ^ set(theirs.items()))[:3]
-            raise RC1Error(f"the {self.part}'s weights do not fit the model: {odd}; take the run that wrote them")
+            raise RC1Error(f"the {self.part}'s weights do not fit the model: {odd}; load those of the same model")
         if self.part == "adapter":
             set_peft_model_state_dict(self.peft, dict(state))
         else:
-            self.causal.load_state_dict(state, strict=False)  # tied weights are there once
+            self.causal.load_state_dict(state, strict=False)  # named_parameters lists tied weights once
 
     def _weights(self) -> dict[str, Tensor]:
         return get_peft_model_state_dict(self.peft) if self.part == "adapter" else dict(self.causal.named_parameters())
 
 
 class ValueHead(nn.Module):
-    """Two layers; the second starts at zero, so that the first values are 0 and disturb nothing."""
+    """Two layers. The second starts at zero, so the first values are 0 and do not disturb the policy."""
 
     def __init__(self, hidden_size: int) -> None:
-        """For hidden states of this size."""
+        """Create a head for hidden states of this size."""
         super().__init__()
         self.inner = nn.Linear(hidden_size, hidden_size)
         self.outer = nn.Linear(hidden_size, 1)
@@ -120,8 +118,8 @@ class ValueHead(nn.Module):
         nn.init.zeros_(self.outer.bias)
 
     def forward(self, hidden: Tensor) -> Tensor:
-        """Values (...) of hidden states (..., D), in the head's own precision whatever the model runs in."""
-        # Half precision would round values and returns by more than advantages differ.
+        """Compute values (...) of hidden states (..., D), in the head's own precision."""
+        # In half precision, values and returns would be rounded by more than advantages differ.
         with torch.autocast(hidden.device.type, enabled=False):
             inner = nn.functional.silu(self.inner(hidden.to(self.inner.weight.dtype)))
             values: Tensor = self.outer(inner).squeeze(-1)
@@ -129,7 +127,7 @@ class ValueHead(nn.Module):
 
 
 class ValuedPolicy(Policy):
-    """A policy with a value head, which says 0 at first.
+    """A policy with a value head, whose values are 0 at first.
 
     Attributes:
         value_head: hidden states [..., D] to values [...].
@@ -144,7 +142,7 @@ class ValuedPolicy(Policy):
 
 
 def _lora(adapter: LoraSection) -> LoraConfig:
-    """LoRA on the layers that the section names."""
+    """Build peft's configuration of the adapter."""
     return LoraConfig(
         r=adapter.r,
         lora_alpha=adapter.alpha,

@@ -1,8 +1,7 @@
-"""A PPO run as a whole: what it rests on, and bringing it to a step.
+"""A PPO run: what determines it, and how to train it up to a step.
 
-A run is decided by its configuration, its seed, the pool and the reference policy. Every checkpoint carries these, and
-only a checkpoint of the very same run is gone on from. Bringing a run to a step gives the same bytes whether it was
-trained in one go, in segments, or killed and begun again in between.
+Configuration, seed, pool and reference policy determine a run. Every checkpoint carries them, and a run resumes only
+from its own checkpoints. Training up to a step gives the same bytes in one go, in segments, or killed and restarted.
 """
 
 from __future__ import annotations
@@ -25,14 +24,14 @@ from rc1_lib.pool.derived import TEMPLATES
 from rc1_lib.provenance.code import code_sha256
 from rc1_lib.provenance.pinned_files import check_vouched
 from rc1_lib.run import Run
-from rc1_lib.training.another_run import check_alone, differences, refuse_others, state_of_run
+from rc1_lib.training.another_run import check_no_other_run, differences, refuse_others, state_of_run
 from rc1_lib.training.api import Callback, Setup, Strategy
 from rc1_lib.training.base_model import base_config, end_ids, load_tokenizer
 from rc1_lib.training.callbacks.cap import PausedError, SpendingCap, paused_at
 from rc1_lib.training.callbacks.checkpoints import Checkpoints, SaveRule
 from rc1_lib.training.callbacks.collapse import OF_SCORES, CollapsedError, CollapseGuard
 from rc1_lib.training.callbacks.early_stop import EarlyStop
-from rc1_lib.training.callbacks.eval_shadow import looks_of
+from rc1_lib.training.callbacks.eval_shadow import shadow_evaluations
 from rc1_lib.training.callbacks.logs import Logging, TrainLog
 from rc1_lib.training.callbacks.lr_schedule import LRSchedule
 from rc1_lib.training.callbacks.trackers import check_trackers, trackers_of
@@ -41,7 +40,7 @@ from rc1_lib.training.chat_format import ChatFormat, format_of
 from rc1_lib.training.checkpoint.atomic_folder import CheckpointError
 from rc1_lib.training.checkpoint.manifest import folder_name, steps
 from rc1_lib.training.checkpoint.retention import keep_rule_of
-from rc1_lib.training.checkpoint.save_load import finish_interrupted, left_in, load_to_resume
+from rc1_lib.training.checkpoint.save_load import describe_newest, finish_interrupted, load_to_resume
 from rc1_lib.training.checkpoint.state import CheckpointState
 from rc1_lib.training.control import FACT, Control, Controlled, controlled
 from rc1_lib.training.curriculum import Curriculum
@@ -67,22 +66,22 @@ _FREE = (
     "cap", "checkpoints", "collapse", "control", "eval_shadow", "held_out", "learnability", "parity", "processes",
     "segment_steps", "tracking", "vllm",
 )  # fmt: skip
-"""Keys of the section `training` that change nothing that a step learns."""
+"""Keys of the section `training` that do not affect what a step learns."""
 _LOOKED_AT = ("eval_shadow", "held_out")
-"""Of these, those that decide where a run ends which `training.early_stop` ends by a look at held-out rows."""
+"""Two of these keys that do matter if `training.early_stop` ends the run by a metric on held-out rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """What a run rests on.
+    """Everything that determines a run.
 
     Attributes:
         run: workspace and configuration.
-        form: the chat format of the base's tokenizer.
-        selection: the rows to learn from, and those held out.
-        reference: the policy that PPO starts from.
-        judge: who scores episodes; None where that has no weight in the reward.
-        control: the reward without information that is trained on in its place; None in a real run.
+        form: chat format of the base's tokenizer.
+        selection: training rows and held-out rows.
+        reference: the initial policy.
+        judge: scores episodes; None if the judge has no weight in the reward.
+        control: the uninformative reward of a control run; None in a real run.
     """
 
     run: Run
@@ -93,21 +92,21 @@ class Prepared:
     control: Control | None = None
 
     def setup(self, seed: int) -> Setup:
-        """What the engine is set up by."""
+        """Return the setup of the engine."""
         return Setup.of_run(self.run.config, self.reference.base, seed)
 
     def strategy(self, seed: int) -> Strategy:
-        """What is learned from the steps of a seed."""
+        """Return the strategy that prepares the batches of a seed."""
         training = self.run.config.training
         made = make_strategy(training.strategy, self.judge, group_size=training.group_size)
         return made if self.control is None else Controlled(made, self.control, seed)
 
     def under(self, control: Control) -> Prepared:
-        """The control next to this run: the same rows and the same start, in a workspace of its own."""
+        """Return a control run next to this one: same rows and initial policy, but its own workspace."""
         return replace(self, run=controlled(self.run, control), judge=None, control=control)
 
     def facts(self, seed: int) -> dict[str, Any]:
-        """What decides every bit of a run, as its checkpoints carry it."""
+        """Return what determines every bit of a run, as its checkpoints carry it."""
         return {
             **configured_facts(self.run, seed),
             "reference": self.reference.sha256,
@@ -119,7 +118,7 @@ class Prepared:
 
 
 def configured_facts(run: Run, seed: int) -> dict[str, Any]:
-    """What decides a run before anything of it is prepared: its settings, its seed and the code."""
+    """Return what determines a run before anything is prepared: settings, seed and code."""
     config = run.config.model_dump(mode="json")
     free = {*_FREE, *_updates_of_others(config["training"]["engine"])}
     if (run.config.training.early_stop.metric or "").startswith(HELD_OUT):
@@ -136,39 +135,39 @@ def configured_facts(run: Run, seed: int) -> dict[str, Any]:
 
 
 def known_facts(run: Run, seed: int) -> dict[str, Any]:
-    """Of what decides a run, all that is known before it is prepared."""
+    """Return the part of the facts that is known before the run is prepared."""
     pool = run.workspace.path(run.config.seed_pool)
     return configured_facts(run, seed) | ({"pool": sha256_file(pool)} if pool.is_file() else {})
 
 
 def check_own(run: Run, seed: int, facts: Mapping[str, Any], start_over: bool, notice: Callable[[str], None]) -> None:
-    """Refuse to train a seed over what another run has left, or remove that.
+    """Refuse to train over checkpoints of another run, or remove them.
 
     Args:
         run: workspace and configuration.
         seed: of the run.
-        facts: what decides it, or `known_facts`.
-        start_over: remove it.
+        facts: what determines this run, or `known_facts`.
+        start_over: remove the other run's checkpoints.
         notice: called with what was removed.
 
     Raises:
-        CheckpointError: when another run's checkpoints are there and are to stay.
+        CheckpointError: if there are checkpoints of another run and `start_over` is False.
     """
     places, place = paths_of(run, seed), run.workspace
     differs = partial(differences, facts=facts)
-    check_alone(place.path(places.checkpoints), place, places.metrics, differs, start_over, notice)
+    check_no_other_run(place.path(places.checkpoints), place, places.metrics, differs, start_over, notice)
 
 
 def prepare(run: Run) -> Prepared:
-    """Select the rows and make the warm start, where it is missing or out of date.
+    """Select the rows and make the warm start if it is missing or out of date.
 
     Args:
         run: workspace and configuration.
 
     Raises:
-        RC1Error: when the pool cannot be used, the base not be trained as the configuration has it, or does not fit,
-            its chat template not say what would be learned, the judge not be asked that episodes are scored by, or
-            the shards not be dealt to the processes of a launcher.
+        RC1Error: if the pool cannot be used, the base does not fit or cannot be trained with this configuration, its
+            chat template would not render what is learned, the judge cannot be asked for scores, or a launcher's
+            number of processes does not divide the shards.
     """
     check_trackers(run.config.training.tracking)
     processes_of(run.config.training)
@@ -189,7 +188,7 @@ def prepare(run: Run) -> Prepared:
 
 
 def _check_room(run: Run, shape: PretrainedConfig) -> None:
-    """Refuse a warm start that cannot fit, or after which the engine could not."""
+    """Check before a warm start that both it and the engine after it fit into memory."""
     device = get_device()
     check_warm_start(shape, device)
     processes = on_one_device(processes_of(run.config.training))
@@ -197,67 +196,69 @@ def _check_room(run: Run, shape: PretrainedConfig) -> None:
 
 
 def _check_templates(run: Run) -> None:
-    """The templates worded the pool; training reads them no more, but goes on with nothing that the ticket denies."""
+    """Check the templates against the ticket. Training does not read them, but the pool was worded with them."""
     templates = TEMPLATES.path(run)
     check_vouched(run, TEMPLATES.name, templates, sha256_tree(templates) if templates.is_dir() else None)
 
 
 def check_start(prepared: Prepared, sha256: str) -> None:
-    """Refuse to go on with another policy to start from than the one that the runs began with.
+    """Check that the initial policy is still the one that the runs began with.
 
     Raises:
         RC1Error: naming its folder.
     """
     if prepared.reference.sha256 != sha256:
         raise RC1Error(
-            f"{prepared.run.workspace.name(Path(prepared.reference.base))}: is not the initial policy of this training "
-            f"(SHA-256 {prepared.reference.sha256[:12]}, expected {sha256[:12]}); run the training again"
+            f"{prepared.run.workspace.name(Path(prepared.reference.base))}: not the initial policy of this training "
+            "(found "
+            f"SHA-256 {prepared.reference.sha256[:12]}, expected {sha256[:12]}); run the training again"
         )
 
 
 def check_read(prepared: Prepared) -> None:
-    """Look again at the folders that an engine has just read: what it holds is what was prepared and vouched for.
+    """Check after loading that the initial policy's folder is still the one that was prepared and pinned.
 
     Raises:
-        RC1Error: naming the folder that is another one now, or gone.
+        RC1Error: if it has changed or is gone.
     """
     run, start = prepared.run, Path(prepared.reference.base)
     if start.is_absolute() and not start.is_dir():
-        raise RC1Error(f"{run.workspace.name(start)}: is missing, and training starts from it; run again to rebuild it")
+        raise RC1Error(f"{run.workspace.name(start)}: initial policy not found; run again to rebuild it")
     if start.is_absolute() and fingerprint_of(run.config, str(start)) != prepared.reference.sha256:
         raise RC1Error(
-            f"{run.workspace.name(start)} has changed since this training was prepared with it; run again when nothing "
-            f"else writes into the workspace"
+            f"{run.workspace.name(start)}: changed since this training was prepared; run again while nothing else "
+            "writes "
+            f"to the workspace"
         )
 
 
 def advance(prepared: Prepared, seed: int, last: int, notice: Callable[[str], None] = print) -> Path:
-    """Bring the run to step `last`, from the newest checkpoint of the same run that is whole, else from the start.
+    """Train up to step `last`, from the newest intact checkpoint of this run, or else from the start.
 
     Args:
-        prepared: what the run rests on.
+        prepared: what determines the run.
         seed: of the run.
-        last: finished steps when this returns; at most `steps`.
-        notice: called with what is gone on from, and with what cannot be used.
+        last: number of finished steps at the end; at most `steps`.
+        notice: called with the checkpoint to resume from, and with those that cannot be used.
 
     Returns:
-        The checkpoint of step `last`, or of the step before it at which `training.early_stop` has ended the run.
+        The checkpoint of step `last`, or of the earlier step at which `training.early_stop` ended the run.
 
     Raises:
-        RC1Error: when the configuration is refused, checkpoints of another run lie there, or a live judge grades
-            otherwise than in its baseline.
-        PausedError: when the cap is reached; the step that it was reached at has a checkpoint.
-        CollapsedError: when the policy is lost, or its steps teach nothing; the step that showed it has a checkpoint.
-        DivergedError: when training leaves the finite numbers.
-        BreakdownError: when the disk or memory is full.
+        RC1Error: if the configuration is rejected, checkpoints of another run are in the folder, or a live judge's
+            grades differ from its baseline.
+        PausedError: if a cap is reached. That step has a checkpoint.
+        CollapsedError: if the policy has collapsed or its steps teach nothing. That step has a checkpoint.
+        DivergedError: if a number is NaN or infinite.
+        BreakdownError: if the disk or memory is full.
     """
     run, config = prepared.run, prepared.run.config
     if last > config.steps:
-        raise ConfigError(f"step {last} was asked for, but `steps` is {config.steps}; raise it")
+        raise ConfigError(f"step {last}: more than the configured `steps`, which is {config.steps}; raise `steps`")
     places = paths_of(run, seed)
     folder, facts = run.workspace.path(places.checkpoints), prepared.facts(seed)
     differs = partial(differences, facts=facts)
-    left = partial(left_in, folder)
+    left = partial(describe_newest, folder)
     with naming_breakdowns(left, WHILE_LEARNING):
         refuse_others(folder, run.workspace.path(LEDGER), differs)
         state = _newest(folder, run.workspace.path(LEDGER), facts, last, notice)
@@ -277,7 +278,7 @@ def advance(prepared: Prepared, seed: int, last: int, notice: Callable[[str], No
         finish_interrupted(folder, run.workspace.path(LEDGER), last)
         return folder / folder_name(last)
     rule = SaveRule(config.training.checkpoints.every_steps, config.training.checkpoints.every_minutes)
-    judging = run if prepared.judge is None else prepared.judge.run  # a lost checkpoint is trained again elsewhere
+    judging = run if prepared.judge is None else prepared.judge.run
     checks = checks_of(judging, facts)
     cap = SpendingCap(config.training.cap, run.workspace.path(places.metrics), lambda: paid_in(judging, checks).usd)
 
@@ -294,7 +295,7 @@ def advance(prepared: Prepared, seed: int, last: int, notice: Callable[[str], No
         [
             _Segment(prepared, last),
             LRSchedule(config.training.lr_schedule.kind, config.training.lr_schedule.warmup_steps),
-            *looks_of(prepared.selection.shadow, config.training.eval_shadow),
+            *shadow_evaluations(prepared.selection.shadow, config.training.eval_shadow),
             *early,
             Logging(
                 run.workspace.path(places.metrics),
@@ -313,14 +314,14 @@ def advance(prepared: Prepared, seed: int, last: int, notice: Callable[[str], No
     begin = 0 if state is None else state.step
     if not _has_ended(early, state):
         if reason := cap.reached(begin):
-            raise pause(begin, reason)  # before anybody is asked
+            raise pause(begin, reason)  # before the judge costs anything
         if prepared.judge is not None and (asked := check_grades(judging, checks)):
             log.line(f"seed {seed}: {asked}")
             if reason := cap.reached(begin):
                 raise pause(begin, reason)
     began = time.monotonic()
     if config.training.rollout.sampler == "vllm":
-        log.line(f"seed {seed}: vLLM samples; another try goes on from the same state, not with the same tokens")
+        log.line(f"seed {seed}: vLLM samples; a resumed run starts from the same state but may sample other tokens")
     log.line(f"seed {seed}: from step {begin} to {last} of {config.steps}")
     with naming_breakdowns(left, WHILE_LEARNING):
         trainer.fit(state)
@@ -336,18 +337,18 @@ def advance(prepared: Prepared, seed: int, last: int, notice: Callable[[str], No
 
 
 def _bounds(prepared: Prepared) -> Collapse:
-    """What ends the run; a control's scores are no reward."""
+    """Return the bounds that end a collapsed run. A control's scores are not a reward, so theirs do not apply."""
     bounds = prepared.run.config.training.collapse
     return bounds if prepared.control is None else bounds.model_copy(update=dict.fromkeys(OF_SCORES))
 
 
 def _early_stop(asked: EarlyStopping) -> list[EarlyStop]:
-    """The callback that the configuration asks for; without one no checkpoint names it."""
+    """Return the configured callback, if any. Without one, checkpoints hold no state of it."""
     return [] if asked.metric is None else [EarlyStop(**asked.model_dump(), key="training.early_stop.metric")]
 
 
 def _has_ended(early: Sequence[EarlyStop], state: CheckpointState | None) -> bool:
-    """Whether `training.early_stop` has ended the run with this checkpoint, so that nothing more is spent on it."""
+    """Whether `training.early_stop` ended the run at this checkpoint, so that nothing more may be spent."""
     if state is None:
         return False
     for one in early:
@@ -356,22 +357,22 @@ def _has_ended(early: Sequence[EarlyStop], state: CheckpointState | None) -> boo
 
 
 def has_begun(prepared: Prepared, seed: int) -> bool:
-    """Whether there is a whole checkpoint of this very run, from which it would go on."""
+    """Whether there is an intact checkpoint of this run to resume from."""
     run = prepared.run
     folder, facts = run.workspace.path(paths_of(run, seed).checkpoints), prepared.facts(seed)
     return _newest(folder, run.workspace.path(LEDGER), facts, run.config.steps, lambda _: None) is not None
 
 
 def resumable(prepared: Prepared, seed: int, name: str) -> Path:
-    """The checkpoint that a user names to resume from.
+    """Return the checkpoint that a user names to resume from.
 
     Args:
-        prepared: what the run rests on.
+        prepared: what determines the run.
         seed: of the run.
-        name: `latest`, a step, or a path, below the workspace or as written.
+        name: `latest`, a step, or a path, relative to the workspace or as written.
 
     Raises:
-        CheckpointError: when there is none, it is damaged, or of another run: naming what differs.
+        CheckpointError: if it does not exist, is damaged, or belongs to another run; then naming what differs.
     """
     place = prepared.run.workspace
     path = named_checkpoint(prepared.run, seed, name)
@@ -391,18 +392,18 @@ def _newest(
             notice(f"not used: {error}")
             continue
         if not differences(state.values, facts):
-            notice(f"goes on from {path.name}")
+            notice(f"resumes from {path.name}")
             return state
     return None
 
 
 def _updates_of_others(engine: str) -> set[str]:
-    """The sections of `training` that another engine's update reads, and this one's does not."""
+    """Return the sections of `training` that only other engines' updates read."""
     return {name for spec in ENGINES.values() for name in spec.sections} - {*ENGINES[own_name(engine)].sections}
 
 
 class _Segment(Callback):
-    """Begins with what was prepared, and ends training at a step."""
+    """Checks what was loaded against what was prepared, and stops training at a step."""
 
     name = "stop_at"
 
@@ -410,10 +411,10 @@ class _Segment(Callback):
         self._prepared, self._last = prepared, last
 
     def on_start(self, trainer: Trainer) -> None:
-        """Refuse to learn from anything else than what was prepared."""
+        """Refuse to train from anything but what was prepared."""
         check_read(self._prepared)
 
     def on_step(self, trainer: Trainer, metrics: dict[str, float | None]) -> None:
-        """Stop where the segment ends."""
+        """Stop at the end of the segment."""
         if trainer.step == self._last:
             trainer.stop("the segment is done")

@@ -1,4 +1,4 @@
-"""What of this process decides the last bit of a result: threads, the libraries' versions, global random numbers."""
+"""What in this process affects the last bits of a result: threads, library versions, global random generators."""
 
 from __future__ import annotations
 
@@ -15,35 +15,33 @@ _LIBRARIES = ("torch", "transformers", "peft", "trl", "accelerate", "bitsandbyte
 
 
 def process_values() -> dict[str, Any]:
-    """Threads and versions, as JSON for a checkpoint."""
+    """Return threads and versions as JSON values for a checkpoint."""
     versions = {name: version(name) for name in _LIBRARIES}
     return {"threads": torch.get_num_threads(), "versions": {"python": platform.python_version(), **versions}}
 
 
 def restore_process(saved: Mapping[str, Any]) -> list[str]:
-    """Take over the saved number of threads, and say what else differs, a sentence each.
+    """Restore the saved number of threads. Return a sentence for it and for every library whose version differs.
 
-    Sums over another number of threads are rounded otherwise, so that a resumed run would not end with the same bytes.
+    Another number of threads rounds sums differently, so a resumed run would not end with the same bytes.
     """
     here = process_values()
     shown = []
     if saved["threads"] != here["threads"]:
         torch.set_num_threads(saved["threads"])
-        shown.append(
-            f"threads: {here['threads']} here, {saved['threads']} in the checkpoint: taken from the checkpoint"
-        )
+        shown.append(f"threads: set from {here['threads']} to the checkpoint's {saved['threads']}")
     for name, old in saved["versions"].items():
         new = here["versions"].get(name)
         if new != old:
-            shown.append(f"{name}: {new} here, {old} in the checkpoint: the last bits of the result may differ")
+            shown.append(f"{name}: {new} here, {old} in the checkpoint; the last bits of the result may differ")
     return shown
 
 
 def rng_state() -> dict[str, Any]:
-    """The states of NumPy's and torch's global generators, all CUDA devices and MPS included.
+    """Return the states of NumPy's and torch's global generators, including those of CUDA and MPS.
 
-    They count although RC1 draws from its own: the libraries below (dropout, TRL, PEFT) draw from them. Python's is
-    not among them, since `begin_step` sets it.
+    RC1 draws from its own generators, but the libraries (dropout, TRL, PEFT) draw from these. Python's generator is not
+    included, because `begin_step` sets it.
     """
     numpy = np.random.get_state(legacy=False)
     numpy["state"]["key"] = numpy["state"]["key"].tolist()
@@ -56,10 +54,9 @@ def rng_state() -> dict[str, Any]:
 
 
 def seed_rng(seed: int) -> None:
-    """Seed Python's, NumPy's and torch's global generators.
+    """Seed the global generators of Python, NumPy and torch.
 
-    A process begins with random ones, and they go into every checkpoint: without this, equal runs would end with
-    unequal bytes.
+    Their states go into every checkpoint. Without a seed, equal runs would end with different bytes.
     """
     begin_step(seed, 0)
     np.random.seed(seed % 2**32)
@@ -67,20 +64,20 @@ def seed_rng(seed: int) -> None:
 
 
 def begin_step(seed: int, step: int) -> None:
-    """Set Python's global generator to the state that belongs to this step of this run.
+    """Set Python's global generator to a state that depends only on seed and step.
 
-    Other threads of a process draw from it too (those of Prefect's client, for their waits between attempts): carried
-    over from step to step, it would depend on how long a step took, and equal runs would be unequal.
+    Other threads draw from it too, such as Prefect's client for its waits between retries. If it carried over from step
+    to step, its state would depend on how long a step took, and equal runs would differ.
 
     Args:
         seed: of the run.
-        step: finished steps.
+        step: number of finished steps.
     """
     random.seed(f"{seed}/{step}")
 
 
 def restore_rng(states: Mapping[str, Any]) -> None:
-    """Put back what `rng_state` took. States of devices that this machine lacks are left out."""
+    """Restore what `rng_state` returned, except for devices that this machine lacks."""
     np.random.set_state(states["numpy"])
     torch.set_rng_state(states["torch"])
     if "cuda" in states and torch.cuda.is_available():

@@ -1,7 +1,8 @@
-"""The time of a step's sections, where somebody asks for it; elsewhere one costs a tenth of a microsecond or so.
+"""Time the sections of a step on request. When off, a section costs about a tenth of a microsecond.
 
-The profiler of torch shows every operation of a step, some hundred thousand: minutes and gigabytes. What is asked here
-is in which section the time goes, and which of several processes waits for which.
+torch's profiler records every operation, several hundred thousand in a step, which takes minutes and gigabytes. Here
+the
+questions are only which section takes the time, and which process waits for which.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from types import TracebackType
 
 
 class Section(StrEnum):
-    """A section of a step; none lies within another."""
+    """A section of a step. Sections do not overlap."""
 
     READ = "play: read prompts and answers"
     DECODE = "play: next tokens"
@@ -32,7 +33,7 @@ class Section(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """A stretch of a section; `began` and `ended` are seconds of a clock that all processes of a machine share."""
+    """One interval in a section. `began` and `ended` are seconds of a clock that all processes of the machine share."""
 
     section: Section
     began: float
@@ -44,7 +45,7 @@ _settle: Callable[[], object] | None = None
 
 
 class timed:
-    """Inside, time counts as that of a section."""
+    """Context manager that counts its time as that of a section."""
 
     __slots__ = ("_began", "_section")
 
@@ -66,19 +67,19 @@ class timed:
 
 
 def start_timing(settle: Callable[[], object] | None = None) -> None:
-    """Keep every span of this process from now on.
+    """Record the intervals of this process from now on.
 
     Args:
-        settle: waits for what a device was asked to do, at both ends of every span; else it goes on computing while the
-            clock runs. Costs time, so that seconds are taken from steps that nobody looks into.
+        settle: waits for the device to finish; called at both ends of every interval. Without it, an asynchronous
+            device would still compute after the clock stops. It slows steps down, so measure throughput without it.
     """
     global _kept, _settle
     _kept, _settle = [], settle
 
 
 def stop_timing() -> list[Timing]:
-    """The spans since `start_timing`, in the order of their ends; no more are kept."""
+    """Stop recording and return the intervals since `start_timing`, ordered by their ends."""
     global _kept
-    assert _kept is not None, "start_timing comes first"
+    assert _kept is not None, "call start_timing first"
     found, _kept = _kept, None
     return found

@@ -1,4 +1,4 @@
-"""The files of an embedded base with a record of how it was made, and whether they are still what it says."""
+"""Write a bundled base with a record of how it was made, and check its files against the record."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ RECORD = "base.json"
 def write_base(
     folder: Path, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, facts: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Put a base in place, as a whole or not at all, and give its record.
+    """Write a base atomically and return its record.
 
     Args:
-        folder: where; what lies there is replaced.
-        model: its output weights are its embeddings; written in bfloat16.
+        folder: where to write; an existing folder is replaced.
+        model: with tied embeddings; written in bfloat16.
         tokenizer: of the model.
-        facts: what else the record says.
+        facts: further entries of the record.
     """
     with atomic_folder.replaced_folder(folder) as temporary:
         tokenizer.save_pretrained(temporary)
@@ -48,10 +48,10 @@ def write_base(
 
 
 def check_recorded(folder: Path) -> None:
-    """Compare the files of a base with the fingerprints in its record. A model without a record is not looked at.
+    """Check that a base's files match the SHA-256 values in its record. Models without a record are not checked.
 
     Raises:
-        ConfigError: when the record cannot be read, or a file is missing or has other bytes.
+        ConfigError: if the record cannot be read, or a file is missing or differs.
     """
     path = folder / RECORD
     if not path.is_file():
@@ -59,7 +59,7 @@ def check_recorded(folder: Path) -> None:
     try:
         files = dict(read_json(path)["files"])
     except (ValueError, KeyError, TypeError):
-        raise ConfigError(f"{path}: is not the record of a base; build it again with rc1 build-base") from None
+        raise ConfigError(f"{path}: not a valid record of a base; rebuild the base with rc1 build-base") from None
     for name, wanted in files.items():
         if not (folder / name).is_file():
             raise ConfigError(
@@ -67,6 +67,7 @@ def check_recorded(folder: Path) -> None:
             )
         if sha256_file(folder / name) != wanted:
             raise ConfigError(
-                f"{folder / name}: its bytes are not those that {RECORD} names; put the file back, build the base "
-                f"again with rc1 build-base, or remove {RECORD} from a model of your own"
+                f"{folder / name}: its SHA-256 differs from {RECORD}; restore the file, rebuild the base with rc1 "
+                "build-base, "
+                f"or remove {RECORD} if this is your own model"
             )

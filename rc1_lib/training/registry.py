@@ -1,4 +1,4 @@
-"""Makes the engines and strategies that a configuration names. Nothing is imported before it is asked for."""
+"""Create the configured engines and strategies. Their modules are imported only when needed."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ if TYPE_CHECKING:
 
 
 def make_engine(name: str, say: Callable[[str], None] | None = None) -> Engine:
-    """The engine called `name`, not set up yet.
+    """Create the engine called `name`. It is not set up yet.
 
     Args:
-        name: as the configuration has it.
-        say: called when `name` is another name for an engine.
+        name: as configured.
+        say: called if `name` is an alias.
 
     Raises:
-        ConfigError: for a name that is not registered.
+        ConfigError: if the name is not registered.
     """
     own = own_name(name)
     spec = _registered(ENGINES, "engine", own)
     if own != name and say is not None:
-        say(f"engine {name}: TRL has no PPO any more, so RC1's own takes its place: {own}")
+        say(f"engine {name}: TRL no longer has PPO, so RC1's own is used: {own}")
     return cast(Engine, _imported(spec.place)())
 
 
 def make_strategy(name: str, judge: EpisodeJudge | None = None, *, group_size: int = 1) -> Strategy:
-    """The strategy called `name`.
+    """Create the strategy called `name`.
 
     Args:
-        name: as the configuration has it.
-        judge: who scores episodes, where that has weight in the reward.
-        group_size: takes of every prompt, where it brings several.
+        name: as configured.
+        judge: scores episodes, if the judge has weight in the reward.
+        group_size: rollouts per prompt, for strategies with groups.
 
     Raises:
-        ConfigError: for a name that is not registered.
+        ConfigError: if the name is not registered.
     """
     spec = _registered(STRATEGIES, "strategy", name)
     made = _imported(spec.place)

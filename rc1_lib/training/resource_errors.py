@@ -1,4 +1,4 @@
-"""A full disk and a full memory, whoever raises them, as one sentence that says what to do and what is left."""
+"""Report a full disk or memory as one sentence: what to do, and what was saved. The error may come from any library."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ DISK, MEMORY = "the disk is full", "memory is full"
 
 _NUMBERS = {errno.ENOSPC: DISK, errno.EDQUOT: DISK, errno.EFBIG: DISK, errno.ENOMEM: MEMORY}
 _OS_ERROR = re.compile(r"os error (\d+)")
-"""How safetensors reports an error of the system, which it raises as one of its own."""
+"""Safetensors reports an error of the operating system in this form, inside its own exception."""
 _NO_MEMORY = re.compile(r"can(?:not|'t) allocate memory|DefaultCPUAllocator|out of memory", re.IGNORECASE)
-"""What torch says if it has no error of its own for it: its allocator on a CPU, a file that it maps, MPS."""
+"""Messages of torch that have no exception class of their own: CPU allocator, memory-mapped files, MPS."""
 _ROOM = "free space, or name another --workspace"
 
 
 class WorkerShortage(Exception):
-    """An error of a worker process that may have come of a shortage there.
+    """An error of a worker process, perhaps caused by a shortage there.
 
     Attributes:
-        lacking: what had run out, in the words of `shortage`; "" if something else failed.
+        lacking: what ran out, as `shortage` returns it; "" if something else failed.
     """
 
     def __init__(self, text: str, lacking: str = "") -> None:
@@ -34,7 +34,7 @@ class WorkerShortage(Exception):
 
 
 def shortage(error: BaseException) -> str:
-    """What has run out, `DISK` or `MEMORY`; "" if it is something else."""
+    """Return what has run out, `DISK` or `MEMORY`; "" for any other error."""
     if isinstance(error, WorkerShortage):
         return error.lacking
     if isinstance(error, MemoryError) or _is(error, "torch", "OutOfMemoryError"):
@@ -48,72 +48,74 @@ def shortage(error: BaseException) -> str:
 
 
 def _is(error: BaseException, library: str, name: str) -> bool:
-    """Whether an error is a library's own: of one that was never imported none comes, and it may not be installed."""
+    """Whether an error has a library's class. A library that was not imported cannot have raised it."""
     loaded = sys.modules.get(library)
     return loaded is not None and isinstance(error, getattr(loaded, name))
 
 
 class BreakdownError(Exception):
-    """A fault of the machine; what was saved before it is whole."""
+    """The machine ran out of disk or memory. What was saved before is intact."""
 
 
 @dataclass(frozen=True, slots=True)
 class Remedies:
-    """What to do where something has run out, by the keys of the configuration that is in use.
+    """What to do about a shortage, naming the keys of the configuration in use.
 
     Attributes:
-        disk: where the disk is full.
-        memory: where memory is.
+        disk: if the disk is full.
+        memory: if memory is full.
     """
 
     disk: str
     memory: str
 
     def against(self, what: str) -> str:
-        """What to do against a shortage."""
+        """Return what to do about `DISK` or `MEMORY`."""
         return {DISK: self.disk, MEMORY: self.memory}[what]
 
 
 WHILE_LEARNING = Remedies(
     disk="free space, or save less often (training.checkpoints.every_steps)",
-    memory="free memory, or on a CPU lower training.processes, and it goes on; a lower training.update.micro_tokens, "
-    "training.rollout.rows or training.rollout.prefill_tokens makes it another run, which starts from the beginning",
+    memory="free memory, or on a CPU lower training.processes, and start the same command again; a lower "
+    "training.update.micro_tokens, training.rollout.rows or training.rollout.prefill_tokens makes it another run, "
+    "which "
+    "starts from the beginning",
 )
 WHILE_PLAYING = Remedies(
     disk=_ROOM,
     memory="free memory, or on a CPU lower training.processes; a lower training.rollout.rows or "
     "training.rollout.prefill_tokens makes it another run, which starts from the beginning",
 )
-"""For a policy of a run that answers prompts, and learns nothing."""
+"""If a run's policy only answers prompts."""
 WARMING_UP = Remedies(
     disk=_ROOM,
     memory="free memory, lower training.warm_start.batch_size, set training.warm_start.steps to 0 (training then "
-    "starts from the base itself), or take a smaller base_model",
+    "starts from the base itself), or use a smaller base_model",
 )
 """For the warm start, which trains all weights of the base."""
 FROM_ROWS = Remedies(
     disk="free space, save less often (run.save_steps) or keep fewer checkpoints (run.keep_last)",
-    memory="free memory, and it goes on; a lower data.batch_size or data.max_length, model.gradient_checkpointing or "
-    "model.quantization: nf4 makes it another run, which starts from the beginning",
+    memory="free memory, and start the same command again; a lower data.batch_size or data.max_length, "
+    "model.gradient_checkpointing or model.quantization: nf4 makes it another run, which starts from the beginning",
 )
 """For the small local configuration."""
 
 
 Left = str | Callable[[], str]
-"""What is left, in words: always the same, or of what was saved until now."""
+"""What was saved: a fixed sentence, or a function for what was saved until now."""
 
 
 @contextmanager
 def naming_breakdowns(left: Left, remedies: Remedies) -> Iterator[None]:
-    """Say what ended the block, what to do, and what is left.
+    """Turn a shortage in the block into an error that says what to do and what was saved.
 
     Args:
-        left: what is left.
-        remedies: what to do if something has run out.
+        left: what was saved.
+        remedies: what to do about a shortage.
 
     Raises:
-        BreakdownError: when the disk or memory is full, here or in a process that shares the work.
-        DivergedError: as in the block, with the last good checkpoint named.
+        BreakdownError: if the disk or memory is full, here or in a worker process.
+        DivergedError: from the block, with the last good checkpoint added to its message.
     """
     try:
         yield

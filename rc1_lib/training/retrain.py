@@ -1,8 +1,8 @@
-"""Training a checkpoint again that was lost or altered, without disturbing what was trained after it.
+"""Reproduce a lost or altered checkpoint without disturbing what was trained after it.
 
-Going on in place would set `latest`, the metrics and TensorBoard back to the lost step, although the run has long gone
-past it. So the steps are trained in a folder of their own, and only the checkpoint is put back. Training is
-deterministic: it is the same bytes again.
+Resuming in place would set `latest`, the metrics and TensorBoard back to the lost step. So the steps are trained again
+in
+a folder of their own, and only the checkpoint is copied back. Training is deterministic, so it has the same bytes.
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ _BESIDE = ".retrained"
 
 
 def reach(prepared: Prepared, seed: int, last: int, notice: Callable[[str], None]) -> Path:
-    """Bring a run to step `last` as `advance` does; where the run has gone past it already, next to the run.
+    """Train a run to step `last` as `advance` does. If the run is already past it, do so in a separate folder.
 
     Args:
-        prepared: what the run rests on.
+        prepared: what determines the run.
         seed: of the run.
         last: the step.
-        notice: called with what is gone on from, and with what cannot be used.
+        notice: called with the checkpoint to resume from, and with those that cannot be used.
 
     Returns:
-        The checkpoint of step `last`, or of the one before it at which the run has ended by itself.
+        The checkpoint of step `last`, or of the earlier step at which the run ended by itself.
 
     Raises:
-        RC1Error: when the configuration is refused.
-        DivergedError: when training leaves the finite numbers.
+        RC1Error: if the configuration is rejected.
+        DivergedError: if a number is NaN or infinite.
     """
     folder = prepared.run.workspace.path(paths_of(prepared.run, seed).checkpoints)
     there = steps(folder)
     if _usable(prepared, seed, last) or not any(_usable(prepared, seed, step) for step in there if step > last):
         return advance(prepared, seed, last, notice)
-    notice(f"step {last} is trained again next to the run, which has gone past it")
+    notice(f"step {last} is trained again in a separate folder, because the run is already past it")
     beside = folder.with_name(f"{_BESIDE}-{folder.name}")
-    shutil.rmtree(beside, ignore_errors=True)  # of one that was killed
+    shutil.rmtree(beside, ignore_errors=True)  # left by a killed process
     try:
         _put_back(_trained_beside(prepared, seed, last, beside, notice), folder / folder_name(last))
     finally:
@@ -62,7 +62,7 @@ def _usable(prepared: Prepared, seed: int, step: int) -> bool:
 
 
 def _trained_beside(prepared: Prepared, seed: int, last: int, beside: Path, notice: Callable[[str], None]) -> Path:
-    """Train up to `last` in a workspace of its own, from the newest earlier checkpoint of the run."""
+    """Train up to `last` in a temporary workspace, from the run's newest earlier checkpoint."""
     place = paths_of(prepared.run, seed).checkpoints
     elsewhere = replace(prepared, run=replace(prepared.run, workspace=Workspace(beside)))
     for step in sorted(steps(prepared.run.workspace.path(place)), reverse=True):
@@ -74,10 +74,10 @@ def _trained_beside(prepared: Prepared, seed: int, last: int, beside: Path, noti
 
 
 def _put_back(checkpoint: Path, target: Path) -> None:
-    """Copy a checkpoint into its place, whole or not at all; `latest` stays where it is.
+    """Copy a checkpoint into place atomically. `latest` does not change.
 
     Raises:
-        CheckpointError: when it is of another step.
+        CheckpointError: if its step is not the expected one.
     """
     if checkpoint.name != target.name:
         raise CheckpointError(
@@ -85,7 +85,7 @@ def _put_back(checkpoint: Path, target: Path) -> None:
             f"had gone past it; move {target.parent} away and train again"
         )
     contents = read_verified(checkpoint)
-    with atomic_folder.alone(target.parent):
+    with atomic_folder.write_lock(target.parent):
         atomic_folder.recover(target.parent)
         with atomic_folder.new_folder(target) as temporary:
             for name, content in contents.items():

@@ -1,7 +1,8 @@
-"""Which rows of the balanced pool are trained on, and which are kept back for the evaluation.
+"""Split the balanced pool into training rows and held-out rows.
 
-Training reads the pool that the ticket covers and nothing else. A model that reads one language or has a small context
-takes the rows that fit, all three buckets kept; what is left out is counted, by reason.
+Training reads only the pool that the ticket covers. For a model with one language or a small context, only the rows
+that
+fit are used, from all three buckets. Rows left out are counted by reason.
 """
 
 from __future__ import annotations
@@ -31,24 +32,24 @@ if TYPE_CHECKING:
     from rc1_lib.training.chat_format import ChatFormat
 
 NO_REPLIES = "without user_replies (rows of an older form, or from elsewhere)"
-"""Why rows that are sound are left out: they cannot be played, since they do not hold what their user says."""
+"""Reason to leave out valid rows: they hold no replies of the simulated user, so they cannot be played."""
 HOLDS_MARK = "with a mark of the base's tokenizer in an assistant's words"
-"""Why rows are left out that `consistency` lets pass where a base has marks of its own."""
+"""Reason to leave out rows whose text has a special token of this tokenizer. The gate `consistency` cannot know it."""
 
 _seen = Memo[tuple[int, bool]](100_000)
-"""What `_looked_at` found, by tokenizer and row: every seed and every evaluation of a run selects from one pool."""
+"""Results of `_measure`, by tokenizer and row, because every seed and evaluation selects from the same pool."""
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The pool as one model sees it.
+    """The pool's rows that one model can use.
 
     Attributes:
-        train: rows to learn from, each with its `bucket`.
-        held_out: rows that the evaluation asks, of other source questions.
-        report: counts, by bucket and by reason.
-        pool_sha256: of the pool's bytes that were read.
-        shadow: rows that are played on the way (`training.eval_shadow`), of questions that neither of the two has.
+        train: training rows, each with its `bucket`.
+        held_out: rows of the evaluation, with other source questions.
+        report: counts by bucket and by reason.
+        pool_sha256: SHA-256 of the pool file as read.
+        shadow: rows to evaluate during training (`training.eval_shadow`), with source questions of neither.
     """
 
     train: list[MeasuredRow]
@@ -60,20 +61,19 @@ class Selection:
 
 @gc_paused()
 def select_rows(run: Run, form: ChatFormat) -> Selection:
-    """Read the balanced pool and part it.
+    """Read the balanced pool and split it.
 
     Args:
-        run: names the pool, its metrics, the languages, the longest row and the share held out.
-        form: of the model's tokenizer.
+        run: configures the pool, its metrics, the languages, the maximum length and the held-out share.
+        form: chat format of the model's tokenizer.
 
     Raises:
-        RC1Error: when the pool or its metrics are not there or not what the ticket vouches for, or a bucket would be
-            left empty.
+        RC1Error: if the pool or its metrics are missing or differ from the ticket, or if a bucket would be empty.
     """
     config = run.config
     buckets, words = _metrics(run)
     pool = read_vouched(run, BALANCED.name, run.workspace.path(config.seed_pool))
-    every, reasons = _looked_through(pool, words, config, form)
+    every, reasons = _filtered(pool, words, config, form)
     left_out = Counter(filter(None, reasons))
     fitting: list[MeasuredRow] = [
         {**row, "bucket": buckets[row["id"]]} for row, reason in zip(every, reasons, strict=True) if not reason
@@ -87,8 +87,8 @@ def select_rows(run: Run, form: ChatFormat) -> Selection:
         empty = [bucket for bucket in BUCKETS if not any(row["bucket"] == bucket for row in rows)]
         if empty:
             raise RC1Error(
-                f"{run.workspace.path(config.seed_pool)}: no {' and no '.join(empty)} rows are left for {name}, of "
-                f"{len(fitting)} that fit; {_advice(left_out)}"
+                f"{run.workspace.path(config.seed_pool)}: no {' and no '.join(empty)} rows are left for {name}, of the "
+                f"{len(fitting)} rows that fit; {_advice(left_out)}"
             )
     report = _report(train, held_out, left_out)
     shadow = _shadow(config, kept_back, held_out)
@@ -96,20 +96,20 @@ def select_rows(run: Run, form: ChatFormat) -> Selection:
 
 
 def is_kept_back(row: Row, config: RunConfig) -> bool:
-    """Whether a row's question is the evaluation's: nothing is learned from it."""
+    """Whether a row's question is held out; nothing is learned from it."""
     return _share_of(row["source_id"]) < config.training.held_out.share
 
 
 def _advice(left_out: Counter[str]) -> str:
-    """What brings back rows that were left out, and how many were left out why."""
-    anew = ", or build the pool again (`rc1 build-pool`), for rows that can be played" if left_out[NO_REPLIES] else ""
+    """Say how to get more rows, and how many were left out for which reason."""
+    rebuild = ", or build the pool again (`rc1 build-pool`) to get playable rows" if left_out[NO_REPLIES] else ""
     shown = ", ".join(f"{count:,} {reason}" for reason, count in sorted(left_out.items()) if count)
     left = f". Left out: {shown}" if shown else ""
-    return f"raise training.max_tokens, or add training.languages{anew}{left}"
+    return f"raise training.max_tokens, or add training.languages{rebuild}{left}"
 
 
 def _metrics(run: Run) -> tuple[dict[str, Bucket], dict[str, int]]:
-    """Row id -> bucket, and row id -> words of the whole dialogue."""
+    """Map row ids to buckets, and row ids to numbers of words in the dialogue."""
     content = read_vouched(run, METRICS.name, METRICS.path(run))
     metrics = pl.read_ndjson(content, schema_overrides={"id": pl.String}).select("id", "bucket", "len_tokens")
     ids = metrics["id"].to_list()
@@ -119,24 +119,22 @@ def _metrics(run: Run) -> tuple[dict[str, Bucket], dict[str, int]]:
     )
 
 
-def _looked_through(
-    pool: bytes, words: dict[str, int], config: RunConfig, form: ChatFormat
-) -> tuple[list[Row], list[str]]:
-    """The rows of a pool, and why each is left out; empty if it is kept."""
+def _filtered(pool: bytes, words: dict[str, int], config: RunConfig, form: ChatFormat) -> tuple[list[Row], list[str]]:
+    """Return the rows of a pool, and for each the reason to leave it out or ""."""
     training = config.training
     lines = list(io.BytesIO(pool))
     rows: list[Row] = [orjson.loads(line) for line in lines]
-    # Tokens are at least as many as words, so that most long rows need not be tokenised.
+    # A row has at least as many tokens as words, so most long rows need not be tokenized.
     reasons = [_unfit(row, config) or _too_long(words.get(row["id"], 0), training) for row in rows]
     open_ones = [place for place, reason in enumerate(reasons) if not reason]
-    looked = _looked_at([rows[place] for place in open_ones], [lines[place] for place in open_ones], form)
+    looked = _measure([rows[place] for place in open_ones], [lines[place] for place in open_ones], form)
     for place, (count, holds_mark) in zip(open_ones, looked, strict=True):
         reasons[place] = _too_long(count, training) or (HOLDS_MARK if holds_mark else "")
     return rows, reasons
 
 
 def _unfit(row: Row, config: RunConfig) -> str:
-    """Why a row is left out, however long it is; empty where it is not."""
+    """Return the reason to leave out a row, apart from its length, or ""."""
     if not is_playable(row):
         return NO_REPLIES
     return f"language {row['lang']}" if row["lang"] not in config.training.languages else ""
@@ -146,8 +144,8 @@ def _too_long(tokens: int, training: Training) -> str:
     return f"longer than {training.max_tokens} tokens" if tokens > training.max_tokens else ""
 
 
-def _looked_at(rows: Sequence[Row], lines: Sequence[bytes], form: ChatFormat) -> list[tuple[int, bool]]:
-    """How many tokens each of these rows has, and whether it holds a mark; each is tokenised once a process."""
+def _measure(rows: Sequence[Row], lines: Sequence[bytes], form: ChatFormat) -> list[tuple[int, bool]]:
+    """Return for each row its number of tokens and whether it has a special token. Cached by process."""
 
     def find(places: list[int]) -> list[tuple[int, bool]]:
         dialogues = [rows[place]["messages"] for place in places]
@@ -157,26 +155,30 @@ def _looked_at(rows: Sequence[Row], lines: Sequence[bytes], form: ChatFormat) ->
 
 
 def _share_of(source_id: str) -> float:
-    """A number in [0, 1) that is a source question's own, so that both its uses are on one side."""
+    """Hash a source question to a number in [0, 1), so that all its rows land on the same side."""
     return int.from_bytes(hashlib.sha256(f"held-out/{source_id}".encode()).digest()[:6], "big") / 2**48
 
 
 def _shadow(config: RunConfig, kept_back: Sequence[MeasuredRow], held_out: Sequence[MeasuredRow]) -> list[MeasuredRow]:
-    """What is played on the way: a look at the evaluation's own questions could be trained towards."""
+    """Draw the rows to evaluate during training, from questions that the final evaluation does not ask.
+
+    Otherwise training could be tuned towards the evaluation's own questions.
+    """
     look, asked = config.training.eval_shadow, {row["source_id"] for row in held_out}
     if look.every_steps is None:
         return []
     drawn = _draw(config, [row for row in kept_back if row["source_id"] not in asked], look.prompts)
     if len(drawn) < look.prompts:
         raise RC1Error(
-            f"training.eval_shadow.prompts is {look.prompts}, but {len(drawn)} held-out rows are of questions that the "
-            f"evaluation does not ask; ask for fewer, lower training.held_out.prompts, or raise training.held_out.share"
+            f"training.eval_shadow.prompts is {look.prompts}, but only {len(drawn)} held-out rows have questions that "
+            "the "
+            f"evaluation does not ask; lower it, lower training.held_out.prompts, or raise training.held_out.share"
         )
     return drawn
 
 
 def _draw(config: RunConfig, rows: Sequence[MeasuredRow], prompts: int) -> list[MeasuredRow]:
-    """So many of the rows: of every bucket its share, as far as there are enough, then any others."""
+    """Draw `prompts` rows: each bucket's share as far as there are enough, then any other rows."""
     held = config.training.held_out
     order = sorted(rows, key=lambda row: hashlib.sha256(f"{held.seed}/{row['id']}".encode()).digest())
     taken: list[MeasuredRow] = []

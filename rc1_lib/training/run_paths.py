@@ -22,7 +22,7 @@ _METRICS_BESIDE = "reports/metrics-local.jsonl"
 
 @dataclass(frozen=True, slots=True)
 class RunPaths:
-    """Where the files of a run lie."""
+    """Where the files of a run are."""
 
     checkpoints: str
     metrics: str
@@ -30,27 +30,27 @@ class RunPaths:
 
 
 def paths_of(run: Run, seed: int) -> RunPaths:
-    """The first seed of the configuration has the plain names, the others carry their number."""
+    """Return the paths of a seed. The first configured seed has the plain names, others append their number."""
     tail = "" if seed == run.config.seeds[0] else f"-{seed}"
     return RunPaths(f"{CHECKPOINTS}{tail}", METRICS.replace(".jsonl", f"{tail}.jsonl"), f"{TENSORBOARD}/rc1{tail}")
 
 
 def small_metrics(workspace: Workspace) -> str:
-    """Where a small local run writes its metrics: never over those that the evaluation draws."""
+    """Return the metrics file of a small local run. It never replaces metrics that the evaluation plots."""
     return _METRICS_BESIDE if workspace.path(CHECKPOINTS).is_dir() else METRICS
 
 
 def check_small_output(workspace: Workspace, output_dir: str) -> None:
-    """Refuse a small local run that would write among RC1's own checkpoints: it asks for no ticket.
+    """Reject a small local run that would write into RC1's own checkpoints, because it has no ticket.
 
     Raises:
-        ConfigError: naming the folder, also where a link leads there.
+        ConfigError: if the output folder is in one of them, also through a link.
     """
     target, home = workspace.path(output_dir), workspace.path(CHECKPOINTS).parent
     own = [home / Path(name).name for name in (CHECKPOINTS, SFT, CONTROLS)]
     own += home.glob(f"{Path(CHECKPOINTS).name}-*")  # of further seeds
     if any(target.is_relative_to(folder) or target.resolve().is_relative_to(folder.resolve()) for folder in own):
         raise ConfigError(
-            f"run.output_dir: '{output_dir}' is among the checkpoints of RC1's own training, which only a ticket "
-            f"opens; name another folder, such as checkpoints/local"
+            f"run.output_dir: '{output_dir}' is inside the checkpoints of RC1's own training, which needs a ticket; "
+            f"use another folder, such as checkpoints/local"
         )

@@ -1,4 +1,4 @@
-"""Where the time of one step goes: seconds by part and process, and a trace that browsers draw."""
+"""Profile one step: seconds by section and process, and a trace for Chrome or Perfetto."""
 
 from __future__ import annotations
 
@@ -22,30 +22,30 @@ REST = "everything else"
 
 
 def profile_step(prepared: Prepared, seed: int) -> dict[str, Any]:
-    """Do two steps of a run that is then forgotten, and write and return where the time of the second went.
+    """Do two steps of a run that is then discarded. Write and return the profile of the second.
 
-    The adapter learns in both, as it does after the value head's warm-up. Nothing of a real run is touched.
+    The adapter learns in both, as after the value head's warm-up. No file of a real run changes.
 
     Args:
-        prepared: what the run rests on.
+        prepared: what determines the run.
         seed: of the run.
 
     Returns:
-        The report: `seconds` of the step, `episodes`, the names of its `parts`, and of each of the `processes` the
+        The report: `seconds` of the step, `episodes`, the names of the `parts`, and for each of the `processes` the
         `seconds` and `spans` of every part.
 
     Raises:
-        ConfigError: when the configured engine does not keep the time.
+        ConfigError: if the configured engine does not record its time.
     """
     config = prepared.run.config
     engine = make_engine(config.training.engine)
     if not isinstance(engine, PolicyEngine):
         raise ConfigError(
-            f"--profile-step: the engine '{config.training.engine}' does not keep the time of its parts; take torch_ppo"
+            f"--profile-step: the engine '{config.training.engine}' does not time its sections; use torch_ppo"
         )
     with dry_run(prepared, seed, engine) as run:
         for number in range(2):
-            report_progress(STAGE, number, 2, "a step to warm up" if number == 0 else "the step that is timed")
+            report_progress(STAGE, number, 2, "warm-up step" if number == 0 else "timed step")
             batch = run.next_batch()
             engine.start_timing()
             began = time.perf_counter()
@@ -74,7 +74,7 @@ def _report(kept: Sequence[Sequence[Timing]], seconds: float, episodes: int) -> 
 
 
 def _trace(kept: Sequence[Sequence[Timing]], began: float) -> dict[str, Any]:
-    """As Chrome's trace viewer and Perfetto read it: microseconds since the step began."""
+    """Build a trace in the format of Chrome's trace viewer and Perfetto, in microseconds since the step began."""
     names: list[dict[str, Any]] = [
         {"name": "process_name", "ph": "M", "pid": rank, "args": {"name": f"process {rank}"}}
         for rank in range(1, len(kept) + 1)

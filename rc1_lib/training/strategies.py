@@ -1,4 +1,4 @@
-"""Strategies: what is learned from a batch. The policy's own episodes, groups of them, or dialogues that are given."""
+"""Strategies: what to learn from a batch. The policy's own episodes, groups of them, or demonstrations."""
 
 from __future__ import annotations
 
@@ -17,32 +17,33 @@ from rc1_lib.training.updates.batch import Demonstration
 class PPO:
     """Plays the rows of a batch and adds `trajectories`, `scores` and `solved`.
 
-    `solved` has one entry a row. Where a judge has weight in the reward, `trajectories` and `scores` are without the
-    episodes that it left unscored: nothing is learned from them.
+    `solved` has one entry per row. Episodes that the judge left unscored are not in `trajectories` and `scores`, so
+    nothing
+    is learned from them.
 
     Attributes:
-        name: as the configuration has it.
+        name: as configured.
     """
 
     name = "ppo"
 
     def __init__(self, judge: EpisodeJudge | None = None) -> None:
-        """Takes who scores episodes, where that has weight in the reward."""
+        """Create the strategy with the judge that scores episodes, if it has weight in the reward."""
         self._judge = judge
 
     def attach_engine(self, engine: Engine) -> None:
-        """Takes an engine with a policy to play with.
+        """Keep the engine, which must be able to play.
 
         Raises:
-            ConfigError: when the engine has none.
+            ConfigError: if it cannot.
         """
-        self._engine = _that_plays(engine, self.name)
+        self._engine = _require_policy_engine(engine, self.name)
 
     def on_batch(self, batch: dict[str, Any]) -> dict[str, float]:
-        """Play the batch's `rows`; returns figures of the episodes and the mean of every term of the reward.
+        """Play the batch's `rows` and return metrics of the episodes, with the mean of every term of the reward.
 
         Raises:
-            RC1Error: when the judge cannot score enough of them.
+            RC1Error: if the judge scored too few of them.
         """
         engine, rows = self._engine, batch["rows"]
         played = engine.play(
@@ -70,21 +71,22 @@ class PPO:
 
 
 class Groups(PPO):
-    """Plays the rows of a batch as strategy `ppo` does, each of them several times, to be compared with each other.
+    """Plays each row of a batch several times, so that its rollouts can be compared with each other.
 
-    `trajectories` and `scores` are those of all rollouts. `solved` has one entry a row: whether every rollout of it
-    solved it, since a row that some of them fail on is one to learn more from.
+    `trajectories` and `scores` hold all rollouts. `solved` has one entry per row: whether all its rollouts solved it. A
+    row
+    on which some rollouts fail has more to teach.
     """
 
     name = "groups"
 
     def __init__(self, judge: EpisodeJudge | None, size: int) -> None:
-        """Takes who scores episodes, where that has weight in the reward, and how many rollouts a row has."""
+        """Create the strategy with the judge, if it has weight in the reward, and the rollouts per row."""
         super().__init__(judge)
         self._size = size
 
     def on_batch(self, batch: dict[str, Any]) -> dict[str, float]:
-        """Play every rollout of the batch's `rows`; returns what strategy `ppo` does, over all of them."""
+        """Play all rollouts of the batch's `rows` and return the metrics over all of them."""
         rollouts = batch | {
             "rows": [row for row in batch["rows"] for _ in range(self._size)],
             "keys": [f"{key}/{number}" for key in batch["keys"] for number in range(self._size)],
@@ -97,33 +99,33 @@ class Groups(PPO):
 
 
 class Demonstrations:
-    """Adds the dialogues of a batch's rows as tokens, `demonstrations`; rows of a file come as such.
+    """Adds the dialogues of a batch's rows as tokenized `demonstrations`. Rows of a file already are.
 
-    No row is solved or not, so that none comes again before its turn: a step's rows are passes over the pool alone.
+    It marks no row as solved or unsolved, so no row is repeated early: all rows come from passes over the pool.
     """
 
     def attach_engine(self, engine: Engine) -> None:
-        """Takes any engine; the pool's dialogues need one with a chat format."""
+        """Keep the engine. For rows of the pool it must have a chat format."""
         self._engine = engine
 
     def on_batch(self, batch: dict[str, Any]) -> dict[str, float]:
-        """Encode the batch's `rows`; returns how many there are, and how many of their tokens are learned.
+        """Tokenize the batch's `rows` and return the numbers of rows and of trained tokens.
 
         Raises:
-            ConfigError: when the engine has no chat format.
+            ConfigError: if the engine has no chat format.
         """
         if "demonstrations" not in batch:
-            form = _that_plays(self._engine, "demonstrations").playground.form
+            form = _require_policy_engine(self._engine, "demonstrations").playground.form
             with timed(Section.ENCODE):
                 batch["demonstrations"] = [Demonstration.of(row, form) for row in batch["rows"]]
         found = batch["demonstrations"]
-        return {"rows": float(len(found)), "label_tokens": float(sum(sum(one.own) for one in found))}
+        return {"rows": float(len(found)), "label_tokens": float(sum(sum(one.action_mask) for one in found))}
 
 
-def _that_plays(engine: Engine, strategy: str) -> PolicyEngine:
+def _require_policy_engine(engine: Engine, strategy: str) -> PolicyEngine:
     if not isinstance(engine, PolicyEngine):
         raise ConfigError(
             f"training.strategy: found '{strategy}', but the engine {type(engine).__name__} plays no episodes; "
-            f"derive it from rc1_lib.training.engine.PolicyEngine, or take another engine"
+            f"derive it from rc1_lib.training.engine.PolicyEngine, or use another engine"
         )
     return engine

@@ -1,4 +1,4 @@
-"""The three tools as JSON schemas and as a text, for prompts of models that have to be shown them."""
+"""The three tools as JSON schemas, and as text for the prompt of models whose template does not describe tools."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from rc1_lib.environment.markers import CALL, CALL_END
 
 ANSWER, ANSWER_END = "<tool_response>", "</tool_response>"
-"""Marks around what a tool returned, as Qwen's templates have them."""
+"""Marks around the result of a tool, as in Qwen's templates."""
 
 
 def _tool(name: str, description: str, argument: str, meaning: str) -> dict[str, Any]:
@@ -43,4 +43,4 @@ DESCRIPTION = "\n".join(
         "message. A turn without a call is your final answer.",
     ]
 )
-"""The tools for a model whose template does not describe them, or describes another form of calls than is read here."""
+"""Describes the tools if the model's template does not, or describes another format of calls than RC1 parses."""

@@ -1,6 +1,7 @@
-"""What is asked of a training besides its configuration: seeds, a checkpoint to begin at, a control.
+"""Arguments of a training apart from its configuration: seeds, a checkpoint to resume from, a control.
 
-A command asks here before it starts a server, and the flow once more, since it may be started by anybody.
+A command checks them before it starts a server. The flow checks them again, because it can be started without a
+command.
 """
 
 from __future__ import annotations
@@ -15,41 +16,42 @@ from rc1_lib.run import Run
 from rc1_lib.training.run_paths import LEDGER, paths_of
 
 Seeds = Sequence[int] | Literal["all"] | None
-"""Some of the configuration's; all of them; or the first."""
+"""Some of the configured seeds, "all" of them, or None for the first."""
 
 
 def chosen_seeds(run: Run, seeds: Seeds, resume_from: str | None) -> list[int]:
-    """The seeds to train.
+    """Return the seeds to train.
 
     Raises:
-        ConfigError: for a seed that the configuration, and so the ticket, does not name; or when one checkpoint is to
-            be resumed by several seeds.
+        ConfigError: if the configuration, and so the ticket, does not name a seed; or if several seeds would resume
+            from
+            one checkpoint.
     """
     known = run.config.seeds
     chosen = list(known) if seeds == "all" else list(dict.fromkeys(seeds or known[:1]))
     unknown = [seed for seed in chosen if seed not in known]
     if unknown:
         raise ConfigError(
-            f"seed {unknown[0]} is not in `seeds` ({', '.join(map(str, known))}), which the ticket vouches for; "
-            f"take one of them, or add it with --set seeds=[...] and run the preflight"
+            f"seed {unknown[0]} is not in `seeds` ({', '.join(map(str, known))}), which the ticket covers; use one of "
+            "them, "
+            f"or add it with --set seeds=[...] and run the preflight again"
         )
     if resume_from is not None and len(chosen) > 1:
         raise ConfigError(
-            f"--resume-from {resume_from}: names the checkpoint of one run, but {len(chosen)} seeds were asked for; "
-            f"name one seed. Without it every run goes on from its own newest checkpoint"
+            f"--resume-from {resume_from}: a checkpoint belongs to one run, but {len(chosen)} seeds were given; give "
+            "one "
+            f"seed, or leave out --resume-from, and every run resumes from its own newest checkpoint"
         )
     return chosen
 
 
 def named_checkpoint(run: Run, seed: int, name: str) -> Path:
-    """The checkpoint of a seed's run that a user's word leads to: `latest`, a step, or a path.
+    """Return the checkpoint of a seed's run that the user named: `latest`, a step, or a path.
 
     Raises:
-        CheckpointError: when there is none.
+        CheckpointError: if there is none.
     """
-    from rc1_lib.training.checkpoint.retention import (
-        resolve_named,  # brings torch along, which a command has no use for
-    )
+    from rc1_lib.training.checkpoint.retention import resolve_named  # imports torch, which is slow
 
     kept = run.config.training.checkpoints
     return resolve_named(
@@ -58,14 +60,14 @@ def named_checkpoint(run: Run, seed: int, name: str) -> Path:
         run.workspace,
         run.workspace.path(LEDGER),
         f"training.checkpoints (keep_last is {kept.keep_last}, keep_every {kept.keep_every})",
-        "leave out --resume-from, and the run goes on from its newest",
+        "leave out --resume-from to resume from its newest",
     )
 
 
 def check_control(
     run: Run, kind: ControlKind, resume_from: str | None, *, evaluate: bool, start_over: bool = False
 ) -> None:
-    """Refuse what a control has no use for, and a run of which nothing that is learned is scored.
+    """Reject flags that a control does not use, and a control of a training without a reward.
 
     Raises:
         ConfigError: naming the flag.
@@ -73,8 +75,8 @@ def check_control(
     training = run.config.training
     if not training.plays:
         raise ConfigError(
-            f"--control: {training.engine} learns from {training.strategy}, which carry no reward, so a reward without "
-            f"information would change nothing; choose {' or '.join(names_of(ENGINES, *PLAYED))}"
+            f"--control: {training.engine} learns from {training.strategy}, which have no reward, so an uninformative "
+            f"reward would change nothing; use {' or '.join(names_of(ENGINES, *PLAYED))}"
         )
     flags = {"--resume-from": resume_from is not None, "--start-over": start_over, "--no-evaluate": not evaluate}
     if given := [flag for flag, is_given in flags.items() if is_given]:

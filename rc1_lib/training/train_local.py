@@ -1,6 +1,6 @@
-"""`rc1 train --config configs/train_local.yaml`: rows of input and output in the place of a run's pool and ticket.
+"""`rc1 train --config configs/train_local.yaml`: train on rows of input and output, without a pool or a ticket.
 
-They are learned by the engines that learn a run's demonstrations, in the same loop.
+It uses the same loop and engines as a run that learns from demonstrations.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from rc1_lib.config.engines import own_name
 from rc1_lib.config.file import flatten
 from rc1_lib.config.updates import Steps
 from rc1_lib.training import train_config
-from rc1_lib.training.another_run import Differs, check_alone, differences, state_of_run
+from rc1_lib.training.another_run import Differs, check_no_other_run, differences, state_of_run
 from rc1_lib.training.api import Callback, Setup
 from rc1_lib.training.base_model import base_fingerprint, load_tokenizer
 from rc1_lib.training.callbacks.checkpoints import Checkpoints, SaveRule
 from rc1_lib.training.callbacks.early_stop import EarlyStop
-from rc1_lib.training.callbacks.eval_shadow import EvalShadow, reads
+from rc1_lib.training.callbacks.eval_shadow import EvalShadow, batch_metrics
 from rc1_lib.training.callbacks.logs import Logging, TrainLog
 from rc1_lib.training.callbacks.lr_schedule import LRSchedule
 from rc1_lib.training.callbacks.trackers import check_trackers, trackers_of
 from rc1_lib.training.checkpoint.atomic_folder import LATEST
 from rc1_lib.training.checkpoint.retention import KeepRule, resolve_named
-from rc1_lib.training.checkpoint.save_load import left_in
+from rc1_lib.training.checkpoint.save_load import describe_newest
 from rc1_lib.training.checkpoint.state import CheckpointState
 from rc1_lib.training.labelled_rows import ShuffledRows, encode_rows, read_rows
 from rc1_lib.training.made_up_rows import ensure_rows
@@ -48,17 +48,17 @@ from rc1_lib.workspace.folder import holding
 
 EFFECTIVE = "reports/config_effective.yaml"
 _ORDER = ("lr_schedule", "eval_shadow", "early_stop", "logging", "checkpoint")
-"""A step is evaluated before it is judged and logged, and logged before it is saved."""
+"""Order of the callbacks: evaluate a step before judging and logging it, and log it before saving it."""
 _FREE = ("run.output_dir", "run.log_file", "run.save_steps", "run.save_minutes", "run.keep_last", "run.max_steps")
-"""Keys that a resumed run may change: they do not change what any step learns."""
+"""Keys that a resumed run may change, because they do not affect what a step learns."""
 _UNUSED = ("target_kl", "clip_coef")
-"""Keys of the section `engine` that mean nothing to an engine that learns from demonstrations."""
-_NOTHING_LEFT = "No checkpoint was written: the list of callbacks has none that does"
+"""Keys of the section `engine` that engines for demonstrations do not use."""
+_NOTHING_LEFT = "No checkpoint was written: `callbacks` does not list `checkpoint`"
 
 
 @dataclass(frozen=True, slots=True)
 class SmallResult:
-    """How training ended: finished steps, the last checkpoint (None without the callback), why it stopped early."""
+    """How training ended: finished steps, last checkpoint (None without that callback), and why it stopped early."""
 
     step: int
     checkpoint: Path | None
@@ -74,21 +74,21 @@ def train_small(
     *,
     start_over: bool = False,
 ) -> SmallResult:
-    """Train by a small local configuration.
+    """Train with a small local configuration.
 
     Args:
         config_path: the YAML file.
-        workspace: where everything is read and written.
-        resume: `latest`, a step or a path: the checkpoint to go on from; None starts from the base.
-        overrides: `a.b=c`, over the file.
-        say: gets notices; they go into the log too.
-        start_over: remove checkpoints and metrics of another run, which are refused otherwise.
+        workspace: all paths are relative to it.
+        resume: checkpoint to resume from: `latest`, a step or a path. None starts from the base.
+        overrides: `a.b=c`, applied over the file.
+        say: called with notices, which are also logged.
+        start_over: remove checkpoints and metrics of another run. Otherwise they are an error.
 
     Raises:
-        RC1Error: for a configuration, data, base or checkpoint that cannot be used, where another run's checkpoints
-            lie, or while another run is at work.
-        DivergedError: when training leaves the finite numbers.
-        BreakdownError: when the disk or memory is full.
+        RC1Error: if the configuration, data, base or checkpoint cannot be used, the folder holds another run's
+            checkpoints, or another run holds the workspace.
+        DivergedError: if a number is NaN or infinite.
+        BreakdownError: if the disk or memory is full.
     """
     config = load_train_config(config_path, overrides)
     check_of_rows(config)
@@ -116,32 +116,32 @@ def _train(
     model = config.model.model_copy(update={"base": resolved_base(config.model.base, workspace, "model.base")})
     write_text(workspace.path(EFFECTIVE), yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False))
     if (metrics := small_metrics(workspace)) != METRICS:
-        notice(f"RC1 itself has trained in this workspace: its metrics stay, this run's go to {metrics}")
+        notice(f"this workspace holds the metrics of a run of RC1, which stay; this training writes to {metrics}")
     for key in _UNUSED:
         if getattr(config.engine, key) is not None:
-            notice(f"engine.{key}: means nothing to {config.engine.name}, it is not used")
+            notice(f"engine.{key}: not used by {config.engine.name}")
     if config.data.padding_side == "left":
-        notice("data.padding_side: left learns the same as right, and rows are filled on the right")
+        notice("data.padding_side: left has no effect; rows are padded on the right, which learns the same")
     with naming_breakdowns("Nothing was trained yet", FROM_ROWS):
         trainer = _trainer(config, model, workspace, log, notice)
     saves = any(callback.name == "checkpoint" for callback in config.callbacks)
     differs = partial(differences, facts=dict(trainer.facts))
-    left = partial(left_in, folder) if saves else _NOTHING_LEFT
+    left = partial(describe_newest, folder) if saves else _NOTHING_LEFT
     with naming_breakdowns(left, FROM_ROWS):
         if saves:
-            check_alone(folder, workspace, small_metrics(workspace), differs, start_over, notice)
+            check_no_other_run(folder, workspace, small_metrics(workspace), differs, start_over, notice)
         state = None if resume is None else _resumed(resume, config, workspace, differs, notice)
-        trainer.facts["process"] = process_values()  # the threads may be the checkpoint's now
+        trainer.facts["process"] = process_values()  # resuming may have changed the number of threads
         step = trainer.fit(state)
     latest = folder / LATEST
-    # Without the callback, what `latest` leads to is an earlier run's.
+    # Without the callback, `latest` can only point to a checkpoint of an earlier run.
     return SmallResult(step, latest.resolve() if saves and latest.exists() else None, trainer.stop_reason)
 
 
 def _trainer(
     config: TrainConfig, model: ModelSection, workspace: Workspace, log: TrainLog, notice: Callable[[str], None]
 ) -> Trainer:
-    """The Trainer; its facts are what decides the run, as every checkpoint carries it."""
+    """Create the trainer. Its facts determine the run and are in every checkpoint."""
     data, run, setup = config.data, config.run, setup_of(config, model)
     tokenizer = load_tokenizer(model)
     train_rows, held_out = (
@@ -165,18 +165,18 @@ def _trainer(
 
 
 def setup_of(config: TrainConfig, model: ModelSection) -> Setup:
-    """What the engine is set up by: a step is one of the optimizer.
+    """Create the engine's setup: each training step is one optimizer step.
 
     Args:
         config: the whole file.
-        model: its section, whose base was found in the workspace or the project.
+        model: its model section, with the base resolved to a path.
     """
     data, run = config.data, config.run
     update = Steps.model_construct(
         epochs=1,
         minibatches=1,
         micro_tokens=data.batch_size * data.max_length,
-        max_grad_norm=math.inf if config.max_norm is None else config.max_norm,  # which no file may say
+        max_grad_norm=math.inf if config.max_norm is None else config.max_norm,  # no file can set inf
     )
     return Setup(
         model=model,
@@ -200,15 +200,15 @@ def _rows(
 ) -> list[Demonstration]:
     path = workspace.path(name)
     if ensure_rows(path, evaluation):
-        notice(f"{name}: was missing; RC1 wrote a few made-up rows, only to try the pipeline")
-    rows = list(read_rows(path))  # what is no row is reported before any is tokenised
+        notice(f"{name}: not found; RC1 wrote a few synthetic rows, only to try the pipeline")
+    rows = list(read_rows(path))  # report invalid rows before tokenizing any
     return encode_rows(rows, tokenizer, config.data.max_length, name)
 
 
 def callbacks_of(
     config: TrainConfig, workspace: Workspace, held_out: Sequence[Demonstration], log: TrainLog
 ) -> list[Callback]:
-    """What `config.callbacks` names, in the order in which they work together; the update itself clips."""
+    """Create the configured callbacks in their fixed order. `grad_clip` is not one; the update clips."""
     run, built = config.run, list[Callback]()
     for section in config.callbacks:
         match section:
@@ -224,7 +224,7 @@ def callbacks_of(
             case train_config.Plain(name="eval_shadow"):
                 size = config.data.batch_size
                 batches = [{"demonstrations": held_out[at : at + size]} for at in range(0, len(held_out), size)]
-                built.append(EvalShadow(reads(batches), run.eval_steps))
+                built.append(EvalShadow(batch_metrics(batches), run.eval_steps))
             case train_config.Plain(name="checkpoint"):
                 rule = SaveRule(run.save_steps, run.save_minutes)
                 keep = None if run.keep_last is None else KeepRule(run.keep_last)
@@ -235,24 +235,24 @@ def callbacks_of(
 def _resumed(
     name: str, config: TrainConfig, workspace: Workspace, differs: Differs, notice: Callable[[str], None]
 ) -> CheckpointState:
-    """The state to go on from; this process takes over its number of threads.
+    """Load the state to resume from, and restore its number of threads.
 
     Raises:
-        CheckpointError: when there is no such checkpoint, or naming what is not that of the run that wrote it.
+        CheckpointError: if there is no such checkpoint, or naming in what it differs from this run.
     """
     kept, ledger = f"run.keep_last ({config.run.keep_last})", workspace.path(LEDGER)
     path = resolve_named(name, workspace.path(config.run.output_dir), workspace, ledger, kept, "name one of them")
     state = state_of_run(path, ledger, differs)
     for shown in restore_process(state.values["process"]):
         notice(shown)
-    notice(f"resumed from {path.name}; the configuration is the command line's, and equals the checkpoint's")
+    notice(f"resumed from {path.name}; the settings of this command match those of the checkpoint")
     return state
 
 
 def _decisive(config: TrainConfig) -> dict[str, Any]:
-    """Dotted keys that decide what a step learns. A falling rate depends on the last step, a constant one does not."""
+    """Return the settings that affect what a step learns. `run.max_steps` does so only if the learning rate decays."""
     tree = config.model_dump(mode="json")
-    # Callbacks without settings only look; of those with settings each one acts.
+    # Callbacks without settings only observe.
     acting = [callback for callback in tree["callbacks"] if len(callback) > 1]
     falls = any(callback["name"] == "lr_schedule" and callback["kind"] != "constant" for callback in acting)
     leaves = flatten(tree) | {"callbacks": acting, "engine.name": own_name(config.engine.name)}

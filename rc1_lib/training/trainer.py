@@ -1,4 +1,4 @@
-"""The loop: batch, strategy, engine, callbacks; and its state as a checkpoint."""
+"""The training loop: batch, strategy, engine, callbacks. Its state is a checkpoint."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class Trainer:
     """Runs `engine.setup`, then batch → `strategy.on_batch` → `engine.train_step` → callbacks, step by step.
 
     Attributes:
-        engine: the engine.
-        step: finished steps.
+        engine: holds and trains the model.
+        step: number of finished steps.
         max_steps: the step after which training ends.
-        stop_reason: why it ended before that, or None.
+        stop_reason: why training stopped earlier, or None.
     """
 
     def __init__(
@@ -41,17 +41,17 @@ class Trainer:
         seed: int,
         facts: Mapping[str, Any],
     ) -> None:
-        """Put the parts together.
+        """Create a trainer; nothing is loaded before `fit`.
 
         Args:
-            engine: holds the model.
-            setup: what it is set up by.
-            strategy: decides what is learned from.
-            batches: where batches come from.
+            engine: holds and trains the model.
+            setup: how the engine is set up.
+            strategy: decides what to learn from a batch.
+            batches: source of batches.
             callbacks: called in this order.
             max_steps: the step after which training ends.
-            seed: of the global generators, for what libraries draw from them.
-            facts: JSON that every checkpoint carries: configuration, fingerprints of base and data, versions.
+            seed: of the global random generators that libraries draw from.
+            facts: JSON values for every checkpoint: configuration, fingerprints of base and data, versions.
         """
         self.engine, self._setup = engine, setup
         self.strategy, self.batches = strategy, batches
@@ -61,20 +61,20 @@ class Trainer:
         self.stop_reason: str | None = None
 
     def fit(self, resume: CheckpointState | None) -> int:
-        """Train until `max_steps` or until a callback stops it.
+        """Train until `max_steps`, or until a callback stops training.
 
         Args:
-            resume: the state to go on from.
+            resume: the state to resume from, or None.
 
         Returns:
             The number of finished steps.
 
         Raises:
-            CheckpointError: when `resume` is not a state of this engine or these callbacks.
-            DivergedError: when a step, or what it leaves to go on from, has left the finite numbers; it is named.
-            RC1Error: what a callback raises at the end, after all of them have ended; a later one's is its note.
+            CheckpointError: if `resume` is not a state of this engine or these callbacks.
+            DivergedError: if a step, or the state it leaves, has NaN or infinity. The message names the step.
+            RC1Error: the first error of a callback at the end, after all of them have ended; later ones are its notes.
         """
-        seed_rng(self._seed)  # a state to go on from brings its own
+        seed_rng(self._seed)  # `restore` overwrites this with the state of the checkpoint
         self.engine.setup(self._setup)
         with closing(self.engine):
             self.strategy.attach_engine(self.engine)
@@ -88,20 +88,20 @@ class Trainer:
         return self.step
 
     def stop(self, reason: str) -> None:
-        """End training after this step."""
+        """Stop training after this step."""
         self.stop_reason = reason
 
     def snapshot(self) -> CheckpointState:
-        """The state of everything, so that a new process goes on bit for bit as this one would.
+        """Return the whole state, from which a new process continues bit for bit as this one would.
 
         Raises:
-            DivergedError: when a number in it is not finite: a moment of the optimizer may be while gradient and
-                weights are not, and then that weight is learned no more.
+            DivergedError: if a number in it is not finite. A moment of the optimizer can be infinite while gradient and
+                weights are finite; that weight would never change again.
         """
         state = self.engine.state_dict()
         flat = {name: part for name, part in state.items() if _is_flat(part)}
         nested = {name: part for name, part in state.items() if name not in flat}
-        assert not state.keys() & {"batches", "callbacks", "rng"}, "these names are the trainer's"
+        assert not state.keys() & {"batches", "callbacks", "rng"}, "these names are reserved for the trainer"
         nested |= {
             "batches": self.batches.state_dict(),
             "callbacks": {callback.name: callback.state_dict() for callback in self.callbacks},
@@ -109,20 +109,21 @@ class Trainer:
         }
         taken = CheckpointState(flat, {**self.facts, _ENGINE: sorted(state), "step": self.step}, nested)
         for fault in not_finite(taken):
-            raise DivergedError(f"{fault}, so that no checkpoint of it is written: lower the learning rate")
+            raise DivergedError(f"{fault}, so no checkpoint is written: lower the learning rate")
         return taken
 
     def restore(self, state: CheckpointState) -> None:
-        """Put back what `snapshot` took.
+        """Restore what `snapshot` returned.
 
         Raises:
-            CheckpointError: when another engine or other callbacks wrote it.
+            CheckpointError: if another engine or other callbacks wrote it.
         """
         names = state.values[_ENGINE]
         mine = sorted(self.engine.state_dict())
         if names != mine:
             raise CheckpointError(
-                f"the checkpoint of step {state.step} holds an engine's {', '.join(names)}; this one has "
+                f"the checkpoint of step {state.step} holds an engine state with {', '.join(names)}, but this engine "
+                "has "
                 f"{', '.join(mine)}: resume with the engine that wrote it"
             )
         self.engine.load_state_dict({name: _part(state, name) for name in names})
@@ -141,7 +142,7 @@ class Trainer:
         with naming_step(self.step + 1):
             prepared = self.strategy.on_batch(batch)
             learned = self.engine.train_step(batch)
-        assert not prepared.keys() & learned.keys(), f"both report {sorted(prepared.keys() & learned.keys())}"
+        assert not prepared.keys() & learned.keys(), f"reported twice: {sorted(prepared.keys() & learned.keys())}"
         self.step += 1
         metrics: dict[str, float | None] = {**prepared, **learned}
         metrics |= {"mem_used_mb": used_mb(), "sec_per_step": time.perf_counter() - began}
@@ -150,7 +151,7 @@ class Trainer:
                 callback.on_step(self, metrics)
 
     def _end(self) -> None:
-        # What one callback finds wrong must not keep those after it from ending: the last step is saved there.
+        # An error in one callback must not keep the later ones from ending: one of them saves the last step.
         errors: list[Exception] = []
         for callback in self.callbacks:
             try:
@@ -164,7 +165,7 @@ class Trainer:
 
 
 def _is_flat(part: Any) -> bool:
-    """Whether a part of the state is a plain group of named tensors."""
+    """Whether a part of the state is a flat dictionary of tensors."""
     return isinstance(part, dict) and bool(part) and all(isinstance(leaf, Tensor) for leaf in part.values())
 
 

@@ -1,6 +1,6 @@
-"""Whether a base can be trained as the configuration says: refused by its shape and the device, before it is loaded.
+"""Check whether a base can be trained with a configuration, from its shape and the device, before loading it.
 
-What an engine cannot use whatever the base is, is refused when the configuration is read: `EngineSpec.refusal`.
+What an engine can never use, whatever the base, is rejected when the configuration is read: `EngineSpec.refusal`.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from rc1_lib.config.run_config import RunConfig
 from rc1_lib.errors import ConfigError
 from rc1_lib.training.api import Setup
 from rc1_lib.training.base_model import (
+    check_adapter_targets,
+    check_no_attention_dropout,
     model_without_weights,
-    refuse_attention_dropout,
-    refuse_strange_targets,
 )
 from rc1_lib.training.device import Precision, precision_of
 from rc1_lib.training.memory import free_bytes
 from rc1_lib.training.rollout.decoder import Decoding, check_decoding, check_shape
 
 _NF4 = 0.5 + 1 / 64 + 4 / (64 * 256)
-"""Bytes of a weight: 4 bits, and for every 64 of them a scale of 8 bits, which share a scale of 32 by 256."""
+"""Bytes per 4-bit weight: 64 weights share an 8-bit scale, and 256 scales share a 32-bit one."""
 _LEARNED = 16
-"""Bytes of a number that is trained: itself in fp32, its gradient and two moments."""
+"""Bytes per trained parameter: the fp32 weight, its gradient and two moments."""
 _GIB = 2**30
 
 Parts = Mapping[str, int]
@@ -36,26 +36,26 @@ Parts = Mapping[str, int]
 
 
 def check_usable(config: RunConfig, shape: PretrainedConfig, device: torch.device) -> None:
-    """Refuse what an engine of episodes would only fail on after the warm start.
+    """Reject what an engine for episodes would only fail on after the warm start.
 
     Args:
         config: of the run.
         shape: the base's own configuration.
-        device: where it will be.
+        device: where the policy will be.
 
     Raises:
-        RC1Error: when the device lacks the decoder, the decoder cannot sample with such a base, states of it cannot be
-            computed again, or its adapter would be one of what is no linear layer or is the embedding too.
+        RC1Error: if the decoder does not run on the device or with this base, gradient checkpointing would not give the
+            same numbers, or the adapter's targets are not linear layers or share weights with the embedding.
     """
     training = config.training
     decoder, targets = Decoding(training.rollout.decoder), training.adapter.targets
     check_decoding(decoder, device)
     check_shape(decoder, shape)
     if training.gradient_checkpointing:
-        refuse_attention_dropout(shape)
+        check_no_attention_dropout(shape)
     elif ENGINES[own_name(training.engine)].trl:
-        refuse_attention_dropout(shape, "training.engine", "take an engine whose name does not begin with trl_")
-    refuse_strange_targets(targets, config.base_model, model_without_weights(shape))
+        check_no_attention_dropout(shape, "training.engine", "use an engine whose name does not begin with trl_")
+    check_adapter_targets(targets, config.base_model, model_without_weights(shape))
     tied = getattr(shape.get_text_config(), "tie_word_embeddings", False)
     if tied and adapts_head(targets):
         raise ConfigError(
@@ -66,7 +66,7 @@ def check_usable(config: RunConfig, shape: PretrainedConfig, device: torch.devic
 
 
 def least_memory(setup: Setup, shape: PretrainedConfig, device: torch.device) -> Parts:
-    """The memory that one process takes at least; what dialogues take comes on top, and is not estimated."""
+    """Estimate the least memory of one process. Activations and caches come on top and are not estimated."""
     lora, quantised = setup.model.lora, setup.model.quantization is not None
     matrices, others, adapted, adapter = _counted(shape, lora.r, lora.target_modules)
     half = lora.enable and precision_of(device, setup.precision) is not Precision.FP32
@@ -77,7 +77,7 @@ def least_memory(setup: Setup, shape: PretrainedConfig, device: torch.device) ->
         if rollout.sampler == "vllm":
             copied = 0
         elif not half and not quantised:
-            copied = 4 * matrices  # merged while it plays
+            copied = 4 * matrices  # the adapter is merged into copies while playing
         else:
             copied = 0 if rollout.sampling_copy == "none" else 2 * (matrices if quantised else adapted)
         parts["their copy to sample with"] = copied
@@ -87,16 +87,16 @@ def least_memory(setup: Setup, shape: PretrainedConfig, device: torch.device) ->
 
 
 def check_memory(setup: Setup, shape: PretrainedConfig, device: torch.device, processes: int) -> Parts:
-    """Refuse a policy that plainly cannot fit; return what one process takes at least.
+    """Reject a policy that cannot fit into memory; return the least memory of one process.
 
     Args:
         setup: of the engine.
         shape: the base's own configuration.
-        device: where it will be.
-        processes: that share the device's memory.
+        device: where the policy will be.
+        processes: number of processes that share the device's memory.
 
     Raises:
-        ConfigError: with what every part takes, and what there is.
+        ConfigError: with the memory of every part, and what is free.
     """
     parts, free = least_memory(setup, shape, device), free_bytes(device)
     needed = sum(parts.values())
@@ -105,9 +105,9 @@ def check_memory(setup: Setup, shape: PretrainedConfig, device: torch.device, pr
     several = f" in each of {processes} processes" if processes > 1 else ""
     shown = ", ".join(f"{name} {size / _GIB:.2f}" for name, size in parts.items())
     advice = (
-        "model.quantization: nf4 or model.lora.enable: true, or take a smaller model.base"
+        "model.quantization: nf4 or model.lora.enable: true, or use a smaller model.base"
         if setup.run is None
-        else "finetune.method: qlora, lower training.processes, or take a smaller base_model"
+        else "finetune.method: qlora, lower training.processes, or use a smaller base_model"
     )
     raise ConfigError(
         f"the policy does not fit into the memory of this machine ({device.type}): at least {needed / _GIB:.2f} GiB "
@@ -116,32 +116,33 @@ def check_memory(setup: Setup, shape: PretrainedConfig, device: torch.device, pr
 
 
 def check_warm_start(shape: PretrainedConfig, device: torch.device) -> None:
-    """Refuse a warm start that plainly cannot fit: it trains every weight in fp32.
+    """Reject a warm start that cannot fit into memory. It trains every weight in fp32.
 
     Args:
         shape: the base's own configuration.
-        device: where it will be.
+        device: where it will run.
 
     Raises:
-        ConfigError: with what the weights alone take, and what there is.
+        ConfigError: with the memory that is needed, and what is free.
     """
     free, needed = free_bytes(device), warm_start_bytes(shape)
     if free is None or needed <= free:
         return
     raise ConfigError(
-        f"training.warm_start.steps: the warm start trains all weights of the base, which takes {needed / _GIB:.2f} "
-        f"GiB at least ({device.type}; 16 bytes a weight), {free / _GIB:.2f} GiB are free; write 0, and training "
-        f"starts from the base itself, or take a smaller base_model"
+        f"training.warm_start.steps: the warm start trains all weights of the base, which needs at least "
+        f"{needed / _GIB:.2f} GiB ({device.type}; 16 bytes per weight), but {free / _GIB:.2f} GiB are free; set it to "
+        "0 to "
+        f"start training from the base itself, or use a smaller base_model"
     )
 
 
 def warm_start_bytes(shape: PretrainedConfig) -> int:
-    """What the warm start takes at least."""
+    """Return the least memory of a warm start."""
     return _LEARNED * sum(value.numel() for value in model_without_weights(shape).parameters())
 
 
 def _counted(shape: PretrainedConfig, rank: int, targets: Collection[str]) -> tuple[int, int, int, int]:
-    """Numbers in a model's layers' matrices, in all else, in adapted matrices, and in the adapter."""
+    """Count parameters: of linear layers except the head, of everything else, of adapted layers, of the adapter."""
     model: Any = model_without_weights(shape)
     head = model.get_output_embeddings()
     linear = {name: layer for name, layer in model.named_modules() if isinstance(layer, nn.Linear)}

@@ -1,8 +1,8 @@
 """The warm start: supervised training of all the base's weights on the pool's demonstrations, in plain PyTorch.
 
-Its result is the policy that PPO starts from and the pinned reference of its KL: a folder as `from_pretrained` takes
-it, with a record of what it was made from. A folder whose record names other inputs, or whose bytes are not those
-recorded, is made again.
+The result is the initial policy of PPO and the pinned reference of its KL: a folder for `from_pretrained`, with a
+record
+of its inputs. If the inputs or the bytes no longer match the record, it is made again.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from torch.optim import AdamW
 from rc1_lib.records import MeasuredRow
 from rc1_lib.run import Run
 from rc1_lib.runtime.progress import report_progress
-from rc1_lib.training.base_model import load_base, load_tokenizer, recompute_states
+from rc1_lib.training.base_model import enable_gradient_checkpointing, load_base, load_tokenizer
 from rc1_lib.training.chat_format import ChatFormat
 from rc1_lib.training.checkpoint import atomic_folder
 from rc1_lib.training.derived import RECORD, REFERENCE, reference_state, state_of, vouched_base
@@ -35,24 +35,24 @@ from rc1_lib.training.updates.batch import Demonstration
 from rc1_lib.workspace.artifacts import FileState, sha256_json, write_json
 from rc1_lib.workspace.file_hashes import sha256_file
 
-_NOTHING_LEFT = "Nothing of a warm start is kept before it is done"
+_NOTHING_LEFT = "A warm start saves nothing before it is done"
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """The policy that PPO starts from, and its fingerprint."""
+    """Folder or hub name of the initial policy, and its fingerprint."""
 
     base: str
     sha256: str
 
 
 def reference_of(run: Run, rows: Sequence[MeasuredRow], form: ChatFormat) -> Reference:
-    """The warm-started policy, made where it is missing or out of date; the base itself where no steps are asked for.
+    """Return the initial policy. Make the warm start if it is missing or stale; with 0 steps, use the base itself.
 
     Raises:
-        RC1Error: when the base cannot be had, or is not the one that the ticket vouches for.
-        DivergedError: when it leaves the finite numbers.
-        BreakdownError: when the disk or memory is full.
+        RC1Error: if the base cannot be loaded, or differs from the ticket.
+        DivergedError: if a number is NaN or infinite.
+        BreakdownError: if the disk or memory is full.
     """
     config, folder = run.config, REFERENCE.path(run)
     with vouched_base(run) as base:
@@ -67,16 +67,16 @@ def reference_of(run: Run, rows: Sequence[MeasuredRow], form: ChatFormat) -> Ref
 
 
 def warm_start_due(run: Run) -> bool:
-    """Whether a training would begin with a warm start: one is asked for, and what it makes is not there yet."""
+    """Whether training would have to make a warm start first."""
     return bool(run.config.training.warm_start.steps) and reference_state(run) is not FileState.FRESH
 
 
-def learned_batch(dialogues: Sequence[Demonstration], pad_id: int) -> dict[str, Tensor]:
-    """B dialogues as one batch of a warm start, the longest of T tokens.
+def padded_batch(dialogues: Sequence[Demonstration], pad_id: int) -> dict[str, Tensor]:
+    """Pad B dialogues to one batch; the longest has T tokens.
 
     Returns:
-        `input_ids` and `attention_mask`, int64 [B, T], padded on the right; `own`, bool [B, T], True where the
-        assistant speaks: what the tools said is not to be learned.
+        `input_ids` and `attention_mask`, int64 [B, T], padded on the right; `action_mask`, bool [B, T], True for tokens
+        of the assistant. Tool results are not learned.
     """
     longest = max(len(one.ids) for one in dialogues)
 
@@ -86,7 +86,7 @@ def learned_batch(dialogues: Sequence[Demonstration], pad_id: int) -> dict[str, 
     return {
         "input_ids": padded((one.ids for one in dialogues), pad_id),
         "attention_mask": padded(([1] * len(one.ids) for one in dialogues), 0),
-        "own": padded((one.own for one in dialogues), False),
+        "action_mask": padded((one.action_mask for one in dialogues), False),
     }
 
 
@@ -113,13 +113,13 @@ def _make(
 
 
 def _section(run: Run, base: str) -> ModelSection:
-    """All weights are trained, nothing is quantised."""
+    """Return the model section for training all weights, without quantisation."""
     section = model_section(run.config, base)
     return section.model_copy(update={"quantization": None, "lora": section.lora.model_copy(update={"enable": False})})
 
 
 class _Learner:
-    """All weights of the base, and the optimizer's steps on them."""
+    """Trains all weights of the base."""
 
     def __init__(self, run: Run, base: str, pad_id: int) -> None:
         training, self._device = run.config.training, get_device()
@@ -127,18 +127,18 @@ class _Learner:
         self._most, self._pad_id = training.warm_start.micro_batch or training.warm_start.batch_size, pad_id
         self.model = load_base(_section(run, base), self._device, self._precision)
         if training.gradient_checkpointing:
-            recompute_states(self.model)
+            enable_gradient_checkpointing(self.model)
         self.model.train()
         self._optimizer = AdamW(self.model.parameters(), weight_decay=0.0)
         self._scaler = torch.amp.GradScaler(self._device.type, enabled=self._precision is Precision.FP16)
 
     def step(self, dialogues: Sequence[Demonstration], rate: float) -> float:
-        """A step of the optimizer; the loss is the mean over the assistant's tokens, in nats.
+        """Do one optimizer step and return the loss, the mean over the assistant's tokens in nats.
 
         Raises:
-            DivergedError: when it is not finite, or the gradients are not and no scaler skips the step.
+            DivergedError: if the loss or, without a gradient scaler, a gradient is not finite.
         """
-        total, loss = sum(sum(one.own) for one in dialogues), 0.0
+        total, loss = sum(sum(one.action_mask) for one in dialogues), 0.0
         for first in range(0, len(dialogues), self._most):
             share = self._nats(dialogues[first : first + self._most]) / total
             self._scaler.scale(share).backward()  # type: ignore[no-untyped-call]
@@ -154,9 +154,9 @@ class _Learner:
         return loss
 
     def _nats(self, dialogues: Sequence[Demonstration]) -> Tensor:
-        """Only states before the assistant's tokens become logits."""
-        batch = to_device(learned_batch(dialogues, self._pad_id), self._device)
-        learned, half = batch["own"][:, 1:], self._precision is not Precision.FP32
+        """Compute the summed cross-entropy. Logits are computed only for the assistant's tokens, to save memory."""
+        batch = to_device(padded_batch(dialogues, self._pad_id), self._device)
+        learned, half = batch["action_mask"][:, 1:], self._precision is not Precision.FP32
         causal = cast(Any, self.model)
         with torch.autocast(self._device.type, dtype=self._precision.dtype, enabled=half):
             states_BTD = causal.get_decoder()(
@@ -167,7 +167,7 @@ class _Learner:
 
 
 class _Encoded(Sequence[Demonstration]):
-    """Rows as demonstrations, made when they are asked for."""
+    """Rows as demonstrations, tokenized on access."""
 
     def __init__(self, rows: Sequence[MeasuredRow], form: ChatFormat) -> None:
         self._rows, self._form = rows, form

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from rc1_lib.training.checkpoint.manifest import fingerprint
-from rc1_lib.training.checkpoint.retention import KeepRule, keep_for_good, prune
+from rc1_lib.training.checkpoint.retention import KeepRule, keep_permanently, prune
 from rc1_lib.training.checkpoint.save_load import save_checkpoint
 from rc1_lib.training.checkpoint.state import CheckpointState
 
@@ -27,7 +27,7 @@ def save(root: Path, step: int, weight: float, folder: str = RUN) -> Path:
 def place(tmp_path: Path) -> Path:
     """A workspace with steps 1 and 2, and one kept for good."""
     save(tmp_path, 1, 1.0)
-    keep_for_good(save(tmp_path, 2, 1.5), tmp_path / RUN)
+    keep_permanently(save(tmp_path, 2, 1.5), tmp_path / RUN)
     return tmp_path
 
 
@@ -80,7 +80,7 @@ def test_what_is_not_called_as_a_checkpoint_is_not_listed(rc1: Rc1, place: Path)
         (place / RUN / name).mkdir()
     (place / RUN / "step_x").write_text("a note")
     save(place, 2, 9.0)
-    keep_for_good(place / RUN / "step_00002", place / RUN)
+    keep_permanently(place / RUN / "step_00002", place / RUN)
     done = rc1("ckpt", "list", "--workspace", place, "--json")
     rows = [(row["path"].removeprefix(f"{RUN}/"), row["step"]) for row in json.loads(done.out)["checkpoints"]]
     assert done.code == 0
@@ -94,7 +94,7 @@ def test_a_latest_that_leads_to_itself_is_no_checkpoint_and_the_others_are_liste
     done = rc1("ckpt", "list", "--workspace", place, "--json")
     assert (done.code, [row["latest"] for row in json.loads(done.out)["checkpoints"]]) == (0, [False] * 3)
     refused = rc1("ckpt", "diff", "latest", "1", "--workspace", place)
-    assert (refused.code, "latest: there is no checkpoint" in refused.err) == (2, True)
+    assert (refused.code, "latest: no such checkpoint" in refused.err) == (2, True)
 
 
 def test_equal_checkpoints_exit_0_and_different_ones_2(rc1: Rc1, place: Path) -> None:
@@ -120,11 +120,11 @@ def test_a_zeros_sign_is_a_difference_of_bits_alone(rc1: Rc1, place: Path) -> No
 def test_a_checkpoint_that_is_not_there_is_a_sentence(rc1: Rc1, place: Path) -> None:
     done = rc1("ckpt", "diff", "1", "9", "--workspace", place)
     assert done.code == 2
-    assert "there is no checkpoint; steps in" in done.err and ": 1, 2;" in done.err
+    assert "no such checkpoint; steps in" in done.err and ": 1, 2;" in done.err
 
 
 def test_a_checkpoint_that_the_rule_removed_is_not_merely_not_there(rc1: Rc1, place: Path) -> None:
     prune(place / "checkpoints/rc1", place / "reports/ckpt_manifest.jsonl", KeepRule(1))
     done = rc1("ckpt", "diff", "1", "2", "--workspace", place)
     assert done.code == 2
-    assert "step_00001: was removed when newer ones had been saved, by training.checkpoints.keep_last" in done.err
+    assert "step_00001: was removed after newer ones had been saved, by training.checkpoints.keep_last" in done.err

@@ -74,9 +74,9 @@ def test_other_settings_than_the_preflights_are_named(ask: Ask, own: Run) -> Non
     [
         ("--seed 77", "seed 77 is not in `seeds` (20250820"),
         ("--profile-step --seed 77", "seed 77 is not in `seeds` (20250820"),
-        ("--all-seeds --resume-from latest", "names the checkpoint of one run, but 3 seeds were asked for"),
+        ("--all-seeds --resume-from latest", "a checkpoint belongs to one run, but 3 seeds were given"),
         ("--control random --no-evaluate", "leave out --no-evaluate"),
-        ("--resume-from 4", "there is no checkpoint; steps in"),
+        ("--resume-from 4", "no such checkpoint; steps in"),
     ],
 )
 def test_what_cannot_be_trained_is_refused_before_a_server_has_started(

@@ -91,7 +91,7 @@ def test_all_is_well_where_a_training_could_begin_and_nothing_is_written(opened:
         (a_torn_base, {"ticket", "base", "engine", "chat_contract", "disk", "memory"}, "was truncated or altered"),
         (no_tokenizer, {"ticket", "base", "engine", "chat_contract", "disk", "memory"}, "lacks tokenizer.json"),
         (a_vocabulary_of_a_list, {"ticket", "engine", "chat_contract", "memory"}, "cannot be loaded (Strict"),
-        (states_of_no_width, {"ticket", "engine", "memory"}, "no model can be built by the config.json"),
+        (states_of_no_width, {"ticket", "engine", "memory"}, "describes no valid model"),
     ],
 )
 def test_what_is_damaged_is_red_and_named(own: Run, damage: Callable[[Run], None], red: set[str], words: str) -> None:
@@ -228,10 +228,10 @@ def test_a_vllm_server_is_looked_at_where_one_samples_and_what_it_serves_is_name
         assert not found.failed and f"serves '{base}', 1,024 tokens" in found.found
         double.change = lambda path, body, answer: (401, "Unauthorized")
         found = LOOKS["vllm"](sampled_by(opened, double.base_url))
-        assert found.failed and "refuses /models (HTTP 401" in found.found and "RC1_VLLM_API_KEY" in found.advice
+        assert found.failed and "rejects /models (HTTP 401" in found.found and "RC1_VLLM_API_KEY" in found.advice
         double.change = lambda path, body, answer: (200, {"data": []})
         found = LOOKS["vllm"](sampled_by(opened, double.base_url))
-        assert found.failed and "names no model" in found.found and "step" not in found.found
+        assert found.failed and "found no model" in found.found and "step" not in found.found
         asked = {path for path, body in double.asked}
         assert asked == {"models", "load_lora_adapter"} and not any(body for _, body in double.asked), (
             "it is given none"
@@ -264,7 +264,7 @@ def test_a_vllm_server_that_is_not_there_or_says_nothing_is_red(opened: Run, mon
     monkeypatch.setattr(endpoints, "_TIMEOUT_S", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         found = LOOKS["vllm"](sampled_by(opened, f"http://127.0.0.1:{silent.getsockname()[1]}/v1"))
-    assert found.failed and "no whole answer within 0.2 s (the doctor's)" in found.found
+    assert found.failed and "no complete answer within 0.2 s (the doctor's)" in found.found
 
 
 def saved(run: Run, step: int, **other: Any) -> Path:

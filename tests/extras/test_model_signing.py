@@ -84,16 +84,16 @@ def test_another_policy_in_a_package_that_is_whole_is_refused(
     files = dict(FILES)
     damage(files)
     (fault,) = model_faults(packed(package, files), public)
-    assert fault.startswith("rc1_x.rc1.sig: does not hold") and words in fault
+    assert fault.startswith("rc1_x.rc1.sig: not valid") and words in fault
 
 
 @needs_library
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("checkpoints/rc1/step_00001/adapter.safetensors", "is of a second step of rc1, expected step_00001 alone"),
-        ("checkpoints/rc1/step_00048/sub/a.safetensors", "is no file of a policy, expected checkpoints/RUN/STEP/FILE"),
-        ("checkpoints/a.safetensors", "is no file of a policy"),
+        ("checkpoints/rc1/step_00001/adapter.safetensors", "a second step of rc1, expected only step_00001"),
+        ("checkpoints/rc1/step_00048/sub/a.safetensors", "not a file of a policy, expected checkpoints/RUN/STEP/FILE"),
+        ("checkpoints/a.safetensors", "not a file of a policy"),
     ],
 )
 def test_a_file_below_the_checkpoints_that_no_signature_covers_is_refused_by_name(
@@ -130,12 +130,15 @@ def test_a_signature_that_is_forged_missing_or_anothers_is_refused(tmp_path: Pat
     mine.write_text(forged.replace(named_key(forged), named_key(first)))  # it names my key, and is not by it
     assert "forged or altered" in model_faults(package, public)[0]
     for text, words in (
-        ("{", "does not hold"), ("[" * 100_000, "nested too deeply"), (" " * (1 << 20) + "{", "is larger than"),
+        ("{", "not valid"), ("[" * 100_000, "nested too deeply"), (" " * (1 << 20) + "{", "is larger than"),
     ):  # fmt: skip
         mine.write_text(text)
         assert words in model_faults(package, public)[0]
     mine.unlink()
-    assert model_faults(package, public)[0] == "rc1_x.rc1.sig: there is no such signature of rc1 next to the package"
+    assert (
+        model_faults(package, public)[0]
+        == "rc1_x.rc1.sig: not found next to the package, expected the signature of rc1"
+    )
 
 
 @needs_library
@@ -143,7 +146,7 @@ def test_the_command_names_what_differs(tmp_path: Path, capsys: pytest.CaptureFi
     private, public = keys(tmp_path)
     package = packed(tmp_path / "rc1_x.tar", FILES)
     sign_models(package, private)
-    for damaged, words in ((False, "the signatures hold"), (True, "there is no such signature of rc1")):
+    for damaged, words in ((False, "the signatures hold"), (True, "expected the signature of rc1")):
         if damaged:
             signature_of(package, "rc1").unlink()
         with pytest.raises(SystemExit) as ended:
@@ -161,7 +164,7 @@ def test_a_key_that_cannot_sign_is_refused_before_anything_is_packed(tmp_path: P
     key = Ed25519PrivateKey.generate()
     edwards.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
     for path, words in (
-        (elsewhere, "of another kind, expected one on secp256r1"), (edwards, "of another kind"),
+        (elsewhere, "expected a key on one of the curves secp256r1"), (edwards, "expected a key on one of the curves"),
         (public, "no private key in PEM"), (tmp_path / "none", "cannot be read"),
     ):  # fmt: skip
         with pytest.raises(RC1Error, match=words):

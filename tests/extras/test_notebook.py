@@ -88,7 +88,7 @@ def test_a_frame_that_holds_no_pool_is_refused(built: Run, pool: pl.DataFrame, c
 
 def test_a_gate_that_needs_more_than_rows_is_refused(built: Run, pool: pl.DataFrame) -> None:
     assert notebook.verdicts.ROW_GATES == ("mix", "length", "diversity", "duplicates", "leakage", "answer_rule")
-    for gates, wrong in ((["weights"], "gate 'weights' cannot check a frame"), ([], "no gate is named")):
+    for gates, wrong in ((["weights"], "gate 'weights' cannot check a frame"), ([], "no gate was given")):
         with pytest.raises(ConfigError, match=wrong):
             notebook.run_gates(built, pool, gates=gates)
 
@@ -113,7 +113,7 @@ def test_dialogues_are_scored_on_a_running_event_loop(built: Run, pool: pl.DataF
     assert "grounded" in scored.card().html()
     for wrong, said in (
         (pool.drop("messages"), "has no column 'messages'"),
-        ([], "there are no dialogues"),
+        ([], "found no dialogues"),
         ([[{"role": "user", "content": "?"}]], "no message is the assistant's"),
     ):
         with pytest.raises(RowError, match=said):

@@ -118,7 +118,7 @@ def test_a_seed_that_the_ticket_does_not_know_is_refused(opened: Run, tmp_path: 
     assert state.name == "Refused"
     assert "seed 5 is not in `seeds` (20250820, 20250821, 20250822)" in str(state.message)
     many = start(run, seeds="all", resume_from="latest")
-    assert "names the checkpoint of one run, but 3 seeds" in str(many.message)
+    assert "a checkpoint belongs to one run, but 3 seeds" in str(many.message)
 
 
 def test_a_training_goes_through_every_segment_and_tells_of_it(done: Ended) -> None:

@@ -126,7 +126,7 @@ def test_a_warm_start_that_was_swapped_with_its_record_is_not_trained_from(
     after(monkeypatch, "warm_start", another)
     state = start(run)
     assert (state.is_failed(), state.name) == (True, "Refused"), state.message
-    assert "checkpoints/sft: is not the initial policy of this training" in str(state.message)
+    assert "checkpoints/sft: not the initial policy of this training" in str(state.message)
     assert not run.workspace.path(RUN).exists()
 
 

@@ -41,7 +41,9 @@ class TokenCounts(Engine):
         return -self.logits.log_softmax(0)[self._learned(batch)].mean()
 
     def _learned(self, batch: dict[str, Any]) -> list[int]:
-        return [token for one in batch["demonstrations"] for token, own in zip(one.ids, one.own, strict=True) if own]
+        return [
+            token for one in batch["demonstrations"] for token, own in zip(one.ids, one.action_mask, strict=True) if own
+        ]
 
 
 class KeepsItsStart(TorchPPO):

@@ -24,7 +24,7 @@ from rc1_lib.training import chat_contract, chat_template, warm_start
 from rc1_lib.training.base_model import end_ids
 from rc1_lib.training.chat_contract import CHECKS, check_chat_contract
 from rc1_lib.training.chat_format import ChatFormat, turn_text
-from rc1_lib.training.chat_template import Manner
+from rc1_lib.training.chat_template import MissingRoles
 from rc1_lib.training.ppo_run import prepare
 from rc1_lib.training.rollout.trajectory import RolloutSampling, RunningEpisode, Start
 from rc1_lib.training.tool_schemas import DESCRIPTION
@@ -33,9 +33,13 @@ from tests.training.chat_templates import FAMILIES, GEMMA3, SMOLLM2, SMOLLM3, en
 from tests.training.tiny_world import shipped
 
 LIMITS = Limits(turns=8, tokens=8000, tool_errors=2, malformed=1, calls=5, turn_chars=4000, argument_chars=1000)
-OWN_ROLES, ANSWERS_OF_USERS, ALL_OF_USERS = Manner(False, False), Manner(False, True), Manner(True, True)
+OWN_ROLES, ANSWERS_OF_USERS, ALL_OF_USERS = (
+    MissingRoles(False, False),
+    MissingRoles(False, True),
+    MissingRoles(True, True),
+)
 
-PASS: dict[str, tuple[str, Manner, str, str]] = {
+PASS: dict[str, tuple[str, MissingRoles, str, str]] = {
     "Qwen2.5": ("template", OWN_ROLES, "", "<|im_end|>"),
     "Qwen3": ("template", OWN_ROLES, "", "<|im_end|>"),
     "Qwen3-Thinking": ("template", OWN_ROLES, "\n</think>\n\n", "<|im_end|>"),
@@ -86,13 +90,13 @@ def test_a_template_passes(name: str) -> None:
     described, manner, closing, end = PASS[name]
     form = ChatFormat(tokenizer_of(FAMILIES[name]), describe_tools=True)
     found = form.template
-    assert (found.described, found.manner, found.closing, found.end) == (described, manner, closing, end)
+    assert (found.described, found.missing_roles, found.closing, found.end) == (described, manner, closing, end)
     said = looked_at(name)
-    assert ("described by RC1" in said) == (described == "system text")
+    assert ("RC1 describes the tools" in said) == (described == "system text")
     assert ("thinks before it answers" in said) == bool(closing)
     assert ("which is not the tokenizer's eos_token" in said) == (end in {"<end_of_turn>", "<|end|>"})
     assert ("26 July 2024" in said) == (name in {"Llama 3.1", "SmolLM3"})
-    assert ("fills up batches with its end-of-turn token" in said) == (name == "SmolLM2")
+    assert ("pads batches with its end-of-turn token" in said) == (name == "SmolLM2")
 
 
 def test_a_template_with_channels_is_refused_in_one_sentence() -> None:
@@ -112,7 +116,7 @@ def test_the_published_template_is_judged_as_its_form_in_small(installed: str) -
             return (str(error).split("base_model: ")[1][:60],)
         found = form.template
         said = check_chat_contract(form, settings(), ends_of(FAMILIES[name], tokenizer))
-        return found.described, found.manner, found.closing, found.end, said
+        return found.described, found.missing_roles, found.closing, found.end, said
 
     assert judged(tokenizer_of(FAMILIES[name], template)) == judged(tokenizer_of(FAMILIES[name]))
 
@@ -143,7 +147,7 @@ def test_an_episode_in_which_the_demonstration_is_said_has_its_tokens_and_its_ma
                     episode.take(token, -1.0)
         played = episode.trajectory()
         assert played.outcome.malformed == 0
-        assert (list(played.ids), list(played.own)) == form.dialogue_ids(row["messages"])
+        assert (list(played.ids), list(played.action_mask)) == form.dialogue_ids(row["messages"])
 
 
 def test_tools_that_a_template_does_not_describe_stand_in_the_system_text() -> None:
@@ -276,14 +280,14 @@ class NotDescribed(ChatFormat):
 @pytest.mark.parametrize(
     ("damaged", "name", "words"),
     [
-        (MaskOffByOne, "Qwen2.5", "has a mask that is wrong from token"),
-        (EndNotLearned, "Qwen2.5", "has a mask that is wrong from token"),
-        (SampledOtherwise, "Qwen2.5", "reads a demonstration as other tokens"),
-        (ReadsOtherwise, "Qwen2.5", "makes other tokens of a rendered dialogue than of its parts: at token"),
-        (ReadsMarks, "Mistral", "inside what a user or a tool says as its own special token"),
+        (MaskOffByOne, "Qwen2.5", "has an action mask that is wrong from token"),
+        (EndNotLearned, "Qwen2.5", "has an action mask that is wrong from token"),
+        (SampledOtherwise, "Qwen2.5", "tokenizes a demonstration differently"),
+        (ReadsOtherwise, "Qwen2.5", "splits a rendered dialogue differently from its parts: at token"),
+        (ReadsMarks, "Mistral", "in what a user or a tool says as its own special tokens"),
         (ReadsMarks, "Gemma 3", "reads .*<end_of_turn>"),
-        (NotClosed, "Qwen3-Thinking", "a demonstration would be in them unclosed"),
-        (NotDescribed, "SmolLM2", "reads a prompt that does not describe wiki, calc, ask_user"),
+        (NotClosed, "Qwen3-Thinking", "a demonstration would never close them"),
+        (NotDescribed, "SmolLM2", "renders a prompt that does not describe wiki, calc, ask_user"),
     ],
 )
 def test_a_broken_contract_is_seen(damaged: type[ChatFormat], name: str, words: str) -> None:
@@ -308,14 +312,14 @@ def test_blank_lines_are_no_mark_even_where_they_are_tokens_of_their_own() -> No
     assert form.holds_mark([{"role": "assistant", "content": "So.<end_of_turn>"}])
 
 
-@pytest.mark.parametrize(("learned", "where"), [("collate_demonstrations", "run"), ("learned_batch", "start")])
+@pytest.mark.parametrize(("learned", "where"), [("collate_demonstrations", "run"), ("padded_batch", "start")])
 def test_padding_that_is_learned_is_seen(monkeypatch: pytest.MonkeyPatch, learned: str, where: str) -> None:
     real = getattr(chat_contract, learned)
 
     def with_padding(*args: Any) -> Any:
         batch = real(*args)
         if isinstance(batch, Mapping):
-            return {**batch, "own": batch["own"] | (batch["attention_mask"] == 0)}
+            return {**batch, "action_mask": batch["action_mask"] | (batch["attention_mask"] == 0)}
         batch.action_mask[:, -1] = True
         return batch
 
@@ -328,10 +332,10 @@ def test_an_end_that_is_masked_as_if_it_were_padding_is_seen(monkeypatch: pytest
     """SmolLM2 pads with its end of turn: a collator that masks by the token would never learn to end a turn."""
 
     def masks_pads(dialogues: Any, pad_id: int) -> Any:
-        batch = warm_start.learned_batch(dialogues, pad_id)
-        return {**batch, "own": batch["own"] & (batch["input_ids"] != pad_id)}
+        batch = warm_start.padded_batch(dialogues, pad_id)
+        return {**batch, "action_mask": batch["action_mask"] & (batch["input_ids"] != pad_id)}
 
-    monkeypatch.setattr(chat_contract, "learned_batch", masks_pads)
+    monkeypatch.setattr(chat_contract, "padded_batch", masks_pads)
     with pytest.raises(ConfigError, match=r"labels .* start: "):
         looked_at("SmolLM2")
 
@@ -421,7 +425,7 @@ def test_no_training_is_prepared_where_generating_would_stop_within_a_turn(tiny:
     run = tiny()
     said = prepare(run).form.turn_ids({"role": "assistant", "content": "Answer: 120"})
     with_end(run, 2, [2, said[0]])
-    with pytest.raises(ConfigError, match=rf"would stop within a turn: .* stops at {said[0]} \(.*out of eos_token_id"):
+    with pytest.raises(ConfigError, match=rf"would stop within a turn: .* stops at {said[0]} \(.*from eos_token_id"):
         prepare(run)
     with_end(run, 2, [0, 2])
     prepare(run)

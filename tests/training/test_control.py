@@ -25,7 +25,7 @@ from rc1_lib.training.another_run import AnotherRunError
 from rc1_lib.training.callbacks.logs import MetricsLog
 from rc1_lib.training.checkpoint.atomic_folder import CheckpointError
 from rc1_lib.training.checkpoint.manifest import fingerprint
-from rc1_lib.training.checkpoint.retention import keep_for_good
+from rc1_lib.training.checkpoint.retention import keep_permanently
 from rc1_lib.training.checkpoint.save_load import load_checkpoint
 from rc1_lib.training.control import Control, Controlled
 from rc1_lib.training.ppo_run import Prepared, advance, prepare, resumable
@@ -118,7 +118,7 @@ def test_a_control_is_another_run_and_no_policy_to_keep(done: Run) -> None:
     with pytest.raises(AnotherRunError, match=r"[:,] control\b"):
         resumable(real, done.config.seeds[0], str(step))
     with pytest.raises(CheckpointError, match=r"\(rc1 train --control random\)"):
-        keep_for_good(step, step.parent)
+        keep_permanently(step, step.parent)
     assert not (step.parent / "best").exists()
 
 

@@ -31,7 +31,7 @@ from rc1_lib.training.ppo_run import prepare
 from rc1_lib.training.registry import make_engine
 from rc1_lib.training.rollout.decoder import RolloutError
 from rc1_lib.training.rollout.sampling_weights import SamplingCopy, merged
-from rc1_lib.training.updates.metrics import ParityError, check_parity, farther
+from rc1_lib.training.updates.metrics import ParityError, check_parity, larger_distance
 from rc1_lib.training.usable import least_memory
 from tests.shares import share
 from tests.training.tiny_world import ENGINES, tiny_run
@@ -187,10 +187,10 @@ def test_a_few_tokens_far_off_end_the_training_even_where_the_mean_is_small(tiny
         check_parity(close | far, bounds, 0)
     with pytest.raises(ParityError):
         check_parity(close | {"policy/sampling_gap": math.nan}, bounds, 0)
-    assert farther(close, close | far | {"loss": 1.0}) == farther(close | far, close) == close | far
+    assert larger_distance(close, close | far | {"loss": 1.0}) == larger_distance(close | far, close) == close | far
     lost = {"policy/sampling_gap": math.nan}
     for one, other in ((close | lost, close), (close, close | lost)):
-        assert math.isnan(farther(one, other)["policy/sampling_gap"])
+        assert math.isnan(larger_distance(one, other)["policy/sampling_gap"])
 
 
 def test_while_the_value_head_warms_up_the_adapter_stays(tiny: Tiny) -> None:
@@ -283,7 +283,7 @@ def test_evaluating_changes_nothing(tiny: Tiny, first: First, name: str) -> None
     batch = first(name)
     before = engine.policy.adapter_state()
     metrics = engine.eval_step(batch)
-    assert metrics["tokens"] == sum(each.own_tokens for each in batch["trajectories"])
+    assert metrics["tokens"] == sum(each.action_count for each in batch["trajectories"])
     assert same(engine.policy.adapter_state(), before)
     assert all(parameter.grad is None for parameter in engine.policy.parameters())
 

@@ -72,14 +72,14 @@ def test_only_files_named_minimal_are_made_up_and_none_is_overwritten(tmp_path: 
 
 
 def prompt_of(row: Demonstration) -> list[int]:
-    return list(row.ids[: list(row.own).index(True)])
+    return list(row.ids[: list(row.action_mask).index(True)])
 
 
 def test_the_output_is_learned_and_the_prompt_is_not(tokenizer) -> None:
     [row] = encode_rows([{"input": "two?", "output": "three.", "meta": {"k": 1}}], tokenizer, 64, "rows")
     assert tokenizer.decode(prompt_of(row)) == "<|im_start|>user\ntwo?<|im_end|>\n<|im_start|>assistant\n"
     assert tokenizer.decode(row.ids[len(prompt_of(row)) :]) == "three.<|im_end|>"
-    assert all(row.own[len(prompt_of(row)) :])
+    assert all(row.action_mask[len(prompt_of(row)) :])
 
 
 @pytest.mark.parametrize("mark", ["<|im_end|>", "<|im_start|>", "<|endoftext|>"])

@@ -117,4 +117,4 @@ def test_a_turn_is_cut_at_the_configured_length(tiny: Tiny, pool: list[dict[str,
     for each in playground.play(model, rows, [row["id"] for row in rows], temperature=1.0, seed=1, iteration=0):
         first_turn = each.turn_ends[0] + 1 - each.prompt_tokens
         assert first_turn <= 2
-        assert each.own_tokens <= 2 * len(each.turn_ends)
+        assert each.action_count <= 2 * len(each.turn_ends)

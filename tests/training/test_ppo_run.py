@@ -31,7 +31,7 @@ from rc1_lib.testing.judge_server.behaviour import MODEL
 from rc1_lib.training import usable
 from rc1_lib.training.another_run import AnotherRunError
 from rc1_lib.training.callbacks.cap import PausedError
-from rc1_lib.training.callbacks.eval_shadow import looks_of
+from rc1_lib.training.callbacks.eval_shadow import shadow_evaluations
 from rc1_lib.training.checkpoint.atomic_folder import CheckpointError
 from rc1_lib.training.checkpoint.ledger import read_ledger
 from rc1_lib.training.checkpoint.manifest import NoCheckpointError, fingerprint, steps, write_manifest
@@ -143,7 +143,10 @@ def test_looks_on_the_way_stand_in_the_metrics_and_change_nothing_that_is_learne
         keys = [f"eval_shadow/{row['id']}" for row in rows]
         again = player.play(rows, keys, temperature=player.temperature, seed=player.seed, iteration=0)
         metrics: dict[str, float | None] = {"sec_per_step": 100.0}
-        (shadow,), trainer = looks_of(rows, run.config.training.eval_shadow), SimpleNamespace(step=4, max_steps=4)
+        (shadow,), trainer = (
+            shadow_evaluations(rows, run.config.training.eval_shadow),
+            SimpleNamespace(step=4, max_steps=4),
+        )
         trainer.engine = player
         shadow.on_step(trainer, metrics)
     assert metrics["sec_per_step"] > 100, "a look is part of what its step took, so that the cap counts it"
@@ -257,7 +260,7 @@ def test_starting_over_removes_what_another_run_has_left_and_keeps_its_own(tiny:
     kept = root / "checkpoints/rc1/best/step_00004"
     shutil.copytree(root / "checkpoints/rc1/step_00004", kept)
     check_own(run, seed, prepared.facts(seed), start_over=True, notice=told.append)
-    assert told == ["removed, by --start-over: reports/metrics.jsonl and 2 checkpoints of another run in rc1"]
+    assert told == ["--start-over removed reports/metrics.jsonl and 2 checkpoints of another run in rc1"]
     assert not list(steps(root / "checkpoints/rc1")) and fingerprint(kept) == end_of(whole)
     go(run, 2)
     assert end_of(root, 2) != end_of(whole, 2) and measured(root) == [1, 2]

@@ -21,7 +21,7 @@ from rc1_lib.evaluation.policies import evaluate_run
 from rc1_lib.run import Run
 from rc1_lib.training.another_run import AnotherRunError, others_in
 from rc1_lib.training.checkpoint.manifest import fingerprint, folder_name, steps
-from rc1_lib.training.checkpoint.save_load import left_in, load_checkpoint, save_checkpoint
+from rc1_lib.training.checkpoint.save_load import describe_newest, load_checkpoint, save_checkpoint
 from rc1_lib.training.checkpoint.state import CheckpointState
 from rc1_lib.training.derived import REFERENCE
 from rc1_lib.training.diverged import DivergedError
@@ -81,7 +81,7 @@ def test_a_disk_that_is_full_while_saving_leaves_the_checkpoint_before(tmp_path:
     with (
         pytest.raises(BreakdownError, match=told),
         full_disk(),
-        naming_breakdowns(partial(left_in, folder), LEARNING),
+        naming_breakdowns(partial(describe_newest, folder), LEARNING),
     ):
         saved(folder, 2, 1_000_000)
     assert list(steps(folder)) == [1] and (folder / "latest").resolve() == first
@@ -91,12 +91,12 @@ def test_a_disk_that_is_full_while_saving_leaves_the_checkpoint_before(tmp_path:
 
 
 def test_memory_that_is_full_is_named_as_torch_tells_it(tmp_path: Path) -> None:
-    told = rf"^{MEMORY} .*training\.processes.* training\.update\.micro_tokens.* {left_in(tmp_path)}"
-    with pytest.raises(BreakdownError, match=told), naming_breakdowns(partial(left_in, tmp_path), LEARNING):
+    told = rf"^{MEMORY} .*training\.processes.* training\.update\.micro_tokens.* {describe_newest(tmp_path)}"
+    with pytest.raises(BreakdownError, match=told), naming_breakdowns(partial(describe_newest, tmp_path), LEARNING):
         too_much()
     with (
         pytest.raises(BreakdownError, match=f"^{MEMORY} .*CUDA"),
-        naming_breakdowns(partial(left_in, tmp_path), LEARNING),
+        naming_breakdowns(partial(describe_newest, tmp_path), LEARNING),
     ):
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 9 GiB\nmore words")
 
@@ -128,7 +128,7 @@ def test_what_has_run_out_is_known_by_its_error_and_anything_else_stays_what_it_
     tmp_path: Path, error: Exception, what: str
 ) -> None:
     assert shortage(error) == what
-    inside = naming_breakdowns(partial(left_in, tmp_path), LEARNING)
+    inside = naming_breakdowns(partial(describe_newest, tmp_path), LEARNING)
     with pytest.raises(BreakdownError if what else type(error)) as found, inside:
         raise error
     assert found.value.__cause__ is error if what else found.value is error
@@ -168,9 +168,9 @@ def test_the_last_good_checkpoint_is_the_newest_whole_one_or_the_one_before_a_st
     for step in (1, 2, 3):
         saved(tmp_path / "rc1", step)
     (tmp_path / "rc1/step_00009").mkdir()  # one that was never finished
-    assert "rc1/step_00003;" in left_in(tmp_path / "rc1")
-    assert "rc1/step_00001;" in left_in(tmp_path / "rc1", 2)
-    inside = naming_breakdowns(partial(left_in, tmp_path / "rc1"), LEARNING)
+    assert "rc1/step_00003;" in describe_newest(tmp_path / "rc1")
+    assert "rc1/step_00001;" in describe_newest(tmp_path / "rc1", 2)
+    inside = naming_breakdowns(partial(describe_newest, tmp_path / "rc1"), LEARNING)
     with pytest.raises(DivergedError, match=r"not finite\. .* rc1/step_00003"), inside:
         raise DivergedError("not finite")
 
@@ -219,7 +219,9 @@ def test_the_small_configuration_names_what_it_broke_down_under_by_its_own_keys(
 
     with (
         full_disk(20_000),
-        pytest.raises(BreakdownError, match=rf"^{DISK} .*run\.save_steps.*run\.keep_last.* {left_in(tmp_path)}"),
+        pytest.raises(
+            BreakdownError, match=rf"^{DISK} .*run\.save_steps.*run\.keep_last.* {describe_newest(tmp_path)}"
+        ),
     ):
         train()
     train("run.max_steps=1")

@@ -29,7 +29,7 @@ def test_spans_are_kept_only_while_they_are_asked_for() -> None:
     with timed(Section.JUDGE):
         pass
     assert [one.section for one in kept] == [Section.DRAW] and kept[0].began <= kept[0].ended
-    with pytest.raises(AssertionError, match="start_timing comes first"):
+    with pytest.raises(AssertionError, match="call start_timing first"):
         stop_timing()
 
 

@@ -226,7 +226,7 @@ def test_the_checkpoints_threads_are_taken_over_and_told(undisturbed: Path, base
     torch.set_num_threads(2)
     train(place, base, resume="4", told=told)
     assert torch.get_num_threads() == 1
-    assert told[0] == "threads: 2 here, 1 in the checkpoint: taken from the checkpoint"
+    assert told[0] == "threads: set from 2 to the checkpoint's 1"
     assert fingerprint(resolve(6, place / "checkpoints/local")) == fingerprint(
         resolve(6, undisturbed / "checkpoints/local")
     )

@@ -139,6 +139,6 @@ def test_a_run_stopped_early_stays_stopped_when_resumed() -> None:
 
     first = trainer(9, stopper())
     assert first.fit(None) == 3
-    assert first.stop_reason == "rows did not become better than 2 in 2 measurements"
+    assert first.stop_reason == "rows did not improve on 2 in 2 measurements"
     again = trainer(9, stopper())
     assert again.fit(first.snapshot()) == 3

@@ -172,7 +172,7 @@ def test_a_base_whose_bytes_are_not_its_records_is_refused(made: Run, inputs: In
 
 def test_two_at_once_do_not_mix_their_files(tiny: Tiny, inputs: Inputs) -> None:
     run = tiny(*FEW)
-    with atomic_folder.alone(folder_of(run).parent), pytest.raises(CheckpointError, match=r"\.write\.lock"):
+    with atomic_folder.write_lock(folder_of(run).parent), pytest.raises(CheckpointError, match=r"\.write\.lock"):
         reference(run, inputs)
     assert not folder_of(run).exists()
 

@@ -1,8 +1,9 @@
-"""The judge as a reward function of TRL (`GRPOTrainer(reward_funcs=...)`): `f(prompts, completions, **columns)`.
+"""The judge as a reward function for TRL (`GRPOTrainer(reward_funcs=...)`): `f(prompts, completions, **columns)`.
 
-The judge sees no columns of the data set, so a gold answer stays hidden. A completion without a score gets None, which
-TRL turns into NaN and leaves out of the sum over its reward functions. If every function returns None for a completion,
-TRL warns; the coverage floor keeps such completions rare.
+The judge does not see the columns of the data set, so a gold answer stays hidden. A completion without a score gets
+None,
+which TRL turns into NaN and leaves out of the sum over its reward functions. If every function returns None for a
+completion, TRL warns; the required share of scored completions keeps this rare.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 def judge_reward(
     judge_or_run: Judge | Run, weights: Mapping[str, Any], *, gates: Gates | None = None, name: str = "rc1_judge"
 ) -> Callable[..., Rewards]:
-    """A reward function that may be called anywhere, even while an event loop is running.
+    """Create a reward function that can be called anywhere, even while an event loop is running.
 
     Args:
         judge_or_run: the judge; usually a run, see `WeightedJudge`.
@@ -35,11 +36,11 @@ def judge_reward(
         name: the function's `__name__`, under which TRL logs its rewards.
 
     Returns:
-        `f(prompts, completions, **columns)`; prompts and completions are texts or lists of chat messages. It raises
-        `RC1Error` when the judge stopped or too few completions have scores.
+        `f(prompts, completions, **columns)`; prompts and completions are strings or lists of chat messages. It raises
+        `RC1Error` if the judge stopped or too few completions have scores.
 
     Raises:
-        ConfigError: when the weights are refused, or the judge cannot be asked.
+        ConfigError: if the weights are rejected, or the judge cannot be asked.
     """
     weighted = WeightedJudge(judge_or_run, weights, gates)
 
@@ -52,7 +53,7 @@ def judge_reward(
 def judge_reward_async(
     judge_or_run: Judge | Run, weights: Mapping[str, Any], *, gates: Gates | None = None, name: str = "rc1_judge"
 ) -> Callable[..., Awaitable[Rewards]]:
-    """The same as a coroutine function, which TRL runs concurrently with its other asynchronous reward functions."""
+    """Create the same as a coroutine function, which TRL runs concurrently with other asynchronous reward functions."""
     weighted = WeightedJudge(judge_or_run, weights, gates)
 
     async def reward(prompts: Sequence[object], completions: Sequence[object], **columns: object) -> Rewards:
@@ -67,7 +68,7 @@ async def _rewards(weighted: WeightedJudge, dialogues: Sequence[Sequence[Message
 
 def _dialogues(prompts: Sequence[object], completions: Sequence[object]) -> list[list[Message]]:
     if len(prompts) != len(completions):
-        raise RC1Error(f"found {len(prompts)} prompts and {len(completions)} completions, expected one for each")
+        raise RC1Error(f"found {len(prompts)} prompts and {len(completions)} completions, expected equal numbers")
     pairs = zip(prompts, completions, strict=True)
     return [dialogue_of(prompt, completion, f"completion {place}") for place, (prompt, completion) in enumerate(pairs)]
 

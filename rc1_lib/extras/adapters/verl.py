@@ -24,21 +24,22 @@ class UnscoredError(RC1Error):
 def make_compute_score(
     judge_or_run: Judge | Run, weights: Mapping[str, Any], *, gates: Gates | None = None, prompt_key: str = "prompt"
 ) -> Callable[..., float]:
-    """Make the function.
+    """Create the function.
 
     Args:
         judge_or_run: the judge; usually a run, see `WeightedJudge`.
         weights: as in configs/weights.json.
         gates: thresholds, if a judge is given instead of a run.
-        prompt_key: the key of `extra_info` with the prompt, a text or chat messages: verl only passes the completion,
-            so the data set has to supply it. No other entry is read, since others may contain the answer.
+        prompt_key: key of `extra_info` with the prompt, a string or chat messages. verl passes only the completion, so
+            the
+            data set has to supply the prompt. No other entry is read, because others may contain the answer.
 
     Returns:
-        The function. The judge never sees `ground_truth`. The function raises `UnscoredError` when there are no scores,
-        and `RC1Error` when the judge stopped or `extra_info` lacks the prompt.
+        The function. The judge never sees `ground_truth`. It raises `UnscoredError` if there are no scores, and
+        `RC1Error` if the judge stopped or `extra_info` lacks the prompt.
 
     Raises:
-        ConfigError: when the weights are rejected, or the judge cannot be asked.
+        ConfigError: if the weights are rejected, or the judge cannot be asked.
     """
     weighted = WeightedJudge(judge_or_run, weights, gates)
 

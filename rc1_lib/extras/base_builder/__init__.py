@@ -1,1 +1,1 @@
-"""The embedded model: a tiny Qwen3 with a tokenizer of its own, built from embedded worlds by one command."""
+"""Builder of the bundled base: a tiny Qwen3 with its own tokenizer, trained on synthetic data by one command."""

@@ -1,8 +1,9 @@
-"""Building the embedded base: corpus, tokenizer, training, accuracy by stage, and the files.
+"""Build the bundled base: corpus, tokenizer, training, accuracy by stage, and files.
 
-It takes longer than a `make run` should, so the result is committed: weights, tokenizer, the recipe, the SHA-256 of
-every file and the accuracy by stage. Whoever doubts it runs `rc1 build-base` and compares: on one kind of machine, with
-the same versions and threads, the same bytes come out.
+This takes too long for `make run`, so the result is committed: weights, tokenizer, recipe, the SHA-256 of every file
+and
+the accuracy by stage. `rc1 build-base` reproduces it: the same kind of machine, versions and threads give the same
+bytes.
 """
 
 from __future__ import annotations
@@ -34,19 +35,19 @@ _TOKENIZER_ROWS = 24_000
 
 
 def build_base(recipe: Recipe, folder: Path) -> dict[str, Any]:
-    """Build the base into `folder` and return its record.
+    """Build the base in `folder` and return its record.
 
     Args:
-        recipe: how.
-        folder: where; an older base is replaced as a whole, when the new one is there.
+        recipe: how to build it.
+        folder: where to write; an older base is replaced when the new one is complete.
 
     Raises:
-        ConfigError: when the recipe's pool configuration is refused.
+        ConfigError: if the recipe's pool configuration is rejected.
     """
     torch.set_num_threads(recipe.threads)
     torch.manual_seed(recipe.seed)
 
-    @lru_cache(maxsize=1)  # neighbouring phases read the same, and one corpus in memory is enough
+    @lru_cache(maxsize=1)  # consecutive phases read the same corpus, and one in memory is enough
     def rows_of(name: str) -> list[Demonstration]:
         return corpus_rows(recipe, recipe.corpora[name])
 
@@ -86,10 +87,10 @@ def build_base(recipe: Recipe, folder: Path) -> dict[str, Any]:
 
 
 def architecture(recipe: Recipe, eos: int, pad: int) -> Qwen3Config:
-    """The shape of the model, as its config.json has it.
+    """Return the model's configuration, as in its config.json.
 
     Args:
-        recipe: names it.
+        recipe: contains it.
         eos: id of the token that ends a turn.
         pad: id of the padding token.
     """
@@ -113,17 +114,17 @@ def architecture(recipe: Recipe, eos: int, pad: int) -> Qwen3Config:
 
 
 def round_to_file(model: Qwen3ForCausalLM) -> None:
-    """Keep only what the file will hold, so that the accuracy is that of the file."""
+    """Round the weights to the precision of the file, so that the measured accuracy is the file's."""
     with torch.no_grad():
         for value in model.parameters():
             value.copy_(value.to(torch.bfloat16).to(value.dtype))
 
 
 def corpus_rows(recipe: Recipe, corpus: Corpus) -> list[Demonstration]:
-    """The demonstrations of a corpus, shuffled.
+    """Return the demonstrations of a corpus, shuffled.
 
     Raises:
-        ConfigError: when the recipe's pool configuration is refused.
+        ConfigError: if the recipe's pool configuration is rejected.
     """
     config = load_config(PROJECT_ROOT / recipe.pool, corpus.overrides)
     templates = load_pack(PROJECT_ROOT / config.pool.templates_dir)
@@ -134,7 +135,7 @@ def corpus_rows(recipe: Recipe, corpus: Corpus) -> list[Demonstration]:
 
 
 def tokens_of(rows: Sequence[Demonstration], form: ChatFormat, corpus: Corpus) -> Packed:
-    """The rows as tokens, those that are too long left out."""
+    """Tokenize the rows and drop those that are too long."""
     parts = []
     for first in range(0, len(rows), 2000):
         parts.append(pack(rows[first : first + 2000], form, corpus.max_tokens, corpus.made_up))
@@ -149,5 +150,5 @@ def _fits(row: Demonstration, form: ChatFormat, corpus: Corpus) -> bool:
 def _texts(rows: list[Demonstration]) -> Iterator[str]:
     for row in rows:
         for message in row["messages"]:
-            # After a line break, where the chat form puts it.
+            # With a line break first, as in the chat format.
             yield "\n" + (turn_text(message) if message["role"] == "assistant" else message["content"] or "")

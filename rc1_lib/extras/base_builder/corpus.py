@@ -1,8 +1,9 @@
-"""What the embedded base reads: demonstrations in worlds of its own, which no pool and no evaluation holds.
+"""Training data of the bundled base: demonstrations on synthetic questions that are in no pool and no evaluation.
 
-The worlds come from the same generator as the pool's, by other seeds, and are worded by the same templates. The teacher
-asks by the same habit (because a prompt *sounds* vague), in the last corpus a little more where something is missing,
-so that the base is competent with its tools and mediocre at deciding when to ask.
+The questions come from the same generator as the pool's, with other seeds, and are worded by the same templates. The
+scripted expert has the same habits: it asks if a prompt *sounds* vague, and in the last corpus a little more if
+something
+is missing. So the base is good with its tools and mediocre at deciding when to ask.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from rc1_lib.sources.embedded import EMBEDDED_TASKS, generate
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """One part of the corpus: so many questions of one task by one seed."""
+    """One part of the corpus: a number of questions of one task, with their own seed."""
 
     task: Task
     questions: int
@@ -32,21 +33,21 @@ class Shard:
 
 
 class Demonstration(TypedDict):
-    """What is learned of a row: its dialogue, and whether the teacher went on without the missing slot."""
+    """What is learned from a row: its dialogue, and whether the expert made up the missing information."""
 
     messages: list[Message]
     made_up: bool
 
 
 def shards(rows: int, seed: int, per_shard: int) -> list[Shard]:
-    """The parts of a corpus of about `rows` rows, equally many of every task."""
+    """Split a corpus of about `rows` rows into shards, equally many of every task."""
     rounds = max(1, round(rows / (per_shard * len(EMBEDDED_TASKS))))
-    # Negative seeds: no pool or evaluation is built with one.
+    # Negative seeds, which no pool or evaluation uses.
     return [Shard(task, per_shard, -(seed * 1000 + number + 1)) for number in range(rounds) for task in EMBEDDED_TASKS]
 
 
 def demonstrations(shard: Shard, pool: Pool, pack: Pack) -> Iterator[Row]:
-    """The rows of a shard, posed by recipes in the pool's intended shares."""
+    """Yield the rows of a shard, posed by recipes in the pool's intended shares."""
     rng = random.Random(f"base/{shard.task}/{shard.seed}")
     weights = [pool.intended[bucket] for bucket in BUCKETS]
     for index, question in enumerate(generate(shard.task, shard.questions, shard.seed, 0.0)):
@@ -58,7 +59,7 @@ def demonstrations(shard: Shard, pool: Pool, pack: Pack) -> Iterator[Row]:
 
 
 def written(parts: Sequence[Shard], pool: Pool, pack: Pack, workers: int) -> Iterator[list[Demonstration]]:
-    """The rows of every shard, in order; the same whatever `workers` is."""
+    """Yield the rows of every shard, in order. They do not depend on `workers`."""
     with ProcessPoolExecutor(workers) as executor:
         jobs = [executor.submit(_rows, shard, pool, pack) for shard in parts]
         for number, job in enumerate(jobs, start=1):

@@ -1,7 +1,7 @@
-"""Training the embedded base: next-token prediction, with what makes a tiny model learn to copy.
+"""Train the bundled base: next-token prediction, with measures that make a tiny model learn to copy.
 
-Three things bring copying about sooner: rows are short at first, random names and numbers are read twice in a row
-next to them, and tokens with one right value count more than the teacher's phrases, which nobody could foresee.
+Three things help it to copy sooner: rows are short at first; batches of random names and numbers that occur twice are
+mixed in; and tokens with only one correct value weigh more than the expert's phrases, which cannot be predicted.
 """
 
 from __future__ import annotations
@@ -32,15 +32,16 @@ def train(
     """Train in place.
 
     Args:
-        model: with fresh weights, or those of the phase before.
-        packed: what it reads.
-        schedule: how long, how fast, and what counts how much.
-        pad_id: fills up batches.
-        seed: of the order of rows and of what is sampled.
+        model: with initial weights, or those of the previous phase.
+        packed: training data.
+        schedule: number of steps, learning rate, and weights of tokens.
+        pad_id: padding token.
+        seed: of the order of rows and of random samples.
 
     Returns:
-        The loss curve: `step`, `own` (mean loss of the assistant's tokens) and `exact` (of those with one right value,
-        where there were any).
+        The loss curve: `step`, `own` (mean loss of the assistant's tokens) and `exact` (of those with one correct
+        value,
+        if there were any).
     """
     optimizer = _optimizer(model, schedule)
     rng = np.random.default_rng(seed)
@@ -88,9 +89,9 @@ def _optimizer(model: Qwen3ForCausalLM, schedule: Schedule) -> torch.optim.AdamW
 
 
 def _learn(model: Qwen3ForCausalLM, batch: Batch, schedule: Schedule, rng: np.random.Generator) -> tuple[float, float]:
-    """Add the gradients of a batch; returns the mean loss of exact tokens, and of all the assistant's.
+    """Add the gradients of a batch; return the mean losses of exact tokens and of all the assistant's tokens.
 
-    Only the assistant's tokens, and a sample of the others, are projected to logits.
+    Only the assistant's tokens and a sample of the others are projected to logits.
     """
     hidden = model.model(input_ids=batch.ids, use_cache=False).last_hidden_state[:, :-1]
     targets, own, exact = batch.ids[:, 1:], batch.own[:, 1:], batch.exact[:, 1:]
@@ -107,7 +108,7 @@ def _learn(model: Qwen3ForCausalLM, batch: Batch, schedule: Schedule, rng: np.ra
 
 
 def _copy_loss(model: Qwen3ForCausalLM, copied: np.ndarray, schedule: Schedule, rng: np.random.Generator) -> Tensor:
-    """Loss of the second half of random sequences that come twice; what may lie between differs in length."""
+    """Compute the loss of the second half of random sequences that occur twice, with a gap of random length."""
     rows = max(1, schedule.batch_tokens // (8 * schedule.copy_length))
     once = torch.from_numpy(rng.choice(copied, (rows, schedule.copy_length)).astype(np.int64))
     between = torch.from_numpy(rng.choice(copied, (rows, int(rng.integers(0, 6)))).astype(np.int64))
@@ -134,7 +135,7 @@ def _endless(packed: Packed, schedule: Schedule, rng: np.random.Generator) -> It
 
 
 def _share(step: int, schedule: Schedule) -> float:
-    """The share of the full learning rate at a step."""
+    """Return the factor of the full learning rate at a step."""
     warm = min(1.0, (step + 1) / schedule.warm_up)
     left = (1.0 - step / schedule.steps) / (1.0 - schedule.decay_from)
     return max(schedule.lr_end / schedule.lr, warm * min(1.0, left))

@@ -1,4 +1,4 @@
-"""Demonstrations as tokens, end to end in flat arrays, and batches of rows of about one length."""
+"""Tokenized demonstrations in flat arrays, and batches of rows of similar length."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _SORTED_TOGETHER = 2048
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """Rows of tokens.
+    """Tokenized rows.
 
     Attributes:
         ids: all tokens, row after row [N] int32.
-        own: True where the assistant wrote it [N].
-        exact: True where the assistant's token has one right value: in a call's argument and in an answer [N].
-        starts: where each row begins, and one after the last [R + 1].
+        own: action mask: True for tokens of the assistant [N].
+        exact: True for tokens of the assistant with only one correct value: arguments of calls, and answers [N].
+        starts: first token of each row, and the end of the last one [R + 1].
     """
 
     ids: np.ndarray[Any, np.dtype[np.int32]]
@@ -37,11 +37,11 @@ class Packed:
 
     @property
     def lengths(self) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """Tokens of each row [R]."""
+        """Number of tokens of each row [R]."""
         return np.diff(self.starts)
 
     def part(self, rows: slice) -> Packed:
-        """Some neighbouring rows."""
+        """Return a range of rows."""
         chosen = range(len(self))[rows]
         first, last = self.starts[chosen.start], self.starts[chosen.stop]
         starts = self.starts[chosen.start : chosen.stop + 1] - first
@@ -50,7 +50,7 @@ class Packed:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Rows padded on the right [B, T]: token ids, own tokens, own tokens with one right value, and real tokens."""
+    """Rows padded on the right [B, T]: token ids, and masks of own tokens, exact tokens and real tokens."""
 
     ids: Tensor
     own: Tensor
@@ -59,13 +59,13 @@ class Batch:
 
 
 def pack(rows: Iterable[Demonstration], form: ChatFormat, most: int, made_up: bool = True) -> Packed:
-    """Tokens of the rows that have at most `most` of them; the others are left out.
+    """Tokenize the rows, and drop those with more than `most` tokens.
 
     Args:
         rows: demonstrations.
-        form: of the model's tokenizer.
-        most: tokens of a row.
-        made_up: False leaves the arguments and answers of such rows unlearned: they teach nothing but to guess.
+        form: chat format of the model's tokenizer.
+        most: most tokens of a row.
+        made_up: False does not learn arguments and answers of rows with made-up information, which teach only guessing.
     """
     ids: list[int] = []
     own: list[bool] = []
@@ -89,7 +89,7 @@ def pack(rows: Iterable[Demonstration], form: ChatFormat, most: int, made_up: bo
 
 
 class ExactMarks:
-    """Tells which of the assistant's tokens have one right value: arguments of calls, and answers."""
+    """Finds the assistant's tokens with only one correct value: arguments of calls, and answers."""
 
     def __init__(self, form: ChatFormat) -> None:
         self._form = form
@@ -97,7 +97,7 @@ class ExactMarks:
         self._closes: dict[int, bool] = {}
 
     def of(self, ids: Sequence[int], own: Sequence[bool]) -> list[bool]:
-        """One flag a token."""
+        """Return one flag per token."""
         inside, flags, before = False, [], -1
         for token, mine in zip(ids, own, strict=True):
             inside = inside and mine and not self._ends(token)
@@ -122,7 +122,7 @@ class ExactMarks:
 
 
 def joined(parts: Sequence[Packed]) -> Packed:
-    """Several corpora as one."""
+    """Concatenate several parts."""
     lengths = np.concatenate([part.lengths for part in parts])
     return Packed(
         np.concatenate([part.ids for part in parts]),
@@ -133,7 +133,7 @@ def joined(parts: Sequence[Packed]) -> Packed:
 
 
 def padded(packed: Packed, rows: Sequence[int], pad_id: int) -> Batch:
-    """The rows as one batch."""
+    """Pad the rows to one batch."""
     lengths = packed.lengths[list(rows)]
     ids = np.full((len(rows), int(lengths.max())), pad_id, np.int64)
     own, exact = np.zeros(ids.shape, np.bool_), np.zeros(ids.shape, np.bool_)
@@ -144,9 +144,9 @@ def padded(packed: Packed, rows: Sequence[int], pad_id: int) -> Batch:
 
 
 def batches(packed: Packed, tokens: int, longest: int, rng: np.random.Generator) -> Iterator[list[int]]:
-    """One pass over the rows of at most `longest` tokens, in random order and in batches of about `tokens` tokens.
+    """Pass once over the rows of at most `longest` tokens, in random order, in batches of about `tokens` tokens.
 
-    Rows of about one length are together, so that little is padding.
+    Rows of similar length are in the same batch, so that there is little padding.
     """
     order = rng.permutation(np.flatnonzero(packed.lengths <= longest))
     found: list[list[int]] = []

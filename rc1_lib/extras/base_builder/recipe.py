@@ -1,4 +1,4 @@
-"""The recipe of the embedded base: `configs/base.yaml`, typed. Imports nothing heavy."""
+"""The recipe of the bundled base: `configs/base.yaml` as typed models. Imports nothing slow."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ Rate = Annotated[float, Field(gt=0)]
 
 
 class Corpus(Section):
-    """Demonstrations that the base reads."""
+    """A corpus of demonstrations."""
 
     seed: Seed
-    """Of its worlds and dialogues."""
+    """Seed of its questions and dialogues."""
     overrides: tuple[str, ...]
-    """Of the pool's configuration: the teacher's habits, and how many rows are hard."""
+    """Overrides of the pool's configuration: the expert's habits, and the share of hard rows."""
     made_up: bool
-    """Whether what the teacher makes up, where it goes on without a missing slot, is learned like its other words; else
-    it counts like what tools and users say."""
+    """Whether to learn what the expert makes up when it goes on without missing information. If false, these tokens
+    count like those of tools and users."""
     rows: Positive
-    """Demonstrations written, before those that are too long are left out."""
+    """Number of demonstrations, before those that are too long are dropped."""
     per_shard: Positive
-    """Demonstrations written at a time, of one task each."""
+    """Number of demonstrations per shard, of one task each."""
     workers: Positive
-    """Processes that write it."""
+    """Number of processes that create it."""
     max_tokens: Positive
-    """Longer demonstrations are left out."""
+    """Most tokens of a demonstration; longer ones are dropped."""
     held_out: Positive
     """Rows at the end of the corpus that are not learned, for the accuracy by stage."""
 
@@ -39,76 +39,76 @@ class Shape(Section):
     """The model, as a Qwen3 configuration."""
 
     hidden_size: Positive
-    """Width of the states."""
+    """Width of the hidden states."""
     intermediate_size: Positive
-    """Width inside the feed-forward part."""
+    """Width of the feed-forward part."""
     layers: Positive
-    """Blocks."""
+    """Number of blocks."""
     heads: Positive
-    """Attention heads of the queries."""
+    """Number of attention heads of the queries."""
     kv_heads: Positive
-    """Attention heads of keys and values."""
+    """Number of attention heads of keys and values."""
     head_dim: Positive
     """Width of one head."""
     positions: Positive
-    """Most tokens of a context."""
+    """Context length in tokens."""
     embedding_std: Rate
-    """How far apart the token embeddings start: names have to be distinguished before copying is learned."""
+    """Initial standard deviation of the embeddings: names must be distinguishable before copying is learned."""
 
 
 class Schedule(Section):
     """A phase of the training."""
 
     corpus: str
-    """The name of what it reads."""
+    """Name of its corpus."""
     steps: Positive
     """Optimizer steps."""
     batch_tokens: Positive
-    """Tokens of one step."""
+    """Tokens per step."""
     lr: Rate
-    """The highest rate."""
+    """Maximum learning rate."""
     warm_up: Positive
-    """Steps over which the rate rises."""
+    """Steps in which the learning rate rises."""
     decay_from: Share
-    """Share of the steps from which on the rate falls, linearly."""
+    """Share of the steps after which the learning rate decays linearly."""
     lr_end: Rate
-    """The rate at the end."""
+    """Learning rate at the end."""
     weight_decay: Annotated[float, Field(ge=0)]
-    """Of matrices; vectors and embeddings have none."""
+    """Weight decay of matrices; vectors and embeddings have none."""
     other_share: Share
-    """Share of the tokens not written by the assistant that are learned too."""
+    """Share of the other speakers' tokens that are learned too."""
     other_weight: Annotated[float, Field(ge=0)]
-    """How much such a token counts."""
+    """Loss weight of such tokens."""
     exact_weight: Annotated[float, Field(ge=1)]
-    """How much more a token counts that has one right value: in a call's argument, in an answer."""
+    """Loss weight of tokens with only one correct value: in a call's argument, or in an answer."""
     short_until: Share
-    """Share of the steps in which only short rows are read: copying is learned sooner where little is in the way."""
+    """Share of the steps that use only short rows, from which copying is learned sooner."""
     short_tokens: Positive
     """Most tokens of a short row."""
     copy_every: Positive
-    """While rows are short, every so many steps a batch of random names and numbers, twice in a row, is read too."""
+    """While rows are short, every n-th step also learns a batch of random names and numbers that occur twice."""
     copy_length: Positive
-    """How many of them, before they are repeated."""
+    """Length of these random sequences before they repeat."""
     embedding_lr: Rate
-    """Of the token embeddings: lower, so that rare names stay apart until copying is learned."""
+    """Learning rate of the embeddings: lower, so that rare names stay distinguishable until copying is learned."""
 
 
 class Recipe(Section):
     """The whole recipe."""
 
     seed: Seed
-    """Of the model's first weights and of the order of rows."""
+    """Seed of the initial weights and of the order of rows."""
     pool: str
-    """The run's configuration that worlds, templates and the teacher's habits come from."""
+    """Configuration of a run, with the generator, templates and habits of the expert."""
     threads: Positive
-    """Sums are rounded differently with another number of threads, so it is part of the recipe."""
+    """Number of threads. It is part of the recipe because it affects the rounding of sums."""
     corpora: dict[str, Corpus]
-    """By name. The first is what the tokenizer is trained on."""
+    """Corpora by name. The tokenizer is trained on the first one."""
     vocabulary: Annotated[int, Field(ge=512)]
-    """Tokens of the tokenizer."""
+    """Number of tokens in the vocabulary."""
     model: Shape
     training: tuple[Schedule, ...]
-    """Phases, one after the other; each has its own optimizer and takes the weights as a file would hold them."""
+    """Phases in order. Each has its own optimizer, and starts from weights rounded to the file's precision."""
 
     @model_validator(mode="after")
     def _named(self) -> Recipe:
@@ -124,6 +124,6 @@ def read_recipe(path: Path) -> Recipe:
     """Read a recipe.
 
     Raises:
-        ConfigError: naming the file, the key, what was found and what was expected.
+        ConfigError: naming file and key, what was found and what was expected.
     """
     return read_model(Recipe, path, (), "seed=7")

@@ -1,7 +1,7 @@
-"""How good a model is at each stage of a dialogue, read from demonstrations that it did not see.
+"""Measure how good a model is at each stage of a dialogue, on demonstrations that it has not seen.
 
-Each figure is the share of places where the model's likeliest tokens, given all that comes before, are exactly the
-teacher's. A tiny model's failures show here: it may pick the right tool and copy the wrong name.
+Each value is the share of places where the model's most likely tokens, given everything before, are exactly the
+expert's. It shows how a tiny model fails: it may choose the right tool and copy the wrong name.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from rc1_lib.training.chat_format import ChatFormat, turn_text
 
 @torch.no_grad()
 def skill_by_stage(model: Any, rows: Sequence[Demonstration], form: ChatFormat) -> dict[str, float]:
-    """Accuracy by stage: `<tool> first`, `<tool> later`, `answer`, and `n ...` for how many places were looked at.
+    """Return the accuracy by stage: `<tool> first`, `<tool> later`, `answer`, and `n ...` for the number of places.
 
     Args:
         model: a causal model of transformers.
         rows: demonstrations.
-        form: of the model's tokenizer.
+        form: chat format of the model's tokenizer.
     """
     hits: dict[str, list[bool]] = defaultdict(list)
     for row in rows:
@@ -56,12 +56,12 @@ def _judge(
     when: str,
     hits: dict[str, list[bool]],
 ) -> None:
-    """Compare the part that matters: everything from the first call on, or what follows the answer's mark."""
+    """Compare only the part that matters: everything from the first call on, or the answer after its mark."""
     text = turn_text(message)
     calls = message.get("tool_calls") or []
     matters = text[text.index(CALL) :] if calls else final_answer(text)
     tail = first
-    # The shortest tail of the turn whose text still holds the part that matters.
+    # The shortest end of the turn whose text still contains the part that matters.
     for place in range(last - 1, first - 1, -1):
         if matters.strip() in form.decode(ids[place:last]):
             tail = place

@@ -1,8 +1,8 @@
-"""The embedded model's tokenizer: byte-level BPE with Qwen3's special tokens, made so that copying is easy.
+"""The tokenizer of the bundled base: byte-level BPE with Qwen3's special tokens, designed to make copying easy.
 
-A tiny model learns to copy a name only where the name is the same token wherever it is. So a space belongs to the
-word after it, a word after a line break or an opening quote is tokenised as if a space were there (decoding takes
-that space away again), numbers are cut into groups of up to three digits, and the head of a tool call is one token.
+A tiny model learns to copy a name only if the name is the same token everywhere. So a space belongs to the word after
+it; a word after a line break or an opening quote is tokenized as if a space came first, which decoding removes again;
+numbers are split into groups of up to three digits; and the beginning of a tool call is one token.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
 MARKS = ("<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>", "<think>", "</think>")
-"""Qwen3's marks of calls, results and thinking, one token each."""
+"""Qwen3's marks of calls, results and thoughts, one token each."""
 
 _CALL_HEAD = r'\{"name": " ?\w+", "arguments": \{"\w+": "'
 _SPLIT = _CALL_HEAD + r"""|"\}\}| ?\p{L}+|['’]\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]|\n|\s+"""
@@ -44,15 +44,15 @@ Tools:
 {%- endfor -%}
 {%- if add_generation_prompt -%}{{ '<|im_start|>assistant\\n' }}{%- endif -%}
 """
-"""The chat form of Qwen3 in our own words: the same marks at the same places."""
+"""Our own template for Qwen3's chat format, with the same marks at the same places."""
 
 
 def train_tokenizer(texts: Iterable[str], vocabulary: int) -> PreTrainedTokenizerBase:
     """Train the tokenizer.
 
     Args:
-        texts: turns and contents as a model meets them, call marks included. The same texts give the same tokenizer.
-        vocabulary: number of tokens, all of the special ones included.
+        texts: turns and contents as the model sees them, including call marks. Equal texts give an equal tokenizer.
+        vocabulary: number of tokens, including special ones.
     """
     tokenizer = Tokenizer(models.BPE())
     tokenizer.normalizer = normalizers.Sequence(
@@ -94,7 +94,7 @@ def train_tokenizer(texts: Iterable[str], vocabulary: int) -> PreTrainedTokenize
 
 
 def _with_numbers(texts: Iterable[str]) -> Iterator[str]:
-    """The texts, and every group of up to three digits often enough to become one token."""
+    """Yield all numbers of up to three digits often enough to become single tokens, and then the texts."""
     for _ in range(40):
         yield " ".join(str(number) for number in range(1000))
     yield from texts

@@ -1,8 +1,9 @@
-"""The functions for notebooks; `from rc1_lib import ...` works too.
+"""Functions for notebooks; `from rc1_lib import ...` works too.
 
-Each is a thin wrapper of the function of the command of the same name, and returns polars frames and frozen
-dataclasses that a notebook shows as tables. Wrong input raises an `RC1Error` with a sentence; a failed verdict is a
-value, to be inspected. docs/how-to/notebook.md explains all of them.
+Each is a thin wrapper around the function behind the command of the same name. It returns polars frames and frozen
+dataclasses, which a notebook shows as tables. Wrong input raises an `RC1Error` with an explanation; a failed verdict is
+a
+value to inspect. docs/how-to/notebook.md explains all of them.
 """
 
 from rc1_lib.errors import RC1Error

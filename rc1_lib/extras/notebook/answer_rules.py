@@ -1,4 +1,4 @@
-"""Tests any answer rule on gold answers."""
+"""Test any answer rule on gold answers."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def check_answer_rule(
         thresholds: default: the published ones.
 
     Raises:
-        RC1Error: when there are no gold answers, or they do not have this form.
+        RC1Error: if there are no gold answers, or they have another form.
     """
     found = []
     for place, one in enumerate(golds.iter_rows(named=True) if isinstance(golds, pl.DataFrame) else golds):
@@ -102,7 +102,7 @@ def check_answer_rule(
         except ValueError as error:
             raise RowError(f"gold {place}: {error}") from None
     if not found:
-        raise RowError("there are no gold answers, expected at least one")
+        raise RowError("found no gold answers, expected at least one")
     gates = published_config().gates
     confidence = gates.shared.confidence
     reports = reports_of({name: sample(found)}, lambda _: rule, confidence)

@@ -1,4 +1,4 @@
-"""Shows results in a notebook: a title, sentences and small tables, as text and as HTML without style or script."""
+"""Show results in a notebook: a title, sentences and small tables, as text and as HTML without styles or scripts."""
 
 from __future__ import annotations
 

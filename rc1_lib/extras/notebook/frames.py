@@ -1,4 +1,4 @@
-"""Rows in memory that replace a run's own files: what gates read in a notebook."""
+"""Use rows in memory instead of a run's own files, for gates in a notebook."""
 
 from __future__ import annotations
 
@@ -56,7 +56,8 @@ def _typed(frame: pl.DataFrame, name: str) -> pl.DataFrame:
     missing = [column for column in ROW_COLUMNS if column not in frame.columns]
     if missing:
         raise RowError(
-            f"{_shown(name)}: has no column {', '.join(missing)}; expected those of a pool, which read_rows gives"
+            f"{_shown(name)}: has no column {', '.join(missing)}; expected the columns of a pool, as read_rows "
+            "returns them"
         )
     if frame.is_empty():
         raise RowError(f"{_shown(name)}: has no rows, expected at least one")

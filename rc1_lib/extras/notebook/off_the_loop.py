@@ -1,4 +1,4 @@
-"""Calls functions that start an event loop while one is already running, as in every notebook."""
+"""Call functions that start an event loop while one is already running, as in every notebook."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Result = TypeVar("Result")
 
 
 def off_the_loop(call: Callable[[], Result]) -> Result:
-    """The result of `call`, computed here, or in another thread if this one's event loop is running."""
+    """Return the result of `call`, computed in another thread if this one's event loop is running."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

@@ -1,4 +1,4 @@
-"""Builds a pool."""
+"""Build a pool."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Pools(Shown):
 
 
 def build_pool(run: Run, *, rebuild: bool = False) -> Pools:
-    """Build shadow set, takes, pool, difficulty metrics and balanced pool, if they do not exist yet.
+    """Build shadow set, samples, pool, difficulty metrics and balanced pool, if they do not exist yet.
 
     `rc1 build-pool`, `difficulty-metrics` and `difficulty-bucketize` in one.
 
@@ -53,7 +53,8 @@ def build_pool(run: Run, *, rebuild: bool = False) -> Pools:
         rebuild: write all of them again, and overwrite files that somebody altered or supplied.
 
     Raises:
-        RC1Error: when RC1 did not write a file and `rebuild` is False (nothing is written then), or the source has too
+        RC1Error: if a file was not written by RC1 and `rebuild` is False (nothing is written then), or the source has
+        too
             few questions.
     """
     for artifact in DATA:

@@ -1,4 +1,4 @@
-"""Scores dialogues with the run's judge."""
+"""Score dialogues with the run's judge."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Scores(Shown):
         complete: whether the scores are reliable: enough coverage, and the judge did not stop early.
         why: why not; empty if they are.
         calls: calls sent; stored scores need none.
-        usd: their cost; None where nobody set the judge's prices.
+        usd: their cost; None if the judge's prices are not configured.
         test_double: whether some scores come from RC1's test double.
     """
 
@@ -73,7 +73,7 @@ def score_dialogues(run: Run, dialogues: pl.DataFrame | Sequence[Sequence[Messag
         fresh: ignore stored scores.
 
     Raises:
-        RC1Error: when one of them is not a dialogue, or the judge cannot be asked; no calls are made then.
+        RC1Error: if one of them is not a dialogue, or the judge cannot be asked; no calls are made then.
     """
     names, messages = _dialogues(dialogues)
     judged, dimensions = off_the_loop(lambda: _score(run, messages, fresh))
@@ -99,7 +99,7 @@ def _dialogues(given: pl.DataFrame | Sequence[Sequence[Message]]) -> tuple[pl.Se
     else:
         messages, names = list(given), None
     if not messages:
-        raise RowError("there are no dialogues to score, expected at least one")
+        raise RowError("found no dialogues to score, expected at least one")
     return pl.Series("id", [str(place) for place in range(len(messages))]) if names is None else names, messages
 
 

@@ -1,4 +1,4 @@
-"""Verifying a ticket."""
+"""Verify a ticket."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rc1_lib.run import Run
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Ticket(Shown):
-    """A valid ticket: everything it vouches for is unchanged.
+    """A valid ticket: everything that it pins is unchanged.
 
     Attributes:
         profile: for which it was issued.
@@ -24,7 +24,7 @@ class Ticket(Shown):
         signed_by: the key's id; None if it is not signed.
         waived: gate -> why it was waived.
         not_applicable: gate -> why it did not apply.
-        files: one row per file that it vouches for: `name, path, sha256`.
+        files: one row per pinned file: `name, path, sha256`.
     """
 
     profile: str
@@ -45,13 +45,13 @@ class Ticket(Shown):
 
 
 def verify_ticket(run: Run) -> Ticket:
-    """Compare everything that the workspace's ticket vouches for with the current state, like `rc1 ticket verify`.
+    """Compare everything that the workspace's ticket pins with the current state, like `rc1 ticket verify`.
 
     Args:
         run: from `open_run`, with the settings of the preflight: another configuration is another run.
 
     Raises:
-        RC1Error: when there is no ticket, or it is invalid; names every cause.
+        RC1Error: if there is no ticket, or it is invalid; naming every cause.
     """
     body = tickets.verify_ticket(run)
     signatures = (body.get("envelope") or {}).get("signatures") or []

@@ -1,4 +1,4 @@
-"""Checks rows in memory with the gates of the preflight."""
+"""Check rows in memory with the gates of the preflight."""
 
 from __future__ import annotations
 
@@ -95,13 +95,13 @@ def run_gates(
         One verdict per gate; a gate that cannot be evaluated has status `error` and says why.
 
     Raises:
-        RC1Error: when the frame does not contain rows of a pool (names column and row), or a gate is unknown.
+        RC1Error: if the frame does not contain rows of a pool (naming column and row), or a gate is unknown.
     """
     for name in gates:
         if name not in ROW_GATES:
             raise ConfigError(f"gate '{name}' cannot check a frame of rows; expected some of {', '.join(ROW_GATES)}")
     if not gates:
-        raise ConfigError(f"no gate is named; expected some of {', '.join(ROW_GATES)}")
+        raise ConfigError(f"no gate was given; expected some of {', '.join(ROW_GATES)}")
     evidence = held(run, {"pool": rows, **({} if shadow is None else {"shadow": shadow})})
     return Verdicts(tuple(evaluate(name, evidence, 1) for name in gates))
 

@@ -1,4 +1,4 @@
-"""Calibrates the weights of the new reward."""
+"""Calibrate the weights of the reward."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Weights(Shown):
 
 
 def calibrate_weights(run: Run, *, rebuild: bool = False) -> Weights:
-    """Find the weights of the new reward on judged rows of the balanced pool, like `rc1 weight-calib`.
+    """Fit the weights of the reward on judged rows of the balanced pool, like `rc1 weight-calib`.
 
     They are written if the gate `calibration` passes. A ticket for the previous weights is no longer valid then.
 
@@ -53,7 +53,7 @@ def calibrate_weights(run: Run, *, rebuild: bool = False) -> Weights:
         rebuild: overwrite weights, and use rows, that somebody altered or supplied.
 
     Raises:
-        RC1Error: when there are too few rows, the judge cannot be asked, or RC1 did not write a file.
+        RC1Error: if there are too few rows, the judge cannot be asked, or a file was not written by RC1.
     """
     check_overwriting(run, rebuild=rebuild)
     (outcome,) = off_the_loop(lambda: run_stages(run, evaluate_here, stages=(BY_NAME["calibration"],)))

@@ -1,1 +1,1 @@
-"""Leaks in other words: shadow questions that a row asks with hardly a word in common."""
+"""Reworded leaks: rows that ask a shadow question with hardly a word in common."""

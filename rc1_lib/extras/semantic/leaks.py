@@ -1,13 +1,13 @@
-"""Shadow questions in other words: rows whose question lies nearer to one than unrelated questions ever do.
+"""Find reworded shadow questions: rows whose question is closer to one than unrelated questions ever are.
 
-No cosine is near by itself: two stories about apples are at 0.8, two questions about different rivers at 0.2. So each
-shadow question is measured by its own surroundings, the mean cosine of its three nearest neighbours among the other
-shadow questions. How far unrelated questions come above that, its *lead*, is measured on the shadow set too, where
-every question is a stranger to all others; the tail of these leads gives the bound. No row has a say in it: rows that
-came near one another could otherwise hide a leak.
+No cosine is high by itself: two stories about apples have 0.8, two questions about different rivers 0.2. So each shadow
+question has its own reference, the mean cosine of its three nearest neighbours among the other shadow questions. How
+far
+unrelated questions exceed it, their *lead*, is measured on the shadow set too, where all questions are unrelated. The
+tail of these leads gives the bound. The rows themselves do not affect it; otherwise similar rows could hide a leak.
 
-A model that knows nothing of a language leads nowhere and would accuse nobody. So it is tried on paraphrases of ours
-(`paraphrases.jsonl`): how many of them would lie above the bound, if they were of the shadow questions?
+A model that does not know a language has no leads and would find nothing. So it is tested on our own paraphrases
+(`paraphrases.jsonl`): how many of them would exceed the bound, if they were paraphrases of shadow questions?
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from rc1_lib.runtime.batches import slices
 from rc1_lib.runtime.progress import report_progress
 
 PARAPHRASES = Path(__file__).with_name("paraphrases.jsonl")
-"""`question` and `in_other_words`, in two languages, half of them `of` the embedded questions and half of everyday."""
+"""`question` and `in_other_words` in two languages; half `of` the bundled questions, half everyday questions."""
 NEIGHBOURS = 3
-"""Those of a shadow question that are its surroundings."""
+"""Number of nearest neighbours whose mean cosine is a shadow question's reference."""
 
 _TAIL = 10
-"""The tail is the tenth of the shadow questions that lead most."""
+"""The tail is the tenth of the shadow questions with the highest leads."""
 _FEWEST = 100
-"""With fewer shadow questions the tail would be a handful."""
+"""With fewer shadow questions the tail would be too small."""
 _AT_ONCE = 1000
-"""Questions whose vectors are in memory at a time, and between two reports of progress."""
+"""Number of questions whose vectors are in memory at a time, and between two progress reports."""
 _ADVICE = (
     "read the rows listed next to their shadow questions: drop those that ask the same; if all ask something else, "
     "lower gates.leakage.semantic.false_alarms"
@@ -50,21 +50,22 @@ _ADVICE = (
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """How near strangers come to each shadow question.
+    """How close unrelated questions come to each shadow question.
 
     Attributes:
-        near: of each shadow question (M,), the mean cosine of its nearest neighbours in the shadow set.
-        leads: of each shadow question (M,), by how much it surpasses `near` of the one that it surpasses most.
+        near: (M,), mean cosine of the nearest neighbours of each shadow question in the shadow set.
+        leads: (M,), the largest amount by which each shadow question exceeds `near` of another one.
     """
 
     near: NDArray[np.float64]
     leads: NDArray[np.float64]
 
     def bound(self, questions: int, false_alarms: float) -> float:
-        """The lead that of so many unrelated questions only `false_alarms` surpass on average.
+        """Return the lead that only `false_alarms` of so many unrelated questions exceed on average.
 
-        The tail of the leads is taken to be exponential, as peaks over a high threshold often are; its scale comes from
-        their median, which two shadow questions that repeat one another hardly move.
+        The tail of the leads is assumed to be exponential, as peaks over a high threshold often are. Its scale comes
+        from
+        their median, which two near-identical shadow questions hardly change.
         """
         tail = len(self.leads) // _TAIL
         leads = np.sort(self.leads)
@@ -74,12 +75,12 @@ class Surroundings:
 
 
 def surroundings(held: Vectors) -> Surroundings:
-    """How near strangers come to each of the shadow questions `held` (M, D), by these alone."""
+    """Measure how close unrelated questions come to each shadow question in `held` (M, D)."""
     cosines = held.astype(np.float64) @ held.T
     np.fill_diagonal(cosines, -np.inf)
     nearest = np.sort(cosines, axis=1)[:, -NEIGHBOURS - 1 :]
     near = nearest[:, 1:].mean(axis=1)
-    # A stranger that is itself among the neighbours is measured by the next one instead.
+    # A question that is among the neighbours itself is compared with the next neighbour instead.
     among = cosines >= nearest[:, [1]]
     without = near[:, None] + (nearest[:, [0]] - np.where(among, cosines, nearest[:, [0]])) / NEIGHBOURS
     return Surroundings(near, (cosines - without).max(axis=0))
@@ -88,7 +89,7 @@ def surroundings(held: Vectors) -> Surroundings:
 def leaks_in_other_words(
     rows: pl.DataFrame, shadow: pl.DataFrame, limits: SemanticLeaks, folder: Path
 ) -> tuple[list[Check], tuple[Mapping[str, Any], ...]]:
-    """Look for rows whose question is a shadow question in other words.
+    """Find rows whose question is a reworded shadow question.
 
     Args:
         rows: the pool.
@@ -97,18 +98,19 @@ def leaks_in_other_words(
         folder: of the sentence-embedding model.
 
     Returns:
-        The checks, and the rows accused: each with its shadow row, their cosine, and the cosine from which it counts.
+        The checks, and the rows found, each with its shadow row, their cosine, and the bound of the cosine.
 
     Raises:
-        RC1Error: when the model cannot be read, or there are too few shadow questions to measure by.
+        RC1Error: if the model cannot be read, or there are too few shadow questions to measure the bound.
     """
     if shadow.height < _FEWEST:
         raise RC1Error(
-            f"gates.leakage.semantic: {shadow.height} shadow questions, expected at least {_FEWEST}: the bound is "
-            f"measured on them; raise shadow.n, or set gates.leakage.semantic.model to null"
+            f"gates.leakage.semantic: found {shadow.height} shadow questions, expected at least {_FEWEST} to measure "
+            "the "
+            f"bound; raise shadow.n, or set gates.leakage.semantic.model to null"
         )
     if rows.is_empty():
-        return [], ()  # failed by the number of rows compared
+        return [], ()  # the check of the number of rows fails
     model = SentenceModel(folder)
     held, unread = model.vectors(question_texts(shadow).to_list())
     around = surroundings(held)
@@ -161,10 +163,10 @@ def _listed(
 def _recognised(
     model: SentenceModel, counts_from: NDArray[np.float64], languages: pl.Series, least: float
 ) -> Iterable[Check]:
-    """Of each language of the shadow set: the share of paraphrases that would count, were they of its questions.
+    """Yield for each language of the shadow set the share of paraphrases that would be found.
 
-    `counts_from` (M,) is the cosine above which they count: infinite for a question that the model does not read to its
-    end, since our paraphrases are short and would hide that.
+    `counts_from` (M,) is the cosine above which they count. It is infinite for a question that the model truncates,
+    because our paraphrases are short and would hide that.
     """
     pairs = [json.loads(line) for line in PARAPHRASES.read_text(encoding="utf-8").splitlines()]
     for language in sorted(languages.unique()):
@@ -172,14 +174,14 @@ def _recognised(
         first, second = (model.vectors([pair[side] for pair in own])[0] for side in ("question", "in_other_words"))
         cosines = second @ first.T
         others = np.where(np.eye(len(own), dtype=bool), -np.inf, cosines).max(axis=1)
-        # To a model that cannot read them all texts are one, and every paraphrase would be as near as can be.
+        # If the model cannot read them, all texts look the same, and every paraphrase would be a perfect match.
         known = np.where(cosines.diagonal() > others, cosines.diagonal(), -np.inf)
         needed = counts_from[(languages == language).to_numpy()]
         share = float((known[:, None] > needed).mean())
         yield at_least(
             f"paraphrases that it would recognise [{language}]", share, least,
-            f"among these questions the model cannot tell a paraphrase in language '{language}' from another question, "
-            f"or it reads only their first {model.longest} tokens; name a model that knows the language better or "
-            f"reads more, raise gates.leakage.semantic.false_alarms (more rows are then listed), or set "
-            f"gates.leakage.semantic.model to null",
+            f"the model cannot distinguish paraphrases in language '{language}' from other questions of this set, or "
+            "it reads "
+            f"only their first {model.longest} tokens; use a model that knows the language better or reads more, raise "
+            f"gates.leakage.semantic.false_alarms (which lists more rows), or set gates.leakage.semantic.model to null",
         )  # fmt: skip

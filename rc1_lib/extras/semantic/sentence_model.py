@@ -1,6 +1,6 @@
-"""A sentence-embedding model in a folder: texts become vectors, near to one another where the texts mean the same.
+"""A sentence-embedding model in a folder: it maps texts to vectors, which are close if the meaning is the same.
 
-It is read as the library sentence-transformers saves it: an encoder, and how its states become one vector.
+The folder has the format of the library sentence-transformers: an encoder, and a pooling of its states into one vector.
 """
 
 from __future__ import annotations
@@ -23,39 +23,40 @@ if TYPE_CHECKING:
     import torch
 
 Vectors = NDArray[np.float32]
-"""One row per text, of length 1."""
+"""One unit vector per text."""
 
 _KEY = "gates.leakage.semantic.model"
 _LIBRARIES = ("safetensors", "tokenizers", "torch", "transformers")
 _DOWNLOAD = (
-    "download one, for example with `hf download NAME --revision COMMIT --local-dir FOLDER`, and name its folder"
+    "download one, for example with `hf download NAME --revision COMMIT --local-dir FOLDER`, and set the key to its "
+    "folder"
 )
 _POOLINGS = {"pooling_mode_mean_tokens": "mean", "pooling_mode_cls_token": "first"}
-"""How states become a vector: their mean, or the first one."""
+"""How states become a vector: their mean, or the first state."""
 _PARTS = ("Transformer", "Pooling", "Normalize")
 _LONGEST = 512
 """Most tokens of a text, so that a batch fits into memory."""
 _TOKENS = 8192
-"""Most tokens of a batch, padding included."""
+"""Most tokens of a batch, including padding."""
 _UNUSED = "pooler."
-"""Weights of a layer above the states, which no vector is made of; many models are saved without it."""
+"""Weights of a layer that the vectors do not use; many models are saved without it."""
 
 
 class SentenceModel:
-    """A model that was read.
+    """A loaded model.
 
     Attributes:
-        longest: tokens of a text that it reads; the rest is cut off.
+        longest: most tokens of a text; the rest is cut off.
     """
 
     def __init__(self, folder: Path) -> None:
-        """Read the model, and try it.
+        """Load the model, and test it on two sentences.
 
         Args:
-            folder: as `save_pretrained` writes it, weights as safetensors.
+            folder: as `save_pretrained` writes it, with weights as safetensors.
 
         Raises:
-            RC1Error: when a library is missing, or the folder holds no such model.
+            RC1Error: if a library is missing, or the folder does not contain such a model.
         """
         check_folder(folder)
         quieten(hub=False)
@@ -72,7 +73,7 @@ class SentenceModel:
             tried, _ = self.vectors(["Who?", "Who built the tower of Ara, and when?"])
         except Exception as error:
             if shortage(error) or isinstance(error, RC1Error):
-                raise  # the machine's fault, or said already
+                raise  # not the model's fault, or already explained
             # Damaged files make these libraries raise anything.
             raise ConfigError(
                 f"{_KEY}: {folder} cannot be read as a sentence-embedding model ({type(error).__name__}: "
@@ -80,11 +81,11 @@ class SentenceModel:
             ) from error
         if not np.isfinite(tried).all():
             raise ConfigError(
-                f"{_KEY}: {folder} makes vectors that are no numbers: its weights are damaged; {_DOWNLOAD}"
+                f"{_KEY}: {folder} returns vectors with NaN or infinity, so its weights are damaged; {_DOWNLOAD}"
             )
 
     def vectors(self, texts: Sequence[str]) -> tuple[Vectors, NDArray[np.bool_]]:
-        """The vectors of `texts`, shape (N, D), and which texts are longer than the model reads, shape (N,)."""
+        """Return the vectors of `texts`, shape (N, D), and which texts were truncated, shape (N,)."""
         import torch
 
         tokens: list[list[int]] = self._tokenizer(list(texts), truncation=True, max_length=self.longest)["input_ids"]
@@ -118,7 +119,7 @@ class SentenceModel:
 
 
 def _encoder(folder: Path) -> Any:
-    """The encoder alone; `ValueError` where weights of it are missing, which would start at random."""
+    """Load the encoder; raise `ValueError` if weights are missing, which would be random."""
     import torch
     from transformers import AutoModel
     from transformers.utils.logging import get_verbosity, set_verbosity
@@ -137,10 +138,10 @@ def _encoder(folder: Path) -> Any:
 
 
 def check_folder(folder: Path) -> None:
-    """Refuse what cannot be read as a sentence-embedding model, without reading its weights.
+    """Check, without reading its weights, that a folder contains a supported sentence-embedding model.
 
     Raises:
-        RC1Error: when a library is missing, or the folder is not there, no model, or one of a kind that is not read.
+        RC1Error: if a library is missing, or the folder does not exist, contains no model, or an unsupported one.
     """
     if lacking := [name for name in _LIBRARIES if find_spec(name) is None]:
         raise RC1Error(
@@ -148,21 +149,19 @@ def check_folder(folder: Path) -> None:
             f"or set the key to null"
         )
     if not folder.is_dir():
-        raise ConfigError(f"{_KEY}: there is no folder {folder}; {_DOWNLOAD}")
+        raise ConfigError(f"{_KEY}: folder {folder} not found; {_DOWNLOAD}")
     if not (folder / "config.json").is_file():
-        raise ConfigError(f"{_KEY}: {folder} holds no model (no config.json); {_DOWNLOAD}")
+        raise ConfigError(f"{_KEY}: {folder} contains no model (no config.json); {_DOWNLOAD}")
     if not any(folder.glob("*.safetensors")):
-        raise ConfigError(
-            f"{_KEY}: {folder} holds no weights as *.safetensors, the only kind that is read; {_DOWNLOAD}"
-        )
+        raise ConfigError(f"{_KEY}: {folder} has no weights as *.safetensors, the only supported format; {_DOWNLOAD}")
     parts = [str(part.get("type", "")).rpartition(".")[2] for part in _json(folder / "modules.json", [])]
     if strange := [part for part in parts if part not in _PARTS]:
-        raise ConfigError(f"{_KEY}: {folder} has a part {strange[0]}, expected {', '.join(_PARTS)} alone; {_DOWNLOAD}")
+        raise ConfigError(f"{_KEY}: {folder} has a part {strange[0]}, expected only {', '.join(_PARTS)}; {_DOWNLOAD}")
     _pooling(folder)
 
 
 def _pooling(folder: Path) -> str:
-    """`mean` or `first`; the mean where nothing is said."""
+    """Return `mean` or `first`; `mean` if the model does not say."""
     path = folder / "1_Pooling" / "config.json"
     said = _json(path, {"pooling_mode_mean_tokens": True})
     modes = [name for name, on in said.items() if name.startswith("pooling_mode") and on is True]
@@ -174,7 +173,7 @@ def _pooling(folder: Path) -> str:
 
 
 def _json(path: Path, otherwise: Any) -> Any:
-    """The content of a file of JSON, of the same type as `otherwise`, which stands for a file that is not there."""
+    """Read a JSON file, which must have the type of `otherwise`, the result if the file does not exist."""
     if not path.is_file():
         return otherwise
     try:
@@ -189,7 +188,7 @@ def _json(path: Path, otherwise: Any) -> Any:
 
 
 def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Numbers of texts, those of about equal length together, at most `_TOKENS` tokens with their padding."""
+    """Group texts of similar length into batches of at most `_TOKENS` tokens, including padding."""
     longest: Callable[[int], int] = lengths.__getitem__
     batch: list[int] = []
     for at in sorted(range(len(lengths)), key=longest, reverse=True):

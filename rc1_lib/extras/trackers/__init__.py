@@ -1,5 +1,6 @@
-"""Metrics for Weights & Biases and MLflow, where they are installed: written below the workspace, sent nowhere.
+"""Metrics for Weights & Biases and MLflow, if installed: written to the workspace, and sent nowhere by default.
 
-Both are offline unless their own variables say otherwise: `WANDB_MODE`, `MLFLOW_TRACKING_URI`. Keys are theirs too and
-are read by them alone. Each module has a `Run`, a tracker of `rc1_lib.training.callbacks.trackers`.
+Both are offline unless their own variables say otherwise: `WANDB_MODE`, `MLFLOW_TRACKING_URI`. Only they read their
+keys.
+Each module has a class `Run`, a tracker of `rc1_lib.training.callbacks.trackers`.
 """

@@ -1,4 +1,4 @@
-"""A run in MLflow's store."""
+"""Track a run in MLflow."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Any
 
 _QUIET = {"MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_ALLOW_FILE_STORE": "true"}
-"""No report about its user goes to the maker. MLflow's files are in maintenance; a database is the user's."""
+"""Disable telemetry. Allow MLflow's file store, which is in maintenance mode; users can configure a database."""
 _PARAMETER = 500
-"""Characters that every store of MLflow takes as a parameter's value."""
+"""Most characters of a parameter that every MLflow store accepts."""
 
 
 class Run:
-    """A run in MLflow's store of files; a resumed training goes on in it."""
+    """A run in MLflow's file store. A resumed training continues it."""
 
     def __init__(self, folder: Path, project: str, title: str, key: str, settings: Mapping[str, Any]) -> None:
-        """Finds or begins the run in `folder`/mlflow."""
+        """Find or create the run in `folder`/mlflow."""
         for variable, value in _QUIET.items():
             os.environ.setdefault(variable, value)
         from mlflow import MlflowClient
@@ -37,19 +37,19 @@ class Run:
         self._client.log_batch(self._id, params=[Param(name, text) for name, text in _flat(settings)])
 
     def log(self, step: int, numbers: Mapping[str, float]) -> None:
-        """Write what a step measured."""
-        # To the store a slash is a folder, and next to `loss/policy_avg` there is a metric called `loss`.
+        """Write the metrics of a step."""
+        # The store makes a folder of each slash, which would clash: there are metrics `loss` and `loss/policy_avg`.
         named = [(name.replace("/", "."), value) for name, value in numbers.items()]
         now = int(time.time() * 1000)
         self._client.log_batch(self._id, metrics=[self._metric(name, value, now, step) for name, value in named])
 
     def close(self) -> None:
-        """Say that it has ended."""
+        """Mark the run as finished."""
         self._client.set_terminated(self._id)
 
 
 def _flat(tree: Mapping[str, Any], before: str = "") -> list[tuple[str, str]]:
-    """Dotted names and short texts."""
+    """Flatten a tree to dotted names and short texts."""
     found: list[tuple[str, str]] = []
     for name, value in tree.items():
         if isinstance(value, Mapping):

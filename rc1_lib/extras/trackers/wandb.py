@@ -1,4 +1,4 @@
-"""An offline run of Weights & Biases."""
+"""Track a run in Weights & Biases, offline."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 
 
 class Run:
-    """An offline run of Weights & Biases, which `wandb sync` uploads; a resumed training adds one under the same id."""
+    """An offline run for `wandb sync` to upload. A resumed training adds another one with the same id."""
 
     def __init__(self, folder: Path, project: str, title: str, key: str, settings: Mapping[str, Any]) -> None:
-        """Begins a run below `folder`/wandb."""
-        os.environ.setdefault("WANDB_ERROR_REPORTING", "false")  # no report about its user goes to the maker
+        """Start a run below `folder`/wandb."""
+        os.environ.setdefault("WANDB_ERROR_REPORTING", "false")  # no telemetry
         import wandb
 
         folder.mkdir(parents=True, exist_ok=True)
@@ -27,9 +27,9 @@ class Run:
         )  # fmt: skip
 
     def log(self, step: int, numbers: Mapping[str, float]) -> None:
-        """Write what a step measured."""
+        """Write the metrics of a step."""
         self._run.log(dict(numbers), step=step)
 
     def close(self) -> None:
-        """Write what is left."""
+        """Write what is still buffered."""
         self._run.finish()

@@ -1,1 +1,1 @@
-"""Sampling by a vLLM server: its protocol, the adapter that it is given, and episodes that it plays."""
+"""Sampling with a vLLM server: its HTTP protocol, loading adapters, and playing episodes."""

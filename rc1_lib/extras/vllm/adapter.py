@@ -1,4 +1,4 @@
-"""The adapter as a vLLM server has it: written whole, loaded under a name of its own, the one before it forgotten."""
+"""The adapter in a vLLM server: written atomically, loaded under a new name, and the previous one unloaded."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from rc1_lib.training.checkpoint.atomic_folder import new_folder
 from rc1_lib.training.policy import Policy
 
 PREFIX = "rc1-"
-"""What the name of every adapter begins with that a run has a server load."""
+"""Prefix of the names of all adapters that a run loads."""
 
 
 class ServedAdapter:
-    """One adapter at a time, in a server and in a folder that the server sees.
+    """Keeps one adapter at a time in a server, and in a folder that the server can read.
 
-    Every state has a name that was never used before. Under an old name the server would go on with the keys and values
-    that it keeps of prompts, which are those of the old weights.
+    Every state gets a name that was never used before. Under an old name the server would reuse its prefix cache, which
+    belongs to the old weights.
     """
 
     def __init__(self, folder: str | None) -> None:
-        """Takes the folder that adapters are written to; a temporary one where it is None."""
+        """Keep the folder for adapters; None uses a temporary one."""
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         if folder is None:
             self._temporary = tempfile.TemporaryDirectory(prefix="rc1-adapters-")
@@ -37,12 +37,12 @@ class ServedAdapter:
         self._name: str | None = None
         self._digest = ""
 
-    async def offer(self, server: VLLMServer, policy: Policy) -> str:
-        """The name that the server has the current policy by, which is loaded if it is another than before.
+    async def load_current(self, server: VLLMServer, policy: Policy) -> str:
+        """Load the current policy's adapter if it has changed, and return its name in the server.
 
         Raises:
-            ConfigError: when the folder cannot be written.
-            VLLMError: when the server does not load it.
+            ConfigError: if the folder cannot be written.
+            VLLMError: if the server does not load it.
         """
         digest = _digest(policy)
         if self._name is not None and digest == self._digest:
@@ -57,28 +57,28 @@ class ServedAdapter:
             raise
         self._name, self._digest = name, digest
         if before is not None:
-            await self._forget(server, before)
+            await self._unload(server, before)
         return name
 
-    async def forget(self, server: VLLMServer) -> None:
-        """Leave neither server nor folder with an adapter.
+    async def unload(self, server: VLLMServer) -> None:
+        """Remove the adapter from server and folder.
 
         Raises:
-            VLLMError: when the server is gone.
+            VLLMError: if the server is gone.
         """
         name, self._name = self._name, None
         if name is not None:
-            await self._forget(server, name)
+            await self._unload(server, name)
 
     def close(self) -> None:
-        """Remove what was written."""
+        """Remove the written files."""
         if self._temporary is not None:
             self._temporary.cleanup()
         elif self._name is not None:
             shutil.rmtree(self._folder / self._name, ignore_errors=True)
 
-    async def _forget(self, server: VLLMServer, name: str) -> None:
-        # In this order: a server that has it may read the folder once more.
+    async def _unload(self, server: VLLMServer, name: str) -> None:
+        # In this order, because a server that still has the adapter may read the folder again.
         try:
             await server.unload(name)
         finally:
@@ -89,16 +89,17 @@ class ServedAdapter:
             self._folder.mkdir(parents=True, exist_ok=True)
             with new_folder(target) as folder:
                 policy.peft.save_pretrained(str(folder), save_embedding_layers=False)
-                (folder / "README.md").unlink(missing_ok=True)  # peft's form of a model card, nothing filled in
+                (folder / "README.md").unlink(missing_ok=True)  # peft's empty model card
         except OSError as error:
             raise ConfigError(
-                f"training.vllm.adapters: {self._folder} cannot be written ({error.strerror}); name a folder that both "
-                f"this machine and the server see"
+                f"training.vllm.adapters: {self._folder} cannot be written ({error.strerror}); use a folder that both "
+                "this "
+                f"machine and the server can read"
             ) from None
 
 
 def _digest(policy: Policy) -> str:
-    """SHA-256 of the adapter's weights."""
+    """Return the SHA-256 of the adapter's weights."""
     digest = hashlib.sha256()
     for name, value in sorted(policy.adapter_state().items()):
         digest.update(name.encode())

@@ -1,8 +1,8 @@
-"""Episodes that a vLLM server plays: the dialogue world and its bounds are those of our own rollouts.
+"""Play episodes with a vLLM server. Environment and limits are those of RC1's own rollouts.
 
-Many dialogues are under way at once, each asking for its next turn as token ids: nothing is ever tokenised again. Which
-of them the server reads together decides the last bits of its probabilities, so two runs need not sample the same
-tokens. Before the first of them the server has to show that it serves the policy that is trained.
+Many dialogues are in progress at once, each requesting its next turn as token ids, so nothing is ever tokenized again.
+How the server batches them decides the last bits of its probabilities, so two runs may sample different tokens. Before
+the first request the server must prove that it serves the policy to train.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rc1_lib.config.episodes import VLLM, Parity
 from rc1_lib.extras.vllm.adapter import ServedAdapter
 from rc1_lib.extras.vllm.server import (
     Access,
-    Said,
+    SampledTurn,
     Served,
     Turn,
     VLLMError,
@@ -40,31 +40,31 @@ from rc1_lib.training.updates.losses import FAR
 from rc1_lib.training.updates.metrics import distance
 
 PROBES, PROBE_TOKENS = 8, 32
-"""How many continuations of a fixed prompt are compared, and of how many tokens each."""
+"""Number of continuations of a fixed prompt to compare, and tokens of each."""
 READ_AGAIN = 8
-"""Most episodes of a rollout that are read again where nothing is learned from them."""
+"""Most episodes of a rollout that are checked if nothing is learned from them."""
 PROBE = "Mia has three boxes with a few pencils each. How many pencils are there altogether?"
 _SEEDS = 2**53
-"""What a number in [0, 1) is multiplied by to be a seed: as many as such a number can tell apart."""
+"""Factor that turns a float in [0, 1) into a seed without losing bits."""
 
 _PARTING_S = 10.0
-"""Most seconds that the end of a run waits for a server that may be the reason for it."""
+"""Most seconds that the end of a run waits for a server, which may be the reason why it ends."""
 
 Done = TypeVar("Done")
 Read = Callable[[Tensor, Tensor, float, bool], tuple[Tensor, Tensor]]
-"""Log-probabilities (N,) of the chosen tokens (bool, (B, T)) of (B, T), and of the likeliest ones in their places, at a
-temperature, with the current policy, or where the last one is true with the one that is started from."""
+"""Computes log-probabilities (N,) of the chosen tokens (bool, (B, T)) of ids (B, T), and of the most likely tokens at
+the same places, at a temperature, with the current policy or, if the last argument is true, the initial one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What the served policy has to be able to do.
+    """What the served policy must support.
 
     Attributes:
-        context: tokens of a dialogue that the policy can read.
-        needed: tokens of the longest dialogue there can be.
-        vocabulary: ids below it are tokens.
-        rows: dialogues under way at once.
+        context: context length of the policy.
+        needed: tokens of the longest possible dialogue.
+        vocabulary: size of the vocabulary.
+        rows: dialogues in progress at once.
     """
 
     context: int
@@ -74,19 +74,19 @@ class Shape:
 
 
 class VLLMSampler:
-    """Plays episodes with what a server says."""
+    """Plays episodes with tokens from a server."""
 
     def __init__(self, settings: VLLM, shape: Shape, parity: Parity, read: Read) -> None:
-        """Asks nothing yet.
+        """Keep the settings. No request is sent yet.
 
         Args:
-            settings: where the server is, and how it is asked.
+            settings: address of the server, and how to use it.
             shape: of the policy.
-            parity: how near the server's probabilities have to be to ours.
-            read: ours.
+            parity: bounds of the distance between the server's probabilities and ours.
+            read: computes ours.
 
         Raises:
-            ConfigError: when the key cannot be sent.
+            ConfigError: if the key cannot be sent in a header.
         """
         self._access: Access = access_of(settings)
         self._shape, self._parity, self._read = shape, parity, read
@@ -97,70 +97,69 @@ class VLLMSampler:
     def play(
         self, policy: Policy, chat: ChatFormat, starts: Sequence[Start], sampling: RolloutSampling, *, start: bool
     ) -> list[Trajectory]:
-        """Play every episode to its end, with the current policy.
+        """Play every episode to its end.
 
         Args:
-            policy: what the server is given the adapter of.
-            chat: the tokens of its chat.
+            policy: its adapter is loaded into the server.
+            chat: chat format of the policy.
             starts: episodes that have not begun.
-            sampling: temperature, bounds and seeds.
-            start: whether they are played without the adapter.
+            sampling: temperature, limits and seeds.
+            start: play with the initial policy, without the adapter.
 
         Returns:
-            One trajectory for each start, in the same order; they hold no states.
+            One trajectory for each start, in the same order, without hidden states.
 
         Raises:
-            VLLMError: when the server is gone, serves another policy, or says what cannot be believed.
-            RolloutError: when a prompt does not fit the model.
+            VLLMError: if the server is gone, serves another policy, or sends an invalid answer.
+            RolloutError: if a prompt does not fit into the context.
         """
         episodes = [RunningEpisode(each, chat, sampling, self._shape.context) for each in starts]
 
         async def played(server: VLLMServer) -> None:
             served = await self._checked(server, chat, sampling)
-            name = served.name if start else await self._adapter.offer(server, policy)
+            name = served.name if start else await self._adapter.load_current(server, policy)
             await self._play(server, name, episodes, chat.end_id, sampling.temperature)
 
         self._run(played, self._access)
         return [episode.trajectory() for episode in episodes]
 
     def check(self, played: Sequence[Trajectory], temperature: float, *, start: bool) -> None:
-        """Read some episodes again: no answer says that it was given without the adapter.
+        """Recompute some episodes' log-probabilities, because an answer does not show whether the adapter was used.
 
         Args:
             played: by `play`.
-            temperature: that they were sampled at; 0 has log-probabilities of temperature 1.
-            start: whether they were played without the adapter.
+            temperature: sampling temperature; with 0 the log-probabilities are those of temperature 1.
+            start: whether they were played with the initial policy.
 
         Raises:
-            VLLMError: when they were said by another policy than the one that was asked for.
+            VLLMError: if they come from another policy.
         """
         if not played:
             return
-        told, read, best = list[Tensor](), list[Tensor](), list[Tensor]()
+        sampled, read, best = list[Tensor](), list[Tensor](), list[Tensor]()
         chosen = played[:: math.ceil(len(played) / READ_AGAIN)]
         for one in chosen:
-            own_1T = torch.tensor([one.own])
-            told.append(torch.tensor(one.logprobs)[own_1T[0]])
+            own_1T = torch.tensor([one.action_mask])
+            sampled.append(torch.tensor(one.logprobs)[own_1T[0]])
             read_N, best_N = self._read(torch.tensor([one.ids]), own_1T, temperature or 1.0, start)
             read.append(read_N.cpu())
             best.append(best_N.cpu())
-        found = distance(torch.cat(told), torch.cat(read))
+        found = distance(torch.cat(sampled), torch.cat(read))
         if not self._near(found):
             raise VLLMError(
-                f"the vLLM server at {self._access.host} plays another policy than the one it was asked for: in "
-                f"{len(chosen)} episodes that were read again {self._far_off(found)}; it ignores the adapter or has an "
-                f"old one: start it again"
+                f"the vLLM server at {self._access.host} does not play the requested policy: in {len(chosen)} episodes "
+                f"that were checked, {self._far_off(found)}; it ignores the adapter or has an old one: restart it"
             )
         if temperature == 0:
             self._check_greedy(torch.cat(read), torch.cat(best))
 
     def close(self) -> None:
-        """Have the server forget the adapter, as far as it can still be asked, and remove what was written."""
+        """Unload the adapter, if the server still answers, and remove the written files."""
         brief = replace(self._access, attempts=1, timeout_s=min(self._access.timeout_s, _PARTING_S))
         try:
-            self._run(self._adapter.forget, brief)
+            self._run(self._adapter.unload, brief)
         except VLLMError:
-            pass  # a server that is gone has forgotten it
+            pass  # a server that is gone needs no unloading
         finally:
             self._adapter.close()
 
@@ -182,9 +181,9 @@ class VLLMSampler:
             async with free:
                 while not episode.over:
                     turn = Turn(read, episode.room, end_id, temperature, int(episode.uniform * _SEEDS))
-                    said = await server.say(name, turn, self._shape.vocabulary)
+                    said = await server.sample(name, turn, self._shape.vocabulary)
                     for token, logprob in zip(said.ids, said.logprobs, strict=True):
-                        if episode.over:  # cut by a budget that is smaller than what was asked for
+                        if episode.over:  # the episode's limit was below the number of tokens requested
                             break
                         episode.take(token, logprob)
                     self._tokens += len(said.ids)
@@ -196,57 +195,60 @@ class VLLMSampler:
         await _all(*(play(episode) for episode in episodes))
 
     async def _checked(self, server: VLLMServer, chat: ChatFormat, sampling: RolloutSampling) -> Served:
-        """What the server serves, once it has shown that this is the policy that is started from."""
+        """Return what the server serves, after checking that it is the initial policy."""
         if self._served is None:
             served, host = await server.served(), self._access.host
             if served.context < self._shape.needed:
                 raise VLLMError(
-                    f"the vLLM server at {host} reads {served.context} tokens, but a dialogue may have "
+                    f"the vLLM server at {host} has a context of {served.context} tokens, but a dialogue may have "
                     f"{self._shape.needed}; start it with --max-model-len {self._shape.needed} or more"
                 )
             prompt = chat.prompt_ids([{"role": "user", "content": PROBE}])
-            # A greedy look has log-probabilities of temperature 1 on both sides.
+            # At temperature 0 both sides report log-probabilities of temperature 1.
             temperature = sampling.temperature or 1.0
             turns = [Turn(prompt, PROBE_TOKENS, None, temperature, seed) for seed in range(PROBES)]
-            said = await _all(*(server.say(served.name, turn, self._shape.vocabulary) for turn in turns))
+            said = await _all(*(server.sample(served.name, turn, self._shape.vocabulary) for turn in turns))
             self._compare(served, prompt, said, temperature)
-            # No answer says what tokens are drawn by, unless the likeliest are asked for. A server that draws them
-            # all the same would do so by the seed.
+            # Answers do not show the sampling temperature, so greedy tokens are checked separately. The different seeds
+            # expose a server that samples in spite of temperature 0.
             turns = [replace(turn, temperature=0.0) for turn in turns]
-            likeliest = await _all(*(server.say(served.name, turn, self._shape.vocabulary) for turn in turns))
+            likeliest = await _all(*(server.sample(served.name, turn, self._shape.vocabulary) for turn in turns))
             self._check_greedy(*self._read_probes(prompt, likeliest, 1.0))
             self._served = served
         return self._served
 
-    def _read_probes(self, prompt: Sequence[int], said: Sequence[Said], at: float) -> tuple[Tensor, Tensor]:
-        """Our log-probabilities of what was said after a prompt, and of the likeliest tokens, without an adapter."""
+    def _read_probes(self, prompt: Sequence[int], said: Sequence[SampledTurn], at: float) -> tuple[Tensor, Tensor]:
+        """Compute the initial policy's log-probabilities of continuations, and of the most likely tokens."""
         ids_BT = torch.tensor([[*prompt, *one.ids] for one in said])
         last_BT = (torch.arange(ids_BT.shape[1]) >= len(prompt)).expand_as(ids_BT)
         read_N, best_N = self._read(ids_BT, last_BT, at, True)
         return read_N.cpu(), best_N.cpu()
 
     def _check_greedy(self, read_N: Tensor, best_N: Tensor) -> None:
-        """Whether tokens that were asked for at temperature 0 are the likeliest, as near as that can be seen.
+        """Check that tokens requested at temperature 0 are the most likely ones, as far as rounding allows.
 
-        Where the server's log-probability of either token is off by so much, it may take one that falls short of the
-        likeliest by twice as much, and no more: so the bounds are twice those of a log-probability.
+        If the server's log-probabilities are off by up to a bound, it may choose a token that falls short of the most
+        likely
+        one by twice that. So the bounds are twice those of a log-probability.
 
         Raises:
-            VLLMError: when they are not.
+            VLLMError: if they are not.
         """
         short_N = best_N - read_N
         mean, far = float(short_N.mean()), float((short_N > 2 * FAR).float().mean())
         if mean <= 2 * self._parity.mean and far <= 2 * self._parity.far_share:
             return
         raise VLLMError(
-            f"the vLLM server at {self._access.host} was asked for the likeliest tokens (temperature 0), but what it "
-            f"says falls short of them by {mean:.2g} nats on average (at most {2 * self._parity.mean:g}, twice "
+            f"the vLLM server at {self._access.host} was asked for the most likely tokens (temperature 0), but its "
+            "tokens "
+            f"fall short of them by {mean:.2g} nats on average (at most {2 * self._parity.mean:g}, twice "
             f"training.parity.mean), and by more than {2 * FAR:g} at {far:.2%} of the tokens (at most "
-            f"{2 * self._parity.far_share:.2%}, twice training.parity.far_share): it ignores the temperature that it "
-            f"is sent, or says other tokens than it samples; take one that heeds it"
+            f"{2 * self._parity.far_share:.2%}, twice training.parity.far_share): it ignores the temperature, or "
+            "returns "
+            f"other tokens than it samples; use a server that respects the temperature"
         )
 
-    def _compare(self, served: Served, prompt: Sequence[int], said: Sequence[Said], temperature: float) -> None:
+    def _compare(self, served: Served, prompt: Sequence[int], said: Sequence[SampledTurn], temperature: float) -> None:
         theirs_N = torch.tensor([one.logprobs for one in said]).flatten()
 
         def apart(at: float) -> dict[str, float]:
@@ -258,13 +260,14 @@ class VLLMSampler:
         host = self._access.host
         if temperature != 1.0 and self._near(apart(1.0)):
             raise VLLMError(
-                f"the vLLM server at {host} tells log-probabilities of temperature 1, but samples at {temperature:g}; "
+                f"the vLLM server at {host} reports log-probabilities of temperature 1, but samples at "
+                f"{temperature:g}; "
                 f"start it with --logprobs-mode processed_logprobs"
             )
         raise VLLMError(
-            f"the vLLM server at {host} serves '{quoted(served.root)}', which is not the policy that training starts "
-            f"from: without an adapter {self._far_off(found)}; have it serve that policy, in a precision that the "
-            f"bounds grant"
+            f"the vLLM server at {host} serves '{quoted(served.root)}', which is not the initial policy of this "
+            "training: "
+            f"without an adapter {self._far_off(found)}; serve that policy, in a precision within the bounds"
         )
 
     def _far_off(self, found: dict[str, float]) -> str:
@@ -281,7 +284,7 @@ class VLLMSampler:
 
 
 async def _all(*work: Coroutine[Any, Any, Done]) -> list[Done]:
-    """What every one of them comes to; the first that fails ends the others, and its error is raised."""
+    """Run all coroutines. The first error cancels the others and is raised."""
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(each) for each in work]

@@ -1,4 +1,4 @@
-"""Checks whether an exported folder equals the environment that would be exported now, and names differences."""
+"""Compare an exported folder with the environment that would be exported now."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ class Difference:
     here: str
 
     def __str__(self) -> str:
-        """As a sentence."""
-        return f"{self.where}: the folder has {self.found}, this disk {self.here}"
+        """Describe it as a sentence."""
+        return f"{self.where}: the folder has {self.found}, an export now would have {self.here}"
 
 
 def named_pool(run: Run, folder: Path) -> Path:
-    """The pool that the manifest in `folder` names.
+    """Return the pool that the manifest in `folder` names.
 
     Raises:
-        RC1Error: when it names none, or that does not exist.
+        RC1Error: if it names none, or that does not exist.
     """
     named = read_manifest(folder)[OWN].get("pool")
     name = named.get("path") if isinstance(named, dict) else None
@@ -52,18 +52,18 @@ def named_pool(run: Run, folder: Path) -> Path:
     pool = run.workspace.path(name)
     if not pool.is_file():
         raise RC1Error(
-            f"{folder / MANIFEST}: {OWN}.pool.path names {name}, which is not here; give the pool with --rows"
+            f"{folder / MANIFEST}: {OWN}.pool.path is {name}, which does not exist; give the pool with --rows"
         )
     return pool
 
 
 def differences(run: Run, folder: Path, pool: Path) -> list[Difference]:
-    """The differences between `folder` and what `run` would write from `pool`.
+    """List the differences between `folder` and what `run` would write from `pool`.
 
-    Further files, such as a lock, do not count, but modules and folders do, since its server would import them first.
+    Extra files such as a lock file do not count. Extra modules and folders do, because the server would import them.
 
     Raises:
-        RC1Error: when the folder has no manifest of an environment, or inputs of the export are missing.
+        RC1Error: if the folder has no manifest of an environment, or inputs of the export are missing.
     """
     found = read_manifest(folder)
     here, contents = world_package(run, pool, _part(found, folder))

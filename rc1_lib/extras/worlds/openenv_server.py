@@ -77,7 +77,7 @@ class DialogueWorld(Environment):  # type: ignore[misc]
         answers = take(episode, action.content, action.tool_calls)
         done = episode.status is not EpisodeStatus.RUNNING
         self._state.step_count += 1
-        status = episode.outcome().status.value  # `declined` where the answer gives none
+        status = episode.outcome().status.value  # `declined` if the final answer gives no answer
         self._state.status = status
         reward = paid(self._world.spec, row, episode).total if done else 0.0
         return WorldObservation(messages=list(answers), status=status, done=done, reward=reward)
@@ -93,10 +93,10 @@ class DialogueWorld(Environment):  # type: ignore[misc]
 
 
 def world_app(folder: Path) -> FastAPI:
-    """OpenEnv's server for the environment in `folder`.
+    """Create OpenEnv's server for the environment in `folder`.
 
     Raises:
-        RC1Error: when the folder has no environment, or its rows do not match the manifest.
+        RC1Error: if the folder has no environment, or its rows do not match the manifest.
     """
     factory = partial(DialogueWorld, ServedWorld.read(folder))
     app: FastAPI = create_app(factory, TurnAction, WorldObservation, env_name=NAME, max_concurrent_envs=_SESSIONS)

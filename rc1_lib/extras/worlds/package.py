@@ -1,4 +1,4 @@
-"""Exports the environment as a folder for OpenEnv: rows, manifest, server; the same inputs give the same bytes."""
+"""Export the environment as a folder for OpenEnv: rows, manifest, server. The same inputs give the same bytes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def export_world(run: Run, pool: Path, target: Path, part: Part) -> dict[str, An
         The manifest.
 
     Raises:
-        RC1Error: when `target` exists, the rows are unavailable, or the balanced pool is out of date.
+        RC1Error: if `target` exists, the rows are unavailable, or the balanced pool is out of date.
     """
     check_absent(target)
     if pool == BALANCED.path(run):
@@ -60,7 +60,7 @@ def export_world(run: Run, pool: Path, target: Path, part: Part) -> dict[str, An
 
 
 def world_package(run: Run, pool: Path, part: Part) -> tuple[dict[str, Any], Files]:
-    """The manifest, and every file of the folder, including the manifest."""
+    """Return the manifest, and every file of the folder, including the manifest."""
     rows = world_rows(run, pool, part)
     content = rows_bytes(rows)
     document = _manifest(run, pool, part, rows, WorldSpec.of(run, hashlib.sha256(content).hexdigest()))
@@ -74,7 +74,7 @@ def world_package(run: Run, pool: Path, part: Part) -> tuple[dict[str, Any], Fil
 
 
 def _shipped(folder: Traversable, below: str = "") -> Iterator[tuple[str, bytes]]:
-    """The files that are the same in every export, by name."""
+    """Yield the files that are the same in every export, with their names."""
     for entry in sorted(folder.iterdir(), key=lambda one: one.name):
         if entry.is_file():
             yield f"{below}{entry.name}", entry.read_bytes()
@@ -111,7 +111,7 @@ def _manifest(run: Run, pool: Path, part: Part, rows: list[MeasuredRow], spec: W
 
 
 def _plan(rows: list[MeasuredRow]) -> Mapping[str, Any]:
-    """The episode with which OpenEnv tests the server: the turns of a demonstration that asks and succeeds."""
+    """Return the episode with which OpenEnv tests the server: the turns of a demonstration that asks and succeeds."""
     row = next((row for row in rows if row["needs_clarification"] and row["solved"]), rows[0])
     return {
         "plan_schema_version": "1",

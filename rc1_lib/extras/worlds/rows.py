@@ -27,16 +27,16 @@ _NEEDED = ("id", "source_id", "task", "lang", "messages", "answer", "needs_clari
 
 
 def world_rows(run: Run, pool: Path, part: Part) -> list[MeasuredRow]:
-    """The playable rows of a part of `pool`, in its order.
+    """Return the playable rows of a part of `pool`, in its order.
 
     Raises:
-        RC1Error: when the pool cannot be read, its rows do not match the metrics, or none can be played.
+        RC1Error: if the pool cannot be read, its rows do not match the metrics, or none can be played.
     """
     read_rows(pool)  # reports errors with line numbers
     rows = [row for row in _playable(pool) if _belongs(row, part, run.config)]
     if not rows:
         of_part = "" if part is Part.ALL else f" and is of its part '{part}'"
-        raise RC1Error(f"{pool}: has no row that can be played{of_part}; build the pool with rc1 build-pool")
+        raise RC1Error(f"{pool}: found no row that can be played{of_part}; build the pool with rc1 build-pool")
     bucket_of = _measured(run, pool)
     return [{**row, "bucket": bucket_of[row["id"]]} for row in rows]
 
@@ -45,7 +45,7 @@ def check_fresh(run: Run, one: Artifact) -> None:
     """Reject files that were not made from the current inputs.
 
     Raises:
-        RC1Error: says what is wrong, and which command writes it again.
+        RC1Error: saying what is wrong, and which command writes it again.
     """
     if (state := one.state(run)) is not FileState.FRESH:
         raise RC1Error(f"{one.path(run)}: is {state}, expected {FileState.FRESH}; write it again: {one.command}")
@@ -66,7 +66,7 @@ def _playable(pool: Path) -> Iterator[Row]:
 
 
 def _measured(run: Run, pool: Path) -> dict[str, Bucket]:
-    """Row id -> bucket. Every pool has the same ids, so the lines show which rows were measured."""
+    """Map row ids to buckets. Every pool has the same ids, so the lines themselves show which rows were measured."""
     check_fresh(run, METRICS)
     measured = run.workspace.path(run.config.pool.path)
     if foreign := foreign_lines(pool, measured):
@@ -83,5 +83,5 @@ def _belongs(row: Row, part: Part, config: RunConfig) -> bool:
 
 
 def rows_bytes(rows: list[MeasuredRow]) -> bytes:
-    """One row per line."""
+    """Return JSON lines, one row per line."""
     return b"".join(orjson.dumps(row) + b"\n" for row in rows)

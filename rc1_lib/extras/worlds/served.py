@@ -1,4 +1,4 @@
-"""Plays an exported environment: the rows of its folder, with the manifest's limits and rewards."""
+"""Play an exported environment: the rows of its folder, with the manifest's limits and rewards."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ class ServedWorld:
 
     @classmethod
     def read(cls, folder: Path) -> Self:
-        """The environment in `folder`.
+        """Read the environment in `folder`.
 
         Raises:
-            RC1Error: when it has no manifest of an environment, or its rows do not match the manifest.
+            RC1Error: if it has no manifest of an environment, or its rows do not match the manifest.
         """
         spec, path = WorldSpec.read(folder), folder / ROWS
         try:
             content = read_regular(path)
         except OSError as error:
-            raise RC1Error(f"{path}: cannot be read ({error.strerror}), expected the world's rows") from None
+            raise RC1Error(f"{path}: cannot be read ({error.strerror}), expected the environment's rows") from None
         found = hashlib.sha256(content).hexdigest()
         if found != spec.rows_sha256:
             raise RC1Error(
@@ -57,28 +57,28 @@ class ServedWorld:
         return cls(spec, lines, {orjson.loads(line)["id"]: place for place, line in enumerate(lines)})
 
     def row(self, place: int) -> MeasuredRow:
-        """The row at a place; places beyond the last wrap around."""
+        """Return the row at a place. Places beyond the last one wrap around."""
         row: MeasuredRow = orjson.loads(self.lines[place % len(self.lines)])
         return row
 
     def row_of(self, id_: str) -> MeasuredRow:
-        """The row of an id.
+        """Return the row with an id.
 
         Raises:
-            RC1Error: when there is none.
+            RC1Error: if there is none.
         """
         if id_ not in self.place:
-            raise RC1Error(f"row '{id_}' is not in this world, expected one of its {len(self.lines):,} ids")
+            raise RC1Error(f"row '{id_}' is not in this environment, expected one of its {len(self.lines):,} ids")
         return self.row(self.place[id_])
 
 
 def opened(spec: WorldSpec, row: MeasuredRow) -> Episode:
-    """A fresh episode about `row`."""
+    """Start an episode on `row`."""
     return Episode(World(row), spec.limits)
 
 
 def paid(spec: WorldSpec, row: MeasuredRow, episode: Episode) -> RewardTerms:
-    """The reward terms of an episode about `row`."""
+    """Compute the reward terms of an episode on `row`."""
     return reward_terms(episode.outcome(), row["bucket"], spec.reward)
 
 
@@ -110,7 +110,7 @@ def replayed(
 
 
 def reference_turns(row: MeasuredRow) -> list[dict[str, Any]]:
-    """The turns that should solve a row: ask for the missing piece in its own words, and give the known answer."""
+    """Return turns that should solve a row: ask for the missing information, and give the known answer."""
     answer = {"role": "assistant", "content": f"{ANSWER_MARK[row['lang']]}{row['answer']}"}
     slot = row.get("slot")
     if not row["needs_clarification"] or slot is None:

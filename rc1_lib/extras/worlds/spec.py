@@ -46,7 +46,7 @@ class WorldSpec:
     Attributes:
         rows_sha256: of the bytes of `rows.jsonl`.
         limits: of an episode.
-        reward: the weights of its terms; the judge has no weight, since none is asked here.
+        reward: weights of its terms; the judge has no weight, because it is not asked here.
     """
 
     rows_sha256: str
@@ -55,16 +55,16 @@ class WorldSpec:
 
     @classmethod
     def of(cls, run: Run, rows_sha256: str) -> Self:
-        """The settings of a run's training, without the judge's part."""
+        """Return the settings of a run's training, without the judge."""
         reward = replace(RewardSettings.of(run.config), judge=0.0)
         return cls(rows_sha256, Limits.of(run.config.training.limits), reward)
 
     @classmethod
     def read(cls, folder: Path) -> Self:
-        """The settings in the manifest of `folder`.
+        """Read the settings from the manifest of `folder`.
 
         Raises:
-            RC1Error: when it is missing, or is not the manifest of an environment.
+            RC1Error: if it is missing, or is not the manifest of an environment.
         """
         own = read_manifest(folder)[OWN]
         rows, where = own.get("rows"), folder / MANIFEST
@@ -75,27 +75,28 @@ class WorldSpec:
         return cls(rows["sha256"], limits, reward)
 
     def body(self) -> dict[str, dict[str, Any]]:
-        """Limits and reward settings as in the manifest."""
+        """Return limits and reward settings as in the manifest."""
         return {"limits": asdict(self.limits), "reward": asdict(self.reward)}
 
     def reward_range(self) -> tuple[float, float]:
-        """The lowest and the highest possible reward of an episode."""
+        """Return the lowest and the highest possible reward of an episode."""
         reward, limits = self.reward, self.limits
         asking = over_clarification_penalty(reward.cap, False, alpha=reward.alpha, cap=reward.cap)
-        # Only a solved episode pays for its turns, and never as many as would make it worth less than a failed one.
+        # Only a solved episode pays for its turns, and never so much that it would be worth less than a failed one.
         turns = 0.0 if reward.success else reward.turn * limits.turns
         worst = -(asking * reward.use_penalty + reward.malformed * (limits.malformed + 1) + turns)
         best = reward.success * max(difficulty_factor(bucket, reward.beta) for bucket in BUCKETS) - reward.turn
-        # Rounded outwards: penalties are summed elsewhere in another order. A step that does not end the episode pays
-        # 0.
+        # Rounded outwards, because penalties are summed in another order elsewhere. A step that does not end the
+        # episode
+        # is worth 0.
         return math.floor(worst * 1e4) / 1e4, math.ceil(max(best, 0.0) * 1e4) / 1e4
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """The manifest in `folder`, with RC1's section.
+    """Read the manifest in `folder`, which must have RC1's section.
 
     Raises:
-        RC1Error: when it is missing, not YAML, or not the manifest of an environment.
+        RC1Error: if it is missing, not YAML, or not the manifest of an environment.
     """
     path = folder / MANIFEST
     try:

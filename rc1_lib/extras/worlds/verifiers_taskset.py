@@ -1,4 +1,4 @@
-"""An exported world as a taskset of verifiers (extra `verifiers`), with the harness that plays it; see `rc1_world`.
+"""An exported environment as a taskset of verifiers (extra `verifiers`), with the harness that plays it.
 
 The harness is the dialogue loop: it sends the conversation to the model, and the model's messages to our environment,
 whose simulated user and tools answer. The reward is computed from the trace alone, by replaying the model's messages.
@@ -65,24 +65,24 @@ class WorldTask(vf.Task[WorldData]):  # type: ignore[misc]
 
 
 class WorldConfig(vf.TasksetConfig):  # type: ignore[misc]
-    """Which world."""
+    """Which environment."""
 
     folder: Path = Path("outputs/rc1_world")
     """A folder that `rc1 world export` wrote."""
 
 
 class WorldTaskset(vf.Taskset[WorldTask, WorldConfig]):  # type: ignore[misc]
-    """The rows of an exported world."""
+    """The rows of an exported environment."""
 
     def load(self) -> Iterator[WorldTask]:
-        """One task per row, in the folder's order."""
+        """Yield one task per row, in the folder's order."""
         world = ServedWorld.read(self.config.folder)
         for place in range(len(world.lines)):
             yield WorldTask(_data(world, world.row(place)), self.config.task)
 
 
 class WorldHarnessConfig(vf.HarnessConfig):  # type: ignore[misc]
-    """Nothing to set."""
+    """The harness has no settings."""
 
 
 class WorldHarness(vf.Harness[WorldHarnessConfig]):  # type: ignore[misc]

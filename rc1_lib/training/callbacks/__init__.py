@@ -1,1 +1,1 @@
-"""What happens besides the steps: logs, checkpoints, evaluation, early stop, gradient clipping, learning rates."""
+"""Callbacks of the training loop: logs, checkpoints, evaluation, early stopping, learning rate, caps."""

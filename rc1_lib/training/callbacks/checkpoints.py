@@ -1,4 +1,4 @@
-"""Checkpoints on time, and of the last step."""
+"""Write checkpoints on time, and of the last step."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ class SaveRule:
     """How often checkpoints are written.
 
     Attributes:
-        every_steps: on every multiple of this many steps.
-        every_minutes: and whenever this much time has passed since the last one; None sets no such bound.
+        every_steps: at every multiple of this many steps.
+        every_minutes: also when this many minutes have passed since the last one; None sets no such bound.
     """
 
     every_steps: int
     every_minutes: float | None
 
     def __post_init__(self) -> None:
-        """Refuses a rule that would never save."""
-        assert self.every_steps >= 1, f"every {self.every_steps} steps"
-        assert self.every_minutes is None or self.every_minutes > 0, f"every {self.every_minutes} minutes"
+        """Reject a rule that would never save."""
+        assert self.every_steps >= 1, f"every_steps is {self.every_steps}, expected at least 1"
+        assert self.every_minutes is None or self.every_minutes > 0, f"every_minutes is {self.every_minutes}"
 
     def due(self, step: int, saved_step: int, minutes_since: float) -> bool:
         """Whether to save now.
 
         Args:
-            step: finished steps.
-            saved_step: the step of the last checkpoint (the step resumed from, or 0).
-            minutes_since: minutes since it was written, on a clock that never goes back.
+            step: number of finished steps.
+            saved_step: step of the last checkpoint (or the step resumed from, or 0).
+            minutes_since: minutes since it was written, on a monotonic clock.
         """
         if step <= saved_step:
             return False
@@ -48,27 +48,27 @@ class SaveRule:
 
 
 class Checkpoints(Callback):
-    """Saves by a rule. It comes last, so that a step's metrics are on the disk before its checkpoint is."""
+    """Saves by a rule. It must come last, so that a step's metrics are on disk before its checkpoint."""
 
     name = "checkpoint"
 
     def __init__(self, folder: Path, ledger: Path, rule: SaveRule, keep: KeepRule | None, log: TrainLog) -> None:
-        """Save into `folder` by `rule`, and remove what `keep` does not; None keeps all."""
+        """Save into `folder` by `rule`, and remove what `keep` does not keep; None keeps all."""
         self._folder, self._ledger, self._rule, self._keep, self._log = folder, ledger, rule, keep, log
         self._saved = 0
         self._when = time.monotonic()
 
     def on_start(self, trainer: Trainer) -> None:
-        """The step that the run begins with is saved already, or is nothing yet."""
+        """Count the first step as saved."""
         self._saved, self._when = trainer.step, time.monotonic()
 
     def on_step(self, trainer: Trainer, metrics: dict[str, float | None]) -> None:
-        """Save when it is due."""
+        """Save if a checkpoint is due."""
         if self._rule.due(trainer.step, self._saved, (time.monotonic() - self._when) / 60):
             self._save(trainer)
 
     def on_end(self, trainer: Trainer) -> None:
-        """Save the last step, if it was not due."""
+        """Save the last step if it is not saved yet."""
         if trainer.step > self._saved:
             self._save(trainer)
 

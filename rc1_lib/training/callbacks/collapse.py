@@ -1,7 +1,7 @@
-"""Ends a run that is lost, or whose steps teach nothing: step after step beyond a bound of `training.collapse`.
+"""End a run that has collapsed, or whose steps teach nothing: several steps in a row beyond `training.collapse`.
 
-A metric that is not a number ends a run where it appears. These metrics are numbers, and each of them may look good for
-a while: a reward may rise while one answer is given to everything.
+NaN ends a run as soon as it appears. These metrics are finite, and some may look good for a while: a reward can rise
+while the policy gives the same answer to everything.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
     from rc1_lib.training.trainer import Trainer
 
 OF_SCORES = ("min_scores_std", "max_frac_zero_std")
-"""Bounds on how scores differ; a control's scores are no reward, and may all be the same."""
+"""Bounds on the spread of scores. They do not apply to a control, whose scores may all be the same."""
 
 
 class CollapsedError(RC1Error):
-    """A run that is lost, or that teaches nothing."""
+    """The policy has collapsed, or its steps teach nothing."""
 
 
 class _Words(NamedTuple):
-    """What a step beyond a bound means.
+    """What it means if a step is beyond a bound.
 
     Attributes:
-        found: what is the matter; `value` is the metric.
+        found: what is wrong; `value` is the metric.
         remedy: what to do.
     """
 
@@ -39,11 +39,11 @@ class _Words(NamedTuple):
     remedy: str
 
 
-_LOST = "lower lr, raise kl_coef or the update's entropy_coef, or look at what the reward pays for"
+_LOST = "lower lr, raise kl_coef or the update's entropy_coef, or check what the reward pays for"
 _WORDS: Mapping[str, _Words] = {
-    "max_kl": _Words("the KL to the start has exploded: {value:.3g} nats a token", _LOST),
-    "min_entropy": _Words("the entropy has collapsed: {value:.3g} nats a token", _LOST),
-    "max_same_answer": _Words("the answers have collapsed: {value:.0%} of them are one and the same", _LOST),
+    "max_kl": _Words("the KL to the initial policy has exploded: {value:.3g} nats per token", _LOST),
+    "min_entropy": _Words("the entropy has collapsed: {value:.3g} nats per token", _LOST),
+    "max_same_answer": _Words("the answers have collapsed: {value:.0%} of them are the same", _LOST),
     "max_clip_ratio": _Words(
         "{value:.0%} of the episodes are cut by a limit on tokens, so they earn nothing",
         "raise rollout_len (or training.rollout.thought_tokens, training.limits.tokens), or warm up longer "
@@ -55,17 +55,17 @@ _WORDS: Mapping[str, _Words] = {
     ),
     "min_scores_std": _Words(
         "all episodes score nearly the same: the standard deviation is {value:.3g}",
-        "look at reward/* in the metrics, raise training.rollout.temperature, or draw other rows (priority_sampling)",
+        "check reward/* in the metrics, raise training.rollout.temperature, or draw other rows (priority_sampling)",
     ),
     "max_frac_zero_std": _Words(
-        "{value:.0%} of the prompts have rollouts that all score the same, so they teach nothing",
+        "{value:.0%} of the prompts have rollouts with equal scores, so they teach nothing",
         "raise training.rollout.temperature or the update's group_size, or draw other rows (priority_sampling)",
     ),
 }
 
 
 def signs_of(metrics: Mapping[str, Any], bounds: Collapse) -> dict[str, float]:
-    """The bounds that a step is beyond, each with its metric's value. A metric that was not measured is no sign."""
+    """Return the bounds that a step exceeds, with the metrics' values. Metrics that were not measured are skipped."""
     beyond = {}
     for key, metric in {**SIGNS_OF_COLLAPSE, **SIGNS_OF_WASTE}.items():
         bound, value = getattr(bounds, key), metrics.get(metric)
@@ -77,9 +77,10 @@ def signs_of(metrics: Mapping[str, Any], bounds: Collapse) -> dict[str, float]:
 
 
 class CollapseGuard(Callback):
-    """Ends a run after so many steps in a row beyond a bound. It comes after the metrics and before the checkpoints.
+    """Ends a run after several steps in a row beyond a bound.
 
-    How many there have been is read from the metrics, so that a resumed run counts on.
+    It must come after the callback that writes the metrics, and before the checkpoints. The count is read from the
+    metrics file, so that a resumed run continues it.
 
     Attributes:
         reason: why the run has to end, as a sentence; "" if it has not.
@@ -89,12 +90,12 @@ class CollapseGuard(Callback):
     name = "collapse"
 
     def __init__(self, bounds: Collapse, metrics: Path) -> None:
-        """By these bounds, for the run whose metrics are there."""
+        """Keep the bounds and the run's metrics file."""
         self._bounds, self._log = bounds, MetricsLog(metrics)
         self.recall(0)
 
     def recall(self, step: int) -> None:
-        """Count the steps on record, up to `step`."""
+        """Count the recorded steps up to `step`."""
         self._in_a_row: dict[str, int] = {}
         self.reason, self.since = "", 0
         for line in self._log.read() if step else ():
@@ -102,11 +103,11 @@ class CollapseGuard(Callback):
                 self._count(int(line["step"]), line)
 
     def on_start(self, trainer: Trainer) -> None:
-        """Go on counting where the run goes on."""
+        """Continue the count where the run continues."""
         self.recall(trainer.step)
 
     def on_step(self, trainer: Trainer, metrics: dict[str, float | None]) -> None:
-        """Count the step, and end the run with it if it is one too many."""
+        """Count the step, and end the run if it was the last one allowed."""
         self._count(trainer.step, metrics)
         if self.reason:
             trainer.stop(self.reason)

@@ -1,4 +1,4 @@
-"""Stop when a metric has not become better for a while."""
+"""Stop if a metric has not improved for a while."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 class EarlyStop(Callback):
-    """Counts how many times in a row a metric failed to become better; steps without it do not count.
+    """Counts measurements in a row without improvement. Steps that do not measure the metric do not count.
 
-    What is not finite is no improvement and never the best.
+    A value that is not finite is never an improvement.
 
     Attributes:
         stopped: whether it has ended the run.
@@ -34,15 +34,15 @@ class EarlyStop(Callback):
         *,
         key: str = "callbacks.early_stop.metric",
     ) -> None:
-        """Stop after `patience` measurements that are not better than the best one by more than `min_delta`.
+        """Stop after `patience` measurements that do not improve on the best one by more than `min_delta`.
 
         Args:
             metric: its name among the metrics of a step.
             patience: at least 1.
             min_delta: at least 0.
-            higher_is_better: whether a larger number is better.
-            not_before: the first step that a run may end with.
-            key: where the configuration names the metric.
+            higher_is_better: whether larger values are better.
+            not_before: the first step at which a run may end.
+            key: configuration key of the metric, for the message.
         """
         assert patience >= 1 and min_delta >= 0
         self.stopped, self._not_before, self._key = False, not_before, key
@@ -52,14 +52,15 @@ class EarlyStop(Callback):
         self._failed = 0
 
     def on_start(self, trainer: Trainer) -> None:
-        """A run that was stopped stays stopped when it is resumed."""
+        """Keep a stopped run stopped when it is resumed."""
         self._judge(trainer)
 
     def on_step(self, trainer: Trainer, metrics: dict[str, float | None]) -> None:
-        """Look at the metric where it was measured.
+        """Check the metric if it was measured.
 
         Raises:
-            ConfigError: at the first step, or look at held-out rows, that should have measured it and has not.
+            ConfigError: if the first step, or the first evaluation on held-out rows, should have measured it and has
+                not.
         """
         self._check_named(trainer.step, metrics)
         value = metrics.get(self._metric)
@@ -72,17 +73,18 @@ class EarlyStop(Callback):
         self._judge(trainer)
 
     def state_dict(self) -> dict[str, Any]:
-        """The best value, and how often it was missed since."""
+        """Return the best value, and the number of measurements since."""
         return {"best": self._best, "failed": self._failed}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on counting."""
+        """Restore best value and count."""
         self._best, self._failed = state["best"], state["failed"]
 
     def _check_named(self, step: int, metrics: dict[str, float | None]) -> None:
-        """What no step and no look measures is a mistake in the name; a figure of episodes may only have no case.
+        """Reject a metric that nothing measures, which is probably a wrong name.
 
-        Of RC1's own engines the configuration has been refused before; of a user's own nobody knows sooner.
+        Metrics of episodes may be absent in a step. For RC1's own engines the configuration has been checked before.
+        For custom engines it is only known now.
         """
         never_measured = self._best is None and self._failed == 0
         if not never_measured or self._metric in metrics or self._metric.removeprefix(HELD_OUT) in EPISODE_FIGURES:
@@ -96,11 +98,11 @@ class EarlyStop(Callback):
             )
 
     def ends(self, step: int) -> bool:
-        """Whether what was measured until this step ends the run with it."""
+        """Whether the measurements up to this step end the run."""
         return self._failed >= self._patience and step >= self._not_before
 
     def _judge(self, trainer: Trainer) -> None:
         self.stopped = self.ends(trainer.step)
         if self.stopped:
             best = "no finite value" if self._best is None else f"{self._best:.6g}"
-            trainer.stop(f"{self._metric} did not become better than {best} in {self._failed} measurements")
+            trainer.stop(f"{self._metric} did not improve on {best} in {self._failed} measurements")

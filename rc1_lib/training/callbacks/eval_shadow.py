@@ -1,4 +1,7 @@
-"""Held-out rows looked at now and then while training goes on: no gate, a look at whether learning generalises."""
+"""Evaluate held-out rows from time to time during training.
+
+It is not a gate, but shows whether learning generalises.
+"""
 
 from __future__ import annotations
 
@@ -18,25 +21,25 @@ from rc1_lib.training.engine import PolicyEngine
 if TYPE_CHECKING:
     from rc1_lib.training.trainer import Trainer
 
-Look = Callable[[Engine], dict[str, float]]
-"""What an engine does on held-out rows, by name."""
+Evaluate = Callable[[Engine], dict[str, float]]
+"""Evaluates an engine on held-out rows; returns metrics by name."""
 
 
 class EvalShadow(Callback):
-    """Adds `eval/<metric>` to the metrics of every n-th step, and of the last that is configured.
+    """Adds `eval/<metric>` to the metrics of every n-th step, and of the last configured one.
 
-    It comes before whatever reads a step's seconds: those of the look are among them.
+    It must come before callbacks that read a step's seconds, because it adds its own.
     """
 
     name = "eval_shadow"
 
-    def __init__(self, look: Look, every: int) -> None:
-        """Look every `every` steps."""
+    def __init__(self, look: Evaluate, every: int) -> None:
+        """Evaluate every `every` steps."""
         assert every >= 1
         self._look, self._every = look, every
 
     def on_step(self, trainer: Trainer, metrics: dict[str, float | None]) -> None:
-        """Look where it is time."""
+        """Evaluate if it is due."""
         if trainer.step % self._every and trainer.step != trainer.max_steps:
             return
         began = time.perf_counter()
@@ -44,8 +47,8 @@ class EvalShadow(Callback):
         metrics[SECONDS] = (metrics.get(SECONDS) or 0.0) + time.perf_counter() - began
 
 
-def reads(batches: Sequence[dict[str, Any]]) -> Look:
-    """The engine's own metrics on these batches, which count by their tokens."""
+def batch_metrics(batches: Sequence[dict[str, Any]]) -> Evaluate:
+    """Return a function that averages the engine's own metrics on these batches, weighted by tokens."""
     assert batches
 
     def look(engine: Engine) -> dict[str, float]:
@@ -60,22 +63,22 @@ def reads(batches: Sequence[dict[str, Any]]) -> Look:
     return look
 
 
-def plays(rows: Sequence[MeasuredRow]) -> Look:
-    """Figures of episodes on these rows, by the policy of that step.
+def episode_metrics_on(rows: Sequence[MeasuredRow]) -> Evaluate:
+    """Return a function that episode_metrics_on these rows with the current policy and returns metrics of the episodes.
 
-    Every look draws by the same random numbers, so that what differs between two of them is the policy.
+    Every evaluation uses the same random numbers, so that two of them differ only in the policy.
     """
     assert rows
     keys = [f"{EvalShadow.name}/{row['id']}" for row in rows]
 
     def look(engine: Engine) -> dict[str, float]:
-        assert isinstance(engine, PolicyEngine), "an engine of a run plays"
+        assert isinstance(engine, PolicyEngine), "only a PolicyEngine can play"
         played = engine.play(rows, keys, temperature=engine.temperature, seed=engine.seed, iteration=0)
         return summary([one.outcome for one in played])
 
     return look
 
 
-def looks_of(rows: Sequence[MeasuredRow], look: ShadowLook) -> list[EvalShadow]:
-    """The looks that a run takes; none where none is asked for, so that its checkpoints do not name any."""
-    return [] if look.every_steps is None else [EvalShadow(plays(rows), look.every_steps)]
+def shadow_evaluations(rows: Sequence[MeasuredRow], look: ShadowLook) -> list[EvalShadow]:
+    """Return the configured callback, if any. Without one, checkpoints hold no state of it."""
+    return [] if look.every_steps is None else [EvalShadow(episode_metrics_on(rows), look.every_steps)]

@@ -1,7 +1,8 @@
-"""What a training leaves to read: metrics of every step as JSON lines, for TensorBoard and other trackers, and a log.
+"""Outputs of a training: metrics of every step as JSON lines, for TensorBoard and other trackers, and a log.
 
-`reports/metrics.jsonl` has one line for every step, also when the run was killed and resumed; `logs/train.log` says
-what happened when, in lines for people.
+`reports/metrics.jsonl` has exactly one line per step, even if the run was killed and resumed. `logs/train.log` says
+what
+happened when, for people.
 """
 
 from __future__ import annotations
@@ -28,18 +29,18 @@ if TYPE_CHECKING:
 
 SECONDS = "sec_per_step"
 NAMED = ("step", "loss", "kl", "ratio", "lr", "mem_used_mb", SECONDS)
-"""Fields that every line has; one that means nothing for an engine (kl of supervised learning) is null."""
+"""Fields of every line. One that an engine does not have (such as kl in supervised training) is null."""
 
 
 class MetricsLog:
-    """Appends lines and forgets those that a resumed run will write again."""
+    """Appends lines, and drops those that a resumed run will write again."""
 
     def __init__(self, path: Path) -> None:
-        """Write to `path`; its folder is made with the first line."""
+        """Write to `path`. Its folder is created with the first line."""
         self.path = path
 
     def append(self, step: int, metrics: Mapping[str, float | None]) -> None:
-        """Add the line of a step. It is on the disk when this returns, so that no later checkpoint can outlive it."""
+        """Add the line of a step, and wait until it is on disk, so that no later checkpoint can exist without it."""
         line = {**dict.fromkeys(NAMED), "step": step, **metrics}
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.open("ab") as stream:
@@ -48,13 +49,13 @@ class MetricsLog:
             os.fsync(stream.fileno())
 
     def truncate(self, step: int) -> int:
-        """Drop, in one rename, all lines of later steps and a line that a kill tore.
+        """Drop all lines of later steps, and a line that a kill cut off, in one rename.
 
         Returns:
-            The step of the last line that is left; 0 when none is.
+            The step of the last remaining line; 0 if there is none.
 
         Raises:
-            RowError: when a whole line is no JSON object with a step.
+            RowError: if a complete line is not a JSON object with a step.
         """
         if not self.path.exists():
             return 0
@@ -66,7 +67,7 @@ class MetricsLog:
         return self._step(kept[-1]) if kept else 0
 
     def read(self) -> list[dict[str, Any]]:
-        """All whole lines, oldest first."""
+        """Return all complete lines, oldest first."""
         return [orjson.loads(line) for line in self._whole(self.path.read_bytes())] if self.path.exists() else []
 
     @staticmethod
@@ -78,15 +79,16 @@ class MetricsLog:
             return int(orjson.loads(line)["step"])
         except (ValueError, KeyError, TypeError):
             raise RowError(
-                f"{self.path}: the line {line[:60]!r} is no metrics of a step; move the file away, a new one is begun"
+                f"{self.path}: the line {line[:60]!r} is not a JSON object with a step; move the file away to begin a "
+                "new one"
             ) from None
 
 
 class TrainLog:
-    """Appends lines with the time in UTC, without secrets."""
+    """Appends lines with UTC time, with secrets masked."""
 
     def __init__(self, path: Path) -> None:
-        """Write to `path`; its folder is made if need be."""
+        """Write to `path`, and create its folder if necessary."""
         path.parent.mkdir(parents=True, exist_ok=True)
         self._path, self._hidden = path, secrets()
 
@@ -100,32 +102,32 @@ STAGE = "train"
 
 
 class Logging(Callback):
-    """Writes what every step measured. A resumed run neither repeats nor leaves out a step."""
+    """Writes the metrics of every step. A resumed run neither repeats nor skips a step."""
 
     name = "logging"
 
     def __init__(self, metrics: Path, tensorboard: Path, log: TrainLog, trackers: Sequence[Open] = ()) -> None:
-        """Write to these places, and to what `trackers` open."""
+        """Keep the files to write, and functions that open trackers."""
         self._metrics, self._folder, self._log = MetricsLog(metrics), tensorboard, log
         self._board: SummaryWriter | None = None
         self._open, self._trackers = trackers, list[Tracker]()
 
     def on_start(self, trainer: Trainer) -> None:
-        """Drop what a killed run wrote after the checkpoint that this one goes on from."""
+        """Drop what a killed run wrote after the checkpoint from which this one resumes."""
         from torch.utils.tensorboard import SummaryWriter  # it takes a second to import
 
         last = self._metrics.truncate(trainer.step)
         if last < trainer.step:
             self._log.line(f"{self._metrics.path.name} ends at step {last}, the checkpoint is of step {trainer.step}")
-        # Of the steps that are trained again TensorBoard shows only the new run's points.
+        # For steps that are trained again, TensorBoard shows only the new points.
         self._board = SummaryWriter(str(self._folder), purge_step=trainer.step + 1)
         self._trackers = [opens(trainer.facts) for opens in self._open]
 
     def on_step(self, trainer: Trainer, metrics: dict[str, float | None]) -> None:
-        """Write this step."""
+        """Write the metrics of this step."""
         self._metrics.append(trainer.step, metrics)
         numbers = {name: value for name, value in metrics.items() if value is not None}
-        assert self._board is not None, "on_start comes first"
+        assert self._board is not None, "call on_start first"
         for name, value in numbers.items():
             self._board.add_scalar(name, value, trainer.step)
         for tracker in self._trackers:
@@ -135,8 +137,8 @@ class Logging(Callback):
         report_progress(STAGE, trainer.step, trainer.max_steps, note)
 
     def on_end(self, trainer: Trainer) -> None:
-        """Close TensorBoard's file, and the trackers."""
-        assert self._board is not None, "on_start comes first"
+        """Close TensorBoard and the trackers."""
+        assert self._board is not None, "call on_start first"
         self._board.close()
         for tracker in self._trackers:
             tracker.close()

@@ -1,4 +1,4 @@
-"""The learning rate as a function of the step: it has no state of its own, so resuming cannot shift it."""
+"""The learning rate as a function of the step. It has no state, so resuming cannot shift it."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ Kind = Literal["constant", "linear", "cosine"]
 
 
 class LRSchedule(Callback):
-    """Warms the rate up linearly, then holds it or lets it fall to 0 at the last step, linearly or on half a cosine."""
+    """Linear warm-up, then a constant rate, or a linear or cosine decay to 0 at the last step."""
 
     name = "lr_schedule"
 
     def __init__(self, kind: Kind, warmup_steps: int) -> None:
-        """Use this form with this many steps of warm-up."""
+        """Keep the kind of decay and the number of warm-up steps."""
         self._kind, self._warmup = kind, warmup_steps
 
     def on_start(self, trainer: Trainer) -> None:
@@ -34,7 +34,7 @@ class LRSchedule(Callback):
         self._set(trainer)
 
     def factor(self, step: int, max_steps: int) -> float:
-        """What the configured rate is multiplied with in the step that follows `step` finished ones."""
+        """Return the factor of the configured rate after `step` finished steps."""
         if step < self._warmup:
             return (step + 1) / self._warmup
         if self._kind == "constant":
@@ -47,8 +47,9 @@ class LRSchedule(Callback):
         optimizer: Optimizer | None = getattr(engine, "optimizer", None)
         if optimizer is None:
             raise ConfigError(
-                f"lr_schedule needs an engine that shows its optimizer, {type(engine).__name__} does not; leave it out"
+                f"lr_schedule needs an engine with an `optimizer`, {type(engine).__name__} has none; leave "
+                "lr_schedule out"
             )
         for group in optimizer.param_groups:
-            # Kept inside the group, so that the checkpoint of the optimizer holds the configured rate too.
+            # Stored in the group, so that a checkpoint of the optimizer also has the configured rate.
             group["lr"] = group.setdefault("initial_lr", group["lr"]) * factor

@@ -1,4 +1,4 @@
-"""Where metrics go next to a run's own files: trackers, each an extra of its own (`rc1_lib.extras.trackers`)."""
+"""Trackers: where metrics go besides a run's own files. Each is an optional extra (`rc1_lib.extras.trackers`)."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from rc1_lib.masking import mask_tree, secrets
 from rc1_lib.workspace.artifacts import sha256_json
 
 _PACKAGE: Mapping[Name, str] = {"wandb": "wandb", "mlflow": "mlflow-skinny"}
-"""Tracker -> what has to be installed; the extra of RC1 has the tracker's name."""
+"""Tracker -> package to install. The extra of RC1 has the tracker's name."""
 _MODULE: Mapping[Name, str] = {name: f"rc1_lib.extras.trackers.{name}" for name in _PACKAGE}
-"""Where each is, imported only in a run that names it: nothing of the core needs the extras."""
+"""Module of each tracker, imported only if a run uses it, because the core does not depend on the extras."""
 
 
 class Tracker(Protocol):
-    """Where the metrics of one run go."""
+    """Receives the metrics of one run."""
 
     def log(self, step: int, numbers: Mapping[str, float]) -> None:
-        """Write what a step measured."""
+        """Write the metrics of a step."""
         ...
 
     def close(self) -> None:
-        """Write what is left."""
+        """Write what is still buffered."""
         ...
 
 
 Open = Callable[[Mapping[str, Any]], Tracker]
-"""Opens a tracker for the run that these facts decide (`Trainer.facts`)."""
+"""Opens a tracker for the run with these facts (`Trainer.facts`)."""
 
 
 def check_trackers(tracking: Tracking) -> None:
-    """Refuse a tracker whose package is missing.
+    """Check that the packages of the configured trackers are installed.
 
     Raises:
         ConfigError: saying what to install.
@@ -52,15 +52,15 @@ def check_trackers(tracking: Tracking) -> None:
 
 
 def trackers_of(tracking: Tracking, folder: Path, title: str) -> Sequence[Open]:
-    """What opens each tracker of the configuration.
+    """Return functions that open the configured trackers.
 
     Args:
-        tracking: which, and under what project.
-        folder: below which they write.
+        tracking: names of the trackers, and of the project.
+        folder: where they write.
         title: of the run, for people.
 
     Raises:
-        ConfigError: when a package is missing.
+        ConfigError: if a package is missing.
     """
     check_trackers(tracking)
 
@@ -78,7 +78,7 @@ def _is_there(name: Name) -> bool:
 
 
 def _id(facts: Mapping[str, Any]) -> str:
-    """Names a run by what decides it, so that it is the same one after a kill."""
+    """Derive a run's id from its facts, so that it is the same after a kill."""
     return sha256_json({name: fact for name, fact in facts.items() if name != "process"})[:12]
 
 

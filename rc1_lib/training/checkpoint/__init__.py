@@ -1,1 +1,1 @@
-"""Checkpoints that a kill cannot tear: safetensors and JSON in folders that appear whole, a SHA-256 for every file."""
+"""Checkpoints that survive a kill: safetensors and JSON in atomically written folders, with a SHA-256 per file."""

@@ -1,8 +1,10 @@
-"""Putting a folder in place so that a kill or a power cut leaves the old one or the new one, never something between.
+"""Write folders atomically: after a kill or a power cut there is the old one or the new one, never a mixture.
 
-A folder cannot be renamed over one that is not empty. Where one has to be replaced, the old one steps aside under a
-name that `recover` knows; whoever looks next puts it back if the new one did not make it. `recover` touches only what
-bears such a name and belongs to a folder of RC1: it also runs where a user's own files lie.
+A non-empty folder cannot be replaced by a rename. So the old one is first renamed to a name that `recover` knows, and
+the
+next reader restores it if the new one never appeared. `recover` touches only such names, and only those of RC1's
+folders,
+because it also runs among a user's own files.
 """
 
 from __future__ import annotations
@@ -20,37 +22,37 @@ from rc1_lib.errors import RC1Error
 from rc1_lib.workspace.artifacts import make_folder, only_writer, sync
 
 LATEST = "latest"
-"""The link to the newest checkpoint."""
+"""Name of the link to the newest checkpoint."""
 CHECKPOINTS = re.compile(r"step_(\d{5,})(?:\.\d+)?")
-"""Names of checkpoints, with the number after them that one kept for good may have."""
+"""Names of checkpoints. A permanently kept one may have a number at the end."""
 _NEW, _ASIDE = ".new-", ".old-"
 _UNFINISHED = re.compile(rf"{re.escape(_NEW)}(?P<home>.+)\.(?:[a-z0-9_]{{8}}|gone)")
-"""What `mkdtemp` makes for `new_folder`, and what `remove` makes."""
+"""Names from `mkdtemp` in `new_folder`, and from `remove`."""
 _LOCK = ".write.lock"
 
 
 class CheckpointError(RC1Error):
-    """A checkpoint that is missing, altered, or does not fit what it is loaded into."""
+    """The checkpoint is missing, altered, or does not fit what it is loaded into."""
 
 
 @contextmanager
-def alone(folder: Path) -> Iterator[None]:
-    """Be the only writer in `folder`. The kernel releases the lock of a process that ends, however it ends.
+def write_lock(folder: Path) -> Iterator[None]:
+    """Lock `folder` for writing. The kernel releases the lock when the process ends, however it ends.
 
     Raises:
-        CheckpointError: while another process holds it, or when `folder` cannot be made.
+        CheckpointError: if another process holds the lock, or `folder` cannot be created.
     """
     make_folder(folder, CheckpointError)
-    busy = f"another process is writing checkpoints here and holds {_LOCK}; wait for it or end it, or write elsewhere"
+    busy = f"another process holds {_LOCK} and writes checkpoints here; wait for it, stop it, or write elsewhere"
     with only_writer(folder / _LOCK, CheckpointError(f"{folder}: {busy}")):
         yield
 
 
 @contextmanager
 def new_folder(target: Path) -> Iterator[Path]:
-    """A temporary sibling of `target` that becomes `target` in one rename when the block ends well.
+    """Yield a temporary folder next to `target`, which becomes `target` in one rename if the block succeeds.
 
-    Every file in it is fsynced, then the folder, then the rename. The caller is the only writer in `target.parent`.
+    All files are fsynced, then the folder, then the rename. The caller must be the only writer in `target.parent`.
     """
     temporary = Path(tempfile.mkdtemp(dir=target.parent, prefix=f"{_NEW}{target.name}."))
     try:
@@ -66,34 +68,33 @@ def new_folder(target: Path) -> Iterator[Path]:
 
 @contextmanager
 def replaced_folder(target: Path) -> Iterator[Path]:
-    """As `new_folder`, as the only writer next to `target`; what a killed writer left of it is cleared up first.
+    """Do as `new_folder` while holding the write lock, after removing what a killed writer left of `target`.
 
     Raises:
-        CheckpointError: while another process writes there.
+        CheckpointError: if another process holds the lock.
     """
-    with alone(target.parent):
+    with write_lock(target.parent):
         recover(target.parent, only(target))
         with new_folder(target) as temporary:
             yield temporary
 
 
 def check_absent(target: Path) -> None:
-    """Refuse a folder that is there already, before anything is worked out for it.
+    """Reject a target folder that already exists, before any work is done for it.
 
     Raises:
-        RC1Error: saying so.
+        RC1Error: if it exists.
     """
     if target.exists() or target.is_symlink():
-        raise RC1Error(f"{target}: is there already, and an export replaces nothing; give another folder with --to")
+        raise RC1Error(f"{target}: already exists, and an export replaces nothing; give another folder with --to")
 
 
 @contextmanager
 def absent_folder(target: Path) -> Iterator[Path]:
-    """A temporary folder that becomes `target` when the block ends well; what a killed export left of it goes first.
+    """Yield a temporary folder, which becomes `target` if the block succeeds. Remnants of a killed export are removed.
 
     Raises:
-        RC1Error: when `target` has come to be there since it was looked for, or while another export is written
-            next to it.
+        RC1Error: if `target` already exists, or another export is being written next to it.
     """
     with _only_export(target.parent):
         recover(target.parent, only(target))
@@ -112,7 +113,7 @@ def _replace(temporary: Path, target: Path) -> None:
 
 
 def remove(target: Path) -> None:
-    """Remove a folder. It loses its name first, so that a kill leaves no half of it under a whole one's name."""
+    """Remove a folder. It is renamed first, so that a kill leaves no partial folder under the old name."""
     doomed = target.parent / f"{_NEW}{target.name}.gone"
     target.rename(doomed)
     sync(target.parent)
@@ -120,16 +121,16 @@ def remove(target: Path) -> None:
 
 
 def needs_recovery(folder: Path) -> bool:
-    """Whether a checkpoint stepped aside and its successor never came."""
+    """Whether a checkpoint was moved aside and its replacement never appeared."""
     return any(not _home(aside).exists() for aside in _asides(folder, CHECKPOINTS))
 
 
 def recover(folder: Path, homes: re.Pattern[str] = CHECKPOINTS) -> None:
-    """Put back what stepped aside, and remove what killed writers left. The caller is the only writer in `folder`.
+    """Restore folders that were moved aside, and remove what killed writers left. Needs the write lock of `folder`.
 
     Args:
         folder: where to look.
-        homes: names of the folders whose leftovers may be touched; everything else belongs to somebody else.
+        homes: names of the folders whose remnants may be touched; everything else is left alone.
     """
     for aside in _asides(folder, homes):
         if _home(aside).exists():
@@ -144,14 +145,14 @@ def recover(folder: Path, homes: re.Pattern[str] = CHECKPOINTS) -> None:
         link.unlink()
 
 
-def point(link: Path, name: str) -> None:
-    """Make the symbolic link `link` lead to its sibling `name`, in one rename.
+def set_link(link: Path, name: str) -> None:
+    """Make the symbolic link `link` point to its sibling `name`, in one rename.
 
     Raises:
-        CheckpointError: when something that is no link lies there.
+        CheckpointError: if there is something other than a link.
     """
     if link.exists() and not link.is_symlink():
-        raise CheckpointError(f"{link}: is no link; move it away, RC1 keeps a link to the newest checkpoint there")
+        raise CheckpointError(f"{link}: expected a link to the newest checkpoint, found a file or folder; move it away")
     temporary = link.parent / f"{_NEW}{link.name}"
     temporary.unlink(missing_ok=True)
     temporary.symlink_to(name)
@@ -160,7 +161,7 @@ def point(link: Path, name: str) -> None:
 
 
 def only(home: Path) -> re.Pattern[str]:
-    """The name of one folder, for `recover`."""
+    """Return a pattern of one folder's name, for `recover`."""
     return re.compile(re.escape(home.name))
 
 
@@ -174,7 +175,7 @@ def _unfinished(folder: Path, homes: re.Pattern[str]) -> list[Path]:
 
 
 def _is_folder(path: Path) -> bool:
-    """Whether it is a folder itself: RC1 makes no links and no files under these names."""
+    """Whether it is a folder and not a link. RC1 creates neither links nor files with these names."""
     return path.is_dir() and not path.is_symlink()
 
 
@@ -184,7 +185,7 @@ def _home(aside: Path) -> Path:
 
 @contextmanager
 def _only_export(folder: Path) -> Iterator[None]:
-    """Be the only export in `folder`, which is the user's: the folder itself is locked, no file is left in it."""
+    """Lock `folder` for one export. It is the user's, so the folder itself is locked and no file stays in it."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

@@ -1,7 +1,7 @@
-"""The ledger `reports/ckpt_manifest.jsonl`: a line with the fingerprint of every checkpoint that was ever finished.
+"""The ledger `reports/ckpt_manifest.jsonl`: a line with the fingerprint of every finished checkpoint.
 
-It also says which code wrote each: in the checkpoint itself a commit would make equal states unequal.
-A checkpoint that is removed by the rule has a second line; what it was stays on record.
+It also names the code that wrote each one. In the checkpoint itself a commit would make equal states differ. A removed
+checkpoint gets a second line, so its fingerprint stays on record.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rc1_lib.workspace.artifacts import now
 
 
 def record_all(folder: Path, ledger: Path) -> None:
-    """Add a line for each checkpoint in `folder` that has none yet: the newest, and one whose writer was killed."""
+    """Add a line for each checkpoint in `folder` without one: the newest, and any whose writer was killed before."""
     known = {(entry.get("path"), entry.get("sha256")) for entry in read_ledger(ledger)}
     for step, path in steps(folder).items():
         name = _name(path, ledger)
@@ -34,14 +34,14 @@ def record_all(folder: Path, ledger: Path) -> None:
 
 
 def written_by(checkpoint: Path, ledger: Path) -> str | None:
-    """Which code wrote a checkpoint; None where no line of its fingerprint says so."""
+    """Return the code version that wrote a checkpoint; None if the ledger does not name it."""
     sha256 = fingerprint(checkpoint)
     named = [entry["code"] for entry in read_ledger(ledger) if entry.get("sha256") == sha256 and "code" in entry]
     return str(named[0]) if named else None
 
 
 def record_removal(checkpoint: Path, ledger: Path) -> None:
-    """Add the line that says that a checkpoint is about to be removed, unless there is one of the same bytes."""
+    """Record that a checkpoint is about to be removed, unless there is such a line already."""
     sha256 = fingerprint(checkpoint)
     if not _has_removal(checkpoint, sha256, ledger):
         entry = {"step": step_of(checkpoint), "path": _name(checkpoint, ledger), "sha256": sha256, "removed": now()}
@@ -49,7 +49,7 @@ def record_removal(checkpoint: Path, ledger: Path) -> None:
 
 
 def was_removed(checkpoint: Path, sha256: str | None, ledger: Path) -> bool:
-    """Whether the checkpoint of this fingerprint, None: of any, is not there because the rule removed it."""
+    """Whether the retention rule removed the checkpoint with this fingerprint (None: with any)."""
     return not checkpoint.exists() and _has_removal(checkpoint, sha256, ledger)
 
 
@@ -62,16 +62,18 @@ def _has_removal(checkpoint: Path, sha256: str | None, ledger: Path) -> bool:
 
 
 def read_ledger(ledger: Path) -> list[dict[str, Any]]:
-    """The whole lines of the ledger, oldest first; empty when there is none. A line that a kill tore is left out.
+    """Return the complete lines of the ledger, oldest first, without a last line that a kill cut off.
 
     Raises:
-        CheckpointError: when a line is no JSON.
+        CheckpointError: if a line is not a JSON object.
     """
     if not ledger.exists():
         return []
     content = ledger.read_bytes()
     whole = content[: content.rfind(b"\n") + 1]
-    refusal = CheckpointError(f"{ledger}: holds a line that is no JSON object; move the file away, a new one is begun")
+    refusal = CheckpointError(
+        f"{ledger}: found a line that is not a JSON object; move the file away to begin a new one"
+    )
     try:
         entries = [orjson.loads(line) for line in whole.splitlines() if line.strip()]
     except ValueError:
@@ -81,25 +83,25 @@ def read_ledger(ledger: Path) -> list[dict[str, Any]]:
     return entries
 
 
-def check_entered(checkpoint: Path, ledger: Path) -> None:
-    """Refuse a checkpoint that was put in the place of another one, with a manifest of its own.
+def check_in_ledger(checkpoint: Path, ledger: Path) -> None:
+    """Reject a checkpoint that replaced another one and brought its own manifest.
 
-    One of which there is no line at all is taken: a kill may have come between the checkpoint and its line.
+    A checkpoint without any line is accepted, because a kill may have come before its line was written.
 
     Raises:
-        CheckpointError: when the ledger knows the place with other fingerprints alone, or cannot be read.
+        CheckpointError: if the ledger has only other fingerprints for this path, or cannot be read.
     """
     name, found = _name(checkpoint, ledger), fingerprint(checkpoint)
     entered = [str(entry.get("sha256")) for entry in read_ledger(ledger) if entry.get("path") == name]
     if entered and found not in entered:
         raise CheckpointError(
-            f"{checkpoint / NAME}: has SHA-256 {found[:12]}, but {ledger.name} has {entered[-1][:12]} of {name}: "
-            f"another checkpoint was put in its place; name another one"
+            f"{checkpoint / NAME}: has SHA-256 {found[:12]}, but {ledger.name} lists {entered[-1][:12]} for {name}, so "
+            f"another checkpoint was put in its place; use another one"
         )
 
 
 def _name(checkpoint: Path, ledger: Path) -> str:
-    """The checkpoint below the workspace (the ledger lies in its `reports`), never a machine's path."""
+    """Return the checkpoint's path relative to the workspace, the parent of the ledger's folder."""
     root, path = ledger.resolve().parent.parent, checkpoint.resolve()
     return path.relative_to(root).as_posix() if path.is_relative_to(root) else f"{path.parent.name}/{path.name}"
 

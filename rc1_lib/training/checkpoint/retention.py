@@ -1,4 +1,4 @@
-"""Which checkpoints a run writes and which stay: removing by a rule, keeping for good what passed its evaluation."""
+"""Which checkpoints a run writes and keeps: a retention rule, and a copy of those whose evaluation passed."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ _SHA256 = re.compile(rb"\b[0-9a-f]{64}\b")
 
 @dataclass(frozen=True, slots=True)
 class KeepRule:
-    """Which checkpoints of a run stay; the others may go.
+    """Which checkpoints of a run are kept. The others may be removed.
 
     Attributes:
-        last: so many of the newest.
-        every: and those of every multiple of this many steps; None: of none.
-        always: and those of these steps.
+        last: keep this many of the newest.
+        every: also keep those of every multiple of this many steps; None: of none.
+        always: also keep those of these steps.
     """
 
     last: int
@@ -51,18 +51,18 @@ class KeepRule:
     always: frozenset[int] = frozenset()
 
     def __post_init__(self) -> None:
-        """Refuses a rule that would remove the newest."""
-        assert self.last >= 1, f"the last {self.last}"
-        assert self.every is None or self.every >= 1, f"every {self.every} steps"
+        """Reject a rule that would remove the newest."""
+        assert self.last >= 1, f"last is {self.last}, expected at least 1"
+        assert self.every is None or self.every >= 1, f"every is {self.every}, expected at least 1"
 
     def kept(self, there: Collection[int]) -> set[int]:
-        """The steps of `there` that stay."""
+        """Return the steps of `there` to keep."""
         on_the_way = {step for step in there if self.every is not None and step % self.every == 0}
         return set(sorted(there)[-self.last :]) | on_the_way | (self.always & set(there))
 
 
 def steps_between(config: RunConfig) -> list[int]:
-    """The steps between start and end that the evaluation looks at: ends of segments, evenly spread."""
+    """Return the steps between start and end that the evaluation plays: ends of segments, evenly spread."""
     training = config.training
     ends = (config.steps - 1) // training.segment_steps
     count = min(training.held_out.between.checkpoints, ends)
@@ -70,7 +70,7 @@ def steps_between(config: RunConfig) -> list[int]:
 
 
 def keep_rule_of(config: RunConfig) -> KeepRule | None:
-    """What stays of a run: what its section says, and what its evaluation will ask for. None: everything."""
+    """Return the configured rule, with the checkpoints that the evaluation needs. None keeps everything."""
     section = config.training.checkpoints
     if section.keep_last is None:
         return None
@@ -78,9 +78,9 @@ def keep_rule_of(config: RunConfig) -> KeepRule | None:
 
 
 def count_saved(config: RunConfig) -> int:
-    """How many checkpoints a run writes: at every multiple of either size, and of the last step.
+    """Count the checkpoints that a run writes: at every multiple of either size, and of the last step.
 
-    Those that `every_minutes` adds hang on how fast steps are, and are not among them.
+    Those that `every_minutes` adds depend on the speed of the steps and are not counted.
     """
     sizes, steps = _sizes(config), config.steps
     multiples = sum(steps // size for size in sizes) - steps // math.lcm(*sizes)
@@ -88,7 +88,7 @@ def count_saved(config: RunConfig) -> int:
 
 
 def most_at_once(config: RunConfig) -> int:
-    """How many checkpoints a run has at most: all, or what the rule leaves at the end and the one that comes next."""
+    """Return the most checkpoints that exist at once: all, or those that the rule keeps at the end and the next one."""
     saved, rule = count_saved(config), keep_rule_of(config)
     if rule is None or rule.last >= saved:
         return saved
@@ -102,29 +102,31 @@ def _sizes(config: RunConfig) -> tuple[int, int]:
 
 
 def _newest_first(config: RunConfig) -> Iterator[int]:
-    """The steps that are saved, from the last one down."""
+    """Yield the saved steps in descending order."""
     steps = config.steps
     multiples = (range(steps - steps % size, 0, -size) for size in _sizes(config))
     return (step for step, _ in groupby(merge([steps], *multiples, reverse=True)))
 
 
 def prune(folder: Path, ledger: Path, rule: KeepRule) -> list[Path]:
-    """Remove the checkpoints that the rule does not keep, and say which.
+    """Remove the checkpoints that the rule does not keep, and return them.
 
-    One that a report next to the ledger names by its fingerprint stays. Nothing goes unless what `latest` leads to is
-    whole, byte for byte. Steps beyond it are left alone: they belong to a run that this one branched off from. So are
-    `best/` and whatever has no manifest. A kill leaves each checkpoint whole or without its name, and the ledger knows
-    of a removal before anything is gone.
+    These are never removed: checkpoints whose fingerprint is in a report next to the ledger; steps beyond `latest`,
+    which
+    belong to a run that this one branched off from; `best/`; and whatever has no manifest. Nothing is removed unless
+    the
+    checkpoint of `latest` is intact, byte for byte. After a kill each checkpoint is whole or has lost its name, and the
+    ledger has the line of its removal first.
 
     Args:
-        folder: where the run's checkpoints lie.
+        folder: checkpoints of the run.
         ledger: `reports/ckpt_manifest.jsonl`.
-        rule: what stays.
+        rule: what to keep.
 
     Raises:
-        CheckpointError: when `latest` leads to no whole checkpoint of this folder, or while another process writes.
+        CheckpointError: if `latest` does not point to an intact checkpoint of this folder, or another process writes.
     """
-    with atomic_folder.alone(folder):
+    with atomic_folder.write_lock(folder):
         atomic_folder.recover(folder)
         newest = _newest(folder)
         there = {step: path for step, path in steps(folder).items() if step <= newest and (path / NAME).is_file()}
@@ -141,39 +143,40 @@ def prune(folder: Path, ledger: Path, rule: KeepRule) -> list[Path]:
 
 
 def _newest(folder: Path) -> int:
-    """The step that `latest` leads to."""
+    """Return the step that `latest` points to."""
     link = folder / LATEST
     target = link.resolve()
     step = step_of(target)
     if step is None or target.parent != folder.resolve() or not (target / NAME).is_file():
         raise CheckpointError(
-            f"{link}: leads to no checkpoint of {folder.name}, so no other one is removed; let it lead to the newest "
+            f"{link}: does not point to a checkpoint of {folder.name}, so no other one is removed; point it to the "
+            "newest "
             f"(ln -sfn step_XXXXX {link})"
         )
     return step
 
 
 def _named(reports: Path) -> set[str]:
-    """Every SHA-256 that a report names."""
+    """Return every SHA-256 that a report mentions."""
     return {found.decode() for path in reports.glob("*.json") for found in _SHA256.findall(path.read_bytes())}
 
 
-def keep_for_good(checkpoint: Path, folder: Path, expected: str | None = None) -> Path:
-    """Copy a checkpoint whose evaluation passed into `folder/best`, which is only ever added to.
+def keep_permanently(checkpoint: Path, folder: Path, expected: str | None = None) -> Path:
+    """Copy a checkpoint whose evaluation passed into `folder/best`, from which nothing is ever removed.
 
-    The same checkpoint a second time is not copied again; another one of the same step gets a number after its name.
+    The same checkpoint is copied only once. Another one of the same step gets a number after its name.
 
     Args:
         checkpoint: its folder.
-        folder: where the run's checkpoints lie.
-        expected: the fingerprint of the one that was evaluated, where the caller knows it.
+        folder: checkpoints of the run.
+        expected: fingerprint of the evaluated checkpoint, if the caller knows it.
 
     Returns:
         The copy.
 
     Raises:
-        CheckpointError: when the checkpoint is damaged, another one or no real run's, or while another process writes
-            into `folder/best`.
+        CheckpointError: if the checkpoint is damaged, has another fingerprint or belongs to a control, or if another
+            process writes into `folder/best`.
     """
     settle(checkpoint.parent)
     wanted = expected or fingerprint(checkpoint)
@@ -181,7 +184,7 @@ def keep_for_good(checkpoint: Path, folder: Path, expected: str | None = None) -
     if STATE in contents:
         check_real_run(orjson.loads(contents[STATE]), checkpoint.name)
     best = folder / BEST
-    with atomic_folder.alone(best):
+    with atomic_folder.write_lock(best):
         atomic_folder.recover(best)
         target, number = best / checkpoint.resolve().name, 2
         while target.exists():
@@ -198,35 +201,35 @@ def keep_for_good(checkpoint: Path, folder: Path, expected: str | None = None) -
 
 
 def check_real_run(facts: Mapping[str, Any], name: str) -> None:
-    """Check that a real run wrote a checkpoint: a policy of a control is never kept, exported or released.
+    """Check that a real run wrote a checkpoint. The policy of a control is never kept, exported or released.
 
     Args:
         facts: of the checkpoint.
-        name: of the checkpoint, for the error.
+        name: of the checkpoint, for the message.
 
     Raises:
-        CheckpointError: when a control wrote it.
+        CheckpointError: if a control wrote it.
     """
     if facts.get(control.FACT) is not None:
         raise CheckpointError(
-            f"{name}: was trained on a reward without information (rc1 train --control {facts[control.FACT]}) to check "
-            f"the evaluation, and is no policy to keep; take a checkpoint of a real run"
+            f"{name}: trained on an uninformative reward (rc1 train --control {facts[control.FACT]}) to check the "
+            f"evaluation, so it must not be kept; use a checkpoint of a real run"
         )
 
 
 def resolve_named(name: str, folder: Path, workspace: Workspace, ledger: Path, rule: str, instead: str) -> Path:
-    """What a user's name leads to.
+    """Return the checkpoint that a user named.
 
     Args:
-        name: `latest`, a step of `folder`, or a path, below the workspace or as written.
-        folder: where the run's checkpoints lie.
-        workspace: that paths are looked for in.
+        name: `latest`, a step of `folder`, or a path, relative to the workspace or as written.
+        folder: checkpoints of the run.
+        workspace: where relative paths start.
         ledger: of its checkpoints.
-        rule: the keys that say which checkpoints stay, and what they are now, for whoever names one that did not.
-        instead: what to do then.
+        rule: the retention settings, for the message about a removed checkpoint.
+        instead: what to do about a removed checkpoint.
 
     Raises:
-        CheckpointError: when there is none, saying which there are, and by what it went if the rule removed it.
+        CheckpointError: if it does not exist; the message lists those that do, and says if the rule removed it.
     """
     below = workspace.path(name)
     try:
@@ -237,5 +240,5 @@ def resolve_named(name: str, folder: Path, workspace: Workspace, ledger: Path, r
             raise
     there = ", ".join(str(step) for step in steps(folder)) or "none"
     raise CheckpointError(
-        f"{gone}: was removed when newer ones had been saved, by {rule}; steps in {folder}: {there}; {instead}"
+        f"{gone}: removed after newer ones were saved, by {rule}; steps in {folder}: {there}; {instead}"
     )

@@ -1,7 +1,7 @@
-"""Writing and reading a checkpoint: a folder that appears whole, then the link `latest`, then a line in the ledger.
+"""Write and read checkpoints: a folder that appears atomically, then the link `latest`, then a line in the ledger.
 
-Named tensors are safetensors, facts are JSON, and nested states (optimizer, random numbers, callbacks) are one file of
-torch's, which is read with `weights_only`: nothing of a checkpoint is ever run.
+Named tensors are safetensors, facts are JSON, and nested states (optimizer, random generators, callbacks) are one torch
+file, read with `weights_only`. No code from a checkpoint is ever run.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from torch import Tensor
 
 from rc1_lib.training.checkpoint import atomic_folder
 from rc1_lib.training.checkpoint.atomic_folder import LATEST, CheckpointError
-from rc1_lib.training.checkpoint.ledger import check_entered, record_all
+from rc1_lib.training.checkpoint.ledger import check_in_ledger, record_all
 from rc1_lib.training.checkpoint.manifest import (
     NAME,
     folder_name,
@@ -41,88 +41,88 @@ _GROUP = re.compile(r"[a-z][a-z0-9_]*")
 
 
 def save_checkpoint(state: CheckpointState, folder: Path, ledger: Path) -> Path:
-    """Write `folder/step_XXXXX`, let `folder/latest` lead to it and add it to `ledger`.
+    """Write `folder/step_XXXXX`, point `folder/latest` to it, and add it to `ledger`.
 
-    A kill at any moment leaves the checkpoints that were there, and the new one wholly or not at all. A checkpoint of
-    the same step is replaced: the run that comes past a step owns it.
+    A kill at any moment leaves the existing checkpoints, and the new one either complete or not at all. A checkpoint of
+    the same step is replaced.
 
     Args:
-        state: what to save; tensors may lie on any device.
-        folder: where this run's checkpoints lie.
+        state: what to save; tensors may be on any device.
+        folder: checkpoints of this run.
         ledger: `reports/ckpt_manifest.jsonl`.
 
     Returns:
         The checkpoint's folder.
 
     Raises:
-        CheckpointError: while another process writes there, or when a file is in the way.
-        TypeError: for a nested state that holds something other than tensors and plain data.
+        CheckpointError: if another process writes there, or a file is in the way.
+        TypeError: if a nested state holds anything but tensors and plain data.
     """
     target = folder / folder_name(state.step)
-    with atomic_folder.alone(folder):
+    with atomic_folder.write_lock(folder):
         atomic_folder.recover(folder)
         with atomic_folder.new_folder(target) as temporary:
             _write(state, temporary)
-        atomic_folder.point(folder / LATEST, target.name)
+        atomic_folder.set_link(folder / LATEST, target.name)
         record_all(folder, ledger)
     return target
 
 
 def finish_interrupted(folder: Path, ledger: Path, step: int) -> None:
-    """Set the link and the ledger, if a kill came after the checkpoint of `step` was in its place and before these.
+    """Set link and ledger if a kill came after the checkpoint of `step` was written and before these.
 
-    For a caller that finds that checkpoint whole and so saves nothing. A link to a later step stays.
+    For a caller that finds the checkpoint complete and so saves nothing. A link to a later step stays.
 
     Args:
-        folder: where the run's checkpoints lie.
+        folder: checkpoints of the run.
         ledger: `reports/ckpt_manifest.jsonl`.
         step: of the checkpoint.
 
     Raises:
-        CheckpointError: while another process writes there, or when a file is in the way.
+        CheckpointError: if another process writes there, or a file is in the way.
     """
     target = folder / folder_name(step)
-    with atomic_folder.alone(folder):
+    with atomic_folder.write_lock(folder):
         atomic_folder.recover(folder)
         if not (target / NAME).is_file():
             return
         newest = (folder / LATEST).resolve()
         found = step_of(newest) if (newest / NAME).is_file() else None
         if found is None or found < step:
-            atomic_folder.point(folder / LATEST, target.name)
+            atomic_folder.set_link(folder / LATEST, target.name)
         record_all(folder, ledger)
 
 
 def load_checkpoint(path: Path, expected: str | None = None) -> CheckpointState:
-    """Read the checkpoint in `path`, every byte checked first; tensors lie on the CPU, with the dtypes they had.
+    """Read a checkpoint after checking every byte. Tensors are on the CPU with their saved dtypes.
 
     Args:
         path: its folder, or a link to it.
-        expected: the fingerprint that it has to have (see `fingerprint`), where the caller knows it.
+        expected: its fingerprint (see `fingerprint`), if the caller knows it.
 
     Raises:
-        CheckpointError: naming the file that is missing, altered, foreign or unreadable, and what to do.
+        CheckpointError: naming a file that is missing, altered, foreign or unreadable, and what to do.
     """
     settle(path.parent)
     contents = read_verified(path, expected)
     if missing := sorted({STATE, NESTED} - contents.keys()):
-        raise CheckpointError(f"{path / missing[0]}: the manifest does not name it; this is no checkpoint of RC1")
+        raise CheckpointError(f"{path / missing[0]}: not in the manifest, so this is not a checkpoint of RC1")
     try:
         values = orjson.loads(contents.pop(STATE))
         assert isinstance(values["step"], int)
     except (ValueError, KeyError, TypeError, AssertionError):
         raise CheckpointError(
-            f"{path / STATE}: is no state of a training (a JSON object with its step); it was altered, together with "
-            f"the manifest: name another checkpoint"
+            f"{path / STATE}: not a valid state (expected a JSON object with a step); it was altered together with the "
+            f"manifest, use another checkpoint"
         ) from None
     try:
         nested = torch.load(io.BytesIO(contents.pop(NESTED)), map_location="cpu", weights_only=True)
     except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError) as error:
-        raise CheckpointError(f"{path / NESTED}: cannot be read as weights alone ({type(error).__name__})") from None
+        raise CheckpointError(f"{path / NESTED}: cannot be read with weights_only ({type(error).__name__})") from None
     groups = {}
     for name, content in contents.items():
         if not name.endswith(_SUFFIX):
-            raise CheckpointError(f"{path / name}: is not a safetensors file; RC1 reads nothing else")
+            raise CheckpointError(f"{path / name}: expected a safetensors file; RC1 reads nothing else")
         try:
             groups[name.removesuffix(_SUFFIX)] = load(content)
         except SafetensorError as error:
@@ -130,34 +130,33 @@ def load_checkpoint(path: Path, expected: str | None = None) -> CheckpointState:
     state = CheckpointState(groups, values, nested)
     named = step_of(path.resolve())
     if named is not None and named != state.step:
-        raise CheckpointError(
-            f"{path}: holds step {state.step}, but its name says step {named}; it was renamed: name it back"
-        )
+        raise CheckpointError(f"{path}: holds step {state.step}, but its name says step {named}; rename it back")
     return state
 
 
 def load_to_resume(path: Path, ledger: Path) -> CheckpointState:
-    """As `load_checkpoint`, for training to go on from.
+    """Do as `load_checkpoint`, for resuming.
 
     Args:
         path: its folder, or a link to it.
-        ledger: `reports/ckpt_manifest.jsonl`, which knows what was written there.
+        ledger: `reports/ckpt_manifest.jsonl`, which lists what was written there.
 
     Raises:
-        CheckpointError: also when it was put in the place of another one, or when a number in it is not finite.
+        CheckpointError: also if another checkpoint was put in its place, or if a number in it is not finite.
     """
     state = load_checkpoint(path)
-    check_entered(path, ledger)
+    check_in_ledger(path, ledger)
     for fault in not_finite(state):
         raise CheckpointError(
-            f"{path}: {fault}; whatever is learned from there is lost. Remove this checkpoint, and training goes on "
-            f"from the one before it; where that ends likewise, lower the learning rate"
+            f"{path}: {fault}, so training cannot continue from it. Remove this checkpoint, and training resumes from "
+            "the "
+            f"one before it; if the next one has the same fault, lower the learning rate"
         )
     return state
 
 
 def not_finite(state: CheckpointState) -> Iterator[str]:
-    """What holds a NaN or an infinity: the file, the tensor, and how many of its numbers."""
+    """Yield each tensor with a NaN or an infinity: its name and file, and how many of its numbers."""
     parts = {f"{name}{_SUFFIX}": group for name, group in state.tensors.items()} | {NESTED: state.nested}
     for file, part in parts.items():
         for name, tensor in _tensors(part, ""):
@@ -175,13 +174,13 @@ def _tensors(part: Any, name: str) -> Iterator[tuple[str, Tensor]]:
 
 def _write(state: CheckpointState, folder: Path) -> None:
     for group, tensors in state.tensors.items():
-        assert _GROUP.fullmatch(group), f"a group's name becomes a file's: {group!r}"
+        assert _GROUP.fullmatch(group), f"a group's name must be valid as a file name: {group!r}"
         save_file({name: _alone(tensor) for name, tensor in tensors.items()}, folder / f"{group}{_SUFFIX}")
     content = orjson.dumps(state.values, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS)
-    # orjson writes NaN as null and tuples as lists: what would come back otherwise than it went in is refused here.
-    assert orjson.loads(content) == state.values, "values of a checkpoint have to survive JSON; use `nested` otherwise"
+    # orjson writes NaN as null and tuples as lists, so reject values that would not come back as they were.
+    assert orjson.loads(content) == state.values, "values of a checkpoint must survive JSON; use `nested` otherwise"
     (folder / STATE).write_bytes(content + b"\n")
-    # In memory first: torch writes a file's own name into it, and reports a full disk as a fault of its own.
+    # In memory first: torch writes the file's name into the file, and reports a full disk as an unclear error.
     stream = io.BytesIO()
     torch.save(_plain(state.nested, ""), stream)
     (folder / NESTED).write_bytes(stream.getvalue())
@@ -189,12 +188,12 @@ def _write(state: CheckpointState, folder: Path) -> None:
 
 
 def _alone(tensor: Tensor) -> Tensor:
-    """A copy on the CPU that shares memory with no other: safetensors refuses that, and torch would save all of it."""
+    """Copy a tensor to the CPU. Safetensors rejects shared memory, and torch would save all of a shared storage."""
     return tensor.detach().cpu().contiguous().clone()
 
 
 def _plain(part: Any, where: str) -> Any:
-    """The same values as plain types, equal strings as one object: so equal states are pickled to equal bytes."""
+    """Convert to plain types with equal strings as one object, so that equal states are pickled to equal bytes."""
     if isinstance(part, Tensor):
         return _alone(part)
     if isinstance(part, Mapping):
@@ -208,14 +207,14 @@ def _plain(part: Any, where: str) -> Any:
     raise TypeError(f"{where.removeprefix('.') or 'the state'} is a {type(part).__name__}, expected plain data")
 
 
-def left_in(folder: Path, before: int | None = None) -> str:
-    """The newest whole checkpoint of a run, as a sentence.
+def describe_newest(folder: Path, before: int | None = None) -> str:
+    """Name the newest complete checkpoint of a run, as a sentence.
 
     Args:
-        folder: of its checkpoints.
-        before: a step that it has to come before.
+        folder: its checkpoints.
+        before: only consider earlier steps.
     """
     for step, path in sorted(steps(folder).items(), reverse=True):
         if (before is None or step < before) and (path / NAME).is_file():
-            return f"The last good checkpoint is {folder.name}/{path.name}; --resume-from goes on there"
+            return f"The last good checkpoint is {folder.name}/{path.name}; resume from it with --resume-from"
     return "No checkpoint was written before"

@@ -1,4 +1,4 @@
-"""What a checkpoint holds, in memory, and what differs between two."""
+"""The contents of a checkpoint in memory, and the differences between two of them."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from rc1_lib.training.checkpoint.atomic_folder import CheckpointError
 
 @dataclass(frozen=True, slots=True)
 class CheckpointState:
-    """Everything that training needs to go on as if it had never stopped.
+    """Everything that training needs to continue as if it had never stopped.
 
     Attributes:
-        tensors: group -> name -> tensor; a group becomes the file `<group>.safetensors`, which other programs read.
-        values: JSON; `values["step"]` is the number of finished steps. Put nothing in that differs between two equal
-            runs (times, host names), or equal checkpoints will have unequal fingerprints.
-        nested: name -> nested state, for example of the optimizer: tensors and plain data, however nested.
+        tensors: group -> name -> tensor. A group becomes the file `<group>.safetensors`, for other programs too.
+        values: JSON; `values["step"]` is the number of finished steps. Values that differ between equal runs (times,
+            host names) must not be here, or equal checkpoints would have different fingerprints.
+        nested: name -> nested state, for example of the optimizer: tensors and plain data.
     """
 
     tensors: dict[str, dict[str, Tensor]]
@@ -29,20 +29,20 @@ class CheckpointState:
 
     @property
     def step(self) -> int:
-        """Finished steps."""
+        """Number of finished steps."""
         step = self.values["step"]
         assert isinstance(step, int), f"the step is {step!r}"
         return step
 
     def part(self, name: str) -> Any:
-        """The nested state of this name.
+        """Return the nested state with this name.
 
         Raises:
-            CheckpointError: when there is none.
+            CheckpointError: if there is none.
         """
         if name not in self.nested:
             raise CheckpointError(
-                f"the checkpoint of step {self.step} holds no state '{name}', it holds: "
+                f"the checkpoint of step {self.step} has no state '{name}', only "
                 f"{', '.join(sorted(self.nested)) or 'none'}; resume with the engine that wrote it"
             )
         return self.nested[name]
@@ -50,20 +50,20 @@ class CheckpointState:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One difference: where it is, and a phrase that says what both sides have there."""
+    """One difference between two checkpoints: where it is, and the values of both."""
 
     where: str
     what: str
 
 
 def diff_checkpoints(a: CheckpointState, b: CheckpointState, exact: bool) -> list[Difference]:
-    """All differences between two loaded checkpoints, in a fixed order; empty if there are none.
+    """List all differences between two checkpoints in a fixed order.
 
     Args:
         a: one state.
         b: the other.
-        exact: compare tensors bit for bit, dtypes included. Otherwise compare them as numbers: a dtype or the sign of
-            a zero is no difference, and NaN equals NaN.
+        exact: compare tensors bit for bit, including dtypes. Otherwise compare their numbers: dtypes and the sign of
+            zero are ignored, and NaN equals NaN.
     """
     values = _mappings(a.values, b.values, "state.json/", ".", exact)
     tensors = _mappings(a.tensors, b.tensors, "", "/", exact)
@@ -122,7 +122,7 @@ def _same_numbers(a: Tensor, b: Tensor) -> bool:
 
 
 def _gap(a: Tensor, b: Tensor) -> str:
-    """How many numbers differ and by how much; zeros or NaN may have equal numbers and other bits."""
+    """Describe how many numbers differ and by how much. Zeros and NaN may be equal numbers with other bits."""
     gap = (a.double() - b.double()).abs()
     unequal = int((gap != 0).sum())
     if not unequal:

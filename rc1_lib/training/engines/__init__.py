@@ -1,1 +1,1 @@
-"""Engines: the machinery that holds a model and changes it."""
+"""Engines: each holds a model and trains it with one algorithm."""

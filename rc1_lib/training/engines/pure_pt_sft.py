@@ -1,7 +1,8 @@
-"""Supervised training in plain PyTorch: the engine `pure_pt_sft`.
+"""Supervised finetuning in plain PyTorch: the engine `pure_pt_sft`.
 
-In a run it learns the assistant's turns of the pool's dialogues, what the tools and the user said left out; of rows of
-a file it learns their outputs. Base, adapter, checkpoints and exact resuming are those of every other engine.
+In a run it learns only the assistant's tokens of the pool's dialogues, not those of tools or user. From rows of a file
+it
+learns the outputs. Base, adapter, checkpoints and exact resuming are those of every engine.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ from rc1_lib.training.updates.batch import TokenBatch, collate_demonstrations, m
 from rc1_lib.training.updates.forward import ActionTokens, action_tokens, entropy, log_distribution
 from rc1_lib.training.updates.losses import Loss
 from rc1_lib.training.updates.metrics import Tally
-from rc1_lib.training.updates.take_steps import OptimizerStep, dealt, gradients_of
+from rc1_lib.training.updates.take_steps import OptimizerStep, gradients_of, shuffled_minibatches
 
 
 class PurePtSFT(PolicyEngine):
-    """The engine `pure_pt_sft`; what it learns from are demonstrations (strategy `demonstrations`)."""
+    """The engine `pure_pt_sft`. It learns from demonstrations (strategy `demonstrations`)."""
 
     learns_episodes: ClassVar[bool] = False
 
@@ -38,17 +39,17 @@ class PurePtSFT(PolicyEngine):
         self._train_adapter(base, setup)
 
     def _update(self, batch: TokenBatch, kl_coef: float, iteration: int) -> dict[str, float]:
-        """Nats a learned token before the step on it, as `loss`, and the share of right ones."""
+        """Learn and return `loss`, in nats per trained token before its step, and the share of correct tokens."""
         optimizer_step = OptimizerStep(self.optimizer, self._section.max_grad_norm, self._scaler)
-        tally = sft_update(self.policy, batch, optimizer_step, self._section, self._dealer, self._shards)
-        check_finite_loss(tally.mean("nats"))  # under fp16 the scaler has skipped the step
+        tally = sft_update(self.policy, batch, optimizer_step, self._section, self._minibatch_rng, self._shards)
+        check_finite_loss(tally.mean("nats"))  # in fp16 the scaler has already skipped the step
         return {"loss": tally.mean("nats"), "mean_token_accuracy": tally.mean("right"), **optimizer_step.metrics()}
 
-    def _look(self, batch: TokenBatch, kl_coef: float) -> dict[str, float]:
-        """Means over the learned tokens, without dropout, with the entropy of the next token."""
+    def _evaluate(self, batch: TokenBatch, kl_coef: float) -> dict[str, float]:
+        """Return means over the trained tokens, without dropout, and the entropy of the next token."""
         training = self.policy.training
         self.policy.eval()
-        tally = sft_look(self.policy, batch, self._section)
+        tally = sft_metrics(self.policy, batch, self._section)
         self.policy.train(training)
         check_finite_loss(tally.mean("nats"))
         means = {"loss": "nats", "mean_token_accuracy": "right", "entropy": "entropy"}
@@ -60,12 +61,12 @@ class PurePtSFT(PolicyEngine):
 
 @dataclass(frozen=True, slots=True)
 class SFTObjective:
-    """The objective of one minibatch, see `rc1_lib.training.updates.take_steps`: the assistant's next token.
+    """The objective of one minibatch (see `rc1_lib.training.updates.take_steps`): cross-entropy of action tokens.
 
     Attributes:
         batch: all demonstrations.
         update: the section of the configuration.
-        tokens: own tokens of the minibatch, which the loss is a mean over.
+        tokens: number of action tokens in the minibatch; the loss is a mean over them.
     """
 
     batch: TokenBatch
@@ -74,15 +75,15 @@ class SFTObjective:
 
     @property
     def frozen(self) -> bool:
-        """Never: there is nothing else to learn."""
+        """False: the policy always learns."""
         return False
 
     def fields(self, tokens: ActionTokens) -> dict[str, Tensor]:
-        """The tokens that the assistant said."""
+        """Return the action tokens."""
         return {"said": tokens.of(self.batch.ids)}
 
     def loss(self, policy: Policy, states_nD: Tensor, field_n: dict[str, Tensor]) -> Loss:
-        """Cross entropy, and the sums `nats` of it and `right`, tokens that were the likeliest."""
+        """Compute the cross-entropy, its sum `nats`, and `right`, the number of correct predictions."""
         nats, right = _nats_and_right(policy.logits(states_nD).float(), field_n["said"])
         return Loss(nats / self.tokens, {"nats": nats.detach(), "right": right})
 
@@ -95,35 +96,34 @@ def sft_update(
     generator: torch.Generator,
     shards: Shards,
 ) -> Tally:
-    """Learns a step's demonstrations; the loss of a minibatch is the mean over its own tokens.
+    """Learn a step's demonstrations. The loss of a minibatch is the mean over its action tokens.
 
     Args:
-        policy: stepped in place.
+        policy: updated in place.
         batch: on the policy's device.
         optimizer_step: over the policy's trainable parameters.
         section: of the configuration.
-        generator: on the CPU; deals demonstrations to minibatches.
-        shards: how learning is dealt out. Every process that has a share calls this with the same arguments, and all
-            end with the same bits.
+        generator: on the CPU; shuffles demonstrations into minibatches.
+        shards: how the work is divided. Every process calls this with the same arguments and ends with the same bits.
 
     Returns:
-        The sums over all own tokens, as they were before the step on them.
+        Sums over all action tokens, each computed before the step on it.
 
     Raises:
-        DivergedError: when the loss or its gradients are not finite and no scaler is there to skip the step.
+        DivergedError: if the loss or, without a gradient scaler, a gradient is not finite.
     """
     tally = Tally()
-    for rows in dealt(len(batch), section, generator):
+    for rows in shuffled_minibatches(len(batch), section, generator):
         objective = SFTObjective(batch, section, int(batch.action_mask[rows].sum()))
-        tally.absorb(gradients_of(policy, objective, rows, optimizer_step, shards))
+        tally.add_minibatch(gradients_of(policy, objective, rows, optimizer_step, shards))
         with timed(Section.OPTIMIZER):
             optimizer_step.step()
     return tally
 
 
 @torch.no_grad()
-def sft_look(policy: Policy, batch: TokenBatch, section: Steps) -> Tally:
-    """The same sums over all own tokens, and `entropy`, that of the next token in nats; nothing is learned."""
+def sft_metrics(policy: Policy, batch: TokenBatch, section: Steps) -> Tally:
+    """Compute the same sums without learning, and `entropy`, that of the next token in nats."""
     tally = Tally()
     for rows in micro_batches(range(len(batch)), batch.lengths.tolist(), section.micro_tokens):
         tokens = action_tokens(batch, rows)

@@ -1,8 +1,8 @@
-"""DPO on pairs of the policy's own rollouts, the engine `torch_dpo`: a prompt's best becomes likelier than its worst.
+"""DPO on pairs of the policy's own rollouts: the engine `torch_dpo`. Each prompt's best rollout is preferred.
 
-The loss of a pair hangs on sums over two whole episodes, which need not share a forward pass. Its gradient by a token's
-log-probability is the same number for all tokens of an episode; so that number is worked out first, without gradients,
-and then every pass goes backward from weighted log-probabilities.
+The loss of a pair depends on sums over two whole episodes, which may be in different forward passes. Its gradient with
+respect to a token's log-probability is the same number for all tokens of an episode. So that number is computed first,
+without gradients, and every pass then backpropagates weighted log-probabilities.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from rc1_lib.errors import RC1Error
 from rc1_lib.training.api import Setup
 from rc1_lib.training.engine import PolicyEngine
 from rc1_lib.training.policy import Policy
-from rc1_lib.training.ranks.shards import ONE, Shards
+from rc1_lib.training.ranks.shards import ONE_SHARD, Shards
 from rc1_lib.training.updates.batch import EpisodeBatch, minibatch_rows
 from rc1_lib.training.updates.forward import (
     ActionTokens,
@@ -38,7 +38,7 @@ from rc1_lib.training.updates.take_steps import OptimizerStep, take_steps
 
 
 class TorchDPO(PolicyEngine):
-    """The engine `torch_dpo`; what it learns from are groups of takes (strategy `groups`)."""
+    """The engine `torch_dpo`. It learns from groups of rollouts (strategy `groups`)."""
 
     def _begin(self, setup: Setup, base: PreTrainedModel) -> None:
         self._train_adapter(base, setup)
@@ -52,7 +52,7 @@ class TorchDPO(PolicyEngine):
             self._settings,
             temperature=self.temperature,
             beta=kl_coef,
-            generator=self._dealer,
+            generator=self._minibatch_rng,
             scaler=self._scaler,
             shards=self._shards,
         )
@@ -60,12 +60,12 @@ class TorchDPO(PolicyEngine):
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two takes of a prompt, by their rows in the batch.
+    """Two rollouts of a prompt, as rows of the batch.
 
     Attributes:
-        chosen: the best.
-        rejected: the worst.
-        differ: whether one scored more than the other; where not, nothing is learned from them.
+        chosen: the best rollout.
+        rejected: the worst rollout.
+        differ: whether their scores differ; if not, nothing is learned from them.
     """
 
     chosen: int
@@ -74,17 +74,17 @@ class Pair:
 
 
 def pairs_of(scores_B: Tensor, groups_B: Tensor) -> list[Pair]:
-    """A pair for every group of at least two takes, in the order of the groups.
+    """Return a pair for every group of at least two rollouts, in the order of the groups.
 
-    Source: best and worst of several takes as in Dong et al., "RLHF Workflow: From Reward Modeling to Online RLHF"
+    Source: best and worst of several rollouts as in Dong et al., "RLHF Workflow: From Reward Modeling to Online RLHF"
     (2024), section 3.2.
 
     Args:
-        scores_B: finite; of equals the first in the batch is the best, and the last the worst.
-        groups_B: number of each take's group.
+        scores_B: finite. Of equal scores, the first in the batch counts as best and the last as worst.
+        groups_B: number of each rollout's group.
 
     Raises:
-        RC1Error: when no group has two takes.
+        RC1Error: if no group has two rollouts.
     """
     takes: dict[int, list[int]] = {}
     for row, group in enumerate(groups_B.tolist()):
@@ -96,22 +96,22 @@ def pairs_of(scores_B: Tensor, groups_B: Tensor) -> list[Pair]:
         found.append(Pair(best, worst, scores[best] > scores[worst]))
     if not found:
         raise RC1Error(
-            f"found {len(scores)} scored takes of {len(takes)} prompts in this step, expected two takes of at least "
-            f"one prompt, since a pair is what is learned from; raise training.update.group_size, or find out why the "
-            f"judge scores so few"
+            f"found {len(scores)} scored rollouts of {len(takes)} prompts in this step, expected two rollouts of at "
+            "least one "
+            f"prompt to form a pair; raise training.update.group_size, or find out why the judge scores so few"
         )
     return found
 
 
-def share_that_differ(pairs: Sequence[Pair]) -> dict[str, float]:
-    """Metrics: `pairs/differ`, and `frac_reward_zero_std`, which is TRL's name for the share of the other pairs."""
+def pair_metrics(pairs: Sequence[Pair]) -> dict[str, float]:
+    """Return `pairs/differ`, the share of pairs that differ, and `frac_reward_zero_std`, TRL's name for the rest."""
     differ = fmean(pair.differ for pair in pairs)
     return {"pairs/differ": differ, "frac_reward_zero_std": 1.0 - differ}
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """What a pair looked like before a step was taken on it."""
+class PairStats:
+    """Loss and margin of a pair before the step on it."""
 
     loss: float
     margin: float
@@ -119,18 +119,18 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class DPOObjective:
-    """The objective of one update, see `rc1_lib.training.updates.take_steps`.
+    """The objective of one update (see `rc1_lib.training.updates.take_steps`).
 
     Attributes:
-        batch: all takes.
-        pairs: which of them are compared.
-        ref_B: log-probability of every take under the reference.
+        batch: all rollouts.
+        pairs: rollouts to compare.
+        ref_B: log-probability of every rollout under the reference.
         update: the section of the configuration.
-        temperature: that log-probabilities are taken under.
-        beta: price of a nat of KL to the reference.
-        weights: (B,), the loss's derivative by the log-probability of every token of an episode, as `minibatches` found
-            it for the rows that it gave last.
-        seen: what `minibatches` found of the pairs that differ.
+        temperature: of the log-probabilities.
+        beta: KL coefficient of DPO.
+        weights: (B,), derivative of the loss with respect to the log-probability of each token of an episode, as
+            `minibatches` set it for the rows it yielded last.
+        seen: statistics that `minibatches` collected of the pairs that differ.
     """
 
     batch: EpisodeBatch
@@ -140,14 +140,16 @@ class DPOObjective:
     temperature: float
     beta: float
     weights: Tensor
-    seen: list[Seen] = field(default_factory=list)
+    seen: list[PairStats] = field(default_factory=list)
     frozen: ClassVar[bool] = False
 
     def minibatches(self, policy: Policy, generator: torch.Generator, shards: Shards) -> Iterator[list[int]]:
-        """The rows of every step, whole pairs, weighed with the policy of that moment.
+        """Yield the rows of every optimizer step, always whole pairs, and set their weights with the current policy.
 
-        The loss of a pair is -log sigmoid(beta * (how much likelier than under the reference the chosen take is, less
-        the same of the rejected one)); a step's is their mean over an average step's pairs.
+        The loss of a pair is -log sigmoid(beta * (gain of the chosen - gain of the rejected)), where a gain is the
+        log-probability under the policy less that under the reference. A step's loss is their sum, divided by the
+        average
+        number of pairs in a step.
 
         Source: Rafailov et al., "Direct Preference Optimization" (2023), equation 7.
         """
@@ -173,10 +175,10 @@ class DPOObjective:
             pull = share * self.beta * torch.sigmoid(-margin)
             self.weights[pair.chosen] = -pull
             self.weights[pair.rejected] = pull
-            self.seen.append(Seen(float(softplus(-margin)), float(margin)))
+            self.seen.append(PairStats(float(softplus(-margin)), float(margin)))
 
     def fields(self, tokens: ActionTokens) -> dict[str, Tensor]:
-        """What was sampled, and the weight that every token of an episode shares."""
+        """Return the sampled tokens with their old log-probabilities, and the weight of each token's episode."""
         return {
             "actions": tokens.of(self.batch.ids),
             "old_logprobs": tokens.of(self.batch.old_logprobs),
@@ -184,11 +186,11 @@ class DPOObjective:
         }
 
     def loss(self, policy: Policy, states_nD: Tensor, field_n: dict[str, Tensor]) -> Loss:
-        """Weighted log-probabilities, whose gradient is that of the pairs' loss; and the entropy bonus."""
+        """Return weighted log-probabilities, whose gradient is that of the pairs' loss, and the entropy bonus."""
         log_p_nV = log_distribution(policy.logits(states_nD), self.temperature)
         logprobs_n = log_p_nV.gather(1, field_n["actions"][:, None])[:, 0]
         pulled = (field_n["weights"] * logprobs_n).sum()
-        # Nothing is clipped; the ratios are looked at, since the KL may end the update.
+        # Nothing is clipped. The ratios are only measured, because the KL can end the update early.
         nothing = torch.zeros_like(pulled)
         ratios = clipped_surrogate(logprobs_n.detach(), field_n["old_logprobs"], nothing, low=1.0, high=1.0)
         with torch.set_grad_enabled(self.update.entropy_coef > 0):
@@ -207,34 +209,34 @@ def dpo_update(
     beta: float,
     generator: torch.Generator,
     scaler: torch.amp.GradScaler | None = None,
-    shards: Shards = ONE,
+    shards: Shards = ONE_SHARD,
 ) -> dict[str, float]:
-    """Learns from the takes of one iteration.
+    """Learn from the rollouts of one iteration.
 
     Sources: Rafailov et al., "Direct Preference Optimization: Your Language Model is Secretly a Reward Model" (2023);
     Guo et al., "Direct Language Model Alignment from Online AI Feedback" (2024), for pairs that the policy itself has
-    just sampled. The log-probability of an episode is the sum over its own tokens.
+    just sampled. The log-probability of an episode is the sum over its action tokens.
 
     Args:
-        policy: stepped in place; without active dropout.
-        batch: on the policy's device; takes of one row are one group.
-        optimizer: over the policy's trainable parameters; stepped in place.
+        policy: updated in place; without active dropout.
+        batch: on the policy's device; rollouts of one row form a group.
+        optimizer: over the policy's trainable parameters.
         section: of the configuration.
-        temperature: that tokens were sampled at.
-        beta: price of a nat of KL to the reference, above 0.
-        generator: on the CPU; deals pairs to minibatches.
-        scaler: for fp16 only; a step whose gradients are not finite is then skipped, as it does.
-        shards: how reading and learning are dealt out. Every process that has a share calls this with the same
-            arguments, and all end with the same bits.
+        temperature: sampling temperature.
+        beta: KL coefficient, above 0.
+        generator: on the CPU; shuffles pairs into minibatches.
+        scaler: gradient scaler for fp16; it skips a step whose gradients are not finite.
+        shards: how the work is divided. Every process calls this with the same arguments and ends with the same bits.
 
     Returns:
-        Metrics of the episodes, the tally, the optimizer's steps and `UpdateResult`; `loss` is the mean over the pairs
-        that differ (0 without one), `rewards/margins` and `rewards/accuracies` are theirs, as TRL names them; and those
-        of `share_that_differ`.
+        Metrics of episodes, tokens, optimizer steps and `UpdateResult`. `loss` is the mean over the pairs that differ
+        (0
+        without any); `rewards/margins` and `rewards/accuracies` are theirs too, named as in TRL. Also those of
+        `pair_metrics`.
 
     Raises:
-        RC1Error: when no prompt has two scored takes.
-        DivergedError: when gradients are not finite and no scaler is there to skip the step.
+        RC1Error: if no prompt has two scored rollouts.
+        DivergedError: if, without a gradient scaler, a gradient is not finite.
     """
     pairs = pairs_of(batch.scores, batch.groups)
     ref_BT = reference_logprobs(
@@ -257,7 +259,7 @@ def dpo_update(
         "loss": fmean(one.loss for one in seen) if seen else 0.0,
         "rewards/margins": fmean(one.margin for one in seen) if seen else 0.0,
         "rewards/accuracies": fmean(one.margin > 0 for one in seen) if seen else 0.0,
-        **share_that_differ(pairs),
+        **pair_metrics(pairs),
     }
     of_steps = taken.tally.metrics() | optimizer_step.metrics() | taken.metrics()
     return episode_metrics(batch, ref_BT, beta) | of_steps | of_pairs

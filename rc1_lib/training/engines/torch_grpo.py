@@ -1,6 +1,6 @@
-"""GRPO on a causal model with an adapter: the engine `torch_grpo`.
+"""GRPO on a causal language model with an adapter: the engine `torch_grpo`.
 
-Rollouts of the same prompt are compared with each other, so that no value head is needed.
+Rollouts of the same prompt are compared with each other, so no value head is needed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rc1_lib.training.api import Setup
 from rc1_lib.training.device import to_device
 from rc1_lib.training.engine import PolicyEngine
 from rc1_lib.training.policy import Policy
-from rc1_lib.training.ranks.shards import ONE, Shards
+from rc1_lib.training.ranks.shards import ONE_SHARD, Shards
 from rc1_lib.training.updates.batch import EpisodeBatch
 from rc1_lib.training.updates.forward import (
     ActionTokens,
@@ -28,11 +28,11 @@ from rc1_lib.training.updates.forward import (
 )
 from rc1_lib.training.updates.losses import Loss, clipped_surrogate, entropy_loss, kl_k3
 from rc1_lib.training.updates.metrics import episode_metrics
-from rc1_lib.training.updates.take_steps import OptimizerStep, dealt, take_steps
+from rc1_lib.training.updates.take_steps import OptimizerStep, shuffled_minibatches, take_steps
 
 
 class TorchGRPO(PolicyEngine):
-    """The engine `torch_grpo`; what it learns from are groups of takes (strategy `groups`)."""
+    """The engine `torch_grpo`. It learns from groups of rollouts (strategy `groups`)."""
 
     def _begin(self, setup: Setup, base: PreTrainedModel) -> None:
         config = setup.config
@@ -47,7 +47,7 @@ class TorchGRPO(PolicyEngine):
             self.optimizer,
             self._settings,
             kl_coef=kl_coef,
-            generator=self._dealer,
+            generator=self._minibatch_rng,
             scaler=self._scaler,
             shards=self._shards,
         )
@@ -55,14 +55,14 @@ class TorchGRPO(PolicyEngine):
 
 @dataclass(frozen=True, slots=True)
 class GRPOSettings:
-    """What one update does; the KL coefficient is apart, since a controller may move it.
+    """Settings of an update. The KL coefficient is separate, because a controller may change it.
 
     Attributes:
         update: the section of the configuration that all engines share.
         grpo: GRPO's own section.
-        clip: how far the ratio may fall below 1 before its gradient ends, above 0.
-        temperature: the temperature tokens were sampled at, above 0; all log-probabilities are taken under it.
-        most_tokens: own tokens that an episode may have at most, which `dr_grpo` divides by.
+        clip: how far the ratio may fall below 1 before its gradient is cut, above 0.
+        temperature: sampling temperature, above 0; all log-probabilities use it.
+        most_tokens: maximum number of action tokens of an episode, by which `dr_grpo` divides.
     """
 
     update: Update
@@ -73,21 +73,21 @@ class GRPOSettings:
 
     @property
     def clip_high(self) -> float:
-        """How far the ratio may rise above 1 before its gradient ends."""
+        """How far the ratio may rise above 1 before its gradient is cut."""
         return self.clip if self.grpo.clip_high is None else self.grpo.clip_high
 
 
 EPSILON = 1e-4
-"""Added to a deviation before it divides, as in TRL."""
+"""Added to a standard deviation before dividing by it, as in TRL."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupAdvantages:
-    """What takes are worth compared with their group's.
+    """Advantages of rollouts relative to their group.
 
     Attributes:
-        advantages: (B,), 0 where all takes of a group scored the same.
-        flat: the share of groups whose takes all scored the same: nothing is learned from them.
+        advantages: (B,), 0 if all rollouts of a group have the same score.
+        flat: share of groups whose rollouts all have the same score; nothing is learned from them.
     """
 
     advantages: Tensor
@@ -95,19 +95,18 @@ class GroupAdvantages:
 
 
 def group_advantages(scores_B: Tensor, groups_B: Tensor, scale: Literal["group", "batch", "none"]) -> GroupAdvantages:
-    """Each score less the mean of its group, in deviations of the group, of the batch, or as it is.
+    """Subtract the group's mean from each score, and divide by the standard deviation of the group, the batch, or not.
 
-    Deviations are those of samples (n - 1), as TRL's are. A group of one take has no other to be compared with; its
-    advantage is 0.
+    Standard deviations are those of a sample (n - 1), as in TRL. The advantage of a group's only rollout is 0.
 
     Sources: Shao et al., "DeepSeekMath" (2024), section 4.1.2, for `group`; Liu et al., "Understanding R1-Zero-Like
-    Training" (Dr. GRPO, 2025), section 3.2, for `none`: dividing by a group's deviation weighs up prompts that are
-    nearly always or hardly ever solved; Liu et al., "Part I: Tricks or Traps?" (2025), for `batch`.
+    Training" (Dr. GRPO, 2025), section 3.2, for `none`: dividing by the group's deviation gives more weight to prompts
+    that are nearly always or hardly ever solved; Liu et al., "Part I: Tricks or Traps?" (2025), for `batch`.
 
     Args:
         scores_B: (B,), finite.
-        groups_B: int64 (B,), number of each take's group, from 0.
-        scale: what differences are divided by.
+        groups_B: int64 (B,), number of each rollout's group, from 0.
+        scale: whose standard deviation to divide by.
     """
     sizes_G = torch.bincount(groups_B).to(scores_B.dtype)
     means_G = torch.zeros_like(sizes_G).index_add(0, groups_B, scores_B) / sizes_G
@@ -128,15 +127,15 @@ def group_advantages(scores_B: Tensor, groups_B: Tensor, scale: Literal["group",
 
 @dataclass(frozen=True, slots=True)
 class GRPOObjective:
-    """The objective of one update, see `rc1_lib.training.updates.take_steps`.
+    """The objective of one update (see `rc1_lib.training.updates.take_steps`).
 
     Attributes:
         batch: all episodes.
-        advantages: (B,), of every episode.
-        weights: (B,), what a token of every episode counts.
+        advantages: (B,), per episode.
+        weights: (B,), weight of each token of an episode.
         ref_logprobs: (B, T), of the sampled tokens under the reference.
         settings: of the update.
-        kl_coef: price of a nat of KL to the reference, at every token.
+        kl_coef: KL coefficient, applied at every token.
     """
 
     batch: EpisodeBatch
@@ -153,7 +152,7 @@ class GRPOObjective:
         return self.settings.update
 
     def fields(self, tokens: ActionTokens) -> dict[str, Tensor]:
-        """What was sampled, and what every token of an episode shares."""
+        """Return sampled tokens and their log-probabilities, with the advantage and weight of their episodes."""
         return {
             "actions": tokens.of(self.batch.ids),
             "old_logprobs": tokens.of(self.batch.old_logprobs),
@@ -163,9 +162,9 @@ class GRPOObjective:
         }
 
     def loss(self, policy: Policy, states_nD: Tensor, field_n: dict[str, Tensor]) -> Loss:
-        """Surrogate, KL and entropy of a chunk of states together.
+        """Compute clipped surrogate, KL and entropy losses of a chunk of states.
 
-        The KL is the k3 estimate, in the loss and not in the reward.
+        The KL is the k3 estimate. It is part of the loss, not of the reward.
 
         Source: Shao et al., "DeepSeekMath" (2024), equations 3 and 4.
         """
@@ -177,7 +176,7 @@ class GRPOObjective:
         )
         gained = -(field_n["weights"] * surrogate.gains).sum()
         left = (field_n["weights"] * kl_k3(logprobs_n, field_n["ref_logprobs"])).sum()
-        # Where the bonus weighs nothing the entropy is measured without a graph over the whole vocabulary.
+        # With a coefficient of 0 the entropy is only measured, without a graph over the whole vocabulary.
         with torch.set_grad_enabled(settings.update.entropy_coef > 0):
             per_step = self.batch.action_count / settings.update.minibatches
             bonus = entropy_loss(entropy(log_p_nV), normaliser=per_step)
@@ -189,20 +188,20 @@ class GRPOObjective:
 def token_weights(
     tokens_B: Tensor, kind: Literal["dapo", "grpo", "dr_grpo"], *, minibatches: int, most_tokens: int
 ) -> Tensor:
-    """What a token of every episode counts in a step of the optimizer, (B,).
+    """Compute the weight (B,) of a token of every episode in an optimizer step.
 
-    `dapo`: all tokens alike, a mean over those of the step. `grpo`: a mean over each episode's tokens, then over the
-    episodes. `dr_grpo`: a sum over each episode's tokens by the most that one may have, then a mean over the episodes.
-    All three divide by an average step's tokens or episodes, so a minibatch weighs by what is in it.
+    `dapo`: a mean over all tokens of the step. `grpo`: a mean over each episode's tokens, then over the episodes.
+    `dr_grpo`: the sum over each episode's tokens, divided by the maximum length, then a mean over the episodes. All
+    three divide by the tokens or episodes of an average step, so a minibatch counts by its size.
 
     Sources: Yu et al., "DAPO" (2025), section 3.3; Shao et al., "DeepSeekMath" (2024), equation 3; Liu et al.,
     "Understanding R1-Zero-Like Training" (Dr. GRPO, 2025), section 3.2. The names are those of TRL's `loss_type`.
 
     Args:
-        tokens_B: own tokens of every episode, each above 0.
+        tokens_B: number of action tokens of every episode, each above 0.
         kind: one of the three.
-        minibatches: steps of the optimizer that the episodes are dealt to.
-        most_tokens: own tokens that an episode may have.
+        minibatches: optimizer steps that the episodes are split into.
+        most_tokens: maximum number of action tokens of an episode.
     """
     if kind == "dapo":
         return torch.full_like(tokens_B, minibatches / float(tokens_B.sum()))
@@ -219,39 +218,39 @@ def grpo_update(
     kl_coef: float,
     generator: torch.Generator,
     scaler: torch.amp.GradScaler | None = None,
-    shards: Shards = ONE,
+    shards: Shards = ONE_SHARD,
 ) -> dict[str, float]:
-    """Learns from the takes of one iteration.
+    """Learn from the rollouts of one iteration.
 
-    An episode's advantage is that over the other takes of its prompt, and each of its own tokens has it. The old
-    log-probabilities are those the tokens were sampled with; the reference's are computed here.
+    An episode's advantage is relative to the other rollouts of its prompt, and applies to each of its action tokens.
+    The
+    old log-probabilities are those of sampling; the reference's are computed here.
 
     Sources: Shao et al., "DeepSeekMath: Pushing the Limits of Mathematical Reasoning in Open Language Models" (2024),
     section 4.1; for its variants see `group_advantages`, `token_weights` and `clipped_surrogate`.
 
     Args:
-        policy: stepped in place; without active dropout.
-        batch: on the policy's device, at least as many episodes as minibatches; takes of one row are one group.
-        optimizer: over the policy's trainable parameters; stepped in place.
+        policy: updated in place; without active dropout.
+        batch: on the policy's device, at least as many episodes as minibatches; rollouts of one row form a group.
+        optimizer: over the policy's trainable parameters.
         settings: of the update.
-        kl_coef: price of a nat of KL to the reference, at least 0; at 0 the KL is still reported.
-        generator: on the CPU; deals rows to minibatches.
-        scaler: for fp16 only; a step whose gradients are not finite is then skipped, as it does.
-        shards: how reading and learning are dealt out. Every process that has a share calls this with the same
-            arguments, and all end with the same bits.
+        kl_coef: KL coefficient, at least 0; at 0 the KL is still reported.
+        generator: on the CPU; shuffles rows into minibatches.
+        scaler: gradient scaler for fp16; it skips a step whose gradients are not finite.
+        shards: how the work is divided. Every process calls this with the same arguments and ends with the same bits.
 
     Returns:
-        Metrics of the episodes, the tally, the optimizer's steps and `UpdateResult`; `loss/kl_avg`, the mean KL in the
-        loss, and `frac_reward_zero_std`, the share of groups that nothing is learned from.
+        Metrics of episodes, tokens, optimizer steps and `UpdateResult`; `loss/kl_avg`, the mean KL in the loss, and
+        `frac_reward_zero_std`, the share of groups from which nothing is learned.
 
     Raises:
-        DivergedError: when gradients are not finite and no scaler is there to skip the step.
+        DivergedError: if, without a gradient scaler, a gradient is not finite.
     """
     grpo, update = settings.grpo, settings.update
     ref_BT = reference_logprobs(
         policy, batch, micro_tokens=update.micro_tokens, temperature=settings.temperature, shards=shards
     )
-    # On the CPU, where sums by group are always added in the same order.
+    # On the CPU, where sums over groups always add in the same order.
     compared = group_advantages(batch.scores.cpu(), batch.groups.cpu(), grpo.scale_rewards)
     tokens_B = batch.action_mask.sum(dim=1).to(batch.scores.dtype)
     objective = GRPOObjective(
@@ -265,7 +264,9 @@ def grpo_update(
         kl_coef=kl_coef,
     )
     optimizer_step = OptimizerStep(optimizer, update.max_grad_norm, scaler)
-    taken = take_steps(policy, objective, dealt(len(batch), update, generator), update.kl_stop, optimizer_step, shards)
-    of_groups = {"loss/kl_avg": taken.tally.each("kl_loss"), "frac_reward_zero_std": compared.flat}
+    taken = take_steps(
+        policy, objective, shuffled_minibatches(len(batch), update, generator), update.kl_stop, optimizer_step, shards
+    )
+    of_groups = {"loss/kl_avg": taken.tally.minibatch_mean("kl_loss"), "frac_reward_zero_std": compared.flat}
     of_steps = taken.tally.metrics() | optimizer_step.metrics() | taken.metrics()
     return episode_metrics(batch, ref_BT, kl_coef) | of_steps | of_groups

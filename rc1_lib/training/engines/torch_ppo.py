@@ -1,6 +1,6 @@
-"""PPO on a causal model with an adapter and a value head: the engine `torch_ppo`, also called `trl_ppo`.
+"""PPO on a causal language model with an adapter and a value head: the engine `torch_ppo`, alias `trl_ppo`.
 
-One step: score the episodes' tokens, then epochs of minibatches of micro-batches, then the value head alone.
+One update: compute advantages, train epochs of minibatches (each in micro-batches), then fit the value head alone.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from rc1_lib.training.device import to_device
 from rc1_lib.training.engine import PolicyEngine
 from rc1_lib.training.policy import Policy, ValuedPolicy
 from rc1_lib.training.profiler import Section, timed
-from rc1_lib.training.ranks.shards import ONE, Shards
+from rc1_lib.training.ranks.shards import ONE_SHARD, Shards
 from rc1_lib.training.updates import losses
 from rc1_lib.training.updates.batch import EpisodeBatch
 from rc1_lib.training.updates.forward import ActionTokens, entropy, log_distribution, reference_logprobs, states_before
 from rc1_lib.training.updates.losses import Loss
 from rc1_lib.training.updates.metrics import episode_metrics, explained_variance
-from rc1_lib.training.updates.take_steps import OptimizerStep, dealt, take_steps
+from rc1_lib.training.updates.take_steps import OptimizerStep, shuffled_minibatches, take_steps
 
 
 class TorchPPO(PolicyEngine):
@@ -48,22 +48,23 @@ class TorchPPO(PolicyEngine):
         self._settings = PPOSettings(config.training.update, ppo, config.clip, self.temperature)
 
     def train_step(self, batch: dict[str, Any]) -> dict[str, float]:
-        """One update from the batch's `trajectories` and `scores`; `step` counts the finished ones."""
+        """Do one update from the batch's `trajectories` and `scores`; `step` is the number of finished steps."""
         rate = self.optimizer.param_groups[1]["lr"]
         return {**super().train_step(batch), "lr/value": rate}
 
     def _update(self, batch: EpisodeBatch, kl_coef: float, iteration: int) -> dict[str, float]:
         return ppo_update(
             self.policy, batch, self.optimizer, self._settings,
-            kl_coef=kl_coef, iteration=iteration, generator=self._dealer, scaler=self._scaler, shards=self._shards,
+            kl_coef=kl_coef, iteration=iteration, generator=self._minibatch_rng, scaler=self._scaler,
+            shards=self._shards,
         )  # fmt: skip
 
-    def _look(self, batch: EpisodeBatch, kl_coef: float) -> dict[str, float]:
+    def _evaluate(self, batch: EpisodeBatch, kl_coef: float) -> dict[str, float]:
         targets = targets_of(self.policy, batch, self._settings, kl_coef)
         return objective_metrics(batch, targets, kl_coef)
 
     def state_dict(self) -> dict[str, Any]:
-        """That of every such engine, and `value_head`."""
+        """Return the state of every engine, and `value_head`."""
         head = {name: value.detach().clone() for name, value in self.policy.value_head.state_dict().items()}
         return {**super().state_dict(), "value_head": head}
 
@@ -73,23 +74,23 @@ class TorchPPO(PolicyEngine):
 
 
 GAMMA = 1.0
-"""Discount per token: an episode is paid at its end, and a long answer shall not count less than a short one."""
+"""Discount per token. Rewards come at the end of an episode, and a long answer must not count less than a short one."""
 VALUE_CLIP = 1e9
-"""Clipping range of a value around the one before the update, too wide to act: a range that suits the returns of one
-configuration would hold the values of another one back."""
+"""Clipping range of values around those before the update, too wide to have an effect. A range that suits the returns
+of one configuration would hold back the values of another one."""
 VALUE_COEF = 0.5
-"""Weight of the value loss: what reaches the policy of it; how fast the head learns is `training.ppo.value_lr`."""
+"""Weight of the value loss in the policy's gradients. `training.ppo.value_lr` decides how fast the head learns."""
 
 
 @dataclass(frozen=True, slots=True)
 class PPOSettings:
-    """What one update does; the KL coefficient is apart, since a controller may move it.
+    """Settings of an update. The KL coefficient is separate, because a controller may change it.
 
     Attributes:
         update: the section of the configuration that all engines share.
         ppo: PPO's own section.
-        clip: how far the ratio may go from 1 before its gradient ends, above 0.
-        temperature: the temperature tokens were sampled at, above 0; all log-probabilities are taken under it.
+        clip: how far the ratio may move from 1 before its gradient is cut, above 0.
+        temperature: sampling temperature, above 0; all log-probabilities use it.
         gamma: see `GAMMA`, above 0 and at most 1.
         value_clip: see `VALUE_CLIP`, above 0.
     """
@@ -102,7 +103,7 @@ class PPOSettings:
     value_clip: float = VALUE_CLIP
 
     def __post_init__(self) -> None:
-        """Refuses settings under which nothing can be learned; NaN is one."""
+        """Reject settings with which nothing can be learned, including NaN."""
         for name in ("clip", "temperature"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"PPO setting '{name}' is {getattr(self, name)}, expected above 0")
@@ -110,15 +111,15 @@ class PPOSettings:
 
 @dataclass(frozen=True, slots=True)
 class Targets:
-    """Constants of an update, all (B, T) and 0 outside of the action mask.
+    """Constants of an update; all but `states` are (B, T) and 0 outside the action mask.
 
     Attributes:
         ref_logprobs: of the sampled tokens under the reference.
-        values: of the state before each own token, under the policy as sampled.
-        rewards: score and KL price per token.
-        advantages: whitened if the settings say so.
-        returns: what values should have been.
-        states: (N, D), the states before the own tokens, row by row.
+        values: of the state before each action token, under the sampling policy.
+        rewards: score and KL penalty per token.
+        advantages: whitened if configured.
+        returns: targets of the values.
+        states: (N, D), hidden states before the action tokens, row by row.
     """
 
     ref_logprobs: Tensor
@@ -130,18 +131,18 @@ class Targets:
 
 
 def targets_of(
-    policy: ValuedPolicy, batch: EpisodeBatch, settings: PPOSettings, kl_coef: float, shards: Shards = ONE
+    policy: ValuedPolicy, batch: EpisodeBatch, settings: PPOSettings, kl_coef: float, shards: Shards = ONE_SHARD
 ) -> Targets:
-    """Scores the batch with the policy as it is and with the reference; no gradients.
+    """Compute values, rewards, advantages and returns with the policy as it is and the reference; no gradients.
 
-    Where the batch holds the states that its tokens were sampled from, the policy need not read the episodes again.
+    If the batch keeps the hidden states from sampling, the policy need not process the episodes again.
 
     Args:
-        policy: not moved.
+        policy: not changed.
         batch: on the policy's device.
         settings: of the update.
-        kl_coef: price of a nat of KL to the reference.
-        shards: how the reading is dealt out.
+        kl_coef: KL coefficient.
+        shards: how the forward passes are divided.
     """
     micro_tokens, states_ND = settings.update.micro_tokens, batch.states
     if states_ND is None:
@@ -165,14 +166,14 @@ def targets_of(
 
 @dataclass(frozen=True, slots=True)
 class PPOObjective:
-    """The objective of one update, see `rc1_lib.training.updates.take_steps`.
+    """The objective of one update (see `rc1_lib.training.updates.take_steps`).
 
     Attributes:
-        value_head: learns next to the policy.
+        value_head: trained along with the policy.
         batch: all episodes.
         targets: of the batch.
         settings: of the update.
-        normaliser: own tokens of one optimizer step, the same number for each.
+        normaliser: average number of action tokens per optimizer step; every step divides by it.
         frozen: whether only the value head learns.
     """
 
@@ -189,7 +190,7 @@ class PPOObjective:
         return self.settings.update
 
     def fields(self, tokens: ActionTokens) -> dict[str, Tensor]:
-        """What was sampled, and the targets."""
+        """Return the sampled tokens with their old log-probabilities, and the targets."""
         return {
             "actions": tokens.of(self.batch.ids),
             "old_logprobs": tokens.of(self.batch.old_logprobs),
@@ -199,7 +200,7 @@ class PPOObjective:
         }
 
     def loss(self, policy: Policy, states_nD: Tensor, field_n: dict[str, Tensor]) -> Loss:
-        """Policy, entropy and value loss of a chunk of states together."""
+        """Compute policy, entropy and value losses of a chunk of states."""
         settings, normaliser = self.settings, self.normaliser
         with torch.set_grad_enabled(not self.frozen):
             log_p_nV = log_distribution(policy.logits(states_nD), settings.temperature)
@@ -207,7 +208,7 @@ class PPOObjective:
             surrogate = losses.policy_loss(
                 logprobs_n, field_n["old_logprobs"], field_n["advantages"], clip=settings.clip, normaliser=normaliser
             )
-        # Where the bonus weighs nothing the entropy is measured without a graph over the whole vocabulary.
+        # With a coefficient of 0 the entropy is only measured, without a graph over the whole vocabulary.
         with torch.set_grad_enabled(not self.frozen and settings.update.entropy_coef > 0):
             bonus = losses.entropy_loss(entropy(log_p_nV), normaliser=normaliser)
         values_n, old_values_n, returns_n = self.value_head(states_nD), field_n["old_values"], field_n["returns"]
@@ -217,7 +218,7 @@ class PPOObjective:
 
 
 def objective_metrics(batch: EpisodeBatch, targets: Targets, kl_coef: float) -> dict[str, float]:
-    """Those of the episodes, and `critic/vf_explained_var`, which is NaN where all returns are equal."""
+    """Return metrics of the episodes, and `critic/vf_explained_var`, which is NaN if all returns are equal."""
     values, returns = targets.values[batch.action_mask], targets.returns[batch.action_mask]
     explained = {"critic/vf_explained_var": explained_variance(values, returns)}
     return episode_metrics(batch, targets.ref_logprobs, kl_coef) | explained
@@ -233,34 +234,35 @@ def ppo_update(
     iteration: int,
     generator: torch.Generator,
     scaler: torch.amp.GradScaler | None = None,
-    shards: Shards = ONE,
+    shards: Shards = ONE_SHARD,
 ) -> dict[str, float]:
-    """Learns from the episodes of one iteration.
+    """Learn from the episodes of one iteration.
 
-    The old log-probabilities are those the tokens were sampled with; values and the reference's log-probabilities are
-    computed here. Every loss is a sum over own tokens divided by one number, the batch's own tokens per minibatch, so
-    neither the micro-batches nor the padding change what is learned. The first `value_warm_up` iterations train the
-    value head alone. After the steps the value head alone may go over the batch again, see `fit_values`.
+    The old log-probabilities are those of sampling; values and the reference's log-probabilities are computed here.
+    Every
+    loss is a sum over action tokens, divided by the average number of action tokens per minibatch, so neither the
+    micro-batches nor the padding change what is learned. The first `value_warm_up` iterations train only the value
+    head.
+    After the steps, the value head alone may go over the batch again, see `fit_values`.
 
     Source: Schulman et al., "Proximal Policy Optimization Algorithms" (2017).
 
     Args:
-        policy: stepped in place; without active dropout.
+        policy: updated in place; without active dropout.
         batch: on the policy's device, at least as many episodes as minibatches.
-        optimizer: over the policy's trainable parameters, those of the value head included; stepped in place.
+        optimizer: over the policy's trainable parameters, including those of the value head.
         settings: of the update.
-        kl_coef: price of a nat of KL to the reference, at least 0; at 0 the KL is still reported.
+        kl_coef: KL coefficient, at least 0; at 0 the KL is still reported.
         iteration: number of this iteration, from 0.
-        generator: on the CPU; deals rows to minibatches.
-        scaler: for fp16 only; a step whose gradients are not finite is then skipped, as it does.
-        shards: how reading and learning are dealt out. Every process that has a share calls this with the same
-            arguments, and all end with the same bits.
+        generator: on the CPU; shuffles rows into minibatches.
+        scaler: gradient scaler for fp16; it skips a step whose gradients are not finite.
+        shards: how the work is divided. Every process calls this with the same arguments and ends with the same bits.
 
     Returns:
-        `objective_metrics`, and those of the tally, the value head, the optimizer's steps and `UpdateResult`.
+        `objective_metrics`, and those of tokens, value head, optimizer steps and `UpdateResult`.
 
     Raises:
-        DivergedError: when gradients are not finite and no scaler is there to skip the step.
+        DivergedError: if, without a gradient scaler, a gradient is not finite.
     """
     targets = targets_of(policy, batch, settings, kl_coef, shards)
     update, optimizer_step = settings.update, OptimizerStep(optimizer, settings.update.max_grad_norm, scaler)
@@ -272,19 +274,21 @@ def ppo_update(
         normaliser=batch.action_count / update.minibatches,
         frozen=iteration < settings.ppo.value_warm_up,
     )
-    taken = take_steps(policy, objective, dealt(len(batch), update, generator), update.kl_stop, optimizer_step, shards)
+    taken = take_steps(
+        policy, objective, shuffled_minibatches(len(batch), update, generator), update.kl_stop, optimizer_step, shards
+    )
     head = OptimizerStep(optimizer, update.max_grad_norm, scaler)
     with timed(Section.VALUES):
         returns_N = targets.returns[batch.action_mask]
         fit_values(policy.value_head, targets.states, returns_N, head, settings.ppo.value_epochs, generator)
     tally = taken.tally
-    of_values = {"loss/value_avg": tally.each("value_loss"), "val/clipfrac_avg": tally.mean("value_clipped")}
+    of_values = {"loss/value_avg": tally.minibatch_mean("value_loss"), "val/clipfrac_avg": tally.mean("value_clipped")}
     of_steps = tally.metrics() | of_values | optimizer_step.metrics() | taken.metrics()
     return objective_metrics(batch, targets, kl_coef) | of_steps
 
 
 TOKENS = 1024
-"""States of one step: many from one episode say the same, so few at a time would pull to and fro."""
+"""States in one step. States of one episode are much alike, so small steps would oscillate."""
 
 
 def fit_values(
@@ -295,19 +299,20 @@ def fit_values(
     epochs: int,
     generator: torch.Generator,
 ) -> None:
-    """Fits the head by least squares to the returns of states, in passes over all of them in random order.
+    """Fit the value head to the returns by least squares, in passes over all states in random order.
 
-    A baseline that knows which prompts are hard takes that from the advantages, and what is left is what the policy
-    did. The few steps it takes next to the policy are too few to learn it. The states are fixed: the policy's own
-    weights are not moved, and the next iteration, whose episodes are others, uses the head.
+    The steps it takes together with the policy are too few to learn which prompts are hard. Once the baseline knows,
+    the
+    advantages measure only what the policy did. The states are fixed: the policy's own weights do not change. The next
+    iteration, with new episodes, uses the head.
 
     Args:
-        head: states (n, D) to values (n,); stepped in place.
-        states_ND: of own tokens.
-        returns_N: what each should have been worth.
-        optimizer_step: over an optimizer that holds the head's parameters; parameters without gradient are left alone.
-        epochs: passes; 0 does nothing.
-        generator: on the CPU; moved on by one permutation a pass.
+        head: maps states (n, D) to values (n,); updated in place.
+        states_ND: of action tokens.
+        returns_N: targets of the values.
+        optimizer_step: over an optimizer with the head's parameters; parameters without a gradient do not change.
+        epochs: number of passes; 0 does nothing.
+        generator: on the CPU; draws one permutation per pass.
     """
     for _ in range(epochs):
         order_N = to_device(torch.randperm(len(returns_N), generator=generator), states_ND.device)

@@ -1,7 +1,7 @@
-"""What the engines share whose updates are trainings of TRL's own.
+"""Base classes of the engines that learn through TRL.
 
-Rollouts, scores, the loop over the steps, callbacks and checkpoints are those of every engine. Each step is a
-training through TRL, with the run's own optimizer, by the first process; the others, which only play, get the adapter.
+Rollouts, scores, the training loop, callbacks and checkpoints are those of every engine. Each step is a short TRL
+training with the run's own optimizer in the first process. The workers only play; they receive the new adapter.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from rc1_lib.training.device import Precision
 from rc1_lib.training.diverged import check_finite_gradient, check_finite_loss
 from rc1_lib.training.engine import PolicyEngine
 from rc1_lib.training.ranks.group import Link
-from rc1_lib.training.ranks.shards import ONE, Shards
+from rc1_lib.training.ranks.shards import ONE_SHARD, Shards
 from rc1_lib.training.updates.batch import EpisodeBatch
 from rc1_lib.training.updates.forward import policy_logprobs, reference_logprobs
 from rc1_lib.training.updates.metrics import distance, episode_metrics
 
 _COPY = "ref"
-"""TRL's name of its copy of an adapter."""
+"""TRL's name for its copy of an adapter."""
 
 
 class TrlEngine(PolicyEngine):
@@ -42,31 +42,33 @@ class TrlEngine(PolicyEngine):
 
     @abstractmethod
     def _trainer(self, arguments: dict[str, Any], **over: Any) -> Trainer:
-        """TRL's trainer, by arguments for its configuration, and keywords: model, tokenizer, optimizer, callbacks."""
+        """Create TRL's trainer from its configuration and keywords: model, tokenizer, optimizer, callbacks."""
         ...
 
     def _train(self, data: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-        """Train through TRL on the data of a step, and give every process what was learned.
+        """Train through TRL on the data of a step, and send the adapter to the workers.
 
         Returns:
-            What TRL logs, as means over the optimizer's steps, and `update/steps`, their number.
+            TRL's logs as means over the optimizer steps, and `update/steps`, their number.
 
         Raises:
-            DivergedError: when gradients are not finite and no scaler is there to skip the step, or the loss is not.
+            DivergedError: if the loss or, without a gradient scaler, a gradient is not finite.
         """
-        if self._made is None:  # here, since processes and evaluations that only play need none
+        if self._made is None:  # not in setup: workers and evaluations only play and need no trainer
             self._made = self._make()
         trainer, training = self._made, self.policy.training
         trainer.train_dataset = data
-        set_seed(int(torch.randint(2**31, (), generator=self._dealer)))  # TRL deals minibatches by torch's generator
-        gc.freeze()  # it collects garbage first, which takes 0.4 s where all that was loaded before is looked through
+        set_seed(
+            int(torch.randint(2**31, (), generator=self._minibatch_rng))
+        )  # TRL shuffles with torch's global generator
+        gc.freeze()  # TRL collects garbage first; scanning everything loaded before would take 0.4 s
         try:
             trainer.train()
         finally:
             gc.unfreeze()
         self.policy.train(training)
         if self._workers is not None:
-            self._together(self._load_adapter, self.policy.adapter_state())
+            self._on_all_processes(self._load_adapter, self.policy.adapter_state())
         logs = self._logged.taken()
         for log in logs:
             check_finite_loss(log["loss"])
@@ -86,7 +88,7 @@ class TrlEngine(PolicyEngine):
             )
         made.remove_callback(PrinterCallback)
         if self._scaler is not None:
-            made.accelerator.scaler = self._scaler  # the one whose state is saved
+            made.accelerator.scaler = self._scaler  # this one's state is in the checkpoint
         return made
 
     def _build(self, setup: Setup, link: Link | None) -> None:
@@ -100,32 +102,31 @@ class TrlEpisodeEngine(TrlEngine):
     fixed_kl: ClassVar[bool] = True
 
     @abstractmethod
-    def _taught(self, batch: EpisodeBatch) -> dict[str, float]:
-        """Learn from the batch, in this process alone."""
+    def _learn_with_trl(self, batch: EpisodeBatch) -> dict[str, float]:
+        """Learn from the batch. Only the first process calls this."""
         ...
 
     def train_step(self, batch: dict[str, Any]) -> dict[str, float]:
-        """One update from the batch's `trajectories` and `scores`; `step` counts the finished ones.
+        """Do one update from the batch's `trajectories` and `scores`; `step` is the number of finished steps.
 
         Raises:
-            ParityError: before anything is learned, when the policy reads the tokens with other probabilities than they
-                were sampled with.
+            ParityError: before anything is learned, if sampling and training log-probabilities differ too much.
         """
         collated = self._collated(batch)
-        assert isinstance(collated, EpisodeBatch), "it learns from episodes"
-        return super().train_step(batch) | self._taught(collated)
+        assert isinstance(collated, EpisodeBatch), "this engine learns from episodes"
+        return super().train_step(batch) | self._learn_with_trl(collated)
 
     def _update(self, batch: EpisodeBatch, kl_coef: float, iteration: int) -> dict[str, float]:
-        """Only look, in every process: TRL learns after it."""
-        return self._seen(batch, kl_coef, self._shards)
+        """Only compute metrics, in every process. TRL learns afterwards."""
+        return self._episode_metrics(batch, kl_coef, self._shards)
 
-    def _look(self, batch: EpisodeBatch, kl_coef: float) -> dict[str, float]:
-        return self._seen(batch, kl_coef, ONE)
+    def _evaluate(self, batch: EpisodeBatch, kl_coef: float) -> dict[str, float]:
+        return self._episode_metrics(batch, kl_coef, ONE_SHARD)
 
-    def _seen(self, batch: EpisodeBatch, kl_coef: float, shards: Shards) -> dict[str, float]:
-        """What the episodes were like, and how far what samples is from what reads them at the same temperature.
+    def _episode_metrics(self, batch: EpisodeBatch, kl_coef: float, shards: Shards) -> dict[str, float]:
+        """Return metrics of the episodes, and the distance between sampling and training log-probabilities.
 
-        Where the initial policy played them, the KL is from it to the policy.
+        If the initial policy played them, the KL is from it to the policy.
         """
         how: dict[str, Any] = {"micro_tokens": self._section.micro_tokens, "temperature": self.temperature}
         now_BT = policy_logprobs(self.policy, batch, range(len(batch)), shards=shards, **how)
@@ -139,12 +140,12 @@ class TrlEpisodeEngine(TrlEngine):
 
 
 def rows_of_a_pass(minibatch: int, most: int) -> int:
-    """The most rows, at least one and at most `most`, that divide a minibatch into equal passes."""
+    """Return the largest number of rows, from 1 to `most`, that divides a minibatch evenly."""
     return max(rows for rows in range(1, max(min(most, minibatch), 1) + 1) if minibatch % rows == 0)
 
 
 def _arguments_of_a_step(device: torch.device, precision: Precision, seed: int) -> dict[str, Any]:
-    """The arguments of any trainer of TRL that learns a step's data and saves nothing."""
+    """Return arguments for a TRL trainer that learns a step's data and saves nothing."""
     return {
         "output_dir": tempfile.gettempdir(),  # required
         "save_strategy": "no",
@@ -153,7 +154,7 @@ def _arguments_of_a_step(device: torch.device, precision: Precision, seed: int) 
         "use_cpu": device.type == "cpu",
         "bf16": precision is Precision.BF16,
         "fp16": precision is Precision.FP16,
-        "activation_checkpointing": False,  # the policy does it where it is asked for
+        "activation_checkpointing": False,  # the policy has its own
         "seed": seed % 2**32,
         "remove_unused_columns": False,
         "dataloader_pin_memory": False,
@@ -163,17 +164,17 @@ def _arguments_of_a_step(device: torch.device, precision: Precision, seed: int) 
 
 
 def _rates_kept(optimizer: Optimizer) -> LRScheduler:
-    """A schedule that leaves the learning rates as the run's own has set them."""
+    """Return a schedule that does not change the learning rates, because the run's own schedule sets them."""
     return MultiplicativeLR(optimizer, lambda _: 1.0)
 
 
 @contextmanager
 def _adapter_kept(model: PeftModel) -> Iterator[None]:
-    """While a trainer of TRL is made over the model: its adapter, if it has one, keeps its precision, without a copy.
+    """Keep the adapter as it is while a TRL trainer is created: in its precision, and without a copy.
 
-    TRL rounds the adapter of a quantised base to bf16, which small steps would not move any more. It copies an adapter
-    that it did not make, to compare with. An adapter of RC1 begins as one that changes nothing; without a copy TRL
-    compares with the model without it, which is the same.
+    TRL would round the adapter of a quantised base to bf16, in which small steps change nothing. It would also copy an
+    adapter that it did not create, as reference. A new adapter of RC1 changes no output, so TRL can use the model
+    without its adapter as reference instead.
     """
     kept = {name: value.data for name, value in model.named_parameters() if value.requires_grad}
     yield
@@ -185,35 +186,35 @@ def _adapter_kept(model: PeftModel) -> Iterator[None]:
 
 
 class _Logged(TrainerCallback):
-    """Keeps what a trainer logs."""
+    """Collects what a trainer logs."""
 
     def __init__(self) -> None:
-        """Nothing yet."""
+        """Start without logs."""
         self._logs: list[dict[str, float]] = []
 
     def taken(self) -> list[dict[str, float]]:
-        """The logs since the last call."""
+        """Return the logs since the last call."""
         logs, self._logs = self._logs, []
         return logs
 
     def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, float] | None = None, **_: Any) -> None:
-        """Keep it, but for a training's summary."""
+        """Keep the log, unless it is the training's summary."""
         if logs is not None and "train_runtime" not in logs:
             self._logs.append(dict(logs))
 
 
 class _FiniteSteps(TrainerCallback):
-    """Refuses a step of the optimizer along gradients that are not finite."""
+    """Stops before an optimizer step with gradients that are not finite."""
 
     def __init__(self, optimizer: Optimizer, scaler: torch.amp.GradScaler | None) -> None:
-        """Before the steps of `optimizer`; a scaler, for fp16, skips such steps itself."""
+        """Watch the steps of `optimizer`. For fp16 pass the scaler, which skips such steps itself."""
         self._optimizer, self._scaler = optimizer, scaler
 
     def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """Look at the gradients.
+        """Check the gradients.
 
         Raises:
-            DivergedError: when one is not finite.
+            DivergedError: if one is not finite.
         """
         parameters = [each for group in self._optimizer.param_groups for each in group["params"]]
         check_finite_gradient(parameters, self._scaler)

@@ -1,7 +1,7 @@
-"""GRPO through TRL's `GRPOTrainer` on the policy's rollouts in RC1's dialogue world: the engine `trl_grpo`.
+"""GRPO through TRL's `GRPOTrainer` on the policy's rollouts in RC1's environment: the engine `trl_grpo`.
 
-RC1 plays and scores a step's episodes; TRL gets them by its `rollout_func` and a reward function that says the score,
-and does the rest of the step: advantages, minibatches, epochs, ratios and their clipping, the KL to the reference.
+RC1 plays and scores a step's episodes. TRL receives them through its `rollout_func` and a reward function that returns
+their scores. TRL does the rest: advantages, minibatches, epochs, clipped ratios, and the KL to the reference.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ FIGURES = {
     "policy/clipfrac_avg": "clip_ratio/region_mean", "frac_reward_zero_std": "frac_reward_zero_std",
     "loss/kl_avg": "kl", "update/steps": "update/steps",
 }  # fmt: skip
-"""Names of RC1 -> what TRL logs: means over its passes and steps."""
+"""Name in RC1 -> name in TRL's logs. The values are means over TRL's passes and steps."""
 _Played = dict[str, Any]
-"""An episode as TRL's `rollout_func` returns it, and its `score`; None: it stands in for one without a score."""
+"""An episode as TRL's `rollout_func` returns it, and its `score`, which is None for a stand-in."""
 
 
 class TrlGRPO(TrlEpisodeEngine):
-    """The engine `trl_grpo`; what it learns from are groups of rollouts (strategy `groups`)."""
+    """The engine `trl_grpo`. It learns from groups of rollouts (strategy `groups`)."""
 
     def _begin(self, setup: Setup, base: PreTrainedModel) -> None:
         config = setup.config
@@ -57,7 +57,7 @@ class TrlGRPO(TrlEpisodeEngine):
             loss_type=grpo.loss_type,
             importance_sampling_level=section.importance_sampling_level,
             use_bias_correction_kl=section.use_bias_correction_kl,
-            max_completion_length=config.training.limits.tokens,  # what `dr_grpo` divides by
+            max_completion_length=config.training.limits.tokens,  # `dr_grpo` divides by it
             temperature=config.training.rollout.temperature,
         )
         self._prompts = [{"prompt": str(group)} for group in range(config.prompts)]
@@ -65,7 +65,7 @@ class TrlGRPO(TrlEpisodeEngine):
 
     def _trainer(self, arguments: dict[str, Any], **over: Any) -> GRPOTrainer:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # rollout_func is called experimental
+            warnings.simplefilter("ignore", UserWarning)  # TRL warns that rollout_func is experimental
             return GRPOTrainer(
                 args=GRPOConfig(**arguments | self._settings),
                 train_dataset=Dataset.from_list(self._prompts),
@@ -74,30 +74,30 @@ class TrlGRPO(TrlEpisodeEngine):
                 **over,
             )
 
-    def _taught(self, batch: EpisodeBatch) -> dict[str, float]:
+    def _learn_with_trl(self, batch: EpisodeBatch) -> dict[str, float]:
         self._groups = groups_of(batch, len(self._prompts), self._group_size)
-        learned = {"kl": 0.0} | self._train(self._prompts)  # not measured at `kl_coef` 0
+        learned = {"kl": 0.0} | self._train(self._prompts)  # TRL does not measure the KL if its coefficient is 0
         return {name: learned[theirs] for name, theirs in FIGURES.items()}
 
     def _play_back(self, prompts: Sequence[str], _: GRPOTrainer) -> dict[str, list[Any]]:
-        """TRL's `rollout_func`: the episodes of the step, in the order in which TRL asks for their prompts."""
+        """Return the step's episodes in the order in which TRL asks for their prompts: its `rollout_func`."""
         left = [iter(group) for group in self._groups]
         played = [next(left[int(prompt)]) for prompt in prompts]
         return {name: [one[name] for one in played] for name in played[0]}
 
 
 def rc1_reward(score: Sequence[float | None], **_: Any) -> list[float | None]:
-    """TRL's reward function: the score that RC1 gave the episode."""
+    """Return the scores that RC1 gave the episodes: TRL's reward function."""
     return list(score)
 
 
 def groups_of(batch: EpisodeBatch, groups: int, size: int) -> list[list[_Played]]:
-    """The episodes of a step by prompt; where the judge has left one out, another stands in with no score.
+    """Group a step's episodes by prompt. A copy without a score replaces each episode that the judge left unscored.
 
     Args:
         batch: on any device.
-        groups: prompts of a step.
-        size: rollouts of each.
+        groups: prompts in a step.
+        size: rollouts per prompt.
     """
     found: list[list[_Played]] = [[] for _ in range(groups)]
     for row, group in enumerate(batch.groups.tolist()):
@@ -109,7 +109,7 @@ def groups_of(batch: EpisodeBatch, groups: int, size: int) -> list[list[_Played]
 
 
 def _played(batch: EpisodeBatch, row: int) -> _Played:
-    """An episode from its first own token on, after the prompt; only own tokens are learned."""
+    """Split an episode into its prompt, and the rest from the first action token on. Only action tokens are learned."""
     end = int(batch.lengths[row])
     begin = int(batch.action_mask[row].int().argmax())
     return {

@@ -1,4 +1,4 @@
-"""Supervised training through TRL's `SFTTrainer`: the engine `trl_sft`."""
+"""Supervised finetuning through TRL's `SFTTrainer`: the engine `trl_sft`."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from rc1_lib.training.engines.trl_engine import TrlEngine, rows_of_a_pass
 from rc1_lib.training.updates.batch import TokenBatch
 
 _IGNORED = -100
-"""The label of a token that is not learned, as transformers has it."""
+"""Label of a token that is not learned, as in transformers."""
 _NO_ROWS = [{"input_ids": [0, 0], "labels": [_IGNORED, 0]}]
-"""`SFTTrainer` wants rows when it is made; those that it learns from come with each step."""
+"""`SFTTrainer` needs rows when it is created. The real rows come with each step."""
 
 
 class TrlSFT(TrlEngine, PurePtSFT):
-    """The engine `trl_sft`; what it learns from are demonstrations (strategy `demonstrations`)."""
+    """The engine `trl_sft`. It learns from demonstrations (strategy `demonstrations`)."""
 
     def _begin(self, setup: Setup, base: PreTrainedModel) -> None:
         super()._begin(setup, base)
@@ -37,14 +37,14 @@ class TrlSFT(TrlEngine, PurePtSFT):
         )
 
     def train_step(self, batch: dict[str, Any]) -> dict[str, float]:
-        """One update from the batch's `demonstrations`.
+        """Do one update from the batch's `demonstrations`.
 
         Returns:
-            `loss` (nats a learned token, before the step on it), `lr`, `grad_norm`, `update/steps`, and TRL's
-            `mean_token_accuracy` and `entropy`, which are means of its passes.
+            `loss` (nats per trained token, before its step), `lr`, `grad_norm`, `update/steps`, and TRL's
+            `mean_token_accuracy` and `entropy`, which are means over its passes.
 
         Raises:
-            DivergedError: when the loss is not finite, or its gradients are not and no scaler skips the step.
+            DivergedError: if the loss or, without a gradient scaler, a gradient is not finite.
         """
         learned = self._train(labelled(self._collated(batch)))
         names = ("loss", "mean_token_accuracy", "entropy", "grad_norm", "update/steps")
@@ -52,7 +52,7 @@ class TrlSFT(TrlEngine, PurePtSFT):
 
 
 def labelled(batch: TokenBatch) -> list[dict[str, list[int]]]:
-    """The dialogues of a batch as rows of `SFTTrainer`: labels where a token is own, nowhere else."""
+    """Return the dialogues of a batch as rows for `SFTTrainer`, with labels only for action tokens."""
     labels_BT = batch.ids.masked_fill(~batch.action_mask, _IGNORED)
     return [
         {"input_ids": batch.ids[row, :end].tolist(), "labels": labels_BT[row, :end].tolist()}

@@ -1,1 +1,1 @@
-"""Handing a policy over: as files that `peft` and `transformers` load by themselves, proven to be the policy."""
+"""Export a policy as files that `peft`, `transformers` or llama.cpp load, after checking that they are the policy."""

@@ -1,4 +1,4 @@
-"""A checkpoint's policy as an adapter and as a merged model, with a manifest, written only if both are the policy."""
+"""Export a checkpoint's policy as an adapter and as a merged model, with a manifest, if both match the policy."""
 
 from __future__ import annotations
 
@@ -39,26 +39,26 @@ MANIFEST = "export.json"
 ADAPTER, MERGED = "adapter", "merged"
 
 
-class UnlikeError(Exception):
-    """What was written is not the policy.
+class ExportMismatchError(Exception):
+    """The written files do not match the policy.
 
     Attributes:
-        found: name of the part -> how like the policy it is.
+        found: part -> its parity report.
     """
 
     def __init__(self, found: Mapping[str, ParityReport]) -> None:
-        """Takes what was found of every part."""
-        super().__init__("what was written and read again is not the policy; nothing is kept")
+        """Keep the report of every part."""
+        super().__init__("the exported files were read again and do not match the policy; nothing is kept")
         self.found = dict(found)
 
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """What was written.
+    """A finished export.
 
     Attributes:
-        folder: holds `adapter/`, `merged/` and the manifest `export.json`.
-        found: name of the part -> how like the policy it is.
+        folder: contains `adapter/`, `merged/` and the manifest `export.json`.
+        found: part -> its parity report.
     """
 
     folder: Path
@@ -66,22 +66,22 @@ class Exported:
 
 
 def export_checkpoint(run: Run, checkpoint: Path, target: Path, prompts: int) -> Exported:
-    """Write a checkpoint's policy for others to load, if what they load is the policy.
+    """Export a checkpoint's policy for other programs, if what they load matches it.
 
-    `adapter/` is what `PeftModel.from_pretrained` takes, over the policy that was started from; `merged/` is what
-    `AutoModelForCausalLM.from_pretrained` takes, tokenizer included. Both are read again from the disk and compared
-    with the engine's own policy, along greedy episodes on held-out prompts, before the folder gets its name.
+    `adapter/` is for `PeftModel.from_pretrained`, on top of the initial policy. `merged/` is for
+    `AutoModelForCausalLM.from_pretrained`, with the tokenizer. Both are read again from disk and compared with the
+    engine's policy, on greedy episodes of held-out prompts, before the folder gets its final name.
 
     Args:
-        run: the run that the checkpoint is of: its engine, its base, its pool.
-        checkpoint: the folder.
-        target: a folder that is not there yet.
-        prompts: held-out prompts that are played.
+        run: the run of the checkpoint, with its engine, base and pool.
+        checkpoint: its folder.
+        target: a folder that does not exist yet.
+        prompts: number of held-out prompts to play.
 
     Raises:
-        RC1Error: when the target is there already, or what is written would not stop where the policy ends a turn.
-        CheckpointError: when the checkpoint is damaged, no real run's, or of another base or pool than the run's.
-        UnlikeError: when something that was written is not the policy; nothing is kept.
+        RC1Error: if the target exists, or the exported model would not stop where the policy ends a turn.
+        CheckpointError: if the checkpoint is damaged, belongs to a control, or to another base or pool than the run's.
+        ExportMismatchError: if a part does not match the policy; nothing is kept.
     """
     check_absent(target)
     state = load_checkpoint(checkpoint)
@@ -96,19 +96,20 @@ def export_checkpoint(run: Run, checkpoint: Path, target: Path, prompts: int) ->
             check_end(folder / MERGED, engine.playground.form.end_id)
             found = _compared(engine, section, folder, greedy)
             if not all(one.passed for one in found.values()):
-                raise UnlikeError(found)
+                raise ExportMismatchError(found)
             chat = engine.playground.form.template.used
             write_json(folder / MANIFEST, {**_manifest(run, state, checkpoint, base, folder, found), "chat": chat})
     return Exported(target, found)
 
 
 def _played(run: Run, engine: PolicyEngine, state: CheckpointState, checkpoint: Path, prompts: int) -> list[Trajectory]:
-    """Greedy episodes of the policy on prompts that it was not trained on."""
+    """Play greedy episodes with the policy on held-out prompts."""
     selection = select_rows(run, engine.playground.form)
     if selection.pool_sha256 != state.values.get("pool"):
         raise CheckpointError(
-            f"{checkpoint}: was trained on another version of {run.config.seed_pool}, so its held-out prompts are not "
-            f"known; give the flags with which it was trained"
+            f"{checkpoint}: trained on another version of {run.config.seed_pool}, so its held-out prompts are "
+            "unknown; give "
+            f"the flags with which it was trained"
         )
     rows = selection.held_out[:prompts]
     report_progress(STAGE, 0, len(rows), "greedy episodes")
@@ -117,7 +118,7 @@ def _played(run: Run, engine: PolicyEngine, state: CheckpointState, checkpoint: 
 
 
 def _write(run: Run, engine: PolicyEngine, section: ModelSection, folder: Path) -> None:
-    """The adapter as peft writes it, naming its base by no path of this machine; the merged model and the tokenizer."""
+    """Write adapter, merged model and tokenizer. The adapter's configuration must not name a path of this machine."""
     peft, form = engine.policy.peft, engine.playground.form
     (settings,) = peft.peft_config.values()
     named, commit = name_and_commit(section.base)
@@ -127,7 +128,7 @@ def _write(run: Run, engine: PolicyEngine, section: ModelSection, folder: Path) 
     settings.revision = commit if hub else None
     try:
         peft.save_pretrained(str(folder / ADAPTER), save_embedding_layers=False)
-        (folder / ADAPTER / "README.md").unlink(missing_ok=True)  # peft's form of a model card, nothing filled in
+        (folder / ADAPTER / "README.md").unlink(missing_ok=True)  # peft's empty model card
     finally:
         settings.base_model_name_or_path, settings.revision = before
     merged_model(engine.policy.causal, section, engine.precision).save_pretrained(folder / MERGED)
@@ -135,16 +136,16 @@ def _write(run: Run, engine: PolicyEngine, section: ModelSection, folder: Path) 
 
 
 def check_end(merged: Path, end_id: int) -> None:
-    """Look whether a server that loads this folder stops where the policy ends its turns.
+    """Check that a server that loads this folder stops where the policy ends its turns.
 
     Raises:
-        RC1Error: with what it would stop at.
+        RC1Error: naming the tokens at which it would stop.
     """
     ends = end_ids(str(merged), config_of(merged))
     if end_id not in ends:
         found = ", ".join(map(str, sorted(ends))) or "no token"
         raise RC1Error(
-            f"{merged}: its generation stops at {found}, but the policy ends a turn with token {end_id}; set "
+            f"{merged}: generation stops at {found}, but the policy ends a turn with token {end_id}; set "
             f"eos_token_id in the base's generation_config.json or config.json to {sorted({*ends, end_id})}"
         )
 
@@ -152,7 +153,7 @@ def check_end(merged: Path, end_id: int) -> None:
 def _compared(
     engine: PolicyEngine, section: ModelSection, folder: Path, greedy: list[Trajectory]
 ) -> dict[str, ParityReport]:
-    """How like the policy what lies in the folder is, read as others will read it."""
+    """Load both parts of the folder as other programs do, and compare them with the policy."""
     policy, device = engine.policy, engine.device
 
     def ours(ids_1T: Tensor) -> Tensor:

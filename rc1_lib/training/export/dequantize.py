@@ -1,4 +1,4 @@
-"""The numbers that a 4-bit base stands for, as a model of their own: what a server serves where QLoRA learns."""
+"""Export a dequantised 4-bit base as plain weights, for a server to sample from while QLoRA trains."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ STAGE = "dequantize"
 RECORD = "dequantized.json"
 
 Dialogue = tuple[list[int], list[bool]]
-"""A dialogue's tokens, and which of them are the assistant's own."""
+"""Token ids of a dialogue, and its action mask."""
 Read = Callable[[Tensor], Tensor]
-"""Token ids (1, T) to logits (1, T, V)."""
+"""Maps token ids (1, T) to logits (1, T, V)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """How far a model's log-probabilities are from those of the policy in 4 bits.
+    """Distance between a model's log-probabilities and those of the 4-bit policy.
 
     Attributes:
-        dialogues: held-out ones that both have read.
-        tokens: the assistant's own of these, which are compared.
-        mean: difference of log p on average, in nats.
-        far_share: tokens, as a share, whose log p differs by more than 0.1 nats.
-        most_mean: allowed (`training.parity.mean`).
-        most_far_share: allowed (`training.parity.far_share`).
+        dialogues: number of held-out dialogues compared.
+        tokens: number of assistant tokens compared.
+        mean: mean absolute difference of log p, in nats.
+        far_share: share of tokens whose log p differs by more than 0.1 nats.
+        most_mean: bound of `mean` (`training.parity.mean`).
+        most_far_share: bound of `far_share` (`training.parity.far_share`).
     """
 
     dialogues: int
@@ -58,21 +58,21 @@ class Gap:
 
     @property
     def passed(self) -> bool:
-        """Whether a run would take the model for the policy; a NaN is none."""
+        """Whether a run would accept the model as the policy. NaN fails."""
         return self.mean <= self.most_mean and self.far_share <= self.most_far_share
 
     def body(self) -> dict[str, Any]:
-        """As JSON."""
+        """Return the report as JSON values."""
         return {**asdict(self), "pass": self.passed}
 
 
 @dataclass(frozen=True, slots=True)
 class Dequantized:
-    """What was found.
+    """Result of the export.
 
     Attributes:
-        folder: what was written; None where it is too far from the policy and nothing is kept.
-        gap: how far it is.
+        folder: the written folder; None if the model is too far from the policy, and nothing was kept.
+        gap: its distance from the policy.
     """
 
     folder: Path | None
@@ -80,30 +80,32 @@ class Dequantized:
 
 
 class _TooFarError(Exception):
-    """Ends the block that would have given the folder its name."""
+    """Leaves the block that would otherwise keep the folder."""
 
 
 def export_dequantized(run: Run, target: Path, precision: Precision, prompts: int) -> Dequantized:
-    """Write the policy that a QLoRA training starts from as plain weights, if they are that policy.
+    """Export the initial policy of a QLoRA training as plain weights, if they match it.
 
-    Every linear layer holds what its 4 bits stand for, everything else what was published (or learned by the warm
-    start). The folder is read again as a server would read it, and compared with the policy in 4 bits on held-out
-    dialogues, before it gets its name.
+    Every linear layer gets its dequantised weights. Everything else is as published, or as the warm start trained it.
+    The
+    folder is read again as a server would, and compared with the 4-bit policy on held-out dialogues, before it gets its
+    final name.
 
     Args:
-        run: one with `finetune.method: qlora`.
-        target: a folder that is not there yet.
-        precision: of the weights that are written, and that they are read in for the comparison.
-        prompts: held-out dialogues.
+        run: with `finetune.method: qlora`.
+        target: a folder that does not exist yet.
+        precision: of the written weights, and of the comparison.
+        prompts: number of held-out dialogues.
 
     Raises:
-        ConfigError: when nothing is in 4 bits, or the policy that training starts from is not there.
-        RC1Error: when the target is there already, or base or pool cannot be read.
+        ConfigError: if nothing is in 4 bits, or the initial policy is missing.
+        RC1Error: if the target exists, or base or pool cannot be read.
     """
     if run.config.finetune.method != "qlora":
         raise ConfigError(
-            f"finetune.method: found '{run.config.finetune.method}', where training starts from plain weights and a "
-            f"server serves those as they are; only qlora has a base in 4 bits"
+            f"finetune.method: found '{run.config.finetune.method}', with which training starts from plain weights "
+            "that "
+            f"a server can load as they are; only qlora needs this export"
         )
     check_absent(target)
     base = _start_of(run)
@@ -132,7 +134,7 @@ def export_dequantized(run: Run, target: Path, precision: Precision, prompts: in
 
 
 def _start_of(run: Run) -> str:
-    """The policy that training starts from, as transformers takes it, which nothing would make again."""
+    """Return the path of the initial policy without building anything."""
     if not run.config.training.warm_start.steps:
         base = base_name(run.config, run.workspace)
         check_recorded(Path(base))
@@ -140,8 +142,9 @@ def _start_of(run: Run) -> str:
     state, folder = reference_state(run), REFERENCE.path(run)
     if state is not FileState.FRESH:
         raise ConfigError(
-            f"{run.workspace.name(folder)}: the warm start, which training starts from, is {state.value}; rc1 train "
-            f"makes it, and ends at its first rollout where no server answers yet"
+            f"{run.workspace.name(folder)}: the warm start, from which training begins, is {state.value}; run rc1 "
+            "train "
+            f"to make it (it stops at its first rollout if no server answers yet)"
         )
     return str(folder)
 

@@ -1,4 +1,4 @@
-"""An export's merged model as a GGUF file, written only if llama.cpp says with it what the model says."""
+"""Export a merged model as a GGUF file, if llama.cpp computes the same with it."""
 
 from __future__ import annotations
 
@@ -34,38 +34,38 @@ from rc1_lib.workspace.file_hashes import sha256_file
 
 MANIFEST = "gguf.json"
 _TINY = {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 1}
-"""Shape of the model with which ways to cut texts are tried."""
+"""Shape of a tiny model for testing pre-tokenizers."""
 _SHOWN = 60
-"""Characters of a text that a message has."""
+"""Most characters of a text in a message."""
 _COMPOSED = "Composed texts (NFC) only: llama.cpp does not compose letters and accents as this model's tokenizer does."
 _IDS_ONLY = "Token ids only: llama.cpp does not cut texts as this model's tokenizer does."
 
 
-class UnlikeGGUFError(Exception):
-    """What llama.cpp says with the file is not what the model says.
+class GGUFMismatchError(Exception):
+    """llama.cpp does not compute the same with the file as PyTorch with the model.
 
     Attributes:
-        found: how like the model it is.
+        found: the parity report.
     """
 
     def __init__(self, found: GGUFParityReport) -> None:
-        """Takes what was found."""
-        what = "it says other tokens"
+        """Keep the parity report."""
+        what = "it generates other tokens"
         if found.tokens_passed:
             shown = "; ".join(f"{text[:_SHOWN]!r}" for text in found.different_texts[:3])
-            what = f"{len(found.different_texts)} of {found.texts} texts become other tokens, such as {shown}"
-        advice = "; for use with token ids alone give --token-ids-only" if found.tokens_passed else ""
-        super().__init__(f"in llama.cpp the file is not the model: {what}; nothing is kept{advice}")
+            what = f"it tokenizes {len(found.different_texts)} of {found.texts} texts differently, such as {shown}"
+        advice = "; to use it with token ids only, give --token-ids-only" if found.tokens_passed else ""
+        super().__init__(f"in llama.cpp the file does not match the model: {what}; nothing is kept{advice}")
         self.found = found
 
 
 @dataclass(frozen=True, slots=True)
 class ExportedGGUF:
-    """What was written.
+    """A finished export.
 
     Attributes:
-        file: the GGUF file; its manifest `gguf.json` lies next to it.
-        found: how like the model it is.
+        file: the GGUF file; its manifest `gguf.json` is in the same folder.
+        found: the parity report.
     """
 
     file: Path
@@ -75,23 +75,23 @@ class ExportedGGUF:
 def export_gguf(
     run: Run, exported: Path, target: Path, kind: GGUFType, prompts: int, *, ids_only: bool = False
 ) -> ExportedGGUF:
-    """Write the merged model of an export, which is proven to be the policy, as a GGUF file.
+    """Write the merged model of an export, which matches the policy, as a GGUF file.
 
     Args:
-        run: whose held-out prompts are continued.
-        exported: the folder of `export_checkpoint`.
-        target: a folder that is not there yet.
+        run: its held-out prompts are used for the comparison.
+        exported: folder from `export_checkpoint`.
+        target: a folder that does not exist yet.
         kind: how matrices are stored.
-        prompts: held-out prompts that are continued, and whose texts are tokenised.
-        ids_only: whether the file is kept although texts become other tokens; it then says so itself.
+        prompts: number of held-out prompts to continue and tokenize.
+        ids_only: keep the file even if it tokenizes texts differently; its description then says so.
 
     Raises:
-        ConfigError: when the extra `gguf` is not installed.
-        RC1Error: when the target is there already, or the export is not as its manifest says.
-        UnlikeGGUFError: when llama.cpp says something else; nothing is kept.
+        ConfigError: if the extra `gguf` is not installed.
+        RC1Error: if the target exists, or the export does not match its manifest.
+        GGUFMismatchError: if llama.cpp computes something else; nothing is kept.
     """
     check_absent(target)
-    told = _checked_export(exported)
+    body = _checked_export(exported)
     merged = exported / MERGED
     tokenizer = AutoTokenizer.from_pretrained(merged)
     model: PreTrainedModel = AutoModelForCausalLM.from_pretrained(merged, dtype=torch.float32)
@@ -109,16 +109,16 @@ def export_gguf(
         found = gguf_parity(llama, kind, model, tokenizer, asked, texts, most)
         del llama
         if not found.tokens_passed or not (found.texts_passed or ids_only):
-            raise UnlikeGGUFError(found)
-        write_json(folder / MANIFEST, _manifest(exported, told, folder / name, found, ids_only))
+            raise GGUFMismatchError(found)
+        write_json(folder / MANIFEST, _manifest(exported, body, folder / name, found, ids_only))
     return ExportedGGUF(target / name, found)
 
 
 def pre_tokenizer_of(tokenizer: PreTrainedTokenizerBase, size: int, texts: Sequence[str] = ()) -> str | None:
-    """The first way in which llama.cpp makes the same tokens of all texts (`comparable`); None where none does.
+    """Find the first of llama.cpp's pre-tokenizers that tokenizes all texts alike (`comparable`), or None.
 
-    A tokenizer does not say how it cuts texts. Each way is tried with a model of one layer, so that a large one is
-    written once.
+    A tokenizer does not name its pre-tokenizer. Each one is tried with a model of one layer, so that a large model is
+    written only once.
 
     Args:
         tokenizer: a byte-level BPE.
@@ -126,8 +126,8 @@ def pre_tokenizer_of(tokenizer: PreTrainedTokenizerBase, size: int, texts: Seque
         texts: in addition to `PROBE_TEXTS`.
 
     Raises:
-        ConfigError: when the extra `gguf` is not installed.
-        RC1Error: when it is no byte-level BPE.
+        ConfigError: if the extra `gguf` is not installed.
+        RC1Error: if it is not a byte-level BPE.
     """
     every = comparable(tokenizer, [*PROBE_TEXTS, *texts])
     ours = [cast(Any, tokenizer).encode(text, add_special_tokens=False) for text in every]
@@ -146,15 +146,15 @@ def pre_tokenizer_of(tokenizer: PreTrainedTokenizerBase, size: int, texts: Seque
 
 
 def _checked_export(exported: Path) -> dict[str, Any]:
-    """The manifest of an export whose merged model is what was compared with the policy, no file more and none less.
+    """Read the manifest of an export, and check that its merged model has exactly the files that were compared.
 
     Raises:
-        RC1Error: naming what is otherwise.
+        RC1Error: naming a file that is missing, altered or new.
     """
     manifest = exported / EXPORT_MANIFEST
     try:
-        told: dict[str, Any] = read_json(manifest)
-        files = dict[str, str](told["files"])
+        body: dict[str, Any] = read_json(manifest)
+        files = dict[str, str](body["files"])
     except (OSError, ValueError, KeyError, TypeError):
         raise RC1Error(f"{manifest}: expected the manifest of an export; write one with rc1 ckpt export") from None
     vouched = {name: sha256 for name, sha256 in files.items() if name.startswith(f"{MERGED}/")}
@@ -162,8 +162,8 @@ def _checked_export(exported: Path) -> dict[str, Any]:
     found = {path.relative_to(exported).as_posix(): sha256_file(path) for path in there}
     changed = sorted(name for name in vouched.keys() | found.keys() if vouched.get(name) != found.get(name))
     if changed:
-        raise RC1Error(f"{exported / changed[0]}: is not what was exported; export again with rc1 ckpt export")
-    return told
+        raise RC1Error(f"{exported / changed[0]}: differs from what was exported; export again with rc1 ckpt export")
+    return body
 
 
 def _opening(form: ChatFormat, row: MeasuredRow) -> list[int]:
@@ -175,14 +175,14 @@ def _texts(rows: Sequence[MeasuredRow]) -> list[str]:
 
 
 def _manifest(
-    exported: Path, told: Mapping[str, Any], file: Path, found: GGUFParityReport, ids_only: bool
+    exported: Path, body: Mapping[str, Any], file: Path, found: GGUFParityReport, ids_only: bool
 ) -> dict[str, Any]:
     return {
         "file": file.name,
         "sha256": sha256_file(file),
         "bytes": file.stat().st_size,
         "token_ids_only": ids_only,
-        "checkpoint": told["checkpoint"],
+        "checkpoint": body["checkpoint"],
         "export_sha256": sha256_file(exported / EXPORT_MANIFEST),
         "likeness": found.body(),
     }

@@ -1,7 +1,7 @@
-"""A merged model as one GGUF file for llama.cpp: its weights, its tokenizer and its chat template.
+"""Write a merged model as one GGUF file for llama.cpp: weights, tokenizer and chat template.
 
-The keys and names are those of llama.cpp's own converter for the architectures `qwen3` and `llama`
-(https://github.com/ggml-org/ggml/blob/master/docs/gguf.md). Vectors, which are norms, stay in fp32.
+Keys and names are those of llama.cpp's own converter for the architectures `qwen3` and `llama`
+(https://github.com/ggml-org/ggml/blob/master/docs/gguf.md). Vectors (norms) stay in fp32.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 INSTALL = "is not installed; install RC1 with its extra 'gguf': pip install 'rc1[gguf]'"
 _ARCHITECTURES = ("qwen3", "llama")
 PRE_TOKENIZERS = ("qwen2", "smollm", "llama-bpe", "gpt-2", "tekken", "gpt-4o")
-"""Ways in which llama.cpp cuts texts before it looks for tokens. It knows them by name; no file can bring its own."""
+"""Pre-tokenizers of llama.cpp. It has them by name; a file cannot bring its own."""
 _BLOCK = 32
-"""Weights that share a scale in Q8_0: a row of another length stays in fp16."""
+"""Weights per scale in Q8_0. Rows whose length is not a multiple stay in fp16."""
 
 
 class GGUFType(StrEnum):
@@ -39,11 +39,11 @@ class GGUFType(StrEnum):
 
 
 def context_of_file(path: Path) -> int:
-    """How many tokens the model in a GGUF file can read.
+    """Read the context length of the model in a GGUF file.
 
     Raises:
-        ConfigError: when the library `gguf` is not installed.
-        RC1Error: when the file does not say.
+        ConfigError: if the library `gguf` is not installed.
+        RC1Error: if the file does not have it.
     """
     try:
         from gguf import GGUFReader
@@ -54,7 +54,7 @@ def context_of_file(path: Path) -> int:
     fields = (reader.get_field(f"{name}.context_length") for name in _ARCHITECTURES)
     field = next((one for one in fields if one is not None), None)
     if field is None:
-        raise RC1Error(f"{path}: does not say how many tokens its model can read; write it with rc1 ckpt gguf")
+        raise RC1Error(f"{path}: has no context length; write it again with rc1 ckpt gguf")
     return int(field.contents())
 
 
@@ -72,13 +72,13 @@ def write_gguf(
         model: the folder: configuration, safetensors, tokenizer.
         target: the file.
         kind: how matrices are stored.
-        end_id: the token that ends a turn; its config.json may name several, or none.
-        description: for whoever looks into the file.
+        end_id: token that ends a turn; config.json may have several, or none.
+        description: for people who inspect the file.
         pre_tokenizer: one of `PRE_TOKENIZERS`.
 
     Raises:
-        ConfigError: when the library `gguf` is not installed.
-        RC1Error: when the model is neither a Qwen3 nor a Llama, or its tokenizer no byte-level BPE.
+        ConfigError: if the library `gguf` is not installed.
+        RC1Error: if the model is neither a Qwen3 nor a Llama, or its tokenizer is not a byte-level BPE.
     """
     try:
         from gguf import GGUFWriter
@@ -103,12 +103,12 @@ def write_gguf(
 
 def _check(model: Path, config: Any) -> None:
     if config.model_type not in _ARCHITECTURES:
-        raise RC1Error(f"{model}: is a model of type '{config.model_type}', expected {' or '.join(_ARCHITECTURES)}")
+        raise RC1Error(f"{model}: found a model of type '{config.model_type}', expected {' or '.join(_ARCHITECTURES)}")
     if getattr(config, "attention_bias", False) or getattr(config, "mlp_bias", False):
-        raise RC1Error(f"{model}: its layers have biases, which this writer does not write")
+        raise RC1Error(f"{model}: its layers have biases, which RC1 cannot write to GGUF")
     window = getattr(config, "use_sliding_window", False)
     if config.rope_parameters.get("rope_type", "default") != "default" or window:
-        raise RC1Error(f"{model}: scales its positions or has a sliding window, which this writer has no keys for")
+        raise RC1Error(f"{model}: scales its positions or has a sliding window, which RC1 cannot write to GGUF")
 
 
 def _say_shape(writer: GGUFWriter, config: Any, kind: GGUFType) -> None:
@@ -137,12 +137,14 @@ def _say_shape(writer: GGUFWriter, config: Any, kind: GGUFType) -> None:
 
 
 def _say_tokenizer(writer: GGUFWriter, model: Path, config: Any, pre_tokenizer: str, end_id: int) -> None:
-    """Every id of the embedding gets a name: `[PADi]` where no token has it, as llama.cpp's converter does."""
+    """Write the tokenizer. Ids without a token are named `[PADi]`, as in llama.cpp's converter."""
     from gguf import TokenType
 
     body = json.loads((model / "tokenizer.json").read_text(encoding="utf-8"))
     if body["model"]["type"] != "BPE" or "ByteLevel" not in json.dumps(body["pre_tokenizer"]):
-        raise RC1Error(f"{model / 'tokenizer.json'}: is no byte-level BPE, the only kind that this writer knows")
+        raise RC1Error(
+            f"{model / 'tokenizer.json'}: expected a byte-level BPE, the only kind that RC1 can write to GGUF"
+        )
     names = [f"[PAD{number}]" for number in range(config.vocab_size)]
     kinds = [TokenType.UNUSED] * config.vocab_size
     for name, number in body["model"]["vocab"].items():
@@ -173,7 +175,7 @@ def _add_weights(writer: GGUFWriter, model: Path, config: Any, kind: GGUFType) -
     for name, weights in _weights(model):
         called = names.get_name(name, try_suffixes=(".weight",))
         if called is None:
-            raise RC1Error(f"{model}: holds the tensor '{name}', which no {config.model_type} has")
+            raise RC1Error(f"{model}: has the tensor '{name}', which is unknown in {config.model_type}")
         if config.model_type == "llama" and (count := heads.get(name.split(".")[-2])):
             weights = _neighbours(weights, count)
         stored = _stored(weights, kind)
@@ -181,7 +183,7 @@ def _add_weights(writer: GGUFWriter, model: Path, config: Any, kind: GGUFType) -
 
 
 def _neighbours(weights_OI: NDArray[np.float32], heads: int) -> NDArray[np.float32]:
-    """Rows in llama.cpp's order for `llama`: it rotates neighbouring numbers of a head, transformers its two halves."""
+    """Permute rows for `llama`: llama.cpp rotates adjacent pairs of a head, transformers its two halves."""
     rows, columns = weights_OI.shape
     halves = weights_OI.reshape(heads, 2, rows // heads // 2, columns)
     return np.ascontiguousarray(halves.swapaxes(1, 2).reshape(rows, columns))
@@ -197,7 +199,7 @@ def _stored(weights: NDArray[np.float32], kind: GGUFType) -> Any:
 
 
 def _weights(model: Path) -> Iterator[tuple[str, NDArray[np.float32]]]:
-    """Every tensor in fp32, by name, one at a time."""
+    """Yield every tensor in fp32 with its name, one at a time."""
     for path in sorted(model.glob("*.safetensors")):
         with safe_open(path, framework="pt") as opened:
             for name in opened.keys():  # noqa: SIM118

@@ -1,4 +1,4 @@
-"""A llama.cpp file as a base: a folder for transformers, written only if llama.cpp says the same with the file."""
+"""Import a llama.cpp file as a base: a folder for transformers, if llama.cpp computes the same with the file."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ RECORD = "gguf_import.json"
 _QUESTIONS = ("What is the capital of France?", "Name three colours.", "How much is 12 and 30?")
 _SAID, _CONTEXT, _THREADS = 16, 512, 2
 MIN_SAME_TOKENS = 0.9
-"""Of llama.cpp's greedy tokens: its products of a quantised file round otherwise than plain weights do."""
+"""Least share of equal greedy tokens. With quantised weights, llama.cpp rounds differently from plain weights."""
 
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What was written.
+    """A finished import.
 
     Attributes:
-        folder: as `base_model` takes it.
-        parameters: of the model.
-        tokens: that llama.cpp said greedily.
-        same_tokens: share of these that the folder finds likeliest too, after the same tokens.
+        folder: for `base_model`.
+        parameters: number of parameters.
+        tokens: number of tokens that llama.cpp generated greedily.
+        same_tokens: share of these that the imported model also finds most likely, after the same tokens.
     """
 
     folder: Path
@@ -44,30 +44,30 @@ class Imported:
 
 
 def import_gguf(file: Path, target: Path, precision: Precision = Precision.BF16) -> Imported:
-    """Write the model of a llama.cpp file as a folder that transformers loads, and compare the two.
+    """Convert a llama.cpp file to a folder that transformers loads, and compare the two.
 
     Args:
-        file: a GGUF file of a chat model whose shape transformers reads (Llama and Qwen among them).
-        target: a folder that is not there yet.
-        precision: of the weights that are written.
+        file: a GGUF file of a chat model whose architecture transformers can read (such as Llama or Qwen).
+        target: a folder that does not exist yet.
+        precision: of the written weights.
 
     Raises:
-        ConfigError: when the extra `gguf` is not installed.
-        RC1Error: when the target is there already, the file cannot be read, has no chat template, or the folder is not
-            what llama.cpp reads; nothing is kept then.
+        ConfigError: if the extra `gguf` is not installed.
+        RC1Error: if the target exists, the file cannot be read or has no chat template, or the folder does not match
+            the file in llama.cpp; nothing is kept then.
     """
     check_absent(target)
     tokenizer, model = _read(file)
     if not tokenizer.chat_template:
-        raise RC1Error(f"{file}: has no chat template; take the file of an instruction-tuned model")
+        raise RC1Error(f"{file}: has no chat template; use the file of an instruction-tuned model")
     if model.config.eos_token_id != tokenizer.eos_token_id:
         raise RC1Error(
-            f"{file}: the model ends with token {model.config.eos_token_id}, its tokenizer with "
-            f"{tokenizer.eos_token_id} ({tokenizer.eos_token}); take a file in which both are one"
+            f"{file}: the model ends with token {model.config.eos_token_id}, but its tokenizer with "
+            f"{tokenizer.eos_token_id} ({tokenizer.eos_token}); use a file in which they are equal"
         )
     with absent_folder(target) as folder:
         model.to(precision.dtype).save_pretrained(folder)  # type: ignore[arg-type]
-        (folder / "generation_config.json").unlink(missing_ok=True)  # of this transformers, not of the file
+        (folder / "generation_config.json").unlink(missing_ok=True)  # comes from transformers, not from the file
         tokenizer.save_pretrained(folder)
         found = _compared(file, folder, target)
         body = {key: value for key, value in asdict(found).items() if key != "folder"}
@@ -76,25 +76,26 @@ def import_gguf(file: Path, target: Path, precision: Precision = Precision.BF16)
 
 
 def _read(file: Path) -> tuple[PreTrainedTokenizerBase, PreTrainedModel]:
-    """Tokenizer and plain model of a file; transformers writes back nothing that it read from one."""
+    """Read tokenizer and model, and rebuild the model, because transformers cannot save one read from GGUF."""
     try:
         import gguf
     except ImportError:
         raise ConfigError(f"the library gguf {INSTALL}") from None
     del gguf
     if not file.is_file():
-        raise RC1Error(f"{file}: is not there; give the path of a llama.cpp file (.gguf)")
+        raise RC1Error(f"{file}: file not found; give the path of a llama.cpp file (.gguf)")
     try:
-        with tempfile.TemporaryDirectory() as alone:  # transformers would prefer a tokenizer that lies next to the file
+        with tempfile.TemporaryDirectory() as alone:  # transformers would prefer a tokenizer next to the file
             (Path(alone) / file.name).symlink_to(file.absolute())
             named: dict[str, Any] = {"pretrained_model_name_or_path": alone, "gguf_file": file.name}
             tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(**named)
             read: PreTrainedModel = AutoModelForCausalLM.from_pretrained(**named, dtype=torch.float32)
-    except Exception as error:  # whatever a damaged file makes of its readers
+    except Exception as error:  # a damaged file can make its readers raise anything
         said = str(error).strip().splitlines()
         raise RC1Error(
-            f"{file}: transformers cannot read it ({said[0] if said else type(error).__name__}); take a whole GGUF "
-            f"file of a model that it knows"
+            f"{file}: transformers cannot read it ({said[0] if said else type(error).__name__}); use a complete GGUF "
+            "file "
+            f"of a model that it supports"
         ) from error
     shape = read.config
     if hasattr(shape, "quantization_config"):
@@ -106,7 +107,7 @@ def _read(file: Path) -> tuple[PreTrainedTokenizerBase, PreTrainedModel]:
 
 
 def _compared(file: Path, folder: Path, target: Path) -> Imported:
-    """Read the folder again, and have llama.cpp tokenise texts and answer questions with the file."""
+    """Read the folder again, and compare tokens of texts and greedy answers with those of llama.cpp."""
     tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(folder)
     model: PreTrainedModel = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
     llama = LlamaCpp(file, _CONTEXT, _THREADS)
@@ -115,8 +116,8 @@ def _compared(file: Path, folder: Path, target: Path) -> Imported:
         ours = tokenizer.encode(text, add_special_tokens=False)
         if ours != theirs:
             raise RC1Error(
-                f"{file}: llama.cpp cuts {text!r} into the tokens {theirs}, transformers into {ours}; nothing is kept. "
-                f"Take the model's own folder from where it was published"
+                f"{file}: llama.cpp tokenizes {text!r} as {theirs}, but transformers as {ours}; nothing is kept. "
+                f"Use the model's own folder from where it was published"
             )
     same = list[bool]()
     for question in _QUESTIONS:
@@ -124,8 +125,9 @@ def _compared(file: Path, folder: Path, target: Path) -> Imported:
     share = sum(same) / max(len(same), 1)
     if share < MIN_SAME_TOKENS:
         raise RC1Error(
-            f"{file}: of {len(same)} greedy tokens of llama.cpp the folder finds {share:.0%} likeliest, expected "
-            f"{MIN_SAME_TOKENS:.0%} at least; nothing is kept. Take the model's own folder from where it was published"
+            f"{file}: the converted model finds {share:.0%} of {len(same)} greedy tokens of llama.cpp most likely, "
+            "expected "
+            f"at least {MIN_SAME_TOKENS:.0%}; nothing is kept. Use the model's own folder from where it was published"
         )
     return Imported(target, model.num_parameters(), len(same), share)
 

@@ -1,4 +1,4 @@
-"""llama.cpp as a policy is compared with it: tokens with their probabilities, its tokenizer, and whole episodes."""
+"""llama.cpp for comparisons with a policy: tokens with probabilities, its tokenizer, and whole episodes."""
 
 from __future__ import annotations
 
@@ -28,17 +28,18 @@ PROBE_TEXTS = (
     "\u4ed6\u4e70\u4e86\u4e09\u4e2a\u82f9\u679c\uff0c\u517112\u5143\u3002", "\U0001f642\U0001f642 done...?!",
     '{"name": "calc", "arguments": {"expression": "3*(4+5)"}}',
 )  # fmt: skip
-"""Texts that tokenizers cut differently: digits, contractions, accents in one and apart, dashes, blanks, CRLF, Chinese,
-emoji, JSON."""
+"""Texts that tokenizers treat differently: digits, contractions, composed and separate accents, dashes, white space,
+CRLF, Chinese, emoji, JSON."""
 
 
 @dataclass(frozen=True, slots=True)
 class Continuation:
-    """What was said after a prompt.
+    """What was generated after a prompt.
 
     Attributes:
-        ids: the tokens, the one that ends a turn included.
-        logprobs: of each, at temperature 1; NaN where llama.cpp does not say: of tokens that end within a character.
+        ids: token ids, including the one that ends a turn.
+        logprobs: of each token, at temperature 1; NaN if llama.cpp does not report it, as for tokens that end inside a
+            character.
     """
 
     ids: list[int]
@@ -46,19 +47,19 @@ class Continuation:
 
 
 class LlamaCpp:
-    """A GGUF file in llama.cpp, on the CPU, for as long as this object lives."""
+    """A GGUF file in llama.cpp on the CPU, as long as this object lives."""
 
     def __init__(self, path: Path, context: int, threads: int) -> None:
-        """Loads the file.
+        """Load a file.
 
         Args:
-            path: of the file.
-            context: tokens of a prompt and its continuation.
+            path: the GGUF file.
+            context: most tokens of prompt and continuation together.
             threads: of llama.cpp.
 
         Raises:
-            ConfigError: when the library `xllamacpp` is not installed.
-            RC1Error: when llama.cpp cannot read the file.
+            ConfigError: if the library `xllamacpp` is not installed.
+            RC1Error: if llama.cpp cannot read the file.
         """
         try:
             import xllamacpp
@@ -70,29 +71,29 @@ class LlamaCpp:
         params.n_ctx, params.n_parallel, params.n_gpu_layers = context, 1, 0
         params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads
         params.warmup, params.verbosity, params.cache_ram_mib = False, _QUIET, 0
-        params.use_jinja = params.enable_chat_template = False  # prompts come as tokens
+        params.use_jinja = params.enable_chat_template = False  # prompts are token ids
         try:
             self._server: Any = xllamacpp.Server(params)
         except RuntimeError as error:
             raise RC1Error(f"{path}: llama.cpp cannot read it ({error})") from None
 
     def greedy(self, prompt: Sequence[int], most: int) -> Continuation:
-        """The likeliest token, again and again, after a prompt of token ids.
+        """Generate greedily after a prompt.
 
         Args:
-            prompt: its token ids.
-            most: tokens to say.
+            prompt: token ids.
+            most: number of tokens to generate.
         """
         return self._say(prompt, most, {"temperature": 0.0, "cache_prompt": False})
 
     def sampled(self, prompt: Sequence[int], most: int, temperature: float, seed: int) -> Continuation:
-        """Tokens drawn after a prompt, from the whole distribution; what the last prompt shares is not read again.
+        """Sample after a prompt from the full distribution. A prefix shared with the last prompt is reused.
 
         Args:
-            prompt: its token ids.
-            most: tokens to say.
-            temperature: 0 is greedy.
-            seed: of the drawing.
+            prompt: token ids.
+            most: number of tokens to generate.
+            temperature: 0 means greedy.
+            seed: of the sampling.
         """
         whole = {"top_k": 0, "top_p": 1.0, "min_p": 0.0, "samplers": ["temperature"]}
         return self._say(prompt, most, {"temperature": temperature, "seed": seed, "cache_prompt": True, **whole})
@@ -109,11 +110,11 @@ class LlamaCpp:
 
     @staticmethod
     def _client() -> httpx2.Client:
-        """One for several calls: each reads every certificate of the machine, though nothing is encrypted here."""
+        """Create a client for several calls, because each client reads all certificates of the machine."""
         return httpx2.Client(trust_env=False, timeout=600.0)
 
     def token_ids(self, texts: Sequence[str]) -> list[list[int]]:
-        """How llama.cpp tokenises texts, marks of the chat format taken for what they are."""
+        """Tokenize texts with llama.cpp; special tokens in them count as such."""
         address = f"{self._server.listening_address}/tokenize"
         with self._client() as client:
             answers = [client.post(address, json={"content": text, "parse_special": True}) for text in texts]
@@ -121,10 +122,10 @@ class LlamaCpp:
 
 
 def _aligned(ids: Sequence[int], said: Sequence[Mapping[str, Any]]) -> list[float]:
-    """The log-probability of each token, NaN where it is not plain which one llama.cpp means.
+    """Return the log-probability of each token; NaN if it is unclear which token llama.cpp means.
 
-    It leaves out tokens whose text ends within a character. Of several places for what it says, the first and the last
-    are looked at, and only where both are one is it believed.
+    It leaves out tokens whose text ends inside a character. The reported tokens are matched from the front and from the
+    back, and a value is used only if both matches agree.
     """
     reported = [int(one["id"]) for one in said]
     first, last = _places(ids, reported), _places(ids[::-1], reported[::-1])
@@ -136,7 +137,7 @@ def _aligned(ids: Sequence[int], said: Sequence[Mapping[str, Any]]) -> list[floa
 
 
 def _places(ids: Sequence[int], reported: Sequence[int]) -> list[int]:
-    """The first place in `ids` for each of the reported, one after the other."""
+    """Match the reported tokens to `ids` in order, each at the first possible index."""
     places, start = [], 0
     for one in reported:
         place = next((at for at in range(start, len(ids)) if ids[at] == one), None)
@@ -148,26 +149,26 @@ def _places(ids: Sequence[int], reported: Sequence[int]) -> list[int]:
 
 
 def composes(tokenizer: PreTrainedTokenizerBase) -> bool:
-    """Whether it makes one character of a letter and its accent first (NFC), as Qwen's does: llama.cpp never does."""
+    """Whether the tokenizer composes letters and accents first (NFC), as Qwen's does. llama.cpp never does."""
     body = json.loads(cast(Any, tokenizer).backend_tokenizer.to_str())
     return bool(body["normalizer"] == {"type": "NFC"})
 
 
 def comparable(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]) -> list[str]:
-    """The texts as llama.cpp has to be given them: composed where the tokenizer composes."""
+    """Prepare texts for llama.cpp: composed (NFC) if the tokenizer composes them."""
     return [normalize("NFC", text) for text in texts] if composes(tokenizer) else list(texts)
 
 
 class LlamaPlayer:
-    """Plays episodes of a GGUF file one after the other, by token ids alone; world and bounds are those of rollouts."""
+    """Plays episodes with a GGUF file, one at a time, by token ids. Environment and limits are those of rollouts."""
 
     def __init__(self, llama: LlamaCpp, playground: Playground, context: int) -> None:
-        """Plays with what `llama` has loaded.
+        """Keep what is needed to play.
 
         Args:
-            llama: holds the file.
-            playground: worlds, bounds and chat format of the policy.
-            context: tokens that the model can read.
+            llama: has loaded the file.
+            playground: environment, limits and chat format of the policy.
+            context: context length of the model.
         """
         self._llama, self._playground, self._context = llama, playground, context
 
@@ -176,14 +177,14 @@ class LlamaPlayer:
     ) -> list[Trajectory]:
         """Play every row once.
 
-        What is sampled hangs on seed, iteration and key alone, but on other random numbers than PyTorch's.
+        The sampled tokens depend only on seed, iteration and key, but the random numbers are not those of PyTorch.
 
         Args:
-            rows: of the pool's schema.
-            keys: name each episode's random numbers.
-            temperature: 0 is greedy.
-            seed: with `iteration` and the key it decides what is sampled.
-            iteration: of the training.
+            rows: rows of the pool.
+            keys: one name per episode, which seeds its random numbers.
+            temperature: 0 means greedy.
+            seed: decides the sampled tokens, together with `iteration` and the key.
+            iteration: training step.
         """
         sampling = self._playground.sampling(temperature, seed, iteration)
         form = self._playground.form
@@ -197,9 +198,9 @@ class LlamaPlayer:
         while not episode.over:
             said = self._llama.sampled(read, episode.room, temperature, int(episode.uniform * _SEEDS))
             if not said.ids:
-                raise RC1Error(f"llama.cpp said nothing after {len(read)} tokens; expected at least one")
+                raise RC1Error(f"llama.cpp generated nothing after {len(read)} tokens; expected at least one token")
             for token, logprob in zip(said.ids, said.logprobs, strict=True):
-                if episode.over:  # cut by a budget that is smaller than what was asked for
+                if episode.over:  # the episode's limit was below the number of tokens requested
                     break
                 episode.take(token, logprob)
             read += episode.feed(episode.known)

@@ -1,7 +1,7 @@
-"""Whether what was written is the policy.
+"""Check that exported files match the policy.
 
-A model that is read again is compared by its logits and greedy tokens on episodes; a GGUF file by what llama.cpp says
-with it and PyTorch with the model that it was written from.
+A model read from disk is compared by its logits and greedy tokens on episodes. For a GGUF file, llama.cpp's tokens are
+compared with those of PyTorch and the original model.
 """
 
 from __future__ import annotations
@@ -22,29 +22,30 @@ from rc1_lib.training.export.llama_cpp import LlamaCpp, comparable, composes
 from rc1_lib.training.rollout.trajectory import Trajectory
 
 Logits = Callable[[Tensor], Tensor]
-"""Token ids (1, T) to logits (1, T, V)."""
+"""Maps token ids (1, T) to logits (1, T, V)."""
 
 TOLERANCE = {Precision.FP32: 1e-3, Precision.BF16: 0.5, Precision.FP16: 0.1}
-"""How far a logit may be off. Adding an adapter into the weights rounds otherwise than adding what it gives: in fp32
-by some 1e-5 of a logit, in 16 bits by what their mantissa leaves of logits of a few tens."""
+"""Allowed difference of a logit. Merged weights round differently from a separate adapter: in fp32 by about 1e-5, in 16
+bits by the precision of logits of a few tens."""
 MIN_SAME_TOKENS = 0.99
 MAX_LOGPROB_DIFFERENCE = {GGUFType.F32: 0.001, GGUFType.F16: 0.002, GGUFType.Q8_0: 0.02}
-"""Of a said token, on average: some fifteen times what was found. llama.cpp keeps keys and values in fp16 even where
-weights are in fp32, and Q8_0 rounds every weight."""
+"""Bound of the mean difference per token, about fifteen times what was measured. llama.cpp keeps keys and values in
+fp16 even with fp32 weights, and Q8_0 rounds every weight."""
 
 
 @dataclass(frozen=True, slots=True)
 class ParityReport:
-    """How like the policy a model is.
+    """How closely a model matches the policy.
 
     Attributes:
-        episodes: greedy ones of the policy, on held-out prompts.
-        tokens: own tokens of these.
-        tolerance: how far a logit may be off.
-        logit_difference: the largest, over the whole vocabulary at every own token.
-        other_tokens: own tokens that the model would not have chosen, although the policy prefers its own by more than
-            the tolerance.
-        ties: own tokens that the policy prefers by less, at which either choice is right.
+        episodes: number of greedy episodes of the policy on held-out prompts.
+        tokens: number of their action tokens.
+        tolerance: allowed difference of a logit.
+        logit_difference: largest difference, over the whole vocabulary at every action token.
+        other_tokens: action tokens that the model would not have chosen, although the policy prefers them by more than
+            the
+            tolerance.
+        ties: action tokens that the policy prefers by less, where either choice is right.
     """
 
     episodes: int
@@ -56,33 +57,33 @@ class ParityReport:
 
     @property
     def passed(self) -> bool:
-        """Whether the model is the policy; a NaN is none, and without a token nothing was compared."""
+        """Whether the model matches the policy. NaN fails, and so does a comparison without tokens."""
         return self.tokens > 0 and self.logit_difference <= self.tolerance and not self.other_tokens
 
     def body(self) -> dict[str, Any]:
-        """As JSON."""
+        """Return the report as JSON values."""
         return {**asdict(self), "pass": self.passed}
 
 
 @torch.no_grad()
 def parity(policy: Logits, model: Logits, greedy: Sequence[Trajectory], precision: Precision) -> ParityReport:
-    """Compare a model with the policy along episodes that the policy has played greedily.
+    """Compare a model with the policy on greedy episodes of the policy.
 
     Args:
-        policy: reads with the policy.
-        model: reads with the model, on any device.
-        greedy: played at temperature 0.
-        precision: that both compute in.
+        policy: computes the policy's logits.
+        model: computes the model's logits, on any device.
+        greedy: episodes played at temperature 0.
+        precision: of both.
     """
     tolerance = TOLERANCE[precision]
     worst, other, ties, tokens = 0.0, 0, 0, 0
     for episode in greedy:
         ids_1T = torch.tensor([episode.ids[:-1]])
-        own_N = torch.tensor(episode.own[1:]).nonzero()[:, 0]
+        own_N = torch.tensor(episode.action_mask[1:]).nonzero()[:, 0]
         chosen_N = torch.tensor(episode.ids[1:])[own_N]
         ours_NV, theirs_NV = (read(ids_1T)[0].float().cpu()[own_N] for read in (policy, model))
         difference = float((ours_NV - theirs_NV).abs().max())
-        worst = difference if not difference <= worst else worst  # a NaN stays
+        worst = difference if not difference <= worst else worst  # keeps a NaN
         best_N2 = ours_NV.topk(2, dim=-1).values
         close_N = best_N2[:, 0] - best_N2[:, 1] <= tolerance
         other += int(((theirs_NV.argmax(dim=-1) != chosen_N) & ~close_N).sum())
@@ -93,16 +94,16 @@ def parity(policy: Logits, model: Logits, greedy: Sequence[Trajectory], precisio
 
 @dataclass(frozen=True, slots=True)
 class GGUFParityReport:
-    """How like a model what llama.cpp reads is.
+    """How closely a GGUF file in llama.cpp matches the model.
 
     Attributes:
         kind: how its matrices are stored.
-        prompts: that were continued greedily, given as token ids.
-        tokens: that llama.cpp said after them.
-        same_tokens: share of these that the model finds likeliest too, after the same tokens.
+        prompts: number of prompts that were continued greedily, given as token ids.
+        tokens: number of tokens that llama.cpp generated.
+        same_tokens: share of these that the model also finds most likely, after the same tokens.
         logprob_difference: mean of |Δ log p| over these.
-        texts: that both tokenised.
-        different_texts: those that became other tokens.
+        texts: number of texts that both tokenized.
+        different_texts: those that were tokenized differently.
         composed: whether they were composed first (NFC), as the tokenizer does and llama.cpp does not.
     """
 
@@ -117,17 +118,17 @@ class GGUFParityReport:
 
     @property
     def tokens_passed(self) -> bool:
-        """Whether it says the same after the same token ids."""
+        """Whether it generates the same after the same token ids."""
         near = self.logprob_difference <= MAX_LOGPROB_DIFFERENCE[self.kind]
         return self.tokens > 0 and self.same_tokens >= MIN_SAME_TOKENS and near
 
     @property
     def texts_passed(self) -> bool:
-        """Whether it may be given texts."""
+        """Whether it tokenizes texts alike, so that it can be given texts."""
         return self.texts > 0 and not self.different_texts
 
     def body(self) -> dict[str, Any]:
-        """As JSON."""
+        """Return the report as JSON values."""
         bounds = {"min": MIN_SAME_TOKENS, "max_logprob_difference": MAX_LOGPROB_DIFFERENCE[self.kind]}
         return {**asdict(self), **bounds, "tokens_pass": self.tokens_passed, "texts_pass": self.texts_passed}
 
@@ -142,16 +143,16 @@ def gguf_parity(
     texts: Sequence[str],
     most: int,
 ) -> GGUFParityReport:
-    """Compare on token ids, so that only the weights can differ, and apart from that how texts become tokens.
+    """Compare on token ids, so that only the weights can differ, and separately compare how texts are tokenized.
 
     Args:
-        llama: holds the file.
+        llama: has loaded the file.
         kind: how it stores matrices.
-        model: what the file was written from, in fp32 on the CPU.
+        model: the original model, in fp32 on the CPU.
         tokenizer: of the model.
-        prompts: token ids, each up to where a turn of the assistant begins.
-        texts: any.
-        most: tokens of a continuation.
+        prompts: token ids, each up to the beginning of an assistant's turn.
+        texts: any texts.
+        most: number of tokens per continuation.
     """
     same: list[bool] = []
     differences: list[float] = []
@@ -173,16 +174,16 @@ def gguf_parity(
 def greedy_agreement(
     llama: LlamaCpp, model: PreTrainedModel, prompt: Sequence[int], most: int
 ) -> tuple[list[bool], list[float]]:
-    """Whether the model finds each greedy token of llama.cpp likeliest too, after the same tokens.
+    """Check whether the model finds each greedy token of llama.cpp most likely too, after the same tokens.
 
     Args:
-        llama: holds the file.
+        llama: has loaded the file.
         model: in fp32 on the CPU.
-        prompt: token ids, up to where a turn of the assistant begins.
-        most: tokens of the continuation.
+        prompt: token ids, up to the beginning of an assistant's turn.
+        most: number of tokens to generate.
 
     Returns:
-        One for each token; and |Δ log p| in nats for those whose log-probability llama.cpp reports.
+        A bool for each token, and |Δ log p| in nats for those whose log-probability llama.cpp reports.
     """
     said = llama.greedy(prompt, most)
     logprobs_SV = _logprobs_after(model, torch.tensor([[*prompt, *said.ids]]), len(said.ids))
@@ -194,6 +195,6 @@ def greedy_agreement(
 
 
 def _logprobs_after(model: PreTrainedModel, ids_1T: Tensor, count: int) -> Tensor:
-    """Log-probabilities (count, V) of the last `count` tokens' places."""
+    """Compute log-probabilities (count, V) for the positions of the last `count` tokens."""
     logits_1TV = model(input_ids=ids_1T).logits
     return torch.log_softmax(logits_1TV[0, -count - 1 : -1].float(), dim=-1)

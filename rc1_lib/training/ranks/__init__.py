@@ -1,1 +1,1 @@
-"""Several processes that play and learn the parts of one step, with the bits that one process would come to."""
+"""Several processes that play and train the shards of a step, with the same bits as a single process."""

@@ -1,8 +1,9 @@
-"""Several processes that do one step together: the workers make each call that the first process makes.
+"""A group of processes that do each step together: workers repeat every call of the first process on their own shards.
 
-Each works on its own shards. A process that ends closes its channel, which the other side sees at once, so no timeout
-is needed. Everything passes through the first process: a few megabytes a step. The channels are plain sockets, not
-`torch.distributed`: TRL, transformers and accelerate would take its default group for processes that train with them.
+A process that ends closes its channel, which the other side notices at once, so no timeout is needed. All data go
+through
+the first process: a few megabytes per step. The channels are plain sockets instead of `torch.distributed`, because TRL,
+transformers and accelerate would take its default group for processes that train with them.
 """
 
 from __future__ import annotations
@@ -32,28 +33,25 @@ Done = TypeVar("Done")
 Given = TypeVar("Given")
 P = ParamSpec("P")
 
-GO_ON = (
-    "the step it was part of is lost, the checkpoints are not: run the same command again and it goes on from the "
-    "newest one"
-)
-"""What to do where a process was lost."""
-KILLED = "the kernel has ended a process since, because memory was full"
-"""Why it was, where the kernel says so."""
+GO_ON = "this step is lost, but no checkpoint is: run the same command again to resume from the newest one"
+"""What to do after losing a process."""
+KILLED = "the kernel has killed a process since then, because memory was full"
+"""Why a process was lost, if the kernel says so."""
 
 
 class LostError(WorkerShortage, RC1Error):
-    """A process of the group is gone, or has refused its part."""
+    """A process of the group is gone, or has rejected its part."""
 
 
 class WorkerError(WorkerShortage, RuntimeError):
-    """A process of the group has failed; its traceback is in the message."""
+    """A process of the group has failed. The message has its traceback."""
 
 
 class DisconnectedError(Exception):
     """The process at the other end of a channel is gone.
 
     Attributes:
-        process: which, counted from 1.
+        process: its number, from 1.
     """
 
     def __init__(self, process: int) -> None:
@@ -65,16 +63,16 @@ class Channel:
     """One end of a connection between two processes of this program."""
 
     def __init__(self, connection: Connection, process: int) -> None:
-        """Takes the number of the process at the other end, counted from 1."""
+        """Keep the connection and the number of the process at the other end, from 1."""
         self._connection, self._process = connection, process
 
     def send(self, thing: Any) -> None:
-        """Send an object; returns once the system has taken it.
+        """Send an object. Returns once the operating system has accepted it.
 
         Raises:
-            DisconnectedError: when the other process is gone.
+            DisconnectedError: if the other process is gone.
         """
-        # Not `Connection.send`: it would move tensors into shared memory, whose handles outlive a killed process.
+        # Not `Connection.send`: it would move tensors to shared memory, which a killed process would leak.
         content = io.BytesIO()
         _Pickler(content, protocol=pickle.HIGHEST_PROTOCOL).dump(thing)
         try:
@@ -86,9 +84,9 @@ class Channel:
         """Wait for an object.
 
         Raises:
-            DisconnectedError: when the other process is gone, in the middle of a message too.
-            LostError: when it has refused its part.
-            WorkerError: when it has failed.
+            DisconnectedError: if the other process is gone, even in the middle of a message.
+            LostError: if it rejected its part.
+            WorkerError: if it failed.
         """
         try:
             content = self._connection.recv_bytes()
@@ -105,11 +103,11 @@ class Channel:
 
 
 class _Pickler(pickle.Pickler):
-    """Has a tensor of an accelerator come back on that of whoever reads it: each process has one of its own."""
+    """Pickles tensors of an accelerator so that they are loaded onto the receiver's own device."""
 
     def reducer_override(self, thing: Any) -> Any:
-        """Python's own way for everything else."""
-        torch = sys.modules.get("torch")  # not imported here: a process may exchange what needs no torch
+        """Use Python's default for everything else."""
+        torch = sys.modules.get("torch")  # not imported here, because exchanging other objects needs no torch
         if torch is not None and isinstance(thing, torch.Tensor) and thing.device.type != "cpu":
             return _on_own_device, (thing.cpu(),)
         return NotImplemented
@@ -122,19 +120,19 @@ def _on_own_device(tensor: Tensor) -> Any:
 
 
 class Link:
-    """What the processes of a group exchange results through.
+    """Exchanges results between the processes of a group.
 
     Attributes:
-        rank: of this process; 0 leads.
-        size: processes.
+        rank: of this process; 0 is the first process.
+        size: number of processes.
     """
 
     def __init__(self, rank: int, size: int, channels: Sequence[Channel]) -> None:
-        """Takes the first process's channels to the workers, or a worker's to the first process."""
+        """Keep the channels to the workers, or in a worker the channel to the first process."""
         self.rank, self.size, self._channels = rank, size, channels
 
     def all_gather(self, mine: Mapping[int, Done]) -> dict[int, Done]:
-        """Give the others what came of one's own shards, and return that of all."""
+        """Send the results of this process's shards to the others, and return the results of all shards."""
         found = dict(mine)
         if self.rank:
             first = self._channels[0]
@@ -150,11 +148,11 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What a worker does next; it answers with None or with an error.
+    """What a worker does next. It replies with None or an error.
 
     Attributes:
-        function: a method, called with the worker's object; or what constructs that object, called with its link.
-        constructs: which of them.
+        function: a method to call on the worker's object, or a function that constructs the object from its link.
+        constructs: whether `function` constructs the object.
     """
 
     function: Callable[..., Any]
@@ -164,71 +162,71 @@ class Call:
 
 
 class WorkerGroup(ABC):
-    """The worker processes that share the work of one engine, as the first process sees them.
+    """The worker processes of one engine, as the first process sees them.
 
     Attributes:
-        link: this process's.
-        to_go_on: what to do where it was closed.
+        link: of the first process.
+        to_go_on: what to do after the group was closed.
     """
 
     to_go_on: ClassVar[str]
 
     def __init__(self, connections: Sequence[Connection]) -> None:
-        """Takes the connection to each worker."""
-        assert connections, "a group of one"
+        """Keep the connection to each worker."""
+        assert connections, "a group needs at least one worker"
         self._killed_before = oom_kills()
         self._channels = [Channel(connection, process) for process, connection in enumerate(connections, start=2)]
         self.link = Link(0, 1 + len(connections), self._channels)
 
     @abstractmethod
     def release(self) -> None:
-        """Keep it for the next engine."""
+        """Keep the group for the next engine."""
         ...
 
     @abstractmethod
     def _loss(self, process: int) -> LostError:
-        """How a process whose channel broke has ended, as far as that can be known."""
+        """Return an error that says, if known, how a process with a broken channel ended."""
         ...
 
     def _killed_for_memory(self) -> bool:
-        """Whether the kernel has ended a process of this machine since the group is there, because memory was full."""
+        """Whether the kernel has killed a process of this machine since the group began, because memory was full."""
         return oom_kills() > self._killed_before
 
     @property
     def whole(self) -> bool:
-        """Whether no worker is known to be gone."""
+        """Whether all workers are alive, as far as is known."""
         return bool(self._channels)
 
     @contextmanager
     def constructing(self, make: Callable[[Link, Given], object], given: Given) -> Iterator[None]:
-        """While every worker constructs its object by `make`; the first process constructs its own inside.
+        """Let every worker construct its object with `make` while the first process constructs its own in the block.
 
         Raises:
-            LostError: when a worker ended or refused; this and any other error inside closes the group.
-            WorkerError: when one has failed.
+            LostError: if a worker ended or rejected its part. This and any other error in the block closes the group.
+            WorkerError: if a worker failed.
         """
         with self._guarded(Call(make, (given,), constructs=True)):
             yield
 
     @contextmanager
     def calling(self, method: Callable[P, object], *arguments: P.args, **named: P.kwargs) -> Iterator[None]:
-        """While every worker calls a method on its object; the first process calls it on its own inside.
+        """Let every worker call a method on its object while the first process calls it on its own in the block.
 
         Args:
-            method: of the first process's object; pickled by its class and name, so that a worker imports it.
-            arguments: of the call, and
-            named: those by name.
+            method: of the first process's object. It is pickled by class and name, so workers import it.
+            arguments: positional arguments of the call.
+            named: keyword arguments of the call.
 
         Raises:
-            LostError: when a worker ended or refused; this and any other error inside closes the group.
-            WorkerError: when one has failed.
+            LostError: if a worker ended or rejected its part. This and any other error in the block closes the group.
+            WorkerError: if a worker failed.
         """
         assert isinstance(method, MethodType), f"{method} is not a method of an object"
         with self._guarded(Call(method.__func__, arguments, named)):
             yield
 
     def close(self) -> None:
-        """Close all channels; what the workers were doing is dropped."""
+        """Close all channels. Unfinished work is lost."""
         for channel in self._channels:
             channel.close()
         self._channels.clear()
@@ -237,13 +235,13 @@ class WorkerGroup(ABC):
     def _guarded(self, call: Call) -> Iterator[None]:
         try:
             if not self._channels:
-                raise LostError(f"the processes that shared this work were ended; {self.to_go_on}")
+                raise LostError(f"the worker processes were stopped; {self.to_go_on}")
             for channel in self._channels:
                 channel.send(call)
             yield
             for channel in self._channels:
                 said = channel.receive()
-                assert said is None, f"a worker sent {said!r} where it should be done"
+                assert said is None, f"found the reply {said!r} of a worker, expected None"
         except DisconnectedError as error:
             loss = self._loss(error.process)
             self.close()
@@ -255,8 +253,8 @@ class WorkerGroup(ABC):
 
 
 def work(connection: Connection, rank: int, size: int) -> None:
-    """Be a worker: make the calls of the first process on its own shards, in its order, until that one ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first process decides; this one ends with it
+    """Run as a worker: repeat the calls of the first process on this process's shards, until the first process ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first process handles Ctrl+C; this one ends with it
     first = Channel(connection, 1)
     link, engine = Link(rank, size, [first]), None
     with suppress(DisconnectedError):
@@ -264,7 +262,7 @@ def work(connection: Connection, rank: int, size: int) -> None:
             try:
                 call = first.receive()
                 if call.constructs:
-                    engine = None  # two policies at once would need twice the memory
+                    engine = None  # free the old policy first; two at once would need twice the memory
                     gc.collect()
                     engine = call.function(link, *call.arguments)
                 else:
@@ -272,7 +270,7 @@ def work(connection: Connection, rank: int, size: int) -> None:
             except DisconnectedError:
                 raise
             except Exception as error:
-                # An error of the work itself meets the first process too, which then raises its own.
+                # An error in the work itself occurs in the first process too, which then raises its own.
                 first.send(_as_sent(error, f"process {rank + 1} of {size}: "))
                 return
             first.send(None)

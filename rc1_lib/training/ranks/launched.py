@@ -1,7 +1,7 @@
-"""Workers that a launcher has started next to this process: `accelerate launch`, `torchrun`.
+"""Workers that a launcher started together with this process: `accelerate launch`, `torchrun`.
 
-The launcher's environment says which of them this process is, and where torch's store is, through which they find each
-other. The rest of the program sees nothing of it.
+The launcher's environment gives this process's rank and the address of torch's store, through which the processes find
+each other. The rest of the program does not notice.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ _NAMES = (
 _PREFIXES = ("ACCELERATE_", "TORCHELASTIC_")
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
 _MEETING = "rc1"
-"""The key of the store under which the first process says where it listens, and the word that it lets in."""
+"""Key in the store where the first process publishes its port, and the token that workers must send."""
 _HELLO_S = 10
 _joined: LaunchedGroup | None = None
 _lost = False
-"""Whether a process of this launch is known to be gone: a SIGTERM that comes from then on is the launcher's."""
+"""Whether a process of this launch is known to be gone. A SIGTERM after that comes from the launcher."""
 
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """A process among those that were started together.
+    """One of the processes that were started together.
 
     Attributes:
-        rank: from 0; that one leads.
-        size: processes, two or more.
-        local: its number among those of this machine, which is the number of its GPU.
+        rank: from 0, which is the first process.
+        size: number of processes, at least two.
+        local: number among the processes of this machine, which is also the number of its GPU.
     """
 
     rank: int
@@ -53,10 +53,10 @@ class Launch:
 
 
 def launch_of(environment: Mapping[str, str]) -> Launch | None:
-    """What a launcher says; None where there is none, or where it has started one process alone.
+    """Read the launcher's environment; None without a launcher or if it started only one process.
 
     Raises:
-        RC1Error: when what it says is no place among several processes, or not where they meet.
+        RC1Error: if the rank is invalid, or the address of the first process is missing.
     """
     if _RANK not in environment or _WORLD not in environment:
         return None
@@ -81,28 +81,28 @@ def launch_of(environment: Mapping[str, str]) -> Launch | None:
 
 
 def forget_launch(environment: MutableMapping[str, str]) -> None:
-    """Take out what the launcher said.
+    """Remove the launcher's variables from the environment.
 
-    Libraries read it too (TRL, transformers and accelerate), and would wait for other processes to train with them,
-    where those wait for this one's words; or compute in a precision that only the launcher was asked for.
+    TRL, transformers and accelerate read them too. They would wait for the other processes to train with them, while
+    those wait for this one, or use a precision that only the launcher was given.
     """
     for name in [name for name in environment if name in _NAMES or name.startswith(_PREFIXES)]:
         del environment[name]
 
 
 class LaunchedGroup(WorkerGroup):
-    """The processes that a launcher has started with this one. There is one such group, and every engine takes it."""
+    """The processes that a launcher started with this one. There is only one such group, used by every engine."""
 
     to_go_on = "no engine can be set up without them: start the command again"
 
     def release(self) -> None:
-        """Nothing: they wait for the next engine."""
+        """Do nothing; the workers wait for the next engine."""
 
     def _loss(self, process: int) -> LostError:
         who = f"process {process} of {self.link.size} is gone"
         if self._killed_for_memory():
             return LostError(f"{who}, and {KILLED}", MEMORY)
-        return LostError(f"{who}, and what started it says how it ended; {GO_ON}")
+        return LostError(f"{who}; the launcher's output says how it ended; {GO_ON}")
 
     @contextmanager
     def _guarded(self, call: Call) -> Iterator[None]:
@@ -111,23 +111,21 @@ class LaunchedGroup(WorkerGroup):
 
 
 def launched_group() -> LaunchedGroup | None:
-    """The processes that were started with this one; None where no launcher started any."""
+    """Return the processes started with this one; None without a launcher."""
     return _joined
 
 
 def join(launch: Launch) -> bool:
-    """Take the place that the launcher gives this process.
-
-    A worker works for the first process until that one ends.
+    """Take the role that the launcher gave this process. A worker works until the first process ends.
 
     Args:
-        launch: what the launcher says.
+        launch: this process's place.
 
     Returns:
-        Whether this is the first process, which goes on; a worker's work is done then.
+        True in the first process, which goes on; False in a worker, when its work is done.
 
     Raises:
-        RC1Error: when there is no GPU left for it, or the others cannot be reached.
+        RC1Error: if there is no GPU left for it, or the others cannot be reached.
     """
     global _joined
     _take_device(launch.local)
@@ -142,51 +140,54 @@ def join(launch: Launch) -> bool:
 
 
 def gpu_of(local: int, visible: str | None, count: int) -> str:
-    """The entry of `CUDA_VISIBLE_DEVICES` that is one process's alone.
+    """Return the entry of `CUDA_VISIBLE_DEVICES` for one process.
 
     Args:
         local: the process's number on this machine.
-        visible: what the variable says; None where it is not set.
-        count: GPUs that are there under it.
+        visible: current value of the variable; None if it is not set.
+        count: number of visible GPUs.
 
     Raises:
-        RC1Error: when there is none left for it.
+        RC1Error: if there are fewer GPUs than processes.
     """
     if local >= count:
         raise RC1Error(
-            f"the launcher started process {local + 1} on this machine, which has {count} GPUs; start one process a "
-            f"GPU (accelerate launch --num_processes {count})"
+            f"the launcher started process {local + 1} on this machine, which has {count} GPUs; start one process per "
+            "GPU "
+            f"(accelerate launch --num_processes {count})"
         )
     return str(local) if visible is None else visible.split(",")[local].strip()
 
 
 def _take_device(local: int) -> None:
-    """See the GPU of this number alone: libraries that know of no launch take the first that is to be seen."""
-    import torch  # here, since the command line asks for the launch before anything needs torch
+    """Make only the GPU with this number visible, because libraries use the first visible one."""
+    import torch  # here, because the command line asks for the launch before it needs torch
 
-    count = torch.cuda.device_count()  # asks NVML; CUDA itself, once begun, would not look at the variable again
+    count = torch.cuda.device_count()  # asks NVML; once CUDA is initialised, the variable would have no effect
     if count:
         os.environ[_VISIBLE] = gpu_of(local, os.environ.get(_VISIBLE), count)
 
 
 def _meet(launch: Launch) -> list[Connection]:
-    """The first process's connections to the workers, in their order; a worker's to the first process."""
+    """Connect the first process to all workers, in order of their ranks, or a worker to the first process."""
     from torch.distributed.rendezvous import rendezvous
 
     host, port = os.environ[_ADDRESS], os.environ[_PORT]
     try:
         store, _, _ = next(rendezvous("env://"))
         return [_call_first(store, host, launch.rank)] if launch.rank else _take_calls(store, host, launch.size)
-    except (RuntimeError, OSError) as error:  # all that torch says of a network, and what sockets say
+    except (RuntimeError, OSError) as error:  # network errors of torch and of sockets
         raise RC1Error(
-            f"process {launch.rank + 1} of {launch.size} does not reach the others through {host}:{port}, where the "
-            f"first of them listens ({str(error).splitlines()[0]}); give the launcher an address of that machine and a "
-            f"port of it that is free (--main_process_ip and --main_process_port, --master-addr and --master-port)"
+            f"process {launch.rank + 1} of {launch.size} cannot reach the others through {host}:{port}, where the "
+            "first of "
+            f"them listens ({str(error).splitlines()[0]}); give the launcher the address of that machine and a free "
+            "port "
+            f"(--main_process_ip and --main_process_port, --master-addr and --master-port)"
         ) from error
 
 
 def _take_calls(store: Any, host: str, size: int) -> list[Connection]:
-    """Listen until every worker has called; who does not know the word of this launch is not let in."""
+    """Listen until every worker has connected. Connections without this launch's token are closed."""
     word, found = secrets.token_hex(), dict[int, Connection]()
     family = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][0]
     with socket.create_server(("", 0), family=family, backlog=size) as server:
@@ -203,17 +204,17 @@ def _take_calls(store: Any, host: str, size: int) -> list[Connection]:
 
 
 def _call_first(store: Any, host: str, rank: int) -> Connection:
-    port, word = store.get(_MEETING).decode().split()  # waits until it is there
+    port, word = store.get(_MEETING).decode().split()  # blocks until the key is set
     connection = Connection(socket.create_connection((host, int(port))).detach())
     connection.send_bytes(f"{word} {rank}".encode())
     return connection
 
 
 def _answer_unless_lost() -> None:
-    """From now on, SIGTERM is answered as it would have been, but not after a loss.
+    """Handle SIGTERM as before, but ignore it after a process was lost.
 
-    The end of a flow puts back what Prefect has found there. By default that ended this process, which had heard of the
-    loss and not said so yet, when the launcher came to end it.
+    At the end of a flow Prefect restores the handler that it found. The default one would end this process when the
+    launcher terminates it, before it has reported the loss.
     """
     before = signal.getsignal(signal.SIGTERM)
 
@@ -227,10 +228,10 @@ def _answer_unless_lost() -> None:
 
 @contextmanager
 def _terminated_later() -> Iterator[None]:
-    """Inside, SIGTERM waits: a launcher that has lost a process ends the others, before they have said so.
+    """Postpone SIGTERM inside the context, because a launcher that lost a process terminates the others at once.
 
-    The channel shows the loss, and then SIGTERM waits until this process has come to its own end. Without one it was
-    for this process, say from a scheduler that needs the machine, and is answered as it would have been before.
+    If the channel shows a loss, SIGTERM is ignored so that this process can report it. Without a loss it was meant for
+    this process, for example from a scheduler, and is raised again with the previous handler.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -1,4 +1,4 @@
-"""How many processes share the work of a step, and which: a launcher's, or those that this process starts itself."""
+"""How many processes share a step, and which: those of a launcher, or workers that this process starts itself."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from rc1_lib.training.resource_errors import MEMORY
 
 _PATIENCE_S = 30
 _waiting: dict[tuple[int, int], StartedGroup] = {}
-"""Groups that no engine uses, by the process that they belong to (a fork has none) and their size."""
+"""Idle groups, by owner process (a fork does not inherit them) and size."""
 
 
 def processes_of(training: Training) -> int:
-    """How many processes share the work of a step: those that a launcher started, else several only on a CPU.
+    """Return how many processes share a step: those of a launcher, or else several on a CPU and one on a GPU.
 
     Raises:
-        ConfigError: when a launcher started a number of them that the shards cannot be dealt to evenly.
+        ConfigError: if the shards cannot be divided evenly among a launcher's processes.
     """
     group = launched_group()
     if group is not None:
@@ -39,17 +39,17 @@ def processes_of(training: Training) -> int:
 
 
 def group_of(size: int) -> WorkerGroup:
-    """So many processes, this one included, that have nothing to do; give them back, or close them."""
+    """Return an idle group of `size` processes, including this one. Release or close it after use."""
     return launched_group() or StartedGroup.take(size)
 
 
 def on_one_device(processes: int) -> int:
-    """How many of them share a device's memory: all a CPU's, and each has a GPU of its own."""
+    """Return how many of the processes share a device's memory: all on a CPU, one per GPU."""
     return processes if get_device().type == "cpu" else 1
 
 
 def gpus_of(training: Training) -> int:
-    """How many GPUs (or MPS) the processes that share the work hold, one each; 0 on a CPU.
+    """Return how many GPUs (or MPS devices) the processes use, one each; 0 on a CPU.
 
     Raises:
         ConfigError: see `processes_of`.
@@ -60,35 +60,37 @@ def gpus_of(training: Training) -> int:
 def _evenly(processes: int, shards: int) -> int:
     if shards % processes:
         raise ConfigError(
-            f"training.shards: found {shards}, but the launcher started {processes} processes, expected a multiple of "
-            f"them; start as many as divide it, or set training.shards={processes}, which is another run with a ticket "
-            f"of its own"
+            f"training.shards: found {shards}, expected a multiple of {processes}, the number of processes that the "
+            "launcher "
+            f"started; start a number that divides {shards}, or set training.shards={processes}, which makes another "
+            "run "
+            f"that needs its own ticket"
         )
     return processes
 
 
 class StartedGroup(WorkerGroup):
-    """Workers that this process has started itself, each at the end of a pair of sockets, and that end with it.
+    """Workers that this process started itself, each connected by a pair of sockets. They end with this process.
 
-    Starting one takes seconds (it imports torch), so a group that an engine no longer needs waits for the next one.
+    Starting one takes seconds, because it imports torch. So an idle group is kept for the next engine.
     """
 
     to_go_on = "set the engine up again"
 
     def __init__(self, size: int) -> None:
-        """Starts `size` - 1 processes; they work until this one ends or `close`."""
-        self._said = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the workers are
+        """Start `size` - 1 processes. They run until this process ends, or `close` is called."""
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the workers run
         self._processes: list[subprocess.Popen[bytes]] = []
         super().__init__([self._start(rank, size) for rank in range(1, size)])
 
     @classmethod
     def take(cls, size: int) -> StartedGroup:
-        """A group of this size that no engine uses; release or close it."""
+        """Return an idle group of this size, or start one. Release or close it after use."""
         waiting = _waiting.pop((os.getpid(), size), None)
         return waiting if waiting is not None and waiting.whole else cls(size)
 
     def release(self) -> None:
-        """Have it wait for the next that takes one."""
+        """Keep the group for the next caller of `take`."""
         former = _waiting.pop((os.getpid(), self.link.size), None)
         if former is not None:
             former.close()
@@ -100,7 +102,7 @@ class StartedGroup(WorkerGroup):
         return super().whole and all(process.poll() is None for process in self._processes)
 
     def close(self) -> None:
-        """End the workers; whatever they were at is dropped."""
+        """Kill the workers. Unfinished work is lost."""
         super().close()
         for process in self._processes:
             process.kill()
@@ -122,9 +124,9 @@ class StartedGroup(WorkerGroup):
     def _loss(self, process: int) -> LostError:
         who = f"process {process} of {self.link.size}"
         try:
-            code = self._processes[process - 2].wait(timeout=_PATIENCE_S)  # its channel closes a moment before it ends
+            code = self._processes[process - 2].wait(timeout=_PATIENCE_S)  # it ends just after its channel closes
         except subprocess.TimeoutExpired:
-            return LostError(f"the channel to {who} is broken; run the same command again")
+            return LostError(f"the channel to {who} broke, but the process has not ended; run the same command again")
         if code == -signal.SIGKILL and self._killed_for_memory():
             return LostError(f"{who} was killed by signal {-code}, and {KILLED}", MEMORY)
         how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}{self._last_words()}"
@@ -143,6 +145,6 @@ def _end_waiting() -> None:
             group.close()
 
 
-if __name__ == "__main__":  # a worker: the descriptor of its channel, its rank, the size of its group
+if __name__ == "__main__":  # a worker: file descriptor of its channel, rank, group size
     descriptor, rank, size = map(int, sys.argv[1:])
     work(Connection(descriptor), rank, size)

@@ -1,8 +1,9 @@
-"""A step's episodes dealt into shards, which are worked on one by one, or by several processes at once.
+"""Divide a step's episodes into shards, which one process works on one by one, or several processes at once.
 
-Sums round by the order of their terms, so what is summed in one go would differ in its last bits from what two
-processes add up. Therefore the shards are part of the configuration, each is a batch of its own, and what they come to
-is put together in their order: who worked on which of them then makes no difference to any bit.
+Floating-point sums depend on the order of their terms, so a total computed in one process would differ in its last bits
+from one added up over two processes. Therefore the shards are part of the configuration, each is a batch of its own,
+and
+their results are combined in a fixed order. Then it makes no difference which process worked on which shard.
 """
 
 from __future__ import annotations
@@ -20,17 +21,17 @@ class Shards:
     """How many shards there are, and which of them are this process's.
 
     Attributes:
-        count: shards of a step.
+        count: shards per step.
     """
 
     def __init__(self, count: int, link: Link | None = None) -> None:
-        """All shards are this process's own where there is no link to others."""
+        """Keep the number of shards. Without a link to other processes, all are this process's."""
         assert count >= 1, f"{count} shards"
         self.count, self._link = count, link
 
     @property
     def alone(self) -> bool:
-        """Whether no other process has a share."""
+        """Whether there are no other processes."""
         return self._link is None
 
     @property
@@ -40,12 +41,12 @@ class Shards:
             return list(range(self.count))
         return list(range(self._link.rank, self.count, self._link.size))
 
-    def deal(self, rows: Sequence[int], lengths: Sequence[int]) -> list[list[int]]:
-        """The rows of every shard: by length to and fro (0 1 1 0), so that each gets as much to do.
+    def split(self, rows: Sequence[int], lengths: Sequence[int]) -> list[list[int]]:
+        """Split rows into shards of similar work: longest first, dealt back and forth (0 1 1 0).
 
         Args:
             rows: indices into `lengths`.
-            lengths: of every row, in whatever measure.
+            lengths: of every row, in any unit.
         """
         shards: list[list[int]] = [[] for _ in range(self.count)]
         for place, row in enumerate(sorted(rows, key=lambda row: (-lengths[row], row))):
@@ -54,8 +55,8 @@ class Shards:
         return shards
 
     def all_gather(self, mine: Mapping[int, Done]) -> list[Done]:
-        """What came of every shard, in order, from what came of this process's own."""
-        assert sorted(mine) == self.mine, f"shards {sorted(mine)} were worked on, {self.mine} are this process's"
+        """Return the results of all shards in order, given those of this process's own."""
+        assert sorted(mine) == self.mine, f"found results of shards {sorted(mine)}, expected {self.mine}"
         if self._link is None:
             return [mine[shard] for shard in range(self.count)]
         with timed(Section.OTHERS):
@@ -63,5 +64,5 @@ class Shards:
         return [found[shard] for shard in range(self.count)]
 
 
-ONE = Shards(1)
-"""No division at all."""
+ONE_SHARD = Shards(1)
+"""A single shard: no division."""

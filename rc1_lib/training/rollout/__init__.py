@@ -1,1 +1,1 @@
-"""Rollouts: batched multi-turn generation of a causal model against dialogue episodes."""
+"""Rollouts: batched multi-turn generation in episodes of the environment."""

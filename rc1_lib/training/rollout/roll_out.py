@@ -1,8 +1,10 @@
-"""Playing many episodes at once with one model.
+"""Play many episodes at once with one model.
 
-Rows that write advance together, a token each at every step. A row whose turn has ended is set aside with its keys and
-values until enough rows have an answer of the world to read; these read theirs together and go on writing. So nothing
-is read twice and nothing is ever tokenised again: a trajectory holds exactly the tokens that the model saw.
+All writing rows advance together, one token per step. When a row's turn ends, it is paused with its keys and values
+until
+enough rows have a reply of the environment to read. Then these are prefilled together and go on. So nothing is
+processed
+twice or tokenized again: a trajectory holds exactly the tokens that the model saw.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from rc1_lib.records import MeasuredRow
 from rc1_lib.runtime.progress import report_progress
 from rc1_lib.training.chat_format import ChatFormat
 from rc1_lib.training.profiler import Section, timed
-from rc1_lib.training.ranks.shards import ONE, Shards
+from rc1_lib.training.ranks.shards import ONE_SHARD, Shards
 from rc1_lib.training.rollout.decoder import Decoder, Decoding, check_decoding, context_of
 from rc1_lib.training.rollout.growing_decoder import GrowingDecoder
 from rc1_lib.training.rollout.sampling_weights import merged
@@ -37,7 +39,7 @@ from rc1_lib.training.rollout.trajectory import RolloutSampling, RunningEpisode,
 
 
 class Plays(Protocol):
-    """What an evaluation needs to put questions: something whose policy plays episodes."""
+    """What an evaluation needs: something whose policy can play episodes."""
 
     def play(
         self, rows: Sequence[MeasuredRow], keys: Sequence[str], *, temperature: float, seed: int, iteration: int
@@ -47,14 +49,14 @@ class Plays(Protocol):
 
 
 class Playground:
-    """Plays rows with a model, and says what each episode was worth."""
+    """Plays rows with a model and computes the reward terms of each episode."""
 
     def __init__(self, config: RunConfig, form: ChatFormat) -> None:
-        """Reads limits and prices from the configuration.
+        """Read limits and reward settings from the configuration.
 
         Args:
             config: of the run.
-            form: how dialogues become tokens.
+            form: chat format, which turns dialogues into tokens.
         """
         training = config.training
         self.form = form
@@ -74,68 +76,68 @@ class Playground:
         seed: int,
         iteration: int,
         keep_states: bool = False,
-        shards: Shards = ONE,
+        shards: Shards = ONE_SHARD,
     ) -> list[Trajectory]:
         """Play every row once, each shard as a batch of its own.
 
         Args:
-            model: a causal model of the chat format's tokenizer.
-            rows: of the pool's schema.
-            keys: name each episode's random numbers.
-            temperature: 0 is greedy.
-            seed: with `iteration` and the key it decides what is sampled.
-            iteration: of the training.
-            keep_states: whether trajectories hold the hidden states of their own tokens.
-            shards: how the rows are dealt out. Every process that has a share calls this with the same arguments.
+            model: a causal model with the chat format's tokenizer.
+            rows: rows of the pool.
+            keys: one name per episode, which seeds its random numbers.
+            temperature: 0 means greedy.
+            seed: decides the sampled tokens, together with `iteration` and the key.
+            iteration: training step.
+            keep_states: whether trajectories keep the hidden states of their action tokens.
+            shards: how the rows are divided. Every process calls this with the same arguments.
         """
         assert len(rows) == len(keys), f"{len(rows)} rows, {len(keys)} keys"
         sampling = self.sampling(temperature, seed, iteration)
-        parts = shards.deal(range(len(rows)), [_prompt_length(row) for row in rows])
+        parts = shards.split(range(len(rows)), [_prompt_length(row) for row in rows])
 
         def played(part: Sequence[int]) -> list[Trajectory]:
             starts = [self.start(rows[at], keys[at]) for at in part]
             return roll_out(model, self.form, starts, sampling, self._batching, keep_states=keep_states)
 
         found = shards.all_gather({shard: played(parts[shard]) for shard in shards.mine})
-        dealt = zip(itertools.chain(*parts), itertools.chain(*found), strict=True)
-        return [trajectory for _, trajectory in sorted(dealt, key=itemgetter(0))]
+        gathered = zip(itertools.chain(*parts), itertools.chain(*found), strict=True)
+        return [trajectory for _, trajectory in sorted(gathered, key=itemgetter(0))]
 
     def start(self, row: MeasuredRow, key: str) -> Start:
-        """A fresh episode on a row, whose random numbers bear this name."""
+        """Create a new episode on a row; `key` seeds its random numbers."""
         return Start(str(row["id"]), key, Episode(World(row), self._limits, self.form.count))
 
     def sampling(self, temperature: float, seed: int, iteration: int) -> RolloutSampling:
-        """How tokens are sampled, within the bounds of the configuration."""
+        """Return how to sample tokens, with the configured limits of a turn."""
         return RolloutSampling(temperature, self._turn_tokens, seed, iteration, self._thought_tokens)
 
     def terms(self, trajectory: Trajectory, row: MeasuredRow, judged: float | None = None) -> RewardTerms:
-        """What an episode on `row` was worth, every term apart.
+        """Compute the reward of an episode on `row`, term by term.
 
         Args:
             trajectory: the episode.
-            row: what it was played on.
-            judged: the calibrated score of its dialogue, in [0, 1]; None where there is none.
+            row: the row it was played on.
+            judged: calibrated score of its dialogue in [0, 1], or None.
 
         Raises:
-            RC1Error: when the judge has weight, but the dialogue is unscored.
+            RC1Error: if the judge has weight but the dialogue is unscored.
         """
         return reward_terms(trajectory.outcome, row["bucket"], self._settings, judged=judged)
 
 
 def _prompt_length(row: MeasuredRow) -> int:
-    """Characters before the first answer: how much there is to read."""
+    """Count the characters before the first answer, to balance shards."""
     before = itertools.takewhile(lambda message: message["role"] != "assistant", row["messages"])
     return sum(len(message["content"] or "") for message in before)
 
 
 @dataclass(frozen=True, slots=True)
 class Batching:
-    """How many rows and tokens go through the model at once; the result does not depend on it.
+    """How many rows and tokens go through the model at once. Results do not depend on it.
 
     Attributes:
-        rows: episodes under way at once.
-        prefill_tokens: tokens of prompts that are read at once, padding included.
-        decoder: where keys and values are.
+        rows: episodes in progress at once.
+        prefill_tokens: prompt tokens in one forward pass, including padding.
+        decoder: layout of the KV cache.
     """
 
     rows: int
@@ -143,7 +145,7 @@ class Batching:
     decoder: Decoding = Decoding.GROWING
 
     def __post_init__(self) -> None:
-        """Refuse what nothing fits into."""
+        """Reject sizes below 1."""
         if self.rows < 1 or self.prefill_tokens < 1:
             raise ValueError(f"rows is {self.rows} and prefill_tokens is {self.prefill_tokens}, expected at least 1")
 
@@ -151,10 +153,10 @@ class Batching:
 STAGE = "rollout"
 
 READING_SHARE = 1 / 2
-"""What the world answered is read once this share of the rows that write has an answer: together it costs less."""
+"""Replies of the environment are read when this share of the writing rows has one: reading together is cheaper."""
 
 FREE_SHARE = 1 / 4
-"""New rows are read once this share of the batch is free: a prompt alone is dear to read."""
+"""New prompts are read when this share of the batch is free: reading a single prompt is expensive."""
 
 
 def roll_out(
@@ -169,34 +171,36 @@ def roll_out(
     """Play every episode of `starts` to its end.
 
     What a row samples depends on the weights, its dialogue, `sampling` and its own key, not on the other rows, their
-    order or `batching`. That holds up to the rounding of the model's arithmetic, which depends on the shape of a batch:
-    in float32 about one token in ten thousand lies so close to a border that it may tip, in 16 bits many do. On one
-    thread of a CPU the same call gives the same bits; on several it does not on every CPU.
+    order or `batching`, except for rounding, which depends on the shape of a batch: in float32 about one token in ten
+    thousand is so close to a boundary that it may change, in 16 bits many are. On one CPU thread the same call gives
+    the
+    same bits; on several threads not on every CPU.
 
     Args:
         model: any causal attention model of transformers, on any device, with or without LoRA layers of peft.
-        chat: the tokens of the model's chat.
+        chat: the model's chat format.
         starts: episodes that have not begun.
-        sampling: temperature, bounds and seeds.
+        sampling: temperature, limits and seeds.
         batching: how much goes through the model at once.
-        keep_states: whether trajectories hold the hidden states of their own tokens, which a value head can judge.
+        keep_states: whether trajectories keep the hidden states of their action tokens, for a value head.
 
     Returns:
         One trajectory for each start, in the same order.
 
     Raises:
-        RolloutError: when a prompt does not fit the model, its layers are not all attention, or it has diverged.
+        RolloutError: if a prompt does not fit into the context, or the model has layers other than attention.
+        DivergedError: if logits are not finite.
     """
     context = context_of(model.config)
     episodes = [RunningEpisode(start, chat, sampling, context) for start in starts]
     rows = min(batching.rows, max(1, len(episodes)))
     with merged(model), decoder_of(model, chat.pad_id, rows, batching.decoder).running() as decoder:
-        _Table(decoder, episodes, sampling.temperature, batching, keep_states).play()
+        _RolloutState(decoder, episodes, sampling.temperature, batching, keep_states).play()
     return [episode.trajectory() for episode in episodes]
 
 
-class _Table:
-    """The rows that write, those that wait to read what the world answered, and those that have not begun."""
+class _RolloutState:
+    """The state of a rollout: rows that write, rows that wait to read a reply, and episodes that have not begun."""
 
     def __init__(
         self,
@@ -208,7 +212,8 @@ class _Table:
     ) -> None:
         self._decoder, self._temperature, self._batching = decoder, temperature, batching
         self._keep_states = keep_states
-        # Long prompts first, so that chunks hold prompts of like length and later rows fit into the slots there are.
+        # Popped from the end: long prompts first, so that a chunk has similar lengths and later rows fit into the
+        # slots.
         self._waiting = sorted(episodes, key=lambda episode: len(episode.prompt))
         self._writing: list[RunningEpisode] = []
         self._reading: list[RunningEpisode] = []
@@ -224,7 +229,7 @@ class _Table:
                 with timed(Section.DECODE):
                     logits_BV = self._decoder.step(tokens, [episode.position - 1 for episode in self._writing])
                 self._take(self._writing, logits_BV)
-                self._part()
+                self._regroup()
 
     def _admit(self) -> None:
         under_way = len(self._writing) + len(self._reading)
@@ -240,7 +245,7 @@ class _Table:
                 logits_BV = self._decoder.admit([episode.prompt for episode in chunk])
             self._take(chunk, logits_BV)
             self._writing += chunk
-            self._part()
+            self._regroup()
 
     def _resume(self) -> None:
         if not self._reading or len(self._reading) < len(self._writing) * READING_SHARE:
@@ -251,7 +256,7 @@ class _Table:
             logits_BV = self._decoder.resume([episode.feed(episode.known) for episode in coming], positions)
         self._take(coming, logits_BV)
         self._writing += coming
-        self._part()
+        self._regroup()
 
     def _take(self, episodes: Sequence[RunningEpisode], logits_BV: Tensor) -> None:
         uniforms_B = np.array([episode.uniform for episode in episodes])
@@ -265,15 +270,15 @@ class _Table:
                 episode.take(token, logprob, state_D)
         self._tokens += len(episodes)
 
-    def _part(self) -> None:
-        """Let those go whose turn has ended: to read what the world answered, or for good."""
+    def _regroup(self) -> None:
+        """Remove rows whose turn has ended from the writing ones: paused until they read a reply, or finished."""
         kept = [row for row, episode in enumerate(self._writing) if episode.known == 1 and not episode.over]
         if len(kept) == len(self._writing):
             return
-        aside = [row for row, episode in enumerate(self._writing) if episode.known > 1 and not episode.over]
-        order = self._decoder.part(kept, aside)
-        over = len(self._writing) - len(kept) - len(aside)
-        self._reading += [self._writing[row] for row in aside]
+        paused = [row for row, episode in enumerate(self._writing) if episode.known > 1 and not episode.over]
+        order = self._decoder.regroup(kept, paused)
+        over = len(self._writing) - len(kept) - len(paused)
+        self._reading += [self._writing[row] for row in paused]
         self._writing = [self._writing[row] for row in order]
         if over:
             under_way = len(self._waiting) + len(self._writing) + len(self._reading)
@@ -282,10 +287,10 @@ class _Table:
 
 
 def decoder_of(model: PreTrainedModel, pad_id: int, rows: int, kind: Decoding) -> Decoder:
-    """A decoder of that kind.
+    """Create a decoder.
 
     Raises:
-        RolloutError: when the model is none that it takes, or is not where it works.
+        RolloutError: if it does not support the model or the device.
     """
     match kind:
         case Decoding.GROWING:

@@ -1,9 +1,10 @@
-"""Weights to sample with: base and adapter as one matrix a layer, since reading them apart costs at every token.
+"""Weights for sampling: base and adapter merged into one matrix per layer, which is faster per token.
 
-Layers in fp32 are merged in place, and the original tensors are put back: subtracting the product again would leave
-rounding errors in the base. Of layers in 4 or 16 bits a copy in 16 bits is made. It costs two bytes a weight, allocated
-once, and is written again from base and adapter before every rollout: adding an update to it and taking it out again
-would round at every step, until it were another policy. What learns never sees it.
+Layers in fp32 are merged in place, and the original tensors are restored afterwards; subtracting the product again
+would
+leave rounding errors in the base. For layers in 4 or 16 bits there is a 16-bit copy: two bytes per weight, allocated
+once, and written from base and adapter before every rollout. Adding and removing updates in place would accumulate
+rounding errors, until the copy were another policy. Training never uses the copy.
 """
 
 from __future__ import annotations
@@ -15,17 +16,17 @@ import torch
 from peft.tuners.lora import Linear, LoraLayer
 from torch import Tensor, nn
 
-from rc1_lib.training.layer_weights import in_4_bits, plain_layer, stands_alone, whole_weights
+from rc1_lib.training.layer_weights import base_layer_of, in_4_bits, is_bare_4bit, merged_weights
 
 _TYPE = torch.bfloat16
 
 
 @contextmanager
 def merged(model: nn.Module) -> Iterator[None]:
-    """Merge the active LoRA adapters of `model` while the block lasts (Hu et al. 2021).
+    """Merge the active LoRA adapters of `model` inside the context (Hu et al. 2021).
 
-    Only float32 weights are merged: in 16 bits the sum would round away small updates, and quantised weights cannot
-    take it. Those layers stay as they are, which is slower and as right.
+    Only float32 weights are merged. In 16 bits the sum would round small updates away, and quantised weights cannot be
+    merged. Those layers stay unmerged, which is slower but just as correct.
     """
     originals: list[tuple[Linear, Tensor, Tensor]] = []
     try:
@@ -34,7 +35,7 @@ def merged(model: nn.Module) -> Iterator[None]:
                 weight = module.get_base_layer().weight
                 assert isinstance(weight, Tensor), "a linear layer has a weight"
                 originals.append((module, weight, weight.data))
-                # The safe way builds the sum in a tensor of its own, which is what leaves the original untouched.
+                # safe_merge builds the sum in a new tensor, so the original is untouched.
                 module.merge(safe_merge=True)
         yield
     finally:
@@ -50,27 +51,27 @@ def _mergeable(module: Linear) -> bool:
 
 
 class SamplingCopy:
-    """16-bit weights of every layer that `merged` leaves as it is: one in 4 bits, or with an adapter in 16."""
+    """16-bit copies of the layers that `merged` skips: those in 4 bits, and those in 16 bits with an adapter."""
 
     def __init__(self, model: nn.Module) -> None:
-        """Allocates the copy; its contents are not written before `standing_in`."""
+        """Allocate the copy. `active` fills it."""
         copied = {name: layer for name, layer in model.named_modules() if _is_copied(name, layer)}
         self._layers = [
-            (layer, torch.empty(_shape_of(layer), dtype=_TYPE, device=plain_layer(layer).weight.device))
+            (layer, torch.empty(_shape_of(layer), dtype=_TYPE, device=base_layer_of(layer).weight.device))
             for layer in copied.values()
         ]
 
     def __len__(self) -> int:
-        """How many layers are copied."""
+        """Number of copied layers."""
         return len(self._layers)
 
     @contextmanager
-    def standing_in(self) -> Iterator[None]:
-        """Inside, the model computes with what its weights and adapters come to at the beginning of the block."""
+    def active(self) -> Iterator[None]:
+        """Compute with the copy inside the context. It is written from weights and adapters at the beginning."""
         self._write()
         try:
             for layer, weight in self._layers:
-                layer.forward = _linear(weight, plain_layer(layer).bias)
+                layer.forward = _linear(weight, base_layer_of(layer).bias)
             yield
         finally:
             for layer, _ in self._layers:
@@ -79,15 +80,15 @@ class SamplingCopy:
     @torch.no_grad()
     def _write(self) -> None:
         for layer, weight in self._layers:
-            weight.copy_(whole_weights(layer))
+            weight.copy_(merged_weights(layer))
 
 
-def copy_to_sample_with(model: nn.Module, kind: str) -> SamplingCopy | None:
-    """A model's copy as `training.rollout.sampling_copy` has it; None where none is wanted, or nothing is to be copied.
+def make_sampling_copy(model: nn.Module, kind: str) -> SamplingCopy | None:
+    """Create the copy that `training.rollout.sampling_copy` asks for; None if it is `none` or there is nothing to copy.
 
     Args:
         model: a base in 4, 16 or 32 bits, with or without an adapter.
-        kind: `bf16`, or `none`.
+        kind: `bf16` or `none`.
     """
     copy = SamplingCopy(model) if kind == "bf16" else None
     return copy if copy else None
@@ -95,12 +96,12 @@ def copy_to_sample_with(model: nn.Module, kind: str) -> SamplingCopy | None:
 
 def _is_copied(name: str, layer: nn.Module) -> bool:
     if isinstance(layer, LoraLayer):
-        return in_4_bits(plain_layer(layer)) or plain_layer(layer).weight.dtype is not torch.float32
-    return stands_alone(name, layer)
+        return in_4_bits(base_layer_of(layer)) or base_layer_of(layer).weight.dtype is not torch.float32
+    return is_bare_4bit(name, layer)
 
 
 def _shape_of(layer: nn.Module) -> tuple[int, int]:
-    return plain_layer(layer).out_features, plain_layer(layer).in_features
+    return base_layer_of(layer).out_features, base_layer_of(layer).in_features
 
 
 def _linear(weight: Tensor, bias: Tensor | None) -> Callable[..., Tensor]:

@@ -1,12 +1,13 @@
-"""One causal model of transformers over slots that stay where they are, so that a step can be recorded and replayed.
+"""Decoder whose KV cache slots never move, so that a decoding step can be recorded as a CUDA graph and replayed.
 
-Row r's token at position p is in slot [r, p]. The growing decoder lets all rows end at one slot, so that what is
-read is as narrow as it can be, and moves when it grows. Here nothing moves while rows write, so a step of decoding
-reads and writes the same addresses every time, which is what a recorded graph needs.
+Row r's token at position p is in slot [r, p]. In the growing decoder all rows end at the same slot, which reads as
+little
+as possible but moves when it grows. Here a step always reads and writes the same addresses, as a recorded graph needs.
 
-Rows that write are in the first places, those that are set aside in the last ones. A step feeds a *bucket* of rows
-and reads a bucket of slots: as many as are needed, rounded up to one of a few sizes, so that a few recordings serve
-all steps. What is recorded has to find everything in tensors that stay: tokens and positions are copied into them.
+Live rows are at the first places, paused rows at the last ones. A step processes a *bucket* of rows and of slots: as
+many
+as are needed, rounded up to one of a few sizes, so that a few recordings serve all steps. Recorded steps use fixed
+tensors, into which tokens and positions are copied.
 """
 
 from __future__ import annotations
@@ -22,30 +23,30 @@ from transformers.cache_utils import Cache, CacheLayerMixin
 from rc1_lib.training.rollout.decoder import Decoder, check_sees_everything, order_after
 
 LEAST_ROWS, LEAST_SLOTS = 8, 128
-"""The smallest bucket of rows and of slots."""
+"""Sizes of the smallest buckets of rows and slots."""
 
 
 Step = Callable[[], tuple[Tensor, Tensor]]
-"""A step over tensors that stay: the logits and the states."""
+"""A step over fixed tensors; returns logits and states."""
 Recorder = Callable[[Step], Step]
-"""Turns a step into one that is replayed without Python between its kernels, with what its tensors hold by then."""
+"""Turns a step into one that replays the same kernels without Python, on the current contents of its tensors."""
 
 
 class CudaGraphs:
-    """A CUDA graph for each bucket, all in one pool of memory, which lasts as long as a graph in it does.
+    """A CUDA graph for each bucket. All share one memory pool, which lives as long as any of its graphs.
 
     https://docs.pytorch.org/docs/stable/notes/cuda.html#cuda-graphs
     """
 
     def __init__(self) -> None:
         self._pool = torch.cuda.graph_pool_handle()
-        # torch refuses to record into a pool that has lost its graphs: this one stays when all steps are given up.
+        # torch refuses to record into a pool without graphs, so this one stays when all recorded steps are dropped.
         self._first = torch.cuda.CUDAGraph()
         with torch.cuda.graph(self._first, pool=self._pool):
             torch.zeros(1, device="cuda")
 
     def record(self, run: Step) -> Step:
-        """Run it twice, which lets libraries allocate what they keep, and once more to record it."""
+        """Run a step twice, so that libraries allocate what they need, and then record it."""
         beside = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         beside.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(beside):
@@ -64,18 +65,18 @@ class CudaGraphs:
 
 
 class SlotLayer(CacheLayerMixin):
-    """Keys and values of one layer [rows, heads, slots + 1, D]; the last slot is where what does not count is put."""
+    """Keys and values of one layer [rows, heads, slots + 1, D]. Padding is written to the last slot."""
 
     is_sliding = False
 
     def __init__(self, cache: SlotCache) -> None:
-        """A layer of `cache`, which says where tokens are written and how far is read."""
+        """Create a layer of `cache`, which decides where tokens are written and how far rows read."""
         super().__init__()  # type: ignore[no-untyped-call]
         self._cache = cache
         self.buffers: list[Tensor] = []
 
     def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
-        """Allocate for all rows, with the shapes of the first states that come."""
+        """Allocate buffers for all rows, with the shapes of the first states."""
         self.dtype, self.device = key_states.dtype, key_states.device
         self.buffers = [self._zeros(states) for states in (key_states, value_states)]
         self.is_initialized = True
@@ -91,83 +92,83 @@ class SlotLayer(CacheLayerMixin):
         return keys, values
 
     def widen(self) -> None:
-        """Go on in buffers with as many slots as the cache has now."""
+        """Move to buffers with the cache's current number of slots."""
         old, self.buffers = self.buffers, [self._zeros(states) for states in self.buffers]
         for buffer, states in zip(self.buffers, old, strict=True):
             buffer[:, :, : states.shape[2] - 1] = states[:, :, :-1]
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
-        """Slots that are read, and the first of them."""
+        """Return the number of slots that are read, and the first of them."""
         return self._cache.fed.width, 0
 
     def get_seq_length(self) -> int:
-        """Slots that are read."""
+        """Return the number of slots that are read."""
         return self._cache.fed.width
 
     def get_max_length(self) -> int:
-        """Slots allocated."""
+        """Return the number of slots allocated."""
         return self._cache.slots
 
     def _zeros(self, like: Tensor) -> Tensor:
-        # Zeros, since what is masked still meets a weight of 0, and 0 times what was never written may be NaN.
+        # Zeros: masked slots have weight 0, but 0 times uninitialised memory may be NaN.
         return like.new_zeros((self._cache.rows, like.shape[1], self._cache.slots + 1, like.shape[3]))
 
 
 class Fed:
-    """Where the tokens that are fed next are written, and how far their rows read.
+    """Where the next tokens are written, and how far their rows read.
 
     Attributes:
-        first, rows: the rows fed, neighbours of one another.
-        width: slots that are read, from the first.
-        positions_BQ: of the tokens; `slots` of the cache for what does not count.
-        rows_B1: the rows' places.
+        first, rows: the contiguous rows to feed.
+        width: number of slots to read, from the first.
+        positions_BQ: positions of the tokens; `slots` of the cache for padding.
+        rows_B1: indices of the rows.
     """
 
     def __init__(self, first: int, width: int, positions_BQ: Tensor, places_R: Tensor) -> None:
-        """Tokens for the rows from `first` on, as many as there are positions."""
+        """Describe tokens for the rows from `first` on, one row per row of `positions_BQ`."""
         self.first, self.rows, self.width = first, len(positions_BQ), width
         self.positions_BQ = positions_BQ
         self.rows_B1 = places_R[first : first + self.rows, None]
 
 
 class SlotCache(Cache):
-    """The layers of a model with slots for `rows` rows.
+    """The layers of a model, with slots for `rows` rows.
 
     Attributes:
         rows: rows allocated.
-        slots: slots of a row; a token's is its position.
-        fed: what is fed next; set before the model is called.
+        slots: slots per row; a token's slot is its position.
+        fed: where the next tokens go; set before the model is called.
     """
 
     fed: Fed
 
     def __init__(self, layers: int, rows: int, device: torch.device) -> None:
-        """No slots yet: `reserve` them before anything is fed."""
+        """Create a cache without slots; call `reserve` before feeding anything."""
         self.rows, self.slots = rows, 0
         super().__init__(layers=[SlotLayer(self) for _ in range(layers)])
         self._places_R = torch.arange(rows, device=device)
 
     def reserve(self, slots: int) -> None:
-        """Have `slots` slots or more for every row; what has been written stays, at other addresses."""
-        assert slots > self.slots, f"{self.slots} slots are there, {slots} asked for"
+        """Allocate `slots` slots for every row. Existing contents are kept, at new addresses."""
+        assert slots > self.slots, f"cannot reserve {slots} slots, {self.slots} are allocated"
         self.slots = slots
         for layer in self._slotted:
             if layer.is_initialized:
                 layer.widen()
 
     def drop(self) -> None:
-        """Let go of all keys and values."""
+        """Free all keys and values."""
         for layer in self._slotted:
             layer.buffers = []
 
     def feed(self, first: int, width: int, positions_BQ: Tensor) -> Tensor:
-        """Say what is fed next; the mask to feed it with: bool [B, 1, Q, width]."""
+        """Set where the next tokens go, and return their attention mask: bool [B, 1, Q, width]."""
         self.fed = Fed(first, width, positions_BQ, self._places_R)
         slots_W = torch.arange(width, device=positions_BQ.device)
         return (slots_W <= positions_BQ[:, :, None])[:, None]
 
     def move(self, source: Sequence[int], to: Sequence[int], width: int) -> None:
-        """Copy the first `width` slots of rows to others, all at once: a row may take the place of one that goes."""
+        """Copy the first `width` slots of rows to others, all at once, so that a row may replace one that leaves."""
         device = self._places_R.device
         chosen, places = (torch.tensor(rows, dtype=torch.long, device=device) for rows in (source, to))
         for layer in self._slotted:
@@ -180,26 +181,26 @@ class SlotCache(Cache):
 
 
 class SlotDecoder(Decoder):
-    """A model, slots for its rows, and the recorded steps over them."""
+    """Decoder with fixed slots for its rows, and recorded steps over them."""
 
     def __init__(self, model: PreTrainedModel, pad_id: int, rows: int, recorder: Recorder | None = None) -> None:
-        """Takes a causal model, and feeds it inside `running`.
+        """Keep a causal model, which must be called inside `running`.
 
         Args:
-            model: all of whose layers attend to everything before.
-            pad_id: fills up; what it is does not matter.
-            rows: under way at most, those aside included.
-            recorder: of the steps; None runs each as it is.
+            model: with full attention in all layers.
+            pad_id: any valid token id, used for padding.
+            rows: maximum number of live and paused rows.
+            recorder: records steps; None runs each step directly.
 
         Raises:
-            RolloutError: when layers see a window only.
+            RolloutError: if the model has sliding-window attention.
         """
         check_sees_everything(model.config)
         config = model.config.get_text_config()
         super().__init__(model, pad_id)
         self._rows, self._recorder = rows, recorder
         self._cache = SlotCache(config.num_hidden_layers, rows, self._device)
-        self._live = self._aside = self._reach = 0
+        self._live = self._paused = self._reach = 0
         self._tokens_R1, self._positions_R1 = (
             torch.zeros((rows, 1), dtype=torch.long, device=self._device) for _ in range(2)
         )
@@ -208,7 +209,9 @@ class SlotDecoder(Decoder):
     def close(self) -> None:
         """See `Decoder.close`.
 
-        Recorded steps know their decoder, and layers their cache: such circles stay until Python looks for them.
+        Recorded steps refer to their decoder, and layers to their cache. Without this, only the garbage collector would
+        free
+        them.
         """
         super().close()
         self._recorded.clear()
@@ -221,7 +224,7 @@ class SlotDecoder(Decoder):
         self._reserve(reach)
         rows, width = min(_bucket(self._live, LEAST_ROWS), self._rows), _bucket(reach, LEAST_SLOTS)
         idle = rows - self._live
-        # An idle row may be one that is set aside: what is fed to it goes where nothing is read.
+        # An idle row may be a paused one, so the padding fed to it is written to the slot that is never read.
         self._tokens_R1[:rows, 0] = self._tensor([*tokens, *[self._pad_id] * idle])
         self._positions_R1[:rows, 0] = self._tensor([*positions, *[self._cache.slots] * idle])
         if (rows, width) not in self._recorded:
@@ -232,7 +235,7 @@ class SlotDecoder(Decoder):
 
             self._recorded[rows, width] = self._recorder(run) if self._recorder else run
         logits_BV, states_BD = self._recorded[rows, width]()
-        # A replay writes into the same tensors again; states are kept by whoever asks for them.
+        # The next replay overwrites the same tensors.
         self._states_BD = states_BD[: self._live].clone()
         return logits_BV[: self._live]
 
@@ -240,24 +243,24 @@ class SlotDecoder(Decoder):
         """See `Decoder.admit`."""
         return self._read(prompts, [0] * len(prompts))
 
-    def part(self, kept: list[int], aside: list[int]) -> list[int]:
-        """See `Decoder.part`."""
+    def regroup(self, kept: list[int], paused: list[int]) -> list[int]:
+        """See `Decoder.regroup`."""
         order = order_after(self._live, kept)
         moves = [(row, place) for place, row in enumerate(order) if row != place]
-        moves += [(row, self._rows - 1 - self._aside - at) for at, row in enumerate(aside)]
+        moves += [(row, self._rows - 1 - self._paused - at) for at, row in enumerate(paused)]
         self._move(moves)
-        self._live, self._aside = len(order), self._aside + len(aside)
+        self._live, self._paused = len(order), self._paused + len(paused)
         return order
 
     def resume(self, tokens: Sequence[Sequence[int]], positions: Sequence[int]) -> Tensor:
         """See `Decoder.resume`."""
-        assert len(tokens) == self._aside, f"{self._aside} rows are aside, tokens given for {len(tokens)}"
-        self._move([(self._rows - 1 - at, self._live + at) for at in range(self._aside)])
-        self._aside = 0
+        assert len(tokens) == self._paused, f"{self._paused} rows are paused, tokens given for {len(tokens)}"
+        self._move([(self._rows - 1 - at, self._live + at) for at in range(self._paused)])
+        self._paused = 0
         return self._read(tokens, positions)
 
     def _read(self, tokens: Sequence[Sequence[int]], positions: Sequence[int]) -> Tensor:
-        """Feed tokens to rows that become live, as many to each as it has."""
+        """Feed tokens to rows that become live. Rows may have different numbers of tokens."""
         lengths = [len(each) for each in tokens]
         most, reach = max(lengths), max(start + length for start, length in zip(positions, lengths, strict=True))
         self._reserve(reach)
@@ -267,22 +270,22 @@ class SlotDecoder(Decoder):
         )
         logits_BV, _ = self._run(self._padded(tokens), positions_BQ, lengths_B - 1, self._live, reach)
         self._live += len(tokens)
-        assert self._live + self._aside <= self._rows, "more rows are under way than there is room for"
+        assert self._live + self._paused <= self._rows, "more rows than there is room for"
         return logits_BV
 
     def _run(
         self, ids_BQ: Tensor, positions_BQ: Tensor, last_B: Tensor, first: int, width: int
     ) -> tuple[Tensor, Tensor]:
-        """Feed tokens to the rows from `first` on: the logits after each row's last, and the states after them."""
+        """Feed tokens to the rows from `first` on; return the logits after each row's last token, and their states."""
         mask = self._cache.feed(first, width, positions_BQ)
         logits_BV = self._forward(
             ids_BQ,
             last_B,
-            # Additive, which every implementation of attention takes for what it is.
+            # An additive mask, which every implementation of attention interprets in the same way.
             attention_mask=torch.zeros(mask.shape, dtype=self._model.dtype, device=mask.device).masked_fill_(
                 ~mask, -torch.inf
             ),
-            # What does not count has a position all the same, and an embedding of positions has to have it.
+            # Padding needs a valid position too, for models with position embeddings.
             position_ids=positions_BQ.where(positions_BQ < self._cache.slots, 0),
             past_key_values=self._cache,
         )
@@ -292,7 +295,7 @@ class SlotDecoder(Decoder):
         self._reach = max(self._reach, reach)
         if self._reach > self._cache.slots:
             self._cache.reserve(_bucket(self._reach, LEAST_SLOTS))
-            # They read and write addresses that are given up.
+            # Recorded steps use the old addresses.
             self._recorded.clear()
 
     def _move(self, moves: Sequence[tuple[int, int]]) -> None:
@@ -302,7 +305,7 @@ class SlotDecoder(Decoder):
 
 
 def _bucket(wanted: int, least: int) -> int:
-    """The smallest of `least`, 1.5 `least`, 2 `least`, 3 `least`, 4 `least` ... that holds `wanted`."""
+    """Return the smallest of `least`, 1.5 `least`, 2 `least`, 3 `least`, 4 `least` ... that holds `wanted`."""
     size = least
     while size < wanted:
         size = size * 3 // 2 if size.bit_count() == 1 else size * 4 // 3

@@ -1,4 +1,4 @@
-"""One episode as tokens: what it starts from, what it is while it runs, and what the policy sampled in the end."""
+"""One episode as tokens: its start, its state while running, and the finished trajectory."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class Start:
     """An episode to play.
 
     Attributes:
-        row_id: the row it is played on.
-        key: names the episode's random numbers: two episodes of one row have different keys.
-        episode: fresh; its `count` should be that of the model's tokenizer.
+        row_id: id of its row.
+        key: seeds its random numbers; two episodes of one row have different keys.
+        episode: not begun yet; its `count` should use the model's tokenizer.
     """
 
     row_id: str
@@ -39,11 +39,11 @@ class RolloutSampling:
     """How tokens are sampled.
 
     Attributes:
-        temperature: 0 is greedy.
-        turn_tokens: tokens of one turn, its end included; a turn that has no end by then is cut.
-        thought_tokens: tokens of a turn's thoughts, the one that closes them included, which do not count towards
-            `turn_tokens`; a turn whose thoughts are not closed by then is cut. None: thoughts count as all else.
-        seed, iteration: together with a start's key they decide every random number.
+        temperature: 0 means greedy.
+        turn_tokens: most tokens of a turn, including its end token. A longer turn is cut.
+        thought_tokens: most tokens of a turn's thoughts, including the closing token. They do not count towards
+            `turn_tokens`. A turn whose thoughts are longer is cut. None: thoughts count like everything else.
+        seed, iteration: decide every random number, together with a start's key.
     """
 
     temperature: float
@@ -53,7 +53,7 @@ class RolloutSampling:
     thought_tokens: int | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be sampled by."""
+        """Reject invalid settings."""
         if self.temperature < 0.0:
             raise ValueError(f"temperature is {self.temperature}, expected 0 (greedy) or more")
         if self.turn_tokens < 1:
@@ -62,27 +62,27 @@ class RolloutSampling:
 
 @dataclass(frozen=True, slots=True)
 class Trajectory:
-    """An episode as one token list, never re-tokenised.
+    """An episode as one token list, never tokenized again.
 
-    `ids`, `own` and `logprobs` have the same length T.
+    `ids`, `action_mask` and `logprobs` have the same length T.
 
     Attributes:
-        row_id: the row that the episode was played on.
+        row_id: id of the row on which the episode was played.
         ids: the prompt and everything after it.
-        prompt_tokens: how many of `ids` are the prompt; the first own token is at this index.
-        own: True where the policy sampled the token, its end-of-turn token included.
-        logprobs: natural log-probability of each sampled token under the distribution it was sampled from, temperature
-            included; NaN where the token is not the policy's own.
-        turn_ends: index of the last own token of every turn, in order.
-        outcome: how the episode ended and what it is worth.
-        messages: the dialogue, the prompt included, in the pool's format.
-        states: fp32 (own tokens, D), the hidden state that each own token was sampled from, where it was kept.
+        prompt_tokens: length of the prompt; the first action token is at this index.
+        action_mask: True for tokens that the policy sampled, including the end of each turn.
+        logprobs: natural log-probability of each action token under the distribution it was sampled from, including the
+            temperature; NaN for other tokens.
+        turn_ends: index of the last action token of every turn, in order.
+        outcome: how the episode ended.
+        messages: the dialogue, including the prompt, in the pool's format.
+        states: fp32 (action tokens, D), the hidden state from which each action token was sampled, if kept.
     """
 
     row_id: str
     ids: tuple[int, ...]
     prompt_tokens: int
-    own: tuple[bool, ...]
+    action_mask: tuple[bool, ...]
     logprobs: tuple[float, ...]
     turn_ends: tuple[int, ...]
     outcome: EpisodeOutcome
@@ -90,50 +90,53 @@ class Trajectory:
     states: NDArray[np.float32] | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Check that the parts belong together."""
-        assert len(self.ids) == len(self.own) == len(self.logprobs), "ids, own and logprobs differ in length"
-        assert 0 < self.prompt_tokens <= len(self.ids), "a trajectory begins with its prompt"
-        assert not any(self.own[: self.prompt_tokens]), "the prompt is not the policy's own"
-        assert all(self.own[end] for end in self.turn_ends), "a turn ends with a token of the policy"
-        assert self.states is None or len(self.states) == self.own_tokens, "a state for each token of the policy"
+        """Check that the parts are consistent."""
+        assert len(self.ids) == len(self.action_mask) == len(self.logprobs), (
+            "ids, action_mask and logprobs differ in length"
+        )
+        assert 0 < self.prompt_tokens <= len(self.ids), "a trajectory must begin with its prompt"
+        assert not any(self.action_mask[: self.prompt_tokens]), "the prompt has action tokens"
+        assert all(self.action_mask[end] for end in self.turn_ends), "a turn must end with an action token"
+        assert self.states is None or len(self.states) == self.action_count, "expected one state per action token"
 
     @property
-    def own_tokens(self) -> int:
-        """How many tokens the policy sampled."""
-        return sum(self.own)
+    def action_count(self) -> int:
+        """Number of tokens that the policy sampled."""
+        return sum(self.action_mask)
 
 
 class RunningEpisode:
-    """A row of the batch. Tokens are fed one by one; after the last known one the model's next token is wanted.
+    """A row of the rollout. Known tokens are fed first; after the last known token the model's next token is sampled.
 
     Attributes:
-        prompt: the prompt's tokens.
-        over: whether nothing more is to be fed or sampled.
+        prompt: tokens of the prompt.
+        over: whether the episode is finished.
     """
 
     def __init__(self, start: Start, chat: ChatFormat, sampling: RolloutSampling, context: int) -> None:
-        """Sets up a row whose prompt is not fed yet.
+        """Set up a row whose prompt is not fed yet.
 
         Raises:
-            RolloutError: when the prompt leaves no room for a single token.
+            RolloutError: if the prompt leaves no room for a single token.
         """
         self.prompt = tuple(chat.prompt_ids(start.episode.messages))
         if not 0 < len(self.prompt) < context:
             raise RolloutError(
                 f"the prompt of row '{start.row_id}' has {len(self.prompt)} tokens, expected 1 to {context - 1} (the "
-                f"model's context is {context}); leave the row out or take a model with a longer context"
+                "model's "
+                f"context is {context}); leave the row out or use a model with a longer context"
             )
         self._start, self._chat, self._sampling, self._context = start, chat, sampling, context
         self.over = False
         self._ids = list(self.prompt)
         self._fed = len(self._ids)
-        self._own = [False] * self._fed
+        self._action_mask = [False] * self._fed
         self._logprobs = [math.nan] * self._fed
         self._turn_ends: list[int] = []
         self._states: list[Tensor] = []
         self._outcome: EpisodeOutcome | None = None
         self._begin_turn()
-        # Never more tokens are sampled than the episode grants, so all random numbers can be made at once.
+        # An episode never samples more tokens than its limit, so all random numbers are drawn at once.
         granted = min(start.episode.limits.tokens, context - self._fed)
         self._uniforms: NDArray[np.float64] = uniforms(sampling.seed, sampling.iteration, start.key, granted)
         self._drawn = 0
@@ -145,37 +148,37 @@ class RunningEpisode:
 
     @property
     def uniform(self) -> float:
-        """The number that the next token is drawn by."""
+        """Random number for the next token."""
         return float(self._uniforms[self._drawn])
 
     @property
     def room(self) -> int:
-        """How many more tokens the turn may have."""
+        """Number of tokens that the turn may still have."""
         return self._turn_bound - len(self._ids)
 
     @property
     def known(self) -> int:
-        """How many tokens wait to be fed."""
+        """Number of known tokens that are not fed yet."""
         return len(self._ids) - self._fed
 
     def feed(self, count: int) -> list[int]:
-        """The next `count` known tokens."""
+        """Return the next `count` known tokens and count them as fed."""
         self._fed += count
         return self._ids[self._fed - count : self._fed]
 
     def take(self, token: int, logprob: float, state_D: Tensor | None = None) -> None:
-        """Add the token that was sampled, and let the world answer where it ends the turn.
+        """Add a sampled token. If it ends the turn, get the environment's reply.
 
         Args:
-            token: what was sampled.
-            logprob: of it.
-            state_D: the hidden state that it was sampled from, where states are to be kept.
+            token: the sampled token.
+            logprob: its log-probability.
+            state_D: the hidden state from which it was sampled, if states are kept.
         """
         assert not self.over, "the episode is over"
         if state_D is not None:
             self._states.append(state_D)
         self._ids.append(token)
-        self._own.append(True)
+        self._action_mask.append(True)
         self._logprobs.append(logprob)
         self._drawn += 1
         self._watch_thoughts(token)
@@ -184,13 +187,13 @@ class RunningEpisode:
             self._end_turn(cut=not ended)
 
     def trajectory(self) -> Trajectory:
-        """The finished episode."""
+        """Return the finished episode."""
         assert self._outcome is not None, "the episode is not over"
         return Trajectory(
             row_id=self._start.row_id,
             ids=tuple(self._ids),
             prompt_tokens=len(self.prompt),
-            own=tuple(self._own),
+            action_mask=tuple(self._action_mask),
             logprobs=tuple(self._logprobs),
             turn_ends=tuple(self._turn_ends),
             outcome=self._outcome,
@@ -209,7 +212,7 @@ class RunningEpisode:
             self._begin_thoughts()
 
     def _grant(self, tokens: int) -> None:
-        """Grant the turn so many tokens from here, as far as the dialogue and the model have room."""
+        """Allow the turn `tokens` more tokens, within the limits of dialogue and context."""
         self._turn_bound = min(len(self._ids) + tokens, self._room_end)
 
     def _begin_thoughts(self) -> None:
@@ -218,7 +221,7 @@ class RunningEpisode:
             self._turn_bound = min(self._turn_start + self._sampling.thought_tokens, self._room_end)
 
     def _watch_thoughts(self, token: int) -> None:
-        """Where thoughts have a budget of their own: it begins with them, and the turn's begins where they close."""
+        """Give thoughts a budget of their own: from the opening token on. The turn's starts at the closing token."""
         opening, closing = self._chat.thoughts or (None, None)
         if token == opening and len(self._ids) == self._turn_start + 1:
             self._begin_thoughts()
@@ -230,7 +233,7 @@ class RunningEpisode:
         self._turn_ends.append(len(self._ids) - 1)
         episode = self._start.episode
         turn = self._ids[self._turn_start :]
-        # Every base has an end mark of its own; the environment reads Qwen's.
+        # Every base has its own end token; the environment expects Qwen's.
         said = self._chat.decode(turn) if cut else self._chat.decode(turn[:-1]) + TURN_ENDS[0]
         answers = episode.say(said, tokens=len(turn), cut=cut)
         if episode.status is not EpisodeStatus.RUNNING:
@@ -238,11 +241,11 @@ class RunningEpisode:
             return
         observed = self._chat.observation_ids(answers)
         if len(self._ids) + len(observed) >= self._context:
-            # The world would go on, but the model has no room left: the tokens ran out.
+            # The episode could go on, but the model's context is full.
             self._finish(replace(episode.outcome(), status=EpisodeStatus.MAX_TOKENS))
             return
         self._ids += observed
-        self._own += [False] * len(observed)
+        self._action_mask += [False] * len(observed)
         self._logprobs += [math.nan] * len(observed)
         self._begin_turn()
 

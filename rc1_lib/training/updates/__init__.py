@@ -1,1 +1,1 @@
-"""What every update of a policy from its own episodes shares: the batch, the passes over it, the optimizer's steps."""
+"""Shared by all algorithms: batches, forward passes, losses, metrics and optimizer steps of an update."""

@@ -1,4 +1,4 @@
-"""Episodes, or demonstrations, as one right-padded batch, and its rows cut into minibatches and micro-batches."""
+"""Collate episodes or demonstrations into one right-padded batch, and split its rows into mini- and micro-batches."""
 
 from __future__ import annotations
 
@@ -20,25 +20,26 @@ if TYPE_CHECKING:
 
 
 class _Tokens(Protocol):
-    """A dialogue, whoever spoke it."""
+    """A tokenized dialogue: an episode or a demonstration."""
 
     @property
     def row_id(self) -> str: ...
     @property
     def ids(self) -> Sequence[int]: ...
     @property
-    def own(self) -> Sequence[bool]: ...
+    def action_mask(self) -> Sequence[bool]: ...
 
 
 @dataclass(frozen=True, slots=True)
 class TokenBatch:
-    """Dialogues of a step, B of them; T tokens in the longest, up to its last own token.
+    """Dialogues of a step: B rows of up to T tokens, each up to its last action token.
 
     Attributes:
         ids: int64 (B, T), right-padded.
-        action_mask: bool (B, T), True where the token is the policy's own, or is to become it; never at position 0 and
-            never in the padding.
-        lengths: int64 (B,), tokens up to and including the last own one.
+        action_mask: bool (B, T), True for action tokens: those that the policy sampled or learns to write. Never True
+            at
+            position 0 or in the padding.
+        lengths: int64 (B,), number of tokens up to and including the last action token.
     """
 
     ids: Tensor
@@ -51,11 +52,11 @@ class TokenBatch:
 
     @property
     def action_count(self) -> int:
-        """Own tokens of all dialogues together."""
+        """Number of action tokens of all dialogues."""
         return int(self.action_mask.sum())
 
     def cut(self, rows_b: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Some rows up to the longest one's end: ids, action mask, and an attention mask (int64), each (b, t)."""
+        """Return some rows, padded to their longest: ids, action mask, and an attention mask (int64), each (b, t)."""
         lengths_b = self.lengths[rows_b]
         longest = int(lengths_b.max())
         place_t = torch.arange(longest, device=self.ids.device)
@@ -63,7 +64,7 @@ class TokenBatch:
         return self.ids[rows_b, :longest], self.action_mask[rows_b, :longest], mask_bt
 
     def on(self, device: torch.device | str) -> Self:
-        """The batch on a device."""
+        """Return the batch on a device."""
         return type(self)(
             **{field.name: to_device(getattr(self, field.name), torch.device(device)) for field in fields(self)}
         )
@@ -71,14 +72,15 @@ class TokenBatch:
 
 @dataclass(frozen=True, slots=True)
 class EpisodeBatch(TokenBatch):
-    """Episodes of an iteration, whose own tokens the policy sampled.
+    """Episodes of an iteration. The policy sampled their action tokens.
 
     Attributes:
-        old_logprobs: fp32 (B, T), log-probabilities as sampled; 0 where not own.
-        scores: fp32 (B,), what each episode was worth.
-        groups: int64 (B,), the same number for all episodes on one row, from 0.
-        states: (N, D), the hidden state before each own token as it was sampled, row by row; None where they were not
-            kept, and are computed again.
+        old_logprobs: fp32 (B, T), log-probabilities at sampling; 0 for other tokens.
+        scores: fp32 (B,), score of each episode.
+        groups: int64 (B,), the same number for all episodes of one row, from 0.
+        states: (N, D), the hidden state from which each action token was sampled, row by row; None if they were not
+            kept
+            and have to be recomputed.
     """
 
     old_logprobs: Tensor
@@ -92,26 +94,26 @@ class Demonstration:
     """A dialogue of the pool as tokens.
 
     Attributes:
-        row_id: of the row.
-        ids: its tokens.
-        own: for each whether it is the assistant's.
+        row_id: id of its row.
+        ids: token ids.
+        action_mask: True for tokens of the assistant.
     """
 
     row_id: str
     ids: Sequence[int]
-    own: Sequence[bool]
+    action_mask: Sequence[bool]
 
     @classmethod
     def of(cls, row: Row, form: ChatFormat) -> Self:
-        """The dialogue of a row of the pool."""
+        """Tokenize the dialogue of a pool row."""
         return cls(str(row["id"]), *form.dialogue_ids(row["messages"]))
 
 
 def collate_demonstrations(demonstrations: Sequence[Demonstration], pad_id: int) -> TokenBatch:
-    """One batch of demonstrations, put in order and cut as `collate` does with episodes.
+    """Collate demonstrations, sorted and cut as in `collate`.
 
     Args:
-        demonstrations: at least one, each with at least one own token after its first token.
+        demonstrations: at least one, each with at least one action token after its first token.
         pad_id: any valid token id.
     """
     assert demonstrations, "a batch needs at least one demonstration"
@@ -122,19 +124,20 @@ def collate_demonstrations(demonstrations: Sequence[Demonstration], pad_id: int)
 def collate(
     trajectories: Sequence[Trajectory], scores: Sequence[float], pad_id: int, *, dtype: torch.dtype = torch.float32
 ) -> EpisodeBatch:
-    """One batch of episodes and what each was worth.
+    """Collate episodes with their scores.
 
-    What follows the last own token of an episode is cut off, since nothing is learned from it. Rows are put in order
-    of row id and tokens, so that the update does not depend on the order in which episodes came in.
+    Tokens after an episode's last action token are cut off, because nothing is learned from them. Rows are sorted by
+    row
+    id and tokens, so that the update does not depend on the order in which episodes finished.
 
     Args:
-        trajectories: at least one, each with at least one own token after its first token.
+        trajectories: at least one, each with at least one action token after its first token.
         scores: one finite number per episode.
         pad_id: any valid token id.
-        dtype: of log-probabilities and scores; float64 serves tests.
+        dtype: of log-probabilities and scores; tests use float64.
 
     Raises:
-        ValueError: for a score, or a log-probability of an own token, that is no finite number.
+        ValueError: if a score, or the log-probability of an action token, is not finite.
     """
     assert trajectories, "a batch needs at least one episode"
     assert len(trajectories) == len(scores), f"{len(trajectories)} episodes, {len(scores)} scores"
@@ -156,13 +159,13 @@ def collate(
 
 
 def _padded(dialogues: Sequence[_Tokens], lengths: Sequence[int], pad_id: int) -> tuple[Tensor, Tensor, Tensor]:
-    """`ids`, `action_mask` and `lengths` of a batch."""
+    """Build `ids`, `action_mask` and `lengths` of a batch."""
     shape = (len(dialogues), max(lengths))
     ids = torch.full(shape, pad_id, dtype=torch.long)
     action_mask = torch.zeros(shape, dtype=torch.bool)
     for row, (dialogue, length) in enumerate(zip(dialogues, lengths, strict=True)):
         ids[row, :length] = torch.tensor(dialogue.ids[:length])
-        action_mask[row, :length] = torch.tensor(dialogue.own[:length])
+        action_mask[row, :length] = torch.tensor(dialogue.action_mask[:length])
     return ids, action_mask, torch.tensor(lengths)
 
 
@@ -172,14 +175,14 @@ def _groups(row_ids: Sequence[str]) -> Tensor:
 
 
 def _states(trajectories: Sequence[Trajectory]) -> Tensor | None:
-    """The states of all episodes one after the other, if all kept theirs."""
+    """Concatenate the states of all episodes; None if any episode kept none."""
     kept = [trajectory.states for trajectory in trajectories if trajectory.states is not None]
     return torch.from_numpy(np.concatenate(kept)) if len(kept) == len(trajectories) else None
 
 
 def _checked_length(trajectory: Trajectory, score: float) -> int:
-    """The tokens of an episode up to its last own one, once its fields agree."""
-    own, logprobs = trajectory.own, trajectory.logprobs
+    """Check that an episode's fields are consistent; return its number of tokens up to the last action token."""
+    own, logprobs = trajectory.action_mask, trajectory.logprobs
     length = _own_length(trajectory)
     assert len(own) == len(logprobs), f"{len(own)} own, {len(logprobs)} logprobs"
     if not math.isfinite(score):
@@ -194,20 +197,22 @@ def _checked_length(trajectory: Trajectory, score: float) -> int:
 
 
 def _own_length(dialogue: _Tokens) -> int:
-    """The tokens of a dialogue up to its last own one."""
-    assert len(dialogue.ids) == len(dialogue.own), f"{len(dialogue.ids)} ids, {len(dialogue.own)} own"
-    assert any(dialogue.own), f"row '{dialogue.row_id}' has no token of the policy"
-    assert not dialogue.own[0], f"row '{dialogue.row_id}' has no prompt: its first token has no log-probability"
-    return max(place for place, mine in enumerate(dialogue.own) if mine) + 1
+    """Return the number of tokens up to the last action token."""
+    assert len(dialogue.ids) == len(dialogue.action_mask), f"{len(dialogue.ids)} ids, {len(dialogue.action_mask)} own"
+    assert any(dialogue.action_mask), f"row '{dialogue.row_id}' has no action token"
+    assert not dialogue.action_mask[0], (
+        f"row '{dialogue.row_id}' has no prompt, so its first token has no log-probability"
+    )
+    return max(place for place, mine in enumerate(dialogue.action_mask) if mine) + 1
 
 
 def minibatch_rows(rows: int, minibatches: int, generator: torch.Generator) -> list[list[int]]:
-    """The rows 0..rows-1 shuffled and cut into `minibatches` parts whose sizes differ by at most 1.
+    """Shuffle the rows 0..rows-1 and split them into `minibatches` parts whose sizes differ by at most 1.
 
     Args:
         rows: at least `minibatches`.
         minibatches: at least 1.
-        generator: on the CPU; moved on by one permutation.
+        generator: on the CPU; draws one permutation.
     """
     assert rows >= minibatches, f"{rows} rows cannot fill {minibatches} minibatches"
     order = torch.randperm(rows, generator=generator)
@@ -215,12 +220,12 @@ def minibatch_rows(rows: int, minibatches: int, generator: torch.Generator) -> l
 
 
 def micro_batches(rows: Sequence[int], lengths: Sequence[int], micro_tokens: int) -> Iterator[list[int]]:
-    """The rows in parts of similar length, each within the budget once padded to its longest.
+    """Split rows into micro-batches of similar length that stay within a token budget.
 
     Args:
         rows: indices into `lengths`.
-        lengths: tokens of every row of the batch.
-        micro_tokens: budget of a part, padding included; a row that is longer makes a part of its own.
+        lengths: number of tokens of every row of the batch.
+        micro_tokens: most tokens of a micro-batch, including padding. A longer row gets a micro-batch of its own.
 
     Yields:
         Row indices, shortest rows first.

@@ -1,4 +1,4 @@
-"""Forward passes over a batch: the policy, its own tokens in a few rows, and their log-probabilities, fp32 or wider."""
+"""Forward passes over a batch: hidden states and log-probabilities of action tokens, in fp32 or wider."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from torch import Tensor
 
 from rc1_lib.training.policy import Policy
 from rc1_lib.training.profiler import Section, timed
-from rc1_lib.training.ranks.shards import ONE, Shards
+from rc1_lib.training.ranks.shards import ONE_SHARD, Shards
 from rc1_lib.training.updates.batch import EpisodeBatch, TokenBatch, micro_batches
 
 
 def token_logprobs(logits_NV: Tensor, tokens_N: Tensor, temperature: float) -> Tensor:
-    """Log-probabilities (N,) of tokens under the tempered distribution.
+    """Compute the log-probabilities (N,) of tokens under the tempered distribution.
 
     Args:
         logits_NV: (N, V), any floating type.
@@ -26,30 +26,30 @@ def token_logprobs(logits_NV: Tensor, tokens_N: Tensor, temperature: float) -> T
 
 
 def log_distribution(logits_NV: Tensor, temperature: float) -> Tensor:
-    """Log-probabilities (N, V) of all tokens; half precision is widened to fp32 before anything is summed."""
+    """Compute the log-probabilities (N, V) of all tokens. Half precision is widened to fp32 before the softmax."""
     wide_NV = logits_NV.float() if logits_NV.dtype in (torch.bfloat16, torch.float16) else logits_NV
     return torch.log_softmax(wide_NV if temperature == 1 else wide_NV / temperature, dim=-1)
 
 
 def entropy(log_distribution_NV: Tensor) -> Tensor:
-    """Entropies (N,) in nats of distributions given as log-probabilities (N, V), none of them minus infinity."""
+    """Compute entropies (N,) in nats from log-probabilities (N, V), none of which may be minus infinity."""
     return -(log_distribution_NV.exp() * log_distribution_NV).sum(dim=-1)
 
 
 HEAD_TOKENS = 256
-"""Own tokens whose logits are held at once: few enough for (N, V) numbers to stay near a CPU's cache."""
+"""Action tokens whose logits are held at once: few enough for (N, V) numbers to stay near a CPU's cache."""
 
 
 @dataclass(frozen=True, slots=True)
 class ActionTokens:
-    """Rows of a batch, N own tokens among them.
+    """N action tokens in some rows of a batch.
 
     Attributes:
-        inputs: int64 (b, t), the rows up to the token before the longest row's last: the last own token is predicted,
-            never read.
-        states: int64 (N,), for each own token the place of the state before it in the flattened (b * t) states.
-        rows: int64 (N,), row of each own token in the whole batch.
-        steps: int64 (N,), position of each own token in its row.
+        inputs: int64 (b, t), the rows without the last column, because their last action token is predicted and never
+            fed.
+        states: int64 (N,), for each action token the index of the state before it in the flattened (b * t) states.
+        rows: int64 (N,), row of each action token in the whole batch.
+        steps: int64 (N,), position of each action token in its row.
     """
 
     inputs: Tensor
@@ -58,23 +58,24 @@ class ActionTokens:
     steps: Tensor
 
     def of(self, field_BT: Tensor) -> Tensor:
-        """The numbers (N,) of a (B, T) tensor of the whole batch at these own tokens."""
+        """Select from a (B, T) tensor of the whole batch the values (N,) at these action tokens."""
         return field_BT[self.rows, self.steps]
 
     def hidden(self, policy: Policy) -> Tensor:
-        """The states (N, D) before the own tokens, and only those: no other is worth a projection to the vocabulary."""
-        # A causal model never looks right of a token, so right padding needs no mask, and attention is faster without.
+        """Compute the states (N, D) before the action tokens. Only these are projected to the vocabulary."""
+        # A causal model never attends to the right, so right padding needs no mask, and attention is faster without
+        # one.
         hidden_btD = policy.hidden(self.inputs)
         return hidden_btD.flatten(0, 1).index_select(0, self.states)
 
     def chunks(self) -> Iterator[slice]:
-        """The own tokens in runs of at most `HEAD_TOKENS`."""
+        """Yield slices of at most `HEAD_TOKENS` action tokens."""
         for start in range(0, len(self.rows), HEAD_TOKENS):
             yield slice(start, start + HEAD_TOKENS)
 
 
 def action_tokens(batch: TokenBatch, rows: Sequence[int]) -> ActionTokens:
-    """The own tokens of some rows of a batch."""
+    """Find the action tokens of some rows of a batch."""
     rows_b = torch.tensor(rows, device=batch.ids.device)
     longest = int(batch.lengths[rows_b].max())
     in_part, steps = batch.action_mask[rows_b, :longest].nonzero(as_tuple=True)
@@ -83,7 +84,7 @@ def action_tokens(batch: TokenBatch, rows: Sequence[int]) -> ActionTokens:
 
 
 def logprobs_of(policy: Policy, batch: TokenBatch, tokens: ActionTokens, temperature: float) -> Tensor:
-    """Log-probabilities (N,) of the own tokens under the current policy."""
+    """Compute the log-probabilities (N,) of action tokens under the current policy."""
     hidden_ND, tokens_N = tokens.hidden(policy), tokens.of(batch.ids)
     parts = [token_logprobs(policy.logits(hidden_ND[part]), tokens_N[part], temperature) for part in tokens.chunks()]
     return torch.cat(parts)
@@ -96,19 +97,21 @@ def policy_logprobs(
     *,
     micro_tokens: int,
     temperature: float,
-    shards: Shards = ONE,
+    shards: Shards = ONE_SHARD,
     section: Section = Section.FORWARD,
 ) -> Tensor:
-    """Log-probabilities (B, T) of the own tokens of some rows under the current policy, 0 elsewhere; no gradients.
+    """Compute the log-probabilities (B, T) of some rows' action tokens under the current policy, without gradients.
+
+    They are 0 everywhere else.
 
     Args:
-        policy: not moved.
+        policy: not changed.
         batch: on the policy's device.
-        rows: those that are read.
+        rows: rows to process.
         micro_tokens: padded tokens of one forward pass.
-        temperature: that log-probabilities are taken under.
-        shards: how the reading is dealt out.
-        section: of a step, that the time counts as.
+        temperature: of the log-probabilities.
+        shards: how the work is divided.
+        section: profiler section of the time spent.
     """
 
     def read(tokens: ActionTokens) -> Tensor:
@@ -123,9 +126,9 @@ def policy_logprobs(
 
 
 def reference_logprobs(
-    policy: Policy, batch: EpisodeBatch, *, micro_tokens: int, temperature: float, shards: Shards = ONE
+    policy: Policy, batch: EpisodeBatch, *, micro_tokens: int, temperature: float, shards: Shards = ONE_SHARD
 ) -> Tensor:
-    """Log-probabilities (B, T) of all own tokens under the reference, see `policy_logprobs`."""
+    """Compute the log-probabilities (B, T) of all action tokens under the reference, see `policy_logprobs`."""
     with policy.reference():
         found_BT = policy_logprobs(
             policy, batch, range(len(batch)),
@@ -134,8 +137,8 @@ def reference_logprobs(
     return found_BT.to(batch.old_logprobs.dtype)
 
 
-def states_before(policy: Policy, batch: TokenBatch, *, micro_tokens: int, shards: Shards = ONE) -> Tensor:
-    """The states (N, D) before all own tokens under the current policy, row by row; no gradients."""
+def states_before(policy: Policy, batch: TokenBatch, *, micro_tokens: int, shards: Shards = ONE_SHARD) -> Tensor:
+    """Compute the states (N, D) before all action tokens under the current policy, row by row, without gradients."""
     found = _gathered(
         batch, range(len(batch)), lambda tokens: tokens.hidden(policy), micro_tokens, shards, Section.REFERENCE
     )
@@ -154,11 +157,11 @@ def _gathered(
     shards: Shards,
     section: Section,
 ) -> list[tuple[ActionTokens, Tensor]]:
-    """What reading came to in every micro-batch of every shard."""
+    """Apply `read` to every micro-batch of this process's shards, and gather the results of all shards."""
     lengths = batch.lengths.tolist()
-    dealt, mine = shards.deal(rows, lengths), dict[int, list[tuple[ActionTokens, Tensor]]]()
+    rows_of_shard, mine = shards.split(rows, lengths), dict[int, list[tuple[ActionTokens, Tensor]]]()
     with torch.no_grad(), timed(section):
         for shard in shards.mine:
-            parts = [action_tokens(batch, part) for part in micro_batches(dealt[shard], lengths, micro_tokens)]
+            parts = [action_tokens(batch, part) for part in micro_batches(rows_of_shard[shard], lengths, micro_tokens)]
             mine[shard] = [(tokens, read(tokens)) for tokens in parts]
     return [each for found in shards.all_gather(mine) for each in found]

@@ -1,8 +1,8 @@
-"""What a loss is made of: the KL and its price, rewards and advantages of tokens, surrogate, entropy, values.
+"""Parts of a loss: KL estimates and coefficient, token rewards and advantages, surrogate, entropy, values.
 
-Losses are sums over tokens divided by a normaliser that the caller fixes. A mean over each micro-batch would weigh a
-token by how many others happen to share its micro-batch, and so under-weigh the long episodes, which are the ones that
-ask. One normaliser for the whole iteration weighs every token alike.
+Losses are sums over tokens, divided by a normaliser that the caller fixes. A mean over each micro-batch would weight a
+token by how many others share its micro-batch, and so give less weight to long episodes, which are the ones that ask.
+One normaliser for the whole iteration gives every token the same weight.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rc1_lib.config.updates import Update
 
 
 def kl_k1(logprobs: Tensor, ref_logprobs: Tensor) -> Tensor:
-    """The plain estimate log p - log q of KL(p, q) from a token sampled from p: unbiased, may be negative.
+    """Estimate KL(p, q) as log p - log q of a token sampled from p: unbiased, but can be negative.
 
     Source: Schulman, "Approximating KL Divergence" (2020).
 
@@ -28,7 +28,7 @@ def kl_k1(logprobs: Tensor, ref_logprobs: Tensor) -> Tensor:
 
 
 def kl_k3(logprobs: Tensor, ref_logprobs: Tensor) -> Tensor:
-    """The estimate (q/p - 1) - log(q/p) of KL(p, q) from a token sampled from p: unbiased and never negative.
+    """Estimate KL(p, q) as (q/p - 1) - log(q/p) of a token sampled from p: unbiased and never negative.
 
     Source: Schulman, "Approximating KL Divergence" (2020). Shapes as in `kl_k1`.
     """
@@ -37,32 +37,32 @@ def kl_k3(logprobs: Tensor, ref_logprobs: Tensor) -> Tensor:
 
 
 KL_BOUND = 0.2
-"""The largest deviation of the KL from its target that counts, as a share of it."""
+"""Bound of the relative error (KL / target - 1) to which the coefficient reacts."""
 
 
 class FixedKL:
-    """A coefficient that stays; 0 trains without the KL term."""
+    """A constant KL coefficient; 0 trains without the KL term."""
 
     def __init__(self, coef: float) -> None:
-        """The coefficient, at least 0."""
+        """Set the coefficient, at least 0."""
         if not coef >= 0:
             raise ValueError(f"the KL coefficient is {coef}, expected at least 0")
         self.coef = coef
 
     def update(self, kl: float) -> None:
-        """Changes nothing."""
+        """Do nothing."""
 
     def state_dict(self) -> dict[str, float]:
-        """The coefficient."""
+        """Return the coefficient."""
         return {"coef": self.coef}
 
     def load_state_dict(self, state: dict[str, float]) -> None:
-        """Takes the coefficient of `state`."""
+        """Restore the coefficient."""
         self.coef = state["coef"]
 
 
 class AdaptiveKL(FixedKL):
-    """A proportional controller: the coefficient grows while the KL is above its target and shrinks while below.
+    """A proportional controller: the coefficient grows while the KL is above its target, and shrinks while it is below.
 
         error = clip(KL / target - 1, -bound, bound);  coef <- coef * (1 + gain * error)
 
@@ -71,13 +71,13 @@ class AdaptiveKL(FixedKL):
     """
 
     def __init__(self, coef: float, *, target: float, gain: float, bound: float) -> None:
-        """The first coefficient, above 0, since 0 would stay 0.
+        """Set the initial coefficient, which must be above 0, because 0 would stay 0.
 
         Args:
-            coef: where to start.
-            target: mean KL per own token aimed at, in nats, above 0.
-            gain: how strongly to correct, above 0.
-            bound: the largest relative error reacted to, above 0; gain * bound below 1 keeps the coefficient positive.
+            coef: initial coefficient.
+            target: target of the mean KL per action token, in nats, above 0.
+            gain: strength of the correction, above 0.
+            bound: bound of the relative error, above 0. gain * bound must be below 1 to keep the coefficient positive.
         """
         super().__init__(coef)
         if not (coef > 0 and target > 0 and gain > 0 and bound > 0 and gain * bound < 1):
@@ -88,19 +88,19 @@ class AdaptiveKL(FixedKL):
         self.target, self.gain, self.bound = target, gain, bound
 
     def update(self, kl: float) -> None:
-        """Moves the coefficient once, by an iteration's mean KL per own token in nats."""
+        """Adjust the coefficient once, given an iteration's mean KL per action token in nats."""
         error = min(max(kl / self.target - 1, -self.bound), self.bound)
         self.coef *= 1 + self.gain * error
 
 
 def kl_control(coef: float, target: float, update: Update, *, fixed: bool = False) -> FixedKL:
-    """The coefficient that a configuration asks for.
+    """Create the configured KL coefficient.
 
     Args:
-        coef: where to start.
-        target: mean KL per own token aimed at, in nats.
-        update: whether, and how, it is moved.
-        fixed: the engine leaves it where it is.
+        coef: initial coefficient.
+        target: target of the mean KL per action token, in nats.
+        update: whether and how to adapt it.
+        fixed: keep it constant in any case, as some engines do.
     """
     if update.adaptive_kl and not fixed and coef > 0:
         return AdaptiveKL(coef, target=target, gain=update.kl_gain, bound=KL_BOUND)
@@ -108,16 +108,16 @@ def kl_control(coef: float, target: float, update: Update, *, fixed: bool = Fals
 
 
 FAR = 0.1
-"""Nats between two log-probabilities of a token that count as far apart: the ratio leaves 0.905 to 1.105."""
+"""Difference in nats between two log-probabilities of a token that counts as far: ratios outside 0.905 to 1.105."""
 
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """A loss with what is to be reported about it.
+    """A loss and the sums to report with it.
 
     Attributes:
-        loss: a scalar to go backward from.
-        sums: detached scalars, sums over tokens, so that those of micro-batches add up.
+        loss: a scalar with a graph for the backward pass.
+        sums: detached scalars, each a sum over tokens, so that those of micro-batches can be added.
     """
 
     loss: Tensor
@@ -126,11 +126,11 @@ class Loss:
 
 @dataclass(frozen=True, slots=True)
 class Surrogate:
-    """What tokens gain, each by itself.
+    """The surrogate objective per token.
 
     Attributes:
-        gains: (N,), to be made large.
-        sums: as of a `Loss`.
+        gains: (N,), to be maximised.
+        sums: as in `Loss`.
     """
 
     gains: Tensor
@@ -140,22 +140,22 @@ class Surrogate:
 def clipped_surrogate(
     logprobs: Tensor, old_logprobs: Tensor, advantages: Tensor, *, low: float, high: float
 ) -> Surrogate:
-    """min(ratio * A, clip(ratio, 1 - low, 1 + high) * A) of every token.
+    """Compute min(ratio * A, clip(ratio, 1 - low, 1 + high) * A) of every token.
 
-    Sources: Schulman et al., "Proximal Policy Optimization Algorithms" (2017), where both bounds are one; Yu et al.,
-    "DAPO" (2025), section 3.1, where they are two.
+    Sources: Schulman et al., "Proximal Policy Optimization Algorithms" (2017), with equal bounds; Yu et al., "DAPO"
+    (2025), section 3.1, with separate bounds.
 
     Args:
-        logprobs: (N,), of own tokens under the policy now.
-        old_logprobs: (N,), of the same tokens as sampled.
+        logprobs: (N,), of action tokens under the current policy.
+        old_logprobs: (N,), of the same tokens at sampling.
         advantages: (N,).
         low: above 0.
         high: above 0.
 
     Returns:
-        The gains; sums `ratio`, `ratio_squared`, `approxkl` (the never negative k3 estimate of the KL between the
-        policy as sampled and now), `gap` (absolute log-ratios), `far` (tokens whose log-ratio is beyond `FAR`),
-        `clipped` (tokens whose gradient the clipping ended).
+        The gains, and sums of: `ratio`, `ratio_squared`, `approxkl` (k3 estimate of the KL between the sampling and the
+        current policy, never negative), `gap` (absolute log-ratio), `far` (tokens whose log-ratio exceeds `FAR`),
+        `clipped` (tokens whose gradient was cut by the clipping).
     """
     log_ratio = logprobs - old_logprobs
     ratio = log_ratio.exp()
@@ -174,18 +174,18 @@ def clipped_surrogate(
 
 
 def entropy_loss(entropies: Tensor, *, normaliser: float) -> Loss:
-    """Minus the entropies (N,) of the distributions at own tokens; its sum `entropy` is the entropies' own."""
+    """Compute minus the sum of entropies (N,) at action tokens. The reported sum `entropy` is not negated."""
     return Loss(-entropies.sum() / normaliser, {"entropy": entropies.detach().sum()})
 
 
 def token_rewards(scores_B: Tensor, kl_BT: Tensor, mask_BT: Tensor, kl_coef: float) -> Tensor:
-    """Rewards (B, T): minus `kl_coef` times the KL at each own token, and the score at the last one; 0 elsewhere.
+    """Compute rewards (B, T): -`kl_coef` * KL at each action token, plus the score at the last one; 0 elsewhere.
 
     Source: Ouyang et al., "Training language models to follow instructions with human feedback" (2022), section 3.4.
 
     Args:
-        scores_B: (B,), what each episode was worth.
-        kl_BT: (B, T), the KL's estimate at every token; what is at other tokens is not read.
+        scores_B: (B,), score of each episode.
+        kl_BT: (B, T), KL estimate at every token; ignored outside the mask.
         mask_BT: bool (B, T), at least one True in each row.
         kl_coef: at least 0.
     """
@@ -196,7 +196,7 @@ def token_rewards(scores_B: Tensor, kl_BT: Tensor, mask_BT: Tensor, kl_coef: flo
 
 
 def last_action(mask_BT: Tensor) -> Tensor:
-    """The index (B,) of each row's last own token."""
+    """Return the index (B,) of each row's last action token."""
     places_T = torch.arange(mask_BT.shape[1], device=mask_BT.device)
     return torch.where(mask_BT, places_T, -1).amax(dim=1)
 
@@ -204,24 +204,25 @@ def last_action(mask_BT: Tensor) -> Tensor:
 def generalised_advantages(
     rewards_BT: Tensor, values_BT: Tensor, mask_BT: Tensor, *, gamma: float, lam: float
 ) -> tuple[Tensor, Tensor]:
-    """Generalised advantage estimation over own tokens only.
+    """Generalised advantage estimation over action tokens only.
 
-    An action is an own token, its value that of the state before it. What comes between two own tokens, an observation
-    for instance, belongs to the step of the first: the successor of an own token is the next own token, however far.
-    The last own token is the end: every end of an episode, limits included, is part of the task, so nothing is
-    expected after it.
+    The value of an action token is that of the state before it. Tokens between two action tokens, such as an
+    observation,
+    belong to the step of the first: the next state of an action token is at the next action token, however far. The
+    episode ends at its last action token. Every end, including limits, is part of the task, so there is no
+    bootstrapping.
 
     Source: Schulman et al., "High-Dimensional Continuous Control Using Generalized Advantage Estimation" (2016).
 
     Args:
-        rewards_BT: (B, T), read at own tokens only.
-        values_BT: (B, T), at each own token the value of the state before it; read at own tokens only.
-        mask_BT: bool (B, T).
-        gamma: discount per own token.
-        lam: 0 trusts the values, 1 the rewards.
+        rewards_BT: (B, T); ignored outside the mask.
+        values_BT: (B, T), at each action token the value of the state before it; ignored outside the mask.
+        mask_BT: bool (B, T), the action mask.
+        gamma: discount per action token.
+        lam: 0 relies on the values, 1 on the rewards.
 
     Returns:
-        Advantages and returns (advantage + value), both (B, T) and 0 elsewhere.
+        Advantages and returns (advantage + value), both (B, T) and 0 outside the mask.
     """
     advantages_BT = torch.zeros_like(rewards_BT)
     advantage_B = torch.zeros_like(rewards_BT[:, 0])
@@ -236,32 +237,32 @@ def generalised_advantages(
 
 
 EPSILON = 1e-8
-"""Added to the variance, so that equal numbers become zeros."""
+"""Added to the variance, so that equal numbers become zeros instead of NaN."""
 
 
 def whiten(numbers: Tensor, mask: Tensor) -> Tensor:
-    """The numbers brought to mean 0 and (population) variance 1 over the mask; 0 outside of it.
+    """Normalise numbers to mean 0 and (population) variance 1 over the mask; 0 outside it.
 
     Args:
-        numbers: any shape.
-        mask: bool, same shape, at least one True; what is elsewhere is not read.
+        numbers: any shape; ignored outside the mask.
+        mask: bool, same shape, at least one True.
     """
     variance, mean = torch.var_mean(numbers[mask], correction=0)
     return torch.where(mask, (numbers - mean) * torch.rsqrt(variance + EPSILON), 0.0)
 
 
 def policy_loss(logprobs: Tensor, old_logprobs: Tensor, advantages: Tensor, *, clip: float, normaliser: float) -> Loss:
-    """Minus the sum of the clipped surrogate / normaliser, see `clipped_surrogate`.
+    """Compute -(sum of the clipped surrogate) / normaliser, see `clipped_surrogate`.
 
     Args:
-        logprobs: (N,), of own tokens under the policy now.
-        old_logprobs: (N,), of the same tokens as sampled.
+        logprobs: (N,), of action tokens under the current policy.
+        old_logprobs: (N,), of the same tokens at sampling.
         advantages: (N,).
         clip: above 0.
         normaliser: tokens of one optimizer step, above 0.
 
     Returns:
-        The loss; sums `policy_loss` and those of the surrogate.
+        The loss, with sums `policy_loss` and those of the surrogate.
     """
     surrogate = clipped_surrogate(logprobs, old_logprobs, advantages, low=clip, high=clip)
     loss = -surrogate.gains.sum() / normaliser
@@ -269,17 +270,17 @@ def policy_loss(logprobs: Tensor, old_logprobs: Tensor, advantages: Tensor, *, c
 
 
 def value_loss(values: Tensor, old_values: Tensor, returns: Tensor, *, clip: float, normaliser: float) -> Loss:
-    """Half the squared error, the worse of the value and the value kept within `clip` of the old one.
+    """Compute half the squared error of the value, or of the value clipped around the old one if that error is larger.
 
     Args:
-        values: (N,), of the states before own tokens, now.
-        old_values: (N,), before the update.
+        values: (N,), current values of the states before action tokens.
+        old_values: (N,), values before the update.
         returns: (N,).
-        clip: above 0; infinity turns the clipping off.
+        clip: above 0; infinity disables the clipping.
         normaliser: tokens of one optimizer step, above 0.
 
     Returns:
-        The loss; sums `value_loss`, `value_clipped` (tokens whose gradient the clipping ended).
+        The loss, with sums `value_loss` and `value_clipped` (tokens whose gradient was cut by the clipping).
     """
     plain = (values - returns).square()
     kept = old_values + (values - old_values).clamp(-clip, clip)

@@ -1,8 +1,10 @@
-"""What an update reports under the names that users of TRL and verl know, and whether sampling and learning agree.
+"""Metrics of an update, named as in TRL and verl, and the parity check between sampling and training.
 
-Sampling runs on merged weights, with a cache, in batches of other shapes; learning reads whole episodes with the
-adapter apart. Before an update's first step both are the same policy. What its first minibatch finds between the two
-costs nothing more to know, and is rounding alone, unless weights are stale, positions slip or a kernel is at fault.
+Sampling runs on merged weights with a KV cache, in batches of other shapes. Training runs whole episodes with a
+separate
+adapter. Before the first optimizer step both are the same policy, so their log-probabilities may differ only by
+rounding.
+A larger difference means stale weights, shifted positions or a broken kernel. The first minibatch measures it for free.
 """
 
 from __future__ import annotations
@@ -20,47 +22,48 @@ from rc1_lib.training.updates.losses import FAR, kl_k1, kl_k3
 
 
 class Tally:
-    """Sums over the own tokens of what was looked at."""
+    """Sums over action tokens."""
 
     def __init__(self) -> None:
-        """Empty."""
+        """Start empty."""
         self.sums: dict[str, float] = {}
         self.tokens = 0
         self.minibatches = 0
 
     def add(self, sums: Mapping[str, Tensor | float], tokens: int) -> None:
-        """Adds the sums of so many own tokens."""
+        """Add the sums over some action tokens."""
         for name, value in sums.items():
             self.sums[name] = self.sums.get(name, 0.0) + float(value)
         self.tokens += tokens
 
-    def add_up(self, other: Tally) -> None:
-        """Adds all of a part."""
+    def merge(self, other: Tally) -> None:
+        """Add another tally, such as that of a micro-batch."""
         self.add(other.sums, other.tokens)
 
-    def absorb(self, minibatch: Tally) -> None:
-        """Adds all of one minibatch."""
-        self.add_up(minibatch)
+    def add_minibatch(self, minibatch: Tally) -> None:
+        """Add the tally of a whole minibatch."""
+        self.merge(minibatch)
         self.minibatches += 1
 
     def mean(self, name: str) -> float:
-        """A sum's mean per own token."""
+        """Return a sum's mean per action token."""
         return self.sums[name] / self.tokens
 
-    def each(self, name: str) -> float:
-        """A sum's mean per minibatch."""
+    def minibatch_mean(self, name: str) -> float:
+        """Return a sum's mean per minibatch."""
         return self.sums[name] / self.minibatches
 
     def metrics(self) -> dict[str, float]:
-        """Means per own token, the losses per minibatch.
+        """Return means per action token, and losses as means per minibatch.
 
-        `policy/approxkl_avg` is the k3 estimate; TRL reports half the squared log-ratio, equal to second order.
+        `policy/approxkl_avg` is the k3 estimate. TRL reports half the squared log-ratio, which is equal to second
+        order.
         `val/ratio_var` is the variance of the ratio over tokens.
         """
         ratio = self.mean("ratio")
         return {
-            "loss": self.each("loss"),
-            "loss/policy_avg": self.each("policy_loss"),
+            "loss": self.minibatch_mean("loss"),
+            "loss/policy_avg": self.minibatch_mean("policy_loss"),
             "policy/approxkl_avg": self.mean("approxkl"),
             "policy/clipfrac_avg": self.mean("clipped"),
             "policy/entropy_avg": self.mean("entropy"),
@@ -71,15 +74,15 @@ class Tally:
 
 
 def episode_metrics(batch: EpisodeBatch, ref_logprobs_BT: Tensor, kl_coef: float) -> dict[str, float]:
-    """What the episodes of an iteration were like, before anything was learned from them.
+    """Return metrics of an iteration's episodes, before anything is learned from them.
 
     `objective/kl`, `objective/entropy` (from the log-probabilities of the sampled tokens) and
-    `objective/non_score_reward` are sums over an episode, averaged over episodes, as in TRL; `kl` is `objective/kl`.
+    `objective/non_score_reward` are sums over an episode, averaged over episodes, as in TRL. `kl` is `objective/kl`.
     """
     mask, episodes = batch.action_mask, len(batch)
     logprobs, ref = batch.old_logprobs[mask], ref_logprobs_BT[mask]
     k1 = float(kl_k1(logprobs, ref).sum()) / episodes
-    scores = batch.scores.cpu().double()  # the CPU has float64, MPS has none
+    scores = batch.scores.cpu().double()  # MPS has no float64
     return {
         "kl": k1,
         "objective/kl": k1,
@@ -96,7 +99,7 @@ def episode_metrics(batch: EpisodeBatch, ref_logprobs_BT: Tensor, kl_coef: float
 
 
 def explained_variance(values: Tensor, returns: Tensor) -> float:
-    """1 - Var(returns - values) / Var(returns); NaN where the returns are all equal."""
+    """Compute 1 - Var(returns - values) / Var(returns); NaN if all returns are equal."""
     wide_values, wide_returns = values.cpu().double(), returns.cpu().double()
     spread = float(torch.var(wide_returns, correction=0))
     if spread == 0:
@@ -105,11 +108,11 @@ def explained_variance(values: Tensor, returns: Tensor) -> float:
 
 
 class ParityError(RC1Error):
-    """Sampling and learning have come apart."""
+    """Sampling and training disagree on the log-probabilities of the same tokens."""
 
 
 def distance(sampled_N: Tensor, read_N: Tensor) -> dict[str, float]:
-    """How far log-probabilities that tokens were sampled with are from those that they are learned with."""
+    """Measure the distance between log-probabilities at sampling and in training."""
     off_N = (read_N - sampled_N).abs()
     return {
         "policy/sampling_gap": float(off_N.mean()),
@@ -117,12 +120,12 @@ def distance(sampled_N: Tensor, read_N: Tensor) -> dict[str, float]:
     }
 
 
-def farther(one: Mapping[str, float], other: Mapping[str, float]) -> dict[str, float]:
-    """The larger of two distances, figure by figure; NaN where either is that.
+def larger_distance(one: Mapping[str, float], other: Mapping[str, float]) -> dict[str, float]:
+    """Return the larger value of each metric of two distances; NaN if either is NaN.
 
     Args:
-        one: a `distance`.
-        other: another, among whatever else was measured.
+        one: from `distance`.
+        other: another distance, possibly among other metrics.
     """
     return {
         name: math.nan if math.isnan(value) or math.isnan(other[name]) else max(value, other[name])
@@ -131,23 +134,23 @@ def farther(one: Mapping[str, float], other: Mapping[str, float]) -> dict[str, f
 
 
 def check_parity(metrics: Mapping[str, float], bounds: Parity, step: int) -> None:
-    """Refuse to go on where sampling and learning disagree on the probabilities of the same tokens.
+    """Check that sampling and training agree on the log-probabilities of the same tokens.
 
     Args:
-        metrics: of an update, `policy/sampling_gap` and `policy/sampling_far` among them.
+        metrics: of an update, including `policy/sampling_gap` and `policy/sampling_far`.
         bounds: of both.
-        step: finished ones.
+        step: number of finished steps.
 
     Raises:
-        ParityError: naming both figures and their bounds.
+        ParityError: with both metrics and their bounds.
     """
     gap, far = metrics["policy/sampling_gap"], metrics["policy/sampling_far"]
     if gap <= bounds.mean and far <= bounds.far_share:
         return
     raise ParityError(
-        f"step {step + 1}: its tokens were sampled with other probabilities than they are learned with: |log p| "
-        f"differs by {gap:.2g} nats on average (at most {bounds.mean:g}, training.parity.mean), and by more than "
-        f"{FAR:g} at {far:.2%} of the tokens (at most {bounds.far_share:.2%}, training.parity.far_share). Nothing of "
-        f"this step is kept. The same command goes on from the newest checkpoint; where it ends here again, the "
-        f"weights that sample are not those that learn, or the device rounds more than the bounds grant"
+        f"step {step + 1}: sampling and training disagree on the probabilities of the same tokens: |log p| differs by "
+        f"{gap:.2g} nats on average (at most {bounds.mean:g}, training.parity.mean), and by more than {FAR:g} at "
+        f"{far:.2%} of the tokens (at most {bounds.far_share:.2%}, training.parity.far_share). This step is discarded. "
+        f"Run the same command again to resume from the newest checkpoint. If it fails here again, sampling and "
+        f"training use different weights, or the device rounds more than the bounds allow"
     )

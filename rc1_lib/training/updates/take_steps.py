@@ -1,4 +1,4 @@
-"""The steps of one update: minibatches of micro-batches, each shard's by itself, until the KL ends them."""
+"""The optimizer steps of an update: minibatches of micro-batches, divided into shards, until the KL stops them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from torch.nn.utils import clip_grad_norm_
 from torch.optim import Optimizer
 
 from rc1_lib.config.updates import Steps
-from rc1_lib.training.diverged import refuse_not_finite
+from rc1_lib.training.diverged import check_finite
 from rc1_lib.training.policy import Policy
 from rc1_lib.training.profiler import Section, timed
 from rc1_lib.training.ranks.shards import Shards
@@ -24,7 +24,7 @@ from rc1_lib.training.updates.metrics import Tally
 
 
 class Objective(Protocol):
-    """What stays the same throughout one update; one of every algorithm."""
+    """What an algorithm optimises in one update. Each algorithm has one."""
 
     @property
     def batch(self) -> TokenBatch:
@@ -38,34 +38,33 @@ class Objective(Protocol):
 
     @property
     def frozen(self) -> bool:
-        """Whether the policy itself stays as it is."""
+        """Whether the policy itself must not change."""
         ...
 
     def fields(self, tokens: ActionTokens) -> dict[str, Tensor]:
-        """The numbers (N,) that `loss` needs of own tokens, by name."""
+        """Return the tensors (N,) that `loss` needs of action tokens, by name."""
         ...
 
     def loss(self, policy: Policy, states_nD: Tensor, field_n: dict[str, Tensor]) -> Loss:
-        """The loss of a few own tokens, and sums over them; `loss` is one, and all that `Tally.metrics` names.
+        """Compute the loss of some action tokens, and sums over them: `loss` and all that `Tally.metrics` uses.
 
         Args:
-            policy: the current one.
+            policy: the current policy.
             states_nD: the states before the tokens.
-            field_n: what `fields` gave, of these tokens.
+            field_n: what `fields` returned, for these tokens.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class UpdateResult:
-    """What the steps came to.
+    """Result of an update.
 
     Attributes:
-        tally: of all minibatches that were looked at.
-        gap: mean absolute log-ratio before the first step: 0 where sampling and learning agree on what a token's
-            probability is.
-        far: share of tokens before the first step whose log-ratio is beyond `losses.FAR`.
-        stopped: whether the KL ended the update.
+        tally: of all minibatches, including one that exceeded the KL bound.
+        gap: mean absolute log-ratio before the first step: 0 if sampling and training agree exactly.
+        far: share of tokens before the first step whose log-ratio exceeds `losses.FAR`.
+        stopped: whether the KL stopped the update.
     """
 
     tally: Tally
@@ -74,7 +73,7 @@ class UpdateResult:
     stopped: bool
 
     def metrics(self) -> dict[str, float]:
-        """`update/stopped` (1 when the KL ended the update), `policy/sampling_gap` and `policy/sampling_far`."""
+        """Return `update/stopped` (1 if the KL stopped the update), `policy/sampling_gap` and `policy/sampling_far`."""
         return {
             "update/stopped": float(self.stopped),
             "policy/sampling_gap": self.gap,
@@ -90,29 +89,28 @@ def take_steps(
     optimizer_step: OptimizerStep,
     shards: Shards,
 ) -> UpdateResult:
-    """Goes over the minibatches, a step of the optimizer each.
+    """Take one optimizer step per minibatch.
 
-    Before each step the mean KL between the policy as sampled and now is looked at on its minibatch.
+    Before each step, the mean KL between the sampling and the current policy is checked on its minibatch.
 
     Args:
-        policy: stepped in place; without active dropout.
-        objective: what is to be learned.
+        policy: updated in place; without active dropout.
+        objective: what to optimise.
         minibatches: rows of the objective's batch.
         kl_stop: a larger KL ends the update without that step.
         optimizer_step: over the policy's trainable parameters.
-        shards: how learning is dealt out. Every process that has a share calls this with the same arguments, and all
-            end with the same bits.
+        shards: how the work is divided. Every process calls this with the same arguments and ends with the same bits.
 
     Raises:
-        DivergedError: when gradients are not finite and no scaler is there to skip the step.
+        DivergedError: if, without a gradient scaler, a gradient is not finite.
     """
-    check_still(policy)
+    check_no_dropout(policy)
     tally, gap, far, stopped = Tally(), math.nan, math.nan, False
     for rows in minibatches:
         seen = gradients_of(policy, objective, rows, optimizer_step, shards)
         if not tally.minibatches:
             gap, far = seen.mean("gap"), seen.mean("far")
-        tally.absorb(seen)
+        tally.add_minibatch(seen)
         stopped = seen.mean("approxkl") > kl_stop
         if stopped:
             optimizer_step.drop()
@@ -122,45 +120,45 @@ def take_steps(
     return UpdateResult(tally, gap, far, stopped)
 
 
-def dealt(rows: int, update: Steps, generator: torch.Generator) -> Iterator[list[int]]:
-    """The minibatches of all epochs; every epoch deals its own."""
+def shuffled_minibatches(rows: int, update: Steps, generator: torch.Generator) -> Iterator[list[int]]:
+    """Yield the minibatches of all epochs, shuffled again for every epoch."""
     for _ in range(update.epochs):
         yield from minibatch_rows(rows, update.minibatches, generator)
 
 
-def check_still(policy: Policy) -> None:
-    """Nothing random may be active in the policy."""
+def check_no_dropout(policy: Policy) -> None:
+    """Check that the policy has no active dropout."""
     assert not any(
         isinstance(module, nn.Dropout) and module.training and module.p > 0 for module in policy.modules()
-    ), "dropout is active: ratios would compare two draws of it"
+    ), "dropout is active: ratios would compare two random draws"
 
 
 def gradients_of(
     policy: Policy, objective: Objective, rows: Sequence[int], optimizer_step: OptimizerStep, shards: Shards
 ) -> Tally:
-    """Accumulates the gradients of a minibatch, shard by shard, and one micro-batch at a time in each.
+    """Accumulate the gradients of a minibatch, shard by shard, one micro-batch at a time.
 
     Args:
-        policy: whose gradients grow.
-        objective: what is to be learned.
+        policy: its gradients are accumulated.
+        objective: what to optimise.
         rows: the minibatch.
         optimizer_step: over the policy's trainable parameters.
-        shards: how learning is dealt out.
+        shards: how the work is divided.
 
     Returns:
-        The sums over the minibatch's own tokens.
+        The sums over the minibatch's action tokens.
     """
     lengths = objective.batch.lengths.tolist()
-    parts, mine = shards.deal(rows, lengths), dict[int, tuple[Tally, Gradients]]()
+    parts, mine = shards.split(rows, lengths), dict[int, tuple[Tally, Gradients]]()
     for shard in shards.mine:
         seen = Tally()
         for part in micro_batches(parts[shard], lengths, objective.update.micro_tokens):
             tokens = action_tokens(objective.batch, part)
             seen.add(add_gradients(policy, objective, tokens, optimizer_step.scale), len(tokens.rows))
-        mine[shard] = seen, optimizer_step.taken()
+        mine[shard] = seen, optimizer_step.pop_gradients()
     whole = Tally()
     for seen, gradients in shards.all_gather(mine):
-        whole.add_up(seen)
+        whole.merge(seen)
         optimizer_step.add(gradients)
     return whole
 
@@ -168,20 +166,20 @@ def gradients_of(
 def add_gradients(
     policy: Policy, objective: Objective, tokens: ActionTokens, scale: Callable[[Tensor], Tensor]
 ) -> dict[str, Tensor]:
-    """Goes forward and backward over the own tokens of a micro-batch.
+    """Run the forward and backward pass over the action tokens of a micro-batch.
 
-    The graph is cut at the states before own tokens. Above the cut, logits of a few hundred tokens at a time are built,
-    turned into gradients of their states and dropped; then one backward pass takes these through the model. The result
-    is the same, and never more than a chunk of logits is in memory.
+    The graph is cut at the states before action tokens. Above the cut, the logits of a few hundred tokens at a time are
+    computed, turned into gradients of their states and freed. One backward pass then takes these gradients through the
+    model. The result is the same, but only one chunk of logits is in memory.
 
     Args:
-        policy: its gradients grow.
-        objective: what is to be learned.
-        tokens: the micro-batch's.
-        scale: what is done to a loss before going backward; the identity but for fp16.
+        policy: its gradients are accumulated.
+        objective: what to optimise.
+        tokens: of the micro-batch.
+        scale: scales a loss before the backward pass; the identity except in fp16.
 
     Returns:
-        The objective's sums over the own tokens, all detached scalars.
+        The objective's sums over the action tokens, detached scalars.
     """
     with timed(Section.FORWARD), torch.set_grad_enabled(not objective.frozen):
         hidden_ND = tokens.hidden(policy)
@@ -205,14 +203,14 @@ def add_gradients(
 
 
 Gradients = dict[int, Tensor]
-"""Place of a parameter in its optimizer -> its gradient; parameters without one are left out."""
+"""Index of a parameter in its optimizer -> gradient. Parameters without a gradient are left out."""
 
 
 class OptimizerStep:
-    """An optimizer with what happens around its steps; gradients that were there before are dropped."""
+    """An optimizer with gradient accumulation, scaling and clipping. Starts by dropping existing gradients."""
 
     def __init__(self, optimizer: Optimizer, max_grad_norm: float, scaler: torch.amp.GradScaler | None) -> None:
-        """Around `optimizer`; `scaler` is for fp16 only, and skips steps whose gradients are not finite."""
+        """Wrap `optimizer`. `scaler` is for fp16 only, and skips steps whose gradients are not finite."""
         self.optimizer, self.max_grad_norm = optimizer, max_grad_norm
         self.scaler = scaler if scaler is not None else torch.amp.GradScaler(enabled=False)
         self.norms: list[float] = []
@@ -223,40 +221,40 @@ class OptimizerStep:
         return [parameter for group in self.optimizer.param_groups for parameter in group["params"]]
 
     def scale(self, loss: Tensor) -> Tensor:
-        """The loss as it is to go backward."""
+        """Scale a loss for the backward pass."""
         scaled: Tensor = self.scaler.scale(loss)
         return scaled
 
     def drop(self) -> None:
-        """Forgets the gradients; None instead of zeros, so that the optimizer leaves frozen parameters alone."""
+        """Set the gradients to None, not to zero, so that the optimizer skips frozen parameters."""
         self.optimizer.zero_grad(set_to_none=True)
 
-    def taken(self) -> Gradients:
-        """The gradients that have come together, taken away from the parameters."""
+    def pop_gradients(self) -> Gradients:
+        """Return the accumulated gradients and clear those of the parameters."""
         found = {place: each.grad for place, each in enumerate(self._parameters) if each.grad is not None}
         self.drop()
         return found
 
     def add(self, gradients: Gradients) -> None:
-        """Adds what `taken` gave, here or in another process."""
+        """Add gradients that `pop_gradients` returned, here or in another process."""
         parameters = self._parameters
         for place, gradient in gradients.items():
             there = parameters[place].grad
             parameters[place].grad = gradient if there is None else there + gradient
 
     def step(self) -> None:
-        """Takes one step along the gradients, clipped to the norm over all parameters, and forgets them.
+        """Take one step along the gradients, clipped to the norm over all parameters, and clear them.
 
         Raises:
-            DivergedError: when the gradients are not finite and no scaler is there to skip the step.
+            DivergedError: if, without a gradient scaler, the gradients are not finite.
         """
         self.scaler.unscale_(self.optimizer)
         norm = float(clip_grad_norm_(self._parameters, self.max_grad_norm))
         if not self.scaler.is_enabled():
-            refuse_not_finite(
+            check_finite(
                 f"the gradient's norm at step {len(self.norms) + 1} of the update",
                 norm,
-                "the policy has left what it was; lower the learning rate, or stop earlier on the KL",
+                "training has diverged; lower the learning rate, or stop earlier on the KL",
             )
         self.norms.append(norm)
         self.scaler.step(self.optimizer)
@@ -264,5 +262,5 @@ class OptimizerStep:
         self.drop()
 
     def metrics(self) -> dict[str, float]:
-        """`grad_norm`, the mean before clipping (0 without a step), and `update/steps`."""
+        """Return `grad_norm`, the mean before clipping (0 without a step), and `update/steps`."""
         return {"grad_norm": sum(self.norms) / max(len(self.norms), 1), "update/steps": float(len(self.norms))}

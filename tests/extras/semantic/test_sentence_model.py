@@ -128,5 +128,5 @@ def test_a_preflight_refuses_a_missing_folder_before_anything_is_built(
     settings = ("--set", "gates.leakage.semantic.model=models/sentences")
     with pytest.raises(SystemExit, match="2"):
         main(["preflight", "--workspace", str(tmp_path / "ws"), *settings])
-    assert "gates.leakage.semantic.model: there is no folder" in capsys.readouterr().err
+    assert "gates.leakage.semantic.model: folder" in capsys.readouterr().err
     assert not (tmp_path / "ws" / "seeds").exists()

@@ -13,7 +13,7 @@ from rc1_lib.runtime.progress import listening
 from rc1_lib.training.api import Callback
 from rc1_lib.training.callbacks.checkpoints import Checkpoints, SaveRule
 from rc1_lib.training.callbacks.early_stop import EarlyStop
-from rc1_lib.training.callbacks.eval_shadow import EvalShadow, reads
+from rc1_lib.training.callbacks.eval_shadow import EvalShadow, batch_metrics
 from rc1_lib.training.callbacks.logs import NAMED, Logging, MetricsLog, TrainLog
 from rc1_lib.training.callbacks.lr_schedule import LRSchedule
 from rc1_lib.training.checkpoint.manifest import resolve, steps
@@ -101,7 +101,7 @@ def test_held_out_batches_count_by_their_tokens() -> None:
     losses = iter([1.0, 4.0])
     trainer.engine.eval_step = lambda batch: {"loss": next(losses), "tokens": float(len(batch["x"]))}
     metrics: dict[str, float | None] = {}
-    shadow = EvalShadow(reads([{"x": torch.zeros(3)}, {"x": torch.zeros(1)}]), every=5)
+    shadow = EvalShadow(batch_metrics([{"x": torch.zeros(3)}, {"x": torch.zeros(1)}]), every=5)
     for trainer.step in (1, 4, 5):
         shadow.on_step(trainer, metrics)
     assert metrics.pop("sec_per_step", 0.0) > 0, "a look is part of what its step took"
@@ -109,7 +109,7 @@ def test_held_out_batches_count_by_their_tokens() -> None:
 
 
 def test_the_last_step_is_evaluated_too() -> None:
-    calls = run(3, EvalShadow(reads([{"x": torch.zeros(3)}]), every=2)).engine.calls
+    calls = run(3, EvalShadow(batch_metrics([{"x": torch.zeros(3)}]), every=2)).engine.calls
     assert calls[-5:] == ["train_step", "eval_step", "on_batch", "train_step", "eval_step"]
 
 
@@ -120,7 +120,7 @@ def test_early_stop_counts_failures_in_a_row_and_only_measured_steps() -> None:
         stop.on_step(trainer, {"m": value})
     assert trainer.stop_reason is None  # 0.95 failed, 0.8 was better, 0.75 failed
     stop.on_step(trainer, {"m": 0.71})
-    assert trainer.stop_reason == "m did not become better than 0.8 in 2 measurements"
+    assert trainer.stop_reason == "m did not improve on 0.8 in 2 measurements"
     higher = EarlyStop("m", patience=1, min_delta=0.0, higher_is_better=True)
     trainer.stop_reason = None
     for value in (1.0, 2.0):
@@ -136,7 +136,7 @@ def test_what_is_not_finite_is_no_improvement_and_never_the_best() -> None:
     assert stop.state_dict() == {"best": 2.0, "failed": 1} and not stop.stopped
     never = EarlyStop("m", patience=1, min_delta=0.0, higher_is_better=True)
     never.on_step(trainer, {"m": math.nan})
-    assert trainer.stop_reason == "m did not become better than no finite value in 1 measurements"
+    assert trainer.stop_reason == "m did not improve on no finite value in 1 measurements"
 
 
 def test_a_metric_that_is_not_measured_is_refused_at_the_first_step_before_anything_is_saved(tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ def test_a_metric_that_is_not_measured_is_refused_at_the_first_step_before_anyth
 def test_a_metric_of_looks_that_is_not_measured_is_refused_at_the_first_look() -> None:
     stop = EarlyStop("eval/los", patience=1, min_delta=0.0, higher_is_better=False)
     with pytest.raises(ConfigError, match=r"early_stop\.metric: .*'eval/los', .* 2 .* eval/loss$"):
-        run(4, EvalShadow(reads([{"x": torch.zeros(3)}]), every=2), stop)
+        run(4, EvalShadow(batch_metrics([{"x": torch.zeros(3)}]), every=2), stop)
 
 
 def test_a_figure_of_episodes_that_has_no_case_in_a_step_is_no_mistake() -> None:

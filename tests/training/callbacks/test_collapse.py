@@ -79,8 +79,8 @@ def test_only_steps_in_a_row_end_a_run_and_a_resumed_one_counts_on(tmp_path: Pat
     assert guarded(path, [one_answer, one_answer, {}, one_answer, one_answer]).reason == ""
     guard = guarded(path, [one_answer], begun=5)
     assert guard.since == 4 and guard.reason == (
-        "the answers have collapsed: 90% of them are one and the same, at most 60% (training.collapse.max_same_answer),"
-        " 3 steps in a row, since step 4: lower lr, raise kl_coef or the update's entropy_coef, or look at what the "
+        "the answers have collapsed: 90% of them are the same, at most 60% (training.collapse.max_same_answer),"
+        " 3 steps in a row, since step 4: lower lr, raise kl_coef or the update's entropy_coef, or check what the "
         "reward pays for"
     )
     assert guarded(path, [{}], begun=3).state_dict() == {}

@@ -54,8 +54,8 @@ def test_a_run_whose_turns_are_malformed_ends(tiny: Tiny, pool: Rows) -> None:
     ("engine", "bound", "words"),
     [
         ("torch_ppo", "min_scores_std=0.01", "the standard deviation is 0, at least 0.01"),
-        ("torch_grpo", "max_frac_zero_std=0.9", "100% of the prompts have rollouts that all score the same"),
-        ("torch_dpo", "max_frac_zero_std=0.9", "100% of the prompts have rollouts that all score the same"),
+        ("torch_grpo", "max_frac_zero_std=0.9", "100% of the prompts have rollouts with equal scores"),
+        ("torch_dpo", "max_frac_zero_std=0.9", "100% of the prompts have rollouts with equal scores"),
     ],
 )
 def test_a_run_whose_rewards_are_equal_ends_but_not_a_control(

@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 import torch
 
-from rc1_lib.training.another_run import check_alone
+from rc1_lib.training.another_run import check_no_other_run
 from rc1_lib.training.checkpoint.ledger import read_ledger, was_removed
 from rc1_lib.training.checkpoint.manifest import fingerprint, resolve, steps
 from rc1_lib.training.checkpoint.retention import KeepRule, prune
@@ -136,7 +136,7 @@ def test_killed_at_events_of_starting_over_another_runs_checkpoints_are_whole_or
         return [] if values.get("run") == "mine" else ["run"]
 
     def start_over(place: Workspace) -> None:
-        check_alone(place.path("ckpt"), place, "reports/metrics.jsonl", differs, True, lambda _: None)
+        check_no_other_run(place.path("ckpt"), place, "reports/metrics.jsonl", differs, True, lambda _: None)
 
     for event in range(1, 100, stride):
         place = Workspace(tmp_path / str(event))

@@ -11,7 +11,7 @@ import pytest
 from rc1_lib.training.checkpoint.atomic_folder import CheckpointError
 from rc1_lib.training.checkpoint.ledger import read_ledger, was_removed
 from rc1_lib.training.checkpoint.manifest import fingerprint, steps
-from rc1_lib.training.checkpoint.retention import KeepRule, keep_for_good, prune
+from rc1_lib.training.checkpoint.retention import KeepRule, keep_permanently, prune
 from rc1_lib.training.checkpoint.save_load import load_checkpoint, save_checkpoint
 from rc1_lib.workspace.artifacts import write_json
 from tests.training.checkpoint.states import state_of
@@ -127,15 +127,15 @@ def test_a_folder_that_nobody_finished_is_not_removed(folder: Path, ledger: Path
 
 def test_best_only_ever_gains(tmp_path: Path) -> None:
     folder, ledger = tmp_path / "ckpt", tmp_path / "reports/ledger.jsonl"
-    first = keep_for_good(save_checkpoint(state_of(1), folder, ledger), folder)
+    first = keep_permanently(save_checkpoint(state_of(1), folder, ledger), folder)
     assert first == folder / "best/step_00001"
-    assert keep_for_good(folder / "latest", folder) == first
+    assert keep_permanently(folder / "latest", folder) == first
 
     other = save_checkpoint(state_of(1), tmp_path / "other", ledger)
     altered = state_of(1)
     altered.values["kl_coef"] = 9.0
     save_checkpoint(altered, tmp_path / "other", ledger)
-    assert keep_for_good(other, folder) == folder / "best/step_00001.2"
+    assert keep_permanently(other, folder) == folder / "best/step_00001.2"
     assert load_checkpoint(first).values["kl_coef"] == 0.1 + 0.2
     assert load_checkpoint(folder / "best/step_00001.2").values["kl_coef"] == 9.0
 
@@ -149,13 +149,13 @@ def test_a_damaged_checkpoint_never_becomes_a_best_one(tmp_path: Path) -> None:
     path = save_checkpoint(state_of(1), folder, tmp_path / "reports/ledger.jsonl")
     (path / "adapter.safetensors").write_bytes(b"")
     with pytest.raises(CheckpointError, match=r"adapter\.safetensors: has SHA-256"):
-        keep_for_good(path, folder)
+        keep_permanently(path, folder)
     assert not (folder / "best").exists()
 
 
 def test_a_copy_that_was_damaged_since_is_not_said_to_be_kept(tmp_path: Path) -> None:
     folder = tmp_path / "ckpt"
     path = save_checkpoint(state_of(1), folder, tmp_path / "reports/ledger.jsonl")
-    (keep_for_good(path, folder) / "adapter.safetensors").write_bytes(b"")
+    (keep_permanently(path, folder) / "adapter.safetensors").write_bytes(b"")
     with pytest.raises(CheckpointError, match=r"adapter\.safetensors: has SHA-256"):
-        keep_for_good(path, folder)
+        keep_permanently(path, folder)

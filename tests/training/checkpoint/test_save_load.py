@@ -54,7 +54,7 @@ def test_latest_leads_to_the_newest_and_the_ledger_lists_all(place: tuple[Path, 
 def interrupted(folder: Path, ledger: Path) -> list[Path]:
     """Steps 1 and 2, as a kill leaves them right after the second one's rename."""
     paths = [save_checkpoint(state_of(step), folder, ledger) for step in (1, 2)]
-    atomic_folder.point(folder / "latest", paths[0].name)
+    atomic_folder.set_link(folder / "latest", paths[0].name)
     ledger.write_bytes(ledger.read_bytes().splitlines(keepends=True)[0])
     return paths
 
@@ -78,7 +78,7 @@ def test_a_later_steps_link_stays_and_a_step_that_is_not_there_changes_nothing(p
     before = ledger.read_bytes()
     finish_interrupted(folder, ledger, 3)
     assert (resolve("latest", folder), ledger.read_bytes()) == (paths[0], before)
-    atomic_folder.point(folder / "latest", paths[1].name)
+    atomic_folder.set_link(folder / "latest", paths[1].name)
     finish_interrupted(folder, ledger, 1)
     assert resolve("latest", folder) == paths[1]
 

@@ -91,7 +91,7 @@ def test_the_loss_is_the_mean_over_what_the_assistant_said(tiny: Tiny, name: str
     nats, right = [], 0
     with torch.no_grad():
         for one in batch["demonstrations"]:
-            ids, own = torch.tensor(one.ids), torch.tensor(one.own)
+            ids, own = torch.tensor(one.ids), torch.tensor(one.action_mask)
             logits_TV = engine.policy.causal(input_ids=ids[None]).logits[0, :-1][own[1:]]
             nats.append(cross_entropy(logits_TV, ids[1:][own[1:]], reduction="none"))
             right += int((logits_TV.argmax(-1) == ids[1:][own[1:]]).sum())

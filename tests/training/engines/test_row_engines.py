@@ -66,7 +66,7 @@ def plain_loss(base: Path) -> float:
     lost = []
     for row in ROWS:
         logprobs = model(torch.tensor([row.ids])).logits[0].log_softmax(-1)
-        lost += [-logprobs[at - 1, row.ids[at]] for at, own in enumerate(row.own) if own]
+        lost += [-logprobs[at - 1, row.ids[at]] for at, own in enumerate(row.action_mask) if own]
     return float(torch.stack(lost).mean().detach())
 
 
@@ -105,7 +105,7 @@ def test_dropout_is_active_while_learning_and_never_in_a_look(engine: Make, base
     state, losses = deepcopy(made.state_dict()), []
     for seed in (1, 1, 2):
         made.load_state_dict(deepcopy(state))
-        made._dealer.manual_seed(seed)
+        made._minibatch_rng.manual_seed(seed)
         torch.manual_seed(seed)
         losses.append(made.train_step(BATCH)["loss"])
     assert losses[0] == losses[1] != losses[2]

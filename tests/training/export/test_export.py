@@ -21,7 +21,7 @@ from rc1_lib.run import Run
 from rc1_lib.training.checkpoint.atomic_folder import CheckpointError
 from rc1_lib.training.device import Precision
 from rc1_lib.training.export import checkpoint_export as export_module
-from rc1_lib.training.export.checkpoint_export import UnlikeError, export_checkpoint
+from rc1_lib.training.export.checkpoint_export import ExportMismatchError, export_checkpoint
 from rc1_lib.training.export.parity import parity
 from rc1_lib.training.ppo_run import advance, prepare
 from rc1_lib.workspace.file_hashes import sha256_file
@@ -184,7 +184,7 @@ def test_the_command_ends_as_a_fault_where_something_is_not_the_policy(
 def test_nothing_is_written_where_the_merged_model_is_not_the_policy(after_two_steps: Trained) -> None:
     run, checkpoint = after_two_steps("torch_ppo")
     target = run.workspace.path("out/policy")
-    with pytest.raises(UnlikeError) as unlike:
+    with pytest.raises(ExportMismatchError) as unlike:
         export_checkpoint(run, checkpoint, target, 4)
     assert unlike.value.found["adapter"].passed and not unlike.value.found["merged"].passed
     assert os.listdir(target.parent) == []

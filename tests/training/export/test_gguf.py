@@ -14,7 +14,7 @@ from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 
 from rc1_lib.errors import RC1Error
 from rc1_lib.training.export import gguf_export
-from rc1_lib.training.export.gguf_export import UnlikeGGUFError, export_gguf, pre_tokenizer_of
+from rc1_lib.training.export.gguf_export import GGUFMismatchError, export_gguf, pre_tokenizer_of
 from rc1_lib.training.export.gguf_file import GGUFType, write_gguf
 from rc1_lib.training.export.llama_cpp import LlamaCpp, comparable
 from rc1_lib.workspace.file_hashes import sha256_file
@@ -42,7 +42,7 @@ def test_llama_cpp_says_what_the_policy_says(exported: Exported, tmp_path: Path,
 
 def test_a_tokenizer_that_llama_cpp_does_not_know_is_no_secret(exported: Exported, tmp_path: Path) -> None:
     run, policy = exported
-    with pytest.raises(UnlikeGGUFError, match="--token-ids-only") as raised:
+    with pytest.raises(GGUFMismatchError, match="--token-ids-only") as raised:
         export_gguf(run, policy, tmp_path / "out/f32", GGUFType.F32, 4)
     assert raised.value.found.tokens_passed and raised.value.found.different_texts
     assert not list((tmp_path / "out").iterdir())
@@ -63,7 +63,7 @@ def test_another_model_than_the_policy_is_seen_and_not_kept(
         for name in ("tokenizer.json", "tokenizer_config.json"):
             (wrong / name).write_bytes((policy / "merged" / name).read_bytes())
     monkeypatch.setattr(gguf_export, "write_gguf", lambda _, *rest, **named: write_gguf(wrong, *rest, **named))
-    with pytest.raises(UnlikeGGUFError) as raised:
+    with pytest.raises(GGUFMismatchError) as raised:
         export_gguf(run, policy, tmp_path / "out/f32", GGUFType.F32, 8, ids_only=True)
     assert not raised.value.found.tokens_passed
     assert not list((tmp_path / "out").iterdir())

@@ -14,7 +14,7 @@ from tests.training.ppo.toys import ToyPolicy
 
 
 def steps_of(episode: Trajectory) -> list[int]:
-    return [at for at, mine in enumerate(episode.own) if mine]
+    return [at for at, mine in enumerate(episode.action_mask) if mine]
 
 
 def look(policy: ToyPolicy, episode: Trajectory, at: int, temperature: float) -> tuple[Tensor, Tensor]:

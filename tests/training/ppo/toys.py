@@ -98,7 +98,7 @@ def episode(row_id: str, parts: Sequence[tuple[bool, Sequence[int]]], logprobs: 
         row_id=row_id,
         ids=ids,
         prompt_tokens=own.index(True),
-        own=own,
+        action_mask=own,
         logprobs=tuple(next(rest) if mine else math.nan for mine in own),
         turn_ends=tuple(ends),
         outcome=outcome,

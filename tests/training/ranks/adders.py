@@ -36,7 +36,7 @@ class Adder:
         return cls(link, setup)
 
     def add(self, numbers: list[float]) -> float:
-        parts = self.shards.deal(range(len(numbers)), [1] * len(numbers))
+        parts = self.shards.split(range(len(numbers)), [1] * len(numbers))
         total = 0.0
         for found in self.shards.all_gather({at: sum(numbers[row] for row in parts[at]) for at in self.shards.mine}):
             total += found

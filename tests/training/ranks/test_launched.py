@@ -270,7 +270,7 @@ def test_a_launched_process_that_is_killed_ends_training_in_a_sentence_and_the_n
     with launch(broken) as process:
         told, _ = process.communicate()
     assert process.returncode == 1  # the launcher's own: it has lost a process
-    assert "process 2 of 2 is gone, and what started it says how it ended" in told, told[-3000:]
+    assert "process 2 of 2 is gone, and the launcher's output says how it ended" in told, told[-3000:]
     assert len(broken.workspace.path("reports/metrics.jsonl").read_text().splitlines()) == 2
     monkeypatch.delenv(launches.DIES_IN)
     for run in (broken, whole):

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from rc1_lib.training.ranks.shards import ONE, Shards
+from rc1_lib.training.ranks.shards import ONE_SHARD, Shards
 
 
 class Deaf:
@@ -22,7 +22,7 @@ class Deaf:
 def test_every_row_is_in_one_shard_and_each_has_about_as_much_to_do(count: int) -> None:
     lengths = [random.Random(4).randint(20, 400) for _ in range(200)]
     rows = random.Random(5).sample(range(200), 128)
-    parts = Shards(count).deal(rows, lengths)
+    parts = Shards(count).split(rows, lengths)
     assert sorted(row for part in parts for row in part) == sorted(rows)
     assert max(map(len, parts)) - min(map(len, parts)) <= 1
     loads = [sum(lengths[row] for row in part) for part in parts]
@@ -31,13 +31,13 @@ def test_every_row_is_in_one_shard_and_each_has_about_as_much_to_do(count: int) 
 
 def test_rows_are_dealt_to_and_fro_by_length_whatever_their_order() -> None:
     lengths = [10, 20, 30, 40, 50, 50]
-    assert Shards(2).deal(range(6), lengths) == [[4, 2, 1], [5, 3, 0]]
-    assert Shards(2).deal([5, 1, 3, 0, 4, 2], lengths) == [[4, 2, 1], [5, 3, 0]]
+    assert Shards(2).split(range(6), lengths) == [[4, 2, 1], [5, 3, 0]]
+    assert Shards(2).split([5, 1, 3, 0, 4, 2], lengths) == [[4, 2, 1], [5, 3, 0]]
 
 
 def test_few_rows_leave_shards_empty() -> None:
-    assert Shards(3).deal([7], [1] * 8) == [[7], [], []]
-    assert ONE.deal([], []) == [[]]
+    assert Shards(3).split([7], [1] * 8) == [[7], [], []]
+    assert ONE_SHARD.split([], []) == [[]]
 
 
 def test_without_others_every_shard_is_ones_own() -> None:

@@ -127,4 +127,4 @@ def test_episodes_come_back_in_the_order_of_their_rows(tiny: Tiny) -> None:
     played = engine.play(rows, [row["id"] for row in rows], temperature=0.0, seed=1, iteration=0, to_learn=True)
     assert [each.row_id for each in played] == [row["id"] for row in rows]
     for each in played:
-        assert each.states is not None and each.states.shape[0] == each.own_tokens
+        assert each.states is not None and each.states.shape[0] == each.action_count

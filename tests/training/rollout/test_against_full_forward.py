@@ -20,7 +20,7 @@ from transformers import (
     Qwen3ForCausalLM,
 )
 
-from rc1_lib.training.base_model import alike_on_every_cpu
+from rc1_lib.training.base_model import disable_repacking
 from rc1_lib.training.rollout.roll_out import Batching, roll_out
 from rc1_lib.training.rollout.trajectory import Trajectory
 from tests.training.rollout.standin import WIDE, StandInChat, random_model, sampling, starts, with_lora
@@ -36,7 +36,7 @@ def furthest(model: PreTrainedModel, trajectories: list[Trajectory], temperature
     for each in trajectories:
         logits_TV = model(input_ids=torch.tensor([each.ids])).logits[0].float()
         logprobs_TV = torch.log_softmax(logits_TV / temperature, dim=-1)
-        for place, own in enumerate(each.own):
+        for place, own in enumerate(each.action_mask):
             assert math.isnan(each.logprobs[place]) is not own
             if own:
                 worst = max(worst, abs(float(logprobs_TV[place - 1, each.ids[place]]) - each.logprobs[place]))
@@ -73,7 +73,7 @@ def test_a_model_quantised_to_nf4_with_an_adapter(chat: StandInChat, taught: Pre
     taught.save_pretrained(tmp_path)
     nf4 = BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=torch.float32)
     model = with_lora(Qwen3ForCausalLM.from_pretrained(tmp_path, quantization_config=nf4, device_map="cpu"))
-    alike_on_every_cpu(model)
+    disable_repacking(model)
     assert type(model.model.layers[0].mlp.up_proj.base_layer).__name__ == "Linear4bit"
     model.eval()
     played = roll_out(model, chat, starts(chat, NUMBERS), sampling(), FEW)

@@ -14,7 +14,8 @@ NUMBERS = [0, 9, 3, 0, 5, 1, 12, 2] * 3
 
 def same(left: list[Trajectory], right: list[Trajectory], within: float = 1e-5) -> bool:
     return len(left) == len(right) and all(
-        (a.ids, a.own, a.turn_ends, a.outcome, a.messages) == (b.ids, b.own, b.turn_ends, b.outcome, b.messages)
+        (a.ids, a.action_mask, a.turn_ends, a.outcome, a.messages)
+        == (b.ids, b.action_mask, b.turn_ends, b.outcome, b.messages)
         and same_numbers(a.logprobs, b.logprobs, within)
         for a, b in zip(left, right, strict=True)
     )

@@ -13,10 +13,10 @@ from peft.tuners.lora import LoraLayer
 from torch import Tensor, nn
 from transformers import BitsAndBytesConfig, PreTrainedModel, Qwen3ForCausalLM
 
-from rc1_lib.training.base_model import alike_on_every_cpu
-from rc1_lib.training.layer_weights import added_by, numbers_of
+from rc1_lib.training.base_model import disable_repacking
+from rc1_lib.training.layer_weights import adapter_delta, dequantized
 from rc1_lib.training.rollout.roll_out import roll_out
-from rc1_lib.training.rollout.sampling_weights import SamplingCopy, copy_to_sample_with
+from rc1_lib.training.rollout.sampling_weights import SamplingCopy, make_sampling_copy
 from tests.training.rollout.standin import WIDE, StandInChat, sampling, starts, with_lora
 from tests.training.rollout.test_against_full_forward import furthest
 
@@ -34,7 +34,7 @@ def in_4_bits(taught: PreTrainedModel, tmp_path_factory: pytest.TempPathFactory)
         bnb_4bit_compute_dtype=torch.float32,
     )  # fmt: skip
     model = with_lora(Qwen3ForCausalLM.from_pretrained(folder, quantization_config=nf4, device_map="cpu"))
-    alike_on_every_cpu(model)
+    disable_repacking(model)
     return model.eval()
 
 
@@ -42,8 +42,8 @@ def adapted(model: PreTrainedModel) -> list[LoraLayer]:
     return [layer for layer in model.modules() if isinstance(layer, LoraLayer)]
 
 
-def standing_in(model: PreTrainedModel) -> list[Tensor]:
-    """The very weights that each layer with an adapter computes with, inside `SamplingCopy.standing_in`."""
+def active(model: PreTrainedModel) -> list[Tensor]:
+    """The very weights that each layer with an adapter computes with, inside `SamplingCopy.active`."""
     used: list[Tensor] = []
 
     def linear(states: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -77,11 +77,11 @@ def test_the_copy_is_base_and_adapter_in_one_matrix_and_leaves_no_trace(
     model = in_4_bits
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     made = SamplingCopy(model)
-    with made.standing_in():
-        played, used = roll_out(model, chat, starts(chat, NUMBERS), sampling(), WIDE), standing_in(model)
+    with made.active():
+        played, used = roll_out(model, chat, starts(chat, NUMBERS), sampling(), WIDE), active(model)
     assert len(made) == len(adapted(model)) == 7 * 2
     for layer, weight in zip(adapted(model), used, strict=True):
-        whole = numbers_of(layer.get_base_layer()) + added_by(layer)
+        whole = dequantized(layer.get_base_layer()) + adapter_delta(layer)
         assert weight.dtype is torch.bfloat16 and torch.equal(weight, whole.to(torch.bfloat16))
     assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
     assert not any("forward" in layer.__dict__ for layer in model.modules())
@@ -92,20 +92,20 @@ def test_the_copy_is_base_and_adapter_in_one_matrix_and_leaves_no_trace(
 def test_after_many_updates_there_and_back_no_bit_has_drifted(in_4_bits: PreTrainedModel) -> None:
     model = in_4_bits
     made = SamplingCopy(model)
-    with made.standing_in():
-        used = standing_in(model)
+    with made.active():
+        used = active(model)
         first, places = [weight.clone() for weight in used], [weight.data_ptr() for weight in used]
     drifting = [weight.clone() for weight in first]
     for number in range(ROUNDS):
         with changed(model, 0.01 * (1 + number)):
-            deltas = [added_by(layer) for layer in adapted(model)]
-            with made.standing_in():
-                assert not any(map(torch.equal, standing_in(model), first))
+            deltas = [adapter_delta(layer) for layer in adapted(model)]
+            with made.active():
+                assert not any(map(torch.equal, active(model), first))
         for weight, delta, layer in zip(drifting, deltas, adapted(model), strict=True):
-            weight += delta - added_by(layer)
-            weight -= delta - added_by(layer)
-    with made.standing_in():
-        used = standing_in(model)
+            weight += delta - adapter_delta(layer)
+            weight -= delta - adapter_delta(layer)
+    with made.active():
+        used = active(model)
     assert all(map(torch.equal, used, first))
     assert [weight.data_ptr() for weight in used] == places
     assert not any(map(torch.equal, drifting, first)), "adding and taking out again is what drifts"
@@ -117,16 +117,16 @@ def test_with_the_adapter_switched_off_the_copy_is_the_base(in_4_bits: PreTraine
     for layer in layers:
         layer.enable_adapters(False)
     try:
-        with made.standing_in():
-            for layer, weight in zip(layers, standing_in(in_4_bits), strict=True):
-                assert torch.equal(weight, numbers_of(layer.get_base_layer()).to(torch.bfloat16))
+        with made.active():
+            for layer, weight in zip(layers, active(in_4_bits), strict=True):
+                assert torch.equal(weight, dequantized(layer.get_base_layer()).to(torch.bfloat16))
     finally:
         for layer in layers:
             layer.enable_adapters(True)
 
 
 def test_an_error_while_it_samples_leaves_the_layers_as_they_were(in_4_bits: PreTrainedModel) -> None:
-    with pytest.raises(ZeroDivisionError), SamplingCopy(in_4_bits).standing_in():
+    with pytest.raises(ZeroDivisionError), SamplingCopy(in_4_bits).active():
         print(1 / 0)
     assert not any("forward" in layer.__dict__ for layer in in_4_bits.modules())
 
@@ -135,10 +135,10 @@ def test_sixteen_bits_are_copied_with_their_adapter_and_thirty_two_are_left_to_m
     taught: PreTrainedModel,
 ) -> None:
     model = with_lora(copy.deepcopy(taught))
-    assert copy_to_sample_with(model, "bf16") is None
+    assert make_sampling_copy(model, "bf16") is None
     half = model.to(torch.bfloat16)
-    assert copy_to_sample_with(half, "none") is None
-    made = copy_to_sample_with(half, "bf16")
+    assert make_sampling_copy(half, "none") is None
+    made = make_sampling_copy(half, "bf16")
     assert made is not None and len(made) == len(adapted(half))
 
 
@@ -147,15 +147,15 @@ def test_layers_in_4_bits_without_an_adapter_are_copied_too(in_4_bits: PreTraine
     model.model.layers[0].mlp.up_proj = model.model.layers[0].mlp.up_proj.get_base_layer()
     made = SamplingCopy(model)
     assert len(made) == 7 * 2 and len(adapted(model)) == 7 * 2 - 1
-    with made.standing_in():
+    with made.active():
         model(input_ids=torch.tensor([[1, 2, 3]]))
 
 
 def test_it_is_the_copy_that_samples(in_4_bits: PreTrainedModel) -> None:
     model, ids = in_4_bits, torch.tensor([[5, 9, 2, 7]])
     made = SamplingCopy(model)
-    with torch.no_grad(), made.standing_in():
+    with torch.no_grad(), made.active():
         whole = model(input_ids=ids).logits
-        standing_in(model)[3][0, 0] += 1.0
+        active(model)[3][0, 0] += 1.0
         damaged = model(input_ids=ids).logits
     assert not torch.equal(whole, damaged)

@@ -46,10 +46,14 @@ def knows(chat: StandInChat) -> dict[str, PreTrainedModel]:
 def test_the_tokens_are_the_dialogue(chat: StandInChat, taught: PreTrainedModel) -> None:
     for each in roll_out(taught, chat, starts(chat, [0, 3, 5] * 4), sampling(), WIDE):
         # A turn begins where the tokens become the model's own.
-        turns = [place for place in range(1, len(each.own)) if each.own[place] and not each.own[place - 1]]
+        turns = [
+            place
+            for place in range(1, len(each.action_mask))
+            if each.action_mask[place] and not each.action_mask[place - 1]
+        ]
         assert turns[0] == each.prompt_tokens
         assert len(turns) == len(each.turn_ends) == each.outcome.turns
-        assert each.own_tokens == sum(end + 1 - start for start, end in zip(turns, each.turn_ends, strict=True))
+        assert each.action_count == sum(end + 1 - start for start, end in zip(turns, each.turn_ends, strict=True))
         assert each.turn_ends[-1] == len(each.ids) - 1, "what nobody reads is not kept"
         assert each.ids[each.prompt_tokens - 1 :: -1] == tuple(chat.prompt_ids(each.messages[:1]))[::-1]
         for end in each.turn_ends[:-1]:
@@ -58,7 +62,7 @@ def test_the_tokens_are_the_dialogue(chat: StandInChat, taught: PreTrainedModel)
 
 def test_observations_are_given_word_for_word(chat: StandInChat, taught: PreTrainedModel) -> None:
     each = greedy(taught, chat)
-    given = [token for token, own in zip(each.ids, each.own, strict=True) if not own][each.prompt_tokens :]
+    given = [token for token, own in zip(each.ids, each.action_mask, strict=True) if not own][each.prompt_tokens :]
     assert given == chat.observation_ids(each.messages[2:3])
 
 
@@ -94,7 +98,7 @@ def test_a_malformed_turn_is_answered_and_then_ends(chat: StandInChat, knows: di
 
 def test_a_turn_without_an_end_is_cut(chat: StandInChat, taught: PreTrainedModel) -> None:
     each = roll_out(taught, chat, starts(chat, [0]), sampling(0.0, turn_tokens=3), WIDE)[0]
-    assert (each.outcome.status, each.own_tokens, each.outcome.tokens) == (EpisodeStatus.MAX_TOKENS, 3, 3)
+    assert (each.outcome.status, each.action_count, each.outcome.tokens) == (EpisodeStatus.MAX_TOKENS, 3, 3)
     assert chat.end_id not in each.ids[each.prompt_tokens :]
 
 
@@ -102,13 +106,13 @@ def test_no_token_is_sampled_beyond_those_of_the_episode(chat: StandInChat, taug
     first = greedy(taught, chat)
     used = first.turn_ends[0] + 1 - first.prompt_tokens
     each = greedy(taught, chat, tokens=used - 1)
-    assert (each.outcome.status, each.own_tokens) == (EpisodeStatus.MAX_TOKENS, used - 1)
+    assert (each.outcome.status, each.action_count) == (EpisodeStatus.MAX_TOKENS, used - 1)
 
 
 @pytest.mark.parametrize("room", [0, 1, 5])
 def test_a_dialogue_ends_where_the_context_does(chat: StandInChat, taught: PreTrainedModel, room: int) -> None:
     whole = greedy(taught, chat)
-    second = next(place for place in range(whole.turn_ends[0] + 1, len(whole.ids)) if whole.own[place])
+    second = next(place for place in range(whole.turn_ends[0] + 1, len(whole.ids)) if whole.action_mask[place])
     model = copy.deepcopy(taught)
     model.config.max_position_embeddings = second + room
     each = greedy(model, chat)

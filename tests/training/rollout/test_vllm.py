@@ -275,16 +275,16 @@ BAD_TURNS = [
     (_truncated, r"it has \d+ log-probabilities for \d+ tokens"),
     (_outside, r"a token outside the vocabulary of \d+ \(\[999999"),
     (_negative, r"a token outside the vocabulary"),
-    (_not_finite, "a log-probability is no finite number"),
-    (_likelier_than_sure, "a log-probability is no finite number of at most 0"),
-    (_true, "a log-probability is no finite number"),
-    (_beyond_floats, "a log-probability is no finite number"),
-    (_cut_short, r"it has 1 tokens, expected \d+, or fewer with the token that ends a turn"),
-    (_goes_on, "it goes on after the token that ends a turn"),
+    (_not_finite, "a log-probability is not a finite number"),
+    (_likelier_than_sure, "a log-probability is not a finite number of at most 0"),
+    (_true, "a log-probability is not a finite number"),
+    (_beyond_floats, "a log-probability is not a finite number"),
+    (_cut_short, r"it has 1 tokens, expected \d+, or fewer if the last one ends the turn"),
+    (_goes_on, "it continues after the token that ends a turn"),
     (_of_another, "it is of the model 'other', expected 'rc1-"),
-    (_read_otherwise, "its `prompt_token_ids` are not the tokens that were sent"),
-    (_too_old, "it holds no `token_ids`"),
-    (_nothing, "it holds no single choice"),
+    (_read_otherwise, "its `prompt_token_ids` differ from the tokens that were sent"),
+    (_too_old, "it has no `token_ids`"),
+    (_nothing, "it does not have exactly one choice"),
 ]
 
 
@@ -326,7 +326,7 @@ def test_a_turn_that_cannot_be_one_ends_the_training(
 def test_what_is_no_list_of_models_is_refused(asking: Callable[..., Run], double: VLLMDouble, said: str) -> None:
     double.change = lambda path, body, answer: (200, said) if path == "models" else answer
     run = asking()
-    with pytest.raises(VLLMError, match=f"answers /models .*{GO_ON}$"):
+    with pytest.raises(VLLMError, match=f"invalid answer to /models: .*{GO_ON}$"):
         played(engine_of(run), run)
 
 
@@ -373,7 +373,7 @@ def test_a_server_that_is_broken_ends_the_training_with_a_sentence(
 ) -> None:
     run = asking()
     double.change = lambda path, body, answer: (500, "EngineDead") if path == "completions" else answer
-    with pytest.raises(VLLMError, match=r" 3 .*/completions\b.* HTTP 500: EngineDead;"):
+    with pytest.raises(VLLMError, match=r" 3 .*/completions\b.* HTTP 500: EngineDead\."):
         played(engine_of(run), run)
 
 
@@ -388,7 +388,7 @@ def test_a_failure_of_one_request_is_told_whatever_its_encoding_is_said_to_be(
         async with server_module.connected(Access(double.base_url, "here", 20.0, 1, None)) as server:
             await server.served()
 
-    with pytest.raises(VLLMError, match=r"HTTP 500: EngineDead;"):
+    with pytest.raises(VLLMError, match=r"HTTP 500: EngineDead\."):
         asyncio.run(ask())
 
 
@@ -400,7 +400,7 @@ def test_a_failure_is_told_whatever_its_encoding_is_said_to_be(
     run = asking()
     double.content_type = f"text/plain; charset={encoding}"
     double.change = lambda path, body, answer: (500, "EngineDead") if path == "completions" else answer
-    with pytest.raises(VLLMError, match=r"HTTP 500: EngineDead;"):
+    with pytest.raises(VLLMError, match=r"HTTP 500: EngineDead\."):
         played(engine_of(run), run)
 
 
@@ -477,7 +477,7 @@ def test_the_key_is_sent_and_never_shown(
     assert double.headers["Authorization"] == "Bearer hush-hush-hush"
     assert "hush" not in str(caught.value)
     monkeypatch.setenv("RC1_VLLM_API_KEY", "hush hush")
-    with pytest.raises(ConfigError, match="RC1_VLLM_API_KEY: holds blanks") as refused:
+    with pytest.raises(ConfigError, match="RC1_VLLM_API_KEY: found blanks") as refused:
         played(engine_of(run), run)
     assert "hush" not in str(refused.value)
 
@@ -515,7 +515,7 @@ def test_a_run_ends_with_its_server_and_goes_on_from_its_checkpoint(
         return (503, "gone") if len(double.names("load_lora_adapter")) > 1 else answer
 
     double.change = dead_at_step_2
-    with pytest.raises(VLLMError, match=rf" HTTP 503: gone; .*{GO_ON}$"):
+    with pytest.raises(VLLMError, match=rf" HTTP 503: gone\. {GO_ON}$"):
         advance(prepared, 5, 3, lambda _: None)
     double.change, told = lambda path, body, answer: answer, list[str]()
     advance(prepared, 5, 3, told.append)

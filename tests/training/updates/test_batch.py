@@ -52,7 +52,7 @@ def test_episodes_without_a_score_of_their_own_are_an_error() -> None:
 
 
 def test_an_episode_without_own_tokens_is_an_error() -> None:
-    silent = replace(SHORT, own=(False,) * 8, turn_ends=())
+    silent = replace(SHORT, action_mask=(False,) * 8, turn_ends=())
     with pytest.raises(AssertionError, match=r"'a'.*token"):
         collate([silent], [0.0], pad_id=0)
 
