@@ -96,7 +96,7 @@ def test_the_time_of_a_step_is_shown_by_part_and_nothing_of_a_run_is_written(ask
     assert not own.workspace.path("reports/metrics.jsonl").exists()
     for flags in (("--control", "random"), ("--all-seeds",), ("--no-evaluate",), ("--resume-from", "latest")):
         refused = ask("train", "--profile-step", *flags)
-        assert (refused.code, "--profile-step: takes at most one --seed" in refused.err) == (2, True)
+        assert (refused.code, "--profile-step: allows at most one --seed" in refused.err) == (2, True)
 
 
 def test_a_policy_that_fails_the_gate_is_shown_with_what_failed(ask: Ask, own: Run, served: Served) -> None:
