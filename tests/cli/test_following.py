@@ -136,7 +136,7 @@ def test_a_ticket_of_other_settings_is_verified_with_those(rc1: Rc1, tmp_path: P
     ):
         path.write_text(json.dumps(ticket_of(issued)))
         done = rc1("release", "--workspace", tmp_path)
-        assert done.code == 2 and "the effective configuration is another one" in done.err
+        assert done.code == 2 and "the effective configuration differs" in done.err
         assert done.err.splitlines()[-1] == following
 
 

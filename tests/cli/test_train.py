@@ -47,7 +47,7 @@ def test_without_a_ticket_it_is_refused_before_anything_starts(ask: Ask, own: Ru
     revoke_ticket(own, "a test")
     done = ask("train")
     assert done.code == 2
-    assert "the ticket is refused: it was revoked" in done.err
+    assert "the ticket is not valid: it was revoked" in done.err
     assert "Traceback" not in done.err
     assert packages(own) == 1
     assert not own.workspace.path("checkpoints").exists()
