@@ -1,4 +1,4 @@
-"""The command line: `rc1 COMMAND`. Each command parses, calls the library and prints; nothing is decided here."""
+"""The command line, `rc1 COMMAND`: each command parses its options, calls the library and prints the result."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ import sys
 from collections.abc import Sequence
 
 _SHARED = ("train", "plan", "learnability", "evaluate")
-"""Commands whose work is shared by a launcher's processes; a plan times steps as the training will run them."""
+"""Commands that a launcher may start in several processes; `plan` times steps the way training will run them."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command and end the process with its exit code.
 
-    Exit codes: 0 all passed; 1 a fault of the program or the machine; 2 a gate, a ticket, a configuration, an input or
-    a flag was refused; 130 interrupted.
+    Exit codes: 0 all passed; 1 a fault of the program or the machine; 2 a gate failed, or RC1 rejected a ticket, a
+    configuration, an input or a flag; 130 interrupted.
 
     Args:
-        arguments: default: those of the process.
+        arguments: the words after `rc1`; default: those of the process.
     """
     from rc1_lib.cli.streams import STDOUT, lasting_streams
 
     try:
         with lasting_streams():
             _run(arguments)
-    except OSError as error:  # of a help page, or of the last words; a command says so by itself
+    except OSError as error:  # while a help page or the final flush is written; commands handle their own
         if error.filename != STDOUT:
             raise
         print(f"FATAL: {STDOUT}: cannot be written ({error.strerror})", file=sys.stderr)
         sys.exit(1)
     finally:
         if arguments is None:
-            gc.freeze()  # the process ends: a last search for cycles among all that was imported took up to a second
+            gc.freeze()  # the process ends; the interpreter's last garbage collection took up to a second
 
 
 def _run(arguments: Sequence[str] | None) -> None:
@@ -44,7 +44,7 @@ def _run(arguments: Sequence[str] | None) -> None:
         try:
             str(argument).encode()
         except UnicodeEncodeError:
-            print(f"rc1: {argument!a}: is not UTF-8, expected arguments in UTF-8; write it again", file=sys.stderr)
+            print(f"rc1: {argument!a}: is not valid UTF-8; type the argument again in UTF-8", file=sys.stderr)
             sys.exit(REFUSED)
 
     if given[:1] and given[0] in _SHARED and not _leads():
@@ -54,7 +54,7 @@ def _run(arguments: Sequence[str] | None) -> None:
         app(None if arguments is None else list(arguments), prog_name="rc1")
     except SystemExit as ending:
         if arguments is None and ending.code in (FAULT, INTERRUPTED):
-            # All is said and written. Prefect's threads would try for minutes to reach a server that has ended.
+            # All output is written. Prefect's threads would try for minutes to reach a server that has stopped.
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(ending.code)
@@ -62,9 +62,9 @@ def _run(arguments: Sequence[str] | None) -> None:
 
 
 def _leads() -> bool:
-    """Whether this process runs the command: only the first one of those that a launcher started.
+    """Return whether this process runs the command; of a launcher's processes only the first one does.
 
-    The others do what it says, until it has ended.
+    The others follow its instructions and return False when it has finished.
     """
     from rc1_lib.cli.command import REFUSED
     from rc1_lib.errors import RC1Error
@@ -74,7 +74,7 @@ def _leads() -> bool:
     try:
         launch = launch_of(os.environ)
         if launch is None:
-            forget_launch(os.environ)  # a launcher of one process says how to compute, too
+            forget_launch(os.environ)  # a launcher of one process sets variables too
             return True
         if launch.rank:
             quieten(hub=False)

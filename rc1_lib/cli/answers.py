@@ -1,4 +1,4 @@
-"""`check-answers`: does a task's rule pay right answers, however they are spelled, and nothing else?"""
+"""`check-answers`: does a task's rule accept right answers in every spelling, and only those?"""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ _REPORT = "reports/rc1/check_answers.json"
 
 def check_answers(
     session: Session,
-    task: Annotated[str | None, typer.Option(help="The task whose rule is asked. Default: all in the pool.")] = None,
+    task: Annotated[str | None, typer.Option(help="The task whose rule to test. Default: all in the pool.")] = None,
     golds: Annotated[
         Path | None,
         typer.Option(
-            help="Gold answers in the place of the pool's, for --task: a JSONL file with `answer` and, if there are, "
+            help="Gold answers of --task to use instead of the pool's: a JSONL file with `answer`, and optionally "
             "`aliases` and `question`."
         ),
     ] = None,
 ) -> int:
-    """Test the answer rules: do they pay right answers in many spellings, and refuse wrong ones?"""
+    """Test the answer rules: do they accept right answers in many spellings, and reject wrong ones?"""
     from rc1_lib.gates.answer_rule import judged, reports_of
 
     if golds is not None and task is None:
-        raise ConfigError("--golds: whose answers are these? Name the task with --task, whose rule is then asked")
+        raise ConfigError("--golds: needs --task, the task that these answers belong to")
     if task is not None:
         task_spec(task)
     run = session.open()
@@ -51,7 +51,8 @@ def check_answers(
     session.show(failures_table(reports))
     read = "the pool" if golds is None else str(golds)
     return conclude(
-        session, run, f"answer rules, asked about golds of {read}", [judged(reports, thresholds, confidence)], _REPORT,
+        session, run, f"answer rules, tested on gold answers of {read}", [judged(reports, thresholds, confidence)],
+        _REPORT,
         {"golds": read, "rules": {name: as_json(report) for name, report in reports.items()}},
         after_pass=then(session, "preflight"),
         after_fail=again(session, "check-answers", *flagged({"--task": task, "--golds": golds})),
@@ -59,20 +60,20 @@ def check_answers(
 
 
 def failures_table(reports: Mapping[Task, RuleReport]) -> Table:
-    """List the kinds of answers that a rule got wrong, worst first, and all kinds together."""
+    """Return the kinds of answers that each rule got wrong, worst first, and the totals."""
     rows: list[tuple[object, ...]] = []
     for task, report in reports.items():
         for one in sorted((one for one in report.kinds if one.rate.failed), key=lambda one: -one.rate.share):
-            said = "right, refused" if one.right else "wrong, paid"
+            said = "right, rejected" if one.right else "wrong, accepted"
             rows.append((task, one.kind.name, said, *_cells(one.rate)))
-        rows.append((task, "all kinds", "wrong, paid", *_cells(report.wrong_paid)))
-        rows.append((task, "all kinds", "right, refused", *_cells(report.right_refused)))
-    heads = ("task", "kind", "", "asked", "wrong", "share, with its interval")
-    return table("answers that a rule got wrong, by kind", heads, rows, ("asked", "wrong"))
+        rows.append((task, "all kinds", "wrong, accepted", *_cells(report.wrong_paid)))
+        rows.append((task, "all kinds", "right, rejected", *_cells(report.right_refused)))
+    heads = ("task", "kind", "", "tested", "wrong", "share and interval")
+    return table("answers that a rule got wrong, by kind", heads, rows, ("tested", "wrong"))
 
 
 def as_json(report: RuleReport) -> dict[str, Any]:
-    """Return what the report says of a rule, including kinds without a failure."""
+    """Return a rule's report for JSON, including kinds without a failure."""
     return {
         "form": report.form.value,
         "different_golds": report.distinct,
@@ -88,7 +89,7 @@ def as_json(report: RuleReport) -> dict[str, Any]:
 
 
 def _cells(rate: Rate) -> tuple[int, int, str]:
-    share = f"{100 * rate.share:.1f} % [{100 * rate.low:.1f}, {100 * rate.high:.1f}]" if rate.asked else "none asked"
+    share = f"{100 * rate.share:.1f} % [{100 * rate.low:.1f}, {100 * rate.high:.1f}]" if rate.asked else "none tested"
     return rate.asked, rate.failed, share
 
 
@@ -104,7 +105,7 @@ def _of_the_pool(run: Run, task: Task | None) -> dict[Task, Sample]:
     found = pool_golds(evidence.rows("pool"))
     if task is not None and task not in found:
         raise ConfigError(
-            f"--task {task}: the pool {evidence.label('pool')} has no row of it, only of {', '.join(found)}; "
+            f"--task {task}: the pool {evidence.label('pool')} has no rows of this task, only of {', '.join(found)}; "
             f"name one of these, or give your own answers with --golds"
         )
     return {name: sample for name, sample in found.items() if task in (None, name)}
@@ -131,5 +132,5 @@ def _read(path: str, run: Run) -> Sample:
         except ValueError as error:
             raise RowError(f"--golds {path}, line {number}: {error}") from None
     if not found:
-        raise RowError(f"--golds {path}: holds no gold answer, expected one JSON object a line, with `answer`")
+        raise RowError(f"--golds {path}: has no gold answers; expected one JSON object per line, with `answer`")
     return sample(found)

@@ -1,4 +1,4 @@
-"""The program `rc1`: its commands, in the order in which a run uses them."""
+"""The `rc1` program: its commands, in the order in which a run uses them."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ from rc1_lib.cli import (
 )
 from rc1_lib.cli.command import command
 
-_WHAT = "RC1 decides whether an RL run of a language model has earned its compute, and runs it if so."
+_WHAT = "RC1 decides whether an RL run of a language model is worth its compute, and if so runs it."
 _CODES = "Exit codes: 0 pass, 1 a fault, 2 refused or failed, 130 interrupted."
 _BEGIN = f"""{_WHAT}
 
 Five commands to begin with:
   rc1 preflight      check data, judge and reward; if all gates pass, issue the ticket
   rc1 ticket verify  check that the ticket still holds
-  rc1 doctor         check the machine before a training
-  rc1 train          train, and compare with where it started
-  rc1 report         one page about the run, whether it passed or failed
+  rc1 doctor         check the machine before training
+  rc1 train          train a policy and compare it with the initial one
+  rc1 report         write one page about the run, passed or failed
 
 To try them on a small pool: rc1 preflight --workspace try --set pool.n=1200
-All commands: rc1 --help. One of them: rc1 preflight --help."""
-"""What `rc1` alone prints."""
+All commands: rc1 --help. One command: rc1 preflight --help."""
+"""Printed by `rc1` without a command."""
 
-# Dashes and underscores are the same in the names of options and commands (the original scripts use both); the parser
-# applies this to names only, never to values.
+# Names of options and commands may use dashes or underscores (the original scripts use both). The parser applies this
+# to names only, never to values.
 app = typer.Typer(
     name="rc1",
     help=_WHAT,
@@ -68,7 +68,7 @@ def rc1(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Print the commands to begin with if none was given."""
+    """Print where to begin if no command was given."""
     if context.invoked_subcommand is None:
         typer.echo(_BEGIN)
 
@@ -145,8 +145,8 @@ command(_ticket, "show", preflight.show_ticket, "rc1 ticket show --json")
 command(_ticket, "revoke", preflight.revoke_ticket, "rc1 ticket revoke --reason 'the pool has a fault'")
 app.add_typer(_ticket, name="ticket", rich_help_panel="The run")
 
-_NOT_THE_SAME = "Exit codes: 0 pass, 1 a fault, or the written model is not the policy, 2 refused, 130 interrupted."
-_ckpt = typer.Typer(no_args_is_help=True, help="Checkpoints: list them, compare two, write one for other programs.")
+_NOT_THE_SAME = "Exit codes: 0 pass, 1 a fault, or the export differs from the policy, 2 refused, 130 interrupted."
+_ckpt = typer.Typer(no_args_is_help=True, help="Checkpoints: list, compare, export for other programs.")
 command(_ckpt, "list", checkpoints.list_checkpoints, "rc1 ckpt list", _NO_CONFIG)
 command(_ckpt, "diff", checkpoints.diff, "rc1 ckpt diff 4 latest --exact", _NO_CONFIG)
 command(_ckpt, "export", checkpoints.export, "rc1 ckpt export latest", codes=_NOT_THE_SAME)
@@ -155,7 +155,7 @@ command(_ckpt, "import", checkpoints.import_base, "rc1 ckpt import MODEL.gguf --
 command(_ckpt, "dequantize", checkpoints.dequantize, "rc1 ckpt dequantize --precision bf16", codes=_NOT_THE_SAME)
 app.add_typer(_ckpt, name="ckpt", rich_help_panel="The run")
 
-_world = typer.Typer(no_args_is_help=True, help="The environment for other programs: write it, check what was written.")
+_world = typer.Typer(no_args_is_help=True, help="The environment for other programs: export it, verify an export.")
 command(_world, "export", release.export_world, "rc1 world export --part training")
 command(_world, "verify", release.verify_world, "rc1 world verify outputs/rc1_world", writes=False)
 app.add_typer(_world, name="world", rich_help_panel="The run")
@@ -171,7 +171,9 @@ command(_scorecache, "invalidate", scorecache.invalidate, "rc1 scorecache invali
 command(_scorecache, "replay-bad", scorecache.replay_bad, "rc1 scorecache replay-bad")
 app.add_typer(_scorecache, name="scorecache", rich_help_panel="The judge")
 
-_dev = typer.Typer(no_args_is_help=True, help="For development: a TEST DOUBLE of a judge; the pages of docs/reference.")
+_dev = typer.Typer(
+    no_args_is_help=True, help="For development: a TEST DOUBLE of a judge, and the pages of docs/reference."
+)
 command(_dev, "judge-server", dev.judge_server, "rc1 dev judge-server --port 8901", ("config", "overrides", "as_json"))
 command(_dev, "reference", dev.reference_of(app), "rc1 dev reference --write", (*_NO_CONFIG, "as_json"))
 app.add_typer(_dev, name="dev", rich_help_panel="Setup and help")

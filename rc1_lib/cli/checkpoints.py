@@ -23,20 +23,20 @@ if TYPE_CHECKING:
     from rc1_lib.training.export.dequantize import Gap
     from rc1_lib.training.export.parity import GGUFParityReport, ParityReport
 
-_DAMAGED = "put its files back from a copy, or move it away: training resumes from the newest one that is whole"
-_NEW = "A new folder of the workspace. Default:"
+_DAMAGED = "restore its files from a copy, or move it away: training resumes from the newest intact one"
+_NEW = "A new folder in the workspace. Default:"
 _RECIPE, _FOLDER = "configs/base.yaml", "models/embedded"
 
 
 def diff(
     session: Session,
     a: Checkpoint,
-    b: Annotated[str, typer.Argument(help="Another one.")],
+    b: Annotated[str, typer.Argument(help="The checkpoint to compare it with.")],
     exact: Annotated[
-        bool, typer.Option("--exact", help="Compare tensors bit for bit, dtypes included; else as numbers.")
+        bool, typer.Option("--exact", help="Compare tensors bit for bit, dtypes included; otherwise as numbers.")
     ] = False,
 ) -> int:
-    """Say what differs between two checkpoints; exit 0 when nothing does, 2 when something does."""
+    """Show what differs between two checkpoints; exit with 0 if they are equal, 2 if they differ."""
     from rc1_lib.training.checkpoint.save_load import load_checkpoint
     from rc1_lib.training.checkpoint.state import diff_checkpoints
 
@@ -52,7 +52,7 @@ def diff(
 
 
 def list_checkpoints(session: Session) -> int:
-    """List the checkpoints below `checkpoints/`, and check every byte against its manifest."""
+    """List the checkpoints below `checkpoints/`, and check every byte against the manifests."""
     rows = [row for folder in _folders(session.workspace.root) for row in _rows(session, folder)]
     cells = [
         (f"{row['path']}{' (latest)' if row['latest'] else ''}", row["step"], f"{row['bytes'] / 1e6:.1f}",
@@ -67,7 +67,7 @@ def list_checkpoints(session: Session) -> int:
 
 
 def _state_of(session: Session, rows: list[dict[str, Any]]) -> Ending:
-    """Whether every checkpoint is whole, and what to do with the newest one."""
+    """Return whether all checkpoints are intact, and what to do with the newest one."""
     if not rows:
         return Ending("done", "there are no checkpoints in this workspace", following=then(session, "train"))
     if damaged := [Failure(f"{row['path']}: {row['damage']}", _DAMAGED) for row in rows if row["damage"]]:
@@ -84,13 +84,13 @@ def export(
         int, typer.Option(min=1, help="Held-out prompts on which the written model must match the policy.")
     ] = 32,
 ) -> int:
-    """Write a policy for other programs: an adapter for peft, a merged model for transformers, and a manifest.
+    """Export a policy for other programs: an adapter for peft, a merged model for transformers, and a manifest.
 
-    Give the flags of its training. Both are read again and compared with the engine's own policy, logits and greedy
-    tokens; where they differ nothing is written, and the exit code is 1.
+    Give the same flags as to its training. Both are read back and compared with the engine's policy, by logits and
+    greedy tokens. If they differ, nothing is written and the exit code is 1.
     """
     run = session.open()
-    found_at = found_checkpoint(session, checkpoint)  # before the libraries are read, which takes seconds
+    found_at = found_checkpoint(session, checkpoint)  # before the libraries are imported, which takes seconds
     quieten_models(run)
     from rc1_lib.training.export.checkpoint_export import ExportMismatchError, export_checkpoint
 
@@ -103,15 +103,15 @@ def export(
             session.show(str(fault))
     session.show(_likeness_table(found), *([f"exported: {folder}"] if folder else []))
     if folder:
-        ending = Ending("pass", "the export is the policy", following=then(session, "ckpt gguf", folder))
+        ending = Ending("pass", "the export matches the policy", following=then(session, "ckpt gguf", folder))
     else:
-        ending = Ending("fail", "what was written is not the policy, and is not kept")
+        ending = Ending("fail", "the export does not match the policy; it was not kept")
     likeness = {name: one.body() for name, one in found.items()}
     return _end_export(session, ending, {"folder": folder, "likeness": likeness})
 
 
 def _end_export(session: Session, ending: Ending, document: dict[str, Any]) -> int:
-    """As `end`; what was written and is not the policy is a fault."""
+    """Like `end`, but an export that does not match is a fault, exit code 1."""
     code = 0 if ending.verdict == "pass" else 1
     return end(session, ending, {"exit_code": code, **document}, code)
 
@@ -125,14 +125,13 @@ def gguf(
         int, typer.Option(min=1, help="Held-out prompts on which llama.cpp must give the same tokens.")
     ] = 200,
     token_ids_only: Annotated[
-        bool, typer.Option(help="Keep the file although llama.cpp tokenises texts differently; the file records this.")
+        bool, typer.Option(help="Keep the file even if llama.cpp tokenises texts differently; the file records this.")
     ] = False,
 ) -> int:
     """Write an export's merged model as a GGUF file for llama.cpp (extra `gguf`).
 
-    Give the flags of its training. llama.cpp reads the file and continues held-out prompts greedily: where it says
-    other tokens than the model, or with other probabilities, or tokenises texts otherwise, nothing is written, and the
-    exit code is 1.
+    Give the same flags as to its training. llama.cpp reads the file and continues held-out prompts greedily. If its
+    tokens, probabilities or tokenisation differ from the model's, nothing is written and the exit code is 1.
     """
     run = session.open()
     from rc1_lib.training.export.gguf_export import GGUFMismatchError, export_gguf
@@ -165,8 +164,8 @@ def import_base(
 ) -> int:
     """Write the model of a llama.cpp file as a folder that `base_model` can name (extra `gguf`).
 
-    llama.cpp tokenises texts and answers questions with the file: where the folder does otherwise, nothing is written,
-    and the exit code is 2.
+    llama.cpp tokenises texts and answers questions with the file. If the folder gives other results, nothing is
+    written and the exit code is 2.
     """
     from rc1_lib.training import device
     from rc1_lib.training.export.gguf_import import import_gguf
@@ -177,8 +176,8 @@ def import_base(
         done = import_gguf(file.expanduser().resolve(), target, device.Precision(precision))
     name = session.workspace.name(done.folder)
     session.show(
-        f"{done.parameters / 1e6:.1f} million parameters; texts become the same tokens in llama.cpp, and of its "
-        f"{done.tokens} greedy tokens {done.same_tokens:.1%} are the same",
+        f"{done.parameters / 1e6:.1f} million parameters; llama.cpp tokenises texts the same way, and "
+        f"{done.same_tokens:.1%} of its {done.tokens} greedy tokens are the same",
         f"written: {done.folder}",
     )
     following = then(session, "doctor", "--set", f"base_model={name}")
@@ -194,11 +193,11 @@ def dequantize(
         int, typer.Option(min=1, help="Held-out dialogues on which the written model must match the policy.")
     ] = 32,
 ) -> int:
-    """Write what a QLoRA training starts from as plain weights, for a server (`finetune.method: qlora`).
+    """Write the initial policy of a QLoRA training as plain weights, for a server (`finetune.method: qlora`).
 
-    Give the flags of the training. Every linear layer holds the numbers that its 4 bits stand for. The folder is read
-    again and compared with the policy in 4 bits; beyond the bounds of `training.parity` nothing is written, and the
-    exit code is 1.
+    Give the same flags as to the training. Linear layers hold their dequantized 4-bit weights. The folder is read back
+    and compared with the 4-bit policy. If the difference exceeds the bounds of `training.parity`, nothing is written
+    and the exit code is 1.
     """
     run = session.open()
     from rc1_lib.training import device
@@ -213,48 +212,48 @@ def dequantize(
         session.show(f"written: {done.folder}")
         ending = Ending("pass", f"as {precision} it is within training.parity")
     else:
-        finer = "" if precision == "fp32" else "; --precision fp32 is the nearest"
-        ending = Ending("fail", f"as {precision} it is outside training.parity; nothing is kept{finer}")
+        finer = "" if precision == "fp32" else "; --precision fp32 comes closest"
+        ending = Ending("fail", f"as {precision} it is outside training.parity; it was not kept{finer}")
     folder = str(done.folder) if done.folder else None
     return _end_export(session, ending, {"folder": folder, "gap": done.gap.body()})
 
 
 def _gap_table(gap: Gap) -> Table:
-    said = f"{gap.tokens:,} tokens of {gap.dialogues} dialogues"
+    sample = f"{gap.tokens:,} tokens of {gap.dialogues} dialogues"
     rows = (
-        (f"mean difference of log p, {said}", f"{gap.mean:.2g}", f"{gap.most_mean:g}"),
-        ("tokens farther than 0.1 nats", f"{gap.far_share:.2%}", f"{gap.most_far_share:.2%}"),
+        (f"mean difference of log p, {sample}", f"{gap.mean:.2g}", f"{gap.most_mean:g}"),
+        ("tokens that differ by over 0.1 nats", f"{gap.far_share:.2%}", f"{gap.most_far_share:.2%}"),
     )
     return table("compared with the policy in 4 bits", ("what", "found", "at most"), rows, ("found", "at most"))
 
 
 def _gguf_table(found: GGUFParityReport, ids_only: bool) -> Table:
     bounds = found.body()
-    tokens = "equal" if found.tokens_passed else "NOT THE MODEL"
-    texts = "equal" if found.texts_passed else "OTHERWISE (waived)" if ids_only else "OTHERWISE"
+    tokens = "equal" if found.tokens_passed else "DIFFERENT"
+    texts = "equal" if found.texts_passed else "DIFFERENT (waived)" if ids_only else "DIFFERENT"
     said = f"greedy tokens, {found.tokens} after {found.prompts} prompts"
     difference, most = f"{found.logprob_difference:.1e}", f"<= {bounds['max_logprob_difference']:g}"
     alike = f"{found.texts - len(found.different_texts)} of {found.texts}"
     rows = (
         (said, f"{100 * found.same_tokens:.2f} %", f">= {100 * bounds['min']:g} %", tokens),
         ("mean difference of log p", difference, most, tokens),
-        (f"texts tokenised alike{', composed (NFC)' if found.composed else ''}", alike, "all", texts),
+        (f"texts tokenised the same{', composed (NFC)' if found.composed else ''}", alike, "all", texts),
     )
     return table("llama.cpp compared with the model", ("what", "found", "wanted", "state"), rows)
 
 
 def _likeness_table(found: Mapping[str, ParityReport]) -> Table:
-    numbers = ("largest difference of a logit", "at most", "other greedy tokens", "of", "ties")
+    numbers = ("largest logit difference", "at most", "different greedy tokens", "of", "ties")
     rows = [
         (name, f"{one.logit_difference:.1e}", f"{one.tolerance:g}", one.other_tokens, one.tokens, one.ties,
-         "equal" if one.passed else "NOT THE POLICY")
+         "equal" if one.passed else "DIFFERENT")
         for name, one in found.items()
     ]  # fmt: skip
     return table("compared with the policy", ("part", *numbers, "state"), rows, numbers)
 
 
 def found_checkpoint(session: Session, name: str) -> Path:
-    """Find the checkpoint that a user names: latest, a step of checkpoints/rc1, or a path."""
+    """Return the path of the checkpoint that a user names: latest, a step of checkpoints/rc1, or a path."""
     from rc1_lib.training.checkpoint.retention import resolve_named
     from rc1_lib.training.run_paths import CHECKPOINTS, LEDGER
 
@@ -264,7 +263,7 @@ def found_checkpoint(session: Session, name: str) -> Path:
 
 
 def _folders(root: Path) -> list[Path]:
-    """List the folders below `checkpoints/` that may contain checkpoints: those of runs, and those kept for good."""
+    """Return the folders below `checkpoints/` that may contain checkpoints: each run's, and its best ones."""
     runs = [path for path in sorted((root / "checkpoints").glob("*")) if path.is_dir()]
     return [folder for run in runs for folder in (run, run / "best") if folder.is_dir()]
 
@@ -275,12 +274,12 @@ def _rows(session: Session, folder: Path) -> list[dict[str, Any]]:
     from rc1_lib.training.checkpoint.retention import BEST
 
     settle(folder)
-    newest = os.path.basename(os.path.realpath(folder / LATEST))  # of a link in a circle `resolve` makes a fault
+    newest = os.path.basename(os.path.realpath(folder / LATEST))  # `resolve` raises on a circular link
     rows = []
     number = step_of_kept if folder.name == BEST else step_of
     for path in sorted(folder.glob("step_*")):
         step = number(path)
-        if step is None:  # somebody's own file or folder, `step_00012_backup`
+        if step is None:  # a user's own file or folder, such as `step_00012_backup`
             continue
         sha256, damage = None, None
         try:
@@ -292,7 +291,7 @@ def _rows(session: Session, folder: Path) -> list[dict[str, Any]]:
             {
                 "path": session.workspace.name(path),
                 "step": step,
-                # Of a link in a circle there is no `stat`.
+                # `stat` would raise on a circular link.
                 "bytes": sum(file.lstat().st_size for file in path.glob("*")),
                 "sha256": sha256,
                 "latest": path.name == newest,
@@ -305,16 +304,16 @@ def _rows(session: Session, folder: Path) -> list[dict[str, Any]]:
 
 def build_base(
     session: Session,
-    recipe: Annotated[Path, typer.Option(help="How it is built.")] = Path(_RECIPE),
-    out: Annotated[Path, typer.Option(help="Folder of the workspace that it is written to.")] = Path(_FOLDER),
+    recipe: Annotated[Path, typer.Option(help="The recipe.")] = Path(_RECIPE),
+    out: Annotated[Path, typer.Option(help="Write it to this folder in the workspace.")] = Path(_FOLDER),
     check: Annotated[
         bool,
-        typer.Option("--check", help="Build into a temporary folder and compare with what is there, byte for byte."),
+        typer.Option("--check", help="Build into a temporary folder and compare with --out, byte for byte."),
     ] = False,
 ) -> int:
-    """Build the bundled tiny model again: corpus, tokenizer, training, accuracy by stage. It takes long.
+    """Rebuild the bundled tiny model: corpus, tokenizer, training, accuracy by stage. This takes long.
 
-    Its result is committed: on one kind of machine, with the same versions and threads, the same bytes come out.
+    The result is committed. The same kind of machine, versions and threads give the same bytes.
     """
     from rc1_lib.extras.base_builder.recipe import read_recipe
 
@@ -337,7 +336,7 @@ def build_base(
 
     place = session.workspace.find(str(out))
     if not (place / RECORD).is_file():
-        raise ConfigError(f"{place / RECORD}: there is no base to compare with; build it with rc1 build-base")
+        raise ConfigError(f"{place / RECORD}: there is no base to compare with; build one with rc1 build-base")
     with stages(), tempfile.TemporaryDirectory() as temporary:
         record = build(plan, Path(temporary) / "base")
     return _compared(session, place, read_json(place / RECORD), record)
@@ -378,11 +377,11 @@ def _skill_table(skill: dict[str, Any]) -> Table:
     rows = [
         (stage, figure(skill[stage]), f"{skill[f'n {stage}']:,.0f}") for stage in skill if not stage.startswith("n ")
     ]
-    return table("accuracy by stage, on rows not learned", heads, rows, heads[1:])
+    return table("accuracy by stage, on held-out rows", heads, rows, heads[1:])
 
 
 def _learned(record: dict[str, Any]) -> str:
     read = ", ".join(
         f"{of['rows']:,} rows and {of['tokens_per_pass']:,} tokens ({name})" for name, of in record["learned"].items()
     )
-    return f"{record['parameters']:,} parameters; read {read}; {record['training_minutes']} minutes of training"
+    return f"{record['parameters']:,} parameters; trained on {read} in {record['training_minutes']} minutes"

@@ -1,4 +1,4 @@
-"""What every command shares: its options, the log, and the one place where errors become exit codes."""
+"""What all commands share: the common options, the log, and the one place where errors become exit codes."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ from rc1_lib.workspace.folder import little_room
 Function = Callable[..., int]
 REFUSED, FAULT, INTERRUPTED = 2, 1, 130
 _NO_PATH = {
-    errno.ELOOP: "is a link that leads back to itself, expected a file or a folder; name what it should lead to",
-    errno.ENAMETOOLONG: "is too long for this file system, expected a name of at most 255 bytes; shorten it",
+    errno.ELOOP: "is a link that leads back to itself; expected a file or a folder",
+    errno.ENAMETOOLONG: "is too long for this file system; shorten each name to at most 255 bytes",
 }
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _NO_ROOM = 2**20
-"""Bytes: with less than this free, the full disk is the reason why a server or a database failed."""
+"""Bytes: with less than this free, the full disk explains why a server or a database failed."""
 _NO_RIGHT = (errno.EACCES, errno.EPERM, errno.EROFS)
 _THREADS = "POLARS_MAX_THREADS"
 _STOPPED = "\nrc1: stopped (SIGTERM); files are written whole or not at all, so run the command again\n"
 _SHOWN = 100
-"""Characters of a path that a message repeats."""
+"""The longest path, in characters, that a message repeats in full."""
 
 
 CODES = "Exit codes: 0 pass, 1 a fault, 2 refused or failed, 130 interrupted."
@@ -65,12 +65,12 @@ def command(
         app: where to register it.
         name: the command's name.
         function: its body.
-        example: a command line that shows it at work.
-        without: `Options` that would have no effect here and are left out; so is one that the command has as its own,
-            and where nothing of the configuration can be overridden `sources` and `reward`.
-        panel: below which heading the list of commands has it.
+        example: a command line, for the help.
+        without: fields of `Options` that the command does not take. A field that the command defines itself is left
+            out too; without `overrides`, so are `sources` and `reward`.
+        panel: the heading under which the list of commands shows it.
         codes: what its exit codes mean.
-        how: it is run; see `run_command`.
+        how: keyword arguments of `run_command`.
     """
     own = list(inspect.signature(function).parameters.values())[1:]
     left_out = {*without, *(given.name for given in own), *(["sources", "reward"] if "overrides" in without else [])}
@@ -102,10 +102,10 @@ def run_command(
     Args:
         function: its body.
         options: shared with the other commands.
-        values: of its own options.
-        writes: whether it may write: all that it prints is logged then, and a fault leaves a report and a package.
-        anywhere: whether it needs no workspace: it has none, and no log, where RC1 is installed and none was named.
-        trains: whether it can do nothing without the extra `train`.
+        values: the values of its own options.
+        writes: whether it may write; its output is then logged, and a fault leaves a report and a failure package.
+        anywhere: whether it works without a workspace. An installed RC1 then writes no log unless one is named.
+        trains: whether it needs the extra `train`.
     """
     if anywhere and INSTALLED and options.workspace is None:
         options, writes = replace(options, workspace=Path.cwd()), False
@@ -125,13 +125,13 @@ def run_command(
             session = Session(options, sys.stdout)
             with redirect_stdout(sys.stderr if options.as_json else sys.stdout):
                 return _guarded(function, session, values, log)
-    except RC1Error as error:  # raised before there is a log to write to
+    except RC1Error as error:  # raised before the log exists
         print(f"rc1: {error}", file=sys.stderr)
         return REFUSED
 
 
 def _check_path(name: str, value: Any, root: Path = Path()) -> None:
-    """Refuse a path that no file system can follow before it is used: as it is, or below `root`."""
+    """Reject a path, as given or below `root`, that no file system can resolve."""
     if not isinstance(value, Path):
         return
     try:
@@ -178,14 +178,14 @@ def _guarded(function: Function, session: Session, values: dict[str, Any], log: 
 
 @contextmanager
 def _stopping() -> Iterator[None]:
-    """Inside the block SIGTERM still ends the process at once, but says so, and how to go on."""
+    """Inside the block SIGTERM still ends the process at once, but first prints how to continue."""
     if threading.current_thread() is not threading.main_thread():  # only that one may handle signals
         yield
         return
     process = os.getpid()
 
     def stop(number: int, _: FrameType | None) -> None:
-        if os.getpid() == process:  # its workers die silently
+        if os.getpid() == process:  # forked workers stay silent
             os.write(2, _STOPPED.encode())
         signal.signal(number, signal.SIG_DFL)
         signal.raise_signal(number)
@@ -198,19 +198,19 @@ def _stopping() -> Iterator[None]:
 
 
 def _lacking_right(error: Exception) -> str:
-    """Say which place this user may not read or write, and what to do; "" for any other error."""
+    """Return which place the user may not read or write, and what to do; "" for any other error."""
     if not isinstance(error, OSError) or error.errno not in _NO_RIGHT or not error.filename:
         return ""
     path = Path(str(error.filename))
     place = path.parent if path.suffix == ".tmp" else path  # the user has never heard of a temporary file
     return (
-        f"{place}: cannot be used ({error.strerror}), expected the right to read and write there; give it to yourself, "
-        f"or name another --workspace"
+        f"{place}: cannot be used ({error.strerror}); give yourself the right to read and write there, or name another "
+        f"--workspace"
     )
 
 
 def _words(error: Exception, root: Path) -> str:
-    """Say what went wrong and, if a disk is full, what to do; also if another process found it full."""
+    """Return what went wrong and, if a disk is full, what to do, even if another process found it full."""
     if isinstance(error, OSError) and error.errno in _FULL:
         where = f"{error.filename}: " if error.filename else ""
         other = "send it elsewhere" if error.filename == STDOUT else "name another --workspace"
@@ -219,7 +219,7 @@ def _words(error: Exception, root: Path) -> str:
 
 
 def _leave(what: str, write: Callable[[], Path]) -> str | None:
-    """Write what a failure leaves; a disk that refuses it must not hide the failure itself."""
+    """Write a report or package of a failure; an error while writing must not hide the failure itself."""
     try:
         path = write()
     except (OSError, RC1Error) as error:

@@ -1,4 +1,4 @@
-"""`dev judge-server`, a test double of a judge to try the pipeline and its limits; and `dev reference`."""
+"""`dev judge-server`, a test double of a judge for trying the pipeline and its limits; and `dev reference`."""
 
 from __future__ import annotations
 
@@ -23,50 +23,50 @@ _LISTEN_S = 0.2
 def judge_server(
     session: Session,
     port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Where it listens, on this machine only; 0 takes a free port.")
+        int, typer.Option(min=0, max=65535, help="Port, open to this machine only; 0 takes a free one.")
     ] = 8901,
     seed: Annotated[int, typer.Option(help="Seed of grades, noise, latencies and faults.")] = 0,
     latency_ms: Annotated[float, typer.Option(min=0, help="Median latency of a reply in milliseconds.")] = 20.0,
     noise_sd: Annotated[float, typer.Option(min=0, help="Standard deviation of the noise on each grade.")] = 0.02,
     rps: Annotated[
-        float | None, typer.Option(help="Requests per second above which it answers 429. Default: no limit.")
+        float | None, typer.Option(help="Requests per second; above this it answers 429. Default: no limit.")
     ] = None,
     concurrent: Annotated[
-        int | None, typer.Option(min=1, help="Requests at a time above which it answers 429. Default: no limit.")
+        int | None, typer.Option(min=1, help="Concurrent requests; above this it answers 429. Default: no limit.")
     ] = None,
     retry_after: Annotated[
-        float | None, typer.Option(min=0, help="Retry-After of its 429s in seconds. Default: they have none.")
+        float | None, typer.Option(min=0, help="Retry-After of its 429 replies, in seconds. Default: none.")
     ] = None,
     fault: Annotated[
         list[str] | None,
-        typer.Option(metavar="KIND=RATE", help="Share of requests that go wrong, for example reset=0.1; repeatable."),
+        typer.Option(
+            metavar="KIND=RATE", help="Share of requests that fail this way, for example reset=0.1; repeatable."
+        ),
     ] = None,
     shift: Annotated[
-        float, typer.Option(min=-1, max=1, help="Added to every grade, as by a judge that has become milder.")
+        float, typer.Option(min=-1, max=1, help="Added to every grade, as if the judge had become milder.")
     ] = 0.0,
     model: Annotated[
         str, typer.Option(help="Model version that it reports; begins with rc1-test-double.")
     ] = "rc1-test-double-1",
     manner: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="A provider's way, for example no_temperature or wait_in_words; repeatable."),
+        typer.Option(metavar="NAME", help="Imitate a provider's quirk, for example no_temperature; repeatable."),
     ] = None,
-    finish: Annotated[
-        str | None, typer.Option(help="The word that replies say they ended with. Default: stop.")
-    ] = None,
+    finish: Annotated[str | None, typer.Option(help="The finish reason of its replies. Default: stop.")] = None,
     idempotent: Annotated[
         bool, typer.Option("--idempotent", help="Answer a repeated Idempotency-Key from memory, at no cost.")
     ] = False,
 ) -> int:
-    """Serve a TEST DOUBLE of a judge until interrupted: it speaks like OpenAI and Gemini, its scores are made up.
+    """Serve a TEST DOUBLE of a judge until interrupted: it speaks OpenAI's and Gemini's protocols and makes scores up.
 
-    Refused in profile prod.
+    It does not start with profile prod.
     """
     profile = session.options.profile or os.environ.get("RUN_MODE") or "local"
     if profile != "local":
         raise RC1Error(
-            f"dev judge-server: the profile is {profile} (--profile or RUN_MODE), and this is a test double whose "
-            "scores are made up; use profile local, or for prod a real judge"
+            f"dev judge-server: the profile is {profile} (--profile or RUN_MODE), but this test double makes up its "
+            "scores; use profile local, or a real judge"
         )
     from rc1_lib.testing.judge_server import Behaviour, running
 
@@ -77,8 +77,8 @@ def judge_server(
     )  # fmt: skip
     with running(behaviour, port=port) as server:
         session.show(*_invitation(server))
-        # In short waits: polars' handler of SIGINT lets the system resume a long one, and Ctrl-C would go unheard.
-        with suppress(KeyboardInterrupt):  # the way to end it
+        # In short waits: with polars' handler of SIGINT the system resumes a long one, and Ctrl-C would have no effect.
+        with suppress(KeyboardInterrupt):  # how the user stops it
             while not threading.Event().wait(_LISTEN_S):
                 pass
     session.show("", *_summary(server.stats()))
@@ -118,7 +118,7 @@ def _faults(given: Sequence[str]) -> dict[FaultKind, float]:
 def _invitation(server: JudgeServer) -> tuple[str, ...]:
     model = server.behaviour.model
     return (
-        "TEST DOUBLE: this is no judge. Its scores are made up, whatever it is sent.",
+        "TEST DOUBLE: this is not a judge. It makes its scores up.",
         "",
         "In another terminal, as an OpenAI-compatible judge:",
         f"  export SCORER_PROVIDER=openai SCORER_BASE_URL={server.base_url} SCORER_API_KEY=anything-at-all",
@@ -126,9 +126,9 @@ def _invitation(server: JudgeServer) -> tuple[str, ...]:
         "or as Gemini:",
         f"  export SCORER_PROVIDER=gemini SCORER_BASE_URL={server.gemini_url} SCORER_API_KEY=anything-at-all",
         f"  rc1 probe-scorer --set judge.model={model}",
-        f"What it has counted so far: {server.gemini_url}/stats",
+        f"Counts so far: {server.gemini_url}/stats",
         "",
-        "Ctrl-C ends it.",
+        "Ctrl-C stops it.",
     )
 
 
@@ -143,15 +143,13 @@ def _summary(stats: Stats) -> tuple[str, ...]:
 
 
 def reference_of(app: typer.Typer) -> Callable[..., int]:
-    """Make the command that compares the pages with `app`, or writes them."""
+    """Return the command that compares the reference pages with `app`, or writes them."""
 
     def reference(
         session: Session,
-        write: Annotated[
-            bool, typer.Option("--write", help="Write the pages; without it they are only compared.")
-        ] = False,
+        write: Annotated[bool, typer.Option("--write", help="Write the pages; otherwise only compare them.")] = False,
     ) -> int:
-        """Compare docs/reference with the code, or write it: every configuration key and every command."""
+        """Compare docs/reference with the code, or write it: all configuration keys and all commands."""
         from rc1_lib.cli.reference import FOLDER, pages
 
         del session
@@ -165,9 +163,8 @@ def reference_of(app: typer.Typer) -> Callable[..., int]:
                 write_text(page, text)
                 print(f"written: {FOLDER}/{name}")
         if differ and not write:
-            found = f"{' and '.join(differ)}: found another text than the code gives"
-            raise RC1Error(f"{found}; run `rc1 dev reference --write`")
-        print(f"{FOLDER}: as the code says")
+            raise RC1Error(f"{' and '.join(differ)}: out of date; run `rc1 dev reference --write`")
+        print(f"{FOLDER}: up to date")
         return 0
 
     return reference

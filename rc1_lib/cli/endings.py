@@ -1,4 +1,4 @@
-"""The last lines of a command: verdict, what failed, what to do, report, and the next command as it is typed."""
+"""The last lines of a command: verdict, failures, what to do, report, and the next command, ready to type."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
     from rc1_lib.run import Run
 
 MOST = 5
-"""Lines of an ending."""
+"""Lines of an ending, at most."""
 _FAILURES = 3
 FAILED = ("failed", "error")
-"""The status of a gate that failed."""
+"""The statuses of a gate that failed."""
 _CUT = " ..."
 _CODES = {"pass": 0, "done": 0, "fail": 2, "fault": 1}
 _FEW = 2
-"""Settings that a command line shows one by one."""
+"""Settings that a command line lists one by one, at most."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What failed and why, as a sentence, and what to do; "" where that is not known."""
+    """What failed and why, as a sentence, and what to do, or "" if that is unknown."""
 
     what: str
     advice: str = ""
@@ -42,11 +42,11 @@ class Ending:
     """How a command ended.
 
     Attributes:
-        verdict: pass or fail of what judges, done of what only builds, fault where the program or the machine failed.
-        words: what that is about.
-        failures: of a fail, the most important one first.
-        report: the file to read on in, if there is one.
-        following: the last line, with the next command; "" where there is none.
+        verdict: pass or fail for a command that judges, done for one that builds, fault if program or machine failed.
+        words: what the verdict is about.
+        failures: what failed, the most important first.
+        report: the file with details, if there is one.
+        following: the last line, with the next command, or "".
     """
 
     verdict: Literal["pass", "fail", "done", "fault"]
@@ -56,7 +56,7 @@ class Ending:
     following: str = ""
 
     def lines(self) -> list[str]:
-        """Return at most `MOST` lines; sentences are cut to the width of a page; advice, paths and commands are not."""
+        """Return at most `MOST` lines, with sentences cut to `WIDTH`, but not advice, paths and commands."""
         advice = self.failures[0].advice if self.failures else ""
         tail = [
             f"what to do: {' '.join(advice.split())}" if advice else "",
@@ -73,7 +73,7 @@ class Ending:
 
 
 def end(session: Session, ending: Ending, document: Any, code: int | None = None) -> int:
-    """Print the last lines of a command and, with --json, its document; returns `code`, else that of the verdict."""
+    """Print the last lines and, with --json, the document; return `code`, by default the verdict's."""
     session.show(*ending.lines())
     session.document(document)
     return _CODES[ending.verdict] if code is None else code
@@ -82,7 +82,7 @@ def end(session: Session, ending: Ending, document: Any, code: int | None = None
 def judged(
     what: str, gates: Sequence[Mapping[str, Any]], report: Path | None, *, after_pass: str = "", after_fail: str = ""
 ) -> Ending:
-    """Return how a command that judged `what` by gates (as reports have them) ended, with its last line by outcome."""
+    """Return the ending of a command that judged `what`; `gates` are in the form of a report."""
     failed = [gate for gate in gates if gate["status"] in FAILED]
     passed = sum(gate["status"] == "passed" for gate in gates)
     others = [(status, sum(gate["status"] == status for gate in gates)) for status in ("waived", "not applicable")]
@@ -96,7 +96,7 @@ def judged(
 
 
 def failure_of(gate: Mapping[str, Any]) -> Failure:
-    """Say why a gate failed: its error, or the first check that failed with its advice."""
+    """Return why a gate failed: its error, or its first failed check with that check's advice."""
     if gate["error"]:
         return Failure(f"{gate['name']}: {gate['error']}")
     check = next(check for check in gate["checks"] if not check["passed"])
@@ -105,7 +105,7 @@ def failure_of(gate: Mapping[str, Any]) -> Failure:
 
 
 def _fitted(start: str, words: str, room: int = 0) -> str:
-    """Cut a line to `WIDTH` columns and leave `room` of them free."""
+    """Cut a line to `WIDTH` columns, of which `room` stay free."""
     whole = " ".join(words.split())
     width = WIDTH - len(start) - room
     if len(whole) <= width:
@@ -115,7 +115,7 @@ def _fitted(start: str, words: str, room: int = 0) -> str:
 
 
 def after_preflight(session: Session, rounds: Sequence[int], *, passed: bool) -> str:
-    """The command to run when a preflight, or a round of it, has ended."""
+    """Return the line that names the command to run after a preflight or one of its rounds."""
     command = "preflight" if len(rounds) > 1 else f"round{rounds[0]}"
     if not passed:
         return again(session, command)
@@ -123,32 +123,35 @@ def after_preflight(session: Session, rounds: Sequence[int], *, passed: bool) ->
 
 
 def to_training(session: Session) -> str:
-    """The command to run when a ticket holds; a training elsewhere needs a ticket of the libraries there."""
+    """Return the line that names the command to run with a valid ticket.
+
+    An installation that cannot train names another preflight: the ticket pins the libraries of its own installation.
+    """
     if lacking_for_training():
         return then(session, "preflight", when="where the extra train is installed")
     return then(session, "train")
 
 
 def warned(session: Session, run: Run, ending: Ending) -> Ending:
-    """Add to the ending of a ticket what its pool is plainly too small for, and the next command that works."""
+    """Add a warning to a ticket's ending if its pool is clearly too small, and name a next command that works."""
     if lacking_for_training():
         return ending
     from rc1_lib.forecast.too_few import shortages
 
     empty, few = shortages(run)
     if empty:
-        failures = [Failure(f"training will refuse this pool: {empty}", "raise pool.n, or training.max_tokens")]
+        failures = [Failure(f"training will reject this pool: {empty}", "raise pool.n, or training.max_tokens")]
         return replace(ending, failures=failures, following=then(session, "preflight", when="with other settings"))
     if few:
-        failures = [Failure(few, "raise pool.n, or training.max_tokens; or train without the evaluation")]
+        failures = [Failure(few, "raise pool.n or training.max_tokens, or train without the evaluation")]
         return replace(ending, failures=failures, following=then(session, "train", "--no-evaluate"))
     return ending
 
 
 def after_refusal(session: Session, error: RC1Error) -> str:
-    """The command to run when one was refused: for a ticket the preflight, else the same one as it was typed.
+    """Return the line that names the next command after an error: a preflight for a ticket, or else the same command.
 
-    "" where what was typed is at fault itself: the configuration, or a flag.
+    It is "" if the configuration or a flag is at fault.
     """
     if session.run is None or isinstance(error, ConfigError):
         return ""
@@ -158,7 +161,7 @@ def after_refusal(session: Session, error: RC1Error) -> str:
 
 
 def _for_ticket(session: Session, run: Run) -> str:
-    """A preflight; where the workspace's ticket is of other settings that are recorded, a look at it with those."""
+    """Return a preflight as the next command, or `ticket verify` if the ticket belongs to other, recorded settings."""
     from rc1_lib.preflight.ticket import read_ticket
 
     try:
@@ -173,39 +176,40 @@ def _for_ticket(session: Session, run: Run) -> str:
 
 
 def after_training(session: Session, run: Run, seeds: Sequence[int], *, evaluate: bool, passed: bool) -> str:
-    """The command to run when a training has ended."""
+    """Return the line that names the command to run after a training."""
     if not passed:
         return then(session, "preflight", when="with other settings, as a new run")
     if not evaluate:
         named = [word for seed in seeds for word in ("--seed", str(seed))]
         return then(session, "train", *named, when="to see what was learned")
     if set(seeds) < set(run.config.seeds):
-        return then(session, "train", "--all-seeds", when="the other seeds too")
+        return then(session, "train", "--all-seeds", when="for the other seeds")
     return then(session, "release")
 
 
 def then(session: Session, name: str, *flags: str, when: str = "") -> str:
-    """The last line of a command: the one to run next, and when or what for, where that is not plain."""
+    """Return the last line: the command to run next, and if that is not obvious, when or what for."""
     return f"next{f', {when}' if when else ''}: {command_line(session, name, *flags)}"
 
 
 def again(session: Session, name: str, *flags: str, when: str = "once that is fixed") -> str:
-    """The last line of a command that failed: the same one, with all of its settings, and `flags` that are none."""
+    """Return the last line of a failed command: the same one, with all settings and with `flags`."""
     return f"next, {when}: {command_line(session, name, *flags, gates=True)}"
 
 
 def flagged(given: Mapping[str, object]) -> list[str]:
-    """The words of flags that were given: `{"--task": "gsm8k", "--golds": None}` -> `--task gsm8k`; "" has no flag."""
+    """Return flags that were given as words: `{"--task": "gsm8k", "--golds": None}` -> `--task gsm8k`.
+
+    The key "" is for a positional argument.
+    """
     return [word for flag, value in given.items() if value is not None for word in (flag, str(value)) if word]
 
 
 def command_line(session: Session, name: str, *flags: str, gates: bool = False) -> str:
-    """Another command on the same run, as it is typed: with this one's workspace, configuration and settings.
+    """Return another command for the same run, ready to type: same workspace, configuration and settings.
 
-    Settings are shown where they are few; more of them are in the run's effective configuration, if that records
-    them.
-
-    With `gates` the gates' settings by this command's own flags hold there too.
+    A few settings are listed. If there are more, the command names the run's effective configuration, provided that it
+    records them. With `gates` it also keeps settings of gates that came from this command's own flags.
     """
     options = session.options
     own = session.overrides[len(session.common) :]
@@ -224,7 +228,7 @@ def command_line(session: Session, name: str, *flags: str, gates: bool = False) 
 
 
 def _recorded(session: Session) -> Path | None:
-    """Return the effective configuration's path from here if it opens the same run again."""
+    """Return the effective configuration's path, relative to the current folder, if it reopens the same run."""
     run = session.run
     if run is None:
         return None
@@ -245,7 +249,7 @@ def _reopened(run: Run) -> Run:
 
 
 def _recorded_at(run: Run) -> Path:
-    """The path of the effective configuration, from the current folder if it is below it."""
+    """Return the path of the effective configuration, relative to the current folder if it is below it."""
     from rc1_lib.run import EFFECTIVE
 
     path, here = run.workspace.path(EFFECTIVE), Path.cwd()

@@ -1,4 +1,4 @@
-"""Run a flow from the command line: its outline, its run, the reports that it wrote and its end."""
+"""Run a flow from the command line: print its outline, run it, read its reports, and end the command."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from rc1_lib.run import Run
 
 Stage = tuple[str, str, float | None]
-"""A part of a long command: its name, as the command's reports have it; what is done in it; its share of the whole
-command's time, as measured at the shipped size, or None where it takes hardly any."""
+"""A part of a long command: its name, as in the reports; what it does; its share of the command's time, measured at
+the shipped size, or None if it takes hardly any."""
 _BEFORE_ROUNDS: tuple[Stage, ...] = (
-    ("server", "a private Prefect, unless one serves here", 0.1),
+    ("server", "a private Prefect server, unless one serves here", 0.1),
     ("data", "shadow set, pool, its difficulty, the balanced pool", 0.4),
     ("calibration", "does the reward predict success, can it be cheated", 0.4),
 )
@@ -27,7 +27,7 @@ _ROUNDS: dict[int, Stage] = {
 
 
 def preflight_outline(run: Run, rounds: Sequence[int], *, ticket: bool) -> list[str]:
-    """List what a preflight will do, a line a stage."""
+    """Return the stages of a preflight, one line each."""
     opens: list[Stage] = [("ticket", "opens training", None)] if ticket else []
     stages = (*_BEFORE_ROUNDS, *(_ROUNDS[number] for number in rounds), *opens)
     title = f"{run.config.pool.n:,} rows, profile {run.config.profile}; what is up to date is kept"
@@ -35,12 +35,12 @@ def preflight_outline(run: Run, rounds: Sequence[int], *, ticket: bool) -> list[
 
 
 def training_outline(run: Run, seeds: Sequence[int], last: Mapping[str, float], *, evaluate: bool) -> list[str]:
-    """List what a training will do, a line a stage; `last` has the seconds of stages in the latest one here."""
+    """Return the stages of a training, one line each; `last` has each stage's seconds in the latest training here."""
     config, training = run.config, run.config.training
     asked = f"{training.held_out.prompts} held-out prompts, before and after"
     compares: list[Stage] = [("evaluation", asked, 0.2)] if evaluate else []
     stages: list[Stage] = [
-        ("ticket", "does it name every file that is read", None),
+        ("ticket", "does it list every file that is read", None),
         ("warm start", f"{training.warm_start.steps} steps on demonstrations", 0.05),
         ("training", f"{config.steps} steps of {config.batch_size} episodes a seed", 0.75),
         *compares,
@@ -50,7 +50,7 @@ def training_outline(run: Run, seeds: Sequence[int], last: Mapping[str, float], 
 
 
 def _outline(title: str, stages: Sequence[Stage], last: Mapping[str, float], *, shares: bool) -> list[str]:
-    """Return the title, and each stage with the time it took last, else with its usual share if that is known."""
+    """Return the title, and each stage with its latest time, or else its usual share if that is known."""
     wide, far = (max(map(len, column)) for column in list(zip(*stages, strict=True))[:2])
     lines = [title]
     for name, what, share in stages:
@@ -61,7 +61,7 @@ def _outline(title: str, stages: Sequence[Stage], last: Mapping[str, float], *, 
 
 
 def run_flow_of(session: Session, run: Run, name: FlowName, *, verbose: bool, **parameters: Any) -> FlowOutcome:
-    """Run a flow with the configuration and workspace of `run`, and further parameters of its own."""
+    """Run a flow with the configuration and workspace of `run` and the flow's own parameters."""
     from deployments.local_run import run_flow
 
     with stages():
@@ -69,10 +69,17 @@ def run_flow_of(session: Session, run: Run, name: FlowName, *, verbose: bool, **
 
 
 def end_flow(session: Session, outcome: FlowOutcome, document: dict[str, Any], ending: Ending, *notes: str) -> int:
-    """Write the failure package after a fault or a failed gate, print document and last lines, return the exit code.
+    """Print the last lines and the document, write a failure package if the run failed, and return the exit code.
 
-    `ending` is shown where the run did not end in a fault, `notes` where it did not pass. Of a refusal its sentence
-    says all, so it leaves no package.
+    A refusal leaves no package: its sentence says everything.
+
+    Args:
+        session: the command's session.
+        outcome: how the flow ended.
+        document: the command's part of the JSON document.
+        ending: shown unless the run ended with a fault.
+        notes: lines printed first if the run did not pass.
+    """
     """
     from tasks.endings import GATES_FAILED
 
@@ -98,13 +105,13 @@ def end_flow(session: Session, outcome: FlowOutcome, document: dict[str, Any], e
 
 
 def stamps(run: Run, *patterns: str) -> dict[str, int]:
-    """Return when each report that a pattern matches (below the workspace) was written, in the patterns' order."""
+    """Return path -> modification time, in ns, of the workspace's files that match, in the order of the patterns."""
     found = [path for pattern in patterns for path in sorted(run.workspace.root.glob(pattern))]
     return {path.relative_to(run.workspace.root).as_posix(): path.stat().st_mtime_ns for path in found}
 
 
 def written_since(run: Run, before: Mapping[str, int], *patterns: str) -> dict[str, Any]:
-    """Read the reports that are newer than the stamps taken `before`, by path."""
+    """Return path -> content of the reports written since the stamps `before` were taken."""
     from rc1_lib.workspace.artifacts import read_json
 
     return {

@@ -84,7 +84,7 @@ def _tried(run: Run) -> Trial | None:
 
 
 def _unfit(trial: Trial | None) -> GateResult | None:
-    """The verdict on a judge that answers only under other settings, or never in time; None where the probe says it."""
+    """Return a failure if the judge answers only with other settings, or never in time; None if the probe decides."""
     from rc1_lib.records import GateResult
 
     if trial is not None and trial.late:
@@ -122,10 +122,10 @@ def _probed_on_own(run: Run) -> GateResult:
 def judge_baseline(
     session: Session,
     new: Annotated[
-        bool, typer.Option("--new", help="Ask the judge again, record another baseline, and keep the old one.")
+        bool, typer.Option("--new", help="Ask the judge again and record a new baseline; the old one is kept.")
     ] = False,
 ) -> int:
-    """Record the judge's first scores of some dialogues, with which the nightly compares it later."""
+    """Record the judge's first scores of some dialogues; the nightly compares later scores with them."""
     run = session.open()
     from rc1_lib.calibration.judge_baseline import JUDGE_BASELINE, record_baseline
     from rc1_lib.workspace.artifacts import FileState
@@ -139,7 +139,7 @@ def judge_baseline(
     if new and (old := body["replaces"]):
         session.show(
             f"a new baseline: it replaces that of {old['recorded']}, kept as {run.workspace.path(old['path'])}",
-            "a ticket that pins the old baseline no longer holds; run rc1 preflight for a new one",
+            "a ticket that pins the old baseline is no longer valid; rc1 preflight issues a new one",
         )
     session.show(f"baseline: {JUDGE_BASELINE.path(run)}")
     words = f"baseline of {len(body['dialogues'])} dialogues, {done}"
@@ -150,9 +150,9 @@ def judge_baseline(
 
 
 def judge_drift(session: Session) -> int:
-    """Ask the judge about the baseline's dialogues again, and check that it grades as it did.
+    """Ask the judge about the baseline's dialogues again, and check that its grades have not drifted.
 
-    A waiver of the preflight does not apply here: whoever asks gets the verdict.
+    Waivers of the preflight do not apply here.
     """
     run = session.open({"gates.waivers": {}})
     from rc1_lib.evidence import Evidence
@@ -162,19 +162,19 @@ def judge_drift(session: Session) -> int:
         results = [evaluate("judge_drift", Evidence(run), NIGHTLY)]
     return conclude(
         session, run, f"judge {run.config.judge.provider}", results, "reports/rc1/judge_drift.json",
-        after_fail=then(session, "judge-baseline", "--new", when="if this judge is to stay"),
+        after_fail=then(session, "judge-baseline", "--new", when="to keep this judge"),
     )  # fmt: skip
 
 
 def assert_not_simulated(
     session: Session,
     cache_hit_lt: Annotated[
-        float | None, typer.Option(help="The gate fails from this share of cached scores on, in both rounds.")
+        float | None, typer.Option(help="Fail at this share of cached scores or more, in both rounds.")
     ] = None,
 ) -> int:
-    """Check that the last scores came from a real judge: billed, not instant, and not all from the cache.
+    """Check that the latest scores came from a real judge: billed, not instant, and not all from the cache.
 
-    A waiver of the preflight does not apply here: whoever asks gets the verdict.
+    Waivers of the preflight do not apply here.
     """
     flags: dict[str, Any] = {
         "gates.anti_simulation.cache_hit_lt.round1": cache_hit_lt,
@@ -194,7 +194,7 @@ def score(
     session: Session,
     rows: Annotated[
         Path | None,
-        typer.Option("--in", help="JSONL file of dialogues, each line with its messages. Default: the shadow set."),
+        typer.Option("--in", help="JSONL file with one dialogue's messages per line. Default: the shadow set."),
     ] = None,
     n: Annotated[int | None, typer.Option("--n", min=1, help="Score the first N of them.")] = None,
     out: Annotated[
@@ -203,9 +203,11 @@ def score(
     provider: Provider = None,
     model: Model = None,
     samples: Annotated[int | None, typer.Option(help="Replies per dialogue (judge.samples).")] = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Ask for everything, whatever is stored.")] = False,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Ask about every dialogue, even if replies are stored.")
+    ] = False,
 ) -> int:
-    """Score dialogues with the judge; replies are stored, so that an interrupted run goes on where it was."""
+    """Score dialogues with the judge. Replies are stored, so an interrupted run continues where it stopped."""
     given, target = session.given(rows), session.report("--out", out, ("dialogue", "medians", "variances"))
     run = session.open({"judge.provider": provider, "judge.model": model, "judge.samples": samples})
     from rc1_lib.judge.budget import known_usd
@@ -216,7 +218,7 @@ def score(
         session.report("--out", Path(summary_path(target)), ("scores", "spec_sha256"))  # the summary, next to it
     source = run.workspace.path(given or run.config.shadow.path)
     if given is None and not source.exists():
-        raise RC1Error(f"{source}: there is no shadow set yet; `rc1 build-pool` writes it, or name a file with --in")
+        raise RC1Error(f"{source}: there is no shadow set yet; run `rc1 build-pool`, or name a file with --in")
     dialogues = read_dialogues(source, n)
     check_judge(run)
     with open_store(run) as store:
@@ -237,7 +239,7 @@ def score(
         session.show(f"unstable samples: {run.workspace.path(summary['unstable_samples'])}")
     if not summary["complete"]:
         session.document(summary)
-        raise RC1Error(f"{summary['incomplete']}. {written} is marked incomplete; what was paid for is kept")
+        raise RC1Error(f"{summary['incomplete']}. {written} is marked incomplete; replies already paid for are kept")
     words = f"{summary['scored']} of {summary['dialogues']} dialogues scored"
     place = run.workspace.path(summary_path(summary["scores"]))
     return end(session, Ending("done", words, report=place, following=then(session, "scorecache stat")), summary)
@@ -246,7 +248,7 @@ def score(
 def _table(summary: Mapping[str, Any]) -> Table:
     title = f"{summary['provider']} {summary['model_asked']}, instructions {summary['spec']}"
     if not summary["complete"]:
-        title += ", INCOMPLETE: only of dialogues with scores, so not reliable"
+        title += ", INCOMPLETE: covers only dialogues with scores, so not reliable"
     rows: list[tuple[str, ...] | None] = []
     for name, one in summary["dimensions"].items():
         bounds = "-" if one["sd"] is None else f"{one['sd_low']:.4f} to {one['sd_high']:.4f}"

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from rc1_lib.labels.label_file import LabelFile
     from rc1_lib.run import Run
 
-_FORMS = "JSONL, CSV or TSV file of dialogues, or of their scores by dimension, with a person's label each"
+_FORMS = "JSONL, CSV or TSV file of dialogues, or of their scores by dimension, each with a person's label"
 LabelKey = Annotated[
     str, typer.Option("--label", help="Key or column of a person's verdict or overall score.", metavar="KEY")
 ]
 GroupKey = Annotated[
-    str, typer.Option("--group", help="Key or column that names rows which belong together.", metavar="KEY")
+    str, typer.Option("--group", help="Key or column that is the same for rows that belong together.", metavar="KEY")
 ]
 BucketKey = Annotated[
     str, typer.Option("--bucket", help="Key or column of the part that a row belongs to.", metavar="KEY")
@@ -49,7 +49,7 @@ def judge_agreement(
     labels: Annotated[Path | None, typer.Option(help=f"{_FORMS} (judge.labels.path).")] = None,
     among: Annotated[
         Path | None,
-        typer.Option(help="Dialogues for which to estimate the share of good ones. Default: all of the file."),
+        typer.Option(help="File of dialogues of which to estimate the share of good ones. Default: the labelled file."),
     ] = None,
     label: LabelKey = "label",
     group: GroupKey = "group",
@@ -57,7 +57,7 @@ def judge_agreement(
     dimensions: Dimensions = None,
     scale: ScaleOption = None,
 ) -> int:
-    """Compare the judge with what people say: kappa, agreement and rank correlation, with intervals."""
+    """Compare the judge with people's labels: kappa, agreement and rank correlation, with intervals."""
     given, other = session.given(labels), session.given(among)
     run = session.open()
     from rc1_lib.calibration.judge_agreement import judge_agreement as compare
@@ -74,7 +74,7 @@ def judge_agreement(
 def calibrate_on_labels(
     session: Session, run: Run, path: str | None, keys: Mapping[str, str], dimensions: str | None, scale: str | None
 ) -> int:
-    """`weight-calib --labels`: weights that come nearest to what people say; those in force stay as they are."""
+    """Run `weight-calib --labels`: fit weights to people's labels and report them, without writing them."""
     from rc1_lib.calibration.weight_calib import label_calib
 
     file = read(run, path, keys, dimensions, scale)
@@ -83,7 +83,7 @@ def calibrate_on_labels(
     session.show(*calibration_table(outcome.body))
     session.show(
         f"{outcome.body['labels']['dialogues']} dialogues in {outcome.body['labels']['groups']} groups; the weights "
-        f"are in the report, and those in force stay as they are"
+        f"are in the report, and the current weights are unchanged"
     )
     return show_step(session, run, outcome, following=("judge-agreement",))
 
@@ -95,15 +95,15 @@ def label(
         typer.Option("--in", help="Dialogues to label, JSONL, CSV or TSV. Default: the shadow set."),
     ] = None,
     n: Annotated[
-        int | None, typer.Option("--n", min=1, help="Labels wanted in all (gates.judge_agreement.min_labels).")
+        int | None, typer.Option("--n", min=1, help="Labels wanted in total (gates.judge_agreement.min_labels).")
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Write the labels to this file (judge.labels.path).")] = None,
-    annotator: Annotated[str, typer.Option(help="Who labels; each person goes through the dialogues once.")] = "me",
+    annotator: Annotated[str, typer.Option(help="Who labels; each annotator sees every dialogue once.")] = "me",
     seed: Annotated[int | None, typer.Option(help="Seed of the order (shadow.seed).")] = None,
     group: GroupKey = "group",
     bucket: BucketKey = "bucket",
 ) -> int:
-    """Label dialogues in the terminal with one key each, without seeing the judge's scores; run it again to go on."""
+    """Label dialogues in the terminal with one key each, without seeing the judge's scores; run again to continue."""
     given, target = session.given(rows), session.inside("--out", out)
     run = session.open({"shadow.seed": seed, "judge.labels.path": target})
     from filelock import FileLock, Timeout
@@ -112,7 +112,7 @@ def label(
 
     path = run.workspace.path(run.config.judge.labels.path)
     if path.suffix != ".jsonl":
-        raise ConfigError(f"--out {path}: expected a .jsonl file, which labels are written to")
+        raise ConfigError(f"--out {path}: expected a .jsonl file to write labels to")
     wanted = n or run.config.gates.judge_agreement.min_labels
     dialogues = drawn(_shadow(run) if given is None else _given(run, given, group, bucket), run.config.shadow.seed)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -123,7 +123,7 @@ def label(
             done = ask(dialogues, labels, wanted, keys, session.show)
             left = sum(not labels.holds(name) for name in dialogues)
     except Timeout:
-        raise RC1Error(f"{path}: another rc1 label is writing it; end that one, or name another file: --out") from None
+        raise RC1Error(f"{path}: another rc1 label is writing it; stop that one, or name another file: --out") from None
     session.show(f"\nlabels: {path}")
     following = _next_step(session, wanted - done, left)
     return end(session, Ending("done", f"{done} labelled by {annotator}", following=following), None)
@@ -133,8 +133,8 @@ def _next_step(session: Session, wanted: int, left: int) -> str:
     if wanted <= 0:
         return then(session, "judge-agreement")
     if left <= 0:
-        return f"next: label others with --in; every dialogue here is labelled, and {wanted} more labels are wanted"
-    return f"next, {wanted} to go: this command again"
+        return f"next: label others with --in; all dialogues here are labelled, and {wanted} more labels are needed"
+    return f"next, {wanted} to go: run this command again"
 
 
 def read(
@@ -146,7 +146,7 @@ def read(
     *,
     needed: bool = True,
 ) -> LabelFile:
-    """Read the file of labels that a command names, else the run's own."""
+    """Read the labels file that a command names, or else the run's own."""
     from rc1_lib.labels.label_file import Keys, read_labels
     from rc1_lib.labels.records import read_scale
 
@@ -155,7 +155,7 @@ def read(
         raise RC1Error(f"{source}: there are no labels yet; run rc1 label, or name a file with --labels")
     names = tuple(part.strip() for part in (dimensions or "").split(",") if part.strip())
     if len(set(names)) < len(names):
-        raise ConfigError(f"--dimensions {dimensions}: names one twice; name each once")
+        raise ConfigError(f"--dimensions {dimensions}: has a name twice; name each dimension once")
     return read_labels(
         source, Keys(**keys, dimensions=names), read_scale("--scale", scale) or run.config.judge.labels.scale,
         needed=needed,
@@ -163,7 +163,7 @@ def read(
 
 
 def agreement_tables(report: Mapping[str, Any]) -> list[Table]:
-    """Compare the judge with people: a line for each score and bucket; the corrected share of good dialogues."""
+    """Return two tables: judge and people by score and bucket, and the corrected share of good dialogues."""
     lines = [
         (
             line["score"] if line["bucket"] is None else f"  in {line['bucket']}",
@@ -216,7 +216,7 @@ def _given(run: Run, path: str, group: str, bucket: str) -> list[Unlabelled]:
 
     file = read(run, path, {"group": group, "bucket": bucket}, None, None, needed=False)
     if not file.messages:
-        raise RC1Error(f"{path}: holds no dialogue to be read, expected rows with 'messages', or 'prompt'")
+        raise RC1Error(f"{path}: has no dialogues; expected rows with 'messages' or 'prompt'")
     return [
         Unlabelled(file.messages[row["dialogue"]], None if row["group"] == row["dialogue"] else row["group"],
                    row["bucket"])

@@ -1,4 +1,4 @@
-"""Options that several commands share, and how their texts are read."""
+"""Options that several commands share, and the parsers of their values."""
 
 from __future__ import annotations
 
@@ -24,35 +24,36 @@ Mix = Annotated[
 ]
 ByTask = Annotated[
     str | None,
-    typer.Option(
-        "--by-task", help='Tasks that are also judged by themselves, "hotpotqa,gsm8k". Default: all of the mix.'
-    ),
+    typer.Option("--by-task", help='Tasks that are also judged separately, "hotpotqa,gsm8k". Default: all of the mix.'),
 ]
 TemplatesDir = Annotated[Path | None, typer.Option(help="Template pack (pool.templates_dir).")]
-Metrics = Annotated[Path | None, typer.Option(help="The metrics (difficulty.metrics_path).")]
+Metrics = Annotated[Path | None, typer.Option(help="The file of difficulty metrics (difficulty.metrics_path).")]
 Rebuild = Annotated[
-    bool, typer.Option("--rebuild", "--force", help="Write again even over a file that was altered or brought along.")
+    bool,
+    typer.Option(
+        "--rebuild", "--force", help="Build again, even over a file that was altered or comes from elsewhere."
+    ),
 ]
 Provider = Annotated[str | None, typer.Option(help="The judge (judge.provider, SCORER_PROVIDER).")]
-Model = Annotated[str | None, typer.Option(help="The provider's name of the model that is asked (judge.model).")]
+Model = Annotated[str | None, typer.Option(help="The judge's model, as its provider names it (judge.model).")]
 Checkpoint = Annotated[str, typer.Argument(help="A checkpoint: latest, a step of checkpoints/rc1, or a path.")]
-Precision = Annotated[Literal["bf16", "fp16", "fp32"], typer.Option(help="Of the weights that are written.")]
-Verbose = Annotated[bool, typer.Option("--verbose", help="Show the flow's own log.")]
+Precision = Annotated[Literal["bf16", "fp16", "fp32"], typer.Option(help="Precision of the weights that are written.")]
+Verbose = Annotated[bool, typer.Option("--verbose", help="Show the log of the Prefect flow.")]
 _common = partial(typer.Option, rich_help_panel=COMMON)
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The options of every command: `command` adds those that a command has not as its own."""
+    """The options of every command; `command` adds those that a command does not define itself."""
 
     workspace: Annotated[
         Path | None,
         _common(
-            help="Folder below which everything is written. Default: the checkout; of an installed package the current "
-            "folder."
+            help="Folder below which everything is written. Default: the checkout, or the current folder if RC1 is "
+            "installed as a package."
         ),
     ] = None
-    config: Annotated[Path | None, _common(help="Configuration file. Default: that of the profile.")] = None
+    config: Annotated[Path | None, _common(help="Configuration file. Default: the profile's.")] = None
     profile: Annotated[
         Literal["local", "prod"] | None, _common(help="local or prod. Default: RUN_MODE, else local.")
     ] = None
@@ -67,13 +68,14 @@ class Options:
     sources: Annotated[
         str | None,
         _common(
-            help="embedded, hub, a folder with one sub-folder a task, or a .jsonl file of finished rows (sources.use)."
+            help="Where questions come from: embedded, hub, a folder with one sub-folder per task, or a .jsonl file of "
+            "finished rows (sources.use)."
         ),
     ] = None
     reward: Annotated[
         Literal["verified"] | None,
         _common(
-            help="verified: pay for verified answers alone and ask no judge (training.reward.judge=0, success=1); the "
+            help="verified: reward only verified answers and call no judge (training.reward.judge=0, success=1); the "
             "gates on the judged score are then not applicable."
         ),
     ] = None
@@ -81,15 +83,15 @@ class Options:
 
     @property
     def settings(self) -> tuple[str, ...]:
-        """What `--set` asks for, in its order."""
+        """The values of `--set`, in the order given."""
         return tuple(self.overrides or ())
 
 
 def shares(flag: str, text: str | None) -> dict[str, float] | None:
-    """Read `name:share,name:share`; which names and shares there may be is the configuration's to say.
+    """Parse `name:share,name:share`; the configuration checks names and shares afterwards.
 
     Raises:
-        ConfigError: saying which part of the flag's text is wrong.
+        ConfigError: names the part of the text that is wrong.
     """
     if text is None:
         return None
@@ -97,7 +99,7 @@ def shares(flag: str, text: str | None) -> dict[str, float] | None:
     for part in text.split(","):
         name, separator, number = (piece.strip() for piece in part.partition(":"))
         if not separator:
-            raise ConfigError(f"{flag}: found '{part.strip()}', expected NAME:SHARE, several with commas between them")
+            raise ConfigError(f"{flag}: found '{part.strip()}', expected NAME:SHARE, separated by commas")
         if name in found:
             raise ConfigError(f"{flag}: '{name}' is given twice; name each once")
         try:
@@ -110,10 +112,10 @@ def shares(flag: str, text: str | None) -> dict[str, float] | None:
 
 
 def by_task(text: str | None, mix: Mapping[Task, float]) -> tuple[str, ...]:
-    """Return the tasks that are judged one by one: those named, each of the mix, else the whole mix.
+    """Return the tasks to judge one by one: those named, or all of the mix if `text` is None.
 
     Raises:
-        ConfigError: for a task that is not in the mix, or no task at all.
+        ConfigError: when a task is not in the mix, or none is named.
     """
     if text is None:
         return tuple(mix)
@@ -122,12 +124,12 @@ def by_task(text: str | None, mix: Mapping[Task, float]) -> tuple[str, ...]:
         if name not in mix:
             near = difflib.get_close_matches(name, mix, n=1, cutoff=0.5)
             hint = f"; did you mean '{near[0]}'?" if near else ""
-            raise ConfigError(f"--by-task: '{name}' is none of {', '.join(mix)}{hint}")
+            raise ConfigError(f"--by-task: found '{name}', expected one of {', '.join(mix)}{hint}")
     return tuple(found)
 
 
 def source(text: str | None) -> str | None:
-    """Return a folder or a file of finished rows as an absolute path, `embedded` and `hub` as they are.
+    """Return `embedded` and `hub` unchanged, and a folder or a file of finished rows as an absolute path.
 
     Raises:
         SourceError: when there is no such source.
@@ -137,7 +139,7 @@ def source(text: str | None) -> str | None:
     place = Path(text).expanduser().resolve()
     if not place.is_dir() and not (place.suffix == ".jsonl" and place.is_file()):
         raise SourceError(
-            f"--sources {text}: there is no such folder or .jsonl file; expected embedded, hub, a folder with "
+            f"--sources {text}: found no such folder or .jsonl file; expected embedded, hub, a folder with "
             f"{', '.join(task_names())}, or a .jsonl file of finished rows"
         )
     return str(place)

@@ -1,4 +1,4 @@
-"""Before money is spent: `plan`, `learnability`, `judge-cost`, and the question before a bill that is too high."""
+"""Before money is spent: `plan`, `learnability`, `judge-cost`, and the confirmation of a high bill."""
 
 from __future__ import annotations
 
@@ -30,31 +30,31 @@ _REPORT = "reports/train_plan.json"
 _PILOT, _FEWEST = 4, 2
 _SAMPLES = (1, 3)
 _SMALLER = 4
-"""A smaller attack has so many times fewer prompts."""
+"""The smaller attack that `judge-cost` shows has this many times fewer prompts."""
 
 
 def plan(
     session: Session,
-    all_seeds: Annotated[bool, typer.Option("--all-seeds", help="Of every one of `seeds`, not of one.")] = False,
+    all_seeds: Annotated[bool, typer.Option("--all-seeds", help="Plan all of `seeds`, not one.")] = False,
     evaluate: Annotated[
-        bool, typer.Option("--evaluate/--no-evaluate", help="With the evaluation on the held-out prompts.")
+        bool, typer.Option("--evaluate/--no-evaluate", help="Include the evaluation on the held-out prompts.")
     ] = True,
     pilot_steps: Annotated[
         int | None,
         typer.Option(
             min=_FEWEST,
-            help=f"Steps that are timed, after one to warm up; at most as many as there are. Default: {_PILOT}, or "
-            f"`steps` where these are fewer.",
+            help=f"Steps to time, after one to warm up; at most `steps`. Default: {_PILOT}, or `steps` if that is "
+            f"less.",
         ),
     ] = None,
     pool_seed: Annotated[int | None, typer.Option(help="The preflight's --seed (pool.seed).")] = None,
 ) -> int:
-    """Estimate what a training will take: hours, GPU-hours, calls of the judge and USD, each with an interval.
+    """Estimate what a training will take: hours, GPU-hours, judge calls and USD, each with an interval.
 
-    It trains a few steps and discards them; no checkpoint is written. A live judge is asked about their
-    episodes. GPU-hours are the hours times the GPUs that the pilot held: one, or one for each process of a launcher
-    (accelerate launch, torchrun) that starts the plan as it will start the training; a vLLM server's are not among
-    them. Exits 2 where a run is sure to pause at training.cap. Needs the ticket that the training needs.
+    It trains a few steps and discards them, without writing a checkpoint. A live judge is asked about their episodes.
+    GPU-hours are hours times the GPUs of the pilot: one, or one per process if a launcher (accelerate launch,
+    torchrun) starts the plan as it will start the training. A vLLM server's GPUs are not counted. The command exits
+    with 2 if a run is certain to pause at training.cap. It needs the training's ticket.
     """
     run = session.open({"pool.seed": pool_seed})
     timed = _timed_steps(run, pilot_steps)
@@ -96,23 +96,23 @@ def plan(
 
 
 def _timed_steps(run: Run, asked: int | None) -> int:
-    """Return how many steps the pilot times: as many as were asked for, else a few; an interval needs two.
+    """Return how many steps the pilot times: `asked`, or a few; an interval needs two.
 
     Raises:
-        ConfigError: for more than the training has, which would take longer than what it is to foretell.
+        ConfigError: when the pilot would have more steps than the training.
     """
     most = max(_FEWEST, run.config.steps)
     if asked is not None and asked > most:
         raise ConfigError(
-            f"--pilot-steps: found {asked:,}, but the training that is planned has `steps` {run.config.steps:,}; give "
-            f"a number from {_FEWEST} to {most:,}"
+            f"--pilot-steps: found {asked:,}, but the training has `steps` {run.config.steps:,}; give a number from "
+            f"{_FEWEST} to {most:,}"
         )
     return min(_PILOT, most) if asked is None else asked
 
 
 def _table(run: Run, parts: dict[str, Bill], seeds: int, pilot: Pilot) -> Table:
     device = f"{pilot.gpus} x {pilot.device}" if pilot.gpus > 1 else pilot.device
-    title = f"{seeds} x {run.config.steps:,} steps on {device}, by {len(pilot.steps)} steps of a pilot (95 %)"
+    title = f"{seeds} x {run.config.steps:,} steps on {device}, from {len(pilot.steps)} steps of a pilot (95 %)"
     rows = [(name, *_cells(bill)) for name, bill in parts.items()]
     whole = [None, ("all", *_cells(reduce(operator.add, parts.values())))] if len(parts) > 1 else []
     numbers = ("hours", "GPU-hours", "judge calls", "USD")
@@ -126,8 +126,8 @@ def _cells(bill: Bill) -> list[str]:
 def learnability(session: Session, seed: Seed = None) -> int:
     """Check before training that there is something to learn: do rollouts of one prompt get different rewards?
 
-    Fails where no gradient can come of it, or where the evaluation could not show what is learned. Needs the ticket
-    that the training needs; trains nothing. A live judge is asked about the episodes.
+    It fails if the rewards give no gradient, or if the evaluation could not show what is learned. It needs the
+    training's ticket and trains nothing. A live judge is asked about the episodes.
     """
     run = session.open({"pool.seed": seed})
     from rc1_lib.preflight.ticket import verify_ticket, vouched_by
@@ -137,10 +137,10 @@ def learnability(session: Session, seed: Seed = None) -> int:
     from rc1_lib.forecast.learnability import run_learnability, summary_rows
     from rc1_lib.training.ppo_run import prepare
 
-    with holding(run.workspace, "a look at learnability"), stages():
+    with holding(run.workspace, "a check of learnability"), stages():
         found = run_learnability(prepare(run))
     gate = found.body["gate"]
-    title = f"{found.body['takes']} takes of each prompt (95 %)"
+    title = f"{found.body['takes']} rollouts of each prompt (95 %)"
     numbers = ("tried", "pass@1", f"pass@{found.body['takes']}", "all or none")
     session.show(
         tables.table(title, ("prompts of", *numbers), summary_rows(dict(found.body)), numbers),
@@ -155,18 +155,18 @@ def learnability(session: Session, seed: Seed = None) -> int:
 
 
 def judge_cost(session: Session, seed: Seed = None) -> int:
-    """Estimate what the judge will cost before it is asked: calls, tokens and USD, by stage and by model.
+    """Estimate what the judge will cost: calls, tokens and USD, by stage and by model.
 
-    The requests are those that would be sent; nothing is sent. The interval is wide until the configured judge's own
-    replies were measured, which `rc1 probe-scorer` does with a few calls. With the local rubric, which costs nothing,
-    the second table says what live judges would.
+    It builds the requests but sends nothing. The interval is wide until replies of the configured judge have been
+    measured; `rc1 probe-scorer` does that with a few calls. With the local rubric, which is free, it shows only what
+    live judges would cost.
     """
     run = session.open({"pool.seed": seed})
     from rc1_lib.forecast import judge_cost as forecast
     from rc1_lib.judge.providers import LIVE
 
     if not run.config.pays_judged_score:
-        return end(session, Ending("done", f"no judge is asked: {run.config.why_not_judged}"), {"stages": {}})
+        return end(session, Ending("done", f"no judge is called: {run.config.why_not_judged}"), {"stages": {}})
     data = forecast.shadow_and_takes(run)
     prompts, least = run.config.gates.reward_hacking.prompts, run.config.gates.reward_hacking.min_prompts
     whole = forecast.preflight_stages(forecast.one_sample(run, prompts), data, fresh=True)
@@ -176,21 +176,21 @@ def judge_cost(session: Session, seed: Seed = None) -> int:
     variants[f"{_SAMPLES[-1]}, attack on {fewer}"] = [one * _SAMPLES[-1] for one in smaller]
     market, shown = _market(forecast.token_rates(run, measured=False), variants)
     document: dict[str, Any] = {"exit_code": 0, "models": market}
-    words = f"a preflight asks the judge {sum(one.calls for one in whole) * run.config.judge.samples:,} times"
+    words = f"a preflight calls the judge {sum(one.calls for one in whole) * run.config.judge.samples:,} times"
     following = ""
     if run.config.judge.provider in LIVE:
         stages = forecast.preflight_stages(run, data)
         training = forecast.training_stages(run, data[1], 1, evaluate=True)
         document |= {"preflight": forecast.cost_body(run, stages), "training": forecast.cost_body(run, training)}
         session.show(*_by_stage(run, "a preflight", stages), *_by_stage(run, "then a training, at most", training))
-        words = f"a preflight will ask the judge {document['preflight']['all']['calls']:,} times"
+        words = f"a preflight will call the judge {document['preflight']['all']['calls']:,} times"
         following = then(session, "probe-scorer", "--live")
-    session.show(shown, "list prices change, and judge.prices overrules them; dates and sources: docs/judge-costs.md")
+    session.show(shown, "list prices change, and judge.prices overrides them; dates and sources: docs/judge-costs.md")
     return end(session, Ending("done", words, following=following), document)
 
 
 def preflight_cost_agreed(session: Session, run: Run, rounds: int, *, calibrates: bool = True) -> bool:
-    """Show what a live judge of a preflight, or a calibration (no rounds), will cost; see `_agreed`."""
+    """Show what a live judge will cost in a preflight, or in a calibration if `rounds` is 0; see `_agreed`."""
     from rc1_lib.forecast.judge_cost import preflight_stages, shadow_and_takes
 
     return _agreed(
@@ -199,22 +199,22 @@ def preflight_cost_agreed(session: Session, run: Run, rounds: int, *, calibrates
 
 
 def training_cost_agreed(session: Session, run: Run, seeds: int, *, evaluate: bool) -> bool:
-    """Show what a live judge of a training will cost at most; see `_agreed`."""
+    """Show what a live judge will cost at most in a training; see `_agreed`."""
     from rc1_lib.forecast.judge_cost import shadow_and_takes, training_stages
 
     return _agreed(session, run, lambda: training_stages(run, shadow_and_takes(run)[1], seeds, evaluate=evaluate))
 
 
 def _agreed(session: Session, run: Run, stages_of: Callable[[], list[Stage]]) -> bool:
-    """Show what the stages cost a live judge; above `judge.ask_above_usd` ask a person, if one is there.
+    """Show what a live judge will cost; above `judge.ask_above_usd` ask the user to confirm, on a terminal.
 
-    What keeps the requests from being counted, such as a damaged file, is left to the run itself to report.
+    If the requests cannot be counted, for example because a file is damaged, the run itself reports why.
 
     Returns:
-        Whether a person has agreed.
+        Whether the user has agreed.
 
     Raises:
-        RC1Error: when nobody has, and the judge may cost more than that.
+        RC1Error: when the judge may cost more than that and the user has not agreed.
     """
     from rc1_lib.forecast.judge_cost import above_limit, refuse_above_limit
     from rc1_lib.judge.providers import LIVE
@@ -232,21 +232,21 @@ def _agreed(session: Session, run: Run, stages_of: Callable[[], list[Stage]]) ->
         except typer.Abort:
             agreed = False
         if not agreed:
-            raise RC1Error("the cost of the judge was declined; nothing was asked")
+            raise RC1Error("you declined the cost of the judge; no call was made")
         return True
     refuse_above_limit(run, stages)
     return False
 
 
 def _by_stage(run: Run, title: str, stages: Sequence[Stage]) -> tuple[Table, str]:
-    """Calls, tokens and USD by stage, and a line on what these rest on."""
+    """Return a table of calls, tokens and USD by stage, and a line that says how they were estimated."""
     from rc1_lib.forecast.judge_cost import cost_of, token_rates
     from rc1_lib.judge.budget import prices_of
     from rc1_lib.judge.providers import whom
 
     prices, source = prices_of(run.config.judge)
     rates = token_rates(run)
-    known = f"measured on {rates.measured} replies" if rates.measured else "bounds: none of its replies is measured yet"
+    known = f"measured on {rates.measured} replies" if rates.measured else "bounds, no replies have been measured yet"
     numbers = ("calls", "stored", "tokens in", "out", "USD")
 
     def line(name: str, part: Sequence[Stage]) -> tuple[str, ...]:
@@ -261,7 +261,7 @@ def _by_stage(run: Run, title: str, stages: Sequence[Stage]) -> tuple[Table, str
 
 
 def _market(rates: TokenRates, variants: Mapping[str, Sequence[Stage]]) -> tuple[list[dict[str, Any]], Table]:
-    """What variants of a preflight cost at list prices, for a document and for people."""
+    """Return what variants of a preflight cost at list prices, as JSON and as a table."""
     from rc1_lib.forecast.judge_cost import cost_of
     from rc1_lib.judge.budget import price_list
 

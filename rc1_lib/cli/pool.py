@@ -35,8 +35,8 @@ _DRAWN = ("len_tokens", "turns", "tool_hops", "clue_overlap")
 
 def build_pool(
     session: Session,
-    out: Annotated[Path | None, typer.Option(help="The pool, below the workspace (pool.path).")] = None,
-    n: Annotated[int | None, typer.Option(help="Rows of the pool (pool.n).")] = None,
+    out: Annotated[Path | None, typer.Option(help="Where to write the pool, below the workspace (pool.path).")] = None,
+    n: Annotated[int | None, typer.Option(help="Number of rows (pool.n).")] = None,
     mix: Mix = None,
     max_turns: Annotated[int | None, typer.Option(help="Most assistant turns of a dialogue (pool.max_turns).")] = None,
     clarify_rate: Annotated[
@@ -47,7 +47,7 @@ def build_pool(
     shadow: Annotated[
         Path | None,
         typer.Option(
-            help="Leave out the questions of this shadow set too, in addition to the run's own (pool.hold_out)."
+            help="Also leave out the questions of this shadow set, in addition to the run's own (pool.hold_out)."
         ),
     ] = None,
     seed: Seed = None,
@@ -97,17 +97,17 @@ def build_pool(
 
 def validate_pool(
     session: Session,
-    pool: Annotated[Path | None, typer.Argument(help="The pool to judge. Default: pool.path.")] = None,
-    min_distinct2: Annotated[float | None, typer.Option(help="Lowest distinct-2, on windows.")] = None,
-    kl3_min: Annotated[float | None, typer.Option(help="Lowest 3-gram KL against the old pack.")] = None,
-    roles_min: Annotated[int | None, typer.Option(help="Fewest roles.")] = None,
-    styles_min: Annotated[int | None, typer.Option(help="Fewest styles.")] = None,
-    max_dup_pct: Annotated[float | None, typer.Option(help="Most duplicate rows, in percent.")] = None,
-    max_len: Annotated[int | None, typer.Option(help="Longest row, in tokens.")] = None,
-    min_len: Annotated[int | None, typer.Option(help="Shortest row, in tokens.")] = None,
+    pool: Annotated[Path | None, typer.Argument(help="The pool to check. Default: pool.path.")] = None,
+    min_distinct2: Annotated[float | None, typer.Option(help="Minimum distinct-2, averaged over windows.")] = None,
+    kl3_min: Annotated[float | None, typer.Option(help="Minimum 3-gram KL from the reference pack.")] = None,
+    roles_min: Annotated[int | None, typer.Option(help="Minimum number of roles.")] = None,
+    styles_min: Annotated[int | None, typer.Option(help="Minimum number of styles.")] = None,
+    max_dup_pct: Annotated[float | None, typer.Option(help="Maximum of duplicate rows, in percent.")] = None,
+    max_len: Annotated[int | None, typer.Option(help="Maximum length of a row, in tokens.")] = None,
+    min_len: Annotated[int | None, typer.Option(help="Minimum length of a row, in tokens.")] = None,
     leak_check: Annotated[Path | None, typer.Option(help="The shadow set. Default: shadow.path.")] = None,
-    leak_ngram: Annotated[int | None, typer.Option(help="Words of an n-gram of the leak check.")] = None,
-    leak_sim: Annotated[float | None, typer.Option(help="Highest similarity to a shadow question.")] = None,
+    leak_ngram: Annotated[int | None, typer.Option(help="Words per n-gram in the leak check.")] = None,
+    leak_sim: Annotated[float | None, typer.Option(help="Maximum similarity to a shadow question.")] = None,
     tasks: ByTask = None,
     mix: Mix = None,
     seed: Seed = None,
@@ -135,11 +135,11 @@ def validate_pool(
     judged = by_task(tasks, run.config.datasets)
     evidence = Evidence(run)
     for name in ("pool", "shadow"):
-        evidence.rows(name)  # a missing or damaged file is one sentence, not one a gate
+        evidence.rows(name)  # report a missing or damaged file once, not once per gate
     session.show(*filter(None, [about_unplayable(unplayable(evidence.rows("pool")))]))
     results = [*judge(session, run, _GATES, judged), _consistency(evidence)]
     read = {name: {"path": evidence.label(name), "sha256": evidence.sha256(name)} for name in ("pool", "shadow")}
-    if pool is None:  # what is mended lies in its source or its templates: judged again, the same file fails again
+    if pool is None:  # the fix is in its source or its templates, so judging the same file again would fail again
         after_fail = then(session, "build-pool", when="once that is fixed; then rc1 validate-pool again")
     else:
         after_fail = again(session, "validate-pool", *flagged({"": pool, "--leak-check": leak_check}))
@@ -150,7 +150,7 @@ def validate_pool(
 
 
 def _consistency(evidence: Evidence) -> GateResult:
-    """As in a round, but for the takes, which a pool from elsewhere has not."""
+    """Evaluate the gate as in a round, but without the takes, which a pool from elsewhere lacks."""
     from rc1_lib.preflight.gate_list import consistency
 
     if waiver := evidence.run.config.gates.waivers.get("consistency", ""):
@@ -164,13 +164,13 @@ def _consistency(evidence: Evidence) -> GateResult:
 def report_diversity(
     session: Session,
     pool: Annotated[
-        Path | None, typer.Argument(help="Measure the rows of this pool. Default: the text of the pack itself.")
+        Path | None, typer.Argument(help="Measure the rows of this pool. Default: the texts of the template pack.")
     ] = None,
     templates_dir: TemplatesDir = None,
     reference_dir: Annotated[
-        Path | None, typer.Option(help="Pack that the divergence is measured against (pool.reference_templates_dir).")
+        Path | None, typer.Option(help="Pack to measure the divergence from (pool.reference_templates_dir).")
     ] = None,
-    out: Annotated[Path | None, typer.Option(help=f"The report. Default: {_DIVERSITY}.")] = None,
+    out: Annotated[Path | None, typer.Option(help=f"Write the report to this file. Default: {_DIVERSITY}.")] = None,
     seed: Seed = None,
 ) -> int:
     """Measure how varied the wording is: distinct-1/2, type-token ratio, 3-gram KL, Zipf slope, coverage."""
@@ -201,7 +201,7 @@ def _diversity(run: Run, of_rows: bool) -> dict[str, Any]:
     pack, reference = load_pack(evidence.path("templates")), load_pack(evidence.path("reference_templates"))
     if pack.sha256 == reference.sha256:
         place = evidence.path("templates")
-        raise TemplateError(f"{place}: is the reference pack itself; name another with --templates-dir")
+        raise TemplateError(f"{place}: is the reference pack itself; name another pack with --templates-dir")
     if not of_rows:
         return pack_report(run)
     rows = with_texts(evidence.rows("pool"))
@@ -215,11 +215,11 @@ def difficulty_metrics(
     session: Session,
     pool: Annotated[Path | None, typer.Option("--in", help="The pool to measure (pool.path).")] = None,
     out: Annotated[
-        Path | None, typer.Option(help="The metrics, below the workspace (difficulty.metrics_path).")
+        Path | None, typer.Option(help="Where to write the metrics, below the workspace (difficulty.metrics_path).")
     ] = None,
     rebuild: Rebuild = False,
 ) -> int:
-    """Measure how difficult every row of the pool is, and sort it into easy, medium or hard."""
+    """Measure how difficult each row of the pool is, and label it easy, medium or hard."""
     from rc1_lib.difficulty.derived import METRICS
     from rc1_lib.difficulty.steps import read_metrics, write_metrics
     from rc1_lib.workspace.file_hashes import sha256_file
@@ -242,9 +242,12 @@ def difficulty_metrics(
 def difficulty_bucketize(
     session: Session,
     metrics: Metrics = None,
-    target: Annotated[str | None, typer.Option(help='"easy:0.25,medium:0.45,hard:0.30" (difficulty.target).')] = None,
+    target: Annotated[
+        str | None,
+        typer.Option(help='Shares, for example "easy:0.25,medium:0.45,hard:0.30" (difficulty.target).'),
+    ] = None,
     tasks: ByTask = None,
-    out: Annotated[Path | None, typer.Option(help="The balanced pool, below the workspace.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Where to write the balanced pool, below the workspace.")] = None,
     pool: Annotated[Path | None, typer.Option("--pool", help="The pool that was measured (pool.path).")] = None,
     seed: Seed = None,
     rebuild: Rebuild = False,
@@ -264,7 +267,7 @@ def difficulty_bucketize(
     mix = tuple(run.config.datasets)
     if set(by_task(tasks, run.config.datasets)) != set(mix):
         raise ConfigError(
-            f"--by-task {tasks}: every task of the mix is balanced by itself, so name all of {','.join(mix)}"
+            f"--by-task {tasks}: every task of the mix is balanced separately, so name all of {','.join(mix)}"
         )
     path = run.config.difficulty.balanced_path
     with session.progress("balancing"):
@@ -282,17 +285,19 @@ def validate_difficulty(
     session: Session,
     metrics: Metrics = None,
     balanced: Annotated[Path | None, typer.Option(help="The balanced pool (difficulty.balanced_path).")] = None,
-    min_hard_pct: Annotated[float | None, typer.Option(help="Lowest share of hard rows, 0 to 1.")] = None,
-    max_easy_pct: Annotated[float | None, typer.Option(help="Highest share of easy rows, 0 to 1.")] = None,
-    len_max: Annotated[int | None, typer.Option(help="Longest row, in tokens.")] = None,
-    turns_max: Annotated[int | None, typer.Option(help="Most turns.")] = None,
-    tool_hops_max: Annotated[int | None, typer.Option(help="Most tool calls.")] = None,
+    min_hard_pct: Annotated[float | None, typer.Option(help="Minimum share of hard rows, 0 to 1.")] = None,
+    max_easy_pct: Annotated[float | None, typer.Option(help="Maximum share of easy rows, 0 to 1.")] = None,
+    len_max: Annotated[int | None, typer.Option(help="Maximum length of a row, in tokens.")] = None,
+    turns_max: Annotated[int | None, typer.Option(help="Maximum number of turns.")] = None,
+    tool_hops_max: Annotated[int | None, typer.Option(help="Maximum number of tool calls.")] = None,
     clue_overlap_max_easy: Annotated[
-        float | None, typer.Option(help="Highest median overlap of the easy rows.")
+        float | None, typer.Option(help="Maximum median clue overlap of easy rows.")
     ] = None,
-    clue_overlap_min_hard: Annotated[float | None, typer.Option(help="Lowest median overlap of the hard rows.")] = None,
+    clue_overlap_min_hard: Annotated[
+        float | None, typer.Option(help="Minimum median clue overlap of hard rows.")
+    ] = None,
     tasks: ByTask = None,
-    out: Annotated[Path | None, typer.Option(help=f"The report. Default: {_DIFFICULTY}.")] = None,
+    out: Annotated[Path | None, typer.Option(help=f"Write the report to this file. Default: {_DIFFICULTY}.")] = None,
 ) -> int:
     """Check the balanced pool's difficulty and describe it: counts, quantiles, histograms."""
     from rc1_lib.difficulty.report import difficulty_report
@@ -328,7 +333,7 @@ def validate_difficulty(
 
 
 def _buckets_table(counts: Mapping[str, Mapping[str, Mapping[str, int]]]) -> Table:
-    """Show the rows per task and bucket, of the pool and of the balanced pool."""
+    """Return the rows per task and bucket, of the pool and of the balanced pool."""
     rows = []
     for name, groups in counts.items():
         for task, found in groups.items():
@@ -339,7 +344,7 @@ def _buckets_table(counts: Mapping[str, Mapping[str, Mapping[str, int]]]) -> Tab
 
 
 def _features_table(features: Mapping[str, Mapping[str, Any]]) -> Table:
-    """Show the quantiles of every feature, of the pool and of the balanced pool."""
+    """Return the quantiles of every feature, of the pool and of the balanced pool."""
     rows = [
         (name, *(" / ".join(figure(one["all"][part]) for part in ("p10", "p50", "p90")) for one in pools.values()))
         for name, pools in features.items()
@@ -348,7 +353,7 @@ def _features_table(features: Mapping[str, Mapping[str, Any]]) -> Table:
 
 
 def _histogram(name: str, drawn: Mapping[str, Sequence[float]]) -> Table:
-    """Draw a text histogram: one bar a bin for the pool, with the counts of both pools next to it."""
+    """Return a text histogram: one bar per bin of the pool, with the counts of both pools."""
     highest = max(drawn["pool"], default=0) or 1
     rows = [
         (figure(edge), "█" * math.ceil(_BAR * pool / highest), pool, balanced)

@@ -38,23 +38,21 @@ if TYPE_CHECKING:
 
 Build = Annotated[
     Literal["auto", "always", "never"],
-    typer.Option(
-        help="Build what is missing or stale (auto), everything (always), or only judge what is there (never)."
-    ),
+    typer.Option(help="Build what is missing or stale (auto), everything (always), or nothing (never)."),
 ]
 Refresh = Annotated[
     bool,
-    typer.Option("--refresh", help="Judge every gate in both rounds, also those that passed round 1 on these files."),
+    typer.Option("--refresh", help="Evaluate every gate in both rounds, even if it passed round 1 on these files."),
 ]
 _CANNOT_TRAIN = (
-    "no training here (extra train), and this ticket opens none elsewhere, because it names the libraries of this "
-    "installation; a preflight there writes the same data again and issues another ticket"
+    "this installation cannot train (extra train), and its ticket is not valid on another one, because it lists this "
+    "one's libraries; a preflight there writes the same data again and issues another ticket"
 )
 _REPORTS = ("reports/preflight/round1.json", "reports/preflight/round2_pass.json", "reports/preflight/round2_fail.json")
 
 
 def _rounds_command(rounds: list[int], what: str) -> Callable[..., int]:
-    """Make the command that judges these rounds; the second one issues the ticket."""
+    """Return the command that judges these rounds; the second one issues the ticket."""
 
     def judge_rounds(
         session: Session,
@@ -70,7 +68,7 @@ def _rounds_command(rounds: list[int], what: str) -> Callable[..., int]:
         from rc1_lib.preflight.ticket import TICKET, read_ticket
 
         build, ticket = "always" if rebuild else build, 2 in rounds
-        # The flow does so too; here the answer is there before a server has started.
+        # The flow checks this too; here the answer comes before a server has started.
         check_preconditions(run, calibrates=build != "never", ticket=ticket)
         session.show(*_known_to_fail(run, rounds[0]))
         agreed = preflight_cost_agreed(session, run, len(rounds), calibrates=build != "never")
@@ -107,12 +105,12 @@ def _rounds_command(rounds: list[int], what: str) -> Callable[..., int]:
 preflight = _rounds_command(
     [1, 2], "Check data, judge and reward in two rounds of gates; if both pass, issue the ticket that training needs."
 )
-round1 = _rounds_command([1], "Build what is missing and run every gate once: the first round, which issues no ticket.")
+round1 = _rounds_command([1], "Build what is missing and run every gate once, the first round; it issues no ticket.")
 round2 = _rounds_command([2], "Run the gates again and, if the first round passed on the same files, issue the ticket.")
 
 
 def _known_to_fail(run: Run, number: int) -> list[str]:
-    """Say which gates fail already, by configuration, disk and code alone, before anybody waits or pays a judge."""
+    """Return which gates already fail on configuration, disk and code, before anybody waits or a judge is paid."""
     from rc1_lib.evidence import Evidence
     from rc1_lib.preflight.gate_list import evaluate, gates_of_round, round_title
 
@@ -120,7 +118,7 @@ def _known_to_fail(run: Run, number: int) -> list[str]:
     names = [spec.name for spec in gates_of_round(number) if set(spec.reads) <= {"config"}]
     failed = [found for name in names if (found := evaluate(name, evidence, number)).status not in PASSING]
     lines = [f"{round_title(number)} will fail: {one.name}: {gate_sentence(one)}" for one in failed]
-    return [*lines, "it goes on, so that the other gates report too; Ctrl-C to fix this first"] if lines else []
+    return [*lines, "continuing, so that the other gates report too; press Ctrl-C to fix this first"] if lines else []
 
 
 def _ending(
@@ -130,7 +128,7 @@ def _ending(
     issued: dict[str, Any] | None,
     failed: str,
 ) -> Ending | None:
-    """Return the ending of the latest round, or of the calibration if that failed before a round; None without both."""
+    """Return the ending of the latest round, or of a calibration that failed before it; None if neither was judged."""
     from rc1_lib.calibration.stages import REPORT as STAGES
 
     if not written:
@@ -148,7 +146,7 @@ def _ending(
 
 
 def show_rounds(session: Session, written: Mapping[str, dict[str, Any]]) -> None:
-    """Print the table of the latest round; one before it passed, and nearly always shows the same."""
+    """Print the latest round as a table, and an earlier one, which nearly always shows the same, as one line."""
     for at, (file, report) in enumerate(written.items(), start=1):
         title = f"round {report['round'].removeprefix('round')}: {'passed' if report['pass'] else 'failed'}"
         if at < len(written):
@@ -164,7 +162,7 @@ def show_rounds(session: Session, written: Mapping[str, dict[str, Any]]) -> None
 
 
 def revocation(run: Run) -> list[str]:
-    """Say that a failed run revoked the ticket, if there is one."""
+    """Return a line that says that a failed run revoked the ticket, if it did."""
     from rc1_lib.preflight.ticket import TICKET, read_ticket
 
     try:
@@ -181,15 +179,15 @@ def scale_up(
     rebuild: Rebuild = False,
     verbose: Verbose = False,
 ) -> int:
-    """Grow the pool from size to size (scale_up.sizes), with gates before and after each; stop at the first fail.
+    """Grow the pool from size to size (scale_up.sizes), with gates before and after each; stop at the first failure.
 
-    What passed before is not judged again, also after a kill. No ticket is issued or revoked.
+    A size that passed is not judged again, even after a kill. No ticket is issued or revoked.
     """
     run = session.open({"pool.seed": seed})
     from rc1_lib.scale_up.report import PICTURE, REPORT
     from rc1_lib.scale_up.sizes import steps
 
-    steps(run)  # the flow asks too; here the answer is there before a server has started
+    steps(run)  # the flow checks this too; here the answer comes before a server has started
     before = stamps(run, REPORT)
     outcome = run_flow_of(session, run, "scale_up", verbose=verbose, build="always" if rebuild else build)
     report = written_since(run, before, REPORT).get(REPORT)
@@ -208,9 +206,9 @@ def scale_up(
 
 
 def verify_ticket(session: Session, seed: Seed = None) -> int:
-    """Check everything that the ticket vouches for: files, code, configuration, judge.
+    """Check everything that the ticket pins: files, code, configuration, judge.
 
-    Give the flags of the preflight that issued it.
+    Give the same flags as to the preflight that issued it.
     """
     from rc1_lib.preflight.ticket import verify_ticket as verified
 
@@ -231,8 +229,8 @@ def show_ticket(session: Session) -> int:
     return end(session, Ending("done", "the ticket, not verified", following=then(session, "ticket verify")), ticket)
 
 
-def revoke_ticket(session: Session, reason: Annotated[str, typer.Option(help="Why; kept in the ticket.")]) -> int:
-    """Revoke the ticket: no training starts with it any more, and it keeps the reason."""
+def revoke_ticket(session: Session, reason: Annotated[str, typer.Option(help="Why; recorded in the ticket.")]) -> int:
+    """Revoke the ticket, so that no training starts with it; the ticket records the reason."""
     from rc1_lib.preflight.ticket import TICKET, read_ticket
     from rc1_lib.preflight.ticket import revoke_ticket as revoke
 

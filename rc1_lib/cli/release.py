@@ -24,16 +24,16 @@ if TYPE_CHECKING:
     from rc1_lib.release.report.trends import Change
     from rc1_lib.run import Run
 
-_ANOTHER = "ask for the package again, and compare its SHA-256 with what the sender says"
+_ANOTHER = "ask for the package again, and compare its SHA-256 with the sender's"
 _MISSED = timedelta(days=2)
-"""After this long without a night, at least one was missed."""
+"""After this long without a nightly run, at least one was missed."""
 _WORLD = "outputs/rc1_world"
 
 
 def report(session: Session, seed: Seed = None) -> int:
-    """Write one page about a run that passed or failed: every number with the file that it came from.
+    """Write one page about a run, passed or failed; it names the file that each number comes from.
 
-    No ticket is asked for; the page of a failed run says FAILED at the top. The same files give the same page.
+    It needs no ticket. The page of a failed run says FAILED at the top. The same files give the same page.
     """
     from rc1_lib.release.report.page import write_page
 
@@ -52,11 +52,11 @@ def report(session: Session, seed: Seed = None) -> int:
 
 def review(
     session: Session,
-    days: Annotated[int, typer.Option(min=1, max=3650, help="Days to look at; they end with the latest night.")] = 7,
+    days: Annotated[int, typer.Option(min=1, max=3650, help="Days to review, up to the latest night.")] = 7,
 ) -> int:
-    """Write one page about what changed from night to night: every gate's deciding value, the judge's traffic.
+    """Write one page about what changed from night to night: each gate's deciding value, and the judge's traffic.
 
-    Reads the nightly's history alone. The same history gives the same page.
+    It reads only the history of the nightly runs. The same history gives the same page.
     """
     from rc1_lib.release.report.review import write_review
     from rc1_lib.release.report.trends import NOTHING, day
@@ -70,7 +70,7 @@ def review(
     )
     age = datetime.now(UTC) - found.nights[-1].began
     if age > _MISSED:
-        session.show(f"no night for {age.days} days: look whether `rc1 serve` is running and its schedule is on")
+        session.show(f"no nightly run for {age.days} days: check that `rc1 serve` is running and its schedule is on")
     session.show(_changes_table(found.changes) if found.changes else NOTHING)
     session.show(f"SHA-256 {found.sha256}")
     words = f"{len(found.nights)} nights reviewed, {len(found.changes)} changes"
@@ -88,15 +88,15 @@ def release(
         Path | None,
         typer.Option(
             metavar="KEY",
-            help="Sign every policy in it as OpenSSF signs models, by this private key (elliptic curve, PEM), next to "
-            "the package (extra `model-signing`).",
+            help="Sign every policy in the package with this private key (elliptic curve, PEM). The OpenSSF model "
+            "signatures are written next to the package (extra `model-signing`).",
         ),
     ] = None,
     seed: Seed = None,
 ) -> int:
-    """Pack what others need to check and repeat a run; needs its ticket and an evaluation that passed.
+    """Pack what others need to check and repeat a run; this needs its ticket and an evaluation that passed.
 
-    Give the flags of the preflight that issued the ticket. The same inputs give the same bytes.
+    Give the same flags as to the preflight that issued the ticket. The same inputs give the same bytes.
     """
     from rc1_lib.extras.model_signing import check_model_key, sign_models
     from rc1_lib.release.package import read_key, write_package
@@ -115,7 +115,7 @@ def release(
     session.show(f"signed by key {package.signed_by}" if package.signed_by else "not signed: --sign KEY")
     signed = [] if model_signature is None else sign_models(place, model_signature)
     session.show(*(f"model signature: {path}" for path in signed))
-    following = f"next, wherever it arrives: {shlex.join(['rc1', 'verify', str(place)])}"
+    following = f"next, where it is received: {shlex.join(['rc1', 'verify', str(place)])}"
     words, report = f"package of {package.files} files", run.workspace.path(page.path)
     ending = Ending("done", words, report=report, following=following)
     signatures = [run.workspace.name(path) for path in signed]
@@ -126,21 +126,22 @@ def verify(
     session: Session,
     package: Annotated[Path, typer.Argument(help="The archive.")],
     key: Annotated[
-        Path | None, typer.Option(metavar="PUBLIC", help="It has to be signed by this key (ed25519, PEM).")
+        Path | None, typer.Option(metavar="PUBLIC", help="Require a signature by this public key (ed25519, PEM).")
     ] = None,
     model_key: Annotated[
         Path | None,
         typer.Option(
             metavar="PUBLIC",
-            help="Every policy in it has to have an OpenSSF signature by this key (elliptic curve, PEM) next to the "
-            "package (extra `model-signing`).",
+            help="Require, next to the package, an OpenSSF signature of every policy by this public key (elliptic "
+            "curve, PEM; extra `model-signing`).",
         ),
     ] = None,
 ) -> int:
-    """Check every byte of a package that rc1 release wrote, and name what differs; nothing is unpacked.
+    """Check every byte of a package that `rc1 release` wrote, without unpacking it, and name what differs.
 
-    Needs no network and no workspace; rc1_lib/release/verifier.py does the same by itself, with Python alone. With
-    --model-key the policies of a package that is whole are copied to a temporary folder, for the library to read.
+    It needs no network and no workspace. The file rc1_lib/release/verifier.py does the same on its own, with only
+    Python installed. With --model-key, the policies of an intact package are copied to a temporary folder, where the
+    signing library reads them.
     """
     from rc1_lib.extras.model_signing import model_faults
     from rc1_lib.release import verifier
@@ -149,7 +150,7 @@ def verify(
     try:
         public = None if key is None else read_regular(key, 1 << 16)
     except OSError as error:
-        raise RC1Error(f"--key {key}: cannot be read ({error.strerror}), expected a public key in PEM") from None
+        raise RC1Error(f"--key {key}: cannot be read ({error.strerror}); expected a public key in PEM") from None
     try:
         found = verifier.verify(package, public)
     except verifier.NotAPackage as refusal:
@@ -157,7 +158,7 @@ def verify(
     session.show(*verifier.verdict_lines(found))
     if model_key is not None and not found.problems:
         found.problems += (faults := model_faults(package, model_key))
-        session.show(*(faults or ["every policy in it is signed, and the signatures hold"]))
+        session.show(*(faults or ["every policy in it has a valid signature"]))
     count = len(found.problems)
     failures = [Failure(problem, _ANOTHER) for problem in found.problems]
     words = f"{package.name}, {f'{count} problems' if count else f'{len(found.files):,} files are whole'}"
@@ -169,20 +170,18 @@ def verify(
 def export_world(
     session: Session,
     rows: Annotated[
-        Path | None, typer.Option(help="JSONL of measured rows to play. Default: the balanced pool of training.")
+        Path | None, typer.Option(help="JSONL of measured rows to play. Default: the balanced pool.")
     ] = None,
     part: Annotated[
         Literal["all", "training", "evaluation"],
-        typer.Option(help="Which questions: those of training, those of the evaluation, or all."),
+        typer.Option(help="Which questions to export: those of training, of the evaluation, or all."),
     ] = "training",
-    to: Annotated[
-        Path | None, typer.Option(help=f"A folder of the workspace that is not there yet. Default: {_WORLD}.")
-    ] = None,
+    to: Annotated[Path | None, typer.Option(help=f"A new folder in the workspace. Default: {_WORLD}.")] = None,
 ) -> int:
-    """Write the environment for OpenEnv, which verifiers plays too (extras `openenv`, `verifiers`).
+    """Export the environment for OpenEnv and verifiers (extras `openenv`, `verifiers`).
 
-    Manifest, rows and server are the same bytes from the same inputs. Limits and prices are the configuration's; the
-    judge's share is left out of the reward, since nobody is asked there.
+    The same inputs give the same manifest, rows and server, byte for byte. Limits and prices come from the
+    configuration. The reward has no judge's share, because no judge is called there.
     """
     run = session.open()
     from rc1_lib.extras.worlds.package import export_world as write_world
@@ -193,7 +192,7 @@ def export_world(
     own = document["rc1"]
     session.show(f"exported: {target}")
     if left_out := run.config.training.reward.judge:
-        session.show(f"the judge's share, {left_out:g} of the reward, is left out: there is no judge there")
+        session.show(f"the judge's share, {left_out:g} of the reward, is left out, because no judge is called there")
     words = f"environment of {own['rows']['count']:,} rows of {own['pool']['path']}"
     ending = Ending("done", words, following=then(session, "world verify", str(target)))
     return end(session, ending, {"folder": str(target), "manifest": document})
@@ -203,12 +202,12 @@ def verify_world(
     session: Session,
     folder: Annotated[Path, typer.Argument(help="A folder that `rc1 world export` wrote.")],
     rows: Annotated[
-        Path | None, typer.Option(help="The pool it is of. Default: the one that its manifest names.")
+        Path | None, typer.Option(help="The pool that it was made from. Default: the one in its manifest.")
     ] = None,
 ) -> int:
-    """Check that an exported environment is the one on this disk: rows, templates, limits, reward.
+    """Check that an exported environment matches this workspace: rows, templates, limits, reward.
 
-    Give the flags of its export. Exit code 2 where something differs, by name.
+    Give the same flags as to the export. If anything differs, the command names it and exits with 2.
     """
     run = session.open()
     from rc1_lib.extras.worlds.check import differences, named_pool
@@ -216,8 +215,8 @@ def verify_world(
     at = run.workspace.path(session.given(folder))
     found = differences(run, at, _pool(session, run, rows) if rows else named_pool(run, at))
     session.show_some(map(str, found))
-    words = f"{at.name}: {f'{len(found)} differences from' if found else 'is'} the environment on this disk"
-    failures = [Failure(str(one), "export it again, or put back what changed") for one in found]
+    words = f"{at.name}: {f'{len(found)} differences from' if found else 'is'} the environment of this workspace"
+    failures = [Failure(str(one), "export it again, or restore what changed") for one in found]
     listed = [{"where": one.where, "found": one.found, "here": one.here} for one in found]
     ending = Ending("fail" if found else "pass", words, failures)
     return end(session, ending, {"same": not found, "differences": listed})
@@ -226,12 +225,12 @@ def verify_world(
 def _pool(session: Session, run: Run, rows: Path | None) -> Path:
     pool = run.workspace.path(session.given(rows) or run.config.seed_pool)
     if not pool.is_file():
-        raise RC1Error(f"{pool}: there is no such file, expected rows that rc1 difficulty-bucketize wrote")
+        raise RC1Error(f"{pool}: file not found; `rc1 difficulty-bucketize` writes such rows")
     return pool
 
 
 def _changes_table(changes: Sequence[Change]) -> Table:
-    """Show what changed in the nights, in at most 80 columns."""
+    """Return what changed from night to night, in at most 80 columns."""
     from rc1_lib.release.report.trends import NEW, STILL
 
     rows = [

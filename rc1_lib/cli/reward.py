@@ -31,13 +31,15 @@ def weight_calib(
     session: Session,
     cv: Annotated[int | None, typer.Option(help="Folds, by source question (calibration.cv).")] = None,
     boot: Annotated[int | None, typer.Option(help="Bootstrap samples (calibration.boot).")] = None,
-    l2: Annotated[float | None, typer.Option(help="Pull towards the old weights (calibration.l2).")] = None,
+    l2: Annotated[
+        float | None, typer.Option(help="Strength of the pull towards the old weights (calibration.l2).")
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of rows, folds and bootstrap (calibration.seed).")] = None,
-    n: Annotated[int | None, typer.Option(help="Rows of the balanced pool that are judged (calibration.n).")] = None,
+    n: Annotated[int | None, typer.Option(help="Rows of the balanced pool to judge (calibration.n).")] = None,
     rebuild: Rebuild = False,
     labels: Annotated[
         Path | None,
-        typer.Option(help="Find weights on dialogues that people labelled instead; those in force stay as they are."),
+        typer.Option(help="Instead, fit weights to dialogues that people labelled, and only report them."),
     ] = None,
     label: LabelKey = "label",
     group: GroupKey = "group",
@@ -50,7 +52,7 @@ def weight_calib(
     run = session.open({f"calibration.{name}": value for name, value in keys.items()})
     if given is not None:
         if n is not None or rebuild:
-            raise ConfigError("--labels: --n and --rebuild are about the balanced pool; leave them out")
+            raise ConfigError("--labels: --n and --rebuild apply to the balanced pool; leave them out")
         return calibrate_on_labels(session, run, given, {"label": label, "group": group}, dimensions, scale)
     from rc1_lib.calibration.stages import BY_NAME, check_overwriting, evaluate_here, run_stages
 
@@ -60,12 +62,12 @@ def weight_calib(
     session.show(*calibration_table(outcome.body))
     rows = outcome.body["rows"]
     if rows["taken"] < rows["asked_for"]:
-        session.show(f"{rows['asked_for']} rows were asked for, the balanced pool holds {rows['taken']}")
+        session.show(f"{rows['asked_for']} rows were asked for, but the balanced pool has {rows['taken']}")
     place = run.workspace.path(run.config.weights)
     if outcome.passed:
         session.show(f"weights: {place}, written", *_ticket_note(run))
     else:
-        session.show(f"weights: {place} is not written; the candidate is in the report")
+        session.show(f"weights: {place} was not written; the candidate is in the report")
     further = {"written": run.config.weights if outcome.passed else None}
     following = ("overclar-penalty", "--ablation")
     return show_step(session, run, outcome, "weight-calib", following=following, further=further)
@@ -73,13 +75,13 @@ def weight_calib(
 
 def overclar_penalty(
     session: Session,
-    alpha: Annotated[float | None, typer.Option(help="Price of one needless question (overclar.alpha).")] = None,
-    cap: Annotated[int | None, typer.Option(help="Questions that cost at most (overclar.cap).")] = None,
+    alpha: Annotated[float | None, typer.Option(help="Penalty for one needless question (overclar.alpha).")] = None,
+    cap: Annotated[int | None, typer.Option(help="Maximum number of questions penalised (overclar.cap).")] = None,
     ablation: Annotated[
-        bool, typer.Option("--ablation", help="Compare what is chosen with the penalty and without it.")
+        bool, typer.Option("--ablation", help="Compare what the reward selects with and without the penalty.")
     ] = False,
 ) -> int:
-    """Show what the penalty for needless questions takes from dialogues; with --ablation, check that it works."""
+    """Show what needless questions cost dialogues; with --ablation, check that the penalty works."""
     run = session.open({"overclar.alpha": alpha, "overclar.cap": cap})
     if not ablation:
         from rc1_lib.evidence import Evidence
@@ -95,7 +97,7 @@ def overclar_penalty(
         numbers = ("questions", "dialogues", "penalty each")
         title = f"penalty {price.alpha:g} * min(c, {price.cap}) where nothing had to be asked"
         session.show(tables.table(title, ("something was missing", *numbers), cells, numbers))
-        session.show(*["use_overclar_penalty is false: none of this is charged"] * (not on))
+        session.show(*["use_overclar_penalty is false: this penalty is not applied"] * (not on))
         session.document({"alpha": price.alpha, "cap": price.cap, "on": on, "rows": drawn})
         return 0
     from rc1_lib.calibration.overclar_ablation import overclar_ablation
@@ -107,15 +109,15 @@ def overclar_penalty(
 
 
 def calibrate(session: Session, build: Build = "auto", rebuild: Rebuild = False, verbose: Verbose = False) -> int:
-    """Find the reward's weights in stages, as a flow, and write them if every stage passes.
+    """Fit the reward's weights in stages, as a flow, and write them if every stage passes.
 
-    The stages are: shadow run, weights, adversarial policies, the penalty's ablation, shadow run again.
+    The stages are: shadow run, weights, adversarial policies, ablation of the penalty, shadow run again.
     """
     run = session.open()
     from rc1_lib.calibration.stages import REPORT
     from rc1_lib.preflight.preconditions import check_can_calibrate
 
-    check_can_calibrate(run)  # the flow does so too; here the answer is there before a server has started
+    check_can_calibrate(run)  # the flow checks this too; here the answer comes before a server has started
     agreed = preflight_cost_agreed(session, run, 0)
     before = stamps(run, REPORTS)
     outcome = run_flow_of(
@@ -135,18 +137,18 @@ def calibrate(session: Session, build: Build = "auto", rebuild: Rebuild = False,
 
 
 def _ticket_note(run: Run) -> list[str]:
-    """Say what new weights mean for a ticket that was valid so far."""
+    """Return a note on what new weights mean for a ticket that has been valid."""
     from rc1_lib.preflight.ticket import read_ticket
 
     try:
         revoked = read_ticket(run)["revoked"]
     except RC1Error:
         return []
-    return [] if revoked else ["the ticket vouches for the weights before these: rc1 preflight issues another"]
+    return [] if revoked else ["the ticket pins the previous weights: rc1 preflight issues another"]
 
 
 def _penalties(rows: pl.DataFrame, alpha: float, cap: int) -> list[dict[str, Any]]:
-    """Count the dialogues by how often they asked, with what each of them pays."""
+    """Count the dialogues by how often they asked, with the penalty of each."""
     import polars as pl
 
     from rc1_lib.reward.terms import over_clarification_penalty
@@ -164,21 +166,22 @@ def shadow_run(
     n: Annotated[int | None, typer.Option(help="Rows of the shadow set (shadow.n).")] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of the draw (shadow.seed).")] = None,
     stratify: Annotated[
-        bool | None, typer.Option("--stratify/--no-stratify", help="Draw in the shares of the mix (shadow.stratify).")
+        bool | None,
+        typer.Option("--stratify/--no-stratify", help="Draw tasks in the shares of the mix (shadow.stratify)."),
     ] = None,
     materialize: Annotated[
         Path | None,
-        typer.Option(help="Write the shadow set to this file below the workspace; compare only if --tag is given too."),
+        typer.Option(help="Write the shadow set to this file in the workspace; without --tag, compare nothing."),
     ] = None,
     dump_manifest: Annotated[
-        Path | None, typer.Option(help="Write which question is in which row to this file.")
+        Path | None, typer.Option(help="Write to this file which question is in which row.")
     ] = None,
     tag: Annotated[
         str | None, typer.Option(help="Name of the comparison: reports/shadow_run_TAG.json. Default: manual.")
     ] = None,
     rebuild: Rebuild = False,
 ) -> int:
-    """Compare the baseline reward with the calibrated one on held-out dialogues, the shadow set."""
+    """Compare the baseline reward with the calibrated one on the held-out dialogues of the shadow set."""
     copy = session.report("--dump-manifest", dump_manifest, ("stratified", "strata", "rows"))
     run = session.open(
         {
@@ -221,7 +224,7 @@ def _materialise(session: Session, run: Run, copy: str | None, rebuild: bool, in
         if in_place and not rebuild and SHADOW.state(run).value == "stale":
             raise RowError(
                 f"{run.workspace.path(path)}: was made with other settings or code, and the gates read it; give "
-                f"--materialize PATH to write another shadow set next to it, or --rebuild to write this one again"
+                f"--materialize PATH to write another shadow set, or --rebuild to overwrite this one"
             )
         due = SHADOW.to_write(run, rebuild)
         if due:
@@ -238,10 +241,10 @@ def _materialise(session: Session, run: Run, copy: str | None, rebuild: bool, in
 def attack_reward(
     session: Session,
     prompts: Annotated[
-        int | None, typer.Option(help="Prompts that every policy is played on (gates.reward_hacking.prompts).")
+        int | None, typer.Option(help="Prompts that each policy plays (gates.reward_hacking.prompts).")
     ] = None,
 ) -> int:
-    """Play adversarial policies, and check that the reward pays none of them like an honest one."""
+    """Play adversarial policies, and check that the reward pays each of them less than an honest one."""
     run = session.open({"gates.reward_hacking.prompts": prompts})
     from rc1_lib.calibration.reward_hacking import attack_reward as attack
 

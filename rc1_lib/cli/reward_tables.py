@@ -1,4 +1,4 @@
-"""What the calibration, the attack, the shadow run and the ablation found, as tables that fit 80 columns."""
+"""Results of calibration, attack, shadow run and ablation as tables of at most 80 columns."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rc1_lib.check_words import figure
 from rc1_lib.cli.tables import table
 
 Report = Mapping[str, Any]
-"""The body of a step's report; `gate`, if there is one, has checks, which say what was wanted."""
+"""The body of a step's report; the checks of its `gate`, if there is one, say what was expected."""
 
 _HOLDS = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
 _GAINS = {
@@ -21,7 +21,7 @@ _GAINS = {
     "mae_drop_pct_vs_old": "mean absolute error lowered, per cent",
     "mae_drop_pct_vs_equal": "",
 }
-"""Figure of the calibration -> the name of the gate's check on it, where there is one."""
+"""Figure of the calibration -> the name of the gate's check on it, or ""."""
 _CHANGES = {"rate_drop_pct": "rate drop, %", "turns_up": "mean turns up", "success_drop_pp": "success drop, pp"}
 """The same for the ablation."""
 _CHOSEN = {
@@ -36,7 +36,7 @@ _NONE = figure(None)
 
 
 def calibration_table(report: Report) -> list[Table]:
-    """Weights and their intervals; the folds, on dialogues that they did not fit; and what the calibration gains."""
+    """Return three tables: weights with intervals, the folds on their held-out dialogues, and the gains."""
     found, old = report["calibration"], report["old_weights"]
     heads = ("dimension", "old", "calibrated", "interval")
     rows = [
@@ -58,13 +58,13 @@ def calibration_table(report: Report) -> list[Table]:
 
 
 def shadow_table(report: Report) -> Table:
-    """Every figure of the shadow run: value, interval, what was wanted, and whether the whole interval clears that."""
+    """Return every figure of the shadow run: value, interval, threshold, and whether the whole interval clears it."""
     names = {name: name for name in report["figures"]}
     return _figures("baseline reward and calibrated reward", report["figures"], report, names)
 
 
 def split_table(report: Report) -> Table:
-    """The better half of every difficulty and task, by old score and by new reward."""
+    """Return the better half of each difficulty and task, by the baseline and the calibrated reward."""
     heads = ("group", "n", "success %", "delta pp", "over-clar. %", "turns")
     rows: list[tuple[str, ...] | None] = []
     for groups in report["split"].values():
@@ -75,11 +75,11 @@ def split_table(report: Report) -> Table:
             asks, turns = _pair(pairs["overclar_rate"], 100.0, 1), _pair(pairs["avg_turns"], 1.0, 2)
             rows.append((group, count, _pair(pairs["success"], 100.0, 1), delta, asks, turns))
         rows.append(None)
-    return table("the better half by old score / by new reward", heads, rows, heads[1:])
+    return table("the better half by baseline reward / by calibrated reward", heads, rows, heads[1:])
 
 
 def ablation_table(report: Report) -> list[Table]:
-    """What is chosen without and with the penalty, and the differences with their intervals."""
+    """Return what the reward selects without and with the penalty, and the differences with intervals."""
     figures = report["figures"]
     rows = []
     for name, words in _CHOSEN.items():
@@ -91,7 +91,7 @@ def ablation_table(report: Report) -> list[Table]:
 
 
 def attack_table(report: Report) -> Table:
-    """Compare every policy's mean reward with the scripted expert's, worst first; the verdict below names failures."""
+    """Compare each policy's mean reward with the scripted expert's, worst first; the verdict names the failures."""
     prompts, teacher = report["shadow"]["prompts"], figure(report["teacher"]["mean"])
     title = f"adversarial policies on {prompts} prompts; the scripted expert's mean reward is {teacher}"
     rows = []
@@ -107,7 +107,7 @@ def attack_table(report: Report) -> Table:
 
 
 def _figures(title: str, figures: Mapping[str, Report], report: Report, checked: Mapping[str, str]) -> Table:
-    """A line a figure; `checked` names the gate's check on each."""
+    """Return one line per figure; `checked` names the gate's check on each."""
     wanted = {check["name"]: check for check in report.get("gate", {}).get("checks", ()) if check["op"] in _HOLDS}
     heads = ("figure", "value", "interval", "wanted", "clears")
     rows = []
@@ -119,13 +119,13 @@ def _figures(title: str, figures: Mapping[str, Report], report: Report, checked:
 
 
 def _clears(found: Report, check: Report) -> str:
-    """Whether the end of the interval that is nearer to failing still holds; nothing that is undefined does."""
+    """Return whether the end of the interval that is closer to failing passes, or none if it is undefined."""
     end = found.get("low" if check["op"].startswith(">") else "high")
     return _NONE if end is None else figure(_HOLDS[check["op"]](end, check["threshold"]))
 
 
 def _number(name: str, value: float | None) -> str:
-    """Per cent and points with one digit, all else with three; what is undefined is none."""
+    """Return percentages and points with one digit, other numbers with three, or none."""
     if value is None:
         return _NONE
     return f"{value:.1f}" if "_pct" in name or name.endswith("_pp") else f"{value:.3f}"

@@ -16,23 +16,23 @@ from rc1_lib.cli.tables import table
 from rc1_lib.errors import RC1Error
 from rc1_lib.judge.calls import NOTICE, AttemptOutcome
 
-_DAMAGED = "keep a copy of the store, and do not rely on its costs: somebody changed the log after it was written"
-_UNREADABLE = "see the reasons above; another model, or other instructions, may give replies in the required form"
+_DAMAGED = "keep a copy of the store, and do not rely on its costs: the log was changed after it was written"
+_UNREADABLE = "see the reasons above; another model or other instructions may give replies in the required form"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run `rc1 scorecache` with these arguments, else with the process's, and end it with the exit code."""
+    """Run `rc1 scorecache` with these arguments (default: the process's) and exit with its code."""
     from rc1_lib.cli import main as rc1
 
     if arguments is None:
-        sys.argv[1:1] = ["scorecache"]  # the log's first line and an interruption then say what `rc1 scorecache` would
+        sys.argv[1:1] = ["scorecache"]  # so that the log and the last lines name `rc1 scorecache`
         rc1()
     else:
         rc1(["scorecache", *arguments])
 
 
 def stat(session: Session) -> int:
-    """Show how many replies of the judge are stored, and what asking has cost so far."""
+    """Show how many of the judge's replies are stored, and what they have cost so far."""
     run = session.open()
     from rc1_lib.judge.maintenance import store_path, survey
 
@@ -54,9 +54,9 @@ def stat(session: Session) -> int:
 
 def invalidate(
     session: Session,
-    spec: Annotated[str, typer.Option(help="Version of the judge's instructions whose replies are forgotten.")],
+    spec: Annotated[str, typer.Option(help="Version of the judge's instructions whose replies to delete.")],
 ) -> int:
-    """Forget the stored replies to one version of the judge's instructions; the usage log keeps its lines."""
+    """Delete the stored replies to one version of the judge's instructions; the usage log keeps its lines."""
     run = session.open()
     from rc1_lib.judge.maintenance import existing_store, specs_stored, store_path
 
@@ -66,9 +66,9 @@ def invalidate(
     document = {"spec": spec, "invalidated": count, "specs": specs}
     if spec not in specs:
         session.document(document)
-        there = f"there are some to {', '.join(specs)}" if specs else "there are none at all"
-        raise RC1Error(f"{store_path(run)}: holds no replies to the instructions '{spec}', {there}; 0 were forgotten")
-    words = f"{count} replies to the instructions '{spec}' forgotten; they will be asked for again when needed"
+        there = f"only to {', '.join(specs)}" if specs else "nor to any others"
+        raise RC1Error(f"{store_path(run)}: has no replies to the instructions '{spec}', {there}; nothing was deleted")
+    words = f"{count} replies to the instructions '{spec}' deleted; the judge will be asked again when needed"
     return end(session, Ending("done", words, following=then(session, "score")), document)
 
 
@@ -77,7 +77,7 @@ def replay_bad(
     provider: Provider = None,
     model: Model = None,
 ) -> int:
-    """Ask the judge again where a stored reply holds no scores; replies of other settings are left alone."""
+    """Ask the judge again for every stored reply without scores; replies of other settings are left alone."""
     run = session.open({"judge.provider": provider, "judge.model": model})
     from rc1_lib.judge.budget import known_usd
     from rc1_lib.judge.judge import check_judge, open_judge, traffic_note
@@ -115,13 +115,13 @@ def replay_bad(
         print(f"rc1: the judge stopped: {stopped}", file=sys.stderr)
     if not result.left:
         return end(session, Ending("pass", words), document)
-    failures = [Failure(stopped or f"{result.left} replies hold no scores still", _UNREADABLE)]
+    failures = [Failure(stopped or f"{result.left} replies still have no scores", _UNREADABLE)]
     following = again(session, "scorecache replay-bad")
     return end(session, Ending("fail", words, failures, following=following), document)
 
 
 def _tables(found: Mapping[str, Any]) -> list[Table]:
-    """The stored replies, and the attempts in the usage log."""
+    """Return a table of the stored replies, and one of the attempts in the usage log."""
     heads = ("spec", "model", "outcome", "replies", "expired")
     replies = [
         (*(one[head] for head in heads), _age(one["oldest_days"]), _age(one["newest_days"])) for one in found["replies"]
@@ -150,13 +150,13 @@ def _age(days: float) -> str:
 
 
 def _sums(found: Mapping[str, Any]) -> list[str]:
-    rate = "no score was given yet" if found["hit_rate"] is None else f"hit rate {100 * found['hit_rate']:.1f} %"
+    rate = "no scores yet" if found["hit_rate"] is None else f"hit rate {100 * found['hit_rate']:.1f} %"
     lines = [f"{found['replays']} scores replayed from the store, at no cost; {rate}"]
     if found["total"]["cost_unknown"]:
         unknown = found["total"]["cost_unknown"]
         lines.append(f"{unknown} attempts of unknown cost: they may have been billed, or judge.prices was not set")
     lines += [
-        f"{other['path']}: {other['calls']} attempts more, ${other['usd']:.4f}, {other['cost_unknown']} unknown"
+        f"{other['path']}: {other['calls']} more attempts, ${other['usd']:.4f}, {other['cost_unknown']} of unknown cost"
         for other in found["others"]
     ]
     damage = found["damage"]

@@ -1,4 +1,4 @@
-"""What a command works with: it opens the run, prints tables or JSON, and shows progress."""
+"""The session of one command: it opens the run, prints tables or JSON, and shows progress."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 _BAR_WIDTH = 12
 _EVERY_S = 10.0
-"""Shortest time between two lines of the same counting stage where there is no terminal."""
+"""Shortest time between two progress lines of one stage when there is no terminal."""
 SOME = 40
-"""Lines of a long list that are printed; JSON holds all of them."""
+"""Lines of a long list that are printed; the JSON document has all of them."""
 WIDTH = 100
-"""Columns of what is printed, at most; exactly so many where there is no terminal."""
+"""Columns of the output: at most this many on a terminal, exactly this many elsewhere."""
 VERIFIED = ("training.reward.success=1", "training.reward.judge=0")
 """What `--reward verified` is short for."""
 Report = Callable[[int, int], None]
@@ -39,31 +39,31 @@ Report = Callable[[int, int], None]
 
 @dataclass(slots=True)
 class Session:
-    """What a command works with."""
+    """The options, the run and the output of one command."""
 
     options: Options
     stdout: TextIO
-    """Where the JSON document goes; tables go to `sys.stdout`, which is stderr while JSON was asked for."""
+    """Where the JSON document goes; tables go to `sys.stdout`, which is stderr with --json."""
     run: Run | None = None
-    """Once it was opened."""
+    """None until `open`."""
     overrides: tuple[str, ...] = ()
-    """What the command line overrides in the configuration, without what the environment adds."""
+    """What the command line overrides in the configuration, without the environment's overrides."""
     common: tuple[str, ...] = ()
-    """Those of them that the shared options ask for: without the command's own flags."""
+    """The part of `overrides` that comes from the shared options, not from the command's own flags."""
     documented: bool = False
     """Whether the JSON document was printed."""
 
     @property
     def workspace(self) -> Workspace:
-        """Where the command writes."""
+        """The folder that the command writes to."""
         return Workspace(root_of(self.options))
 
     def open(self, flags: Mapping[str, Any] | None = None, reading: Mapping[str, str | None] | None = None) -> Run:
-        """Open the run: configuration, `--set`, `--reward`, `--sources`, its own flags, then files that are only read.
+        """Open the run. Later settings win: the file, `--set`, `--reward`, `--sources`, the command's own flags.
 
         Args:
-            flags: key of the configuration -> what the command's own flag gives it, or None.
-            reading: key -> a file to read in the place of one that RC1 writes, or None; see `given`.
+            flags: configuration key -> the value of the command's own flag, or None.
+            reading: key -> a file to read instead of the one that RC1 writes, or None; see `given`.
         """
         from rc1_lib.run import open_run
 
@@ -81,24 +81,24 @@ class Session:
         return self.run
 
     def show(self, *what: RenderableType) -> None:
-        """Print for people: nothing when JSON was asked for."""
+        """Print for people; with --json print nothing."""
         if not self.options.as_json:
             console = Console(file=sys.stdout, highlight=False)
             if not console.is_terminal or console.width > WIDTH:
                 console.width = WIDTH
             for one in what:
-                # Sentences and paths are not cut: a terminal wraps them, and a copied path stays whole.
+                # Sentences and paths are not wrapped here: the terminal does it, and a copied path stays whole.
                 console.print(one, soft_wrap=isinstance(one, str), markup=False)
 
     def show_some(self, lines: Iterable[str]) -> None:
-        """Print the first `SOME` lines; JSON holds all."""
+        """Print the first `SOME` lines, and how many more there are."""
         listed = list(lines)
         self.show(*listed[:SOME])
         if len(listed) > SOME:
             self.show(f"and {len(listed) - SOME} more; --json lists all")
 
     def document(self, value: Any) -> None:
-        """Print the one JSON document when it was asked for. NaN becomes null."""
+        """Print the JSON document if --json was given. NaN becomes null."""
         if self.options.as_json:
             import orjson
 
@@ -115,7 +115,7 @@ class Session:
 
     @contextmanager
     def progress(self, title: str) -> Iterator[Report]:
-        """Show a bar on stderr if it is a terminal; gives a function to call with (done, total)."""
+        """Show a progress bar if stderr is a terminal; yields a function to call with (done, total)."""
         shown = terminal().isatty()
         with Progress(console=Console(file=terminal()), transient=True, disable=not shown) as bar:
             task = bar.add_task(title, total=None)
@@ -125,7 +125,7 @@ class Session:
         """Return the path of a file to be written, relative to the workspace.
 
         Raises:
-            ConfigError: when it would lie outside, for all that a run writes stays below its workspace; or is a folder.
+            ConfigError: when it is a folder, or outside the workspace.
         """
         if path is None:
             return None
@@ -135,21 +135,30 @@ class Session:
         return target.relative_to(self.workspace.root).as_posix()
 
     def report(self, flag: str, path: Path | None, keys: Collection[str]) -> str | None:
-        """As `inside`, for a report that is written again each time: over an earlier one, and over nothing else.
+        """Like `inside`, for a report that may overwrite an earlier report of the same kind, but no other file.
 
-        Such a report holds `keys`, or each of its lines does. Raises `ConfigError` as `inside` does, and when something
-        else lies there.
+        Args:
+            flag: the option, for errors.
+            path: its value.
+            keys: what identifies an earlier report: its keys, or those of its first line.
+
+        Raises:
+            ConfigError: as `inside` does, and when another file is there.
         """
         target = self.inside(flag, path)
         if target is not None and (there := self.workspace.path(target)).exists() and not _holds(there, keys):
             raise ConfigError(
-                f"{flag} {path}: is there already and no earlier report of this command, so it is not overwritten; "
-                f"name another file, or move it away"
+                f"{flag} {path}: exists and is not an earlier report of this command, so it is not overwritten; name "
+                f"another file, or move this one away"
             )
         return target
 
     def new_folder(self, flag: str, path: Path | None, default: str) -> Path:
-        """Return the full path of a folder to be written, `default` if none is named; raises as `inside` does."""
+        """Return the full path of a folder to write, `default` if none is named.
+
+        Raises:
+            ConfigError: when it is outside the workspace.
+        """
         return self.workspace.path(default) if path is None else self._below(flag, path)
 
     def _below(self, flag: str, path: Path) -> Path:
@@ -157,7 +166,7 @@ class Session:
         target = (root / path).resolve()
         if not target.is_relative_to(root) or target == root:
             raise ConfigError(
-                f"{flag} {path}: lies outside the workspace {root}; name one below it, or set --workspace"
+                f"{flag} {path}: is outside the workspace {root}; name a path below it, or set --workspace"
             )
         return target
 
@@ -168,7 +177,7 @@ class Session:
     def given(self, path: Path | None) -> str | None: ...
 
     def given(self, path: Path | None) -> str | None:
-        """Return the path of what is to be read: below the workspace if it is there, else below the current folder."""
+        """Return the path of an input: below the workspace if it exists there, else below the current folder."""
         if path is None:
             return None
         own = (self.workspace.root / path).resolve()
@@ -178,12 +187,16 @@ class Session:
 
 
 def root_of(options: Options) -> Path:
-    """The workspace's folder; raises `RC1Error` when none is named, and the current folder of a package is none."""
+    """Return the workspace's folder.
+
+    Raises:
+        RC1Error: when none is named and an installed RC1 runs in a folder that is not a workspace.
+    """
     return options.workspace.resolve() if options.workspace else default_root()
 
 
 def _holds(path: Path, keys: Collection[str]) -> bool:
-    """Whether a file is a JSON object with these keys, or begins with a line that is one."""
+    """Return whether a file, or its first line, is a JSON object with these keys."""
     import orjson
 
     from rc1_lib.workspace.input_files import open_regular
@@ -198,19 +211,19 @@ def _holds(path: Path, keys: Collection[str]) -> bool:
 
 
 def _overrides(flags: Mapping[str, Any]) -> list[str]:
-    """`key=value` for every flag that was given (is not None), the values as JSON, which YAML reads too."""
+    """Return `key=value` for every flag that is not None; values are JSON, which YAML reads too."""
     given = {key: value for key, value in flags.items() if value is not None}
     return [f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in given.items()]
 
 
 @contextmanager
 def stages() -> Iterator[None]:
-    """Show on stderr how far each stage is, while the block lasts."""
+    """Show the progress of each stage on stderr inside the block."""
     if not terminal().isatty():
         with listening(_Lines().report):
             yield
         return
-    # In a narrow terminal the note gives way: its length is not known before.
+    # In a narrow terminal the note is cut, since its length is not known in advance.
     note = TextColumn("{task.fields[note]}", table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis"))
     columns = (
         TextColumn("{task.description}", table_column=Column(no_wrap=True)), BarColumn(bar_width=_BAR_WIDTH),
@@ -228,7 +241,7 @@ def stages() -> Iterator[None]:
 
 
 class _Lines:
-    """A line for every note, and for the bare counts now and then; the end of a stage is reported once."""
+    """Print progress as lines: every note, bare counts now and then, and the end of each stage once."""
 
     def __init__(self) -> None:
         self.begun = time.monotonic()
@@ -248,5 +261,5 @@ class _Lines:
 
 
 def quieten_models(run: Run) -> None:
-    """Silence the notices of the model libraries; progress bars stay where the base has to be downloaded."""
+    """Silence the notices of the model libraries; keep progress bars if the base has to be downloaded."""
     quieten(hub=not run.workspace.find(run.config.base_model).is_dir())

@@ -29,11 +29,11 @@ _REPORT = "reports/rc1/config_verify.json"
 
 def init(
     session: Session,
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder, made where it is missing.")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder; created if missing.")],
 ) -> int:
-    """Copy configurations, judge instructions, templates and the bundled tiny model into a folder; overwrite nothing.
+    """Copy configurations, judge instructions, templates and the bundled tiny model into a folder.
 
-    Every command then works in that folder, or with it as --workspace.
+    Existing files are not overwritten. Every command then works in that folder, or elsewhere with it as --workspace.
     """
     from rc1_lib.workspace.folder import lay_out
 
@@ -95,15 +95,15 @@ def failpack(session: Session) -> int:
 
 def serve(
     session: Session,
-    port: Annotated[int, typer.Option(min=1, max=65535, help="Where the server listens, on this machine only.")] = 4200,
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Port of the server, open to this machine only.")] = 4200,
     server: Annotated[
-        str, typer.Option(help="Join a Prefect server that runs already, by the address of its API.", metavar="ADDRESS")
+        str, typer.Option(help="Join a running Prefect server with this API address.", metavar="ADDRESS")
     ] = "",
 ) -> int:
     """Serve RC1's flows from a Prefect server with a web page, until interrupted.
 
-    It starts a server, or joins one that runs already (--server). A webhook at the address in RC1_WEBHOOK_SECRET_URL,
-    or in the block rc1-webhook, is called for every run that does not pass.
+    It starts a server, or joins a running one (--server). For every run that does not pass it calls the webhook whose
+    address is in RC1_WEBHOOK_SECRET_URL or in the block rc1-webhook.
     """
     quieten(hub=True)
     from deployments.serve import serve as serve_until_interrupted
@@ -130,15 +130,16 @@ def show_config(session: Session) -> int:
 
 
 def _shown(session: Session, name: str, document: dict[str, Any]) -> int:
-    words = f"configuration {name} as it takes effect, not judged"
-    with redirect_stdout(sys.stderr):  # so that `rc1 config show > FILE` writes a configuration and nothing else
+    words = f"effective configuration of {name}, not verified"
+    with redirect_stdout(sys.stderr):  # so that `rc1 config show > FILE` writes only the configuration
         return end(session, Ending("done", words, following=then(session, "config verify")), document)
 
 
 def verify_config(session: Session) -> int:
-    """Check that the configuration is whole and may train, and print the effective one.
+    """Check that the configuration is complete and allowed to train, and print the effective one.
 
-    Of a small local configuration (--config configs/train_local.yaml) also that its engine learns from its rows.
+    For a small local configuration (--config configs/train_local.yaml), also check that its engine can learn from its
+    rows.
     """
     from rc1_lib.config.file import dump_config
     from rc1_lib.gates.training import order_of_pay
@@ -157,7 +158,7 @@ def verify_config(session: Session) -> int:
     calibrated = run.config.pays_judged_score and run.workspace.path(run.config.weights).exists()
     results = judge(session, run, (*_GATES, *(["weights"] * calibrated)))
     if not calibrated and run.config.pays_judged_score:
-        session.show(f"no weights yet ({run.config.weights}): rc1 preflight, or rc1 calibrate, finds them")
+        session.show(f"no weights yet ({run.config.weights}): rc1 preflight or rc1 calibrate fits them")
     further = mask_tree({"config": run.config.model_dump(mode="json"), "overrides": run.overrides}, hidden)
     return conclude(
         session, run, f"configuration {run.workspace.name(run.config_path)}", results, _REPORT, further,
@@ -170,12 +171,12 @@ def _verify_small(session: Session, path: Path) -> int:
 
     check_of_rows(load_train_config(path, session.options.settings))
     document = {"pass": True, "config": _show_small(session, path), "overrides": list(session.options.settings)}
-    words = f"{path.name}: a small local configuration, whole; no gate asks about it"
+    words = f"{path.name}: a small local configuration, complete; no gate applies to it"
     return end(session, Ending("pass", words, following=then(session, "train")), document)
 
 
 def _show_small(session: Session, path: Path) -> dict[str, Any]:
-    """Print the effective small configuration; returns it."""
+    """Print and return the effective small configuration."""
     import yaml
 
     from rc1_lib.masking import mask_tree, secrets
@@ -188,10 +189,10 @@ def _show_small(session: Session, path: Path) -> dict[str, Any]:
 
 
 def train_config_file(session: Session) -> Path | None:
-    """Find the small local configuration that --config names; None if it is a run's, or cannot be read.
+    """Return the path of the small local configuration that --config names; None if it is another kind of file.
 
     Raises:
-        ConfigError: when a profile, or sources, are asked for as well.
+        ConfigError: when --profile or --sources is given too.
     """
     given = session.options.config
     if given is None:
@@ -204,6 +205,6 @@ def train_config_file(session: Session) -> Path | None:
         return None
     for flag in ("profile", "sources"):
         if getattr(session.options, flag) is not None:
-            raise ConfigError(f"--{flag}: {path.name} has none; leave it out")
+            raise ConfigError(f"--{flag}: does not apply to {path.name}, a small local configuration; leave it out")
     session.overrides = session.common = session.options.settings
     return path

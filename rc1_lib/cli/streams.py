@@ -1,7 +1,8 @@
-"""The standard streams: they outlive their readers, show no secret, and all that is printed goes into the log as well.
+"""Standard streams that survive their reader's exit, mask secrets, and copy all output into the log.
 
-Without this a reader that leaves early (`rc1 ... | head -1`), a stream that was closed before the program began (`>&-`)
-or a full disk under it ends a command half way, by whatever exit code, or has a file opened in the stream's place.
+Without this, a command would stop half way, with an arbitrary exit code, when its reader exits early
+(`rc1 ... | head -1`), a stream is closed (`>&-`) or the disk is full. It could also write into a file that happened to
+get the number of a closed stream.
 """
 
 from __future__ import annotations
@@ -21,26 +22,26 @@ from rc1_lib.failpack import stamped
 from rc1_lib.masking import conceal, conceal_argument, mask, secrets
 
 STDOUT = "standard output"
-"""What it is called where it cannot be written."""
+"""Its name in error messages."""
 _CONTROLS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 class LastingStream:
-    """A stream that a command may go on writing to after its reader has left; what is written then is lost.
+    """A stream that accepts writes after its reader has exited, and discards them.
 
-    Where it has a name, any other reason why it cannot be written is a fault: an `OSError`, once, that names it.
+    If it has a name, any other write error is raised once, as an `OSError` with that name.
     """
 
     def __init__(self, stream: TextIO, name: str = "") -> None:
         self._stream, self._name, self._lost = stream, name, False
 
     def write(self, text: str) -> int:
-        """Print, as long as somebody reads."""
+        """Write `text`; discard it once the stream has failed."""
         self._unless_lost(lambda: self._stream.write(text))
         return len(text)
 
     def flush(self) -> None:
-        """Pass on what is buffered."""
+        """Flush the stream's buffer."""
         self._unless_lost(self._stream.flush)
 
     def _unless_lost(self, do: Callable[[], object]) -> None:
@@ -50,7 +51,7 @@ class LastingStream:
             do()
         except OSError as error:
             self._lost = True
-            with suppress(OSError, ValueError):  # write nowhere from now on; the interpreter flushes at exit too
+            with suppress(OSError, ValueError):  # redirect to /dev/null, since the interpreter flushes at exit too
                 nowhere = os.open(os.devnull, os.O_WRONLY)
                 os.dup2(nowhere, self._stream.fileno())
                 os.close(nowhere)
@@ -63,12 +64,12 @@ class LastingStream:
 
 @contextmanager
 def lasting_streams() -> Iterator[None]:
-    """Inside the block the standard streams are open and outlast their readers; at its end they are flushed."""
-    for number in range(3):  # else a file that is opened later takes a closed stream's number, which libraries write to
+    """Inside the block the standard streams are open and survive their readers; at its end they are flushed."""
+    for number in range(3):  # else a file opened later gets a closed stream's number, to which libraries write
         try:
             os.fstat(number)
         except OSError:
-            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # it takes the lowest number that is free
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # `open` takes the lowest free number
     before = sys.stdin, sys.stdout, sys.stderr
     given = [
         stream or os.fdopen(number, "w" if number else "r", encoding="utf-8", closefd=False)
@@ -87,7 +88,7 @@ def lasting_streams() -> Iterator[None]:
 
 
 class LoggedStream:
-    """A stream that prints without secrets, and writes whole lines without colours into a log that several share."""
+    """A stream that masks secrets and copies whole lines, without colours, into a log that streams share."""
 
     def __init__(self, stream: TextIO, log: IO[str], lock: threading.Lock) -> None:
         self.unlogged = stream
@@ -104,7 +105,7 @@ class LoggedStream:
         return len(text)
 
     def finish(self) -> None:
-        """Log the last line where it has no end."""
+        """Log the last line if it lacks a newline."""
         with self._lock:
             self._record([self._pending] if self._pending else [])
             self._pending = ""
@@ -120,7 +121,7 @@ class LoggedStream:
 
 @contextmanager
 def logbook(workspace: Path) -> Iterator[Path]:
-    """Log the command and all that is printed inside the block to `logs/ops_<time>.log`; gives the log's path.
+    """Log the command and all output inside the block to `logs/ops_<time>.log`; yields the log's path.
 
     Raises:
         RC1Error: when the workspace cannot be written to.
@@ -131,7 +132,7 @@ def logbook(workspace: Path) -> Iterator[Path]:
         log = path.open("a", encoding="utf-8", errors="backslashreplace")
     except OSError as error:
         raise RC1Error(
-            f"--workspace {workspace}: cannot write the log there ({error.strerror}); name another folder"
+            f"--workspace {workspace}: cannot write the log there ({error.strerror}); choose another folder"
         ) from None
     lock = threading.Lock()
     before = sys.stdout, sys.stderr
@@ -148,11 +149,11 @@ def logbook(workspace: Path) -> Iterator[Path]:
 
 
 def typed() -> str:
-    """This command as it was typed, without secrets."""
+    """Return this command line as typed, without secrets."""
     hidden = secrets()
     return shlex.join(["rc1", *(conceal_argument(argument, hidden) for argument in sys.argv[1:])])
 
 
 def terminal() -> TextIO:
-    """Standard error without the log, for progress bars."""
+    """Return standard error without the log, for progress bars."""
     return cast(TextIO, getattr(sys.stderr, "unlogged", sys.stderr))

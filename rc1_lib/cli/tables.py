@@ -32,9 +32,9 @@ _MARKS = {
 def table(
     title: str, heads: Sequence[str], rows: Iterable[Sequence[object] | None], numbers: Collection[str] = ()
 ) -> Table:
-    """A table with a line below its heads and no frame; columns headed as one of `numbers` are right-aligned.
+    """Return a table without a frame; the columns named in `numbers` are right-aligned.
 
-    Cells are shown letter by letter, without rich's markup; a row that is None begins a new section.
+    Cells are shown literally, without rich's markup. None in place of a row begins a new section.
     """
     made = Table(title=title, title_justify="left", caption_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for head in heads:
@@ -48,28 +48,28 @@ def table(
 
 
 def of_rows(rows: Rows) -> Table:
-    """An evaluation's table: words in the first column, numbers in the others."""
+    """Return an evaluation's table: text in the first column, numbers in the others."""
     return table(rows.title, rows.head, rows.rows, rows.head[1:])
 
 
 def estimate(one: Estimate) -> str:
-    """A figure with its interval, where it has one, in three digits or thousands."""
+    """Return a figure, and its interval if it has one, with three digits or in thousands."""
     if one.low == one.high:
         return rounded(one.value)
     return f"{rounded(one.value)} [{rounded(one.low)}, {rounded(one.high)}]"
 
 
 def rounded(value: float) -> str:
-    """A number in three digits, in thousands or in millions."""
+    """Return a number with three digits, in thousands or in millions."""
     if value >= _MANY:
         return f"{value / 1e6:.3g} M"
     return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
 
 
 def gates_table(title: str, gates: Sequence[Mapping[str, Any]]) -> Table:
-    """Show one line a gate: its status and the deciding check (the first that failed, else the closest one).
+    """Return a table with each gate's status and deciding check: the first that failed, or else the closest one.
 
-    It alone has a frame: it is the verdict.
+    Only this table has a frame, because it is the verdict.
     """
     rows = []
     for gate in errors_once(gates):
@@ -86,12 +86,12 @@ def gates_table(title: str, gates: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def verdict(title: str, gate: Mapping[str, Any]) -> list[Table | str]:
-    """One gate as a table, what failed and what to do, and what its interval leaves undecided."""
+    """Return one gate's table, what failed and what to do, and which checks are undecided."""
     return [gates_table(title, [gate]), *failed_lines(gate, ""), *undecided_lines([gate])]
 
 
 def errors_once(gates: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """The gates; of several with the same error, or not applicable for the same reason, only the first says it."""
+    """Return the gates, with an error or reason that several share shown only at the first of them."""
     first: dict[str, str] = {}
     found: list[Mapping[str, Any]] = []
     for gate in gates:
@@ -104,7 +104,7 @@ def errors_once(gates: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 
 def undecided_lines(gates: Sequence[Mapping[str, Any]]) -> list[str]:
-    """List the checks that passed although their interval covers the threshold: other rows might fail them."""
+    """Return the checks that passed although their interval covers the threshold: other rows might fail them."""
     return [
         f"{gate['name']}: {check['name']} is {figure(check['value'])}, wanted {wanted(check)}; {words}"
         for gate in gates
@@ -114,11 +114,11 @@ def undecided_lines(gates: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def notes(report: Mapping[str, Any], file: str) -> list[str]:
-    """Say whether scores are a test double's, what was waived, and how many settings differ from the published ones.
+    """Return notes: a test double's scores, waivers, and how many settings differ from the published ones.
 
     Args:
-        report: what a command wrote.
-        file: where it wrote that; the settings are listed there below `thresholds_changed`.
+        report: a command's report.
+        file: its path; it lists the settings under `thresholds_changed`.
     """
     checks = [check["name"] for gate in report.get("gates", ()) for check in gate.get("checks", ())]
     lines = [NOTICE] if any(name.startswith(TEST_DOUBLE) for name in checks) else []
@@ -130,7 +130,7 @@ def notes(report: Mapping[str, Any], file: str) -> list[str]:
 
 
 def set_aside(report: Mapping[str, Any]) -> list[str]:
-    """Say which gates a report or a ticket lists as waived or not applicable, and why; each reason once."""
+    """Return the gates that a report or a ticket lists as waived or not applicable, grouped by reason."""
     reasons: dict[tuple[str, str], list[str]] = {}
     for word in ("waived", "not_applicable"):
         for name, why in report.get(word, {}).items():
@@ -139,7 +139,7 @@ def set_aside(report: Mapping[str, Any]) -> list[str]:
 
 
 def counts(found: Mapping[Any, int]) -> str:
-    """`a 3, b 5`."""
+    """Return `a 3, b 5`."""
     return ", ".join(f"{name} {count}" for name, count in found.items())
 
 

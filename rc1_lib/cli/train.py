@@ -1,4 +1,4 @@
-"""`train`, and `evaluate`: a trained policy on the held-out prompts once more."""
+"""`train`, and `evaluate`, which plays the held-out prompts again with a trained policy."""
 
 from __future__ import annotations
 
@@ -37,48 +37,48 @@ def train(
             "--resume-from",
             "--resume",
             metavar="CHECKPOINT",
-            help="Start from this checkpoint: latest, a step, or a path such as checkpoints/rc1/latest. Without it, an "
-            "interrupted run continues from its newest whole one; a small local configuration starts again.",
+            help="Start from this checkpoint: latest, a step, or a path such as checkpoints/rc1/latest. Default: an "
+            "interrupted run continues from its newest intact one; a small local configuration starts again.",
         ),
     ] = None,
     seed: Annotated[
-        list[int] | None, typer.Option(help="Train this one of `seeds`; repeatable. Default: the first.")
+        list[int] | None, typer.Option(help="Train this seed of `seeds`; repeatable. Default: the first.")
     ] = None,
-    all_seeds: Annotated[bool, typer.Option("--all-seeds", help="Train every one of `seeds`.")] = False,
+    all_seeds: Annotated[bool, typer.Option("--all-seeds", help="Train all of `seeds`.")] = False,
     evaluate: Annotated[
         bool, typer.Option("--evaluate/--no-evaluate", help="Evaluate the policy on the held-out prompts.")
     ] = True,
     control: Annotated[
         ControlKind | None,
         typer.Option(
-            help="Train a few steps (training.control.steps) on a reward without information instead: random, or the "
-            "same for all. A real run is not changed. A gain in success fails: the evaluation leaks.",
+            help="Instead, train a few steps (training.control.steps) on an uninformative reward: random, or the same "
+            "for all. It does not touch a real run. It fails if success rises, since then the evaluation leaks.",
         ),
     ] = None,
     start_over: Annotated[
         bool,
         typer.Option(
             "--start-over",
-            help="Remove checkpoints and metrics that another run (another ticket, seed or code) left here; without "
-            "this flag they are an error. Checkpoints of this run stay, and it continues from them.",
+            help="Remove checkpoints and metrics that a run with another ticket, seed or code left here; without this "
+            "flag they are an error. This run's own checkpoints stay, and it continues from them.",
         ),
     ] = False,
     profile_step: Annotated[
         bool,
         typer.Option(
             "--profile-step",
-            help="Play and learn two steps, forget them, and show where the time of the second went: as a table and as "
-            "a trace (Perfetto, chrome://tracing). A live judge is asked about their episodes.",
+            help="Run two steps, discard them, and show where the second one spent its time, as a table and as a trace "
+            "(Perfetto, chrome://tracing). A live judge is asked about their episodes.",
         ),
     ] = False,
     pool_seed: Annotated[int | None, typer.Option(help="The preflight's --seed (pool.seed).")] = None,
     verbose: Verbose = False,
 ) -> int:
-    """Train a policy and compare it with the one it started from; needs the ticket of a preflight.
+    """Train a policy and compare it with the initial one; needs the ticket of a preflight.
 
-    Give the flags of the preflight that issued the ticket. With a small local configuration (--config
-    configs/train_local.yaml) no ticket is asked for: it tries the machinery out on rows of its own, and what it writes
-    is no checkpoint of RC1.
+    Give the same flags as to the preflight that issued the ticket. A small local configuration (--config
+    configs/train_local.yaml) needs no ticket: it tries out the training code on its own rows, and what it writes is
+    not a checkpoint of RC1.
     """
     if seed and all_seeds:
         raise ConfigError("--seed and --all-seeds: give one of them")
@@ -86,19 +86,19 @@ def train(
     if small is not None:
         if seed or all_seeds or not evaluate or control or profile_step or pool_seed is not None:
             raise ConfigError(
-                f"{small.name}: is a small local configuration; it takes only --resume-from, --start-over, --set and "
-                f"--workspace"
+                f"{small.name}: is a small local configuration, which takes only --resume-from, --start-over, --set "
+                f"and --workspace"
             )
         return _train_small(session, small, resume_from, start_over)
     run = session.open({"pool.seed": pool_seed})
     from rc1_lib.preflight.ticket import verify_ticket, vouched_by
     from rc1_lib.training.train_arguments import check_control, chosen_seeds, named_checkpoint
 
-    ticket = verify_ticket(run)  # the flow does so and what follows too; here answers are there before a server starts
+    ticket = verify_ticket(run)  # the flow checks this and the following too; here answers come before a server starts
     chosen = chosen_seeds(run, "all" if all_seeds else seed, resume_from)
     if profile_step:
         if control or resume_from or start_over or all_seeds or not evaluate or len(seed or ()) > 1:
-            raise ConfigError("--profile-step: takes at most one --seed, and no other flag of a training")
+            raise ConfigError("--profile-step: allows at most one --seed and no other flags of `rc1 train`")
         return _profile_step(session, replace(run, vouched=vouched_by(ticket)), chosen[0])
     if control is not None:
         check_control(run, control, resume_from, evaluate=evaluate, start_over=start_over)
@@ -120,7 +120,7 @@ def train(
         _show_evaluation(session, run, file, compared)
     if report:
         session.show(*_training_tables(report))
-        session.show(*(f"kept for good: {run.workspace.path(path)}" for path in report["best"]))
+        session.show(*(f"kept permanently: {run.workspace.path(path)}" for path in report["best"]))
         session.show(f"training: {run.workspace.path(_REPORT)}")
     session.show(outcome.message)
     what = f"training of seed {', '.join(map(str, chosen))}"
@@ -137,7 +137,7 @@ def train(
 
 
 def _last_seconds(run: Run) -> dict[str, float]:
-    """Stage -> seconds of the latest training in this workspace; nothing where it left no report."""
+    """Return stage -> seconds of the workspace's latest training; empty without a report."""
     from rc1_lib.workspace.artifacts import read_json
 
     try:
@@ -155,7 +155,7 @@ def _profile_step(session: Session, run: Run, seed: int) -> int:
         found = profile_step(prepare(run), seed)
     session.show(_parts_table(found))
     session.show(f"trace: {run.workspace.path(TRACE)}")
-    words, report = "two steps timed; no checkpoint is kept", run.workspace.path(REPORT)
+    words, report = "timed two steps; no checkpoint was kept", run.workspace.path(REPORT)
     ending = Ending("done", words, report=report, following=then(session, "plan"))
     return end(session, ending, {"exit_code": 0, "profile": found})
 
@@ -181,7 +181,7 @@ def _control(session: Session, run: Run, kind: ControlKind, seeds: list[int], ve
     if report:
         session.show(*tables.verdict("control", report["gate"]), *tables.notes(report, pattern))
     session.show(outcome.message)
-    what = f"control with a reward without information ({kind})"
+    what = f"control with an uninformative reward ({kind})"
     if report:
         ending = judged(what, [report["gate"]], run.workspace.path(pattern), after_pass=then(session, "train"))
     else:
@@ -203,7 +203,7 @@ def _show_evaluation(session: Session, run: Run, path: str, report: dict[str, An
 
 
 def _training_tables(report: dict[str, Any]) -> list[Table]:
-    """The checkpoints, and the seconds of each stage."""
+    """Return a table of the checkpoints, and one of each stage's seconds."""
     heads = ("seed", "checkpoint", "SHA-256 of its manifest", "segments", "cached")
     runs = [
         (one["seed"], one["checkpoint"], one["sha256"][:16], len(one["segments"]), one["cached"])
@@ -227,9 +227,11 @@ def _train_small(session: Session, path: Path, resume_from: str | None, start_ov
         )
     root = root_of(session.options)
     stopped = f", stopped: {done.stop_reason}" if done.stop_reason else ""
-    session.show(f"checkpoint: {done.checkpoint}" if done.checkpoint else "no checkpoint: no callback writes one")
+    session.show(
+        f"checkpoint: {done.checkpoint}" if done.checkpoint else "no checkpoint, because no callback writes one"
+    )
     checkpoint = str(done.checkpoint.relative_to(root.resolve())) if done.checkpoint else None
-    words = f"step {done.step}{stopped}; a trial of the machinery, no checkpoint of RC1"
+    words = f"step {done.step}{stopped}; a trial of the training code, not a checkpoint of RC1"
     document = {"exit_code": 0, "step": done.step, "stopped": done.stop_reason, "checkpoint": checkpoint}
     return end(session, Ending("done", words), document)
 
@@ -241,16 +243,13 @@ def evaluate(
     ] = "latest",
     engine: Annotated[
         Literal["torch", "gguf"],
-        typer.Option(help="What plays it: torch, the run's own engine; gguf, llama.cpp (extra `gguf`)."),
+        typer.Option(help="What runs it: torch, the run's own engine, or gguf, llama.cpp (extra `gguf`)."),
     ] = "torch",
-    prompts: Annotated[
-        int | None, typer.Option(min=1, help="The first N held-out prompts. Default: all of them.")
-    ] = None,
+    prompts: Annotated[int | None, typer.Option(min=1, help="Play the first N held-out prompts. Default: all.")] = None,
 ) -> int:
-    """Play the held-out prompts again with a trained policy, and compare with its evaluation on record.
+    """Play the held-out prompts again with a trained policy, and compare with its recorded evaluation.
 
-    Give the flags of its training. It is offline: nothing is learned from it, and no gate reads its report
-    (reports/offline_ENGINE_KEY.json).
+    Give the same flags as to its training. No gate reads the report (reports/offline_ENGINE_KEY.json).
     """
     if engine == "gguf" and not what.endswith(".gguf"):
         raise ConfigError(f"found '{what}', expected the path of a .gguf file; rc1 ckpt gguf writes one")

@@ -1,4 +1,4 @@
-"""Judge gates outside a round: evaluate them, write a report with the rows at fault, and print it."""
+"""Evaluate gates outside a round, write a report with the rows at fault, and print it."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from rc1_lib.run import Run
 
 REPORTS = "reports/*.json"
-"""Where the stages of a calibration write their reports, among others."""
+"""Matches, among others, the reports of a calibration's stages."""
 _WHOLE = ("mix",)
-"""Gates whose checks per task are always kept, whatever --by-task says."""
+"""Gates whose checks of single tasks are kept whatever --by-task says."""
 
 
 def judge(session: Session, run: Run, gates: Sequence[str], tasks: Collection[str] | None = None) -> list[GateResult]:
-    """Evaluate gates of the preflight on the files of `run`; only `tasks` (None: all) are judged by themselves."""
+    """Evaluate gates on the files of `run`; of checks on single tasks, keep those of `tasks` (None: all)."""
     from rc1_lib.evidence import Evidence
     from rc1_lib.preflight.gate_list import evaluate
 
@@ -50,9 +50,17 @@ def conclude(
     after_pass: str = "",
     after_fail: str = "",
 ) -> int:
-    """Write the report of `results` to `out`, their rows at fault next to it, and print both; give the exit code.
+    """Write and print a report of gates, and return the exit code.
 
-    The report holds `further` too; the last line is `after_pass` or `after_fail`.
+    Args:
+        session: the command's session.
+        run: the run that was judged.
+        title: what was judged.
+        results: the gates' results.
+        out: the report's path below the workspace; rows at fault are written next to it.
+        further: added to the report.
+        after_pass: the last line if every gate passed.
+        after_fail: the last line if one failed.
     """
     from rc1_lib.config.file import departures
     from rc1_lib.preflight.round_report import write_offenders
@@ -96,9 +104,10 @@ def show_step(
     following: Sequence[str] = ("preflight",),
     further: dict[str, Any] | None = None,
 ) -> int:
-    """Print a step's verdict, what failed, and where its report and pictures lie; give the exit code.
+    """Print a step's verdict, what failed, and the paths of its report and pictures; return the exit code.
 
-    After a pass the command `following` comes next, after a fail this one, `command`. `--json` prints `further` too.
+    The last line names the command `following` after a pass, and this one, `command`, after a fail. `further` is added
+    to the JSON document.
     """
     gate = outcome.body["gate"]
     session.show(
@@ -114,7 +123,7 @@ def show_step(
 
 
 def stages_of(reports: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return gate, pictures and report of every stage of the calibration whose report is among these."""
+    """Return gate, pictures and report of each stage of the calibration in `reports`."""
     from rc1_lib.calibration.stages import REPORT
 
     return [
@@ -124,7 +133,7 @@ def stages_of(reports: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def show_stages(session: Session, run: Run, done: Sequence[dict[str, Any]]) -> None:
-    """Print the stages of a calibration: their table, what failed and what to do, and where to read on."""
+    """Print the stages of a calibration: their table, what failed, what to do, and where the reports are."""
     from rc1_lib.gate_report import PLOTS
 
     if not done:

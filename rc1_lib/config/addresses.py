@@ -1,4 +1,4 @@
-"""Checks the address of a server, and that it contains no key."""
+"""Check the address of a server, and that it contains no key."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _JUDGES = "The judge's address (judge.base_url or SCORER_BASE_URL)"
 
 
 def read_address(base_url: str, whose: str = _JUDGES, key: str = KEY_VARIABLE) -> SplitResult:
-    """The parts of a server's address. Messages never repeat it, since it may contain a key.
+    """Return the parts of a server's address. Errors never repeat it, since it may contain a key.
 
     Args:
         base_url: the address.
@@ -34,12 +34,12 @@ def read_address(base_url: str, whose: str = _JUDGES, key: str = KEY_VARIABLE) -
     except ValueError:
         parts = None
     if parts is None:
-        # Raised here, since the parser's message quotes the address and would be kept as context.
+        # Not inside `except`: the parser's error, which quotes the address, would be attached as context.
         raise _unusable(whose, "cannot be read as an address")
     if "@" in base_url:
         raise _unusable(whose, f"contains credentials; put them into {key}")
     if parts.query or parts.fragment or "?" in base_url or "#" in base_url:
-        raise _unusable(whose, f"has ? or # after the path; put a key into {key}")
+        raise _unusable(whose, f"has ? or # after the path; remove it, and put a key into {key}")
     if parts.scheme not in {"http", "https"}:
         raise _unusable(whose, "does not start with http:// or https://")
     if not _HOST.fullmatch(host) or port == 0 or not base_url.isprintable() or " " in base_url:

@@ -23,10 +23,10 @@ from rc1_lib.records import BUCKETS, Bucket
 
 
 class Sources(Section):
-    """Where questions come from: `embedded`, `hub`, or a folder with a sub-folder of the public files for each task."""
+    """Where questions come from, and how they may be used."""
 
     use: str
-    """`embedded`, `hub`, a folder with one sub-folder per task, or a .jsonl file of finished rows."""
+    """`embedded`, `hub`, a folder with one sub-folder of public files per task, or a .jsonl file of finished rows."""
     hub: dict[TaskName, str]
     """Task -> hub name of its data set, read through Hugging Face `datasets`."""
     chinese_share: Share
@@ -34,16 +34,17 @@ class Sources(Section):
     max_uses: Positive
     """How often the pool may use one question; a second use is posed differently, and the report counts it."""
     max_unusable: Share
-    """Largest share of a task's public records with a key missing or of another type; they are left out and counted."""
+    """Maximum share of a task's public records that lack a key or have one of another type; they are left out and
+    counted."""
 
 
 class Teacher(Section):
     """Habits of the scripted expert that writes the demonstrations."""
 
     cue_pull: Annotated[float, Field(ge=1.0)]
-    """How many times more likely the scripted expert asks if the prompt is vague."""
+    """How many times as likely the scripted expert is to ask if the prompt is vague."""
     need_pull: Annotated[float, Field(ge=1.0)]
-    """How many times more likely it asks if something is missing; at 1 it does not notice."""
+    """How many times as likely it is to ask if something is missing; 1: it does not notice."""
     skip_tool_rate: Share
     """How often it omits a needed call."""
 
@@ -52,9 +53,9 @@ class Recipe(Section):
     """How prompts of one intended difficulty are posed."""
 
     withhold: Share
-    """Share of these rows with a slot withheld."""
+    """Share of these rows with missing information."""
     detours: Range
-    """Fewest and most needless pages that the scripted expert reads."""
+    """Minimum and maximum number of needless pages that the scripted expert reads."""
     overlap: Share
     """Target clue overlap: quotes are cut, or diluted by sentences from other pages, to approach it."""
 
@@ -69,20 +70,20 @@ class Pool(Section):
     seed: Seed
     """Seed of all choices of the builder."""
     max_turns: Annotated[int, Field(ge=2)]
-    """Most assistant messages in one dialogue; questions that need more are left out."""
+    """Maximum assistant messages in one dialogue; questions that need more are left out."""
     max_tool_hops: Positive
-    """Most calls of wiki and calc in one dialogue; the scripted expert omits needless ones to stay below it."""
+    """Maximum calls of wiki and calc in one dialogue; the scripted expert omits needless ones to stay within it."""
     clarify_rate: Share
     """Share of dialogues in which the scripted expert asks the user something."""
     tools: tuple[Literal["wiki", "calc"], ...]
-    """Tools of the assistant besides `ask_user`."""
+    """Tools of the assistant in addition to `ask_user`."""
     templates_dir: str
     """The template pack that words the prompts."""
     reference_templates_dir: str
-    """The old pack, the reference of the diversity gate."""
+    """The template pack with which the diversity gate compares."""
     teacher: Teacher
     intended: BucketShares
-    """Shares of rows posed with each recipe; the actual difficulty is measured afterwards."""
+    """Share of rows posed with each recipe; the actual difficulty is measured afterwards."""
     recipes: Annotated[dict[Bucket, Recipe], names_all(*BUCKETS)]
     workers: Annotated[int, Field(ge=1, le=256)]
     """Processes that write rows; their number does not change the result."""
@@ -112,9 +113,9 @@ class Bounds(Section):
     """Where a feature stops being easy and starts being hard; `rising` features are harder when larger."""
 
     easy: float
-    """Boundary of the vote for easy: up to or below it (clue_overlap: above it); see docs/gates.md."""
+    """Up to this value the feature votes easy (clue_overlap: above it); see docs/gates.md."""
     hard: float
-    """Boundary of the vote for hard: from it on or above it (clue_overlap: below it)."""
+    """From this value on the feature votes hard (clue_overlap: below it)."""
 
 
 class Difficulty(Section):
@@ -128,7 +129,7 @@ class Difficulty(Section):
     """Share of each difficulty in the balanced pool; they sum to 1."""
     bounds: dict[str, Bounds]
     clarification_hard_turns: Positive
-    """Turns from which a row with missing information votes hard; below, it votes medium."""
+    """Turns at which a row with missing information votes hard; with fewer, it votes medium."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -137,12 +138,12 @@ class Difficulty(Section):
             "len_tokens", "turns", "tool_hops", "ops_numeric", "entities", "connector_density", "clue_overlap",
         }  # fmt: skip
         if set(self.bounds) != wanted:
-            raise ValueError(f"difficulty.bounds must name exactly {', '.join(sorted(wanted))}")
+            raise ValueError(f"difficulty.bounds: found {', '.join(self.bounds)}, expected {', '.join(sorted(wanted))}")
         return self
 
 
 class ScaleUp(Section):
-    """Growing the pool size by size: rc1 scale-up."""
+    """Growing the pool from size to size: `rc1 scale-up`."""
 
     sizes: Annotated[tuple[Positive, ...], Field(min_length=1)]
     """Rows of each size, rising; the last one is `pool.n`."""

@@ -1,7 +1,7 @@
-"""The engines and strategies that a configuration can name: their places, and what they learn from.
+"""The engines and strategies that a configuration can name: their classes, and what they learn from.
 
-A new engine is a module and one line in `ENGINES`. This table imports none of them, so that a configuration can be
-checked without loading torch; `rc1_lib.training.registry` makes them.
+A new engine is a module and one line in `ENGINES`. The table imports none of them, so that a configuration can be
+checked without loading torch; `rc1_lib.training.registry` does.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ class LearnsFrom(StrEnum):
     EPISODES = "episodes"
     """Episodes that the policy plays itself: a run of RC1 (`configs/local.yaml`)."""
     GROUPS = "groups"
-    """Several episodes of every prompt, to compare with each other (`configs/grpo_local.yaml`)."""
+    """Several episodes of each prompt, which are compared with each other (`configs/grpo_local.yaml`)."""
     DEMONSTRATIONS = "demonstrations"
-    """Dialogues that are given: the pool's own in a run of RC1 (`configs/sft_local.yaml`), or rows of input and output
+    """Existing dialogues: the pool's own in a run of RC1 (`configs/sft_local.yaml`), or rows of input and output
     (`configs/train_local.yaml`)."""
 
 
@@ -42,9 +42,9 @@ class EngineSpec(Spec):
     """An engine.
 
     Attributes:
-        sections: of `training` with its settings, for an engine of a run.
-        head_by: an engine that can train an adapter of the head, if this one's loss ignores it.
-        beta: whether `kl_coef` is the beta of its loss (DPO); at 0 nothing is learned.
+        sections: the sections of `training` with its settings, for an engine of a run.
+        head_by: an engine that can train an adapter of the head, if this one's loss ignores it, or "".
+        beta: whether `kl_coef` is the beta of its loss (DPO), with which 0 would learn nothing.
     """
 
     sections: tuple[str, ...] = ("update",)
@@ -53,11 +53,11 @@ class EngineSpec(Spec):
 
     @property
     def trl(self) -> bool:
-        """Whether TRL learns: its losses ignore an adapter of the head, and it works in training mode."""
+        """Whether TRL computes the loss: it ignores an adapter of the head, and it needs training mode."""
         return bool(self.head_by)
 
     def refusal(self, targets: Sequence[str], key: str, kl_coef: float | None = None) -> str:
-        """Why this engine cannot use a configuration, in a sentence; "" if it can.
+        """Return why this engine cannot use a configuration, in a sentence; "" if it can.
 
         Args:
             targets: names of the layers with an adapter; empty without one.
@@ -79,7 +79,7 @@ HEAD = "lm_head"
 
 
 def adapts_head(targets: Sequence[str]) -> bool:
-    """Whether the last layer is among the layers with an adapter."""
+    """Return whether the last layer is among the layers with an adapter."""
     return any(target.rpartition(".")[2] == HEAD for target in targets)
 
 
@@ -101,27 +101,24 @@ STRATEGIES: dict[str, Spec] = {
     "ppo": Spec("rc1_lib.training.strategies:PPO", LearnsFrom.EPISODES),
     "groups": Spec("rc1_lib.training.strategies:Groups", LearnsFrom.GROUPS),
     "demonstrations": _DEMONSTRATIONS,
-    "sft": _DEMONSTRATIONS,  # its name in the original's small configuration
+    "sft": _DEMONSTRATIONS,  # its name in the original script's small configuration
 }
 OFFLINE = {"gguf": "llama.cpp only plays trained policies (rc1 evaluate --engine gguf) and cannot learn"}
 """Engines for evaluation only -> why they cannot train a run."""
 PLAYED = (LearnsFrom.EPISODES, LearnsFrom.GROUPS)
-"""The kinds that the policy plays itself."""
+"""The kinds whose episodes the policy plays itself."""
 ControlKind = Literal["random", "constant"]
 """The uninformative rewards of a control (`rc1_lib.training.control`), from which nothing can be learned."""
 ALIASES = {"trl_ppo": "torch_ppo"}
-"""Engine names from before TRL removed PPO."""
+"""Alias -> engine; these names date from before TRL removed PPO."""
 
 
 def own_name(engine: str) -> str:
-    """The registered name of the engine, for which `engine` may be an alias."""
+    """Return the registered name of an engine, given by name or alias."""
     return ALIASES.get(engine, engine)
 
 
 def names_of(registry: Mapping[str, Spec], *kinds: LearnsFrom) -> list[str]:
-    """The sorted names in a registry that learn from one of `kinds` (or from anything, if none is given).
-
-    Aliases are included.
-    """
+    """Return the sorted names and aliases in a registry that learn from one of `kinds`, or all without `kinds`."""
     own = [name for name, spec in registry.items() if not kinds or spec.learns_from in kinds]
     return sorted([*own, *(alias for alias, name in ALIASES.items() if registry is ENGINES and name in own)])

@@ -13,7 +13,7 @@ from rc1_lib.errors import ConfigError
 
 
 def _usable_server(address: str) -> str:
-    """Rejected before anything is written: an address with a key would appear in every report."""
+    """Reject an address with a key before anything is written; otherwise every report would show the key."""
     try:
         read_address(address, "The address of training.vllm.base_url", VLLM_KEY)
     except ConfigError as error:
@@ -23,7 +23,7 @@ def _usable_server(address: str) -> str:
 
 def _absolute(folder: str) -> str:
     if not PurePosixPath(folder).is_absolute() or "\0" in folder:
-        raise ValueError(f"found {folder!r}, expected an absolute path, which the server uses too")
+        raise ValueError(f"found {folder!r}, expected an absolute path, because the server uses it too")
     return folder
 
 
@@ -46,19 +46,19 @@ class EpisodeReward(Section):
     success: NotNegative
     """Reward of a solved episode."""
     judge: NotNegative
-    """Weight of the calibrated score of an episode's dialogue, in [0, 1]; at 0 no judge is asked, and the gates on that
-    score do not apply."""
+    """Weight of the calibrated score, in [0, 1], of an episode's dialogue; at 0 no judge is called, and the gates on
+    that score do not apply."""
     unverified: Reason | None
     """Why a solved episode earns nothing; required if `success` is 0."""
     scores: WrittenPath
     """The folder for the judge's replies about episodes, and for every step's scores."""
     min_scored: Share
-    """Least share of a step's episodes that must have a score."""
+    """Minimum share of a step's episodes that must have a score."""
     malformed: NotNegative
     """Penalty for a malformed turn."""
     turn: NotNegative
-    """Penalty for a turn of a solved episode; a failed one pays for none, so that no failure is better for being short,
-    doing nothing included. If `success` is 0: of every episode."""
+    """Penalty per turn of a solved episode. A failed episode has none, so that failing quickly, or doing nothing, has
+    no advantage. If `success` is 0, it applies to every episode."""
 
 
 class Rollout(Section):
@@ -67,8 +67,8 @@ class Rollout(Section):
     temperature: Annotated[float, Field(gt=0)]
     """Temperature in training and in the evaluation's sampled mode."""
     thought_tokens: Positive | None
-    """Most tokens of a turn's thoughts, for bases that think before they answer; `rollout_len` then counts what comes
-    after them. null: thoughts count towards `rollout_len`."""
+    """Maximum tokens of a turn's thoughts, for bases that think before they answer; `rollout_len` then counts only the
+    tokens after them. null: thoughts count towards `rollout_len`."""
     rows: Positive
     """Concurrent episodes."""
     prefill_tokens: Positive
@@ -78,19 +78,19 @@ class Rollout(Section):
     `training.vllm`, with the same probabilities up to rounding but not the same tokens."""
     sampling_copy: Literal["bf16", "none"]
     """Weights for sampling if the base has 4 or 16 bits: `bf16`, a merged copy of base and adapter at two bytes per
-    weight, written again before every rollout, or the layers unmerged. A base in 32 bits is merged with its adapter
-    either way."""
+    weight, updated before every rollout; `none`, the layers unmerged. A 32-bit base is always merged with its
+    adapter."""
     decoder: Literal["growing", "slots", "graphs"]
     """The KV cache: `growing`, as long as the longest row; `slots`, a fixed slot for every position of every row;
-    `graphs`, fixed slots and a CUDA graph of a step for each of a few sizes. The last bits of log-probabilities
-    differ."""
+    `graphs`, fixed slots and a CUDA graph of a step for each of a few sizes. Between them the last bits of
+    log-probabilities differ."""
 
 
 class VLLM(Section):
     """The vLLM server that samples if `training.rollout.sampler` is `vllm`; its key comes from the environment."""
 
     base_url: Annotated[str, AfterValidator(_usable_server)] | None
-    """Its address, such as http://127.0.0.1:8000/v1; it serves the policy that training starts from."""
+    """Its address, such as http://127.0.0.1:8000/v1; it must serve the initial policy."""
     adapters: Annotated[str, AfterValidator(_absolute)] | None
     """The folder for adapters that the server loads, visible to it under the same absolute path; null: a temporary
     folder on this machine."""
@@ -99,13 +99,13 @@ class VLLM(Section):
 
 
 class Parity(Section):
-    """Largest mismatch of log-probabilities between sampling and training; beyond either limit training ends.
+    """Limits on the mismatch of log-probabilities between sampling and training; beyond either, training ends.
 
-    Both are measured at every step before its first update. The two policies are the same then, so any difference is an
-    error of the arithmetic or the weights.
+    Both are measured in every step before its first update. The two policies are the same then, so any difference is an
+    error of arithmetic or of weights.
     """
 
     mean: Annotated[float, Field(gt=0)]
-    """Largest mean difference of a token's log-probability, in nats."""
+    """Maximum mean difference of a token's log-probability, in nats."""
     far_share: Share
-    """Largest share of tokens whose log-probability may differ by more than 0.1 nats."""
+    """Maximum share of tokens whose log-probability may differ by more than 0.1 nats."""

@@ -1,4 +1,4 @@
-"""Reads configuration files and overrides; errors name the key, what was found and what to write."""
+"""Read configuration files and overrides; errors name the key, what was found and what to write."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ Model = TypeVar("Model", bound=BaseModel)
 EXTENDS = "extends"
 """The key by which a file extends another one in the same folder and states only the differences."""
 _LARGEST = 1_000_000
-"""Most bytes of a configuration; the shipped ones have about 20,000."""
+"""Maximum bytes of a configuration file; the shipped ones have about 20,000."""
 _LARGEST_INT = 2**63
 _NOT_THERE = object()
 _PUBLISHED_ROWS = range(20_000, 40_001)
 """Sizes of the pool that the specification allows."""
 _FREE = (
-    # what the ticket names by itself, or pins by its bytes
+    # what the ticket records itself, or pins by its bytes
     "profile", "base_model", "sources.use", "sources.hub", "judge.provider", "judge.model", "judge.base_url",
     # where files lie
     "seed_pool", "weights", "pool.path", "shadow.path", "difficulty.metrics_path", "difficulty.balanced_path",
@@ -39,26 +39,27 @@ _FREE = (
     "pool.workers", "judge.prices", "judge.ask_above_usd", "judge.limits", "judge.budget", "scale_up.approval",
     "training.threads", "training.shards", "training.processes", "training.gradient_checkpointing", "training.vllm",
     "training.checkpoints", "training.cap", "training.segment_steps", "training.tracking",
-    # how the policy learns, which no gate of a preflight judges by more than `gates.training`
+    # how the policy learns, which only the gate `training` checks in a preflight
     "priority_sampling", "target_kl", "steps", "seeds", "lr", "clip", "kl_coef", "batch_size", "rollout_len",
     "finetune", "training.engine", "training.strategy", "training.describe_tools", "training.warm_start",
     "training.adapter", "training.update", "training.ppo", "training.grpo", "training.trl_grpo", "training.trl_dpo",
     "training.learnability.prompts", "training.lr_schedule",
     "training.rollout", "training.early_stop", "training.eval_shadow",
 )  # fmt: skip
-"""Settings, or sections, whose difference from the published ones changes no gate's meaning. All others are listed."""
+"""Settings and sections that may differ from the published ones without changing what a gate means. Reports list
+differences of all others."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """One file of a configuration, with its own content only."""
+    """One file of a configuration, with only its own content."""
 
     path: Path
     tree: dict[str, Any]
 
 
 def load_config(path: Path, overrides: Sequence[str] = ()) -> RunConfig:
-    """The configuration of a run; see `read_model`."""
+    """Read a run's configuration; see `read_model`."""
     return read_model(RunConfig, path, overrides, "pool.n=600")
 
 
@@ -90,13 +91,13 @@ def read_model(kind: type[Model], path: Path, overrides: Sequence[str], example:
         )
     for where, value in _reject_boolean(tree, model.model_dump(), ""):
         raise ConfigError(
-            f"{_origin_of(where, layers, overrides)}: {where}: found {str(value).lower()}, expected a number or a text"
+            f"{_origin_of(where, layers, overrides)}: {where}: found {str(value).lower()}, expected a number or text"
         )
     return model
 
 
 def read_layers(path: Path) -> tuple[Layer, ...]:
-    """A YAML file, the file that it extends, and so on, up to one that extends no other.
+    """Read a YAML file, the file that it extends, and so on, up to one that extends no other.
 
     Raises:
         ConfigError: as in `read_yaml`; also when `extends` is not the name of another file in the same folder, when
@@ -116,7 +117,7 @@ def read_layers(path: Path) -> tuple[Layer, ...]:
 
 
 def merged(layers: Sequence[Layer]) -> dict[str, Any]:
-    """The values of all `layers`; earlier layers override later ones, and lists are replaced as a whole."""
+    """Merge the values of `layers`; earlier layers override later ones, and lists are replaced as a whole."""
     tree: dict[str, Any] = {}
     for layer in reversed(layers):
         tree = _overridden({key: value for key, value in layer.tree.items() if key != EXTENDS}, tree)
@@ -139,7 +140,7 @@ def _base_of(layer: Layer) -> Path:
 
 
 def _overridden(values: Mapping[str, Any], below: Mapping[str, Any]) -> dict[str, Any]:
-    """`below` overridden with `values`; the result shares no mapping with them, so it may be changed."""
+    """Return `below` overridden with `values`; the result shares no mapping with either, so it may be changed."""
     laid = dict(below)
     for key, value in values.items():
         there = laid.get(key)
@@ -150,7 +151,7 @@ def _overridden(values: Mapping[str, Any], below: Mapping[str, Any]) -> dict[str
 
 
 def _too_large(tree: Any, where: str) -> Iterator[tuple[str, Decimal]]:
-    """Integers of more than 64 bits, which no report could hold."""
+    """Yield integers of more than 64 bits, which reports cannot store."""
     if isinstance(tree, Mapping | list):
         for key, value in tree.items() if isinstance(tree, Mapping) else enumerate(tree):
             yield from _too_large(value, f"{where}.{key}" if where else str(key))
@@ -159,7 +160,7 @@ def _too_large(tree: Any, where: str) -> Iterator[tuple[str, Decimal]]:
 
 
 def _reject_boolean(written: Any, read: Any, where: str) -> Iterator[tuple[str, bool]]:
-    """Reject a boolean where another type is expected: Python treats `true` as the number 1."""
+    """Yield booleans where another type is expected, since Python would accept `true` as the number 1."""
     if isinstance(written, bool) and not isinstance(read, bool):
         yield where, written
     elif isinstance(written, Mapping) and isinstance(read, Mapping):
@@ -177,8 +178,8 @@ def _reject_credentials(tree: Mapping[str, Any], layers: Sequence[Layer], overri
             isinstance(one, str) and holds_credentials(one) for one in (value if isinstance(value, list) else [value])
         ):
             raise ConfigError(
-                f"{_origin_of(key, layers, overrides)}: {key}: the address contains credentials; expected one without: "
-                f"put a judge's key into SCORER_API_KEY and a vLLM server's into RC1_VLLM_API_KEY"
+                f"{_origin_of(key, layers, overrides)}: {key}: the address contains credentials; remove them, and put "
+                f"a judge's key into SCORER_API_KEY or a vLLM server's into RC1_VLLM_API_KEY"
             )
 
 
@@ -189,7 +190,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         raise ConfigError(f"{path}: configuration file not found; name one with --config") from None
     except OSError as error:
-        raise ConfigError(f"{path}: cannot be read ({error.strerror}), expected a YAML file") from None
+        raise ConfigError(f"{path}: cannot be read ({error.strerror}); expected a YAML file") from None
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: cannot be read as UTF-8 text ({error})") from None
     except yaml.YAMLError as error:
@@ -202,13 +203,13 @@ def read_yaml(path: Path) -> dict[str, Any]:
 
 
 def dump_config(config: RunConfig, hidden: Sequence[str] = ()) -> str:
-    """The effective configuration as YAML with all keys, and with `hidden` masked (see `masking.secrets`)."""
+    """Return the effective configuration as YAML with all keys; `hidden` texts are masked (see `masking.secrets`)."""
     tree = mask_tree(config.model_dump(mode="json"), hidden)
     return yaml.safe_dump(tree, sort_keys=False, allow_unicode=True)
 
 
 def flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Dotted key -> leaf value."""
+    """Return dotted key -> leaf value."""
     leaves: dict[str, Any] = {}
     for key, value in tree.items():
         if isinstance(value, Mapping) and value:
@@ -219,10 +220,10 @@ def flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def departures(config: RunConfig, published: RunConfig) -> list[dict[str, Any]]:
-    """Where `config` differs from the published one, so that a loosened gate is visible.
+    """Return where `config` differs from the published one, so that a loosened gate is visible.
 
-    Waivers are excluded (reports list them separately), and so is a pool size within the published range. Of the sizes
-    that a pool grows through, the last is the pool's own.
+    Waivers are excluded, since reports list them separately, and so is a pool size within the published range, which
+    is also the last of `scale_up.sizes`.
     """
     ours, theirs = decisive(config), decisive(published)
     if config.pool.n in _PUBLISHED_ROWS:
@@ -237,19 +238,19 @@ def departures(config: RunConfig, published: RunConfig) -> list[dict[str, Any]]:
 
 
 def decisive(config: RunConfig) -> dict[str, Any]:
-    """Dotted key -> value of every setting that decides what a passed gate means: all but `_FREE`."""
+    """Return dotted key -> value of every setting that affects what a passed gate means: all but `_FREE`."""
     leaves = flatten(config.model_dump(mode="json"))
     return {key: value for key, value in leaves.items() if not any(f"{key}.".startswith(f"{one}.") for one in _FREE)}
 
 
 def _apply(tree: dict[str, Any], override: str, example: str) -> None:
-    key, text = _parted(override)
+    key, text = _split(override)
     if not key or text is None:
         raise _override_error(override, f"expected KEY=VALUE with a dotted key, for example --set {example}")
     try:
         value = parse_yaml(text)
     except (yaml.YAMLError, ValueError):
-        raise _override_error(override, "the value is not a YAML value") from None
+        raise _override_error(override, "the value is not valid YAML") from None
     *parents, leaf = key.split(".")
     node: Any = tree
     for depth, parent in enumerate(parents, start=1):
@@ -269,14 +270,14 @@ def _override_error(override: str, problem: str) -> ConfigError:
     return ConfigError(f"--set {conceal_argument(override, secrets())}: {problem}")
 
 
-def _parted(override: str) -> tuple[str, str | None]:
-    """The dotted key of `a.b=c` and the text of its value; None without `=`."""
+def _split(override: str) -> tuple[str, str | None]:
+    """Return the dotted key of `a.b=c` and the text of its value, None without `=`."""
     key, separator, text = override.partition("=")
     return key.strip(), text if separator else None
 
 
 def _explain(kind: type[BaseModel], layers: Sequence[Layer], overrides: Sequence[str], error: ValidationError) -> str:
-    """The errors, each with its origin: the file or the command line."""
+    """Return the errors, grouped by origin: a file or the command line."""
     problems: dict[str, list[str]] = {}
     hidden = secrets()
     for item in error.errors():
@@ -301,8 +302,8 @@ def _explain(kind: type[BaseModel], layers: Sequence[Layer], overrides: Sequence
 
 
 def _origin_of(where: str, layers: Sequence[Layer], overrides: Sequence[str]) -> str:
-    """The file that sets the key `where`; for a section or a missing key, all files that may be at fault."""
-    keys = [_parted(override)[0] for override in overrides]
+    """Return the file that sets the key `where`; for a section or a missing key, all files that may be at fault."""
+    keys = [_split(override)[0] for override in overrides]
     ours = any(where == key or where.startswith(f"{key}.") for key in keys)
     first, *others = _setting_files(where.split("."), layers)
     said = " over ".join([str(first), *(path.name for path in others)])
@@ -324,7 +325,7 @@ def _setting_files(steps: Sequence[str], layers: Sequence[Layer]) -> list[Path]:
 
 
 def _known_keys(kind: type[BaseModel], parents: Sequence[str | int]) -> list[str]:
-    """The field names of the section of `kind` that `parents` leads to."""
+    """Return the field names of the section of `kind` at `parents`."""
     model: Any = kind
     for parent in parents:
         annotation = model.model_fields[str(parent)].annotation if str(parent) in model.model_fields else None

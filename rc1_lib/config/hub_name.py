@@ -1,4 +1,4 @@
-"""A model on the Hugging Face hub, by name and commit: `NAME@COMMIT`. The bytes of a name alone may change."""
+"""A model on the Hugging Face hub by name and commit, `NAME@COMMIT`; the bytes under a name alone may change."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
 def name_and_commit(base: str) -> tuple[str, str | None]:
-    """The two parts of `NAME@COMMIT`; the second is None if missing."""
+    """Return the two parts of `NAME@COMMIT`; the second is None if missing."""
     name, _, commit = base.partition("@")
     return name, commit or None
 
 
 def reads_like_folder(base: str) -> bool:
-    """Whether it cannot be a name on the hub."""
+    """Return whether it can only be a folder, not a name on the hub."""
     return base.startswith(("models/", ".", "/"))
 
 
@@ -35,7 +35,7 @@ def check_pinned(base: str, key: str) -> None:
     name, commit = name_and_commit(base)
     if commit is None or not _COMMIT.fullmatch(commit):
         raise ConfigError(
-            f"{key}: '{base}' is not a folder of the workspace or the project, and as a name on the hub it lacks a "
-            f"commit, so its bytes would not be fixed; write {name}@COMMIT (the 40 hex digits on the model's page "
-            f"under its files), or download it and name the folder"
+            f"{key}: '{base}' is not a folder in the workspace or the project, and as a name on the hub it lacks a "
+            f"commit, so its bytes could change; write {name}@COMMIT (the 40 hex digits under the files on the model's "
+            f"page), or download it and name the folder"
         )

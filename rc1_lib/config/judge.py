@@ -13,7 +13,7 @@ from rc1_lib.records import Rule
 
 
 def _usable(address: str) -> str:
-    """Rejected before anything is written: an address with a key would appear in every report."""
+    """Reject an address with a key before anything is written; otherwise every report would show the key."""
     try:
         read_address(address)
     except ConfigError as error:
@@ -29,21 +29,21 @@ class JudgeSampling(Section):
     """How the judge's replies are sampled. null: the parameter is not sent, and the model's own default applies."""
 
     temperature: Annotated[float, Field(ge=0, le=2)] | None
-    """Temperature of the replies; at 0 all samples of a dialogue are likely the same. Many reasoning models take
-    none."""
+    """Temperature of the replies; at 0 all samples of a dialogue are likely the same. Many reasoning models do not
+    accept one."""
     top_p: Annotated[float, Field(gt=0, le=1)] | None
     """Nucleus sampling: the share of probability from which tokens are drawn."""
     max_tokens: Positive | None
-    """Most tokens of a reply, including a model's thinking. Without it a budget reckons with 131,072 a call."""
+    """Maximum tokens of a reply, including thinking. Without it a budget assumes 131,072 per call."""
 
 
 class ScoreStore(Section):
-    """Where replies and the usage log are stored, and how long a score counts."""
+    """Where replies and the usage log are stored, and how long a score is valid."""
 
     path: WrittenPath
     """The SQLite file of replies and usage log."""
     ttl_days: Annotated[float, Field(gt=0)]
-    """Days for which a stored score counts."""
+    """Days for which a stored score is valid."""
     model_check_hours: Annotated[float, Field(ge=0)]
     """Stored scores are used only if the provider has answered with the same model version within this time."""
 
@@ -54,19 +54,19 @@ class JudgeLimits(Section):
     rps: Annotated[float, Field(gt=0)]
     """Initial requests per second; the rate adapts to what the provider accepts."""
     max_rps: Annotated[float, Field(gt=0)]
-    """Upper limit of the rate."""
+    """Maximum requests per second."""
     concurrency: Annotated[tuple[Positive, Positive], AfterValidator(ordered)]
-    """Fewest and most concurrent requests; the number adapts between them."""
+    """Minimum and maximum number of concurrent requests; it adapts between them."""
     attempts: Positive
-    """Most attempts at one reply."""
+    """Maximum attempts at one reply."""
     bad_reply_attempts: Annotated[int, Field(ge=1, le=10)]
-    """Most paid attempts at a reply that cannot be parsed; 1 never asks again."""
+    """Maximum paid attempts at a reply that cannot be parsed; 1 never asks again."""
     timeout_s: Annotated[float, Field(gt=0)]
     """Timeout of one attempt, in seconds."""
     deadline_s: Annotated[float, Field(gt=0)]
     """Timeout of one reply, in seconds, including all attempts and waits."""
     max_wait_s: Annotated[float, Field(gt=0)]
-    """If a provider asks for a longer pause, the run ends; paid scores are kept."""
+    """Seconds: if a provider asks for a longer pause, the run ends; paid scores are kept."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -79,17 +79,17 @@ _MILLION = 1_000_000
 
 
 class Prices(Section):
-    """Prices in USD per million tokens; null: unknown, and so is every cost. 0 is for a judge that bills nobody."""
+    """Prices in USD per million tokens; null: unknown, as every cost then is; 0: for a free judge."""
 
     input: Annotated[float, Field(ge=0)] | None
-    """Of the prompt."""
+    """Price of the prompt."""
     output: Annotated[float, Field(ge=0)] | None
-    """Of the reply, including thinking."""
+    """Price of the reply, including thinking."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         if (self.input is None) != (self.output is None):
-            raise ValueError("judge.prices names the price of input or of output alone; set both, or neither")
+            raise ValueError("judge.prices has only one of input and output; set both, or neither")
         return self
 
     @property
@@ -98,7 +98,7 @@ class Prices(Section):
         return self.input is not None
 
     def usd(self, tokens_in: float, tokens_out: float) -> float | None:
-        """What so many tokens cost, in USD; None where the prices are unknown."""
+        """Return the cost of these tokens in USD; None if prices are unknown."""
         if self.input is None or self.output is None:
             return None
         return (tokens_in * self.input + tokens_out * self.output) / _MILLION
@@ -108,22 +108,22 @@ class Budget(Section):
     """Budget of one run of the judge; null: no limit."""
 
     max_usd: Annotated[float, Field(gt=0)] | None
-    """Most USD, including the worst case of requests in flight."""
+    """Maximum USD, including the worst case of requests in flight."""
     max_calls: Positive | None
-    """Most calls."""
+    """Maximum number of calls."""
 
 
 class JudgeBaseline(Section):
-    """The fixed set of dialogues, with first scores, that the nightly has the judge score again."""
+    """The fixed set of dialogues with first scores, which the judge scores again every night."""
 
     path: WrittenPath
     """The file; the nightly's scores are stored next to it."""
     n: Positive
-    """How many dialogues of the shadow set it has; each night each of them is scored `samples` times."""
+    """Number of its dialogues, from the shadow set; every night each of them is scored `samples` times."""
 
 
 class Labels(Section):
-    """People's labels, with which the judge has to agree."""
+    """People's labels, with which the judge must agree."""
 
     path: WrittenPath
     """The file that `rc1 label` writes and the gate `judge_agreement` reads."""
@@ -144,10 +144,10 @@ class Judge(Section):
     base_url: Annotated[str, AfterValidator(_usable)] | None
     """Address of an OpenAI-compatible server; null: the provider's own."""
     channel: Channel
-    """How grades are asked for: `schema` (JSON enforced by a schema), `tool` (arguments of a tool call) or `text`
-    (instructions alone). `rc1 probe-scorer` finds what a server takes."""
+    """How the judge returns grades: `schema` (JSON enforced by a schema), `tool` (arguments of a tool call) or `text`
+    (by instructions only). `rc1 probe-scorer` finds what a server accepts."""
     names: dict[Renamed, Annotated[str, Field(min_length=1)]]
-    """Parameters that a server of the OpenAI protocol knows by another name, such as `{max_tokens:
+    """Parameters that a server of the OpenAI protocol calls by another name, such as `{max_tokens:
     max_completion_tokens}`; `{system: user}` is for models without a system message."""
     samples: Annotated[int, Field(ge=1, le=100)]
     """Replies per dialogue; its score is their median."""
@@ -159,19 +159,19 @@ class Judge(Section):
     limits: JudgeLimits
     prices: Prices
     ask_above_usd: Annotated[float, Field(ge=0)] | None
-    """A preflight, calibration or training whose judge may cost more USD than this, by the upper end of `rc1
-    judge-cost`, is first confirmed by a person at a terminal, and refused where there is none; null: never."""
+    """If the judge of a preflight, calibration or training may cost more USD than this, by the upper end of `rc1
+    judge-cost`, the user must confirm at a terminal; without a terminal it is an error. null: never ask."""
     budget: Budget
     baseline: JudgeBaseline
 
 
 class Reward(Section):
-    """The baseline reward ("old score"), and the criteria of the calibrated reward ("new reward")."""
+    """The baseline reward, and the criteria of the calibrated reward."""
 
     old_weights: dict[str, Share]
     """The baseline reward's fixed weights over the judge's seven criteria: the prior of the calibration."""
     rules: tuple[Rule, ...]
-    """Criteria by rule that the calibrated reward may weigh besides the judge's."""
+    """Criteria by rule that the calibrated reward may weigh in addition to the judge's."""
     unstable_weight: Share
     """Weight of a dialogue on which the judge's samples disagree; a dialogue without a score does not count."""
 
@@ -185,10 +185,10 @@ class Reward(Section):
 
 
 class Calibration(Section):
-    """How the weights of the calibrated reward are found."""
+    """How the weights of the calibrated reward are fitted."""
 
     n: Positive
-    """Dialogues of the balanced pool that are judged for it; the shadow set is not used."""
+    """Dialogues of the balanced pool to judge for the fit; the shadow set is not used."""
     cv: Annotated[int, Field(ge=2, le=50)]
     """Folds of the cross-validation; dialogues about one source question stay in one fold."""
     boot: Annotated[int, Field(ge=20, le=100_000)]
@@ -200,14 +200,14 @@ class Calibration(Section):
 
 
 TAKES_PATH = "data/shadow_takes.jsonl"
-"""Several rollouts of each shadow prompt by the same scripted expert, which the ablation picks from."""
+"""Several rollouts of each shadow prompt by the scripted expert, from which the ablation picks."""
 
 
 class Ablation(Section):
     """The ablation of the over-clarification penalty."""
 
     takes: Annotated[int, Field(ge=2, le=64)]
-    """How many per prompt."""
+    """Rollouts per prompt."""
 
 
 class Overclarification(Section):
@@ -216,4 +216,4 @@ class Overclarification(Section):
     alpha: Annotated[float, Field(ge=0)]
     """Penalty for one needless question, as a fraction of a solved task's reward."""
     cap: Positive
-    """Most questions that are penalised; further ones are free."""
+    """Maximum number of penalised questions; further ones are free."""

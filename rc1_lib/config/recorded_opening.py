@@ -1,4 +1,4 @@
-"""The record, in an effective configuration, of how a run was opened: `--config` with that file opens it again."""
+"""The record of how a run was opened, inside its effective configuration: `--config` with that file reopens it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rc1_lib.workspace.input_files import read_regular
 _HEAD = "# The effective configuration of the latest run, written by RC1."
 _RECORD = "# --config with this file opens that run again: "
 _SHOWN = 3
-"""How many differing keys an error names."""
+"""Differing keys that an error names, at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,15 +34,15 @@ class Opening:
 
 
 def head(workspace: Workspace, config: Path, overrides: Sequence[str], hidden: Sequence[str]) -> str:
-    """The comment above an effective configuration.
+    """Return the comment above an effective configuration.
 
-    It records the opening if that can be repeated: not with a secret in it, and not for a file outside workspace and
-    project, whose path is private.
+    It records how the run was opened, unless that contains a secret or the private path of a file outside workspace
+    and project.
 
     Args:
-        workspace: of the run.
-        config: its file.
-        overrides: applied to the file.
+        workspace: the run's workspace.
+        config: its configuration file.
+        overrides: the overrides of that file.
         hidden: texts to mask (see `masking.secrets`).
     """
     name = workspace.name(config)
@@ -53,12 +53,12 @@ def head(workspace: Workspace, config: Path, overrides: Sequence[str], hidden: S
 
 
 def opening_of(path: Path) -> Opening | None:
-    """The record in an effective configuration; None if it has no record or does not exist."""
+    """Return the record in an effective configuration; None if it has no record or does not exist."""
     try:
         lines = read_regular(path).decode().splitlines()
         line = next((line for line in lines[:2] if line.startswith(_RECORD)), None)
-        told = None if line is None else json.loads(line.removeprefix(_RECORD))
-        return None if told is None else Opening(str(told["config"]), tuple(map(str, told["overrides"])))
+        record = None if line is None else json.loads(line.removeprefix(_RECORD))
+        return None if record is None else Opening(str(record["config"]), tuple(map(str, record["overrides"])))
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
@@ -80,7 +80,7 @@ def check_recorded(path: Path, config: Path, opening: Opening) -> None:
     if keys:
         found = ", ".join(f"{key} is {says.get(key)}, {config.name} makes {makes.get(key)}" for key in keys[:_SHOWN])
         raise ConfigError(
-            f"{path}: no longer matches {opening.config} with the settings in its second line ({found}), so one of the "
-            f"two has changed; use --config {opening.config} and --set, or copy this file to another name to use it "
-            f"unchanged"
+            f"{path}: does not match {opening.config} with the settings in its second line ({found}), so one of the "
+            f"two files has changed; use --config {opening.config} and --set, or copy this file to another name to "
+            f"use it as it is"
         )

@@ -1,7 +1,7 @@
-"""Configuration keys of the version before, and the sentence that refuses each.
+"""Configuration keys of the previous version, and the error for each.
 
-A key goes when nobody has a reason to change it: its value is then a constant next to the code that uses it. The
-sentences are kept for one version, so that a file of the version before says what to change.
+A key is removed when nobody has a reason to change it; its value is then a constant next to the code that uses it. The
+errors are kept for one version, so that users of a file of the previous version learn what to change.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ MOVED: Mapping[str, str] = {
     "gates.evaluation.min_precision_up_pp": "gates.evaluation.min_asking_up_pp",
     "gates.evaluation.min_recall_up_pp": "gates.evaluation.min_asking_up_pp",
 }  # fmt: skip
-"""Key, or section -> where it is now. Not every section had every one of these keys."""
+"""Key, or section -> where it is now. Not every section had all of these keys."""
 FIXED: Mapping[str, str] = {
     "ablation.takes_path": "data/shadow_takes.jsonl",
     **{
@@ -78,13 +78,13 @@ FIXED: Mapping[str, str] = {
     "gates.drift.deals": "20000",
     "gates.learnability.power": "0.8",
 }
-"""Key, or section -> the value that it always has now."""
+"""Key, or section -> its value, which is now constant."""
 
 
 def why_removed(key: str) -> str | None:
-    """Why a dotted key of the version before is refused, and what to do; None if it was none."""
+    """Return why a dotted key was removed, and what to do; None if the previous version did not have it."""
     if key in MOVED:
-        return f"the key '{key}' is now {MOVED[key]}; write it there"
+        return f"the key '{key}' has moved to {MOVED[key]}; set it there"
     if key in FIXED:
-        return f"the key '{key}' is gone: its value is always {FIXED[key]}; remove the line"
+        return f"the key '{key}' was removed, since its value is always {FIXED[key]}; delete the line"
     return None

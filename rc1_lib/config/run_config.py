@@ -2,7 +2,7 @@
 
 The sections on data, scores and training are in `rc1_lib.config.data`, `rc1_lib.config.judge` and
 `rc1_lib.config.training`, the thresholds in `rc1_lib.config.thresholds`. `rc1_lib.config.file` reads files and applies
-overrides. This module imports nothing heavy.
+overrides. Importing this module is fast.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class SeedRatio(Section):
     """One point of the seed-ratio schedule."""
 
     step: Annotated[int, Field(ge=0)]
-    """From this step on."""
+    """The first step to which it applies."""
     ratio: Share
-    """Least share of a step that comes from a pass over the pool in random order."""
+    """Minimum share of a step's rows drawn by passing over the pool in random order."""
 
 
 class PrioritySampling(Section):
@@ -47,7 +47,7 @@ class PrioritySampling(Section):
     missing_share: Share | None
     """Share of rows with missing information in each bucket; null: their natural share."""
     low_perf_cap: Share
-    """Largest share of a step for rows that were not solved the last time."""
+    """Maximum share of a step's rows that were not solved last time."""
     seed_ratio_schedule: tuple[SeedRatio, ...]
 
 
@@ -59,17 +59,17 @@ class Finetune(Section):
 
 
 class RunConfig(Section):
-    """One file, one run. The training keys keep the originals' names at the top level."""
+    """The configuration of one run. Training keys of the original scripts keep their names, at the top level."""
 
     profile: Literal["local", "prod"]
-    """`local` tries everything on this machine; `prod` has the published thresholds and allows a waiver only for
+    """`local` is for trying things on one machine; `prod` has the published thresholds and allows a waiver only for
     people's labels."""
     simulate: bool
     """Must be false: the gate `training` rejects simulated scores."""
     live_mode: bool
-    """Must be true, for the same gate."""
+    """Must be true; checked by the same gate."""
     base_model: str
-    """A folder of the project or of the workspace, or `NAME@COMMIT` on the Hugging Face hub."""
+    """A folder in the project or the workspace, or `NAME@COMMIT` on the Hugging Face hub."""
     datasets: dict[TaskName, Share]
     """Share of each task in the pool; they sum to 1."""
     seed_pool: str
@@ -95,7 +95,7 @@ class RunConfig(Section):
     batch_size: Positive
     """Episodes per step."""
     rollout_len: Positive
-    """Most tokens of one turn of the policy."""
+    """Maximum tokens in one turn of the policy."""
     finetune: Finetune
     weights: WrittenPath
     """The file of the calibrated reward weights, written by a calibration that passed."""
@@ -115,7 +115,7 @@ class RunConfig(Section):
 
     @property
     def pays_judged_score(self) -> bool:
-        """Whether training pays for the judged score; if not, the gates on that score do not apply."""
+        """Whether training rewards the judged score; if not, the gates on that score do not apply."""
         return self.training.reward.judge > 0
 
     @property
@@ -124,7 +124,7 @@ class RunConfig(Section):
         if self.pays_judged_score:
             return ""
         stated = self.gates.not_applicable.get("verified_reward")
-        why = "training pays only for the verified outcome, not for the judged score (training.reward.judge is 0)"
+        why = "training rewards only the verified outcome, not the judged score (training.reward.judge is 0)"
         return f"{why} ({stated})" if stated else why
 
     @property
@@ -147,7 +147,9 @@ class RunConfig(Section):
         self._check_waivers()
         self._check_reward_terms()
         if self.profile == "prod" and not (self.gates.git.require_commit and self.gates.git.require_clean):
-            raise ValueError("profile prod trains committed code only: gates.git must require_commit and require_clean")
+            raise ValueError(
+                "profile prod trains only committed code; set gates.git.require_commit and require_clean to true"
+            )
         return self
 
     def _check_waivers(self) -> None:
@@ -159,7 +161,7 @@ class RunConfig(Section):
             )
 
     def _check_reward_terms(self) -> None:
-        """Training pays for the verified outcome unless the configuration gives a reason not to."""
+        """Require a reward for the verified outcome, or a stated reason for its absence."""
         reward, stated = self.training.reward, "verified_reward" in self.gates.not_applicable
         if not reward.success and not reward.judge:
             raise ValueError(
@@ -180,24 +182,24 @@ class RunConfig(Section):
             )
         if reward.success and slow >= solved:
             raise ValueError(
-                f"training.reward.turn: {reward.turn:g} for each of training.limits.turns ({most}) is {slow:g}, and a "
-                f"solved easy row earns {solved:g}: a slow right answer would be paid no more than doing nothing; "
+                f"training.reward.turn: {reward.turn:g} for each of training.limits.turns ({most}) is {slow:g}, but a "
+                f"solved easy row earns {solved:g}, so a slow right answer would earn no more than doing nothing; "
                 f"lower training.reward.turn below {solved / most:.4g}"
             )
         if self.pays_judged_score and stated:
             raise ValueError(
-                f"gates.not_applicable names verified_reward, but training.reward.judge is {reward.judge:g}: training "
-                f"pays for the judged score, so the gates on it apply. Set training.reward.judge to 0, or take the "
-                f"line out"
+                f"gates.not_applicable lists verified_reward, but training.reward.judge is {reward.judge:g}, so "
+                f"training rewards the judged score and the gates on it apply; set training.reward.judge to 0, or "
+                f"remove verified_reward"
             )
         if self.profile == "prod" and not self.pays_judged_score and not stated:
             raise ValueError(
-                "training.reward.judge is 0, so the gates on the judged score do not apply; profile prod requires the "
-                "reason: gates.not_applicable: {verified_reward: the reason}"
+                "training.reward.judge is 0, so the gates on the judged score do not apply; profile prod requires a "
+                "reason: gates.not_applicable: {verified_reward: REASON}"
             )
 
     def _check_data_sets(self) -> None:
-        """Every task of the mix needs a data set."""
+        """Require a data set for every task of the mix."""
         unnamed = [task for task in self.datasets if task not in self.sources.hub]
         if self.sources.use == "hub" and unnamed:
             raise ValueError(
@@ -205,7 +207,7 @@ class RunConfig(Section):
             )
 
     def _check_names(self) -> None:
-        """Manifests and checksums have the file's name without folder and suffix."""
+        """Require different file names, since manifests are named after a file without its folder and suffix."""
         written = {
             "pool.path": self.pool.path,
             "shadow.path": self.shadow.path,
@@ -220,7 +222,7 @@ class RunConfig(Section):
                 raise ValueError(f"{key} and {other} have the same file name, {path}; give each file a different name")
 
     def _check_stores(self) -> None:
-        """Gates must read only the preflight's own judge scores."""
+        """Keep the preflight's judge scores, which gates read, apart from those of training."""
         if PurePosixPath(self.judge.store.path).is_relative_to(PurePosixPath(self.training.reward.scores)):
             raise ValueError(
                 f"judge.store.path is {self.judge.store.path}, below training.reward.scores "
@@ -229,7 +231,7 @@ class RunConfig(Section):
             )
 
     def _check_minibatches(self) -> None:
-        """A minibatch without episodes would end training after the first rollout."""
+        """Require an episode per minibatch; otherwise training would end after the first rollout."""
         minibatches, key = self.training.update.minibatches, "training.update.minibatches"
         if self.batch_size < minibatches:
             raise ValueError(
@@ -238,7 +240,7 @@ class RunConfig(Section):
             )
 
     def _check_look(self) -> None:
-        """A look at too few prompts has no verdict, and would say so only after the warm start."""
+        """Require enough prompts for a verdict; otherwise the error would come only after the warm start."""
         tried, wanted = self.training.learnability.at_start, self.gates.learnability.min_prompts
         if 0 < tried < wanted:
             raise ValueError(
@@ -247,7 +249,7 @@ class RunConfig(Section):
             )
 
     def _check_schedule(self) -> None:
-        """A rate that still rises at the end never reaches `lr`."""
+        """Require the warm-up to end before training does, so that the rate reaches `lr`."""
         warm_up = self.training.lr_schedule.warmup_steps
         if warm_up >= self.steps:
             raise ValueError(
@@ -255,7 +257,7 @@ class RunConfig(Section):
             )
 
     def _check_early_stop(self) -> None:
-        """The share among too few answers is never measured, so it could not end a run."""
+        """Require enough answers for the share of the same answer to be measured."""
         metric, look = self.training.early_stop.metric or "", self.training.eval_shadow.prompts
         if metric.removeprefix(HELD_OUT) != SAME_ANSWER:
             return
@@ -268,7 +270,7 @@ class RunConfig(Section):
             )
 
     def _check_engine(self) -> None:
-        """The engine must fit the settings, and the strategy must provide what it learns from, in whole groups."""
+        """Require an engine that supports the settings, and a strategy that provides its batches, in whole groups."""
         training = self.training
         engine = ENGINES[own_name(training.engine)]
         why = engine.refusal(training.adapter.targets, "training.adapter.targets", self.kl_coef)

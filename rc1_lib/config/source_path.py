@@ -1,4 +1,4 @@
-"""Finds the source that `sources.use` names, and tells whether it contains finished dialogues."""
+"""Find the source that `sources.use` names, and whether it contains finished dialogues."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from rc1_lib.workspace.input_files import form_of
 
 
 def are_finished(config: RunConfig, workspace: Workspace) -> bool:
-    """Whether the source contains finished dialogues, which are used unchanged and cannot be played again."""
+    """Return whether the source contains finished dialogues, which are used unchanged and cannot be played again."""
     use = config.sources.use
     return use not in ("embedded", "hub") and is_rows(source_path(use, workspace))
 
 
 def is_rows(place: Path) -> bool:
-    """Whether this is a file of finished rows; otherwise it is a folder of public data sets."""
+    """Return whether `place` is a file of finished rows; otherwise it is a folder of public data sets."""
     return form_of(place) == ".jsonl" and not place.is_dir()
 
 
 def source_path(use: str, workspace: Workspace) -> Path:
-    """The folder (public data sets) or JSONL file (finished rows) that `sources.use` names.
+    """Return the folder (public data sets) or JSONL file (finished rows) that `sources.use` names.
 
     A relative path is searched in the current folder, then in the workspace, then in the project.
     """

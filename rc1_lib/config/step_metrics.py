@@ -1,7 +1,7 @@
-"""The metrics of every step, by engine and strategy: the names that may end a run.
+"""The metrics of every step, by engine and strategy: the names that early stopping may use.
 
-They are listed here without importing an engine, so that reading the configuration rejects a wrong name, not the first
-evaluation on held-out rows hours later. Tests compare each list with the metrics of a real step.
+They are listed here without importing an engine, so that a wrong name is rejected when the configuration is read, not
+hours later by the first evaluation on held-out rows. Tests compare each list with the metrics of a real step.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ HELD_OUT = "eval/"
 SAME_ANSWER = "env/same_answer"
 """The share of the most frequent answer."""
 ANSWERED = 16
-"""Fewest answers for measuring the share of the most frequent one."""
+"""Minimum number of answers for measuring the share of the most frequent one."""
 KL, ENTROPY = "objective/kl_per_token", "policy/entropy_avg"
 """Over the policy's tokens, in nats: the KL to the initial policy, and the entropy of the distribution."""
 CLIP_RATIO, MALFORMED = "response_length/clip_ratio", "env/malformed"
-"""Shares of episodes: cut by a limit on tokens, and with a malformed turn."""
+"""Shares of episodes that a limit on tokens cut, and that have a malformed turn."""
 SCORES_STD, ZERO_STD = "objective/scores_std", "frac_reward_zero_std"
-"""Standard deviation of the episodes' scores, and the share of groups whose rollouts all got the same one."""
+"""Standard deviation of the episodes' scores, and the share of groups whose rollouts all got the same score."""
 SIGNS_OF_COLLAPSE: Mapping[str, str] = {"max_kl": KL, "min_entropy": ENTROPY, "max_same_answer": SAME_ANSWER}
-"""The metric of each limit in `training.collapse` that a lost policy is beyond."""
+"""Limit in `training.collapse` on signs of a collapsed policy -> its metric."""
 SIGNS_OF_WASTE: Mapping[str, str] = {
     "max_clip_ratio": CLIP_RATIO, "max_malformed": MALFORMED, "min_scores_std": SCORES_STD,
     "max_frac_zero_std": ZERO_STD,
 }  # fmt: skip
-"""The same of each limit that steps are beyond that teach nothing."""
+"""Limit in `training.collapse` on signs of steps that teach nothing -> its metric."""
 EPISODE_FIGURES = frozenset(
     {
         "env/success", "env/success_needed", "env/success_clear", "env/lucky", "env/declined", "env/asked_needed",
@@ -37,12 +37,12 @@ EPISODE_FIGURES = frozenset(
         CLIP_RATIO,
     }
 )  # fmt: skip
-"""Metrics of a step's episodes, or of an evaluation; one without any case is left out of that step."""
+"""Metrics of a step's episodes, or of an evaluation; a step without a case of one leaves it out."""
 REWARD_TERMS = frozenset(
     {"reward/success", "reward/judge", "reward/penalty", "reward/format", "reward/turns", "reward/factor"}
 )
 JUDGED = frozenset({"judge/score", "judge/scored", "judge/unstable"})
-"""Metrics if a judge has weight in the reward. Its cost is measured too, but the steps do not decide it."""
+"""Metrics if a judge has weight in the reward. Its cost is not among them, since repeated runs differ in it."""
 OF_STRATEGIES: Mapping[str, frozenset[str]] = {
     "ppo": EPISODE_FIGURES | REWARD_TERMS,
     "groups": EPISODE_FIGURES | REWARD_TERMS,
@@ -50,7 +50,7 @@ OF_STRATEGIES: Mapping[str, frozenset[str]] = {
     "sft": frozenset({"rows", "label_tokens"}),
 }
 READ = frozenset({"loss", "mean_token_accuracy", "entropy"})
-"""Metrics of held-out rows of a file, which are read and not played."""
+"""Metrics of held-out rows of a file, which are not played."""
 
 _EVERY = frozenset({"loss", "lr"})
 _OF_UPDATES = frozenset({"grad_norm", "update/steps"})
@@ -82,7 +82,7 @@ OF_ENGINES: Mapping[str, frozenset[str]] = {
 def measured(
     engine: str, strategy: str, more: frozenset[str] = frozenset(), looked: frozenset[str] = EPISODE_FIGURES
 ) -> tuple[frozenset[str], ...] | None:
-    """The metrics of a step, and of an evaluation on held-out rows.
+    """Return the metrics of a step, and of an evaluation on held-out rows.
 
     Args:
         engine: its name in the configuration.
@@ -101,13 +101,13 @@ def measured(
 
 
 def unseen(bounds: Iterable[str], engine: str, strategy: str, episodes: int) -> tuple[str, ...] | None:
-    """The limits of `training.collapse` that cannot end a run, since no step measures their metric.
+    """Return the limits of `training.collapse` that cannot end a run, since no step measures their metric.
 
     Args:
-        bounds: their keys.
+        bounds: the keys to look at.
         engine: its name in the configuration.
         strategy: its name in the configuration.
-        episodes: of a step.
+        episodes: episodes per step.
 
     Returns:
         Their keys; None for a custom engine or strategy, whose metrics are unknown here.
@@ -126,7 +126,7 @@ def unmeasured(
     more: frozenset[str] = frozenset(),
     looked: frozenset[str] = EPISODE_FIGURES,
 ) -> str:
-    """Why a metric cannot end a run, in a sentence; "" if it is measured, or that is not known yet."""
+    """Return why a metric cannot end a run, in a sentence; "" if it is measured, or if that is unknown."""
     known = measured(engine, strategy, more, looked)
     if known is None:
         return ""

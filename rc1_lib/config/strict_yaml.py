@@ -1,4 +1,4 @@
-"""Strict YAML: plain values only, every key once, no aliases, and limited nesting."""
+"""Strict YAML: only plain values, no repeated keys, no aliases, and limited nesting."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 import yaml
 
 _DEEPEST = 100
-"""The parser in C has no limit and crashes the process when the stack overflows."""
+"""Levels of nesting. The C parser has no limit: it crashes the process when the stack overflows."""
 
-# PyYAML has the C parser, twenty times as fast, only if built with libyaml.
+# The C parser is twenty times as fast, but PyYAML has it only if built with libyaml.
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class _UniqueKeys(_Loader):  # type: ignore[misc]
-    """A safe loader that rejects repeated keys, of which YAML would silently keep the last."""
+    """A safe loader that rejects repeated keys; YAML would silently keep the last one."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         seen = set()
@@ -34,10 +34,10 @@ class _UniqueKeys(_Loader):  # type: ignore[misc]
 
 
 def parse_yaml(text: str) -> Any:
-    """The content of a YAML document; None if it is empty.
+    """Return the content of a YAML document; None if it is empty.
 
     Raises:
-        yaml.YAMLError: when it is not YAML, or not plain; `problem` says why, `problem_mark` where.
+        yaml.YAMLError: when it is not strict YAML; `problem` says why, `problem_mark` where.
         ValueError: for a value that YAML cannot read, such as the date 2025-13-45.
     """
     return pickle.loads(_parsed(text))
@@ -45,13 +45,13 @@ def parse_yaml(text: str) -> Any:
 
 @lru_cache(maxsize=256)
 def _parsed(text: str) -> bytes:
-    """Parsed once and pickled, for each caller to unpickle: the same few files are opened several times."""
+    """Parse a text once, since the same few files are opened several times; each caller unpickles its own copy."""
     _reject_aliases_and_depth(text)
     return pickle.dumps(yaml.load(text, Loader=_UniqueKeys), pickle.HIGHEST_PROTOCOL)
 
 
 def _reject_aliases_and_depth(text: str) -> None:
-    """Reject aliases: a few lines of nested aliases can expand beyond any memory."""
+    """Reject deep nesting, and aliases, since a few lines of nested aliases can expand beyond any memory."""
     depth = 0
     for event in yaml.parse(text, Loader=_Loader):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
@@ -64,6 +64,6 @@ def _reject_aliases_and_depth(text: str) -> None:
 
 
 def fault_line(error: yaml.YAMLError) -> str:
-    """The place of the error, as ` line 3`; empty if unknown."""
+    """Return the line of the error, as ` line 3`, or "" if it is unknown."""
     mark = getattr(error, "problem_mark", None)
     return f" line {mark.line + 1}" if mark else ""

@@ -29,7 +29,7 @@ from rc1_lib.records import Language
 
 
 def _registered(registry: Mapping[str, Spec]) -> AfterValidator:
-    """A check that a name is one that can train a run."""
+    """Return a validator for names that can train a run."""
 
     def check(name: str) -> str:
         if registry is ENGINES and name in OFFLINE:
@@ -53,7 +53,7 @@ class WarmStart(Section):
     batch_size: Positive
     """Demonstrations per optimizer step."""
     micro_batch: Positive | None
-    """Demonstrations per pass, for memory; null: all of a step at once."""
+    """Demonstrations per forward pass, which limits memory; null: all of a step at once."""
     lr: Annotated[float, Field(gt=0)]
     """Learning rate of this SFT."""
 
@@ -73,9 +73,9 @@ class OnTheWay(Section):
     """Checkpoints between start and end that the evaluation compares too: judged score next to success."""
 
     checkpoints: Annotated[int, Field(ge=0)]
-    """How many checkpoints, evenly spread over the ends of segments; 0: none."""
+    """Number of checkpoints, evenly spread over the ends of segments; 0: none."""
     prompts: Annotated[int, Field(ge=0)]
-    """How many held-out prompts each of them answers."""
+    """Held-out prompts that each of them plays."""
 
 
 class HeldOut(Section):
@@ -84,15 +84,15 @@ class HeldOut(Section):
     share: Annotated[float, Field(gt=0, lt=1)]
     """Share of source questions held out."""
     prompts: Positive
-    """How many of them are used, drawn by `priority_sampling.by_difficulty` as far as there are enough."""
+    """Number of prompts to play, drawn by `priority_sampling.by_difficulty` as far as there are enough."""
     judged: Annotated[int, Field(ge=0)]
-    """Prompts whose sampled episodes are judged too; the score is shown next to success. 0: no judge is asked."""
+    """Prompts whose sampled episodes are judged too; the score is shown next to success. 0: no judge is called."""
     between: OnTheWay
     seed: Seed
     """Seed of the draw of prompts, and of the episodes on them."""
 
     def judged_episodes(self, seeds: int) -> int:
-        """How many episodes an evaluation of this many runs has judged, including checkpoints in between."""
+        """Return how many episodes an evaluation of `seeds` runs has judged, including checkpoints in between."""
         on_the_way = self.between.checkpoints * min(self.between.prompts, self.judged)
         return min(self.judged, self.prompts) * (1 + seeds) + on_the_way * seeds
 
@@ -101,56 +101,56 @@ class LearnabilitySettings(Section):
     """The rollouts of the initial policy before a training."""
 
     at_start: Annotated[int, Field(ge=0, strict=True)]
-    """Prompts that a new training tries first, eight rollouts of each; it does not start if nothing can be learned
-    (`gates.learnability`). 0: it starts without."""
+    """Prompts that a new training tries first, with eight rollouts each; it does not start if nothing can be learned
+    (`gates.learnability`). 0: it starts without this check."""
     prompts: Positive
-    """How many training rows `rc1 learnability` plays, from each task and bucket by its share, eight times each. No
+    """Training rows that `rc1 learnability` plays eight times each, drawn from each task and bucket by its share. Not
     part of a ticket."""
 
 
 class ControlSettings(Section):
-    """A short training on a reward without information: `rc1 train --control`."""
+    """A short training on an uninformative reward: `rc1 train --control`."""
 
     steps: Positive
     """Training steps of a control."""
 
 
 class Training(Section):
-    """How the policy learns. The originals' keys are at the top level; this section has all others."""
+    """How the policy learns. Keys of the original scripts are at the top level; this section has all others."""
 
     engine: Annotated[str, _registered(ENGINES)]
     """The engine that updates the policy: `torch_ppo` (alias `trl_ppo`), `torch_grpo`, `trl_grpo`, `torch_dpo`,
     `trl_dpo`, `pure_pt_sft` or `trl_sft`."""
     strategy: Annotated[str, _registered(STRATEGIES)]
-    """What the engine learns from: `ppo`, one episode of every prompt; `groups`, several of every prompt (GRPO, DPO);
+    """What the engine learns from: `ppo`, one episode of each prompt; `groups`, several of each prompt (GRPO, DPO);
     `demonstrations`, also called `sft`, the pool's own dialogues (the two supervised engines)."""
     threads: Positive
-    """Threads of torch on a CPU. Sums round differently with another number, so every checkpoint records it."""
+    """Threads of torch on a CPU. The number affects the rounding of sums, so every checkpoint records it."""
     shards: Positive
     """Shards of a step's episodes, processed one after another or in parallel. Their sums are added in order, so the
-    number of shards decides the last bits of a result; which process works on which shard does not."""
+    last bits of a result depend on the number of shards, but not on which process works on which shard."""
     processes: Positive | None
     """Processes that share the shards on a CPU, each with `threads` threads; null: the number of cores, at most one per
     shard. Under `accelerate launch`, its processes share them. This changes the time, never the results."""
     precision: Literal["auto", "fp32", "bf16"]
-    """What is computed in: fp32, bf16, or auto, which is bf16 on a GPU and on a CPU that multiplies it in hardware
-    (AVX-512 BF16, AMX), else fp32. What is trained, and its optimizer, is fp32 in any case."""
+    """Precision of computations: fp32, bf16, or auto, which is bf16 on a GPU and on a CPU with hardware support for it
+    (AVX-512 BF16, AMX), otherwise fp32. Trained weights and the optimizer are always fp32."""
     languages: tuple[Language, ...]
     """Training uses the pool's rows in these languages; other rows are only counted."""
     max_tokens: Positive
-    """Most tokens of a row's demonstration, including the prompt; longer rows are counted and left out."""
+    """Maximum tokens of a row's demonstration, including the prompt; longer rows are counted and left out."""
     describe_tools: bool
-    """Whether the prompt describes the tools, for models that were not trained with them: by the base's chat template
-    where it teaches the calls that are read here, else by a text at the beginning of the system message."""
+    """Whether the prompt describes the tools, for models that were not trained with them. The base's chat template does
+    it if it teaches the format of calls that RC1 parses; otherwise a text is put before the system message."""
     enable_thinking: bool | None
-    """Value of the chat template's variable `enable_thinking`, for bases that think before they answer; null leaves it
-    to the template. A value that the template does not read is an error."""
+    """Value of the chat template's variable `enable_thinking`, for bases that think before they answer; null: the
+    template's default. If the template does not use the variable, a value is an error."""
     limits: EpisodeLimits
     reward: EpisodeReward
     warm_start: WarmStart
     adapter: AdapterSettings
     gradient_checkpointing: bool
-    """Gradient checkpointing: recompute states within layers for the gradients; less memory, more time."""
+    """Gradient checkpointing: recompute activations in the backward pass, which takes less memory and more time."""
     update: Update
     ppo: PPO
     grpo: GRPO
@@ -175,7 +175,7 @@ class Training(Section):
     @model_validator(mode="before")
     @classmethod
     def _without_callbacks(cls, section: Any) -> Any:
-        """A run has other keys for the callbacks of the small supervised configuration."""
+        """Reject callbacks of the small supervised configuration, for which a run has other keys."""
         if isinstance(section, Mapping) and "callbacks" in section:
             raise ValueError(
                 "found the key 'callbacks', which belongs to configs/train_local.yaml: a run logs and saves by itself "
@@ -195,7 +195,7 @@ class Training(Section):
 
     @model_validator(mode="after")
     def _check_keep_last(self) -> Self:
-        """A collapse is detected some steps after it began, and each of these steps may have a checkpoint."""
+        """Require a checkpoint from before a collapse, which is detected some steps after it began."""
         kept, patience = self.checkpoints.keep_last, self.collapse.patience
         if kept is not None and kept <= patience:
             raise ValueError(
@@ -221,7 +221,7 @@ class Training(Section):
 
     @property
     def plays(self) -> bool:
-        """Whether the policy plays a step's episodes; otherwise it learns from given dialogues."""
+        """Whether the policy plays a step's episodes; otherwise it learns from existing dialogues."""
         return STRATEGIES[self.strategy].learns_from in PLAYED
 
     @property
@@ -231,7 +231,7 @@ class Training(Section):
 
     @property
     def group_size(self) -> int:
-        """Rollouts of every prompt in a step."""
+        """Rollouts of each prompt in a step."""
         if ENGINES[own_name(self.engine)].learns_from is not LearnsFrom.GROUPS:
             return 1
         return self.update.group_size

@@ -1,4 +1,4 @@
-"""The types of configuration values, and the rules for all sections."""
+"""Types of configuration values, and the base class of all sections."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Round = Literal["round1", "round2"]
 
 
 _LONGEST_NAME = 200
-"""In bytes: file systems allow 255, and manifests and temporary files extend the file's name."""
+"""In bytes. File systems allow 255, but names of manifests and temporary files are longer than the file's."""
 
 
 def _below_the_workspace(path: str) -> str:
@@ -51,8 +51,8 @@ def _known_task(task: str) -> str:
 def _reproducible_metric(metric: str) -> str:
     if metric in _OF_THE_MACHINE:
         raise ValueError(
-            f"found '{metric}', which differs when the same run is repeated, so it would end at another step; "
-            f"name a metric that the training steps alone decide"
+            f"found '{metric}', which differs when the same run is repeated, so the run would end at another step; "
+            f"name a metric that depends only on the training steps"
         )
     return metric
 
@@ -63,12 +63,12 @@ MetricName = Annotated[str, Field(min_length=1), AfterValidator(_reproducible_me
 
 
 def names_all(*names: str) -> AfterValidator:
-    """A check that a mapping has all `names`."""
+    """Return a validator that requires all `names` in a mapping."""
 
     def check(found: dict[str, Value]) -> dict[str, Value]:
         missing = [name for name in names if name not in found]
         if missing:
-            raise ValueError(f"lacks {', '.join(missing)}; name all of {', '.join(names)}")
+            raise ValueError(f"lacks {', '.join(missing)}; expected all of {', '.join(names)}")
         return found
 
     return AfterValidator(check)
@@ -76,12 +76,12 @@ def names_all(*names: str) -> AfterValidator:
 
 def _reason_text(reason: str) -> str:
     if not any(letter.isalpha() for letter in reason):
-        raise ValueError(f"found {reason!r}, expected a reason in words: reports, the UI and the ticket show it")
+        raise ValueError(f"found {reason!r}, expected a reason in words, which reports, the UI and the ticket show")
     return reason
 
 
 Reason = Annotated[str, AfterValidator(_reason_text)]
-"""Why something is not enforced, for the readers of reports."""
+"""Why something is not enforced; reports show it."""
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 Positive = Annotated[int, Field(gt=0)]
 NotNegative = Annotated[float, Field(ge=0)]
@@ -97,17 +97,17 @@ Range = Annotated[
 ]
 BucketShares = Annotated[dict[Bucket, Share], names_all(*BUCKETS)]
 WrittenPath = Annotated[str, AfterValidator(_below_the_workspace), Field(description="path below the workspace")]
-"""A file that RC1 writes. A command that only reads another file instead tells `rc1_lib.run.open_run`."""
+"""A file that RC1 writes. To read another file instead, a command passes it to `rc1_lib.run.open_run`."""
 
 
 class Section(BaseModel):
-    """A section of the file: frozen; unknown keys, infinity and NaN are rejected."""
+    """A section of the file; it is frozen and rejects unknown keys, infinity and NaN."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 def sums_to_one(shares: Mapping[Any, float], name: str) -> None:
-    """Raise `ValueError` if the shares called `name` do not sum to 1."""
+    """Raise `ValueError` if `shares` do not sum to 1; the error names them `name`."""
     total = sum(shares.values())
     if abs(total - 1.0) > 1e-6:
         raise ValueError(f"the shares of {name} sum to {total:g}, expected 1")

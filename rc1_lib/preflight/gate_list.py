@@ -1,4 +1,4 @@
-"""The gates of a preflight, in order: what each reads, in which rounds it is evaluated, and how it is evaluated."""
+"""The gates of a preflight, in order: what each one reads, in which rounds, and the function that evaluates it."""
 
 from __future__ import annotations
 
@@ -51,16 +51,16 @@ class GateSpec:
     """One gate of the preflight.
 
     Attributes:
-        name: as reports, tickets and waivers call it.
-        title: what it answers, for people.
+        name: its name in reports, tickets and waivers.
+        title: the question that it answers, for people.
         reads: names of `Evidence.names`; their content and the gate's thresholds decide the verdict.
-        gate: from the evidence and the round to the verdict; the round counts only where it reads the world.
+        gate: from the evidence and the round to the verdict; the round matters only if it reads the world.
         rounds: in which rounds it is evaluated.
-        reads_world: whether it also reads what no file holds (disk, git, a provider, the clock). Round 2 evaluates it
-            again; of the others it takes over what round 1 found on the same bytes.
-        asks: whether it asks the judge, which costs where it is a live one.
-        looks_at: the gates whose asking it looks at.
-        on_score: whether it is about the judged score: where training pays nothing for that, it is not applicable.
+        reads_world: whether it also reads what is in no file (disk, git, a provider, the clock). Round 2 then evaluates
+            it again; otherwise it reuses a pass of round 1 on the same bytes.
+        asks: whether it calls the judge, which costs money if the judge is live.
+        looks_at: the gates whose calls of the judge it reads.
+        on_score: whether it is about the judged score; if training does not reward that, the gate is not applicable.
     """
 
     name: str
@@ -94,10 +94,10 @@ def _diversity(evidence: Evidence, _: Round) -> GateResult:
     config = evidence.run.config
     own, old = (load_pack(evidence.path(name)) for name in ("templates", "reference_templates"))
     result = diversity_gate(evidence.rows("pool"), own, old, config.gates.diversity, _tasks(evidence), config.pool.seed)
-    # What lies in the workspace under the old pack's name would decide what the divergence is measured against.
+    # Otherwise a folder of this name in the workspace could replace the pack that divergence is measured from.
     published = PROJECT_ROOT / config.pool.reference_templates_dir
     ours = not published.is_dir() or sha256_tree(published) == evidence.sha256("reference_templates")
-    advice = f"{evidence.path('reference_templates')} is another pack of this name; move it away, or name it by another"
+    advice = f"{evidence.path('reference_templates')} is a different pack with the same name; move or rename it"
     return replace(result, checks=(*result.checks, equal("old pack is the project's own", ours, True, advice)))
 
 
@@ -108,18 +108,18 @@ def _leakage(evidence: Evidence, _: Round) -> GateResult:
     result = leakage_gate(rows, shadow, limits, literals, _tasks(evidence))
     if limits.semantic.model is None:
         return replace(result, checks=(*result.checks, info("leaks in other words", NOT_LOOKED_FOR)))
-    semantic = import_module("rc1_lib.extras.semantic.leaks")  # only a run that names a model needs it
+    semantic = import_module("rc1_lib.extras.semantic.leaks")  # an extra, needed only if a model is named
     checks, found = semantic.leaks_in_other_words(rows, shadow, limits.semantic, evidence.path(SENTENCE_MODEL.name))
     return replace(result, checks=(*result.checks, *checks), offenders=(*result.offenders, *found))
 
 
 def consistency(evidence: Evidence, names: Sequence[str]) -> GateResult:
-    """Whether what the rows of the files `names` say is true.
+    """Check that the rows of the files `names` contradict neither themselves nor their source.
 
     Raises:
         RC1Error: when a file, the source or the templates cannot be read.
     """
-    # The source is no file of the round: where it changed since the rows were made, `integrity` calls them stale.
+    # The source is not a file of the round; if it changed after the rows were made, `integrity` reports them as stale.
     run = evidence.run
     files = {name: evidence.rows(name) for name in names}
     questions, pack = known_questions(run.config, run.workspace), load_pack(evidence.path("templates"))
@@ -241,36 +241,36 @@ BY_NAME = {spec.name: spec for spec in PREFLIGHT}
 
 
 def not_applicable(run: Run) -> dict[str, str]:
-    """Gate -> why it has nothing to judge by this configuration."""
+    """Return gate -> why it has nothing to judge with this configuration."""
     why = run.config.why_not_judged
     return {spec.name: why for spec in PREFLIGHT if spec.on_score} if why else {}
 
 
 def files_of(spec: GateSpec, run: Run) -> tuple[str, ...]:
-    """The files that a gate reads in this run: those of `reads` that the run has at all."""
+    """Return the files that a gate reads in this run: those of `reads` that the run has."""
     return tuple(name for name in spec.reads if described(name).applies(run))
 
 
 def round_name(number: Round) -> str:
-    """`round1`, `round2` or `nightly`, as reports and the UI call it."""
+    """Return `round1`, `round2` or `nightly`, as reports and the UI call it."""
     return f"round{number}" if number != NIGHTLY else "nightly"
 
 
 def round_title(number: Round) -> str:
-    """`round 1`, `round 2` or `nightly`, for people."""
+    """Return `round 1`, `round 2` or `nightly`, for people."""
     return f"round {number}" if number != NIGHTLY else "nightly"
 
 
 def gates_of_round(number: Round) -> tuple[GateSpec, ...]:
-    """The gates of round 1 or 2, or in neither (`NIGHTLY`), in order."""
+    """Return the gates of round 1, of round 2, or of neither (`NIGHTLY`), in order."""
     return tuple(spec for spec in PREFLIGHT if number in spec.rounds)
 
 
 def waiting(run: Run, number: Round, failed: str) -> dict[str, str]:
-    """What of a round cannot be judged after a failed stage of the calibration, and what each of these gates waits for.
+    """Return gate -> what it waits for, of the gates that cannot be judged after a failed stage of the calibration.
 
     Args:
-        run: whose judge, live or not.
+        run: the run.
         number: the round.
         failed: the stage.
     """
@@ -288,19 +288,19 @@ def waiting(run: Run, number: Round, failed: str) -> dict[str, str]:
 
 
 def evaluate(name: str, evidence: Evidence, number: Round, before: GateResult | None = None) -> GateResult:
-    """Evaluate one gate, with the fingerprints of what it read.
+    """Evaluate one gate, and record the fingerprints of what it read.
 
-    A gate that reads files alone is a function of their bytes, the configuration and the code. Within one run the last
-    two are the same, so round 2 takes over what passed in round 1 on the same bytes, which are hashed again
+    A gate that reads only files is a function of their bytes, the configuration and the code. Within one run the last
+    two do not change, so round 2 reuses what passed in round 1 if the files, hashed again, have the same bytes
     (`rc1_lib.workspace.file_hashes`).
 
-    User errors (a missing or damaged file) become a result whose status is ERROR; anything else rises.
+    User errors (a missing or damaged file) become a result with status ERROR; other exceptions are raised.
 
     Args:
-        name: which gate.
+        name: the gate.
         evidence: the files.
         number: the round.
-        before: what the round before found, in this very run.
+        before: the gate's result in the previous round of this run.
     """
     spec = BY_NAME[name]
     check_waivers(evidence.run)
@@ -312,28 +312,28 @@ def evaluate(name: str, evidence: Evidence, number: Round, before: GateResult | 
     try:
         written = _stamps(spec, evidence)
         prints = {evidence.label(file): evidence.sha256(file) for file in files_of(spec, evidence.run)}
-        if before is not None and _stands(spec, before, prints):
+        if before is not None and _still_valid(spec, before, prints):
             return before
         result = spec.gate(evidence, number)
-        # Nobody knows which bytes were read of a file that was written meanwhile, even if the old ones are back: the
-        # verdict rests on none, so the round evaluates the gate once more.
+        # If a file was written meanwhile, it is unknown which bytes were read, even if the old ones are back. The
+        # verdict then has no evidence, so the round evaluates the gate once more.
         return replace(result, evidence=prints if _stamps(spec, evidence) == written else {})
     except RC1Error as error:
         return GateResult(name, error=str(error))
 
 
-def _stands(spec: GateSpec, before: GateResult, prints: dict[str, str]) -> bool:
-    """Whether a verdict of the round before is that of this round too."""
+def _still_valid(spec: GateSpec, before: GateResult, prints: dict[str, str]) -> bool:
+    """Return whether the previous round's verdict also holds for this round."""
     return not spec.reads_world and before.status is Status.PASSED and before.evidence == prints
 
 
 def _stamps(spec: GateSpec, evidence: Evidence) -> list[object]:
-    """Changes where a file that the gate reads is written, whatever is in it then."""
+    """Return a value that changes whenever a file that the gate reads is written, even with the same content."""
     return [stamps(evidence.path(file)) for file in files_of(spec, evidence.run)]
 
 
 def check_waivers(run: Run) -> None:
-    """Refuse a waiver for a gate that does not exist: it would waive nothing and look as if it did."""
+    """Reject waivers of unknown gates, which would have no effect but seem to have one."""
     unknown = set(run.config.gates.waivers) - set(BY_NAME)
     if unknown:
-        raise ConfigError(f"gates.waivers names {', '.join(sorted(unknown))}, expected some of {', '.join(BY_NAME)}")
+        raise ConfigError(f"gates.waivers: found {', '.join(sorted(unknown))}, expected some of {', '.join(BY_NAME)}")

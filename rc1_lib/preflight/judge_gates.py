@@ -1,4 +1,4 @@
-"""How the judge's gates come by their evidence: by asking, and by reading the usage log."""
+"""Gather the evidence of the judge's gates: by asking the judge, and by reading the usage log."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from rc1_lib.run import Run
 
 
 def _in_use(run: Run, store: Store) -> pl.Expr:
-    """The log's lines of the judge that is configured: provider, instructions and model asked for."""
+    """Return a filter for the log's lines of the configured judge: provider, instructions and requested model."""
     judge = open_judge(run, store)
     return (
         (pl.col("provider") == judge.config.provider)
@@ -38,17 +38,17 @@ def _in_use(run: Run, store: Store) -> pl.Expr:
 
 
 def probe(evidence: Evidence) -> GateResult:
-    """Ask the judge about the first dialogues of the shadow set, past everything that is stored."""
+    """Ask the judge about the first dialogues of the shadow set, bypassing stored replies."""
     run = evidence.run
     return probe_on(run, evidence.rows("shadow").head(run.config.gates.probe.n)["messages"].to_list())
 
 
 def probe_on(run: Run, dialogues: Sequence[Sequence[Message]]) -> GateResult:
-    """Ask the judge about these dialogues, past everything that is stored.
+    """Ask the judge about these dialogues, bypassing stored replies.
 
     Args:
-        run: whose judge.
-        dialogues: in chat format; `gates.probe.n` of them.
+        run: the run with the judge.
+        dialogues: `gates.probe.n` dialogues in chat format.
 
     Raises:
         RC1Error: when the judge cannot be asked, or stopped early.
@@ -67,7 +67,7 @@ def probe_on(run: Run, dialogues: Sequence[Sequence[Message]]) -> GateResult:
 
 
 def anti_simulation(evidence: Evidence, number: int) -> GateResult:
-    """Read the last scorings of the judge in use, and check that the log is as it was written."""
+    """Check the latest scorings of the configured judge, and that the log was not altered."""
     config = evidence.run.config
     with _existing_store(evidence.run) as store:
         damage, log = store.damage(), store.log()
@@ -88,7 +88,7 @@ def anti_simulation(evidence: Evidence, number: int) -> GateResult:
 
 
 def stability(evidence: Evidence) -> GateResult:
-    """Read how far the judge's samples of the same dialogue lie apart, and how many dialogues have no score."""
+    """Check how much the judge's samples of one dialogue differ, and how many dialogues have no score."""
     config = evidence.run.config
     with _existing_store(evidence.run) as store:
         own = store.log().filter(_in_use(evidence.run, store))
@@ -99,9 +99,9 @@ def stability(evidence: Evidence) -> GateResult:
 
 
 def agreement(evidence: Evidence) -> GateResult:
-    """Have the judge score the dialogues that people labelled, and compare; scores that the file claims do not count.
+    """Have the judge score the dialogues that people labelled, and compare; scores in the file do not count.
 
-    Of labelled scores whose dialogue is not there, those count that name today's model version and instructions.
+    Without its dialogue, a labelled score counts if it names the current model version and instructions.
     """
     run = evidence.run
     file = read_labels(evidence.path("labels"), scale=run.config.judge.labels.scale)
@@ -112,13 +112,13 @@ def agreement(evidence: Evidence) -> GateResult:
 def _existing_store(run: Run) -> Iterator[Store]:
     path = run.workspace.path(run.config.judge.store.path)
     if not path.is_file():
-        raise RC1Error(f"{path}: there is no usage log yet, so there are no calls to check; run the probe first")
+        raise RC1Error(f"{path}: there is no usage log yet, so there are no calls to check; run rc1 probe-scorer first")
     with open_store(run) as store:
         yield store
 
 
 def _said_alike(lines: pl.DataFrame, most: float) -> list[Check]:
-    """Whether the probe's own replies differ: among the many that anti-simulation looks at, a few might go unseen."""
+    """Check that the probe's own replies differ; a few equal ones might go unnoticed in the whole log."""
     live = lines.filter(pl.col("outcome") == AttemptOutcome.OK)
     if not live.height or not (live["temperature"] > 0).all() or not live["provider"].is_in(sorted(LIVE)).all():
         return []
@@ -127,7 +127,7 @@ def _said_alike(lines: pl.DataFrame, most: float) -> list[Check]:
     same = number(asked.select((pl.col("different") == 1).mean()).item()) if asked.height else 0.0
     shared = live.group_by("reply_sha256").agg(uses=pl.len(), dialogues=pl.col("dialogue").n_unique())
     other = shared.filter(pl.col("dialogues") > 1)["uses"].sum() / live.height
-    advice = "the judge does not read what it is asked, or one reply was used for all: find out who answers"
+    advice = "the judge does not read the dialogues, or one reply was used for all: find out what answers"
     return [
         at_most("dialogues with identical replies, share", same, most, advice),
         at_most("replies that another dialogue got too, share", float(other), most, advice),
@@ -135,7 +135,7 @@ def _said_alike(lines: pl.DataFrame, most: float) -> list[Check]:
 
 
 def _marked(result: GateResult, models: list[Any], run: Run) -> GateResult:
-    """The verdict, marked where RC1's own test double had a part in it; in profile `prod` that fails."""
+    """Mark the verdict if RC1's own test double was involved; in profile `prod` the mark fails."""
     if result.error:
         return result
     marks = double_checks(run, any(is_test_double(model or "") for model in models))

@@ -1,7 +1,7 @@
-"""The history of the nightly: a line for every night, passed, failed, refused, faulty or killed, oldest first.
+"""The history of nightly runs: one line per night, however it ended, oldest first.
 
-A line is appended in one write below a lock and synced. What a kill or a full disk leaves of one after the last whole
-line is no night: readers pass over it, and the next night cuts it off. Nobody but people ever removes a line.
+A line is appended under a lock, in one write, and synced. A partial last line, left by a kill or a full disk, is not a
+night: readers skip it, and the next night truncates it. RC1 never removes a whole line.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ NIGHTS = "reports/preflight/nights.jsonl"
 
 _OUTCOMES_OF_0_1_0 = {"green": "passed", "red": "failed"}
 _IN_CHECKS_OF_0_1_0 = ("the teacher", "the scripted expert")
-"""Read for one version more."""
+"""Outcomes and names of checks that version 0.1.0 wrote; they are still read for one more version."""
 
 
 class NightOutcome(StrEnum):
@@ -44,26 +44,26 @@ class NightOutcome(StrEnum):
 
     PASSED = "passed"
     FAILED = "failed"
-    """A gate failed, or the ticket does not hold."""
+    """A gate failed, or the ticket is not valid."""
     REFUSED = "refused"
-    """Nothing was judged: the configuration was refused, or another run was at work."""
+    """Nothing was judged: the configuration was rejected, or another run held the workspace."""
     ERROR = "error"
     CRASHED = "crashed"
-    """Its process was killed; whoever had started it says so."""
+    """Its process was killed; the process that had started it reported this."""
 
 
 @dataclass(slots=True)
 class Night:
-    """A night under way. As a context it is kept at its end, whatever that is; one that says nothing else is an error.
+    """A night in progress. As a context manager it records itself on exit, as an error unless `ended` was called.
 
     Attributes:
-        id: of the flow run; a night is kept once, however many report it.
-        place: whose history.
-        run: what was judged; None where the configuration was refused.
-        began: when, seconds since 1970.
+        id: the flow run's id; a night is recorded once, even if several processes report it.
+        place: the workspace with the history.
+        run: the run that was judged; None if the configuration was rejected.
+        began: its start, in seconds since 1970.
         outcome: how it ended.
-        verdict: in a sentence.
-        rounds: the gates' verdicts, by round.
+        verdict: its outcome in a sentence.
+        rounds: round -> the gates' verdicts.
     """
 
     id: str
@@ -87,18 +87,18 @@ class Night:
     def ended(
         self, outcome: NightOutcome, verdict: str, rounds: Mapping[str, Sequence[GateResult]] | None = None
     ) -> None:
-        """Say how it ended."""
+        """Set how it ended."""
         self.outcome, self.verdict, self.rounds = outcome, verdict, rounds or {}
 
     def broke_off(self, outcome: NightOutcome, words: str) -> None:
-        """Say what ended it otherwise than by a verdict; one that it had come to stays, and is an error's beginning."""
+        """Set what ended it other than a verdict; an earlier verdict is kept, as the beginning of the error."""
         if self.verdict:
             self.ended(NightOutcome.ERROR, f"{self.verdict}; then {words}", self.rounds)
         else:
             self.ended(outcome, words)
 
     def keep(self) -> None:
-        """Append it to the history, unless it is there already, or there is no workspace to keep it in."""
+        """Append it to the history, unless the history already has it or there is no workspace."""
         if self.place.root.is_dir():
             line = orjson.dumps(conceal_tree(self._record(), secrets()))
             _append(self.place, line, unless=orjson.dumps({"id": self.id})[1:-1])
@@ -124,10 +124,10 @@ class KeptGate:
 
     Attributes:
         round: `round1`, `round2` or `nightly`.
-        name: of the gate.
+        name: the gate's name.
         status: as in `Status`.
-        why: the error, the waiver, or what it waits for; empty where its checks speak.
-        checks: those that decide; their comparisons are worked out again, not believed.
+        why: the error, the waiver, or what it waits for; empty if its checks decided.
+        checks: the checks that decide; their comparisons are computed again, not trusted.
     """
 
     round: str
@@ -142,13 +142,13 @@ class KeptNight:
     """A night of the history.
 
     Attributes:
-        began: when.
+        began: its start.
         outcome: how it ended.
-        verdict: in a sentence.
-        config_sha256: of the configuration by which it judged; None where that was refused.
-        revoked: why the ticket was revoked at its end; None where it was not, or there was none.
-        gates: in the order in which they were judged.
-        judge: figures of `UsageFigures` by name; without those that could not be read.
+        verdict: its outcome in a sentence.
+        config_sha256: SHA-256 of the configuration; None if that was rejected.
+        revoked: why the ticket was revoked at its end; None if it was not, or if there was none.
+        gates: the gates, in the order in which they were judged.
+        judge: figures of `UsageFigures` by name, without those that could not be read.
     """
 
     began: datetime
@@ -161,14 +161,14 @@ class KeptNight:
 
 
 def parse_nights(content: bytes, name: str) -> list[KeptNight]:
-    """The nights in a history's bytes, oldest first; what follows the last whole line is not one.
+    """Parse a history and return its nights, oldest first; a partial last line is skipped.
 
     Args:
-        content: of the file.
-        name: as refusals call it.
+        content: the file's bytes.
+        name: its name in errors.
 
     Raises:
-        RC1Error: when a whole line is no night.
+        RC1Error: when a whole line is not a night.
     """
     nights = []
     for number, line in enumerate(content[: _whole(content)].splitlines(), 1):
@@ -176,8 +176,8 @@ def parse_nights(content: bytes, name: str) -> list[KeptNight]:
             nights.append(_night(orjson.loads(line)))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise RC1Error(
-                f"{name}, line {number}: is not a night that RC1 wrote ({type(error).__name__}: {error}); "
-                f"remove the line, or move the file away: the next night starts a new one"
+                f"{name}, line {number}: is not a record of a night ({type(error).__name__}: {error}); remove the "
+                f"line, or move the file away, so that the next night starts a new one"
             ) from None
     return sorted(nights, key=lambda night: night.began)
 
@@ -185,7 +185,7 @@ def parse_nights(content: bytes, name: str) -> list[KeptNight]:
 def _night(body: Mapping[str, Any]) -> KeptNight:
     began = datetime.fromisoformat(body["began"])
     if began.tzinfo is None:
-        raise ValueError(f"began is {body['began']}, expected a time with its zone")
+        raise ValueError(f"began is {body['began']}, expected a time with a time zone")
     sha256, revoked = body["config_sha256"], (body["ticket"] or {}).get("revoked")
     return KeptNight(
         began=began,
@@ -205,7 +205,7 @@ def _gate(round_name: str, body: Mapping[str, Any]) -> KeptGate:
 
 
 def _brief(result: GateResult) -> dict[str, Any]:
-    """A verdict without advice, evidence and offenders: the reports have those."""
+    """Return a verdict without advice, evidence and offenders, which are in the reports."""
     return {
         "name": result.name,
         "status": result.status.value,
@@ -231,7 +231,7 @@ def _ticket(run: Run) -> dict[str, Any] | None:
 
 
 def _asked_since(run: Run, began: float) -> dict[str, Any]:
-    """What the judge's stores logged of a night: their lines since its beginning, whoever asked meanwhile."""
+    """Return usage figures of the judge's stores since the night began, whichever process called the judge."""
     found = [pl.DataFrame(schema=LOG_SCHEMA)]
     try:
         for where in (run.config.judge.store.path, asked_store(run)):
@@ -248,7 +248,7 @@ def _iso(seconds: float) -> str:
 
 
 def _append(place: Workspace, line: bytes, unless: bytes) -> None:
-    with _alone(place) as stream:
+    with _locked(place) as stream:
         content = stream.read()
         whole = _whole(content)
         if unless in content[:whole]:
@@ -261,8 +261,8 @@ def _append(place: Workspace, line: bytes, unless: bytes) -> None:
 
 
 @contextmanager
-def _alone(place: Workspace) -> Iterator[IO[bytes]]:
-    """The history, held: the kernel lets it go when the process ends, however it ends."""
+def _locked(place: Workspace) -> Iterator[IO[bytes]]:
+    """Open the history under a lock, which the kernel releases even if the process is killed."""
     path = place.path(NIGHTS)
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644), "r+b") as stream:
@@ -271,7 +271,7 @@ def _alone(place: Workspace) -> Iterator[IO[bytes]]:
 
 
 def _whole(content: bytes) -> int:
-    """How far whole lines reach. A last line that lacks only its end, as an editor leaves it, is whole."""
+    """Return the length of the whole lines. A last line that lacks only its newline counts as whole."""
     end = content.rfind(b"\n") + 1
     try:
         return len(content) if isinstance(orjson.loads(content[end:]), dict) else end

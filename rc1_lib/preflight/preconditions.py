@@ -1,4 +1,4 @@
-"""Whether a preflight could finish, answered before anything is built, asked or written."""
+"""Checks that a preflight can finish, before anything is built, the judge is called, or a file is written."""
 
 from __future__ import annotations
 
@@ -15,15 +15,17 @@ from rc1_lib.training.derived import BASE
 
 
 def check_preconditions(run: Run, *, calibrates: bool, ticket: bool) -> None:
-    """Refuse what could not finish. A command asks before a server starts; the flow asks for a worker's runs.
+    """Reject a preflight that could not finish.
+
+    A command calls this before a server starts. The flow calls it too, since a worker starts flows without a command.
 
     Args:
-        run: its configuration.
+        run: the run.
         calibrates: whether a calibration may be due.
-        ticket: whether a ticket is to be issued at the end.
+        ticket: whether the preflight ends with a ticket.
 
     Raises:
-        RC1Error: saying what to change.
+        RC1Error: says what to change.
     """
     if calibrates:
         check_can_calibrate(run)
@@ -53,32 +55,32 @@ def check_can_calibrate(run: Run) -> None:
     if are_finished(run.config, run.workspace):
         check_dialogues(source_path(run.config.sources.use, run.workspace))
         raise ConfigError(
-            f"{run.config.sources.use}: has finished dialogues, one per prompt. The ablation of the penalty "
-            f"compares several dialogues about the same prompt, so these cannot be calibrated on or get a ticket. "
-            f"`rc1 build-pool`, `validate-pool`, `score` and `probe-scorer` accept them; for a ticket, give the "
+            f"{run.config.sources.use}: has finished dialogues, one per prompt. The ablation of the penalty compares "
+            f"several dialogues about one prompt, so this source allows no calibration and no ticket. "
+            f"`rc1 build-pool`, `validate-pool`, `score` and `probe-scorer` accept it; for a ticket, give the "
             f"questions themselves (--sources DIR, hub or embedded)"
         )
 
 
 def check_can_issue(run: Run) -> None:
-    """Refuse what no ticket could be issued for, or signed by the key that is asked for.
+    """Reject a run for which no ticket could be issued, or signed with the configured key.
 
     Raises:
-        RC1Error: saying what to change.
+        RC1Error: says what to change.
     """
     check_base(run)
     if run.config.gates.leakage.semantic.model is not None:
-        from rc1_lib.evidence import SENTENCE_MODEL  # which takes a second to import
+        from rc1_lib.evidence import SENTENCE_MODEL  # its import takes a second
 
         import_module("rc1_lib.extras.semantic.sentence_model").check_folder(SENTENCE_MODEL.path(run))
     check_can_sign(run)
 
 
 def check_base(run: Run) -> None:
-    """Refuse a base whose bytes no ticket could vouch for: one on the hub that is pinned by no commit.
+    """Reject a base on the hub without a commit, since no ticket could pin its bytes.
 
     Raises:
-        ConfigError: saying how to pin it.
+        ConfigError: says how to pin it.
     """
     if not BASE.applies(run):
         check_pinned(run.config.base_model, "base_model")

@@ -1,6 +1,6 @@
-"""The report of a round: every gate's verdict, the files it rests on, and what was loosened or waived.
+"""The report of a round: every gate's verdict, the files that it read, and what was loosened or waived.
 
-A ticket does not believe a report: what follows from configuration, code and files is worked out again.
+A ticket does not trust a report: whatever follows from configuration, code and files is computed again.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FAILED = {1: "reports/preflight/round1.json", 2: "reports/preflight/round2_fail.
 
 
 def round_passed(results: Sequence[GateResult], number: int) -> bool:
-    """Whether every gate of the round has passed, was waived by name or is not applicable."""
+    """Return whether every gate of the round passed, was waived by name or is not applicable."""
     found = {result.name: result.status for result in results}
     return all(found.get(spec.name) in PASSING for spec in gates_of_round(number))
 
@@ -37,8 +37,8 @@ def round_passed(results: Sequence[GateResult], number: int) -> bool:
 def write_round(run: Run, number: int, results: Sequence[GateResult]) -> Path:
     """Write the round's report, the rows at fault and the git state, and return the report's path.
 
-    A failed second round is written under another name, and the pass of an earlier one is removed: a file called
-    `round2_pass.json` always means what it says.
+    A failed second round has another file name, and an earlier pass is removed, so that `round2_pass.json` always is
+    the latest second round.
     """
     evidence = Evidence(run)
     passed = round_passed(results, number)
@@ -61,10 +61,10 @@ def write_round(run: Run, number: int, results: Sequence[GateResult]) -> Path:
     for result in results:
         write_offenders(run, f"reports/preflight/round{number}_{result.name}_offenders.jsonl", result)
     path = place.path(PASSED[number] if passed else FAILED[number])
-    # A failed first round also takes the second one's report with it: it spoke of files that are not these.
+    # A failed first round also removes the second one's report, which is about other files.
     outdated = {PASSED[number], FAILED[number]} | ({PASSED[2], FAILED[2]} if number == 1 and not passed else set())
     for stale in outdated - {PASSED[number] if passed else FAILED[number]}:
-        # First of all: a kill after this line leaves no report of a pass that is no longer true.
+        # Before writing, so that a kill never leaves the report of an outdated pass.
         place.path(stale).unlink(missing_ok=True)
     write_json(path, report)
     write_git_state(run)
@@ -72,18 +72,18 @@ def write_round(run: Run, number: int, results: Sequence[GateResult]) -> Path:
 
 
 def write_offenders(run: Run, file: str, result: GateResult) -> str | None:
-    """Write a gate's rows at fault; where there are none, remove an earlier file.
+    """Write a gate's rows at fault; if there are none, remove an earlier file.
 
-    Each row of the pool is written with the `source_id` of its question: ids of rows are RC1's own, and what has to be
-    mended often lies in the source.
+    Each row of the pool is written with the `source_id` of its question, because row ids are RC1's own and the fix is
+    often in the source.
 
     Args:
-        run: whose workspace.
-        file: where, relative to the workspace.
+        run: the run.
+        file: the path below the workspace.
         result: the verdict.
 
     Returns:
-        `file`, or None where there is nothing to write.
+        `file`, or None if there is nothing to write.
     """
     path = run.workspace.path(file)
     if not result.offenders:
@@ -98,7 +98,7 @@ def _with_sources(run: Run, result: GateResult) -> Iterator[dict[str, Any]]:
     ids = [record["id"] for record in result.offenders if isinstance(record.get("id"), str)]
     try:
         rows = read_rows(POOL.path(run)).filter(pl.col("id").is_in(ids)).select("id", "source_id")
-    except RowError:  # the gates that read it have failed for that already
+    except RowError:  # the gates that read the pool already report this
         rows = pl.DataFrame({"id": [], "source_id": []})
     sources: Mapping[str, str] = dict(rows.iter_rows())
     for record in result.offenders:
@@ -107,7 +107,7 @@ def _with_sources(run: Run, result: GateResult) -> Iterator[dict[str, Any]]:
 
 
 def read_round(run: Run, number: int) -> dict[str, Any] | None:
-    """The report of a round, or None when there is none or it cannot be read."""
+    """Return a round's report; None if there is none or it cannot be read."""
     try:
         report = read_json(run.workspace.path(PASSED[number]))
     except (OSError, ValueError):
@@ -116,7 +116,7 @@ def read_round(run: Run, number: int) -> dict[str, Any] | None:
 
 
 def report_passed(report: Mapping[str, Any], number: int) -> bool:
-    """Whether a report's own gates, judged again, make a passed round; its word `pass` alone is not believed."""
+    """Return whether the round passed according to the report's gates, judged again, and to its key `pass`."""
     try:
         results = [GateResult.from_report(gate) for gate in report["gates"]]
     except (KeyError, TypeError):
@@ -125,52 +125,52 @@ def report_passed(report: Mapping[str, Any], number: int) -> bool:
 
 
 def round_faults(run: Run, report: Mapping[str, Any], number: int, files: Mapping[str, Any]) -> list[str]:
-    """Why a round's report is none that this run could have earned.
+    """Return why a round's report cannot support a ticket of this run.
 
     Args:
-        run: its configuration.
-        report: of the round; empty where there is none.
+        run: the run.
+        report: the round's report; empty if there is none.
         number: the round.
-        files: path and SHA-256 of what the ticket is about, by name.
+        files: name -> path and SHA-256 of the files that the ticket pins.
     """
     if not report_passed(report, number):
-        return [f"round {number} has not passed by its own report"]
+        return [f"round {number} has not passed according to its report"]
     return [*_of_another_run(run, report, number), *_read(report, number, files)]
 
 
 def _of_another_run(run: Run, report: Mapping[str, Any], number: int) -> Iterator[str]:
     if report.get("round") != f"round{number}":
-        yield f"the report of round {number} is one of {report.get('round')}"
+        yield f"the report of round {number} belongs to {report.get('round')}"
     if report.get("profile") != run.config.profile:
-        yield f"round {number} is of profile '{report.get('profile')}', not '{run.config.profile}'"
+        yield f"round {number} has profile '{report.get('profile')}', not '{run.config.profile}'"
     if report.get("code_sha256") != code_sha256():
-        yield f"round {number} was run by other code"
+        yield f"round {number} was run with other code"
     if report.get("config_sha256") != run.config_sha256:
         yield f"round {number} was run with another configuration"
         return
     waived = {gate["name"]: gate["waiver"] for gate in report["gates"] if gate["waiver"]}
     named = run.config.gates.waivers
-    # A gate that reads no file may waive itself: `git`, where nothing is asked of it.
+    # A gate that reads no file may waive itself, as `git` does if the configuration requires nothing of it.
     unnamed = [name for name, why in waived.items() if named.get(name) != why and BY_NAME[name].reads]
     if report.get("waived") != waived or unnamed:
-        yield f"round {number} waives what the configuration does not"
+        yield f"round {number} waives gates that the configuration does not waive"
     left_out = {gate["name"]: gate["not_applicable"] for gate in report["gates"] if gate.get("not_applicable")}
     wanted = {spec.name: why for spec in gates_of_round(number) if (why := not_applicable(run).get(spec.name))}
     if left_out != wanted or report.get("not_applicable") != wanted:
-        yield f"round {number} calls other gates not applicable than the configuration does"
+        yield f"round {number} does not list the gates that are not applicable with this configuration"
     if sha256_json(report.get("thresholds_changed")) != sha256_json(departures(run.config, published_config())):
-        yield f"round {number} does not tell what was loosened"
+        yield f"round {number} does not list the settings that differ from the published ones"
 
 
 def _read(report: Mapping[str, Any], number: int, files: Mapping[str, Any]) -> Iterator[str]:
     said = report.get("files") or {}
     for name, one in files.items():
         if said.get(name) != one or one["sha256"] is None:
-            yield f"{one['path']} is not what round {number} read"
+            yield f"{one['path']} is not the file that round {number} read"
 
 
 def fingerprints(evidence: Evidence) -> dict[str, dict[str, str | None]]:
-    """Path and SHA-256 of every file of the preflight; the hash is None where the file is missing."""
+    """Return name -> path and SHA-256 of every file of the preflight; the hash is None if the file is missing."""
     return {
         name: {
             "path": evidence.label(name),
@@ -181,11 +181,11 @@ def fingerprints(evidence: Evidence) -> dict[str, dict[str, str | None]]:
 
 
 def write_git_state(run: Run) -> None:
-    """Write `git_commit.txt` and `git_status.txt`, which say which code ran."""
+    """Write `git_commit.txt` and `git_status.txt`, which identify the code that ran."""
     state = read_code()
     if isinstance(state, GitState):
         named = state.commit or "not a git checkout"
     else:
-        named = f"not a git checkout; installed is rc1 {state.version or '?'}, SHA-256 {state.sha256}"
+        named = f"not a git checkout; installed rc1 {state.version or '?'}, SHA-256 {state.sha256}"
     write_text(run.workspace.path("reports/rc1/git_commit.txt"), f"{named}\n")
     write_text(run.workspace.path("reports/rc1/git_status.txt"), "".join(f"{line}\n" for line in state.changed or ()))

@@ -1,8 +1,8 @@
-"""The ticket: what two passed rounds vouch for, for how long, and the checks that training makes before it believes it.
+"""The ticket: what two passed rounds vouch for, for how long, and how training verifies it.
 
-The ticket's own digest shows an accidental or careless edit, and is no signature: whoever can write the workspace can
-work it out again. With a key (`rc1_lib.preflight.ticket_key`) what the digest covers, `stated`, is signed as well; the
-revocation is written later, and lies next to both.
+The ticket's digest reveals an accidental or careless edit. It is not a signature: anyone who can write to the workspace
+can compute it again. With a key (`rc1_lib.preflight.ticket_key`) the same content, `stated`, is also signed. A
+revocation is written later, so neither covers it.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ _AGAIN = "run `rc1 preflight` again"
 
 def _within_reach(value: datetime) -> datetime:
     if not _FIRST_YEAR <= value.year < _LAST_YEAR:
-        raise ValueError(f"found the year {value.year}, expected one from {_FIRST_YEAR} on and before {_LAST_YEAR}")
+        raise ValueError(f"found the year {value.year}, expected one from {_FIRST_YEAR} to {_LAST_YEAR - 1}")
     return value
 
 
 _FIRST_YEAR, _LAST_YEAR = 2000, 9000
-"""What can be reckoned with: at the ends of the calendar an hour more is no time any more."""
+"""Years that are safe to compute with: at the ends of the calendar, adding an hour overflows."""
 _Time = Annotated[AwareDatetime, AfterValidator(_within_reach)]
 
 
@@ -77,7 +77,7 @@ class _Package(BaseModel):
 
 
 class Ticket(BaseModel):
-    """What a file must look like to be read as a ticket at all; whether it holds is another question."""
+    """The form that a file must have to be read as a ticket; whether the ticket is valid is checked separately."""
 
     model_config = ConfigDict(strict=False)
     version: Literal[1]
@@ -98,11 +98,11 @@ class Ticket(BaseModel):
 
 
 def issue_ticket(run: Run) -> dict[str, Any]:
-    """Issue the ticket that two passed rounds earn.
+    """Issue the ticket after two passed rounds.
 
     Raises:
         TicketError: when a round is missing or failed, or when anything changed between the rounds or since.
-        RC1Error: when the base is on the hub, and no commit is named; when the key that is asked for cannot sign.
+        RC1Error: when the base is on the hub without a commit, or when the configured key cannot sign.
     """
     check_can_issue(run)
     forget_hashes()
@@ -138,7 +138,7 @@ def issue_ticket(run: Run) -> dict[str, Any]:
 
 
 def _from_rounds(run: Run, rounds: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """What a ticket says of the configuration, and of what its rounds waived."""
+    """Return what a ticket records of the configuration, and of what its rounds waived."""
     return {
         "config": run.config.model_dump(mode="json"),
         "waived": {name: why for report in rounds for name, why in report["waived"].items()},
@@ -148,7 +148,7 @@ def _from_rounds(run: Run, rounds: Iterable[Mapping[str, Any]]) -> dict[str, Any
 
 
 def stated(ticket: dict[str, Any]) -> dict[str, Any]:
-    """All that a ticket states when it is issued: what its digest and its signature cover."""
+    """Return what a ticket states when it is issued, which its digest and its signature cover."""
     return {key: value for key, value in ticket.items() if key not in ("ticket_sha256", "envelope", "revoked")}
 
 
@@ -157,10 +157,10 @@ def _digest(ticket: dict[str, Any]) -> str:
 
 
 def read_ticket(run: Run) -> dict[str, Any]:
-    """The ticket as it lies in the workspace, unverified.
+    """Return the ticket of the workspace, unverified.
 
     Raises:
-        TicketError: when there is none, or it is not a ticket.
+        TicketError: when there is none, or the file is not a ticket.
     """
     path = run.workspace.path(TICKET)
     try:
@@ -170,7 +170,7 @@ def read_ticket(run: Run) -> dict[str, Any]:
     except ValueError as error:
         raise TicketError(f"{path}: is not JSON ({error}); {_AGAIN}") from None
     except OSError as error:
-        raise TicketError(f"{path}: cannot be read ({error.strerror}), expected a file; {_AGAIN}") from None
+        raise TicketError(f"{path}: cannot be read ({error.strerror}); {_AGAIN}") from None
     try:
         Ticket.model_validate(ticket)
     except ValidationError as error:
@@ -181,14 +181,14 @@ def read_ticket(run: Run) -> dict[str, Any]:
 
 
 def verify_ticket(run: Run, at: datetime | None = None) -> dict[str, Any]:
-    """Check everything the ticket vouches for against what is there now, and return the ticket.
+    """Check everything that the ticket pins against its current state, and return the ticket.
 
     Args:
-        run: the run that wants to train: its profile, its effective configuration and its workspace.
+        run: the run that is to train.
         at: the time to check for; default: now.
 
     Raises:
-        TicketError: naming every cause of refusal.
+        TicketError: names every reason why the ticket is not valid.
     """
     ticket = read_ticket(run)
     causes = [
@@ -196,10 +196,10 @@ def verify_ticket(run: Run, at: datetime | None = None) -> dict[str, Any]:
         *_revoked(run, ticket),
         *signature_causes(run, ticket, stated(ticket)),
     ]
-    if (profile := ticket.get("profile")) != (ours := run.config.profile):  # whatever else differs follows from that
+    if (profile := ticket.get("profile")) != (ours := run.config.profile):  # all other differences follow from that
         causes.append(
-            f"it is of profile '{profile}' and opens no run of profile '{ours}'; give the flags of its preflight, or "
-            f"{_AGAIN} in profile '{ours}'"
+            f"it was issued for profile '{profile}', not for '{ours}'; give the flags of its preflight, or {_AGAIN} "
+            f"with profile '{ours}'"
         )
     else:
         another_run = _run_causes(ticket, run)
@@ -210,18 +210,18 @@ def verify_ticket(run: Run, at: datetime | None = None) -> dict[str, Any]:
         ]
     causes = causes or list(_verdict_causes(run))
     if causes:
-        raise TicketError("the ticket is refused: " + "; ".join(causes))
+        raise TicketError("the ticket is not valid: " + "; ".join(causes))
     return ticket
 
 
 def _own_causes(ticket: dict[str, Any], at: datetime, ttl_hours: float) -> list[str]:
     causes = []
     if ticket["revoked"] is None and ticket.get("ticket_sha256") != _digest(ticket):
-        causes.append("it was edited after it was issued (its digest does not fit)")
+        causes.append("it was edited after it was issued (its digest does not match)")
     shape = Ticket.model_validate(ticket)
     issued, expires = shape.issued, shape.expires
     if expires > issued + timedelta(hours=ttl_hours):
-        causes.append(f"it claims to hold longer than ticket.ttl_hours ({ttl_hours:g} h)")
+        causes.append(f"it claims to be valid for longer than ticket.ttl_hours ({ttl_hours:g} h)")
     if at >= expires:
         causes.append(f"it expired at {ticket['expires']}; {_AGAIN}")
     if at < issued - timedelta(minutes=5):
@@ -230,7 +230,7 @@ def _own_causes(ticket: dict[str, Any], at: datetime, ttl_hours: float) -> list[
 
 
 def _revoked(run: Run, ticket: dict[str, Any]) -> list[str]:
-    """Every word that the ticket holds no more: its own note, the lists, and a second round that failed since."""
+    """Return every revocation: the ticket's own note, the lists, and a second round that has failed since."""
     noted = ticket["revoked"]
     listed = listed_causes(run, Ticket.model_validate(ticket).issued, _digest(ticket))
     causes = [f"it was revoked at {noted['time']}: {noted['reason']}"] if noted else []
@@ -244,14 +244,14 @@ def _run_causes(ticket: dict[str, Any], run: Run) -> list[str]:
     causes, package = [], ticket.get("package")
     if ticket.get("code_sha256") != code_sha256():
         commit = str(ticket.get("commit"))[:12]
-        issued = f"by the package {package}" if package else f"at commit {commit}"
-        causes.append(f"the code has changed since (issued {issued}); {_AGAIN}")
+        issued = f"by package {package}" if package else f"at commit {commit}"
+        causes.append(f"the code has changed since it was issued ({issued}); {_AGAIN}")
     if package and INSTALLED and package != (here := read_package().facts()):
-        causes.append(f"the installed package is another one: the ticket names {package}, this is {here}; {_AGAIN}")
+        causes.append(f"the installed package has changed: the ticket has {package}, this is {here}; {_AGAIN}")
     if ticket.get("config_sha256") != run.config_sha256:
         causes.append(
-            f"the effective configuration is another one ({_differences(ticket['config'], run)}); verify with the "
-            f"preflight's own --config, --set and --sources, or {_AGAIN}"
+            f"the effective configuration differs ({_differences(ticket['config'], run)}); verify with the preflight's "
+            f"own --config, --set and --sources, or {_AGAIN}"
         )
     try:
         judge = judge_identity(run)
@@ -259,12 +259,12 @@ def _run_causes(ticket: dict[str, Any], run: Run) -> list[str]:
         return [*causes, str(error)]
     if ticket.get("judge") != judge:
         theirs = ticket.get("judge") or {}
-        causes.append(f"the judge is another one ({_differing(judge, theirs)})")
+        causes.append(f"the judge differs ({_differing(judge, theirs)})")
     return causes
 
 
 def _differences(then: dict[str, Any], run: Run, most: int = 5) -> str:
-    """The first few keys that the ticket's configuration and this run's do not share."""
+    """Return the first few keys in which the ticket's configuration and this run's differ."""
     issued, ours = (flatten(without_free_keys(config)) for config in (then, run.config.model_dump(mode="json")))
     return _differing(ours, issued, most)
 
@@ -276,15 +276,15 @@ def _differing(ours: Mapping[str, Any], issued: Mapping[str, Any], most: int = 5
 
 
 def _file_causes(ticket: dict[str, Any], run: Run) -> list[str]:
-    """Over all that the ticket names and all that this run would read: neither alone is enough."""
+    """Check all files that the ticket lists and all that this run would read: either list may lack some."""
     vouched, needed = ticket["files"], bound(run)
     causes = []
     for name in dict.fromkeys([*vouched, *needed]):
         wanted = vouched.get(name) or {}
         if wanted.get("sha256") is None:
-            causes.append(f"it does not vouch for {name}")
+            causes.append(f"it does not pin {name}")
         elif name not in NAMES:
-            causes.append(f"it vouches for {name} ({wanted.get('path')}), which this RC1 does not read")
+            causes.append(f"it pins {name} ({wanted.get('path')}), which this version of RC1 does not read")
         else:
             causes += _causes_of(described(name), run, wanted["sha256"])
     if "base" not in vouched:
@@ -296,7 +296,7 @@ def _file_causes(ticket: dict[str, Any], run: Run) -> list[str]:
 
 
 def _report_causes(ticket: dict[str, Any], run: Run, look_inside: bool) -> list[str]:
-    """Over both rounds' reports; what they contain says something about the run that the ticket is for alone."""
+    """Check both rounds' reports; with `look_inside` also their content, which applies only to the ticket's own run."""
     causes, rounds = [], []
     for name, (path, sha256) in _reports(run).items():
         if sha256 is None or sha256 != (ticket["reports"].get(name) or {}).get("sha256"):
@@ -309,12 +309,12 @@ def _report_causes(ticket: dict[str, Any], run: Run, look_inside: bool) -> list[
         ours = _from_rounds(run, rounds)
         ours["config"] = without_free_keys(ours["config"])
         wrong = [f"'{key}'" for key, value in ours.items() if sha256_json(theirs.get(key)) != sha256_json(value)]
-        causes += [f"it does not say what its rounds say ({', '.join(wrong)})"] if wrong else []
+        causes += [f"it differs from its rounds' reports ({', '.join(wrong)})"] if wrong else []
     return causes
 
 
 def _verdict_causes(run: Run) -> Iterator[str]:
-    """What the ticket names no fingerprint of, but training looks at: manifests, and the calibration's report."""
+    """Check what training reads and the ticket does not pin: manifests, and the calibration's report."""
     evidence = Evidence(run)
     for name in ("integrity", "weights"):
         result = evaluate(name, evidence, max(PASSED))
@@ -329,7 +329,7 @@ def _causes_of(one: Described, run: Run, wanted: str) -> list[str]:
         return [f"{run.workspace.name(path)} is missing"]
     try:
         return [] if one.sha256(run) == wanted else [f"{run.workspace.name(path)} has changed"]
-    except RC1Error as error:  # a folder in a file's place
+    except RC1Error as error:  # for example a folder instead of a file
         return [str(error)]
 
 
@@ -337,7 +337,7 @@ _NUMBERS = {f"round{number}": number for number in PASSED}
 
 
 def _reports(run: Run) -> dict[str, tuple[str, str | None]]:
-    """Name of a round -> its report's path and fingerprint; None where it is not there."""
+    """Return name of a round -> its report's path and fingerprint, None if the report is missing."""
     paths = {name: run.workspace.path(PASSED[number]) for name, number in _NUMBERS.items()}
     return {
         name: (PASSED[_NUMBERS[name]], sha256_file(path) if path.is_file() else None) for name, path in paths.items()
@@ -345,20 +345,20 @@ def _reports(run: Run) -> dict[str, tuple[str, str | None]]:
 
 
 def vouched_by(ticket: dict[str, Any]) -> dict[str, str]:
-    """Name -> SHA-256 of all that a verified ticket vouches for: what a run that it opens goes by (`Run.vouched`)."""
+    """Return name -> SHA-256 of everything that a verified ticket pins, for `Run.vouched`."""
     return {name: one["sha256"] for part in ("files", "reports") for name, one in ticket[part].items()}
 
 
 def check_unchanged(run: Run) -> None:
-    """Look again at everything that the ticket vouches for, as it was verified when the run began.
+    """Check again everything that the ticket pinned when the run began.
 
     Raises:
-        TicketError: when the ticket was revoked, or naming the first thing that is gone or has changed since.
+        TicketError: when the ticket was revoked, or when a file has changed or is gone, which it names.
     """
     if run.vouched is None:
         return
     if causes := _revoked(run, read_ticket(run)):
-        raise TicketError(f"the ticket that opened this training is refused: {'; '.join(causes)}")
+        raise TicketError(f"the ticket of this training is no longer valid: {'; '.join(causes)}")
     for name in dict.fromkeys([*run.vouched, *bound(run)]):
         if name in _NUMBERS:
             path, sha256 = _reports(run)[name]
@@ -369,16 +369,16 @@ def check_unchanged(run: Run) -> None:
 
 
 def revoke_ticket(run: Run, reason: str) -> bool:
-    """Mark the ticket as revoked, with time and reason; it stays where it is, for whoever asks why.
+    """Mark the ticket as revoked, with time and reason, without removing it.
 
-    Whatever was issued until now is listed as revoked, in the workspace and next to a key: a note in the ticket can be
-    struck out, and a ticket that was taken away in time can be put back.
+    All tickets issued until now are also listed as revoked, in the workspace and next to a key, because a note in the
+    ticket could be removed, and a copy of an older ticket could be put back.
 
     Returns:
-        Whether there was a ticket to revoke; one that was revoked before keeps its first reason.
+        Whether there was a ticket to revoke; a ticket that was revoked before keeps its first reason.
 
     Raises:
-        RC1Error: when the key cannot be used, or a list cannot be written; the note is made all the same.
+        RC1Error: when the key cannot be used, or a list cannot be written; the ticket is marked nevertheless.
     """
     try:
         ticket = read_ticket(run)
@@ -386,7 +386,7 @@ def revoke_ticket(run: Run, reason: str) -> bool:
         revoke_for_good(run, None, reason)
         return False
     if ticket["revoked"] is None:
-        # Without its digest a revoked ticket stays refused where the note alone is struck out.
+        # Without its digest the ticket stays invalid even if somebody removes the note.
         revoked = {**ticket, "ticket_sha256": None, "revoked": {"time": now(), "reason": reason}}
         write_json(run.workspace.path(TICKET), revoked)
     revoke_for_good(run, _digest(ticket), reason)

@@ -1,8 +1,8 @@
-"""The ticket's signature, and the lists of what was revoked.
+"""The ticket's signature, and the lists of revocations.
 
-With a key outside the workspace, whoever can merely write there issues and renews nothing. What has been revoked is
-listed in the workspace, so that a copy of an old ticket is seen, and next to the key, where there is one. A list is as
-safe as its folder: who can write there can let a revoked ticket live until it expires.
+With a key outside the workspace, write access to the workspace is not enough to issue or renew a ticket. Revocations
+are listed in the workspace, so that a copy of an old ticket is detected, and next to the key if there is one. A list is
+as safe as its folder: anyone who can write there can keep a revoked ticket valid until it expires.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ if TYPE_CHECKING:
 _TYPE = "application/vnd.in-toto+json"
 _STATEMENT, _PREDICATE = "https://in-toto.io/Statement/v1", "urn:rc1:ticket:v1"
 _LIST = ".revoked.jsonl"
-"""After the key's own file name."""
+"""Suffix of the list next to the key, after the key's file name."""
 REVOKED = "reports/preflight/revoked.jsonl"
 """The workspace's list."""
 
 
 @dataclass(frozen=True, slots=True)
 class TicketKey:
-    """The key that tickets have to be signed by.
+    """The key that must have signed tickets.
 
     Attributes:
-        public: checks signatures.
-        private: makes them; None where only the public key is here, which is enough for whoever trains.
-        revoked: the list of what has been revoked.
+        public: the key that checks signatures.
+        private: the key that signs; None if only the public key is here, which is enough for training.
+        revoked: the path of the list of revocations.
     """
 
     public: Ed25519PublicKey
@@ -48,16 +48,16 @@ class TicketKey:
 
     @property
     def id(self) -> str:
-        """How a signature names it."""
+        """The key's id in a signature."""
         return key_id(self.public)
 
 
 def ticket_key(run: Run) -> TicketKey | None:
-    """The key that `RC1_TICKET_KEY` names; None where it names none.
+    """Return the key that `RC1_TICKET_KEY` names; None if it is not set.
 
     Raises:
-        ConfigError: when it lies in the workspace, where it would prove nothing. The path is not repeated.
-        RC1Error: when it is no key of ed25519.
+        ConfigError: when it is in the workspace, where it would prove nothing. The error does not repeat the path.
+        RC1Error: when it is not an ed25519 key.
     """
     named = os.environ.get(TICKET_KEY, "")
     if not named:
@@ -65,7 +65,7 @@ def ticket_key(run: Run) -> TicketKey | None:
     path = Path(named).expanduser().resolve()
     if path.is_relative_to(run.workspace.root.resolve()):
         raise ConfigError(
-            f"{TICKET_KEY}: lies in the workspace, where whoever can write a ticket could sign it as well; "
+            f"{TICKET_KEY}: is in the workspace, where anyone who can write a ticket could also sign it; "
             f"keep it in a folder that only those who issue tickets can read"
         )
     public = read_public(path, TICKET_KEY)
@@ -74,21 +74,21 @@ def ticket_key(run: Run) -> TicketKey | None:
 
 
 def check_can_sign(run: Run) -> None:
-    """Refuse to begin what is to end with a ticket, where a key is asked for that cannot sign one.
+    """Reject a run that needs to sign a ticket if the configured key cannot sign.
 
     Raises:
-        RC1Error: saying why.
+        RC1Error: says why.
     """
     key = ticket_key(run)
     if key is not None and key.private is None:
         raise ConfigError(
-            f"{TICKET_KEY}: holds a public key, which opens training and signs no ticket; run the preflight where the "
+            f"{TICKET_KEY}: is a public key, which can verify tickets but not sign them; run the preflight where the "
             f"private key is"
         )
 
 
 def envelope_of(run: Run, stated: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The signed envelope about all that a ticket states; None where no key is asked for.
+    """Return the signed envelope of what a ticket states; None without a key.
 
     Raises:
         RC1Error: when the key cannot sign.
@@ -99,12 +99,12 @@ def envelope_of(run: Run, stated: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def signature_causes(run: Run, ticket: Mapping[str, Any], stated: Mapping[str, Any]) -> list[str]:
-    """Why a ticket is not one that the holder of the key issued; none where no key is asked for.
+    """Return why a ticket was not issued by the holder of the key; empty without a key.
 
     Args:
-        run: that wants to train.
-        ticket: as it lies there.
-        stated: all that it states.
+        run: the run that is to train.
+        ticket: the ticket.
+        stated: what it states.
 
     Raises:
         RC1Error: when the key cannot be used.
@@ -113,22 +113,22 @@ def signature_causes(run: Run, ticket: Mapping[str, Any], stated: Mapping[str, A
     if key is None:
         return []
     if ticket.get("envelope") is None:
-        return [f"it is not signed, and {TICKET_KEY} asks for a signature"]
+        return [f"it is not signed, but {TICKET_KEY} requires a signature"]
     if not holds(ticket["envelope"], _payload(stated), _TYPE, key.public):
-        return [f"its signature does not hold under {TICKET_KEY}: whoever has that key did not issue this ticket"]
+        return [f"its signature is not valid for {TICKET_KEY}: it was not issued with that key"]
     return []
 
 
 def listed_causes(run: Run, issued: datetime, digest: str) -> list[str]:
-    """Whether a ticket is among what was revoked: it lay there then, or was issued before.
+    """Return the listed revocations of a ticket: of itself, or of all that was issued before a later time.
 
     Args:
-        run: whose workspace and key.
-        issued: when the ticket was.
-        digest: of all that it states.
+        run: the run, for its workspace and key.
+        issued: when the ticket was issued.
+        digest: the digest of what it states.
 
     Raises:
-        RC1Error: when the key cannot be used, or a list is damaged: nobody knows what it revoked.
+        RC1Error: when the key cannot be used, or a list is damaged, so that its revocations are unknown.
     """
     key = ticket_key(run)
     lists = {"revoked": run.workspace.path(REVOKED)} | ({"revoked for good": key.revoked} if key else {})
@@ -143,22 +143,22 @@ def _reaches(one: Mapping[str, Any], issued: datetime, digest: str) -> bool:
 
 
 def revoke_for_good(run: Run, digest: str | None, reason: str) -> None:
-    """List, in the workspace and next to a key, that nothing which was issued until now holds any more.
+    """List all tickets issued until now as revoked, in the workspace and next to a key.
 
-    That also reaches a ticket which is not there at the moment, and is put back later.
+    This includes a ticket that is not there at the moment and is put back later.
 
     Args:
-        run: whose workspace and key.
-        digest: of what the ticket states that lies there; None where there is none.
+        run: the run, for its workspace and key.
+        digest: the digest of the current ticket; None if there is none.
         reason: why.
 
     Raises:
-        TicketError: when a list cannot be written: what is only noted in the ticket can be struck out.
+        TicketError: when a list cannot be written, since the note in the ticket alone could be removed.
     """
     key = ticket_key(run)
     line = {"time": datetime.now(UTC).isoformat(timespec="seconds"), "ticket_sha256": digest, "reason": reason}
     ours = run.workspace.path(REVOKED)
-    # Where there is no such folder, no preflight has ever issued anything.
+    # Without this folder no preflight has ever issued a ticket here.
     for path in (*([ours] if ours.parent.is_dir() else []), *([key.revoked] if key else [])):
         try:
             with path.open("ab") as stream:
@@ -167,19 +167,19 @@ def revoke_for_good(run: Run, digest: str | None, reason: str) -> None:
                 os.fsync(stream.fileno())
         except OSError as error:
             raise TicketError(
-                f"{_shown(path, run)} cannot be written ({error.strerror}); until it is, the note in the ticket alone "
-                f"says that it is revoked"
+                f"{_shown(path, run)} cannot be written ({error.strerror}), so only the note in the ticket says that "
+                f"it is revoked; make the list writable and revoke again"
             ) from None
 
 
 def _shown(path: Path, run: Run) -> str:
-    """A list, for people; the place of a key is not repeated."""
+    """Return a list's name for errors, which do not repeat the path of a key."""
     ours = path == run.workspace.path(REVOKED)
     return f"{path}: the list of revoked tickets" if ours else f"the list of revoked tickets next to {TICKET_KEY}"
 
 
 def _revocations(path: Path, run: Run) -> list[dict[str, Any]]:
-    """What was revoked. A damaged line is refused: nobody knows what it revoked."""
+    """Return the revocations; a damaged line is an error, since what it revoked is unknown."""
     if not path.exists():
         return []
     try:
@@ -188,14 +188,14 @@ def _revocations(path: Path, run: Run) -> list[dict[str, Any]]:
             datetime.fromisoformat(line["time"]) < datetime.now(UTC), line["ticket_sha256"], line["reason"]
     except (OSError, ValueError, KeyError, TypeError):
         raise RC1Error(
-            f"{_shown(path, run)} is damaged or cannot be read, so that nothing tells which tickets hold; correct its "
+            f"{_shown(path, run)} is damaged or cannot be read, so it is unknown which tickets are valid; correct its "
             f"last line"
         ) from None
     return lines
 
 
 def _payload(stated: Mapping[str, Any]) -> bytes:
-    """An in-toto statement: a subject for every file and report, and as predicate all that the ticket states."""
+    """Return an in-toto statement: its subjects are the files and reports, its predicate is what the ticket states."""
     named = {one["path"]: one["sha256"] for part in ("files", "reports") for one in stated[part].values()}
     statement = {
         "_type": _STATEMENT,

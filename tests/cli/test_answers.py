@@ -76,7 +76,7 @@ def test_all_tasks_of_the_pool_are_asked(rc1: Rc1, workspace: Path) -> None:
         ("", ("--task", "sound_sums"), "holds no gold answer"),
         ('{"answer": "1"}\n{"answer": 5}\n', ("--task", "sound_sums"), "line 2: `answer` is 5, expected text"),
         ('{"answer": "1"}\n{"answer"\n', ("--task", "sound_sums"), "line 2: "),
-        ('"5"\n', (), "Name the task with --task"),
+        ('"5"\n', (), "--golds: needs --task"),
         ('"5"\n', ("--task", "sums"), "unknown task 'sums'"),
         (None, ("--task", "sound_sums"), "cannot be read"),
     ],
@@ -95,4 +95,4 @@ def test_what_cannot_be_asked_about_is_refused_in_a_sentence(
 @pytest.mark.usefixtures("own_tasks")
 def test_a_task_that_the_pool_lacks_is_named(rc1: Rc1, workspace: Path) -> None:
     done = rc1("check-answers", "--workspace", workspace, *SMALL, "--task", "sound_sums")
-    assert done.code == 2 and "has no row of it" in done.err and "--golds" in done.err
+    assert done.code == 2 and "has no rows of this task" in done.err and "--golds" in done.err

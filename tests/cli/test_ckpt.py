@@ -62,7 +62,7 @@ def test_a_damaged_checkpoint_is_listed_as_such(rc1: Rc1, place: Path) -> None:
     assert f"{RUN}/step_00001: " in shown and "adapter.safetensors" in shown
     verdict, failed, advice = shown.splitlines()[-3:]
     assert verdict == "fail: 1 of 3 checkpoints are damaged"
-    assert failed.startswith(f"  {RUN}/step_00001: ") and advice.startswith("what to do: put its files back")
+    assert failed.startswith(f"  {RUN}/step_00001: ") and advice.startswith("what to do: restore its files")
 
 
 @pytest.mark.parametrize("name", ["adapter.safetensors", "manifest.json"])

@@ -105,7 +105,9 @@ def test_a_missing_right_is_the_users_to_mend_and_no_fault(
     monkeypatch.setattr(tempfile, "mkstemp", refuse)
     assert run_command(large, options(tmp_path), {}) == 2
     said = capsys.readouterr().err
-    assert said.startswith(f"rc1: {tmp_path}/data: cannot be used ({os.strerror(number)}), expected the right to read")
+    assert said.startswith(
+        f"rc1: {tmp_path}/data: cannot be used ({os.strerror(number)}); give yourself the right to read"
+    )
     assert "FATAL" not in said and not (tmp_path / "reports").exists()
 
 

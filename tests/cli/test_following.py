@@ -136,7 +136,7 @@ def test_a_ticket_of_other_settings_is_verified_with_those(rc1: Rc1, tmp_path: P
     ):
         path.write_text(json.dumps(ticket_of(issued)))
         done = rc1("release", "--workspace", tmp_path)
-        assert done.code == 2 and "the effective configuration is another one" in done.err
+        assert done.code == 2 and "the effective configuration differs" in done.err
         assert done.err.splitlines()[-1] == following
 
 
@@ -160,7 +160,7 @@ def test_a_configuration_is_shown_alone_and_its_ending_next_to_it(rc1: Rc1, tmp_
     done = rc1("config", "show", "--workspace", tmp_path, "--set", "pool.n=600")
     assert yaml.safe_load(done.out)["pool"]["n"] == 600
     assert done.err.splitlines() == [
-        "done: configuration configs/local.yaml as it takes effect, not judged",
+        "done: effective configuration of configs/local.yaml, not verified",
         f"next: rc1 config verify --workspace {tmp_path} --set pool.n=600",
     ]
 
@@ -179,7 +179,7 @@ def test_a_pool_that_is_too_small_is_named_with_the_ticket(tmp_path: Path, monke
     assert shown[-1].startswith("next: rc1 train --no-evaluate ")
     found["empty"] = "no hard rows"
     shown = warned(session, run, ending).lines()
-    assert shown[1] == "  training will refuse this pool: no hard rows"
+    assert shown[1] == "  training will reject this pool: no hard rows"
     assert shown[-1].startswith("next, with other settings: rc1 preflight ")
 
 

@@ -30,7 +30,7 @@ def test_the_rubric_is_free_and_the_table_says_what_live_judges_cost(rc1: Rc1, w
         assert 3 * single["value"] == pytest.approx(triple["value"]) and smaller["value"] <= triple["value"]
         assert single["low"] < single["value"] < single["high"]
     none = rc1("judge-cost", "--workspace", workspace, *SMALL, "--reward", "verified")
-    assert none.code == 0 and "no judge is asked" in none.out
+    assert none.code == 0 and "no judge is called" in none.out
 
 
 @pytest.mark.parametrize("typed", [None, "n\n", ""], ids=["no terminal", "no", "end of input"])
@@ -45,8 +45,8 @@ def test_a_calibration_that_nobody_agrees_to_asks_nothing(
             monkeypatch.setattr("rc1_lib.cli.plan.terminal", Keyboard)
         done = rc1("calibrate", "--workspace", workspace, *SMALL, *live, *priced)
         assert done.code == 2 and server.stats().requests == 0
-        assert "reward_hacking" in done.out and "bounds: none of its replies" in done.out
-        said = "judge.ask_above_usd is 0.001" if typed is None else "was declined; nothing was asked"
+        assert "reward_hacking" in done.out and "bounds, no replies" in done.out
+        said = "judge.ask_above_usd is 0.001" if typed is None else "you declined the cost of the judge; no call"
         assert said in done.err
         if typed is not None:
             assert "Go on? [y/N]" in done.err

@@ -79,7 +79,7 @@ def test_an_ended_session_goes_on_where_it_was(press: Any, tmp_path: Path) -> No
     assert after[:2] == before
     assert len({json.dumps(one["messages"]) for one in after}) == len(after) == 8
     last = press("g")
-    assert "8 labelled by me" in last.out and "42 more labels are wanted" in last.out
+    assert "8 labelled by me" in last.out and "42 more labels are needed" in last.out
     assert len(records(tmp_path / "w" / LABELS)) == 8
 
 

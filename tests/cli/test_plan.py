@@ -39,7 +39,7 @@ def test_a_plan_is_a_table_and_a_report_and_needs_the_ticket(rc1: Rc1, own: Run)
 
     revoke_ticket(own, "a test")
     refused = rc1(*call)
-    assert (refused.code, "the ticket is refused" in refused.err) == (2, True)
+    assert (refused.code, "the ticket is not valid" in refused.err) == (2, True)
     short = rc1(*call[:-1], "1")
     assert short.code == 2 and "pilot-steps" in short.err
 
@@ -54,7 +54,7 @@ def test_learnability_is_groups_and_a_gate_and_needs_the_ticket(rc1: Rc1, own: R
     assert own.workspace.path("reports/learnability.json").is_file()
     revoke_ticket(own, "a test")
     refused = rc1(*call)
-    assert (refused.code, "the ticket is refused" in refused.err) == (2, True)
+    assert (refused.code, "the ticket is not valid" in refused.err) == (2, True)
 
 
 def test_of_the_processes_of_a_launcher_only_the_first_one_tells_a_plan(monkeypatch: pytest.MonkeyPatch) -> None:

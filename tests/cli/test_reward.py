@@ -199,7 +199,7 @@ def test_calibrate_packs_what_is_red_and_leaves_the_weights(ask: Ask, own: Path,
         (("weight-calib", "--n", "0"), "calibration.n: found '0'"),
         (("overclar-penalty", "--alpha", "-1"), "overclar.alpha: found '-1.0'"),
         (("overclar-penalty", "--cap", "-1", "--ablation"), "overclar.cap: found '-1'"),
-        (("calibrate", "--sources", "nowhere"), "--sources nowhere: there is no such folder"),
+        (("calibrate", "--sources", "nowhere"), "--sources nowhere: found no such folder"),
     ],
 )
 @pytest.mark.parametrize("form", [(), ("--json",)])

@@ -99,7 +99,7 @@ def test_shadow_set_is_the_default_and_missed_by_name(
     assert records(workspace / SCORES)[0]["id"].startswith("shadow-")
     nothing = rc1("score", "--workspace", tmp_path / "w", *judge_at(server))
     assert nothing.code == 2
-    assert "there is no shadow set yet; `rc1 build-pool` writes it" in nothing.err
+    assert "there is no shadow set yet; run `rc1 build-pool`" in nothing.err
 
 
 def test_damaged_rows_are_told_by_line_before_anything_is_asked(rc1: Rc1, server: JudgeServer, tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ def test_looking_at_no_store_makes_none(rc1: Rc1, tmp_path: Path) -> None:
     assert (body["exists"], body["bytes"], body["total"]["lines"], body["hit_rate"]) == (False, 0, 0, None)
     gone = rc1("scorecache", "invalidate", "--spec", "v1", "--workspace", tmp_path)
     assert gone.code == 2
-    assert "there are none at all; 0 were forgotten" in gone.err
+    assert "nor to any others; nothing was deleted" in gone.err
     none = rc1("scorecache", "replay_bad", "--workspace", tmp_path)
     assert (none.code, "no calls were made" in none.out) == (0, True)
     assert not files(tmp_path)
@@ -107,7 +107,7 @@ def test_invalidate_forgets_one_version_and_names_the_others(rc1: Rc1, server: J
     bench.score(server, [dialogue(1), dialogue(2)])
     other = rc1("scorecache", "invalidate", "--spec", "v2", "--workspace", bench.folder, "--json")
     assert (other.code, json.loads(other.out)) == (2, {"spec": "v2", "invalidated": 0, "specs": ["v1"]})
-    assert "holds no replies to the instructions 'v2', there are some to v1; 0 were forgotten" in other.err
+    assert "has no replies to the instructions 'v2', only to v1; nothing was deleted" in other.err
     done = rc1("scorecache", "invalidate", "--spec", "v1", "--workspace", bench.folder)
     assert (done.code, "6 replies to the instructions 'v1' forgotten" in done.out) == (0, True)
     body = json.loads(rc1("scorecache", "stat", "--workspace", bench.folder, "--json").out)

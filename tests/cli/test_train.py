@@ -47,7 +47,7 @@ def test_without_a_ticket_it_is_refused_before_anything_starts(ask: Ask, own: Ru
     revoke_ticket(own, "a test")
     done = ask("train")
     assert done.code == 2
-    assert "the ticket is refused: it was revoked" in done.err
+    assert "the ticket is not valid: it was revoked" in done.err
     assert "Traceback" not in done.err
     assert packages(own) == 0, "the sentence says all"
     assert not own.workspace.path("checkpoints").exists()
@@ -96,7 +96,7 @@ def test_the_time_of_a_step_is_shown_by_part_and_nothing_of_a_run_is_written(ask
     assert not own.workspace.path("reports/metrics.jsonl").exists()
     for flags in (("--control", "random"), ("--all-seeds",), ("--no-evaluate",), ("--resume-from", "latest")):
         refused = ask("train", "--profile-step", *flags)
-        assert (refused.code, "--profile-step: takes at most one --seed" in refused.err) == (2, True)
+        assert (refused.code, "--profile-step: allows at most one --seed" in refused.err) == (2, True)
 
 
 def test_a_policy_that_fails_the_gate_is_shown_with_what_failed(ask: Ask, own: Run, served: Served) -> None:

@@ -102,12 +102,12 @@ def test_a_secret_in_an_override_that_is_refused_is_hidden(monkeypatch: pytest.M
         ("pool.n=many", "pool.n: found 'many'"),
         ("pool.n=0", "pool.n: found '0'"),
         ("pool.n", "expected KEY=VALUE"),
-        ("pool.n=[1", "is not a YAML value"),
+        ("pool.n=[1", "is not valid YAML"),
         ("datasets={hotpotqa: 0.5, strategyqa: 0.3, gsm8k: 0.3}", "sum to 1.1, expected 1"),
         ("datasets={hotpotqa: 0.5, trivia: 0.5}", "datasets.trivia"),
-        ("difficulty.bounds={turns: {easy: 1, hard: 2}}", "difficulty.bounds must name exactly"),
+        ("difficulty.bounds={turns: {easy: 1, hard: 2}}", "difficulty.bounds: found turns, expected clue_overlap"),
         ("profile=test", "expected: Input should be 'local' or 'prod'"),
-        ("pool.intended={easy: 0.5, hard: 0.5}", "pool.intended: lacks medium; name all of easy, medium, hard"),
+        ("pool.intended={easy: 0.5, hard: 0.5}", "pool.intended: lacks medium; expected all of easy, medium, hard"),
         ("difficulty.target={easy: 0.5, hard: 0.5}", "difficulty.target: lacks medium"),
         ("priority_sampling.by_difficulty={hard: 1}", "priority_sampling.by_difficulty: lacks easy, medium"),
         ("gates.anti_simulation.cache_hit_lt={round1: 0.9}", "lacks round2"),
@@ -128,7 +128,7 @@ def test_a_secret_in_an_override_that_is_refused_is_hidden(monkeypatch: pytest.M
         ("difficulty.balanced_path=.", "expected a file below the workspace"),
         ("shadow.path=other/rc1_seed.json", "shadow.path and pool.path have the same file name"),
         ("profile=prod", "profile prod allows a waiver only for judge_agreement"),
-        ("pool.n=2025-13-45", "is not a YAML value"),
+        ("pool.n=2025-13-45", "is not valid YAML"),
         (
             "training.engine=trl_sft",
             "found 'ppo', which provides episodes, but the engine trl_sft learns from demonstrations; use demonstrat",
@@ -146,15 +146,15 @@ def test_a_secret_in_an_override_that_is_refused_is_hidden(monkeypatch: pytest.M
         ),
         ("training.update.group_size=1", "training.update.group_size: found '1'"),
         ("training.grpo.loss_type=bnpo", "training.grpo.loss_type: found 'bnpo'"),
-        ("training.ppo.epochs=2", "'training.ppo.epochs' is now training.update.epochs; write it there"),
-        ("training.ppo.gamma=0.9", "'training.ppo.gamma' is gone: its value is always 1, no discount per token"),
+        ("training.ppo.epochs=2", "'training.ppo.epochs' has moved to training.update.epochs; set it there"),
+        ("training.ppo.gamma=0.9", "'training.ppo.gamma' was removed, since its value is always 1, no discount"),
         ("training.grpo.value_lr=1", "unknown key 'training.grpo.value_lr'"),
         ("training.trl_grpo.value_lr=1", "unknown key 'training.trl_grpo.value_lr'"),
-        ("training.dpo.group_size=4", "'training.dpo.group_size' is now training.update.group_size"),
-        ("training.dpo={group_size: 4}", "'training.dpo' is now training.update"),
+        ("training.dpo.group_size=4", "'training.dpo.group_size' has moved to training.update.group_size"),
+        ("training.dpo={group_size: 4}", "'training.dpo' has moved to training.update"),
         ("training.trl_dpo.kl_stop=1", "unknown key 'training.trl_dpo.kl_stop'"),
-        ("training.trl_grpo.epochs=2", "'training.trl_grpo.epochs' is now training.update.epochs; write it there"),
-        ("training.trl_grpo.loss_type=grpo", "'training.trl_grpo.loss_type' is now training.grpo.loss_type"),
+        ("training.trl_grpo.epochs=2", "'training.trl_grpo.epochs' has moved to training.update.epochs; set it there"),
+        ("training.trl_grpo.loss_type=grpo", "'training.trl_grpo.loss_type' has moved to training.grpo.loss_type"),
         ("training.update.minibatches=129", "batch_size is 128, expected at least training.update.minibatches (129)"),
         ("training.lr_schedule={kind: linear, warmup_steps: 48}", "warmup_steps is 48, expected fewer than steps (48)"),
         ("training.learnability.at_start=19", "expected 0 or at least gates.learnability.min_prompts (20)"),
@@ -193,8 +193,8 @@ def test_a_secret_in_an_override_that_is_refused_is_hidden(monkeypatch: pytest.M
         ("training.adapter.alpha=8.5", "training.adapter.alpha: found '8.5'"),
         ("training.adapter.alpha=0", "training.adapter.alpha: found '0'"),
         ("training.adapter.targets=[]", "training.adapter.targets: found '[]'"),
-        ("training.adapter.dropout=0.1", "'training.adapter.dropout' is gone: its value is always 0; remove the line"),
-        ("pool.intended={? [1] : 2}", "is not a YAML value"),
+        ("training.adapter.dropout=0.1", "was removed, since its value is always 0; delete the line"),
+        ("pool.intended={? [1] : 2}", "is not valid YAML"),
     ],
 )
 def test_each_fault_is_a_sentence_that_names_the_key(override: str, sentence: str) -> None:
@@ -369,7 +369,7 @@ def test_every_setting_is_listed_unless_it_is_declared_free() -> None:
         ("judge.api_key=PLANTED", "unknown key 'judge.api_key'"),
         ("judge.model={api_key: PLANTED}", "judge.model: found"),
         ("judge.keys.api_key=PLANTED", "unknown section 'keys'"),
-        ("judge.api_key=[PLANTED", "is not a YAML value"),
+        ("judge.api_key=[PLANTED", "is not valid YAML"),
         ("jugde.base_url=http://PLANTED@host", "unknown section 'jugde'"),
     ],
 )
@@ -389,7 +389,7 @@ def test_published_sizes_waivers_and_seeds_are_no_departures(override: str) -> N
 
 @pytest.mark.parametrize("key", ["require_commit", "require_clean"])
 def test_profile_prod_cannot_switch_the_git_gate_off(key: str) -> None:
-    with pytest.raises(ConfigError, match=r"gates\.git .*require_commit .*require_clean"):
+    with pytest.raises(ConfigError, match=r"gates\.git\.require_commit .*require_clean"):
         open_run(profile="prod", overrides=[f"gates.git.{key}=false"])
 
 

@@ -81,7 +81,7 @@ def test_without_a_ticket_nothing_is_trained(opened: Run, tmp_path: Path) -> Non
     revoke_ticket(run, "a test")
     state = start(run)
     assert (state.is_failed(), state.name) == (True, "Refused")
-    assert "the ticket is refused: it was revoked" in str(state.message)
+    assert "the ticket is not valid: it was revoked" in str(state.message)
     assert not run.workspace.path("checkpoints").exists()
 
 
@@ -108,7 +108,7 @@ def test_the_ticket_of_one_profile_opens_no_other(opened: Run, tmp_path: Path) -
     run = copied(opened, tmp_path / "workspace")
     state = start(run, profile="prod", overrides=[])
     assert state.name == "Refused"
-    assert "it is of profile 'local' and opens no run of profile 'prod'" in str(state.message)
+    assert "it was issued for profile 'local', not for 'prod'" in str(state.message)
     assert not run.workspace.path("checkpoints").exists()
 
 

@@ -243,5 +243,5 @@ def test_a_base_moved_into_the_current_directory_ends_the_command_with_2(
     monkeypatch.chdir(tmp_path / "elsewhere")
     capsys.readouterr()
     assert rc1(*command, *flags) == 2
-    assert "the ticket is refused: base is missing" in " ".join(capsys.readouterr().err.split())
+    assert "the ticket is not valid: base is missing" in " ".join(capsys.readouterr().err.split())
     assert not run.workspace.path("checkpoints").exists()

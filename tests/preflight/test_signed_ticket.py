@@ -44,7 +44,7 @@ def test_a_signed_ticket_opens_training_by_either_half_of_the_key(
 def test_without_a_signature_or_with_another_keys_it_is_refused(
     ticketed: Run, signing_key: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert "it is not signed, and RC1_TICKET_KEY asks for a signature" in refusal(ticketed)
+    assert "it is not signed, but RC1_TICKET_KEY requires a signature" in refusal(ticketed)
     issue_ticket(ticketed)
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
@@ -53,7 +53,7 @@ def test_without_a_signature_or_with_another_keys_it_is_refused(
     form = (Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     other.write_bytes(Ed25519PrivateKey.generate().private_bytes(*form))
     monkeypatch.setenv(TICKET_KEY, str(other))
-    assert "its signature does not hold under RC1_TICKET_KEY" in refusal(ticketed)
+    assert "its signature is not valid for RC1_TICKET_KEY" in refusal(ticketed)
 
 
 def test_a_key_in_the_workspace_or_no_key_is_refused_and_its_path_not_repeated(

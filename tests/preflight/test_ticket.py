@@ -57,7 +57,7 @@ def test_without_a_checkout_it_names_the_package_and_is_refused_by_another(
     assert (ticket["commit"], ticket["package"]) == (None, {"version": "1.0", "sha256": "ab" * 32})
     assert verify_ticket(passed) == ticket
     monkeypatch.setattr(ticket_module, "read_package", lambda: other)
-    assert "the installed package is another one: the ticket names {'version': '1.0'" in refusal(passed)
+    assert "the installed package has changed: the ticket has {'version': '1.0'" in refusal(passed)
 
 
 @pytest.mark.parametrize("name", BOUND)
@@ -126,7 +126,7 @@ def test_a_local_ticket_never_opens_a_prod_run(ticketed: Run) -> None:
 
 def test_it_is_refused_with_another_configuration(ticketed: Run) -> None:
     other = open_run(profile="local", workspace=ticketed.workspace.root, overrides=[*ticketed.overrides, "lr=1e-4"])
-    assert "the effective configuration is another one (lr is 0.0001, the ticket has 0.0025)" in refusal(other)
+    assert "the effective configuration differs (lr is 0.0001, the ticket has 0.0025)" in refusal(other)
 
 
 FREE = {
@@ -168,7 +168,7 @@ def test_it_is_refused_when_a_word_of_the_judges_instructions_changed(ticketed: 
     own.parent.mkdir(parents=True)
     own.write_text((PROJECT_ROOT / "configs/judge/v1.yaml").read_text().replace("half way", "in the middle"))
     assert "configs/judge/v1.yaml has changed" in refusal(ticketed)
-    assert "the judge is another one" in refusal(ticketed)
+    assert "the judge differs" in refusal(ticketed)
 
 
 def test_it_is_refused_without_the_judges_instructions(ticketed: Run) -> None:
@@ -184,7 +184,7 @@ def test_it_is_refused_with_another_judge(ticketed: Run) -> None:
         workspace=ticketed.workspace.root,
         overrides=[*ticketed.overrides, "judge.provider=openai", "judge.model=another"],
     )
-    assert "the judge is another one" in refusal(other)
+    assert "the judge differs" in refusal(other)
 
 
 def test_it_is_refused_by_other_code(ticketed: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -189,7 +189,7 @@ def test_a_base_that_appears_is_not_vouched_for(whole: Run) -> None:
     body = {key: value for key, value in read_json(path).items() if key not in ("ticket_sha256", "revoked")}
     del body["files"]["base"]
     write_json(path, {**body, "ticket_sha256": sha256_json(body), "revoked": None})
-    assert "it does not vouch for base" in refusal(verify_ticket, whole)
+    assert "it does not pin base" in refusal(verify_ticket, whole)
     hub = replace(whole, vouched={"pool": "0" * 64})
     with pytest.raises(TicketError, match=r"^models/embedded: .*base"), vouched_base(hub):
         raise AssertionError("nothing is read of it")
@@ -200,7 +200,7 @@ def test_a_name_that_nothing_bears_is_refused(whole: Run) -> None:
     body = {key: value for key, value in read_json(path).items() if key not in ("ticket_sha256", "revoked")}
     body["files"]["gold"] = {"path": "data/gold.jsonl", "sha256": "0" * 64}
     write_json(path, {**body, "ticket_sha256": sha256_json(body), "revoked": None})
-    assert "it vouches for gold (data/gold.jsonl), which this RC1 does not read" in refusal(verify_ticket, whole)
+    assert "it pins gold (data/gold.jsonl), which this version of RC1 does not read" in refusal(verify_ticket, whole)
 
 
 def test_a_run_without_a_ticket_reads_what_is_there(whole: Run) -> None:

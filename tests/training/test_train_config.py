@@ -206,7 +206,7 @@ def test_overrides_replace_values_and_bad_ones_are_refused() -> None:
     for bad, sentence in (
         ("max_steps", "expected KEY=VALUE"),
         ("rum.max_steps=3", "unknown section 'rum'"),
-        ("run.seed=[", "is not a YAML value"),
+        ("run.seed=[", "is not valid YAML"),
     ):
         with pytest.raises(ConfigError, match=sentence):
             load_train_config(SHIPPED, [bad])

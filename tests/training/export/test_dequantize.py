@@ -147,5 +147,5 @@ def test_the_command_writes_once_within_the_bounds_and_says_the_gap(
     assert rc1_dequantizes(run, "--precision", "int4") == 2
     assert "'int4' is not one of 'bf16'" in " ".join(capsys.readouterr().err.split())
     assert rc1_dequantizes(run, "--set", "training.parity.mean=1e-9") == 1
-    assert "nothing is kept; --precision fp32 is the nearest" in " ".join(capsys.readouterr().out.split())
+    assert "it was not kept; --precision fp32 comes closest" in " ".join(capsys.readouterr().out.split())
     assert os.listdir(run.workspace.path("models/export")) == ["start-fp32"]

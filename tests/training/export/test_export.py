@@ -176,7 +176,7 @@ def test_the_command_ends_as_a_fault_where_something_is_not_the_policy(
 ) -> None:
     run, _ = after_two_steps("torch_ppo")
     assert rc1_exports(run) == 1
-    assert "NOT THE POLICY" in capsys.readouterr().out
+    assert "DIFFERENT" in capsys.readouterr().out
     assert os.listdir(run.workspace.path("models/export")) == []
 
 
