@@ -39,7 +39,7 @@ def load_questions(
     return questions, {task: dict(part.skipped) for task, part in loaded.items()}
 
 
-def held_out_beside(config: RunConfig, workspace: Workspace) -> list[Question]:
+def held_out_elsewhere(config: RunConfig, workspace: Workspace) -> list[Question]:
     """The questions of another shadow set that the pool leaves out too (`pool.hold_out`).
 
     Raises:
