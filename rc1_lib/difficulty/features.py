@@ -143,7 +143,7 @@ def _flags() -> pl.Expr:
 _KNOWN: dict[str, tuple[Difficulty, pl.DataFrame]] = {}
 
 
-def know_metrics(sha256: str, config: Difficulty, metrics: pl.DataFrame) -> None:
+def cache_metrics(sha256: str, config: Difficulty, metrics: pl.DataFrame) -> None:
     """Store the metrics of a file of rows, replacing what was stored before.
 
     Args:

@@ -12,7 +12,7 @@ from rc1_lib.difficulty.derived import BALANCED, METRICS
 from rc1_lib.difficulty.features import known_metrics, measure
 from rc1_lib.difficulty.report import difficulty_report
 from rc1_lib.errors import RowError
-from rc1_lib.rows.frame import METRIC_TYPES, know_part, read_rows
+from rc1_lib.rows.frame import METRIC_TYPES, cache_part, read_rows
 from rc1_lib.rows.lines import lines_kept, seen
 from rc1_lib.rows.schema import check_metrics, check_rows
 from rc1_lib.run import Run
@@ -78,7 +78,7 @@ def write_balanced(run: Run) -> dict[str, Any]:
         open_text(path) as pool,
     ):
         stream.writelines(seen(lines_kept(seen(pool, read.update), wanted), written.update))
-    know_part(written.digest(), read.digest(), wanted)
+    cache_part(written.digest(), read.digest(), wanted)
     return manifest
 
 

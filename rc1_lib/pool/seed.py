@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from rc1_lib.difficulty.features import know_metrics
+from rc1_lib.difficulty.features import cache_metrics
 from rc1_lib.pool.build import BuildReport, Plans, Progress, plan, write_rows
 from rc1_lib.pool.derived import PARTS, SAMPLE_MANIFEST, Part
 from rc1_lib.pool.plan import PlannedRow
@@ -118,7 +118,7 @@ def _write(
         manifest["report"] = report.to_dict()
         manifest["rows"] = sum(report.rows.values())
     if report.measured is not None:
-        know_metrics(digest.hexdigest(), run.config.difficulty, report.measured)
+        cache_metrics(digest.hexdigest(), run.config.difficulty, report.measured)
     return _recorded(run, relative)
 
 

@@ -80,7 +80,7 @@ def test_the_balanced_pool_is_known_without_parsing_and_as_parsing_gives_it(
     with monkeypatch.context() as patched:
         patched.setattr(frame, "_parsed", unexpected)
         known = read_rows(path)
-    monkeypatch.setattr(frame, "_READ", type(frame._READ)())
+    monkeypatch.setattr(frame, "_CACHE", type(frame._CACHE)())
     assert_frame_equal(known, read_rows(path))
 
 
