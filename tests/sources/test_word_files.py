@@ -194,7 +194,9 @@ def test_a_sentence_without_exactly_its_slots_is_refused(
 
 def test_an_opening_that_keeps_a_number_to_itself_is_refused(refusal: Callable[..., str]) -> None:
     sentence = refusal("en/story_openings", put(["{p} of {t} has {b} {g}."], "openings", "crates", "told", 0))
-    assert "'openings.crates.told[1]' holds ['{p} of {t} has {b} {g}.']; expected sentences that also name {a}" in sentence
+    assert (
+        "'openings.crates.told[1]' holds ['{p} of {t} has {b} {g}.']; expected sentences that also name {a}" in sentence
+    )
 
 
 def test_a_measure_word_in_a_language_without_them_is_refused(refusal: Callable[..., str]) -> None:
