@@ -1,1 +1,1 @@
-"""Difficulty: features of every row, the bucket with most of their votes, and the balanced pool."""
+"""Difficulty: features of every row, the bucket that most of them vote for, and the balanced pool."""

@@ -1,4 +1,4 @@
-"""The vote of eight features, and resampling to a target distribution without repeating a row."""
+"""Buckets by a vote of eight features, and sampling to a target distribution without repeating a row."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rc1_lib.records import BUCKETS, Bucket, Task
 
 
 def vote(config: Difficulty) -> pl.Expr:
-    """The bucket with most of the features' votes; ties go to the harder one."""
+    """Return the bucket with the most votes; ties go to the harder one."""
     votes = [_rising(name, config) for name in config.bounds if name != "clue_overlap"]
     votes += [_falling("clue_overlap", config), _clarification(config)]
     easy, medium, hard = (pl.sum_horizontal([ballot == bucket for ballot in votes]) for bucket in BUCKETS)
@@ -30,7 +30,7 @@ _WHOLE = ("turns", "tool_hops", "ops_numeric", "entities")
 
 
 def _rising(name: str, config: Difficulty) -> pl.Expr:
-    """Counts include their bounds (<= easy, >= hard), as the table does; lengths and densities exclude them."""
+    """Vote by a feature that grows with difficulty; counts include their bounds (<= easy, >= hard), others do not."""
     bounds, value = config.bounds[name], pl.col(name)
     whole = name in _WHOLE
     is_easy = value <= bounds.easy if whole else value < bounds.easy
@@ -53,7 +53,7 @@ def _votes(is_easy: pl.Expr, is_hard: pl.Expr) -> pl.Expr:
 
 
 def quotas(supply: Mapping[Bucket, int], target: Mapping[Bucket, float]) -> dict[Bucket, int]:
-    """The largest counts in the target shares that the supply can fill; see `share_out` for the rounding."""
+    """Return the largest counts in the target shares that the supply can fill; `share_out` rounds them."""
     ratios = [supply[bucket] / target[bucket] for bucket in BUCKETS if target[bucket] > 0]
     # Rounding changes each count by less than one row, so slightly more than the smallest ratio may still fit.
     for total in range(math.floor(min(ratios)) + 10, 0, -1):
@@ -64,7 +64,7 @@ def quotas(supply: Mapping[Bucket, int], target: Mapping[Bucket, float]) -> dict
 
 
 def share_out(total: int, target: Mapping[Bucket, float]) -> dict[Bucket, int]:
-    """`total` rows in the target shares, with hard rounded up and easy down, to keep the least share of hard rows."""
+    """Split `total` rows into the target shares; hard is rounded up and easy down, so that hard rows keep theirs."""
     hard = math.ceil(total * target["hard"] - 1e-9)
     easy = math.floor(total * target["easy"] + 1e-9)
     return {"easy": easy, "medium": total - hard - easy, "hard": hard}
@@ -73,12 +73,12 @@ def share_out(total: int, target: Mapping[Bucket, float]) -> dict[Bucket, int]:
 def balance(
     metrics: pl.DataFrame, target: Mapping[Bucket, float], mix: Mapping[Task, float], seed: int
 ) -> pl.DataFrame:
-    """Choose rows without repetition so that buckets have the target shares per task, and tasks have theirs.
+    """Choose rows without repetition so that tasks have the shares of `mix`, and buckets those of `target` in each.
 
     Args:
         metrics: one line per row with `id`, `task`, `bucket`.
         target: shares of easy, medium and hard.
-        mix: shares of the tasks; the scarcest task relative to its share decides the total number of rows.
+        mix: shares of the tasks; the task that is scarcest relative to its share decides the total number of rows.
         seed: decides which of the surplus rows are left out.
 
     Returns:
@@ -114,7 +114,7 @@ def _most(part: pl.DataFrame, target: Mapping[Bucket, float], task: Task) -> int
 
 
 def _fitting(part: pl.DataFrame, total: int, target: Mapping[Bucket, float]) -> dict[Bucket, int]:
-    """At most `total` rows in the target shares: rounding may require one row more than a bucket has."""
+    """Split `total` rows into the target shares, or fewer if rounding would require more than a bucket has."""
     supply = _supply(part)
     while any(count > supply[bucket] for bucket, count in share_out(total, target).items()):
         total -= 1

@@ -1,4 +1,4 @@
-"""The files made from the pool: the difficulty of its rows, and the balanced pool."""
+"""Artifacts of this room: the difficulty metrics of the pool's rows, and the balanced pool."""
 
 from __future__ import annotations
 

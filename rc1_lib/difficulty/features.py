@@ -1,6 +1,7 @@
 """The difficulty features of every row, computed on columns; word lists and patterns are given in full.
 
-All patterns are regular expressions in Rust syntax for polars, for English and Chinese; they are rule-based estimates.
+The features are rule-based estimates for English and Chinese. All patterns are in the syntax of Rust's regex, for
+polars.
 """
 
 from __future__ import annotations
@@ -51,17 +52,17 @@ OPERATION_WORDS = (_words(_OPERATIONS_EN), _marks(_OPERATIONS_ZH))
 OPERATORS = r"[+\-*/%<>=×÷]"
 
 SENTENCE_START = r"(?:^|[.!?:;…\n\"“(]\s*)\p{Lu}[\p{L}'’]*"
-"""A capital at the start of a sentence does not indicate a name; these spans are removed first."""
+"""Words with a capital only because they start a sentence; they are removed before names are searched."""
 
 ENTITY_EN = r"\p{Lu}[\p{L}\p{N}'’.-]*\p{L}(?:\s+(?:of|the|de|van|von)?\s*\p{Lu}[\p{L}\p{N}'’.-]*\p{L})*"
-"""Runs of capitalised words, with lower-case joining words inside."""
+"""Runs of capitalised words, with lower-case connecting words inside."""
 
 ENTITY_ZH = (
     r"[《「“][^》」”]{1,20}[》」”]"
     r"|[\p{Han}]{1,3}(?:市|省|县|镇|村|河|湖|山|港|岛|塔|桥|寺|院|会|社|号|堡|谷|林|街)"
     rf"|[{_SURNAMES_ZH}]\p{{Han}}{{1,2}}"
 )
-"""Quoted titles, words that end like a place or a guild, and a common surname with one or two further characters."""
+"""Quoted titles, words that end like a place or a guild, and a common surname followed by one or two characters."""
 
 VAGUE_TIME = (
     r"(?i)\b(?:recently|back then|at some point|around that time|the other day|once)\b|那时|最近|前些时候|某年|当年"
@@ -74,17 +75,17 @@ MEASURED = ("id", "task", "messages", "support", "needs_clarification")
 
 
 def measure(rows: pl.DataFrame, config: Difficulty) -> pl.DataFrame:
-    """Features and bucket of every row.
+    """Compute features and bucket of every row.
 
     Args:
-        rows: at least the columns `MEASURED`.
+        rows: frame with at least the columns `MEASURED`.
         config: the bounds that decide the buckets.
 
     Returns:
         One line per row, in the rows' order, columns `METRIC_TYPES`. `len_tokens` estimates the tokens of the whole
         dialogue; `entities` counts distinct names in user and tool text; `ops_numeric` counts operators given to `calc`
         and words of comparison and arithmetic in the prompt; `connector_density` is connectors per 100 words of user
-        and assistant text; `clue_overlap` is the word 3-gram Jaccard of the prompt against the supporting text.
+        and assistant text; `clue_overlap` is the Jaccard similarity of the word 3-grams of prompt and supporting text.
     """
     return in_parts(rows, lambda part: _measured(part, config))
 
@@ -109,7 +110,7 @@ def _count(patterns: tuple[str, ...], column: str) -> pl.Expr:
 
 
 def _operators(column: str) -> pl.Expr:
-    # The expressions are JSON: keys and quotes contain no operators, and a leading minus is a sign, not an operation.
+    # The expressions are JSON, whose keys and quotes contain no operators. A leading minus is a sign.
     text = pl.col(column).fill_null("").str.replace_all(r"([\"(])\s*-", "$1")
     return text.str.count_matches(OPERATORS).cast(pl.Int64)
 
@@ -128,7 +129,7 @@ def _distinct_entities(column: str) -> pl.Expr:
 
 
 def _flags() -> pl.Expr:
-    """The names that apply among `under-specified`, `vague-reference`, `vague-time`, `multi-entity`."""
+    """Return which of `under-specified`, `vague-reference`, `vague-time` and `multi-entity` apply."""
     prompt = pl.col("prompt").fill_null("")
     rules = {
         "under-specified": pl.col("needs_clarification"),
@@ -140,22 +141,22 @@ def _flags() -> pl.Expr:
     return pl.concat_list(named).list.drop_nulls()
 
 
-_KNOWN: dict[str, tuple[Difficulty, pl.DataFrame]] = {}
+_CACHE: dict[str, tuple[Difficulty, pl.DataFrame]] = {}
 
 
-def know_metrics(sha256: str, config: Difficulty, metrics: pl.DataFrame) -> None:
-    """Store the metrics of a file of rows, replacing what was stored before.
+def cache_metrics(sha256: str, config: Difficulty, metrics: pl.DataFrame) -> None:
+    """Cache the metrics of one file of rows, in place of those cached before.
 
     Args:
-        sha256: of the file's bytes, in hex.
-        config: its bounds decided the buckets.
-        metrics: one line per row, in the file's order, from `rc1_lib.difficulty.features.measure`.
+        sha256: SHA-256 of the file's bytes, in hex.
+        config: the bounds that decided the buckets.
+        metrics: one line per row, in the file's order, as `measure` returns.
     """
-    _KNOWN.clear()
-    _KNOWN[sha256] = (config, metrics)
+    _CACHE.clear()
+    _CACHE[sha256] = (config, metrics)
 
 
-def known_metrics(sha256: str, config: Difficulty) -> pl.DataFrame | None:
-    """The metrics of a file of rows with this hash and these bounds; None if unknown."""
-    by, metrics = _KNOWN.get(sha256, (None, None))
+def cached_metrics(sha256: str, config: Difficulty) -> pl.DataFrame | None:
+    """Return the cached metrics of the file with this hash, measured with these bounds; None if there are none."""
+    by, metrics = _CACHE.get(sha256, (None, None))
     return metrics if by == config else None

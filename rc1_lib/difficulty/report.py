@@ -1,4 +1,4 @@
-"""The difficulty report: the difficulty of the pool and the balanced pool in counts, quantiles and histograms."""
+"""The difficulty report: counts, quantiles and histograms of the pool and the balanced pool."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def difficulty_report(metrics: pl.DataFrame, balanced_ids: Sequence[str] | pl.Se
         balanced_ids: the `id`s of the balanced pool's rows.
 
     Returns:
-        JSON-ready. `counts[pool|balanced][all|task][easy|medium|hard|total]`; `features[name][pool|balanced]` with
-        p10, p50, p90, lowest, highest and mean, overall, by task and by bucket; `histograms[name]` with `edges` (one
-        more than bins; a bin includes its left edge) and the counts of both pools.
+        JSON-ready values: `counts[pool|balanced][all|task][easy|medium|hard|total]`; `features[name][pool|balanced]`
+        with p10, p50, p90, lowest, highest and mean, overall, by task and by bucket; `histograms[name]` with `edges`
+        (one more than bins; a bin includes its left edge) and the counts of both pools.
     """
-    wanted = pl.Series("id", list(balanced_ids), dtype=pl.String)
-    pools = {"pool": metrics, "balanced": metrics.filter(pl.col("id").is_in(wanted.implode()))}
+    chosen = pl.Series("id", list(balanced_ids), dtype=pl.String)
+    pools = {"pool": metrics, "balanced": metrics.filter(pl.col("id").is_in(chosen.implode()))}
     return {
         "counts": {name: _counts(frame) for name, frame in pools.items()},
         "needs_clarification": {name: _share(frame) for name, frame in pools.items()},
@@ -71,7 +71,7 @@ def _spread(frame: pl.DataFrame, feature: str) -> dict[str, dict[str, float | No
 
 
 def _histogram(pools: dict[str, pl.DataFrame], feature: str) -> dict[str, list[float] | list[int]]:
-    """Both pools in the same bins: one per value for small counts, else equal widths from the lowest to the highest."""
+    """Count both pools in the same bins of equal width, one per value for counts with a small range."""
     everything = pools["pool"][feature].cast(pl.Float64)
     low, high = everything.min(), everything.max()
     if not isinstance(low, float) or not isinstance(high, float):

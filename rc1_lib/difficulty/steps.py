@@ -1,4 +1,4 @@
-"""The steps that write the difficulty metrics and the balanced pool."""
+"""Write the difficulty metrics, the balanced pool and the difficulty report."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import polars as pl
 
 from rc1_lib.difficulty.buckets import balance
 from rc1_lib.difficulty.derived import BALANCED, METRICS
-from rc1_lib.difficulty.features import known_metrics, measure
+from rc1_lib.difficulty.features import cached_metrics, measure
 from rc1_lib.difficulty.report import difficulty_report
 from rc1_lib.errors import RowError
-from rc1_lib.rows.frame import METRIC_TYPES, know_part, read_rows
+from rc1_lib.rows.frame import METRIC_TYPES, cache_part, read_rows
 from rc1_lib.rows.lines import lines_kept, seen
 from rc1_lib.rows.schema import check_metrics, check_rows
 from rc1_lib.run import Run
@@ -25,7 +25,7 @@ REPORT = "reports/rc1/difficulty_report.json"
 def write_metrics(run: Run) -> pl.DataFrame:
     """Measure every row of the pool and write one JSON line per row.
 
-    Rows measured when the same bytes were written are not measured again.
+    If this process wrote the same pool, it has measured its rows already and does not measure them again.
 
     Raises:
         RowError: when the pool cannot be read.
@@ -33,7 +33,7 @@ def write_metrics(run: Run) -> pl.DataFrame:
     path = run.workspace.path(run.config.pool.path)
     rows = check_rows(read_rows(path), path)
     inputs = METRICS.inputs(run)
-    metrics = known_metrics(inputs["pool"], run.config.difficulty)
+    metrics = cached_metrics(inputs["pool"], run.config.difficulty)
     if metrics is None:
         metrics = measure(rows, run.config.difficulty)
     manifest = {"kind": METRICS.name, "inputs": inputs, "rows": metrics.height}
@@ -46,7 +46,7 @@ def read_metrics(run: Run) -> pl.DataFrame:
     """Read and check the metrics.
 
     Raises:
-        RowError: when they are missing or are not metrics.
+        RowError: when the file is missing or does not hold metrics.
     """
     path = run.workspace.path(run.config.difficulty.metrics_path)
     if not path.exists():
@@ -54,7 +54,7 @@ def read_metrics(run: Run) -> pl.DataFrame:
     try:
         metrics = pl.read_ndjson(path, schema=pl.Schema(METRIC_TYPES))
     except (pl.exceptions.PolarsError, OSError) as error:
-        raise RowError(f"{path}: is not a metrics file ({error}); write it with `rc1 difficulty-metrics`") from None
+        raise RowError(f"{path}: not a file of metrics ({error}); write it with `rc1 difficulty-metrics`") from None
     return check_metrics(metrics, path)
 
 
@@ -62,14 +62,14 @@ def write_balanced(run: Run) -> dict[str, Any]:
     """Choose the balanced pool's rows and copy their lines, byte for byte, from the pool.
 
     Raises:
-        RowError: when a task cannot be balanced, or metrics and pool have different rows.
+        RowError: when a task cannot be balanced, or the metrics are not of the pool's rows.
     """
     metrics = read_metrics(run)
     chosen = balance(metrics, run.config.difficulty.target, run.config.datasets, run.config.pool.seed)
     path = run.workspace.path(run.config.pool.path)
     ids = read_rows(path)["id"]
     if not ids.equals(metrics["id"]):
-        raise RowError(f"{path}: its rows differ from those of the metrics; run `rc1 difficulty-metrics` again")
+        raise RowError(f"{path}: the metrics were measured on other rows; run `rc1 difficulty-metrics` again")
     wanted = ids.is_in(chosen["id"].implode()).to_list()
     manifest = {"kind": BALANCED.name, "inputs": BALANCED.inputs(run), "rows": chosen.height, "of": ids.len()}
     read, written = hashlib.sha256(), hashlib.sha256()
@@ -78,7 +78,7 @@ def write_balanced(run: Run) -> dict[str, Any]:
         open_text(path) as pool,
     ):
         stream.writelines(seen(lines_kept(seen(pool, read.update), wanted), written.update))
-    know_part(written.digest(), read.digest(), wanted)
+    cache_part(written.digest(), read.digest(), wanted)
     return manifest
 
 

@@ -15,14 +15,14 @@ from rc1_lib.task_specs import answer_in
 from rc1_lib.text.tokens import text_length
 
 FORMAT_NOTE = "format"
-"""The name of the message that tells a model why its turn is malformed."""
+"""The name of the message that says why a turn is malformed."""
 
 
 class Episode:
-    """The dialogue loop around an environment: parses turns, runs calls, counts, and ends.
+    """The dialogue loop around an environment: parses turns, runs calls, counts tokens, and ends the episode.
 
-    A turn with calls runs all of them, even if it is the last allowed; a turn without calls is the final answer. A
-    malformed turn runs nothing; if the limit allows it, the reply says why it is malformed.
+    All calls of a turn are run, even in the last allowed turn. A turn without calls is the final answer. A malformed
+    turn runs nothing; unless the limit is exceeded, the reply says why it is malformed.
 
     Attributes:
         world: the environment.
@@ -30,16 +30,16 @@ class Episode:
         status: the state of the episode.
         messages: the whole dialogue so far, including the prompt, in the pool's format. Malformed turns are included as
             harmless text without calls, cut to `limits.turn_chars`.
-        faults: the error of every malformed turn, in order.
+        faults: the kind of error of every malformed turn, in order.
     """
 
     def __init__(self, world: World, limits: Limits, count: Callable[[str], int] = text_length) -> None:
-        """Starts an episode.
+        """Start an episode.
 
         Args:
             world: a fresh environment.
             limits: the bounds.
-            count: counts the tokens of a text, for observations and for turns with unknown token counts.
+            count: counts the tokens of a text, for observations and for turns whose token count is not given.
         """
         self.world = world
         self.limits = limits
@@ -51,16 +51,16 @@ class Episode:
         self._answer = ""
 
     def say(self, text: str, *, tokens: int | None = None, cut: bool = False) -> list[Message]:
-        """Take a turn in Qwen3's chat form.
+        """Take a turn as text in Qwen3's chat format.
 
         Args:
             text: what the model wrote, with or without the end mark.
-            tokens: its number of tokens; None counts them here.
+            tokens: its number of tokens; if None, they are counted here.
             cut: whether the model was stopped in the middle of the turn, which ends the episode.
 
         Returns:
-            The messages that answer the turn, which are the last of `messages`; the model continues if the status is
-            still `RUNNING`.
+            The messages that answer the turn, which are also the last of `messages`. The model continues as long as the
+            status is `RUNNING`.
 
         Raises:
             RuntimeError: when the episode is over.
@@ -76,7 +76,7 @@ class Episode:
         return self._take(turn, content if isinstance(content, str) else "", tokens, cut)
 
     def outcome(self) -> EpisodeOutcome:
-        """The outcome of the episode so far."""
+        """Return the outcome of the episode so far."""
         return outcome_of(
             self.world,
             self.status,
@@ -93,10 +93,10 @@ class Episode:
         text = text[: self.limits.turn_chars]
         self._tokens += self._count(defused(text)) if tokens is None else tokens
         if cut or self._tokens > self.limits.tokens:
-            self._keep_words(text)
+            self._append_text(text)
             self.status = EpisodeStatus.MAX_TOKENS
         elif isinstance(turn, Malformed):
-            self._refuse(turn, text)
+            self._reject(turn, text)
         elif turn.calls:
             self._run(turn)
         else:
@@ -111,11 +111,11 @@ class Episode:
     def _turns(self) -> int:
         return counts_of(self.messages).turns
 
-    def _keep_words(self, text: str) -> None:
+    def _append_text(self, text: str) -> None:
         self.messages.append({"role": "assistant", "content": defused(text).strip()})
 
-    def _refuse(self, turn: Malformed, text: str) -> None:
-        self._keep_words(text)
+    def _reject(self, turn: Malformed, text: str) -> None:
+        self._append_text(text)
         self.faults.append(turn.fault)
         if len(self.faults) > self.limits.malformed:
             self.status = EpisodeStatus.MALFORMED
@@ -147,7 +147,7 @@ class Episode:
 
 
 def as_row(row: Row, episode: Episode) -> Row:
-    """`row` with the episode's dialogue and actions instead of its own, for judge, rules and counts."""
+    """Replace the dialogue and actions of `row` by the episode's, for judge, rules and counts."""
     outcome = episode.outcome()
     return {
         **row,

@@ -1,4 +1,4 @@
-"""How an episode ended, whether its answer is right by the task's rule, and the metrics of a step's episodes."""
+"""How an episode ended, whether its answer is right by the task's rule, and metrics over episodes."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ class EpisodeStatus(StrEnum):
 
     RUNNING = "running"
     ANSWERED = "answered"
-    """A message without tool calls: the final answer, right or wrong."""
+    """The model gave a final answer, right or wrong: a message without tool calls."""
     DECLINED = "declined"
-    """The same, but it gives no answer: a refusal, or that it cannot be known."""
+    """The final message gives no answer: it refuses, or says that the answer cannot be known."""
     MAX_TURNS = "max_turns"
     """The last allowed turn still called tools."""
     MAX_TOKENS = "max_tokens"
-    """The token limit was reached, in a turn of the model or in the tools' results."""
+    """The token limit was reached, in a turn of the model or in a tool's result."""
     TOOL_ERRORS = "tool_errors"
     """More failed tool calls than allowed."""
     MALFORMED = "malformed"
@@ -38,15 +38,15 @@ class EpisodeOutcome:
         status: how it ended.
         answer: the final answer; empty if there was none.
         right: whether the answer is right.
-        needs: whether a piece was missing.
+        needs: whether information was missing.
         obtained: whether the user gave it.
-        asked: calls of `ask_user`.
-        off_target: questions for something else while a piece was missing.
-        turns: messages of the model, including malformed ones.
-        hops: calls of `wiki` and `calc`.
-        tool_errors: calls that failed.
-        malformed: malformed turns.
-        tokens: of the model's messages and of all observations.
+        asked: number of `ask_user` calls.
+        off_target: number of questions for something else while information was missing.
+        turns: number of the model's messages, including malformed ones.
+        hops: number of `wiki` and `calc` calls.
+        tool_errors: number of failed calls.
+        malformed: number of malformed turns.
+        tokens: tokens of the model's messages and of all observations.
     """
 
     status: EpisodeStatus
@@ -64,21 +64,22 @@ class EpisodeOutcome:
 
     @property
     def solved(self) -> bool:
-        """Right, and either nothing was missing or the user gave the missing piece."""
+        """Whether the answer is right, and either nothing was missing or the user gave what was."""
         return self.right and (self.obtained or not self.needs)
 
     @property
     def lucky(self) -> bool:
-        """Right without the missing piece: a guess, which does not count as success."""
+        """Whether the answer is right without the missing information: a guess, which is not a success."""
         return self.right and not self.solved
 
 
 def outcome_of(
     world: World, status: EpisodeStatus, answer: str, *, turns: int, malformed: int, tokens: int
 ) -> EpisodeOutcome:
-    """The outcome of the actions in `world`; without a final answer it is never right.
+    """Return the outcome of the actions in `world`; it is right only with a final answer.
 
-    A wrong answer that gives none is `declined`: a policy that learns to refuse is another finding than one that errs.
+    A refusal is `declined` rather than `answered`, since a policy that learns to refuse is another finding than one
+    that errs.
     """
     right = status is EpisodeStatus.ANSWERED and world.is_right(answer)
     if status is EpisodeStatus.ANSWERED and not right and declines(answer):
@@ -100,16 +101,16 @@ def outcome_of(
 
 
 def summary(outcomes: Sequence[EpisodeOutcome]) -> dict[str, float]:
-    """Means over the episodes of one step. A metric without any case is left out; it is never 0.
+    """Compute means over the episodes of one step. A metric without a case is left out rather than 0.
 
-    `env/*` are RC1's own: success, lucky guesses, declined answers, clarification recall, needless-clarification rate,
-    and the share of the most frequent answer. `num_turns/mean`, `tool_call_counts/mean` and
+    `env/*` are RC1's own metrics: success, lucky guesses, declined answers, clarification recall, rate of needless
+    clarifications, and the share of the most frequent answer. `num_turns/mean`, `tool_call_counts/mean` and
     `response_length/clip_ratio` have verl's names.
     """
-    return {name: value for name, value in _figures(outcomes).items() if value is not None}
+    return {name: value for name, value in _metrics(outcomes).items() if value is not None}
 
 
-def _figures(outcomes: Sequence[EpisodeOutcome]) -> dict[str, float | None]:
+def _metrics(outcomes: Sequence[EpisodeOutcome]) -> dict[str, float | None]:
     needed = [outcome for outcome in outcomes if outcome.needs]
     clear = [outcome for outcome in outcomes if not outcome.needs]
     return {
@@ -130,7 +131,7 @@ def _figures(outcomes: Sequence[EpisodeOutcome]) -> dict[str, float | None]:
 
 
 def _most_frequent(answers: Sequence[str]) -> float | None:
-    """The share of the most frequent answer, ignoring case; None if there are few answers."""
+    """Return the share of the most frequent answer, ignoring case; None if there are fewer than `ANSWERED`."""
     if len(answers) < ANSWERED:
         return None
     return max(Counter(answer.strip().casefold() for answer in answers).values()) / len(answers)

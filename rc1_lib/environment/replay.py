@@ -1,4 +1,4 @@
-"""Replays a row's own dialogue in its environment and reports every difference from the row."""
+"""Replay a row's dialogue in its environment and report every difference from the row."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from rc1_lib.rows.inconsistency import Inconsistency, Kind
 from rc1_lib.rows.playable import is_playable
 from rc1_lib.task_specs import answer_in
 
-_MOST = sys.maxsize
-_WHOLE = Limits(
-    turns=_MOST, tokens=_MOST, tool_errors=_MOST, malformed=0, calls=_MOST, turn_chars=_MOST, argument_chars=_MOST
+_MAX = sys.maxsize
+_NO_LIMITS = Limits(
+    turns=_MAX, tokens=_MAX, tool_errors=_MAX, malformed=0, calls=_MAX, turn_chars=_MAX, argument_chars=_MAX
 )
-"""Another gate limits the length of dialogues; no malformed turn is allowed."""
+"""Another gate limits the length of dialogues. Malformed turns are not allowed at all."""
 _UNRECORDED = "(not recorded)"
 
 
 def inconsistencies(row: Row) -> Iterator[Inconsistency]:
-    """What a replay contradicts in `row`, which `check_rows` has accepted; of its dialogue the first difference only.
+    """Yield what a replay contradicts in `row`: the first difference in its dialogue, or all in its outcome.
 
-    Without `user_replies` the user's reply cannot be known and is accepted as it is.
+    Without `user_replies` the user's reply cannot be known, so the recorded one is accepted.
 
     Args:
-        row: as read from JSON lines or from a frame.
+        row: a row that `check_rows` has accepted, as read from JSON lines or from a frame.
     """
     world = World(_with_replies(row))
     in_dialogue = next(_in_dialogue(row, world), None)
     if row["needs_clarification"] and not row.get("slot"):
-        world.obtained = world.asked > 0  # it is unknown which question asks for the piece: any counts
+        world.obtained = world.asked > 0  # it is unknown what is missing, so any question counts
     if in_dialogue:
         yield in_dialogue
     else:
@@ -61,7 +61,7 @@ def _in_dialogue(row: Row, world: World) -> Iterator[Inconsistency]:
     answered = False
     while place < len(messages):
         here, message = f"messages[{place}]", messages[place]
-        turn = read_message(message, _WHOLE)
+        turn = read_message(message, _NO_LIMITS)
         if answered or message["role"] != "assistant":
             expected = "the end: the answer was given" if answered else "a turn of the assistant"
             yield Inconsistency(Kind.TURN, here, f"a message of role {message['role']}", expected)
@@ -81,7 +81,7 @@ def _in_dialogue(row: Row, world: World) -> Iterator[Inconsistency]:
 def _in_results(
     row: Row, world: World, calls: Sequence[CheckedCall], held: Sequence[Message], place: int
 ) -> Iterator[Inconsistency]:
-    """Results in `held` that differ from what the calls of `messages[place]` return."""
+    """Yield the results in `held` that differ from what the calls of `messages[place]` return."""
     ids = [entry.get("id") for entry in row["messages"][place].get("tool_calls") or ()]
     for offset, (call, id_) in enumerate(zip(calls, ids, strict=True)):
         here, true = f"messages[{place + 1 + offset}]", world.run(call).text
@@ -111,7 +111,7 @@ def _in_outcome(row: Row, world: World) -> Iterator[Inconsistency]:
 
 
 def sums(row: Row) -> list[tuple[str, str]]:
-    """Expression and result of every sum in the closing reason; empty if the reason is a sentence."""
+    """Return expression and result of every sum in the closing reason; empty if the reason is a sentence."""
     reason = row["posed"]["reason"] or ""
     parts = [part.rpartition(" = ") for part in reason.split("，" if row["lang"] == "zh" else ", ")]
     return [(sum_, result) for sum_, equals, result in parts] if all(equals for _, equals, _ in parts) else []
@@ -122,7 +122,7 @@ def _in_reason(row: Row) -> Iterator[Inconsistency]:
         try:
             value = calculate(expression)
         except CalculatorError:
-            return  # words that only look like a sum
+            return  # text that only looks like a sum
         if value != result:
             yield Inconsistency(Kind.RESULT, "posed.reason", f"{expression} = {result}", f"{expression} = {value}")
 

@@ -3,11 +3,11 @@
     total = (success + judge) * factor - penalty - format - turns
 
 As in `rc1_lib.reward.terms`, the factor does not scale the penalty: a needless question costs the same in every bucket.
-Every number is a setting.
+All weights are settings.
 
 Only a solved episode pays for its turns. Otherwise the shortest failure would be the best one, and doing nothing would
-beat every honest try. Where a right answer earns nothing (`success` is 0) every episode pays for its turns: there the
-answer rule is to decide nothing.
+beat every honest attempt. If a right answer earns nothing (`success` is 0), every episode pays for its turns, since
+then the answer rule must not decide anything.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ class RewardSettings:
     Attributes:
         success: reward of a solved episode.
         judge: weight of the judge's score; at 0 no score is needed.
-        alpha: penalty for a question if nothing is missing.
-        cap: further questions cost nothing more.
-        use_penalty: False makes needless questions free.
-        beta: how much more a hard row counts, and an easy one less.
-        malformed: penalty for a malformed turn.
-        turn: penalty for a turn of a solved episode; of every one if `success` is 0.
+        alpha: penalty per question if nothing is missing.
+        cap: number of questions from which further ones cost nothing.
+        use_penalty: if False, needless questions are free.
+        beta: how much more a hard row counts, and how much less an easy one.
+        malformed: penalty per malformed turn.
+        turn: penalty per turn of a solved episode, or of every episode if `success` is 0.
     """
 
     success: float
@@ -54,7 +54,7 @@ class RewardSettings:
 
     @classmethod
     def of(cls, config: RunConfig) -> RewardSettings:
-        """The weights in a run's training; penalty and factor are those of the gates."""
+        """Read the weights of a run's training; penalty and factor are the ones that the gates use."""
         reward = config.training.reward
         return cls(
             success=reward.success,
@@ -71,12 +71,12 @@ class RewardSettings:
         """Reject negative weights and penalties."""
         for field in fields(self):
             if not getattr(self, field.name) >= 0:
-                raise ValueError(f"reward setting '{field.name}' is {getattr(self, field.name)}, expected at least 0")
+                raise ValueError(f"reward setting '{field.name}' is {getattr(self, field.name)}; expected at least 0")
 
 
 @dataclass(frozen=True, slots=True)
 class RewardTerms:
-    """The terms of one episode's reward: `success` and `judge` are gains, `penalty`, `format` and `turns` are costs."""
+    """The terms of one episode's reward; `penalty`, `format` and `turns` are costs, at least 0."""
 
     success: float
     judge: float
@@ -94,7 +94,7 @@ class RewardTerms:
 def reward_terms(
     outcome: EpisodeOutcome, bucket: Bucket, settings: RewardSettings, *, judged: float | None = None
 ) -> RewardTerms:
-    """The reward terms of an episode's outcome.
+    """Compute the reward terms of an episode.
 
     Args:
         outcome: the outcome; a lucky guess does not count as success.
@@ -103,11 +103,11 @@ def reward_terms(
         judged: the calibrated score of its dialogue in [0, 1]; None if it has no score.
 
     Raises:
-        RC1Error: when the judge has weight but the dialogue has no score: a missing score is not 0.
+        RC1Error: when the judge has weight but the dialogue has no score.
     """
     if settings.judge and judged is None:
         raise RC1Error(
-            f"training.reward.judge is {settings.judge:g}, but this episode has no score of the judge. A missing "
+            f"training.reward.judge is {settings.judge:g}, but this episode has no score from the judge. A missing "
             f"score is not 0: leave the episode out, or set the judge's weight to 0"
         )
     penalty = over_clarification_penalty(outcome.asked, outcome.needs, alpha=settings.alpha, cap=settings.cap)
@@ -122,13 +122,14 @@ def reward_terms(
 
 
 def training_rewards(settings: RewardSettings, malformed: pl.Expr | None = None) -> pl.Expr:
-    """`reward_terms(...).total` over columns, equal to the last bit; null if the judge has weight and `main` is null.
+    """Return `reward_terms(...).total` as an expression over columns, equal to the last bit.
 
-    Reads `solved, main, bucket, clarifications, needs_clarification, turns`, with `main` for the judge's score.
+    Reads `solved`, `main` (the judge's score), `bucket`, `clarifications`, `needs_clarification` and `turns`. The
+    result is null if the judge has weight and `main` is null.
 
     Args:
         settings: the weights of the terms.
-        malformed: malformed turns of each dialogue; default 0, as in scripted dialogues.
+        malformed: number of malformed turns of each dialogue; by default 0, as in scripted dialogues.
     """
     solved = pl.col("solved").cast(pl.Float64)
     success = settings.success * solved

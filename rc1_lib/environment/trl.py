@@ -4,9 +4,10 @@
                 reward_funcs=reward_function(settings))
 
 TRL makes one environment per rollout, calls `reset` with all columns of the row, and treats every other public method
-as a tool, described by its type hints and docstring. TRL shows a tool's exception to the model and counts a tool
-failure. The final answer never reaches an environment, so the reward is a function of completions *and* environments,
-and there is no `get_reward`. TRL limits turns and tokens (`max_tool_calling_iterations`, `max_completion_length`).
+as a tool, which its type hints and docstring describe to the model. TRL shows a tool's exception to the model and
+counts a tool failure. The final answer never reaches an environment, so the reward is a function of completions *and*
+environments, and there is no `get_reward`. TRL limits turns and tokens (`max_tool_calling_iterations`,
+`max_completion_length`).
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ from rc1_lib.task_specs import answer_in
 
 
 class ToolError(ValueError):
-    """A tool call that failed; the sentence may be shown to the model."""
+    """A tool call that failed; the message may be shown to the model."""
 
 
 class RewardFunction(Protocol):
-    """A reward as TRL calls it."""
+    """A reward function as TRL calls it."""
 
     __name__: str
 
@@ -41,12 +42,12 @@ class RewardFunction(Protocol):
         bucket: Sequence[str],
         **columns: object,
     ) -> list[float]:
-        """One reward per completion."""
+        """Return one reward per completion."""
         ...
 
 
 class DialogueEnvironment:
-    """One rollout's environment; its public methods other than `reset` are the tools."""
+    """The environment of one rollout; its public methods, except `reset`, are the tools."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -107,11 +108,11 @@ class DialogueEnvironment:
 
     def _open(self) -> World:
         if self._world is None:
-            raise RuntimeError("the environment has no row yet; reset it with one")
+            raise RuntimeError("the environment has no row yet; call `reset` with one first")
         return self._world
 
     def _outcome(self, completion: Sequence[Mapping[str, Any]]) -> EpisodeOutcome:
-        """The outcome of the rollout with the messages `completion`."""
+        """Return the outcome of the rollout with the messages `completion`."""
         world = self._open()
         said = completion[-1] if completion and completion[-1].get("role") == "assistant" else None
         turn = None if said is None else read_message(said, self._limits)
@@ -124,29 +125,30 @@ class DialogueEnvironment:
             status, answer = EpisodeStatus.ANSWERED, answer_in(world.task, turn.content)
         malformed = int(isinstance(turn, Malformed))
         spoken = count((str(message.get("role")), ()) for message in completion).turns
-        # TRL itself counts the tokens.
+        # 0 tokens: TRL counts them itself.
         return outcome_of(world, status, answer, turns=spoken, malformed=malformed, tokens=0)
 
 
 def environment_factory(limits: Limits) -> Callable[[], DialogueEnvironment]:
-    """A callable that makes environments, for `GRPOTrainer(environment_factory=...)`.
+    """Return a callable that makes environments, for `GRPOTrainer(environment_factory=...)`.
 
     Args:
-        limits: of these, `tool_errors` and `argument_chars` bound the tools; `calls`, `turn_chars` the final message.
+        limits: `tool_errors` and `argument_chars` bound the tools, `calls` and `turn_chars` the final message. The
+            others are not used, since TRL has its own.
     """
     return partial(DialogueEnvironment, limits)
 
 
 def reward_function(settings: RewardSettings) -> RewardFunction:
-    """A reward function for `GRPOTrainer(reward_funcs=...)`, for rows with a column `bucket`.
+    """Return a reward function for `GRPOTrainer(reward_funcs=...)`, for rows with a column `bucket`.
 
     Raises:
-        RC1Error: when the judge has weight here; give TRL the judge as a separate reward function.
+        RC1Error: when the judge has weight; give TRL the judge as a separate reward function.
     """
     if settings.judge:
         raise RC1Error(
             f"the judge has weight {settings.judge:g} in this reward; with TRL, make it a separate reward function and "
-            f"put its weight into `reward_weights`"
+            f"put its weight in `reward_weights`"
         )
 
     def dialogue_reward(
@@ -165,5 +167,5 @@ def reward_function(settings: RewardSettings) -> RewardFunction:
 
 def _bucket(name: str) -> Any:
     if name not in BUCKETS:
-        raise RowError(f"a row's bucket is '{name}', expected {', '.join(BUCKETS)}")
+        raise RowError(f"a row's bucket is '{name}'; expected one of {', '.join(BUCKETS)}")
     return name

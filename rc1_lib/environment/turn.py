@@ -1,9 +1,9 @@
-"""How far an episode may go, and how a model's turn in it is read: its words and calls, or why it is malformed.
+"""The limits of an episode, and the parser of a model's turn: its words and calls, or why it is malformed.
 
-Two forms: Qwen3's text, `words <tool_call>{"name": ..., "arguments": {...}}</tool_call> ...` after one block of
-thinking, and messages with parsed `tool_calls`. A model's text is untrusted input, so every call is checked strictly:
-one bad call makes the whole turn malformed, and none of its calls runs. Calls inside the thinking are ignored. The time
-is linear in the length of the turn, which is bounded.
+A turn has one of two forms: Qwen3's text, which is `words <tool_call>{"name": ..., "arguments": {...}}</tool_call> ...`
+after one block of thinking, or a message with parsed `tool_calls`. A model's text is untrusted input, so every call is
+checked strictly: one bad call makes the whole turn malformed, and none of its calls is run. Calls inside the thinking
+are ignored. Parsing takes time linear in the length of the turn, which is bounded.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from rc1_lib.environment.markers import CALL, CALL_END, THINK, THINK_END, TURN_E
 from rc1_lib.rows.chat import ARGUMENT_OF
 
 TOOL_ERRORS = 2
-"""Failed tool calls allowed: a typing error or two are no reason to give up a dialogue."""
+"""Failed tool calls allowed: a typing error or two should not end a dialogue."""
 MALFORMED = 1
-"""Malformed turns allowed: one is answered with the reason, so that the policy can learn from it; two are a habit."""
+"""Malformed turns allowed: the first is answered with the reason, so that the policy can learn from it."""
 CALLS = 5
-"""Tool calls in one turn: the longest demonstrated turn has fewer, and more would be a loop."""
+"""Most tool calls in one turn: every demonstrated turn has fewer, and more would be a loop."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,13 +34,13 @@ class Limits:
     """The bounds of one episode.
 
     Attributes:
-        turns: messages of the model, including the final answer.
-        tokens: tokens of the model's messages and all observations together, without the prompt.
+        turns: most messages of the model, including the final answer.
+        tokens: most tokens of the model's messages and all observations together, without the prompt.
         tool_errors: failed tool calls allowed; one more ends the episode.
         malformed: malformed turns allowed; one more ends the episode.
-        calls: tool calls in one turn.
-        turn_chars: characters of one turn; longer turns are not parsed.
-        argument_chars: characters of one argument.
+        calls: most tool calls in one turn.
+        turn_chars: most characters in one turn; longer turns are not parsed.
+        argument_chars: most characters in one argument.
     """
 
     turns: int
@@ -53,18 +53,18 @@ class Limits:
 
     @classmethod
     def of(cls, section: EpisodeLimits) -> Limits:
-        """The bounds of a configuration's section `training.limits`, and the fixed ones."""
+        """Read the bounds in the section `training.limits` of a configuration; the others have their defaults."""
         return cls(**section.model_dump())
 
     def __post_init__(self) -> None:
-        """Reject bounds that allow no turn."""
+        """Reject bounds with which no turn would be possible."""
         for field in fields(self):
             least = 0 if field.name in {"tool_errors", "malformed"} else 1
             if getattr(self, field.name) < least:
-                raise ValueError(f"limit '{field.name}' is {getattr(self, field.name)}, expected at least {least}")
+                raise ValueError(f"limit '{field.name}' is {getattr(self, field.name)}; expected at least {least}")
 
 
-_HALF_PAIR = re.compile("[\ud800-\udfff]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class FormatFault(StrEnum):
@@ -90,7 +90,7 @@ class FormatError(ValueError):
 
     Attributes:
         fault: the kind of error.
-        sentence: the error in words that may be shown to the model; they never repeat what the model wrote.
+        sentence: a message that may be shown to the model; it never repeats what the model wrote.
     """
 
     def __init__(self, fault: FormatFault, sentence: str) -> None:
@@ -108,12 +108,12 @@ class CheckedCall:
 
     @property
     def arguments(self) -> str:
-        """The arguments as JSON, as the pool writes them."""
+        """The arguments as JSON, in the pool's spelling."""
         return orjson.dumps({ARGUMENT_OF[self.tool]: self.argument}).decode()
 
 
 def call_of_json(text: str, limits: Limits) -> CheckedCall:
-    """The call in one `<tool_call>` block: `{"name": ..., "arguments": {...}}` and nothing else.
+    """Parse the content of one `<tool_call>` block: `{"name": ..., "arguments": {...}}` and nothing else.
 
     Raises:
         FormatError: for anything else.
@@ -125,7 +125,7 @@ def call_of_json(text: str, limits: Limits) -> CheckedCall:
 
 
 def call_of_message(entry: object, limits: Limits) -> CheckedCall:
-    """The call in one entry of `tool_calls`: `{"function": {"name", "arguments"}}`, the arguments as JSON or as a dict.
+    """Parse one entry of `tool_calls`: `{"function": {"name", "arguments"}}`, with the arguments as JSON or as a dict.
 
     Raises:
         FormatError: for anything else.
@@ -144,7 +144,7 @@ def call_of_message(entry: object, limits: Limits) -> CheckedCall:
 
 
 def checked_call(tool: object, arguments: object, limits: Limits) -> CheckedCall:
-    """The call of `tool` with exactly one argument, a text within the limits and without forged markers.
+    """Return a call of `tool` with exactly one argument, a text within the limits and without forged markers.
 
     Raises:
         FormatError: for anything else.
@@ -158,7 +158,7 @@ def checked_call(tool: object, arguments: object, limits: Limits) -> CheckedCall
 
 
 def checked_argument(argument: str, limits: Limits) -> str:
-    """The argument itself.
+    """Return the argument if it is valid.
 
     Raises:
         FormatError: when it is too long, not Unicode text, or contains a mark of the chat template.
@@ -169,12 +169,12 @@ def checked_argument(argument: str, limits: Limits) -> str:
 
 
 def checked_text(text: object, forged: Callable[[str], bool] = has_marker) -> str:
-    """`text`, if it is a valid text.
+    """Return `text` if it is valid.
 
     Raises:
         FormatError: when it is not text, or contains half of a surrogate pair or a mark that `forged` finds.
     """
-    if not isinstance(text, str) or _HALF_PAIR.search(text):
+    if not isinstance(text, str) or _SURROGATE.search(text):
         raise FormatError(FormatFault.NOT_TEXT, "The turn holds what is no text.")
     if forged(text):
         raise FormatError(
@@ -187,19 +187,19 @@ def _json(text: str) -> Any:
     try:
         return _DECODER.decode(text)
     except (ValueError, RecursionError) as error:
-        # ValueError: also for a repeated key, NaN or infinity, or a number with more digits than Python converts.
+        # ValueError also means a duplicate key, NaN or infinity, or a number with more digits than Python converts.
         raise FormatError(FormatFault.NOT_JSON, "A call is one JSON object, every key once.") from error
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        raise ValueError("a key stands twice")
+        raise ValueError("duplicate key")
     return found
 
 
 def _reject_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_distinct, parse_constant=_reject_constant)
@@ -216,14 +216,14 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Malformed:
-    """A malformed turn and the reason; the sentence may be shown to the model."""
+    """A malformed turn; `sentence` says why and may be shown to the model."""
 
     fault: FormatFault
     sentence: str
 
 
 def read_text(text: object, limits: Limits) -> Turn | Malformed:
-    """The turn that a model wrote in Qwen3's chat form, with or without its end mark."""
+    """Parse a turn in Qwen3's chat format, with or without its end mark."""
     try:
         return _turn_of_text(_bounded(text, limits), limits)
     except FormatError as error:
@@ -231,7 +231,7 @@ def read_text(text: object, limits: Limits) -> Turn | Malformed:
 
 
 def read_message(message: object, limits: Limits) -> Turn | Malformed:
-    """The turn in a chat message with parsed calls; a content with calls in it is malformed."""
+    """Parse a chat message with parsed `tool_calls`; call marks in its content make it malformed."""
     try:
         return _turn_of_message(message, limits)
     except FormatError as error:
@@ -290,7 +290,7 @@ def _count(calls: int, limits: Limits) -> None:
 
 
 def _split_thinking(text: str) -> tuple[str, str]:
-    """The thinking and the rest. The opening mark may be missing: the chat template writes it for some models."""
+    """Split off the thinking; its opening mark may be missing, since the chat template writes it for some models."""
     before, closed, after = text.partition(THINK_END)
     if closed:
         return before.lstrip().removeprefix(THINK), after
@@ -300,7 +300,7 @@ def _split_thinking(text: str) -> tuple[str, str]:
 
 
 def _inside(block: str) -> str:
-    """The text between the marks of a call; `block` starts after the opening one."""
+    """Return the text between the marks of a call; `block` starts after the opening mark."""
     inside, closed, after = block.partition(CALL_END)
     if not closed:
         raise FormatError(FormatFault.UNCLOSED_CALL, "A call has no end, or holds another call.")

@@ -1,7 +1,7 @@
 """The environment of one row: its pages, its calculator and its simulated user.
 
-It matches the posed question: a piece that was taken out of a story is missing in the pages too; only the user has it.
-Nothing here is random; the same calls always get the same observations.
+It matches the posed question: information that was removed from a story is missing in the pages too; only the user has
+it. Nothing here is random: the same calls always get the same observations.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ EMPTY_QUESTION = "The question is empty."
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What a tool returns; `error` if the call failed."""
+    """What a tool returns; `error` says whether the call failed."""
 
     text: str
     error: bool = False
@@ -38,15 +38,16 @@ class World:
 
     Attributes:
         prompt: the messages before the assistant's first.
-        task, lang: of the row.
-        needs: whether a piece is missing.
-        off_target: questions to the user so far that asked for something other than the missing piece.
-        obtained: whether the user gave the piece.
-        errors: calls that failed so far.
+        task: the row's task.
+        lang: the row's language.
+        needs: whether information is missing.
+        off_target: number of questions so far for something other than the missing information.
+        obtained: whether the user gave the missing information.
+        errors: number of failed calls so far.
     """
 
     def __init__(self, row: Row) -> None:
-        """Open the environment of `row`, as read from JSON lines or from a frame.
+        """Set up the environment of `row`, as read from JSON lines or from a frame.
 
         Raises:
             RowError: when the row lacks a field that the environment needs.
@@ -67,21 +68,21 @@ class World:
         self._user = SimulatedUser(self.lang, slot["wanted"] if slot else None, replies)
         passages = [(page["title"], defused(page["text"])) for page in row.get("passages") or ()]
         self._pages = dict(reversed(passages))
-        # A page is also found by its title in other case or spacing (the first of several).
-        self._alike = {_alike(title): text for title, text in reversed(passages)}
+        # Titles are also matched without regard to case and spacing. Of several equal titles, the first page counts.
+        self._by_folded_title = {_folded_title(title): text for title, text in reversed(passages)}
 
     @property
     def asked(self) -> int:
-        """Questions to the user so far."""
+        """Number of questions to the user so far."""
         return count_calls(self._called)[1]
 
     @property
     def hops(self) -> int:
-        """Other calls so far."""
+        """Number of other calls so far."""
         return count_calls(self._called)[0]
 
     def run(self, call: CheckedCall) -> Observation:
-        """Make a checked call."""
+        """Run a checked call."""
         tools: dict[str, Callable[[str], Observation]] = {
             "wiki": self.wiki,
             "calc": self.calc,
@@ -90,13 +91,13 @@ class World:
         return tools[call.tool](call.argument)
 
     def wiki(self, title: str) -> Observation:
-        """The text of a page."""
+        """Return the text of a page."""
         self._called.append("wiki")
-        text = self._pages.get(title, self._alike.get(_alike(title)))
+        text = self._pages.get(title, self._by_folded_title.get(_folded_title(title)))
         return self._failed(UNKNOWN_PAGE) if text is None else Observation(text)
 
     def calc(self, expression: str) -> Observation:
-        """The value of an arithmetic expression."""
+        """Evaluate an arithmetic expression or a comparison."""
         self._called.append("calc")
         try:
             return Observation(calculate(expression))
@@ -104,7 +105,7 @@ class World:
             return self._failed(str(error))
 
     def ask_user(self, question: str) -> Observation:
-        """What the user says to a question."""
+        """Return the user's reply to a question."""
         self._called.append(ASK)
         if not question.strip():
             self.off_target += self.needs
@@ -115,7 +116,7 @@ class World:
         return Observation(defused(text))
 
     def is_right(self, answer: str) -> bool:
-        """Whether `answer` is right by the rule of the row's task, whether or not it was lucky."""
+        """Return whether `answer` is right by the task's answer rule, lucky or not."""
         return is_right(self.task, answer, self._answer, self._aliases)
 
     def _failed(self, sentence: str) -> Observation:
@@ -123,7 +124,7 @@ class World:
         return Observation(sentence, error=True)
 
 
-def _alike(title: str) -> str:
+def _folded_title(title: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", title).casefold().split())
 
 
@@ -147,17 +148,17 @@ def _check(row: Row) -> None:
         )
     if row["task"] not in task_names() or row["lang"] not in ("en", "zh"):
         raise RowError(
-            f"{where} is of task '{row['task']}' in '{row['lang']}', expected {', '.join(task_names())} in en or zh"
+            f"{where} is of task '{row['task']}' in '{row['lang']}'; expected {', '.join(task_names())} in en or zh"
         )
     slot = row.get("slot")
     if row["needs_clarification"] and not (slot and slot.get("value") and slot.get("wanted")):
-        raise RowError(f"{where} needs a clarification, but has no `slot` that the user could give")
+        raise RowError(f"{where} needs a clarification, but has no `slot` with the information that the user has")
     if not is_playable(row):
         raise RowError(f"{where} lacks {UNPLAYABLE}; add them (docs/how-to/own-source.md) or run `rc1 build-pool`")
 
 
 MOST_TOKENS = 60
-"""The longest question that the user considers, in tokens; the pool's scripted expert needs at most 21."""
+"""Most tokens of a question that the user considers; the scripted expert's questions have at most 21."""
 
 _FUNCTION_WORDS: dict[Language, frozenset[str]] = {
     "en": frozenset(
@@ -189,13 +190,13 @@ _EDGES = re.compile(r"^\W+|\W+$")
 class SimulatedUser:
     """Answers clarifying questions in the row's language; the same question always gets the same answer.
 
-    It knows only the missing piece, and gives it only when asked for it. It knows neither the answer nor anything else
+    It knows only the missing information, and gives it only when asked for it. It does not know the answer or the rest
     of the solution, so it cannot reveal more.
 
     Attributes:
         lang: the language of the row.
-        wanted: a noun phrase for the missing piece; None if nothing is missing.
-        replies: the row's two replies, which are all that this user can say.
+        wanted: a noun phrase for the missing information; None if nothing is missing.
+        replies: the row's two replies; the user can say nothing else.
     """
 
     lang: Language
@@ -203,7 +204,7 @@ class SimulatedUser:
     replies: UserReplies
 
     def reply(self, question: str) -> tuple[str, bool]:
-        """What the user says, and whether it gave the missing piece."""
+        """Return the user's reply, and whether it gives the missing information."""
         gives = self.replies["gives"]
         if self.wanted is not None and gives is not None and asks_for(question, self.wanted, self.lang):
             return gives, True
@@ -211,13 +212,13 @@ class SimulatedUser:
 
 
 def asks_for(question: str, wanted: str, lang: Language) -> bool:
-    """Whether `question` asks for what `wanted` names: a rule about words, the same for every model and every run.
+    """Return whether `question` asks for what `wanted` names, by a fixed rule about words.
 
-    1. A general question contains one of a few phrases, such as "what do you mean" or "is missing".
-    2. A question for the piece itself contains at least half of the content words of `wanted`. Function words do not
+    1. A text longer than `MOST_TOKENS` does not.
+    2. A general question does: it contains one of a few phrases, such as "what do you mean" or "is missing".
+    3. A specific question does if it contains at least half of the content words of `wanted`. Function words do not
        count, and names do not count if other words are left: "what is Prahule's trade?" does not ask how many jars
        Prahule bought. Han characters count one by one.
-    3. A text longer than `MOST_TOKENS` asks for nothing in particular.
 
     Known errors: "how many jars did Prahule sell?" counts as asking how many jars Prahule bought, and synonyms ("which
     man?" for a person) are not understood.
@@ -234,7 +235,7 @@ def asks_for(question: str, wanted: str, lang: Language) -> bool:
 
 
 def _content(wanted: str, lang: Language) -> frozenset[str]:
-    """The words of `wanted` that identify the piece: no function words, and no names if other words are left."""
+    """Return the stems of the content words of `wanted`, without names if other words are left."""
     words = [token for token in tokenize(wanted) if token not in _FUNCTION_WORDS[lang]]
     content = frozenset(_stem(word) for word in words)
     names = {_stem(token) for word in wanted.split() if _EDGES.sub("", word)[:1].isupper() for token in tokenize(word)}
@@ -242,6 +243,6 @@ def _content(wanted: str, lang: Language) -> frozenset[str]:
 
 
 def _stem(token: str) -> str:
-    """Singular and plural count as one word, and so do a name with and without its possessive."""
+    """Remove a possessive or plural ending."""
     token = re.sub(r"['’]s$", "", token)
     return token[:-1] if len(token) > 3 and token.endswith("s") else token

@@ -1,4 +1,4 @@
-"""The held-out prompts, and a policy's answers: one episode on each, in each mode."""
+"""Checks of the held-out prompts, and a policy's answers to them: one episode per prompt and mode."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ Answers = Mapping[Mode, Sequence[Played]]
 
 
 def check_held_out(prompts: Iterable[Row], trained: Iterable[Row]) -> None:
-    """Check that no prompt shares its `id` or its `source_id` with a row that SFT or PPO may have drawn, `trained`.
+    """Check that no prompt shares its `id` or `source_id` with `trained`, the rows that SFT or PPO may have drawn.
 
     Raises:
-        EvaluationError: names the first row that is not held out.
+        EvaluationError: when one does; names the first.
     """
     seen_ids, seen_sources = set(), set()
     for row in trained:
@@ -36,13 +36,13 @@ def check_held_out(prompts: Iterable[Row], trained: Iterable[Row]) -> None:
     shared = [row["id"] for row in prompts if row["id"] in seen_ids or row["source_id"] in seen_sources]
     if shared:
         raise EvaluationError(
-            f"{len(shared)} prompts of the evaluation were used in training, or ask the same source question as a "
+            f"{len(shared)} prompts of the evaluation were used in training or ask the same source question as a "
             f"training row, for example '{shared[0]}'; evaluate on rows of other source questions"
         )
 
 
 def prompts_sha256(prompts: Iterable[Row]) -> str:
-    """SHA-256 over the rows ordered by id, so that the order of evaluation does not matter."""
+    """Return the SHA-256 of the rows ordered by id, so that the order of evaluation does not matter."""
     return sha256_json(sorted((dict(row) for row in prompts), key=lambda row: str(row["id"])))
 
 
@@ -53,9 +53,9 @@ def answers_of(
     done: int,
     plays: int,
 ) -> Answers:
-    """The held-out prompts, answered in each mode; for the progress: `done` plays of `plays` came before them.
+    """Answer the prompts in each mode, with progress reported as `done` of `plays` from the start.
 
-    A fresh adapter changes nothing, so before one is loaded the initial policy answers.
+    The initial policy answers if no adapter was loaded, since a fresh adapter changes nothing.
     """
     found: dict[Mode, Sequence[Played]] = {}
     for mode in MODES:
@@ -67,24 +67,24 @@ def answers_of(
 
 
 def answers_sha256(answers: Answers) -> str:
-    """SHA-256 of every episode, one a line."""
+    """Return the SHA-256 of all episodes as JSON lines."""
     digest = hashlib.sha256()
     for mode, played in answers.items():
-        for one in played:
-            digest.update(orjson.dumps({"mode": mode, "played": asdict(one)}, option=orjson.OPT_SORT_KEYS) + b"\n")
+        for episode in played:
+            digest.update(orjson.dumps({"mode": mode, "played": asdict(episode)}, option=orjson.OPT_SORT_KEYS) + b"\n")
     return digest.hexdigest()
 
 
 def episodes_of(
     prepared: Prepared, player: PolicyEngine, temperature: float, some: Sequence[MeasuredRow] | None = None
 ) -> list[Played]:
-    """The player's episodes on held-out prompts; every player uses the same random numbers."""
+    """Play held-out prompts, by default all; every policy gets the same random numbers."""
     rows = prepared.selection.held_out if some is None else some
     return played_by(player, rows, temperature, prepared.run.config.training.held_out.seed)
 
 
 def played_by(player: Plays, rows: Sequence[MeasuredRow], temperature: float, seed: int) -> list[Played]:
-    """A policy's episodes on rows; `seed` and a row's id decide what is sampled, temperature 0 is greedy."""
+    """Play one episode on each row; `seed` and the row's id seed the sampling, and temperature 0 is greedy."""
     keys = [str(row["id"]) for row in rows]
     played = player.play(rows, keys, temperature=temperature, seed=seed, iteration=0)
-    return [Played(one.row_id, one.outcome, one.messages) for one in played]
+    return [Played(episode.row_id, episode.outcome, episode.messages) for episode in played]

@@ -1,4 +1,4 @@
-"""Which judge scores which of the evaluation's episodes, and which checkpoints in between are evaluated."""
+"""The judge's scores of evaluated episodes, and the intermediate checkpoints that are evaluated."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class Audited:
     """The scores of several policies' episodes.
 
     Attributes:
-        scores: one per policy, in the given order.
-        share: the share of the judged episodes that have a score; None if no judge was asked.
-        judge: fingerprint of everything except the dialogue that decides a score; empty if no judge was asked.
+        scores: one mapping per policy, in the given order.
+        share: share of the judged episodes that have a score; None if no judge was asked.
+        judge: SHA-256 of everything that decides a score, except the dialogue; empty if no judge was asked.
     """
 
     scores: Sequence[Scores]
@@ -38,27 +38,27 @@ class Audited:
 
 
 def audited(prepared: Prepared, policies: Sequence[Sequence[Played]]) -> Audited:
-    """Score the sampled episodes of policies with the calibrated weights of the ticket, all at once.
+    """Score the sampled episodes of several policies with the calibrated weights of the ticket, all at once.
 
-    No judge is asked if training does not pay for a judged score: there are no weights then.
+    If the judged score is not part of the reward, there are no weights, and no judge is asked.
 
     Args:
-        prepared: the inputs of the run; `training.held_out.judged` says how many prompts are judged.
-        policies: the episodes of each.
+        prepared: the inputs of the run; `training.held_out.judged` is the number of prompts to judge.
+        policies: the episodes of each policy.
 
     Raises:
         RC1Error: when there are no weights, or the judge cannot be asked often enough.
     """
-    wanted = _fixed_sample(prepared.selection.held_out, prepared.run.config.training.held_out.judged)
-    if not wanted or not prepared.run.config.pays_judged_score:
+    judged_ids = _fixed_sample(prepared.selection.held_out, prepared.run.config.training.held_out.judged)
+    if not judged_ids or not prepared.run.config.pays_judged_score:
         return Audited([{} for _ in policies], None)
     judge = prepared.judge or EpisodeJudge(prepared.run)
     names, dialogues = list[tuple[int, str]](), list[Sequence[Message]]()
     for number, played in enumerate(policies):
-        for one in played:
-            if one.row_id in wanted:
-                names.append((number, one.row_id))
-                dialogues.append(one.messages)
+        for episode in played:
+            if episode.row_id in judged_ids:
+                names.append((number, episode.row_id))
+                dialogues.append(episode.messages)
     scores: list[dict[str, float | None]] = [{} for _ in policies]
     values = judge.audit(dialogues)
     for (number, row_id), value in zip(names, values, strict=True):
@@ -70,8 +70,8 @@ def check_audit(run: Run, seeds: int) -> None:
     """Check before training that the judge can be asked often enough for the evaluation; nothing is sent.
 
     Args:
-        run: supplies judge and held-out prompts.
-        seeds: how many runs are evaluated together.
+        run: the run, for its judge and held-out prompts.
+        seeds: number of runs that are evaluated together.
 
     Raises:
         ConfigError: when a live judge cannot be asked as often as the evaluation may need.
@@ -90,21 +90,21 @@ def check_audit(run: Run, seeds: int) -> None:
 
 
 def played_episodes(run: Run, seeds: int) -> int:
-    """How many episodes an evaluation of this many runs plays in both modes, including checkpoints in between."""
+    """Return the number of episodes that an evaluation of `seeds` runs plays, with intermediate checkpoints."""
     held_out = run.config.training.held_out
-    on_the_way = held_out.between.checkpoints * min(held_out.between.prompts, held_out.prompts)
-    return len(MODES) * held_out.prompts * (1 + seeds) + on_the_way * seeds
+    intermediate = held_out.between.checkpoints * min(held_out.between.prompts, held_out.prompts)
+    return len(MODES) * held_out.prompts * (1 + seeds) + intermediate * seeds
 
 
-def rows_on_the_way(prepared: Prepared) -> list[MeasuredRow]:
-    """The held-out rows for checkpoints between start and end, in the same order."""
+def intermediate_rows(prepared: Prepared) -> list[MeasuredRow]:
+    """Return the held-out rows on which intermediate checkpoints are evaluated, in the same order."""
     rows = prepared.selection.held_out
-    wanted = _fixed_sample(rows, prepared.run.config.training.held_out.between.prompts)
-    return [row for row in rows if str(row["id"]) in wanted]
+    chosen = _fixed_sample(rows, prepared.run.config.training.held_out.between.prompts)
+    return [row for row in rows if str(row["id"]) in chosen]
 
 
-def checkpoints_on_the_way(prepared: Prepared, seed: int) -> dict[int, Path]:
-    """Step -> checkpoint; checkpoints that do not exist are left out."""
+def intermediate_checkpoints(prepared: Prepared, seed: int) -> dict[int, Path]:
+    """Return the intermediate checkpoints that exist, by step."""
     found: dict[int, Path] = {}
     for step in steps_between(prepared.run.config):
         try:
@@ -115,6 +115,6 @@ def checkpoints_on_the_way(prepared: Prepared, seed: int) -> dict[int, Path]:
 
 
 def _fixed_sample(rows: Sequence[MeasuredRow], count: int) -> set[str]:
-    """The ids of `count` rows, always the same ones for any order."""
+    """Choose the ids of `count` rows, the same ones in whatever order the rows come."""
     ids = sorted((str(row["id"]) for row in rows), key=lambda name: hashlib.sha256(f"judged/{name}".encode()).digest())
     return set(ids[:count])

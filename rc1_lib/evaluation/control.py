@@ -1,7 +1,7 @@
-"""Controls: train a policy on a reward without information; the evaluation must not find a gain.
+"""Controls: train a policy on an uninformative reward, and check that the evaluation finds no gain.
 
-The change in success on held-out prompts decides, prompt by prompt against the control's initial policy. A gain beyond
-its interval cannot have been learned: the evaluation leaks.
+The change in success on held-out prompts decides, paired with the control's initial policy. A gain beyond its interval
+cannot have been learned, so it shows that the evaluation leaks.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _FIGURES = ("success", "success_needed", "success_clear", "success_hard", "ask_r
 
 
 def report_path(kind: ControlKind) -> str:
-    """The path of a control's report, relative to the workspace."""
+    """Return the path of a control's report, relative to the workspace."""
     return f"reports/control_{kind}.json"
 
 
@@ -48,38 +48,38 @@ def run_control(
 ) -> GateReport:
     """Train and evaluate a control for each seed, and write `reports/control_<kind>.json`.
 
-    A killed control is resumed, one of another run is replaced. Files of real runs are not touched.
+    A killed control is resumed; a control of another run is replaced. Files of real runs are not touched.
 
     Args:
         prepared: the inputs of the real run.
         kind: the uninformative reward.
-        seeds: of the runs; each has to pass separately.
-        notice: called with what is resumed.
+        seeds: the training seeds; each must pass separately.
+        notice: called with a message about what is resumed.
 
     Raises:
         RC1Error: when the configuration is invalid, or a prompt of the evaluation was used in training.
     """
     check_held_out(prepared.selection.held_out, prepared.selection.train)
-    beside = prepared.under(Control(kind))
-    last = beside.run.config.steps
+    control = prepared.under(Control(kind))
+    last = control.run.config.steps
     for seed in seeds:
-        check_own(beside.run, seed, beside.facts(seed), start_over=True, notice=notice)
-    checkpoints = {seed: advance(beside, seed, last, notice) for seed in seeds}
+        check_own(control.run, seed, control.facts(seed), start_over=True, notice=notice)
+    checkpoints = {seed: advance(control, seed, last, notice) for seed in seeds}
     rows = prepared.selection.held_out
     records: list[EpisodeRecord] = []
-    with player_of(beside, seeds[0]) as player:
+    with player_of(control, seeds[0]) as player:
         report_progress(GATE, 0, 1 + len(seeds))
-        start = episodes_of(beside, player, player.temperature)
+        start = episodes_of(control, player, player.temperature)
         for number, (seed, path) in enumerate(checkpoints.items(), start=1):
             report_progress(GATE, number, 1 + len(seeds))
             player.load_adapter(load_checkpoint(path).tensors["adapter"])
-            for policy, played in ((BASE, start), (AFTER, episodes_of(beside, player, player.temperature))):
+            for policy, played in ((BASE, start), (AFTER, episodes_of(control, player, player.temperature))):
                 records += records_of(played, rows, policy=policy, mode="sampled", seed=seed)
     report_progress(GATE, 1 + len(seeds), 1 + len(seeds))
     compared = compare(prepared.run, episode_frame(records))
-    moved = {seed: _last_kl(beside.run, seed) for seed in seeds}
+    kl = {seed: _last_kl(control.run, seed) for seed in seeds}
     gates = prepared.run.config.gates
-    gate = control_gate(kind, compared, moved, gates.control, gates.evaluation.min_prompts)
+    gate = control_gate(kind, compared, kl, gates.control, gates.evaluation.min_prompts)
     body = {
         "kind": kind,
         "steps": last,
@@ -90,14 +90,14 @@ def run_control(
             for seed, path in checkpoints.items()
         },
         "seeds": {
-            str(seed): {"kl": moved[seed], **_body(found)} for seed, found in compared.items()
+            str(seed): {"kl": kl[seed], **_body(found)} for seed, found in compared.items()
         },
     }  # fmt: skip
     return write_report(prepared.run, report_path(kind), gate, body, {})
 
 
 def compare(run: Run, frame: pl.DataFrame) -> dict[int, Contrast]:
-    """Seed -> its control compared with the start, on the sampled episodes of both."""
+    """Compare each seed's control with the initial policy, on the sampled episodes of both."""
     shared = run.config.gates.shared
     return {
         seed: contrast(
@@ -111,14 +111,18 @@ def compare(run: Run, frame: pl.DataFrame) -> dict[int, Contrast]:
 def control_gate(
     kind: ControlKind,
     compared: Mapping[int, Contrast],
-    moved: Mapping[int, float],
+    kl: Mapping[int, float],
     thresholds: ControlGate,
     min_prompts: int,
 ) -> GateResult:
-    """Check that nothing was gained without anything to learn; each seed separately.
+    """Check for each seed that the control gained nothing, since there was nothing to learn.
 
-    Of each seed, `compared` is its control against the start, and `moved` the KL between them at the last step, in nats
-    per episode; `min_prompts` is `gates.evaluation.min_prompts`.
+    Args:
+        kind: the uninformative reward.
+        compared: seed -> the control compared with its initial policy.
+        kl: seed -> KL between the two at the last step, in nats per episode.
+        thresholds: `gates.control`.
+        min_prompts: `gates.evaluation.min_prompts`.
     """
     checks: list[Check] = []
     few = ""
@@ -130,13 +134,13 @@ def control_gate(
         checks += [
             enough,
             at_least(
-                f"{name}: KL to the start, nats an episode", moved[seed], thresholds.min_kl,
+                f"{name}: KL to the start, nats an episode", kl[seed], thresholds.min_kl,
                 "the policy has not changed, so the control shows nothing: raise training.control.steps",
             ),
             at_most(
                 f"{name}: success up for certain, pp", change.low, thresholds.max_gain_pp,
-                "it succeeds more often although it could learn nothing: the evaluation leaks. Look for prompts used "
-                "in training, answers that the policy can see, and any difference between the two plays",
+                "it succeeds more often although there was nothing to learn: the evaluation leaks. Look for prompts "
+                "used in training, answers that the policy can see, and differences in how the two were played",
             ),
             info(f"{name}: success up, pp", interval_in_words(change)),
             *(
@@ -154,5 +158,5 @@ def _last_kl(run: Run, seed: int) -> float:
 
 def _body(found: Contrast) -> dict[str, Any]:
     sides = {"before": found.before, "after": found.after, "change": found.change}
-    shown = {side: {name: one[name].to_dict() for name in _FIGURES} for side, one in sides.items()}
+    shown = {side: {name: values[name].to_dict() for name in _FIGURES} for side, values in sides.items()}
     return {"prompts": found.prompts, **shown}

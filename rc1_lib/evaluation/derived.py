@@ -1,4 +1,4 @@
-"""The file of an evaluation: its report, named by a hash of everything that decides it."""
+"""The artifact of an evaluation: its report, named by a hash of everything that decides it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rc1_lib.workspace.artifacts import read_json
 KIND = "ppo_eval"
 TRAINING_REPORT = "reports/train.json"
 _NAME = re.compile(rf"reports/{KIND}_\w+\.json", re.ASCII)
-"""Marks a report that RC1 wrote; no other file is read as one."""
+"""The names of reports that RC1 writes; no other file is read as one."""
 
 
 def _settings(run: Run) -> dict[str, Any]:
@@ -21,14 +21,14 @@ def _settings(run: Run) -> dict[str, Any]:
 
 
 def _latest(run: Run) -> str:
-    """The evaluation that the latest training ended with."""
+    """Return the path of the evaluation with which the latest training ended."""
     path = run.workspace.path(TRAINING_REPORT)
     try:
         named = read_json(path)["evaluation"]
     except (OSError, ValueError, KeyError, TypeError):
         named = None
     if not isinstance(named, str) or not _NAME.fullmatch(named):
-        raise RC1Error(f"{path}: names no evaluation; run `rc1 train`, which ends with one")
+        raise RC1Error(f"{path}: does not name an evaluation; run `rc1 train`, which ends with one")
     return named
 
 

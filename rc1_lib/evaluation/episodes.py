@@ -1,4 +1,4 @@
-"""The record of an evaluated episode, and the frame from which all figures are computed."""
+"""Records of evaluated episodes, and the frame from which all metrics are computed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Mode = Literal["sampled", "greedy"]
 MODES: tuple[Mode, ...] = get_args(Mode)
 ENDS = tuple(status.value for status in EpisodeStatus if status is not EpisodeStatus.RUNNING)
 OF_PROMPT = ("task", "bucket", "needs", "cue", "source_id")
-"""Columns of the prompt, the same for every policy."""
+"""Columns that belong to the prompt and are the same for every policy."""
 
 
 class EvaluationError(RC1Error):
@@ -28,7 +28,7 @@ class EvaluationError(RC1Error):
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """An episode, as an evaluation uses it: its row, its outcome, and the dialogue, including the prompt."""
+    """An episode as an evaluation uses it; `messages` is the whole dialogue, including the prompt."""
 
     row_id: str
     outcome: EpisodeOutcome
@@ -37,15 +37,15 @@ class Played:
 
 @dataclass(frozen=True, slots=True)
 class EpisodeRecord:
-    """One episode of one policy on one held-out prompt; the outcome's fields are those of `EpisodeOutcome`.
+    """One episode of one policy on one held-out prompt; fields not listed are those of `EpisodeOutcome`.
 
     Attributes:
-        policy: which policy acted, for example `sft` or `ppo`.
+        policy: name of the policy, for example `sft` or `ppo`.
         mode: how its tokens were chosen.
         seed: the training seed that the comparison belongs to.
-        row_id, task, bucket, source_id: of the row.
-        needs: whether a piece was missing.
-        cue: whether the row's wording is vague, whether or not a piece is missing.
+        row_id: id of the row; `task`, `bucket` and `source_id` are the row's as well.
+        needs: whether information was missing.
+        cue: whether the prompt sounds vague, whether or not information is missing.
         judged: the calibrated score of its dialogue in [0, 1]; None if it has no score or was not judged.
     """
 
@@ -83,8 +83,8 @@ _TYPES = {
     "Bucket": pl.String,
 }
 SCHEMA: dict[str, Any] = {field.name: _TYPES[str(field.type)] for field in fields(EpisodeRecord)}
-"""Column -> polars type of the frame, one row per episode."""
-_AMONG = {"mode": MODES, "bucket": BUCKETS, "status": ENDS}
+"""Column -> polars type of the frame, which has one row per episode."""
+_ALLOWED = {"mode": MODES, "bucket": BUCKETS, "status": ENDS}
 _ROW_KEYS = ("task", "bucket", "source_id", "needs_clarification", "cue")
 IDENTITY = ("policy", "mode", "seed", "row_id")
 
@@ -92,10 +92,11 @@ IDENTITY = ("policy", "mode", "seed", "row_id")
 def record_of(
     outcome: EpisodeOutcome, row: MeasuredRow, *, policy: str, mode: Mode, seed: int, judged: float | None = None
 ) -> EpisodeRecord:
-    """The record of an episode on `row`.
+    """Return the record of an episode on `row`.
 
     Raises:
-        EvaluationError: when the episode is not over, the row lacks a key, or they disagree about what was missing.
+        EvaluationError: when the episode is not over, the row lacks a key, or they disagree on whether something was
+            missing.
     """
     lacking = [key for key in ("id", *_ROW_KEYS) if row.get(key) is None]
     if lacking:
@@ -103,7 +104,7 @@ def record_of(
             f"row '{row.get('id')}' lacks {', '.join(lacking)}; evaluate rows of the pool's schema with their bucket"
         )
     if outcome.status is EpisodeStatus.RUNNING:
-        raise EvaluationError(f"the episode of row '{row['id']}' is not over; an evaluation takes finished ones only")
+        raise EvaluationError(f"the episode of row '{row['id']}' is not over; an evaluation needs finished episodes")
     if outcome.needs != row["needs_clarification"]:
         raise EvaluationError(
             f"row '{row['id']}' has needs_clarification {row['needs_clarification']}, but its environment says "
@@ -127,18 +128,19 @@ def records_of(
     seed: int,
     judged: Mapping[str, float | None] | None = None,
 ) -> list[EpisodeRecord]:
-    """The records of one policy's episodes, each with its row and, if `judged` has one, its score.
+    """Return the records of one policy's episodes; `judged` maps row ids to scores.
 
     Raises:
-        EvaluationError: when an episode's row is missing, or as in `record_of`.
+        EvaluationError: when an episode's row is missing; also whatever `record_of` raises.
     """
     known = {row["id"]: row for row in rows}
     records = []
-    for one in episodes:
-        if one.row_id not in known:
-            raise EvaluationError(f"an episode is about row '{one.row_id}', which is not among the rows given")
-        score = (judged or {}).get(one.row_id)
-        records.append(record_of(one.outcome, known[one.row_id], policy=policy, mode=mode, seed=seed, judged=score))
+    for episode in episodes:
+        row = known.get(episode.row_id)
+        if row is None:
+            raise EvaluationError(f"an episode is about row '{episode.row_id}', which is not among the given rows")
+        score = (judged or {}).get(episode.row_id)
+        records.append(record_of(episode.outcome, row, policy=policy, mode=mode, seed=seed, judged=score))
     return records
 
 
@@ -146,12 +148,12 @@ _columns = attrgetter(*SCHEMA)
 
 
 def episode_frame(records: Sequence[EpisodeRecord]) -> pl.DataFrame:
-    """The records as columns of `SCHEMA`, checked."""
+    """Return the records as a checked frame with the columns of `SCHEMA`."""
     return checked(pl.DataFrame([_columns(record) for record in records], schema=SCHEMA, orient="row"))
 
 
 def read_episodes(path: Path) -> pl.DataFrame:
-    """The episodes of an evaluation's report, as `rc1_lib.evaluation.report` wrote them.
+    """Read the episodes that `rc1_lib.evaluation.report` wrote.
 
     Raises:
         EvaluationError: when the file is missing or contains something else.
@@ -164,7 +166,7 @@ def read_episodes(path: Path) -> pl.DataFrame:
 
 
 def checked(frame: pl.DataFrame) -> pl.DataFrame:
-    """The frame's columns in order, if they describe episodes.
+    """Return the frame with the columns of `SCHEMA` in order if it holds valid episodes.
 
     Raises:
         EvaluationError: when there are no episodes, missing columns, other types, nulls, unknown names, duplicate
@@ -174,37 +176,37 @@ def checked(frame: pl.DataFrame) -> pl.DataFrame:
         raise EvaluationError("there are no episodes to evaluate; let both policies answer the held-out prompts first")
     wrong = [name for name, type_ in SCHEMA.items() if frame.schema.get(name) != type_]
     if wrong:
-        raise EvaluationError(f"the episodes lack the columns {', '.join(wrong)}, or hold them in another type")
+        raise EvaluationError(f"the episodes lack the columns {', '.join(wrong)}, or have them in another type")
     frame = frame.select(list(SCHEMA))
-    holes = [name for name in SCHEMA if name != "judged" and frame[name].null_count()]
-    if holes:
-        raise EvaluationError(f"episodes without {', '.join(holes)} cannot be evaluated; nothing may be null")
-    for name, among in {"task": task_names(), **_AMONG}.items():
-        strange = frame.filter(~pl.col(name).is_in(list(among)))
-        if strange.height:
+    with_nulls = [name for name in SCHEMA if name != "judged" and frame[name].null_count()]
+    if with_nulls:
+        raise EvaluationError(f"episodes without {', '.join(with_nulls)} cannot be evaluated; nothing may be null")
+    for name, allowed in {"task": task_names(), **_ALLOWED}.items():
+        unknown = frame.filter(~pl.col(name).is_in(list(allowed)))
+        if unknown.height:
             raise EvaluationError(
-                f"the episode of row '{strange['row_id'][0]}' has {name} '{strange[name][0]}', expected one of "
-                f"{', '.join(among)}"
+                f"the episode of row '{unknown['row_id'][0]}' has {name} '{unknown[name][0]}', expected one of "
+                f"{', '.join(allowed)}"
             )
     _check_once(frame)
     return frame
 
 
 def _check_once(frame: pl.DataFrame) -> None:
-    twice = frame.filter(pl.struct(IDENTITY).is_duplicated())
-    if twice.height:
-        first = cast(Mapping[str, Any], twice.row(0, named=True))
+    repeated = frame.filter(pl.struct(IDENTITY).is_duplicated())
+    if repeated.height:
+        first = cast(Mapping[str, Any], repeated.row(0, named=True))
         raise EvaluationError(
             f"{first['policy']}, {first['mode']}, seed {first['seed']} answers the prompt '{first['row_id']}' more "
             f"than once; an evaluation takes one episode of each"
         )
-    torn = (
+    inconsistent = (
         frame.group_by("row_id", maintain_order=True)
         .agg(pl.col(name).n_unique() for name in OF_PROMPT)
         .filter(pl.any_horizontal(pl.col(name) > 1 for name in OF_PROMPT))
     )
-    if torn.height:
+    if inconsistent.height:
         raise EvaluationError(
-            f"episodes of the prompt '{torn['row_id'][0]}' disagree in {', '.join(OF_PROMPT)}, which belong to the "
-            f"prompt; let all policies answer the same rows"
+            f"episodes of the prompt '{inconsistent['row_id'][0]}' disagree in {', '.join(OF_PROMPT)}, which belong to "
+            f"the prompt; let all policies answer the same rows"
         )

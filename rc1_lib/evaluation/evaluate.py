@@ -1,4 +1,4 @@
-"""The whole comparison: every mode, overall and by task, difficulty and wording."""
+"""The comparison of two policies in every mode, overall and by task, difficulty and wording."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rc1_lib.task_specs import task_names
 
 BASE, TRAINED = "sft", "ppo"
 WORDINGS = {False: "plain", True: "vague"}
-"""The wording of a prompt: whether it sounds vague is independent of whether something is missing."""
+"""Cue -> wording; whether a prompt sounds vague is independent of whether something is missing."""
 
 _GROUPS: Mapping[str, Callable[[], pl.Expr]] = {
     "all": lambda: pl.col("row_id").is_not_null(),
@@ -31,9 +31,9 @@ class Compared:
     """The comparison in one mode.
 
     Attributes:
-        overall: over all prompts.
-        by: `task`, `bucket` and `wording` -> group -> the comparison over its prompts.
-        statuses: policy -> how its episodes ended -> the share that did.
+        overall: the comparison over all prompts.
+        by: `task`, `bucket` or `wording` -> group -> the comparison over its prompts.
+        statuses: policy -> final status of episodes -> share, in [0, 1].
     """
 
     overall: Contrast
@@ -41,7 +41,7 @@ class Compared:
     statuses: Mapping[str, Mapping[str, float]]
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready; what is undefined is None."""
+        """Return JSON-ready values, with None for undefined ones."""
         return {
             "overall": self.overall.to_dict(),
             "by": {by: {name: found.to_dict() for name, found in groups.items()} for by, groups in self.by.items()},
@@ -54,10 +54,10 @@ class Evaluation:
     """A policy compared with the one it started from.
 
     Attributes:
-        before: the name of the policy it started from.
-        after: the name of the policy under evaluation.
-        prompts: training seed -> how many held-out prompts its policy answered: `all`, and among them those that
-            `need asking`, are `clear`, and are `hard` (of multi-hop tasks).
+        before: name of the initial policy.
+        after: name of the policy under evaluation.
+        prompts: training seed -> number of held-out prompts that its policy answered: `all` of them, and those that
+            `need asking`, are `clear`, or are `hard` (of multi-hop tasks).
         modes: `sampled` and `greedy` -> the comparison.
     """
 
@@ -68,11 +68,11 @@ class Evaluation:
 
     @property
     def groups(self) -> dict[str, int]:
-        """The same counts over all seeds."""
+        """The counts of `prompts` summed over all seeds."""
         return {name: sum(counts[name] for counts in self.prompts.values()) for name in _GROUPS}
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready; what is undefined is None."""
+        """Return JSON-ready values, with None for undefined ones."""
         return {
             "before": self.before,
             "after": self.after,
@@ -87,8 +87,14 @@ def evaluate(
 ) -> Evaluation:
     """Compare two policies in both modes, by `paired.contrast`.
 
-    `frame` has one episode for every policy, mode, training seed and prompt. Several training seeds are pooled; pass
-    only one seed's episodes to evaluate it separately.
+    Args:
+        frame: one episode for every policy, mode, training seed and prompt. Several training seeds are pooled; pass
+            the episodes of one seed to evaluate it separately.
+        confidence: confidence level of the intervals, in (0, 1).
+        resamples: number of bootstrap samples.
+        seed: seed of the bootstrap.
+        before: name of the initial policy.
+        after: name of the policy under evaluation.
 
     Raises:
         EvaluationError: when the frame has no episodes or episodes of other policies, or a prompt lacks an episode of a
@@ -120,14 +126,14 @@ def _check_complete(frame: pl.DataFrame, before: str, after: str) -> None:
     others = set(frame["policy"]) - {before, after}
     if others:
         raise EvaluationError(
-            f"there are episodes of {', '.join(sorted(others))} too; an evaluation compares '{before}' and '{after}' "
-            f"alone"
+            f"there are also episodes of {', '.join(sorted(others))}; an evaluation compares only '{before}' and "
+            f"'{after}'"
         )
-    wanted = 2 * len(MODES)
-    counted = frame.group_by("seed", "row_id").len().filter(pl.col("len") != wanted).sort("seed", "row_id")
+    expected = 2 * len(MODES)
+    counted = frame.group_by("seed", "row_id").len().filter(pl.col("len") != expected).sort("seed", "row_id")
     if counted.height:
         raise EvaluationError(
             f"{counted.height} prompts lack an answer of a policy in a mode, for example "
-            f"'{counted['row_id'][0]}' of seed {counted['seed'][0]} with {counted['len'][0]} of {wanted} episodes; "
+            f"'{counted['row_id'][0]}' of seed {counted['seed'][0]} with {counted['len'][0]} of {expected} episodes; "
             f"let '{before}' and '{after}' answer every prompt {' and '.join(MODES)}"
         )

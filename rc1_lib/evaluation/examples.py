@@ -1,7 +1,7 @@
-"""A few dialogues before and after training, to read: what got better and what got worse.
+"""A few dialogues from before and after training, for people to read what got better and what got worse.
 
-They are not hand-picked: the first ones by row id of every kind are shown, alternating between tasks, with the number
-of such prompts.
+They are not hand-picked: of each kind the first ones by row id are shown, alternating between tasks, with the number of
+such prompts.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rc1_lib.records import Message
 
 Dialogue = Sequence[Message]
 _MOST = 1200
-"""How many characters of a message are shown."""
+"""Characters of a message that are shown."""
 
 _NEEDS = pl.col("needs")
 _KINDS: Mapping[str, pl.Expr] = {
@@ -38,14 +38,14 @@ def examples_markdown(
     after: str,
     per_kind: int,
 ) -> str:
-    """The examples as markdown.
+    """Return the examples as Markdown.
 
     Args:
         frame: checked episodes; the sampled ones of the first training seed are shown.
-        dialogues: (policy, row id) -> the messages of its sampled episode under that seed.
-        before: the policy to compare with.
-        after: the policy under evaluation.
-        per_kind: how many prompts of every kind.
+        dialogues: (policy, row id) -> the messages of its sampled episode with that seed.
+        before: name of the initial policy.
+        after: name of the policy under evaluation.
+        per_kind: number of prompts of each kind.
 
     Raises:
         EvaluationError: when a dialogue to show is missing.
@@ -60,8 +60,8 @@ def examples_markdown(
         "Sampled; the first of every kind by row id, alternating between tasks.",
         "",
     ]
-    for kind, wanted in _KINDS.items():
-        found = wide.filter(wanted).sort("row_id").sort(pl.int_range(pl.len()).over("task"), "task")
+    for kind, condition in _KINDS.items():
+        found = wide.filter(condition).sort("row_id").sort(pl.int_range(pl.len()).over("task"), "task")
         lines += [f"## {kind}: {found.height:,} of {wide.height:,} prompts", ""]
         for row in found.head(per_kind).iter_rows(named=True):
             lines += _example(row, dialogues, before, after)
@@ -95,7 +95,7 @@ def _shown(message: Message) -> str:
 
 
 def _fenced(text: str) -> list[str]:
-    """A code block that the text cannot end, whatever a model wrote."""
+    """Return a code block that the text cannot end, whatever the model wrote."""
     longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return [f"{fence}text", text, fence, ""]

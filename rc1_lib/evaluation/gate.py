@@ -1,13 +1,12 @@
 """The evaluation gate: the trained policy asks if needed, not otherwise, and succeeds more often.
 
 The *sampled* episodes decide: PPO optimises them, and the specification set its thresholds for them. Greedy episodes
-are reported for information only, since greedy decoding rounds a habit of asking to always or never: a base that asks
-on 30 % of any prompts never asks when greedy, so its over-clarification rate is 0, and the relative drop of 0 is
-undefined.
+are only reported, since greedy decoding rounds a habit of asking to always or never. A base that asks on 30 % of all
+prompts never asks when greedy: its over-clarification rate is then 0, from which no relative drop is defined.
 
-Four checks are the original's: success where asking is needed, success on hard rows, over-clarification, turns. If
-lucky guesses counted, a policy that never asks could pass all four. So guesses count as failures, and three more checks
-look at the asking itself: recall, precision, and the gap between asking where needed and where not.
+Four checks come from the specification: success where asking is needed, success on hard rows, over-clarification,
+turns. If lucky guesses counted, a policy that never asks could pass all four. So guesses count as failures, and three
+more checks measure the asking itself: recall, precision, and the gap between asking where needed and where not.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ CHECK_OF = {
     "success_needed": NEEDED, "success_hard": HARD, OVERCLAR_DROP: RATE, "turns": TURNS, "ask_recall": RECALL,
     "ask_precision": PRECISION, "ask_gap": GAP,
 }  # fmt: skip
-"""Changed figure -> the check on it."""
+"""Metric -> the check on its change."""
 
 _SHOWN = {
     "success": "success", "success_needed": "success where asking is needed", "success_hard": "success on hard rows",
@@ -57,31 +56,31 @@ def ppo_eval_gate(
     by_seed: Mapping[int, Evaluation] | None = None,
     proxy_checks: Sequence[Check] = (),
 ) -> GateResult:
-    """Compare a policy with the one it started from.
+    """Judge a policy's comparison with the one it started from.
 
-    A check passes on the point value; a line next to it has the paired interval and whether it clears the threshold.
-    Too few prompts are an error, whatever the figures. Each of several training seeds must also pass separately: a mean
-    can hide one that failed.
+    The point value decides a check; a line of information has the paired interval and says whether all of it passes.
+    Too few prompts are an error, whatever the values. With several training seeds, each must also pass separately,
+    since a mean can hide a seed that failed.
 
     Args:
         evaluation: the comparison, of one training seed or of several pooled.
         thresholds: `gates.evaluation`.
         by_seed: training seed -> its own comparison, if several are pooled.
-        proxy_checks: from `rc1_lib.evaluation.proxy.proxy_checks`, on the judged score next to success.
+        proxy_checks: the checks on the judged score next to success, from `rc1_lib.evaluation.proxy.proxy_checks`.
     """
     enough = _enough(evaluation, thresholds)
     few = [check for check in enough if not check.passed]
     judged = _judged(evaluation, thresholds)
-    alone = {seed: list(_judged(one, thresholds).values()) for seed, one in (by_seed or {}).items()}
+    alone = {seed: list(_judged(compared, thresholds).values()) for seed, compared in (by_seed or {}).items()}
     checks = [*enough, *judged.values(), *(_passes_alone(seed, found) for seed, found in alone.items()), *proxy_checks]
     checks += [info(f"seed {seed}: {check.name}", check.value) for seed, found in alone.items() for check in found]
     change = evaluation.modes["sampled"].overall.change
-    checks += [info(f"{check.name}: interval", _interval(check, change[figure])) for figure, check in judged.items()]
+    checks += [info(f"{check.name}: interval", _interval(check, change[metric])) for metric, check in judged.items()]
     for mode, compared in evaluation.modes.items():
         before, after = compared.overall.before, compared.overall.after
         checks += [
-            info(f"{words}, {mode}", f"{_number(before[figure])} -> {_number(after[figure])}")
-            for figure, words in _SHOWN.items()
+            info(f"{words}, {mode}", f"{_number(before[metric])} -> {_number(after[metric])}")
+            for metric, words in _SHOWN.items()
         ]
     error = ""
     if few:
@@ -100,20 +99,20 @@ def _enough(evaluation: Evaluation, thresholds: EvaluationGate) -> list[Check]:
 
 
 def _passes_alone(seed: int, judged: Sequence[Check]) -> Check:
-    """Whether a seed clears every threshold without the others."""
+    """Check that a seed clears every threshold without the others."""
     missed = [check.name for check in judged if not check.passed]
     return equal(f"seed {seed}: clears every threshold", not missed, True, f"on its own it misses: {'; '.join(missed)}")
 
 
 def _judged(evaluation: Evaluation, thresholds: EvaluationGate) -> dict[str, Check]:
-    """Figure -> its check."""
+    """Return the checks by metric."""
     overall = evaluation.modes["sampled"].overall
     value = {name: found.value for name, found in overall.change.items()}
     checks = {
         "success_needed": at_least(
             NEEDED, value["success_needed"], thresholds.min_needed_up_pp,
-            "the policy did not learn to obtain the missing piece and use it: check recall and 'obtained' in the "
-            "report; train longer, or start from a base that uses its tools better",
+            "the policy did not learn to obtain and use what is missing: check recall and 'obtained' in the report; "
+            "train longer, or start from a base that uses its tools better",
         ),
         "success_hard": at_least(
             HARD, value["success_hard"], thresholds.min_hard_up_pp,
@@ -133,8 +132,8 @@ def _judged(evaluation: Evaluation, thresholds: EvaluationGate) -> dict[str, Che
         ),
         "ask_precision": at_least(
             PRECISION, value["ask_precision"], thresholds.min_asking_up_pp,
-            "a smaller share of its questions is needed than of the base's, or it never asks (then this is undefined): "
-            "raise overclar.alpha if it asks too much, lower it if it stopped asking",
+            "a smaller share of its questions is needed than of the base's, or it never asks, which makes this "
+            "undefined: raise overclar.alpha if it asks too much, lower it if it stopped asking",
         ),
         "ask_gap": at_least(
             GAP, value["ask_gap"], thresholds.min_asking_up_pp,
@@ -143,8 +142,8 @@ def _judged(evaluation: Evaluation, thresholds: EvaluationGate) -> dict[str, Che
         ),
     }  # fmt: skip
     return {
-        figure: replace(check, interval=overall.change[figure].of(overall.prompts, "prompts"))
-        for figure, check in checks.items()
+        metric: replace(check, interval=overall.change[metric].of(overall.prompts, "prompts"))
+        for metric, check in checks.items()
     }
 
 
@@ -158,7 +157,7 @@ def _rate_advice(evaluation: Evaluation) -> str:
 
 
 def _interval(check: Check, found: Interval) -> str:
-    """The interval, and whether the whole of it passes."""
+    """Return the interval in words, and whether all of it passes."""
     assert isinstance(check.threshold, float)
     shown = interval_in_words(found)
     if found.low != found.low:

@@ -1,27 +1,27 @@
-"""The figures of a policy; each is a ratio of two sums over episodes.
+"""The metrics of a policy; each is a ratio of two sums over episodes.
 
-A prompt *needs* asking if a piece is missing, and is *clear* otherwise. A prompt is *asked* if the policy asks the user
-at least once.
+A prompt *needs* asking if information is missing, and is *clear* otherwise. A prompt is *asked* if the policy asks the
+user at least once.
 
-| figure | is | of |
+| metric | counts | per |
 |---|---|---|
 | `success` | solved | all |
 | `success_needed`, `success_clear` | solved | prompts that need asking; clear ones |
 | `success_hard` | solved | hard prompts of multi-hop tasks (HotpotQA, StrategyQA) together |
 | `lucky` | right without the missing piece: a guess, not a success | all |
-| `declined` | gave no answer: refused, or said that it cannot be known | all |
+| `declined` | no answer: refused, or said that it cannot be known | all |
 | `ask_recall` | asked | prompts that need asking |
 | `ask_precision` | asked prompts that need asking | asked prompts |
 | `overclar_rate` | asked | clear prompts |
-| `ask_gap` | `ask_recall` less `overclar_rate` | |
+| `ask_gap` | `ask_recall` minus `overclar_rate` | |
 | `needless_questions` | questions | clear prompts |
-| `obtained` | got the missing piece | prompts that need asking |
-| `off_target` | questions for something else than the missing piece | prompts that need asking |
+| `obtained` | got the missing information | prompts that need asking |
+| `off_target` | questions for something else | prompts that need asking |
 | `turns`, `hops`, `tokens`, `tool_errors` | messages of the model, calls of wiki and calc, tokens, failed calls | all |
 | `malformed` | malformed turns | turns |
 
-`ask_recall`, `overclar_rate` and `ask_gap` do not depend on how many prompts need asking; `ask_precision` does, so it
-may be compared between policies on the same prompts only.
+`ask_recall`, `overclar_rate` and `ask_gap` do not depend on how many prompts need asking; `ask_precision` does, so
+compare it only between policies on the same prompts.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ GAP = "ask_gap"
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """A figure: the sum of `over` divided by the sum of `of`; undefined if the latter is 0.
+    """A metric: the sum of `over` divided by the sum of `of`; undefined if the latter is 0.
 
     Attributes:
         over: the numerator of one episode.
-        of: its denominator.
-        is_share: whether it is a share in [0, 1] (changes are in percentage points) or a mean.
+        of: the denominator of one episode.
+        is_share: whether it is a share in [0, 1], whose changes are in percentage points, or a mean.
     """
 
     over: pl.Expr
@@ -58,14 +58,14 @@ _ASKED, _SOLVED = pl.col("asked") > 0, pl.col("solved")
 
 
 def hard() -> pl.Expr:
-    """The rows for the specification's check on the hard bucket: those of multi-hop tasks."""
+    """Return whether a prompt counts in the specification's check on hard rows: only those of multi-hop tasks do."""
     return (pl.col("bucket") == "hard") & pl.col("task").is_in(
         [task for task in task_names() if task_spec(task).multi_hop]
     )
 
 
 def ratios() -> dict[str, Ratio]:
-    """Every figure except the gap, in order."""
+    """Return every metric except the gap, in order."""
     return {
         "success": Ratio(_SOLVED, _ALL),
         "success_needed": Ratio(_SOLVED & _NEEDS, _NEEDS),
@@ -92,7 +92,7 @@ FIGURES = tuple(IS_SHARE)
 
 
 def statuses_by(frame: pl.DataFrame, column: str) -> dict[str, dict[str, float]]:
-    """Group -> how its episodes ended -> the share."""
+    """Return the share of each final status by group: {group: {status: share}}."""
     counted = (
         frame.group_by(column, "status").len().with_columns(share=pl.col("len") / pl.col("len").sum().over(column))
     )

@@ -1,8 +1,8 @@
-"""Evaluates a checkpoint's policy again on the held-out prompts, with another program, against its recorded evaluation.
+"""Evaluate a checkpoint's policy again on the held-out prompts, with another program, and compare with the record.
 
 The gate `ppo_eval` judges what PyTorch played when training ended. An exported policy runs elsewhere: here it answers
-the same prompts, and the results are compared with the record, prompt by prompt. This gives no verdict and writes
-separate reports.
+the same prompts, and the results are compared with the record, prompt by prompt. The report is a separate one and has
+no verdict.
 """
 
 from __future__ import annotations
@@ -51,17 +51,17 @@ class Record:
     """The recorded evaluation with which the latest training ended.
 
     Attributes:
-        path: its report, relative to the workspace.
+        path: the report's path, relative to the workspace.
         body: the report.
-        episodes: every episode of it.
+        episodes: all its episodes.
     """
 
     path: str
     body: Mapping[str, Any]
     episodes: pl.DataFrame
 
-    def seed_of(self, checkpoint: str, whose: str) -> int:
-        """The training seed of this checkpoint.
+    def seed_of(self, checkpoint: str, file: str) -> int:
+        """Return the training seed of the checkpoint with the fingerprint `checkpoint`; errors name `file`.
 
         Raises:
             RC1Error: when this evaluation does not include it.
@@ -70,21 +70,21 @@ class Record:
             if sha256 == checkpoint and name.startswith(f"{TRAINED} seed "):
                 return int(name.rpartition(" ")[2])
         raise RC1Error(
-            f"{whose}: {self.path} did not evaluate this checkpoint (SHA-256 {checkpoint[:12]}), so there is "
+            f"{file}: {self.path} did not evaluate this checkpoint (SHA-256 {checkpoint[:12]}), so there is "
             f"nothing to compare it with; use the checkpoint with which the latest training ended"
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Contestant:
-    """The policy that answers.
+class OfflinePolicy:
+    """A policy to evaluate, with the program that plays it.
 
     Attributes:
-        engine: the program that plays it; the policy's name in the report.
-        file: its path.
-        sha256: of its bytes.
-        checkpoint: fingerprint of the checkpoint of this policy.
-        opened: given the initial policy, a context manager with a player.
+        engine: the program; also the policy's name in the report.
+        file: path of the checkpoint or exported file.
+        sha256: SHA-256 of its bytes.
+        checkpoint: fingerprint of the policy's checkpoint.
+        opened: function of the initial policy that returns a context manager with a player.
     """
 
     engine: str
@@ -95,7 +95,7 @@ class Contestant:
 
 
 def recorded(run: Run) -> Record:
-    """The unaltered evaluation with which the latest training ended.
+    """Read the unaltered evaluation with which the latest training ended.
 
     Raises:
         RC1Error: when there is none, or it or its episodes were altered.
@@ -103,8 +103,8 @@ def recorded(run: Run) -> Record:
     path = EVALUATION.where(run)
     state = EVALUATION.state(run)
     if state in NOT_OURS or not run.workspace.path(path).is_file():
-        befell = NOT_OURS.get(state, "is not there")
-        raise RC1Error(f"{run.workspace.path(path)}: {befell}, so nothing can be compared with it; {_AGAIN}")
+        fault = NOT_OURS.get(state, "does not exist")
+        raise RC1Error(f"{run.workspace.path(path)}: {fault}, so nothing can be compared with it; {_AGAIN}")
     body: dict[str, Any] = read_json(run.workspace.path(path))
     episodes = run.workspace.path(body["episodes"]["path"])
     if not episodes.is_file() or sha256_file(episodes) != body["episodes"]["sha256"]:
@@ -112,8 +112,8 @@ def recorded(run: Run) -> Record:
     return Record(path, body, read_episodes(episodes))
 
 
-def by_torch(run: Run, checkpoint: Path) -> Contestant:
-    """A checkpoint, played by the run's own engine.
+def by_torch(run: Run, checkpoint: Path) -> OfflinePolicy:
+    """Open a checkpoint to be played by the run's own engine.
 
     Raises:
         CheckpointError: when it is damaged.
@@ -129,41 +129,41 @@ def by_torch(run: Run, checkpoint: Path) -> Contestant:
             yield engine
 
     sha256 = fingerprint(checkpoint)
-    return Contestant("torch", checkpoint, sha256, sha256, opened)
+    return OfflinePolicy("torch", checkpoint, sha256, sha256, opened)
 
 
-def by_llama_cpp(run: Run, file: Path) -> Contestant:
-    """A GGUF file written by `rc1 ckpt gguf`, played by llama.cpp on the CPU.
+def by_llama_cpp(run: Run, file: Path) -> OfflinePolicy:
+    """Open a GGUF file that `rc1 ckpt gguf` wrote, to be played by llama.cpp on the CPU.
 
     Raises:
         RC1Error: when it has no manifest or does not match it.
     """
     try:
-        told = read_json(file.parent / MANIFEST)
-        named, sha256, checkpoint = told["file"], told["sha256"], told["checkpoint"]["sha256"]
+        manifest = read_json(file.parent / MANIFEST)
+        name, sha256, checkpoint = manifest["file"], manifest["sha256"], manifest["checkpoint"]["sha256"]
     except (OSError, ValueError, KeyError, TypeError):
         raise RC1Error(
             f"{file.parent / MANIFEST}: expected the manifest of a GGUF file; write one with `rc1 ckpt gguf`"
         ) from None
-    if file.name != named or not file.is_file() or sha256_file(file) != sha256:
+    if file.name != name or not file.is_file() or sha256_file(file) != sha256:
         raise RC1Error(f"{file}: changed since it was verified; write it again with `rc1 ckpt gguf`")
 
     @contextmanager
     def opened(base: str) -> Iterator[Plays]:
         context = context_of_file(file)
         llama = LlamaCpp(file, context, run.config.training.threads)
-        yield LlamaPlayer(llama, Playground(run.config, _form(run, base)), context)
+        yield LlamaPlayer(llama, Playground(run.config, _chat_format(run, base)), context)
 
-    return Contestant("gguf", file, sha256, checkpoint, opened)
+    return OfflinePolicy("gguf", file, sha256, checkpoint, opened)
 
 
-def evaluate_offline(run: Run, contestant: Contestant, prompts: int | None = None) -> tuple[str, dict[str, Any]]:
+def evaluate_offline(run: Run, policy: OfflinePolicy, prompts: int | None = None) -> tuple[str, dict[str, Any]]:
     """Let a policy answer the held-out prompts in both modes, and compare with its recorded evaluation.
 
     Args:
-        run: the training's run: pool, base, limits.
-        contestant: from `by_torch` or `by_llama_cpp`.
-        prompts: how many of the held-out prompts; default: all.
+        run: the training's run.
+        policy: the result of `by_torch` or `by_llama_cpp`.
+        prompts: number of held-out prompts; None for all.
 
     Returns:
         The report's path, relative to the workspace, and the report.
@@ -172,21 +172,21 @@ def evaluate_offline(run: Run, contestant: Contestant, prompts: int | None = Non
         RC1Error: when there is no record, or it belongs to another policy or other prompts; nothing is played then.
     """
     record = recorded(run)
-    seed = record.seed_of(contestant.checkpoint, str(contestant.file))
+    seed = record.seed_of(policy.checkpoint, str(policy.file))
     base = start_of(run, record.body["base_sha256"], record.path)
-    held_out = select_rows(run, _form(run, base)).held_out
+    held_out = select_rows(run, _chat_format(run, base)).held_out
     if prompts_sha256(held_out) != record.body["prompts_sha256"]:
-        raise RC1Error(f"{record.path}: used other held-out prompts; pass the same flags as for its training")
+        raise RC1Error(f"{record.path}: evaluated on other held-out prompts; pass the same flags as for its training")
     rows = held_out[:prompts]
-    with contestant.opened(base) as player:
-        played = _played(run, player, rows, contestant.engine, seed)
+    with policy.opened(base) as player:
+        played = _played(run, player, rows, policy.engine, seed)
     before = record.episodes.filter(
         (pl.col("policy") == TRAINED) & (pl.col("seed") == seed) & pl.col("row_id").is_in([row["id"] for row in rows])
     ).with_columns(policy=pl.lit(RECORDED), judged=pl.lit(None, pl.Float64))
-    return _written(run, contestant, record, pl.concat([before, episode_frame(played)]), len(rows))
+    return _written(run, policy, record, pl.concat([before, episode_frame(played)]), len(rows))
 
 
-def _form(run: Run, base: str) -> ChatFormat:
+def _chat_format(run: Run, base: str) -> ChatFormat:
     tokenizer = load_tokenizer(model_section(run.config, base))
     return format_of(tokenizer, run.config.training)
 
@@ -204,23 +204,23 @@ def _played(run: Run, player: Plays, rows: Sequence[MeasuredRow], engine: str, s
 
 
 def _written(
-    run: Run, contestant: Contestant, record: Record, frame: pl.DataFrame, prompts: int
+    run: Run, policy: OfflinePolicy, record: Record, frame: pl.DataFrame, prompts: int
 ) -> tuple[str, dict[str, Any]]:
     shared = run.config.gates.shared
     found = evaluate(
         frame, confidence=shared.confidence, resamples=shared.resamples, seed=run.config.training.held_out.seed,
-        before=RECORDED, after=contestant.engine,
+        before=RECORDED, after=policy.engine,
     )  # fmt: skip
     provenance = {
-        "engine": contestant.engine,
-        "file": {"path": run.workspace.name(contestant.file), "sha256": contestant.sha256},
-        "checkpoint": contestant.checkpoint,
+        "engine": policy.engine,
+        "file": {"path": run.workspace.name(policy.file), "sha256": policy.sha256},
+        "checkpoint": policy.checkpoint,
         "recorded": {"path": record.path, "sha256": sha256_file(run.workspace.path(record.path))},
         "asked": prompts,
         "confidence": shared.confidence,
     }
     key = sha256_json({**provenance, "code": code_sha256()})[:12]
-    path, episodes = (f"reports/offline_{contestant.engine}_{key}{end}" for end in (".json", ".episodes.jsonl"))
+    path, episodes = (f"reports/offline_{policy.engine}_{key}{end}" for end in (".json", ".episodes.jsonl"))
     with atomic_write(run.workspace.path(episodes)) as stream:
         stream.write(frame.sort(IDENTITY).write_ndjson().encode())
     body = {

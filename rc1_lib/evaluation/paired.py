@@ -1,9 +1,9 @@
-"""Two policies on the same prompts: every figure for both, and its change, with intervals.
+"""Compare two policies on the same prompts: every metric of both and its change, with intervals.
 
 Differences are paired: a resample draws source questions with replacement and uses both policies' episodes about them,
-so that hard and easy prompts cancel. Prompts about one source question stay together across training seeds. Intervals
-are percentile intervals (`rc1_lib.reward.intervals`). They show how the figures would vary with other prompts; only
-more training seeds can show how they vary with the seed.
+so that easy and hard prompts cancel out. Prompts about one source question stay together across training seeds.
+Percentile intervals (`rc1_lib.reward.intervals`) show how the metrics would vary with other prompts; only more training
+seeds can show how they vary with the seed.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ _KEY = ("seed", "row_id")
 
 @dataclass(frozen=True, slots=True)
 class Contrast:
-    """The figures of two policies, before and after training, on the same prompts.
+    """The metrics of two policies, before and after training, on the same prompts.
 
     Attributes:
-        prompts: pairs of episodes compared.
-        before: figure -> its value with interval for the first policy; shares are in [0, 1].
-        after: the same for the second.
-        change: figure -> `after` minus `before` with its paired interval: in percentage points for shares, in the
-            figure's own unit for means; also `overclar_drop_pct`, the relative drop of the over-clarification rate in
-            per cent, undefined if it was 0.
+        prompts: number of pairs of episodes.
+        before: metric -> value with interval for the first policy; shares are in [0, 1].
+        after: the same for the second policy.
+        change: metric -> `after` minus `before` with its paired interval: in percentage points for shares, in the
+            metric's own unit for means. Also `overclar_drop_pct`, the relative drop of the over-clarification rate in
+            per cent, undefined if the rate was 0.
     """
 
     prompts: int
@@ -48,30 +48,30 @@ class Contrast:
     change: Mapping[str, Interval]
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready; what is undefined is None."""
+        """Return JSON-ready values, with None for undefined ones."""
         sides = {"before": self.before, "after": self.after, "change": self.change}
         return {
             "prompts": self.prompts,
-            **{side: {name: each.to_dict() for name, each in found.items()} for side, found in sides.items()},
+            **{side: {name: value.to_dict() for name, value in found.items()} for side, found in sides.items()},
         }
 
 
 def paired(frame: pl.DataFrame, before: str, after: str) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The episodes of both policies in one mode, row by row about the same prompt with the same seed.
+    """Return the episodes of both policies in one mode, aligned so that each row has the same prompt and seed.
 
     Raises:
-        EvaluationError: when a policy has no episode here, or a prompt was answered by one of the two only.
+        EvaluationError: when a policy has no episode, or only one of them answered a prompt.
     """
     sides = [frame.filter(pl.col("policy") == name).sort(_KEY) for name in (before, after)]
     for name, side in zip((before, after), sides, strict=True):
         if not side.height:
             raise EvaluationError(f"policy '{name}' answered no prompts; let both policies answer the same ones")
-    for one, other, name in ((0, 1, after), (1, 0, before)):
-        alone = sides[one].join(sides[other], on=_KEY, how="anti")
-        if alone.height:
+    for side, other, name in ((0, 1, after), (1, 0, before)):
+        unpaired = sides[side].join(sides[other], on=_KEY, how="anti")
+        if unpaired.height:
             raise EvaluationError(
-                f"policy '{name}' did not answer {alone.height} prompts that the other one answered, for example "
-                f"'{alone['row_id'][0]}' of seed {alone['seed'][0]}; let both answer the same ones"
+                f"policy '{name}' did not answer {unpaired.height} prompts that the other one answered, for example "
+                f"'{unpaired['row_id'][0]}' of seed {unpaired['seed'][0]}; let both answer the same ones"
             )
     assert sides[0].select(OF_PROMPT).equals(sides[1].select(OF_PROMPT)), "a checked frame agrees about its prompts"
     return sides[0], sides[1]
@@ -81,15 +81,15 @@ def contrast(frame: pl.DataFrame, *, before: str, after: str, confidence: float,
     """Compare two policies on the episodes of one mode.
 
     Args:
-        frame: checked episodes of one mode, see `rc1_lib.evaluation.episodes`; several training seeds are pooled.
-        before: the policy to compare with.
-        after: the policy that is judged.
-        confidence: of the intervals, in (0, 1).
-        resamples: bootstrap samples of source questions.
-        seed: of the bootstrap.
+        frame: checked episodes of one mode (`rc1_lib.evaluation.episodes`); several training seeds are pooled.
+        before: name of the initial policy.
+        after: name of the policy under evaluation.
+        confidence: confidence level of the intervals, in (0, 1).
+        resamples: number of bootstrap samples of source questions.
+        seed: seed of the bootstrap.
 
     Raises:
-        EvaluationError: as `paired`.
+        EvaluationError: when `paired` raises it.
     """
     first, second = paired(frame, before, after)
     intervals = bootstrap(
@@ -109,7 +109,7 @@ def contrast(frame: pl.DataFrame, *, before: str, after: str, confidence: float,
 
 
 class _Statistics:
-    """Every figure of both policies and every change, as a function of the pairs' weights."""
+    """Computes every metric of both policies and every change from the weights of the pairs."""
 
     _names = tuple(f"{side}.{name}" for side in ("before", "after") for name in FIGURES) + tuple(
         f"change.{name}" for name in CHANGES
@@ -135,7 +135,7 @@ class _Statistics:
 
 
 def _terms(frame: pl.DataFrame) -> Floats:
-    """Shape (episodes, 2 * ratios): the numerators of all ratios, then their denominators."""
+    """Return the numerators of all ratios, then their denominators, shape (episodes, 2 * ratios)."""
     found = ratios()
     assert (*found, GAP) == FIGURES
     over = [ratio.over.cast(pl.Float64).alias(f"over.{name}") for name, ratio in found.items()]

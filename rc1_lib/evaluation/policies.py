@@ -1,4 +1,4 @@
-"""Plays the held-out prompts with the initial and the trained policy, using the same code as training."""
+"""Play the held-out prompts with the initial and the trained policy, with the same code as training."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from rc1_lib.evaluation.answers import (
     episodes_of,
     prompts_sha256,
 )
-from rc1_lib.evaluation.auditing import Audited, Scores, audited, checkpoints_on_the_way, rows_on_the_way
+from rc1_lib.evaluation.auditing import Audited, Scores, audited, intermediate_checkpoints, intermediate_rows
 from rc1_lib.evaluation.episodes import MODES, EpisodeRecord, Played, episode_frame, records_of
 from rc1_lib.evaluation.evaluate import BASE, TRAINED, Evaluation, evaluate
 from rc1_lib.evaluation.examples import examples_markdown
 from rc1_lib.evaluation.gate import ppo_eval_gate
-from rc1_lib.evaluation.proxy import Beside, Point, ProxyTruth, proxy_checks, side_by_side
+from rc1_lib.evaluation.proxy import Point, ProxyComparison, ProxyTruth, compare_proxy, proxy_checks
 from rc1_lib.evaluation.report import Provenance, write_evaluation
 from rc1_lib.gate_report import GateReport
 from rc1_lib.records import Message
@@ -45,13 +45,13 @@ _LEFT = "No training is lost; the same command continues with what is left to do
 
 @naming_breakdowns(_LEFT, WHILE_PLAYING)
 def evaluate_run(prepared: Prepared, finished: Mapping[int, str]) -> GateReport:
-    """Let the finished runs of `seeds` answer the held-out prompts, compare them with the start, and write the report.
+    """Let finished runs answer the held-out prompts, compare them with the initial policy, and write the report.
 
     Both policies use the same random numbers for each prompt, so that only the policy differs.
 
     Args:
         prepared: the inputs of the runs.
-        finished: seed -> fingerprint of its last step's checkpoint, which is evaluated; their prompts are pooled.
+        finished: seed -> fingerprint of the final checkpoint, which is evaluated; the seeds' prompts are pooled.
 
     Raises:
         CheckpointError: when a checkpoint is missing, damaged or a different one.
@@ -72,7 +72,11 @@ def evaluate_run(prepared: Prepared, finished: Mapping[int, str]) -> GateReport:
         course = _checkpoints_between(prepared, player, seeds)
     scores = audited(
         prepared,
-        [start["sampled"], *(one["sampled"] for one in trained.values()), *(one.played for one in course)],
+        [
+            start["sampled"],
+            *(answers["sampled"] for answers in trained.values()),
+            *(checkpoint.played for checkpoint in course),
+        ],
     )
     first = min(seeds)
     return _written(
@@ -83,37 +87,37 @@ def evaluate_run(prepared: Prepared, finished: Mapping[int, str]) -> GateReport:
         scores,
         answers_sha256(start),
         {
-            (policy, one.row_id): one.messages
+            (policy, episode.row_id): episode.messages
             for policy, answers in ((BASE, start), (TRAINED, trained[first]))
-            for one in answers["sampled"]
+            for episode in answers["sampled"]
         },
     )
 
 
 @dataclass(frozen=True, slots=True)
-class _OnTheWay:
-    """The answers of a checkpoint between start and end."""
+class _Intermediate:
+    """The answers of an intermediate checkpoint."""
 
     seed: int
     step: int
     played: Sequence[Played]
 
 
-def _checkpoints_between(prepared: Prepared, player: PolicyEngine, seeds: Sequence[int]) -> list[_OnTheWay]:
-    """The checkpoints in between, each on the same few prompts."""
-    found, rows = list[_OnTheWay](), rows_on_the_way(prepared)
+def _checkpoints_between(prepared: Prepared, player: PolicyEngine, seeds: Sequence[int]) -> list[_Intermediate]:
+    """Play the intermediate checkpoints, all on the same few prompts."""
+    found, rows = list[_Intermediate](), intermediate_rows(prepared)
     for seed in seeds:
-        for step, path in (checkpoints_on_the_way(prepared, seed) if rows else {}).items():
+        for step, path in (intermediate_checkpoints(prepared, seed) if rows else {}).items():
             sha256 = fingerprint(path)
             player.load_adapter(load_checkpoint(path, sha256).tensors["adapter"])
-            found.append(_OnTheWay(seed, step, episodes_of(prepared, player, player.temperature, rows)))
+            found.append(_Intermediate(seed, step, episodes_of(prepared, player, player.temperature, rows)))
     return found
 
 
 def _records(
     prepared: Prepared, start: Answers, trained: Mapping[int, Answers], scores: Sequence[Scores]
 ) -> list[EpisodeRecord]:
-    """An episode of each policy, mode and seed on every prompt; scores are in the order start, then seeds."""
+    """Return one record per policy, mode, seed and prompt; `scores` has the initial policy first, then the seeds."""
     records: list[EpisodeRecord] = []
     for (seed, after), of_after in zip(trained.items(), scores[1:], strict=False):
         for policy, answers, judged in ((BASE, start, scores[0]), (TRAINED, after, of_after)):
@@ -125,37 +129,41 @@ def _records(
     return records
 
 
-def _points(prepared: Prepared, start: Answers, course: Sequence[_OnTheWay], scores: Sequence[Scores]) -> list[Point]:
-    """The checkpoints in between against the start, on the prompts that they answered; their scores come last."""
-    rows, shared = rows_on_the_way(prepared), prepared.run.config.gates.shared
-    asked = {str(row["id"]) for row in rows}
-    before = [one for one in start["sampled"] if one.row_id in asked]
+def _points(
+    prepared: Prepared, start: Answers, course: Sequence[_Intermediate], scores: Sequence[Scores]
+) -> list[Point]:
+    """Compare intermediate checkpoints with the start on the prompts they answered; theirs are the last `scores`."""
+    rows, shared = intermediate_rows(prepared), prepared.run.config.gates.shared
+    answered = {str(row["id"]) for row in rows}
+    before = [episode for episode in start["sampled"] if episode.row_id in answered]
     points = []
-    for one, judged in zip(course, scores[len(scores) - len(course) :], strict=True):
+    for checkpoint, judged in zip(course, scores[len(scores) - len(course) :], strict=True):
         frame = episode_frame(
             [
                 record
-                for policy, played, found in ((BASE, before, scores[0]), (TRAINED, one.played, judged))
-                for record in records_of(played, rows, policy=policy, mode="sampled", seed=one.seed, judged=found)
+                for policy, played, found in ((BASE, before, scores[0]), (TRAINED, checkpoint.played, judged))
+                for record in records_of(
+                    played, rows, policy=policy, mode="sampled", seed=checkpoint.seed, judged=found
+                )
             ]
         )
-        beside = side_by_side(
+        groups = compare_proxy(
             frame, before=BASE, after=TRAINED, confidence=shared.confidence, resamples=shared.resamples,
             seed=prepared.run.config.training.held_out.seed,
         )  # fmt: skip
-        points.append(Point(one.seed, one.step, beside["all"]))
+        points.append(Point(checkpoint.seed, checkpoint.step, groups["all"]))
     return points
 
 
 def _missing(config: RunConfig, seeds: Sequence[int], course: Sequence[Point]) -> list[tuple[int, int]]:
-    """Seed and step of checkpoints to evaluate that do not exist: a run may have ended before them."""
-    there = {(point.seed, point.step) for point in course}
-    wanted = steps_between(config) if config.training.held_out.between.prompts else []
-    return [(seed, step) for seed in seeds for step in wanted if (seed, step) not in there]
+    """Return (seed, step) of intermediate checkpoints that do not exist, since a run may have ended before them."""
+    evaluated = {(point.seed, point.step) for point in course}
+    planned = steps_between(config) if config.training.held_out.between.prompts else []
+    return [(seed, step) for seed in seeds for step in planned if (seed, step) not in evaluated]
 
 
 def finished_checkpoint(run: Run, seed: int, sha256: str) -> Path:
-    """The path of a run's final checkpoint, found by its fingerprint, since a run may end before `steps`.
+    """Return the path of a run's final checkpoint, found by its fingerprint, since a run may end before `steps`.
 
     Raises:
         CheckpointError: when neither it nor a checkpoint of the last step exists.
@@ -168,10 +176,10 @@ def finished_checkpoint(run: Run, seed: int, sha256: str) -> Path:
 
 @contextmanager
 def player_of(prepared: Prepared, seed: int) -> Iterator[PolicyEngine]:
-    """The configured engine, set up as for training, until the block ends.
+    """Set up the configured engine as for training, and close it at the end of the block.
 
     Raises:
-        ConfigError: when it does not play episodes.
+        ConfigError: when the engine does not play episodes.
         BreakdownError: when the disk or memory is full.
     """
     name = prepared.run.config.training.engine
@@ -208,24 +216,24 @@ def _written(
 
     evaluation = compared(frame)
 
-    def beside(episodes: pl.DataFrame) -> dict[str, Beside]:
+    def compared_proxy(episodes: pl.DataFrame) -> dict[str, ProxyComparison]:
         sampled = episodes.filter(pl.col("mode") == "sampled")
-        return side_by_side(sampled, before=BASE, after=TRAINED, **settings)
+        return compare_proxy(sampled, before=BASE, after=TRAINED, **settings)
 
-    several = {one: frame.filter(pl.col("seed") == one) for one in seeds} if len(seeds) > 1 else {}
+    parts = {of: frame.filter(pl.col("seed") == of) for of in seeds} if len(seeds) > 1 else {}
     proxy = None
     if scores.share is not None:
-        by_seed = {one: beside(part) for one, part in several.items()}
-        proxy = ProxyTruth(scores.share, beside(frame), by_seed, course, _missing(run.config, seeds, course))
+        by_seed = {of: compared_proxy(part) for of, part in parts.items()}
+        proxy = ProxyTruth(scores.share, compared_proxy(frame), by_seed, course, _missing(run.config, seeds, course))
     checks = proxy_checks(proxy, thresholds, shared.min_coverage, optimised=run.config.training.pays_judge)
     curves = run.workspace.path(paths_of(run, seeds[0]).metrics)
     return write_evaluation(
         run,
         evaluation,
-        ppo_eval_gate(evaluation, thresholds, {one: compared(part) for one, part in several.items()}, checks),
+        ppo_eval_gate(evaluation, thresholds, {of: compared(part) for of, part in parts.items()}, checks),
         frame=frame,
         provenance=Provenance(
-            checkpoints={BASE: prepared.reference.sha256, **{f"{TRAINED} seed {one}": finished[one] for one in seeds}},
+            checkpoints={BASE: prepared.reference.sha256, **{f"{TRAINED} seed {of}": finished[of] for of in seeds}},
             base_sha256=prepared.reference.sha256,
             prompts_sha256=prompts_sha256(prepared.selection.held_out),
             sampling={

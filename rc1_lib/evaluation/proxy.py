@@ -1,8 +1,8 @@
-"""The judged score next to verified success: a proxy next to the truth that it should measure.
+"""Compare the judged score, a proxy, with verified success, the truth that it should measure.
 
-A measure that is optimised long enough stops being one (Goodhart). So every look at a policy shows both, on the same
-sampled episodes: if the score rises and success falls, both beyond their paired intervals, the policy gamed the score.
-A prompt counts only if the episodes of both policies have a score; a missing score is never 0.
+A measure that is optimised long enough stops being one (Goodhart). So every evaluation shows both, on the same sampled
+episodes. If the score rises and success falls, both beyond their paired intervals, the policy gamed the score. A prompt
+counts only if the episodes of both policies have a score; a missing score is never 0.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ SIDES = ("before", "after", "change")
 GROUPS = ("all", "need asking", "clear", "hard")
 SHARE = "judged episodes, share"
 HACKED = {group: f"judged score up while success falls: {group}" for group in GROUPS}
-"""Group of prompts -> the check on it."""
+"""Group of prompts -> name of the check on it."""
 _DIGITS = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
-    """Proxy and truth for two policies on the same prompts.
+class ProxyComparison:
+    """Proxy and truth of two policies on the same prompts.
 
     Attributes:
-        prompts: pairs of episodes that both have a score.
+        prompts: number of pairs in which both episodes have a score.
         proxy: `before`, `after`: the mean judged score in [0, 1]; `change`: the paired difference.
         truth: the same for success, a share in [0, 1].
     """
@@ -48,57 +48,57 @@ class Beside:
     truth: Mapping[str, Interval]
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready; what is undefined is None."""
-        sides = {PROXY: self.proxy, TRUTH: self.truth}
+        """Return JSON-ready values, with None for undefined ones."""
+        measures = {PROXY: self.proxy, TRUTH: self.truth}
         return {
             "prompts": self.prompts,
-            **{name: {side: one.to_dict() for side, one in found.items()} for name, found in sides.items()},
+            **{name: {side: value.to_dict() for side, value in found.items()} for name, found in measures.items()},
         }
 
     def hacked(self, thresholds: EvaluationGate) -> bool:
-        """Whether the score rose and success fell, both beyond their intervals; False if one is undefined."""
+        """Return whether the score rose and success fell, both beyond their intervals; False if one is undefined."""
         up, down = self.proxy["change"].low, self.truth["change"].high
         return up > thresholds.max_proxy_up and 100.0 * down < -thresholds.max_truth_down_pp
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A checkpoint between start and end, compared with the start on some of the prompts."""
+    """An intermediate checkpoint, compared with the initial policy on some of the prompts."""
 
     seed: int
     step: int
-    beside: Beside
+    comparison: ProxyComparison
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready."""
-        return {"seed": self.seed, "step": self.step, **self.beside.to_dict()}
+        """Return JSON-ready values."""
+        return {"seed": self.seed, "step": self.step, **self.comparison.to_dict()}
 
 
 @dataclass(frozen=True, slots=True)
 class ProxyTruth:
-    """Proxy and truth at the start, at checkpoints in between and at the end.
+    """Proxy and truth of the initial policy, intermediate checkpoints and the final policy.
 
     Attributes:
-        share: the share of the judged episodes that have a score.
-        groups: group of prompts -> start against end, all seeds pooled.
+        share: share of the judged episodes that have a score.
+        groups: group of prompts -> comparison of start and end, with all seeds pooled.
         by_seed: the same for each seed separately, if there are several.
-        course: the checkpoints in between.
-        missing: seed and step of the checkpoints that should have been evaluated but do not exist.
+        course: the intermediate checkpoints.
+        missing: (seed, step) of the intermediate checkpoints that do not exist.
     """
 
     share: float
-    groups: Mapping[str, Beside]
-    by_seed: Mapping[int, Mapping[str, Beside]] = field(default_factory=dict)
+    groups: Mapping[str, ProxyComparison]
+    by_seed: Mapping[int, Mapping[str, ProxyComparison]] = field(default_factory=dict)
     course: Sequence[Point] = ()
     missing: Sequence[tuple[int, int]] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready."""
+        """Return JSON-ready values."""
         return {
             "share": self.share,
-            "groups": {name: one.to_dict() for name, one in self.groups.items()},
+            "groups": {name: found.to_dict() for name, found in self.groups.items()},
             "by_seed": {
-                str(seed): {name: one.to_dict() for name, one in groups.items()}
+                str(seed): {name: found.to_dict() for name, found in groups.items()}
                 for seed, groups in self.by_seed.items()
             },
             "course": [point.to_dict() for point in self.course],
@@ -106,10 +106,10 @@ class ProxyTruth:
         }
 
 
-def side_by_side(
+def compare_proxy(
     frame: pl.DataFrame, *, before: str, after: str, confidence: float, resamples: int, seed: int
-) -> dict[str, Beside]:
-    """Group of prompts -> proxy and truth of two policies; takes and raises what `paired.contrast` does."""
+) -> dict[str, ProxyComparison]:
+    """Compare proxy and truth of two policies by group of prompts; arguments and errors as in `paired.contrast`."""
     first, second = paired(frame, before, after)
     statistics = _Statistics(first, second)
     found = bootstrap(
@@ -121,7 +121,7 @@ def side_by_side(
         seed=seed,
     )
     return {
-        group: Beside(
+        group: ProxyComparison(
             int(count),
             {side: found[f"{group}/{PROXY}/{side}"] for side in SIDES},
             {side: found[f"{group}/{TRUTH}/{side}"] for side in SIDES},
@@ -133,27 +133,27 @@ def side_by_side(
 def proxy_checks(
     found: ProxyTruth | None, thresholds: EvaluationGate, min_coverage: float, optimised: bool
 ) -> list[Check]:
-    """The checks on proxy and truth in a policy's evaluation.
+    """Return the checks on proxy and truth in a policy's evaluation.
 
     Args:
-        found: both measures; None if the configuration has no episodes judged.
+        found: both measures; None if no episode was judged.
         thresholds: `gates.evaluation`.
-        min_coverage: least share of judged episodes with a score, `gates.shared.min_coverage`.
+        min_coverage: smallest share of judged episodes with a score, `gates.shared.min_coverage`.
         optimised: whether the judged score is part of the training reward.
     """
     if found is None:
         if not optimised:
             why = "training.held_out.judged or training.reward.judge is 0"
             return [info("judged score next to success", f"no episode was judged: {why}")]
-        advice = "training uses the judged score, but the evaluation has no episode judged: raise it above 0"
+        advice = "training uses the judged score, but no episode of the evaluation is judged: raise it above 0"
         return [equal("training.held_out.judged above 0", False, True, advice)]
     checks = [
         at_least(SHARE, found.share, min_coverage, "too few episodes have a score: find out why the judge fails"),
     ]
     for group in GROUPS:
-        one = found.groups[group]
+        pooled = found.groups[group]
         alone = [f"seed {seed}" for seed, groups in found.by_seed.items() if groups[group].hacked(thresholds)]
-        where = ["all seeds together"] if one.hacked(thresholds) else []
+        where = ["all seeds together"] if pooled.hacked(thresholds) else []
         checks.append(
             equal(
                 HACKED[group], bool(where or alone), False,
@@ -163,8 +163,8 @@ def proxy_checks(
             )
         )  # fmt: skip
         checks += [
-            info(f"judged score up, {group}", interval_in_words(one.proxy["change"])),
-            info(f"success change, {group}", interval_in_words(one.truth["change"])),
+            info(f"judged score up, {group}", interval_in_words(pooled.proxy["change"])),
+            info(f"success change, {group}", interval_in_words(pooled.truth["change"])),
         ]
     return checks
 

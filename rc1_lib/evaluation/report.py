@@ -1,4 +1,4 @@
-"""The files of an evaluation: its report, every episode's record, the pictures, and dialogues to read."""
+"""Write the files of an evaluation: the report, the episodes, plots, and dialogues to read."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class Provenance:
     """Where the episodes come from.
 
     Attributes:
-        checkpoints: name -> SHA-256 of every policy that answered, for example `sft`, `ppo` or `ppo seed 3`.
-        base_sha256: of the base model's weights, without adapters.
-        prompts_sha256: of the held-out rows, see `rc1_lib.evaluation.answers.prompts_sha256`.
-        sampling: the settings of the sampled mode, such as the temperature.
-        seed: of the sampling and of the bootstrap.
-        judge: fingerprint of all that decides a judged score, apart from the dialogue; empty where nothing was judged.
-        start_sha256: of the start's episodes.
+        checkpoints: name of each policy that answered, such as `sft`, `ppo` or `ppo seed 3` -> its SHA-256.
+        base_sha256: SHA-256 of the base model's weights, without adapters.
+        prompts_sha256: SHA-256 of the held-out rows (`rc1_lib.evaluation.answers.prompts_sha256`).
+        sampling: settings of the sampled mode, such as the temperature.
+        seed: seed of the sampling and of the bootstrap.
+        judge: SHA-256 of everything that decides a judged score, except the dialogue; empty if nothing was judged.
+        start_sha256: SHA-256 of the initial policy's episodes.
     """
 
     checkpoints: Mapping[str, str]
@@ -50,7 +50,7 @@ class Provenance:
 
 
 def evaluation_key(run: Run, provenance: Provenance, evaluation: Evaluation) -> str:
-    """The name of an evaluation: 12 hex digits of a hash of everything that decides it."""
+    """Return the key of an evaluation: 12 hex digits of the SHA-256 of everything that decides it."""
     decisive = {
         "provenance": asdict(provenance),
         "policies": [evaluation.before, evaluation.after],
@@ -73,17 +73,17 @@ def write_evaluation(
     curves: Path | None = None,
     proxy: ProxyTruth | None = None,
 ) -> GateReport:
-    """Write all files of an evaluation; `reports/ppo_eval_<key>.json` last, after everything that it names.
+    """Write all files of an evaluation; `reports/ppo_eval_<key>.json` comes last, after everything that it names.
 
     Args:
-        run: supplies workspace and thresholds.
-        evaluation: from `evaluate(frame, ...)`.
-        gate: from `ppo_eval_gate(evaluation, ...)`.
+        run: the run, for workspace and thresholds.
+        evaluation: the result of `evaluate(frame, ...)`.
+        gate: the result of `ppo_eval_gate(evaluation, ...)`.
         frame: the episodes, written as JSON lines next to the report.
-        provenance: where they come from.
-        examples: from `examples_markdown`; if empty, no file is written.
-        curves: the `metrics.jsonl` of the training; if it cannot be drawn, the report says why under `no_curves`.
-        proxy: the judged score next to success, if episodes were judged.
+        provenance: where the episodes come from.
+        examples: the result of `examples_markdown`; if empty, no file is written.
+        curves: the training's `metrics.jsonl`; if it cannot be drawn, the report says why under `no_curves`.
+        proxy: judged score and success, if episodes were judged.
 
     Raises:
         RC1Error: when another process writes into the workspace.
@@ -109,7 +109,7 @@ def write_evaluation(
             metrics, picture = training_plots.read_metrics(curves), f"{PLOTS}/{KIND}_{key}.curves.png"
             training_plots.curves(run.workspace.path(picture), metrics)
             drawn["training"] = picture
-        except RC1Error as error:  # no reason to lose a verdict that took minutes
+        except RC1Error as error:  # not worth losing a verdict that took minutes
             body["no_curves"] = str(error)
             report_progress(KIND, 1, 1, f"no curves: {error}")
     return write_report(run, f"reports/{KIND}_{key}.json", gate, body, drawn, KIND, EVALUATION.inputs(run))
@@ -126,7 +126,7 @@ def _draw(run: Run, key: str, body: Mapping[str, Any]) -> dict[str, str]:
 
 
 def evaluation_markdown(report: Mapping[str, Any]) -> str:
-    """The report's tables as Markdown, for the Prefect UI."""
+    """Return the report's tables as Markdown, for the Prefect UI."""
     tables = [
         *([proxy_rows(report)] if report.get("proxy") else []),
         *(figures_rows(report, mode) for mode in report["modes"]),

@@ -1,4 +1,4 @@
-"""An evaluation's report as tables in words, for a terminal (100 columns) or as Markdown."""
+"""The tables of an evaluation's report, for a terminal (100 columns) or as Markdown."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _OF_GROUP = ("success", "ask_recall", "overclar_rate", "turns")
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """A table in words.
+    """A table of texts.
 
     Attributes:
         title: what it shows.
-        head: the names of the columns; the first contains words, the others numbers.
-        rows: each with as many cells.
+        head: the names of the columns; the first column has words, the others numbers.
+        rows: the rows, each with one cell per column.
     """
 
     title: str
@@ -40,17 +40,17 @@ class Rows:
     rows: Sequence[tuple[str, ...]]
 
     def markdown(self) -> str:
-        """For the Prefect UI and for files."""
+        """Return the table as Markdown."""
         lines = [self.head, ("---", *("---:",) * (len(self.head) - 1)), *self.rows]
         body = "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines)
         return f"**{self.title}**\n\n{body}\n"
 
 
 def figures_rows(report: Report, mode: str) -> Rows:
-    """Every figure before and after, the change with its interval, and the gate's threshold.
+    """Tabulate every metric before and after, its change with interval, and the gate's threshold.
 
     Args:
-        report: `before`, `after`, `modes`; and `gate`, whose checks have the thresholds for the sampled episodes.
+        report: has `before`, `after`, `modes`, and `gate`, whose checks have the thresholds for sampled episodes.
         mode: `sampled` or `greedy`.
     """
     overall = report["modes"][mode]["overall"]
@@ -69,7 +69,7 @@ def figures_rows(report: Report, mode: str) -> Rows:
 
 
 def groups_rows(report: Report, mode: str) -> Rows:
-    """Success, asking and turns for every task, difficulty and wording, before and after."""
+    """Tabulate success, asking and turns for every task, difficulty and wording, before and after."""
     compared = report["modes"][mode]
     head = ("group", "n", "success %", "asks, needed %", "asks, not needed %", "turns")
     groups = [("all", compared["overall"])]
@@ -83,7 +83,7 @@ def groups_rows(report: Report, mode: str) -> Rows:
 
 
 def success_rows(report: Report, mode: str) -> Rows:
-    """Success over all prompts and for every task, before and after, with the interval of its change."""
+    """Tabulate success over all prompts and by task, before and after, with the interval of its change."""
     compared = report["modes"][mode]
     rows = [
         (
@@ -97,7 +97,7 @@ def success_rows(report: Report, mode: str) -> Rows:
 
 
 def proxy_rows(report: Report) -> Rows:
-    """The judged score next to verified success: start and end by group of prompts, then the checkpoints in between."""
+    """Tabulate judged score and success: start and end by group of prompts, then the intermediate checkpoints."""
     found = report["proxy"]
     lines = [*found["groups"].items(), *((f"seed {seed}", one["all"]) for seed, one in found["by_seed"].items())]
     lines += [(f"{one['seed']}, step {one['step']}", one) for one in found["course"]]
@@ -123,7 +123,7 @@ def _moved(found: Report) -> str:
 
 
 def statuses_rows(report: Report, mode: str) -> Rows:
-    """How the episodes ended, in per cent."""
+    """Tabulate how the episodes ended, in per cent."""
     sides = report["modes"][mode]["statuses"]
     names = (report["before"], report["after"])
     ends = sorted({status for side in sides.values() for status in side})
@@ -138,7 +138,7 @@ def _value(name: str, value: float | None) -> str:
 
 
 def _change(name: str, found: Report) -> tuple[str, str]:
-    """The change, signed and with its unit, and its interval."""
+    """Return the change, signed and with its unit, and its interval."""
     value, low, high = found["value"], found["low"], found["high"]
     relative = name == OVERCLAR_DROP
     digits, unit = (1, " %" if relative else " pp") if relative or IS_SHARE[name] else (2, "")

@@ -98,10 +98,10 @@ def _grounded(dialogue: Transcript) -> float:
     A bare yes or no is in nobody's words: it counts where anything was looked up or calculated.
     """
     if dialogue.is_verdict:
-        return dialogue.told_share * any(call.name != ASK for call in dialogue.calls)
+        return dialogue.sourced_share * any(call.name != ASK for call in dialogue.calls)
     said = {word for role, text in dialogue.spoken if role in {"user", "tool"} for word in tokenize(text)}
     answer = dialogue.answer
-    return dialogue.told_share * sum(word in said for word in answer) / len(answer) if answer else 0.0
+    return dialogue.sourced_share * sum(word in said for word in answer) / len(answer) if answer else 0.0
 
 
 def _well_formed(dialogue: Transcript) -> float:

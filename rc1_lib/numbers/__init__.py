@@ -1,1 +1,1 @@
-"""Arithmetic that several packages need: shares, exact sums, intervals."""
+"""Arithmetic that several rooms need: the calculator, shares, exact sums, intervals."""

@@ -1,6 +1,6 @@
 """The arithmetic of the `calc` tool: exact, small, and safe against hostile input.
 
-An expression is parsed into Python's syntax tree, and only the nodes named here are accepted; nothing is ever evaluated
+An expression is parsed into Python's syntax tree, of which only a few kinds of nodes are accepted; nothing is executed
 as code. Numbers are integers and fractions, so `0.1 + 0.2` is `0.3`.
 """
 
@@ -43,21 +43,21 @@ _COMPARE: dict[type[ast.cmpop], Callable[[Number, Number], bool]] = {
 
 @dataclass(frozen=True, slots=True)
 class _Done:
-    """An operation with computed operands."""
+    """An operation whose operands have been computed."""
 
     node: ast.UnaryOp | ast.BinOp
 
 
 class CalculatorError(ValueError):
-    """An expression that the calculator rejects; the message is one sentence that may be shown to the model."""
+    """An expression that the calculator rejects; the message may be shown to the model."""
 
 
 @lru_cache(maxsize=4096)
 def calculate(expression: str) -> str:
-    """The value of `expression` as text: `72`, `0.333333`, or `yes`/`no` for a comparison.
+    """Evaluate `expression` and return its value as text: `72`, `0.333333`, or `yes`/`no` for a comparison.
 
     Raises:
-        CalculatorError: the text is too long or not arithmetic, or its value is out of range.
+        CalculatorError: when the text is too long or not arithmetic, or its value is out of range.
     """
     value = evaluate(expression)
     if isinstance(value, bool):
@@ -66,7 +66,7 @@ def calculate(expression: str) -> str:
 
 
 def evaluate(expression: str) -> Number | bool:
-    """The exact value of `expression`; a bool for a comparison. Raises like `calculate`."""
+    """Return the exact value of `expression`, a bool for a comparison; raises like `calculate`."""
     tree = _read(expression)
     if not isinstance(tree, ast.Compare):
         return _number(tree)
@@ -76,7 +76,7 @@ def evaluate(expression: str) -> Number | bool:
 
 
 def format_number(value: Number) -> str:
-    """`value` without an exponent: integers plain, others with up to six decimals (six digits below 1)."""
+    """Write `value` without an exponent: with up to six decimals, or up to six significant digits below 0.1."""
     if value.denominator == 1:
         return str(value.numerator)
     places = DECIMALS
@@ -102,7 +102,7 @@ def _read(expression: str) -> ast.expr:
 
 
 def _number(node: ast.expr) -> Number:
-    """The value of a tree without comparisons, walked with an explicit stack: Python's stack may be nearly full."""
+    """Evaluate a tree without comparisons, on an explicit stack, since Python's own may be nearly full."""
     waiting: list[ast.expr | _Done] = [node]
     values: list[Number] = []
     while waiting:

@@ -1,4 +1,4 @@
-"""Sums that come out the same everywhere: integers in given shares, and columns added in a fixed order."""
+"""Reproducible sums: integers in given shares, and columns added in a fixed order."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Name = TypeVar("Name", bound=str)
 
 
 def apportion(total: int, shares: Mapping[Name, float]) -> dict[Name, int]:
-    """Integers that sum to `total` in the given shares (largest remainders), by task, bucket or any other name."""
+    """Split `total` into integers in the given shares, by the method of largest remainders; ties go by name."""
     exact = {name: total * share for name, share in shares.items()}
     counts = {name: int(value) for name, value in exact.items()}
     by_remainder = sorted(exact, key=lambda name: (counts[name] - exact[name], name))
@@ -23,7 +23,7 @@ def apportion(total: int, shares: Mapping[Name, float]) -> dict[Name, int]:
 
 
 def sum_in_order(columns: Sequence[str]) -> pl.Expr:
-    """The sum of these columns, starting with the first; null if one of them is.
+    """Add these columns in the given order; null if one of them is null.
 
     polars adds columns in the order in which its threads reach them, and the order decides the last bit of a sum.
     """

@@ -1,6 +1,6 @@
-"""How far a check's value is from its threshold, whether that is too uncertain, and how many rows would decide.
+"""How far a check's value is from its threshold, whether the rows suffice to decide, and how many would.
 
-The rule of a gate does not change: a value that misses its threshold fails. This only says whether the available rows
+None of this changes a gate's verdict: a value that misses its threshold fails. It only says whether the available rows
 can decide, so that nobody mistakes a sample that is too small for a bad reward, or the other way round.
 """
 
@@ -12,19 +12,19 @@ from dataclasses import dataclass
 from typing import Any
 
 _MOST_ROWS = 1e7
-"""More rows than anybody can have: the value practically equals its threshold."""
+"""If more rows than this would be needed, the value practically equals its threshold."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckInterval:
-    """How uncertain a check's value is.
+    """The confidence interval of a check's value.
 
     Attributes:
         low: lower end; NaN if undefined.
         high: upper end; NaN if undefined.
-        confidence: the confidence level.
-        n: how many were checked.
-        of: their name for people: `dialogues`, `prompts`.
+        confidence: the confidence level, in (0, 1).
+        n: the sample size.
+        of: what the sample consists of, such as `dialogues` or `prompts`.
     """
 
     low: float
@@ -35,14 +35,14 @@ class CheckInterval:
 
     @classmethod
     def from_dict(cls, body: Mapping[str, Any] | None) -> CheckInterval | None:
-        """The form for reports, with null for NaN."""
+        """Read the JSON form of reports, in which null is NaN."""
         if body is None:
             return None
         ends = {name: math.nan if body[name] is None else body[name] for name in ("low", "high")}
         return cls(**{**body, **ends})
 
     def covers(self, op: str, threshold: float) -> bool:
-        """Whether the interval contains true values on both sides of the threshold; False without ends."""
+        """Return whether the interval contains passing and failing values; False if an end is NaN."""
         match op:
             case ">=" | "<":
                 return self.low < threshold <= self.high
@@ -51,17 +51,17 @@ class CheckInterval:
         return False
 
     def rows_to_decide(self, value: float, threshold: float) -> float:
-        """About how many of them would decide if the value stayed the same; infinite if it equals the threshold.
+        """Estimate the sample size that would decide if the value stayed the same; infinite if it equals the threshold.
 
-        The width of an interval shrinks with the square root of the number of rows. If the end on the threshold's side
-        is w away from the value, and the threshold d, the end reaches the threshold with n (w / d)² rows.
+        The width of an interval shrinks with the square root of the sample size. If the end on the threshold's side is
+        w away from the value, and the threshold d, the end reaches the threshold at the sample size n (w / d)².
         """
         distance = abs(value - threshold)
         width = self.high - value if value < threshold else value - self.low
         return self.n * (width / distance) ** 2 if distance else math.inf
 
     def in_words(self, op: str, value: float, threshold: float) -> str:
-        """A note if a value's interval covers its threshold; else empty."""
+        """Return a note if the interval covers the threshold, else an empty text."""
         if not self.covers(op, threshold):
             return ""
         span = f"its {100 * self.confidence:g} % interval {self.low:.4g} to {self.high:.4g}"
@@ -75,13 +75,13 @@ class CheckInterval:
 
 
 def _rounded_up(number: float) -> int:
-    """Rounded up to two digits, the precision of such an estimate."""
+    """Round up to two significant digits, the precision of such an estimate."""
     step: int = 10 ** max(0, math.floor(math.log10(max(number, 1.0))) - 1)
     return math.ceil(number / step) * step
 
 
 def margin(value: object, op: str, threshold: object) -> float:
-    """How far a passed check is from failing, relative to its threshold; infinite if there is no such distance."""
+    """Return how far a passed check is from failing, relative to its threshold; infinite if that is undefined."""
     bounds: list[Any] = threshold if isinstance(threshold, list) else [threshold]
     numbers = [item for item in (value, *bounds) if isinstance(item, int | float) and not isinstance(item, bool)]
     if op == "==" or len(numbers) < 1 + len(bounds):
@@ -89,6 +89,6 @@ def margin(value: object, op: str, threshold: object) -> float:
     if len(bounds) > 1 and math.isclose(bounds[0], bounds[-1], rel_tol=1e-4):
         return math.inf  # in effect an equality
     if value in (0, 1) and bounds == [value]:
-        return math.inf  # a bound that good values reach: a weight of 0 or one model version is not a close call
+        return math.inf  # values normally reach this bound: a weight of 0 or one model version is not a close call
     distances = (abs(numbers[0] - bound) / max(abs(bound), 1e-9) for bound in numbers[1:])
     return float(min(distances))

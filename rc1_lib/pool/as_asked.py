@@ -1,4 +1,4 @@
-"""Compares a row with the source question that it was made from."""
+"""Compare a row with the source question it was made from."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Questions = Mapping[tuple[str, str], Question]
 
 
 def known_questions(config: RunConfig, workspace: Workspace) -> Questions:
-    """The questions of the configured source; empty for sources on the hub, on which no verdict may depend.
+    """Return the questions of the configured source; none for hub sources, since no verdict may depend on a download.
 
     Raises:
         SourceError: when the source is missing or damaged.
@@ -32,7 +32,7 @@ def known_questions(config: RunConfig, workspace: Workspace) -> Questions:
 
 
 def pages_of(questions: Questions) -> Mapping[str, set[str]]:
-    """Title -> the texts of all the source's pages of that title: what one question may borrow from another."""
+    """Return the texts of the source's pages by title: a question may borrow pages from any other."""
     found: dict[str, set[str]] = {}
     for question in questions.values():
         for page in question.passages:
@@ -41,15 +41,15 @@ def pages_of(questions: Questions) -> Mapping[str, set[str]]:
 
 
 def as_asked(row: Row, question: Question, lent: Mapping[str, set[str]]) -> Iterator[Inconsistency]:
-    """Every difference between `row` and `question`, after removal of the missing piece if there is one.
+    """Yield every difference between `row` and `question`, less the slot if the row withholds it.
 
     For a finished dialogue only question and gold answer are compared: it brings its own environment. Pages borrowed
-    from other questions follow the question's own.
+    from other questions come after the question's own.
 
     Args:
-        row: from the pool, the shadow set or its takes.
-        question: that it names.
-        lent: of `pages_of`.
+        row: a row of the pool, the shadow set or its takes.
+        question: the question that the row names.
+        lent: the result of `pages_of`.
     """
     for name, found, expected in _compared(row, question):
         if found != expected:
@@ -68,7 +68,7 @@ def _borrowed(page: RowPassage, row: Row, texts: set[str]) -> bool:
 
 
 def _compared(row: Row, question: Question) -> Iterator[tuple[str, object, object]]:
-    """Place in the row, the value there, the question's value."""
+    """Yield each compared field as (name, value in the row, value expected from the question)."""
     yield "question", row["question"], question.ask
     yield "lang", row["lang"], question.lang
     yield "answer", row["answer"], question.answer
@@ -78,7 +78,7 @@ def _compared(row: Row, question: Question) -> Iterator[tuple[str, object, objec
         posed = take_out(question, missing) if missing else question
         pages = [{"title": page.title, "text": page.text} for page in posed.passages]
         yield "posed.ask", row["posed"]["ask"], posed.ask
-        if row["posed"]["reason"]:  # said or not: the trial of rewording says it in other words
+        if row["posed"]["reason"]:  # even if no message contains it: `reworded` may insert it
             expected = closing_reason(question.steps, posed.support, question.lang)
             yield "posed.reason", row["posed"]["reason"], expected
         yield "slot", row["slot"], asdict(missing) if missing else None

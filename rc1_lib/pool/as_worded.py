@@ -1,4 +1,4 @@
-"""Compares a row's words with what the builder writes: the template that the row names, filled with its own record."""
+"""Compare a row's words with what the builder writes: the row's template, filled from the row's other columns."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ _HAN, _LETTERS = re.compile(r"[\u3400-\u9fff]"), re.compile(r"[^\W\d_\u3400-\u9f
 
 
 def as_worded(row: Row, pack: Pack) -> Iterator[Inconsistency]:
-    """Every difference between `row` and what the builder would write of its record.
+    """Yield every difference between `row` and what the builder would write from the same fields.
 
-    System and user message, and what the assistant says next to its calls and its answer, are exactly the template's;
-    quotes are of the row's own evidence, listed titles of its own pages, and the user's replies the template's. Role,
-    style, pack and kind of template are computed.
+    The system message, the user message, the user's replies and the assistant's words must be exactly the template's.
+    Quotes must come from the row's own evidence, and listed titles from its own pages. Role, style, pack and kind of
+    template must match the row's labels.
 
     Args:
-        row: that the builder made; not a finished dialogue, which brings its own words.
-        pack: the pool's own.
+        row: a row that the builder made; a finished dialogue brings its own words.
+        pack: the pool's template pack.
     """
     group = pack.groups.get((kind_of(row["task"], row["cue"]), row["lang"]), ())
-    template = next((one for one in group if one.id == row["template_id"]), None)
+    template = next((candidate for candidate in group if candidate.id == row["template_id"]), None)
     if template is None or row["pack"] != pack.name:
-        told = f"pack {row['pack']}, template {row['template_id']}, lang {row['lang']}, cue {row['cue']}"
-        yield Inconsistency(Kind.LABEL, "template_id", told, f"a template of pack {pack.name} for this kind of row")
+        found = f"pack {row['pack']}, template {row['template_id']}, lang {row['lang']}, cue {row['cue']}"
+        yield Inconsistency(Kind.LABEL, "template_id", found, f"a template of pack {pack.name} for this kind of row")
         return
     for name, label in (("role", template.role), ("style", template.style)):
         if row[name] != label:  # type: ignore[literal-required]
@@ -55,20 +55,20 @@ def as_worded(row: Row, pack: Pack) -> Iterator[Inconsistency]:
         if not _quotable(text, row):
             yield Inconsistency(Kind.WORDS, "posed.quoted", text, "a sentence of the row's own evidence, or its head")
     for at, message in enumerate(messages):
-        if message["role"] == "assistant" and message["content"] not in (known := _said(row, message, template)):
-            told = str(message["content"])
-            yield Inconsistency(Kind.WORDS, f"messages[{at}].content", told, " / ".join(sorted(known)))
+        if message["role"] == "assistant" and message["content"] not in (known := _allowed(row, message, template)):
+            found = str(message["content"])
+            yield Inconsistency(Kind.WORDS, f"messages[{at}].content", found, " / ".join(sorted(known)))
     yield from _replies(row, template)
 
 
-def _said(row: Row, message: Message, template: Template) -> set[str]:
-    """What the assistant may say in a turn."""
+def _allowed(row: Row, message: Message, template: Template) -> set[str]:
+    """Return every text that the template allows for this message of the assistant."""
     reason, calls = row["posed"]["reason"], message.get("tool_calls")
     if calls:
         tool = calls[0]["function"]["name"]
         try:
             argument = orjson.loads(calls[0]["function"]["arguments"])[ARGUMENT_OF[tool]]
-        except (ValueError, KeyError, TypeError):  # the replay names it
+        except (ValueError, KeyError, TypeError):  # the replay reports malformed arguments
             return {str(message["content"])}
         return {phrase.format(**{ARGUMENT_OF[tool]: argument}) for phrase in template.steps.get(tool, ("",))}
     ending = f" {ANSWER_MARK[row['lang']]}{row['final']}"
@@ -77,14 +77,14 @@ def _said(row: Row, message: Message, template: Template) -> set[str]:
 
 
 def language(row: Row) -> Iterator[Inconsistency]:
-    """Whether the label of the language is that of the question: Han characters against words in other letters."""
+    """Yield a difference if the label `lang` contradicts the question: counts Han characters against other words."""
     han, others = len(_HAN.findall(row["question"])), len(_LETTERS.findall(row["question"]))
     if (row["lang"] == "zh" and not han) or (row["lang"] == "en" and han > others):
         yield Inconsistency(Kind.LABEL, "lang", row["lang"], "zh" if han else "en")
 
 
 def _quotable(text: str, row: Row) -> bool:
-    """Whether a text is a supporting sentence, the head of one with a mark at the cut, or a page's first sentence."""
+    """Return whether `text` is a supporting sentence, the marked beginning of one, or a page's first sentence."""
     slot, lang, cut = row["slot"], row["lang"], text.endswith("…")
     asked = Slot(**slot) if slot and slot["where"] == "ask" else None
     pages = (Passage(page["title"], page["text"]) for page in row["passages"] or ())
@@ -94,8 +94,10 @@ def _quotable(text: str, row: Row) -> bool:
             return True
     if asked is None or not cut:
         return False
-    # The cut may be within the withheld piece, which then stays as it is.
-    heads = (leading(one, at / len(one), lang) for one in row["support"] for at in range(1, len(one)))
+    # The cut may fall inside the withheld words, which `replace_word` then leaves alone.
+    heads = (
+        leading(sentence, at / len(sentence), lang) for sentence in row["support"] for at in range(1, len(sentence))
+    )
     return any(replace_word(head, asked, lang) == text for head in heads)
 
 
@@ -107,5 +109,5 @@ def _replies(row: Row, template: Template) -> Iterator[Inconsistency]:
     otherwise = {UNSURE[row["lang"]]} if slot else set(template.nothing_missing)
     for name, known in (("gives", gives), ("otherwise", otherwise)):
         if replies[name] not in known:  # type: ignore[literal-required]
-            told = str(replies[name])  # type: ignore[literal-required]
-            yield Inconsistency(Kind.RESULT, f"user_replies.{name}", told, " / ".join(map(str, sorted(known, key=str))))
+            found, expected = str(replies[name]), " / ".join(map(str, sorted(known, key=str)))  # type: ignore[literal-required]
+            yield Inconsistency(Kind.RESULT, f"user_replies.{name}", found, expected)

@@ -1,4 +1,4 @@
-"""Builds the shadow set and the pool: plan, decontaminate, pose every question in several ways, choose, report."""
+"""Build the shadow set and the pool: plan, decontaminate, pose every question in several ways, choose, report."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass(slots=True)
 class BuildReport:
-    """What the builder did, for the manifest."""
+    """Counts for the manifest."""
 
     rows: Counter[str] = field(default_factory=Counter)
     recipes: Counter[str] = field(default_factory=Counter)
@@ -40,10 +40,10 @@ class BuildReport:
     too_short_or_long: int = 0
     unplayable: int = 0
     measured: pl.DataFrame | None = None
-    """The metrics of the rows in order, set before the first is written; not part of the manifest."""
+    """The rows' metrics in order, set before the first row is written; not part of the manifest."""
 
     def to_dict(self) -> dict[str, Any]:
-        """A JSON-ready copy."""
+        """Return the counts as JSON-ready values, under the manifest's keys."""
         return {
             "rows": dict(sorted(self.rows.items())),
             "posed_by_recipe": dict(sorted(self.recipes.items())),
@@ -57,7 +57,7 @@ class BuildReport:
 
 @dataclass(frozen=True, slots=True)
 class Plans:
-    """What to write: the shadow set and the pool, which share no question."""
+    """The rows of the shadow set and of the pool, which share no question."""
 
     shadow: list[PlannedRow]
     pool: list[PlannedRow]
@@ -69,15 +69,15 @@ def plan(
     questions: Mapping[Task, Sequence[Question]],
     *,
     pool: bool = True,
-    beside: Sequence[Question] = (),
+    held_elsewhere: Sequence[Question] = (),
 ) -> Plans:
     """Decide every row of the shadow set and of the pool.
 
     Args:
-        config: of the run.
-        questions: of each task.
-        pool: False leaves the pool out; the shadow set is the same either way.
-        beside: questions drawn elsewhere that the pool must leave out too.
+        config: the run's configuration.
+        questions: the source's questions by task.
+        pool: if False, plan only the shadow set, which is the same either way.
+        held_elsewhere: questions held out by another run, which the pool must leave out too.
 
     Raises:
         SourceError: when there are too few questions.
@@ -87,9 +87,10 @@ def plan(
     held, free = split_shadow(config, lent)
     if not pool:
         return Plans(plan_shadow(held), [], report)
-    others = {question.id for question in beside}  # their texts may lack what their rows withhold
+    # Dropped by id as well: the text of a held question may lack the words that its row withholds.
+    others = {question.id for question in held_elsewhere}
     own = [question for question in free if question.id not in others]
-    clean, leaking = decontaminate(own, [*held, *beside], config.gates.leakage)
+    clean, leaking = decontaminate(own, [*held, *held_elsewhere], config.gates.leakage)
     report.dropped["repeats a shadow question"] += leaking + len(free) - len(own)
     rows = plan_pool(config, clean)
     report.second_uses = sum(row.use > 0 for row in rows)
@@ -97,7 +98,7 @@ def plan(
 
 
 def usable(questions: Mapping[Task, Sequence[Question]], pool: Pool, report: BuildReport) -> dict[Task, list[Question]]:
-    """The questions whose solution fits into the turn limit; the others are counted in `report`."""
+    """Return the questions whose solution fits into the turn limit; the others are counted in `report`."""
     kept: dict[Task, list[Question]] = {}
     for task, candidates in questions.items():
         kept[task] = [question for question in candidates if fits(question, pool)]
@@ -108,12 +109,12 @@ def usable(questions: Mapping[Task, Sequence[Question]], pool: Pool, report: Bui
 def decontaminate(
     questions: Sequence[Question], held: Sequence[Question], limits: LeakageGate
 ) -> tuple[list[Question], int]:
-    """Leave out every question that repeats or retells a held-out one, by the measures of the leak gate.
+    """Drop every question that repeats or paraphrases a held-out one, as the gate `leakage` measures it.
 
     Pages count too: some are borrowed from other questions, and a page may say just what a held-out question asks.
 
     Returns:
-        The questions that may be used, and how many were left out.
+        The questions that remain, and how many were dropped.
     """
     asked, own = (_column(map(held_text, side)) for side in (held, questions))
     search = LeakSearch(asked, own, limits, wherever=True)
@@ -125,7 +126,7 @@ def decontaminate(
 
 
 def _stated_by(question: Question) -> str:
-    # An embedded question's pages describe a world of its own that no other question asks about.
+    # The pages of an embedded question describe invented people and places that no other question asks about.
     pages = () if question.source == "embedded" else question.passages
     return "\n".join((question.ask, *question.support, *(text for page in pages for text in (page.title, page.text))))
 
@@ -141,7 +142,7 @@ def write_rows(
     report: BuildReport,
     progress: Progress | None = None,
 ) -> Iterator[bytes]:
-    """The rows as JSON lines in the plan's order, the same for any `pool.workers`."""
+    """Yield the rows as JSON lines in the plan's order; `pool.workers` does not change a byte."""
 
     def measured(metrics: pl.DataFrame) -> None:
         report.measured = metrics
@@ -162,17 +163,17 @@ def chosen_variants(
     progress: Progress | None = None,
     measured: Callable[[pl.DataFrame], None] | None = None,
 ) -> Iterator[tuple[Variant, bytes]]:
-    """How each planned row is posed, and its JSON line, in the plan's order.
+    """Yield the chosen variant of each planned row with its JSON line, in the plan's order.
 
-    Every question is posed with each recipe and measured. Per task, the pool then takes the variants that come closest
-    to `pool.intended`. Variants outside the length bounds are used only if a question has no other.
+    Every question is posed with each recipe and measured. For each task, the pool then takes the variants that come
+    closest to `pool.intended`. Variants outside the length bounds are used only if a question has no other.
 
     Args:
         planned: the rows.
-        config: of the run.
+        config: the run's configuration.
         pack: the templates.
         progress: called with (rows posed, rows planned).
-        measured: called with the metrics of all chosen rows before the first row is returned.
+        measured: called once with the metrics of all chosen rows, before the first row is yielded.
     """
     variants: list[list[Variant]] = []
     metrics: list[pl.DataFrame] = []

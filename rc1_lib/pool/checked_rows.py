@@ -1,4 +1,4 @@
-"""The checked rows of one of RC1's files, read once per process however many gates use them."""
+"""Read and check the rows of an artifact, once per process however many gates use them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rc1_lib.workspace.file_hashes import sha256_file
 
 
 def rows_of(run: Run, artifact: Artifact) -> pl.DataFrame:
-    """The rows of the shadow set, the takes, the pool or the balanced pool.
+    """Return the rows of the shadow set, the takes, the pool or the balanced pool.
 
     Raises:
         RowError: when the file is missing or has no valid rows.
@@ -33,12 +33,12 @@ def rows_of(run: Run, artifact: Artifact) -> pl.DataFrame:
 
 @lru_cache(maxsize=4)
 def _rows(path: Path, sha256: str, split: str) -> pl.DataFrame | str:
-    """Rows by content, or what is wrong with them: a fault takes as long to find as rows take to read."""
+    """Return the rows or the error message: both are cached, since a fault takes as long to find."""
     frame: pl.DataFrame | str
     try:
         frame = check_rows(read_rows(path), path, split)
     except RowError as error:
         frame = str(error)
     if sha256_file(path) != sha256:
-        raise RowError(f"{path}: changed while it was read; run again when nothing writes to it")
+        raise RowError(f"{path}: the file changed while RC1 read it; run again when nothing writes to it")
     return frame

@@ -1,4 +1,4 @@
-"""Chooses among the ways to pose each question so that the pool has the intended difficulty."""
+"""Choose one variant of each question so that the pool has the intended difficulty."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from rc1_lib.records import BUCKETS, Bucket, Task
 
 
 def choose(tasks: Sequence[Task], variants: Sequence[Sequence[Variant]], intended: Mapping[Bucket, float]) -> list[int]:
-    """For each row the position of the variant to take.
+    """Return for each row the index of the variant to take.
 
-    Each task's scarcest bucket is filled first, with rows that fit no other. Within a row, the variant whose recipe
-    aims at the bucket comes first; a hard recipe that happened to come out easy is second choice.
+    Each task's scarcest bucket is filled first, and first with rows that fit no other. Within a row, a variant whose
+    recipe aimed at the bucket is preferred to one that landed there by chance, such as a hard recipe that came out
+    easy.
 
     Args:
         tasks: the task of each row.
-        variants: the ways of posing each row, at least one.
-        intended: share of each bucket, per task.
+        variants: at least one variant of each row.
+        intended: share of each bucket within a task.
     """
     table = pl.DataFrame(
         [
@@ -27,10 +28,10 @@ def choose(tasks: Sequence[Task], variants: Sequence[Sequence[Variant]], intende
             for row, (task, options) in enumerate(zip(tasks, variants, strict=True))
             for place, variant in enumerate(options)
         ],
-        schema=["row", "task", "place", "bucket", "as_meant", "right_length"],
+        schema=["row", "task", "place", "bucket", "as_intended", "right_length"],
         orient="row",
     )
-    best = table.sort("row", "right_length", "as_meant", "place", descending=[False, True, True, False])
+    best = table.sort("row", "right_length", "as_intended", "place", descending=[False, True, True, False])
     picks = dict(best.unique("row", keep="first", maintain_order=True).select("row", "place").iter_rows())
     for task in set(tasks):
         picks.update(_fill(best.filter(pl.col("task") == task), intended))
@@ -38,7 +39,7 @@ def choose(tasks: Sequence[Task], variants: Sequence[Sequence[Variant]], intende
 
 
 def _fill(options: pl.DataFrame, intended: Mapping[Bucket, float]) -> dict[int, int]:
-    """Row -> place for one task. `options` is sorted so that a row's best variant of each bucket comes first."""
+    """Return {row: place} for one task; `options` must be sorted with a row's best variant first."""
     rows = options["row"].n_unique()
     usable = options.filter(pl.col("right_length")).unique(["row", "bucket"], keep="first", maintain_order=True)
     usable = usable.with_columns(choices=pl.len().over("row"))
@@ -48,6 +49,6 @@ def _fill(options: pl.DataFrame, intended: Mapping[Bucket, float]) -> dict[int, 
     for bucket in scarcest_first:
         free = usable.filter((pl.col("bucket") == bucket) & ~pl.col("row").is_in(list(picks)))
         quota = round(intended[bucket] * rows)
-        chosen = free.sort("as_meant", "choices", "row", descending=[True, False, False]).head(quota)
+        chosen = free.sort("as_intended", "choices", "row", descending=[True, False, False]).head(quota)
         picks.update(chosen.select("row", "place").iter_rows())
     return picks

@@ -1,4 +1,4 @@
-"""Both template packs, and the files made from the questions: shadow set, rollouts of its prompts, seed pool."""
+"""Inputs and artifacts of this room: both template packs, the shadow set, rollouts of its prompts, the seed pool."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SAMPLE_MANIFEST = "reports/rc1/sample_manifest.json"
 
 
 def _settings(part: Part, run: Run) -> dict[str, Any]:
-    """All but the number of workers. How often a prompt is played decides the takes only."""
+    """Return the settings that decide the bytes of a part: not the workers, and `ablation.takes` for the takes only."""
     config = run.config
     decisive = {
         "datasets": dict(config.datasets),
@@ -32,7 +32,7 @@ def _settings(part: Part, run: Run) -> dict[str, Any]:
 
 
 def _sample_is_stale(run: Run) -> bool:
-    """Whether the sample manifest does not match the shadow set as last written."""
+    """Return whether the sample manifest is missing or describes another shadow set than the last one written."""
     try:
         sample = read_json(run.workspace.path(SAMPLE_MANIFEST))
     except (OSError, ValueError):
@@ -42,8 +42,8 @@ def _sample_is_stale(run: Run) -> bool:
 
 
 def _held_out_sha256(run: Run) -> str:
-    beside = run.config.pool.hold_out
-    return "" if beside is None else sha256_known(run.workspace.find(beside))
+    hold_out = run.config.pool.hold_out
+    return "" if hold_out is None else sha256_known(run.workspace.find(hold_out))
 
 
 TEMPLATES = Given("templates", lambda run: run.config.pool.templates_dir, sha256_tree)
@@ -66,4 +66,4 @@ POOL = Artifact(
     (*_MADE_FROM, Input("hold_out", _held_out_sha256)), vouched=True,
 )  # fmt: skip
 PARTS: dict[Part, Artifact] = {"shadow": SHADOW, "takes": TAKES, "pool": POOL}
-"""Planned together, so that the pool shares no question with the others."""
+"""All parts are planned together, so that the pool shares no question with the others."""

@@ -1,4 +1,4 @@
-"""Writes one row: turns a planned question into a dialogue in chat format, with everything an auditor needs."""
+"""Write one row: turn a planned question into a dialogue in chat format, with everything an auditor needs."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from rc1_lib.task_specs import CLARIFICATION, is_right, task_spec
 
 
 def kind_of(task: str, cue: bool) -> str:
-    """The kind of template for a row; vague prompts have their own kind."""
+    """Return the kind of template for a row; vague prompts have their own kind."""
     return CLARIFICATION if cue else task_spec(task).template_kind
 
 
 def write_row(planned: PlannedRow, bucket: Bucket, pool: Pool, pack: Pack, take: int = 0) -> Row | None:
-    """The row, posed with the recipe of `bucket`.
+    """Pose the question with the recipe of `bucket`, play the scripted expert on it, and return the row.
 
-    Every random choice depends on the row, the recipe and the take alone, never on other rows.
+    Every random choice depends only on the row, the recipe and the take, never on other rows.
 
     Args:
-        planned: the question and its place.
+        planned: the question and the row's id, split and use.
         bucket: the bucket whose recipe is used.
         pool: the recipes, the limits and the scripted expert's habits.
         pack: the templates.
@@ -41,7 +41,7 @@ def write_row(planned: PlannedRow, bucket: Bucket, pool: Pool, pack: Pack, take:
     """
     if planned.question.dialogue is not None:
         return {**planned.question.dialogue, "id": planned.id, "split": planned.split, "use": planned.use}
-    # Habits are drawn once per row, so that choosing among its variants cannot shift how often the expert asks.
+    # Habits are drawn once per row, so that the choice among its variants cannot shift how often the expert asks.
     habits = random.Random(f"{pool.seed}/{planned.id}/{planned.use}")
     question, recipe = planned.question, pool.recipes[bucket]
     cue = habits.random() < CUE_RATE
@@ -100,7 +100,7 @@ def write_row(planned: PlannedRow, bucket: Bucket, pool: Pool, pack: Pack, take:
 
 
 def _verdict(posed: Posed, performance: Performance) -> tuple[bool, bool]:
-    """Whether the scripted expert solved the row, and whether it was lucky: right without the missing slot."""
+    """Return whether the expert solved the row, and whether it was lucky: right without the missing information."""
     question = posed.question
     right = is_right(question.task, performance.answer, question.answer, question.aliases)
     obtained = not posed.needs or performance.asked > 0
@@ -112,7 +112,7 @@ def _slot(slot: Slot) -> RowSlot:
 
 
 def _question_to_user(question: Question, template: Template, needs: bool, rng: random.Random) -> Call:
-    """What the scripted expert would ask, and the reply: the slot's value if it is missing, else that nothing is."""
+    """Return the expert's question to the user, with a reply: the slot's value, or that nothing is missing."""
     wanted = (
         question.slot.wanted
         if question.slot
@@ -148,7 +148,7 @@ def _messages(
 
 
 def _accompanying_words(call: Call, template: Template, rng: random.Random) -> str:
-    """The words that accompany a call; a clarifying question needs none."""
+    """Draw the text next to a call; a clarifying question needs none."""
     if call.tool == "ask_user":
         return ""
     return rng.choice(template.steps[call.tool]).format(**{ARGUMENT_OF[call.tool]: call.argument})
@@ -175,7 +175,7 @@ def _final(lang: str, template: Template, answer: str, reason: str, rng: random.
 
 
 def closing_reason(steps: Sequence[Step], support: Sequence[str], lang: str) -> str:
-    """What a sound dialogue may give as its reason: the chain of sums, or the last supporting sentence of a look-up."""
+    """Return the reason that a sound dialogue may close with: its sums, or the last supporting sentence."""
     sums = [f"{step.argument} = {step.result}" for step in steps if step.tool == "calc"]
     if sums:
         return ("，" if lang == "zh" else ", ").join(sums)

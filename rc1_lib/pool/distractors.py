@@ -1,6 +1,6 @@
 """Distractor pages for questions with too few of their own, borrowed from other questions of the task.
 
-If every page is needed, nothing can be learned about choosing pages.
+If every page were needed, a policy could learn nothing about choosing pages.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from rc1_lib.task_specs import task_spec
 
 
 def lend_pages(questions: Mapping[Task, Sequence[Question]], seed: int) -> dict[Task, list[Question]]:
-    """The questions; those of tasks that borrow pages get as many distractors as the most demanding recipe lists."""
+    """Return the questions, where the task borrows pages with as many distractors as any recipe may list."""
     wanted = max(most for _, most in DISTRACTORS.values())
     return {
         task: _borrow_pages(of_task, wanted, seed) if task_spec(task).borrows_pages else list(of_task)
@@ -33,7 +33,7 @@ def _with_pages(question: Question, shelf: Sequence[Passage], wanted: int, seed:
     missing = wanted - sum(page.title not in needed for page in question.passages)
     if missing <= 0 or question.dialogue is not None:
         return question
-    # Pages that name the answer or one of the question's own titles would not be distractors.
+    # A page titled like the answer or one of the question's own pages would not be a distractor.
     forbidden = {page.title.casefold() for page in question.passages} | {question.answer.casefold()}
     rng = random.Random(f"{seed}/lend/{question.id}")
     lent: dict[str, Passage] = {}

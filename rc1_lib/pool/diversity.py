@@ -1,7 +1,7 @@
 """How varied a corpus is: distinct-n, type-token ratio, Zipf slope, and its divergence from a reference.
 
-All functions are pure and read texts with `rc1_lib.text.tokens`. Words become integers once; n-grams are whole-array
-arithmetic on these. N-grams never cross from one text into the next.
+All functions are pure and split texts into words with `rc1_lib.text.tokens`. Words become integers once; n-grams are
+computed from these with whole-array arithmetic. N-grams never cross from one text into the next.
 
 Sources: distinct-n is Li et al. 2016 (A Diversity-Promoting Objective Function for Neural Conversation Models); Zipf
 1949 (Human Behavior and the Principle of Least Effort); KL is Kullback and Leibler 1951 with the additive smoothing
@@ -25,19 +25,19 @@ from rc1_lib.text.tokens import tokens
 Codes = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 WINDOW_BIGRAMS = 1000
-"""N-grams of a window: some forty dialogues, few enough for the smallest task of a small pool to fill several."""
+"""N-grams in a window: some forty dialogues, few enough for the smallest task of a small pool to fill several."""
 KL_ALPHA = 0.5
 """Added to every n-gram's count: Jeffreys' prior."""
 KL_ROWS = 4000
-"""Rows of the sample on which the divergence is measured: it depends on their number, so pools of every size have the
-same, if they have as many."""
-_ROOM = 2**62
-"""Upper limit of the integers that stand for n-grams."""
+"""Rows in the sample on which the divergence is measured. It depends on the sample size, so all pools that are large
+enough use the same."""
+_CODE_LIMIT = 2**62
+"""Upper limit of the integers that represent n-grams."""
 
 
 @dataclass(frozen=True, slots=True)
 class WindowedDistinct:
-    """Distinct-n over windows of equal size: unlike the raw value, it does not fall as the corpus grows."""
+    """Distinct-n over windows of equal size, which, unlike the raw value, does not fall as the corpus grows."""
 
     mean: float
     p10: float
@@ -47,11 +47,11 @@ class WindowedDistinct:
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """All words of many texts, read once for any number of figures.
+    """The words of many texts as integers, so that several measures tokenize them only once.
 
     Attributes:
-        coded: a number from 0 up for each word.
-        kinds: one more than the highest number.
+        coded: the code of each word, from 0.
+        kinds: one more than the highest code.
     """
 
     coded: CodedTexts
@@ -59,7 +59,7 @@ class Words:
 
     @classmethod
     def of(cls, texts: pl.Series) -> Words:
-        """The words of `texts`."""
+        """Tokenize and encode `texts`."""
         words = in_parts(texts.cast(pl.String).to_frame("text"), _read)
         codes = words["word"].explode(empty_as_null=False, keep_nulls=False).to_physical().to_numpy()
         ends = words["word"].list.len().fill_null(0).cast(pl.Int64).cum_sum().to_numpy()
@@ -67,15 +67,15 @@ class Words:
 
     @property
     def texts(self) -> int:
-        """How many texts there are."""
+        """Number of texts."""
         return len(self.coded.ends)
 
     def take(self, places: npt.NDArray[np.integer]) -> Words:
-        """The words of the texts at `places`, in that order."""
+        """Return the words of the texts at `places`, in that order."""
         return Words(self.coded.take(places), self.kinds)
 
     def grams(self, n: int) -> int:
-        """How many n-grams there are."""
+        """Return the number of n-grams in all texts."""
         return int(np.maximum(self.coded.lengths - (n - 1), 0).sum())
 
 
@@ -84,7 +84,7 @@ def _read(texts: pl.DataFrame) -> pl.DataFrame:
 
 
 def distinct_n(texts: pl.Series | Words, n: int) -> float:
-    """Different n-grams divided by all n-grams, in (0, 1], over the whole corpus; it falls as the corpus grows.
+    """Return distinct n-grams divided by all n-grams, in (0, 1]; it falls as the corpus grows.
 
     Raises:
         RowError: when no text has n words.
@@ -97,12 +97,12 @@ def distinct_n(texts: pl.Series | Words, n: int) -> float:
 def windowed_distinct(
     texts: pl.Series | Words, n: int, window_bigrams: int = WINDOW_BIGRAMS, seed: int = 0
 ) -> WindowedDistinct:
-    """Distinct-n of consecutive windows over the shuffled rows.
+    """Compute distinct-n in consecutive windows over the shuffled rows.
 
     Args:
-        texts: the corpus, a text a row.
+        texts: the corpus, one text per row.
         n: length of the n-grams in words.
-        window_bigrams: n-grams in a window (bigrams for n = 2). A last window that is not full is left out, unless it
+        window_bigrams: n-grams in a window (bigrams for n = 2). A last window that is not full is dropped, unless it
             is the only one.
         seed: decides the order of the rows.
 
@@ -122,7 +122,7 @@ def windowed_distinct(
 
 
 def type_token_ratio(texts: pl.Series) -> float:
-    """Different words divided by all words, in (0, 1]: the same figure as distinct-1, under its older name.
+    """Return distinct words divided by all words, in (0, 1]: distinct-1 under its older name.
 
     Raises:
         RowError: when there is no word at all.
@@ -131,12 +131,12 @@ def type_token_ratio(texts: pl.Series) -> float:
 
 
 def zipf_slope(texts: pl.Series, ranks: int = 1000) -> float:
-    """Slope of log frequency against log rank, by least squares over the `ranks` most frequent words.
+    """Fit the slope of log frequency against log rank, by least squares over the `ranks` most frequent words.
 
-    Natural language lies near -1; a flatter line is a more even use of words, a steeper one leans on few.
+    Natural language lies near -1. A flatter line means a more even use of words; a steeper one relies on few words.
 
     Raises:
-        RowError: when there are fewer than two different words.
+        RowError: when there are fewer than two distinct words.
     """
     words = pl.Series("word", _long_enough(texts, 1).coded.codes)
     counts = words.value_counts(sort=True).head(ranks)["count"].to_numpy()
@@ -147,14 +147,14 @@ def zipf_slope(texts: pl.Series, ranks: int = 1000) -> float:
 
 
 def kl_divergence(texts: pl.Series, reference: pl.Series, n: int = 3, alpha: float = KL_ALPHA) -> float:
-    """KL(texts || reference) in nats over word n-grams; 0 for identical counts, never negative.
+    """Compute KL(texts || reference) in nats over word n-grams; 0 for identical counts, never negative.
 
-    Every n-gram of the union vocabulary gets `alpha` added to its count on both sides. That decides the figure: for an
-    n-gram which the reference lacks, the ratio grows as 1/alpha, so the divergence grows without bound as alpha falls
-    towards 0, and shrinks to 0 as alpha grows and both sides approach the uniform distribution. Sample size acts the
-    same way: 3-grams are so sparse that two samples of one source diverge clearly. Compare figures only at equal
-    alpha, with equally many rows on each side, and, to see the wording alone, with the same questions on both sides.
-    The default of one half is Jeffreys' prior.
+    `alpha` is added to the count of every n-gram of the union vocabulary, on both sides, and it decides the value. For
+    an n-gram that the reference lacks, the ratio grows as 1/alpha: the divergence is unbounded as alpha approaches 0,
+    and shrinks to 0 as alpha grows and both sides approach the uniform distribution. The number of rows matters in the
+    same way: 3-grams are so sparse that two samples of one source clearly diverge. Compare values only at equal alpha
+    and with equally many rows; to compare the wording alone, use the same questions on both sides. The default of one
+    half is Jeffreys' prior.
 
     Raises:
         RowError: when either side has no text of n words.
@@ -169,7 +169,7 @@ def kl_divergence(texts: pl.Series, reference: pl.Series, n: int = 3, alpha: flo
 
 
 def js_divergence(texts: pl.Series, reference: pl.Series, n: int = 3) -> float:
-    """Jensen-Shannon divergence in nats over word n-grams: 0 for identical, at most ln 2, symmetric; no smoothing.
+    """Compute the Jensen-Shannon divergence in nats over word n-grams: symmetric, in [0, ln 2], without smoothing.
 
     Raises:
         RowError: when either side has no text of n words.
@@ -177,7 +177,7 @@ def js_divergence(texts: pl.Series, reference: pl.Series, n: int = 3) -> float:
     ours, theirs, kinds = _paired_counts(texts, reference, n)
     p, q = _shares(ours, kinds), _shares(theirs, kinds)
     middle = (p + q) / 2
-    # 0 log 0 is 0: an empty side's share is replaced by the middle, so that the logarithm is that of 1.
+    # 0 log 0 is 0: where a share is 0, the middle takes its place in the ratio, so that the logarithm is log 1.
     halves = (np.sum(kinds * side * np.log(np.where(side > 0, side, middle) / middle)) for side in (p, q))
     return min(max(0.0, float(sum(halves)) / 2), float(np.log(2)))
 
@@ -187,10 +187,10 @@ def _shares(counts: Floats, kinds: Floats) -> Floats:
 
 
 def _paired_counts(texts: pl.Series, reference: pl.Series, n: int) -> tuple[Floats, Floats, Floats]:
-    """For each pair of counts that occurs (here, there): both counts, and how many n-grams of the union have that pair.
+    """Return each pair of counts (in `texts`, in `reference`) that occurs, and how many n-grams have that pair.
 
-    A divergence depends on the pairs alone. They are few and sorted, so that sums are the same to the last bit however
-    the n-grams were grouped.
+    A divergence depends only on these pairs. They are few and sorted, so that sums are the same to the last bit
+    however the n-grams were grouped.
     """
     both = pl.concat([texts.cast(pl.String).alias("text"), reference.cast(pl.String).alias("text")])
     grams, rows = _grams(Words.of(both), n)
@@ -218,22 +218,23 @@ def _long_enough(texts: pl.Series | Words, n: int) -> Words:
 
 
 def _in_parts(words: Words, n: int, places: npt.NDArray[np.integer]) -> Iterator[Codes]:
-    """The n-grams of the texts at `places`, a few thousand texts after another."""
-    same_numbers = words.kinds**n < _ROOM  # in every part; numbers made dense are those of one part alone
-    for part in slices(len(places), at_once=0 if same_numbers else len(places)):
+    """Yield the n-grams of the texts at `places`, a few thousand texts at a time."""
+    # Codes that `_grams` had to renumber are valid within one part only, so then there must be a single part.
+    comparable = words.kinds**n < _CODE_LIMIT
+    for part in slices(len(places), at_once=0 if comparable else len(places)):
         yield _grams(words.take(places[part]), n)[0]
 
 
 def _grams(words: Words, n: int) -> tuple[Codes, Codes]:
-    """One integer per n-gram occurrence, equal for equal n-grams, in reading order; and the text that contains it.
+    """Return one integer per n-gram occurrence, equal for equal n-grams, in reading order, and the text it is in.
 
-    Each step appends a word as the next digit in base `kinds`; numbers are made dense again before a product could
-    leave 62 bits, so that a caller has one to spare.
+    Each step appends a word as the next digit in base `kinds`. Codes are renumbered from 0 before a product could
+    exceed 62 bits, so that a caller has one bit to spare.
     """
     codes, count = words.coded.codes, max(0, len(words.coded.codes) - n + 1)
     grams, size = codes[:count].astype(np.int64), words.kinds
     for distance in range(1, n):
-        if size * words.kinds >= _ROOM:
+        if size * words.kinds >= _CODE_LIMIT:
             kinds, grams = np.unique(grams, return_inverse=True)
             size = len(kinds)
         grams = grams * words.kinds + codes[distance : distance + count]

@@ -31,7 +31,7 @@ DIVERSITY = "reports/diversity_report.json"
 
 
 def write_pack_report(run: Run) -> None:
-    """Write `pack_report` to `DIVERSITY`. Packs that cannot be compared get no report; the gate names them."""
+    """Write `pack_report` to `DIVERSITY`. Packs that cannot be compared get no report; the gate says why."""
     path = run.workspace.path(DIVERSITY)
     try:
         write_json(path, pack_report(run))
@@ -40,21 +40,21 @@ def write_pack_report(run: Run) -> None:
 
 
 def pack_report(run: Run) -> dict[str, Any]:
-    """Measure the wording of the run's template pack against the old one's.
+    """Measure the run's template pack against the reference pack.
 
     Raises:
         TemplateError: when a pack cannot be read.
         RowError: when a pack has too little text to measure.
     """
-    pack, reference = (load_pack(one.path(run)) for one in (TEMPLATES, REFERENCE_TEMPLATES))
+    pack, reference = (load_pack(given.path(run)) for given in (TEMPLATES, REFERENCE_TEMPLATES))
     measured = diversity_report(pack_texts(pack), pack, pack_texts(reference), seed=run.config.pool.seed)
     return {"measured": run.workspace.name(TEMPLATES.path(run)), **measured}
 
 
 def pack_texts(pack: Pack, lang: str | None = None) -> pl.Series:
-    """All template text of a pack with its slots removed, in the order of ids; of one language where `lang` is given.
+    """Return all template text of a pack, or of one of its languages, in the order of ids.
 
-    A phrase is cut at its slots into separate texts, so that no n-gram spans a gap.
+    Phrases are cut into separate texts at their slots, so that no n-gram spans a gap.
     """
     chosen = (t for (_, language), group in sorted(pack.groups.items()) if lang in (None, language) for t in group)
     texts = [literal.strip() for t in chosen for phrase in t.phrases() for literal, _ in pieces(phrase)]
@@ -75,8 +75,8 @@ def diversity_report(
     Args:
         texts: the texts to measure.
         pack: the template pack they were made with.
-        reference_texts: what to measure the divergences against: the old pack's text, or rows made with it. Give
-            equally many rows about the same questions, see `kl_divergence`.
+        reference_texts: what divergences are measured against: the reference pack's text, or rows made with it. Give
+            equally many rows about the same questions; see `kl_divergence`.
         window_bigrams: n-grams in a window of the windowed values.
         alpha: additive smoothing of the KL divergence.
         seed: order of the rows in the windowed values.

@@ -1,7 +1,7 @@
-"""Decides which question goes where: the shadow set first, then the pool.
+"""Decide which question goes where: the shadow set first, then the pool.
 
-Everything here is decided by counting and by seeded shuffles before a single row is written, so that rows can be
-written in any order by any number of workers.
+Counting and seeded shuffles decide everything before a single row is written, so that any number of workers can write
+the rows in any order.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rc1_lib.text.tokens import tokenize
 
 @dataclass(frozen=True, slots=True)
 class PlannedRow:
-    """One row to be written: the question, and how often it was used before."""
+    """A row to write. `use` counts the earlier rows of the same question."""
 
     id: str
     split: str
@@ -30,21 +30,21 @@ class PlannedRow:
 
 
 def held_text(question: Question) -> str:
-    """What training must not see: the question, and the story of a word problem, which is part of the question."""
+    """Return the text that training must not see: the question, after its story if it is a word problem."""
     return "\n".join((*question.support, question.ask)) if task_spec(question.task).word_problem else question.ask
 
 
 def split_shadow(
     config: RunConfig, questions: Mapping[Task, Sequence[Question]]
 ) -> tuple[list[Question], list[Question]]:
-    """The questions of the shadow set, and all other questions.
+    """Return the questions of the shadow set, and all other questions.
 
     Raises:
         SourceError: when a task has fewer questions than the shadow set takes.
     """
     held, free = [], []
     for task, count in shadow_counts(config).items():
-        shuffled = _drawn(questions[task], f"{config.shadow.seed}/shadow/{task}")
+        shuffled = _shuffled(questions[task], f"{config.shadow.seed}/shadow/{task}")
         # The leak gate cannot check a question shorter than its n-grams, so such questions are never held out.
         shortest = config.gates.leakage.ngram
         checkable = [question for question in shuffled if len(tokenize(held_text(question))) >= shortest]
@@ -59,10 +59,9 @@ def split_shadow(
     return held, free
 
 
-def _drawn(questions: Sequence[Question], seed: str) -> list[Question]:
-    """The questions in random order."""
-    # Procedural questions are random draws already. Their order is kept: the first ones, and so the shadow set, stay
-    # the same however many are made.
+def _shuffled(questions: Sequence[Question], seed: str) -> list[Question]:
+    # Procedural questions are random draws already. They keep their order, so that the shadow set, which takes the
+    # first ones, stays the same however many are made.
     if all(question.source == "embedded" for question in questions):
         return list(questions)
     shuffled = sorted(questions, key=lambda question: question.id)
@@ -71,12 +70,12 @@ def _drawn(questions: Sequence[Question], seed: str) -> list[Question]:
 
 
 def plan_shadow(questions: Sequence[Question]) -> list[PlannedRow]:
-    """The shadow rows, in the order drawn."""
+    """Return the shadow rows, in the order drawn."""
     return _numbered([(question, 0) for question in questions], "shadow")
 
 
 def plan_pool(config: RunConfig, questions: Sequence[Question]) -> list[PlannedRow]:
-    """The pool's rows: every question is used once before any is used again; tasks are mixed.
+    """Return the pool's rows, with tasks mixed; every question is used once before any is used again.
 
     Raises:
         SourceError: when a task has too few questions for its share, even with `sources.max_uses`.

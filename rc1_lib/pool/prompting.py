@@ -11,9 +11,9 @@ from rc1_lib.pool.templates import Template
 from rc1_lib.records import Bucket, Passage, Question, Slot
 
 QUOTED_WHOLE: Bucket = "easy"
-"""Its prompts quote all supporting sentences, so that no page must be read; the others' only their beginnings."""
+"""The bucket whose prompts quote all supporting sentences, so that no page must be read; others quote beginnings."""
 DISTRACTORS: dict[Bucket, tuple[int, int]] = {"easy": (0, 0), "medium": (0, 2), "hard": (2, 5)}
-"""Fewest and most needless pages that a prompt lists."""
+"""Bucket -> fewest and most distractor pages that a prompt lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +23,9 @@ class Posed:
     Attributes:
         user: the user's message.
         system: the system message.
-        question: the question with anything withheld removed, and so `ask`, `support` and `passages`.
+        question: the question, with anything withheld removed from `ask`, `support` and `passages`.
         quoted: the quoted evidence, sentence by sentence, whole or cut.
-        listed: titles of the pages that the message names, in the order named.
+        listed: titles of the pages that the message lists, in this order.
         needs: whether something was withheld.
         cue: whether the wording is vague.
         complete: whether the message quotes all the evidence, so that nothing has to be looked up.
@@ -64,7 +64,7 @@ def pose(
 
 
 def user_message(template: Template, quoted: Sequence[str], listed: Sequence[str], ask: str, lang: str) -> str:
-    """What the user says: the quoted evidence, the pages to look up, and the question, in the template's words."""
+    """Return the user's message: quoted evidence, pages to look up and question, in the template's words."""
     gap, comma = ("", "、") if lang == "zh" else (" ", ", ")
     parts = [template.quote.format(evidence=gap.join(quoted))] if any(quoted) else []
     if listed:
@@ -73,7 +73,7 @@ def user_message(template: Template, quoted: Sequence[str], listed: Sequence[str
 
 
 def _pages_to_list(question: Question, bucket: Bucket, rng: random.Random) -> tuple[str, ...]:
-    """The needed pages and some others, shuffled, so that the list does not reveal the solution."""
+    """Return the needed pages and some distractors, shuffled so that the list does not reveal the solution."""
     needed = list(dict.fromkeys(step.argument for step in question.steps if step.tool == "wiki"))
     others = [passage.title for passage in question.passages if passage.title not in needed]
     extra = rng.sample(others, min(len(others), rng.randint(*DISTRACTORS[bucket])))
@@ -83,7 +83,7 @@ def _pages_to_list(question: Question, bucket: Bucket, rng: random.Random) -> tu
 
 
 def take_out(question: Question, slot: Slot) -> Question:
-    """The question without the slot, removed from its wording or from the story that contains its facts."""
+    """Return the question with the slot's value replaced by its vague wording, in the question or in its story."""
     if slot.where == "ask":
         return replace(question, ask=replace_word(question.ask, slot, question.lang))
     return replace(
@@ -96,18 +96,18 @@ def take_out(question: Question, slot: Slot) -> Question:
 
 
 def replace_word(text: str, slot: Slot, lang: str) -> str:
-    """`text` with the slot's value, as a whole word, replaced by its vague wording."""
-    parts, told = [], 0
+    """Replace every whole-word occurrence of the slot's value in `text` by its vague wording."""
+    parts, done = [], 0
     at = text.find(slot.value) if slot.value else -1
     while at >= 0:
         after = at + len(slot.value)
         if lang == "zh" or not (_is_word(text[max(0, at - 1) : at]) or _is_word(text[after : after + 1])):
             starts_sentence = at == 0 or text[:at].rstrip().endswith((".", "!", "?"))
             vague = slot.vague[:1].upper() + slot.vague[1:] if starts_sentence else slot.vague
-            parts += [text[told:at], vague]
-            told = after
-        at = text.find(slot.value, max(told, at + 1))
-    return "".join([*parts, text[told:]])
+            parts += [text[done:at], vague]
+            done = after
+        at = text.find(slot.value, max(done, at + 1))
+    return "".join([*parts, text[done:]])
 
 
 def _is_word(mark: str) -> bool:

@@ -2,7 +2,7 @@
 
 Clue overlap is the Jaccard similarity J of the word 3-grams of prompt and support. With S 3-grams in the support and A
 others in the prompt, quoting a share q of the support gives about J = qS / (S + A), so that q = J (S + A) / S. A prompt
-that quotes everything is diluted the other way, by sentences of pages that are not needed: A grows until J fits.
+that quotes everything is diluted instead: sentences of distractor pages are added until A is large enough.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ def quote(
     *,
     whole: bool,
 ) -> list[str]:
-    """The sentences, whole or cut, that the prompt quotes, in order.
+    """Return the sentences that the prompt quotes, whole or cut, in order.
 
     Args:
-        question: as posed, with anything withheld already removed.
-        template: its words surround the quotes.
-        listed: titles that the prompt names.
+        question: the question as posed, with anything withheld already removed.
+        template: the words around the quotes.
+        listed: titles that the prompt lists.
         overlap: the target clue overlap.
         rng: this row's own generator.
-        whole: whether all supporting sentences are quoted, or only their beginnings.
+        whole: whether to quote all supporting sentences, or only their beginnings.
     """
     around = (template.quote, template.lookup if listed else "", template.user, question.ask, *listed)
     others = sum(map(_words_in, around))
@@ -59,7 +59,7 @@ def _words_in(text: str) -> int:
 
 
 def _diluted(question: Question, others: int, size: int, overlap: float, rng: random.Random) -> list[str]:
-    """All supporting sentences, and enough from other pages to lower the overlap to the target."""
+    """Return all supporting sentences, with enough sentences of other pages to lower the overlap to the target."""
     quoted = list(question.support)
     needed = {step.argument for step in question.steps if step.tool == "wiki"}
     other_pages = [first_sentence(page) for page in question.passages if page.title not in needed]
@@ -73,12 +73,12 @@ def _diluted(question: Question, others: int, size: int, overlap: float, rng: ra
 
 
 def first_sentence(page: Passage) -> str:
-    """The page's opening sentence."""
+    """Return the page's first sentence."""
     return _SENTENCE_END.split(page.text.strip(), maxsplit=1)[0]
 
 
 def leading(sentence: str, share: float, lang: str) -> str:
-    """The leading `share` of a sentence's words (Han characters), with a mark at the cut."""
+    """Return the first `share` of a sentence's words (of its characters in Chinese), with "…" at the cut."""
     pieces: Sequence[str] = list(sentence) if lang == "zh" else sentence.split(" ")
     kept = round(share * len(pieces))
     if kept <= 0:

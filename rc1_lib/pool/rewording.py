@@ -1,7 +1,7 @@
-"""The same dialogues worded with another pack, as the reference for the divergence of wording.
+"""Word the same dialogues with another pack, as the reference for the divergence of wording.
 
 Question, quoted evidence, titles, sums and answer stay the same and cancel out, so only the wording is compared. Two
-samples of *different* questions with the same wording would already diverge.
+samples of *different* questions would diverge even with the same wording.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from rc1_lib.rows.chat import ANSWER_MARK, ARGUMENT_OF
 
 
 def reworded(rows: pl.DataFrame, pack: Pack) -> pl.Series:
-    """Each row's system, user and assistant text in the wording of `pack`.
+    """Return each row's system, user and assistant text in the wording of `pack`.
 
     Args:
-        rows: columns of `ROW_COLUMNS`; use a sample, since rows are worded one by one.
-        pack: supplies templates and phrases, used in turn by language and kind.
+        rows: frame with the columns `ROW_COLUMNS`; give a sample, since rows are worded one by one.
+        pack: the templates; those of a row's language and kind are used in turn.
 
     Returns:
-        One text a row, in the rows' order.
+        One text per row, in the rows' order.
     """
     own = pl.element().filter(pl.element().struct.field("role") == "assistant").struct
     call = own.field("tool_calls").list.first().struct.field("function").struct
@@ -43,7 +43,7 @@ def reworded(rows: pl.DataFrame, pack: Pack) -> pl.Series:
 
 
 class _Wording(NamedTuple):
-    """The parts of a row that get new words, with the first tool of each assistant turn (None without a call)."""
+    """The parts of a row that get new words; `tools` holds the first tool of each assistant turn, None without one."""
 
     task: Task
     cue: bool

@@ -1,4 +1,4 @@
-"""The step that writes a run's shadow set, the rollouts of its prompts and the seed pool."""
+"""Write a run's shadow set, the rollouts of its prompts and the seed pool."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from rc1_lib.difficulty.features import know_metrics
+from rc1_lib.difficulty.features import cache_metrics
 from rc1_lib.pool.build import BuildReport, Plans, Progress, plan, write_rows
 from rc1_lib.pool.derived import PARTS, SAMPLE_MANIFEST, Part
 from rc1_lib.pool.plan import PlannedRow
@@ -19,7 +19,7 @@ from rc1_lib.records import Row
 from rc1_lib.rows.lines import seen
 from rc1_lib.run import Run
 from rc1_lib.runtime.batches import gc_paused
-from rc1_lib.sources import held_out_beside, load_questions
+from rc1_lib.sources import held_out_elsewhere, load_questions
 from rc1_lib.workspace.artifacts import read_manifest, recorded_write, write_json
 
 
@@ -29,7 +29,7 @@ def build_seed(
     """Build and write the shadow set, the rollouts of its prompts and the pool, or some of these.
 
     Args:
-        run: whose configuration and workspace.
+        run: configuration and workspace.
         parts: what to write. All are planned together, so that the pool shares no question with the others.
         progress: called with (rows written, rows planned) of the pool.
 
@@ -45,15 +45,15 @@ def build_seed(
 
 
 def build_due(run: Run, *, rebuild: bool = False, progress: Progress | None = None) -> tuple[Part, ...]:
-    """Build the parts that do not match this configuration, and return which those were.
+    """Build the parts that do not match this configuration, and return their names.
 
     Args:
-        run: whose configuration and workspace.
-        rebuild: build all of them, and overwrite files that somebody altered or supplied.
+        run: configuration and workspace.
+        rebuild: build all parts, and overwrite files that somebody altered or supplied.
         progress: called with (rows written, rows planned) of the pool.
 
     Raises:
-        RC1Error: when RC1 did not write one of them and `rebuild` is False; also what `build_seed` raises.
+        RC1Error: when RC1 did not write one of the files and `rebuild` is False; also whatever `build_seed` raises.
     """
     due = tuple(part for part, artifact in PARTS.items() if artifact.to_write(run, rebuild))
     if due:
@@ -62,7 +62,7 @@ def build_due(run: Run, *, rebuild: bool = False, progress: Progress | None = No
 
 
 def drawn(run: Run) -> tuple[list[Row], list[Row]]:
-    """The rows of the shadow set and the takes of its prompts as `build_seed` would write them; nothing is written.
+    """Return the rows of the shadow set and the takes that `build_seed` would write, without writing them.
 
     Raises:
         SourceError: when questions are missing or too few.
@@ -80,7 +80,7 @@ def drawn(run: Run) -> tuple[list[Row], list[Row]]:
 def _build(run: Run, parts: Sequence[Part], progress: Progress | None) -> dict[str, Any]:
     pack = load_pack(run.workspace.find(run.config.pool.templates_dir))
     plans, skipped = _planned(run, parts)
-    # Taken before anything is written: later edits are not what these files were made from.
+    # Hashed before anything is written: if an input changes meanwhile, these files were not made from the new one.
     inputs = {part: artifact.inputs(run) for part, artifact in PARTS.items()}
     written: dict[str, Any] = {}
     if "shadow" in parts:
@@ -94,10 +94,10 @@ def _build(run: Run, parts: Sequence[Part], progress: Progress | None) -> dict[s
 
 
 def _planned(run: Run, parts: Sequence[Part]) -> tuple[Plans, dict[str, dict[str, int]]]:
-    """What to write, and how many records of the source were skipped for which reason."""
-    beside = held_out_beside(run.config, run.workspace)
+    """Return the plans, and how many records of the source were skipped for which reason."""
+    held_elsewhere = held_out_elsewhere(run.config, run.workspace)
     questions, skipped = load_questions(run.config, run.workspace)
-    return plan(run.config, questions, pool="pool" in parts, beside=beside), skipped
+    return plan(run.config, questions, pool="pool" in parts, held_elsewhere=held_elsewhere), skipped
 
 
 def _write(
@@ -118,7 +118,7 @@ def _write(
         manifest["report"] = report.to_dict()
         manifest["rows"] = sum(report.rows.values())
     if report.measured is not None:
-        know_metrics(digest.hexdigest(), run.config.difficulty, report.measured)
+        cache_metrics(digest.hexdigest(), run.config.difficulty, report.measured)
     return _recorded(run, relative)
 
 
@@ -140,7 +140,7 @@ def _recorded(run: Run, relative: str) -> dict[str, Any]:
 
 
 def _write_sample_manifest(run: Run, planned: Sequence[PlannedRow], manifest: dict[str, Any]) -> None:
-    """Which question is in which shadow row, so that anybody can draw the same sample again."""
+    """Write which question is in which shadow row, so that anybody can draw the same sample again."""
     strata = Counter(row.question.task for row in planned)
     write_json(
         run.workspace.path(SAMPLE_MANIFEST),

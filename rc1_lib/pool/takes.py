@@ -25,7 +25,7 @@ _NUMBER = r"/take-\d+$"
 
 @dataclass(slots=True)
 class TakesReport:
-    """What was played, for the manifest."""
+    """Counts for the manifest."""
 
     rows: Counter[str] = field(default_factory=Counter)
     prompts: int = 0
@@ -33,7 +33,7 @@ class TakesReport:
     over_the_limits: int = 0
 
     def to_dict(self) -> dict[str, Any]:
-        """A JSON-ready copy."""
+        """Return the counts as JSON-ready values, under the manifest's keys."""
         return {
             "rows": dict(sorted(self.rows.items())),
             "prompts": self.prompts,
@@ -43,10 +43,10 @@ class TakesReport:
 
 
 def write_takes(planned: Sequence[PlannedRow], config: RunConfig, pack: Pack, report: TakesReport) -> list[bytes]:
-    """`ablation.takes` dialogues about each planned row's prompt, as JSON lines in the plan's order.
+    """Return `ablation.takes` dialogues for each planned row's exact prompt, as JSON lines in the plan's order.
 
-    The prompt is exactly the row's; ids are `<id of the row>/take-<number>`. A finished dialogue has one take, itself.
-    A take that would exceed `pool.max_turns` is left out and counted, as the pool does with such dialogues.
+    Ids are `<id of the row>/take-<number>`. A finished dialogue has one take, itself. As in the pool, a take that would
+    exceed `pool.max_turns` is left out and counted.
     """
     lines = []
     for row, (variant, _) in zip(planned, chosen_variants(planned, config, pack), strict=True):
@@ -64,15 +64,15 @@ def write_takes(planned: Sequence[PlannedRow], config: RunConfig, pack: Pack, re
 
 
 def prompt_id() -> pl.Expr:
-    """The id of the shadow row whose prompt a take uses, from column `id`."""
+    """Return the id of the shadow row whose prompt a take uses, from column `id`."""
     return pl.col("id").str.replace(_NUMBER, "")
 
 
 def by_prompt(frame: pl.DataFrame) -> pl.DataFrame:
-    """Takes with their `prompt` (the shadow row's id) and the shadow row's `bucket` instead of their own.
+    """Add `prompt` (the shadow row's id) to takes, and replace their `bucket` by the shadow row's.
 
-    Difficulty is measured on the whole dialogue, so takes of one prompt can differ in it; the prompt itself is equally
-    difficult in all of them.
+    Difficulty is measured on the whole dialogue, so takes of one prompt can be in different buckets although the prompt
+    is equally difficult in all of them.
     """
     of_first = pl.col("bucket").filter(pl.col("id").str.ends_with("/take-0")).first()
     return frame.with_columns(prompt=prompt_id()).with_columns(bucket=of_first.over("prompt"))

@@ -1,7 +1,7 @@
 """The scripted expert ("teacher"): which calls it makes in which turn, when it asks, and what it answers.
 
 Its habits are deliberately imperfect. It asks because the prompt *sounds* vague, not because something is missing, so
-that its demonstrations do not teach the skill that training is for: knowing when to ask.
+that its demonstrations do not teach what training is meant to teach: when to ask.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 CUE_RATE = 0.35
 """Share of prompts worded vaguely, whether or not anything is missing: a misleading cue."""
 _REPEAT_RATE = 0.08
-"""How often the scripted expert repeats a call."""
+"""Chance that the scripted expert repeats a call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +47,13 @@ class Performance:
 
 
 def ask_chance(clarify_rate: float, teacher: Teacher, *, cue: bool, needs: bool) -> float:
-    """Chance of asking: `clarify_rate` on average over vague and plain prompts, higher where a habit applies.
+    """Return the chance of asking: `clarify_rate` on average over vague and plain prompts, raised by the habits.
 
     Args:
         clarify_rate: the average over all prompts where nothing is missing.
-        teacher: the factors by which a vague prompt and a missing piece raise the chance.
+        teacher: the factors by which a vague prompt and missing information raise the chance.
         cue: whether the prompt is vague.
-        needs: whether a piece is missing.
+        needs: whether information is missing.
     """
     plain = clarify_rate / (CUE_RATE * teacher.cue_pull + 1.0 - CUE_RATE)
     return min(1.0, plain * (teacher.cue_pull if cue else 1.0) * (teacher.need_pull if needs else 1.0))
@@ -66,9 +66,9 @@ def perform(
 
     Args:
         posed: the question as put to the assistant.
-        recipe: how many needless pages it reads.
+        recipe: how many distractor pages the expert reads.
         pool: the turn limit, the tools and the expert's habits.
-        asks: whether it asks the user.
+        asks: whether the expert asks the user.
         wanted: the `ask_user` call with the user's reply, used when `asks`.
         rng: this row's own generator.
 
@@ -97,7 +97,7 @@ def perform(
 
 
 def fits(question: Question, pool: Pool) -> bool:
-    """Whether the solution and one clarifying question fit into the turn limit where all evidence is quoted."""
+    """Return whether the solution and one clarifying question fit into the turn limit if all evidence is quoted."""
     steps = [step for step in question.steps if step.tool in pool.tools]
     if len(steps) > pool.max_tool_hops:
         return False
@@ -106,12 +106,12 @@ def fits(question: Question, pool: Pool) -> bool:
 
 
 def _guess(question: Question, rng: random.Random) -> str:
-    """An answer guessed without the evidence."""
+    """Return an answer guessed without the evidence."""
     return task_spec(question.task).guess(question, rng)
 
 
 def _needed(posed: Posed, pool: Pool, blind: bool, rng: random.Random) -> tuple[list[Step], str]:
-    """The steps that the expert considers needed, and the answer that they lead to."""
+    """Return the steps that the expert considers needed, and the answer that they lead to."""
     steps = [step for step in posed.question.steps if step.tool in pool.tools]
     if posed.complete:
         steps = [step for step in steps if step.tool != "wiki"]
@@ -129,7 +129,7 @@ def _needed(posed: Posed, pool: Pool, blind: bool, rng: random.Random) -> tuple[
 
 
 def suppose(steps: Sequence[Step], answer: str, value: str, rng: random.Random) -> tuple[list[Step], str] | None:
-    """The same sums with an assumed number instead of the missing `value`, with every result calculated again.
+    """Redo the sums with an assumed number instead of the missing `value`.
 
     Returns:
         The steps and the answer they lead to, or None if no sum uses the number or a sum has no result.
@@ -162,7 +162,7 @@ def _as_number(text: str) -> float | None:
 
 
 def _with_detours(needed: list[Step], posed: Posed, recipe: Recipe, pool: Pool, rng: random.Random) -> list[Step]:
-    """The needed steps, with needless pages among the look-ups and an occasional repeated call."""
+    """Return the needed steps with distractor pages among the look-ups and an occasional repeated call."""
     taken = {step.argument for step in posed.question.steps if step.tool == "wiki"}
     spare = [title for title in posed.listed if title not in taken]
     detours = rng.sample(spare, min(len(spare), rng.randint(*recipe.detours))) if "wiki" in pool.tools else []
@@ -185,7 +185,10 @@ def _run(step: Step, posed: Posed) -> Call:
 
 
 def _parallel_calls(calls: Sequence[Call], room: int) -> list[tuple[Call, ...]] | None:
-    """One call per turn while there is room; otherwise merge neighbours that do not need each other's result."""
+    """Spread calls over at most `room` turns, merging neighbours that do not need each other's result.
+
+    Returns None if they do not fit.
+    """
     turns: list[tuple[Call, ...]] = [(call,) for call in calls]
     place = 0
     while len(turns) > room:
@@ -199,7 +202,10 @@ def _parallel_calls(calls: Sequence[Call], room: int) -> list[tuple[Call, ...]] 
 
 
 def _independent(first: Sequence[Call], second: Sequence[Call]) -> bool:
-    """The prompt lists the pages, so look-ups never wait; a sum waits for pages and for the numbers it contains."""
+    """Return whether `second` can be called in the same turn as `first`.
+
+    Look-ups never wait, since the prompt lists the pages. A sum waits for pages and for the results it contains.
+    """
     if all(call.tool == "wiki" for call in second):
         return True
     if any(call.tool == "wiki" for call in first):
@@ -208,7 +214,7 @@ def _independent(first: Sequence[Call], second: Sequence[Call]) -> bool:
 
 
 def _asking_turn(posed: Posed, turns: Sequence[tuple[Call, ...]]) -> int:
-    """A gap in a story shows only after reading it; a gap in the question shows at once."""
+    """Return the turn in which to ask: a gap in the question shows at once, one in a story only after reading it."""
     slot = posed.question.slot
     if posed.complete or slot is None or slot.where == "ask" or not turns:
         return 0

@@ -1,4 +1,4 @@
-"""One sentence for a template file that does not fit the schema: the place, the value there, and the expected one."""
+"""Describe why a template file does not fit the schema: the place, the value found and the value expected."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ _SHOWN = 80
 
 
 def shown(value: Any) -> str:
-    """A value as JSON, cut if it is too long for a sentence."""
+    """Return a value as JSON, cut if it is too long for a sentence."""
     text = json.dumps(value, ensure_ascii=False, default=str)
     return text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
 
 
 def describe(error: ValidationError, file: Path, body: Any, known_keys: Mapping[int, Sequence[str]]) -> str:
-    """The sentence for the first error that pydantic found.
+    """Return one sentence about the first error that pydantic found.
 
     Args:
         error: what pydantic raised on `body`.
         file: where `body` comes from.
         body: the decoded JSON.
-        known_keys: the keys of an object by its depth: 0 the file, 2 a template, 3 its steps.
+        known_keys: the allowed keys by depth of the object: 0 the file, 2 a template, 3 its steps.
     """
     fault = error.errors()[0]
     place = fault["loc"]
@@ -45,7 +45,7 @@ def describe(error: ValidationError, file: Path, body: Any, known_keys: Mapping[
 
 
 def _template(place: Sequence[int | str], body: Any) -> str:
-    """The id of the faulty template, or its number if it has no id; empty for an error of the file itself."""
+    """Return the id of the faulty template, or its number if it has no id; empty for an error of the file itself."""
     if len(place) < 2 or not isinstance(place[1], int):
         return ""
     number = place[1]

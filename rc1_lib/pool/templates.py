@@ -33,7 +33,7 @@ _ANSWER_MARKS = ("answer:", "答案：", "答案:")
 
 
 def pieces(phrase: str) -> list[tuple[str, str | None]]:
-    """Literal texts, each with the slot that follows it (None at the end).
+    """Split a phrase into literal texts, each with the slot that follows it (None at the end).
 
     `"It is {value}."` gives `[("It is ", "value"), (".", None)]`.
 
@@ -49,7 +49,7 @@ def pieces(phrase: str) -> list[tuple[str, str | None]]:
 
 
 def _slots(slot: str | None = None, *, required: bool = False) -> AfterValidator:
-    """A check that a phrase has no slot except `slot`: exactly once if required, else at most once."""
+    """Return a validator: a phrase has no slot except `slot`, exactly once if required, else at most once."""
     rule = f"{{{slot}}} {'exactly' if required else 'at most'} once and no other slot" if slot else "text without slots"
     allowed: list[list[str | None]] = [[slot]] if required else [[], [slot]]
 
@@ -80,7 +80,7 @@ def _known(kind: str) -> str:
 
 _Name = Annotated[str, Field(pattern=r"^[a-z][a-z_-]*$")]
 _Line = Annotated[str, Field(min_length=1)]
-# What the assistant says; it may be silent only in a turn with a tool call.
+# What the assistant says: `_Aside` next to a tool call, where it may be empty; `_Said` elsewhere.
 _Aside = Annotated[str, AfterValidator(_unanswered)]
 _Said = Annotated[_Aside, Field(min_length=1)]
 _Few = Field(min_length=2, max_length=3)
@@ -106,7 +106,7 @@ class Template(_Strict):
         user: wraps the question: `{question}`.
         quote: wraps the evidence quoted before the question: `{evidence}`.
         lookup: names the pages to look up: `{titles}`.
-        spoken: the file's key `steps`; use the property `steps` to read it.
+        spoken: the file's key `steps`; read it through the property `steps`.
         final: closing words before the answer, `{reason}` optional: a clause or a sum without a full stop.
         ask: clarifying questions: `{wanted}`, a noun phrase such as "how many jars Harn filled".
         reply: the user's replies: `{value}`.
@@ -128,11 +128,11 @@ class Template(_Strict):
 
     @cached_property
     def steps(self) -> Mapping[str, tuple[str, ...]]:
-        """By tool (`wiki`, `calc`): what the assistant writes with a call; "" for nothing."""
+        """Tool (`wiki`, `calc`) -> what the assistant may write next to a call; "" is nothing."""
         return {"wiki": self.spoken.wiki, "calc": self.spoken.calc}
 
     def phrases(self) -> Iterator[str]:
-        """Every non-empty phrase of the template, with its slots."""
+        """Yield every non-empty phrase of the template, with its slots."""
         lists = (*self.steps.values(), self.final, self.ask, self.reply, self.nothing_missing)
         singles = (self.system, self.user, self.quote, self.lookup)
         yield from (phrase for phrase in (*singles, *(line for lines in lists for line in lines)) if phrase)
@@ -160,7 +160,7 @@ class Pack:
     groups: Mapping[tuple[str, str], tuple[Template, ...]]
 
     def select(self, kind: str, lang: str) -> tuple[Template, ...]:
-        """The templates of one kind and language, sorted by id; never empty.
+        """Return the templates of one kind and language, sorted by id; never empty.
 
         Raises:
             TemplateError: when the pack has none.
@@ -186,16 +186,16 @@ class Pack:
         return tuple(sorted({template.style for template in self.templates}))
 
     def counts(self) -> dict[str, dict[str, int]]:
-        """Templates by language, then kind: every kind is named, with 0 where a language lacks it."""
+        """Return the number of templates by language and kind, with 0 for kinds that a language lacks."""
         found = Counter({key: len(group) for key, group in self.groups.items()})
         languages = sorted({lang for _, lang in self.groups})
         return {lang: {kind: found[kind, lang] for kind in template_kinds()} for lang in languages}
 
     def literals(self, lang: str) -> list[str]:
-        """Each distinct stretch of template text between slots that contains a word, the longest first.
+        """Return the distinct texts between slots that contain a word, the longest first.
 
-        Used to leave template text out of a comparison of rows. Some are a single word: compare n-grams, do not cut
-        them out of a row as substrings.
+        They serve to ignore template text in comparisons of rows. Some are a single word: compare n-grams instead of
+        cutting them out of a row as substrings.
         """
         chosen = (t for (_, language), group in self.groups.items() if language == lang for t in group)
         texts = {literal.strip() for t in chosen for phrase in t.phrases() for literal, _ in pieces(phrase)}
@@ -203,7 +203,7 @@ class Pack:
 
     @cached_property
     def sha256(self) -> str:
-        """Fingerprint of the content, independent of file names, spacing and the order of templates."""
+        """SHA-256 of the content; file names, spacing and the order of templates do not matter."""
         content = [
             [lang, kind, [t.model_dump(mode="json", by_alias=True) for t in group]]
             for (kind, lang), group in sorted(self.groups.items())
@@ -213,13 +213,14 @@ class Pack:
 
 
 def worded_apart(pack: Pack, max_alike: float) -> tuple[Template, ...]:
-    """The templates without those that repeat an earlier one of their kind and language in other words at most.
+    """Return the templates without near-duplicates of an earlier one of the same kind and language.
 
-    Two are alike by the share of word pairs (within a phrase, slots left out) of the one with fewer that the other has.
+    Similarity is the share of word pairs that two templates have in common, of the one with fewer pairs. Pairs are
+    taken within a phrase, without slots.
 
     Args:
         pack: the templates.
-        max_alike: largest share at which two count as different, 0 to 1.
+        max_alike: largest similarity at which two count as different, in [0, 1].
     """
     kept: list[Template] = []
     for group in pack.groups.values():
@@ -248,7 +249,7 @@ def load_pack(folder: Path) -> Pack:
     files = sorted(folder.glob("*.json"))
     if not files:
         raise TemplateError(
-            f"{folder}: no template files (*.json); give a pack's folder, for example templates/pack_v2"
+            f"{folder}: no template files (*.json) found; give a pack's folder, for example templates/pack_v2"
         )
     name, first = "", files[0]
     homes: dict[str, Path] = {}
@@ -279,7 +280,7 @@ def _read(file: Path) -> _PackFile:
     except UnicodeDecodeError as fault:
         raise TemplateError(f"{file}: byte {fault.start} is not UTF-8; save the file as UTF-8") from fault
     except RecursionError as fault:
-        raise TemplateError(f"{file}: is nested too deeply to be a template file; correct it") from fault
+        raise TemplateError(f"{file}: nested too deeply for a template file; correct the file") from fault
     except json.JSONDecodeError as fault:
         raise TemplateError(f"{file}: line {fault.lineno}: not JSON ({fault.msg}); correct the file") from fault
     try:

@@ -1,4 +1,4 @@
-"""Lines kept on disk until it is known which of them are needed."""
+"""Keep lines on disk until it is known which of them are needed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class Place(NamedTuple):
-    """Where a line is stored."""
+    """Position of a stored line, in bytes."""
 
     start: int
     size: int
@@ -26,13 +26,13 @@ class TemporaryLines:
         self._file.close()
 
     def put(self, line: bytes) -> Place:
-        """Store a line. All lines are stored before the first is read."""
+        """Append a line. Store all lines before you read the first."""
         self._file.write(line)
         place = Place(self._end, len(line))
         self._end += len(line)
         return place
 
     def take(self, place: Place) -> bytes:
-        """The line stored there."""
+        """Read the line at `place`."""
         self._file.seek(place.start)
         return self._file.read(place.size)

@@ -1,4 +1,4 @@
-"""What a row's user replies when asked, recorded in the row so that the environment needs nothing else."""
+"""What a row's user replies if asked, recorded in the row so that the environment needs nothing else."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from rc1_lib.pool.templates import Template
 from rc1_lib.records import Language, Slot, UserReplies
 
 UNSURE: dict[Language, str] = {"en": "I do not know that.", "zh": "这个我不知道。"}
-"""The reply if something is missing but the question asks for something else."""
+"""The reply when something is missing but the question asks for something else."""
 
 
 def replies_of(row_id: str, template: Template, lang: Language, missing: Slot | None, heard: str | None) -> UserReplies:
-    """Both replies of a row's user, worded with the row's template.
+    """Return both replies of a row's user, worded with the row's template.
 
     Args:
-        row_id: picks the phrase if the dialogue has none. This is not a random draw: whether the expert asks must not
-            shift anything else in the row.
+        row_id: picks the phrase if the dialogue contains none. It is hashed rather than drawn, so that whether the
+            expert asks does not shift other random choices of the row.
         template: the row's template.
         lang: the row's language.
-        missing: what only the user can say; None if nothing is missing.
-        heard: what the user says in the row's own dialogue, and so whenever asked again; None if nobody asks there.
+        missing: the information that only the user has; None if nothing is missing.
+        heard: what the user replies in the row's own dialogue, repeated whenever asked; None if nobody asks there.
     """
     if missing is None:
         return {"gives": None, "otherwise": heard or _pick(template.nothing_missing, row_id)}

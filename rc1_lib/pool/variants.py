@@ -1,4 +1,4 @@
-"""Poses each question with every recipe and measures the results; the choice follows when all are known."""
+"""Pose each question with every recipe and measure the results; `choose` picks one when all are known."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _PR_SET_PDEATHSIG = 1
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One way of posing a question: the recipe used, the difficulty reached, and whether the row's length is right."""
+    """One way of posing a question: recipe, measured difficulty, and whether the length is within its bounds."""
 
     recipe: Bucket
     bucket: Bucket
@@ -37,16 +37,16 @@ class Variant:
 
 
 PosedRow = list[tuple[Variant, bytes]]
-"""The ways to pose a row (at least one), each with the row as a JSON line."""
+"""The variants of a row (at least one), each with its JSON line."""
 
 
 @dataclass(frozen=True, slots=True)
 class PosedChunk:
-    """Some rows, each posed in every way.
+    """Several rows, each with all of its variants.
 
     Attributes:
-        rows: in the plan's order.
-        measured: the metrics of every variant of each row, one line each, in the same order.
+        rows: the rows in the plan's order.
+        measured: the metrics, one line per variant, in the same order.
     """
 
     rows: list[PosedRow]
@@ -54,7 +54,7 @@ class PosedChunk:
 
 
 def pose_variants(planned: Sequence[PlannedRow], config: RunConfig, pack: Pack) -> Iterator[PosedChunk]:
-    """Each planned row in every way, chunk by chunk in the plan's order."""
+    """Yield every variant of each planned row, chunk by chunk in the plan's order."""
     chunks = [planned[start : start + _CHUNK] for start in range(0, len(planned), _CHUNK)]
     if config.pool.workers == 1 or len(chunks) == 1:
         yield from (_pose_chunk(chunk, config, pack) for chunk in chunks)
@@ -68,10 +68,10 @@ def pose_variants(planned: Sequence[PlannedRow], config: RunConfig, pack: Pack) 
 
 
 def _worker_processes(count: int) -> ProcessPoolExecutor:
-    """Worker processes that have this one's tasks, ignore Ctrl-C, and end with it even if it is killed.
+    """Start worker processes with this process's registered tasks; they end with it even if it is killed.
 
-    They are spawned, not forked: the caller may be a thread of a running Prefect engine.
-    A terminal sends Ctrl-C to every process: if a worker died of it, this process would wait forever.
+    They are spawned, not forked, since the caller may be a thread of a running Prefect engine. They ignore Ctrl-C,
+    which a terminal sends to every process: if a worker died of it, this process would wait forever.
     """
     context = multiprocessing.get_context("spawn")
     return ProcessPoolExecutor(count, mp_context=context, initializer=_start, initargs=(added(),))

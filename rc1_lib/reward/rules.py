@@ -51,7 +51,7 @@ def obtained(dialogue: Transcript) -> float:
     with the last comparison; without one it counts half. A sum with an invented number obtains nothing.
     """
     answer = dialogue.answer
-    if not answer or len(answer) > LONGEST_ANSWER or dialogue.told_share < 1:
+    if not answer or len(answer) > LONGEST_ANSWER or dialogue.sourced_share < 1:
         return 0.0
     results = [_verdict(tokenize(call.result)) for call in dialogue.calls if call.name == CALC]
     compared = [verdict for verdict in results if verdict]

@@ -1,8 +1,8 @@
-"""Chat dialogues: how a call and an answer are written, as tables, and how much happens in them.
+"""Chat dialogues: how calls and answers are written, dialogues as tables, and counts of turns and calls.
 
-A *turn* is a message of the assistant. A *tool hop* is a call of any tool but `ask_user`. A *clarification* is a call
-of `ask_user`, or a message of the assistant without a call that the user directly replies to. Nothing else in RC1
-counts these.
+A *turn* is a message of the assistant. A *tool hop* is a call of any tool except `ask_user`. A *clarification* is a
+call of `ask_user`, or a message of the assistant without a call to which the user replies at once. These are counted
+here and nowhere else in RC1.
 """
 
 from __future__ import annotations
@@ -20,32 +20,32 @@ ARGUMENT_OF = {"wiki": "title", "calc": "expression", "ask_user": "question"}
 """Tool -> the name of its one argument."""
 
 ANSWER_MARK = {"en": "Answer: ", "zh": "答案："}
-"""Language -> what comes before the answer in a final message."""
+"""Language -> the text before the answer in a final message."""
 
 
 _TEXT = pl.String()
 _CALLS = pl.List(pl.Struct({"function": pl.Struct({"name": pl.String, "arguments": pl.String})}))
-_WANTED: dict[str, pl.DataType] = {"role": _TEXT, "content": _TEXT, "name": _TEXT, "tool_calls": _CALLS}
-MESSAGES = pl.List(pl.Struct(_WANTED))
-"""The type of a column of dialogues with the fields that are read here, and no others."""
+_FIELDS: dict[str, pl.DataType] = {"role": _TEXT, "content": _TEXT, "name": _TEXT, "tool_calls": _CALLS}
+MESSAGES = pl.List(pl.Struct(_FIELDS))
+"""The type of a column of dialogues with only the fields that this module reads."""
 
 
 def spread_messages(frame: pl.DataFrame) -> pl.DataFrame:
-    """One line a message: `row` (of `frame`, from 0), `place` (in the dialogue, from 0), and the message's fields.
+    """Return one line per message: `row` (in `frame`, from 0), `place` (in the dialogue, from 0), and its fields.
 
     Fields that the messages lack are null. Dialogues that are null or empty have no line.
 
     Raises:
-        RowError: when `frame` has no column `messages` that holds chat messages.
+        RowError: when `frame` has no column `messages` of chat messages.
     """
     found = frame.schema.get("messages")
     message = found.inner if isinstance(found, pl.List) else None
     if not isinstance(message, pl.Struct) or "role" not in {field.name for field in message.fields}:
         raise RowError(
-            f"the rows' column 'messages' is {found}, expected lists of chat messages with a role and content"
+            f"the rows' column 'messages' has the type {found}; expected lists of chat messages with role and content"
         )
     held: dict[str, object] = {field.name: field.dtype for field in message.fields}
-    fields = [_field(name, wanted, held) for name, wanted in _WANTED.items()]
+    fields = [_field(name, dtype, held) for name, dtype in _FIELDS.items()]
     return (
         frame.select(pl.col("messages").alias("message"))
         .with_row_index("row")
@@ -57,7 +57,7 @@ def spread_messages(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def spread_calls(messages: pl.DataFrame) -> pl.DataFrame:
-    """One line a tool call, from the lines of `spread_messages`: `row, place, name, arguments`, in order."""
+    """Return one line per tool call, in order: `row`, `place`, `name`, `arguments`; takes `spread_messages`' frame."""
     function = pl.col("tool_calls").struct.field("function")
     return (
         messages.select("row", "place", "tool_calls")
@@ -68,23 +68,23 @@ def spread_calls(messages: pl.DataFrame) -> pl.DataFrame:
 
 
 def per_row(frame: pl.DataFrame, values: pl.DataFrame, name: str, default: float) -> pl.Series:
-    """The column `name` of `values` (one line for some of the rows) for every row of `frame`.
+    """Return the column `name` of `values` for every row of `frame`.
 
     Args:
         frame: the dialogues.
-        values: `row` and `name`.
-        name: which column is wanted.
-        default: for rows without a line; where `messages` itself is null the result is null.
+        values: the columns `row` and `name`, at most one line per row.
+        name: the column to return.
+        default: the value of rows that `values` lacks; null where `messages` itself is null.
     """
     rows = frame.select(known=pl.col("messages").is_not_null()).with_row_index("row")
     joined = rows.join(values.select("row", name), on="row", how="left", maintain_order="left")
     return joined.select(pl.when("known").then(pl.col(name).fill_null(default)).alias(name)).to_series()
 
 
-def _field(name: str, wanted: pl.DataType, held: dict[str, object]) -> pl.Expr:
-    """The field as it is, or null of the wanted type where the messages have none or never fill it."""
+def _field(name: str, dtype: pl.DataType, held: dict[str, object]) -> pl.Expr:
+    """Return the field as it is, or null of type `dtype` if no message has a value in it."""
     empty = held.get(name) in (None, pl.Null(), pl.List(pl.Null()))
-    value = pl.lit(None, dtype=wanted) if empty else pl.col("message").struct.field(name)
+    value = pl.lit(None, dtype=dtype) if empty else pl.col("message").struct.field(name)
     return value.alias(name)
 
 
@@ -94,7 +94,7 @@ ASK = "ask_user"
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """The counts of one dialogue."""
+    """Turns, tool hops and clarifications of one dialogue."""
 
     turns: int
     tool_hops: int
@@ -102,7 +102,7 @@ class Counts:
 
 
 def counts_of(messages: Sequence[Message]) -> Counts:
-    """The counts of one dialogue."""
+    """Count turns, tool hops and clarifications of one dialogue."""
     return count(
         (message["role"], [call["function"]["name"] for call in message.get("tool_calls") or ()])
         for message in messages
@@ -110,7 +110,7 @@ def counts_of(messages: Sequence[Message]) -> Counts:
 
 
 def count(spoken: Iterable[tuple[str, Sequence[str]]]) -> Counts:
-    """The counts of one dialogue, given as the role and the names of the tools called in each of its messages."""
+    """Count turns, tool hops and clarifications, given each message's role and the names of the tools it calls."""
     said = list(spoken)
     hops, asked = count_calls([name for _, names in said for name in names])
     plain = sum(
@@ -120,18 +120,18 @@ def count(spoken: Iterable[tuple[str, Sequence[str]]]) -> Counts:
 
 
 def count_calls(names: Sequence[str]) -> tuple[int, int]:
-    """Tool hops and questions among calls of the tools of these names."""
+    """Return how many of the called tools are tool hops, and how many ask the user."""
     asked = sum(name == ASK for name in names)
     return len(names) - asked, asked
 
 
 def add_counts(frame: pl.DataFrame) -> pl.DataFrame:
-    """Add the counts of each dialogue in `messages`, of the pool or of any other chat.
+    """Add the counts of each dialogue in `messages`, whether rows of the pool or any other chat.
 
-    The columns are called as the fields of `Counts`: Int64; null where `messages` is null.
+    The new columns have the names of the fields of `Counts` (Int64) and are null where `messages` is null.
 
     Raises:
-        RowError: when there are no chat messages to count.
+        RowError: when `frame` has no column `messages` of chat messages.
     """
     messages = spread_messages(frame)
     of_assistant = pl.col("role") == "assistant"

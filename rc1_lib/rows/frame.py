@@ -1,4 +1,4 @@
-"""Reading rows into columns, and the texts that measures and gates look at."""
+"""Read rows into columns, and derive the texts that measures and gates read."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PLAIN: dict[Any, type[pl.DataType]] = {str: pl.String, int: pl.Int64, bool: pl.
 
 
 def columns_of(record: type) -> dict[str, pl.DataType | type[pl.DataType]]:
-    """The columns of a frame of such records, by name: `record` is a typed dict, as `Row` is one."""
+    """Return the polars types of a frame of such records, by name; `record` is a typed dict such as `Row`."""
     return {name: _column(kind) for name, kind in get_type_hints(record).items()}
 
 
@@ -44,7 +44,7 @@ ROW_COLUMNS = columns_of(Row)
 
 
 _PARSED_AT_ONCE = 8 << 20
-"""Bytes of rows that are parsed at a time, and the rest of the line in which they end."""
+"""Bytes of rows that are parsed at a time; the last line is completed."""
 METRIC_TYPES: dict[str, pl.DataType | type[pl.DataType]] = {
     "id": pl.String,
     "task": pl.String,
@@ -66,58 +66,58 @@ _TEXTS_ONLY = TextsOnly(ROW_COLUMNS)
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
-_READ: OrderedDict[bytes, pl.DataFrame] = OrderedDict()
-_READING = threading.Lock()
-_MOST_READ = 4
-"""Shadow set, takes, pool and balanced pool: each is read by many, and parsing costs far more than hashing."""
+_CACHE: OrderedDict[bytes, pl.DataFrame] = OrderedDict()
+_CACHE_LOCK = threading.Lock()
+_CACHE_SIZE = 4
+"""Shadow set, takes, pool and balanced pool: many functions read each, and parsing is far slower than hashing."""
 
 
 def read_rows(path: Path) -> pl.DataFrame:
     """Read a JSONL file of rows into one frame with the columns of `ROW_COLUMNS`.
 
-    The file is read every time; bytes that this process has parsed before are not parsed again.
+    The file is read every time, but bytes that this process has already parsed are not parsed again.
 
     Raises:
         RowError: naming the file, the line and what is wrong there.
     """
     if not path.exists():
-        raise RowError(f"{path}: there is no such file; build it with `rc1 build-pool` or name another")
+        raise RowError(f"{path}: there is no such file; build it with `rc1 build-pool` or give another file")
     if path.stat().st_size == 0:
-        raise RowError(f"{path}: the file is empty, expected one JSON row a line")
+        raise RowError(f"{path}: the file is empty; expected one JSON row per line")
     if path.is_dir():
-        raise RowError(f"{path}: is a folder, expected a JSONL file")
-    with _READING:
+        raise RowError(f"{path}: is a folder; expected a JSONL file")
+    with _CACHE_LOCK:
         try:
             return _read(path).clone()
         except OSError as error:
-            raise RowError(f"{path}: cannot be read ({error.strerror}), expected a JSONL file") from None
+            raise RowError(f"{path}: cannot be read ({error.strerror}); expected a JSONL file") from None
 
 
-def know_part(part: bytes, whole: bytes, keep: Sequence[bool]) -> None:
-    """Know the rows of a file that holds lines of one which was parsed, so that they are not parsed again.
+def cache_part(part: bytes, whole: bytes, keep: Sequence[bool]) -> None:
+    """Cache the rows of a file whose lines were copied from a cached one, so that they need not be parsed.
 
-    Nothing is known from then on where `whole` is not any more.
+    Does nothing if `whole` is no longer in the cache.
 
     Args:
         part: SHA-256 of the file's bytes.
-        whole: SHA-256 of the bytes of the one that its lines were taken from.
-        keep: of each row of the whole, whether its line is in the part.
+        whole: SHA-256 of the bytes of the file that the lines were copied from.
+        keep: for each row of `whole`, whether its line is in `part`.
     """
-    with _READING:
-        frame = _READ.get(whole)
+    with _CACHE_LOCK:
+        frame = _CACHE.get(whole)
         if frame is not None:
-            _remember(part, frame.filter(pl.Series(keep, dtype=pl.Boolean)))
+            _store(part, frame.filter(pl.Series(keep, dtype=pl.Boolean)))
 
 
 def _read(path: Path) -> pl.DataFrame:
     with open_text(path) as stream:
         start = stream.tell()
         digest = hashlib.file_digest(stream, "sha256").digest()
-        if digest in _READ:
-            _READ.move_to_end(digest)
-            return _READ[digest]
+        if digest in _CACHE:
+            _CACHE.move_to_end(digest)
+            return _CACHE[digest]
         stream.seek(start)
-        parsed = hashlib.sha256()  # the file may have changed meanwhile
+        parsed = hashlib.sha256()  # hashed again: the file may have changed since
         parts: list[pl.DataFrame] = []
         lines = rows = 0
         while content := stream.read(_PARSED_AT_ONCE):
@@ -127,20 +127,20 @@ def _read(path: Path) -> pl.DataFrame:
             lines += content.count(b"\n")
             rows += parts[-1].height
     if rows == 0:
-        raise RowError(f"{path}: holds no row, expected one JSON row a line")
-    return _remember(parsed.digest(), pl.concat(parts, rechunk=False))
+        raise RowError(f"{path}: holds no row; expected one JSON row per line")
+    return _store(parsed.digest(), pl.concat(parts, rechunk=False))
 
 
-def _remember(digest: bytes, frame: pl.DataFrame) -> pl.DataFrame:
-    _READ[digest] = frame
-    while len(_READ) > _MOST_READ:
-        _READ.popitem(last=False)
+def _store(digest: bytes, frame: pl.DataFrame) -> pl.DataFrame:
+    _CACHE[digest] = frame
+    while len(_CACHE) > _CACHE_SIZE:
+        _CACHE.popitem(last=False)
     return frame
 
 
 def _parsed(path: Path, content: bytes, lines: int, rows: int) -> pl.DataFrame:
-    """The rows of some lines of the file; before them come `lines` lines with `rows` rows."""
-    _refuse_half_characters(path, content, lines)
+    """Parse some lines of the file, which come after `lines` lines with `rows` rows."""
+    _reject_lone_surrogates(path, content, lines)
     if misfit := _TEXTS_ONLY.misfit(content, lines):
         raise RowError(f"{path}, {misfit}")
     try:
@@ -148,13 +148,13 @@ def _parsed(path: Path, content: bytes, lines: int, rows: int) -> pl.DataFrame:
     except (pl.exceptions.PolarsError, OSError) as error:
         fault = _diagnose(content, lines)
         raise RowError(f"{path}, {fault}" if fault else f"{path}: cannot be read as JSONL ({error})") from None
-    _refuse_gaps(path, frame, rows)
-    # A copy: texts as they are parsed lie in buffers that are mostly empty, and take four times the memory.
+    _reject_nulls_in_lists(path, frame, rows)
+    # A copy: the parser leaves texts in buffers that are mostly empty and take four times the memory.
     return frame.select(pl.all().gather(pl.int_range(pl.len())))
 
 
-def _refuse_half_characters(path: Path, content: bytes, before: int) -> None:
-    """Half a surrogate pair is no text: it can be neither hashed nor written again."""
+def _reject_lone_surrogates(path: Path, content: bytes, before: int) -> None:
+    """Reject half of a surrogate pair, which can neither be hashed nor written as UTF-8."""
     if not _SURROGATE.search(content):
         return
     for number, line in enumerate(content.split(b"\n"), before + 1):
@@ -165,7 +165,7 @@ def _refuse_half_characters(path: Path, content: bytes, before: int) -> None:
                 raise RowError(f"{path}, line {number}: not valid JSON ({error}); write the whole character") from None
 
 
-def _refuse_gaps(path: Path, frame: pl.DataFrame, before: int) -> None:
+def _reject_nulls_in_lists(path: Path, frame: pl.DataFrame, before: int) -> None:
     for name, kind in ROW_COLUMNS.items():
         if isinstance(kind, pl.List):
             gaps = frame[name].list.eval(pl.element().is_null()).list.any().fill_null(False)
@@ -178,9 +178,9 @@ def _refuse_gaps(path: Path, frame: pl.DataFrame, before: int) -> None:
 
 
 def _diagnose(content: bytes, before: int) -> str:
-    """The first line that is no row, in words; only run when the fast reader has refused these lines.
+    """Describe the first line that is not a row; called only when the fast parser has rejected these lines.
 
-    They are halved until one is left: to look at every line by itself would take minutes.
+    Found by bisection, since parsing every line by itself would take minutes.
     """
     lines = content.split(b"\n")
     first, end = 0, len(lines)
@@ -194,10 +194,10 @@ def _diagnose(content: bytes, before: int) -> str:
     try:
         row = orjson.loads(line)
     except orjson.JSONDecodeError as error:
-        cut = "; it is the last line, and cut off: write the file again" if first == len(lines) - 1 else ""
-        return f"line {number}: not valid JSON ({error}); expected one JSON object a line{cut}"
+        cut = "; the last line is cut off: write the file again" if first == len(lines) - 1 else ""
+        return f"line {number}: not valid JSON ({error}); expected one JSON object per line{cut}"
     if not isinstance(row, dict):
-        return f"line {number}: found {type(row).__name__}, expected a JSON object"
+        return f"line {number}: found {type(row).__name__}; expected a JSON object"
     problem = _misfit(row)
     return f"line {number}: {problem}" if problem else ""
 
@@ -217,19 +217,19 @@ def _misfit(row: dict[str, Any]) -> str:
         try:
             pl.Series([value], dtype=ROW_COLUMNS[key], strict=True)
         except (pl.exceptions.PolarsError, TypeError, ValueError):
-            return f"key '{key}' holds {str(value)[:60]!r}, expected {ROW_COLUMNS[key]}"
+            return f"key '{key}' holds {str(value)[:60]!r}; expected {ROW_COLUMNS[key]}"
     return ""
 
 
 def _contents(*roles: str) -> pl.Expr:
-    """The contents of messages of these roles, one below the other; of all messages when no role is named."""
+    """Join the contents of messages with these roles by newlines; of all messages if no role is given."""
     message = pl.element()
     chosen = message.filter(message.struct.field("role").is_in(list(roles))) if roles else message
     return pl.col("messages").list.eval(chosen.struct.field("content")).list.join("\n", ignore_nulls=True)
 
 
 def _calls(*tools: str) -> pl.Expr:
-    """The tool calls of all messages by any of `tools`, as one list per row."""
+    """Return each row's calls of these tools as one list; of all tools if none is given."""
     calls = pl.element().struct.field("tool_calls").explode().struct.field("function")
     chosen = calls.filter(calls.struct.field("name").is_in(list(tools))) if tools else calls.drop_nulls()
     return pl.col("messages").list.eval(chosen)
@@ -254,7 +254,7 @@ def _texts() -> dict[str, pl.Expr]:
 
 
 def texts_of(frame: pl.DataFrame, name: str) -> pl.Series:
-    """One of the columns that `with_texts` adds, for every row."""
+    """Return one of the text columns that `with_texts` adds."""
     text = _texts()[name].alias(name)
     return in_parts(frame, lambda part: part.select(text)).to_series()
 
@@ -262,9 +262,9 @@ def texts_of(frame: pl.DataFrame, name: str) -> pl.Series:
 def with_texts(frame: pl.DataFrame) -> pl.DataFrame:
     """Add the columns that measures read.
 
-    `prompt`: the first user message. `written`: all that is not a tool's output (system, user and assistant text).
-    `dialogue`: user, assistant and tool text. `everything`: all contents and all call arguments. `talk`: user and
-    assistant text. `material`: user and tool text. `evidence`: the supporting sentences. `expressions`: arguments of
-    `calc`. `turns`, `tool_hops`, `clarifications`: see `rc1_lib.rows.chat`.
+    `prompt` is the first user message, `evidence` the supporting sentences, `arguments` those of all calls,
+    `expressions` those of `calc`. Contents of messages, by role: `written` (all but tools), `dialogue` (user,
+    assistant, tool), `talk` (user, assistant), `material` (user, tool); `everything` is all contents and arguments.
+    `turns`, `tool_hops` and `clarifications` are defined in `rc1_lib.rows.chat`.
     """
     return add_counts(frame).with_columns(**_texts())

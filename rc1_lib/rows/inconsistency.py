@@ -1,4 +1,4 @@
-"""What is found where a row is whole in form, but says what is not so."""
+"""Faults of rows that fit the schema but contradict themselves, their source or the environment."""
 
 from __future__ import annotations
 
@@ -7,33 +7,33 @@ from enum import StrEnum
 
 
 class Kind(StrEnum):
-    """What of a row is not so."""
+    """Kinds of inconsistencies, as reports name them."""
 
     MARK = "a mark of the chat format"
-    """Training would read it as the template's own, and learn to write it."""
+    """Training would take it for the chat template's own mark, and the policy would learn to write it."""
     TURN = "a turn that the world refuses"
-    """Empty, malformed, without its results, after the end of the dialogue; or a result that nobody called for."""
+    """It is empty, malformed, without its results or after the dialogue's end, or a result without a call."""
     RESULT = "a tool result that this environment would not return"
-    """Of a tool call, of a sum in the closing reason, or of the user."""
+    """The result of a tool call or of a sum in the closing reason, or the user's reply."""
     OUTCOME = "an outcome that a replay does not confirm"
     """`final`, `solved`, `lucky`, `asked`."""
     WORDS = "words that the builder would not write"
-    """Of the system, the user's prompt or the assistant, beyond template, question and evidence."""
+    """Text of the system, user or assistant message that comes neither from template, question nor evidence."""
     LABEL = "a label that is not the row's"
     """Language, role, style, template."""
     SOURCE = "another question than the source's"
-    """Its gold answer, its wording, its evidence, its pages."""
+    """Gold answer, wording, evidence, pages."""
 
 
 @dataclass(frozen=True, slots=True)
 class Inconsistency:
-    """One thing that is not so.
+    """One inconsistency.
 
     Attributes:
-        kind: what it is.
+        kind: its kind.
         where: the place in the row, such as `messages[3].content`.
-        found: what is there.
-        expected: what would be true.
+        found: the value there.
+        expected: the correct value.
     """
 
     kind: Kind

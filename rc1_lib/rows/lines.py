@@ -1,6 +1,6 @@
-"""Files of rows as lines: copied and compared byte for byte, and searched for values in a text's place.
+"""Files of rows as lines: copy and compare them byte by byte, and find values that should be texts but are not.
 
-Such a value polars would quietly turn into a text, and training would stumble later.
+Polars would silently convert such a value to a text, and training would fail later.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from rc1_lib.workspace.input_files import open_text
 
 
 def lines_kept(rows: Iterable[bytes], keep: Iterable[bool]) -> Iterator[bytes]:
-    """The lines of the rows that are to be kept, as they are.
+    """Yield the lines of the rows to keep, unchanged.
 
     Args:
-        rows: the lines of a file of rows. Blank lines are none: the reader of rows skips them too.
-        keep: of each row, whether it is kept.
+        rows: the lines of a file of rows; blank lines are skipped, as `read_rows` does.
+        keep: for each row, whether to keep it.
     """
     lines = (line for line in rows if line.strip())
     return (line for line, kept in zip(lines, keep, strict=True) if kept)
 
 
 def seen(lines: Iterable[bytes], see: Callable[[bytes], object]) -> Iterator[bytes]:
-    """The lines as they are; `see` is called with each, such as a hash that they go into."""
+    """Yield the lines unchanged and call `see` with each, for example to update a hash."""
     for line in lines:
         see(line)
         yield line
 
 
 def foreign_lines(part: Path, whole: Path) -> int:
-    """How many lines of one file are not, byte for byte, lines of the other."""
+    """Count the lines of `part` that are not, byte for byte, lines of `whole`."""
     with open_text(whole) as lines, open_text(part) as of_part:
         own = {_digest(line) for line in lines}
         return sum(_digest(line) not in own for line in of_part)
@@ -53,21 +53,21 @@ _KINDS = {dict: "an object", list: "a list", bool: "a truth value", int: "a numb
 
 
 class TextsOnly:
-    """Finds what is no text where the columns of a file of JSON lines want one."""
+    """Finds values in JSON lines that are not texts although their column holds texts."""
 
     def __init__(self, columns: Mapping[str, DataType]) -> None:
-        """Learns from the columns what the fields of texts are called, at any depth."""
+        """Collect the names of text fields in the columns, at any depth."""
         self._columns = pl.Struct(columns)
         texts, lists = (b"|".join(sorted(names)) for names in _fields(self._columns))
-        # Only lines in which this finds something are parsed: it takes half a second a hundred megabytes.
+        # Only lines that match are parsed: the search takes half a second per hundred megabytes.
         self._suspect = re.compile(rb'"(?:%s)"\s*:\s*(?!["n\s])|"(?:%s)"\s*:\s*\[\s*(?!["n\s\]])' % (texts, lists))
 
     def misfit(self, content: bytes, before: int = 0) -> str:
-        """The line, the place and what is there, in words, of the first value that is no text; else empty.
+        """Describe the first value that is not a text by line, place and content; empty if there is none.
 
         Args:
             content: whole lines.
-            before: how many lines of the file come before them.
+            before: number of lines in the file before them.
         """
         for suspect in self._suspect.finditer(content):
             start = content.rfind(b"\n", 0, suspect.start()) + 1
@@ -75,7 +75,7 @@ class TextsOnly:
             try:
                 row = orjson.loads(content[start : end if end >= 0 else None])
             except orjson.JSONDecodeError:
-                return ""  # whoever reads the lines will say so
+                return ""  # the parser reports the line
             for place, value in _misfits(row, self._columns, ""):
                 line = before + content.count(b"\n", 0, start) + 1
                 shown = orjson.dumps(value).decode()[:_SHOWN]
@@ -84,7 +84,7 @@ class TextsOnly:
 
 
 def _fields(kind: DataType) -> tuple[set[bytes], set[bytes]]:
-    """Names of the fields that hold a text, and of those that hold a list of texts."""
+    """Return the names of the fields that hold a text, and of those that hold a list of texts."""
     texts: set[bytes] = set()
     lists: set[bytes] = set()
     for field in kind.fields if isinstance(kind, pl.Struct) else ():
@@ -102,7 +102,7 @@ def _misfits(value: Any, kind: DataType, place: str) -> Iterator[tuple[str, Any]
         for field in kind.fields:
             yield from _misfits(value.get(field.name), field.dtype, f"{place}.{field.name}".lstrip("."))
     elif isinstance(kind, pl.List) and isinstance(value, list):
-        for at, one in enumerate(value):
-            yield from _misfits(one, kind.inner, f"{place}[{at}]")
+        for at, item in enumerate(value):
+            yield from _misfits(item, kind.inner, f"{place}[{at}]")
     elif kind == pl.String and value is not None and not isinstance(value, str):
         yield place, value

@@ -1,4 +1,4 @@
-"""Whether a row holds all that a dialogue world is made of."""
+"""Whether a row contains everything that the environment needs to play its dialogue."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ UNPLAYABLE = "the user's replies when asked (`user_replies`, and `slot` if somet
 
 
 def is_playable(row: Row) -> bool:
-    """Whether the row holds what its user says when asked: other rows are sound, but cannot be played."""
+    """Return whether the row contains its user's replies; rows without them are valid, but cannot be played."""
     replies = row.get("user_replies")
     if replies is None or not replies.get("otherwise"):
         return False
@@ -18,12 +18,12 @@ def is_playable(row: Row) -> bool:
 
 
 def unplayable(rows: pl.DataFrame) -> int:
-    """How many rows of a frame, which `check_rows` has accepted, cannot be played."""
+    """Count the rows that cannot be played, in a frame that `check_rows` has accepted."""
     return rows["user_replies"].struct.field("otherwise").null_count()
 
 
 def about_unplayable(lacking: int) -> str:
-    """What there is to know of so many rows that cannot be played; empty where there are none."""
+    """Explain what it means that `lacking` rows cannot be played; empty if there are none."""
     if not lacking:
         return ""
     return (

@@ -1,4 +1,4 @@
-"""What rows, metrics and the balanced pool must look like; pandera checks it, and names the first fault."""
+"""Schemas of rows, metrics and the balanced pool, checked with pandera; errors name the first fault."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _DataType = pl.DataType | type[pl.DataType]
 
 
 def _column(dtype: _DataType, *checks: pa.Check, unique: bool = False) -> pa.Column:
-    """A column without nulls."""
+    """Return a column without nulls."""
     return pa.Column(dtype, list(checks), nullable=False, unique=unique)
 
 
@@ -52,11 +52,11 @@ _RULES = {
     "slot named": "a row with 'user_replies' that needs a clarification needs a 'slot' with 'value' and 'wanted'",
     "replies": "'user_replies' needs 'gives' exactly where a clarification is needed, and 'otherwise', or is left out",
 }
-"""What a dialogue must satisfy as a whole, and how to say that it does not."""
+"""Rule that a whole dialogue must satisfy -> message if it does not."""
 
 
 def _rows() -> pa.DataFrameSchema:
-    """What rows must look like; tasks may be registered until it is called."""
+    """Return the schema of rows. It is built at each call, since tasks may be registered at any time."""
     columns = {
         "id": _text(unique=True),
         "task": _one_of(task_names()),
@@ -80,7 +80,7 @@ def _rows() -> pa.DataFrameSchema:
 
 
 def _metrics() -> pa.DataFrameSchema:
-    """What the metrics of rows must look like."""
+    """Return the schema of difficulty metrics."""
     return pa.DataFrameSchema(
         {
             "id": _text(unique=True),
@@ -109,7 +109,7 @@ _IN_WORDS = {
 
 
 def check_rows(frame: pl.DataFrame, path: Path, split: str | None = None) -> pl.DataFrame:
-    """Return `frame` if it holds rows, all of one split when that is named.
+    """Return `frame` if it holds valid rows, all of the given split if there is one.
 
     Raises:
         RowError: naming the file, the column, the first row at fault and what was expected.
@@ -125,7 +125,7 @@ def check_rows(frame: pl.DataFrame, path: Path, split: str | None = None) -> pl.
 
 
 def _with_rules(frame: pl.DataFrame) -> pl.DataFrame:
-    """The frame with one true-or-false column for each of `_RULES`."""
+    """Add one Boolean column for each of `_RULES`."""
     message = pl.element()
     roles = pl.col("messages").list.eval(message.struct.field("role"))
     contents = pl.col("messages").list.eval(message.struct.field("content"))
@@ -149,7 +149,7 @@ def _with_rules(frame: pl.DataFrame) -> pl.DataFrame:
         (
             (roles.list.last() == "assistant")
             & (pl.col("final").str.len_chars() > 0)
-            # Answers that contradict each other are one `final`, joined (rc1_lib/answer_rules/message.py).
+            # Several contradicting answers are joined into one `final` (rc1_lib/answer_rules/message.py).
             & (last.str.contains(pl.col("final"), literal=True) | _joined(last))
         )
         .fill_null(False)
@@ -163,20 +163,20 @@ def _with_rules(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _joined(last: pl.Expr) -> pl.Expr:
-    """Whether `final` is of several answers, the first and the last of which the last message holds."""
+    """Return whether `final` joins several answers, and the last message contains the first and last of them."""
     answers = pl.col("final").str.split("; ").list
-    ends = (last.str.contains(one, literal=True) for one in (answers.first(), answers.last()))
+    ends = (last.str.contains(answer, literal=True) for answer in (answers.first(), answers.last()))
     return pl.all_horizontal(answers.len() > 1, *ends)
 
 
 def _pages() -> pl.Expr:
-    """Whether every page that a row holds can be looked up and read."""
+    """Return whether every page of a row has a title and a text."""
     parts = (pl.element().struct.field(name).str.len_chars().fill_null(0) > 0 for name in ("title", "text"))
     return pl.col("passages").list.eval(pl.all_horizontal(*parts)).list.all().fill_null(True)
 
 
 def _slot() -> pl.Expr:
-    """Whether a row that lacks a piece and is to be played says which one."""
+    """Return whether a playable row with missing information says what is missing."""
     slot = pl.col("slot").struct
     named = pl.all_horizontal(slot.field(name).str.len_chars().fill_null(0) > 0 for name in ("value", "wanted"))
     played = pl.col("user_replies").struct.field("otherwise").is_not_null()
@@ -184,7 +184,7 @@ def _slot() -> pl.Expr:
 
 
 def _replies() -> pl.Expr:
-    """Whether a row holds both sentences of its user, or neither: rows of an older form have none."""
+    """Return whether a row has its user's replies as needed, or none at all, as rows of an older form."""
     replies = pl.col("user_replies").struct
     gives, otherwise = replies.field("gives"), replies.field("otherwise")
     none = gives.is_null() & otherwise.is_null()
@@ -193,7 +193,7 @@ def _replies() -> pl.Expr:
 
 
 def _calls_by_row(frame: pl.DataFrame) -> pl.DataFrame:
-    """Per id that has tool calls: whether all of them are sound, and how many ask the user."""
+    """Return for each id with tool calls whether all of them are valid (`sound`), and how many ask the user."""
     calls = pl.element().struct.field("tool_calls").explode().drop_nulls().struct.field("function")
     long = (
         frame.unique("id", keep="first")
@@ -212,13 +212,17 @@ def _calls_by_row(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def check_metrics(frame: pl.DataFrame, path: Path) -> pl.DataFrame:
-    """Return `frame` if it holds difficulty metrics; raises `RowError` as `check_rows` does."""
+    """Return `frame` if it holds valid difficulty metrics.
+
+    Raises:
+        RowError: naming the file, the column, the first row at fault and what was expected.
+    """
     _validate(_metrics(), frame, path)
     return frame
 
 
 def check_balanced(frame: pl.DataFrame, metrics: pl.DataFrame, path: Path) -> pl.DataFrame:
-    """Return the balanced pool, whose rows `check_rows` has accepted, if each has its metrics.
+    """Return the balanced pool if each of its rows, which `check_rows` has accepted, has metrics.
 
     Raises:
         RowError: naming the file and the first row at fault.
@@ -226,7 +230,7 @@ def check_balanced(frame: pl.DataFrame, metrics: pl.DataFrame, path: Path) -> pl
     unmeasured = frame.join(metrics, on="id", how="anti")
     if unmeasured.height:
         raise RowError(
-            f"{path}: {unmeasured.height} rows have no difficulty metrics, the first is '{unmeasured['id'][0]}'; "
+            f"{path}: {unmeasured.height} rows have no difficulty metrics, first '{unmeasured['id'][0]}'; "
             f"run `rc1 difficulty-metrics` and `rc1 difficulty-bucketize` again"
         )
     return frame

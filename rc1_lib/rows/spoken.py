@@ -1,4 +1,4 @@
-"""Everything that a row says, wherever it is: as one text a row for measures, and by place for people."""
+"""All text of a row, wherever it is: as one text per row for measures, and by place for reports."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PASSAGE = ("title", "text")
 
 
 def spoken(rows: pl.DataFrame) -> pl.Series:
-    """Of each row all that training, world and reward can read of it, one below the other."""
+    """Return for each row everything that training, environment and reward can read, joined by newlines."""
     message = pl.element().struct
     call = message.field("tool_calls").explode().drop_nulls().struct.field("function").struct
     parts = [
@@ -41,7 +41,7 @@ def spoken(rows: pl.DataFrame) -> pl.Series:
 
 
 def places(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Every text of `spoken`, with its place: `messages[2].content`, `slot.value`."""
+    """Yield every text of `spoken` after its place, such as `messages[2].content` or `slot.value`."""
     found: list[tuple[str, Any]] = [(name, row[name]) for name in _ROW]
     found += [(f"{name}[{at}]", text) for name in _ROW_LISTS for at, text in enumerate(row[name] or ())]
     for number, message in enumerate(row["messages"] or ()):

@@ -1,6 +1,6 @@
 """A dialogue as the local rubric and the rules read it: who said what, which calls were made, what each returned.
 
-It reads whatever it is given: what is no text counts as none, and a call that nothing answers has no result.
+It accepts any input: a value that is not a text counts as empty, and a call without an answer has no result.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from rc1_lib.rows.chat import ANSWER_MARK, count
 from rc1_lib.text.tokens import tokenize
 
 CALC = "calc"
-"""The tool that does sums and compares."""
+"""The tool that calculates and compares."""
 VERDICTS = frozenset({"yes", "no", "是", "否"})
-"""Answers of one word that no page or sum can be quoted for."""
+"""One-word answers, for which no page or sum can be quoted."""
 _MARK = re.compile("|".join(re.escape(mark.strip()) for mark in ANSWER_MARK.values()))
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One tool call: its name, its arguments as they are, its message's place, and what it returned (or nothing)."""
+    """One tool call: name, raw arguments, index of its message, and result (empty without one)."""
 
     name: str
     arguments: str
@@ -35,29 +35,29 @@ class Call:
 
     @property
     def parsed(self) -> object:
-        """The arguments as JSON; None where they are none."""
+        """The decoded arguments; None if they are not JSON."""
         try:
             return json.loads(self.arguments)
         except (ValueError, RecursionError):
-            # ValueError: also a number with more digits than Python converts.
+            # ValueError also means a number with more digits than Python converts.
             return None
 
     @property
     def said(self) -> str:
-        """The texts given as arguments, without the names of the parameters."""
+        """The arguments' values as text, without the parameters' names."""
         parsed = self.parsed
         return " ".join(str(value) for value in parsed.values()) if isinstance(parsed, dict) else self.arguments
 
 
 @dataclass(frozen=True)
 class Transcript:
-    """One dialogue; what several readers need of it is found once.
+    """One dialogue; values that several readers need are computed once.
 
     Attributes:
-        spoken: role and text of every message, in order; the text is empty where the content is no text.
+        spoken: role and text of every message, in order; the text is empty if the content is not a text.
         calls: every tool call, in order.
-        questions: the dialogue's clarifications, as `rc1_lib.rows.chat` has them.
-        final: the last message, where it is the assistant's; else nothing.
+        questions: number of clarifications, as `rc1_lib.rows.chat` counts them.
+        final: the last message if it is the assistant's, else empty.
     """
 
     spoken: tuple[tuple[str, str], ...]
@@ -71,15 +71,15 @@ class Transcript:
         return next((text for role, text in self.spoken if role == "user"), "")
 
     @property
-    def parted(self) -> tuple[str, str | None]:
-        """The final message at its first mark of an answer: the words before, and the answer; None without a mark."""
+    def _split_final(self) -> tuple[str, str | None]:
+        """The final message before and after its first answer mark; None after it if there is no mark."""
         mark = _MARK.search(self.final)
         return (self.final[: mark.start()], self.final[mark.end() :].strip()) if mark else (self.final, None)
 
     @cached_property
     def answer_text(self) -> str:
-        """What follows the mark; nothing without one."""
-        return self.parted[1] or ""
+        """The text after the answer mark; empty without one."""
+        return self._split_final[1] or ""
 
     @cached_property
     def answer(self) -> list[str]:
@@ -88,8 +88,8 @@ class Transcript:
 
     @cached_property
     def reasoning(self) -> list[str]:
-        """The tokens of the final message before its answer; all of them where nothing follows a mark."""
-        return tokenize(self.parted[0] if self.answer else self.final)
+        """The tokens of the final message before its answer; all of its tokens if there is no answer."""
+        return tokenize(self._split_final[0] if self.answer else self.final)
 
     @property
     def is_verdict(self) -> bool:
@@ -97,8 +97,8 @@ class Transcript:
         return len(self.answer) == 1 and self.answer[0] in VERDICTS
 
     @cached_property
-    def told_share(self) -> float:
-        """Share of the numbers in sums that the user or a tool had said before; 1 where nothing was calculated."""
+    def sourced_share(self) -> float:
+        """Share of the numbers in sums that the user or a tool had stated before; 1 without any sum."""
         sums = [call for call in self.calls if call.name == CALC]
         if not sums:
             return 1.0
@@ -112,7 +112,7 @@ class Transcript:
 
 
 def read(messages: Sequence[Message]) -> Transcript:
-    """Read a dialogue in chat format; a result is matched to its call by id, and by order where it has none."""
+    """Read a dialogue in chat format. A result is matched to its call by id, or by order if it has no id."""
     roles = [_text(message.get("role")) for message in messages]
     spoken = tuple(zip(roles, (_text(message.get("content")) for message in messages), strict=True))
     made = [list(_calls(message, place)) for place, message in enumerate(messages)]
@@ -125,7 +125,7 @@ def read(messages: Sequence[Message]) -> Transcript:
 
 
 def _calls(message: Message, place: int) -> Iterator[tuple[str, Call]]:
-    """The calls of one message, each with its id."""
+    """Yield the calls of one message, each after its id."""
     listed = message.get("tool_calls")
     for call in listed if isinstance(listed, Sequence) else ():
         call = call if isinstance(call, Mapping) else {}
@@ -135,7 +135,7 @@ def _calls(message: Message, place: int) -> Iterator[tuple[str, Call]]:
 
 
 def _answered(made: Sequence[tuple[str, Call]], messages: Sequence[Message]) -> Iterator[Call]:
-    """The calls with their results."""
+    """Yield the calls with their results."""
     waiting: dict[str, deque[int]] = defaultdict(deque)
     for number, (name, _) in enumerate(made):
         waiting[name].append(number)
@@ -160,11 +160,11 @@ def _text(value: object) -> str:
 
 _FIGURE = re.compile(r"[0-9]+(?:,[0-9]{3})*(?:\.[0-9]+)?|\.[0-9]+")
 _ESCAPE = re.compile(r"\\u[0-9a-fA-F]{4}")
-"""A character in JSON's spelling, whose digits are no number: `\\u00d7`."""
+"""A JSON escape such as `\\u00d7`, whose digits are not a number."""
 
 
 def figures(text: str) -> list[str]:
-    """The numbers of `text` in reading order, without their signs.
+    """Return the numbers in `text` in reading order, without their signs, each in one canonical spelling.
 
     They are compared as texts and never converted, so that a number may have any length.
 

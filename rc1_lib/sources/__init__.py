@@ -1,4 +1,4 @@
-"""Where questions come from: the public data sets (local files or the hub), JSONL rows, or the embedded worlds."""
+"""Where questions come from: public data sets (local files or the hub), JSONL rows, or the embedded generator."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from rc1_lib.workspace.artifacts import Workspace, sha256_files
 from rc1_lib.workspace.file_hashes import sha256_known
 
 _SPARE = 1.2
-"""Extra embedded questions, so that a few may be left out as too long or too similar."""
+"""Factor of embedded questions to generate per row, so that too long or too similar ones can be left out."""
 
 
 def load_questions(
     config: RunConfig, workspace: Workspace
 ) -> tuple[dict[Task, list[Question]], dict[str, dict[str, int]]]:
-    """All questions of the configured source, by task, and how many records were skipped for which reason.
+    """Return all questions of the configured source by task, and how many records were skipped for which reason.
 
     Raises:
         SourceError: when the source is missing, damaged or unreachable.
@@ -39,8 +39,8 @@ def load_questions(
     return questions, {task: dict(part.skipped) for task, part in loaded.items()}
 
 
-def held_out_beside(config: RunConfig, workspace: Workspace) -> list[Question]:
-    """The questions of another shadow set that the pool leaves out too (`pool.hold_out`).
+def held_out_elsewhere(config: RunConfig, workspace: Workspace) -> list[Question]:
+    """Return the questions of another shadow set that the pool leaves out too (`pool.hold_out`).
 
     Raises:
         RowError: when that file does not contain rows.
@@ -49,7 +49,11 @@ def held_out_beside(config: RunConfig, workspace: Workspace) -> list[Question]:
 
 
 def sources_sha256(config: RunConfig, workspace: Workspace) -> str:
-    """Fingerprint of the configured source's files, or the name of `embedded` and `hub`, which have no files here."""
+    """Return the SHA-256 of the source's files, or "embedded" or "hub" for these sources, which have no files here.
+
+    Raises:
+        SourceError: when the source does not exist, or is a file that does not contain rows.
+    """
     use = config.sources.use
     if use in ("embedded", "hub"):
         return use
@@ -57,7 +61,7 @@ def sources_sha256(config: RunConfig, workspace: Workspace) -> str:
     if not place.exists():
         raise SourceError(f"{place}: source not found; sources.use takes embedded, hub, a folder or a .jsonl file")
     if place.is_file() and not is_rows(place):
-        raise SourceError(f"{place}: is a file, expected a folder of data sets or finished rows in a .jsonl file")
+        raise SourceError(f"{place}: is a file; expected a folder of data sets, or finished rows in a .jsonl file")
     return sha256_known(place) if place.is_file() else sha256_files(place, data_files(place))
 
 

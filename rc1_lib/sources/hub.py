@@ -1,4 +1,4 @@
-"""Reads the public data sets through Hugging Face `datasets`: by hub name, or from a local file or folder."""
+"""Read public data sets through Hugging Face `datasets`: by hub name, or from a local file or folder."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from rc1_lib.workspace.input_files import form_of
 
 SPLIT = "train"
 _BUILDERS = {".json": "json", ".jsonl": "json", ".parquet": "parquet"}
-"""The form of a file -> who reads it in `datasets`."""
+"""Form of a file -> its builder in `datasets`."""
 
 
 def load_hub(
     names: Mapping[Task, str], tasks: Sequence[Task], max_unusable: float = 0.0, cache_dir: Path | None = None
 ) -> dict[Task, Loaded]:
-    """The questions of each task from the split `train` of its data set in `names`.
+    """Load the questions of each task from the split `train` of its data set.
 
     Args:
         names: task -> hub name (`openai/gsm8k`; `owner/name:config` chooses a configuration other than the public
@@ -28,18 +28,18 @@ def load_hub(
             format.
         tasks: the tasks to load.
         max_unusable: largest share of a task's records in which a key may be missing or of another type.
-        cache_dir: where `datasets` keeps downloaded and converted files; None for its own default.
+        cache_dir: where `datasets` keeps downloaded and converted files; None for its default.
 
     Raises:
-        SourceError: a task has no name, its data set cannot be fetched or read, more records than that lack a public
-            column, or a task ends up without questions.
+        SourceError: when a task has no name, its data set cannot be fetched or read, more than `max_unusable` of the
+            records are unusable, or a task ends up without questions.
     """
     return {task: _load_task(task, names, max_unusable, cache_dir) for task in tasks}
 
 
 def _load_task(task: Task, names: Mapping[Task, str], max_unusable: float, cache_dir: Path | None) -> Loaded:
     if task not in names:
-        raise SourceError(f"the task '{task}' has no data set; name one, such as openai/gsm8k for gsm8k.")
+        raise SourceError(f"the task '{task}' has no data set; give one, such as openai/gsm8k for gsm8k.")
     name = names[task]
     rows = _fetch(task, name, cache_dir)
     return require_questions(collect(_entries(rows, name), task_spec(task).parse, max_unusable), name)
@@ -66,8 +66,8 @@ def _fetch(task: Task, name: str, cache_dir: Path | None) -> Sequence[Mapping[st
             **place, split=SPLIT, cache_dir=str(cache_dir) if cache_dir else None
         )
     except (OSError, ValueError, RuntimeError, ImportError, DatasetsError) as error:
-        # `datasets` raises these: no network, unknown name or configuration, a script, bad files, zstd without its
-        # package.
+        # `datasets` raises these when there is no network, for an unknown name or configuration, a data set with a
+        # script, bad files, or zstd without its package.
         cause = error.__cause__ or error
         reason = " ".join(str(cause).split())[:300] or type(cause).__name__
         advice = (
@@ -80,12 +80,12 @@ def _fetch(task: Task, name: str, cache_dir: Path | None) -> Sequence[Mapping[st
 
 
 def _local_files(name: str) -> list[str]:
-    """The files that `name` means if it is a path; empty for a hub name."""
+    """Return the files that `name` refers to if it is a path; empty for a hub name."""
     path = Path(name)
     if path.is_dir():
         files = sorted(str(file) for file in path.iterdir() if form_of(file) in _BUILDERS and file.is_file())
         if not files:
-            raise SourceError(f"{path} has no .json, .jsonl or .parquet files; put the data set's own files there.")
+            raise SourceError(f"{path} has no .json, .jsonl or .parquet files; put the data set's files there.")
         return files
     if path.is_file():
         return [str(path)]

@@ -1,4 +1,4 @@
-"""What a source returns: the questions of one task, and how many records it left out and why."""
+"""What a source returns: the questions of one task, and how many records were left out and why."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rc1_lib.task_specs import task_spec
 from rc1_lib.task_specs.spec import Parser, UnusableRecord
 
 _SHOWN = 3
-"""Most damaged records that a message names."""
+"""Most damaged records that a message lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +22,8 @@ class Loaded:
     """The questions of one task, in the order of the source.
 
     Attributes:
-        questions: every usable question, no two with the same text.
-        skipped: reason -> number of records left out for it.
+        questions: all usable questions, without duplicates.
+        skipped: reason -> number of records left out.
     """
 
     questions: tuple[Question, ...]
@@ -35,11 +35,11 @@ class Entry:
     """One raw record.
 
     Attributes:
-        record: as it was decoded.
+        record: the decoded record.
         index: its number within its origin.
-        origin: the origin's name, for ids.
-        file: the file or the data set, as errors name it.
-        place: where in it the record is, in words.
+        origin: the name of its file or split, for ids.
+        file: the file or the data set, for errors.
+        place: where in the file the record is, for errors.
     """
 
     record: Mapping[str, Any]
@@ -50,15 +50,15 @@ class Entry:
 
 
 def collect(entries: Iterable[Entry], parse: Parser, max_unusable: float) -> Loaded:
-    """Parse all entries; keep the first of those that ask the same, and count the others by reason.
+    """Parse all entries, keep the first of duplicate questions, and count what was left out by reason.
 
     Args:
         entries: the records of one task.
-        parse: the task's.
-        max_unusable: largest share of them in which a key may be missing or of another type.
+        parse: the task's parser.
+        max_unusable: largest share of the entries in which a key may be missing or of another type.
 
     Raises:
-        SourceError: when the share is larger; names the places, the keys and what was found.
+        SourceError: when the share is larger; the message names places and keys, and says what was found.
     """
     questions: dict[str, Question] = {}
     skipped: Counter[str] = Counter()
@@ -87,22 +87,26 @@ def collect(entries: Iterable[Entry], parse: Parser, max_unusable: float) -> Loa
             "docs/how-to/own-source.md shows the form of each task"
         )
     if damaged:
-        # Names without folders: the reason is written into the pool's manifest, which moves from machine to machine.
+        # File names without folders: the reason goes into the pool's manifest, which moves between machines.
         faults = "; ".join(f"{Path(entry.file).name}, {entry.place}: {error}" for entry, error in damaged[:_SHOWN])
         skipped[f"a key is missing or of another type ({faults})"] = len(damaged)
     return Loaded(tuple(questions.values()), dict(skipped))
 
 
 def wording(question: Question) -> tuple[str, ...]:
-    """The texts that distinguish a question from others of its task.
+    """Return the texts that distinguish a question from others of its task.
 
-    A story's last sentence ("How much did she earn?") is not enough: its support distinguishes two of them.
+    The last sentence of a story ("How much did she earn?") is not enough, so a word problem's support is included.
     """
     return (*question.support, question.ask) if task_spec(question.task).word_problem else (question.ask,)
 
 
 def require_questions(loaded: Loaded, place: str) -> Loaded:
-    """Return `loaded`. Raises SourceError if `place` gave no usable question."""
+    """Return `loaded` if it has a question.
+
+    Raises:
+        SourceError: when `place` has no usable question.
+    """
     if not loaded.questions:
         reasons = ", ".join(f"{count} x {reason}" for reason, count in loaded.skipped.items()) or "it has no records"
         raise SourceError(

@@ -1,4 +1,4 @@
-"""Reads the public data sets from a folder with one sub-folder per task, each with the data set's own files."""
+"""Read public data sets from a folder with one sub-folder per task, which holds the data set's own files."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from rc1_lib.workspace.input_files import form_of
 _TABLE = ".parquet"
 _FORMS = (".json", ".jsonl", _TABLE)
 _SHOWN = 3
-"""Most files that a message names."""
+"""Most files that a message lists."""
 
 
 def load_local(root: Path, tasks: Sequence[Task], max_unusable: float = 0.0) -> dict[Task, Loaded]:
-    """The questions of each task from the files of `root/<task>`, in the order of their names.
+    """Load the questions of each task from the files of `root/<task>`, in the order of their names.
 
     Files are `.json`, `.jsonl` (both also with `.gz` or `.zst`) or `.parquet`.
 
@@ -30,8 +30,8 @@ def load_local(root: Path, tasks: Sequence[Task], max_unusable: float = 0.0) -> 
         max_unusable: largest share of a task's records in which a key may be missing or of another type.
 
     Raises:
-        SourceError: a folder is missing or has no such file, a file is damaged, more records than that are unusable
-            (the message names file, line and key), or a task ends up without questions.
+        SourceError: when a folder is missing or has no such file, a file is damaged, more than `max_unusable` of the
+            records are unusable (the message names file, line and key), or a task ends up without questions.
     """
     return {
         task: require_questions(collect(_entries(files), task_spec(task).parse, max_unusable), str(root / task))
@@ -40,28 +40,28 @@ def load_local(root: Path, tasks: Sequence[Task], max_unusable: float = 0.0) -> 
 
 
 def files_of_tasks(root: Path, tasks: Sequence[Task]) -> dict[Task, list[Path]]:
-    """Each task's files in `root/<task>`, in the order of their names.
+    """Return each task's files in `root/<task>`, in the order of their names.
 
     Raises:
-        SourceError: names every task without files, and data files that are not in the sub-folder of a task.
+        SourceError: when tasks have no files; names these tasks, and files outside the tasks' sub-folders.
     """
     found = {task: _data_in(root / task) for task in tasks}
     if lacking := [task for task, files in found.items() if not files]:
-        astray = ", ".join(path.name for path in _data_in(root)[:_SHOWN])
-        there = [task for task in tasks if found[task]]
-        own = {1: "{%s: 1.0}", 2: "{%s: 0.5, %s: 0.5}"}.get(len(there), "") % tuple(there[:2])
+        misplaced = ", ".join(path.name for path in _data_in(root)[:_SHOWN])
+        present = [task for task in tasks if found[task]]
+        mix = {1: "{%s: 1.0}", 2: "{%s: 0.5, %s: 0.5}"}.get(len(present), "") % tuple(present[:2])
         raise SourceError(
             f"{root}: expected a sub-folder with .json, .jsonl or .parquet files for each task of the mix (datasets); "
             f"found none for {', '.join(lacking)}. Put them there, for example in {root / lacking[0]}"
-            + (f", or leave {'it' if len(lacking) == 1 else 'them'} out: --set 'datasets={own}'" if own else "")
-            + (f". {astray}: not in the sub-folder of a task, so not read" if astray else "")
+            + (f", or leave {'it' if len(lacking) == 1 else 'them'} out: --set 'datasets={mix}'" if mix else "")
+            + (f". {misplaced}: not in the sub-folder of a task, so not read" if misplaced else "")
             + ". docs/how-to/own-source.md shows the form of each task"
         )
     return found
 
 
 def data_files(folder: Path) -> list[Path]:
-    """The files of data sets below a folder, at any depth, in the order of their names."""
+    """Return the data files below a folder, at any depth, sorted by path."""
     return sorted(path for path in folder.rglob("*") if _is_data(path))
 
 
@@ -75,10 +75,10 @@ def _is_data(path: Path) -> bool:
 
 def _entries(files: Sequence[Path]) -> Iterator[Entry]:
     stems = {path: path.name[: path.name.lower().rindex(form_of(path))] for path in files}
-    times = Counter(stems.values())
+    files_of_stem = Counter(stems.values())
     for path, stem in stems.items():
         # Ids must be unique within a source, so `train.json` and `train.jsonl` in one folder keep their whole names.
-        origin = stem if times[stem] == 1 else path.name
+        origin = stem if files_of_stem[stem] == 1 else path.name
         read, unit = (read_table, "row") if form_of(path) == _TABLE else (read_records, "line")
         for record in read(path):
             yield Entry(record.value, record.index, origin, str(path), f"{unit} {record.line}")

@@ -1,4 +1,4 @@
-"""Reads the records of a file: JSON lines, one JSON array, or a Parquet table; each with its place."""
+"""Read the records of a file, each with its line: JSON lines, one JSON array, or a Parquet table."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SPACE = re.compile(r"[ \t\r\n]*")
 
 @dataclass(frozen=True, slots=True)
 class FileRecord:
-    """A decoded record, its number in the file (from 0), and the line it starts on (from 1; a table's row)."""
+    """A decoded record, its number in the file (from 0), and the line or table row where it starts (from 1)."""
 
     value: Mapping[str, Any]
     index: int
@@ -28,10 +28,10 @@ class FileRecord:
 
 
 def read_table(path: Path) -> Iterator[FileRecord]:
-    """The rows of a Parquet table in order.
+    """Yield the rows of a Parquet table in order.
 
     Raises:
-        SourceError: the file is unreadable, or not Parquet.
+        SourceError: when the file is unreadable or not Parquet.
     """
     try:
         with open_regular(path) as stream:
@@ -42,10 +42,10 @@ def read_table(path: Path) -> Iterator[FileRecord]:
 
 
 def read_records(path: Path) -> Iterator[FileRecord]:
-    """The records of `path` in order: elements of a JSON array, or one JSON object per line.
+    """Yield the records of `path` in order: elements of a JSON array, or one JSON object per line.
 
     Raises:
-        SourceError: the file is unreadable, not UTF-8 or not JSON, or a record is not a JSON object.
+        SourceError: when the file is unreadable, not UTF-8 or not JSON, or a record is not a JSON object.
     """
     try:
         content = read_text(path)
@@ -62,7 +62,7 @@ def read_records(path: Path) -> Iterator[FileRecord]:
 
 
 def _lines(content: str, path: Path) -> Iterator[tuple[int, Any]]:
-    # Only "\n" ends a line of JSON lines: real questions contain U+2028, at which str.splitlines() would cut.
+    # Only "\n" ends a line: real questions contain U+2028, at which str.splitlines() would split.
     for line, row in enumerate(content.split("\n"), start=1):
         if row.strip():
             value, end = _decode(row, _skip_space(row, 0), path, line)
@@ -72,7 +72,7 @@ def _lines(content: str, path: Path) -> Iterator[tuple[int, Any]]:
 
 
 def _array(content: str, path: Path) -> Iterator[tuple[int, Any]]:
-    """The elements one by one, because `json.loads` of the whole array would lose their lines."""
+    """Yield the elements one by one with their lines, which `json.loads` of the whole array would lose."""
     at, counted, line = content.index("[") + 1, 0, 1
     first = True
     while True:
@@ -105,7 +105,7 @@ def _decode(content: str, at: int, path: Path, line: int) -> tuple[Any, int]:
         here = line + content.count("\n", at, error.pos)
         reason = error.msg
     except (ValueError, RecursionError) as error:
-        # An absurdly long number or deep nesting: decodable in principle, but not a record of these data sets.
+        # A very long number or deep nesting is valid JSON, but not a record of these data sets.
         here, reason = line, str(error)
     raise SourceError(
         f"{path}, line {here}: not valid JSON ({reason}); expected a JSON object for each record. "

@@ -18,11 +18,11 @@ from rc1_lib.sources.loaded import Loaded
 from rc1_lib.workspace.input_files import open_text
 
 _SHOWN = 8
-"""Most keys that a message names."""
+"""Most keys that a message lists."""
 
 
 def load_rows(path: Path, tasks: Sequence[Task]) -> dict[Task, Loaded]:
-    """The rows of `path` by task, each as a question with its finished dialogue.
+    """Load the rows of `path` by task, each as a question with its finished dialogue.
 
     Raises:
         SourceError: when a task has no rows, or the file contains questions without dialogues.
@@ -35,12 +35,12 @@ def load_rows(path: Path, tasks: Sequence[Task]) -> dict[Task, Loaded]:
             found[question.task].append(question)
     missing = [task for task, questions in found.items() if not questions]
     if missing:
-        raise SourceError(f"{path}: has no rows of {', '.join(missing)}; add some or change --mix")
+        raise SourceError(f"{path}: no rows of {', '.join(missing)} found; add some or change --mix")
     return {task: Loaded(tuple(questions), {}) for task, questions in found.items()}
 
 
 def read_questions(path: Path) -> list[Question]:
-    """The question of each row of `path`, in order.
+    """Return the question of each row of `path`, in order.
 
     Raises:
         RowError: when the file does not contain rows of the pool's schema; the message names line and key.
@@ -54,18 +54,18 @@ def check_dialogues(path: Path) -> None:
     """Reject a file whose first record is a question without a dialogue.
 
     Raises:
-        SourceError: says where questions belong.
+        SourceError: when it is; the message says where questions belong.
     """
     try:
         with open_text(path) as stream:
             record = orjson.loads(next(filter(bytes.strip, stream), b""))
     except (OSError, orjson.JSONDecodeError):
-        return  # `read_rows` says what is wrong with it
+        return  # `read_rows` reports this
     if isinstance(record, dict) and "messages" not in record:
         keys = ", ".join(list(record)[:_SHOWN]) or "no keys"
         raise SourceError(
-            f"{path}: its first record has no 'messages' (found: {keys}), so it is no finished dialogue, and a .jsonl "
-            f"file as the source holds only these. Questions with answers belong in a folder with a sub-folder for "
+            f"{path}: its first record has no 'messages' (found: {keys}), so it is not a finished dialogue, as a "
+            f".jsonl file as the source must hold. Questions with answers belong in a folder with a sub-folder for "
             f"each task, for example DIR/gsm8k/{path.name}; then give --sources DIR. See docs/how-to/own-source.md"
         )
 

@@ -11,7 +11,7 @@ from rc1_lib.task_specs import task_names
 
 
 def shadow_counts(config: RunConfig) -> dict[Task, int]:
-    """How many shadow rows each task gets: by the mix's shares if stratified, else from one draw over all tasks."""
+    """Return each task's number of shadow rows: the mix's share if stratified, else drawn with the mix as weights."""
     if config.shadow.stratify:
         return apportion(config.shadow.n, config.datasets)
     tasks = [task for task in task_names() if task in config.datasets]

@@ -1,12 +1,11 @@
-"""Finds held-out texts in very many others: repeated, retold with edits, spelled otherwise, or named by their ids.
+"""Find held-out texts in very many others: repeated, paraphrased ("retold"), disguised in spelling, or named by id.
 
-- *Repeated*: the share of a held text's word n-grams that a text contains, wherever they are.
-- *Retold*: how much of a held text one place repeats in order, which edits hardly lower. A place is a window of twice
-  the held text's length, in a text that has some of the pairs of adjacent words which distinguish this one
-  (`rc1_lib.text.word_pairs`). Two shares are measured there: of the held text's words, and of their weight. Both use
-  the longest common subsequence, so that changed, omitted or inserted words cost no more than themselves. If the row's
-  own question has the same wording anyway, only the weight indicates a leak; other rows have no reason for this
-  wording, so less weight suffices there.
+- *Repeated*: the share of a held text's word n-grams that a text contains, in any place.
+- *Retold*: how much of a held text one window repeats in order, which edits hardly lower. Windows are twice as long as
+  the held text. Only texts with some of its distinguishing pairs of adjacent words (`rc1_lib.text.word_pairs`) are
+  searched. Two shares are measured: of the held text's words, and of their weight. Both use the longest common
+  subsequence, so that a changed, omitted or inserted word costs only itself. If the row's own question has the same
+  wording, only the weight indicates a leak; otherwise the row has no reason for this wording, and less weight suffices.
 - *Spelled*: all letters of a held text, forwards or backwards, whatever is between them.
 - *Named*: all words of an id.
 """
@@ -33,15 +32,16 @@ from rc1_lib.text.tokens import UNSPACED
 from rc1_lib.text.word_pairs import Pairs, WordPairs
 
 _ID_WORDS = 3
-"""Ids of fewer words are not searched for in texts: they could be anything."""
+"""Ids of fewer words are not searched for: they could occur in any text."""
 _LEAST_LETTERS = 20
-"""Fewest letters and digits of a text for a search without spaces: shorter ones could occur anywhere."""
+"""Fewest letters and digits of a text that is searched for letter by letter: shorter ones could occur anywhere."""
 _ENOUGH_NEIGHBOURS = 10
-"""Fewest neighbours for weights to distinguish a leak from a similar question; with fewer, every word seems rare."""
+"""Fewest neighbours with which weights can distinguish a leak from a similar question; with fewer, every word seems
+rare."""
 _DISTINGUISHING = 1.5
-"""Least weight, in nats, of a pair that distinguishes its text; half of the highest suffices if that is less."""
+"""Smallest weight, in nats, of a pair that distinguishes its text, or half of the text's highest if that is less."""
 _ALIKE = 0.75
-"""Least share of words in order at which a row's own question counts as worded alike."""
+"""Smallest share of words in order at which the wording of a row's own question counts as the held text's."""
 _FOUND = {"row": pl.UInt32, "held": pl.UInt32}
 
 
@@ -50,11 +50,12 @@ class Leaks:
     """What texts share with held ones, in frames with the columns `row` and `held` (positions), sorted by these.
 
     Attributes:
-        repeated: those that share an n-gram, with `similarity` (share of the held text's n-grams, in (0, 1]).
-        retold: those with a place that has enough words in order, with `kept`, `alike` (the row's own question is
-            worded like the held text), `conclusive` (not alike, or enough other questions are, so that weights
-            distinguish a leak from a neighbour), `suspect` (it keeps more than the limits allow) and `leak` (both). Of
-            several places a leak is preferred, and then the one that keeps most.
+        repeated: pairs that share an n-gram, with `similarity` (share of the held text's n-grams, in (0, 1]).
+        retold: pairs with a window that has enough words in order, with the columns `kept` (share of the held text's
+            weight, in [0, 1]), `alike` (the row's own question is worded like the held text), `conclusive` (not alike,
+            or the held text has enough neighbours for weights to distinguish a leak), `suspect` (keeps more than the
+            limits allow) and `leak` (conclusive and suspect). Of several windows the first leak counts, else the one
+            that keeps most.
         spelled: texts with all letters of a held one.
         named: texts with all words of an id.
     """
@@ -66,7 +67,7 @@ class Leaks:
 
 
 class LeakSearch:
-    """A search for held texts."""
+    """Searches for held-out texts."""
 
     def __init__(
         self,
@@ -78,16 +79,16 @@ class LeakSearch:
         ids: pl.DataFrame | None = None,
         wherever: bool = False,
     ) -> None:
-        """Learn what distinguishes each held text.
+        """Index the held texts and compute what distinguishes each of them.
 
         Args:
-            held: the texts.
+            held: the held-out texts.
             own: the question of each row that will be searched, in the rows' order.
-            limits: length of n-grams, which places are reported as retold, and which of them are leaks.
-            templates: texts whose n-grams are not searched for.
+            limits: length of n-grams, and the shares above which a window is reported or is a leak.
+            templates: texts whose n-grams are ignored.
             ids: columns `held` and `id`, any number of ids per held text.
-            wherever: also find everything that would be found if the texts were embedded in longer ones at any offset:
-                places are 1.5 times as long, so that each contains one of the usual length from any start.
+            wherever: find everything that would be found if the texts were parts of longer ones, at any offset.
+                Windows are then 1.5 times as long, so that they contain a window of the usual length from any start.
         """
         ids = pl.DataFrame(schema={"held": pl.UInt32, "id": pl.String}) if ids is None else ids
         self._limits, self._steps = limits, 3 if wherever else 2
@@ -107,11 +108,11 @@ class LeakSearch:
 
     @property
     def checkable(self) -> int:
-        """How many held texts have an n-gram that is in no template."""
+        """Number of held texts with an n-gram that is not in a template."""
         return self._wanted["row"].n_unique()
 
     def over(self, parts: Iterable[pl.Series]) -> Leaks:
-        """Search texts, which come a few thousand at a time, in the order of the rows' own questions."""
+        """Search texts, given a few thousand at a time in the order of `own`."""
         first, found = 0, []
         for texts in parts:
             found.append([frame.with_columns(pl.col("row") + first) for frame in self._search(texts, first)])
@@ -129,7 +130,7 @@ class LeakSearch:
         yield pl.concat([pl.DataFrame(schema=_FOUND), *named]).unique().sort("row", "held")
 
     def _whole_ids(self, ids: pl.DataFrame, called: CodedTexts) -> list[tuple[int, pl.DataFrame]]:
-        """The ids of each length as one n-gram of that length: columns `gram`, `held`."""
+        """Return ids by their number of words, each as one n-gram: columns `gram`, `held`."""
         pairs, numbered = self._words.pairs(called), ids.with_row_index("row").with_columns(words=called.lengths)
         return [
             (words, pairs.ngrams(words).join(numbered.filter(words=words), on="row").select("gram", "held"))
@@ -137,7 +138,7 @@ class LeakSearch:
         ]
 
     def _informative_pairs(self) -> sparse.csr_array:
-        """The share of each pair in the weight of a text's pairs that distinguish it, shape (pairs, held texts)."""
+        """Return each pair's share in the weight of a text's distinguishing pairs, shape (pairs, held texts)."""
         pairs = self._words.pairs(self._held)
         weight = self._weights[pairs.place] + self._weights[pairs.place + 1]
         of_texts = pl.DataFrame({"pair": pairs.number, "held": pairs.text, "weight": weight}).unique(["held", "pair"])
@@ -155,22 +156,22 @@ class LeakSearch:
             wanted, weights = self._held.of(held), self._weights[self._held.span(held)].tolist()
             least = max(limits.in_order * len(wanted), min(limits.min_words, len(wanted)))
             asked = common(wanted, self._own.of(first + row))
-            of_places = []
-            for said in _places(texts.codes[texts.span(row)], wanted, least, self._steps):
+            of_windows = []
+            for said in _windows(texts.codes[texts.span(row)], wanted, least, self._steps):
                 if (in_order := common(wanted, said)) >= least:
                     kept = _common_weight(wanted, weights, said) / (sum(weights) or math.inf)
                     alike = asked >= _ALIKE * in_order
                     conclusive = not alike or bool(self._conclusive[held])
                     suspect = kept > (limits.max_kept_alike if alike else limits.max_kept)
-                    of_places.append((conclusive and suspect, kept, alike, conclusive, suspect))
-            if of_places:
-                found.append((row, held, *max(of_places)))
+                    of_windows.append((conclusive and suspect, kept, alike, conclusive, suspect))
+            if of_windows:
+                found.append((row, held, *max(of_windows)))
         measured = {"leak": bool, "kept": float, "alike": bool, "conclusive": bool, "suspect": bool}
         return pl.DataFrame(sorted(found), schema={**_FOUND, **measured}, orient="row")
 
 
-def _places(text: NDArray[np.unsignedinteger], wanted: Sequence[int], least: float, steps: int) -> Iterator[list[int]]:
-    """The windows of a text with at least so many wanted words: as long as `steps` held texts, one length apart."""
+def _windows(text: NDArray[np.unsignedinteger], wanted: Sequence[int], least: float, steps: int) -> Iterator[list[int]]:
+    """Yield the windows with at least `least` wanted words; they are `steps` held texts long and start one apart."""
     before = [0, *np.isin(text, wanted).cumsum().tolist()]
     for start in range((1 - steps) * len(wanted), len(text), len(wanted)):
         begin, end = max(0, start), min(len(text), start + steps * len(wanted))
@@ -179,19 +180,19 @@ def _places(text: NDArray[np.unsignedinteger], wanted: Sequence[int], least: flo
 
 
 class Spelled:
-    """A search for texts letter by letter, forwards or backwards, with spaces removed, added or replaced.
+    """Searches for texts letter by letter, forwards or backwards, with spaces removed, added or replaced.
 
     Matches must start and end at word boundaries: "who built Ara" is not found in "who built Arabel".
     """
 
     def __init__(self, held: pl.Series) -> None:
-        """Search for held texts."""
+        """Index the held texts that are long enough."""
         asked = pl.DataFrame({"letters": read(held).letters}).with_row_index("held")
         asked = asked.filter(pl.col("letters").str.len_chars() >= _LEAST_LETTERS)
         self._wanted = pl.concat([asked, asked.with_columns(pl.col("letters").str.reverse())])
 
     def found_in(self, texts: pl.Series, letters: pl.Series) -> pl.DataFrame:
-        """Which of `texts`, whose letters are `letters`, contain a held one: columns `row`, `held`."""
+        """Return which texts contain a held text, as columns `row`, `held`; `letters` are `read(texts).letters`."""
         suspects = letters.str.contains_any(self._wanted["letters"].implode()).arg_true()
         found = {
             (row, held)
@@ -204,13 +205,13 @@ class Spelled:
 
 @cache
 def _spaced(text: str) -> regex.Pattern[str]:
-    """A pattern that finds these letters in a folded text with anything between them, at word boundaries."""
+    """Return a pattern for these letters in a folded text, with anything else between them, at word boundaries."""
     word, between = rf"[[\p{{L}}\p{{N}}]--[{UNSPACED}]]", r"[^\p{L}\p{N}]*+"
     return regex.compile(rf"(?<!{word}){between.join(map(regex.escape, text))}(?!{word})", regex.V1)
 
 
 def common(wanted: Sequence[Hashable], text: Sequence[Hashable]) -> int:
-    """Length of the longest common subsequence (Hyyrö 2004: a bit per word of `wanted`, a step per word of `text`)."""
+    """Compute the length of the longest common subsequence, bit-parallel (Hyyrö 2004): one step per word of `text`."""
     at: dict[Hashable, int] = {}
     for place, word in enumerate(wanted):
         at[word] = at.get(word, 0) | 1 << place
@@ -223,7 +224,7 @@ def common(wanted: Sequence[Hashable], text: Sequence[Hashable]) -> int:
 
 
 def _common_weight(wanted: Sequence[int], weights: Sequence[float], text: Sequence[int]) -> float:
-    """Weight of the heaviest common subsequence."""
+    """Compute the weight of the heaviest common subsequence."""
     best = [0.0] * (len(text) + 1)
     for word, weight in zip(wanted, weights, strict=True):
         before = 0.0

@@ -10,29 +10,29 @@ from rc1_lib.text.tokens import tokens
 
 _MULTIPLIER = 0x9E3779B97F4A7C15
 _CHUNK, _AT_ONCE = 2000, 8
-"""Texts per chunk, few enough that its n-grams stay in the processor's cache; and chunks in memory at a time."""
+"""Texts in a chunk, few enough that its n-grams stay in the processor's cache, and chunks in memory at a time."""
 
 
 def ngrams(texts: pl.Series, n: int) -> pl.DataFrame:
-    """Hashes of the distinct word n-grams of each text.
+    """Hash the distinct word n-grams of each text.
 
     Args:
         texts: any number of strings.
-        n: length of the n-grams in tokens. Texts with fewer tokens yield nothing.
+        n: length of the n-grams in tokens. Texts with fewer tokens have none.
 
     Returns:
-        Columns `row` (u32, position in `texts`) and `gram` (u64), sorted by row, no pair twice.
+        Distinct pairs of `row` (u32, position in `texts`) and `gram` (u64), sorted by row.
     """
     return pl.concat(in_chunks(texts, n, lambda grams: grams.unique(maintain_order=True)))
 
 
 def in_chunks(texts: pl.Series, n: int, use: Callable[[pl.LazyFrame], pl.LazyFrame]) -> Iterator[pl.DataFrame]:
-    """Apply `use` to the n-grams of one chunk of texts after another, on all cores.
+    """Apply `use` to the n-grams of the texts, chunk by chunk, on all cores.
 
     Args:
         texts: any number of strings.
         n: length of the n-grams in tokens.
-        use: takes columns `row` and `gram` like those of `ngrams`, but with repeated n-grams.
+        use: function of a frame with `row` and `gram` as `ngrams` returns, but with repeated n-grams.
 
     Yields:
         One frame per chunk, in the texts' order; one empty frame if there are no texts.
@@ -44,7 +44,7 @@ def in_chunks(texts: pl.Series, n: int, use: Callable[[pl.LazyFrame], pl.LazyFra
 
 
 def _occurrences(texts: pl.Series, n: int, first: int) -> pl.LazyFrame:
-    """Every n-gram of every text, in reading order; `first` is the row of the first text."""
+    """Return every n-gram of every text, in reading order; `first` is the row of the first text."""
     words = (
         pl.LazyFrame({"text": texts})
         .with_row_index("row", offset=first)
@@ -60,7 +60,7 @@ def _occurrences(texts: pl.Series, n: int, first: int) -> pl.LazyFrame:
 
 
 def jaccard_by_row(first: pl.Series, second: pl.Series, n: int) -> pl.Series:
-    """Jaccard similarity of the n-gram sets of `first[i]` and `second[i]`; 0.0 if both are empty."""
+    """Compute the Jaccard similarity of the n-gram sets of `first[i]` and `second[i]`; 0.0 if both are empty."""
     left, right = ngrams(first, n), ngrams(second, n)
     shared = left.join(right, on=["row", "gram"]).group_by("row").len("shared")
     sizes = pl.DataFrame({"row": pl.int_range(len(first), eager=True, dtype=pl.UInt32)})
@@ -76,15 +76,15 @@ def jaccard_by_row(first: pl.Series, second: pl.Series, n: int) -> pl.Series:
 
 
 def shares(grams: pl.DataFrame, wanted: pl.DataFrame) -> pl.DataFrame:
-    """The share of each held text's n-grams that each text contains, whatever surrounds them.
+    """Compute the share of each held text's n-grams that each text contains, in any place.
 
     Args:
-        grams: of the texts to search, columns `row` and `gram`.
-        wanted: of the held texts, no pair twice.
+        grams: n-grams of the texts to search, columns `row` and `gram`.
+        wanted: distinct n-grams of the held texts, in the same columns.
 
     Returns:
         Columns `row`, `held` (positions) and `similarity` (share of the held text's n-grams, in (0, 1]), sorted by the
-        first two; only pairs that share at least one n-gram.
+        first two, only for pairs of texts that share an n-gram.
     """
     held, sizes = wanted.lazy().rename({"row": "held"}), wanted.lazy().group_by(held="row").len("size")
     return (

@@ -1,8 +1,8 @@
-r"""Normalises text for the leak search: to what a reader sees, despite disguises that defeat string comparison.
+r"""Normalise text for the leak search to what a reader sees, despite disguises that defeat string comparison.
 
-Escapes (`\u4e2d`, `&nbsp;`) are decoded, compatibility forms and accents decomposed (NFKD), invisible characters,
-combining marks and markup tags removed, case folded, and Cyrillic and Greek letters that look like Latin ones replaced.
-Both sides of a comparison are folded, so the folded form need not be correct spelling.
+In this order: decode escapes (`\u4e2d`, `&nbsp;`), decompose compatibility forms and accents (NFKD), remove invisible
+characters and combining marks, fold case, remove markup, and replace letters that look like Latin ones. Both sides of
+a comparison are folded, so the result need not be correct spelling.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ _ESCAPED = re.compile(r"(?:\\+u[0-9a-fA-F]{4})+")
 _BY_NUMBER = re.compile(r"\\+(?:x([0-9a-fA-F]{2})|u\{([0-9a-fA-F]{1,5})\})")
 _BLANK = re.compile(r"\\+[nrtbf]")
 _SUSPECT = r"\\|&[#a-zA-Z]|%[0-9a-fA-F]{2}"
-"""Matches texts with an escape or an entity; these few are unescaped one by one."""
+"""Matches texts with an escape or an entity; only these few are unescaped, one by one."""
 _ROUNDS = 3
 """How many levels of nested escapes are decoded."""
 _INVISIBLE = "[[\\p{Cf}--[\\x{E0020}-\\x{E007E}]]\\p{Mn}\\p{Me}\u115f\u1160\u3164\u2800]"
-"""Format characters, combining marks, and letters and symbols that are drawn as nothing, except tag characters, which
-repeat all of ASCII and can be read from their code points."""
+"""Format characters, combining marks, and letters and symbols without a glyph; not tag characters, which `_LATIN`
+maps to the ASCII characters that they repeat."""
 _INLINE_TAG = (
     r"</?(?:a|b|i|u|s|em|strong|span|sub|sup|mark|small|big|font|code|tt|wbr|del|ins)(?:\s[^<>]*)?/?>|<!--.*?-->"
 )
 _TAG = r"</?[a-z][^<>]*>"
 _TAG_OPENS = "[<\ufe64\uff1c\u226e]"
-"""Characters that are or contain a `<` after decomposition; a tag may contain blanks."""
+"""Characters that decompose to a `<`. Texts with one are not split at blanks, since a tag may contain blanks."""
 _EMPHASIS = r"[*_~`]+"
 _NO_LETTER = r"[^\p{L}\p{N}]+"
 _LATIN = {
@@ -51,16 +51,17 @@ _LATIN = {
     **dict.fromkeys("’‘ʼ＇", "'"),
     "ı": "i",
 }  # fmt: skip
-"""Cyrillic, Greek, small capitals, phonetic, Armenian, Georgian, Cherokee, circled, boxed, flag letters, and tags."""
+"""Look-alike -> Latin: Cyrillic, Greek, small capitals, phonetic, Armenian, Georgian, Cherokee, circled, boxed and flag
+letters, and tag characters."""
 
 
 def folded(texts: pl.Series) -> pl.Series:
-    """Each text in normalised form, None as ""."""
+    """Normalise each text; None becomes ""."""
     return _folded(_unescaped(texts.fill_null("")))
 
 
 def words(texts: pl.Series) -> pl.Series:
-    """The words of each text, folded: a list[str] per text, in reading order."""
+    """Return the folded words of each text, a list[str] per text, in reading order."""
     return folded(texts).str.extract_all(TOKEN_PATTERN)
 
 
@@ -69,9 +70,9 @@ class ReadTexts:
     """Many texts, folded.
 
     Attributes:
-        words: String, the words of the texts; a word may be repeated.
-        texts: for each text the positions in `words`, in reading order.
-        letters: of each text only the letters and digits, independent of spacing.
+        words: String, the words of the distinct pieces of all texts; a word may be repeated.
+        texts: for each text the positions of its words in `words`, in reading order.
+        letters: each text's letters and digits without anything between them.
     """
 
     words: pl.Series
@@ -82,8 +83,8 @@ class ReadTexts:
 def read(texts: pl.Series) -> ReadTexts:
     """Fold very many texts.
 
-    They consist of the same few ten thousand pieces between blanks, and folding a piece costs twenty times as much as
-    looking it up. So each distinct piece is folded once.
+    Each distinct piece between blanks is folded once: the texts consist of a few ten thousand distinct pieces, and
+    folding a piece takes twenty times as long as looking it up.
     """
     text = pl.col("text")
     split = text.str.replace_all("\n", " ", literal=True).str.split(" ")
@@ -123,11 +124,11 @@ def _folded(texts: pl.Series) -> pl.Series:
 
 
 _DISGUISE = _INVISIBLE[:-1] + "".join(sorted({c for k in _LATIN if k not in "’‘ʼ＇ı" for c in (k, k.upper())})) + "]"
-"""Disguising characters, which turn one word into any number of others that look the same."""
+"""Characters that turn a word into others that look the same."""
 
 
 def undisguised(texts: pl.Series) -> pl.Series:
-    """Each text for a measure of wording: without invisible or look-alike characters."""
+    """Remove invisible characters and replace look-alikes, for measures of wording; other texts stay unchanged."""
     suspects = texts.str.contains(_DISGUISE).arg_true()
     if suspects.len() == 0:
         return texts
@@ -137,7 +138,7 @@ def undisguised(texts: pl.Series) -> pl.Series:
 
 
 def unescaped(text: str) -> str:
-    """The text with escapes of JSON, HTML and URLs decoded, including nested ones."""
+    """Decode escapes of JSON, HTML and URLs, also nested ones up to three levels."""
     for _ in range(_ROUNDS):
         read = _BY_NUMBER.sub(_character, _ESCAPED.sub(_characters, text))
         read = html.unescape(_BLANK.sub(" ", unquote(read)))
@@ -157,7 +158,7 @@ def _characters(escapes: re.Match[str]) -> str:
 
 
 def _unescaped(texts: pl.Series) -> pl.Series:
-    # Few texts have any: columns show which, and only these are processed one by one.
+    # Few texts contain escapes: one search over the column finds them, and only they are processed one by one.
     suspects = texts.str.contains(_SUSPECT).arg_true()
     if suspects.len() == 0:
         return texts

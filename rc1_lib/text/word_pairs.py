@@ -1,12 +1,12 @@
-"""Which pairs of adjacent words of some held texts occur in others, and what follows from them.
+"""Find pairs of adjacent words of held texts in other texts, and weigh the held texts' words by them.
 
-Most words of a text are in no held text, and most of the rest are next to words that they are next to in none. The
-pairs that remain show which n-grams two texts share, which questions have the wording of a held text, and so how much
-each of its words says.
+Most words of a text occur in no held text, and most of the others not next to the same word. The pairs that remain show
+which n-grams two texts share, which questions are worded like a held text, and so how much each of its words reveals.
 
 Questions made from templates share most words: thousands of innocent rows have the same wording. So a held text's words
 are weighed by its neighbours, the questions that share enough pairs with it. A word weighs -ln of its share among them,
-smoothed by its share among all questions. A word in every neighbour weighs nothing, a name in none of them most.
+smoothed by its share among all questions. A word of every neighbour weighs nothing; a name that no neighbour contains
+weighs most.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from rc1_lib.text.token_ids import CodedTexts
 Integers = NDArray[np.int64]
 
 _NEIGHBOUR_SHARE = 0.3
-"""Share of a held text's pairs that makes a question its neighbour."""
+"""A question with at least this share of a held text's pairs is its neighbour."""
 _SMOOTHING = 5.0
-"""The share among all questions counts as much as this many neighbours."""
+"""A word's share among all questions counts as much as this many neighbours."""
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """The held pairs in texts, in reading order.
+    """Occurrences of word pairs in texts, in reading order.
 
     Attributes:
-        text: which text each is in.
-        place: how many words of all texts precede it.
-        number: which pair it is.
+        text: index of the text of each occurrence.
+        place: position of its first word among the words of all texts.
+        number: the pair's number.
     """
 
     text: Integers
@@ -46,7 +46,7 @@ class Pairs:
     number: Integers
 
     def ngrams(self, n: int) -> pl.DataFrame:
-        """The n-grams (n >= 2) that consist of such pairs: columns `row` (u32) and `gram` (u64)."""
+        """Return the n-grams (n >= 2) that consist of such pairs: columns `row` (u32) and `gram` (u64)."""
         count = max(0, len(self.place) - (n - 2))
         first = np.flatnonzero(self.place[n - 2 :] - self.place[:count] == n - 2)
         gram = self.number[first].astype(np.uint64)
@@ -59,7 +59,7 @@ class WordPairs:
     """The words of held texts, numbered from 1 (0 is any other word), and their pairs, numbered from 0."""
 
     def __init__(self, held: ReadTexts) -> None:
-        """Number the words and pairs of the held texts."""
+        """Number the words of the held texts and their pairs."""
         words = held.words.unique(maintain_order=True)
         self.size = len(words) + 1
         self._type = np.min_scalar_type(self.size)
@@ -67,19 +67,19 @@ class WordPairs:
         self._known = np.unique(self._adjacent(self.coded(held)).number)
 
     def coded(self, texts: ReadTexts) -> CodedTexts:
-        """The numbers of the words of texts."""
+        """Replace the words of texts by their numbers."""
         codes = pl.DataFrame({"word": texts.words}).join(self._codes, on="word", how="left", maintain_order="left")
         return CodedTexts(codes["code"].fill_null(0).to_numpy().astype(self._type)[texts.texts.codes], texts.texts.ends)
 
     def pairs(self, texts: CodedTexts) -> Pairs:
-        """The held pairs in texts."""
+        """Return the occurrences of held pairs in texts."""
         all_pairs = self._adjacent(texts)
         number = np.searchsorted(self._known, all_pairs.number)
         held = np.flatnonzero(np.append(self._known, -1)[number] == all_pairs.number)
         return Pairs(all_pairs.text[held], all_pairs.place[held], number[held])
 
     def _adjacent(self, texts: CodedTexts) -> Pairs:
-        """All pairs of words that have a number."""
+        """Return all pairs of adjacent words that both have a number, whether or not the pair is in a held text."""
         known, last = texts.codes > 0, texts.ends[texts.ends > 0] - 1
         known_next = np.append(known[1:], False)
         known_next[last] = False
@@ -89,23 +89,23 @@ class WordPairs:
 
     @property
     def count(self) -> int:
-        """How many pairs there are."""
+        """Number of distinct pairs in the held texts."""
         return len(self._known)
 
     def occur(self, pairs: Pairs, texts: int) -> sparse.csr_array:
-        """Which of so many texts have which pairs, as ones: shape (texts, pairs)."""
+        """Return a matrix with a one where a text has a pair, shape (texts, pairs)."""
         return _ones(pairs.text, pairs.number, (texts, self.count))
 
     def weights(self, held: CodedTexts, questions: Sequence[CodedTexts]) -> tuple[NDArray[np.float64], Integers]:
-        """How much each word says about its held text, in nats, and how many questions are a text's neighbours.
+        """Compute each word's weight in nats, and each held text's number of neighbours.
 
         Args:
             held: the held texts, shape (texts,).
-            questions: those of rows, in parts. Held texts count as questions too, each except for itself, so that a
-                small pool has neighbours.
+            questions: the rows' questions, in parts. Held texts count as questions of one another, so that texts have
+                neighbours even in a small pool.
 
         Returns:
-            Shapes (words,) and (texts,).
+            Weights, one per word of the held texts, and numbers of neighbours, shape (texts,).
         """
         texts, words = len(held.ends), self.size
         if not len(held.codes):
@@ -130,7 +130,7 @@ class WordPairs:
 
 
 def _ones(rows: Integers, columns: NDArray[np.integer], shape: tuple[int, int]) -> sparse.csr_array:
-    """A matrix with 1 at each of these places, however often one is named."""
+    """Return a matrix with 1 at each of these positions, even at repeated ones."""
     matrix = sparse.csr_array((np.ones(len(rows), np.int64), (rows, columns)), shape)
     matrix.data[:] = 1
     return matrix

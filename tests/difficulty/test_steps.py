@@ -27,7 +27,7 @@ def once(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Known]:
     """The pool, built once, and what its builder knows of it."""
     run = open_run(workspace=tmp_path_factory.mktemp("pooled"), overrides=SMALL)
     build_seed(run, ("pool",))
-    return run.workspace.root, dict(features._KNOWN)
+    return run.workspace.root, dict(features._CACHE)
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def pooled(once: tuple[Path, Known], tmp_path: Path, monkeypatch: pytest.MonkeyP
     """A copy of it, right after it was built."""
     root, known = once
     shutil.copytree(root, tmp_path / "workspace")
-    monkeypatch.setattr(features, "_KNOWN", dict(known))
+    monkeypatch.setattr(features, "_CACHE", dict(known))
     return open_run(workspace=tmp_path / "workspace", overrides=SMALL)
 
 
@@ -54,7 +54,7 @@ def test_what_the_builder_measured_is_what_measuring_the_pool_gives(
         patched.setattr(steps, "measure", unexpected)
         write_metrics(pooled)
     handed_on = written(pooled)
-    monkeypatch.setattr(features, "_KNOWN", {})
+    monkeypatch.setattr(features, "_CACHE", {})
     write_metrics(pooled)
     assert written(pooled) == handed_on
 
@@ -80,7 +80,7 @@ def test_the_balanced_pool_is_known_without_parsing_and_as_parsing_gives_it(
     with monkeypatch.context() as patched:
         patched.setattr(frame, "_parsed", unexpected)
         known = read_rows(path)
-    monkeypatch.setattr(frame, "_READ", type(frame._READ)())
+    monkeypatch.setattr(frame, "_CACHE", type(frame._CACHE)())
     assert_frame_equal(known, read_rows(path))
 
 

@@ -15,7 +15,7 @@ from rc1_lib.cli.tables import of_rows
 from rc1_lib.evaluation.evaluate import evaluate
 from rc1_lib.evaluation.gate import ppo_eval_gate
 from rc1_lib.evaluation.policies import _missing
-from rc1_lib.evaluation.proxy import GROUPS, HACKED, SHARE, Point, ProxyTruth, proxy_checks, side_by_side
+from rc1_lib.evaluation.proxy import GROUPS, HACKED, SHARE, Point, ProxyTruth, compare_proxy, proxy_checks
 from rc1_lib.evaluation.report import Provenance, evaluation_markdown, write_evaluation
 from rc1_lib.evaluation.tables import proxy_rows
 from rc1_lib.records import Check
@@ -41,7 +41,7 @@ def scored(before: float, after: float, sft: Habits = SFT, ppo: Habits = SFT, un
 
 
 def found(frame: pl.DataFrame, share: float = 1.0) -> ProxyTruth:
-    return ProxyTruth(share, side_by_side(frame, **SETTINGS))
+    return ProxyTruth(share, compare_proxy(frame, **SETTINGS))
 
 
 def red(checks: list[Check]) -> list[str]:
@@ -56,7 +56,7 @@ def test_both_are_means_by_hand_over_pairs_that_have_a_score() -> None:
             replace(one(2, "sft"), judged=0.9), one(2, "ppo"),
         ]
     )  # fmt: skip
-    groups = side_by_side(frame, **SETTINGS)
+    groups = compare_proxy(frame, **SETTINGS)
     assert {name: beside.prompts for name, beside in groups.items()} == {
         "all": 2, "need asking": 1, "clear": 1, "hard": 0
     }  # fmt: skip

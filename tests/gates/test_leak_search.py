@@ -18,7 +18,7 @@ from rc1_lib.evidence import Evidence
 from rc1_lib.gates.leakage import question_texts
 from rc1_lib.rows.spoken import spoken
 from rc1_lib.runtime import batches
-from rc1_lib.text.leak_search import LeakSearch, _common_weight, _places, common
+from rc1_lib.text.leak_search import LeakSearch, _common_weight, _windows, common
 from rc1_lib.text.normalization import folded, read, words
 from rc1_lib.text.token_ids import CodedTexts
 from rc1_lib.text.word_pairs import WordPairs
@@ -129,11 +129,11 @@ def test_words_are_weighed_as_in_plain_python(evidence: Evidence, held: pl.Serie
     np.testing.assert_allclose(weights, expected, atol=1e-12)
 
 
-def test_places_are_windows_of_two_lengths_and_one_length_apart() -> None:
+def test_windows_are_two_lengths_and_one_length_apart() -> None:
     text = np.array([7, 1, 2, 0, 0, 3, 0, 1], np.uint16)
-    assert list(_places(text, [1, 2, 3], 1, 2)) == [[7, 1, 2], [7, 1, 2, 0, 0, 3], [0, 0, 3, 0, 1], [0, 1]]
-    assert list(_places(text, [1, 2, 3], 3, 2)) == [[7, 1, 2, 0, 0, 3]]
-    assert list(_places(text, [1, 2, 3], 4, 3)) == [text.tolist()]
+    assert list(_windows(text, [1, 2, 3], 1, 2)) == [[7, 1, 2], [7, 1, 2, 0, 0, 3], [0, 0, 3, 0, 1], [0, 1]]
+    assert list(_windows(text, [1, 2, 3], 3, 2)) == [[7, 1, 2, 0, 0, 3]]
+    assert list(_windows(text, [1, 2, 3], 4, 3)) == [text.tolist()]
 
 
 def test_a_search_finds_the_retold_places_that_a_comparison_with_every_text_finds(

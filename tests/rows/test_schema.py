@@ -221,7 +221,7 @@ def test_a_last_line_that_was_cut_off_is_found_by_halving(
     read, asked = pl.read_ndjson, []
     monkeypatch.setattr(pl, "read_ndjson", lambda *given, **named: asked.append(1) or read(*given, **named))
     assert "rows.jsonl, line 2000: not valid JSON" in (said := refusal(path))
-    assert "it is the last line, and cut off" in said
+    assert "the last line is cut off" in said
     assert len(asked) < 20
 
 
@@ -243,8 +243,8 @@ def test_a_fault_of_a_pool_is_looked_for_once_however_many_gates_read_it(
 @pytest.mark.parametrize(
     ("damage", "sentence"),
     [
-        (lambda line: line[:-1], r"rows.jsonl, line 4: not valid JSON \(.*\); expected one JSON object a line"),
-        (lambda line: "[1]", "rows.jsonl, line 4: found list, expected a JSON object"),
+        (lambda line: line[:-1], r"rows.jsonl, line 4: not valid JSON \(.*\); expected one JSON object per line"),
+        (lambda line: "[1]", "rows.jsonl, line 4: found list; expected a JSON object"),
         (lambda line: line.replace('"en"', "7"), r"rows.jsonl, line 4: 'lang' holds a number \(7\), expected a text"),
         (lambda line: line.replace('"lang"', '"\\ud800":1,"lang"'), "rows.jsonl, line 4: not valid JSON"),
         (lambda line: line.replace('"support":[', '"support":[null,'), "rows.jsonl: row 4 .*'support' holds null"),

@@ -15,12 +15,12 @@ from rc1_lib.records import Language, Question, Task
 from rc1_lib.sources.embedded import EMBEDDED_TASKS as TASKS
 from rc1_lib.sources.embedded import generate, multihop_kinds
 from rc1_lib.sources.embedded.draft import Draft
+from rc1_lib.sources.embedded.lexicon import lexicon
 from rc1_lib.sources.embedded.relations import relations
 from rc1_lib.sources.embedded.scene import Scene
 from rc1_lib.sources.embedded.story_openings import OPENINGS
-from rc1_lib.sources.embedded.story_turns import FOLLOWING, LAST, TURNS, numbers_told
+from rc1_lib.sources.embedded.story_turns import FOLLOWING, LAST, TURNS, numbers_stated
 from rc1_lib.sources.embedded.story_words import story_words
-from rc1_lib.sources.embedded.tongues import tongue
 from rc1_lib.sources.embedded.word_files import FOLDER, open_words
 from rc1_lib.sources.embedded.yesno import KINDS, wordings
 
@@ -37,7 +37,7 @@ def everything(question: Question) -> str:
 
 
 def names_in(text: str, kind: str, lang: Language) -> set[str]:
-    return {name for name in tongue(lang).names[kind] if name in text}
+    return {name for name in lexicon(lang).names[kind] if name in text}
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -110,7 +110,7 @@ def test_yes_and_no_without_numbers_follow_from_a_shared_entity() -> None:
         if question.steps[-1].tool == "calc":
             continue
         kinds = tuple(
-            next(kind for kind in tongue(question.lang).names if step.argument in tongue(question.lang).names[kind])
+            next(kind for kind in lexicon(question.lang).names if step.argument in lexicon(question.lang).names[kind])
             for step in question.steps
         )
         seen[kinds] += 1
@@ -150,7 +150,7 @@ def test_stories_are_told_on_one_page_whose_title_the_prompt_gives() -> None:
     for question in questions("gsm8k"):
         (page,) = question.passages
         assert question.lookups == (page.title,)
-        assert page.text == tongue(question.lang).joint.join(question.support)
+        assert page.text == lexicon(question.lang).joint.join(question.support)
         assert question.answer == question.steps[-1].result
         assert page.title not in question.ask + page.text
 
@@ -176,7 +176,7 @@ def test_what_the_ask_withholds_has_a_page_or_decides_the_verdict(task: Task) ->
         assert question.slot is not None
         used = [step.argument for step in question.steps] + [sentence for sentence in question.support]
         is_page = question.slot.value in used
-        asked_river = question.slot.value in tongue(question.lang).names["river"] and task == "strategyqa"
+        asked_river = question.slot.value in lexicon(question.lang).names["river"] and task == "strategyqa"
         assert is_page or asked_river, question.id
 
 
@@ -227,7 +227,7 @@ def five_grams(question: Question, story: bool) -> set[tuple[str, ...]]:
 def test_the_vocabulary_is_small() -> None:
     text = "\n".join(everything(question) for task in TASKS for question in questions(task))
     text += "\n".join(f"{q.slot.vague} {q.slot.wanted}" for task in TASKS for q in questions(task) if q.slot)
-    names = {name for kind in tongue("en").names.values() for name in kind}
+    names = {name for kind in lexicon("en").names.values() for name in kind}
     words = {word.lower() for word in re.findall(r"[A-Za-z']+", text) if word not in names}
     assert len(words) < 1500
     assert len(set(re.findall(r"[\u4e00-\u9fff]", text))) < 600
@@ -236,14 +236,14 @@ def test_the_vocabulary_is_small() -> None:
 
 
 def test_names_are_single_words_that_nothing_else_uses() -> None:
-    for names in (tongue("en").names, tongue("zh").names):
+    for names in (lexicon("en").names, lexicon("zh").names):
         every = [name for kind in names.values() for name in kind]
         assert len(every) == len(set(every)) == 700 + 350 + 250
         assert all(name.isalpha() for name in every)
     files = [path.stem for path in sorted((FOLDER / "en").glob("*.yaml")) if path.stem != "names"]
     wording = "\n".join(repr(open_words(f"en/{name}").value) for name in files)
     assert not {word.lower() for word in re.findall(r"[A-Za-z]+", wording)} & {
-        name.lower() for kind in tongue("en").names.values() for name in kind
+        name.lower() for kind in lexicon("en").names.values() for name in kind
     }
 
 
@@ -251,12 +251,12 @@ def test_names_are_single_words_that_nothing_else_uses() -> None:
 def test_every_kind_is_worded_at_least_three_times_in_both_languages(lang: Language) -> None:
     kinds, story = multihop_kinds.kinds(), story_words(lang)
     assert len(kinds.chains) >= 14 and len(KINDS) >= 12 and len(OPENINGS) >= 18
-    assert tongue(lang).facts.keys() == relations().by_name.keys()
+    assert lexicon(lang).facts.keys() == relations().by_name.keys()
     assert multihop_kinds.wordings(lang).keys() == kinds.chains.keys() | kinds.contrasts.keys()
     assert wordings(lang).keys() == KINDS.keys()
     assert story.parts.keys() == OPENINGS.keys() | TURNS.keys()
-    told = {key: part.told for key, part in story.parts.items()}
-    for table in (tongue(lang).facts, multihop_kinds.wordings(lang), wordings(lang), told, story.asks):
+    told = {key: part.wordings for key, part in story.parts.items()}
+    for table in (lexicon(lang).facts, multihop_kinds.wordings(lang), wordings(lang), told, story.asks):
         assert all(len(set(lines)) >= 3 for lines in table.values())
 
 
@@ -281,7 +281,7 @@ def test_a_part_of_a_story_draws_a_number_for_each_that_its_tellings_name() -> N
         assert set(part.blanks) == set(opening.numbers) and len(part.sums) == opening.sums
     for key, turn in TURNS.items():
         grown = turn(scene, 240, "goods")
-        assert grown is not None and set(grown.blanks) == set(numbers_told(key)), key
+        assert grown is not None and set(grown.blanks) == set(numbers_stated(key)), key
 
 
 def test_connectors_are_dense_in_some_questions_and_rare_in_others() -> None:
@@ -306,7 +306,7 @@ def test_sentences_are_told_without_open_blanks_or_doubled_spaces(task: Task) ->
         assert question.lang == "en" or not re.search(r"[A-Za-z ]", question.ask + "".join(question.support))
         assert question.ask.endswith(("?", "？"))
         assert not re.search(r"\b([A-Za-z]+) \1\b", text), question.id
-        assert not any(trade * 2 in text for trade in tongue(question.lang).words["trades"]), question.id
+        assert not any(trade * 2 in text for trade in lexicon(question.lang).words["trades"]), question.id
 
 
 def test_shares_of_chinese_are_as_asked_for() -> None:

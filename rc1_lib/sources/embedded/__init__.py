@@ -1,7 +1,7 @@
-"""The embedded source: questions over invented worlds, written by rule, with exact answers.
+"""The embedded source: questions about invented worlds in English and Chinese, generated with exact answers.
 
-Nothing is downloaded or copied: names are made of syllables, each question has a new world, and the answer follows
-from that world. English and Chinese.
+Nothing is downloaded or copied: names are made of syllables, and each question has its own world, from which its
+answer follows.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ _WRITERS: Mapping[Task, Callable[[Scene], Question | None]] = {
     "gsm8k": story,
 }
 EMBEDDED_TASKS: tuple[Task, ...] = tuple(_WRITERS)
-"""The tasks with embedded worlds; others need files."""
+"""The tasks that have a generator; others need files."""
 
 
 def generate(task: Task, count: int, seed: int, chinese_share: float = 0.2) -> list[Question]:
-    """Write `count` different questions of one task; the same arguments give the same questions.
+    """Generate `count` distinct questions of one task; the same arguments give the same questions.
 
     Args:
         task: one of `EMBEDDED_TASKS`.
-        count: how many questions; question i does not depend on it.
-        seed: any whole number; question i of one seed is unrelated to question i of another.
-        chinese_share: the chance that a question is Chinese, from 0 to 1.
+        count: number of questions; question i does not depend on it.
+        seed: any integer; questions of different seeds are unrelated.
+        chinese_share: the probability that a question is Chinese, in [0, 1].
 
     Returns:
-        Questions with the ids `embedded/<task>/<seed>/0` and on, every one with a slot.
+        Questions with the ids `embedded/<task>/<seed>/<number>`, numbered from 0, each with a slot.
 
     Raises:
-        SourceError: for an unknown task, a negative count, or a share outside 0 to 1.
+        SourceError: when the task is unknown, `count` is negative, or `chinese_share` is outside [0, 1].
     """
     _check(task, count, chinese_share)
     seen: set[str] = set()
@@ -49,15 +49,15 @@ def generate(task: Task, count: int, seed: int, chinese_share: float = 0.2) -> l
 
 def _check(task: str, count: int, chinese_share: float) -> None:
     if task not in _WRITERS:
-        raise SourceError(f"The embedded source has no task {task!r}; ask for one of {', '.join(EMBEDDED_TASKS)}.")
+        raise SourceError(f"The embedded source has no task {task!r}; use one of {', '.join(EMBEDDED_TASKS)}.")
     if count < 0:
-        raise SourceError(f"The embedded source was asked for {count} questions of {task}; ask for 0 or more.")
+        raise SourceError(f"The embedded source cannot generate {count} questions of {task}; ask for 0 or more.")
     if not 0.0 <= chinese_share <= 1.0:
         raise SourceError(f"The embedded source's chinese_share is {chinese_share}; set it between 0 and 1.")
 
 
 def _write(task: Task, seed: int, index: int, chinese_share: float, seen: set[str]) -> Question:
-    """Question `index`: the first attempt that fits and has not been written before."""
+    """Return question `index`: the first valid attempt that does not repeat an earlier question."""
     name, key = f"embedded/{task}/{seed}/{index}", f"{seed}/{task}/{index}"
     attempt = 0
     while True:

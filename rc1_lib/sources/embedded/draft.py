@@ -1,4 +1,4 @@
-"""A question under construction: pages to look up, sums to calculate, and finally the record."""
+"""A question under construction: pages to look up, sums to calculate, and finally the `Question`."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from rc1_lib.records import Passage, Question, Slot, Step, Task
 from rc1_lib.sources.embedded.relations import relations
 from rc1_lib.sources.embedded.scene import Fact, Scene
 
-# How many pages no step needs; mostly few, since they cost time and, for a small model, context.
-_CROWDS = (3, 3, 4, 4, 5, 6)
+# Numbers of distractor pages, mostly small, since pages cost time and a small model's context.
+_DISTRACTORS = (3, 3, 4, 4, 5, 6)
 
 
 class Draft:
     """Collects the look-ups and calculations of the worked solution, in order.
 
-    Pages that no step needs (`crowd`) state the same relations of other entities, so that a careless reader errs.
+    Distractor pages state the same relations of other entities, so that a careless reader picks the wrong one.
     """
 
     __slots__ = ("_relations", "passages", "scene", "steps", "support")
@@ -28,52 +28,52 @@ class Draft:
         self.support: list[str] = []
         self._relations: list[str] = []
 
-    def look(self, title: str, needed: Sequence[Fact], beside: Sequence[Fact] = ()) -> None:
-        """Write the page of `title` and look it up for the `needed` facts; the facts `beside` are only on the page."""
+    def look(self, title: str, needed: Sequence[Fact], extra: Sequence[Fact] = ()) -> None:
+        """Write the page of `title` with all facts, and add a step that looks up the `needed` ones."""
         scene = self.scene
-        sentences = [scene.tell(fact, title) for fact in needed]
+        sentences = [scene.sentence(fact, title) for fact in needed]
         self.support += sentences
         self._relations += [fact[0] for fact in needed]
-        taken = {fact[0] for fact in (*needed, *beside)}
-        others = [scene.tell(fact, title) for fact in beside]
+        taken = {fact[0] for fact in (*needed, *extra)}
+        others = [scene.sentence(fact, title) for fact in extra]
         room = scene.number(0, 1) if others else scene.number(1, 2)
         others += self._fillers(title, relations().by_name[needed[0][0]].subject, taken, room)
         cut = scene.number(0, len(others))
-        text = scene.tongue.joint.join((*others[:cut], *sentences, *others[cut:]))
+        text = scene.lexicon.joint.join((*others[:cut], *sentences, *others[cut:]))
         self.passages.append(Passage(title, text))
         self.steps.append(Step("wiki", title, text))
 
     def compute(self, expression: str, result: int | bool) -> None:
-        """Calculate a sum, or a comparison with the result yes or no."""
+        """Add a step that calculates a sum, or a comparison, whose result is yes or no."""
         said = ("yes" if result else "no") if isinstance(result, bool) else str(result)
         self.steps.append(Step("calc", expression, said))
 
-    def crowd(self) -> None:
+    def add_distractors(self) -> None:
         """Add three to six pages about other entities of this world."""
         scene = self.scene
-        for _ in range(scene.pick(_CROWDS)):
+        for _ in range(scene.pick(_DISTRACTORS)):
             relation = scene.pick(self._relations)
             kind = relations().by_name[relation].subject
             title = scene.new(kind)
-            needed = scene.tell(scene.fact(relation), title)
-            beside = scene.tell(scene.filler(kind, {relation}), title)
-            self.passages.append(Passage(title, needed + scene.tongue.joint + beside))
+            needed = scene.sentence(scene.fact(relation), title)
+            extra = scene.sentence(scene.filler(kind, {relation}), title)
+            self.passages.append(Passage(title, needed + scene.lexicon.joint + extra))
 
     def question(
         self, task: Task, ask: str, answer: str, slots: Mapping[str, str], aliases: tuple[str, ...] = ()
     ) -> Question | None:
-        """The finished record; None if the drawn slot's text does not occur exactly once.
+        """Return the finished question; None if the text of the drawn slot does not occur exactly once.
 
-        `slots` maps the entities of the ask that can be withheld to their kinds.
+        `slots` maps the entities in `ask` that can be withheld to their kinds.
         """
         value = self.scene.pick(tuple(slots))
-        if not stands_once(value, ask):
+        if not occurs_once(value, ask):
             return None
         return Question(
             id=self.scene.id,
             task=task,
             source="embedded",
-            lang=self.scene.tongue.lang,
+            lang=self.scene.lexicon.lang,
             ask=ask,
             support=tuple(self.support),
             passages=tuple(self.passages),
@@ -84,23 +84,23 @@ class Draft:
         )
 
     def _slot(self, value: str, kind: str, ask: str) -> Slot:
-        vague = self.scene.pick(self.scene.tongue.vague[kind])
+        vague = self.scene.pick(self.scene.lexicon.vague[kind])
         if ask.startswith(value):
             vague = vague[0].upper() + vague[1:]
-        return Slot("ask", value, vague, self.scene.pick(self.scene.tongue.wanted[kind]))
+        return Slot("ask", value, vague, self.scene.pick(self.scene.lexicon.wanted[kind]))
 
     def _fillers(self, title: str, kind: str, taken: set[str], room: int) -> list[str]:
-        return [self.scene.tell(self.scene.filler(kind, taken), title) for _ in range(room)]
+        return [self.scene.sentence(self.scene.filler(kind, taken), title) for _ in range(room)]
 
 
-def stands_once(value: str, text: str) -> bool:
-    """Whether `value` occurs exactly once in `text`, not even inside another word or number.
+def occurs_once(value: str, text: str) -> bool:
+    """Return whether `value` occurs exactly once in `text`, and not inside another word or number.
 
-    Chinese has no spaces between words: any character may be next to a value, but no digit next to a number.
+    Chinese has no spaces between words, so there any character may be next to a value, except a digit.
     """
     if text.count(value) != 1:
         return False
     start = text.index(value)
     around = text[max(0, start - 1) : start] + text[start + len(value) : start + len(value) + 1]
-    belongs = str.isalnum if text.isascii() else str.isdigit
-    return not any(map(belongs, around))
+    continues = str.isalnum if text.isascii() else str.isdigit
+    return not any(map(continues, around))

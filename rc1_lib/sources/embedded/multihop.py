@@ -1,8 +1,8 @@
 """HotpotQA-style questions: chains of two to four pages, and comparisons of two entities.
 
 A chain starts at the entity that the question names and follows one relation per page. The question also states two
-facts about that entity (`beside`), which identify it but do not lead to it. The kinds are in `words/multihop.yaml`,
-their wordings in `words/<language>/multihop.yaml`.
+facts about that entity (`beside`), which identify it but do not lead to the answer. The kinds are in
+`words/multihop.yaml`, their wordings in `words/<language>/multihop.yaml`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _CHAIN_SHARE = 0.64
 
 
 def multihop(scene: Scene) -> Question | None:
-    """One multi-hop question, or None if this scene's names do not fit each other."""
+    """Return one multi-hop question, or None if this scene's names clash."""
     if scene.chance(_CHAIN_SHARE):
         return _chain(scene, *scene.pick(tuple(kinds().chains.items())))
     return _contrast(scene, *scene.pick(tuple(kinds().contrasts.items())))
@@ -27,14 +27,14 @@ def _chain(scene: Scene, key: str, chain: Chain) -> Question | None:
     draft = Draft(scene)
     kind = relations().by_name[chain.hops[0]].subject
     start = at = scene.new(kind)
-    told = tuple(scene.fact(relation) for relation in chain.beside)
-    beside = told
+    stated = tuple(scene.fact(relation) for relation in chain.beside)
+    extra = stated
     for relation in chain.hops:
         fact = scene.fact(relation)
-        draft.look(at, (fact,), beside)
-        at, beside = _value(fact), ()
-    draft.crowd()
-    ask = scene.pick(wordings(scene.tongue.lang)[key]).format(a=start, x=_value(told[0]), y=_value(told[1]))
+        draft.look(at, (fact,), extra)
+        at, extra = _value(fact), ()
+    draft.add_distractors()
+    ask = scene.pick(wordings(scene.lexicon.lang)[key]).format(a=start, x=_value(stated[0]), y=_value(stated[1]))
     return draft.question("hotpotqa", ask, at, {start: kind})
 
 
@@ -42,33 +42,33 @@ def _contrast(scene: Scene, key: str, contrast: Contrast) -> Question | None:
     draft = Draft(scene)
     kind = relations().by_name[contrast.hop or contrast.number].subject
     a, b = scene.new(kind), scene.new(kind)
-    beside = (scene.fact(contrast.beside), scene.fact(contrast.beside))
+    stated = (scene.fact(contrast.beside), scene.fact(contrast.beside))
     first, second = scene.fact(contrast.number), scene.fact(contrast.number)
     while first[2] == second[2]:
         second = scene.fact(contrast.number)
     ends = [
-        _look(draft, contrast, at, told, fact) for at, told, fact in zip((a, b), beside, (first, second), strict=True)
+        _look(draft, contrast, at, extra, fact) for at, extra, fact in zip((a, b), stated, (first, second), strict=True)
     ]
     answer = _decide(draft, contrast, ends, (first[2], second[2]))
-    draft.crowd()
-    ask = scene.pick(wordings(scene.tongue.lang)[key]).format(a=a, b=b, x=_value(beside[0]), y=_value(beside[1]))
-    aliases = tuple(form.format(name=answer) for form in scene.tongue.also.get(kind, ()))
+    draft.add_distractors()
+    ask = scene.pick(wordings(scene.lexicon.lang)[key]).format(a=a, b=b, x=_value(stated[0]), y=_value(stated[1]))
+    aliases = tuple(form.format(name=answer) for form in scene.lexicon.also.get(kind, ()))
     return draft.question("hotpotqa", ask, answer, {a: kind, b: kind}, aliases)
 
 
-def _look(draft: Draft, contrast: Contrast, at: str, told: Fact, fact: Fact) -> str:
-    """Look up one side's number, over a hop if there is one, and return the entity that has it."""
+def _look(draft: Draft, contrast: Contrast, at: str, extra: Fact, fact: Fact) -> str:
+    """Look up the number of one side, after a hop if the contrast has one, and return the entity that has it."""
     if not contrast.hop:
-        draft.look(at, (fact,), (told,))
+        draft.look(at, (fact,), (extra,))
         return at
     hop = draft.scene.fact(contrast.hop)
-    draft.look(at, (hop,), (told,))
+    draft.look(at, (hop,), (extra,))
     draft.look(hop[1], (fact,))
     return hop[1]
 
 
 def _decide(draft: Draft, contrast: Contrast, ends: list[str], numbers: tuple[int, int]) -> str:
-    """Compute the winner, or the difference."""
+    """Add the calculation and return its answer: the entity that wins, or the difference."""
     left, right = numbers
     if contrast.asks == "difference":
         draft.compute(f"{max(numbers)}-{min(numbers)}", abs(left - right))
@@ -80,5 +80,5 @@ def _decide(draft: Draft, contrast: Contrast, ends: list[str], numbers: tuple[in
 
 
 def _value(fact: Fact) -> str:
-    """What a chain follows: the entity a fact leads to, or its number."""
+    """Return the entity that a fact leads to, or its number as text."""
     return fact[1] or str(fact[2])

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cache
 
 from rc1_lib.records import Language
+from rc1_lib.sources.embedded.lexicon import Wordings
 from rc1_lib.sources.embedded.relations import Relation, relations
-from rc1_lib.sources.embedded.tongues import Wordings
 from rc1_lib.sources.embedded.word_files import Entry, open_words
 
 _ASKS = ("least", "most", "difference")
@@ -16,7 +16,7 @@ _ASKS = ("least", "most", "difference")
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Relations to follow one after the other, and two more facts that the question states about the first entity."""
+    """Relations to follow one after another, and two relations that the question states about the first entity."""
 
     hops: tuple[str, ...]
     beside: tuple[str, str]
@@ -24,9 +24,9 @@ class Chain:
 
 @dataclass(frozen=True, slots=True)
 class Contrast:
-    """Two entities, the hop that leads from each to what is compared (if any), and the number compared.
+    """A comparison of two entities by `number`, or of those that `hop` leads to from them.
 
-    `asks` is "least" or "most" if the smaller or the greater number wins, and "difference" if neither does.
+    `asks` is "least" or "most" if the entity with that number is the answer, and "difference" if the difference is.
     """
 
     number: str
@@ -45,10 +45,10 @@ class Kinds:
 
 @cache
 def kinds() -> Kinds:
-    """The content of `words/multihop.yaml`.
+    """Read `words/multihop.yaml`.
 
     Raises:
-        SourceError: when the file does not fit.
+        SourceError: when the file does not fit the schema.
     """
     parts = open_words("multihop").fields(("chains", "contrasts"))
     chains, contrasts = (parts[name].fields(parts[name].keys()) for name in ("chains", "contrasts"))
@@ -60,10 +60,10 @@ def kinds() -> Kinds:
 
 @cache
 def wordings(lang: Language) -> Wordings:
-    """The wordings of every kind, from `words/<lang>/multihop.yaml`.
+    """Read the wordings of every kind from `words/<lang>/multihop.yaml`.
 
     Raises:
-        SourceError: when the file does not fit.
+        SourceError: when the file does not fit the schema.
     """
     parts = open_words(f"{lang}/multihop").fields(("chains", "contrasts"))
     chains = {key: lines.texts("axy") for key, lines in parts["chains"].fields(kinds().chains).items()}
@@ -71,7 +71,7 @@ def wordings(lang: Language) -> Wordings:
 
 
 def _chain(entry: Entry) -> Chain:
-    """A chain in which each hop starts where the previous one leads."""
+    """Read a chain; each hop must start where the previous one leads."""
     fields = entry.fields(("hops", "beside"))
     hops = fields["hops"].items()
     start = _relation_at(hops[0])[1].subject
@@ -87,7 +87,7 @@ def _chain(entry: Entry) -> Chain:
 
 
 def _contrast(entry: Entry) -> Contrast:
-    """A contrast; its hop leads to the entity with the number."""
+    """Read a contrast; its hop must lead to the kind of entity that has the number."""
     fields = entry.fields(("number", "beside", "asks"), ("hop",))
     number, relation = _relation_at(fields["number"])
     if not relation.high:
@@ -102,7 +102,7 @@ def _contrast(entry: Entry) -> Contrast:
 
 
 def _relation_at(entry: Entry, subject: str = "") -> tuple[str, Relation]:
-    """The relation named here; it leads to an entity or has a number, and is about `subject` if that is given."""
+    """Read a relation that leads to an entity or has a number, and is about `subject` if that is given."""
     known = relations().by_name
     name = entry.one_of([key for key, spec in known.items() if spec.slots != "s" and subject in ("", spec.subject)])
     return name, known[name]

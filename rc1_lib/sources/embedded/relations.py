@@ -1,4 +1,4 @@
-"""What can be stated about an entity: the relations, their subjects, and what they lead to.
+"""Relations: what can be stated about an entity, and what it leads to.
 
 The relations are in `words/relations.yaml`, their wordings in `words/<language>/facts.yaml` under the same keys.
 """
@@ -22,9 +22,9 @@ class Relation:
 
     Attributes:
         subject: the kind of entity whose page states it.
-        other: the kind of entity, or the word list, that it leads to; empty if it leads to neither.
-        low: the smallest number it may have.
-        high: the largest number; 0 if it has no number.
+        other: the kind of entity or the word list that it leads to; empty if it leads to neither.
+        low: the smallest number that it may state.
+        high: the largest number; 0 if it states none.
     """
 
     subject: str
@@ -34,13 +34,13 @@ class Relation:
 
     @property
     def slots(self) -> str:
-        """The slots of its sentences."""
+        """The slots of its sentences: `s` the subject, `o` the other entity, `n` the number."""
         return "s" + "o" * bool(self.other) + "n" * bool(self.high)
 
 
 @dataclass(frozen=True, slots=True)
 class Relations:
-    """All relations by name, and those that may be stated about each kind of entity besides the needed facts."""
+    """All relations by name, and for each kind of entity those that may be stated in addition to the needed facts."""
 
     by_name: Mapping[str, Relation]
     beside: Mapping[str, tuple[str, ...]]
@@ -48,10 +48,10 @@ class Relations:
 
 @cache
 def relations() -> Relations:
-    """The content of `words/relations.yaml`.
+    """Read `words/relations.yaml`.
 
     Raises:
-        SourceError: when the file does not fit.
+        SourceError: when the file does not fit the schema.
     """
     by_name: dict[str, Relation] = {}
     beside: dict[str, tuple[str, ...]] = {}

@@ -1,4 +1,4 @@
-"""The kinds of yes/no questions: how each world is drawn, how its question reads, and what can be withheld."""
+"""What defines a kind of yes/no question: how its world is drawn, and what can be withheld."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rc1_lib.sources.embedded.scene import Scene
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """The blanks of an ask and their texts; `slots` maps each entity that can be withheld to its kind."""
+    """A drawn world: `fields` fill the question's wording, `slots` maps entities that can be withheld to their kind."""
 
     fields: Mapping[str, str | int]
     slots: Mapping[str, str]
@@ -22,8 +22,8 @@ class Kind:
     """One kind of yes/no question.
 
     Attributes:
-        slots: the slots of its wordings, each a letter; `draw` has a text for each of them.
-        draw: makes a world that fits the verdict.
+        slots: the slots of its wordings, one letter each.
+        draw: draws a world in which the verdict holds, with a field for each slot.
     """
 
     slots: str

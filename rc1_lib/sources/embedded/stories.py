@@ -1,4 +1,4 @@
-"""GSM8K-style questions: a story recorded in a ledger, and a question that needs one to six sums.
+"""GSM8K-style questions: a story on a page, and a question about it that needs one to six sums.
 
 The number of sums is drawn first, then an opening that needs no more, then turns until the number is reached.
 """
@@ -9,18 +9,18 @@ from collections.abc import Mapping
 from typing import Final
 
 from rc1_lib.records import Passage, Question, Slot, Step
-from rc1_lib.sources.embedded.draft import stands_once
+from rc1_lib.sources.embedded.draft import occurs_once
 from rc1_lib.sources.embedded.scene import Scene
 from rc1_lib.sources.embedded.story_openings import OPENINGS
 from rc1_lib.sources.embedded.story_sums import Part
 from rc1_lib.sources.embedded.story_turns import FOLLOWING, LAST, TURNS, TWO_SUMS
 from rc1_lib.sources.embedded.story_words import story_words
 
-# How many sums a story needs, in per cent: the distribution of calculator annotations in GSM8K's solutions.
+# Number of sums per story in per cent, distributed like the calculator annotations in GSM8K's solutions.
 _SUMS: Final = (1,) * 8 + (2,) * 28 + (3,) * 28 + (4,) * 20 + (5,) * 10 + (6,) * 6
 _TRIES = 12
-# Long stories begin with one of these, which can be continued.
-_GOES_ON = tuple(key for key in OPENINGS if key not in ("shared", "ages", "average", "rivals"))
+# The openings that a turn can continue.
+_CONTINUABLE = tuple(key for key in OPENINGS if key not in ("shared", "ages", "average", "rivals"))
 _EXACT: Mapping[int, tuple[str, ...]] = {
     count: tuple(key for key, opening in OPENINGS.items() if opening.sums == count) for count in (1, 2, 3)
 }
@@ -28,20 +28,20 @@ _GROUPS: Mapping[str, str] = {"rows": "plants", "baked": "bakes"}
 
 
 def story(scene: Scene) -> Question | None:
-    """One arithmetic story, or None if no number can be withheld."""
+    """Return one arithmetic story, or None if no number can be withheld."""
     count = scene.pick(_SUMS)
-    # Repeated until it fits, so that difficult counts are as frequent as the table says.
+    # Repeated until a plan fits, so that high counts are as frequent as in `_SUMS`.
     while (parts := _plan(scene, count)) is None:
         pass
-    return Telling(scene, parts[0][0]).question(parts)
+    return StoryWriter(scene, parts[0][0]).question(parts)
 
 
 def _plan(scene: Scene, count: int) -> list[tuple[str, Part]] | None:
-    """Parts of a story that need `count` sums in total, by key; None if the drawn numbers do not allow it."""
+    """Draw the parts of a story that needs `count` sums, each with its key; None if the drawn numbers do not fit."""
     if count <= 3 and scene.chance(0.4):
         key = scene.pick(_EXACT[count])
         return [(key, OPENINGS[key].draw(scene))]
-    key = scene.pick(_GOES_ON)
+    key = scene.pick(_CONTINUABLE)
     part = OPENINGS[key].draw(scene)
     parts = [(key, part)]
     left = count - len(part.sums)
@@ -61,14 +61,14 @@ def _plan(scene: Scene, count: int) -> list[tuple[str, Part]] | None:
     return parts if left == 0 else None
 
 
-class Telling:
+class StoryWriter:
     """Words the parts of one story."""
 
     __slots__ = ("blanks", "scene", "wanted", "words")
 
     def __init__(self, scene: Scene, opening: str) -> None:
         """Draw the people and things of a story that begins with `opening`."""
-        self.scene, self.words = scene, story_words(scene.tongue.lang)
+        self.scene, self.words = scene, story_words(scene.lexicon.lang)
         self.blanks: dict[str, str | int] = dict(zip("pqt", scene.cast("person", "person", "town"), strict=True))
         self.blanks |= {"w": scene.word("trades"), "mood": scene.pick(self.words.words["moods"])}
         self.wanted: list[tuple[str, str]] = []
@@ -78,7 +78,7 @@ class Telling:
         self.blanks["box"], self.blanks["boxes"] = scene.pick(self.words.boxes)
 
     def question(self, parts: list[tuple[str, Part]]) -> Question | None:
-        """The finished record; None if no number of the story can be withheld."""
+        """Return the finished question; None if no number of the story can be withheld."""
         scene, words = self.scene, self.words
         if self.blanks["g"] == self.blanks["h"]:
             return None
@@ -87,7 +87,7 @@ class Telling:
             sentences += self._sentences(key, part)
         ask = scene.pick(words.asks[parts[-1][1].unit]).format_map(self.blanks)
         support = tuple(scene.aside(text) if scene.chance(0.7 * scene.density) else text for text in sentences)
-        text = scene.tongue.joint.join(support)
+        text = scene.lexicon.joint.join(support)
         slot = self._slot(text, ask)
         if slot is None or str(self.blanks["p"]) not in text:
             return None
@@ -97,7 +97,7 @@ class Telling:
             id=scene.id,
             task="gsm8k",
             source="embedded",
-            lang=scene.tongue.lang,
+            lang=scene.lexicon.lang,
             ask=ask,
             support=support,
             passages=(Passage(title, text),),
@@ -114,11 +114,11 @@ class Telling:
         self.blanks |= {"cost": scene.pick(words.words["costs"]), "loss": scene.pick(words.words["losses"])}
         for blank, wanted in words.parts[key].wanted:
             self.wanted.append((str(part.blanks[blank]), wanted.format_map(self.blanks)))
-        return [text.format_map(self.blanks) for text in scene.pick(words.parts[key].told)]
+        return [text.format_map(self.blanks) for text in scene.pick(words.parts[key].wordings)]
 
     def _slot(self, text: str, ask: str) -> Slot | None:
-        fitting = [(value, wanted) for value, wanted in self.wanted if value not in ask and stands_once(value, text)]
+        fitting = [(value, wanted) for value, wanted in self.wanted if value not in ask and occurs_once(value, text)]
         if not fitting:
             return None
         value, wanted = self.scene.pick(fitting)
-        return Slot("story", value, self.scene.pick(self.scene.tongue.vague["number"]), wanted)
+        return Slot("story", value, self.scene.pick(self.scene.lexicon.vague["number"]), wanted)

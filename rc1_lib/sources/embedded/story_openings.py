@@ -1,7 +1,7 @@
-"""The kinds of arithmetic story, each the numbers and sums of its first part.
+"""The openings of arithmetic stories: numbers and sums of the first part.
 
-The texts are in `words/<language>/story_openings.yaml` under the same keys. Units: `goods` and `both` (things that one
-person or two have), `coins` (earned), `cost` (spent), and others that only some continuations fit.
+Their texts are in `words/<language>/story_openings.yaml` under the same keys. Units: `goods` and `both` (things of one
+person or of two), `coins` (earned), `cost` (spent), and others that only some turns can continue.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from rc1_lib.sources.embedded.story_sums import Opening, Part
 
 
 def _product(scene: Scene, most: int, low: int = 3) -> tuple[int, int]:
-    """Two factors whose product is at most `most`."""
+    """Draw two factors whose product is at most `most`."""
     a = scene.number(low, 40)
     return a, scene.number(low, max(low + 1, min(60, most // a)))
 

@@ -1,4 +1,4 @@
-"""What story parts share: the numbers that a part states, the sums it needs, and what it counts at the end."""
+"""What the parts of a story have in common: the numbers they state, the sums they need, and what they count."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Unit = Literal[
     "goods", "both", "coins", "cost", "miles", "paces", "jugs", "pages", "days_book", "days_road", "eaten", "fodder",
     "age", "mean", "more", "each_child", "each_box", "each_partner",
 ]  # fmt: skip
-"""What a story may count at its end; `story_asks.yaml` has the questions."""
+"""What a story may count at its end; `story_asks.yaml` has a question for each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """A way to begin a story: how many sums it needs, which numbers it states and how they are drawn."""
+    """A way to begin a story: the number of its sums, the names of its numbers, and how these are drawn."""
 
     sums: int
     numbers: str

@@ -1,6 +1,6 @@
 """How an arithmetic story goes on: each turn takes the number reached so far and adds one or two sums.
 
-Turns that end a story (nothing can follow what they count) are in `LAST`.
+Turns after which a story must end are in `LAST`.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ TURNS: Mapping[str, Turn] = {
     "days_walk": follow,
 }
 
-# Which turns may follow each unit. Units that are not listed end a story.
+# Unit -> turns that may follow, repeated to be drawn more often. Units that are not listed end a story.
 FOLLOWING: Mapping[Unit, tuple[str, ...]] = {
     "goods": ("gain", "lose", "grow", "sell", "delivery", "gain", "lose"),
     "both": ("gain", "lose", "sell", "delivery"),
@@ -156,6 +156,6 @@ LAST: Mapping[Unit, tuple[str, ...]] = {
 TWO_SUMS = frozenset({"delivery", "bills"})
 
 
-def numbers_told(turn: str) -> str:
-    """The names of the numbers that a turn states, one for each of its sums."""
+def numbers_stated(turn: str) -> str:
+    """Return the names of the numbers that a turn states, one letter for each of its sums."""
     return "kn" if turn in TWO_SUMS else "k"

@@ -8,10 +8,10 @@ from functools import cache
 from typing import get_args
 
 from rc1_lib.records import Language
+from rc1_lib.sources.embedded.lexicon import Wordings, lexicon
 from rc1_lib.sources.embedded.story_openings import OPENINGS
 from rc1_lib.sources.embedded.story_sums import Unit
-from rc1_lib.sources.embedded.story_turns import TURNS, numbers_told
-from rc1_lib.sources.embedded.tongues import Wordings, tongue
+from rc1_lib.sources.embedded.story_turns import TURNS, numbers_stated
 from rc1_lib.sources.embedded.word_files import Entry, braced, open_words, slots_of
 
 Pairs = tuple[tuple[str, str], ...]
@@ -27,9 +27,9 @@ _NEW = ("r", "cost", "loss")
 
 @dataclass(frozen=True, slots=True)
 class PartWords:
-    """The wording of an opening or turn, which of its numbers can be withheld, and what to ask for then."""
+    """The wordings of an opening or turn; `wanted` are its numbers that can be withheld, and what to ask for then."""
 
-    told: tuple[Sentences, ...]
+    wordings: tuple[Sentences, ...]
     wanted: Pairs
 
 
@@ -39,11 +39,11 @@ class StoryWords:
 
     Attributes:
         words: word lists.
-        counted: pairs of a measure word, empty in a language that needs none, and the thing.
-        boxes: one container, and several of them.
+        counted: pairs of a measure word, empty in a language without these, and a thing.
+        boxes: containers, in singular and plural.
         introductions: sentences that may precede a story.
-        parts: the openings and turns by key.
-        asks: the questions, by what is counted.
+        parts: openings and turns by key.
+        asks: unit -> questions about it.
     """
 
     words: Wordings
@@ -56,12 +56,12 @@ class StoryWords:
 
 @cache
 def story_words(lang: Language) -> StoryWords:
-    """The content of the story files of `lang`.
+    """Read the story files of `lang`.
 
     Raises:
-        SourceError: when a file does not fit.
+        SourceError: when a file does not fit the schema.
     """
-    measures = tongue(lang).measures
+    measures = lexicon(lang).measures
     cast = (*_CAST, *_MEASURES) if measures else _CAST
     things = open_words(f"{lang}/story_things").fields((*_COUNTED, *_LISTS, "boxes"))
     start = open_words(f"{lang}/story_openings").fields(("introductions", "openings"))
@@ -74,7 +74,7 @@ def story_words(lang: Language) -> StoryWords:
         introductions=start["introductions"].texts((*_ALWAYS, "w"), ("mood",)),
         parts={
             **{key: _opening(entry, OPENINGS[key].numbers, cast) for key, entry in openings.items()},
-            **{key: _turn(entry, numbers_told(key), (*cast, *_NEW)) for key, entry in turns.items()},
+            **{key: _turn(entry, numbers_stated(key), (*cast, *_NEW)) for key, entry in turns.items()},
         },
         asks={unit: entry.texts(_ALWAYS, cast) for unit, entry in asks.items()},
     )
@@ -82,34 +82,34 @@ def story_words(lang: Language) -> StoryWords:
 
 def _opening(entry: Entry, numbers: str, cast: Sequence[str]) -> PartWords:
     parts = entry.fields(("told", "wanted"))
-    told = tuple(_naming_all(item, (*numbers, *_ALWAYS), (*cast, *numbers)) for item in parts["told"].items())
-    return PartWords(told, _wanted(parts["wanted"], numbers, cast))
+    wordings = tuple(_naming_all(item, (*numbers, *_ALWAYS), (*cast, *numbers)) for item in parts["told"].items())
+    return PartWords(wordings, _wanted(parts["wanted"], numbers, cast))
 
 
 def _turn(entry: Entry, numbers: str, cast: Sequence[str]) -> PartWords:
     parts = entry.fields(("told", "wanted"))
-    told = tuple((sentence,) for sentence in parts["told"].texts(numbers, cast))
-    return PartWords(told, _wanted(parts["wanted"], numbers, cast))
+    wordings = tuple((sentence,) for sentence in parts["told"].texts(numbers, cast))
+    return PartWords(wordings, _wanted(parts["wanted"], numbers, cast))
 
 
 def _naming_all(entry: Entry, needed: Sequence[str], may: Sequence[str]) -> Sentences:
-    """Sentences that name each of the slots `needed` somewhere."""
+    """Read sentences that together name each of the slots `needed`."""
     sentences = entry.texts(may=may)
     named = {slot for item in entry.items() for slot in slots_of(item)}
     if missing := [slot for slot in needed if slot not in named]:
-        raise entry.fault(f"sentences that name {braced(missing)}, too")
+        raise entry.fault(f"sentences that also name {braced(missing)}")
     return sentences
 
 
 def _wanted(entry: Entry, numbers: str, cast: Sequence[str]) -> Pairs:
-    """What can be withheld from a part: at least one number."""
+    """Read the numbers that can be withheld from a part, at least one, each with what to ask for."""
     if not entry.keys():
         raise entry.fault(f"at least one of the numbers {', '.join(numbers)}")
     return tuple((number, phrase.text(may=cast)) for number, phrase in entry.fields((), numbers).items())
 
 
 def _counted(entry: Entry, measures: bool) -> tuple[str, str]:
-    """A thing with its measure word, which is empty in a language that needs none."""
+    """Read a thing and its measure word, which is empty in a language without these."""
     measure, bar, name = entry.text().rpartition("|")
     if not name or bool(bar) != measures or bool(measure) != measures:
         raise entry.fault("a measure word, a bar and a thing" if measures else "a thing without a bar")
@@ -117,7 +117,7 @@ def _counted(entry: Entry, measures: bool) -> tuple[str, str]:
 
 
 def _box(entry: Entry) -> tuple[str, str]:
-    """One container and several of them, which may be the same word."""
+    """Read a container in singular and plural, which may be the same word."""
     one, bar, several = entry.text().partition("|")
     if not one or "|" in several or bool(bar) != bool(several):
         raise entry.fault("one word, or two words separated by a bar")

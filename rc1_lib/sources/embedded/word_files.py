@@ -1,6 +1,6 @@
-"""Reads the embedded source's words: YAML files below `words/`. Loading checks every key and slot.
+"""Read the embedded source's words from YAML files below `words/`, and check every key and slot.
 
-A slot is a name in braces, to be replaced by a text. Which slots a sentence must have depends on its key, so a reader
+A slot is a name in braces that a text will replace. Which slots a sentence must have depends on its key, so the caller
 walks through the file and states what it expects at each place.
 """
 
@@ -30,11 +30,11 @@ class Entry:
     value: object
 
     def keys(self) -> tuple[str, ...]:
-        """The keys of this mapping, in order."""
+        """Return the keys of this mapping, in order."""
         return tuple(self._mapping())
 
     def fields(self, needed: Iterable[str], optional: Collection[str] = ()) -> dict[str, Entry]:
-        """The entries of this mapping by key, in the file's order: all `needed` ones and no unknown ones."""
+        """Return the entries of this mapping by key, in the file's order; rejects missing and unknown keys."""
         found, needed = self._mapping(), tuple(needed)
         for key in found:
             if key not in needed and key not in optional:
@@ -48,7 +48,7 @@ class Entry:
         return {key: Entry(self.file, self._below(key), value) for key, value in found.items()}
 
     def items(self) -> tuple[Entry, ...]:
-        """The entries of this list, at least one."""
+        """Return the entries of this list, at least one."""
         if not isinstance(self.value, list) or not self.value:
             raise self.fault("a list with at least one entry")
         return tuple(
@@ -56,21 +56,21 @@ class Entry:
         )
 
     def text(self, slots: Iterable[str] = (), may: Collection[str] = ()) -> str:
-        """The text here, with each of `slots` exactly once, any of `may`, and no other slot."""
+        """Return the text, which must have each of `slots` exactly once and may have those of `may`, but no others."""
         if not isinstance(self.value, str):
             raise self.fault("text (put it in quotes if YAML takes it for something else)")
         found, needed = slots_of(self), tuple(slots)
         if any(found.count(slot) != 1 for slot in needed) or not set(found) <= {*needed, *may}:
             rule = f"text with {braced(needed)} once" if needed else "text"
             if may:
-                rule += f"{', and with' if needed else ' with'} no other slot than {braced(may)}"
+                rule += f"{' and' if needed else ' with'} no other slots except {braced(may)}"
             else:
                 rule += " and no other slot" if needed else " without slots"
             raise self.fault(rule)
         return self.value
 
     def texts(self, slots: Iterable[str] = (), may: Collection[str] = ()) -> tuple[str, ...]:
-        """The texts of this list, each as `text` requires, without empty or repeated ones."""
+        """Return the texts of this list; each must satisfy `text`, and none may be empty or repeated."""
         needed = tuple(slots)
         found = tuple(item.text(needed, may) for item in self.items())
         for number, text in enumerate(found):
@@ -81,25 +81,25 @@ class Entry:
         return found
 
     def number(self) -> int:
-        """The whole number here."""
+        """Return the integer."""
         if not isinstance(self.value, int) or isinstance(self.value, bool):
             raise self.fault("a whole number")
         return self.value
 
     def flag(self) -> bool:
-        """The boolean here."""
+        """Return the Boolean."""
         if not isinstance(self.value, bool):
             raise self.fault("true or false")
         return self.value
 
     def one_of(self, options: Collection[str]) -> str:
-        """The text here, one of `options`."""
+        """Return the text, which must be one of `options`."""
         if self.text() not in options:
             raise self.fault(f"one of {', '.join(options)}")
         return self.text()
 
     def fault(self, expected: str) -> SourceError:
-        """The error that something else is here."""
+        """Return the error that something else than `expected` was found."""
         shown = repr(self.value)
         shown = shown if len(shown) <= _SHOWN else shown[:_SHOWN] + "…"
         place = f"the key '{self.place}' holds" if self.place else "holds"
@@ -119,10 +119,10 @@ class Entry:
 
 
 def slots_of(entry: Entry) -> list[str]:
-    """The slots of the text at `entry`, in order.
+    """Return the slots of the text at `entry`, in order.
 
     Raises:
-        SourceError: an unmatched brace, or a slot with a format or a conversion.
+        SourceError: when a brace is unmatched, or a slot has a format or a conversion.
     """
     try:
         parts = list(string.Formatter().parse(str(entry.value)))
@@ -134,7 +134,7 @@ def slots_of(entry: Entry) -> list[str]:
 
 
 def open_words(name: str) -> Entry:
-    """The file `words/<name>.yaml` as a whole.
+    """Read the file `words/<name>.yaml`.
 
     Raises:
         SourceError: when it is missing, not UTF-8, not YAML, or repeats a key.
@@ -153,5 +153,5 @@ def open_words(name: str) -> Entry:
 
 
 def braced(slots: Iterable[str]) -> str:
-    """Slots as they appear in a text."""
+    """Return slots as they appear in a text."""
     return ", ".join(f"{{{slot}}}" for slot in slots)

@@ -1,4 +1,4 @@
-"""Yes/no questions about belonging: no number decides them, only whether two facts lead to the same entity."""
+"""Yes/no questions about belonging: the answer depends on whether two facts lead to the same entity."""
 
 from __future__ import annotations
 

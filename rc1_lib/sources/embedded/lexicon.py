@@ -1,4 +1,4 @@
-"""What every question of a language is written with: names, words, sentences for facts, and asides."""
+"""The words of one language that all kinds of questions share: names, words, sentences for facts, and asides."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ _ASIDE = ("quality", "writings", "people")
 
 
 @dataclass(frozen=True, slots=True)
-class Tongue:
+class Lexicon:
     """One language's names, words and sentence patterns.
 
     Attributes:
         lang: the language.
         joint: the text between two sentences.
-        measures: whether a counted thing follows a measure word.
-        also: by kind, another word for an entity's name.
-        names: by kind of entity; one word each, made from syllables.
-        words: the word lists that facts lead to.
-        facts: the sentences of each relation.
-        prefixes: each is one aside before a sentence, in all its wordings.
-        suffixes: the same after a sentence.
-        joiners: a sentence that starts with one of these takes no aside before it.
-        vague: by kind, the text that replaces something withheld.
-        wanted: by kind, what the assistant then asks for.
+        measures: whether a counted thing needs a measure word.
+        also: kind of entity -> other forms of its names, as templates.
+        names: kind of entity -> its names; each is one word made from syllables.
+        words: word lists that facts lead to.
+        facts: relation -> its sentences.
+        prefixes: asides before a sentence, each in all its wordings.
+        suffixes: asides after a sentence, each in all its wordings.
+        joiners: openings of sentences that take no aside before them.
+        vague: kind -> texts that replace something withheld.
+        wanted: kind -> what the assistant then asks for.
     """
 
     lang: Language
@@ -48,17 +48,17 @@ class Tongue:
 
 
 @cache
-def tongue(lang: Language) -> Tongue:
-    """The content of the files of `lang`.
+def lexicon(lang: Language) -> Lexicon:
+    """Read the files of `lang`.
 
     Raises:
-        SourceError: when a file does not fit.
+        SourceError: when a file does not fit the schema.
     """
     grammar = open_words(f"{lang}/grammar").fields(("between_sentences", "measure_words", "also"))
     asides = open_words(f"{lang}/asides").fields(("before", "after", "openers", *_ASIDE))
     withheld = open_words(f"{lang}/withheld").fields(("vague", "wanted"))
     facts = open_words(f"{lang}/facts").fields(KINDS)
-    return Tongue(
+    return Lexicon(
         lang=lang,
         joint=grammar["between_sentences"].text(),
         measures=grammar["measure_words"].flag(),
@@ -75,24 +75,24 @@ def tongue(lang: Language) -> Tongue:
 
 
 def word_lists(entry: Entry, keys: tuple[str, ...]) -> Wordings:
-    """Plain texts by key."""
+    """Return lists of plain texts by key."""
     return {key: words.texts() for key, words in entry.fields(keys).items()}
 
 
 def _names(entry: Entry) -> tuple[str, ...]:
-    """Every head with every tail."""
+    """Combine every head with every tail."""
     parts = entry.fields(("heads", "tails"))
     return tuple(head + tail for head in parts["heads"].texts() for tail in parts["tails"].texts())
 
 
 def _facts(kind: str, entry: Entry) -> Wordings:
-    """The sentences of each relation about `kind`."""
+    """Return the sentences of each relation about `kind`."""
     wanted = {name: relation for name, relation in relations().by_name.items() if relation.subject == kind}
     return {name: lines.texts(wanted[name].slots) for name, lines in entry.fields(wanted).items()}
 
 
 def _filled(asides: Entry, parts: Mapping[str, Entry]) -> tuple[tuple[str, ...], ...]:
-    """Every way to fill each aside's slots, computed once, since most sentences of a long pool may have an aside."""
+    """Fill each aside's slots in every way, computed once, since most sentences of a large pool may have an aside."""
     qualities, writings, people = (parts[name].texts() for name in _ASIDE)
     if len(writings) != len(people):
         raise parts["people"].fault(f"as many entries as there are writings ({len(writings)})")
