@@ -80,7 +80,6 @@ def end_flow(session: Session, outcome: FlowOutcome, document: dict[str, Any], e
         ending: shown unless the run ended with a fault.
         notes: lines printed first if the run did not pass.
     """
-    """
     from tasks.endings import GATES_FAILED
 
     fault = outcome.exit_code == 1
