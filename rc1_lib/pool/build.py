@@ -83,12 +83,14 @@ def plan(
         SourceError: when there are too few questions.
     """
     report = BuildReport()
-    lent = lend_pages(usable(questions, config.pool, report), config.pool.seed)
-    held, free = split_shadow(config, lent)
+    posable = usable(questions, config.pool, report)
+    drawn, free = split_shadow(config, posable)
+    held = lend_pages(drawn, posable, config.pool.seed)
     if not pool:
         return Plans(plan_shadow(held), [], report)
     others = {question.id for question in beside}  # their texts may lack what their rows withhold
     own = [question for question in free if question.id not in others]
+    own = lend_pages(own, posable, config.pool.seed, withheld=[*held, *beside])
     clean, leaking = decontaminate(own, [*held, *beside], config.gates.leakage)
     report.dropped["repeats a shadow question"] += leaking + len(free) - len(own)
     rows = plan_pool(config, clean)
