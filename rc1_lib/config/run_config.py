@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from rc1_lib.config.data import Difficulty, Pool, ScaleUp, Shadow, Sources
 from rc1_lib.config.engines import ENGINES, STRATEGIES, names_of, own_name
@@ -19,6 +19,11 @@ from rc1_lib.config.step_metrics import ANSWERED, HELD_OUT, SAME_ANSWER
 from rc1_lib.config.thresholds import Gates
 from rc1_lib.config.training import Training
 from rc1_lib.config.values import BucketShares, Positive, Section, Seed, Share, TaskName, WrittenPath, sums_to_one
+from rc1_lib.records import Task
+
+
+def _in_the_mix(shares: dict[Task, float]) -> dict[Task, float]:
+    return {task: share for task, share in shares.items() if share}
 
 
 class Ticket(Section):
@@ -70,8 +75,9 @@ class RunConfig(Section):
     """Must be true; checked by the same gate."""
     base_model: str
     """A folder in the project or the workspace, or `NAME@COMMIT` on the Hugging Face hub."""
-    datasets: dict[TaskName, Share]
-    """Share of each task in the pool; they sum to 1."""
+    datasets: Annotated[dict[TaskName, Share], AfterValidator(_in_the_mix)]
+    """Share of each task in the pool; they sum to 1. A share of 0 takes a task out of the mix; a file that extends
+    another needs it to leave out a task of that file."""
     seed_pool: str
     """The training rows; must be `difficulty.balanced_path`."""
     priority_sampling: PrioritySampling

@@ -110,4 +110,5 @@ def sums_to_one(shares: Mapping[Any, float], name: str) -> None:
     """Raise `ValueError` if `shares` do not sum to 1; the error names them `name`."""
     total = sum(shares.values())
     if abs(total - 1.0) > 1e-6:
-        raise ValueError(f"the shares of {name} sum to {total:g}, expected 1")
+        stated = ", ".join(f"{of} {share:g}" for of, share in shares.items())
+        raise ValueError(f"the shares of {name} ({stated}) sum to {total:g}, expected 1")

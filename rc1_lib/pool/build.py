@@ -83,13 +83,15 @@ def plan(
         SourceError: when there are too few questions.
     """
     report = BuildReport()
-    lent = lend_pages(usable(questions, config.pool, report), config.pool.seed)
-    held, free = split_shadow(config, lent)
+    posable = usable(questions, config.pool, report)
+    drawn, free = split_shadow(config, posable)
+    held = lend_pages(drawn, posable, config.pool.seed)
     if not pool:
         return Plans(plan_shadow(held), [], report)
     # Dropped by id as well: the text of a held question may lack the words that its row withholds.
     others = {question.id for question in held_elsewhere}
     own = [question for question in free if question.id not in others]
+    own = lend_pages(own, posable, config.pool.seed, withheld=[*held, *held_elsewhere])
     clean, leaking = decontaminate(own, [*held, *held_elsewhere], config.gates.leakage)
     report.dropped["repeats a shadow question"] += leaking + len(free) - len(own)
     rows = plan_pool(config, clean)

@@ -6,7 +6,7 @@ If every page were needed, a policy could learn nothing about choosing pages.
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 
 from rc1_lib.pool.prompting import DISTRACTORS
@@ -14,27 +14,39 @@ from rc1_lib.records import Passage, Question, Task
 from rc1_lib.task_specs import task_spec
 
 
-def lend_pages(questions: Mapping[Task, Sequence[Question]], seed: int) -> dict[Task, list[Question]]:
-    """Return the questions, where the task borrows pages with as many distractors as any recipe may list."""
+def lend_pages(
+    questions: Sequence[Question],
+    lenders: Mapping[Task, Sequence[Question]],
+    seed: int,
+    *,
+    withheld: Sequence[Question] = (),
+) -> list[Question]:
+    """Return the questions; if the task borrows pages, with as many distractors as any recipe may list.
+
+    No page of a `withheld` question is lent: next to a similar question its names would ask the withheld one. The pages
+    of an embedded question are exempt: they describe a world that no other question asks about.
+    """
     wanted = max(most for _, most in DISTRACTORS.values())
-    return {
-        task: _borrow_pages(of_task, wanted, seed) if task_spec(task).borrows_pages else list(of_task)
-        for task, of_task in questions.items()
+    shelves = {
+        task: [page for question in of_task for page in question.passages[:2]]
+        for task, of_task in lenders.items()
+        if task_spec(task).borrows_pages
     }
+    asked_about = [question for question in withheld if question.source != "embedded"]
+    kept_back = frozenset(page.title.casefold() for question in asked_about for page in question.passages)
+    return [
+        _with_pages(question, shelves[question.task], wanted, seed, kept_back) if question.task in shelves else question
+        for question in questions
+    ]
 
 
-def _borrow_pages(questions: Sequence[Question], wanted: int, seed: int) -> list[Question]:
-    shelf = [page for question in questions for page in question.passages[:2]]
-    return [_with_pages(question, shelf, wanted, seed) for question in questions]
-
-
-def _with_pages(question: Question, shelf: Sequence[Passage], wanted: int, seed: int) -> Question:
+def _with_pages(question: Question, shelf: Sequence[Passage], wanted: int, seed: int, kept_back: Set[str]) -> Question:
     needed = {step.argument for step in question.steps if step.tool == "wiki"}
     missing = wanted - sum(page.title not in needed for page in question.passages)
     if missing <= 0 or question.dialogue is not None:
         return question
     # A page titled like the answer or one of the question's own pages would not be a distractor.
-    forbidden = {page.title.casefold() for page in question.passages} | {question.answer.casefold()}
+    forbidden = {page.title.casefold() for page in question.passages} | {question.answer.casefold()} | kept_back
     rng = random.Random(f"{seed}/lend/{question.id}")
     lent: dict[str, Passage] = {}
     for page in rng.sample(shelf, min(len(shelf), 4 * missing)):

@@ -95,8 +95,9 @@ def plan_pool(config: RunConfig, questions: Sequence[Question]) -> list[PlannedR
         if len(uses) < count:
             raise SourceError(
                 f"source of {task}: {len(of_task)} questions are left for the pool, which needs {count} rows, and each "
-                f"may be used {config.sources.max_uses} times; lower --n, change --mix, raise sources.max_uses or add "
-                f"questions"
+                f"may be used {config.sources.max_uses} times; the shadow set has taken "
+                f"{shadow_counts(config)[task]} (shadow.n), and what repeats one of them is left out. Lower pool.n or "
+                f"shadow.n, change the mix (datasets), raise sources.max_uses or add questions"
             )
         rows += _numbered(uses[:count], "pool")
     random.Random(f"{config.pool.seed}/order").shuffle(rows)

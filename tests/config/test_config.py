@@ -103,7 +103,10 @@ def test_a_secret_in_an_override_that_is_refused_is_hidden(monkeypatch: pytest.M
         ("pool.n=0", "pool.n: found '0'"),
         ("pool.n", "expected KEY=VALUE"),
         ("pool.n=[1", "is not valid YAML"),
-        ("datasets={hotpotqa: 0.5, strategyqa: 0.3, gsm8k: 0.3}", "sum to 1.1, expected 1"),
+        (
+            "datasets={hotpotqa: 0.5, strategyqa: 0.3, gsm8k: 0.3}",
+            "(hotpotqa 0.5, strategyqa 0.3, gsm8k 0.3) sum to 1.1, expected 1",
+        ),
         ("datasets={hotpotqa: 0.5, trivia: 0.5}", "datasets.trivia"),
         ("difficulty.bounds={turns: {easy: 1, hard: 2}}", "difficulty.bounds: found turns, expected clue_overlap"),
         ("profile=test", "expected: Input should be 'local' or 'prod'"),
@@ -480,6 +483,11 @@ def own(tmp_path: Path, text: str) -> Path:
     path = tmp_path / "mine.yaml"
     path.write_text(text, encoding="utf-8")
     return path
+
+
+def test_a_file_takes_a_task_out_of_the_mix_with_a_share_of_0(tmp_path: Path) -> None:
+    path = own(tmp_path, "extends: local.yaml\ndatasets: {hotpotqa: 0.5, strategyqa: 0, gsm8k: 0.5}\n")
+    assert open_run(config=str(path), workspace=tmp_path).config.datasets == {"hotpotqa": 0.5, "gsm8k": 0.5}
 
 
 def test_a_file_that_extends_another_says_only_where_it_differs(tmp_path: Path) -> None:

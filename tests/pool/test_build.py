@@ -14,10 +14,11 @@ from rc1_lib.evidence import Evidence
 from rc1_lib.numbers.calculator import calculate
 from rc1_lib.numbers.sums import apportion
 from rc1_lib.pool.derived import POOL
+from rc1_lib.pool.distractors import lend_pages
 from rc1_lib.pool.plan import plan_pool
 from rc1_lib.pool.seed import SAMPLE_MANIFEST, build_seed
 from rc1_lib.pool.teacher import CUE_RATE, ask_chance
-from rc1_lib.records import Question, Task
+from rc1_lib.records import Passage, Question, Task
 from rc1_lib.rows.frame import read_rows, with_texts
 from rc1_lib.run import Run, open_run
 from rc1_lib.task_specs import is_right
@@ -186,9 +187,23 @@ def test_a_missing_piece_makes_asking_likelier_as_configured_and_never_certain_b
 
 def test_too_few_questions_are_refused_with_the_knobs_to_turn(shared_data: Path, tmp_path: Path) -> None:
     run = open_run(workspace=tmp_path, overrides=[*SMALL, f"sources.use={shared_data}", "pool.n=5000"])
-    with pytest.raises(SourceError, match=r"hotpotqa: \d+ .* 2250 .*sources\.max_uses"):
+    with pytest.raises(SourceError, match=r"hotpotqa: \d+ .* 2250 .*shadow\.n.*sources\.max_uses"):
         build_seed(run)
     assert not (tmp_path / "data").exists()
+
+
+def test_no_page_of_a_held_out_question_is_lent_to_the_pool() -> None:
+    def asked(at: int, source: str) -> Question:
+        pages = (Passage(f"Works {at}", f"Works {at} has its seat in Town {at}."),)
+        return Question(f"{source}/{at}", "hotpotqa", source, "en", f"Where is {at}?", (), pages, (), "x")
+
+    questions = [asked(at, "hotpotqa") for at in range(12)]
+    for pool, held, borrowed in (
+        (questions[6:], questions[:6], {f"Works {at}" for at in range(6, 12)}),
+        (questions[6:], [asked(at, "embedded") for at in range(6)], {f"Works {at}" for at in range(12)}),
+    ):
+        lent = lend_pages(pool, {"hotpotqa": questions}, 1, withheld=held)
+        assert {page.title for question in lent for page in question.passages} == borrowed
 
 
 def test_both_languages_and_all_tasks_are_there(rows: pl.DataFrame, built: Run) -> None:
