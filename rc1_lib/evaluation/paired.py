@@ -63,8 +63,8 @@ def paired(frame: pl.DataFrame, before: str, after: str) -> tuple[pl.DataFrame, 
         EvaluationError: when a policy has no episode, or only one of them answered a prompt.
     """
     sides = [frame.filter(pl.col("policy") == name).sort(_KEY) for name in (before, after)]
-    for name, side in zip((before, after), sides, strict=True):
-        if not side.height:
+    for name, episodes in zip((before, after), sides, strict=True):
+        if not episodes.height:
             raise EvaluationError(f"policy '{name}' answered no prompts; let both policies answer the same ones")
     for side, other, name in ((0, 1, after), (1, 0, before)):
         unpaired = sides[side].join(sides[other], on=_KEY, how="anti")
