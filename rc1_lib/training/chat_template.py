@@ -31,6 +31,8 @@ _OPEN, _CLOSE = "\ue000", "\ue001"
 PLACE = re.compile(f"{_OPEN}(\\d+){_CLOSE}")
 _EMPTY_THOUGHTS = re.compile(rf"{THINK}\s*{THINK_END}\s*")
 _CLOCK = re.compile(r"""\bstrftime_now\(\s*(?P<quote>["'])(?P<form>[^"']*)(?P=quote)\s*\)""")
+_CHANCE = re.compile(r"""\|\s*random\b|\bmap\(\s*["']random["']|\blipsum\b""")
+"""What a template can draw by chance: Jinja's filter `random` and its function `lipsum`."""
 _CALL_FORM = re.compile(rf'{CALL}\s*{{"name": [^\n]*"arguments": [^\n]*}}\s*{CALL_END}')
 """A call as the environment reads it, or how a template describes it."""
 _SHOWN = 40
@@ -223,6 +225,11 @@ class ChatTemplate:
             self._found = self._tokenizer.get_chat_template(tools=cast(Any, list(TOOLS) if tools else None))
         except ValueError as error:  # it has several, none of which is for this
             raise self._refusal(f"cannot be chosen ({' '.join(str(error).split())}); leave it one template") from error
+        if drawn := _CHANCE.search(self._found):
+            raise self._refusal(
+                f"draws by chance ({drawn[0]}), so a dialogue would be other tokens each time; take that out of the "
+                f"template"
+            )
         fixed = fixed_date(self._found)
         if "strftime_now(" in fixed:
             raise self._refusal(
@@ -320,8 +327,14 @@ class ChatTemplate:
         try:
             whole = self.whole(_DIALOGUE, turn)
             pieces = [text for text, _ in self.pieces(_DIALOGUE, turn)]
+            again = self.whole(_DIALOGUE, turn), [text for text, _ in self.pieces(_DIALOGUE, turn)]
         except _Unable as error:
             return f"cannot write a dialogue with tools ({error.reason}); take another base"
+        if again != (whole, pieces):
+            return (
+                "writes one dialogue in two ways when it is asked twice, so what is learned would not be what is "
+                "sampled; take out of it what differs each time"
+            )
         ours, theirs = (_EMPTY_THOUGHTS.sub("", text) for text in ("".join(pieces), whole))
         unsaid = [said["role"] for said in _DIALOGUE if str(said["content"]) not in ours]
         if unsaid:
