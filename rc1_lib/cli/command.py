@@ -214,7 +214,8 @@ def _words(error: Exception, root: Path) -> str:
         where = f"{error.filename}: " if error.filename else ""
         other = "send it elsewhere" if error.filename == STDOUT else "name another --workspace"
         return f"{where}cannot be written ({error.strerror}); free space or {other}, then run it again"
-    return (str(error) or type(error).__name__) + little_room(root, _NO_ROOM)
+    said = str(error) or type(error).__name__
+    return said if "free space" in said else said + little_room(root, _NO_ROOM)  # a server says so by itself
 
 
 def _leave(what: str, write: Callable[[], Path]) -> str | None:

@@ -100,6 +100,19 @@ def test_a_disk_without_room_for_the_log_is_a_sentence_and_leaves_nothing(
     assert not list(tmp_path.rglob("*.*"))
 
 
+def without_room(session: Session) -> int:
+    raise RuntimeError("the server ended; 0 MB are free on the disk of here: free space, or name another --workspace")
+
+
+def test_a_full_disk_is_said_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr("rc1_lib.workspace.folder.shutil.disk_usage", lambda path: usage._replace(free=0))
+    assert run_command(without_room, options(tmp_path), {}) == 1
+    assert capsys.readouterr().err.count("free space") == 1
+
+
 def talkative(session: Session) -> int:
     for _ in range(300):
         session.show("x" * 1_000)
