@@ -13,11 +13,12 @@ from rc1_lib.calibration.judge_baseline import record_baseline
 from rc1_lib.calibration.stages import BY_NAME, CLEARED, REPORT, STAGES, Weights, evaluate_here
 from rc1_lib.calibration.weights_file import adopt
 from rc1_lib.check_words import stages_sentence
+from rc1_lib.config.file import departures
 from rc1_lib.errors import RC1Error
 from rc1_lib.gate_report import GateReport
 from rc1_lib.provenance.derived import Build
 from rc1_lib.records import GateResult
-from rc1_lib.run import Run
+from rc1_lib.run import Run, published_config
 from rc1_lib.runtime.progress import report_progress
 from rc1_lib.workspace.artifacts import now, write_json
 from tasks.endings import refusable, retried
@@ -115,6 +116,7 @@ def report_calibration(run: Run, results: list[GateResult], reports: Mapping[str
         "time": now(),
         "profile": run.config.profile,
         "config_sha256": run.config_sha256,
+        "thresholds_changed": departures(run.config, published_config()),
         "stages": [
             {
                 "gate": {**result.to_dict(), "offenders": len(result.offenders)},

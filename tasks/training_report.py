@@ -10,7 +10,8 @@ from typing import Any
 
 from prefect import State, task
 
-from rc1_lib.run import Run
+from rc1_lib.config.file import departures
+from rc1_lib.run import Run, published_config
 from rc1_lib.workspace.artifacts import now, write_json
 
 REPORT = "reports/train.json"
@@ -94,6 +95,11 @@ class Story:
 @task(name="training report", persist_result=False)
 def report_training(run: Run, body: dict[str, Any]) -> str:
     """Write `reports/train.json`; returns its path."""
-    head = {"time": now(), "profile": run.config.profile, "config_sha256": run.config_sha256}
+    head = {
+        "time": now(),
+        "profile": run.config.profile,
+        "config_sha256": run.config_sha256,
+        "thresholds_changed": departures(run.config, published_config()),
+    }
     write_json(run.workspace.path(REPORT), {**head, **body})
     return REPORT

@@ -19,6 +19,11 @@ _HEDGES = (
     r"presumably|likely|guess(?:ing)?|seems|might|unknown|unsure|uncertain|undetermined|doubt(?:s|ed|ful)?|"
     r"ou|oder|vielleicht|peut-[eê]tre|quiz[aá]s)\b",
     r"\b(?:could|may|can|would) (?:also |well )?be\b",
+    r"\b(?:allegedly|supposedly|reportedly|apparently|purportedly|pretend(?:ing)?|wish|jok(?:e|ing)|kidding|jk|lol)\b",
+    rf"\bhopefully {_N}|\b(?:some|others|people|they|many) (?:say|think|claim|believe) (?:it is |it's )?{_N}",
+    r"\b(?:(?:used|ought|(?:was|were) supposed|wants) to be|(?:would|should|could) have been)\b",
+    rf"^let(?:'s| us) (?:just )?say {_N}|^(?:answer )?(?:option|choice) #?\d+$",
+    r"据说|據說|听说|聽說|有人说|有人說|传说|傳說|号称|號稱|自称|自稱|谎称|謊稱|假定",
     r"^is (?:it|the answer) |\?",
     r"或|还是|還是|也许|也許|可能|好像|似乎|难道|難道|莫非|[吗嗎]|猜|未知|等等|任何|任意|所有整数|正负|正負",
 )
@@ -27,6 +32,10 @@ _DENIALS = (
     r"rather|alternatively|otherwise|opposite|hardly|besides|reject(?:s|ed)?|ruled? out|nicht|"
     r"kein(?:e[nrs]?)?|weder|pas|jamais)\b",
     r"n't\b",
+    rf"\b(?:without|barring|(?:apart|aside|far|different|distinct|differs?) from|unlike|(?:any|no)thing like|"
+    rf"unequal to|fails? to be|ignor(?:e|ing)|disregard|refuse to say|non|sans|ohne|außer) {_N}",
+    r"\b(?:bogus|nonsense|invalid|a lie)\b",
+    r"何止|岂止|豈止|忽略|误为|誤為",
     r"\btoo (?:many|much|few|little|high|low|big|small|large)\b",
     r"(?<!没)[不没沒非勿](?!过)|错|錯|但|未[必到满滿足达達]|除了|除.{1,6}[以之]?外|有[误誤]|否[定认認]",
 )
@@ -40,10 +49,11 @@ _COMPARISONS = (
     r"\b(?:at (?:the )?(?:least|most|minimum|maximum)|at the very|as (?:many|much|few|little) as|"
     r"approaching|exceeds?|"
     r"nearly|almost|barely|ish|something|odd)\b",
-    r"(?:\band|[&+]) ?(?:up|above|over|more|counting|so on|beyond|below|under)\b",
+    r"(?:\band|[&+]) ?(?:up|above|over|more|counting|so on|beyond|below|under|change|a bit|a little|then some)\b",
+    rf"\b(?:shy|north|south) of {_N}|\bcloser to {_N}|\bthe \d+'?s\b",
     r"\b(?:mindestens|höchstens|mehr als|weniger als|más de|menos de|al menos|plus de|moins de|au moins)\b",
     r"大于|大於|小于|小於|多于|多於|少于|少於|超过|超過|低于|低於|高于|高於|不足|至少|至多|最多|最少|以上|以下|以内|介于|"
-    r"逾|^[过過]\s?\d|\d\s*有[余餘]|[开開]外|将近|將近|近(?!似)|出头|\d\s*来|起(?!初|来)",
+    r"逾|^[过過]\s?\d|^快到?\s?\d|\d\s*有[余餘]|[开開]外|将近|將近|近(?!似)|出头|\d\s*来|起(?!初|来)",
 )
 _RANGES = (r"\b(?:ranges?|ranging|between|plus or minus)\b", r"\.{2,}", r"之间|之間")
 _CHANGES = (

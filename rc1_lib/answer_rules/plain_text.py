@@ -32,6 +32,8 @@ _SIGNS = {
 }  # fmt: skip
 
 _SQUARE = re.compile(r"(?<![A-Za-z])(?:mm|cm|km|m|ft|in|yd|mi)\s?(?:[²³]|\^\s?\{?[23]\}?)")
+STRUCK = re.compile(r"~~|<(?:s|del|strike)>", re.IGNORECASE)
+_CROSSED = re.compile("[✗✘❌🚫👎☐]")
 _TAG = re.compile(r"</?[A-Za-z][^<>\n]{0,40}>")
 _SIZE = re.compile(r"\|\s?[-−]")
 _ARROW = re.compile(r"=+>|-+>|={2,}")
@@ -76,8 +78,8 @@ def plain_text(text: str) -> str | None:
         text = _without_latex(text)
     if "{" in text:
         text = _RAISED.sub(r"^(\1)", text).replace("{", " ").replace("}", " ")
-    if "~~" in text or _SIZE.search(text):
-        return None  # struck out; without its sign
+    if STRUCK.search(text) or _CROSSED.search(text) or _SIZE.search(text):
+        return None  # struck out; marked as wrong; without its sign
     text = _TAG.sub(" ", text)
     if not text.isascii():
         text = _POWER.sub(lambda run: f"^({''.join(_SUPERSCRIPT[mark] for mark in run[0])})", text)

@@ -12,6 +12,7 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from rc1_lib.answer_rules.plain_text import STRUCK
 from rc1_lib.answer_rules.rule import MAX_LENGTH
 
 _SIMPLIFIED = str.maketrans(
@@ -24,7 +25,7 @@ _MARK_UP = re.compile(
 )
 _QUOTES = re.compile('["“”„«»「」『』‘]')
 _CLAUSES = re.compile(
-    r"[,.;:!=\n，。；：！、—–|…]+|\?|？|/|\s-+\s|\s*\b(?:or|and|but|wait|i mean|sorry|rather|instead|actually|"
+    r"[,.;:!=>\n，。；：！、—–|…]+|\?|？|/|\s-+\s|\s*\b(?:or|and|but|wait|i mean|sorry|rather|instead|actually|"
     r"however|versus|vs|then|although|though)\b\s*"
 )
 _ADVERBS = (
@@ -119,7 +120,8 @@ _DOUBT_OF_IT = re.compile(
     r"(?:maybe|perhaps|possibly|probably|unsure|not (?:sure|certain|clear|known|always|necessarily)|uncertain|unclear|"
     r"unknown|undetermined|depends|depending|sometimes|partly|partially|who knows|(?:do not|don't|dont) know|no idea|"
     r"hard to say|n a|either|neither|both$|debatable|guess|"
-    r"could (?:also )?be (?:either|yes|no)|cannot be|can't be|(?:i|we) (?:cannot|can't|do not|don't))\b"
+    r"could (?:also )?be (?:either|yes|no)|cannot be|can't be|(?:i|we) (?:cannot|can't|do not|don't)|"
+    r"(?:kind|sort) of$|as if$|(?:just )?(?:kidding|joking)|lol$|jk$|(?:i )?lied|sarcastically$)\b"
 )
 """A doubt of the verdict itself, at the beginning of a clause after it."""
 _CONDITION = re.compile(
@@ -151,7 +153,7 @@ _HAN_NO = frozenset((
 ).split())  # fmt: skip
 _HAN_DOUBTS = (
     r"(?:不一定|不确定|不太确定|不清楚|不知道|不好说|难说|也许|可能(?!性)(?<!不可能)|或许|大概|恐怕|看情况|取决于|未必|未知|"
-    r"无法(?:确定|判断|知道|回答)|不见得|有时|部分|不全|不完全|不都|视|(?:可以|能|会)不$|既.+又|没有(?:答案|信息))"
+    r"无法(?:确定|判断|知道|回答)|不见得|有时|部分|不全|不完全|不都|才怪|开玩笑|视|(?:可以|能|会)不$|既.+又|没有(?:答案|信息))"
 )
 _HAN_DOUBT = re.compile(_HAN_DOUBTS)
 _HAN_DOUBT_OF_IT = re.compile(rf"(?:但是?|不过|也|又|或者?|我|这|还)*{_HAN_DOUBTS}")
@@ -169,7 +171,7 @@ def same_verdict(given: str, gold: str, aliases: Sequence[str] = ()) -> bool:
 
 def verdict_in(text: str) -> bool | None:
     """The one verdict that `text` states; None if it states neither, both, or one with a doubt or a condition."""
-    if not text or len(text) > MAX_LENGTH:
+    if not text or len(text) > MAX_LENGTH or STRUCK.search(text):
         return None
     plain = unicodedata.normalize("NFKC", text).casefold().replace("’", "'")
     plain = _QUOTES.sub("", _MARK_UP.sub(" ", plain))

@@ -22,7 +22,7 @@ import typer
 from rc1_lib.cli.endings import after_refusal
 from rc1_lib.cli.options import Options
 from rc1_lib.cli.session import Session, root_of
-from rc1_lib.cli.streams import STDOUT, logbook
+from rc1_lib.cli.streams import FULL, STDOUT, logbook
 from rc1_lib.errors import RC1Error
 from rc1_lib.failpack import write_error
 from rc1_lib.runtime.libraries import check_training, extra_of
@@ -35,7 +35,6 @@ _NO_PATH = {
     errno.ELOOP: "is a link that leads back to itself; expected a file or a folder",
     errno.ENAMETOOLONG: "is too long for this file system; shorten each name to at most 255 bytes",
 }
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _NO_ROOM = 2**20
 """Bytes: with less than this free, the full disk explains why a server or a database failed."""
 _NO_RIGHT = (errno.EACCES, errno.EPERM, errno.EROFS)
@@ -211,11 +210,12 @@ def _lacking_right(error: Exception) -> str:
 
 def _words(error: Exception, root: Path) -> str:
     """Return what went wrong and, if a disk is full, what to do, even if another process found it full."""
-    if isinstance(error, OSError) and error.errno in _FULL:
+    if isinstance(error, OSError) and error.errno in FULL:
         where = f"{error.filename}: " if error.filename else ""
         other = "send it elsewhere" if error.filename == STDOUT else "name another --workspace"
         return f"{where}cannot be written ({error.strerror}); free space or {other}, then run it again"
-    return (str(error) or type(error).__name__) + little_room(root, _NO_ROOM)
+    said = str(error) or type(error).__name__
+    return said if "free space" in said else said + little_room(root, _NO_ROOM)  # a server says so by itself
 
 
 def _leave(what: str, write: Callable[[], Path]) -> str | None:

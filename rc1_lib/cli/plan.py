@@ -62,7 +62,9 @@ def plan(
 
     run = replace(run, vouched=vouched_by(verify_ticket(run)))
     quieten_models(run)
+    from rc1_lib.config.file import departures
     from rc1_lib.forecast.bill import beside_cap, evaluation_bill, judge_rates, run_pilot, training_bill
+    from rc1_lib.run import published_config
     from rc1_lib.training.ppo_run import prepare
 
     with holding(run.workspace, "a pilot of training"), stages():
@@ -75,6 +77,7 @@ def plan(
     body = {
         "config_sha256": run.config_sha256,
         "profile": run.config.profile,
+        "thresholds_changed": departures(run.config, published_config()),
         "seeds": seeds,
         "steps": run.config.steps,
         "pilot": asdict(pilot),

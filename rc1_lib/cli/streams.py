@@ -7,6 +7,7 @@ get the number of a closed stream.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shlex
@@ -23,6 +24,8 @@ from rc1_lib.masking import conceal, conceal_argument, mask, secrets
 
 STDOUT = "standard output"
 """Its name in error messages."""
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""Error numbers of a full disk."""
 _CONTROLS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
@@ -88,13 +91,18 @@ def lasting_streams() -> Iterator[None]:
 
 
 class LoggedStream:
-    """A stream that masks secrets and copies whole lines, without colours, into a log that streams share."""
+    """A stream that masks secrets and copies whole lines, without colours, into a log that streams share.
+
+    Attributes:
+        lost: why lines could not be logged; empty if all were.
+    """
 
     def __init__(self, stream: TextIO, log: IO[str], lock: threading.Lock) -> None:
         self.unlogged = stream
         self._log, self._lock = log, lock
         self._hidden = secrets()
         self._pending = ""
+        self.lost = ""
 
     def write(self, text: str) -> int:
         """Print `text` and log the lines that it completes."""
@@ -111,9 +119,12 @@ class LoggedStream:
             self._pending = ""
 
     def _record(self, lines: list[str]) -> None:
-        for line in lines:
-            self._log.write(conceal(_CONTROLS.sub("", line).rpartition("\r")[2], self._hidden) + "\n")
-        self._log.flush()
+        try:
+            for line in lines:
+                self._log.write(conceal(_CONTROLS.sub("", line).rpartition("\r")[2], self._hidden) + "\n")
+            self._log.flush()
+        except OSError as error:  # the command goes on; `logbook` says at its end that lines are lost
+            self.lost = error.strerror or str(error)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.unlogged, name)
@@ -127,25 +138,34 @@ def logbook(workspace: Path) -> Iterator[Path]:
         RC1Error: when the workspace cannot be written to.
     """
     path = stamped(workspace / "logs", "ops", ".log")
+    log = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         log = path.open("a", encoding="utf-8", errors="backslashreplace")
+        print("$", typed(), file=log, flush=True)
     except OSError as error:
+        if log is not None:  # the disk is full
+            with suppress(OSError):
+                log.close()
+            path.unlink()
+        room = "free space, or " if error.errno in FULL else ""
         raise RC1Error(
-            f"--workspace {workspace}: cannot write the log there ({error.strerror}); choose another folder"
+            f"--workspace {workspace}: cannot write the log there ({error.strerror}); {room}choose another folder"
         ) from None
     lock = threading.Lock()
     before = sys.stdout, sys.stderr
     logged = tuple(LoggedStream(stream, log, lock) for stream in before)
-    with log:
-        print("$", typed(), file=log, flush=True)
-        sys.stdout, sys.stderr = (cast(TextIO, stream) for stream in logged)
-        try:
-            yield path
-        finally:
-            sys.stdout, sys.stderr = before
-            for stream in logged:
-                stream.finish()
+    sys.stdout, sys.stderr = (cast(TextIO, stream) for stream in logged)
+    try:
+        yield path
+    finally:
+        sys.stdout, sys.stderr = before
+        for stream in logged:
+            stream.finish()
+        with suppress(OSError):
+            log.close()
+        if lost := next((stream.lost for stream in logged if stream.lost), ""):
+            print(f"rc1: {path}: lacks lines, they could not be written ({lost})", file=sys.stderr)
 
 
 def typed() -> str:

@@ -111,15 +111,17 @@ def check_learnable(prepared: Prepared, seeds: Sequence[int]) -> str:
     or a report of a passed trial is not tried again, nor is one that learns from given dialogues.
 
     Returns:
-        The result in a sentence; "" if nothing was tried.
+        The result in a sentence, or that the configuration wants no trial; "" where there is none to want.
 
     Raises:
         RC1Error: when the gate fails, naming each figure, its bound and key, and what to do.
     """
     run, thresholds = prepared.run, prepared.run.config.gates.learnability
     prompts = run.config.training.learnability.at_start
-    if not prompts or not run.config.training.plays or any(has_begun(prepared, seed) for seed in seeds):
+    if not run.config.training.plays or any(has_begun(prepared, seed) for seed in seeds):
         return ""
+    if not prompts:
+        return "learnability is not tried: training.learnability.at_start is 0"
     if _has_passed(prepared):
         return f"learnability passed before, by {START_REPORT}"
     began = time.monotonic()

@@ -32,6 +32,8 @@ _OPEN, _CLOSE = "\ue000", "\ue001"
 PLACE = re.compile(f"{_OPEN}(\\d+){_CLOSE}")
 _EMPTY_THOUGHTS = re.compile(rf"{THINK}\s*{THINK_END}\s*")
 _CLOCK = re.compile(r"""\bstrftime_now\(\s*(?P<quote>["'])(?P<form>[^"']*)(?P=quote)\s*\)""")
+_CHANCE = re.compile(r"""\|\s*random\b|\bmap\(\s*["']random["']|\blipsum\b""")
+"""What a template can draw by chance: Jinja's filter `random` and its function `lipsum`."""
 _CALL_FORM = re.compile(rf'{CALL}\s*{{"name": [^\n]*"arguments": [^\n]*}}\s*{CALL_END}')
 """A call in the format that the environment reads, or a template's description of that format."""
 _SHOWN = 40
@@ -226,6 +228,11 @@ class ChatTemplate:
             self._found = self._tokenizer.get_chat_template(tools=cast(Any, list(TOOLS) if tools else None))
         except ValueError as error:  # it has several templates, none of them the default
             raise self._refusal(f"cannot be chosen ({' '.join(str(error).split())}); keep only one template") from error
+        if drawn := _CHANCE.search(self._found):
+            raise self._refusal(
+                f"uses randomness ({drawn[0]}), so a dialogue would get other tokens each time; remove it from the "
+                f"template"
+            )
         fixed = fixed_date(self._found)
         if "strftime_now(" in fixed:
             raise self._refusal(
@@ -323,8 +330,14 @@ class ChatTemplate:
         try:
             whole = self.whole(_DIALOGUE, turn)
             pieces = [text for text, _ in self.pieces(_DIALOGUE, turn)]
+            again = self.whole(_DIALOGUE, turn), [text for text, _ in self.pieces(_DIALOGUE, turn)]
         except _Unable as error:
             return f"cannot render a dialogue with tools ({error.reason}); use another base"
+        if again != (whole, pieces):
+            return (
+                "renders the same dialogue differently when asked twice, so the policy would learn other text than it "
+                "samples; remove what differs each time"
+            )
         ours, theirs = (_EMPTY_THOUGHTS.sub("", text) for text in ("".join(pieces), whole))
         unsaid = [said["role"] for said in _DIALOGUE if str(said["content"]) not in ours]
         if unsaid:

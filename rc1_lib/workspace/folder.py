@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import shutil
@@ -93,6 +94,10 @@ def holding(workspace: Workspace, what: str) -> Iterator[None]:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK, 0o644)
     except OSError as error:
+        if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+            raise RC1Error(_no_right(path, error.strerror)) from None
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise
         raise RC1Error(f"{path}: cannot be written ({error.strerror}), expected a file; move it away") from None
     try:
         try:
@@ -111,8 +116,15 @@ def check_free(workspace: Workspace) -> None:
     """Check whether a run could begin now. A run that begins has to hold the lock itself.
 
     Raises:
-        RC1Error: while another run holds it.
+        RC1Error: while another run holds it, or where nobody may write it.
     """
-    if workspace.path(LOCK).exists():
+    path = workspace.path(LOCK)
+    if path.exists():
         with holding(workspace, "a look"):
             pass
+    elif (folder := nearest(path.parent)).is_dir() and not os.access(folder, os.W_OK | os.X_OK):
+        raise RC1Error(_no_right(folder, "read-only"))
+
+
+def _no_right(path: Path, why: str | None) -> str:
+    return f"{path}: cannot be written ({why}), expected the right to; give it to yourself, or name another --workspace"

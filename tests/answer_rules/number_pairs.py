@@ -311,6 +311,14 @@ $60 + $24 = $84
 2⁵
 2**5
 @ sentences = 84
+They say she sold 84 clips.
+Hopefully clear: 84.
+He needs to save for 252/3 = 84 weeks.
+She saves 84 dollars.
+It was 84.
+Let's say she has 12 boxes, so 12 * 7 = 84.
+The total for the 3 options is 84.
+Without counting May, she sold 84 clips.
 In 2 hours she earns 84 dollars.
 She earns 84 dollars in 2 hours
 In 3 days, she sold 84 clips.
@@ -332,6 +340,8 @@ First 60, then 24, so 84
 a) 84
 84; 84 clips
 @ Chinese sentences = 84
+比如12个一盒，7盒共84个。
+很快有84个。
 共84个。
 一共84个
 答案是84
@@ -413,6 +423,26 @@ There are 84 apples and there are 3 oranges
 84 in April, 24 in May
 April 84, May 24
 @ hedges = 84
+some say 84
+they think it's 84
+allegedly 84
+84, supposedly
+apparently 84
+hopefully 84
+pretend it's 84
+I wish 84
+84 (joke)
+84, just kidding
+84 lol
+it used to be 84
+it was supposed to be 84
+should have been 84
+let's say 84
+option 84
+据说84
+有人说84
+号称84
+假定84
 84 is doubtful
 I doubt 84
 vielleicht 84
@@ -470,6 +500,13 @@ a range of 84
 八十四到九十
 84 through 90
 @ comparisons = 84
+84 and change
+84 and then some
+just shy of 84
+north of 84
+closer to 84
+the 84s
+快到84
 upwards of 84
 starting at 84
 84 onwards
@@ -522,6 +559,22 @@ más de 84
 some of the 84
 every 84
 @ denials = 84
+without 84
+far from 84
+different from 84
+unlike 84
+nothing like 84
+fails to be 84
+ignore 84
+ohne 84
+84 is bogus
+84 is a lie
+<del>84</del>
+<s>84</s>
+84 ❌
+84 ✗
+何止84
+岂止84
 hardly 84
 everything besides 84
 rule out 84

@@ -272,6 +272,12 @@ Of course it isn't
 """
 NEITHER = r"""
 @ English
+<del>yes</del>
+yes => no
+yes, kind of
+yes, lol
+yes, just kidding
+yes, I lied
 yes, or it could be no
 no; it could also be yes
 Yes, I mean no
@@ -355,6 +361,8 @@ Only if
 Y/N
 T/F
 @ Chinese
+是的，才怪
+是，开玩笑的
 不但是
 是吗
 也许

@@ -83,6 +83,53 @@ def test_full_disk_is_named_with_the_file_that_found_no_room(
     assert not list((tmp_path / "data").iterdir())
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_disk_without_room_for_the_log_is_a_sentence_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "logs/ops_now.log"
+    log.parent.mkdir()
+    log.symlink_to("/dev/full")
+    monkeypatch.setattr("rc1_lib.cli.streams.stamped", lambda *_: log)
+    assert run_command(large, options(tmp_path), {}) == 2
+    said = capsys.readouterr().err
+    assert said == (
+        f"rc1: --workspace {tmp_path}: cannot write the log there (No space left on device); "
+        f"free space, or name another folder\n"
+    )
+    assert not list(tmp_path.rglob("*.*"))
+
+
+def without_room(session: Session) -> int:
+    raise RuntimeError("the server ended; 0 MB are free on the disk of here: free space, or name another --workspace")
+
+
+def test_a_full_disk_is_said_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr("rc1_lib.workspace.folder.shutil.disk_usage", lambda path: usage._replace(free=0))
+    assert run_command(without_room, options(tmp_path), {}) == 1
+    assert capsys.readouterr().err.count("free space") == 1
+
+
+def talkative(session: Session) -> int:
+    for _ in range(300):
+        session.show("x" * 1_000)
+    return 0
+
+
+def test_a_log_that_finds_no_more_room_ends_no_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, hard))
+    try:
+        assert run_command(talkative, options(tmp_path), {}) == 0
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    (log,) = (tmp_path / "logs").iterdir()
+    assert capsys.readouterr().err == f"rc1: {log}: lacks lines, they could not be written (File too large)\n"
+
+
 @pytest.mark.parametrize(("free", "told"), [(1_000, True), (10**9, False)])
 def test_a_fault_on_a_full_disk_says_so_whoever_found_it_full(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], free: int, told: bool

@@ -167,6 +167,9 @@ def test_a_policy_that_fails_the_gate_turns_the_flow_red_and_keeps_what_was_trai
     assert prints(run) == prints(done.run)
     report = read_json(run.workspace.path("reports/train.json"))
     assert (report["pass"], report["best"]) == (False, [])
+    assert "training.learnability.at_start" in {one["key"] for one in report["thresholds_changed"]}, (
+        "no trial, and said"
+    )
     assert read_json(run.workspace.path(report["evaluation"]))["gate"]["status"] == "failed"
     assert not run.workspace.path(f"{RUN}/best").exists()
     card, checks = Artifact.get("rc1-ppo-eval"), Artifact.get("rc1-train-gates")

@@ -119,7 +119,8 @@ def test_rewards_without_a_difference_are_named_where_success_is_not_judged(tiny
 def test_it_is_asked_once_for_each_start_and_moves_nothing_of_the_training(tiny: Tiny) -> None:
     run, unasked = tiny(*START, *OPEN), tiny(*OPEN, name="unasked")
     prepared, seeds = prepare(run), run.config.seeds[:1]
-    assert check_learnable(prepare(unasked), seeds) == ""
+    untried = check_learnable(prepare(unasked), seeds)
+    assert untried == "learnability is not tried: training.learnability.at_start is 0"
     first = check_learnable(prepared, seeds)
     assert "of 24 prompts with 8 takes each" in first
     report = run.workspace.path(START_REPORT)

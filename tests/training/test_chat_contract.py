@@ -356,6 +356,20 @@ def test_a_date_whose_form_is_made_up_on_the_way_is_refused() -> None:
         ChatFormat(tokenizer)
 
 
+@pytest.mark.parametrize(
+    ("drawn", "words"),
+    [
+        ("{{- ['', ' '] | random -}}", r"uses randomness \(\| random\)"),
+        ("{{- ' ' if range(1000)|random == 0 -}}", r"uses randomness \(\|random\)"),
+        ("{{- lipsum(n=1) -}}", r"uses randomness \(lipsum\)"),
+        ("{{- [range(1000)] | map('ran' ~ 'dom') | first -}}", "in two ways when it is asked twice"),
+    ],
+)
+def test_a_template_that_draws_by_chance_is_refused(drawn: str, words: str) -> None:
+    with pytest.raises(ConfigError, match=f"the chat template .* {words}"):
+        ChatFormat(tokenizer_of(FAMILIES["SmolLM2"], drawn + SMOLLM2))
+
+
 def test_a_dialogue_that_a_template_refuses_is_named_in_a_sentence() -> None:
     form = ChatFormat(tokenizer_of(FAMILIES["Gemma 3"]))
     asked: list[Message] = [{"role": "user", "content": "One."}, {"role": "user", "content": "Two."}]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -43,4 +45,20 @@ def test_a_second_run_is_refused_until_the_first_is_gone_even_by_a_kill(tmp_path
 def test_a_lock_that_cannot_be_a_file_is_named(tmp_path: Path) -> None:
     (tmp_path / LOCK).mkdir(parents=True)
     with pytest.raises(RC1Error, match=r"\.run\.lock: "), holding(Workspace(tmp_path), "a preflight"):
+        pass
+
+
+def test_a_workspace_that_cannot_be_written_is_said_so_before_a_server_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "reports").mkdir()
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with pytest.raises(RC1Error, match=r"reports: cannot be written .*, expected the right to; give it to yourself"):
+        check_free(Workspace(tmp_path))
+
+    def refuse(path: Path, *_: int) -> int:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
+
+    monkeypatch.setattr(os, "open", refuse)
+    with pytest.raises(RC1Error, match=r"run\.lock: .*Read-only.*give it"), holding(Workspace(tmp_path), "a preflight"):
         pass
