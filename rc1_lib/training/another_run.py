@@ -109,7 +109,7 @@ def refuse_others(folder: Path, ledger: Path, differs: Differs) -> None:
 def check_no_other_run(
     folder: Path, workspace: Workspace, metrics: str, differs: Differs, start_over: bool, notice: Callable[[str], None]
 ) -> None:
-    """Refuse to train over another run's checkpoints, or remove them, except those marked to keep forever.
+    """Refuse to train over another run's checkpoints, or remove them, except those in `best/`.
 
     This run's own checkpoints stay, so a killed training resumes when the same command is started again. The metrics
     are removed first: after a kill in between, the checkpoints left are rejected again, and no foreign metrics remain.

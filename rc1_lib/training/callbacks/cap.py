@@ -55,7 +55,7 @@ class Spent:
     hours: float = 0.0
     usd: float = 0.0
 
-    def and_a_step(self, metrics: Mapping[str, Any]) -> Spent:
+    def plus_step(self, metrics: Mapping[str, Any]) -> Spent:
         """Return the sum with one more step."""
         return Spent(self.hours + (metrics.get(SECONDS) or 0.0) / 3600, self.usd + (metrics.get(USD) or 0.0))
 
@@ -73,7 +73,7 @@ def spent_in(lines: Iterable[Mapping[str, Any]], step: int) -> Spent:
     spent = Spent()
     for line in lines:
         if line["step"] <= step:
-            spent = spent.and_a_step(line)
+            spent = spent.plus_step(line)
     return spent
 
 
@@ -97,7 +97,7 @@ class SpendingCap(Callback):
 
     def on_step(self, trainer: Trainer, metrics: dict[str, float | None]) -> None:
         """Add the step's cost, and stop the run if it reaches the cap."""
-        self._spent = self._spent.and_a_step(metrics)
+        self._spent = self._spent.plus_step(metrics)
         if trainer.stop_reason is None and trainer.step < trainer.max_steps:
             self._judge(trainer)
 

@@ -35,7 +35,7 @@ class PurePtSFT(PolicyEngine):
 
     learns_episodes: ClassVar[bool] = False
 
-    def _begin(self, setup: Setup, base: PreTrainedModel) -> None:
+    def _create_policy(self, setup: Setup, base: PreTrainedModel) -> None:
         self._train_adapter(base, setup)
 
     def _update(self, batch: TokenBatch, kl_coef: float, iteration: int) -> dict[str, float]:

@@ -40,7 +40,7 @@ from rc1_lib.training.updates.take_steps import OptimizerStep, take_steps
 class TorchDPO(PolicyEngine):
     """The engine `torch_dpo`. It learns from groups of rollouts (strategy `groups`)."""
 
-    def _begin(self, setup: Setup, base: PreTrainedModel) -> None:
+    def _create_policy(self, setup: Setup, base: PreTrainedModel) -> None:
         self._train_adapter(base, setup)
         self._settings = setup.config.training.update
 

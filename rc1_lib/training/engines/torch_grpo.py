@@ -34,7 +34,7 @@ from rc1_lib.training.updates.take_steps import OptimizerStep, shuffled_minibatc
 class TorchGRPO(PolicyEngine):
     """The engine `torch_grpo`. It learns from groups of rollouts (strategy `groups`)."""
 
-    def _begin(self, setup: Setup, base: PreTrainedModel) -> None:
+    def _create_policy(self, setup: Setup, base: PreTrainedModel) -> None:
         config = setup.config
         self._train_adapter(base, setup)
         update, grpo, most_tokens = config.training.update, config.training.grpo, config.training.limits.tokens

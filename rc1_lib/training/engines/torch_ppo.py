@@ -35,7 +35,7 @@ class TorchPPO(PolicyEngine):
     policy: ValuedPolicy
     needs_states: ClassVar[bool] = True
 
-    def _begin(self, setup: Setup, base: PreTrainedModel) -> None:
+    def _create_policy(self, setup: Setup, base: PreTrainedModel) -> None:
         config, ppo = setup.config, setup.config.training.ppo
         self.policy = ValuedPolicy(base, setup.model.lora, self.seed)
         self.optimizer = AdamW(
