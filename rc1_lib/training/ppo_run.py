@@ -254,7 +254,7 @@ def advance(prepared: Prepared, seed: int, last: int, notice: Callable[[str], No
     """
     run, config = prepared.run, prepared.run.config
     if last > config.steps:
-        raise ConfigError(f"step {last}: more than the configured `steps`, which is {config.steps}; raise `steps`")
+        raise ConfigError(f"step {last}: the configured `steps` are only {config.steps}; raise them")
     places = paths_of(run, seed)
     folder, facts = run.workspace.path(places.checkpoints), prepared.facts(seed)
     differs = partial(differences, facts=facts)
