@@ -226,9 +226,8 @@ def check_read(prepared: Prepared) -> None:
         raise RC1Error(f"{run.workspace.name(start)}: initial policy not found; run again to rebuild it")
     if start.is_absolute() and fingerprint_of(run.config, str(start)) != prepared.reference.sha256:
         raise RC1Error(
-            f"{run.workspace.name(start)}: changed since this training was prepared; run again while nothing else "
-            "writes "
-            f"to the workspace"
+            f"{run.workspace.name(start)} has changed since this training was prepared; run again while nothing else "
+            f"writes to the workspace"
         )
 
 
