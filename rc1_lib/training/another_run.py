@@ -58,8 +58,7 @@ def state_of_run(checkpoint: Path, ledger: Path, differs: Differs) -> Checkpoint
     if differ := differs(state.values):
         raise AnotherRunError(
             f"{checkpoint}: belongs to another run, {_in_words(differ, checkpoint, ledger)}. Resume with the settings "
-            "that it "
-            f"was trained with, or start without resuming"
+            "that it was trained with, or start without resuming"
         )
     return state
 
@@ -101,8 +100,7 @@ def refuse_others(folder: Path, ledger: Path, differs: Differs) -> None:
         path, differ = list(others.items())[-1]
         raise AnotherRunError(
             f"{path}: belongs to another run, {_in_words(differ, path, ledger)}. Training here would replace it; use "
-            "another "
-            f"--workspace, move {folder} away, or add --start-over to remove that run's checkpoints and metrics"
+            f"another --workspace, move {folder} away, or add --start-over to remove that run's checkpoints and metrics"
         )
 
 

@@ -48,8 +48,7 @@ class _Unable(ConfigError):
         """Create the error from the tokenizer's name and the template's error message."""
         super().__init__(
             f"base_model: the chat template of '{name}' cannot render a dialogue of the pool ({reason}); use another "
-            "base, "
-            f"or give it a template that accepts system, user, assistant and tool messages in any order"
+            "base, or give it a template that accepts system, user, assistant and tool messages in any order"
         )
         self.reason = reason
 
@@ -333,10 +332,9 @@ class ChatTemplate:
             return ""
         at = next(at for at in range(len(ours)) if ours[at] != theirs[at : at + 1])
         return (
-            f"renders a finished dialogue differently from the prompts for its turns: where sampling sees "
+            "renders a finished dialogue differently from the prompts for its turns: where sampling sees "
             f"{ours[at : at + _SHOWN]!r}, the finished dialogue has {theirs[at : at + _SHOWN]!r}, so training would "
-            "not "
-            "learn what is sampled: use another base, or give it a template that renders every turn after its "
+            "not learn what is sampled: use another base, or give it a template that renders every turn after its "
             "generation prompt"
         )
 

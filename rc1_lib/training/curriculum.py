@@ -146,8 +146,7 @@ def _strata(rows: Sequence[MeasuredRow], sampling: PrioritySampling) -> list[_St
         there = "; ".join(f"{len(stratum.ids)} {stratum.name}" for stratum in filled)
         raise ConfigError(
             "priority_sampling: found no training row in a group to which by_difficulty and missing_share give a "
-            "share, "
-            f"expected at least one; there are {there}: give one of these a share, or set enable: false"
+            f"share, expected at least one; there are {there}: give one of these a share, or set enable: false"
         )
     return [replace(stratum, share=stratum.share / together) for stratum in filled]
 

@@ -210,8 +210,7 @@ def check_start(prepared: Prepared, sha256: str) -> None:
     if prepared.reference.sha256 != sha256:
         raise RC1Error(
             f"{prepared.run.workspace.name(Path(prepared.reference.base))}: not the initial policy of this training "
-            "(found "
-            f"SHA-256 {prepared.reference.sha256[:12]}, expected {sha256[:12]}); run the training again"
+            f"(found SHA-256 {prepared.reference.sha256[:12]}, expected {sha256[:12]}); run the training again"
         )
 
 

@@ -78,8 +78,7 @@ WHILE_LEARNING = Remedies(
     disk="free space, or save less often (training.checkpoints.every_steps)",
     memory="free memory, or on a CPU lower training.processes, and start the same command again; a lower "
     "training.update.micro_tokens, training.rollout.rows or training.rollout.prefill_tokens makes it another run, "
-    "which "
-    "starts from the beginning",
+    "which starts from the beginning",
 )
 WHILE_PLAYING = Remedies(
     disk=_ROOM,

@@ -171,8 +171,7 @@ def _shadow(config: RunConfig, kept_back: Sequence[MeasuredRow], held_out: Seque
     if len(drawn) < look.prompts:
         raise RC1Error(
             f"training.eval_shadow.prompts is {look.prompts}, but only {len(drawn)} held-out rows have questions that "
-            "the "
-            f"evaluation does not ask; lower it, lower training.held_out.prompts, or raise training.held_out.share"
+            "the evaluation does not ask; lower it, lower training.held_out.prompts, or raise training.held_out.share"
         )
     return drawn
 

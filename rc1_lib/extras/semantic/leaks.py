@@ -106,8 +106,7 @@ def leaks_in_other_words(
     if shadow.height < _FEWEST:
         raise RC1Error(
             f"gates.leakage.semantic: found {shadow.height} shadow questions, expected at least {_FEWEST} to measure "
-            "the "
-            f"bound; raise shadow.n, or set gates.leakage.semantic.model to null"
+            "the bound; raise shadow.n, or set gates.leakage.semantic.model to null"
         )
     if rows.is_empty():
         return [], ()  # the check of the number of rows fails
@@ -181,7 +180,7 @@ def _recognised(
         yield at_least(
             f"paraphrases that it would recognise [{language}]", share, least,
             f"the model cannot distinguish paraphrases in language '{language}' from other questions of this set, or "
-            "it reads "
-            f"only their first {model.longest} tokens; use a model that knows the language better or reads more, raise "
-            f"gates.leakage.semantic.false_alarms (which lists more rows), or set gates.leakage.semantic.model to null",
+            f"it reads only their first {model.longest} tokens; use a model that knows the language better or reads "
+            "more, raise gates.leakage.semantic.false_alarms (which lists more rows), or set "
+            "gates.leakage.semantic.model to null",
         )  # fmt: skip

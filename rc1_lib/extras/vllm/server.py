@@ -212,8 +212,7 @@ class VLLMServer:
             "load_lora_adapter", answer,
             f"Expected it to load the adapter in {folder}: start it with --enable-lora, --max-lora-rank of at least "
             "training.adapter.rank and VLLM_ALLOW_RUNTIME_LORA_UPDATING=1 in its environment, and give it access to "
-            "that "
-            f"folder under the same path (training.vllm.adapters)",
+            "that folder under the same path (training.vllm.adapters)",
         )  # fmt: skip
 
     async def unload(self, name: str) -> None:

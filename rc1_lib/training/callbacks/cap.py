@@ -38,8 +38,7 @@ def paused_at(step: int, steps: int, reason: str, folder: Path) -> PausedError:
     begin = "Nothing was learned yet. To begin"
     return PausedError(
         f"paused at step {step} of {steps}: {reason}. {kept if step else begin}, raise the cap, run the preflight "
-        "again "
-        f"for a ticket with it, and train again"
+        "again for a ticket with it, and train again"
     )
 
 

@@ -150,8 +150,7 @@ def _newest(folder: Path) -> int:
     if step is None or target.parent != folder.resolve() or not (target / NAME).is_file():
         raise CheckpointError(
             f"{link}: does not point to a checkpoint of {folder.name}, so no other one is removed; point it to the "
-            "newest "
-            f"(ln -sfn step_XXXXX {link})"
+            f"newest (ln -sfn step_XXXXX {link})"
         )
     return step
 

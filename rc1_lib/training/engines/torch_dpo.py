@@ -97,8 +97,7 @@ def pairs_of(scores_B: Tensor, groups_B: Tensor) -> list[Pair]:
     if not found:
         raise RC1Error(
             f"found {len(scores)} scored rollouts of {len(takes)} prompts in this step, expected two rollouts of at "
-            "least one "
-            f"prompt to form a pair; raise training.update.group_size, or find out why the judge scores so few"
+            "least one prompt to form a pair; raise training.update.group_size, or find out why the judge scores so few"
         )
     return found
 

@@ -104,8 +104,7 @@ def export_dequantized(run: Run, target: Path, precision: Precision, prompts: in
     if run.config.finetune.method != "qlora":
         raise ConfigError(
             f"finetune.method: found '{run.config.finetune.method}', with which training starts from plain weights "
-            "that "
-            f"a server can load as they are; only qlora needs this export"
+            "that a server can load as they are; only qlora needs this export"
         )
     check_absent(target)
     base = _start_of(run)
@@ -143,8 +142,7 @@ def _start_of(run: Run) -> str:
     if state is not FileState.FRESH:
         raise ConfigError(
             f"{run.workspace.name(folder)}: the warm start, from which training begins, is {state.value}; run rc1 "
-            "train "
-            f"to make it (it stops at its first rollout if no server answers yet)"
+            "train to make it (it stops at its first rollout if no server answers yet)"
         )
     return str(folder)
 

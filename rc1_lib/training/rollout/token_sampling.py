@@ -56,8 +56,7 @@ def draw(logits_BV: Tensor, uniforms_B: NDArray[np.float64], temperature: float)
     if not bool(torch.isfinite(sums_BN[:, -1]).all()):
         raise DivergedError(
             "found logits that are not finite while generating. The weights have diverged: go back to an earlier "
-            "checkpoint "
-            "and train with a lower learning rate or a smaller gradient norm"
+            "checkpoint and train with a lower learning rate or a smaller gradient norm"
         )
     tokens_B = best_B if temperature == 0.0 else _invert(weights_BNW, sums_BN, torch.from_numpy(uniforms_B))
     chosen_B = scaled_BV.gather(-1, to_device(tokens_B, scaled_BV.device)[:, None])[:, 0]
