@@ -136,10 +136,8 @@ def enable_gradient_checkpointing(base: PreTrainedModel) -> None:
     """Switch on gradient checkpointing: activations inside every layer are recomputed for the backward pass.
 
     A frozen base needs no more of peft's `prepare_model_for_kbit_training` than this and the freezing, which the
-    adapter
-    does. Norms and embeddings are not cast to fp32: Qwen3's norms compute in fp32 anyway, and the KV cache would be
-    twice
-    as large while sampling.
+    adapter does. Norms and embeddings are not cast to fp32: Qwen3's norms compute in fp32 anyway, and the KV cache
+    would be twice as large while sampling.
     """
     base.gradient_checkpointing_enable({"use_reentrant": False})  # type: ignore[no-untyped-call]
 

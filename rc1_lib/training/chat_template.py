@@ -1,10 +1,8 @@
 """Render RC1's messages with a base's own chat template.
 
 Templates differ. Some have no system role or no tool role, some teach another format of calls than the environment
-reads,
-some print today's date. If a template lacks something, RC1 uses what it has: tool results and system message go into
-user
-messages, and tool descriptions go into the system message. Rendering a dialogue shows what a template lacks.
+reads, some print today's date. If a template lacks something, RC1 uses what it has: tool results and system message go
+into user messages, and tool descriptions go into the system message. Rendering a dialogue shows what a template lacks.
 """
 
 from __future__ import annotations

@@ -248,8 +248,8 @@ class PolicyEngine(Engine):
             batch: also with `step`, the number of finished steps, if the engine learns from episodes.
 
         Raises:
-            ParityError: if sampling and training log-probabilities differ too much. The engine has already learned
-                from the batch and must not be used any more.
+            ParityError: if sampling and training log-probabilities differ too much. The engine has already learned from
+                the batch and must not be used any more.
         """
         rates, step, kl = self._rates, batch.get("step", 0), self._kl
         metrics = self._on_all_processes(

@@ -24,8 +24,7 @@ class Policy(nn.Module):
     """A causal language model with an adapter, or one whose weights are all trained.
 
     Dropout must be off while it learns from episodes. Otherwise the ratios would compare two random draws instead of
-    two
-    policies.
+    two policies.
 
     Attributes:
         causal: the transformers model. Its linear layers are wrapped by peft.

@@ -166,8 +166,8 @@ def prepare(run: Run) -> Prepared:
 
     Raises:
         RC1Error: if the pool cannot be used, the base does not fit or cannot be trained with this configuration, its
-            chat template would not render what is learned, the judge cannot be asked for scores, or a launcher's
-            number of processes does not divide the shards.
+            chat template would not render what is learned, the judge cannot be asked for scores, or a launcher's number
+            of processes does not divide the shards.
     """
     check_trackers(run.config.training.tracking)
     processes_of(run.config.training)

@@ -1,8 +1,7 @@
 """Split the balanced pool into training rows and held-out rows.
 
 Training reads only the pool that the ticket covers. For a model with one language or a small context, only the rows
-that
-fit are used, from all three buckets. Rows left out are counted by reason.
+that fit are used, from all three buckets. Rows left out are counted by reason.
 """
 
 from __future__ import annotations

@@ -24,8 +24,7 @@ def chosen_seeds(run: Run, seeds: Seeds, resume_from: str | None) -> list[int]:
 
     Raises:
         ConfigError: if the configuration, and so the ticket, does not name a seed; or if several seeds would resume
-            from
-            one checkpoint.
+            from one checkpoint.
     """
     known = run.config.seeds
     chosen = list(known) if seeds == "all" else list(dict.fromkeys(seeds or known[:1]))

@@ -228,8 +228,7 @@ class VLLMSampler:
         """Check that tokens requested at temperature 0 are the most likely ones, as far as rounding allows.
 
         If the server's log-probabilities are off by up to a bound, it may choose a token that falls short of the most
-        likely
-        one by twice that. So the bounds are twice those of a log-probability.
+        likely one by twice that. So the bounds are twice those of a log-probability.
 
         Raises:
             VLLMError: if they are not.

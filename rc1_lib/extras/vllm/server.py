@@ -1,8 +1,7 @@
 """A vLLM server over HTTP: what it serves, loading adapters, and sampling turns as tokens with log-probabilities.
 
 Every answer is validated. A lost request is sent again; a sampled turn has a seed, so a lost request does not change
-what
-is sampled.
+what is sampled.
 """
 
 from __future__ import annotations

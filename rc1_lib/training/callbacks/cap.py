@@ -2,10 +2,8 @@
 
 What was spent is read from the metrics, which have one line per step, and not from checkpoints, which must be equal for
 equal runs. Steps that a killed process trains again count once. What their judge was paid is stored with their scores,
-so
-it counts even if the line, or the process that asked, was lost. The cost of checking the judge for drift is in the
-usage
-log of these checks, each of which was paid separately.
+so it counts even if the line, or the process that asked, was lost. The cost of checking the judge for drift is in the
+usage log of these checks, each of which was paid separately.
 """
 
 from __future__ import annotations

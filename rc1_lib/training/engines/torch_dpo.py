@@ -147,8 +147,7 @@ class DPOObjective:
 
         The loss of a pair is -log sigmoid(beta * (gain of the chosen - gain of the rejected)), where a gain is the
         log-probability under the policy less that under the reference. A step's loss is their sum, divided by the
-        average
-        number of pairs in a step.
+        average number of pairs in a step.
 
         Source: Rafailov et al., "Direct Preference Optimization" (2023), equation 7.
         """

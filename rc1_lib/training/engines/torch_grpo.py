@@ -223,8 +223,7 @@ def grpo_update(
     """Learn from the rollouts of one iteration.
 
     An episode's advantage is relative to the other rollouts of its prompt, and applies to each of its action tokens.
-    The
-    old log-probabilities are those of sampling; the reference's are computed here.
+    The old log-probabilities are those of sampling; the reference's are computed here.
 
     Sources: Shao et al., "DeepSeekMath: Pushing the Limits of Mathematical Reasoning in Open Language Models" (2024),
     section 4.1; for its variants see `group_advantages`, `token_weights` and `clipped_surrogate`.

@@ -87,9 +87,8 @@ def export_dequantized(run: Run, target: Path, precision: Precision, prompts: in
     """Export the initial policy of a QLoRA training as plain weights, if they match it.
 
     Every linear layer gets its dequantised weights. Everything else is as published, or as the warm start trained it.
-    The
-    folder is read again as a server would, and compared with the 4-bit policy on held-out dialogues, before it gets its
-    final name.
+    The folder is read again as a server would, and compared with the 4-bit policy on held-out dialogues, before it gets
+    its final name.
 
     Args:
         run: with `finetune.method: qlora`.

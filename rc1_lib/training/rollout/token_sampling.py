@@ -20,8 +20,7 @@ def uniforms(seed: int, iteration: int, key: str, count: int) -> NDArray[np.floa
     """Return the first `count` random numbers in [0, 1) of a row: float64 [count].
 
     They depend only on the other three arguments, so a row draws the same numbers whatever else is in its batch. A
-    longer
-    stream begins with the shorter one.
+    longer stream begins with the shorter one.
     """
     digest = hashlib.blake2b(f"{seed}\n{iteration}\n{key}".encode(), digest_size=16).digest()
     return np.random.Generator(np.random.Philox(key=int.from_bytes(digest, "little"))).random(count)
