@@ -109,7 +109,7 @@ def _padding(subject: _Subject) -> str:
     for name, found in (("a run", in_a_run), ("the warm start", in_a_warm_start)):
         if found != learned:
             counts = f"{sum(map(len, found))} tokens of {len(encoded)} dialogues, expected {sum(map(len, learned))}"
-            raise subject.refusal(f"has labels in {name} that differ from its turns: {counts}")
+            raise subject.refusal(f"has labels that differ from its turns in {name}: {counts}")
     return "pads batches with its end-of-turn token, which is learned only at the end of a turn" * (
         form.pad_id == form.end_id
     )
@@ -212,7 +212,7 @@ def _end(subject: _Subject) -> str:
         stops = ", ".join(map(str, sorted(subject.ends))) or "no token"
         raise subject.refusal(
             f"ends a turn with {end} by its chat template, but its generation_config.json (without one, its "
-            f"config.json) stops at {stops}, so an exported model would not stop; set eos_token_id there to "
+            f"config.json) stops at {stops}: an exported model would not stop; set eos_token_id there to "
             f"{sorted({*subject.ends, form.end_id})}"
         )
     said = {token for messages in _DIALOGUES for token, own in zip(*form.dialogue_ids(messages), strict=True) if own}
