@@ -1,8 +1,7 @@
 """OpenSSF model signatures of a release's policies, made with the library model-signing.
 
 An elliptic-curve signature contains a random number. So it is stored next to the package, and the package's bytes do
-not
-depend on it.
+not depend on it.
 """
 
 from __future__ import annotations

@@ -58,8 +58,7 @@ def state_of_run(checkpoint: Path, ledger: Path, differs: Differs) -> Checkpoint
     if differ := differs(state.values):
         raise AnotherRunError(
             f"{checkpoint}: belongs to another run, {_in_words(differ, checkpoint, ledger)}. Resume with the settings "
-            "that it "
-            f"was trained with, or start without resuming"
+            "that it was trained with, or start without resuming"
         )
     return state
 
@@ -101,15 +100,14 @@ def refuse_others(folder: Path, ledger: Path, differs: Differs) -> None:
         path, differ = list(others.items())[-1]
         raise AnotherRunError(
             f"{path}: belongs to another run, {_in_words(differ, path, ledger)}. Training here would replace it; use "
-            "another "
-            f"--workspace, move {folder} away, or add --start-over to remove that run's checkpoints and metrics"
+            f"another --workspace, move {folder} away, or add --start-over to remove that run's checkpoints and metrics"
         )
 
 
 def check_no_other_run(
     folder: Path, workspace: Workspace, metrics: str, differs: Differs, start_over: bool, notice: Callable[[str], None]
 ) -> None:
-    """Refuse to train over another run's checkpoints, or remove them, except those marked to keep forever.
+    """Refuse to train over another run's checkpoints, or remove them, except those in `best/`.
 
     This run's own checkpoints stay, so a killed training resumes when the same command is started again. The metrics
     are removed first: after a kill in between, the checkpoints left are rejected again, and no foreign metrics remain.

@@ -136,10 +136,8 @@ def enable_gradient_checkpointing(base: PreTrainedModel) -> None:
     """Switch on gradient checkpointing: activations inside every layer are recomputed for the backward pass.
 
     A frozen base needs no more of peft's `prepare_model_for_kbit_training` than this and the freezing, which the
-    adapter
-    does. Norms and embeddings are not cast to fp32: Qwen3's norms compute in fp32 anyway, and the KV cache would be
-    twice
-    as large while sampling.
+    adapter does. Norms and embeddings are not cast to fp32: Qwen3's norms compute in fp32 anyway, and the KV cache
+    would be twice as large while sampling.
     """
     base.gradient_checkpointing_enable({"use_reentrant": False})  # type: ignore[no-untyped-call]
 
@@ -161,8 +159,7 @@ def check_no_attention_dropout(
     if dropout:
         raise ConfigError(
             f"{key}: the base has dropout in its attention (attention_dropout {dropout:g} in its config.json), but "
-            "sampling "
-            f"and update must compute the same; write 0.0 there, or {remedy}"
+            f"sampling and update must compute the same; write 0.0 there, or {remedy}"
         )
 
 
@@ -273,8 +270,7 @@ def _check_safetensors(base: str) -> None:
         found = ", ".join(sorted(path.name for path in folder.glob("*.bin"))) or "no weights"
         raise ConfigError(
             f"model.base: found {found} in '{base}', expected *.safetensors; load the model where you trust it and "
-            "save "
-            f"it with save_pretrained"
+            "save it with save_pretrained"
         )
 
 
@@ -286,8 +282,7 @@ def _check_weights_fit(base: str, found: Mapping[str, Any]) -> None:
             shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
             raise ConfigError(
                 f"model.base: the weights of '{base}' {fault} according to its config.json ({shown}); build or "
-                "download the "
-                f"base again, or use another one"
+                "download the base again, or use another one"
             )
 
 
@@ -335,8 +330,7 @@ def _misshaped_4bit_weights(base: PreTrainedModel) -> list[str]:
 def _not_loadable(base: str, error: Exception) -> str:
     return (
         f"model.base: '{base}' cannot be loaded ({_one_line(error)}); give a complete folder with --set model.base=DIR "
-        "(in a "
-        f"run's configuration base_model=DIR), or go online"
+        "(in a run's configuration base_model=DIR), or go online"
     )
 
 

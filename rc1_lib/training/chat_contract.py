@@ -72,10 +72,8 @@ def _tokens(subject: _Subject) -> str:
             at = _first_difference(ids, expected)
             raise subject.refusal(
                 f"has a tokenizer that splits a rendered dialogue differently from its parts: at token {at} training "
-                "would "
-                f"read {form.decode(ids[at : at + 4])!r} as {ids[at : at + 4]}, a server as {expected[at : at + 4]}; "
-                "use a "
-                f"base with a byte-level tokenizer"
+                f"would read {form.decode(ids[at : at + 4])!r} as {ids[at : at + 4]}, a server as "
+                f"{expected[at : at + 4]}; use a base with a byte-level tokenizer"
             )
         sampled = _as_sampled(form, messages)
         if ids != sampled:
@@ -91,9 +89,8 @@ def _mask(subject: _Subject) -> str:
         expected = [mine for part, mine in _expected(form, messages) for _ in part]
         if own != expected:
             raise subject.refusal(
-                f"has an action mask that is wrong from token {_first_difference(own, expected)} on: {sum(own)} "
-                "tokens of "
-                f"a dialogue would be learned, but {sum(expected)} are the assistant's"
+                f"has an action mask that is wrong from token {_first_difference(own, expected)} on: {sum(own)} tokens "
+                f"of a dialogue would be learned, but {sum(expected)} are the assistant's"
             )
     return ""
 
@@ -112,7 +109,7 @@ def _padding(subject: _Subject) -> str:
     for name, found in (("a run", in_a_run), ("the warm start", in_a_warm_start)):
         if found != learned:
             counts = f"{sum(map(len, found))} tokens of {len(encoded)} dialogues, expected {sum(map(len, learned))}"
-            raise subject.refusal(f"has labels in {name} that differ from its turns: {counts}")
+            raise subject.refusal(f"has labels that differ from its turns in {name}: {counts}")
     return "pads batches with its end-of-turn token, which is learned only at the end of a turn" * (
         form.pad_id == form.end_id
     )
@@ -129,8 +126,7 @@ def _tools(subject: _Subject) -> str:
     if missing:
         raise subject.refusal(
             f"renders a prompt that does not describe {', '.join(missing)}, although training.describe_tools is true; "
-            "use "
-            f"another base, or set it to false if the base was trained with the tools"
+            "use another base, or set it to false if the base was trained with the tools"
         )
     if described == "template":
         return "the template describes the tools"
@@ -150,8 +146,7 @@ def _roles(subject: _Subject) -> str:
             if message["role"] != "assistant" and times != 1:
                 raise subject.refusal(
                     f"renders the content of the role '{message['role']}' {times} times, expected once; use another "
-                    "base, "
-                    f"or another chat template"
+                    "base, or another chat template"
                 )
     said = [
         "the system message is part of the first user message, because the template has no system role"
@@ -190,8 +185,7 @@ def _thoughts(subject: _Subject) -> str:
     if opens and wanted is False:
         raise subject.refusal(
             "opens thoughts in its generation prompt, although training.enable_thinking is false; set it to null with "
-            "a "
-            "rollout_len that has room for thoughts and answer, or use a base that answers without thoughts"
+            "a rollout_len that has room for thoughts and answer, or use a base that answers without thoughts"
         )
     room = f"count towards rollout_len ({subject.config.rollout_len} tokens a turn)"
     if most is not None:
@@ -218,8 +212,7 @@ def _end(subject: _Subject) -> str:
         stops = ", ".join(map(str, sorted(subject.ends))) or "no token"
         raise subject.refusal(
             f"ends a turn with {end} by its chat template, but its generation_config.json (without one, its "
-            "config.json) "
-            f"stops at {stops}, so an exported model would not stop; set eos_token_id there to "
+            f"config.json) stops at {stops}: an exported model would not stop; set eos_token_id there to "
             f"{sorted({*subject.ends, form.end_id})}"
         )
     said = {token for messages in _DIALOGUES for token, own in zip(*form.dialogue_ids(messages), strict=True) if own}
@@ -227,8 +220,7 @@ def _end(subject: _Subject) -> str:
         raise subject.refusal(
             f"would stop within a turn: its generation_config.json (without one, its config.json) stops at {within[0]} "
             f"({form.decode(within[:1])!r}), which occurs before the assistant's turn ends; remove it from "
-            "eos_token_id "
-            f"there"
+            "eos_token_id there"
         )
     if form.tokenizer.eos_token_id == form.end_id:
         return ""

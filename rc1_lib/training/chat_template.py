@@ -1,10 +1,8 @@
 """Render RC1's messages with a base's own chat template.
 
 Templates differ. Some have no system role or no tool role, some teach another format of calls than the environment
-reads,
-some print today's date. If a template lacks something, RC1 uses what it has: tool results and system message go into
-user
-messages, and tool descriptions go into the system message. Rendering a dialogue shows what a template lacks.
+reads, some print today's date. If a template lacks something, RC1 uses what it has: tool results and system message go
+into user messages, and tool descriptions go into the system message. Rendering a dialogue shows what a template lacks.
 """
 
 from __future__ import annotations
@@ -50,8 +48,7 @@ class _Unable(ConfigError):
         """Create the error from the tokenizer's name and the template's error message."""
         super().__init__(
             f"base_model: the chat template of '{name}' cannot render a dialogue of the pool ({reason}); use another "
-            "base, "
-            f"or give it a template that accepts system, user, assistant and tool messages in any order"
+            "base, or give it a template that accepts system, user, assistant and tool messages in any order"
         )
         self.reason = reason
 
@@ -346,10 +343,9 @@ class ChatTemplate:
             return ""
         at = next(at for at in range(len(ours)) if ours[at] != theirs[at : at + 1])
         return (
-            f"renders a finished dialogue differently from the prompts for its turns: where sampling sees "
+            "renders a finished dialogue differently from the prompts for its turns: where sampling sees "
             f"{ours[at : at + _SHOWN]!r}, the finished dialogue has {theirs[at : at + _SHOWN]!r}, so training would "
-            "not "
-            "learn what is sampled: use another base, or give it a template that renders every turn after its "
+            "not learn what is sampled: use another base, or give it a template that renders every turn after its "
             "generation prompt"
         )
 

@@ -1,10 +1,9 @@
 """Draw the rows of each step: buckets in fixed shares, and unsolved rows again, up to a cap.
 
 A share of each step, which falls by a schedule, comes from passes over the pool in random order. The passes are
-separate
-by bucket and, if a share is set for them, for rows with missing information. The rest of a step may go to rows whose
-last
-episode was not solved, up to `low_perf_cap` of the step. If there are fewer of those, the passes fill up the step.
+separate by bucket and, if a share is set for them, for rows with missing information. The rest of a step may go to rows
+whose last episode was not solved, up to `low_perf_cap` of the step. If there are fewer of those, the passes fill up the
+step.
 """
 
 from __future__ import annotations
@@ -35,8 +34,7 @@ class Curriculum:
     """An endless source of rows. Its state is plain JSON and fully determines the next rows.
 
     A batch is `{"step": finished steps, "rows": rows, "keys": names of the episodes}`. The strategy that plays the rows
-    adds
-    `solved` to the batch (one bool per row), which the next call reads.
+    adds `solved` to the batch (one bool per row), which the next call reads.
     """
 
     def __init__(self, rows: Sequence[MeasuredRow], sampling: PrioritySampling, batch_size: int, seed: int) -> None:
@@ -146,8 +144,7 @@ def _strata(rows: Sequence[MeasuredRow], sampling: PrioritySampling) -> list[_St
         there = "; ".join(f"{len(stratum.ids)} {stratum.name}" for stratum in filled)
         raise ConfigError(
             "priority_sampling: found no training row in a group to which by_difficulty and missing_share give a "
-            "share, "
-            f"expected at least one; there are {there}: give one of these a share, or set enable: false"
+            f"share, expected at least one; there are {there}: give one of these a share, or set enable: false"
         )
     return [replace(stratum, share=stratum.share / together) for stratum in filled]
 

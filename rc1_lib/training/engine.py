@@ -78,7 +78,7 @@ class PolicyEngine(Engine):
     _server: VLLMSampler | None = None
 
     @abstractmethod
-    def _begin(self, setup: Setup, base: PreTrainedModel) -> None:
+    def _create_policy(self, setup: Setup, base: PreTrainedModel) -> None:
         """Create `policy` and `optimizer` and whatever else the algorithm needs. Group 0 is the adapter's."""
         ...
 
@@ -148,8 +148,8 @@ class PolicyEngine(Engine):
         base = load_base(setup.model, self.device, self.precision)
         if setup.model.gradient_checkpointing:
             enable_gradient_checkpointing(base)
-        self._begin(setup, base)
-        # Dropout must be off between sampling and update, but transformers checkpoints gradients only in training mode.
+        self._create_policy(setup, base)
+        # Only gradient checkpointing needs training mode: no dropout may be active between sampling and update.
         self.policy.train(run is None or setup.model.gradient_checkpointing)
         self._copy = None
         if run is not None and run.training.rollout.sampler == "own":
@@ -176,7 +176,7 @@ class PolicyEngine(Engine):
     ) -> list[Trajectory]:
         """Play every row once: shard by shard with the policy itself, or all together on the sampling server.
 
-        Before anything was learned or loaded, this is the base model.
+        Before anything was learned or loaded, the policy equals the base model.
 
         Args:
             rows: rows of the pool.
@@ -192,10 +192,10 @@ class PolicyEngine(Engine):
             starts = [self.playground.start(row, key) for row, key in zip(rows, keys, strict=True)]
             sampling = self.playground.sampling(temperature, seed, iteration)
             with timed(Section.DECODE):
-                said = self._sampler().play(self.policy, self.playground.form, starts, sampling, start=start)
+                played = self._sampler().play(self.policy, self.playground.form, starts, sampling, start=start)
             if not to_learn:  # a training step recomputes all log-probabilities and checks them itself
-                self._sampler().check(said, temperature, start=start)
-            return said
+                self._sampler().check(played, temperature, start=start)
+            return played
         return self._on_all_processes(self._play, rows, keys, temperature, seed, iteration, keep, start)
 
     def _play(
@@ -248,8 +248,8 @@ class PolicyEngine(Engine):
             batch: also with `step`, the number of finished steps, if the engine learns from episodes.
 
         Raises:
-            ParityError: if sampling and training log-probabilities differ too much. The engine has already learned
-                from the batch and must not be used any more.
+            ParityError: if sampling and training log-probabilities differ too much. The engine has already learned from
+                the batch and must not be used any more.
         """
         rates, step, kl = self._rates, batch.get("step", 0), self._kl
         metrics = self._on_all_processes(

@@ -109,8 +109,7 @@ class EpisodeJudge:
         """Score all dialogues of one step. A step that was scored before gets the same scores again.
 
         If the judge's samples disagree, the score counts only by `reward.unstable_weight`. The rest of its weight goes
-        to the
-        mean of the step's stable scores, or of all if none is stable.
+        to the mean of the step's stable scores, or of all if none is stable.
 
         Args:
             dialogues: chat messages of each episode.

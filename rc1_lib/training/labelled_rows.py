@@ -61,9 +61,8 @@ def encode_rows(
 
     All rows are checked before training, so a bad one is reported in the first minute. Special tokens that are spelled
     out in a row become plain text, with a space in them, as `environment.markers.defused` writes it: an `<|im_end|>` in
-    an
-    output must not teach a model to go on after its turn has ended. In an output, the marks of thoughts and tool calls
-    stay as they are if the tokenizer does not treat them as special.
+    an output must not teach a model to go on after its turn has ended. In an output, the marks of thoughts and tool
+    calls stay as they are if the tokenizer does not treat them as special.
 
     Args:
         rows: as `read_rows` yields them.

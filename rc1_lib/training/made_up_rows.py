@@ -44,8 +44,7 @@ def ensure_rows(path: Path, evaluation: bool) -> bool:
     if not path.name.endswith(SUFFIX):
         raise SourceError(
             f"{path}: file not found. Give JSONL rows with input, output and meta, or name it *{SUFFIX} to get "
-            "synthetic "
-            f"minimal data"
+            "synthetic minimal data"
         )
     with atomic_write(path) as stream:
         for number, row in enumerate(_rows()):

@@ -41,8 +41,7 @@ def base_name(config: RunConfig, workspace: Workspace) -> str:
 
     Raises:
         ConfigError: if it looks like a folder but does not exist, exists only in the current directory, or is on the
-            hub
-            without a commit.
+            hub without a commit.
     """
     found = resolved_base(config.base_model, workspace, "base_model")
     if found == config.base_model and not workspace.find(found).is_dir():

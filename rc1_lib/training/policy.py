@@ -24,8 +24,7 @@ class Policy(nn.Module):
     """A causal language model with an adapter, or one whose weights are all trained.
 
     Dropout must be off while it learns from episodes. Otherwise the ratios would compare two random draws instead of
-    two
-    policies.
+    two policies.
 
     Attributes:
         causal: the transformers model. Its linear layers are wrapped by peft.
@@ -46,24 +45,23 @@ class Policy(nn.Module):
         super().__init__()
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            self._begin(causal, adapter)
+            self._build(causal, adapter)
         self.part = "adapter" if adapter.enable else "model"
         self.causal = cast(PreTrainedModel, self.peft.get_base_model() if adapter.enable else self.peft)
         self.causal.config.use_cache = False
 
-    def _begin(self, causal: PreTrainedModel, adapter: LoraSection) -> None:
+    def _build(self, causal: PreTrainedModel, adapter: LoraSection) -> None:
         """Create everything whose initial weights are random."""
         self.peft = cast(PeftModel, get_peft_model(causal, _lora(adapter)) if adapter.enable else causal)
 
-    def hidden(self, ids: Tensor, mask: Tensor | None = None) -> Tensor:
+    def hidden(self, ids: Tensor) -> Tensor:
         """Compute the last hidden states [B, T, D], after the final norm.
 
         Args:
-            ids: token ids [B, T], padded on the right.
-            mask: True for real tokens [B, T]. Not needed for padding on the right, because the model is causal.
+            ids: token ids [B, T], padded on the right. A causal model needs no attention mask for that.
         """
         decoder = cast(Any, self.causal).get_decoder()
-        states: Tensor = decoder(input_ids=ids, attention_mask=mask, use_cache=False).last_hidden_state
+        states: Tensor = decoder(input_ids=ids, use_cache=False).last_hidden_state
         return states
 
     def logits(self, hidden: Tensor) -> Tensor:
@@ -135,8 +133,8 @@ class ValuedPolicy(Policy):
 
     value_head: ValueHead
 
-    def _begin(self, causal: PreTrainedModel, adapter: LoraSection) -> None:
-        super()._begin(causal, adapter)
+    def _build(self, causal: PreTrainedModel, adapter: LoraSection) -> None:
+        super()._build(causal, adapter)
         self.value_head = ValueHead(causal.config.get_text_config().hidden_size)
         to_device(self.value_head, next(causal.parameters()).device)
 

@@ -166,8 +166,8 @@ def prepare(run: Run) -> Prepared:
 
     Raises:
         RC1Error: if the pool cannot be used, the base does not fit or cannot be trained with this configuration, its
-            chat template would not render what is learned, the judge cannot be asked for scores, or a launcher's
-            number of processes does not divide the shards.
+            chat template would not render what is learned, the judge cannot be asked for scores, or a launcher's number
+            of processes does not divide the shards.
     """
     check_trackers(run.config.training.tracking)
     processes_of(run.config.training)
@@ -210,8 +210,7 @@ def check_start(prepared: Prepared, sha256: str) -> None:
     if prepared.reference.sha256 != sha256:
         raise RC1Error(
             f"{prepared.run.workspace.name(Path(prepared.reference.base))}: not the initial policy of this training "
-            "(found "
-            f"SHA-256 {prepared.reference.sha256[:12]}, expected {sha256[:12]}); run the training again"
+            f"(found SHA-256 {prepared.reference.sha256[:12]}, expected {sha256[:12]}); run the training again"
         )
 
 
@@ -226,9 +225,8 @@ def check_read(prepared: Prepared) -> None:
         raise RC1Error(f"{run.workspace.name(start)}: initial policy not found; run again to rebuild it")
     if start.is_absolute() and fingerprint_of(run.config, str(start)) != prepared.reference.sha256:
         raise RC1Error(
-            f"{run.workspace.name(start)}: changed since this training was prepared; run again while nothing else "
-            "writes "
-            f"to the workspace"
+            f"{run.workspace.name(start)} has changed since this training was prepared; run again while nothing else "
+            f"writes to the workspace"
         )
 
 
@@ -254,7 +252,7 @@ def advance(prepared: Prepared, seed: int, last: int, notice: Callable[[str], No
     """
     run, config = prepared.run, prepared.run.config
     if last > config.steps:
-        raise ConfigError(f"step {last}: more than the configured `steps`, which is {config.steps}; raise `steps`")
+        raise ConfigError(f"step {last}: the configured `steps` are only {config.steps}; raise them")
     places = paths_of(run, seed)
     folder, facts = run.workspace.path(places.checkpoints), prepared.facts(seed)
     differs = partial(differences, facts=facts)

@@ -1,8 +1,7 @@
 """Time the sections of a step on request. When off, a section costs about a tenth of a microsecond.
 
 torch's profiler records every operation, several hundred thousand in a step, which takes minutes and gigabytes. Here
-the
-questions are only which section takes the time, and which process waits for which.
+the questions are only which section takes the time, and which process waits for which.
 """
 
 from __future__ import annotations

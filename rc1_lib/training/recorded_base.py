@@ -68,6 +68,5 @@ def check_recorded(folder: Path) -> None:
         if sha256_file(folder / name) != wanted:
             raise ConfigError(
                 f"{folder / name}: its SHA-256 differs from {RECORD}; restore the file, rebuild the base with rc1 "
-                "build-base, "
-                f"or remove {RECORD} if this is your own model"
+                f"build-base, or remove {RECORD} if this is your own model"
             )

@@ -78,8 +78,7 @@ WHILE_LEARNING = Remedies(
     disk="free space, or save less often (training.checkpoints.every_steps)",
     memory="free memory, or on a CPU lower training.processes, and start the same command again; a lower "
     "training.update.micro_tokens, training.rollout.rows or training.rollout.prefill_tokens makes it another run, "
-    "which "
-    "starts from the beginning",
+    "which starts from the beginning",
 )
 WHILE_PLAYING = Remedies(
     disk=_ROOM,
@@ -95,7 +94,7 @@ WARMING_UP = Remedies(
 """For the warm start, which trains all weights of the base."""
 FROM_ROWS = Remedies(
     disk="free space, save less often (run.save_steps) or keep fewer checkpoints (run.keep_last)",
-    memory="free memory, and start the same command again; a lower data.batch_size or data.max_length, "
+    memory="free memory and resume; a lower data.batch_size or data.max_length, "
     "model.gradient_checkpointing or model.quantization: nf4 makes it another run, which starts from the beginning",
 )
 """For the small local configuration."""

@@ -1,8 +1,7 @@
 """Reproduce a lost or altered checkpoint without disturbing what was trained after it.
 
 Resuming in place would set `latest`, the metrics and TensorBoard back to the lost step. So the steps are trained again
-in
-a folder of their own, and only the checkpoint is copied back. Training is deterministic, so it has the same bytes.
+in a folder of their own, and only the checkpoint is copied back. Training is deterministic, so it has the same bytes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Split the balanced pool into training rows and held-out rows.
 
 Training reads only the pool that the ticket covers. For a model with one language or a small context, only the rows
-that
-fit are used, from all three buckets. Rows left out are counted by reason.
+that fit are used, from all three buckets. Rows left out are counted by reason.
 """
 
 from __future__ import annotations
@@ -171,8 +170,7 @@ def _shadow(config: RunConfig, kept_back: Sequence[MeasuredRow], held_out: Seque
     if len(drawn) < look.prompts:
         raise RC1Error(
             f"training.eval_shadow.prompts is {look.prompts}, but only {len(drawn)} held-out rows have questions that "
-            "the "
-            f"evaluation does not ask; lower it, lower training.held_out.prompts, or raise training.held_out.share"
+            "the evaluation does not ask; lower it, lower training.held_out.prompts, or raise training.held_out.share"
         )
     return drawn
 

@@ -18,8 +18,7 @@ class PPO:
     """Plays the rows of a batch and adds `trajectories`, `scores` and `solved`.
 
     `solved` has one entry per row. Episodes that the judge left unscored are not in `trajectories` and `scores`, so
-    nothing
-    is learned from them.
+    nothing is learned from them.
 
     Attributes:
         name: as configured.
@@ -74,8 +73,7 @@ class Groups(PPO):
     """Plays each row of a batch several times, so that its rollouts can be compared with each other.
 
     `trajectories` and `scores` hold all rollouts. `solved` has one entry per row: whether all its rollouts solved it. A
-    row
-    on which some rollouts fail has more to teach.
+    row on which some rollouts fail has more to teach.
     """
 
     name = "groups"

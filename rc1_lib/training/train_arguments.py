@@ -24,8 +24,7 @@ def chosen_seeds(run: Run, seeds: Seeds, resume_from: str | None) -> list[int]:
 
     Raises:
         ConfigError: if the configuration, and so the ticket, does not name a seed; or if several seeds would resume
-            from
-            one checkpoint.
+            from one checkpoint.
     """
     known = run.config.seeds
     chosen = list(known) if seeds == "all" else list(dict.fromkeys(seeds or known[:1]))
@@ -33,14 +32,12 @@ def chosen_seeds(run: Run, seeds: Seeds, resume_from: str | None) -> list[int]:
     if unknown:
         raise ConfigError(
             f"seed {unknown[0]} is not in `seeds` ({', '.join(map(str, known))}), which the ticket covers; use one of "
-            "them, "
-            f"or add it with --set seeds=[...] and run the preflight again"
+            "them, or add it with --set seeds=[...] and run the preflight again"
         )
     if resume_from is not None and len(chosen) > 1:
         raise ConfigError(
             f"--resume-from {resume_from}: a checkpoint belongs to one run, but {len(chosen)} seeds were given; give "
-            "one "
-            f"seed, or leave out --resume-from, and every run resumes from its own newest checkpoint"
+            "one seed, or leave out --resume-from, and every run resumes from its own newest checkpoint"
         )
     return chosen
 

@@ -80,8 +80,8 @@ class DataSection(Section):
     max_length: Annotated[int, Field(ge=2)]
     """Maximum number of tokens of a row; longer rows are truncated."""
     batch_size: Positive
-    """Rows of `max_length` tokens in one forward pass; of shorter rows, as many as have the same number of tokens.
-    A step learns from `batch_size` x `gradient_accumulation` rows."""
+    """Rows of `max_length` tokens in one forward pass; of shorter rows, as many as have the same number of tokens. A
+    step learns from `batch_size` x `gradient_accumulation` rows."""
     padding_side: Literal["left", "right"] = "right"
     """Rows are padded on the right. `left` gives the same result, and exists because the specification has it."""
 

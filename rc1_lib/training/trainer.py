@@ -123,8 +123,7 @@ class Trainer:
         if names != mine:
             raise CheckpointError(
                 f"the checkpoint of step {state.step} holds an engine state with {', '.join(names)}, but this engine "
-                "has "
-                f"{', '.join(mine)}: resume with the engine that wrote it"
+                f"has {', '.join(mine)}: resume with the engine that wrote it"
             )
         self.engine.load_state_dict({name: _part(state, name) for name in names})
         self.batches.load_state_dict(state.part("batches"))

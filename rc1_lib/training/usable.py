@@ -129,10 +129,9 @@ def check_warm_start(shape: PretrainedConfig, device: torch.device) -> None:
     if free is None or needed <= free:
         return
     raise ConfigError(
-        f"training.warm_start.steps: the warm start trains all weights of the base, which needs at least "
+        "training.warm_start.steps: the warm start trains all weights of the base, which needs at least "
         f"{needed / _GIB:.2f} GiB ({device.type}; 16 bytes per weight), but {free / _GIB:.2f} GiB are free; set it to "
-        "0 to "
-        f"start training from the base itself, or use a smaller base_model"
+        "0 to start training from the base itself, or use a smaller base_model"
     )
 
 

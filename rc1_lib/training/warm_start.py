@@ -1,8 +1,7 @@
 """The warm start: supervised training of all the base's weights on the pool's demonstrations, in plain PyTorch.
 
 The result is the initial policy of PPO and the pinned reference of its KL: a folder for `from_pretrained`, with a
-record
-of its inputs. If the inputs or the bytes no longer match the record, it is made again.
+record of its inputs. If the inputs or the bytes no longer match the record, it is made again.
 """
 
 from __future__ import annotations

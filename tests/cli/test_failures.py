@@ -95,7 +95,7 @@ def test_a_disk_without_room_for_the_log_is_a_sentence_and_leaves_nothing(
     said = capsys.readouterr().err
     assert said == (
         f"rc1: --workspace {tmp_path}: cannot write the log there (No space left on device); "
-        f"free space, or name another folder\n"
+        f"free space, or choose another folder\n"
     )
     assert not list(tmp_path.rglob("*.*"))
 

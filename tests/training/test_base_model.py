@@ -79,9 +79,9 @@ def test_tied_weights_need_not_be_stored_twice(folder: Path | None, whole: Path)
     [
         (lambda weights: weights.pop(UP), rf"\black .*config\.json \({UP}\)"),
         (lambda weights: weights.pop("model.embed_tokens.weight"), r"\black .*config\.json \("),
-        (lambda weights: weights.update(odd=torch.ones(2)), r"no place .*config\.json \(odd\)"),
-        (lambda weights: weights.update({NORM: torch.ones(3)}), rf"sizes .*config\.json \({NORM}\)"),
-        (lambda weights: weights.update({UP: torch.ones(3, 64)}), rf"sizes .*config\.json \({UP}\)"),
+        (lambda weights: weights.update(odd=torch.ones(2)), r"does not have .*config\.json \(odd\)"),
+        (lambda weights: weights.update({NORM: torch.ones(3)}), rf"shapes .*config\.json \({NORM}\)"),
+        (lambda weights: weights.update({UP: torch.ones(3, 64)}), rf"shapes .*config\.json \({UP}\)"),
     ],
     ids=["missing", "no embedding", "unexpected", "norm of another size", "layer of another size"],
 )
@@ -96,7 +96,7 @@ def test_weights_that_do_not_fit_are_refused(
 @pytest.mark.parametrize(
     ("values", "sentence"),
     [
-        ({"hidden_size": 32}, r"sizes .*config\.json \(.* and \d+ more\)"),
+        ({"hidden_size": 32}, r"shapes .*config\.json \(.* and \d+ more\)"),
         ({"tie_word_embeddings": False}, r"\black .*\(lm_head\.weight\)"),
         ({"hidden_size": "wide"}, r"\(.*'hidden_size' "),
         ({"hidden_act": "none"}, r"\(KeyError: 'none'"),

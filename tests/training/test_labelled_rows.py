@@ -31,8 +31,8 @@ def tokenizer(tmp_path_factory: pytest.TempPathFactory):
             r"line 2: \w+ input, \w+ .*meta",
         ),
         (b'{"input": "a", "output": "b", "score": 1}', "line 2: .* input, output, score"),
-        (b'{"input": " ", "output": "b"}', "line 2: 'input' .*' ', .*text"),
-        (b'{"input": "a", "output": 3}', "line 2: 'output' .*3, .*text"),
+        (b'{"input": " ", "output": "b"}', "line 2: 'input' .*' ', .*string"),
+        (b'{"input": "a", "output": 3}', "line 2: 'output' .*3, .*string"),
         (b'{"input": "a", "output": "b", "meta": []}', r"line 2: 'meta' .*\[\], .*object"),
     ],
 )

@@ -63,8 +63,8 @@ def test_every_registered_strategy_is_made_and_every_alias_leads_to_an_engine() 
 def test_rows_of_input_and_output_do_not_train_an_engine_of_episodes(name: str) -> None:
     fitting = ", ".join(names_of(ENGINES, LearnsFrom.DEMONSTRATIONS))
     sentence = (
-        f"engine.name: {name} learns from episodes in RC1's dialogue world, and rows of input and output have none; "
-        f"take {fitting} with strategy sft, or train with configs/local.yaml"
+        f"engine.name: {name} learns from episodes in RC1's environment, but rows of input and output are not "
+        f"episodes; use {fitting} with strategy sft, or train with configs/local.yaml"
     )
     with pytest.raises(ConfigError) as refused:
         check_of_rows(load_train_config(SUPERVISED, [f"engine.name={name}"]))

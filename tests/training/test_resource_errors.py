@@ -191,7 +191,7 @@ def test_the_warm_start_names_what_it_broke_down_under_and_leaves_nothing(
     tiny: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = tiny(*FEW)
-    left = r"\. Nothing .*warm start"
+    left = r"\. A warm start saves nothing"
     with full_disk(), pytest.raises(BreakdownError, match=rf"^{DISK} .*--workspace{left}"):
         prepare(run)
     assert not REFERENCE.path(run).exists()
@@ -227,7 +227,7 @@ def test_the_small_configuration_names_what_it_broke_down_under_by_its_own_keys(
     train("run.max_steps=1")
     with monkeypatch.context() as patch:
         patch.setattr(PurePtSFT, "train_step", too_much)
-        told = rf"^{MEMORY} .*data\.batch_size.* local/step_00001; --resume-from"
+        told = rf"^{MEMORY} .*data\.batch_size.* local/step_00001; .*--resume-from"
         with pytest.raises(BreakdownError, match=told):
             train()
         with pytest.raises(BreakdownError, match=rf"^{MEMORY} .*callbacks"):

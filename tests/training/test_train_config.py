@@ -176,7 +176,7 @@ def test_the_gradient_is_clipped_by_whichever_key_says_so(settings: tuple[str, .
         (
             "callbacks",
             [{"early_stop": {"metric": "eval/loss", "patience": 1, "min_delta": 0.0}}],
-            r"early_stop\.metric .*'eval/loss', .* eval_shadow ",
+            r"early_stop\.metric: .* eval_shadow .*'eval/loss'; ",
         ),
         ("callbacks", ["early_stop"], r"'callbacks\.0\.early_stop\.metric' .*missing"),
     ],

@@ -117,7 +117,7 @@ def test_everything_that_was_promised_is_written(undisturbed: Path) -> None:
     effective = yaml.safe_load((undisturbed / "reports/config_effective.yaml").read_text())
     assert effective["run"]["max_steps"] == 6
     log = (undisturbed / "logs/train.log").read_text()
-    assert "train_min.jsonl: was missing; RC1 wrote a few made-up rows" in log
+    assert "train_min.jsonl: not found; RC1 wrote a few synthetic rows" in log
     assert "ended at step 6: all steps done" in log
     assert list((undisturbed / "logs/tensorboard").iterdir())
     written = {path.name for path in resolve("latest", undisturbed / "checkpoints/local").iterdir()}
@@ -241,5 +241,5 @@ def test_an_earlier_runs_checkpoint_is_not_reported_as_this_ones(undisturbed: Pa
 def test_a_key_without_a_meaning_for_the_engine_is_told(base: Path, tmp_path: Path) -> None:
     told: list[str] = []
     train(tmp_path, base, "run.max_steps=1", "engine.clip_coef=0.2", "data.padding_side=left", told=told)
-    assert "engine.clip_coef: means nothing to trl_sft, it is not used" in told
-    assert "data.padding_side: left learns the same as right, and rows are filled on the right" in told
+    assert "engine.clip_coef: not used by trl_sft" in told
+    assert "data.padding_side: left has no effect; rows are padded on the right, which learns the same" in told

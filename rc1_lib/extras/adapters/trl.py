@@ -1,8 +1,7 @@
 """The judge as a reward function for TRL (`GRPOTrainer(reward_funcs=...)`): `f(prompts, completions, **columns)`.
 
 The judge does not see the columns of the data set, so a gold answer stays hidden. A completion without a score gets
-None,
-which TRL turns into NaN and leaves out of the sum over its reward functions. If every function returns None for a
+None, which TRL turns into NaN and leaves out of the sum over its reward functions. If every function returns None for a
 completion, TRL warns; the required share of scored completions keeps this rare.
 """
 

@@ -31,8 +31,7 @@ def make_compute_score(
         weights: as in configs/weights.json.
         gates: thresholds, if a judge is given instead of a run.
         prompt_key: key of `extra_info` with the prompt, a string or chat messages. verl passes only the completion, so
-            the
-            data set has to supply the prompt. No other entry is read, because others may contain the answer.
+            the data set has to supply the prompt. No other entry is read, because others may contain the answer.
 
     Returns:
         The function. The judge never sees `ground_truth`. It raises `UnscoredError` if there are no scores, and

@@ -1,8 +1,7 @@
 """Build the bundled base: corpus, tokenizer, training, accuracy by stage, and files.
 
 This takes too long for `make run`, so the result is committed: weights, tokenizer, recipe, the SHA-256 of every file
-and
-the accuracy by stage. `rc1 build-base` reproduces it: the same kind of machine, versions and threads give the same
+and the accuracy by stage. `rc1 build-base` reproduces it: the same kind of machine, versions and threads give the same
 bytes.
 """
 

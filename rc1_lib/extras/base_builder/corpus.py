@@ -2,8 +2,7 @@
 
 The questions come from the same generator as the pool's, with other seeds, and are worded by the same templates. The
 scripted expert has the same habits: it asks if a prompt *sounds* vague, and in the last corpus a little more if
-something
-is missing. So the base is good with its tools and mediocre at deciding when to ask.
+something is missing. So the base is good with its tools and mediocre at deciding when to ask.
 """
 
 from __future__ import annotations

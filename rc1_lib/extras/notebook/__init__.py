@@ -2,8 +2,7 @@
 
 Each is a thin wrapper around the function behind the command of the same name. It returns polars frames and frozen
 dataclasses, which a notebook shows as tables. Wrong input raises an `RC1Error` with an explanation; a failed verdict is
-a
-value to inspect. docs/how-to/notebook.md explains all of them.
+a value to inspect. docs/how-to/notebook.md explains all of them.
 """
 
 from rc1_lib.errors import RC1Error

@@ -2,9 +2,8 @@
 
 No cosine is high by itself: two stories about apples have 0.8, two questions about different rivers 0.2. So each shadow
 question has its own reference, the mean cosine of its three nearest neighbours among the other shadow questions. How
-far
-unrelated questions exceed it, their *lead*, is measured on the shadow set too, where all questions are unrelated. The
-tail of these leads gives the bound. The rows themselves do not affect it; otherwise similar rows could hide a leak.
+far unrelated questions exceed it, their *lead*, is measured on the shadow set too, where all questions are unrelated.
+The tail of these leads gives the bound. The rows themselves do not affect it; otherwise similar rows could hide a leak.
 
 A model that does not know a language has no leads and would find nothing. So it is tested on our own paraphrases
 (`paraphrases.jsonl`): how many of them would exceed the bound, if they were paraphrases of shadow questions?
@@ -64,8 +63,7 @@ class Surroundings:
         """Return the lead that only `false_alarms` of so many unrelated questions exceed on average.
 
         The tail of the leads is assumed to be exponential, as peaks over a high threshold often are. Its scale comes
-        from
-        their median, which two near-identical shadow questions hardly change.
+        from their median, which two near-identical shadow questions hardly change.
         """
         tail = len(self.leads) // _TAIL
         leads = np.sort(self.leads)
@@ -106,8 +104,7 @@ def leaks_in_other_words(
     if shadow.height < _FEWEST:
         raise RC1Error(
             f"gates.leakage.semantic: found {shadow.height} shadow questions, expected at least {_FEWEST} to measure "
-            "the "
-            f"bound; raise shadow.n, or set gates.leakage.semantic.model to null"
+            "the bound; raise shadow.n, or set gates.leakage.semantic.model to null"
         )
     if rows.is_empty():
         return [], ()  # the check of the number of rows fails
@@ -181,7 +178,7 @@ def _recognised(
         yield at_least(
             f"paraphrases that it would recognise [{language}]", share, least,
             f"the model cannot distinguish paraphrases in language '{language}' from other questions of this set, or "
-            "it reads "
-            f"only their first {model.longest} tokens; use a model that knows the language better or reads more, raise "
-            f"gates.leakage.semantic.false_alarms (which lists more rows), or set gates.leakage.semantic.model to null",
+            f"it reads only their first {model.longest} tokens; use a model that knows the language better or reads "
+            "more, raise gates.leakage.semantic.false_alarms (which lists more rows), or set "
+            "gates.leakage.semantic.model to null",
         )  # fmt: skip

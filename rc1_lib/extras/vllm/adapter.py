@@ -93,8 +93,7 @@ class ServedAdapter:
         except OSError as error:
             raise ConfigError(
                 f"training.vllm.adapters: {self._folder} cannot be written ({error.strerror}); use a folder that both "
-                "this "
-                f"machine and the server can read"
+                "this machine and the server can read"
             ) from None
 
 

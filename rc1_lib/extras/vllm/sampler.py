@@ -228,8 +228,7 @@ class VLLMSampler:
         """Check that tokens requested at temperature 0 are the most likely ones, as far as rounding allows.
 
         If the server's log-probabilities are off by up to a bound, it may choose a token that falls short of the most
-        likely
-        one by twice that. So the bounds are twice those of a log-probability.
+        likely one by twice that. So the bounds are twice those of a log-probability.
 
         Raises:
             VLLMError: if they are not.
@@ -240,12 +239,10 @@ class VLLMSampler:
             return
         raise VLLMError(
             f"the vLLM server at {self._access.host} was asked for the most likely tokens (temperature 0), but its "
-            "tokens "
-            f"fall short of them by {mean:.2g} nats on average (at most {2 * self._parity.mean:g}, twice "
+            f"tokens fall short of them by {mean:.2g} nats on average (at most {2 * self._parity.mean:g}, twice "
             f"training.parity.mean), and by more than {2 * FAR:g} at {far:.2%} of the tokens (at most "
             f"{2 * self._parity.far_share:.2%}, twice training.parity.far_share): it ignores the temperature, or "
-            "returns "
-            f"other tokens than it samples; use a server that respects the temperature"
+            "returns other tokens than it samples; use a server that respects the temperature"
         )
 
     def _compare(self, served: Served, prompt: Sequence[int], said: Sequence[SampledTurn], temperature: float) -> None:
@@ -261,13 +258,11 @@ class VLLMSampler:
         if temperature != 1.0 and self._near(apart(1.0)):
             raise VLLMError(
                 f"the vLLM server at {host} reports log-probabilities of temperature 1, but samples at "
-                f"{temperature:g}; "
-                f"start it with --logprobs-mode processed_logprobs"
+                f"{temperature:g}; start it with --logprobs-mode processed_logprobs"
             )
         raise VLLMError(
             f"the vLLM server at {host} serves '{quoted(served.root)}', which is not the initial policy of this "
-            "training: "
-            f"without an adapter {self._far_off(found)}; serve that policy, in a precision within the bounds"
+            f"training: without an adapter {self._far_off(found)}; serve that policy, in a precision within the bounds"
         )
 
     def _far_off(self, found: dict[str, float]) -> str:

@@ -1,8 +1,7 @@
 """A vLLM server over HTTP: what it serves, loading adapters, and sampling turns as tokens with log-probabilities.
 
 Every answer is validated. A lost request is sent again; a sampled turn has a seed, so a lost request does not change
-what
-is sampled.
+what is sampled.
 """
 
 from __future__ import annotations
@@ -212,8 +211,7 @@ class VLLMServer:
             "load_lora_adapter", answer,
             f"Expected it to load the adapter in {folder}: start it with --enable-lora, --max-lora-rank of at least "
             "training.adapter.rank and VLLM_ALLOW_RUNTIME_LORA_UPDATING=1 in its environment, and give it access to "
-            "that "
-            f"folder under the same path (training.vllm.adapters)",
+            "that folder under the same path (training.vllm.adapters)",
         )  # fmt: skip
 
     async def unload(self, name: str) -> None:

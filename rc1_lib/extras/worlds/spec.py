@@ -87,8 +87,7 @@ class WorldSpec:
         worst = -(asking * reward.use_penalty + reward.malformed * (limits.malformed + 1) + turns)
         best = reward.success * max(difficulty_factor(bucket, reward.beta) for bucket in BUCKETS) - reward.turn
         # Rounded outwards, because penalties are summed in another order elsewhere. A step that does not end the
-        # episode
-        # is worth 0.
+        # episode is worth 0.
         return math.floor(worst * 1e4) / 1e4, math.ceil(max(best, 0.0) * 1e4) / 1e4
 
 

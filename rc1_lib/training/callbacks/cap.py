@@ -2,10 +2,8 @@
 
 What was spent is read from the metrics, which have one line per step, and not from checkpoints, which must be equal for
 equal runs. Steps that a killed process trains again count once. What their judge was paid is stored with their scores,
-so
-it counts even if the line, or the process that asked, was lost. The cost of checking the judge for drift is in the
-usage
-log of these checks, each of which was paid separately.
+so it counts even if the line, or the process that asked, was lost. The cost of checking the judge for drift is in the
+usage log of these checks, each of which was paid separately.
 """
 
 from __future__ import annotations
@@ -38,8 +36,7 @@ def paused_at(step: int, steps: int, reason: str, folder: Path) -> PausedError:
     begin = "Nothing was learned yet. To begin"
     return PausedError(
         f"paused at step {step} of {steps}: {reason}. {kept if step else begin}, raise the cap, run the preflight "
-        "again "
-        f"for a ticket with it, and train again"
+        "again for a ticket with it, and train again"
     )
 
 
@@ -55,7 +52,7 @@ class Spent:
     hours: float = 0.0
     usd: float = 0.0
 
-    def and_a_step(self, metrics: Mapping[str, Any]) -> Spent:
+    def plus_step(self, metrics: Mapping[str, Any]) -> Spent:
         """Return the sum with one more step."""
         return Spent(self.hours + (metrics.get(SECONDS) or 0.0) / 3600, self.usd + (metrics.get(USD) or 0.0))
 
@@ -73,7 +70,7 @@ def spent_in(lines: Iterable[Mapping[str, Any]], step: int) -> Spent:
     spent = Spent()
     for line in lines:
         if line["step"] <= step:
-            spent = spent.and_a_step(line)
+            spent = spent.plus_step(line)
     return spent
 
 
@@ -97,7 +94,7 @@ class SpendingCap(Callback):
 
     def on_step(self, trainer: Trainer, metrics: dict[str, float | None]) -> None:
         """Add the step's cost, and stop the run if it reaches the cap."""
-        self._spent = self._spent.and_a_step(metrics)
+        self._spent = self._spent.plus_step(metrics)
         if trainer.stop_reason is None and trainer.step < trainer.max_steps:
             self._judge(trainer)
 

@@ -1,8 +1,7 @@
 """Outputs of a training: metrics of every step as JSON lines, for TensorBoard and other trackers, and a log.
 
 `reports/metrics.jsonl` has exactly one line per step, even if the run was killed and resumed. `logs/train.log` says
-what
-happened when, for people.
+what happened when, for people.
 """
 
 from __future__ import annotations

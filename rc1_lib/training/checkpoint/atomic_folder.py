@@ -1,10 +1,8 @@
 """Write folders atomically: after a kill or a power cut there is the old one or the new one, never a mixture.
 
 A non-empty folder cannot be replaced by a rename. So the old one is first renamed to a name that `recover` knows, and
-the
-next reader restores it if the new one never appeared. `recover` touches only such names, and only those of RC1's
-folders,
-because it also runs among a user's own files.
+the next reader restores it if the new one never appeared. `recover` touches only such names, and only those of RC1's
+folders, because it also runs among a user's own files.
 """
 
 from __future__ import annotations

@@ -134,9 +134,8 @@ def _files(checkpoint: Path, expected: str | None) -> dict[str, Any]:
     found = hashlib.sha256(content).hexdigest()
     if expected is not None and found != expected:
         raise CheckpointError(
-            f"{path}: has SHA-256 {found[:12]}, expected {expected[:12]}: this is another checkpoint of the same "
-            "name, or "
-            f"it was altered; resume from one that is in reports/ckpt_manifest.jsonl"
+            f"{path}: has SHA-256 {found[:12]}, expected {expected[:12]}: this is another checkpoint of the same name, "
+            "or it was altered; resume from one that is in reports/ckpt_manifest.jsonl"
         )
     try:
         body = orjson.loads(content)
@@ -145,14 +144,12 @@ def _files(checkpoint: Path, expected: str | None) -> dict[str, Any]:
     except (ValueError, KeyError, TypeError, AttributeError, AssertionError):
         raise CheckpointError(
             f"{path}: not a valid manifest of a checkpoint (expected a JSON object with format, step and files); it "
-            "was "
-            f"altered, use another checkpoint"
+            "was altered, use another checkpoint"
         ) from None
     if found_format != FORMAT:
         raise CheckpointError(
             f"{path}: has format {found_format}, expected {FORMAT}, so another version of RC1 wrote it; use that "
-            "version, "
-            f"or train again"
+            "version, or train again"
         )
     return dict(files)
 
@@ -172,7 +169,6 @@ def _read(path: Path, sha256: str) -> bytes:
     if found != sha256:
         raise CheckpointError(
             f"{path}: has SHA-256 {found[:12]}, but the manifest lists {sha256[:12]}, so the file was altered; use "
-            "another "
-            f"checkpoint"
+            "another checkpoint"
         )
     return content

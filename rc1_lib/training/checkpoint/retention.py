@@ -112,11 +112,9 @@ def prune(folder: Path, ledger: Path, rule: KeepRule) -> list[Path]:
     """Remove the checkpoints that the rule does not keep, and return them.
 
     These are never removed: checkpoints whose fingerprint is in a report next to the ledger; steps beyond `latest`,
-    which
-    belong to a run that this one branched off from; `best/`; and whatever has no manifest. Nothing is removed unless
-    the
-    checkpoint of `latest` is intact, byte for byte. After a kill each checkpoint is whole or has lost its name, and the
-    ledger has the line of its removal first.
+    which belong to a run that this one branched off from; `best/`; and whatever has no manifest. Nothing is removed
+    unless the checkpoint of `latest` is intact, byte for byte. After a kill each checkpoint is whole or has lost its
+    name, and the ledger has the line of its removal first.
 
     Args:
         folder: checkpoints of the run.
@@ -150,8 +148,7 @@ def _newest(folder: Path) -> int:
     if step is None or target.parent != folder.resolve() or not (target / NAME).is_file():
         raise CheckpointError(
             f"{link}: does not point to a checkpoint of {folder.name}, so no other one is removed; point it to the "
-            "newest "
-            f"(ln -sfn step_XXXXX {link})"
+            f"newest (ln -sfn step_XXXXX {link})"
         )
     return step
 

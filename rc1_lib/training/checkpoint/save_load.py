@@ -149,8 +149,7 @@ def load_to_resume(path: Path, ledger: Path) -> CheckpointState:
     for fault in not_finite(state):
         raise CheckpointError(
             f"{path}: {fault}, so training cannot continue from it. Remove this checkpoint, and training resumes from "
-            "the "
-            f"one before it; if the next one has the same fault, lower the learning rate"
+            "the one before it; if the next one has the same fault, lower the learning rate"
         )
     return state
 

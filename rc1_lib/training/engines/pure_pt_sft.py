@@ -1,8 +1,7 @@
 """Supervised finetuning in plain PyTorch: the engine `pure_pt_sft`.
 
 In a run it learns only the assistant's tokens of the pool's dialogues, not those of tools or user. From rows of a file
-it
-learns the outputs. Base, adapter, checkpoints and exact resuming are those of every engine.
+it learns the outputs. Base, adapter, checkpoints and exact resuming are those of every engine.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ class PurePtSFT(PolicyEngine):
 
     learns_episodes: ClassVar[bool] = False
 
-    def _begin(self, setup: Setup, base: PreTrainedModel) -> None:
+    def _create_policy(self, setup: Setup, base: PreTrainedModel) -> None:
         self._train_adapter(base, setup)
 
     def _update(self, batch: TokenBatch, kl_coef: float, iteration: int) -> dict[str, float]:

@@ -40,7 +40,7 @@ from rc1_lib.training.updates.take_steps import OptimizerStep, take_steps
 class TorchDPO(PolicyEngine):
     """The engine `torch_dpo`. It learns from groups of rollouts (strategy `groups`)."""
 
-    def _begin(self, setup: Setup, base: PreTrainedModel) -> None:
+    def _create_policy(self, setup: Setup, base: PreTrainedModel) -> None:
         self._train_adapter(base, setup)
         self._settings = setup.config.training.update
 
@@ -97,8 +97,7 @@ def pairs_of(scores_B: Tensor, groups_B: Tensor) -> list[Pair]:
     if not found:
         raise RC1Error(
             f"found {len(scores)} scored rollouts of {len(takes)} prompts in this step, expected two rollouts of at "
-            "least one "
-            f"prompt to form a pair; raise training.update.group_size, or find out why the judge scores so few"
+            "least one prompt to form a pair; raise training.update.group_size, or find out why the judge scores so few"
         )
     return found
 
@@ -148,8 +147,7 @@ class DPOObjective:
 
         The loss of a pair is -log sigmoid(beta * (gain of the chosen - gain of the rejected)), where a gain is the
         log-probability under the policy less that under the reference. A step's loss is their sum, divided by the
-        average
-        number of pairs in a step.
+        average number of pairs in a step.
 
         Source: Rafailov et al., "Direct Preference Optimization" (2023), equation 7.
         """

@@ -34,7 +34,7 @@ from rc1_lib.training.updates.take_steps import OptimizerStep, shuffled_minibatc
 class TorchGRPO(PolicyEngine):
     """The engine `torch_grpo`. It learns from groups of rollouts (strategy `groups`)."""
 
-    def _begin(self, setup: Setup, base: PreTrainedModel) -> None:
+    def _create_policy(self, setup: Setup, base: PreTrainedModel) -> None:
         config = setup.config
         self._train_adapter(base, setup)
         update, grpo, most_tokens = config.training.update, config.training.grpo, config.training.limits.tokens
@@ -223,8 +223,7 @@ def grpo_update(
     """Learn from the rollouts of one iteration.
 
     An episode's advantage is relative to the other rollouts of its prompt, and applies to each of its action tokens.
-    The
-    old log-probabilities are those of sampling; the reference's are computed here.
+    The old log-probabilities are those of sampling; the reference's are computed here.
 
     Sources: Shao et al., "DeepSeekMath: Pushing the Limits of Mathematical Reasoning in Open Language Models" (2024),
     section 4.1; for its variants see `group_advantages`, `token_weights` and `clipped_surrogate`.

@@ -35,7 +35,7 @@ class TorchPPO(PolicyEngine):
     policy: ValuedPolicy
     needs_states: ClassVar[bool] = True
 
-    def _begin(self, setup: Setup, base: PreTrainedModel) -> None:
+    def _create_policy(self, setup: Setup, base: PreTrainedModel) -> None:
         config, ppo = setup.config, setup.config.training.ppo
         self.policy = ValuedPolicy(base, setup.model.lora, self.seed)
         self.optimizer = AdamW(
@@ -239,11 +239,9 @@ def ppo_update(
     """Learn from the episodes of one iteration.
 
     The old log-probabilities are those of sampling; values and the reference's log-probabilities are computed here.
-    Every
-    loss is a sum over action tokens, divided by the average number of action tokens per minibatch, so neither the
+    Every loss is a sum over action tokens, divided by the average number of action tokens per minibatch, so neither the
     micro-batches nor the padding change what is learned. The first `value_warm_up` iterations train only the value
-    head.
-    After the steps, the value head alone may go over the batch again, see `fit_values`.
+    head. After the steps, the value head alone may go over the batch again, see `fit_values`.
 
     Source: Schulman et al., "Proximal Policy Optimization Algorithms" (2017).
 
@@ -302,9 +300,8 @@ def fit_values(
     """Fit the value head to the returns by least squares, in passes over all states in random order.
 
     The steps it takes together with the policy are too few to learn which prompts are hard. Once the baseline knows,
-    the
-    advantages measure only what the policy did. The states are fixed: the policy's own weights do not change. The next
-    iteration, with new episodes, uses the head.
+    the advantages measure only what the policy did. The states are fixed: the policy's own weights do not change. The
+    next iteration, with new episodes, uses the head.
 
     Args:
         head: maps states (n, D) to values (n,); updated in place.

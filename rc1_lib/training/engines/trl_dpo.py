@@ -35,7 +35,7 @@ class TrlDPO(TrlEpisodeEngine):
 
     plays_start: ClassVar[bool] = True
 
-    def _begin(self, setup: Setup, base: PreTrainedModel) -> None:
+    def _create_policy(self, setup: Setup, base: PreTrainedModel) -> None:
         config, section = setup.config, setup.config.training.trl_dpo
         self._train_adapter(base, setup)
         self._settings: dict[str, Any] = {

@@ -33,7 +33,7 @@ _Played = dict[str, Any]
 class TrlGRPO(TrlEpisodeEngine):
     """The engine `trl_grpo`. It learns from groups of rollouts (strategy `groups`)."""
 
-    def _begin(self, setup: Setup, base: PreTrainedModel) -> None:
+    def _create_policy(self, setup: Setup, base: PreTrainedModel) -> None:
         config = setup.config
         self._train_adapter(base, setup)
         update, grpo, section = config.training.update, config.training.grpo, config.training.trl_grpo

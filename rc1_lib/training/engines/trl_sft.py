@@ -23,8 +23,8 @@ _NO_ROWS = [{"input_ids": [0, 0], "labels": [_IGNORED, 0]}]
 class TrlSFT(TrlEngine, PurePtSFT):
     """The engine `trl_sft`. It learns from demonstrations (strategy `demonstrations`)."""
 
-    def _begin(self, setup: Setup, base: PreTrainedModel) -> None:
-        super()._begin(setup, base)
+    def _create_policy(self, setup: Setup, base: PreTrainedModel) -> None:
+        super()._create_policy(setup, base)
         minibatch = -(-setup.rows // setup.update.minibatches)
         rows = rows_of_a_pass(minibatch, setup.update.micro_tokens // setup.max_tokens)
         self._sizes = {"per_device_train_batch_size": rows, "gradient_accumulation_steps": minibatch // rows}

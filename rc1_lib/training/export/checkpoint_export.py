@@ -107,9 +107,8 @@ def _played(run: Run, engine: PolicyEngine, state: CheckpointState, checkpoint: 
     selection = select_rows(run, engine.playground.form)
     if selection.pool_sha256 != state.values.get("pool"):
         raise CheckpointError(
-            f"{checkpoint}: trained on another version of {run.config.seed_pool}, so its held-out prompts are "
-            "unknown; give "
-            f"the flags with which it was trained"
+            f"{checkpoint}: trained on another version of {run.config.seed_pool}, so its held-out prompts are unknown; "
+            "give the flags with which it was trained"
         )
     rows = selection.held_out[:prompts]
     report_progress(STAGE, 0, len(rows), "greedy episodes")

@@ -87,9 +87,8 @@ def export_dequantized(run: Run, target: Path, precision: Precision, prompts: in
     """Export the initial policy of a QLoRA training as plain weights, if they match it.
 
     Every linear layer gets its dequantised weights. Everything else is as published, or as the warm start trained it.
-    The
-    folder is read again as a server would, and compared with the 4-bit policy on held-out dialogues, before it gets its
-    final name.
+    The folder is read again as a server would, and compared with the 4-bit policy on held-out dialogues, before it gets
+    its final name.
 
     Args:
         run: with `finetune.method: qlora`.
@@ -104,8 +103,7 @@ def export_dequantized(run: Run, target: Path, precision: Precision, prompts: in
     if run.config.finetune.method != "qlora":
         raise ConfigError(
             f"finetune.method: found '{run.config.finetune.method}', with which training starts from plain weights "
-            "that "
-            f"a server can load as they are; only qlora needs this export"
+            "that a server can load as they are; only qlora needs this export"
         )
     check_absent(target)
     base = _start_of(run)
@@ -143,8 +141,7 @@ def _start_of(run: Run) -> str:
     if state is not FileState.FRESH:
         raise ConfigError(
             f"{run.workspace.name(folder)}: the warm start, from which training begins, is {state.value}; run rc1 "
-            "train "
-            f"to make it (it stops at its first rollout if no server answers yet)"
+            "train to make it (it stops at its first rollout if no server answers yet)"
         )
     return str(folder)
 

@@ -94,8 +94,7 @@ def _read(file: Path) -> tuple[PreTrainedTokenizerBase, PreTrainedModel]:
         said = str(error).strip().splitlines()
         raise RC1Error(
             f"{file}: transformers cannot read it ({said[0] if said else type(error).__name__}); use a complete GGUF "
-            "file "
-            f"of a model that it supports"
+            "file of a model that it supports"
         ) from error
     shape = read.config
     if hasattr(shape, "quantization_config"):
@@ -126,8 +125,8 @@ def _compared(file: Path, folder: Path, target: Path) -> Imported:
     if share < MIN_SAME_TOKENS:
         raise RC1Error(
             f"{file}: the converted model finds {share:.0%} of {len(same)} greedy tokens of llama.cpp most likely, "
-            "expected "
-            f"at least {MIN_SAME_TOKENS:.0%}; nothing is kept. Use the model's own folder from where it was published"
+            f"expected at least {MIN_SAME_TOKENS:.0%}; nothing is kept. Use the model's own folder from where it was "
+            "published"
         )
     return Imported(target, model.num_parameters(), len(same), share)
 

@@ -43,8 +43,7 @@ class ParityReport:
         tolerance: allowed difference of a logit.
         logit_difference: largest difference, over the whole vocabulary at every action token.
         other_tokens: action tokens that the model would not have chosen, although the policy prefers them by more than
-            the
-            tolerance.
+            the tolerance.
         ties: action tokens that the policy prefers by less, where either choice is right.
     """
 

@@ -43,8 +43,7 @@ def start_of(run: Run, sha256: str | None, whose: str) -> str:
     if fingerprint_of(run.config, base) != sha256:
         raise CheckpointError(
             f"{whose}: trained from another version of {run.workspace.name(Path(base))}; give the flags with which it "
-            "was "
-            f"trained, or train again"
+            "was trained, or train again"
         )
     return base
 

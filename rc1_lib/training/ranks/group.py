@@ -1,9 +1,8 @@
 """A group of processes that do each step together: workers repeat every call of the first process on their own shards.
 
 A process that ends closes its channel, which the other side notices at once, so no timeout is needed. All data go
-through
-the first process: a few megabytes per step. The channels are plain sockets instead of `torch.distributed`, because TRL,
-transformers and accelerate would take its default group for processes that train with them.
+through the first process: a few megabytes per step. The channels are plain sockets instead of `torch.distributed`,
+because TRL, transformers and accelerate would take its default group for processes that train with them.
 """
 
 from __future__ import annotations

@@ -153,8 +153,7 @@ def gpu_of(local: int, visible: str | None, count: int) -> str:
     if local >= count:
         raise RC1Error(
             f"the launcher started process {local + 1} on this machine, which has {count} GPUs; start one process per "
-            "GPU "
-            f"(accelerate launch --num_processes {count})"
+            f"GPU (accelerate launch --num_processes {count})"
         )
     return str(local) if visible is None else visible.split(",")[local].strip()
 
@@ -179,10 +178,8 @@ def _meet(launch: Launch) -> list[Connection]:
     except (RuntimeError, OSError) as error:  # network errors of torch and of sockets
         raise RC1Error(
             f"process {launch.rank + 1} of {launch.size} cannot reach the others through {host}:{port}, where the "
-            "first of "
-            f"them listens ({str(error).splitlines()[0]}); give the launcher the address of that machine and a free "
-            "port "
-            f"(--main_process_ip and --main_process_port, --master-addr and --master-port)"
+            f"first of them listens ({str(error).splitlines()[0]}); give the launcher the address of that machine and "
+            "a free port (--main_process_ip and --main_process_port, --master-addr and --master-port)"
         ) from error
 
 

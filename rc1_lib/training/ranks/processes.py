@@ -61,10 +61,8 @@ def _evenly(processes: int, shards: int) -> int:
     if shards % processes:
         raise ConfigError(
             f"training.shards: found {shards}, expected a multiple of {processes}, the number of processes that the "
-            "launcher "
-            f"started; start a number that divides {shards}, or set training.shards={processes}, which makes another "
-            "run "
-            f"that needs its own ticket"
+            f"launcher started; start a number that divides {shards}, or set training.shards={processes}, which makes "
+            "another run that needs its own ticket"
         )
     return processes
 

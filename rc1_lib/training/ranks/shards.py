@@ -2,8 +2,7 @@
 
 Floating-point sums depend on the order of their terms, so a total computed in one process would differ in its last bits
 from one added up over two processes. Therefore the shards are part of the configuration, each is a batch of its own,
-and
-their results are combined in a fixed order. Then it makes no difference which process worked on which shard.
+and their results are combined in a fixed order. Then it makes no difference which process worked on which shard.
 """
 
 from __future__ import annotations

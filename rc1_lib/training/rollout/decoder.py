@@ -137,8 +137,7 @@ def context_of(shape: PretrainedConfig) -> int:
         found = f"layers of kind {', '.join(odd)}" if odd else "no 'max_position_embeddings'"
         raise RolloutError(
             f"the model's configuration ('{config.model_type}') has {found}, expected only attention layers and a "
-            "bound on "
-            f"positions; use another model"
+            "bound on positions; use another model"
         )
     return context
 
@@ -161,8 +160,7 @@ def check_decoding(kind: Decoding, device: torch.device) -> None:
     if kind is Decoding.GRAPHS and device.type != "cuda":
         raise RolloutError(
             "training.rollout.decoder: found 'graphs', which needs cuda, but the policy is on the device "
-            f"'{device.type}'; "
-            f"use growing or slots"
+            f"'{device.type}'; use growing or slots"
         )
 
 
@@ -189,6 +187,5 @@ def check_sees_everything(shape: PretrainedConfig) -> None:
     if window is not None or kinds - {"full_attention"}:
         raise RolloutError(
             f"training.rollout.decoder: the model's configuration ('{config.model_type}') has layers that attend to a "
-            "window "
-            f"of {window} tokens, expected full attention; set it to growing"
+            f"window of {window} tokens, expected full attention; set it to growing"
         )

@@ -139,8 +139,7 @@ class GrowingCache(Cache):
         """Keep only the rows `kept` (increasing).
 
         Rows from the end fill the gaps, so no more rows are copied than leave. The new order is `order_after(rows,
-        kept)`.
-        Slots in which no remaining row has a token are freed.
+        kept)`. Slots in which no remaining row has a token are freed.
         """
         order = order_after(self.rows, kept)
         moved = [place for place, row in enumerate(order) if place != row]

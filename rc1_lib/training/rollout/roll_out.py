@@ -1,10 +1,8 @@
 """Play many episodes at once with one model.
 
 All writing rows advance together, one token per step. When a row's turn ends, it is paused with its keys and values
-until
-enough rows have a reply of the environment to read. Then these are prefilled together and go on. So nothing is
-processed
-twice or tokenized again: a trajectory holds exactly the tokens that the model saw.
+until enough rows have a reply of the environment to read. Then these are prefilled together and go on. So nothing is
+processed twice or tokenized again: a trajectory holds exactly the tokens that the model saw.
 """
 
 from __future__ import annotations
@@ -173,8 +171,7 @@ def roll_out(
     What a row samples depends on the weights, its dialogue, `sampling` and its own key, not on the other rows, their
     order or `batching`, except for rounding, which depends on the shape of a batch: in float32 about one token in ten
     thousand is so close to a boundary that it may change, in 16 bits many are. On one CPU thread the same call gives
-    the
-    same bits; on several threads not on every CPU.
+    the same bits; on several threads not on every CPU.
 
     Args:
         model: any causal attention model of transformers, on any device, with or without LoRA layers of peft.

@@ -1,10 +1,9 @@
 """Weights for sampling: base and adapter merged into one matrix per layer, which is faster per token.
 
 Layers in fp32 are merged in place, and the original tensors are restored afterwards; subtracting the product again
-would
-leave rounding errors in the base. For layers in 4 or 16 bits there is a 16-bit copy: two bytes per weight, allocated
-once, and written from base and adapter before every rollout. Adding and removing updates in place would accumulate
-rounding errors, until the copy were another policy. Training never uses the copy.
+would leave rounding errors in the base. For layers in 4 or 16 bits there is a 16-bit copy: two bytes per weight,
+allocated once, and written from base and adapter before every rollout. Adding and removing updates in place would
+accumulate rounding errors, until the copy were another policy. Training never uses the copy.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
 """Decoder whose KV cache slots never move, so that a decoding step can be recorded as a CUDA graph and replayed.
 
 Row r's token at position p is in slot [r, p]. In the growing decoder all rows end at the same slot, which reads as
-little
-as possible but moves when it grows. Here a step always reads and writes the same addresses, as a recorded graph needs.
+little as possible but moves when it grows. Here a step always reads and writes the same addresses, as a recorded graph
+needs.
 
 Live rows are at the first places, paused rows at the last ones. A step processes a *bucket* of rows and of slots: as
-many
-as are needed, rounded up to one of a few sizes, so that a few recordings serve all steps. Recorded steps use fixed
+many as are needed, rounded up to one of a few sizes, so that a few recordings serve all steps. Recorded steps use fixed
 tensors, into which tokens and positions are copied.
 """
 
@@ -210,8 +209,7 @@ class SlotDecoder(Decoder):
         """See `Decoder.close`.
 
         Recorded steps refer to their decoder, and layers to their cache. Without this, only the garbage collector would
-        free
-        them.
+        free them.
         """
         super().close()
         self._recorded.clear()

@@ -20,8 +20,7 @@ def uniforms(seed: int, iteration: int, key: str, count: int) -> NDArray[np.floa
     """Return the first `count` random numbers in [0, 1) of a row: float64 [count].
 
     They depend only on the other three arguments, so a row draws the same numbers whatever else is in its batch. A
-    longer
-    stream begins with the shorter one.
+    longer stream begins with the shorter one.
     """
     digest = hashlib.blake2b(f"{seed}\n{iteration}\n{key}".encode(), digest_size=16).digest()
     return np.random.Generator(np.random.Philox(key=int.from_bytes(digest, "little"))).random(count)
@@ -56,8 +55,7 @@ def draw(logits_BV: Tensor, uniforms_B: NDArray[np.float64], temperature: float)
     if not bool(torch.isfinite(sums_BN[:, -1]).all()):
         raise DivergedError(
             "found logits that are not finite while generating. The weights have diverged: go back to an earlier "
-            "checkpoint "
-            "and train with a lower learning rate or a smaller gradient norm"
+            "checkpoint and train with a lower learning rate or a smaller gradient norm"
         )
     tokens_B = best_B if temperature == 0.0 else _invert(weights_BNW, sums_BN, torch.from_numpy(uniforms_B))
     chosen_B = scaled_BV.gather(-1, to_device(tokens_B, scaled_BV.device)[:, None])[:, 0]

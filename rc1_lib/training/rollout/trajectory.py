@@ -123,8 +123,7 @@ class RunningEpisode:
         if not 0 < len(self.prompt) < context:
             raise RolloutError(
                 f"the prompt of row '{start.row_id}' has {len(self.prompt)} tokens, expected 1 to {context - 1} (the "
-                "model's "
-                f"context is {context}); leave the row out or use a model with a longer context"
+                f"model's context is {context}); leave the row out or use a model with a longer context"
             )
         self._start, self._chat, self._sampling, self._context = start, chat, sampling, context
         self.over = False

@@ -37,8 +37,7 @@ class TokenBatch:
     Attributes:
         ids: int64 (B, T), right-padded.
         action_mask: bool (B, T), True for action tokens: those that the policy sampled or learns to write. Never True
-            at
-            position 0 or in the padding.
+            at position 0 or in the padding.
         lengths: int64 (B,), number of tokens up to and including the last action token.
     """
 
@@ -79,8 +78,7 @@ class EpisodeBatch(TokenBatch):
         scores: fp32 (B,), score of each episode.
         groups: int64 (B,), the same number for all episodes of one row, from 0.
         states: (N, D), the hidden state from which each action token was sampled, row by row; None if they were not
-            kept
-            and have to be recomputed.
+            kept and have to be recomputed.
     """
 
     old_logprobs: Tensor
@@ -127,8 +125,7 @@ def collate(
     """Collate episodes with their scores.
 
     Tokens after an episode's last action token are cut off, because nothing is learned from them. Rows are sorted by
-    row
-    id and tokens, so that the update does not depend on the order in which episodes finished.
+    row id and tokens, so that the update does not depend on the order in which episodes finished.
 
     Args:
         trajectories: at least one, each with at least one action token after its first token.

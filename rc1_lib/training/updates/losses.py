@@ -207,9 +207,8 @@ def generalised_advantages(
     """Generalised advantage estimation over action tokens only.
 
     The value of an action token is that of the state before it. Tokens between two action tokens, such as an
-    observation,
-    belong to the step of the first: the next state of an action token is at the next action token, however far. The
-    episode ends at its last action token. Every end, including limits, is part of the task, so there is no
+    observation, belong to the step of the first: the next state of an action token is at the next action token, however
+    far. The episode ends at its last action token. Every end, including limits, is part of the task, so there is no
     bootstrapping.
 
     Source: Schulman et al., "High-Dimensional Continuous Control Using Generalized Advantage Estimation" (2016).

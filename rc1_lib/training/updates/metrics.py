@@ -1,10 +1,9 @@
 """Metrics of an update, named as in TRL and verl, and the parity check between sampling and training.
 
 Sampling runs on merged weights with a KV cache, in batches of other shapes. Training runs whole episodes with a
-separate
-adapter. Before the first optimizer step both are the same policy, so their log-probabilities may differ only by
-rounding.
-A larger difference means stale weights, shifted positions or a broken kernel. The first minibatch measures it for free.
+separate adapter. Before the first optimizer step both are the same policy, so their log-probabilities may differ only
+by rounding. A larger difference means stale weights, shifted positions or a broken kernel. The first minibatch measures
+it for free.
 """
 
 from __future__ import annotations
@@ -57,8 +56,7 @@ class Tally:
         """Return means per action token, and losses as means per minibatch.
 
         `policy/approxkl_avg` is the k3 estimate. TRL reports half the squared log-ratio, which is equal to second
-        order.
-        `val/ratio_var` is the variance of the ratio over tokens.
+        order. `val/ratio_var` is the variance of the ratio over tokens.
         """
         ratio = self.mean("ratio")
         return {

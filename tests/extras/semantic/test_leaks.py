@@ -206,7 +206,7 @@ def test_every_language_of_the_shadow_set_is_tried(clean: pl.DataFrame, shadow: 
 
 
 def test_too_few_shadow_questions_are_refused(clean: pl.DataFrame, shadow: pl.DataFrame, folder: Path) -> None:
-    with pytest.raises(RC1Error, match=r"^gates\.leakage\.semantic: 99 .*100.* shadow\.n"):
+    with pytest.raises(RC1Error, match=r"^gates\.leakage\.semantic: found 99 .*100.* shadow\.n"):
         leaks_in_other_words(clean, shadow.head(99), LIMITS, folder)
 
 

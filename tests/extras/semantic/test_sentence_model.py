@@ -93,7 +93,7 @@ def _one_lacks(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "said"),
     [
-        (shutil.rmtree, "folder .*model; "),
+        (shutil.rmtree, "folder .*model not found; "),
         (_without("config.json"), r"\(no config\.json\)"),
         (_without("*.safetensors"), r"\*\.safetensors"),
         (_says("modules.json", [{"type": "sentence_transformers.models.Dense"}]), " Dense, .*Transformer"),

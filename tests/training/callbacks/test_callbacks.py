@@ -164,7 +164,7 @@ def test_rates_cannot_follow_the_step_of_an_engine_without_an_optimizer_in_reach
             del self.optimizer
 
     trainer = Trainer(Closed(), ScaleSetup(0.1), Doubling(), Counting(), [LRSchedule("linear", 0)], 1, 0, {})
-    with pytest.raises(ConfigError, match=r"lr_schedule .*optimizer, Closed "):
+    with pytest.raises(ConfigError, match=r"lr_schedule .*`optimizer`, Closed "):
         trainer.fit(None)
 
 

@@ -312,7 +312,7 @@ def test_a_turn_that_cannot_be_one_ends_the_training(
 ) -> None:
     run = asking()
     double.change = completions(lambda body, answer: None if body["model"] == "base" else change(body, answer))
-    with pytest.raises(VLLMError, match=rf"/completions .*{said}"):
+    with pytest.raises(VLLMError, match=rf"/completions: .*{said}"):
         played(engine_of(run), run)
 
 
@@ -443,7 +443,7 @@ def test_an_answer_without_end_is_refused_before_it_fills_the_memory(
     run = asking()
     engine = engine_of(run)
     double.endless = path
-    with pytest.raises(VLLMError, match=rf"/{path} .* [\d,]+ bytes, "):
+    with pytest.raises(VLLMError, match=rf"/{path}: .* [\d,]+ bytes, "):
         played(engine, run)
     assert double.sent < 32 * 2**20
     double.endless = ""
