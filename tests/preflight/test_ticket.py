@@ -321,7 +321,7 @@ def test_a_folder_in_a_tickets_place_is_a_sentence(ticketed: Run) -> None:
     path = ticketed.workspace.path(TICKET)
     path.unlink()
     path.mkdir()
-    assert "cannot be read (Is a directory), expected a file" in refusal(ticketed)
+    assert "cannot be read (Is a directory); run" in refusal(ticketed)
     assert revoke_ticket(ticketed, "for no reason") is False
 
 

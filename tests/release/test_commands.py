@@ -64,7 +64,7 @@ def test_a_key_that_cannot_sign_is_refused_by_what_it_is(tmp_path: Path) -> None
     rsa = generate_private_key(public_exponent=65537, key_size=2048)
     own, locked = Ed25519PrivateKey.generate(), BestAvailableEncryption(b"x")
     for content, words in (
-        (rsa.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()), "of another kind, expected ed25519"),
+        (rsa.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()), "of another type, expected ed25519"),
         (
             own.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, locked),
             "protected by a password",
