@@ -49,22 +49,22 @@ def one(files: Mapping[str, bytes], start: str, end: str) -> str:
 
 DAMAGES: tuple[tuple[str, str, str, Callable[[bytes], bytes | None], str], ...] = (
     ("episodes cut short", "reports/ppo_eval_", ".episodes.jsonl", lambda old: old[:1000], "but reports/ppo_eval_"),
-    ("no episodes", "reports/ppo_eval_", ".episodes.jsonl", lambda old: None, "is not there, and reports/ppo_eval_"),
+    ("no episodes", "reports/ppo_eval_", ".episodes.jsonl", lambda old: None, "is missing, but reports/ppo_eval_"),
     ("a calibration with a byte more", "reports/calibration_", ".json", lambda old: old + b" ", "but configs/weights"),
-    ("no calibration", "reports/calibration_", ".json", lambda old: None, "is not there, and configs/weights.json"),
+    ("no calibration", "reports/calibration_", ".json", lambda old: None, "is missing, but configs/weights.json"),
     ("another evaluation", "reports/ppo_eval_", "[h].json", lambda old: old + b" ", ".manifest.json has"),
-    ("a list as a manifest", "reports/rc1/rc1_seed.manifest", "", lambda old: b"[]", "no manifest of a file"),
-    ("no manifest", "reports/rc1/rc1_seed.balanced.manifest", "", lambda old: None, "no manifest of a file"),
-    ("a manifest of something else", "reports/rc1/rc1_seed.manifest", "", lambda old: b"{}", "is not about data/roll"),
+    ("a list as a manifest", "reports/rc1/rc1_seed.manifest", "", lambda old: b"[]", "not a manifest"),
+    ("no manifest", "reports/rc1/rc1_seed.balanced.manifest", "", lambda old: None, "not a manifest"),
+    ("a manifest of something else", "reports/rc1/rc1_seed.manifest", "", lambda old: b"{}", "does not match data"),
     ("an empty checksum", "reports/rc1/rc1_seed.sha256", "", lambda old: b"", "is not the SHA-256 of data/rollouts"),
     ("no checksum", "reports/rc1/weights.sha256", "", lambda old: None, "is not the SHA-256 of configs/weights"),
     ("half a configuration", "reports/config_effective", "", lambda old: old[:500], "is not the configuration of this"),
     ("brackets as a configuration", "reports/config_effective", "", lambda old: b"[" * 5000, "is not the configur"),
     ("another configuration", "reports/config_effective", "",
      lambda old: old.replace(b"\nsteps: 4\n", b"\nsteps: 400\n"), "is not the configuration of this run"),
-    ("no metrics", "reports/metrics", "", lambda old: b"", "holds no metrics of step 1, of 4 trained"),
+    ("no metrics", "reports/metrics", "", lambda old: b"", "lacks the metrics of step 1 of 4"),
     ("metrics that end early", "reports/metrics", "", lambda old: old[: old.index(b"\n") + 1], "no metrics of step 2"),
-    ("a text as metrics", "reports/metrics", "", lambda old: b"\xff\nnull\n", "holds no metrics of step 1"),
+    ("a text as metrics", "reports/metrics", "", lambda old: b"\xff\nnull\n", "lacks the metrics of step 1"),
     ("something else as a picture", "reports/plots/ppo_eval_", "curves.png", lambda old: b"root:x", "expected PNG"),
 )  # fmt: skip
 
@@ -124,10 +124,10 @@ def fail_first(body: Any) -> None:
 FORGERIES: tuple[tuple[str, Callable[[Any], object], str], ...] = (
     ("a check that is red", fail_first, "failed (held-out prompts of a seed, fewest)"),
     ("without a check", lambda body: body["gate"]["checks"].pop(0), "the checks held-out prompts of a seed"),
-    ("of another gate", lambda body: body["gate"].update(name="git"), "it is one of git"),
-    ("without a verdict", lambda body: body["gate"].update(checks=[], evidence=None), "gate: is no verdict of"),
+    ("of another gate", lambda body: body["gate"].update(name="git"), "its gate is git"),
+    ("without a verdict", lambda body: body["gate"].update(checks=[], evidence=None), "gate: is not a verdict of"),
     ("passed by a number", lambda body: body.update({"pass": 7}), "the gate ppo_eval failed"),
-    ("of another name", lambda body: body.update(key="../../etc/x"), "under another name"),
+    ("of another name", lambda body: body.update(key="../../etc/x"), "has another name"),
     ("without checkpoints", lambda body: body.pop("checkpoints"), "checkpoints: Field required"),
     ("a list of episodes", lambda body: body.update(episodes=[]), "episodes: "),
 )  # fmt: skip
