@@ -38,11 +38,15 @@ def build_pool(
     out: Annotated[Path | None, typer.Option(help="Where to write the pool, below the workspace (pool.path).")] = None,
     n: Annotated[int | None, typer.Option(help="Number of rows (pool.n).")] = None,
     mix: Mix = None,
-    max_turns: Annotated[int | None, typer.Option(help="Maximum assistant turns of a dialogue (pool.max_turns).")] = None,
+    max_turns: Annotated[
+        int | None, typer.Option(help="Maximum assistant turns of a dialogue (pool.max_turns).")
+    ] = None,
     clarify_rate: Annotated[
         float | None, typer.Option(help="Share of dialogues that ask the user (pool.clarify_rate).")
     ] = None,
-    tools: Annotated[str | None, typer.Option(help='Tools of the assistant, for example "wiki,calc" (pool.tools).')] = None,
+    tools: Annotated[
+        str | None, typer.Option(help='Tools of the assistant, for example "wiki,calc" (pool.tools).')
+    ] = None,
     templates_dir: TemplatesDir = None,
     shadow: Annotated[
         Path | None,

@@ -58,14 +58,14 @@ DAMAGES: tuple[tuple[str, str, str, Callable[[bytes], bytes | None], str], ...] 
     ("a manifest of something else", "reports/rc1/rc1_seed.manifest", "", lambda old: b"{}", "does not match data"),
     ("an empty checksum", "reports/rc1/rc1_seed.sha256", "", lambda old: b"", "is not the SHA-256 of data/rollouts"),
     ("no checksum", "reports/rc1/weights.sha256", "", lambda old: None, "is not the SHA-256 of configs/weights"),
-    ("half a configuration", "reports/config_effective", "", lambda old: old[:500], "is not the configuration of this"),
-    ("brackets as a configuration", "reports/config_effective", "", lambda old: b"[" * 5000, "is not the configur"),
+    ("half a configuration", "reports/config_effective", "", lambda old: old[:500], "is not this run's configuration"),
+    ("brackets as a configuration", "reports/config_effective", "", lambda old: b"[" * 5000, "is not this run's conf"),
     ("another configuration", "reports/config_effective", "",
-     lambda old: old.replace(b"\nsteps: 4\n", b"\nsteps: 400\n"), "is not the configuration of this run"),
+     lambda old: old.replace(b"\nsteps: 4\n", b"\nsteps: 400\n"), "is not this run's configuration"),
     ("no metrics", "reports/metrics", "", lambda old: b"", "lacks the metrics of step 1 of 4"),
-    ("metrics that end early", "reports/metrics", "", lambda old: old[: old.index(b"\n") + 1], "no metrics of step 2"),
+    ("metrics that end early", "reports/metrics", "", lambda old: old[: old.index(b"\n") + 1], "the metrics of step 2"),
     ("a text as metrics", "reports/metrics", "", lambda old: b"\xff\nnull\n", "lacks the metrics of step 1"),
-    ("something else as a picture", "reports/plots/ppo_eval_", "curves.png", lambda old: b"root:x", "expected PNG"),
+    ("something else as a picture", "reports/plots/ppo_eval_", "curves.png", lambda old: b"root:x", "not a PNG"),
 )  # fmt: skip
 
 
