@@ -1,1 +1,1 @@
-"""Bringing flows up: a local server with the deployments, and runs that need nothing running beforehand."""
+"""Running flows: a local server with the deployments, and single runs that need no running server."""

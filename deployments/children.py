@@ -16,9 +16,9 @@ _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 
 def start(command: Sequence[str], environment: Mapping[str, str], output: IO[bytes] | None) -> subprocess.Popen[bytes]:
-    """Start a child in a process group of its own; its output goes to `output`, or to the parent's when None.
+    """Start a child in its own process group; its output goes to `output`, or if that is None, to the parent's.
 
-    On Linux the kernel ends it when the parent dies. It has to be started from a thread that lives as long as it.
+    On Linux the kernel kills it when the parent dies. The thread that starts it must live as long as the child.
     """
     return subprocess.Popen(
         command,
@@ -32,7 +32,7 @@ def start(command: Sequence[str], environment: Mapping[str, str], output: IO[byt
 
 
 def stop(child: subprocess.Popen[bytes], patience_s: float = 15.0) -> None:
-    """Ask a child to end, and end it and everything it started when it has not done so in time."""
+    """Ask a child to end; kill it if it does not end in time, and then all processes that it started."""
     family = descendants(child.pid)
     if child.poll() is None:
         child.terminate()
@@ -46,7 +46,7 @@ def stop(child: subprocess.Popen[bytes], patience_s: float = 15.0) -> None:
 
 
 def alive(pid: int) -> bool:
-    """Whether there is a process of this number."""
+    """Return whether a process with this id exists."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -57,12 +57,12 @@ def alive(pid: int) -> bool:
 
 
 def descendants(pid: int) -> list[int]:
-    """The processes below `pid`, children before grandchildren; empty where the system does not tell (no /proc)."""
+    """Return the processes below `pid`, children before grandchildren; empty on a system without /proc."""
     parents: dict[int, list[int]] = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
             after_name = stat.read_text().rpartition(")")[2].split()
-        except OSError:  # it ended while we looked
+        except OSError:  # it has just ended
             continue
         parents.setdefault(int(after_name[1]), []).append(int(stat.parent.name))
     found = [pid]
@@ -72,7 +72,7 @@ def descendants(pid: int) -> list[int]:
 
 
 def end_with(parent: int) -> Callable[[], None]:
-    """What a new process calls to be ended with its parent; does nothing on systems other than Linux."""
+    """Return a function that a new process calls to be killed with its parent; it does nothing except on Linux."""
 
     def ask_the_kernel() -> None:
         if _LIBC is None:

@@ -1,4 +1,4 @@
-"""Runs whose process was lost: marked as crashed, since the work pool's only place is theirs until they end."""
+"""Mark runs whose process was lost as crashed; until then they occupy the work pool's only slot."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ _HOLDING = [StateType.PENDING, StateType.RUNNING, StateType.CANCELLING]
 
 
 def crash_leftovers(pool: str) -> int:
-    """Mark what an earlier life of this server left unfinished in the pool; to be called before a worker starts.
+    """Mark runs in the pool as crashed that an earlier server left unfinished; call it before a worker starts.
 
     Returns:
-        How many runs there were.
+        The number of such runs.
     """
     with get_client(sync_client=True) as client:
         left = client.read_flow_runs(
@@ -41,15 +41,15 @@ def crash_leftovers(pool: str) -> int:
             work_pool_filter=WorkPoolFilter(name=WorkPoolFilterName(any_=[pool])),
         )
         for run in left:
-            message = "the server stopped during this run; run it again: it continues from what is done"
+            message = "the server stopped during this run; run it again, and it continues from what is done"
             client.set_flow_run_state(run.id, Crashed(message=message), force=True)
     return len(left)
 
 
 def watch_heartbeats() -> None:
-    """Let the server mark a run of RC1 as crashed that stops sending heartbeats without having ended.
+    """Have the server mark a run of RC1 as crashed if it stops sending heartbeats without having ended.
 
-    Runs of others end in ways that are not known here.
+    This is limited to RC1's runs, since the final states of others are unknown here.
     """
     endings = {f"prefect.flow-run.{name}" for name in (*_PREFECTS_OWN, *ENDINGS)}
     watch = AutomationCore(

@@ -1,6 +1,6 @@
-"""What the worker starts for a flow run: Prefect's engine, ended by the kernel when the worker dies.
+"""What the worker starts for a flow run: Prefect's engine, killed by the kernel when the worker dies.
 
-Without that a run whose worker was killed goes on unseen, and writes into the workspace during the next run.
+Otherwise a run whose worker was killed would continue unnoticed, and write into the workspace during the next run.
 """
 
 from __future__ import annotations
@@ -13,5 +13,5 @@ from rc1_lib.runtime.libraries import quieten
 
 if __name__ == "__main__":
     children.end_with(os.getppid())()
-    quieten(hub=True)  # as a command of `rc1` does: its log is the worker's, and the UI's
+    quieten(hub=True)  # as for a command of `rc1`; the output goes to the worker's log and the UI
     runpy.run_module("prefect.engine", run_name="__main__")

@@ -1,7 +1,7 @@
-"""Run a flow here and now, with nothing running beforehand: what `rc1 preflight`, `rc1 train` and `make run` do.
+"""Run a flow in this process, without a running server, for `rc1 preflight`, `rc1 train` and `make run`.
 
-The run is recorded in the workspace's own Prefect database, so `make serve` shows it later. When the workspace is being
-served already, that server is used; else a private one lives as long as the run, and dies with it.
+The run is recorded in the workspace's own Prefect database, so `make serve` shows it later. If the workspace is being
+served, that server is used; otherwise a private one runs for the duration of the run.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ class FlowOutcome:
     """How a run ended.
 
     Attributes:
-        exit_code: 0 passed, 2 a gate or the configuration said no, 1 a fault.
+        exit_code: 0 passed, 2 a gate failed or an input was rejected, 1 a fault.
         state_name: the flow run's final state, for example `TicketIssued`, `PolicyImproved` or `GatesFailed`.
         message: one sentence that says why.
-        flow_run_url: where to look at it; empty when its server has ended (`make serve` shows it again).
+        flow_run_url: its page in the UI; empty if its server has ended (`make serve` shows it again).
     """
 
     exit_code: int
@@ -53,15 +53,15 @@ def run_flow(name: FlowName, *, verbose: bool = False, **flow_parameters: Any) -
     """Run a flow in this process.
 
     Args:
-        name: which flow, as its deployment is called.
-        verbose: show Prefect's own log on stderr; the UI keeps the whole log in any case.
-        flow_parameters: those of the flow.
+        name: the flow, by the name of its deployment.
+        verbose: show Prefect's own log on stderr; the UI has the whole log in any case.
+        flow_parameters: the flow's parameters.
 
     Raises:
-        ConfigError: when the workspace is not a folder, or the environment names a proxy that cannot be used.
-        RC1Error: while another run is at work in the workspace.
-        ServerFault: when the private server does not come up, or the server is lost while the flow runs.
-        Exception: the flow's own, when it ended by a fault.
+        ConfigError: when the workspace is not a folder, or the environment names an unusable proxy.
+        RC1Error: when another run holds the workspace.
+        ServerFault: when the private server does not start, or the server is lost during the run.
+        Exception: the flow's own error, when it ended with a fault.
     """
     workspace = Path(flow_parameters.get("workspace") or default_root()).resolve()
     if workspace.exists() and not workspace.is_dir():
@@ -71,7 +71,7 @@ def run_flow(name: FlowName, *, verbose: bool = False, **flow_parameters: Any) -
     report_progress("Prefect server", 0, 1)
 
     def load(url: str) -> None:
-        # Before Prefect is imported: it reads its settings and sets up its log then.
+        # Before Prefect is imported, because it reads its settings and sets up its log on import.
         os.environ.update(settings(workspace, url))
         os.environ["PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL"] = "INFO" if verbose else "CRITICAL"
         import_module(f"flows.{name}")
@@ -94,9 +94,9 @@ def run_flow(name: FlowName, *, verbose: bool = False, **flow_parameters: Any) -
 
 @contextmanager
 def _server(workspace: Path, load: Callable[[str], None]) -> Iterator[tuple[str, bool]]:
-    """The address of a server for the workspace, and whether it outlasts the run.
+    """Yield the address of a server for the workspace, and whether it outlasts the run.
 
-    `load(url)` is called once, while a private server starts: both take seconds of one core.
+    `load(url)` is called once, while a private server starts, since both take seconds of one core.
     """
     url = running_server(workspace)
     if url is not None:
@@ -112,10 +112,10 @@ def _server(workspace: Path, load: Callable[[str], None]) -> Iterator[tuple[str,
 
 @contextmanager
 def _losing(url: str) -> Iterator[None]:
-    """Say in a sentence that the server was lost, in the place of what Prefect says when it cannot reach it.
+    """Replace Prefect's error about an unreachable server with a sentence.
 
     Raises:
-        ServerFault: when the block has failed, and no server is there any more.
+        ServerFault: when the block failed and the server no longer answers.
     """
     try:
         yield
@@ -125,8 +125,8 @@ def _losing(url: str) -> Iterator[None]:
         if healthy(url):
             raise
         raise ServerFault(
-            f"the Prefect server at {url} has ended in the middle of the run; files are written whole or not at all, "
-            f"so run the command again"
+            f"the Prefect server at {url} ended during the run; files are written whole or not at all, so run the "
+            f"command again"
         ) from error
 
 
@@ -135,7 +135,7 @@ def _run(name: FlowName, workspace: Path, url: str, flow_parameters: dict[str, A
 
     flow = getattr(import_module(f"flows.{name}"), name)
     here = settings(workspace, url)
-    # For a second run in one process, which finds Prefect imported with the first one's settings.
+    # For a second run in one process, in which Prefect still has the first run's settings.
     chosen: dict[Any, Any] = {
         PREFECT_API_URL: here["PREFECT_API_URL"],
         PREFECT_LOCAL_STORAGE_PATH: here["PREFECT_LOCAL_STORAGE_PATH"],
@@ -148,7 +148,7 @@ def _run(name: FlowName, workspace: Path, url: str, flow_parameters: dict[str, A
 
 
 def _wait_for_history(flow_run_id: UUID) -> None:
-    """Give the server the time to write down how every task ended: an end of either process would lose it."""
+    """Wait until the server has recorded how every task ended, which would be lost if either process ended now."""
     from prefect.client.orchestration import get_client
     from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId
     from prefect.events.worker import EventsWorker

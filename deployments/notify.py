@@ -1,7 +1,7 @@
-"""Reporting a run that did not pass: an automation of the server that calls a webhook.
+"""Report runs that do not pass: an automation of the server calls a webhook.
 
-The address may be a secret by itself, as that of a chat's webhook is. It is in a block, which Prefect keeps
-encrypted and shows as stars; no log, no report and no process of a run is given it.
+The webhook's address may itself be a secret, as for many chats. It is kept in a block, which Prefect encrypts and shows
+as asterisks; no log, report or process of a run receives it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rc1_lib.errors import ConfigError
 from tasks.endings import FAULT, NOT_PASSED
 
 BLOCK = "rc1-webhook"
-"""The block's name: one that was made in the UI, with headers of its own for example, is called as well."""
+"""The block's name; a block of this name that was made in the UI, for example with custom headers, works too."""
 NAME = "rc1: tell of a run that is not green"
 
 _NOTIFIED = (*NOT_PASSED, FAULT, "Failed", "Crashed")
@@ -33,20 +33,20 @@ _PAYLOAD = """{
   "state": {{ flow_run.state.name | tojson }},
   "message": {{ (flow_run.state.message or "") | tojson }}
 }"""
-"""`text` is what chats show; the rest is for programs."""
+"""Chats show `text`; the rest is for programs."""
 
 
 def notify_on_failure(address: str = "") -> bool:
     """Have the server call the webhook whenever a run of RC1 does not pass.
 
     Args:
-        address: of the webhook; empty: as the block has it, if there is one.
+        address: the webhook's address; empty: the one in the block, if there is one.
 
     Returns:
-        Whether there is a webhook to call. Where there is none, an automation that called one is removed.
+        Whether there is a webhook to call. If not, an earlier automation is removed.
 
     Raises:
-        ConfigError: when the address is none of http or https; it is not repeated.
+        ConfigError: when it is not an http or https address; the error does not repeat it.
     """
     block = _block(address)
     with get_client(sync_client=True) as client:
@@ -61,7 +61,7 @@ def _block(address: str) -> UUID | None:
     if address:
         parts = urlsplit(address)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ConfigError(f"{WEBHOOK}: is not the address of a webhook; expected one that begins with https://")
+            raise ConfigError(f"{WEBHOOK}: is not the address of a webhook; expected one such as https://HOST/PATH")
         webhook = Webhook(url=SecretStr(address), headers={"Content-Type": "application/json"})
         saved: UUID = webhook.save(BLOCK, overwrite=True)  # type: ignore[assignment]
         return saved

@@ -1,4 +1,4 @@
-"""Registering the deployments of a workspace with the server named by `PREFECT_API_URL`."""
+"""Register the deployments of a workspace with the server at `PREFECT_API_URL`."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ NIGHTLY: dict[str, Any] = {"build": "never", "refresh": True, "ticket": False, "
 
 
 def create_pool(pool: str) -> None:
-    """Create the process work pool, one run at a time, or make it what it was at first."""
+    """Create the process work pool, for one run at a time, or reset it."""
     with get_client(sync_client=True) as client:
         client.create_work_pool(_new_pool(pool), overwrite=True)
 
 
 def join_pool(pool: str) -> None:
-    """Create the process work pool where it is not there; one that is there keeps its limit and its template.
+    """Create the process work pool if it does not exist; an existing one keeps its limit and template.
 
     Raises:
-        RC1Error: when it is there for another kind of worker.
+        RC1Error: when it exists for another type of worker.
     """
     with get_client(sync_client=True) as client:
         try:
@@ -53,10 +53,10 @@ def join_pool(pool: str) -> None:
 
 
 def check_served_here(workspace: Path) -> None:
-    """Look whether the server's deployments may be registered for a workspace.
+    """Check that the server's deployments may be registered for a workspace.
 
     Raises:
-        RC1Error: when they are registered for another one, whose runs would come here.
+        RC1Error: when they are registered for another workspace, whose runs would come here.
     """
     with get_client(sync_client=True) as client:
         try:
@@ -66,8 +66,8 @@ def check_served_here(workspace: Path) -> None:
     there = parameters.get("workspace") or str(PROJECT_ROOT)
     if there != str(workspace):
         raise RC1Error(
-            f"--workspace {workspace}: the server's rc1/preflight works in {there}; serve that one, or remove it there "
-            f"with `prefect deployment delete rc1/preflight`"
+            f"--workspace {workspace}: the server's rc1/preflight uses {there}; serve that workspace, or remove the "
+            f"deployment with `prefect deployment delete rc1/preflight`"
         )
 
 
@@ -77,7 +77,7 @@ def _new_pool(pool: str) -> WorkPoolCreate:
 
 
 def register(workspace: Path, pool: str) -> None:
-    """Register the deployments for the workspace, on a pool that is there; `train` where it can run."""
+    """Register the deployments for the workspace on an existing pool; `train` only if it can run here."""
     here = {"workspace": str(workspace)}
     entries = (ENTRYPOINT, CALIBRATE_ENTRYPOINT, SCALE_UP_ENTRYPOINT, RELEASE_ENTRYPOINT)
     preflight, calibrate, scale_up, release = (_flow(entry) for entry in entries)
@@ -100,19 +100,19 @@ def register(workspace: Path, pool: str) -> None:
     release.deploy(
         name="release",
         parameters=here,
-        description="the report, and one archive with all that is needed to check and repeat a run that passed",
+        description="the report, and one archive to check and repeat a run that passed",
         **quietly,
     )
     preflight.deploy(
         name="nightly",
         parameters={**here, **NIGHTLY},
         schedules=[Cron(NIGHTLY_CRON, timezone="UTC")],
-        description="everything the ticket vouches for, checked again; a failure revokes it",
+        description="checks everything that the ticket pins again; a failure revokes it",
         **quietly,
     )
 
 
 def _flow(entrypoint: str) -> Flow[..., Any]:
     flow = Flow.from_source(source=str(CODE_ROOT), entrypoint=entrypoint)
-    assert isinstance(flow, Flow)  # awaitable only where an event loop runs
+    assert isinstance(flow, Flow)  # it is awaitable only inside an event loop
     return flow

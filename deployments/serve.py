@@ -1,7 +1,7 @@
-"""One command that serves RC1: `python -m deployments.serve [--workspace DIR] [--port 4200 | --server ADDRESS]`.
+"""Serve RC1 with one command: `python -m deployments.serve [--workspace DIR] [--port 4200 | --server ADDRESS]`.
 
-It brings up the Prefect server, or joins one that runs already; then a process work pool, the deployments and a worker.
-Ctrl-C ends what it brought up.
+It starts a Prefect server, or joins a running one, and then a process work pool, the deployments and a worker. Ctrl-C
+stops what it started.
 """
 
 from __future__ import annotations
@@ -36,33 +36,33 @@ from rc1_lib.workspace.artifacts import default_root
 PORT = 4200
 POOL = "rc1-local"
 _BREATH_S = 2.0
-"""Between two looks at the children, and before a worker that died is started again."""
+"""Seconds between two checks of the children, and before a worker that died is started again."""
 
 
 def serve(workspace: Path, port: int = PORT, joined: str = "") -> int:
-    """Serve a workspace until interrupted; returns the exit code.
+    """Serve a workspace until interrupted, and return the exit code.
 
     Args:
-        workspace: which.
-        port: where a server of its own listens.
-        joined: the address of a server that runs already; empty: a server of its own is started.
+        workspace: the workspace.
+        port: the port of the server that is started.
+        joined: the address of a running server to join; empty: start a server.
 
     Raises:
-        RC1Error: when the workspace is served already, the port is taken, or the server to be joined is not there or
-            has other work under these names.
-        ServerFault: when the server does not come up.
+        RC1Error: when the workspace is served already, the port is taken, or the server to join does not answer or has
+            other deployments with these names.
+        ServerFault: when the server does not start.
     """
     if workspace.exists() and not workspace.is_dir():
         raise RC1Error(f"--workspace {workspace}: is a file, expected a folder")
     if url := running_server(workspace):
-        raise RC1Error(f"{workspace} is served already, at {url}; use that server, or end it first")
-    webhook = os.environ.pop(WEBHOOK, "")  # before a process is started that has no use for it
+        raise RC1Error(f"{workspace} is served already, at {url}; use that server, or stop it first")
+    webhook = os.environ.pop(WEBHOOK, "")  # child processes must not inherit it
     with _asked_to_end() as ended, _server(workspace, port, joined, ended) as (url, own):
         os.environ.update(settings(workspace, url))
         _set_up(workspace, webhook, alone=own is not None)
         record_server(workspace, url)
         try:
-            _tell(url, own is not None)
+            _print_address(url, own is not None)
             return _keep_working(own, url, ended)
         finally:
             forget_server(workspace)
@@ -72,7 +72,7 @@ def serve(workspace: Path, port: int = PORT, joined: str = "") -> int:
 def _server(
     workspace: Path, port: int, joined: str, ended: threading.Event
 ) -> Iterator[tuple[str, subprocess.Popen[bytes] | None]]:
-    """The address of the server, and its process where it is our own, which ends with the block."""
+    """Yield the server's address, and its process if it was started here, which ends with the block."""
     if joined:
         yield joined_server(joined), None
         return
@@ -86,12 +86,12 @@ def _server(
 
 
 def _set_up(workspace: Path, webhook: str, *, alone: bool) -> None:
-    """Give the server what RC1 needs of it.
+    """Register pool, deployments and automations with the server.
 
     Args:
-        workspace: that is served.
+        workspace: the workspace to serve.
         webhook: address of the webhook, or empty.
-        alone: nobody else has work on this server: what is under way there has been left by an earlier life of ours.
+        alone: whether only RC1 uses this server, so that unfinished runs on it were left by an earlier `rc1 serve`.
     """
     from deployments.crashed_runs import crash_leftovers, watch_heartbeats
     from deployments.notify import notify_on_failure
@@ -104,7 +104,7 @@ def _set_up(workspace: Path, webhook: str, *, alone: bool) -> None:
         join_pool(POOL)
     register(workspace, POOL)
     if lacking_for_training():
-        print("rc1/train is not registered: training needs the extra: pip install 'rc1[train]'", flush=True)
+        print("rc1/train is not registered, since training needs the extra: pip install 'rc1[train]'", flush=True)
     watch_heartbeats()
     if notify_on_failure(webhook):
         print("the webhook reports every run that fails", flush=True)
@@ -114,7 +114,7 @@ def _set_up(workspace: Path, webhook: str, *, alone: bool) -> None:
 
 @contextmanager
 def _asked_to_end() -> Iterator[threading.Event]:
-    """Set when this process is interrupted or asked to end; after the block that has the effect it had before."""
+    """Yield an event that SIGINT and SIGTERM set inside the block."""
     ended = threading.Event()
     before = {number: signal.signal(number, lambda *_: ended.set()) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
@@ -125,7 +125,7 @@ def _asked_to_end() -> Iterator[threading.Event]:
 
 
 def _keep_working(own: subprocess.Popen[bytes] | None, url: str, ended: threading.Event) -> int:
-    """Keep a worker alive until we are asked to end (0) or our own server is gone (1); one we joined may come back."""
+    """Keep a worker alive until asked to end (0) or until our own server is gone (1); a joined one may come back."""
     worker = _start_worker()
     try:
         while not ended.wait(_BREATH_S):
@@ -145,24 +145,24 @@ def _start_worker() -> subprocess.Popen[bytes]:
     return children.start(command, os.environ, None)
 
 
-def _tell(url: str, own: bool) -> None:
+def _print_address(url: str, own: bool) -> None:
     print(
         f"\nRC1 is served at {url}\nin another terminal:\n"
         f"  export PREFECT_API_URL={url}/api\n"
         f"  {Path(sys.executable).with_name('prefect')} deployment run rc1/preflight --watch\n"
-        "it runs the shipped settings of profile local; for others, as --set gives them: "
+        "this uses the shipped settings of profile local; for others, as with --set: "
         "--param 'overrides=[\"pool.n=1200\"]'\n"
-        f"Ctrl-C ends {'server, ' if own else ''}worker and runs.",
+        f"Ctrl-C stops {'server, ' if own else ''}worker and runs.",
         flush=True,
     )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Parse the command line and serve; 2 for a refusal, 1 for a fault."""
+    """Parse the command line and serve; return 2 for a user error, 1 for a fault."""
     parser = argparse.ArgumentParser(prog="python -m deployments.serve", description=__doc__)
-    parser.add_argument("--workspace", type=Path, help="what is served; default: the checkout, else the current folder")
-    parser.add_argument("--port", type=int, default=PORT, help="where the server listens, on this machine only")
-    parser.add_argument("--server", default="", help="a server that runs already, by the address of its API")
+    parser.add_argument("--workspace", type=Path, help="the workspace; default: the checkout, else the current folder")
+    parser.add_argument("--port", type=int, default=PORT, help="port of the server, open to this machine only")
+    parser.add_argument("--server", default="", help="join a running server with this API address")
     chosen = parser.parse_args(arguments)
     try:
         return serve((chosen.workspace or default_root()).resolve(), chosen.port, chosen.server)

@@ -1,6 +1,6 @@
-"""The Prefect server of one workspace: settings, starting and finding it; all it keeps lies in `<workspace>/.prefect`.
+"""The Prefect server of one workspace: its settings, how to start and find it; its files are in `<workspace>/.prefect`.
 
-This module must not import Prefect: its settings are read from the environment at import, and they are made here.
+This module must not import Prefect, which reads its settings from the environment on import; they are made here.
 """
 
 from __future__ import annotations
@@ -29,32 +29,32 @@ RECORD = f"{HOME}/rc1-server.json"
 LOG = f"{HOME}/server.log"
 START_LIMIT_S = 180.0
 WEBHOOK = "RC1_WEBHOOK_SECRET_URL"
-"""Holds the address that hears of a run that did not pass; `SECRET` hides its value wherever RC1 writes."""
+"""Environment variable with the address of the webhook; the `SECRET` in its name makes RC1 mask its value."""
 LITTLE_ROOM = 100 * 2**20
-"""Bytes: a new database and its log take less."""
+"""Bytes: more than a new database and its log need."""
 
 
 class ServerFault(Exception):
-    """The server did not come up, or did not last as long as its run."""
+    """The server did not start, or ended before its run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A running server: its address, and its process when we started it ourselves."""
+    """A server that was started: its address and its process."""
 
     url: str
     process: subprocess.Popen[bytes]
 
 
 def settings(workspace: Path, url: str) -> dict[str, str]:
-    """The environment of everything that belongs to a workspace's server. No call leaves the machine.
+    """Return the environment of all processes of a workspace's server. No call leaves the machine.
 
-    A database named in the caller's own environment (PostgreSQL, for example) is kept. How Prefect logs, and which
-    profile it takes, it would read from the workspace; a logging configuration may call any function by name.
+    A database in the caller's environment (PostgreSQL, for example) is kept. Logging configuration and profile are set
+    explicitly, since Prefect would read them from the workspace, and a logging configuration may call any function.
     """
     home = workspace / HOME
     database = "PREFECT_SERVER_DATABASE_CONNECTION_URL"
-    # A wheel's packages are found as those of other wheels are, after Python's own modules.
+    # An installed wheel's packages are on Python's path anyway.
     own = [] if INSTALLED else [str(CODE_ROOT)]
     python_path = [*own, *filter(None, [os.environ.get("PYTHONPATH")])]
     return {
@@ -67,9 +67,9 @@ def settings(workspace: Path, url: str) -> dict[str, str]:
         "PREFECT_LOGGING_EXTRA_LOGGERS": "rc1",
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
         "DO_NOT_TRACK": "1",
-        # The new UI asks an outside host from the browser.
+        # The new UI calls an outside host from the browser.
         "PREFECT_SERVER_UI_V2_ENABLED": "false",
-        # A killed run is found out by its missing heartbeat; leases in memory would be lost with a server restart.
+        # A killed run is detected by its missing heartbeat; leases in memory would be lost with a server restart.
         "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": "30",
         "PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE": "prefect.server.concurrency.lease_storage.filesystem",
         "PYTHONPATH": os.pathsep.join(python_path),
@@ -77,7 +77,7 @@ def settings(workspace: Path, url: str) -> dict[str, str]:
 
 
 def _sqlite(path: Path) -> str:
-    """The address of a database; a name with `?` or `#` in it has to be quoted, which SQLite reads in a URI alone."""
+    """Return the address of a database; a name with `?` or `#` must be quoted, which SQLite supports only in a URI."""
     name = str(path)
     return f"sqlite+aiosqlite:///{name}" if name == quote(name) else f"sqlite+aiosqlite:///file:{quote(name)}?uri=true"
 
@@ -91,9 +91,9 @@ def start_server(
     """Start the workspace's server and wait until it answers.
 
     Args:
-        workspace: whose database.
-        port: where it listens, on this machine only.
-        wanted: asked while waiting; False gives up.
+        workspace: the workspace with the database.
+        port: its port, open to this machine only.
+        wanted: called while waiting; False gives up.
         meanwhile: called once with the server's address, while it starts.
 
     Raises:
@@ -102,8 +102,8 @@ def start_server(
     url = f"http://{HOST}:{port}"
     log = workspace / LOG
     log.parent.mkdir(parents=True, exist_ok=True)
-    # uvicorn itself, not `prefect server start`: that costs seconds more. It puts a folder before all others: by
-    # default the current one, here that of a checkout's packages; of a wheel, one that holds no module.
+    # uvicorn itself, since `prefect server start` takes seconds longer. It puts --app-dir first on the path, by default
+    # the current folder; here it is the checkout's root or, for a wheel, a folder without modules.
     application = [
         "--app-dir",
         str(PROJECT_ROOT),
@@ -114,7 +114,7 @@ def start_server(
     listening = {"PREFECT_SERVER_API_HOST": HOST, "PREFECT_SERVER_API_PORT": str(port), "PREFECT__SERVER_FINAL": "1"}
     environment = {**os.environ, **settings(workspace, url), **listening}
     with log.open("ab") as output:
-        # -P: whatever is called like one of its modules and lies in the current folder is not taken for it.
+        # -P: files in the current folder must not shadow its modules.
         process = children.start([sys.executable, "-P", "-m", "uvicorn", *application, *address], environment, output)
     server = Server(url, process)
     try:
@@ -127,7 +127,7 @@ def start_server(
 
 
 def _prefect() -> Path:
-    """Where Prefect is installed."""
+    """Return the folder of the installed Prefect."""
     found = find_spec("prefect")
     assert found is not None and found.origin is not None
     return Path(found.origin).parent
@@ -147,7 +147,7 @@ def _wait(server: Server, log: Path, wanted: Callable[[], bool]) -> None:
 
 
 def healthy(url: str) -> bool:
-    """Whether a Prefect server answers at `url`."""
+    """Return whether a Prefect server answers at `url`."""
     try:
         with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(f"{url}/api/health", timeout=5) as reply:
             return bool(reply.status == 200)
@@ -156,7 +156,7 @@ def healthy(url: str) -> bool:
 
 
 def running_server(workspace: Path) -> str | None:
-    """The address of the lasting server that serves this workspace now, or None."""
+    """Return the address of the server that `rc1 serve` runs for this workspace now, or None."""
     try:
         record = read_json(workspace / RECORD)
         url, pid = str(record["url"]), int(record["pid"])
@@ -166,7 +166,7 @@ def running_server(workspace: Path) -> str | None:
 
 
 def record_server(workspace: Path, url: str) -> None:
-    """Write down where this process serves the workspace."""
+    """Record the address at which this process serves the workspace."""
     write_json(workspace / RECORD, {"url": url, "pid": os.getpid()})
 
 
@@ -176,17 +176,17 @@ def forget_server(workspace: Path) -> None:
 
 
 def free_port() -> int:
-    """A port that nobody listens on at the moment."""
+    """Return a port that is free at the moment."""
     with socket.socket() as probe:
         probe.bind((HOST, 0))
         return int(probe.getsockname()[1])
 
 
 def check_port(port: int) -> None:
-    """Refuse a port that somebody else listens on.
+    """Check that a port is free.
 
     Raises:
-        RC1Error: naming the port.
+        RC1Error: when it is not.
     """
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -199,12 +199,12 @@ def check_port(port: int) -> None:
 
 
 def api_of(url: str) -> str:
-    """The API's address of a server's address."""
+    """Return the API's address of a server."""
     return f"{url}/api"
 
 
 def joined_server(address: str) -> str:
-    """The address of a server that runs already, named by its own address or its API's.
+    """Return the address of a running server, given by its own address or its API's.
 
     Raises:
         RC1Error: when no Prefect server answers there.
@@ -214,6 +214,6 @@ def joined_server(address: str) -> str:
         raise RC1Error(f"--server {address}: is not an address; expected one such as http://HOST:4200/api")
     if not healthy(url):
         raise RC1Error(
-            f"--server {address}: no Prefect server answers at {api_of(url)}/health; start it, or correct the name"
+            f"--server {address}: no Prefect server answers at {api_of(url)}/health; start it, or correct the address"
         )
     return url

@@ -1,8 +1,8 @@
-"""Prefect's own server application, over an SQLite in which whoever writes waits for a turn.
+"""Prefect's own server application, with an SQLite database in which writers wait for their turn.
 
-Prefect 3.8 begins a transaction with reading. If somebody else has written by the time it writes, SQLite refuses it at
-once ("database is locked"): the client asks again two seconds later, and what a refused statement leaves can
-stop the event loop for a minute (docs/experiments/preflight-time.md). Here every transaction may write as it begins.
+Prefect 3.8 begins a transaction by reading. If another connection has written before it writes, SQLite rejects the
+write at once ("database is locked"). The client then retries two seconds later, and the failed statement can block the
+event loop for a minute (docs/experiments/preflight-time.md). Here every transaction takes the write lock as it begins.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from prefect.settings import PREFECT_API_DATABASE_CONNECTION_URL
 
 
 class InTurn(AioSqliteConfiguration):
-    """Prefect's SQLite, in which each transaction may write from its beginning."""
+    """Prefect's SQLite, in which each transaction takes the write lock as it begins."""
 
     @asynccontextmanager
     async def begin_transaction(self, session: Any, with_for_update: bool = False) -> AsyncGenerator[Any, None]:
-        """Begin a transaction that may write at once, or wait until it may, and end it with the block."""
+        """Begin a transaction with the write lock, waiting for it if necessary, and end it with the block."""
         async with super().begin_transaction(session, with_for_update=True) as transaction:
             yield transaction
 
 
 def create_app() -> FastAPI:
-    """The application that the environment describes; any other database than SQLite is Prefect's as it is."""
+    """Return the application for the database in the environment; only SQLite gets special treatment."""
     address = PREFECT_API_DATABASE_CONNECTION_URL.value()
     if get_dialect(address).name == "sqlite":
         set_database_config(InTurn(connection_url=address))

@@ -50,7 +50,7 @@ def calibrate(
     on_red_revoke: bool = True,
     judge_cost_agreed: bool = False,
 ) -> State[Any]:
-    """Find the weights of the new reward, and write them if every stage passes.
+    """Fit the weights of the calibrated reward, and write them if every stage passes.
 
     Args:
         profile: `local` or `prod`.
@@ -60,8 +60,8 @@ def calibrate(
             installed package the current folder.
         build: `auto` builds data that are missing or out of date, `always` everything, `never` nothing.
         on_red_revoke: revoke an existing ticket if something fails, since the newest evidence contradicts it.
-        judge_cost_agreed: whether a person has agreed to what the judge may cost; without, more than
-            `judge.ask_above_usd` is refused before the first call.
+        judge_cost_agreed: whether a person has agreed to what the judge may cost; otherwise more than
+            `judge.ask_above_usd` is an error before the first call.
     """
     try:
         run = open_run(profile=profile, config=config, overrides=overrides, workspace=workspace)

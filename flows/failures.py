@@ -1,4 +1,4 @@
-"""Writes a failure package for failed gates and errors, and an error report for errors, of a deployment's run.
+"""Write a failure package for failed gates and errors, and an error report for errors, of a deployment's run.
 
 A command does the same for runs that it starts; this is for runs that a worker starts.
 """
@@ -23,7 +23,7 @@ from tasks.endings import NOT_APPROVED, NOT_PASSED, REFUSED
 
 
 def leave_failure(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> None:
-    """Prefect's hook for a run that failed or crashed."""
+    """Handle a failed or crashed run; this is a hook of Prefect."""
     if flow_run.deployment_id is None:
         return
     of = _run_of(flow_run.parameters)
@@ -40,7 +40,7 @@ def leave_failure(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) ->
 
 
 def _keep_night(of: Run | Workspace, flow_run: FlowRun, state: State[Any]) -> None:
-    """Record a night whose process died in the history; other nights record themselves."""
+    """Record a night whose process died in the history; all other nights record themselves."""
     run, place = (of, of.workspace) if isinstance(of, Run) else (None, of)
     night = Night(str(flow_run.id), place, run)
     if flow_run.start_time is not None:
@@ -50,7 +50,7 @@ def _keep_night(of: Run | Workspace, flow_run: FlowRun, state: State[Any]) -> No
 
 
 def _run_of(parameters: Mapping[str, Any]) -> Run | Workspace:
-    """The run, or only its workspace if the configuration is invalid."""
+    """Return the run, or only its workspace if the configuration is invalid."""
     named = {key: parameters.get(key) for key in ("profile", "config", "workspace")}
     try:
         return open_run(**named, overrides=parameters.get("overrides") or ())
@@ -59,6 +59,6 @@ def _run_of(parameters: Mapping[str, Any]) -> Run | Workspace:
 
 
 def _fault(state: State[Any]) -> BaseException:
-    """The exception that ended the run; if its process died, there is only the state's message."""
+    """Return the exception that ended the run; if its process died, one with the state's message."""
     found = state.result(raise_on_failure=False) if state.is_failed() else None
     return found if isinstance(found, BaseException) else RuntimeError(state.message or "the run crashed")

@@ -70,20 +70,20 @@ def preflight(
     Args:
         profile: `local` or `prod`.
         config: the configuration file; default: the profile's own.
-        overrides: settings `a.b=c` that overrule the file. Never a key: keys come from the environment.
+        overrides: settings `a.b=c` that override the file. Never an API key: these come from the environment.
         workspace: where everything is read and written; default: the checkout; of an
             installed package the current folder.
         rounds: which rounds to run.
         build: `auto` builds what is missing or out of date, `always` everything, `never` nothing.
-        refresh: compute every gate in every round, also what passed in round 1 on the same bytes.
-        ticket: issue the ticket when round 2 was run and everything passed.
-        on_red_revoke: revoke an existing ticket when something failed: the newest evidence says no.
-        recheck: the nightly's way: verify the existing ticket first, run the gates without writing their reports
-            (the ticket vouches for those), and issue nothing.
-        gate_processes: of a local Dask cluster that judges the gates which read files alone, with the very verdicts of
-            this process (extra `dask`); 0: this process judges them all.
-        judge_cost_agreed: whether a person has agreed to what the judge may cost; without, more than
-            `judge.ask_above_usd` is refused before the first call.
+        refresh: evaluate every gate in every round, even if it passed round 1 on the same bytes.
+        ticket: issue the ticket if round 2 was run and everything passed.
+        on_red_revoke: revoke an existing ticket if something fails, since the newest evidence contradicts it.
+        recheck: for the nightly: verify the existing ticket first, run the gates without writing their reports,
+            which the ticket pins, and issue no ticket.
+        gate_processes: processes of a local Dask cluster that evaluates gates that only read files, with the same
+            verdicts as this process (extra `dask`); 0: this process evaluates all.
+        judge_cost_agreed: whether a person has agreed to what the judge may cost; otherwise more than
+            `judge.ask_above_usd` is an error before the first call.
     """
     night = Night(str(flow_run.id), workspace_at(workspace)) if recheck else None
     with night or nullcontext():
@@ -132,8 +132,8 @@ def _preflight(
         judged.append(judge_round(run, number, before=_taken_over(judged, refresh), cluster=cluster))
         report_round(run, number, judged[-1].results)
         if not judged[-1].passed:
-            return _red(run, judged[-1], on_red_revoke)
-    sentence = _green_sentence(judged)
+            return _failed(run, judged[-1], on_red_revoke)
+    sentence = _passed_sentence(judged)
     if ticket and 2 in rounds:
         if recorded is not None:
             outcome(recorded)  # the user can fix what prevented the recording, and the rounds came first
@@ -143,7 +143,7 @@ def _preflight(
 
 
 def _taken_over(judged: Sequence[JudgedRound], refresh: bool) -> Sequence[GateResult]:
-    """The verdicts that the next round may take over."""
+    """Return the verdicts that the next round may reuse."""
     return judged[-1].results if judged and not refresh else ()
 
 
@@ -185,8 +185,8 @@ def _nightly(
     judged = judged[: 1 + next((place for place, one in enumerate(judged) if not one.passed), len(judged))]
     if not judged[-1].passed:
         _record_night(run, night, round_sentence(judged[-1].results), False, found)
-        return _red(run, judged[-1], on_red_revoke)
-    sentence = f"the ticket holds; {_green_sentence(judged)}"
+        return _failed(run, judged[-1], on_red_revoke)
+    sentence = f"the ticket is valid; {_passed_sentence(judged)}"
     _record_night(run, night, sentence, True, found)
     return Completed(name=TICKET_CONFIRMED, message=sentence)
 
@@ -197,7 +197,7 @@ def _record_night(run: Run, night: Night, verdict: str, passed: bool, found: Map
 
 
 def _nightly_gates(run: Run, before: JudgedRound) -> JudgedRound:
-    """Gates that run only in the nightly. After a failed round they wait, since they ask the judge."""
+    """Evaluate the gates that run only in the nightly; after a failed round they wait, since they call the judge."""
     why = f"{round_title(before.number)}, which failed: no calls are made after it"
     unreached = {} if before.passed else {spec.name: why for spec in gates_of_round(NIGHTLY)}
     judged = judge_round(run, NIGHTLY, waiting=unreached)
@@ -205,12 +205,12 @@ def _nightly_gates(run: Run, before: JudgedRound) -> JudgedRound:
     return judged
 
 
-def _red(run: Run, judged: JudgedRound, on_red_revoke: bool) -> State[Any]:
+def _failed(run: Run, judged: JudgedRound, on_red_revoke: bool) -> State[Any]:
     sentence = f"{round_title(judged.number)}: {round_sentence(judged.results)}"
     if on_red_revoke:
         revoke(run, sentence)
     return Failed(name=FAULT if judged.faults else GATES_FAILED, message=sentence)
 
 
-def _green_sentence(judged: Sequence[JudgedRound]) -> str:
+def _passed_sentence(judged: Sequence[JudgedRound]) -> str:
     return "; ".join(f"{round_title(one.number)}: {round_sentence(one.results)}" for one in judged)

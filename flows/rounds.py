@@ -1,9 +1,9 @@
-"""One round: evaluates all its gates independently of each other, and hashes their files before and after.
+"""One round: evaluate all its gates independently of each other, and hash their files before and after.
 
-Gates that just read files can be evaluated in other processes (`gate_processes`): a process gets the run's settings and
-never a row, and hashes the files where it runs. The round accepts a verdict only if these hashes match its own, so a
-gate may be evaluated twice, and if a process is lost, its gate is evaluated here. Gates that look at the disk, the
-clock, git or the judge's log stay in the flow's process, in order.
+Gates that only read files can be evaluated in other processes (`gate_processes`). Such a process gets the run's
+settings, but no rows, and hashes the files itself. The round accepts a verdict only if these hashes match its own, so a
+gate may be evaluated twice; if a process is lost, its gate is evaluated here. Gates that read the disk, the clock, git
+or the judge's log stay in the flow's process, in order.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tasks.gates import faulted, gate, read_verdict
 PATIENCE_S = 1800.0
 """Timeout of one gate in another process while others run at the same time; one takes 90 s at 300,000 rows."""
 Verdict = tuple[GateResult | None, str]
-"""What became of a gate's task: its result, or None and the error that prevented one."""
+"""The outcome of a gate's task: its result, or None and the error that prevented one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +61,13 @@ def judge_round(
     waiting: Mapping[str, str] | None = None,
     cluster: TaskRunner[Any] | None = None,
 ) -> JudgedRound:
-    """Evaluate every gate of a round, and again those whose evidence changed meanwhile or that met an error.
+    """Evaluate every gate of a round; evaluate again those whose evidence changed meanwhile or that met an error.
 
     Args:
         run: supplies files and configuration.
         number: 1, 2 or `NIGHTLY`.
-        before: verdicts of the round before. Those that passed by files alone are taken over where these are the same.
-        waiting: gates that are not evaluated, with what each waits for.
+        before: verdicts of the previous round; passes of gates that only read files are reused if these are the same.
+        waiting: gate that is not evaluated -> what it waits for.
         cluster: from `dask_processes`: evaluates the gates that only read files. None: this process evaluates all;
             second evaluations always run here.
     """
@@ -111,19 +111,19 @@ def _evaluated(
         elsewhere = {name: cluster.submit(gate, asked[name]) for name in names if not BY_NAME[name].reads_world}
     here = {name: gate.submit(**asked[name]) for name in names if name not in elsewhere}
     wait(list(here.values()))
-    # From the gate's data, never from the type of its state.
+    # The verdict comes from the gate's data, not from the type of its state.
     found = {name: read_verdict(future.state.result(raise_on_failure=False)) for name, future in here.items()}
     return found | {name: read_verdict(_result_of(future)) for name, future in elsewhere.items()}
 
 
 def _files_now(run: Run) -> dict[str, dict[str, str | None]]:
-    """Path and SHA-256 of every file of the preflight; each is read again."""
+    """Return path and SHA-256 of every file of the preflight; each is read again."""
     forget_hashes()
     return fingerprints(Evidence(run))
 
 
 def _holds(verdict: Verdict, now: Mapping[str, Mapping[str, str | None]]) -> bool:
-    """Whether there is a verdict, and the files that it rests on are unchanged."""
+    """Return whether there is a verdict, and the files that it is based on are unchanged."""
     result, _ = verdict
     if result is None or result.status not in (Status.PASSED, Status.FAILED):
         return result is not None
@@ -134,12 +134,12 @@ def _holds(verdict: Verdict, now: Mapping[str, Mapping[str, str | None]]) -> boo
 
 @contextmanager
 def dask_processes(processes: int) -> Iterator[TaskRunner[Any] | None]:
-    """A task runner over a local Dask cluster for the duration of the block; None for 0 processes.
+    """Yield a task runner over a local Dask cluster for the duration of the block; None for 0 processes.
 
-    It listens only on the loopback interface and requires its temporary certificate, since it receives code.
+    The cluster listens only on the loopback interface and requires its temporary certificate, since it receives code.
 
     Args:
-        processes: of the cluster.
+        processes: number of processes of the cluster.
 
     Raises:
         ConfigError: for a number below 0, or if the extra `dask` is not installed.
@@ -166,9 +166,9 @@ def dask_processes(processes: int) -> Iterator[TaskRunner[Any] | None]:
 
 
 def _result_of(future: Any) -> Any:
-    """The result of a task in another process: its verdict, or the error that prevented it."""
+    """Return the result of a task in another process: its verdict, or the error that prevented it."""
     try:
         return future.result(timeout=PATIENCE_S, raise_on_failure=False)
     except Exception as lost:
-        # The gate's own error is returned, not raised. Whatever this is, the gate has no verdict and is evaluated here.
+        # A gate's own error is returned, not raised. Whatever this error is, the gate is evaluated here instead.
         return lost

@@ -33,7 +33,7 @@ from tasks.gates import faulted, read_verdict
 from tasks.scale_up import gate_of_size, green_before, grown, keep, report_scale_up
 
 _APPROVAL_S = 3 * 24 * 3600
-"""How long a run waits for a person: over a weekend. Then it fails, and the next one goes on from the same size."""
+"""How long a run waits for a person, which covers a weekend. Then it fails; the next one continues at the same size."""
 
 
 class Approval(RunInput):
@@ -57,7 +57,7 @@ def scale_up(
     Args:
         profile: `local` or `prod`.
         config: the configuration file; default: the profile's own.
-        overrides: settings `a.b=c` that overrule the file. Never a key: keys come from the environment.
+        overrides: settings `a.b=c` that override the file. Never an API key: these come from the environment.
         workspace: where everything is read and written; default: the checkout; of an
             installed package the current folder.
         build: `auto` builds files that are missing or out of date, `always` everything, `never` no pool.
@@ -76,7 +76,7 @@ def _scale_up(run: Run, ahead: Sequence[Step], build: Build) -> State[Any]:
         outcome(seed(run, build, return_state=True))
     looks: list[Look] = []
     for before, step in zip((None, *ahead), ahead, strict=False):
-        found, fault = _green_before(run, step, build), ""
+        found, fault = _passed_before(run, step, build), ""
         if not found:
             if before is not None and (refusal := _not_approved(run, before)):
                 return Failed(name=NOT_APPROVED, message=refusal)
@@ -90,13 +90,13 @@ def _scale_up(run: Run, ahead: Sequence[Step], build: Build) -> State[Any]:
     return Completed(name=SCALED_UP, message=sentence)
 
 
-def _green_before(run: Run, step: Step, build: Build) -> Sequence[Look]:
+def _passed_before(run: Run, step: Step, build: Build) -> Sequence[Look]:
     found: Sequence[Look] = () if build == "always" else outcome(green_before(run, step, return_state=True))
     return found
 
 
 def _reached(run: Run, step: Step, build: Build) -> tuple[list[Look], str]:
-    """The checks before and after a size, up to the first failed gate, and the error, if any."""
+    """Return the checks before and after a size, up to the first failed gate, and the error, if any."""
     looks = []
     if step.smaller:
         look, fault = _look(run, step, again=True)
@@ -125,7 +125,7 @@ def _look(run: Run, step: Step, *, again: bool) -> tuple[Look, str]:
 
 
 def _sentence(run: Run, looks: Sequence[Look]) -> str:
-    """`5,000 of 30,000 rows reached, every gate passed at 1,000, 5,000`, or where it stopped, and why."""
+    """Return `5,000 of 30,000 rows reached, every gate passed at 1,000, 5,000`, or where it stopped, and why."""
     newest = looks[-1]
     if not newest.passed:
         return f"stopped at {newest.title} rows: {round_sentence(newest.results)}"
@@ -148,9 +148,9 @@ def _check_approval(run: Run) -> None:
 
 
 def _not_approved(run: Run, step: Step) -> str:
-    """Suspend the run until a person has checked a size; returns why it may not grow further, or nothing.
+    """Suspend the run until a person has checked a size; return why it may not grow further, or "".
 
-    A suspended run holds no process and no lock: when resumed it starts again and finds that its sizes passed before.
+    A suspended run holds no process and no lock. When resumed, it starts again and finds that its sizes passed before.
     """
     if not run.config.scale_up.approval or record.approved(run, step):
         return ""

@@ -66,15 +66,15 @@ def train(
         overrides: settings `a.b=c` that override the file: the same as for the preflight, or the ticket does not match.
         workspace: where everything is read and written; default: the checkout; of an
             installed package the current folder.
-        seeds: of the configuration's `seeds`; `all` of them; default: the first.
-        resume_from: begin at this checkpoint (`latest`, a step, or a path), refused when it is another run's. Without
-            it training goes on from whatever whole checkpoint of the same run is there.
-        evaluate: ask the held-out prompts when training is over.
-        control: train a few steps on a reward without information instead (`random`, `constant`), next to any real run;
-            a gain in success is a failure, since the evaluation leaks then.
-        start_over: remove the checkpoints and metrics of another run, which are refused otherwise.
-        judge_cost_agreed: whether a person has agreed to what the judge may cost; without, more than
-            `judge.ask_above_usd` is refused before the first call.
+        seeds: some of the configuration's `seeds`, or `all`; default: the first.
+        resume_from: start from this checkpoint (`latest`, a step, or a path); one of another run is an error. Default:
+            continue from the newest intact checkpoint of the same run, if there is one.
+        evaluate: play the held-out prompts after training.
+        control: instead, train a few steps on an uninformative reward (`random`, `constant`), without touching a real
+            run. It fails if success rises, since then the evaluation leaks.
+        start_over: remove the checkpoints and metrics of another run, which are otherwise an error.
+        judge_cost_agreed: whether a person has agreed to what the judge may cost; otherwise more than
+            `judge.ask_above_usd` is an error before the first call.
     """
     try:
         run = open_run(profile=profile, config=config, overrides=overrides, workspace=workspace)
@@ -125,7 +125,7 @@ def _what_was_trained(story: Story) -> str:
 
 
 def _controlled(run: Run, seeds: Sequence[int], kind: ControlKind) -> State[Any]:
-    """A control instead of a training: it does not touch segments, reports or checkpoints of real runs."""
+    """Run a control instead of a training; it does not touch segments, reports or checkpoints of real runs."""
     run = replace(run, vouched=outcome(verify(run, return_state=True))["vouched"])
     state = control_task(run, kind, seeds, return_state=True)
     found = read_report(CONTROL, state)
@@ -151,27 +151,27 @@ def trained(run: Run, seed: int, facts: Facts, resume_from: str | None) -> Train
             done.append(one)
             cached += was_cached
         if one["last"] < last:
-            break  # training.early_stop has ended the run in this segment or the one before
+            break  # training.early_stop ended the run in this segment or the previous one
     return Trained(seed, done, cached)
 
 
 def spans(begun: int, steps: int, size: int) -> list[tuple[int, int]]:
-    """First and last step of every segment after step `begun`; all but the last end on a multiple of `size`.
+    """Return first and last step of every segment after step `begun`; all but the last end at a multiple of `size`.
 
-    A run that is resumed between two multiples has a shorter first segment, and shares the others with any other run.
+    So a run that resumes between two multiples has a shorter first segment, and the same segments afterwards.
     """
     ends = [*range(begun - begun % size + size, steps, size), steps] if begun < steps else []
     return list(zip([begun + 1, *(end + 1 for end in ends)], ends, strict=False))
 
 
 def _segment(run: Run, seed: int, first: int, last: int, facts: Facts, previous: str) -> tuple[Segment, bool]:
-    """A segment's result, and whether it existed already."""
+    """Return a segment's result, and whether it existed already."""
     state = segment(run, seed, first, last, facts, previous, code_sha256(), return_state=True)
     return outcome(state), state.name == CACHED
 
 
 def _evaluated(run: Run, story: Story, reference: str, sentence: str) -> State[Any]:
-    """The flow's final state from the evaluation's verdict on exactly the trained checkpoints."""
+    """Evaluate exactly the trained checkpoints, and return the flow's final state."""
     finished = {one.seed: str(one.checkpoint["sha256"]) for one in story.trained}
     outcome(verify_again(run, "the evaluation", return_state=True))
     state = evaluation(run, finished, reference, return_state=True)
@@ -183,6 +183,6 @@ def _evaluated(run: Run, story: Story, reference: str, sentence: str) -> State[A
     if found.gate.status is not Status.PASSED:
         why = gate_sentence(found.gate, advice=False)
         return Failed(name=GATES_FAILED, message=f"{sentence}; {GATE} failed: {why}; the checkpoints stay")
-    outcome(verify_again(run, "a checkpoint is kept for good", return_state=True))
+    outcome(verify_again(run, "a checkpoint is kept permanently", return_state=True))
     story.best = outcome(keep_best(run, finished, return_state=True))
     return Completed(name=POLICY_IMPROVED, message=f"{sentence}; {GATE}: {gate_sentence(found.gate)}")

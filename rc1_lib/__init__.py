@@ -1,4 +1,4 @@
-"""RC1: a gated pipeline that decides whether a post-training run has earned its compute.
+"""RC1: a gated pipeline that decides whether a post-training run is worth its compute.
 
 All of RC1's logic is in this package, and nothing in it imports Prefect: `tasks/` and `flows/` call it. The functions
 for notebooks can be imported from here; they are loaded on first use, so importing the package costs nothing.

@@ -1,7 +1,4 @@
-"""Checks, gates and rounds in words: figures and advice for terminals and notebooks, sentences for flows and reports.
-
-It loads nothing heavy.
-"""
+"""Checks, gates and rounds in words: for terminals and notebooks, and as sentences for flows and reports."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ from rc1_lib.records import PASSING, Check, GateResult, Status
 
 
 def figure(value: Any) -> str:
-    """A number, a truth value, a list or a mapping in few characters, for a terminal."""
+    """Format a number, a truth value, a list or a mapping in few characters, for a terminal."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
@@ -25,13 +22,13 @@ def figure(value: Any) -> str:
 
 
 def wanted(check: Mapping[str, Any]) -> str:
-    """What a check compares its value with: `>= 64`."""
+    """Return what a check compares its value with: `>= 64`."""
     sign = "in" if check["op"] == "within" else check["op"]
     return f"{sign} {figure(check['threshold'])}"
 
 
 def failed_lines(gate: Mapping[str, Any], listed: str) -> list[str]:
-    """Say of a failed gate what failed, what to do, and where the rows at fault are listed."""
+    """Return what failed in a gate, what to do, and where the rows at fault are listed; empty if it did not fail."""
     if gate["status"] not in ("failed", "error"):
         return []
     lines = [f"{gate['name']}: {gate['error']}"] if gate["error"] else []
@@ -46,7 +43,7 @@ def failed_lines(gate: Mapping[str, Any], listed: str) -> list[str]:
 
 
 def amount(value: object) -> str:
-    """A value in a sentence: four significant digits, without quotes; NaN is undefined."""
+    """Format a value for a sentence: four significant digits, without quotes; NaN is "undefined"."""
     if isinstance(value, float):
         return f"{value:.4g}" if value == value else "undefined"
     if isinstance(value, list | tuple):
@@ -55,14 +52,14 @@ def amount(value: object) -> str:
 
 
 def check_sentence(check: Check) -> str:
-    """`distinct-2 0.41, wanted >= 0.6`, followed by whether the value's interval covers the threshold."""
+    """Return `distinct-2 0.41, wanted >= 0.6`, and `, undecided` if the value's interval covers the threshold."""
     relation = "" if check.op == "==" else f"{check.op} "
     certainty = ", undecided" if check.undecided else ""
     return f"{check.name} {amount(check.value)}, wanted {relation}{amount(check.threshold)}{certainty}"
 
 
 def gate_sentence(result: GateResult, advice: bool = True) -> str:
-    """A gate's findings in one line: the failed checks, optionally with advice, or why there is no verdict."""
+    """Return a gate's result in one line: the failed checks, optionally with advice, or why there is no verdict."""
     if result.status is Status.ERROR:
         return result.error or "nothing was checked"
     if result.status is Status.WAIVED:
@@ -79,7 +76,7 @@ def gate_sentence(result: GateResult, advice: bool = True) -> str:
 
 
 def stages_sentence(results: Sequence[GateResult], stages: int) -> str:
-    """`5 of 5 stages passed`, or which stage was the last one evaluated, and why."""
+    """Return `5 of 5 stages passed`, or which stage failed, and why."""
     judged = [result for result in results if result.status is not Status.WAITING]
     failed = [result for result in judged if result.status not in (Status.PASSED, Status.NOT_APPLICABLE)]
     if not failed:
@@ -90,9 +87,9 @@ def stages_sentence(results: Sequence[GateResult], stages: int) -> str:
 
 
 def round_sentence(results: Sequence[GateResult]) -> str:
-    """`2 of 15 gates failed: diversity (distinct-2 0.41, wanted >= 0.6), ...`, or how many passed and were waived.
+    """Return `2 of 15 gates failed: diversity (distinct-2 0.41, wanted >= 0.6), ...`, or how many passed.
 
-    A cause that several gates share, as a row that none can read, is written once: `mix, length (...)`.
+    A cause that several gates share, such as an unreadable row, is written once: `mix, length (...)`.
     """
     failed = [result for result in results if result.status not in (*PASSING, Status.WAITING)]
     if failed:
@@ -108,12 +105,12 @@ def round_sentence(results: Sequence[GateResult]) -> str:
 
 
 def _not_applicable(results: Sequence[GateResult]) -> str:
-    """The gates that do not apply; empty if all do."""
+    """Return the gates that do not apply, for a sentence; "" if all apply."""
     names = [result.name for result in results if result.status is Status.NOT_APPLICABLE]
     return f", {len(names)} not applicable: {', '.join(names)}" if names else ""
 
 
 def _waiting(results: Sequence[GateResult]) -> str:
-    """The gates that were not evaluated; empty if all were."""
+    """Return the gates that were not evaluated, for a sentence; "" if all were."""
     names = [result.name for result in results if result.status is Status.WAITING]
     return f"; not judged: {', '.join(names)}" if names else ""

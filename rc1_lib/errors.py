@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class RC1Error(Exception):
-    """Bad input or a step that cannot run. The command line prints only the sentence and exits with 2."""
+    """Bad input, or a step that cannot run. The command line prints only the message, without a traceback."""
 
 
 class ConfigError(RC1Error):

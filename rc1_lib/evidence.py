@@ -1,7 +1,6 @@
-"""Everything that a run is given and that RC1 derives, in the order in which it is made, and how gates read it.
+"""The list of everything that a run is given and that RC1 derives, in the order of building, and how gates read it.
 
-This is the only list: what a preflight reads, what a ticket vouches for and what the gate `integrity` checks follow
-from it. Builders name the descriptions of their own package.
+This is the only list: what a preflight reads, what a ticket pins and what the gate `integrity` checks follow from it.
 """
 
 from __future__ import annotations
@@ -49,11 +48,11 @@ _ALL: tuple[Described, ...] = (*DERIVED, *GIVEN)
 _BY_NAME = {one.name: one for one in _ALL}
 _ROWS = {one.name: one for one in DATA}
 NAMES = frozenset(name for name, one in _BY_NAME.items() if one.vouched)
-"""What a ticket may name."""
+"""Names of everything that a ticket may pin."""
 
 
 def described(name: str) -> Described:
-    """The description with this name.
+    """Return the description with this name.
 
     Raises:
         RC1Error: when there is none.
@@ -64,7 +63,7 @@ def described(name: str) -> Described:
 
 
 def bound(run: Run) -> dict[str, Described]:
-    """What a preflight of this run reads, and its ticket vouches for, by name."""
+    """Return name -> description of everything that a preflight of this run reads and its ticket pins."""
     return {name: one for name, one in _BY_NAME.items() if one.vouched and one.applies(run)}
 
 
@@ -76,19 +75,19 @@ class Evidence:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What a preflight reads and a ticket vouches for."""
+        """Names of everything that a preflight reads and a ticket pins."""
         return tuple(bound(self.run))
 
     def path(self, name: str) -> Path:
-        """The path of the file or folder `name`."""
+        """Return the path of the file or folder `name`."""
         return described(name).path(self.run)
 
     def label(self, name: str) -> str:
-        """The path as reports show it: relative to the workspace or the project."""
+        """Return the path as reports show it: relative to the workspace or the project."""
         return self.run.workspace.name(self.path(name))
 
     def sha256(self, name: str) -> str:
-        """Fingerprint of the file's bytes, or of a folder's names and bytes.
+        """Return the fingerprint of the file's bytes, or of a folder's names and bytes.
 
         Raises:
             RC1Error: when it does not exist.
@@ -96,7 +95,7 @@ class Evidence:
         return described(name).sha256(self.run)
 
     def rows(self, name: str) -> pl.DataFrame:
-        """The checked rows of `pool`, `shadow`, `takes` or `balanced`.
+        """Return the checked rows of `pool`, `shadow`, `takes` or `balanced`.
 
         Raises:
             RowError: when they are missing or not rows.
@@ -104,20 +103,19 @@ class Evidence:
         return rows_of(self.run, _ROWS[name])
 
     def balanced_foreign_lines(self) -> int:
-        """How many lines of the balanced pool are not, byte for byte, lines of the pool; -1 when a file is missing."""
+        """Count the lines of the balanced pool that are not, byte for byte, in the pool; -1 if a file is missing."""
         pool, balanced = (self.path(name) for name in ("pool", "balanced"))
         if not (pool.is_file() and balanced.is_file()):
             return -1
         return _foreign_lines(balanced, pool, self.sha256("balanced"), self.sha256("pool"))
 
     def metrics(self) -> pl.DataFrame:
-        """The checked difficulty metrics; raises `RowError` when they are missing or damaged."""
+        """Return the checked difficulty metrics; raises `RowError` if they are missing or damaged."""
         return read_metrics(self.run)
 
 
 @lru_cache(maxsize=1)
 def _foreign_lines(part: Path, whole: Path, part_sha256: str, whole_sha256: str) -> int:
-    """Lines by content."""
     found = foreign_lines(part, whole)
     for path, sha256 in ((part, part_sha256), (whole, whole_sha256)):
         if sha256_known(path) != sha256:

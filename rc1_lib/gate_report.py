@@ -51,8 +51,8 @@ def write_report(
 ) -> GateReport:
     """Write a step's report: the verdict first, then the findings.
 
-    It contains the time, so two reports of the same thing have different fingerprints. With `recorded_as` (its kind), a
-    manifest later shows whether somebody altered it, and with `inputs` whether it is out of date.
+    It contains the time, so two reports of the same step have different fingerprints. With `recorded_as` (its kind) a
+    manifest later shows whether it was altered, and with `inputs` whether it is out of date.
     """
     offenders = len(gate.offenders)
     full = {

@@ -1,7 +1,7 @@
-"""Keeps secrets out of logs, reports and packages.
+"""Keep secrets out of logs, reports and packages.
 
-A secret is recognised by its value, if an environment variable contains it, in any encoding; or by its position: in an
-address, or after a name that is typical of credentials.
+A secret is recognised by its value, in any encoding, if an environment variable contains it; or by its position, in an
+address or after a name that is typical of credentials.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ _ARGUMENT = re.compile(
 )
 _URL_SAFE = str.maketrans("+/", "-_")
 _SHORTEST = 6
-"""Shorter values are not masked: hiding every `1` or `none` would hide the log, not a secret."""
+"""Minimum length of masked values: hiding every `1` or `none` would hide the log, not a secret."""
 
 
 def secrets(environment: Mapping[str, str] | None = None) -> tuple[str, ...]:
-    """The texts to hide, longest first: each secret, its lines, and both as written in JSON.
+    """Return the texts to hide, longest first: each secret, its lines, and both as written in JSON.
 
     Args:
-        environment: default: the process's environment. A variable counts if its name, in any case, contains `SECRET`
-            or `PASSWORD`, or ends like `_KEY`, `APIKEY`, `_TOKEN` or `PASS`, numbered or not; of one that ends in
-            `_URL` only credentials in its addresses count: before an `@`, and in a query after a name such as `key`.
+        environment: default: the process's environment. A variable is secret if its name, in any case, contains
+            `SECRET` or `PASSWORD`, or ends in `_KEY`, `APIKEY`, `_TOKEN` or `PASS`, numbered or not. If it ends in
+            `_URL`, only the credentials in its addresses are: before an `@`, and in a query after a name such as `key`.
     """
     found: set[str] = set()
     for name, value in (os.environ if environment is None else environment).items():
@@ -56,7 +56,7 @@ def secrets(environment: Mapping[str, str] | None = None) -> tuple[str, ...]:
 
 
 def _in_addresses(text: str) -> Iterator[str]:
-    """The credentials in the addresses in `text`: a password, or a user name without a password."""
+    """Yield the credentials in the addresses in `text`: passwords, user names without a password, keys in queries."""
     for userinfo in _USERINFO.findall(text):
         user, colon, password = userinfo.partition(":")
         yield password if colon and password else user
@@ -64,7 +64,7 @@ def _in_addresses(text: str) -> Iterator[str]:
 
 
 def _forms(secret: str) -> Iterator[str]:
-    """A secret as it is, as in JSON and addresses, and encoded: alone, or with text before and after it."""
+    """Yield a secret as it is, as in JSON and addresses, and encoded, alone or with text before and after it."""
     yield secret
     yield from (json.dumps(secret, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False))
     yield quote(secret, safe="")
@@ -73,7 +73,7 @@ def _forms(secret: str) -> Iterator[str]:
 
 
 def in_base64(secret: str) -> Iterator[str]:
-    """The parts of a secret's base64 forms that do not depend on the text before and after it."""
+    """Yield the parts of a secret's base64 forms that do not depend on the text before and after it."""
     content = secret.encode("utf-8", "surrogateescape")
     for before in range(3):
         whole = 8 * (before + len(content)) // 6
@@ -83,16 +83,16 @@ def in_base64(secret: str) -> Iterator[str]:
 
 
 def mask(text: str, hidden: Iterable[str]) -> str:
-    """`text` with every one of `hidden` replaced by `***`."""
+    """Return `text` with each of `hidden` replaced by `***`."""
     for secret in hidden:
         text = text.replace(secret, HIDDEN)
     return text
 
 
 def conceal(text: str, hidden: Iterable[str]) -> str:
-    """`mask`, plus secrets recognised by position: in an address, or after a name such as `api_key`.
+    """Mask `hidden`, and secrets recognised by position: in an address, or after a name such as `api_key`.
 
-    For texts that people read. Stored and compared data use `mask`, which only changes known secrets.
+    This is for texts that people read. Stored and compared data use `mask`, which only changes known secrets.
     """
     text = _USERINFO.sub(HIDDEN, mask(text, hidden))
     for pattern in (_QUERY, _NAMED):
@@ -101,24 +101,24 @@ def conceal(text: str, hidden: Iterable[str]) -> str:
 
 
 def conceal_argument(argument: str, hidden: Iterable[str]) -> str:
-    """`conceal` for one argument of a command: the whole value if its key is named like a credential."""
+    """Conceal one argument of a command: the whole value if its key is named like a credential."""
     named = _ARGUMENT.fullmatch(argument)
     return f"{named[1]}={HIDDEN}" if named else conceal(argument, hidden)
 
 
 def holds_credentials(text: str) -> bool:
-    """Whether an address in `text` has a name or password before an `@`, or a key in its query."""
+    """Return whether an address in `text` has a name or password before an `@`, or a key in its query."""
     return any(True for _ in _in_addresses(text))
 
 
 def mask_tree(value: Any, hidden: Iterable[str]) -> Any:
-    """A JSON-like value with every text in it masked, before a format can break or quote a secret."""
+    """Return a JSON-like value with every text in it masked, before a format can split or escape a secret."""
     hidden = tuple(hidden)
     return _over(value, lambda text: mask(text, hidden))
 
 
 def conceal_tree(value: Any, hidden: Iterable[str]) -> Any:
-    """The same with `conceal`."""
+    """Return the same as `mask_tree`, with `conceal`."""
     hidden = tuple(hidden)
     return _over(value, lambda text: conceal(text, hidden))
 
@@ -132,7 +132,7 @@ def _over(value: Any, change: Callable[[str], str]) -> Any:
 
 
 def conceal_bytes(content: bytes, hidden: Iterable[str]) -> bytes:
-    """`conceal` for a file's bytes; in binary data only known secrets."""
+    """Conceal secrets in a file's bytes; in binary data only known ones."""
     hidden = tuple(hidden)
     if b"\0" not in content:
         text = content.decode("utf-8", "surrogateescape")

@@ -21,7 +21,7 @@ Language = Literal["en", "zh"]
 Tool = Literal["wiki", "calc", "ask_user"]
 Bucket = Literal["easy", "medium", "hard"]
 Rule = Literal["obtained", "reply_used"]
-"""The criteria by rule: computed from the dialogue alone, like the judge's."""
+"""Criteria computed by rule; like the judge's, they depend only on the dialogue."""
 BUCKETS: tuple[Bucket, ...] = ("easy", "medium", "hard")
 
 
@@ -38,7 +38,7 @@ class Step:
     """One tool call of the worked solution: `wiki` with a passage's title, or `calc` with an expression.
 
     `result` is what the call returns: for `wiki` the passage's text, for `calc` the number as text. It is the result in
-    the complete environment; in a row with a withheld slot the call returns the reduced text.
+    the complete environment; in a row with missing information the call returns the reduced text.
     """
 
     tool: Literal["wiki", "calc"]
@@ -119,9 +119,9 @@ class Message(TypedDict):
     Attributes:
         role: `system`, `user`, `assistant` or `tool`; imported dialogues may have others.
         content: the text; None only in imported dialogues.
-        tool_calls: of the assistant; frames have None for a message without calls.
-        tool_call_id: of a tool's message: the call that it answers.
-        name: of a tool's message: the tool.
+        tool_calls: the assistant's calls; frames have None for a message without calls.
+        tool_call_id: in a tool's message, the call that it answers.
+        name: in a tool's message, the tool.
     """
 
     role: str
@@ -211,7 +211,7 @@ class MeasuredRow(Row):
 
 
 class Status(StrEnum):
-    """The status of a gate. One that could not be evaluated is `ERROR`, one not reached `WAITING`; neither is a pass.
+    """The status of a gate: `ERROR` if it could not be evaluated, `WAITING` if it was not reached.
 
     `NOT_APPLICABLE`: with this configuration it has nothing to judge, and every report says so.
     """
@@ -225,7 +225,7 @@ class Status(StrEnum):
 
 
 PASSING = (Status.PASSED, Status.WAIVED, Status.NOT_APPLICABLE)
-"""What keeps no ticket from being issued; of these only `PASSED` was judged, and reports list the others."""
+"""Statuses that allow a ticket; of these only `PASSED` was judged, and reports list the others."""
 
 _COMPARES: Mapping[str, Callable[[Any, Any], bool]] = {">=": ge, "<=": le, "<": lt, ">": gt}
 
@@ -252,19 +252,19 @@ class Check:
 
     @classmethod
     def from_dict(cls, body: Mapping[str, Any]) -> Check:
-        """The check in a report; its comparison is evaluated again, not trusted.
+        """Return the check in a report; its comparison is evaluated again, not trusted.
 
         Raises:
             KeyError: when a part is missing.
             TypeError: when a part has the wrong type.
         """
-        # Unpacked, so that what is no mapping raises the TypeError that is promised.
+        # Unpacked, so that anything but a mapping raises the documented TypeError.
         said = {name: part for name, part in {**body}.items() if name != "undecided"}
         check = cls(**{**said, "interval": CheckInterval.from_dict(body.get("interval"))})
         return replace(check, passed=check.passed is True and check.holds())
 
     def to_dict(self) -> dict[str, Any]:
-        """A JSON-ready copy; if the interval leaves the value undecided, it says so in words."""
+        """Return a JSON-ready copy; if the interval leaves the value undecided, it says so in words."""
         return {**asdict(self), **({"undecided": words} if (words := self.undecided) else {})}
 
     @property
@@ -275,7 +275,7 @@ class Check:
         return self.interval.in_words(self.op, self.value, self.threshold)  # type: ignore[arg-type]
 
     def holds(self) -> bool:
-        """Whether the comparison is true, evaluated again: a report's own claim is not trusted."""
+        """Return whether the comparison is true; it is evaluated again, since a report's claim is not trusted."""
         value, threshold = self.value, self.threshold
         if self.op == "info":
             return True
@@ -316,7 +316,7 @@ class GateResult:
 
     @property
     def status(self) -> Status:
-        """An error takes precedence over a waiver: a waiver never hides that the gate could not be evaluated."""
+        """The gate's status. An error takes precedence over a waiver, so that a waiver never hides it."""
         if self.error:
             return Status.ERROR
         if self.waits_for:
@@ -335,7 +335,7 @@ class GateResult:
         return tuple(check for check in self.checks if not check.passed)
 
     def to_dict(self) -> dict[str, Any]:
-        """A JSON-ready copy that names the status."""
+        """Return a JSON-ready copy that includes the status."""
         return {
             **asdict(self),
             "checks": [check.to_dict() for check in self.checks],
@@ -345,12 +345,12 @@ class GateResult:
 
     @classmethod
     def from_report(cls, body: Mapping[str, Any]) -> GateResult:
-        """The verdict in a report, which only counts the offenders; as `from_dict` does."""
+        """Return the verdict in a report, which only counts offenders; otherwise like `from_dict`."""
         return cls.from_dict({**body, "offenders": ()})
 
     @classmethod
     def from_dict(cls, body: Mapping[str, Any]) -> GateResult:
-        """The verdict from `to_dict`; every comparison and the status are evaluated again, not trusted.
+        """Return the verdict from `to_dict`; every comparison and the status are evaluated again, not trusted.
 
         Raises:
             KeyError: when a part is missing.
@@ -369,10 +369,10 @@ class GateResult:
 
 
 def waivers_of(results: Iterable[GateResult]) -> dict[str, str]:
-    """Gate -> why it was waived, for waived gates; gates with an error are not among them."""
+    """Return gate -> why it was waived; gates with an error are not among them."""
     return {result.name: result.waiver for result in results if result.status is Status.WAIVED}
 
 
 def not_applicable_of(results: Iterable[GateResult]) -> dict[str, str]:
-    """Gate -> why it does not apply, for gates that do not."""
+    """Return gate -> why it does not apply."""
     return {one.name: one.not_applicable for one in results if one.status is Status.NOT_APPLICABLE}

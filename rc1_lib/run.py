@@ -1,4 +1,4 @@
-"""One run: its workspace, its configuration and the source of that."""
+"""One run: its workspace, its configuration, and where that came from."""
 
 from __future__ import annotations
 
@@ -21,22 +21,21 @@ from rc1_lib.workspace.file_hashes import sha256_file
 CONFIG_OF_PROFILE = {"local": "configs/local.yaml", "prod": "configs/ppo_scale.yaml"}
 PUBLISHED = "configs/ppo_scale.yaml"
 _PUBLISHED_SHA256 = "432bfc1fb862cce3cb793a07e45d7020b4e3e63d9c314f1b7c65dea235a06581"
-"""SHA-256 of all settings that decide what a passed gate means. It is part of the code, so that an edit of only the
-file cannot go unnoticed."""
+"""SHA-256 of all settings that affect what a passed gate means. It is part of the code, so that an edit of only the
+file is noticed."""
 EFFECTIVE = "reports/config_effective.yaml"
 FREE_KEYS = (
     "pool.workers", "training.processes", "judge.limits", "training.learnability.prompts", "training.tracking",
     "scale_up.approval",
 )  # fmt: skip
-"""Configuration keys, or sections, that change nothing that a ticket vouches for: numbers of workers, which affect
-the time alone; the pace of requests, which also decides how many replies are given up (coverage has bounds); what the
-command `rc1 learnability` plays, which no training reads; trackers, which only copy metrics; and who approves a larger
-pool."""
+"""Configuration keys, or sections, that do not affect what a ticket vouches for: numbers of workers, which only affect
+time; the rate of requests, which also decides how many replies are given up (coverage has bounds); what `rc1
+learnability` plays, which no training reads; trackers, which only copy metrics; and who approves a larger pool."""
 
 _OVERRIDES = {"BASE_MODEL": "base_model", "SCORER_PROVIDER": "judge.provider", "SCORER_BASE_URL": "judge.base_url"}
 _LIVE_MODE = "REWARD_LIVE_MODE"
 _OWN_CODE = "gates.reward_hacking.own"
-"""The one key whose files are run."""
+"""The only key whose files are executed."""
 TICKET_KEY = "RC1_TICKET_KEY"
 ENVIRONMENT = {
     "RUN_MODE": "the profile, `local` or `prod`, if `--profile` is not given",
@@ -53,14 +52,14 @@ _SWITCH = {"1": True, "true": True, "on": True, "0": False, "false": False, "off
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run, as passed to every step.
+    """A run, which every step receives.
 
     Attributes:
         workspace: the folder for everything that the run writes.
         config: the effective configuration.
         config_path: its file.
-        overrides: applied to it.
-        vouched: name -> SHA-256 of everything that a verified ticket vouches for; None if no ticket was needed.
+        overrides: the overrides of that file.
+        vouched: name -> SHA-256 of everything that a verified ticket pins; None if no ticket was needed.
         extended: the files that `config_path` extends, nearest first; empty if it extends none.
     """
 
@@ -83,7 +82,7 @@ class Run:
 
     @property
     def opening(self) -> dict[str, Any]:
-        """What `open_run` opens it by again: plain values, since Prefect records a flow's parameters."""
+        """Arguments with which `open_run` reopens it: plain values, since Prefect records a flow's parameters."""
         return {
             "profile": self.config.profile,
             "config": str(self.config_path),
@@ -98,13 +97,13 @@ class Run:
         return path
 
     def effective_config(self) -> str:
-        """The effective configuration as YAML, with secrets masked, after a header with how the run was opened."""
+        """Return the effective configuration as YAML, secrets masked, below a comment on how the run was opened."""
         hidden = secrets()
         return head(self.workspace, self.config_path, self.overrides, hidden) + dump_config(self.config, hidden)
 
 
 def without_free_keys(config: Mapping[str, Any]) -> dict[str, Any]:
-    """A configuration's values without `FREE_KEYS`, which identify it.
+    """Return a configuration's values without `FREE_KEYS`; its SHA-256 covers only these.
 
     Args:
         config: section -> its values, from a run or a ticket.
@@ -116,7 +115,7 @@ def without_free_keys(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _without(tree: Mapping[str, Any], path: Sequence[str]) -> dict[str, Any]:
-    """A copy without the value at a path; the same where there is none."""
+    """Return a copy without the value at `path`, if there is one."""
     first, *rest = path
     inside = tree.get(first)
     if rest:
@@ -125,7 +124,7 @@ def _without(tree: Mapping[str, Any], path: Sequence[str]) -> dict[str, Any]:
 
 
 def workspace_at(folder: str | Path | None) -> Workspace:
-    """The workspace in a folder; default: as `default_root` says."""
+    """Return the workspace in a folder; default: `default_root`."""
     return Workspace(Path(folder).resolve() if folder else default_root())
 
 
@@ -140,12 +139,12 @@ def open_run(
     """Find and load the configuration of a run.
 
     Args:
-        profile: `local` or `prod`; default: `RUN_MODE`, else what the file says, else `local`.
+        profile: `local` or `prod`; default: `RUN_MODE`, else the file's, else `local`.
         config: the file; default: the profile's. The workspace's `reports/config_effective.yaml` opens the run that it
             records, with that run's file and overrides.
         overrides: `a.b=c`, applied after those of the environment (`BASE_MODEL`, `SCORER_PROVIDER`, `SCORER_BASE_URL`).
-        workspace: the folder for everything that is written; default: as `default_root` says.
-        reading: `section.key` -> a file that this run only reads instead of one that RC1 writes; it may have any path.
+        workspace: the folder for everything that is written; default: `default_root`.
+        reading: `section.key` -> a file at any path to read instead of the one that RC1 writes.
 
     Raises:
         ConfigError: for an unknown profile, a file of another profile, an invalid configuration, or an effective one
@@ -183,10 +182,10 @@ def open_run(
 
 
 def _check_live_mode(config: RunConfig) -> None:
-    """`REWARD_LIVE_MODE` says whether scores must be live or come from the rubric; the configuration must agree.
+    """Check that the configuration agrees with `REWARD_LIVE_MODE`, which requires live scores or the rubric's.
 
     Raises:
-        ConfigError: when it does not, or when it is off in profile `prod`.
+        ConfigError: when it does not, or when live scores are switched off in profile `prod`.
     """
     said = os.environ.get(_LIVE_MODE, "")
     if not said:
@@ -205,22 +204,22 @@ def _check_live_mode(config: RunConfig) -> None:
 
 
 def _check_asked_for(config: RunConfig, overrides: Sequence[str]) -> None:
-    """Refuse to let the local rubric answer where a model was named: its scores would pass for that model's."""
+    """Reject the local rubric if a model was named, since its scores would be taken for that model's."""
     keys = {override.partition("=")[0].strip() for override in overrides}
     if config.judge.provider == "rubric" and config.judge.model is not None and "judge.model" in keys:
         raise ConfigError(
             f"judge.model is '{config.judge.model}', but judge.provider is 'rubric', the local rubric, which has no "
-            f"model; nothing was asked. Set SCORER_PROVIDER (or judge.provider) to gemini, openai or deepseek_r1"
+            f"model; set SCORER_PROVIDER (or judge.provider) to gemini, openai or deepseek_r1"
         )
 
 
 def _check_code(config: RunConfig, place: Workspace, path: Path, by_caller: Sequence[str]) -> None:
-    """Refuse code that a file of the workspace names or is: the caller names it, or the project does.
+    """Reject custom code that is in the workspace, or named by a file there, unless the caller names it.
 
-    Where the project itself lies in the workspace, whoever writes there writes RC1's own code as well.
+    If the project itself is in the workspace, this does not apply: who can write there can change RC1's code as well.
 
     Raises:
-        ConfigError: naming the file, and how to name it oneself.
+        ConfigError: names the file, and how the caller can name it.
     """
     own = config.gates.reward_hacking.own
     keys = {override.partition("=")[0].strip() for override in by_caller}
@@ -230,8 +229,8 @@ def _check_code(config: RunConfig, place: Workspace, path: Path, by_caller: Sequ
     for file in (path, *(place.find(one) for one in own)):
         if any(real.is_relative_to(place.root) for real in (Path(os.path.abspath(file)), file.resolve())):
             raise ConfigError(
-                f"{path}: {_OWN_CODE} names code to run ({', '.join(own)}), but {place.name(file)} lies in the "
-                f"workspace, and nothing there may start code; name it yourself: --set '{_OWN_CODE}="
+                f"{path}: {_OWN_CODE} names code to run ({', '.join(own)}), but {place.name(file)} is in the "
+                f"workspace, where no file may start code; name it yourself: --set '{_OWN_CODE}="
                 f"[{', '.join(own)}]'"
             )
 
@@ -245,7 +244,7 @@ def _reading(config: RunConfig, files: Mapping[str, str]) -> RunConfig:
 
 
 def published_config() -> RunConfig:
-    """The configuration with RC1's published thresholds, to which reports and tickets compare loosened ones.
+    """Return the configuration with RC1's published thresholds, with which reports and tickets compare a run's.
 
     Raises:
         ConfigError: when the file's thresholds differ from those published with this code.
@@ -256,7 +255,7 @@ def published_config() -> RunConfig:
 
 @cache
 def _published(path: Path, _sha256: str) -> RunConfig:
-    """The parsed file, cached by its bytes, since every report and every check of a ticket needs it."""
+    """Parse the file; cached by its bytes, since every report and every check of a ticket needs it."""
     published = load_config(path)
     found = sha256_json(decisive(published))
     if found != _PUBLISHED_SHA256:

@@ -55,14 +55,14 @@ def stage(run: Run, name: str, weights: Weights | None) -> State[Any]:
 
 
 def state_with_report(outcome: GateReport) -> State[Any]:
-    """The verdict of a step that writes a report as a Prefect state, with the whole outcome as its data."""
+    """Return the verdict of a step that writes a report as a Prefect state, with the whole outcome as its data."""
     state: State[Any] = state_of(outcome.gate)
     state.data = outcome
     return state
 
 
 def read_report(name: str, state: State[Any]) -> GateReport:
-    """What such a step's task came to; the error that prevented a verdict is its `fault`."""
+    """Return the outcome of such a step's task; an error that prevented a verdict is its `fault`."""
     found = state.result(raise_on_failure=False)
     if isinstance(found, GateReport):
         return found
@@ -73,7 +73,7 @@ def read_report(name: str, state: State[Any]) -> GateReport:
 @retried(name="adopt weights")
 @refusable
 def adopt_weights(run: Run, weights: Weights, report: str) -> str:
-    """Write the weights after every stage has passed; returns the file's name."""
+    """Write the weights after every stage has passed, and return the file's name."""
     adopt(run, weights, report)
     get_run_logger().info("%s: written, from %s", run.config.weights, report)
     return run.config.weights
@@ -82,7 +82,7 @@ def adopt_weights(run: Run, weights: Weights, report: str) -> str:
 @retried(name="judge baseline", task_run_name="judge baseline")
 @refusable
 def judge_baseline(run: Run, build: Build) -> str | None:
-    """Record the fixed set that the nightly has the judge score again, if there is none yet.
+    """Record the fixed set that the judge scores again every night, if there is none yet.
 
     Args:
         run: supplies the judge.
@@ -135,7 +135,7 @@ def report_calibration(run: Run, results: list[GateResult], reports: Mapping[str
 
 
 def _show(run: Run, outcome: GateReport) -> None:
-    """The stage's pictures, in one artifact that shows the whole stage."""
+    """Show the stage's pictures in one artifact."""
     parts = [f"# {BY_NAME[outcome.gate.name].title}: {outcome.gate.status.value}", f"report: `{outcome.report}`"]
     parts += [f"## {title}\n\n{picture(run, file, title)}" for title, file in outcome.plots.items()]
     create_markdown_artifact(

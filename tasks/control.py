@@ -24,7 +24,7 @@ from tasks.reports import table
 
 @retried(name="control", task_run_name="control: {kind} reward")
 def control(run: Run, kind: ControlKind, seeds: Sequence[int]) -> State[Any]:
-    """Train a few steps on a reward without information, and check that the evaluation finds no gain.
+    """Train a few steps on an uninformative reward, and check that the evaluation finds no gain.
 
     Returns:
         A state with the verdict as its name and the `GateReport` as its data.

@@ -1,6 +1,6 @@
 """The data stages: shadow set and pool, metrics, balanced pool. Their manifests decide what is built.
 
-Prefect's cache is not used: manifests also detect files that somebody altered, or whose writing was interrupted.
+Prefect's cache is not used, since manifests also detect files that were altered or whose writing was interrupted.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def _made(run: Run, artifact: Artifact, state: FileState, built: bool) -> Made:
 
 
 def _log_tenths() -> Progress:
-    """A progress callback that logs once per tenth of the pool."""
+    """Return a progress callback that logs once per tenth of the pool."""
     logger = get_run_logger()
     shown = 0
 

@@ -1,4 +1,4 @@
-"""How tasks and flows end: by a verdict, with a message for the user, or with an error that may be temporary."""
+"""How tasks and flows end: with a verdict, a message for the user, or an error that may be temporary."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 REFUSED = "Refused"
-"""The state's name if the user has to fix something; its message is the whole sentence."""
+"""The state's name if the user must fix something; its message says what."""
 
 CACHED = "Cached"
-"""The state's name when what a task makes was there already, by Prefect's own name for such."""
+"""The state's name if the task's result existed already; Prefect uses the same name."""
 GATES_FAILED, FAULT = "GatesFailed", "GatesFaulted"
 TICKET_ISSUED, ROUNDS_PASSED, TICKET_CONFIRMED = "TicketIssued", "RoundsPassed", "TicketConfirmed"
 WEIGHTS_ADOPTED = "WeightsAdopted"
 POLICY_IMPROVED, POLICY_TRAINED = "PolicyImproved", "PolicyTrained"
 """Training ended and its evaluation passed; training ended without an evaluation."""
 CONTROL_PASSED = "ControlPassed"
-"""Nothing was gained from a reward without information."""
+"""An uninformative reward brought no gain."""
 SCALED_UP, NOT_APPROVED = "ScaledUp", "NotApproved"
 """The pool has its last size and every gate passed; a person refused to approve."""
 RELEASED = "Released"
@@ -54,7 +54,7 @@ _PASSING = frozenset(
 
 
 def is_transient(error: BaseException) -> bool:
-    """Whether the same call may succeed soon: a temporary disk or network error, a timeout.
+    """Return whether the same call may succeed soon, after a temporary disk or network error or a timeout.
 
     A missing file, a full disk or a missing permission is not temporary.
     """
@@ -64,19 +64,19 @@ def is_transient(error: BaseException) -> bool:
 
 
 def retry_when_transient(_task: Task[..., Any], _run: TaskRun, state: State[Any]) -> bool:
-    """Whether Prefect should retry: only after temporary errors, never after a verdict or a user error."""
+    """Return whether Prefect should retry: only after temporary errors, never after a verdict or a user error."""
     return isinstance(state.data, BaseException) and is_transient(state.data)
 
 
 def retried(
     name: str, task_run_name: str | Callable[[dict[str, Any]], str] | None = None
 ) -> Callable[[Callable[P, R]], Task[P, R]]:
-    """`prefect.task` for idempotent work: retried after a temporary error, without storing results.
+    """Like `prefect.task`, for idempotent work: retried after a temporary error, without storing results.
 
     Args:
-        name: of the task.
-        task_run_name: of each run, with parameters in braces, or made by a function with an argument called
-            `parameters`; None: Prefect's default.
+        name: the task's name.
+        task_run_name: the name of each run, with parameters in braces, or a function with an argument called
+            `parameters` that returns it; None: Prefect's default.
     """
     return task(
         name=name,
@@ -102,7 +102,7 @@ def refusable(step: Callable[P, R]) -> Callable[P, R | State[Any]]:
 
 
 def outcome(state: State[Any]) -> Any:
-    """The return value of a finished task.
+    """Return the value of a finished task.
 
     Raises:
         RC1Error: when the task ended with a user error.

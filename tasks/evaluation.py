@@ -25,7 +25,7 @@ from tasks.reports import picture, table
 
 @retried(name="evaluation", task_run_name=GATE)
 def evaluation(run: Run, finished: Mapping[int, str], reference: str) -> State[Any]:
-    """Let the trained policies answer the held-out prompts, and evaluate them.
+    """Let the trained policies play the held-out prompts, and evaluate them.
 
     Args:
         run: workspace and configuration.

@@ -1,6 +1,6 @@
 """One Prefect task run per gate: its verdict as a named state.
 
-Prefect keeps no verdict: whoever can write a file of the workspace could write a pass.
+Prefect does not store verdicts, because anyone who can write to the workspace could write a pass.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ FAILED, ERROR = "GateFailed", "GateError"
 
 
 def _title(parameters: dict[str, Any]) -> str:
-    """A gate's run in the UI. The round is not a tag: for a tagged run Prefect asks the server for concurrency limits.
+    """Return the name of a gate's run in the UI.
 
-    Directly after a round that request often took two seconds.
+    The round is not a tag, because for tagged runs Prefect asks the server for concurrency limits, which often took two
+    seconds directly after a round.
     """
     return f"{round_title(parameters['number'])}: {parameters['name']}"
 
@@ -37,9 +38,9 @@ def gate(run: Run, name: str, number: int, before: GateResult | None = None) -> 
 
     Args:
         run: supplies files and configuration.
-        name: which gate.
+        name: the gate.
         number: the round.
-        before: what the round before found, kept where the gate reads files alone and their bytes are the same.
+        before: its result in the previous round, reused if the gate only reads files and their bytes are the same.
 
     Returns:
         A state with the verdict as its name, the reason as its message, and the data `GateResult.to_dict()`.
@@ -53,7 +54,7 @@ def gate(run: Run, name: str, number: int, before: GateResult | None = None) -> 
 
 
 def state_of(result: GateResult) -> State[dict[str, Any]]:
-    """The verdict as a Prefect state: the type sets the colour, the name the badge."""
+    """Return the verdict as a Prefect state; its type sets the colour, its name the badge."""
     data, sentence = result.to_dict(), gate_sentence(result)
     match result.status:
         case Status.PASSED:
@@ -69,7 +70,7 @@ def state_of(result: GateResult) -> State[dict[str, Any]]:
 
 
 def read_verdict(body: object) -> tuple[GateResult | None, str]:
-    """The content of a task's result: its verdict, or None and the error that prevented it."""
+    """Return the verdict in a task's result, or None and the error that prevented it."""
     if isinstance(body, BaseException):
         return None, f"{type(body).__name__}: {body}"
     try:
@@ -79,5 +80,5 @@ def read_verdict(body: object) -> tuple[GateResult | None, str]:
 
 
 def faulted(name: str, fault: str) -> GateResult:
-    """The verdict on a gate that could not be evaluated because of an error in program or machine."""
-    return GateResult(name, error=f"a fault kept it from being evaluated: {fault}")
+    """Return the verdict on a gate that could not be evaluated because of an error in program or machine."""
+    return GateResult(name, error=f"a fault prevented its evaluation: {fault}")

@@ -18,8 +18,8 @@ SECRET = "rc1-scorer-api-key"
 def provide_scorer_key(run: Run) -> None:
     """Put the secret into this process's environment if a live judge is configured and there is no key.
 
-    Everything that RC1 writes masks keys in the environment; nothing else stores the key. Without a secret nothing
-    happens: code that needs the key reports it.
+    RC1 masks keys of the environment in everything that it writes, and stores the key nowhere. Without a secret nothing
+    happens; the code that needs the key reports it.
     """
     if run.config.judge.provider not in LIVE or os.environ.get(KEY_VARIABLE):
         return

@@ -1,4 +1,4 @@
-"""The inputs of a training run, prepared once per process: tasks exchange plain data, which excludes models."""
+"""The inputs of a training run, prepared once per process, since tasks exchange only plain data, not models."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _latest: list[_Known] = []
 
 
 def prepared_for(run: Run, *, force: bool = False) -> Prepared:
-    """Rows, reference policy and weights of a run, as currently on disk.
+    """Return the rows, reference policy and weights of a run, as currently on disk.
 
     Args:
         run: the run.
@@ -62,6 +62,6 @@ def _inputs(run: Run) -> dict[str, str]:
 
 
 def _is_whole(prepared: Prepared) -> bool:
-    """Whether the reference policy's bytes are unchanged since the preparation; one on the hub has a fixed commit."""
+    """Return whether the reference policy's bytes are unchanged; one on the hub has a fixed commit."""
     base, sha256 = prepared.reference.base, prepared.reference.sha256
     return not Path(base).is_dir() or fingerprint_of(prepared.run.config, base) == sha256

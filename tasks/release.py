@@ -46,7 +46,7 @@ def package(holding: Ready, page: Page, sign: Path | None) -> Package:
 @retried(name="verify package")
 @refusable
 def verified(run: Run, packed: Package, sign: Path | None) -> str:
-    """Verify every byte of the archive like `rc1 verify`; returns a description.
+    """Verify every byte of the archive like `rc1 verify`, and return a description.
 
     Raises:
         RC1Error: names the differences.

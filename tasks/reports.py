@@ -50,7 +50,7 @@ def report_round(run: Run, number: int, results: Sequence[GateResult], *, write:
 
 
 def table(results: Sequence[GateResult], changed: Sequence[Mapping[str, Any]] = ()) -> list[dict[str, str]]:
-    """Verdicts as rows of text: what needs attention first, merely reported figures last.
+    """Return verdicts as rows of text, those that need attention first and merely reported figures last.
 
     Args:
         results: the verdicts.
@@ -108,7 +108,7 @@ def _changed_row(one: Mapping[str, Any]) -> dict[str, str]:
 @task(name="issue ticket", persist_result=False)
 @refusable
 def issue(run: Run) -> dict[str, str]:
-    """Issue the ticket; an error if a round has not passed for exactly these files."""
+    """Issue the ticket; it is an error if a round has not passed for exactly these files."""
     ticket = issue_ticket(run)
     waived = "".join(f"\n- waived: **{name}**, {reason}" for name, reason in ticket["waived"].items())
     waived += "".join(f"\n- not applicable: **{name}**, {why}" for name, why in ticket["not_applicable"].items())
@@ -124,10 +124,10 @@ def issue(run: Run) -> dict[str, str]:
 @retried(name="verify ticket")
 @refusable
 def verify(run: Run) -> dict[str, Any]:
-    """Verify everything the ticket vouches for; an error with every cause if something differs.
+    """Verify everything that the ticket pins; the error names everything that differs.
 
     Returns:
-        The ticket's content, and under `vouched` the fingerprint of everything that it vouches for.
+        The ticket's main facts, and under `vouched` the fingerprint of everything that it pins.
     """
     ticket = verify_ticket(run)
     head = {key: ticket[key] for key in ("profile", "issued", "expires", "ticket_sha256")}
@@ -137,10 +137,10 @@ def verify(run: Run) -> dict[str, Any]:
 @retried(name="verify ticket again", task_run_name="ticket, before {what}")
 @refusable
 def verify_again(run: Run, what: str) -> str:
-    """Verify everything the ticket vouches for again; an error if something changed since the run began.
+    """Verify everything that the ticket pins again; it is an error if anything changed since the run began.
 
     Args:
-        run: with the fingerprints from its ticket.
+        run: the run, with the fingerprints from its ticket.
         what: the next action, for people.
     """
     check_unchanged(run)
@@ -149,7 +149,7 @@ def verify_again(run: Run, what: str) -> str:
 
 @retried(name="revoke ticket")
 def revoke(run: Run, reason: str) -> bool:
-    """Revoke the ticket, if there is one, and report it in the UI; returns whether there was one."""
+    """Revoke the ticket, if there is one, show that in the UI, and return whether there was one."""
     there = revoke_ticket(run, reason)
     if there:
         create_markdown_artifact(
@@ -160,7 +160,7 @@ def revoke(run: Run, reason: str) -> bool:
 
 @task(name="nightly report", persist_result=False)
 def report_nightly(run: Run, verdict: str, passed: bool, rounds: Mapping[str, list[GateResult]]) -> str:
-    """Write the findings of the latest re-check; the rounds' reports, which the ticket vouches for, do not change."""
+    """Write the result of the latest re-check; the rounds' reports, which the ticket pins, do not change."""
     body: dict[str, Any] = {
         "time": now(),
         "pass": passed,
@@ -175,7 +175,7 @@ def report_nightly(run: Run, verdict: str, passed: bool, rounds: Mapping[str, li
 
 
 def picture(run: Run, file: str, title: str) -> str:
-    """A PNG as Markdown for the Prefect UI, whose server cannot read the workspace; if it is too large, its path."""
+    """Return a PNG as Markdown for Prefect, whose server cannot read the workspace; its path if it is too large."""
     content = run.workspace.path(file).read_bytes()
     if len(content) > _MAX_BYTES:
         return f"`{file}` ({len(content):,} bytes, too large to be shown here)"

@@ -22,7 +22,7 @@ from tasks.keys import provide_scorer_key
 from tasks.reports import picture
 
 DUE = "Due"
-"""The state of a size that is not reached yet."""
+"""The state of a size that has not been reached."""
 
 
 @retried(name="size", task_run_name="size {step.size}")
@@ -52,9 +52,9 @@ def gate_of_size(run: Run, step: Step, name: str, again: bool, title: str) -> St
     Args:
         run: the run of the whole pool.
         step: the sizes.
-        name: of the gate.
+        name: the gate.
         again: whether to check the smaller size again.
-        title: of the check, for people.
+        title: the title of the check, for people.
     """
     if name == STABILITY:
         provide_scorer_key(run)
@@ -66,7 +66,7 @@ def gate_of_size(run: Run, step: Step, name: str, again: bool, title: str) -> St
 
 @retried(name="keep size", task_run_name="keep size {step.size}")
 def keep(run: Run, step: Step, looks: Sequence[Look]) -> str:
-    """Write the report by which a passed size is recognised later; returns its path."""
+    """Write the report by which a passed size is recognised later, and return its path."""
     return record.keep(run, step, looks)
 
 

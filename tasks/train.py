@@ -1,7 +1,7 @@
 """Training as Prefect tasks: the warm start, content-hashed segments of steps, and checkpoints to keep.
 
-A finished segment is recorded in our own JSON file. Prefect's result store is not used, since its files name the code
-that reads them.
+A finished segment is recorded in a JSON file of RC1. Prefect's result store is not used, because its files name the
+code that reads them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from tasks.prepared import prepared_for
 from tasks.training_cards import show_segment, show_start, showing_steps
 
 Facts = dict[str, Any]
-"""`Prepared.facts` of a seed: everything that decides its run."""
+"""`Prepared.facts` of a seed: everything that determines its run."""
 
 Segment = dict[str, Any]
 """`{first, last, checkpoint, sha256, seconds}`; the path is relative to the workspace."""
@@ -46,13 +46,13 @@ _RECORDS = "reports/rc1/segments"
 @retried(name="warm start", task_run_name="warm start")
 @refusable
 def warm_start(run: Run, seeds: Sequence[int], evaluate: bool, start_over: bool = False) -> dict[str, Any]:
-    """Select the rows, and make the initial policy if it is missing or out of date; not over another run.
+    """Select the rows, and make the initial policy if it is missing or out of date.
 
     Args:
         run: workspace and configuration.
-        seeds: to train.
-        evaluate: whether they are evaluated at the end, for which a live judge must be available.
-        start_over: remove what another run has left, which is refused otherwise.
+        seeds: the seeds to train.
+        evaluate: whether they are evaluated at the end, which may need a live judge.
+        start_over: remove what another run has left, which is otherwise an error.
 
     Returns:
         `{facts: {seed: facts}, reference, rows}`.
@@ -80,7 +80,7 @@ def warm_start(run: Run, seeds: Sequence[int], evaluate: bool, start_over: bool 
 @task(name="resume", task_run_name="resume {seed} from {name}", persist_result=False)
 @refusable
 def resume(run: Run, seed: int, name: str) -> Segment:
-    """Find the checkpoint that a user names; one from elsewhere is copied to the run's checkpoints."""
+    """Find the checkpoint that a user names, and copy it to the run's checkpoints if it is elsewhere."""
     path = resumable(prepared_for(run), seed, name)
     folder, sha256 = run.workspace.path(paths_of(run, seed).checkpoints), fingerprint(path)
     if path.parent != folder.resolve():
@@ -92,22 +92,22 @@ def resume(run: Run, seed: int, name: str) -> Segment:
 
 
 def segment_key(**decisive: Any) -> str:
-    """The key of a segment: seed and steps, everything that decides the result, the code, and the starting point."""
+    """Return the key of a segment: a hash of everything that determines its result."""
     return f"{decisive['seed']}-{decisive['last']}-{sha256_json(decisive)}"
 
 
 @retried(name="train", task_run_name="train {seed}: steps {first}-{last}")
 def segment(run: Run, seed: int, first: int, last: int, facts: Facts, previous: str, code: str) -> State[Segment]:
-    """Train steps `first` to `last` of a seed's run, resuming what a killed process has finished.
+    """Train steps `first` to `last` of a seed's run, continuing from what a killed process finished.
 
     Args:
         run: workspace and configuration.
-        seed: of the run.
+        seed: the run's seed.
         first: the first step of the segment.
         last: the last one, which has a checkpoint; `training.early_stop` may end the run earlier.
-        facts: of the seed, from `warm_start`; part of the key.
+        facts: the seed's facts, from `warm_start`; part of the key.
         previous: fingerprint of the previous checkpoint; part of the key.
-        code: fingerprint of this task's source and everything it imports; part of the key.
+        code: fingerprint of the code; part of the key.
 
     Returns:
         A state named `CACHED` if the segment existed already.
@@ -152,7 +152,7 @@ def _segment(first: int, last: int, checkpoint: str, sha256: str, seconds: float
 
 
 def _recorded(record: Path, checkpoint: Path, ledger: Path) -> tuple[Segment, str]:
-    """The record of a segment, and why it cannot be used: empty if its checkpoint matches."""
+    """Return the record of a segment, and why it cannot be used, "" if its checkpoint matches."""
     try:
         done = read_json(record)
     except (OSError, ValueError):
@@ -178,7 +178,7 @@ def _check_stands(checkpoint: Path, sha256: str, ledger: Path) -> None:
 @retried(name="keep for good")
 @refusable
 def keep_best(run: Run, finished: Mapping[int, str]) -> list[str]:
-    """Copy the checkpoints that passed the evaluation to `best/`; returns their names.
+    """Copy the checkpoints that passed the evaluation to `best/`, and return their names.
 
     Args:
         run: workspace and configuration.

@@ -26,7 +26,7 @@ _SHOWN = {
 
 
 def show_start(run: Run, prepared: Prepared) -> None:
-    """The starting point of training: the rows and the reference policy."""
+    """Show the starting point of training: the rows and the reference policy."""
     report = prepared.selection.report
     counts = [f"| {name} | {count:,} |" for name, count in report["train_by_task_and_bucket"].items()]
     left = [f"- left out, {reason}: {count:,}" for reason, count in report["left_out"].items()]
@@ -55,7 +55,7 @@ def showing_steps(run: Run, seed: int, first: int) -> Iterator[Callable[[int], N
 
     Args:
         run: the run.
-        seed: of the run.
+        seed: the run's seed.
         first: the segment's first step.
 
     Yields:
@@ -82,7 +82,7 @@ def showing_steps(run: Run, seed: int, first: int) -> Iterator[Callable[[int], N
 
 
 def show_segment(run: Run, seed: int, first: int, last: int) -> None:
-    """The metrics of a segment's steps as a table."""
+    """Show the metrics of a segment's steps as a table."""
     lines = [
         line
         for line in MetricsLog(run.workspace.path(paths_of(run, seed).metrics)).read()
@@ -99,7 +99,7 @@ def _place(seed: int, step: int, of: int) -> str:
 
 
 def steps_table(lines: Sequence[Mapping[str, Any]]) -> str:
-    """A Markdown table with one row per step and one column per measured metric in `_SHOWN`."""
+    """Return a Markdown table with one row per step and one column per measured metric in `_SHOWN`."""
     known = _measured(lines)
     head = ("step", *known.values())
     rows = [(str(line["step"]), *(_figure(line.get(name)) for name in known)) for line in lines]
@@ -114,7 +114,7 @@ def _latest(lines: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _measured(lines: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """The metrics in `_SHOWN` that at least one step measured."""
+    """Return the metrics in `_SHOWN` that at least one step measured."""
     return {name: words for name, words in _SHOWN.items() if any(line.get(name) is not None for line in lines)}
 
 

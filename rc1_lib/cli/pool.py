@@ -38,11 +38,15 @@ def build_pool(
     out: Annotated[Path | None, typer.Option(help="Where to write the pool, below the workspace (pool.path).")] = None,
     n: Annotated[int | None, typer.Option(help="Number of rows (pool.n).")] = None,
     mix: Mix = None,
-    max_turns: Annotated[int | None, typer.Option(help="Most assistant turns of a dialogue (pool.max_turns).")] = None,
+    max_turns: Annotated[
+        int | None, typer.Option(help="Maximum assistant turns of a dialogue (pool.max_turns).")
+    ] = None,
     clarify_rate: Annotated[
         float | None, typer.Option(help="Share of dialogues that ask the user (pool.clarify_rate).")
     ] = None,
-    tools: Annotated[str | None, typer.Option(help='Tools of the assistant, "wiki,calc" (pool.tools).')] = None,
+    tools: Annotated[
+        str | None, typer.Option(help='Tools of the assistant, for example "wiki,calc" (pool.tools).')
+    ] = None,
     templates_dir: TemplatesDir = None,
     shadow: Annotated[
         Path | None,
@@ -102,7 +106,7 @@ def validate_pool(
     kl3_min: Annotated[float | None, typer.Option(help="Minimum 3-gram KL from the reference pack.")] = None,
     roles_min: Annotated[int | None, typer.Option(help="Minimum number of roles.")] = None,
     styles_min: Annotated[int | None, typer.Option(help="Minimum number of styles.")] = None,
-    max_dup_pct: Annotated[float | None, typer.Option(help="Maximum of duplicate rows, in percent.")] = None,
+    max_dup_pct: Annotated[float | None, typer.Option(help="Maximum share of duplicate rows, in percent.")] = None,
     max_len: Annotated[int | None, typer.Option(help="Maximum length of a row, in tokens.")] = None,
     min_len: Annotated[int | None, typer.Option(help="Minimum length of a row, in tokens.")] = None,
     leak_check: Annotated[Path | None, typer.Option(help="The shadow set. Default: shadow.path.")] = None,

@@ -1,4 +1,4 @@
-"""Answer rule: does the rule that decides success accept right answers in any spelling, and nothing else?
+"""Answer rule: does the rule that decides success accept right answers in any spelling, and only those?
 
 One function per task decides seven tenths of the training reward, or all of it. This gate tests it with spellings known
 to be right and answers known to be wrong, all made from the pool's own gold answers (`rc1_lib.answer_rules`).
@@ -20,7 +20,7 @@ from rc1_lib.records import Check, GateResult, Task
 
 GATE = "answer_rule"
 _SHOWN = 300
-"""An offender shows this many characters of an answer."""
+"""Characters of an answer that an offender shows."""
 _ADVICE = (
     "`rc1 check-answers` lists them: drop questions with a wrong gold answer, or fix the rule (the task's `is_right`; "
     "rc1_lib/answer_rules has tested rules)"
@@ -37,11 +37,11 @@ def answer_rule_gate(
     """Check the rule of every task that has rows.
 
     Args:
-        rows: of the pool.
-        rule_of: from a task's name to its rule.
+        rows: rows of the pool.
+        rule_of: maps a task's name to its rule.
         thresholds: `gates.answer_rule`.
-        confidence: of the intervals.
-        most_golds: gold answers of a task that test answers are made from.
+        confidence: confidence level of the intervals.
+        most_golds: maximum number of a task's gold answers that test answers are made from.
     """
     return judged(reports_of(pool_golds(rows, most_golds), rule_of, confidence), thresholds, confidence)
 
@@ -49,12 +49,12 @@ def answer_rule_gate(
 def reports_of(
     samples: Mapping[Task, Sample], rule_of: Callable[[Task], Rule], confidence: float
 ) -> dict[Task, RuleReport]:
-    """What the check found about every task's rule, on the task's gold answers."""
+    """Test every task's rule on the task's gold answers."""
     return {task: ask_rule(rule_of(task), sample, confidence) for task, sample in samples.items()}
 
 
 def judged(reports: Mapping[Task, RuleReport], thresholds: AnswerRuleGate, confidence: float) -> GateResult:
-    """The verdict on each task's rule."""
+    """Judge the reports on the tasks' rules."""
     checks = [check for task, report in reports.items() for check in _checks(task, report, thresholds, confidence)]
     if not checks:
         checks = [at_least("tasks with gold answers", 0, 1, "there are no rows with gold answers to test")]
@@ -63,7 +63,7 @@ def judged(reports: Mapping[Task, RuleReport], thresholds: AnswerRuleGate, confi
 
 
 def pool_golds(rows: pl.DataFrame, most: int = MOST_GOLDS) -> dict[Task, Sample]:
-    """A spread of each task's different gold answers, each with the question and longest page of a row that has it."""
+    """Return an even sample of each task's different gold answers, with question and longest page of a row for each."""
     first = (
         rows.lazy().with_row_index("place").select("place", "task", "answer")
         .unique(["task", "answer"], keep="first", maintain_order=True).collect()
@@ -120,7 +120,7 @@ def _interval(rate: Rate, confidence: float) -> CheckInterval:
 
 
 def _first_of_each_kind(offences: tuple[Offence, ...], most: int = 20) -> Iterator[Offence]:
-    """At most this many of each kind, so that one kind does not fill the list."""
+    """Yield at most `most` offences of each kind, so that one kind does not fill the list."""
     seen: dict[tuple[bool, str], int] = {}
     for one in offences:
         count = seen[one.right, one.kind] = seen.get((one.right, one.kind), 0) + 1
@@ -129,7 +129,8 @@ def _first_of_each_kind(offences: tuple[Offence, ...], most: int = 20) -> Iterat
 
 
 def _offender(task: Task, one: Offence) -> Mapping[str, Any]:
-    said = f"the rule broke: {one.error}" if one.error else "right, but refused" if one.right else "wrong, but paid"
+    verdict = "right, but rejected" if one.right else "wrong, but accepted"
+    said = f"the rule broke: {one.error}" if one.error else verdict
     return {
         "id": one.gold.id, "task": task, "kind": one.kind, "given": one.given[:_SHOWN], "gold": one.gold.answer,
         "aliases": list(one.gold.aliases), "reason": f"{one.kind}: {said}",

@@ -4,7 +4,7 @@ Two families of checks. *Bookkeeping* compares each recent scoring with the whol
 time, a provider's id that was used before. *Evidence* looks at scorings recent enough to describe today's judge: how
 long they took, what usage was reported, whether replies differ, and how many came from the cache.
 
-A careful forger can invent any log; the gate detects what is cheaper than the real thing.
+A careful forger can invent any log; the gate detects what is cheaper than asking a real judge.
 """
 
 from __future__ import annotations
@@ -104,8 +104,8 @@ def anti_simulation_gate(
     Args:
         log: the whole log, columns of `LOG_SCHEMA`. A line is written when its attempt finishes, so starts may go back
             by as much as the longest call.
-        damage: what the store's integrity check of the log found; empty if the log is intact.
-        round_name: decides how large a share may come from the cache.
+        damage: the result of the store's integrity check; empty if the log is intact.
+        round_name: the round, which decides how large a share may come from the cache.
         samples: scores wanted for each dialogue.
         now: seconds since 1970, taken after the log was read.
         thresholds: from the configuration.
@@ -158,7 +158,7 @@ def _faults(lines: pl.DataFrame, faults: tuple[_Fault, ...]) -> list[Check]:
 
 
 def _compared(log: pl.DataFrame) -> pl.DataFrame:
-    """The scorings in order, each with how often its marks occur in the whole log."""
+    """Return the scorings in order, each with how often its identifiers and timings occur in the whole log."""
     return (
         log.sort("seq")
         .with_columns(attempt_uses=pl.len().over("attempt_id"))
@@ -197,7 +197,7 @@ def _sources(fresh: pl.DataFrame, round_name: Round, thresholds: AntiSimulationG
 
 
 def _latencies(live: pl.DataFrame, thresholds: AntiSimulationGate) -> list[Check]:
-    """The spread of all live latencies and of their middle half, which a few outliers cannot widen."""
+    """Check the spread of all live latencies, and of their middle half, which a few outliers cannot widen."""
     latency = pl.col("latency_ms")
     middle = latency.quantile(0.75, "linear") - latency.quantile(0.25, "linear")
     whole, half = live.select(whole=latency.std() / latency.mean(), half=middle / latency.median()).row(0)
@@ -214,7 +214,7 @@ def _latencies(live: pl.DataFrame, thresholds: AntiSimulationGate) -> list[Check
 
 
 def _replies(live: pl.DataFrame, samples: int, thresholds: AntiSimulationGate) -> list[Check]:
-    """Whether samples of one dialogue differ if drawn at random, and whether each dialogue gets its own replies."""
+    """Check that random samples of one dialogue differ, and that each dialogue gets its own replies."""
     shared = live.select((pl.col("dialogue").n_unique().over("reply_sha256") > 1).mean()).item()
     across = at_most(
         "replies that another dialogue got too, share", number(shared) if live.height else 0.0,

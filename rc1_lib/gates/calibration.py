@@ -94,7 +94,7 @@ def calibration_gate(
 
 
 def _pairs(found: Calibration, gain: float) -> str:
-    """The share of solved/unsolved pairs that each score orders correctly, if the target is success."""
+    """Return the share of solved/unsolved pairs that each score orders correctly, if the target is success."""
     old, new = found.median_auc["old"], found.intervals["auc"].value
     if math.isnan(old) or math.isnan(new):
         return ""
@@ -102,7 +102,7 @@ def _pairs(found: Calibration, gain: float) -> str:
 
 
 def _advice_on_weights(most: float, wanted: float) -> str:
-    """Whether the criteria contain the information, and so whether to change the weights or the judge."""
+    """Return advice on whether to change the weights or the judge, by whether the criteria contain the information."""
     fitted = f"fitted to these same rows without the pull towards the old weights it would be {most:.3g}"
     if most >= wanted:
         return f"{fitted}: the criteria can predict it; lower calibration.l2, or judge more dialogues (calibration.n)"

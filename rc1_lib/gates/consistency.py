@@ -1,7 +1,8 @@
-"""Consistency: what the rows say is so. Every dialogue is played again, and every row compared with its question.
+"""Consistency: the rows' content is true. Every dialogue is played again, and every row compared with its question.
 
-The other gates look at rows' form. Here each call is made again in the row's own world, each verdict worked out again,
-and the question, its gold answer and its pages are compared with the source's. Texts hold no mark of the chat format.
+The other gates check the rows' form. Here each call is made again in the row's own environment, each verdict is worked
+out again, and the question, its gold answer and its pages are compared with the source. Texts may not contain markers
+of the chat format.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from rc1_lib.task_specs import is_right, task_spec
 
 _ADVICE = "drop the rows listed, or build the pool again with --rebuild: the builder writes no such rows"
 _SHOWN = 200
-"""An offender shows this many characters of the found and the expected value."""
+"""Characters of the found and the expected value that an offender shows."""
 
 
 def consistency_gate(
@@ -37,9 +38,9 @@ def consistency_gate(
     """Count the rows whose content a replay contradicts, by kind.
 
     Args:
-        files: the rows, by the name of their file.
-        questions: those that the rows were made from; empty if the source is not available.
-        pack: the templates that they are worded with.
+        files: name of a file -> its rows.
+        questions: the questions that the rows were made from; empty if the source is not available.
+        pack: the templates that word the rows.
         thresholds: from the configuration.
     """
     with gc_paused():
@@ -75,14 +76,14 @@ def _judged(
 def _found(row: Row, questions: Questions, lent: Mapping[str, set[str]], pack: Pack) -> Iterator[Inconsistency]:
     for where, text in places(row):
         if has_marker(text):
-            yield Inconsistency(Kind.MARK, where, text, "words alone")
+            yield Inconsistency(Kind.MARK, where, text, "only words")
     yield from inconsistencies(row)
     question = questions.get((row["source"], row["source_id"]))
     if question is not None:
         yield from as_asked(row, question, lent)
     elif questions:
-        told = f"{row['source']}: {row['source_id']}"
-        yield Inconsistency(Kind.SOURCE, "source_id", told, "a question of the source")
+        named = f"{row['source']}: {row['source_id']}"
+        yield Inconsistency(Kind.SOURCE, "source_id", named, "a question of the source")
     if question is None or question.dialogue is not None:
         yield from language(row)
     if question is None or question.dialogue is None:
@@ -100,7 +101,7 @@ def _sums(reckoned: int, elsewhere: int, thresholds: ConsistencyGate) -> Check:
 def _offender(name: str, row: Row, inconsistency: Inconsistency) -> Mapping[str, Any]:
     texts = (inconsistency.found, inconsistency.expected)
     # Starts shortly before the first difference: a page is much longer than the error in it.
-    shorter = min(map(len, texts))  # where one text goes on after the other
+    shorter = min(map(len, texts))  # if one text is the beginning of the other
     differ = next((at for at, marks in enumerate(zip(*texts, strict=False)) if len(set(marks)) > 1), shorter)
     start = max(0, differ - _SHOWN // 4)
     found, expected = (text[start : start + _SHOWN] for text in texts)

@@ -11,7 +11,7 @@ from rc1_lib.config.thresholds import DifficultyGate, MixGate
 from rc1_lib.gates.mix import share_checks
 from rc1_lib.records import Check, GateResult, Task
 
-# The original's list of quick diagnoses, with this project's keys.
+# The original script's list of quick diagnoses, with this project's keys.
 _HARD = (
     "raise difficulty.target.hard or pool.intended.hard, or count a lower tool_hops as hard (difficulty.bounds); "
     "if rows have too few turns, raise --clarify-rate or pool.recipes.hard.detours, if too few sums (ops_numeric), "
@@ -36,7 +36,7 @@ def difficulty_gate(
     """Check the rows of `metrics` whose `id` is in `balanced`, overall and per task.
 
     Args:
-        metrics: one line for each row of the pool, as `measure` returns.
+        metrics: one line for each row of the pool, as returned by `measure`.
         balanced: the balanced pool, column `id`.
         thresholds: from the configuration.
         by_task: the tasks that are also checked separately.

@@ -1,4 +1,4 @@
-"""Diversity: varied wording, wording unlike the old pack's, and enough roles, styles and templates.
+"""Diversity: varied wording, wording unlike the reference pack's, and enough roles, styles and templates.
 
 distinct-2 (Li et al., "A Diversity-Promoting Objective Function for Neural Conversation Models", 2016) falls with the
 size of a corpus, so a fixed threshold applies to windows of equal size. The raw corpus value is reported next to it.
@@ -21,9 +21,9 @@ from rc1_lib.runtime.batches import in_parts
 from rc1_lib.task_specs import CLARIFICATION, task_names, task_spec, template_kinds
 from rc1_lib.text.normalization import undisguised
 
-_WORDING = "add templates to the pack or paraphrase more: the same phrases come back too often"
-_REFERENCE = "reword the templates: the pool reads like the old pack"
-_OWN_ROWS = "for finished dialogues of your own, which no pack worded: --set 'gates.waivers.diversity=\"REASON\"'"
+_WORDING = "add templates to the pack or paraphrase more: the same phrases occur too often"
+_REFERENCE = "reword the templates: the pool reads like the reference pack"
+_OWN_ROWS = "for your own finished dialogues, which no pack worded: --set 'gates.waivers.diversity=\"REASON\"'"
 
 
 def diversity_gate(
@@ -35,7 +35,7 @@ def diversity_gate(
         rows: columns of `ROW_COLUMNS`.
         pack: the pool's own pack. A row's role, style and template count only if its system message is exactly that of
             the template it names, and the template is worded unlike the others of its kind.
-        reference: the old pack; divergence is measured against the same rows in its wording.
+        reference: the reference pack; divergence is measured from the same rows in its wording.
         thresholds: from the configuration.
         by_task: tasks that are also checked separately.
         seed: chooses the windows and the sample on which divergence is measured.
@@ -59,7 +59,7 @@ def diversity_gate(
 
 
 def _confirmed_labels(rows: pl.DataFrame, templates: Sequence[Template]) -> pl.DataFrame:
-    """The labels of rows whose template is one of `templates`, with that role and style, and opens the dialogue."""
+    """Return the labels of rows whose template is in `templates`, has their role and style, and opens the dialogue."""
     known = pl.DataFrame(
         [(template.id, template.role, template.style, template.system) for template in templates],
         schema=["template_id", "role", "style", "opening"],
@@ -93,13 +93,13 @@ def _divergence(
 
 
 def _kinds(pack: Pack, tasks: Sequence[str]) -> list[str]:
-    """The kinds of templates that the pack has or the tasks need, and the kind for vague prompts."""
+    """Return the kinds of templates that the pack has or the tasks need, and the kind for vague prompts."""
     wanted = {kind for kind, _ in pack.groups} | {task_spec(task).template_kind for task in tasks} | {CLARIFICATION}
     return [kind for kind in template_kinds() if kind in wanted]
 
 
 def _templates(labels: pl.DataFrame, thresholds: DiversityGate, kinds: Sequence[str]) -> list[Check]:
-    """How many different templates the rows use of each kind; a vague prompt is of the kind `clarification`."""
+    """Check how many different templates of each kind the rows use; a vague prompt has the kind `clarification`."""
     kind_of = {task: task_spec(task).template_kind for task in task_names()}
     found = labels.select(
         "template_id",

@@ -1,11 +1,11 @@
 """Duplicates: exact and near duplicates together make up at most a few per cent of the rows.
 
 Near duplicates are found by MinHash with banding (Broder, "On the resemblance and containment of documents", 1997;
-Leskovec, Rajaraman and Ullman, "Mining of Massive Datasets", ch. 3) and then *verified*: what is compared with the
-threshold is the exact Jaccard of the two rows' shingle sets, so that the verdict has no sketching noise.
+Leskovec, Rajaraman and Ullman, "Mining of Massive Datasets", ch. 3) and then *verified*: the exact Jaccard similarity
+of the two rows' shingle sets is compared with the threshold, so that the verdict has no sketching noise.
 
-Whether rows that differ in numbers alone are copies is a question of the data, and by similarity it would depend on how
-long their template is. So `gates.duplicates.numbers` decides, and their count is reported either way.
+Whether rows that differ only in numbers are copies depends on the data; their similarity depends on the length of their
+template. So `gates.duplicates.numbers` decides, and their count is reported either way.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _ADVICE = (
 
 
 def duplicates_gate(rows: pl.DataFrame, thresholds: DuplicatesGate, by_task: Sequence[str]) -> GateResult:
-    """Judge the share of rows that repeat an earlier row's dialogue (user, assistant and tool text)."""
+    """Check the share of rows that repeat an earlier row's dialogue (user, assistant and tool text)."""
     dialogues = undisguised(texts_of(rows, "dialogue"))
     exact, numbered = exact_duplicates(dialogues), exact_duplicates(without_numbers(dialogues))
     in_numbers = numbered.height - exact.height
@@ -63,20 +63,20 @@ def duplicates_gate(rows: pl.DataFrame, thresholds: DuplicatesGate, by_task: Seq
 
 
 def without_numbers(texts: pl.Series) -> pl.Series:
-    """The texts with every number replaced by the same one."""
+    """Return the texts with every number replaced by 0."""
     return texts.str.replace_all(r"\d+(?:[.,]\d+)*", "0")
 
 
 def _changed(thresholds: DuplicatesGate) -> float:
-    """Of evenly spread words, the per cent whose change leaves two long texts as similar as the threshold.
+    """Return the per cent of evenly spread words whose change leaves two long texts as similar as the threshold.
 
-    A changed word takes `shingle` of its text's shingles away, and adds as many to the union.
+    A changed word removes `shingle` of its text's shingles, and adds as many to the union.
     """
     return round(100 * (1 - thresholds.similarity) / ((1 + thresholds.similarity) * thresholds.shingle), 1)
 
 
 def exact_duplicates(texts: pl.Series) -> pl.DataFrame:
-    """Rows whose text equals an earlier row's, ignoring case and spacing: columns `row`, `earlier`."""
+    """Return the rows whose text equals an earlier row's, ignoring case and spacing: columns `row`, `earlier`."""
     hashes = in_parts(texts.to_frame("text"), lambda part: part.select(_plain("text").hash()))
     # Few hashes occur twice; the texts decide whether these rows really are duplicates.
     rows = hashes.to_series().is_duplicated().arg_true()
@@ -94,7 +94,7 @@ def _plain(column: str) -> pl.Expr:
 
 
 def near_duplicates(texts: pl.Series, thresholds: DuplicatesGate) -> pl.DataFrame:
-    """Rows that are as similar as the threshold to an earlier row: columns `row`, `earlier`, `similarity`."""
+    """Return rows at least as similar to an earlier one as the threshold: columns `row`, `earlier`, `similarity`."""
     signatures, rows = minhash(texts, thresholds.shingle, thresholds.permutations)
     pairs = _candidates(signatures, rows, thresholds.similarity)
     compared = pl.concat([pairs["row"], pairs["earlier"]]).unique().sort()
@@ -109,7 +109,7 @@ def near_duplicates(texts: pl.Series, thresholds: DuplicatesGate) -> pl.DataFram
 
 
 def _differ_in_numbers(texts: pl.Series, others: pl.Series) -> pl.Series:
-    """Of each pair of texts, whether numbers are all that differs."""
+    """Return, for each pair of texts, whether only numbers differ."""
     sides = pl.DataFrame({"one": texts, "other": others})
     bare = pl.DataFrame({"one": without_numbers(texts), "other": without_numbers(others)})
     same, same_bare = (part.select(_plain("one") == _plain("other")).to_series() for part in (sides, bare))
@@ -117,7 +117,7 @@ def _differ_in_numbers(texts: pl.Series, others: pl.Series) -> pl.Series:
 
 
 def _similarities(pairs: pl.DataFrame, compared: NDArray[np.uint32], shingles: CodedTexts) -> pl.DataFrame:
-    """The exact Jaccard of the pairs that share a shingle; `shingles` are those of the rows `compared`, a text each."""
+    """Return the exact Jaccard similarity of pairs that share a shingle; `shingles` has one text per row `compared`."""
     sides = [shingles.take(np.searchsorted(compared, pairs[side].to_numpy())) for side in ("row", "earlier")]
     left, right = (
         pl.DataFrame({"pair": np.repeat(np.arange(pairs.height), side.lengths), "shingle": side.codes})
@@ -130,7 +130,7 @@ def _similarities(pairs: pl.DataFrame, compared: NDArray[np.uint32], shingles: C
 
 
 def minhash(texts: pl.Series, shingle: int, permutations: int) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
-    """MinHash signatures, shape (texts with shingles, permutations), and those texts' positions."""
+    """Return MinHash signatures, shape (texts with shingles, permutations), and those texts' positions."""
     # A repeated shingle does not change a minimum, so repetitions need not be removed.
     signatures, rows = [np.empty((0, permutations), np.uint32)], [np.empty(0, np.uint32)]
     for shingles in in_chunks(texts, shingle, lambda grams: grams):
@@ -146,14 +146,17 @@ def minhash(texts: pl.Series, shingle: int, permutations: int) -> tuple[NDArray[
 
 
 def _shingles(texts: pl.Series, shingle: int) -> CodedTexts:
-    """The distinct shingles of each text, as `ngrams` gives them."""
+    """Return the distinct shingles of each text, as `ngrams` returns them."""
     found = ngrams(texts, shingle)
     ends = found["row"].search_sorted(pl.int_range(len(texts), dtype=pl.UInt32, eager=True), side="right")
     return CodedTexts(found["gram"].to_numpy(), ends.cast(pl.Int64).to_numpy())
 
 
 def _candidates(signatures: NDArray[np.uint32], rows: NDArray[np.uint32], similarity: float) -> pl.DataFrame:
-    """Pairs that agree in at least one band. Each row meets the first two rows of its band's group: chains are kept."""
+    """Return pairs that agree in at least one band: each row with the first and the previous row of its group.
+
+    The previous row keeps chains of near duplicates.
+    """
     bands = _bands(signatures.shape[1], similarity)
     found = [np.empty((2, 0), np.uint32)]
     for band in np.split(signatures, bands, axis=1):
@@ -171,7 +174,7 @@ def _candidates(signatures: NDArray[np.uint32], rows: NDArray[np.uint32], simila
 
 
 def _bands(permutations: int, similarity: float) -> int:
-    """The fewest bands whose 50 % point, (1/bands)^(bands/permutations), lies safely below the threshold."""
+    """Return the fewest bands whose 50 % point, (1/bands)^(bands/permutations), is safely below the threshold."""
     for bands in range(1, permutations + 1):
         if permutations % bands == 0 and (1 / bands) ** (bands / permutations) < similarity - 0.15:
             return bands

@@ -10,9 +10,9 @@ def growth_gate(rows: int, wanted: int, lost: int) -> GateResult:
     """Check a pool that has grown.
 
     Args:
-        rows: how many it has.
-        wanted: how many it should have.
-        lost: rows of the smaller pool that are not in it, byte for byte.
+        rows: its number of rows.
+        wanted: the number requested.
+        lost: rows of the smaller pool that it does not contain, byte for byte.
     """
     return GateResult(
         "growth",

@@ -1,4 +1,4 @@
-"""Integrity: every data file is, byte for byte, what its manifest says was written."""
+"""Integrity: every data file is, byte for byte, the one that its manifest records."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rc1_lib.records import GateResult
 from rc1_lib.workspace.artifacts import FileState
 
 _ADVICE = {
-    FileState.MISSING: "build it: rc1 preflight does so when it is missing",
+    FileState.MISSING: "build it: rc1 preflight builds missing files",
     FileState.FOREIGN: "RC1 did not write it (no manifest): name it as --sources FILE.jsonl and build with --rebuild",
     FileState.ALTERED: "somebody changed it after RC1 wrote it: restore it, or build it again with --rebuild",
     FileState.INTERRUPTED: "RC1 was interrupted while writing it: run the step again",
@@ -21,8 +21,8 @@ def integrity_gate(states: Mapping[str, FileState], foreign_lines: int) -> GateR
     """Check the state of each data file, and that the balanced pool consists of the pool's own lines.
 
     Args:
-        states: of each data file, by its path.
-        foreign_lines: lines of the balanced pool that are not byte for byte in the pool; -1 if that is not known.
+        states: path of each data file -> its state.
+        foreign_lines: lines of the balanced pool that are not, byte for byte, in the pool; -1 if unknown.
     """
     own_lines = equal(
         "balanced lines that are not the pool's", foreign_lines, 0, "run `rc1 difficulty-bucketize --rebuild`"

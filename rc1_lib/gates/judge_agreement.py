@@ -16,7 +16,7 @@ LABELLED = "labelled dialogues of this judge"
 LIKENESS = "likeness to the judge's own verdicts"
 SECOND = "dialogues labelled by a second person"
 KAPPA, RANKS = "kappa", "rank correlation"
-"""Names of the figures that decide, which reports use too."""
+"""Names of the figures that decide; reports use them too."""
 _LABEL = "label more dialogues: rc1 label"
 _ADVICE = (
     "compare the criteria in the report's table: fix the judge's instructions, give more weight to criteria that "
@@ -26,16 +26,16 @@ _ADVICE = (
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """What is known of the judge's agreement with people.
+    """The judge's agreement with people.
 
     Attributes:
-        labelled: dialogues with a label and scores of the configured judge.
-        others: dialogues with a label and scores of another judge.
-        good: the labelled dialogues that people call good.
-        bad: those that people call bad.
+        labelled: number of dialogues with a label and scores of the configured judge.
+        others: number of dialogues with a label and scores of another judge.
+        good: number of labelled dialogues that people call good.
+        bad: number of labelled dialogues that people call bad.
         coverage: share of the labelled dialogues that are scored.
         likeness: the largest raw agreement or rank correlation of the labels with any overall score of the judge.
-        second: the labelled dialogues that a second person labelled too.
+        second: number of labelled dialogues that a second person labelled too.
         figures: `kappa`, `rank correlation` and others, with their intervals.
     """
 
@@ -89,7 +89,7 @@ def judge_agreement_gate(
 
 
 def _second(found: Agreement, thresholds: JudgeAgreementGate) -> Check:
-    """Nearly perfect agreement is rarer between people than copied labels are: another person has to confirm it."""
+    """Require a second person's labels if agreement is nearly perfect, which suggests copied labels."""
     wanted = thresholds.min_labels if found.likeness > thresholds.people_reach else 0
     return at_least(
         SECOND, found.second, wanted,

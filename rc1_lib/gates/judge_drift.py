@@ -31,8 +31,8 @@ class AskedAgain:
     """The result of asking about the fixed set tonight.
 
     Attributes:
-        dialogues: how many the set has.
-        scored: how many of them were scored tonight with every sample.
+        dialogues: number of dialogues in the set.
+        scored: number of them that were scored tonight with every sample.
         why_unscored: the most frequent reasons for missing scores, in words.
         samples: scores wanted for each.
         versions: the model versions that answered for the baseline, and those that answered tonight.
@@ -50,13 +50,13 @@ class AskedAgain:
 def judge_drift_gate(
     found: Sequence[Shift], asked: AskedAgain, thresholds: DriftGate, about: Mapping[str, str]
 ) -> GateResult:
-    """Check whether the version changed, or medians moved beyond the noise.
+    """Check that the model version has not changed, and that medians have not moved beyond the noise.
 
     Args:
         found: the shift of each criterion, over the dialogues scored both times.
         asked: the result of asking about the fixed set.
         thresholds: `gates.drift`; its rate of false alarms sets the bounds of the shifts.
-        about: what else to show about the baseline.
+        about: further facts about the baseline to show.
     """
     live = asked.lines.filter(pl.col("outcome") == AttemptOutcome.OK).select("dialogue", "sample").n_unique()
     replayed = asked.lines.filter(pl.col("outcome") == AttemptOutcome.HIT).height

@@ -1,4 +1,4 @@
-"""The judge probe: asks the live judge about a few dialogues; every sample must come back with scores."""
+"""The judge probe: ask the live judge about a few dialogues; every sample must come back with scores."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def probe_gate(lines: pl.DataFrame, *, provider: str, asked: int, samples: int, 
     Args:
         lines: the usage log's lines of the probe's own run, columns of `LOG_SCHEMA`. The probe never reads the cache.
         provider: the judge's name.
-        asked: how many different dialogues the judge was asked about.
-        samples: scores wanted for each.
-        thresholds: how many dialogues, and whether the calls must have been billed.
+        asked: number of different dialogues that the judge was asked about.
+        samples: scores wanted for each dialogue.
+        thresholds: `gates.probe`.
     """
     lines = lines.sort("seq")
     answered = lines.filter(_OK)
@@ -70,7 +70,7 @@ def probe_gate(lines: pl.DataFrame, *, provider: str, asked: int, samples: int, 
 
 
 def _failed(lines: pl.DataFrame) -> pl.DataFrame:
-    """The last line of each requested sample without a score."""
+    """Return the last line of each requested sample without a score."""
     last = lines.group_by("dialogue", "sample", maintain_order=True).agg(
         scored=_OK.any(), outcome=pl.col("outcome").last(), detail=pl.col("detail").last(), seq=pl.col("seq").last()
     )
@@ -78,7 +78,7 @@ def _failed(lines: pl.DataFrame) -> pl.DataFrame:
 
 
 def _why(failed: pl.DataFrame, missing: int) -> str:
-    """The most frequent reason, with its latest message."""
+    """Return the most frequent reason for missing scores, with its latest message."""
     if not missing:
         return ""
     if not failed.height:

@@ -1,4 +1,4 @@
-"""Stability: the judge scores nearly every dialogue, scores it alike when asked again, and stays one model."""
+"""Stability: the judge scores nearly every dialogue, repeats its scores when asked again, and stays one model."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _NOTHING_TWICE = "no dialogue has two scores, so the noise is unknown: see the c
 def stability_gate(
     log: pl.DataFrame, *, samples: int, thresholds: StabilityGate, shared: SharedThresholds
 ) -> GateResult:
-    """Check the last dialogues that the current judge was asked about.
+    """Check the latest dialogues that the current judge was asked about.
 
-    The current judge is that of the newest line: its provider, instructions and requested model. Of each dialogue the
-    newest run counts, because its scores are the ones in use and replayed replies are not new observations. Coverage
-    and model versions are those of the newest run: what failed earlier may never be requested again, and every use of
+    The current judge is that of the newest line: its provider, instructions and requested model. For each dialogue the
+    newest run counts, because its scores are in use and replayed replies are not new observations. Coverage and model
+    versions are those of the newest run, because what failed earlier may never be requested again, and every use of
     scores has its own coverage check.
 
     Args:
@@ -69,14 +69,14 @@ def stability_gate(
 
 
 def _newest_run(lines: pl.DataFrame) -> str:
-    """The run that wrote last, not counting entries added for a dead one."""
+    """Return the run that wrote last, not counting lines added for a killed one."""
     ended = lines.filter(pl.col("outcome") != AttemptOutcome.INTERRUPTED)
     last = (ended if ended.height else lines).tail(1)["run_id"]
     return str(last.item()) if last.len() else ""
 
 
 def _newest_run_lines(lines: pl.DataFrame, last: int) -> pl.DataFrame:
-    """The lines of the newest run about each of the last dialogues.
+    """Return the lines of the newest run about each of the latest dialogues.
 
     The next process logs the attempts that a killed one left open, perhaps after the dialogue was scored again. Such a
     line does not make its run the newer one, and a run with only such lines counts as the oldest.
@@ -94,7 +94,7 @@ def _newest_run_lines(lines: pl.DataFrame, last: int) -> pl.DataFrame:
 
 
 def _held(lines: pl.DataFrame, samples: int) -> pl.DataFrame:
-    """Each dialogue with its number of scored samples, and why the last of the others is missing."""
+    """Return each dialogue with its number of scored samples, and why the last missing one is missing."""
     by_sample = lines.group_by("dialogue", "sample", maintain_order=True).agg(
         scored=_SCORED.any(), seq=pl.col("seq").last(), outcome=pl.col("outcome").last()
     )
@@ -127,7 +127,7 @@ def _models(scored: pl.DataFrame, thresholds: StabilityGate) -> Check:
 
 
 def _variance(noises: list[Noise], thresholds: StabilityGate, shared: SharedThresholds) -> Check:
-    """The pooled variance of the noisiest criterion. A NaN, which cannot be ranked, comes first."""
+    """Check the pooled variance of the noisiest criterion; NaN, which cannot be ranked, counts as noisiest."""
     by_dimension = [noise for noise in noises if noise.dimension != OVERALL]
     worst = max(
         by_dimension, key=lambda noise: math.inf if math.isnan(noise.variance) else noise.variance, default=None
@@ -151,7 +151,7 @@ def _unstable(spread: pl.DataFrame, unstable: pl.DataFrame, thresholds: Stabilit
     share = unstable["dialogue"].n_unique() / measured if measured else math.nan
     return at_most(
         "unstable dialogues, share", share, thresholds.max_unstable,
-        "read the offenders: where samples of the same dialogue disagree, the instructions leave room"
+        "read the offenders: if samples of the same dialogue disagree, the instructions are ambiguous"
         if measured
         else _NOTHING_TWICE,
     )  # fmt: skip

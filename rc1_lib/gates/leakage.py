@@ -1,9 +1,9 @@
-"""Leakage: no row of the pool repeats a question of the shadow set, in whatever template it is wrapped.
+"""Leakage: no row of the pool repeats a question of the shadow set, whatever template wraps it.
 
-All text of a row is searched (`rc1_lib.text.leak_search`). Unlike a similarity of whole texts no measure falls when the
-leaked question is embedded in a long dialogue; n-grams of template text are left out on both sides. A row may not
-contain a shadow row's id or source either. The story of a word problem is part of the question: "How much did she
-earn?" alone says nothing.
+All text of a row is searched (`rc1_lib.text.leak_search`). Unlike the similarity of whole texts, no measure falls when
+the leaked question is embedded in a long dialogue; n-grams of template text are left out on both sides. A row may not
+contain a shadow row's id or source either. The story of a word problem is part of the question, since "How much did
+she earn?" alone identifies nothing.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def leakage_gate(
     template_texts: Sequence[str],
     by_task: Sequence[str],
 ) -> GateResult:
-    """Check how much of any shadow question any row contains, and that no source question or id is in both."""
+    """Check how much of a shadow question each row contains, and that no source question or id is in both."""
     asked = question_texts(shadow)
     search = LeakSearch(
         asked, question_texts(rows), thresholds, templates=template_texts,
@@ -75,7 +75,7 @@ def leakage_gate(
 
 
 def question_texts(rows: pl.DataFrame) -> pl.Series:
-    """What each row asks: its question, and for a word problem the story before it."""
+    """Return what each row asks: its question, preceded by the story of a word problem."""
     story = pl.col("support").list.join("\n") + "\n"
     is_story = pl.col("task").is_in([task for task in task_names() if task_spec(task).word_problem])
     return rows.select(pl.concat_str(pl.when(is_story).then(story).otherwise(pl.lit("")), "question")).to_series()
@@ -110,14 +110,14 @@ def _leaks(pairs: pl.DataFrame, share: str, measure: str) -> pl.DataFrame:
 
 
 def _with_places(leaks: pl.DataFrame, rows: pl.DataFrame, asked: pl.Series) -> tuple[Mapping[str, Any], ...]:
-    """The leaks as records, each with the place in its row that holds most of the question (or the id)."""
+    """Return the leaks as records, each with the place in its row that contains most of the question (or the id)."""
     records = []
     for leak in leaks.head(MAX_OFFENDERS).iter_rows(named=True):
         where, said_there = zip(*places(rows.row(leak["row"], named=True)), strict=True)
         texts = pl.Series(said_there)
         if leak["measure"] == "letters":
             found = Spelled(asked[[leak["held"]]]).found_in(texts, read(texts).letters)["row"]
-            # A match that runs from one field into the next does not count as one place.
+            # A match that spans two fields has no single place.
             best = int(found[0]) if found.len() else 0
         else:
             sought = leak["shadow_id"] if leak["measure"] == "id" else asked[leak["held"]]

@@ -14,8 +14,8 @@ from rc1_lib.runtime.batches import in_parts
 from rc1_lib.text.tokens import length
 
 _TOKEN = 12
-"""The most characters that a row's tokens may have on average. Text has four or five; more means the estimate takes
-long stretches for one word, or ignores them, which no model does."""
+"""Maximum characters per token, averaged over a row. Text has four or five; with more, the estimate would take long
+stretches for one word, or ignore them, which no model does."""
 
 
 def length_gate(rows: pl.DataFrame, thresholds: LengthGate, by_task: Sequence[str]) -> GateResult:

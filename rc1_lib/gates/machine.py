@@ -30,7 +30,7 @@ class GitState:
 
 
 def free_gb(folder: Path) -> float:
-    """Free space on the file system that holds `folder`, or will hold it, in GiB."""
+    """Return the free space, in GiB, on the file system of `folder`, which need not exist yet."""
     return free_bytes(folder) / 2**30
 
 
@@ -48,12 +48,12 @@ def read_git(project: Path) -> GitState:
 
 
 def read_code() -> GitState | PackageState:
-    """Which code this is: what git says of the checkout, or where there is none, what the installed package says."""
+    """Return the state of the git checkout, or of the installed package if there is no checkout."""
     return read_package() if INSTALLED else read_git(PROJECT_ROOT)
 
 
 def code_named(state: GitState | PackageState) -> dict[str, object]:
-    """How reports and tickets name the code: by the commit, or without a checkout by the installed package."""
+    """Return the entry for the code in reports and tickets: the commit, or the installed package."""
     if isinstance(state, GitState):
         return {"commit": state.commit}
     return {"commit": None, "package": state.facts()}
@@ -61,7 +61,7 @@ def code_named(state: GitState | PackageState) -> dict[str, object]:
 
 @cache
 def code_words() -> str:
-    """Which code this process runs, for people: version, and commit or the installed package's fingerprint."""
+    """Return the code of this process in words: version, and commit or the installed package's fingerprint."""
     state, named = read_code(), f"rc1 {__version__}"
     if isinstance(state, PackageState):
         return f"{named}, SHA-256 {state.sha256[:12]}"
@@ -70,13 +70,13 @@ def code_words() -> str:
 
 
 def git_gate(state: GitState | PackageState, thresholds: GitGate) -> GateResult:
-    """Judge whether the code can be named: by a commit, or without a checkout by the installed package."""
+    """Check that the code can be identified by a commit, or by the installed package."""
     if state.changed is None:
         return GateResult("git", error="git knows the commit but could not list changed files; run `git status`")
     if isinstance(state, GitState):
         name, known, unclean = state.commit, "commit known", "uncommitted files"
         checks = [info("commit", name)]
-        get_known = "run from a git checkout, so that the ticket can name the code"
+        get_known = "run from a git checkout, so that the ticket can identify the code"
         clean_up = "commit or stash the files listed in reports/rc1/git_status.txt"
     else:
         name, known, unclean = state.version, "package known, instead of a commit", "files not as installed"

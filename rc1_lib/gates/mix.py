@@ -1,4 +1,4 @@
-"""Task mix: each task's share lies within a tolerance of the configured share."""
+"""Task mix: each task's share is within a tolerance of the configured share."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def mix_gate(rows: pl.DataFrame, thresholds: MixGate, mix: Mapping[Task, float])
 
 
 def share_checks(name: str, rows: pl.DataFrame, thresholds: MixGate, mix: Mapping[Task, float]) -> list[Check]:
-    """One check a task: its share of the rows, in percent."""
+    """Return one check per task: its share of the rows, in percent."""
     checks = []
     for task, share in mix.items():
         # Rounded, so that 28 % does not exceed 28 % by the last bit of a float.

@@ -12,7 +12,7 @@ _DIFFER = "prompts whose dialogues differ in needless asking"
 
 
 def ablation_checks(*, scored: bool) -> frozenset[str]:
-    """The checks that an ablation's report must contain; `scored`: whether training pays for the judged score."""
+    """Return the checks that an ablation's report must contain; `scored`: whether training rewards the judged score."""
     judged = {_DIFFER, "rate drop, %", "mean turns up", "success drop, pp"}
     return frozenset({*judged, "coverage"} if scored else judged)
 
@@ -26,7 +26,7 @@ def ablation_gate(
 
     Args:
         ablation: from `rc1_lib.reward.ablation.ablate`.
-        coverage: share of the dialogues that are scored; None if training pays for no score.
+        coverage: share of the dialogues that are scored; None if training does not reward a score.
         thresholds: `gates.ablation`.
         shared: `gates.shared`.
     """
@@ -50,7 +50,7 @@ def ablation_gate(
             interval["success_drop_pp"],
         ),
     }  # fmt: skip
-    unscored = "score the dialogues that have no score: a dialogue without a score is never chosen"
+    unscored = "score the dialogues that have no score, since they are never chosen"
     checks = [
         *(() if coverage is None else (at_least("coverage", coverage, shared.min_coverage, unscored),)),
         at_least(

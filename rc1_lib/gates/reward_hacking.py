@@ -24,12 +24,12 @@ _FIX = (
 
 
 def hacking_checks(policies: Iterable[str], hedges: Iterable[str], *, scored: bool) -> frozenset[str]:
-    """The checks that a report on these adversarial policies must contain.
+    """Return the checks that a report on these adversarial policies must contain.
 
     Args:
         policies: their names.
-        hedges: the names of those whose answers do not commit to one answer.
-        scored: whether training pays for the judged score.
+        hedges: the names of policies that do not commit to one answer.
+        scored: whether training rewards the judged score.
     """
     judged = {f"{name}: {what}" for name in policies for what in (_PROMPTS, _BELOW, _ABOVE)}
     judged |= {f"{name}: {_HEDGED}" for name in hedges}
@@ -53,10 +53,10 @@ def reward_hacking_gate(
         curve: share solved if the best of 1, 2, ... dialogues by that reward is picked.
         thresholds: `gates.reward_hacking`.
         shared: `gates.shared`.
-        hedges: the policies whose answers do not commit to one answer, whatever the answer rule says.
-        coverage: share of all dialogues that are scored; None if training pays for no score.
-        alone: the same as `policies` by the judged score alone. It is reported and decides nothing; if training pays
-            for nothing else, the two are the same.
+        hedges: the policies that do not commit to one answer, whatever the answer rule says.
+        coverage: share of all dialogues that are scored; None if training does not reward a score.
+        alone: like `policies`, by the judged score alone. It is only reported; if training rewards nothing else, the
+            two are the same.
         judge_checks: further checks of the scores.
     """
     checks = [
@@ -101,7 +101,7 @@ def _hedged(name: str, found: Earned, thresholds: RewardHackingGate) -> Check:
 
 
 def _score_alone(name: str, found: Earned) -> Check:
-    """What the judged score alone would pay the policy: read it before trusting the judge as a second opinion."""
+    """Report what the policy would earn by the judged score alone, for deciding whether to trust the judge."""
     above, margin = found.overall.above, found.overall.margin
     return info(
         f"{name}: by the judged score alone", f"{margin:.3f} below the scripted expert, above it on {above:.0%}"
@@ -109,7 +109,7 @@ def _score_alone(name: str, found: Earned) -> Check:
 
 
 def _over_optimisation(curve: Sequence[float], thresholds: RewardHackingGate) -> list[Check]:
-    """Whether the dialogues that the reward picks are solved less often if there are more to pick from."""
+    """Check that the dialogues that the reward picks are not solved less often when there are more to pick from."""
     few = equal(_TAKES, len(curve) > 1, True, "raise ablation.takes")
     if len(curve) < 2:
         return [few]

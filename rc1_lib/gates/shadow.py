@@ -40,8 +40,8 @@ def shadow_gate(
     checks.append(
         at_most(
             "share of a bucket, furthest from the pool's", apart[furthest], max_diff,
-            f"the '{furthest}' rows: what is found on this set says little of the pool; {again} --rebuild, with the "
-            f"pool's own settings",
+            f"the share of '{furthest}' rows differs, so results on this set say little about the pool; {again} "
+            f"--rebuild, with the pool's own settings",
         )
     )  # fmt: skip
     checks.append(info("needs clarification, share", number(rows["needs_clarification"].mean())))

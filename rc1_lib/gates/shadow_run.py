@@ -26,7 +26,7 @@ def baseline_gate(
 def shadow_run_gate(
     compared: Comparison, coverage: float, thresholds: ShadowRunGate, shared: SharedThresholds
 ) -> GateResult:
-    """Check the comparison of the old score (baseline) with the new reward (calibrated).
+    """Check the comparison of the baseline reward ("old score") with the calibrated reward ("new reward").
 
     A check passes on the point value; a line next to it says whether its interval clears the threshold too.
 
@@ -51,7 +51,7 @@ def shadow_run_gate(
         at_least(
             "spearman", value["spearman"], thresholds.min_spearman,
             _penalty_advice(compared, "spearman", thresholds.min_spearman)
-            or "the new reward reverses the old order; look at the rank scatter, raise calibration.l2 or drop a rule",
+            or "the new reward reverses the old order; see the rank scatter, raise calibration.l2 or drop a rule",
             interval["spearman"],
         ),
         at_least(
@@ -83,7 +83,7 @@ def shadow_run_gate(
 def gain_wanted(
     old: float, new: Interval, thresholds: ShadowRunGate | CalibrationGate, shared: SharedThresholds
 ) -> float:
-    """By how many per cent a rank correlation with success must exceed the old score's.
+    """Return by how many per cent a rank correlation with success must exceed the old score's.
 
     A correlation with a binary outcome has a ceiling below 1, and a good judge's old score nearly reaches it: above
     0.75, with 0.78 as the maximum of any order, no weights can gain 8 %. Requiring the gain anyway would reject
@@ -93,7 +93,7 @@ def gain_wanted(
     Args:
         old: AUC of the old score.
         new: AUC of the new one. Its lower end counts; without an interval the gain is required.
-        thresholds: of the gate.
+        thresholds: the gate's thresholds.
         shared: `gates.shared`.
     """
     return -shared.max_loss_pct if _near_ceiling(old, new, shared) else thresholds.min_improve_pct
@@ -106,7 +106,7 @@ def _near_ceiling(old: float, new: Interval, shared: SharedThresholds) -> bool:
 def room_shown(
     score: str, old: float, new: Interval, thresholds: ShadowRunGate | CalibrationGate, shared: SharedThresholds
 ) -> Check:
-    """How well each score predicts success, and so what is required of the new one."""
+    """Report how well each score predicts success, and so what is required of the new one."""
     shown = f"{interval_in_words(new)}; old score {'undefined' if old != old else f'{old:.4g}'}"
     why = (
         f"{shown}; both are at least {shared.enough_auc:g}: no gain is required, and a loss of up to "
@@ -118,7 +118,7 @@ def room_shown(
 
 
 def usable(compared: Comparison, coverage: float, thresholds: ShadowRunGate, shared: SharedThresholds) -> list[Check]:
-    """Whether enough dialogues are scored, successes and failures among them, by a judge that does not grade length."""
+    """Check that enough successes and failures are scored, by a judge that does not grade length."""
     few = "too few for a meaningful correlation with success; compare on more dialogues"
     return [
         at_least("scored, share", coverage, shared.min_coverage, _JUDGE),
@@ -129,7 +129,7 @@ def usable(compared: Comparison, coverage: float, thresholds: ShadowRunGate, sha
 
 
 def _top_advice(compared: Comparison, thresholds: ShadowRunGate, shared: SharedThresholds) -> str:
-    """Whether the cause is the reward, or scores that hardly differ at the top."""
+    """Return advice on whether the cause is the reward, or scores that hardly differ at the top."""
     if compared.top.arbitrary(thresholds.min_top10):
         return (
             f"ties make the top tenth arbitrary ({compared.top.in_words()}): the scores are too coarse to find a best "
@@ -151,7 +151,7 @@ def _top_advice(compared: Comparison, thresholds: ShadowRunGate, shared: SharedT
 
 
 def _penalty_advice(compared: Comparison, figure: str, wanted: float) -> str:
-    """Whether the score alone reaches what the reward misses, so that the penalty on needless questions is why."""
+    """Return advice if the score alone reaches what the reward misses, so that the penalty is the cause; else ""."""
     free = compared.without_price[figure]
     if not free >= wanted:
         return ""
@@ -163,7 +163,7 @@ def _penalty_advice(compared: Comparison, figure: str, wanted: float) -> str:
 
 
 def pairs_for(gain: float, old: float) -> str:
-    """What a relative gain of a rank correlation means if the old score orders this share of the pairs correctly.
+    """Return what a relative gain of a rank correlation means if the old score orders this share of pairs correctly.
 
     With a binary outcome the correlation is (2 auc - 1) sqrt(3 p (1 - p)) for a share p of successes, apart from ties:
     the gain is one of auc - 1/2, and auc ends at 1.
@@ -177,7 +177,7 @@ def pairs_for(gain: float, old: float) -> str:
 
 
 def _gain_advice(compared: Comparison, thresholds: ShadowRunGate, shared: SharedThresholds) -> str:
-    """Why the reward predicts success no better than the old score: its penalty, or its criteria."""
+    """Return why the reward predicts success no better than the old score: its penalty, or its criteria."""
     free, old = compared.without_price, compared.figures["auc_old"].value
     enough = old >= shared.enough_auc and free["auc_new"] >= shared.enough_auc
     wanted = -shared.max_loss_pct if enough else thresholds.min_improve_pct
@@ -190,7 +190,7 @@ def _gain_advice(compared: Comparison, thresholds: ShadowRunGate, shared: Shared
 
 
 def intervals_of(compared: Comparison) -> dict[str, CheckInterval]:
-    """Figure -> its interval, as a check shows it."""
+    """Return figure -> its interval, as a check shows it."""
     return {name: figure.of(compared.rows, "dialogues") for name, figure in compared.figures.items()}
 
 
@@ -205,13 +205,12 @@ def _length_check(score: str, figure: str, compared: Comparison, thresholds: Sha
 
 
 def none_stuck(constant: Mapping[str, float]) -> Check:
-    """Whether any weighed criterion gives every dialogue the same grade strictly between 0 and 1.
+    """Check that no weighted criterion gives every dialogue the same grade strictly between 0 and 1.
 
-    All dialogues may deserve the full grade, or zero; a judge that reads them does not find all of them equally
-    half-good.
+    All dialogues may deserve the full grade, or zero, but a judge that reads them does not find all equally half-good.
 
     Args:
-        constant: the weighed criteria with one score in all dialogues, with that score.
+        constant: weighted criterion that gives all dialogues the same score -> that score.
     """
     return equal(
         "weighed dimensions stuck on one grade",
@@ -221,22 +220,22 @@ def none_stuck(constant: Mapping[str, float]) -> Check:
 
 
 def none_repeated(repeats: Mapping[str, float], thresholds: ShadowRunGate) -> Check:
-    """Whether the weighed criteria say different things: a judge that grades all by one impression weighs nothing.
+    """Check that the weighted criteria measure different things, not one overall impression.
 
     Args:
-        repeats: criterion that varies -> its highest correlation with one before it.
+        repeats: criterion that varies -> its highest correlation with an earlier one.
         thresholds: `gates.shadow_run`.
     """
     again = sum(value >= thresholds.repeats_at for value in repeats.values())
     return at_most(
         "weighed dimensions that repeat another one, share", again / (len(repeats) + 1), thresholds.max_repeats,
-        "several dimensions repeat one impression, so their weights mean nothing: read the judge's replies, and fix "
-        "its instructions so that each dimension is graded by itself",
+        "several criteria repeat one impression, so their weights mean nothing: read the judge's replies, and fix "
+        "its instructions so that each criterion is graded separately",
     )  # fmt: skip
 
 
 def constant_shown(constant: Mapping[str, float]) -> Check:
-    """The weighed criteria with the same score for every dialogue, and that score."""
+    """Report the weighted criteria that give every dialogue the same score."""
     return info("weighed dimensions that say the same of every dialogue", _in_words(constant))
 
 
@@ -250,7 +249,7 @@ def _shown(compared: Comparison, wanted: Mapping[str, float]) -> list[Check]:
 
 
 def interval_in_words(figure: Interval, threshold: float | None = None) -> str:
-    """`0.81 (95 %: 0.74 to 0.86), clears 0.75: no`, or that the figure is undefined."""
+    """Return `0.81 (95 %: 0.74 to 0.86), clears 0.75: no`, or `undefined`."""
     if figure.value != figure.value:
         return "undefined"
     if figure.low != figure.low:

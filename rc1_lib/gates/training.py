@@ -8,7 +8,7 @@ from rc1_lib.records import Check, GateResult
 
 
 def training_gate(config: RunConfig) -> GateResult:
-    """Check the training part of the configuration against `gates.training`."""
+    """Check the training settings against `gates.training`."""
     wanted = config.gates.training
     low, high = wanted.target_kl
     method = config.finetune.method
@@ -36,27 +36,27 @@ def training_gate(config: RunConfig) -> GateResult:
 
 
 def order_of_pay(config: RunConfig) -> str:
-    """What a verified answer is paid at least, what a failed episode is, and what changes both.
+    """Return what a solved episode earns at least, what a failed one earns, and what changes both.
 
-    The configuration refuses prices of turns at which a solved episode would be paid no more than a failed one.
+    The configuration rejects turn penalties with which a solved episode would earn no more than a failed one.
     """
     reward = config.training.reward
     if not reward.success:
-        return "the judge's score alone, less every turn"
+        return "only the judge's score, minus a penalty for every turn"
     least = reward.success * (1 - config.difficulty_beta) - reward.turn * config.training.limits.turns
     more = f"up to {reward.judge:g} more for the judge's score, " if reward.judge else ""
-    prices = f"{config.overclar.alpha:g} less a needless question, {reward.malformed:g} less a malformed turn"
+    prices = f"{config.overclar.alpha:g} less per needless question, {reward.malformed:g} less per malformed turn"
     return f"{least:.4g} or more if solved, 0 if failed or nothing was done; {more}{prices}"
 
 
 def _least_steps(config: RunConfig) -> int:
-    """The fewest steps that a successful run trains."""
+    """Return the fewest steps that a successful run trains."""
     early = config.training.early_stop
     return config.steps if early.metric is None else min(config.steps, early.not_before)
 
 
 def penalty_gate(config: RunConfig) -> GateResult:
-    """Check the over-clarification penalty: switched on, and above 0."""
+    """Check that the over-clarification penalty is switched on and above 0."""
     checks = (
         equal("use_overclar_penalty", config.use_overclar_penalty, True, "set use_overclar_penalty: true"),
         equal("alpha is positive", config.overclar.alpha > 0, True, "set overclar.alpha above 0 (0.07 is usual)"),

@@ -25,15 +25,14 @@ _AGAIN = "calibrate again: rc1 weight-calib --rebuild"
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where the weights claim to come from, and what is really there.
+    """Where the weights claim to come from, and what that really contains.
 
     Attributes:
         report: the calibration report that the file names, parsed; None if it does not exist.
         sha256: its current fingerprint; None if it does not exist.
         judge: the current judge (`judge_identity`).
         old_weights: the current old weights.
-        state: whether the file was changed since a calibration wrote it (`FileState`), and whether its inputs are still
-            the same.
+        state: the file's state (`FileState`): whether it or its inputs changed since a calibration wrote it.
     """
 
     report: Mapping[str, Any] | None
@@ -48,15 +47,15 @@ def weights_gate(content: Any, thresholds: WeightsGate, dimensions: Sequence[str
 
     Args:
         content: the parsed file, or None if it does not exist.
-        thresholds: the largest weight allowed and the tolerance of the sum.
-        dimensions: the names of the criteria that can be weighed.
-        origin: the report that the weights come from, and what it has to agree with.
+        thresholds: the maximum weight and the tolerance of the sum.
+        dimensions: the names of the criteria that can have a weight.
+        origin: the report that the weights come from, and what it must agree with.
     """
     return GateResult("weights", (*shape_checks(content, thresholds, dimensions), *_origin_checks(content, origin)))
 
 
 def _origin_checks(content: Any, origin: Origin) -> tuple[Check, ...]:
-    """Whether these are exactly the weights that a passed calibration of today's judge found."""
+    """Check that these are exactly the weights that a passed calibration of the current judge fitted."""
     file = content if isinstance(content, Mapping) else {}
     said = file.get("report")
     named: Mapping[str, Any] = said if isinstance(said, Mapping) else {}

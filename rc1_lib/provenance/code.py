@@ -1,11 +1,11 @@
-"""Which code this is: the fingerprint of the project's own source, and the installed package.
+"""The identity of the code: the fingerprint of the project's source, and the installed package.
 
-The fingerprint binds evidence to the code that produced it. It covers every file of the packages: any change makes what
-was derived before out of date. It stops nobody who can write the code: whoever can do that also changes what takes the
-fingerprint.
+The fingerprint binds evidence to the code that produced it. It covers every file of the packages, so that any change
+makes derived files out of date. It does not protect against people who can edit the code, since they can edit the
+fingerprint's computation too.
 
-The installed package names the code where there is no checkout. Git is not asked there: it would answer for whatever
-repository the environment happens to lie in.
+Without a checkout the installed package identifies the code. Git is not asked then, because it would report whatever
+repository happens to contain the environment.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from rc1_lib.workspace.file_hashes import sha256_file
 
 PACKAGES = ("rc1_lib", "tasks", "flows", "deployments")
 _LIBRARIES = ("daqp", "numpy", "pandera", "polars", "pydantic", "rensa", "scipy", *TRAINING)
-"""Whose versions decide a measured value or a learned weight as much as our own source does."""
+"""Libraries whose versions affect measured values or learned weights as much as our own source does."""
 
 
 @cache
 def code_sha256() -> str:
-    """SHA-256 over all source and data files of `PACKAGES`, and the versions of Python and of the libraries.
+    """Return the SHA-256 over all files of `PACKAGES`, and the versions of Python and of the libraries.
 
-    Read once per process: the code that runs is the code that was imported.
+    The files are read once per process, since the code that runs is the code that was imported.
     """
     digest = hashlib.sha256(platform.python_version().encode())
     for library in sorted(_LIBRARIES):
@@ -45,7 +45,7 @@ def code_sha256() -> str:
 
 
 def _version(library: str) -> str:
-    """The version that is installed; of what only training needs, also that none is."""
+    """Return the installed version, or "not installed" for a library that only training needs."""
     try:
         return version(library)
     except PackageNotFoundError:
@@ -55,9 +55,9 @@ def _version(library: str) -> str:
 
 
 def source_files() -> list[Path]:
-    """Every file of `PACKAGES`, sorted, but for hidden ones and what Python compiles into `__pycache__`.
+    """Return every file of `PACKAGES`, sorted, except hidden ones and those in `__pycache__`.
 
-    Of a wheel also without what a checkout has next to its packages, so that both have one fingerprint.
+    For a wheel, what a checkout has next to its packages is left out too, so that both have the same fingerprint.
     """
     return sorted(path for package in PACKAGES for path in _below(CODE_ROOT / package))
 
@@ -78,12 +78,12 @@ _INSTALLED_PACKAGES = ("rc1_lib", "rc1_world", "tasks", "flows", "deployments")
 
 @dataclass(frozen=True, slots=True)
 class PackageState:
-    """What an installation records of RC1, and what lies there.
+    """The installed package of RC1, compared with what the installation recorded.
 
     Attributes:
-        version: None where nothing is recorded.
-        sha256: of the names and bytes of all its files as they lie there.
-        changed: files that are not as they were installed, each after a letter as git's: altered, deleted, added.
+        version: the recorded version; None if there is no record.
+        sha256: SHA-256 over the names and bytes of all its current files.
+        changed: files that differ from the record, each after a letter like git's: altered, deleted, added.
     """
 
     version: str | None
@@ -91,15 +91,15 @@ class PackageState:
     changed: tuple[str, ...]
 
     def facts(self) -> dict[str, str | None]:
-        """What a ticket names, and its check compares."""
+        """Return the entry for a ticket, which its verification compares."""
         return {"version": self.version, "sha256": self.sha256}
 
 
 def read_package(root: Path = CODE_ROOT) -> PackageState:
-    """Compare the files of an installation with what it records of them (`RECORD`).
+    """Compare the files of an installation with its `RECORD`.
 
     Args:
-        root: where the packages and the record lie.
+        root: the folder of the packages and the record.
     """
     there = {path.relative_to(root).as_posix(): sha256_file(path) for path in _files(root)}
     lines = (f"{name}\0{sha256}\n" for name, sha256 in sorted(there.items()))
@@ -121,7 +121,7 @@ def _files(root: Path) -> list[Path]:
 
 
 def _recorded(root: Path) -> tuple[str | None, dict[str, str]]:
-    """The version, and the SHA-256 of every file, as the record has them."""
+    """Return the recorded version, and path -> recorded SHA-256 of every file."""
     for one in distributions(name=_DISTRIBUTION, path=[str(root)]):
         files = [
             path for path in one.files or () if path.parts[0] in _INSTALLED_PACKAGES and "__pycache__" not in path.parts

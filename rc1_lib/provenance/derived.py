@@ -1,8 +1,8 @@
-"""What a run reads, each described once: what it is given, and what RC1 derives from that.
+"""Descriptions of everything that a run reads: what it is given, and what RC1 derives from that.
 
-A description says where the thing lies, what it is made from, by which function, and whether a ticket vouches for it.
-Every question about it is asked of the description: is it there, is it what was written, is it out of date, has it to
-be built, which code does its fingerprint cover. A room declares its own; `rc1_lib.evidence` lists them all.
+A description says where a file is, what it is made from, by which function, and whether a ticket pins it. It answers
+every question about the file: does it exist, was it altered, is it out of date, does it have to be built, what does its
+fingerprint cover. Each room declares its own; `rc1_lib.evidence` lists them all.
 """
 
 from __future__ import annotations
@@ -25,51 +25,51 @@ NOT_OURS = {
     FileState.ALTERED: "was altered after RC1 wrote it",
     FileState.FOREIGN: "was not written by RC1 for this purpose",
 }
-"""The states of a file that somebody else had a hand in, in words: it is never written over unasked."""
+"""State of a file that RC1 did not write, or not in this form -> the state in words; such files are not overwritten."""
 _OURS_TO_BUILD = (FileState.MISSING, FileState.INTERRUPTED, FileState.STALE)
 
 
 def needs_build(state: FileState, build: Build) -> bool:
-    """Whether to build a file in this state.
+    """Return whether to build a file in this state.
 
-    `auto` builds what is missing, interrupted or made from other inputs; a file that was altered by somebody else (or
-    brought along) is left for the gates to judge. `always` builds everything; `never` judges what is there.
+    `auto` builds what is missing, interrupted or made from other inputs, and leaves a file that RC1 did not write in
+    this form for the gates to judge. `always` builds everything, `never` nothing.
     """
     return build == "always" or (build == "auto" and state in _OURS_TO_BUILD)
 
 
 class Described(Protocol):
-    """What is given and what is derived have this in common."""
+    """What the descriptions of given and of derived files have in common."""
 
     @property
     def name(self) -> str:
-        """As reports, gates and the ticket call it."""
+        """Its name in reports, gates and the ticket."""
 
     @property
     def vouched(self) -> bool:
-        """Whether a ticket binds it."""
+        """Whether a ticket pins it."""
 
     def path(self, run: Run) -> Path:
-        """Where it lies, or would lie."""
+        """Return its path, whether or not it exists."""
 
     def applies(self, run: Run) -> bool:
-        """Whether this run has one at all."""
+        """Return whether this run has one."""
 
     def sha256(self, run: Run) -> str:
-        """Fingerprint of its bytes; `RC1Error` where it is not there."""
+        """Return the fingerprint of its bytes; raises `RC1Error` if it does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """Something that is read and was not made by RC1.
+    """A file or folder that RC1 reads but did not make.
 
     Attributes:
-        name: as reports, gates and the ticket call it.
-        where: its path, by the configuration: the workspace's own copy when there is one, else the project's.
-        hashed: how its bytes become a fingerprint: a file's, or a folder's.
-        only_folders: whether it counts only where it is a folder here; elsewhere it has no bytes to vouch for.
-        vouched: whether a ticket binds it.
-        wanted: whether the configuration asks for it at all.
+        name: its name in reports, gates and the ticket.
+        where: its configured path; the workspace's copy comes first, then the project's.
+        hashed: computes the fingerprint of its path, which is a file or a folder.
+        only_folders: whether it applies only if it is a local folder; otherwise there are no bytes to pin.
+        vouched: whether a ticket pins it.
+        wanted: whether the configuration uses it.
         made_by: where it comes from, for advice.
     """
 
@@ -82,29 +82,29 @@ class Given:
     made_by: str = "`rc1 preflight` writes what is missing"
 
     def path(self, run: Run) -> Path:
-        """Where it lies: never looked for in the current directory."""
+        """Return its path; the current directory is not searched."""
         return run.workspace.find(self.where(run))
 
     def applies(self, run: Run) -> bool:
-        """Whether this run has one at all."""
+        """Return whether this run has one."""
         return self.wanted(run) and (not self.only_folders or self.path(run).is_dir())
 
     def sha256(self, run: Run) -> str:
-        """Fingerprint of the file's bytes, or of a folder's names and bytes.
+        """Return the fingerprint of the file's bytes, or of a folder's names and bytes.
 
         Raises:
-            RC1Error: when it is not there.
+            RC1Error: when it does not exist.
         """
         return _there(self.path(run), self.name, self.made_by, self.hashed)
 
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """One of the things that something is made from.
+    """One input that an artifact is made from.
 
     Attributes:
         name: its key in the manifest.
-        sha256: its fingerprint as of now; "" where it is missing.
+        sha256: computes its current fingerprint; "" if it is missing.
     """
 
     name: str
@@ -113,19 +113,19 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
-    """Something that RC1 derives, with a manifest that says from what.
+    """A file that RC1 derives, with a manifest that records its inputs.
 
     Attributes:
-        name: as reports, gates, manifests and the ticket call it.
-        where: its path below the workspace, by the configuration.
-        settings: what of the configuration decides it; None where its name holds all that it was made from.
-        made_from: what else decides it, but for the code: any change of that puts it out of date.
-        builder: `module.function` that makes it.
-        command: writes it, for advice.
-        outdated: whether something other than what it is made from has put it out of date.
-        look: what became of it, where no manifest says so.
-        vouched: whether a ticket binds it.
-        wanted: whether the configuration asks for it at all.
+        name: its name in reports, gates, manifests and the ticket.
+        where: its configured path below the workspace.
+        settings: the settings that affect it; None if its name already identifies its inputs.
+        made_from: its other inputs, apart from the code; any change of them makes it out of date.
+        builder: the `module.function` that builds it.
+        command: the command that writes it, for advice.
+        outdated: whether something other than its inputs has made it out of date.
+        look: computes its state if it has no manifest.
+        vouched: whether a ticket pins it.
+        wanted: whether the configuration uses it.
     """
 
     name: str
@@ -140,40 +140,40 @@ class Artifact:
     wanted: Callable[[Run], bool] = lambda run: True
 
     def path(self, run: Run) -> Path:
-        """Where it lies, or will be written."""
+        """Return its path, whether or not it exists."""
         return run.workspace.path(self.where(run))
 
     def applies(self, run: Run) -> bool:
-        """Whether this run has one at all."""
+        """Return whether this run has one."""
         return self.wanted(run)
 
     def sha256(self, run: Run) -> str:
-        """Fingerprint of the file's bytes.
+        """Return the fingerprint of the file's bytes.
 
         Raises:
-            RC1Error: when it is not there.
+            RC1Error: when it does not exist.
         """
         return _there(self.path(run), self.name, f"{self.command} writes it", sha256_known)
 
     @property
     def build(self) -> Callable[..., Any]:
-        """The function that makes it. Nothing is imported before it is asked for."""
+        """The function that builds it, whose module is imported only now."""
         module, _, function = self.builder.rpartition(".")
         made: Callable[..., Any] = getattr(import_module(module), function)
         return made
 
     def inputs(self, run: Run) -> dict[str, str]:
-        """Fingerprints of all that it is made from, as its manifest holds them."""
+        """Return the current fingerprints of all inputs, as in a manifest."""
         settings = {} if self.settings is None else {"config": sha256_json(self.settings(run))}
         return {**settings, **{one.name: one.sha256(run) for one in self.made_from}, "code": code_sha256()}
 
     def state(self, run: Run) -> FileState:
-        """What became of it since it was written."""
+        """Return its state, compared with what was written."""
         if self.look is not None:
             return self.look(run)
         try:
             where = self.where(run)
-        except RC1Error:  # what its name is made of is not there
+        except RC1Error:  # an input that its name depends on is missing
             return FileState.MISSING
         inputs = None if self.settings is None else self.inputs(run)
         state = file_state(run.workspace, where, inputs, self.name)
@@ -181,17 +181,17 @@ class Artifact:
         return FileState.STALE if late else state
 
     def check_ours(self, run: Run, rebuild: bool) -> FileState:
-        """Refuse to go over, or to go on from, what somebody else has had a hand in.
+        """Reject a file that RC1 did not write in this form, before it is overwritten or used.
 
         Args:
-            run: whose.
-            rebuild: whether it is written again, whoever wrote it.
+            run: the run.
+            rebuild: whether it is written again in any case.
 
         Returns:
-            What became of it since it was written.
+            Its state.
 
         Raises:
-            RC1Error: naming it, what befell it, and what to do.
+            RC1Error: says what happened to the file, and what to do.
         """
         state = self.state(run)
         if not rebuild and state in NOT_OURS:
@@ -202,24 +202,24 @@ class Artifact:
         return state
 
     def to_write(self, run: Run, rebuild: bool) -> bool:
-        """Whether it has to be written: not when it is fresh.
+        """Return whether it has to be written, which is so unless it is fresh.
 
         Raises:
-            RC1Error: when somebody else altered it or brought it along, and `rebuild` was not given.
+            RC1Error: when RC1 did not write it in this form, unless `rebuild` is given.
         """
         return self.check_ours(run, rebuild) is not FileState.FRESH or rebuild
 
 
 def file_input(name: str, where: Callable[[Run], str]) -> Input:
-    """A file that another step writes, by its name in the registry and its place below the workspace."""
+    """Return the input for a file that another step writes, by its name and its path below the workspace."""
     return Input(name, partial(_sha256_at, where))
 
 
 def fingerprint(one: Described, run: Run) -> dict[str, str]:
-    """Where something lies, as reports show it, and its fingerprint.
+    """Return a file's path, as reports show it, and its fingerprint.
 
     Raises:
-        RC1Error: when it is not there.
+        RC1Error: when it does not exist.
     """
     return {"path": run.workspace.name(one.path(run)), "sha256": one.sha256(run)}
 

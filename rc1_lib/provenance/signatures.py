@@ -1,6 +1,6 @@
-"""Signatures by ed25519 keys, in DSSE envelopes: reading keys, signing, and whether an envelope holds.
+"""Signatures by ed25519 keys in DSSE envelopes: read keys, sign, and verify.
 
-ed25519 needs no random numbers to sign, so that the same payload and the same key give the same bytes.
+ed25519 signs without random numbers, so the same payload and key give the same bytes.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _HOW = "make one with `openssl genpkey -algorithm ed25519 -out key.pem`"
 
 
 def read_private(path: Path, named: str) -> Ed25519PrivateKey:
-    """A private key of ed25519, PEM, without a password.
+    """Read a private ed25519 key, in PEM without a password.
 
     Args:
-        path: of the file.
-        named: how refusals call it; the key itself is never repeated.
+        path: the file.
+        named: its name in errors, which never repeat the key.
 
     Raises:
-        RC1Error: when the file is none.
+        RC1Error: when the file is not such a key.
     """
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -38,16 +38,16 @@ def read_private(path: Path, named: str) -> Ed25519PrivateKey:
     try:
         key = load_pem_private_key(_content(path, named), password=None)
     except TypeError:
-        raise RC1Error(f"{named}: is protected by a password, expected a key without one; {_HOW}") from None
+        raise RC1Error(f"{named}: is protected by a password; expected a key without one; {_HOW}") from None
     except (ValueError, UnsupportedAlgorithm):
-        raise RC1Error(f"{named}: is no private key in PEM; {_HOW}") from None
+        raise RC1Error(f"{named}: is not a private key in PEM; {_HOW}") from None
     if not isinstance(key, Ed25519PrivateKey):
-        raise RC1Error(f"{named}: is a key of another kind, expected ed25519; {_HOW}")
+        raise RC1Error(f"{named}: is a key of another type, expected ed25519; {_HOW}")
     return key
 
 
 def read_public(path: Path, named: str) -> Ed25519PublicKey | None:
-    """A public key of ed25519, PEM; None where the file holds another thing, a private key for example.
+    """Read a public ed25519 key in PEM; None if the file contains anything else, such as a private key.
 
     Raises:
         RC1Error: when the file cannot be read.
@@ -67,11 +67,11 @@ def _content(path: Path, named: str) -> bytes:
     try:
         return read_regular(path, _MOST_BYTES)
     except OSError as error:
-        raise RC1Error(f"{named}: cannot be read ({error.strerror}), expected a key in PEM; {_HOW}") from None
+        raise RC1Error(f"{named}: cannot be read ({error.strerror}); expected a key in PEM; {_HOW}") from None
 
 
 def sign(payload: bytes, payload_type: str, private: Ed25519PrivateKey) -> dict[str, Any]:
-    """An envelope with a payload and its one signature."""
+    """Return an envelope with a payload and its only signature."""
     from securesystemslib.dsse import Envelope
     from securesystemslib.signer import CryptoSigner
 
@@ -81,7 +81,7 @@ def sign(payload: bytes, payload_type: str, private: Ed25519PrivateKey) -> dict[
 
 
 def holds(envelope: Any, payload: bytes, payload_type: str, public: Ed25519PublicKey) -> bool:
-    """Whether an envelope holds this very payload and nothing else, with one signature by this key."""
+    """Return whether an envelope contains exactly this payload, with one valid signature by this key."""
     from securesystemslib.dsse import Envelope
     from securesystemslib.exceptions import VerificationError
     from securesystemslib.signer import Signature
@@ -97,7 +97,7 @@ def holds(envelope: Any, payload: bytes, payload_type: str, public: Ed25519Publi
 
 
 def key_id(public: Ed25519PublicKey) -> str:
-    """How a signature names the key that made it."""
+    """Return the id by which a signature names its key."""
     return hashlib.sha256(_raw(public)).hexdigest()
 
 

@@ -1,1 +1,1 @@
-"""What leaves the workspace: the reproduction package, its signature, and the check that it is whole."""
+"""What leaves the workspace: the reproduction package, its signature, and its verification."""

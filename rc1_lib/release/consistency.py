@@ -1,7 +1,8 @@
-"""What a run says of itself is compared with what vouches for it, over the very bytes that go into the package.
+"""Check that the files of a release agree with each other, over the very bytes that go into the package.
 
-The ticket names data, weights and rounds; the weights their calibration, the evaluation its episodes, a manifest the
-report next to it, the training's report the checkpoints. What nothing names by its fingerprint is held against the run.
+The ticket has fingerprints of data, weights and rounds; the weights of their calibration, the evaluation of its
+episodes, a manifest of its report, the training's report of the checkpoints. Files without a fingerprint are compared
+with the run.
 """
 
 from __future__ import annotations
@@ -33,25 +34,25 @@ from rc1_lib.training.run_paths import LEDGER, paths_of
 from rc1_lib.workspace.artifacts import checksum_line
 
 REPORTS_OF = (EVALUATION, HACKING, ABLATION)
-"""Derived files that are packed whole, with all that bears their name."""
+"""Derived files that are packed together with all files that share their name."""
 _PICTURE = b"\x89PNG\r\n\x1a\n"
-_BACK = "put back what was written, or run {} again"
+_BACK = "restore the file, or run {} again"
 
 
 def check_consistent(ready: Ready, contents: Mapping[str, bytes]) -> None:
-    """Refuse files that are not what the run's own reports say of them.
+    """Reject files that contradict the run's own reports.
 
     Args:
-        ready: what is released.
+        ready: the run to release.
         contents: name in the package -> bytes, as they will be packed.
 
     Raises:
-        RC1Error: naming the file, what was found and what was expected.
+        RC1Error: names the file, what was found and what was expected.
     """
     for name, wanted, where, command in chain(_named(ready, contents), _recorded(ready, contents)):
         found = hashlib.sha256(contents[name]).hexdigest() if name in contents else None
         if found is None:
-            raise _refusal(ready, name, f"is not there, and {where} names it", command)
+            raise _refusal(ready, name, f"is missing, but {where} names it", command)
         if found != wanted:
             raise _refusal(ready, name, f"has SHA-256 {found[:12]}, but {where} has {str(wanted)[:12]}", command)
     _check_records(ready, contents)
@@ -59,7 +60,7 @@ def check_consistent(ready: Ready, contents: Mapping[str, bytes]) -> None:
     _check_course(ready, contents)
     for name, content in contents.items():
         if name.startswith(f"{PLOTS}/") and not content.startswith(_PICTURE):
-            raise _refusal(ready, name, "is no picture, expected PNG", "the step that drew it")
+            raise _refusal(ready, name, "is not a PNG picture", "the step that drew it")
 
 
 def _refusal(ready: Ready, name: str, fault: str, command: str) -> RC1Error:
@@ -71,7 +72,7 @@ _Print = tuple[str, str | None, str, str]
 
 
 def _named(ready: Ready, contents: Mapping[str, bytes]) -> Iterator[_Print]:
-    """What the evaluation and the weights name."""
+    """Yield the files that the evaluation and the weights name."""
     run, episodes = ready.run, ready.evaluation["episodes"]
     yield episodes["path"], episodes["sha256"], EVALUATION.where(run), f"`{EVALUATION.command}`"
     if not WEIGHTS.applies(run):
@@ -83,7 +84,7 @@ def _named(ready: Ready, contents: Mapping[str, bytes]) -> Iterator[_Print]:
 
 
 def _recorded(ready: Ready, contents: Mapping[str, bytes]) -> Iterator[_Print]:
-    """The reports that have a manifest; those that a round read its verdict from have to be there."""
+    """Yield the reports that have a manifest; those that a round read must exist."""
     place, read = ready.run.workspace, _read_by_rounds(contents)
     for one in REPORTS_OF:
         name = one.where(ready.run)
@@ -93,20 +94,20 @@ def _recorded(ready: Ready, contents: Mapping[str, bytes]) -> Iterator[_Print]:
 
 
 def _read_by_rounds(contents: Mapping[str, bytes]) -> set[Any]:
-    """The files that the rounds' verdicts name; both rounds are as the ticket vouches for them."""
+    """Return the files that the verdicts of both rounds name; the ticket pins these rounds."""
     gates = chain.from_iterable(orjson.loads(contents[PASSED[number]])["gates"] for number in PASSED)
     return {check["value"] for gate in gates for check in gate["checks"] if check["name"] == REPORT}
 
 
 def _check_records(ready: Ready, contents: Mapping[str, bytes]) -> None:
-    """Manifests and checksums are about the files that the ticket vouches for."""
+    """Check that manifests and checksums match the files that the ticket pins."""
     place, files = ready.run.workspace, ready.ticket["files"]
     for one in (one for one in DERIVED if one.name in files):
         name, wanted = one.where(ready.run), files[one.name]["sha256"]
         manifest, checksum = (name_of(ready.run, at(name)) for at in (place.manifest_path, place.checksum_path))
         body = _manifest(ready, manifest, contents)
         if (body.get("path"), body.get("sha256")) != (name, wanted):
-            raise _refusal(ready, manifest, f"is not about {name} as the ticket names it", "`rc1 preflight`")
+            raise _refusal(ready, manifest, f"does not match {name}, which the ticket pins", "`rc1 preflight`")
         if contents.get(checksum) != checksum_line(wanted, name).encode():
             raise _refusal(ready, checksum, f"is not the SHA-256 of {name}", "`rc1 preflight`")
 
@@ -117,12 +118,12 @@ def _manifest(ready: Ready, name: str, contents: Mapping[str, bytes]) -> Mapping
     except (KeyError, ValueError):
         body = None
     if not isinstance(body, Mapping):
-        raise _refusal(ready, name, "is missing, or no manifest of a file that RC1 wrote", "the step that wrote it")
+        raise _refusal(ready, name, "is missing or not a manifest", "the step that wrote it")
     return body
 
 
 def _check_configuration(run: Run, content: bytes) -> None:
-    """The effective configuration is this run's, but for how many work and what was masked."""
+    """Check that the effective configuration is this run's, apart from free keys and masked values."""
     try:
         found = parse_yaml(content.decode())
     except (yaml.YAMLError, ValueError):
@@ -130,13 +131,13 @@ def _check_configuration(run: Run, content: bytes) -> None:
     ours = parse_yaml(run.effective_config())
     if not isinstance(found, Mapping) or without_free_keys(found) != without_free_keys(ours):
         raise RC1Error(
-            f"no release: {run.workspace.path(EFFECTIVE)}: is not the configuration of this run, which its ticket "
-            f"vouches for; {_BACK.format('`rc1 train`')}"
+            f"no release: {run.workspace.path(EFFECTIVE)}: is not this run's configuration, which its ticket pins; "
+            f"{_BACK.format('`rc1 train`')}"
         )
 
 
 def _check_course(ready: Ready, contents: Mapping[str, bytes]) -> None:
-    """The ledger knows the checkpoints, and the metrics hold every step up to them."""
+    """Check that the ledger has the checkpoints, and that the metrics have every step up to them."""
     run = ready.run
     for seed, folder in ready.checkpoints.items():
         check_in_ledger(folder, run.workspace.path(LEDGER))
@@ -144,14 +145,13 @@ def _check_course(ready: Ready, contents: Mapping[str, bytes]) -> None:
         lacking = sorted({*range(1, last + 1)} - _steps(contents[name]))
         if lacking:
             raise RC1Error(
-                f"no release: {run.workspace.path(name)}: holds no metrics of step {lacking[0]}, of {last} trained; "
-                f"put back what was written. Only a training writes it again: move {folder.parent} away, then "
-                f"`rc1 train`"
+                f"no release: {run.workspace.path(name)}: lacks the metrics of step {lacking[0]} of {last}; restore "
+                f"the file. Only a new training writes it again: move {folder.parent} away, then run `rc1 train`"
             )
 
 
 def _steps(content: bytes) -> set[Any]:
-    """The steps that the lines name; a line of another form names none."""
+    """Return the steps of the lines; lines of another form are skipped."""
     found = set()
     for line in content.splitlines():
         try:

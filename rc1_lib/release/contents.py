@@ -1,7 +1,7 @@
-"""What goes into a reproduction package, and which artifacts it names by their fingerprints alone.
+"""What goes into a reproduction package, and of which artifacts it contains only fingerprints.
 
-Data sets are large and are built again, to the byte, from what is in the package: a fingerprint is enough of them. The
-base model is the project's or the hub's own.
+Data sets are large and can be rebuilt, byte for byte, from the package, so it contains only their fingerprints. The
+base model comes from the project or the hub.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from rc1_lib.workspace.artifacts import PROJECT_ROOT
 from rc1_lib.workspace.file_hashes import sha256_file
 
 _GIVEN = ("judge_spec", "templates", "reference_templates")
-_TOLD_BY_HAND = (
+_OTHER_REPORTS = (
     "reports/diversity_report.json", "reports/rc1/sample_manifest.json", "reports/rc1/difficulty_report.json",
     "reports/rc1/git_commit.txt",
 )  # fmt: skip
@@ -39,7 +39,7 @@ LOCK = "environment/installed.txt"
 
 
 def packed(ready: Ready) -> dict[str, Path]:
-    """Name in the package -> file, of all that lies somewhere: below the workspace, else in the project."""
+    """Return name in the package -> file in the workspace or the project."""
     run = ready.run
     found = {name_of(run, path): path for path in (*_configured(run), *_reported(ready), *_learned(ready))}
     found |= {f"environment/{name}": PROJECT_ROOT / name for name in _PROJECT}
@@ -57,10 +57,10 @@ def _configured(run: Run) -> Iterator[Path]:
 
 
 def _reported(ready: Ready) -> Iterator[Path]:
-    """Ticket, rounds, training, and of every derived file the record of how it was made."""
+    """Yield ticket, rounds, training, and the record of how each derived file was made."""
     run, place = ready.run, ready.run.workspace
     yield from (place.path(name) for name in (TICKET, *PASSED.values(), TRAINING_REPORT, LEDGER))
-    yield from filter(Path.is_file, map(place.path, _TOLD_BY_HAND))
+    yield from filter(Path.is_file, map(place.path, _OTHER_REPORTS))
     for one in DERIVED:
         if not one.applies(run):
             continue
@@ -75,24 +75,24 @@ def _reported(ready: Ready) -> Iterator[Path]:
 
 
 def _with_companions(run: Run, one: Artifact) -> Iterator[Path]:
-    """A report, and the rows, dialogues and pictures that bear its name."""
+    """Yield a report, and the rows, dialogues and pictures that share its name."""
     report = one.path(run)
     yield from sorted(report.parent.glob(f"{report.stem}*"))
     yield from sorted(run.workspace.path(PLOTS).glob(f"{report.stem}*.png"))
 
 
 def _learned(ready: Ready) -> Iterator[Path]:
-    """What was learned: the adapter with its checkpoint's manifest, and the metrics on the way, of every seed."""
+    """Yield what was learned, for each seed: the adapter with its checkpoint's manifest, and the metrics."""
     for seed, folder in ready.checkpoints.items():
         yield from (folder / NAME, *sorted(folder.glob(_ADAPTER)))
         yield ready.run.workspace.path(paths_of(ready.run, seed).metrics)
 
 
 def key_artifacts(ready: Ready) -> dict[str, dict[str, Any]]:
-    """Path, size and SHA-256 of every key artifact, in the package or not, as the ticket vouches for them.
+    """Return path, size and SHA-256 of every key artifact, whether or not the package contains it.
 
     Raises:
-        TicketError: when one is not what the verified ticket names.
+        TicketError: when one is not what the verified ticket pins.
     """
     run = ready.run
     found = {}
@@ -102,7 +102,7 @@ def key_artifacts(ready: Ready) -> dict[str, dict[str, Any]]:
         found[name] = _described(run, path, sha256)
     reports = {"ticket": TICKET, "training": TRAINING_REPORT, **{f"round{number}": PASSED[number] for number in PASSED}}
     files = {name: run.workspace.path(path) for name, path in reports.items()}
-    # A gate that is waived leaves no report; one that passed was refused its passing without it.
+    # A waived gate may leave no report; a gate that passed has one.
     files |= {one.name: one.path(run) for one in REPORTS_OF if one.path(run).is_file()}
     found |= {name: _described(run, path, sha256_file(path)) for name, path in files.items()}
     for seed, folder in ready.checkpoints.items():
@@ -111,12 +111,12 @@ def key_artifacts(ready: Ready) -> dict[str, dict[str, Any]]:
 
 
 def _described(run: Run, path: Path, sha256: str) -> dict[str, Any]:
-    """A folder's SHA-256 is over its files' names and bytes, a checkpoint's that of its manifest."""
+    """Describe a file or folder; a folder's SHA-256 covers its files' names and bytes, a checkpoint's its manifest."""
     files = [path] if path.is_file() else [one for one in path.rglob("*") if one.is_file()]
     return {"path": run.workspace.name(path), "sha256": sha256, "bytes": sum(one.stat().st_size for one in files)}
 
 
 def installed() -> str:
-    """Python and every installed library with its version, a line each: what this package was made with."""
+    """Return the versions of Python and of every installed library, one per line."""
     lines = {f"{one.metadata['Name'].lower().replace('_', '-')}=={one.version}" for one in distributions()}
     return "\n".join([f"# Python {platform.python_version()}", *sorted(lines)]) + "\n"

@@ -1,4 +1,4 @@
-"""The reproduction package: one archive, the same bytes from the same inputs, with a manifest of all that is in it."""
+"""The reproduction package: one archive with a manifest of its contents; the same inputs give the same bytes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 FOLDER = "reports/release"
 KIND = "package"
 _PROSE = (".jsonl", ".md", ".html")
-"""Files that hold dialogues: what follows the word `secret` there is talk, and no reason not to release."""
+"""Files of dialogues, where text after a word such as `secret` is no reason to reject a release."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +47,10 @@ class Package:
     """A package that was written.
 
     Attributes:
-        path: relative to the workspace.
-        sha256: of the archive.
-        files: how many it holds.
-        signed_by: key id; empty where it is not signed.
+        path: the archive's path, relative to the workspace.
+        sha256: its SHA-256.
+        files: the number of files in it.
+        signed_by: the id of the signing key; empty if it is not signed.
     """
 
     path: str
@@ -60,15 +60,15 @@ class Package:
 
 
 def write_package(ready: Ready, sign: Ed25519PrivateKey | None = None, also: tuple[str, ...] = ()) -> Package:
-    """Write `reports/release/rc1_<key>.tar`, and its SHA-256 and manifest next to the others in `reports/rc1`.
+    """Write `reports/release/rc1_<key>.tar`, and its SHA-256 and manifest in `reports/rc1`.
 
     Args:
-        ready: what is released.
-        sign: signs the package; None: it is not signed.
+        ready: the run to release.
+        sign: the key that signs the package; None: it is not signed.
         also: further files, relative to the workspace: the report page and its pictures.
 
     Raises:
-        RC1Error: when a file is missing, holds a secret or is not what vouches for it says, or when another process
+        RC1Error: when a file is missing, contains a secret or contradicts the run's reports, or when another process
             writes into the workspace.
     """
     run = ready.run
@@ -95,13 +95,13 @@ def write_package(ready: Ready, sign: Ed25519PrivateKey | None = None, also: tup
 def write_archive(
     stream: IO[bytes], contents: Mapping[str, bytes], facts: Mapping[str, Any], sign: Ed25519PrivateKey | None = None
 ) -> str:
-    """Write the archive in the one form that the verifier reads; returns the key id of the signature, if there is one.
+    """Write the archive in the exact form that the verifier reads, and return the signing key's id, or "".
 
     Args:
-        stream: to write into.
+        stream: the stream to write to.
         contents: name -> bytes of every file.
-        facts: what else the manifest contains; `key` names the package.
-        sign: signs what was written.
+        facts: the other entries of the manifest; `key` identifies the package.
+        sign: the key that signs it.
     """
     described = {name: {"bytes": len(one), "sha256": hashlib.sha256(one).hexdigest()} for name, one in contents.items()}
     manifest = {"format": FORMAT, **facts, "files": described}
@@ -120,54 +120,54 @@ def write_archive(
 
 
 def _write_file(stream: IO[bytes], name: str, content: bytes) -> int:
-    """Header, bytes, zeros up to a whole block; returns how many bytes these are."""
+    """Write header, bytes, and zeros up to a whole block; return the number of bytes."""
     try:
         head = header(name, len(content))
     except ValueError:
         raise RC1Error(
-            f"{name}: its name or size does not fit into an archive, expected at most 255 bytes and 8 GiB"
+            f"{name}: does not fit into an archive, which allows names of at most 255 bytes and files of at most 8 GiB"
         ) from None
     return sum(stream.write(part) for part in (head, content, bytes(-len(content) % BLOCK)))
 
 
 def _read(name: str, path: Path) -> bytes:
-    """The bytes of a file that may go out.
+    """Return the bytes of a file, checked for secrets.
 
     Raises:
-        RC1Error: when it cannot be read, or holds what looks like a secret: a package is not edited on the way, since
-            its files would no longer be those that their fingerprints name.
+        RC1Error: when it cannot be read, or contains what looks like a secret. Secrets are not masked here, because the
+            file would then no longer match its fingerprint.
     """
     if fault := fault_of_name(name):
         raise RC1Error(f"{path}: cannot go into a package: its name {fault}; rename it")
     try:
         content = read_regular(path)
     except OSError as error:
-        raise RC1Error(f"{path}: cannot be read ({error.strerror}), and belongs into the package") from None
-    if _tells(content, prose=path.suffix in _PROSE):
+        raise RC1Error(f"{path}: cannot be read ({error.strerror}), but the package must contain it") from None
+    if _holds_secret(content, prose=path.suffix in _PROSE):
         raise RC1Error(
-            f"{path}: holds what looks like a secret (a value of the environment, or what follows a name such as "
-            f"api_key or in an address), so no package is written; take it out of there and run again"
+            f"{path}: contains what looks like a secret (a value from the environment, or text after a name such as "
+            f"api_key or in an address), so no package is written; remove it and run again"
         )
     return content
 
 
-def _tells(content: bytes, *, prose: bool) -> bool:
-    """Whether a secret of the environment is there, or, but for prose, something in the place of one."""
+def _holds_secret(content: bytes, *, prose: bool) -> bool:
+    """Return whether it contains a secret of the environment or, except in prose, text in a secret's position."""
     known = any(secret.encode("utf-8", "surrogateescape") in content for secret in secrets())
     return known or (not prose and conceal_bytes(content, ()) != content)
 
 
 def read_key(path: Path) -> Ed25519PrivateKey:
-    """The key that `--sign` names.
+    """Read the key that `--sign` names.
 
     Raises:
-        RC1Error: when the file is none; its content is never repeated.
+        RC1Error: when the file is not such a key; the error never repeats its content.
     """
     return signatures.read_private(path, f"--sign {path}")
 
 
 def public_part(private: Ed25519PrivateKey) -> bytes:
-    """The public key of a private one, in PEM."""
+    """Return the public key of a private one, in PEM."""
     from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
     return private.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)

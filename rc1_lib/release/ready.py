@@ -1,4 +1,4 @@
-"""What a release rests on: a ticket that holds now, a training that ended, and an evaluation of it that passed."""
+"""The preconditions of a release: a valid ticket, a finished training, and an evaluation of it that passed."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class Ready:
     """A run that may be released.
 
     Attributes:
-        run: with what its ticket vouches for.
-        ticket: verified.
-        training: its report.
-        evaluation: its report, passed.
-        checkpoints: seed -> folder of the policy that was evaluated, every byte as its manifest says.
+        run: the run, with the fingerprints that its ticket pins.
+        ticket: its verified ticket.
+        training: the report of its training.
+        evaluation: the report of its evaluation, which passed.
+        checkpoints: seed -> folder of the evaluated policy, verified against its manifest.
     """
 
     run: Run
@@ -42,15 +42,15 @@ class Ready:
 
     @property
     def key(self) -> str:
-        """Names the release: 12 hex digits, the evaluation's own."""
+        """The name of the release: the evaluation's key, 12 hex digits."""
         return str(self.evaluation["key"])
 
 
 def check_ready(run: Run) -> Ready:
-    """Refuse to release what has not earned it.
+    """Check that a run may be released.
 
     Raises:
-        TicketError: when there is no ticket that holds now.
+        TicketError: when there is no valid ticket.
         RC1Error: when the training or its evaluation is missing, failed or altered, or is about other checkpoints.
     """
     ticket = verify_ticket(run)
@@ -64,7 +64,7 @@ def check_ready(run: Run) -> Ready:
 
 
 def name_of(run: Run, path: Path) -> str:
-    """What a file is called in a package: by where it is looked for, whatever a link there leads to."""
+    """Return a file's name in a package: its path relative to workspace or project, without following links."""
     for base in (run.workspace.root, PROJECT_ROOT):
         if path.is_relative_to(base):
             return path.relative_to(base).as_posix()
@@ -72,17 +72,17 @@ def name_of(run: Run, path: Path) -> str:
 
 
 def _read(path: Path, missing: str) -> Any:
-    """A report's JSON. One that cannot be read is no reason to train again, which takes hours."""
+    """Read a report; errors suggest restoring it first, since training again takes hours."""
     try:
         return read_json(path)
     except FileNotFoundError:
-        raise RC1Error(f"no release: {path}: there is no such file, {missing}") from None
+        raise RC1Error(f"no release: {path}: file not found, {missing}") from None
     except OSError as error:
         raise RC1Error(
-            f"no release: {path}: cannot be read ({error.strerror}), expected a file; put it back, or {_AGAIN}"
+            f"no release: {path}: cannot be read ({error.strerror}), expected a file; restore it, or {_AGAIN}"
         ) from None
     except ValueError as error:
-        raise RC1Error(f"no release: {path}: is not JSON ({error}); put it back, or {_AGAIN}") from None
+        raise RC1Error(f"no release: {path}: is not JSON ({error}); restore it, or {_AGAIN}") from None
 
 
 def _training(run: Run) -> dict[str, Any]:
@@ -91,13 +91,14 @@ def _training(run: Run) -> dict[str, Any]:
     check_shape(TRAINING, body, path)
     if body.get("config_sha256") != run.config_sha256:
         raise RC1Error(
-            f"no release: {path}: is of another configuration; give the training's own flags, or {_AGAIN} --start-over"
+            f"no release: {path}: belongs to another configuration; give the training's own flags, or {_AGAIN} "
+            f"--start-over"
         )
     if not body.get("runs") or body.get("evaluation") is None:
         raise RC1Error(f"no release: {path}: the training was not evaluated; run `rc1 train` without --no-evaluate")
     for one in body["runs"]:
         if fault := fault_of_name(one["checkpoint"]):
-            raise RC1Error(f"no release: {path}: names a checkpoint whose path {fault}; put it back, or {_AGAIN}")
+            raise RC1Error(f"no release: {path}: names a checkpoint whose path {fault}; restore it, or {_AGAIN}")
     return dict(body)
 
 
@@ -109,7 +110,7 @@ def _evaluation(run: Run, training: Mapping[str, Any]) -> dict[str, Any]:
     body = _read(path, _AGAIN)
     check_shape(RELEASED, body, path)
     if path.stem != f"{KIND}_{body['key']}":
-        raise RC1Error(f"no release: {path}: is the evaluation {body['key']} under another name; {_AGAIN}")
+        raise RC1Error(f"no release: {path}: contains the evaluation {body['key']}, which has another name; {_AGAIN}")
     gate = _judged(path, body["gate"])
     if body.get("pass") is not True or training.get("pass") is not True or gate.status is not Status.PASSED:
         failed = [check.name for check in gate.failures]
@@ -121,25 +122,25 @@ def _evaluation(run: Run, training: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _judged(path: Path, gate: Mapping[str, Any]) -> GateResult:
-    """The evaluation's verdict; every comparison is worked out again, and none may be missing."""
+    """Return the evaluation's verdict; every comparison is computed again, and none may be missing."""
     found = GateResult.from_report(gate)
     lacking = sorted({PROMPTS, *CHECK_OF.values()} - {check.name for check in found.checks})
     if found.name != GATE or lacking:
-        said = f"the checks {', '.join(lacking)} are missing" if lacking else f"it is one of {found.name}"
-        raise RC1Error(f"no release: {path}: holds no whole verdict of the gate {GATE}: {said}; {_AGAIN}")
+        said = f"the checks {', '.join(lacking)} are missing" if lacking else f"its gate is {found.name}"
+        raise RC1Error(f"no release: {path}: has no complete verdict of the gate {GATE}: {said}; {_AGAIN}")
     return found
 
 
 def _check_same(run: Run, training: Mapping[str, Any], evaluation: Mapping[str, Any]) -> None:
-    """What was evaluated is what was trained: every seed, and nothing else."""
+    """Check that exactly the trained checkpoints were evaluated: every seed, and nothing else."""
     evaluated = {name: sha for name, sha in evaluation["checkpoints"].items() if name != evaluation["before"]}
     for one in training["runs"]:
         if one["sha256"] != evaluated.pop(f"{evaluation['after']} seed {one['seed']}", None):
-            raise RC1Error(f"no release: {one['checkpoint']} is not what {_name(run)} has evaluated; {_AGAIN}")
+            raise RC1Error(f"no release: {one['checkpoint']} is not the one that {_name(run)} evaluated; {_AGAIN}")
     if evaluated:
         raise RC1Error(
-            f"no release: {run.workspace.path(TRAINING_REPORT)}: names no checkpoint of {', '.join(evaluated)}, which "
-            f"{_name(run)} has evaluated; {_AGAIN}"
+            f"no release: {run.workspace.path(TRAINING_REPORT)}: has no checkpoint of {', '.join(evaluated)}, which "
+            f"{_name(run)} evaluated; {_AGAIN}"
         )
 
 

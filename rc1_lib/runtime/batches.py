@@ -1,4 +1,4 @@
-"""Work on very many rows: a few thousand at a time, so that intermediate results do not fill the memory."""
+"""Process many rows a few thousand at a time, so that intermediate results do not fill the memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ AT_ONCE = 4000
 
 
 def slices(count: int, at_once: int = 0) -> Iterator[slice]:
-    """The consecutive parts of `count` rows; one empty part if there are no rows.
+    """Yield consecutive parts of `count` rows; one empty part if there are no rows.
 
     Args:
         count: the number of rows.
@@ -29,7 +29,7 @@ def in_parts(frame: pl.DataFrame, use: Callable[[pl.DataFrame], pl.DataFrame]) -
 
     Args:
         frame: any number of rows.
-        use: treats every row independently.
+        use: processes every row independently.
     """
     return pl.concat([use(frame[part]) for part in slices(frame.height)])
 

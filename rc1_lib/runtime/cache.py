@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 Found = TypeVar("Found")
 
 SHORT_CHARS = 1000
-"""Longest text, in characters, whose result is cached: many long texts could fill the memory."""
+"""Maximum length, in characters, of a text whose result is cached; many long texts could fill the memory."""
 
 
 def of_short_texts(most: int) -> Callable[[Callable[[str], Found]], Callable[[str], Found]]:
@@ -33,7 +33,7 @@ def of_short_texts(most: int) -> Callable[[Callable[[str], Found]], Callable[[st
 
 
 class Memo(Generic[Found]):
-    """Results by a fingerprint of their inputs; if there are too many, the least recently used one is dropped.
+    """Caches results by a fingerprint of their inputs; when full, it drops the least recently used one.
 
     Threads may share it: at worst a result is computed twice.
     """
@@ -49,7 +49,7 @@ class Memo(Generic[Found]):
         return len(self._found)
 
     def get(self, key: bytes, find: Callable[[], Found]) -> Found:
-        """The result for `key`, computed by `find` if missing."""
+        """Return the result for `key`, computed by `find` if missing."""
         found = self._found.pop(key, None)
         if found is None:
             found = find()
@@ -59,7 +59,7 @@ class Memo(Generic[Found]):
         return found
 
     def get_all(self, keys: Sequence[bytes], find: Callable[[list[int]], Sequence[Found]]) -> list[Found]:
-        """The result for each key; `find` gets the places of all missing ones at once."""
+        """Return the result for each key; `find` gets the indices of all missing ones at once."""
         known = {place: found for place, key in enumerate(keys) if (found := self._found.get(key)) is not None}
         unknown = [place for place in range(len(keys)) if place not in known]
         if unknown:

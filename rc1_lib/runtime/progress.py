@@ -1,4 +1,4 @@
-"""Reports the progress of long steps. Listeners are optional, and nothing depends on them."""
+"""Report the progress of long steps to optional listeners."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ Listener = Callable[[str, int, int, str], None]
 """Called with (stage, done, total, note) from the thread that does the work."""
 
 PASSING_NOTES = frozenset({"judge", "rollout", "scoring", "warm start", "base: training"})
-"""Stages whose notes are momentary figures: if lines stay on the screen, an occasional one is enough."""
+"""Stages whose notes are momentary figures, so that a log without a terminal shows only some of them."""
 
 REPEATED = frozenset({"rollout", "scoring"})
-"""Stages that restart with every step of another one: if lines stay, their ends are not reported each time."""
+"""Stages that restart with every step of another one, so that such a log does not show each of their ends."""
 
 _listeners: list[Listener] = []
 

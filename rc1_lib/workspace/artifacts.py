@@ -25,14 +25,14 @@ from rc1_lib.workspace.file_hashes import sha256_file, sha256_known
 from rc1_lib.workspace.input_files import read_regular
 
 CODE_ROOT = Path(__file__).resolve().parents[2]
-"""The folder that the packages lie in: a checkout's root, or where a wheel was installed."""
+"""The folder of the packages: a checkout's root, or where a wheel was installed."""
 _PACKAGED = CODE_ROOT / "rc1_lib/_project"
 INSTALLED = _PACKAGED.is_dir()
-"""Whether this is a wheel, which holds (`setup.py`) what a checkout has next to its packages."""
+"""Whether this is an installed wheel, which contains (`setup.py`) what a checkout has next to its packages."""
 PROJECT_ROOT = _PACKAGED if INSTALLED else CODE_ROOT
-"""Where the shipped files lie: configurations, templates, the embedded base."""
+"""The folder of the shipped files: configurations, templates, the bundled tiny model."""
 _LAID_OUT = "configs/ppo_scale.yaml"
-"""By this, which every other configuration rests on, a folder is known that `rc1 init` has laid out."""
+"""Identifies a folder that `rc1 init` has prepared, since every other configuration extends this file."""
 _LOCK = "reports/rc1/.write.lock"
 
 
@@ -54,18 +54,17 @@ class Workspace:
     root: Path
 
     def path(self, relative: str) -> Path:
-        """The path of `relative` in this workspace, whether or not it exists."""
+        """Return the path of `relative` in this workspace, whether or not it exists."""
         return self.root / relative
 
     def find(self, relative: str) -> Path:
-        """The path of an input: the workspace's copy if there is one, else the project's."""
+        """Return the path of an input: the workspace's copy if there is one, else the project's."""
         own = self.root / relative
         return own if own.exists() else PROJECT_ROOT / relative
 
     def name(self, path: Path) -> str:
-        """`path` as shown in reports: relative to the workspace or the project, never an absolute path."""
-        # Path.resolve() would raise an error other than OSError for a circular link, which has a name like any other
-        # file.
+        """Return `path` as reports show it: relative to the workspace or the project, never absolute."""
+        # For a circular link Path.resolve() would raise an error that is not an OSError.
         real = Path(os.path.realpath(path))
         for base in (self.root.resolve(), PROJECT_ROOT):
             if real.is_relative_to(base):
@@ -73,43 +72,43 @@ class Workspace:
         return path.name
 
     def manifest_path(self, relative: str) -> Path:
-        """The path of the manifest of the data file `relative`."""
+        """Return the path of the manifest of the data file `relative`."""
         return self.root / "reports/rc1" / f"{Path(relative).stem}.manifest.json"
 
     def checksum_path(self, relative: str) -> Path:
-        """The path of the checksum of the data file `relative`, in the format of `sha256sum -c`."""
+        """Return the path of the checksum of the data file `relative`, in the format of `sha256sum -c`."""
         return self.root / "reports/rc1" / f"{Path(relative).stem}.sha256"
 
 
 def default_root() -> Path:
-    """Where a run writes that names no workspace: the checkout; of a wheel the current folder, once it is laid out.
+    """Return the default workspace: the checkout, or for a wheel the current folder if `rc1 init` has prepared it.
 
     Raises:
-        RC1Error: when it is not: nothing is written into a folder that nobody named.
+        RC1Error: when it has not, since RC1 writes only into folders that the user chose.
     """
     if not INSTALLED:
         return PROJECT_ROOT
     here = Path.cwd().resolve()
     if not (here / _LAID_OUT).is_file():
         raise RC1Error(
-            f"{here}: is no workspace (found no {_LAID_OUT}), expected a folder that `rc1 init` has laid out; run `rc1 "
-            f"init DIR` and work in DIR, or name a folder with --workspace"
+            f"{here}: is not a workspace (it has no {_LAID_OUT}); run `rc1 init DIR` and work in DIR, or name a folder "
+            f"with --workspace"
         )
     return here
 
 
 def now() -> str:
-    """The current UTC time, ISO 8601, to the second."""
+    """Return the current UTC time, ISO 8601, to the second."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def sha256_json(value: Any) -> str:
-    """SHA-256 of a JSON-ready value with sorted keys, in hex."""
+    """Return the SHA-256 of a JSON-ready value with sorted keys, in hex."""
     return hashlib.sha256(orjson.dumps(value, option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS)).hexdigest()
 
 
 def sha256_tree(folder: Path, pattern: str = "*.json") -> str:
-    """One SHA-256 over the names and bytes of all files in `folder` that match, in hex.
+    """Return one SHA-256 over the names and bytes of all files in `folder` that match, in hex.
 
     Raises:
         RC1Error: when a folder matches the pattern for files.
@@ -118,23 +117,23 @@ def sha256_tree(folder: Path, pattern: str = "*.json") -> str:
 
 
 def sha256_folder(folder: Path) -> str:
-    """One SHA-256 over the names and bytes of all files in `folder` and below, in hex.
+    """Return one SHA-256 over the names and bytes of all files in `folder` and below, in hex.
 
     Raises:
-        RC1Error: when it contains a link to a folder: files that it leads to would not be covered.
+        RC1Error: when it contains a link to a folder, whose files would not be covered.
     """
     found = sorted(folder.rglob("*"))
     linked = next((path for path in found if path.is_symlink() and path.is_dir()), None)
     if linked is not None:
         raise RC1Error(
-            f"{linked}: is a link to a folder, whose files no fingerprint would cover; expected files, links to files "
-            f"or real folders: replace the link with a copy of the folder"
+            f"{linked}: is a link to a folder, whose files no fingerprint would cover; replace it with a copy of the "
+            f"folder"
         )
     return sha256_files(folder, (path for path in found if not path.is_dir()))
 
 
 def sha256_files(folder: Path, files: Iterable[Path]) -> str:
-    """One SHA-256 over the names and bytes of these files below `folder`, in hex."""
+    """Return one SHA-256 over the names and bytes of these files below `folder`, in hex."""
     digest = hashlib.sha256()
     for path in sorted(files):
         digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + sha256_known(path).encode() + b"\n")
@@ -143,7 +142,7 @@ def sha256_files(folder: Path, files: Iterable[Path]) -> str:
 
 @contextmanager
 def atomic_write(path: Path, before_rename: Any = None) -> Iterator[IO[bytes]]:
-    """A binary stream that becomes `path` in one rename, after fsync; after an error nothing remains.
+    """Yield a binary stream that becomes `path` in one rename, after fsync; an error leaves nothing behind.
 
     `before_rename(temporary: Path)` runs when the new bytes are on disk and the old file is still in place.
     """
@@ -166,7 +165,7 @@ def atomic_write(path: Path, before_rename: Any = None) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def _naming(path: Path) -> Iterator[None]:
-    """Adds the file's name to an error about a full disk, which a stream cannot name."""
+    """Add the file's name to an error about a full disk, since a stream does not know it."""
     try:
         yield
     except OSError as error:
@@ -216,7 +215,7 @@ def recorded_write(workspace: Workspace, relative: str, manifest: Mapping[str, A
         RC1Error: when another process is writing into this workspace, or the file's name is taken.
     """
     target = workspace.path(relative)
-    with _alone(workspace, relative):
+    with _writing(workspace, relative):
         _check_name(workspace, relative)
         for leftover in target.parent.glob(f".{target.name}.*.tmp"):
             leftover.unlink(missing_ok=True)  # left by a killed writer; no other writer is alive
@@ -234,7 +233,7 @@ def recorded_write(workspace: Workspace, relative: str, manifest: Mapping[str, A
 
 
 @contextmanager
-def _alone(workspace: Workspace, relative: str) -> Iterator[None]:
+def _writing(workspace: Workspace, relative: str) -> Iterator[None]:
     """Hold the exclusive right to write data files into the workspace."""
     path = workspace.path(_LOCK)
     busy = f"another process is writing into this workspace and holds {_LOCK}; wait for it to finish, or stop it"
@@ -245,11 +244,11 @@ def _alone(workspace: Workspace, relative: str) -> Iterator[None]:
 
 @contextmanager
 def only_writer(lock: Path, refusal: RC1Error) -> Iterator[None]:
-    """Hold a lock file. The kernel releases it when the process ends, however it ends.
+    """Hold a lock file, which the kernel releases even if the process is killed.
 
     Args:
         lock: the file, in an existing folder.
-        refusal: the error message while another process holds it.
+        refusal: the error to raise while another process holds it.
     """
     from filelock import FileLock, Timeout  # not needed by commands that only read
 
@@ -265,7 +264,7 @@ def only_writer(lock: Path, refusal: RC1Error) -> Iterator[None]:
 
 
 def _check_name(workspace: Workspace, relative: str) -> None:
-    """Refuse to overwrite the manifest of another existing file."""
+    """Raise if the manifest of another existing file would be overwritten."""
     other = (read_manifest(workspace, relative) or {}).get("path")
     if isinstance(other, str) and Path(other) != Path(relative) and workspace.path(other).exists():
         raise RC1Error(
@@ -275,12 +274,12 @@ def _check_name(workspace: Workspace, relative: str) -> None:
 
 
 def checksum_line(sha256: str, relative: str) -> str:
-    """The SHA-256 in a data file's checksum file, which has the format of sha256sum."""
+    """Return the content of a data file's checksum file, in the format of sha256sum."""
     return f"{sha256}  {relative}\n"
 
 
 def read_manifest(workspace: Workspace, relative: str) -> dict[str, Any] | None:
-    """The manifest of a data file, or None if it is missing or unreadable."""
+    """Return the manifest of a data file, or None if it is missing or unreadable."""
     try:
         manifest = read_json(workspace.manifest_path(relative))
     except (OSError, ValueError):
@@ -291,7 +290,7 @@ def read_manifest(workspace: Workspace, relative: str) -> dict[str, Any] | None:
 def file_state(
     workspace: Workspace, relative: str, inputs: Mapping[str, Any] | None = None, kind: str | None = None
 ) -> FileState:
-    """The state of a data file compared with its manifest.
+    """Compare a data file with its manifest, and return its state.
 
     Args:
         workspace: the workspace.
@@ -324,10 +323,10 @@ def _names(checksum: Path, sha256: str, relative: str) -> bool:
 
 
 def make_folder(folder: Path, error: type[RC1Error] = RC1Error) -> None:
-    """Make a folder and its missing parents.
+    """Create a folder and its missing parents.
 
     Raises:
-        RC1Error: of the class `error`, when a file is in the way.
+        RC1Error: of class `error`, when a file is in the way.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)

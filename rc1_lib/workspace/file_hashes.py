@@ -1,12 +1,12 @@
 """SHA-256 of files, with a cache for files that have not changed since they were hashed.
 
 A preflight needs the fingerprints of the same files forty times. Inside `hashes_known` a file is read again if its
-inode, size, modification time or change time (ctime) has changed, and otherwise assumed to be unchanged. No system call
-sets a file's ctime, so restoring size and modification time does not hide an edit; FAT and sshfs have no ctime and
+inode, size, modification time or change time (ctime) has changed; otherwise it is assumed to be unchanged. No system
+call sets a file's ctime, so restoring size and modification time does not hide an edit; FAT and sshfs have no ctime and
 report the modification time instead. The cache assumes that nobody sets the machine's clock back, bypasses the file
 system, or writes through a memory mapping with a dirty page, which the kernel stamps only when it writes the page out.
-So code that must be certain calls `forget_hashes` first: a round does before its final check, and the ticket before it
-is issued. Outside the block every file is read every time, as in training and when a ticket is verified.
+So code that must be certain calls `forget_hashes` first: a round before its final check, and the ticket before it is
+issued. Outside the block every file is read every time, as in training and when a ticket is verified.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _KNOWN: ContextVar[dict[Stamp, str] | None] = ContextVar("file_hashes", default=
 
 @contextmanager
 def hashes_known() -> Iterator[None]:
-    """Within this block, and in tasks started with its context, `sha256_known` reads a file once."""
+    """Inside this block, and in tasks started with its context, `sha256_known` reads each file once."""
     token = _KNOWN.set({})
     try:
         yield
@@ -48,7 +48,7 @@ def forget_hashes() -> None:
 
 
 def sha256_file(path: Path) -> str:
-    """SHA-256 of a file's bytes, in hex.
+    """Return the SHA-256 of a file's bytes, in hex.
 
     Raises:
         RC1Error: when it is a folder, a dangling link or not readable.
@@ -58,7 +58,7 @@ def sha256_file(path: Path) -> str:
 
 
 def sha256_known(path: Path) -> str:
-    """Like `sha256_file`, but inside `hashes_known` without reading unchanged files again.
+    """Return the same as `sha256_file`, but inside `hashes_known` without reading unchanged files again.
 
     Raises:
         RC1Error: when it is a folder, a dangling link or not readable.
@@ -77,7 +77,7 @@ def sha256_known(path: Path) -> str:
 
 
 def stamps(path: Path) -> dict[str, Stamp]:
-    """Path -> device, inode, size and times of a file, or of all files in a folder; missing files are left out."""
+    """Return path -> device, inode, size and times of a file, or of all files in a folder, without missing ones."""
     found: dict[str, Stamp] = {}
     for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
         with suppress(FileNotFoundError):
@@ -91,7 +91,7 @@ def _opened(path: Path) -> Iterator[IO[bytes]]:
         with open_regular(path) as stream:
             yield stream
     except OSError as error:
-        raise RC1Error(f"{path}: cannot be read ({error.strerror}), expected a file") from None
+        raise RC1Error(f"{path}: cannot be read ({error.strerror}); expected a file") from None
 
 
 def _digest(stream: IO[bytes]) -> str:
@@ -99,5 +99,5 @@ def _digest(stream: IO[bytes]) -> str:
 
 
 def _stamp(found: os.stat_result) -> Stamp:
-    """Values that change if the file is replaced or written; the last one is the ctime, in ns."""
+    """Return values that change if the file is replaced or written; the last one is the ctime, in ns."""
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns

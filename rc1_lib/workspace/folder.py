@@ -1,4 +1,4 @@
-"""The folder of a workspace: what is laid out in it, the room on its disk, and the lock of the run that works in it."""
+"""The folder of a workspace: the shipped files in it, the free space on its disk, and the lock of its current run."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ PARTS = {
     "templates": "templates/*/*.json",
     "the embedded base": "models/embedded/*",
 }
-"""What is laid out -> its files, relative to the project; `setup.py` has the same."""
+"""What is shipped -> pattern of its files, relative to the project; `setup.py` has the same."""
 
 
 def shipped() -> dict[str, list[str]]:
-    """What is laid out -> its files, relative to the project."""
+    """Return what is shipped -> its files, relative to the project."""
     return {
         part: sorted(path.relative_to(PROJECT_ROOT).as_posix() for path in PROJECT_ROOT.glob(pattern))
         for part, pattern in PARTS.items()
@@ -31,10 +31,10 @@ def shipped() -> dict[str, list[str]]:
 
 
 def lay_out(folder: Path) -> dict[str, list[str]]:
-    """Copy what is shipped into a folder, which is made where it is missing; returns what was copied.
+    """Copy what is shipped into a folder, which is created if missing, and return what was copied.
 
     Raises:
-        RC1Error: when one of the files is there already, or the folder is a file; nothing is written then.
+        RC1Error: when one of the files exists, or the folder is a file; then nothing is written.
     """
     parts = shipped()
     names = [name for files in parts.values() for name in files]
@@ -42,8 +42,8 @@ def lay_out(folder: Path) -> dict[str, list[str]]:
     if there:
         more = f", and {len(there) - 1} more" if len(there) > 1 else ""
         raise RC1Error(
-            f"{folder / there[0]}: is there already{more}, expected a folder without them: nothing is overwritten; "
-            f"name another folder, or move them away"
+            f"{folder / there[0]}: exists already{more}, and nothing is overwritten; name another folder, or move such "
+            f"files away"
         )
     make_folder(folder)
     for name in names:
@@ -53,20 +53,20 @@ def lay_out(folder: Path) -> dict[str, list[str]]:
 
 
 def free_bytes(folder: Path) -> int:
-    """Free space on the file system that holds `folder`, or will hold it, in bytes."""
+    """Return the free space, in bytes, on the file system of `folder`, which need not exist yet."""
     return shutil.disk_usage(nearest(folder)).free
 
 
 def nearest(path: Path) -> Path:
-    """The path itself, or the nearest existing folder above it."""
+    """Return the path if it exists, else the nearest existing folder above it."""
     return path if path.exists() else nearest(path.parent)
 
 
 def little_room(folder: Path, little: int) -> str:
-    """A hint about a folder's disk if so little space is free that this may be the cause; else empty.
+    """Return a hint if a disk has so little free space that this may have caused an error; else "".
 
     Args:
-        folder: on the disk.
+        folder: a folder on the disk.
         little: the limit in bytes.
     """
     free = free_bytes(folder)
@@ -80,7 +80,7 @@ LOCK = "reports/rc1/.run.lock"
 
 @contextmanager
 def holding(workspace: Workspace, what: str) -> Iterator[None]:
-    """Hold a workspace's lock. The kernel releases it when the process ends, however it ends.
+    """Hold a workspace's lock, which the kernel releases even if the process is killed.
 
     Args:
         workspace: the workspace.
@@ -98,7 +98,7 @@ def holding(workspace: Workspace, what: str) -> Iterator[None]:
             raise RC1Error(_no_right(path, error.strerror)) from None
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise
-        raise RC1Error(f"{path}: cannot be written ({error.strerror}), expected a file; move it away") from None
+        raise RC1Error(f"{path}: cannot be written ({error.strerror}); if it is not a file, move it away") from None
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -113,18 +113,18 @@ def holding(workspace: Workspace, what: str) -> Iterator[None]:
 
 
 def check_free(workspace: Workspace) -> None:
-    """Check whether a run could begin now. A run that begins has to hold the lock itself.
+    """Check that no run holds the lock now; a run that begins must still hold it itself.
 
     Raises:
-        RC1Error: while another run holds it, or where nobody may write it.
+        RC1Error: if another run holds the lock, or this user may not write it.
     """
     path = workspace.path(LOCK)
     if path.exists():
-        with holding(workspace, "a look"):
+        with holding(workspace, "a check"):
             pass
     elif (folder := nearest(path.parent)).is_dir() and not os.access(folder, os.W_OK | os.X_OK):
         raise RC1Error(_no_right(folder, "read-only"))
 
 
 def _no_right(path: Path, why: str | None) -> str:
-    return f"{path}: cannot be written ({why}), expected the right to; give it to yourself, or name another --workspace"
+    return f"{path}: cannot be written ({why}); change its permissions, or choose another --workspace"

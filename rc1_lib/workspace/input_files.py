@@ -1,7 +1,4 @@
-"""Opens files that a user names or brings along: regular files only, plain or packed text, always as UTF-8.
-
-Reading a pipe or a device could wait forever.
-"""
+"""Open a user's files: only regular ones, since a pipe could block forever; text is UTF-8, plain or packed."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from pathlib import Path
 
 
 def open_regular(path: Path) -> io.BufferedReader:
-    """A binary stream over a regular file, or over the regular file that a link points to.
+    """Open a regular file, or the regular file that a link points to, as a binary stream.
 
     Raises:
         OSError: when it cannot be opened, or is a folder, a pipe, a socket or a device; `strerror` says which.
@@ -31,11 +28,11 @@ def open_regular(path: Path) -> io.BufferedReader:
 
 
 def read_regular(path: Path, most: int | None = None) -> bytes:
-    """The bytes of a regular file.
+    """Return the bytes of a regular file.
 
     Args:
-        path: of the file.
-        most: largest size in bytes; default: no limit.
+        path: the file.
+        most: maximum size in bytes; default: no limit.
 
     Raises:
         OSError: as `open_regular` does, and when it is larger than `most`.
@@ -54,20 +51,20 @@ _REFUSED = {
     b"\x78\x9c": "is packed with zlib; unpack it first",
     b"BZh": "is packed with bzip2; unpack it first",
     b"\xfd7zXZ": "is packed with xz; unpack it first",
-    b"PAR1": "is a Parquet table, which only a source's folders may hold; write its rows as JSON lines",
+    b"PAR1": "is a Parquet table, which only a source's folders may contain; write its rows as JSON lines",
     b"\xff\xfe": "is UTF-16 text; save it as UTF-8",
     b"\xfe\xff": "is UTF-16 text; save it as UTF-8",
 }
-"""How files begin -> with what they are packed, or why they are not read."""
+"""First bytes of a file -> the name of its packing (`_PACKED`), or why it is not read (`_REFUSED`)."""
 
 
 def open_text(path: Path) -> io.BufferedReader | io.BytesIO:
-    """The bytes of a text file without a byte order mark, unpacked where it is packed with gzip or zstd.
+    """Open a text file as bytes, without a byte order mark, and unpacked if it is packed with gzip or zstd.
 
-    A packed file is unpacked into memory; each of its lines then ends with a line feed, the last one too.
+    A packed file is unpacked into memory; each of its lines, including the last one, then ends with a line feed.
 
     Raises:
-        OSError: when it cannot be opened, is no regular file, or is damaged or of another form; `strerror` says which.
+        OSError: when it cannot be opened, is not a regular file, is damaged or has another form; `strerror` says which.
     """
     stream = open_regular(path)
     try:
@@ -88,11 +85,11 @@ def open_text(path: Path) -> io.BufferedReader | io.BytesIO:
 
 
 def read_text(path: Path, most: int | None = None) -> str:
-    """The text of a file, as `open_text` reads it.
+    """Return the text of a file, read by `open_text`.
 
     Args:
-        path: of the file.
-        most: largest size in bytes, packed and unpacked; default: no limit.
+        path: the file.
+        most: maximum size in bytes, packed and unpacked; default: no limit.
 
     Raises:
         OSError: as `open_text` does, and when it is larger than `most`.
@@ -109,16 +106,16 @@ def read_text(path: Path, most: int | None = None) -> str:
 
 
 def form_of(path: Path) -> str:
-    """What a file's name says of its form: `.jsonl` of `rows.jsonl` and of `rows.JSONL.gz`."""
+    """Return the suffix for a file's form: `.jsonl` for `rows.jsonl` and for `rows.JSONL.gz`."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     return next((suffix for suffix in reversed(suffixes) if suffix not in (".gz", ".zst")), "")
 
 
 def _unpacked(path: Path, content: bytes, name: str) -> bytes:
-    import polars as pl  # here, because configurations are read without it, and few files are packed
+    import polars as pl  # slow to import, and few files are packed
 
     try:
         lines = pl.read_lines(content)["line"]
     except (OSError, pl.exceptions.PolarsError) as error:
-        raise OSError(errno.EINVAL, f"is packed with {name} and damaged: {error}; fetch it again", str(path)) from None
+        raise OSError(errno.EINVAL, f"is packed with {name} and damaged: {error}; get it again", str(path)) from None
     return "".join(f"{line}\n" for line in lines).encode()

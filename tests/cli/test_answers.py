@@ -54,7 +54,7 @@ def test_a_rule_that_reads_the_first_number_is_refused_with_the_answers_it_paid(
     assert max(len(line) for line in done.out.splitlines() if line[:1] in "┏┃┡│└") <= 100
     listed = tmp_path / "reports/rc1/check_answers_answer_rule_offenders.jsonl"
     paid = [json.loads(line) for line in listed.read_text().splitlines()]
-    assert {"kind": "not_it", "given": "not 72", "gold": "72", "reason": "not_it: wrong, but paid"}.items() <= next(
+    assert {"kind": "not_it", "given": "not 72", "gold": "72", "reason": "not_it: wrong, but accepted"}.items() <= next(
         one for one in paid if one["given"] == "not 72"
     ).items()
 
@@ -73,7 +73,7 @@ def test_all_tasks_of_the_pool_are_asked(rc1: Rc1, workspace: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "flags", "why"),
     [
-        ("", ("--task", "sound_sums"), "holds no gold answer"),
+        ("", ("--task", "sound_sums"), "has no gold answers"),
         ('{"answer": "1"}\n{"answer": 5}\n', ("--task", "sound_sums"), "line 2: `answer` is 5, expected text"),
         ('{"answer": "1"}\n{"answer"\n', ("--task", "sound_sums"), "line 2: "),
         ('"5"\n', (), "--golds: needs --task"),

@@ -161,7 +161,7 @@ def test_every_command_that_takes_other_settings_takes_other_sources(rc1: Rc1, t
     assert json.loads(rc1(*shown, tmp_path / "questions").out)["sources"]["use"] == str(tmp_path / "questions")
     assert json.loads(rc1(*shown, "hub", "--set", "sources.use=embedded").out)["sources"]["use"] == "hub"
     refused = rc1(*shown, tmp_path / "nowhere")
-    assert (refused.code, "there is no such folder or .jsonl file" in refused.err) == (2, True)
+    assert (refused.code, "found no such folder or .jsonl file" in refused.err) == (2, True)
 
 
 def test_config_that_may_not_train_is_refused_by_verify(rc1: Rc1, tmp_path: Path) -> None:

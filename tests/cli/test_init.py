@@ -46,8 +46,7 @@ def test_nothing_is_overwritten_and_nothing_is_half_written(rc1: Rc1, tmp_path: 
     done = rc1("init", tmp_path)
     assert done.code == 2
     assert done.err == (
-        f"rc1: {own}: is there already, expected a folder without them: nothing is overwritten; name another folder, "
-        f"or move them away\n"
+        f"rc1: {own}: exists already, and nothing is overwritten; name another folder, or move such files away\n"
     )
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == [own]
     assert own.read_text() == "mine"

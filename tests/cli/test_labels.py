@@ -266,7 +266,7 @@ def test_weights_are_found_on_anybodys_table(rc1: Rc1, tmp_path: Path) -> None:
         (("judge-agreement",), "there are no labels yet; run rc1 label"),
         (("judge-agreement", "--labels", "none.csv"), "none.csv: cannot be read"),
         (("judge-agreement", "--labels", "people.csv", "--scale", "5"), "--scale 5: expected LOW:HIGH"),
-        (("judge-agreement", "--labels", "people.csv", "--dimensions", "clear,clear"), "names one twice"),
+        (("judge-agreement", "--labels", "people.csv", "--dimensions", "clear,clear"), "has a name twice"),
         (("judge-agreement", "--labels", "people.csv", *FLAGS), "line 2: found no 'messages' and no 'prompt', and no"),
     ],
 )

@@ -47,7 +47,7 @@ def test_a_judge_that_refuses_a_parameter_is_proposed_the_settings_that_work(rc1
         again = rc1(*shlex.split(last.partition(": rc1 ")[2]))
         stat = rc1("scorecache", "stat", "--workspace", tmp_path)
     assert again.code == 0, again.out + again.err
-    assert "scores.trial.sqlite: 5 attempts more" in stat.out
+    assert "scores.trial.sqlite: 5 more attempts" in stat.out
 
 
 def test_a_judge_that_fails_is_said_so_in_five_lines(rc1: Rc1, tmp_path: Path) -> None:

@@ -109,7 +109,7 @@ def test_invalidate_forgets_one_version_and_names_the_others(rc1: Rc1, server: J
     assert (other.code, json.loads(other.out)) == (2, {"spec": "v2", "invalidated": 0, "specs": ["v1"]})
     assert "has no replies to the instructions 'v2', only to v1; nothing was deleted" in other.err
     done = rc1("scorecache", "invalidate", "--spec", "v1", "--workspace", bench.folder)
-    assert (done.code, "6 replies to the instructions 'v1' forgotten" in done.out) == (0, True)
+    assert (done.code, "6 replies to the instructions 'v1' deleted" in done.out) == (0, True)
     body = json.loads(rc1("scorecache", "stat", "--workspace", bench.folder, "--json").out)
     assert (body["replies"], body["total"]["lines"], body["intact"]) == ([], 6, True)
     assert bench.score(server, [dialogue(1)]).calls == 3

@@ -164,7 +164,7 @@ def test_the_small_local_configuration_is_verified_before_it_trains(rc1: Rc1, tm
     config = ("--config", "configs/train_local.yaml", "--workspace", str(tmp_path))
     done = rc1("config", "verify", *config)
     assert done.code == 0, done.err
-    assert "max_steps: 2000" in done.out and "a small local configuration, whole" in done.out
+    assert "max_steps: 2000" in done.out and "a small local configuration, complete" in done.out
     missing = rc1("config", "verify", *config, "--set", "run.max_steps=0")
     assert (missing.code, "run.max_steps: found '0'" in missing.err) == (2, True), missing.err
     for command in (("config", "verify"), ("train",)):

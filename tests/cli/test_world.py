@@ -48,7 +48,7 @@ def test_a_given_pool_is_exported_and_verified(rc1: Rc1, root: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("export", "--rows", "none.jsonl"), "there is no such file, expected rows that rc1 difficulty"),
+        (("export", "--rows", "none.jsonl"), "file not found; `rc1 difficulty"),
         (("export", "--part", "some"), "'some' is not one of 'all'"),
         (("verify", "nowhere"), "openenv.yaml: cannot be read (No such file or directory)"),
         (("verify", "data/rollouts/rc1_seed.balanced.jsonl"), "openenv.yaml: cannot be read (Not a directory)"),

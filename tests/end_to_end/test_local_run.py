@@ -57,7 +57,7 @@ def test_a_server_that_is_killed_under_a_run_ends_it_with_a_sentence(built: Run,
         )  # fmt: skip
     os.kill(server_of(process, log), signal.SIGKILL)
     assert process.wait(800) == 1, log.read_text()
-    assert "has ended in the middle of the run; files are written whole or not at all" in log.read_text()
+    assert "ended during the run; files are written whole or not at all" in log.read_text()
 
 
 def test_a_disk_with_little_room_is_told_of_and_any_other_is_not(tmp_path: Path) -> None:

@@ -146,7 +146,7 @@ def test_the_command_names_what_differs(tmp_path: Path, capsys: pytest.CaptureFi
     private, public = keys(tmp_path)
     package = packed(tmp_path / "rc1_x.tar", FILES)
     sign_models(package, private)
-    for damaged, words in ((False, "the signatures hold"), (True, "expected the signature of rc1")):
+    for damaged, words in ((False, "has a valid signature"), (True, "expected the signature of rc1")):
         if damaged:
             signature_of(package, "rc1").unlink()
         with pytest.raises(SystemExit) as ended:

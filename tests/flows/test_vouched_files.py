@@ -71,7 +71,7 @@ def test_what_is_swapped_right_after_the_ticket_was_verified_is_not_trained_on(
     state = start(run)
     assert (state.is_failed(), state.name) == (True, "Refused")
     name = run.workspace.name(described(kind).path(run))
-    assert f"{name} has changed since the ticket that vouches for it ({kind}) was verified" in str(state.message)
+    assert f"{name} has changed since the ticket that pins it ({kind}) was verified" in str(state.message)
     assert not run.workspace.path(RUN).exists()
 
 
@@ -84,7 +84,7 @@ def test_what_a_judged_training_reads_is_compared_too(
     after(monkeypatch, "verify", lambda: swap(run, kind))
     state = start(run)
     assert state.name == "Refused"
-    assert f"has changed since the ticket that vouches for it ({kind}) was verified" in str(state.message)
+    assert f"has changed since the ticket that pins it ({kind}) was verified" in str(state.message)
     assert not run.workspace.path(RUN).exists()
 
 
@@ -142,7 +142,7 @@ def test_everything_is_looked_at_again_before_the_evaluation(
     after(monkeypatch, "trained", lambda: swap(run, kind))
     state = start(run, evaluate=True)
     assert (state.is_failed(), state.name) == (True, "Refused"), state.message
-    assert f"has changed since the ticket that vouches for it ({kind}) was verified" in str(state.message)
+    assert f"has changed since the ticket that pins it ({kind}) was verified" in str(state.message)
     assert not list(run.workspace.path("reports").glob("ppo_eval_*.json"))
 
 

@@ -59,7 +59,7 @@ def test_without_a_checkout_nothing_is_written_into_a_folder_that_nobody_named(s
     here.mkdir()
     done = run_there(site, here, "-c", _RC1, "config", "show")
     assert done.returncode == 2
-    assert "is no workspace (found no configs/ppo_scale.yaml)" in done.stderr
+    assert "is not a workspace (it has no configs/ppo_scale.yaml)" in done.stderr
     assert list(here.iterdir()) == []
 
 

@@ -66,9 +66,9 @@ def test_a_key_in_the_workspace_or_no_key_is_refused_and_its_path_not_repeated(
     linked.symlink_to(inside)
     signing_key.with_name("words.pem").write_text("words")
     for path, why in (
-        (inside, "lies in the workspace"),
-        (linked, "lies in the workspace"),
-        (signing_key.with_name("words.pem"), "is no private key in PEM"),
+        (inside, "is in the workspace"),
+        (linked, "is in the workspace"),
+        (signing_key.with_name("words.pem"), "is not a private key in PEM"),
         (signing_key.with_name("none.pem"), "cannot be read"),
     ):
         monkeypatch.setenv(TICKET_KEY, str(path))

@@ -121,7 +121,7 @@ def test_it_is_refused_when_issued_in_the_future(ticketed: Run) -> None:
 
 def test_a_local_ticket_never_opens_a_prod_run(ticketed: Run) -> None:
     prod = open_run(profile="prod", workspace=ticketed.workspace.root)
-    assert "opens no run of profile 'prod'" in refusal(prod)
+    assert "not for 'prod'" in refusal(prod)
 
 
 def test_it_is_refused_with_another_configuration(ticketed: Run) -> None:
@@ -154,7 +154,7 @@ def test_every_free_key_is_tried() -> None:
 @pytest.mark.parametrize("setting", ["training.learnability.at_start=30", "gates.learnability.max_cut=0.5"])
 def test_what_decides_whether_a_training_starts_is_part_of_it(ticketed: Run, setting: str) -> None:
     other = open_run(profile="local", workspace=ticketed.workspace.root, overrides=[*ticketed.overrides, setting])
-    assert f"another one ({setting.replace('=', ' is ')}, the ticket has " in refusal(other)
+    assert f"differs ({setting.replace('=', ' is ')}, the ticket has " in refusal(other)
 
 
 def test_a_refusal_for_another_configuration_does_not_name_the_number_of_processes(ticketed: Run) -> None:
@@ -293,7 +293,7 @@ def test_a_ticket_cannot_claim_a_longer_life_than_the_configuration_gives(ticket
     body = {**read_json(path), "expires": "2999-01-01T00:00:00+00:00"}
     digest = sha256_json({key: value for key, value in body.items() if key not in ("ticket_sha256", "revoked")})
     write_json(path, {**body, "ticket_sha256": digest})
-    assert "claims to hold longer" in refusal(ticketed)
+    assert "claims to be valid for longer" in refusal(ticketed)
 
 
 @pytest.mark.parametrize("body", ["", "[]", "{}", "not json"])
@@ -321,7 +321,7 @@ def test_a_folder_in_a_tickets_place_is_a_sentence(ticketed: Run) -> None:
     path = ticketed.workspace.path(TICKET)
     path.unlink()
     path.mkdir()
-    assert "cannot be read (Is a directory), expected a file" in refusal(ticketed)
+    assert "cannot be read (Is a directory); run" in refusal(ticketed)
     assert revoke_ticket(ticketed, "for no reason") is False
 
 

@@ -136,7 +136,7 @@ def test_what_is_swapped_after_the_ticket_was_verified_is_refused_by_name(opened
     check_unchanged(opened)
     edited(place(opened, kind))
     said = refusal(check_unchanged, opened)
-    assert f"{shown(opened, kind)} has changed since the ticket that vouches for it ({kind}) was verified" in said
+    assert f"{shown(opened, kind)} has changed since the ticket that pins it ({kind}) was verified" in said
 
 
 @EVERY

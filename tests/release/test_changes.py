@@ -61,7 +61,7 @@ def test_a_threshold_that_moved_with_the_configuration_is_told() -> None:
 def test_a_steady_fall_is_a_drift_with_the_nights_that_are_left() -> None:
     (change,) = told(values(1.70, 1.59, 1.51, 1.40, 1.29, 1.20))
     assert (change.what, change.since) == ("drift", "2026-11-01")
-    assert change.words == "value 1.7 → 1.2, wanted >= 1; at this pace crossed in 1 to 3 nights"
+    assert change.words == "value 1.7 → 1.2, wanted >= 1; at this pace it crosses in 1 to 3 nights"
 
 
 def test_a_threshold_further_ahead_than_was_looked_back_is_no_forecast() -> None:

@@ -39,9 +39,9 @@ def test_a_run_is_packed_signed_and_verified(own: Run, tmp_path: Path, capsys: p
     written = json.loads(capsys.readouterr().out)
     package = str(own.workspace.path(written["path"]))
     assert call("verify", package, "--key", public, *where) == 0
-    assert "signed, and the signature holds" in capsys.readouterr().out
+    assert "signed, and the signature is valid" in capsys.readouterr().out
     assert call("verify", package, "--key", private, *where) == 2
-    assert "is a private key" in capsys.readouterr().err
+    assert "the given key is private" in capsys.readouterr().err
     body = bytearray(Path(package).read_bytes())
     body[len(body) // 2] ^= 1
     Path(package).write_bytes(body)
@@ -64,12 +64,12 @@ def test_a_key_that_cannot_sign_is_refused_by_what_it_is(tmp_path: Path) -> None
     rsa = generate_private_key(public_exponent=65537, key_size=2048)
     own, locked = Ed25519PrivateKey.generate(), BestAvailableEncryption(b"x")
     for content, words in (
-        (rsa.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()), "of another kind, expected ed25519"),
+        (rsa.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()), "of another type, expected ed25519"),
         (
             own.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, locked),
             "protected by a password",
         ),
-        (own.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo), "no private key in PEM"),
+        (own.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo), "not a private key in PEM"),
     ):
         path.write_bytes(content)
         with pytest.raises(RC1Error, match=words):

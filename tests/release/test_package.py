@@ -111,7 +111,7 @@ def test_an_evaluation_that_somebody_made_green_is_not_released(own: Run) -> Non
     [
         ({"evaluation": None}, "the training was not evaluated"),
         ({"runs": [{"seed": "x", "checkpoint": "c", "sha256": ""}]}, "runs.0.seed: Input should be a valid integer"),
-        ({"config_sha256": "0" * 64}, "is of another configuration"),
+        ({"config_sha256": "0" * 64}, "belongs to another configuration"),
         ({"pass": False}, "the gate ppo_eval failed"),
     ],
 )

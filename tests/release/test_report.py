@@ -187,7 +187,7 @@ def test_what_is_not_there_is_said_in_a_sentence(tmp_path: Path) -> None:
     text = run.workspace.path(page.path).read_text(encoding="utf-8")
     for sentence in (
         "Nothing was trained in this workspace", "The policy was not evaluated", "Nothing was calibrated",
-        "No attack on the reward in force", "nothing is known of its judge", "There is no measured pool",
+        "No attack on the current reward", "nothing is known about its judge", "There is no measured pool",
         "No round was judged",
     ):  # fmt: skip
         assert sentence in text
@@ -227,7 +227,7 @@ def test_a_file_of_another_form_is_named_with_the_place_and_no_page_is_written(
     path.parent.mkdir(parents=True)
     path.write_bytes(orjson.dumps(body) + b"\n")
     run = open_run(profile="local", workspace=tmp_path)
-    refusal = rf"{re.escape(str(path))}: is not of the form that this version of RC1 writes: .*{re.escape(said)}"
+    refusal = rf"{re.escape(str(path))}: does not have the form that this version of RC1 writes: .*{re.escape(said)}"
     with pytest.raises(RC1Error, match=refusal):
         write_page(run)
     assert [one for one in tmp_path.rglob("*") if one.is_file()] == [path]

@@ -91,7 +91,7 @@ def test_the_table_fits_80_columns(place: Workspace, capsys: pytest.CaptureFixtu
 
 @pytest.mark.parametrize(
     ("history", "words"),
-    [(None, "no night is in it yet"), (b"", "no night is in it yet"), (b"[]\n", "line 1: is not a record of a night")],
+    [(None, "has no nights yet"), (b"", "has no nights yet"), (b"[]\n", "line 1: is not a record of a night")],
 )
 def test_a_history_without_nights_is_a_sentence(
     history: bytes | None, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -53,7 +53,7 @@ def test_a_workspace_that_cannot_be_written_is_said_so_before_a_server_starts(
 ) -> None:
     (tmp_path / "reports").mkdir()
     monkeypatch.setattr(os, "access", lambda *_: False)
-    with pytest.raises(RC1Error, match=r"reports: cannot be written .*, expected the right to; give it to yourself"):
+    with pytest.raises(RC1Error, match=r"reports: cannot be written .*, change its permissions"):
         check_free(Workspace(tmp_path))
 
     def refuse(path: Path, *_: int) -> int:

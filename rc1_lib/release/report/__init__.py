@@ -1,1 +1,1 @@
-"""The RC1 report: one page about how a run went, where every number names the file that it came from."""
+"""The RC1 report: one page about a run, on which every number names the file that it comes from."""

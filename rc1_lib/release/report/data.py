@@ -20,12 +20,12 @@ _SHOWN = ("distinct-2", "3-gram KL", "roles", "styles")
 
 
 def data(sources: Sources) -> Section:
-    """Histograms of difficulty and length, and diversity against the old pack."""
+    """Return histograms of difficulty and length, and the diversity compared with the reference pack."""
     metrics = sources.read("metrics-of-rows", METRICS.path(sources.run))
     balanced = sources.read("balanced", BALANCED.path(sources.run))
     if metrics is None or balanced is None or not metrics.body or not balanced.body:
         return Section(
-            "data", "The data", "There is no measured pool in this workspace, so nothing is known of its rows."
+            "data", "The data", "There is no measured pool in this workspace, so nothing is known about its rows."
         )
     chosen = {row["id"] for row in balanced.body}
     rows, taken = metrics.body, [row for row in metrics.body if row["id"] in chosen]
@@ -44,7 +44,7 @@ def _difficulty(rows: Sequence[Mapping[str, Any]], taken: Sequence[Mapping[str, 
 
 
 def _shares(rows: Sequence[Mapping[str, Any]]) -> list[float]:
-    """Of each bucket."""
+    """Return the share of rows in each bucket."""
     return [sum(row["bucket"] == name for row in rows) / max(len(rows), 1) for name in BUCKETS]
 
 

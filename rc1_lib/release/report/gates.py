@@ -1,4 +1,4 @@
-"""What the gates said, round by round, and what the ticket holds."""
+"""The gates' verdicts, round by round, and whether the run passed."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _WORDS = {Status.FAILED: FAILURE, Status.ERROR: "not judged"}
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Whether the run passed, by its files alone.
+    """Whether the run passed, according to its files.
 
     Attributes:
-        reasons: why it failed; none: it passed.
-        waived: gate -> why.
-        not_applicable: gate -> why there is nothing for it to judge.
-        changed: thresholds and settings that are not the published ones: key, value, published.
+        reasons: why it failed; empty if it passed.
+        waived: gate -> why it was waived.
+        not_applicable: gate -> why it has nothing to judge.
+        changed: settings that differ from the published ones: key, value, published value.
     """
 
     reasons: Sequence[str]
@@ -41,7 +41,7 @@ class RoundVerdicts:
 
     @classmethod
     def of(cls, source: Source, gates: Sequence[Mapping[str, Any]] | None) -> RoundVerdicts:
-        """Of a report's gates; every comparison is evaluated again."""
+        """Return the verdicts in a report; every comparison is evaluated again."""
         return cls(source, [GateResult.from_report(gate) for gate in gates or ()])
 
     @property
@@ -50,14 +50,14 @@ class RoundVerdicts:
         return ", ".join(gate.name for gate in self.gates if gate.status not in PASSING)
 
     def gate(self, name: str) -> GateResult | None:
-        """The verdict of one gate; None where it was not judged."""
+        """Return the verdict of one gate; None if it was not judged."""
         return next((gate for gate in self.gates if gate.name == name), None)
 
 
 def gate_checks(
     sources: Sources, title: str, gate: str, start: tuple[str, ...] = ("",), info: bool = True
 ) -> list[Table]:
-    """The checks of a gate in round 1 whose names start so, as a table; none where it was not judged."""
+    """Return a table of a gate's checks in round 1 whose names begin with `start`; empty without a round 1."""
     one = rounds_of(sources).get("round 1")
     found = verdict.checks if one and (verdict := one.gate(gate)) else ()
     wanted = (check for check in found if check.name.startswith(start) and (info or check.op != "info"))
@@ -66,7 +66,7 @@ def gate_checks(
 
 
 def rounds_of(sources: Sources) -> dict[str, RoundVerdicts]:
-    """Read both rounds (a failed second one before a passed one) and those of the latest nightly."""
+    """Return both rounds (a failed report comes before a passed one) and those of the latest nightly."""
     place, found = sources.run.workspace, {}
     for number in (1, 2):
         failed = place.path(FAILED[number])
@@ -81,10 +81,10 @@ def rounds_of(sources: Sources) -> dict[str, RoundVerdicts]:
 
 
 def standing(sources: Sources) -> Standing:
-    """Say why the run failed: any gate, the ticket or the evaluation failed or is missing."""
+    """Return why the run failed, if it did: a gate, the ticket or the evaluation failed or is missing."""
     rounds, ticket, evaluation = rounds_of(sources), sources.ticket(), sources.evaluation()
     reasons = [
-        f"{name} has not passed: {one.failed or 'it was not judged whole'}"
+        f"{name} has not passed: {one.failed or 'it is incomplete'}"
         for name, one in rounds.items()
         if one.failed or one.source.at("pass") is not True
     ]
@@ -111,7 +111,7 @@ def standing(sources: Sources) -> Standing:
 
 
 def gates(sources: Sources) -> Section:
-    """Show every gate in every round, and all checks of each round to unfold."""
+    """Return a table of every gate in every round, and collapsed tables of all checks."""
     rounds = rounds_of(sources)
     if not rounds:
         return Section("gates", "The gates", "No round was judged in this workspace.")

@@ -1,4 +1,4 @@
-"""What every page of RC1 is made of: head, sections, pictures, tables, the files that it quotes; and its HTML."""
+"""The parts of RC1's pages - head, sections, pictures, tables, quoted files - and their HTML."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 Cell = str | Citation
 FAILURE = "FAILED"
-"""What a cell says in the colour of a failure."""
+"""The text of a cell that is shown in the colour of a failure."""
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows to unfold; the first column names them."""
+    """A collapsible table; the first column names the rows."""
 
     title: str
     head: Sequence[str]
@@ -35,7 +35,7 @@ class Table:
 def checks_table(
     title: str, source: Source, where: str, checks: Iterable[tuple[str, Check]], opened: bool = False
 ) -> Table:
-    """Checks, each with what it is called, as a table with value, threshold and verdict; `where` they are."""
+    """Return a table of labelled checks with value, threshold and verdict; `where` is their place in the source."""
     rows = []
     for label, check in checks:
         compared = (f"{check.op} {said(check.threshold)}", "passed" if check.passed else FAILURE)
@@ -46,7 +46,7 @@ def checks_table(
 
 
 def figures_table(title: str, head: Sequence[str], source: Source, *places: Sequence[str]) -> Table:
-    """A line for every name in the first place, with its figure and interval in each of the places."""
+    """Return a table with a line for every name at the first of `places`, with its figure and interval at each."""
     rows = [
         (name.replace("_", " "), *(source.cite_interval(plain, *place, name) for place in places))
         for name in source.at(*places[0]) or ()
@@ -56,7 +56,7 @@ def figures_table(title: str, head: Sequence[str], source: Source, *places: Sequ
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Something to read as it is, for example dialogues."""
+    """A text that is shown unchanged, for example dialogues."""
 
     title: str
     body: str
@@ -65,7 +65,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of the page; without its source `lead` says so and there is nothing else in it."""
+    """A part of the page; if its source is missing, only `lead` is there, which says so."""
 
     key: str
     title: str
@@ -91,10 +91,10 @@ class Head:
     """The top of a page.
 
     Attributes:
-        title: of the window.
-        heading: of the page.
+        title: the title of the window.
+        heading: the heading of the page.
         failed: whether it says FAILED.
-        facts: name and value of what identifies it.
+        facts: name and value of facts that identify the run.
     """
 
     title: str
@@ -104,15 +104,15 @@ class Head:
 
 
 def render(template: str, page: str, head: Head, sections: Sequence[Section], sources: Sources, **own: object) -> str:
-    """A page as text.
+    """Return a page as HTML.
 
     Args:
-        template: the file, which extends `frame.html.j2`.
-        page: where it will lie, relative to the workspace.
+        template: the template's file, which extends `frame.html.j2`.
+        page: the page's path, relative to the workspace.
         head: its top.
         sections: its parts.
-        sources: whose sources it lists.
-        own: what its template takes as well.
+        sources: the sources that it lists.
+        own: further variables of the template.
     """
     return _template(template).render(
         title=head.title,

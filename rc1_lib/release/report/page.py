@@ -1,4 +1,4 @@
-"""Write the page: a run's files in, one HTML file and a picture for each slide out."""
+"""Write the report of a run: one HTML page, and its pictures as slides."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class Page:
     """A report that was written.
 
     Attributes:
-        path: of the page, relative to the workspace.
-        sha256: of its bytes.
-        slides: the pictures, relative to the workspace.
-        failed: why the run failed; none: it passed.
+        path: the page's path, relative to the workspace.
+        sha256: its SHA-256.
+        slides: the pictures' paths, relative to the workspace.
+        failed: why the run failed; empty if it passed.
     """
 
     path: str
@@ -42,7 +42,7 @@ def write_page(run: Run) -> Page:
     """Write `reports/release/report.html` and the slides' pictures, for a run that passed or failed.
 
     Raises:
-        RC1Error: when a file that is there cannot be read.
+        RC1Error: when an existing file cannot be read.
     """
     sources = Sources(run)
     stands = standing(sources)
@@ -61,7 +61,7 @@ def write_page(run: Run) -> Page:
 
 
 def _facts(sources: Sources) -> list[tuple[str, object]]:
-    """Return what identifies the run; of the ticket what it says, not whether it is still valid."""
+    """Return facts that identify the run; the ticket's are quoted, without checking that it is valid."""
     config, ticket = sources.run.config, sources.ticket()
     facts: list[tuple[str, object]] = [("profile", config.profile), ("base", config.base_model)]
     facts.append(("steps", _steps(sources)))
@@ -74,7 +74,7 @@ def _facts(sources: Sources) -> list[tuple[str, object]]:
 
 
 def _steps(sources: Sources) -> str:
-    """Return the configured steps, and how far each seed came if one ended before them."""
+    """Return the number of configured steps, or where each seed ended if one ended earlier."""
     steps, report = sources.run.config.steps, sources.training()
     ends = {one["seed"]: step_of(Path(one["checkpoint"])) for one in (report.at("runs") or [])} if report else {}
     if all(end in (None, steps) for end in ends.values()):

@@ -1,4 +1,4 @@
-"""How training went, and what the policy does now that it did not do before."""
+"""How training went, and how the policy changed."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _ASKING = {"ask_recall": "recall", "ask_precision": "precision", "overclar_rate"
 
 
 def tiles(sources: Sources) -> list[Tile]:
-    """Return the figures that a reader wants to know first."""
+    """Return the headline figures."""
     found = sources.evaluation()
     if found is None:
         return []
@@ -60,7 +60,7 @@ def tiles(sources: Sources) -> list[Tile]:
 
 
 def training(sources: Sources) -> Section:
-    """The curves, with bands where there is more than one seed."""
+    """Return the training curves, with bands if there are several seeds."""
     report = sources.training()
     runs = (report.at("runs") or []) if report else []
     logs = [
@@ -95,10 +95,10 @@ def _curve(name: str, title: str, logs: Sequence[Source], band: str) -> Chart | 
 
 
 def policy(sources: Sources) -> Section:
-    """Success and asking, before and after, by what the prompts are like."""
+    """Return success and asking, before and after, by kind of prompt."""
     found, title = sources.evaluation(), "The policy, before and after"
     if found is None:
-        return Section("policy", title, "The policy was not evaluated: no evaluation is named by a training.")
+        return Section("policy", title, "The policy was not evaluated: no report of a training names an evaluation.")
     compared = found.at("modes", "sampled")
     overall = compared["overall"]
     split = [(task_spec(name).label, one, "success") for name, one in compared["by"]["task"].items()]
@@ -114,8 +114,8 @@ def policy(sources: Sources) -> Section:
         _pairs("asking", "When it asks", precision, [(words, overall, name) for name, words in _ASKING.items()]),
     )
     lead = (
-        f"{found.at('before')} against {found.at('after')}, the same prompts, paired. A lucky guess of a missing piece "
-        f"is no success."
+        f"{found.at('before')} against {found.at('after')}, on the same prompts, paired. A lucky guess of missing "
+        f"information does not count as success."
     )
     checks = [(check.name, check) for check in GateResult.from_report(found.at("gate")).checks]
     gate = checks_table("The gate ppo_eval", found, "gate.checks", checks)
@@ -131,7 +131,7 @@ def policy(sources: Sources) -> Section:
 
 
 def _pairs(name: str, title: str, caption: str, rows: Sequence[tuple[str, Any, str]]) -> Chart:
-    """Of each row its words, what was compared, and by which figure."""
+    """Return a chart of pairs; each row has its label, what was compared, and the figure's name."""
     read = [(words, interval(of["before"][one]), interval(of["after"][one])) for words, of, one in rows]
     return draw(name, title, caption, lambda axes: pairs(axes, read), 0.55 + 0.32 * len(read), _BEFORE_AFTER)
 

@@ -1,4 +1,4 @@
-"""The review of the nights as one page: the nightly's history in, one HTML file out."""
+"""The review of the nightly runs: one HTML page about their history."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ from rc1_lib.workspace.file_hashes import sha256_file
 
 PAGE = "reports/release/review.html"
 _VERDICT = 400
-"""Characters of a verdict at the top; the whole is in the table of the nights."""
+"""Maximum characters of a verdict at the top; the table of nights has the whole text."""
 _MOST_LABELS = 4
 _LEGEND = (("new", "value"), ("bad", "threshold, × failed"))
 _TREND = ("old", "trend")
 _CHARTS = (
     ("Calls", "Attempts at the judge, replays not counted", ("calls",)),
-    ("Hit rate, %", "Replays among all scores that were given", ("hit_rate",)),
-    ("Refused with a 429, %", "Of the calls that were answered or refused so", ("share_429",)),
-    ("Latency, ms", "Of the calls that were answered", ("latency_ms_median", "latency_ms_p95")),
-    ("Cost, $", "As far as it is known", ("usd",)),
+    ("Hit rate, %", "Replays, as a share of all scores", ("hit_rate",)),
+    ("Rejected with a 429, %", "As a share of calls that were answered or rejected so", ("share_429",)),
+    ("Latency, ms", "Of answered calls", ("latency_ms_median", "latency_ms_p95")),
+    ("Cost, $", "As far as known", ("usd",)),
     ("Unstable scores, %", "Dialogues whose samples disagree", ("unstable",)),
 )
 
@@ -59,10 +59,10 @@ class Review:
     """A review that was written.
 
     Attributes:
-        path: of the page, relative to the workspace.
-        sha256: of its bytes.
-        nights: those that it is about, oldest first.
-        changes: what is otherwise than it was, the most urgent first.
+        path: the page's path, relative to the workspace.
+        sha256: its SHA-256.
+        nights: the nights that it covers, oldest first.
+        changes: what changed, the most urgent first.
     """
 
     path: str
@@ -72,17 +72,17 @@ class Review:
 
 
 def write_review(run: Run, days: int) -> Review:
-    """Write `reports/release/review.html` about the `days` days that end with the latest night.
+    """Write `reports/release/review.html` about the `days` days up to the latest night.
 
     Raises:
-        RC1Error: when no night was kept, or the history cannot be read.
+        RC1Error: when there is no night, or the history cannot be read.
     """
     sources, path = Sources(run), run.workspace.path(NIGHTS)
     source = sources.read("nights", path, lambda content: parse_nights(content, str(path)))
     if source is None or not source.body:
         raise RC1Error(
-            f"{path}: no night is in it yet, so there is nothing to review; rc1/nightly writes a line each night "
-            f"(`rc1 serve`, then `prefect deployment run rc1/nightly` for one at once)"
+            f"{path}: has no nights yet, so there is nothing to review; rc1/nightly writes a line each night "
+            f"(for one now: `rc1 serve`, then `prefect deployment run rc1/nightly`)"
         )
     shown, over = within(source.body, days), courses(source.body, days)
     found = changes(shown, over)
@@ -106,7 +106,7 @@ def _short(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Figure:
-    """A figure of the judge's traffic: its name in the history and on the page, how it is written and drawn."""
+    """A figure of the judge's traffic: its name in the history, its title on the page, its format and scale."""
 
     name: str
     title: str
@@ -121,7 +121,7 @@ def _milliseconds(value: float) -> str:
 _TRAFFIC = (
     _Figure("calls", "calls", plain),
     _Figure("hit_rate", "hit rate", percent, 100.0),
-    _Figure("share_429", "refused with a 429", percent, 100.0),
+    _Figure("share_429", "rejected with a 429", percent, 100.0),
     _Figure("latency_ms_median", "latency, median", _milliseconds),
     _Figure("latency_ms_p95", "latency, 95th percentile", _milliseconds),
     _Figure("usd", "cost", dollars),
@@ -131,25 +131,25 @@ _BY_NAME = {one.name: one for one in _TRAFFIC}
 
 
 def changed(source: Source, found: Sequence[Change]) -> Section:
-    """What is otherwise than it was, as a table."""
+    """Return what changed, as a table."""
     rows: list[Sequence[Cell]] = [
         (f"{change.gate}: {change.what} since {change.since}", Citation(change.words, source, change.gate))
         for change in found
     ]
-    lead = "Against the first of these nights, or the last one before them." if rows else NOTHING
+    lead = "Compared with the first of these nights, or the last one before them." if rows else NOTHING
     table = Table(f"{len(rows)} changes", ("what", "figures"), rows, True)
     return Section("changed", "What changed", lead, (), (table,))
 
 
 def gates(source: Source, nights: Sequence[KeptNight], courses: Sequence[Course]) -> Section:
-    """Every gate's deciding value over the nights, and all of them in a table."""
+    """Return charts and a table of every gate's deciding value over the nights."""
     if not courses:
         return Section("gates", "The gates over the nights", "No gate was judged in these nights.")
     rows: list[Sequence[Cell]] = [_row(source, course, one) for course in courses for one in reversed(course.readings)]
     drawn = [_overview(nights, courses)]
     drawn += [_course_chart(place, course) for place, course in enumerate(courses) if _drawable(course)]
     left_out = [course.gate for course in courses if not _drawable(course)]
-    lead = "Of each gate the check that failed last, or else came closest to its threshold in the latest night." + (
+    lead = "For each gate, the check that failed last, or else came closest to its threshold in the latest night." + (
         f" Without a number to draw: {', '.join(left_out)}." if left_out else ""
     )
     table = Table("Every gate, every night", ("gate", "night", "verdict", "check", "value", "wanted", "interval"), rows)
@@ -157,7 +157,7 @@ def gates(source: Source, nights: Sequence[KeptNight], courses: Sequence[Course]
 
 
 def traffic(source: Source, nights: Sequence[KeptNight]) -> Section:
-    """What the judge was asked, night by night."""
+    """Return the judge's traffic, night by night."""
     charts = [
         _traffic_chart(place, title, caption, nights, [_BY_NAME[name] for name in names])
         for place, (title, caption, names) in enumerate(_CHARTS)
@@ -175,13 +175,13 @@ def traffic(source: Source, nights: Sequence[KeptNight]) -> Section:
     ]
     lead = "From the lines that the judge's stores logged since each night began."
     if not any(night.judge.get("calls") for night in nights):
-        lead += " Nobody was asked."
+        lead += " No judge was called."
     head = ("night", *(one.title for one in _TRAFFIC))
     return Section("traffic", "The judge's traffic", lead, charts, (Table("Night by night", head, rows),))
 
 
 def history(source: Source, nights: Sequence[KeptNight]) -> Section:
-    """How every night ended."""
+    """Return how every night ended."""
     rows: list[Sequence[Cell]] = [
         (
             _exactly(night),
@@ -192,7 +192,7 @@ def history(source: Source, nights: Sequence[KeptNight]) -> Section:
         for night in reversed(nights)
     ]
     table = Table(f"{len(rows)} nights", ("night", "ended", "verdict", "ticket"), rows)
-    return Section("nights", "The nights", "The latest first.", (), (table,))
+    return Section("nights", "The nights", "The latest comes first.", (), (table,))
 
 
 def _exactly(night: KeptNight) -> str:

@@ -1,4 +1,4 @@
-"""Whether the new reward knows success better than the old score, and what can be done against it."""
+"""Whether the calibrated reward predicts success better than the baseline, and how adversarial policies fare."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ _OLD_NEW = (("old", "old score"), ("new", "new reward"))
 
 
 def calibration_of(sources: Sources) -> Source | None:
-    """The calibration whose weights are in force: the one that the weights name, else the newest."""
+    """Return the calibration that the current weights name, or else the newest one."""
     weights = sources.read("weights", sources.run.config.weights)
     named = weights.at("report", "path") if weights else None
     if isinstance(named, str) and not fault_of_name(named):
         return sources.read("calibration", named)
-    # They are named by time.
+    # Their names contain the time, so the last one is the newest.
     found = sorted(sources.run.workspace.path("reports").glob("calibration_report_*[0-9].json"))
     return sources.read("calibration", found[-1]) if found else None
 
 
 def reward(sources: Sources) -> Section:
-    """Weights with intervals, ranks of old and new, reliability."""
+    """Return the weights with intervals, the ranks by baseline and calibrated reward, and reliability."""
     calibration = calibration_of(sources)
     shadow = sources.read("shadow-run", "reports/shadow_run_pre_run_check.json")
     terms = sources.read("shadow-terms", "reports/shadow_run_pre_run_check.rows.jsonl")
@@ -46,7 +46,7 @@ def reward(sources: Sources) -> Section:
     charts += _ranks(terms.body) if terms else []
     title = "Old score against new reward, on the shadow set"
     tables = [figures_table(title, ("figure", "value, with interval"), shadow, ("figures",))] if shadow else []
-    lead = "Weights are calibrated on success, then compared with the old score on dialogues that they never saw."
+    lead = "Weights are fitted to success, then compared with the old score on held-out dialogues."
     return Section("reward", "The reward", lead, charts, tables)
 
 
@@ -56,7 +56,7 @@ def _weights(found: Source) -> Chart:
     read = [(name, interval(spans.get(f"weight.{name}") or {"value": found.at("weights", name)})) for name in names]
     rows = [(name, span) for name, span in read if span is not None]
     others = [(found.at("old_weights") or {}).get(name) for name in names]
-    caption = "Lines: the bootstrap's intervals. Hollow: the old score's weights"
+    caption = "Lines: bootstrap intervals. Hollow: the old score's weights"
     return draw(
         "weights", "Weights of the dimensions", caption, lambda axes: dots(axes, rows, others), 0.5 + 0.24 * len(rows),
         (("old", "old"), ("new", "calibrated")),
@@ -82,7 +82,7 @@ def _ranks(rows: Sequence[dict[str, Any]]) -> list[Chart]:
 
 
 def _rank(values: Sequence[float]) -> list[float]:
-    """Mean ranks, as a percentage."""
+    """Return mean ranks, as percentages."""
     order = sorted(values)
     first = {value: place for place, value in reversed(list(enumerate(order)))}
     last = {value: place for place, value in enumerate(order)}
@@ -97,20 +97,20 @@ def _bins(rows: Sequence[tuple[float, bool]]) -> list[tuple[float, float]]:
 
 
 def attacks(sources: Sources) -> Section:
-    """What worthless policies earn."""
+    """Return what adversarial policies earn."""
     found = _keyed(sources, "attack", HACKING)
     title = "Attacks on the reward"
     if found is None:
-        return Section("attacks", title, "No attack on the reward in force was run in this workspace.")
+        return Section("attacks", title, "No attack on the current reward was run in this workspace.")
     policies: dict[str, Any] = found.at("policies")
-    # A policy without a margin was paid for nothing, and comes after those with one.
+    # A policy without a margin earned nothing, and comes last.
     margins = {name: math.inf if one["margin"] is None else one["margin"] for name, one in policies.items()}
     order = sorted(policies, key=lambda name: margins[name])
     spans = [(name.replace("_", " "), interval(policies[name]["intervals"].get("margin", {}))) for name in order]
     rows = [(name, span) for name, span in spans if span is not None]
     chart = draw(
         "attacks", "How far adversarial policies stay below the scripted expert",
-        "Margin of reward, the closest first; a margin below 0 would pay more than the scripted expert",
+        "Margin of reward, the closest first; a margin below 0 earns more than the scripted expert",
         lambda axes: dots(axes, rows, zero=True), 0.5 + 0.2 * len(rows),
     )  # fmt: skip
     cells: list[Sequence[Cell]] = [
@@ -124,7 +124,7 @@ def attacks(sources: Sources) -> Section:
         for name in order
     ]
     head = ("policy", "reward", "below the scripted expert by", "prompts where it earns more", "solved")
-    lead = f"{len(policies)} policies that no reward should pay for, against the scripted expert."
+    lead = f"{len(policies)} policies that no reward should pay for, compared with the scripted expert."
     tables = [Table("Every policy", head, cells)]
     if (ablated := _keyed(sources, "ablation", ABLATION)) is not None:
         sides, penalty = (("figures", "without"), ("figures", "with")), "The over-clarification penalty"
@@ -133,7 +133,7 @@ def attacks(sources: Sources) -> Section:
 
 
 def _keyed(sources: Sources, name: str, one: Artifact) -> Source | None:
-    """The report of what is in force; its name is not known where the weights are missing."""
+    """Return the report on the current reward; None without weights, since its name depends on them."""
     try:
         path = one.path(sources.run)
     except RC1Error:
@@ -142,14 +142,14 @@ def _keyed(sources: Sources, name: str, one: Artifact) -> Source | None:
 
 
 def judge(sources: Sources) -> Section:
-    """Who scored, how steadily, and what it cost."""
+    """Return which judge scored, how reliably, and what it cost."""
     names = ("calibration", "shadow-run", "attack", "ablation")
     read = [(name, sources.by_name[name]) for name in names if name in sources.by_name]
     asked = [(name, found) for name, found in read if found.at("scoring")]
-    # How far its samples disagree, as the gate read it; its round's own table shows what is compared alone.
+    # Includes figures that are only reported, which the round's own table leaves out.
     noise = gate_checks(sources, "Reliability and variance of its samples", "judge_stability")
     if not asked:
-        lead = "No report of this workspace holds scores, so nothing is known of its judge."
+        lead = "No report of this workspace has scores, so nothing is known about its judge."
         return Section("judge", "The judge", lead, (), noise)
     rows: list[Sequence[Cell]] = []
     for name, found in asked:
@@ -167,7 +167,7 @@ def judge(sources: Sources) -> Section:
     described = asked[0][1].at("scoring", "judge") or {}
     double = any(found.at("scoring", "test_double") for _, found in asked)
     lead = f"Provider {described.get('provider')}, instructions {described.get('spec')}." + (
-        " These grades are made up by a TEST DOUBLE." if double else ""
+        " A TEST DOUBLE made these grades up." if double else ""
     )
     paid = Table("Asked, replayed, paid", head, rows, True)
     return Section("judge", "The judge, and what it cost", lead, (), (paid, *noise))

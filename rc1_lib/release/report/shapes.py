@@ -1,8 +1,8 @@
-"""The form that the page expects of the files that it quotes: a file of another form is named, with the place in it.
+"""The form that the page expects of the files that it quotes; errors name the file and the place in it.
 
-Tickets, nights and verdicts are read as their own rooms read them; the forms here are of what no other room
-reads back. A form is written as the file looks: `name?` may be missing or null, `*` is every name, a list has entries
-of one form. Files may contain more; numbers that are only shown are checked one by one where they are shown.
+Tickets, nights and verdicts have readers in their own rooms; the forms here are for files that no other room reads.
+A form looks like the file: `name?` may be missing or null, `*` is any name, and the entries of a list have one form.
+Files may contain more. Numbers that are only shown are checked where they are shown.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ def _verdict(body: Any) -> GateResult:
         found = GateResult.from_report(body)
     except (LookupError, TypeError) as error:
         lacks = f"{error} is missing" if isinstance(error, KeyError) else str(error)
-        raise ValueError(f"is no verdict of a gate ({lacks})") from None
+        raise ValueError(f"is not a verdict of a gate ({lacks})") from None
     if not all(isinstance(name, str) for name in (found.name, *(check.name for check in found.checks))):
-        raise ValueError("is no verdict of a gate (a name is no text)")
+        raise ValueError("is not a verdict of a gate (a name is not text)")
     return found
 
 
@@ -47,7 +47,7 @@ _SCORED = {"scoring?": {"models?": [str], "judge?": _ANY}}
 
 
 def _type(form: Any) -> Any:
-    """The type of a form, as pydantic knows it."""
+    """Return the pydantic type of a form."""
     if isinstance(form, list):
         return list[_type(form[0])]  # type: ignore[misc]
     if not isinstance(form, dict):
@@ -68,9 +68,9 @@ RELEASED = _shape({
     **_EVALUATION, "key": str, "before": str, "after": str, "checkpoints": {"*": str},
     "episodes": {"path": str, "sha256": str}, "plots": {"*": str}, "examples?": str,
 })  # fmt: skip
-"""An evaluation that a release is to rest on."""
+"""An evaluation in a release."""
 CURVE = _shape([{"step": StrictInt}])
-"""Metrics of a training, a line each step."""
+"""Metrics of a training, one line per step."""
 SHAPES: Mapping[str, TypeAdapter[Any]] = {
     "training": TRAINING,
     **{name: _shape(form) for name, form in {
@@ -93,14 +93,14 @@ SHAPES: Mapping[str, TypeAdapter[Any]] = {
         "balanced": [{"id": str}],
     }.items()},
 }  # fmt: skip
-"""By what the page calls a file; it expects nothing of any other one."""
+"""The page's name for a file -> its form; other files may have any form."""
 
 
 def check_shape(shape: TypeAdapter[Any], body: Any, path: Path) -> None:
     """Check that a file's body is of this form.
 
     Raises:
-        RC1Error: naming the file, the place in it, and what was found.
+        RC1Error: names the file, the place in it, and what was found.
     """
     try:
         shape.validate_python(body)
@@ -108,10 +108,10 @@ def check_shape(shape: TypeAdapter[Any], body: Any, path: Path) -> None:
         fault = error.errors(include_url=False, include_context=False)[0]
         where = ".".join(map(str, fault["loc"])) or "the file as a whole"
         found = "" if fault["type"] == "missing" else f", found {_kind(fault['input'])}"
-        # Neither the name of a class nor that of an exception says anything to a user.
+        # Names of classes and exceptions mean nothing to a user.
         said = re.sub(r"^Value error, | or instance of \w+$", "", fault["msg"])
         raise RC1Error(
-            f"{path}: is not of the form that this version of RC1 writes: {where}: {said}{found}; write it "
+            f"{path}: does not have the form that this version of RC1 writes: {where}: {said}{found}; write it "
             f"again or move it away"
         ) from None
 

@@ -1,4 +1,4 @@
-"""What a report quotes: files read once, with their fingerprints, and numbers that remember where they were read."""
+"""The sources of a report: files, each read once, and numbers that remember where they come from."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class Source:
     """A file that was read.
 
     Attributes:
-        name: as the page calls it.
-        path: relative to the workspace.
-        sha256: of the very bytes that the page quotes.
-        size: in bytes.
-        body: what was parsed: JSON; for JSON lines a list.
+        name: its name on the page.
+        path: its path, relative to the workspace.
+        sha256: SHA-256 of the bytes that the page quotes.
+        size: its size in bytes.
+        body: the parsed JSON; a list for JSON lines.
     """
 
     name: str
@@ -45,34 +45,34 @@ class Source:
 
     @property
     def anchor(self) -> str:
-        """Where the page lists it."""
+        """The anchor of its entry on the page."""
         return f"source-{self.name}"
 
     def at(self, *keys: str) -> Any:
-        """What is there; None where nothing is."""
+        """Return the value at these keys; None if there is none."""
         found = self.body
         for key in keys:
             found = found.get(key) if isinstance(found, Mapping) else None
         return found
 
     def cite(self, form: Format, *keys: str) -> Citation:
-        """A number with the place that it was read from."""
+        """Return a number with its place in the file."""
         value = self.at(*keys)
         return Citation(shown(value, form), self, ".".join(keys))
 
     def cite_interval(self, form: Format, *keys: str) -> Citation:
-        """A `{value, low, high}` as one number with its interval."""
+        """Return a `{value, low, high}` as one number with its interval."""
         found = self.at(*keys)
         found = found if isinstance(found, Mapping) else {"value": found}
         low, high = (shown(found.get(end), form) for end in ("low", "high"))
         text = shown(found.get("value"), form)
-        low, high = (end.partition("\u00a0")[0] for end in (low, high))  # the unit is said once
+        low, high = (end.partition("\u00a0")[0] for end in (low, high))  # show the unit once
         return Citation(text if UNDEFINED in (low, high) else f"{text} [{low}, {high}]", self, ".".join(keys))
 
 
 @dataclass(frozen=True, slots=True)
 class Citation:
-    """A text that leads to its source."""
+    """A text that links to its source."""
 
     text: str
     source: Source
@@ -88,7 +88,7 @@ class Citation:
 
 @dataclass(slots=True)
 class Sources:
-    """The files of one run that the page quotes, in the order in which they were asked for."""
+    """The files of one run that the page quotes, in the order in which they were read."""
 
     run: Run
     by_name: dict[str, Source] = field(default_factory=dict)
@@ -100,16 +100,16 @@ class Sources:
         parse: Callable[[bytes], Any] | None = None,
         shape: TypeAdapter[Any] | None = None,
     ) -> Source | None:
-        """A file: JSON, a value a line of `.jsonl`, plain text of `.md`; None where there is none.
+        """Read a file, as JSON, JSON lines (`.jsonl`) or text (`.md`); None if it does not exist.
 
         Args:
-            name: as the page calls it.
-            path: of the file; text: relative to the workspace.
-            parse: its bytes, otherwise than by its suffix.
-            shape: of what was parsed; default: that of the name.
+            name: its name on the page.
+            path: its path; a string is relative to the workspace.
+            parse: parses its bytes; default: by suffix.
+            shape: the expected form; default: the name's in `SHAPES`.
 
         Raises:
-            RC1Error: when there is one that cannot be read, or that is of another form.
+            RC1Error: when it cannot be read or has another form.
         """
         path = self.run.workspace.path(path) if isinstance(path, str) else path
         if name in self.by_name:
@@ -128,17 +128,17 @@ class Sources:
         return found
 
     def training(self) -> Source | None:
-        """The report of the latest training."""
+        """Return the report of the latest training."""
         return self.read("training", TRAINING_REPORT)
 
     def evaluation(self) -> Source | None:
-        """The evaluation that the training's report names."""
+        """Return the evaluation that the training's report names."""
         training = self.training()
         named = training is not None and isinstance(training.at("evaluation"), str)
         return self.read("evaluation", EVALUATION.path(self.run)) if named else None
 
     def ticket(self) -> Source | None:
-        """The ticket as it lies there, whether it holds or not."""
+        """Return the ticket, valid or not."""
         return self.read("ticket", TICKET)
 
 
@@ -149,47 +149,47 @@ _BY_SUFFIX: Mapping[str, Callable[[bytes], Any]] = {
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Whether it can be shown and drawn: a finite number, no truth value."""
+    """Return whether a value is a finite number and not a boolean."""
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def shown(value: object, form: Format) -> str:
-    """A number in words; what is no number is said to be undefined, never drawn as 0."""
+    """Format a number; anything else is "undefined"."""
     return form(value).replace("-", "−") if is_number(value) else UNDEFINED
 
 
 def percent(value: float) -> str:
-    """A share."""
+    """Format a share in percent."""
     return f"{100 * value:.1f}\u00a0%"
 
 
 def points(value: float) -> str:
-    """A difference of two shares, which reports give in points of 100."""
+    """Format a difference of two shares, given in percentage points."""
     return f"{value:+.1f}\u00a0pp"
 
 
 def plain(value: float) -> str:
-    """Any number."""
+    """Format any number."""
     return f"{value:,.3f}".rstrip("0").rstrip(".") if isinstance(value, float) else f"{value:,}"
 
 
 def two(value: float) -> str:
-    """Two digits after the point."""
+    """Format with two decimals."""
     return f"{value:.2f}"
 
 
 def three(value: float) -> str:
-    """Three figures that count."""
+    """Format with three significant digits."""
     return f"{value:.3g}"
 
 
 def dollars(value: float) -> str:
-    """Money."""
+    """Format an amount in USD."""
     return f"${value:,.2f}"
 
 
 def said(value: Any) -> str:
-    """A value or a threshold of a check."""
+    """Format a value or a threshold of a check."""
     if isinstance(value, list):
         return " to ".join(map(said, value))
     if value is None:
@@ -198,6 +198,6 @@ def said(value: Any) -> str:
 
 
 def interval(found: Mapping[str, Any]) -> Interval | None:
-    """A `{value, low, high}`; None where the value is undefined."""
+    """Return a `{value, low, high}` as a tuple; None if the value is undefined."""
     value, low, high = (float(one) if is_number(one := found.get(key)) else None for key in ("value", "low", "high"))
     return None if value is None else (value, low, high)

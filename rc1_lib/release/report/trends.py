@@ -1,4 +1,4 @@
-"""Every gate over the nights: its readings, where they drift, and what changed."""
+"""Every gate over the nights: its readings, its drift, and what changed."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from rc1_lib.release.report.sources import is_number, said
 
 _FAILURES = (Status.FAILED, Status.ERROR)
 MIN_NIGHTS = 5
-"""Fewer say nothing: of two changes the interval is more than sixty times as wide as they lie apart."""
+"""Minimum nights for a trend: the interval of only two changes is more than sixty times as wide as their distance."""
 CONFIDENCE = 0.99
-"""Some twenty gates are looked at each time."""
+"""High, because some twenty gates are tested each time."""
 NEW, STILL, AGAIN = "newly failed", "still failing", "passes again"
 _ORDER = (NEW, STILL, "drift", "threshold", AGAIN, "unjudged")
-NOTHING = "No gate passed or failed otherwise than before, no threshold moved, and nothing drifts towards one."
+NOTHING = "No gate changed its verdict, no threshold moved, and nothing drifts towards one."
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a gate said in one night.
+    """A gate's result in one night.
 
     Attributes:
-        night: which.
-        gate: its verdict: of the first round that failed, else of the last that judged it; None where none did.
-        check: the deciding check as it was then; None where it was not judged.
+        night: the night.
+        gate: its verdict in the first round that failed it, else in the last that judged it; None if none did.
+        check: the deciding check on that night; None if it was not judged.
     """
 
     night: KeptNight
@@ -45,29 +45,29 @@ class Reading:
 
     @property
     def judged(self) -> bool:
-        """Whether it says anything: it was not judged, or waits for another one, otherwise."""
+        """Whether it has a verdict, so that it was judged and does not wait for another gate."""
         return self.gate is not None and self.gate.status != Status.WAITING
 
     @property
     def value(self) -> float | None:
-        """The deciding value; None where there was no number."""
+        """The deciding value; None if it was not a number."""
         return self.check.value if self.check is not None and is_number(self.check.value) else None
 
     @property
     def checks(self) -> Mapping[str, Check]:
-        """All its checks by name."""
+        """Name -> check, of all its checks."""
         return {check.name: check for check in self.gate.checks} if self.gate is not None else {}
 
     @property
     def bounds(self) -> tuple[float, ...]:
-        """The thresholds of the deciding check, as far as they are numbers."""
+        """The numeric thresholds of the deciding check."""
         given = self.check.threshold if self.check is not None else None
         return tuple(one for one in (given if isinstance(given, list) else [given]) if is_number(one))
 
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """The mean change from one night to the next, with its interval, which leaves out 0."""
+    """The mean change from one night to the next, with its interval, which excludes 0."""
 
     change: float
     low: float
@@ -80,9 +80,9 @@ class Course:
 
     Attributes:
         gate: its name.
-        decisive: the check that is followed: the one that failed last, else the closest call of the latest night.
-        readings: one a night, oldest first.
-        before: the last reading from before these nights; None where there is none.
+        decisive: the check to follow: the one that failed last, else the one closest to its threshold last night.
+        readings: one per night, oldest first.
+        before: the last reading before these nights; None if there is none.
     """
 
     gate: str
@@ -92,12 +92,12 @@ class Course:
 
     @property
     def trend(self) -> Trend | None:
-        """How it moved since the configuration is what it is; None where that is not certain."""
+        """Its trend under the latest configuration; None if it is not significant."""
         return trend([one.value for one in self.alike if one.value is not None])
 
     @property
     def alike(self) -> Sequence[Reading]:
-        """The latest readings with a value, back to where another configuration judged."""
+        """The latest readings with a value under the same configuration."""
         known = [one for one in self.readings if one.value is not None]
         start = len(known)
         while start and known[start - 1].night.config_sha256 == known[-1].night.config_sha256:
@@ -106,12 +106,12 @@ class Course:
 
 
 def within(nights: Sequence[KeptNight], days: int) -> Sequence[KeptNight]:
-    """The nights of so many days that end with the latest one: by the history, not by the clock."""
+    """Return the nights of the last `days` days up to the latest night, whatever the time is now."""
     return [night for night in nights if night.began > nights[-1].began - timedelta(days=days)]
 
 
 def courses(nights: Sequence[KeptNight], days: int) -> list[Course]:
-    """Every gate that was judged in the last `days` days, in the order in which gates are judged."""
+    """Return every gate that was judged in the last `days` days, in the order of judging."""
     shown = within(nights, days)
     earlier = nights[: len(nights) - len(shown)]
     names = dict.fromkeys(gate.name for night in reversed(shown) for gate in night.gates)
@@ -148,7 +148,7 @@ def _check(gate: KeptGate | None, name: str) -> Check | None:
 
 
 def trend(values: Sequence[float]) -> Trend | None:
-    """The mean change a night with its interval; None where the nights are too few or the interval covers 0."""
+    """Return the mean change per night with its interval; None with too few nights or if the interval covers 0."""
     if len(values) < MIN_NIGHTS:
         return None
     from scipy.stats import t
@@ -160,10 +160,10 @@ def trend(values: Sequence[float]) -> Trend | None:
 
 
 def nights_left(course: Course) -> tuple[float, float] | None:
-    """In how many further nights the value would cross its threshold, at the quickest and at the slowest.
+    """Return in how many more nights the value would cross its threshold, at the fastest and at the slowest.
 
-    None where it does not move towards one, and where that is further off than the nights that it was seen to move in:
-    so far ahead nothing can be predicted.
+    None if it does not move towards one, or if that would take longer than the nights observed, since a prediction so
+    far ahead is unreliable.
     """
     moving, seen = course.trend, course.alike
     if moving is None or seen[-1].failed or (ahead := _ahead(seen[-1], moving)) is None:
@@ -175,13 +175,13 @@ def nights_left(course: Course) -> tuple[float, float] | None:
 
 
 def towards(course: Course) -> bool:
-    """Whether the value moves towards a threshold, for certain."""
+    """Return whether the value moves significantly towards a threshold."""
     moving = course.trend
     return moving is not None and not course.alike[-1].failed and _ahead(course.alike[-1], moving) is not None
 
 
 def _ahead(last: Reading, moving: Trend) -> float | None:
-    """How far off the threshold lies that it moves towards; None where none does."""
+    """Return the distance to the threshold that the value moves towards; None if there is none."""
     assert last.check is not None and last.value is not None
     low, high = {
         ">=": (True, False), ">": (True, False), "<=": (False, True), "<": (False, True), "within": (True, True),
@@ -193,18 +193,18 @@ def _ahead(last: Reading, moving: Trend) -> float | None:
 
 
 def wanted(check: Check) -> str:
-    """The comparison and its threshold, in words."""
+    """Return the comparison and its threshold, in words."""
     return f"{check.op} {said(check.threshold)}"
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Something that is otherwise than it was.
+    """Something that changed.
 
     Attributes:
-        what: `newly failed`, `still failing`, `drift`, `threshold`, `passes again`; `unjudged` of a whole night.
-        gate: whose; of a night how it ended.
-        since: the night from which on it is so.
+        what: `newly failed`, `still failing`, `drift`, `threshold`, `passes again`; `unjudged` for a whole night.
+        gate: the gate; for a whole night, how it ended.
+        since: the night when it began.
         words: the figures.
     """
 
@@ -215,10 +215,10 @@ class Change:
 
 
 def changes(nights: Sequence[KeptNight], courses: Sequence[Course]) -> list[Change]:
-    """The most urgent first, and among equals the gates' own order.
+    """Return all changes, the most urgent first, then in the order of the gates.
 
     Args:
-        nights: those that are looked at, oldest first.
+        nights: the nights to review, oldest first.
         courses: every gate over these nights.
     """
     found = [change for course in courses for change in _of(course)]
@@ -231,7 +231,7 @@ def changes(nights: Sequence[KeptNight], courses: Sequence[Course]) -> list[Chan
 
 
 def day(night: KeptNight) -> str:
-    """When it began, for people."""
+    """Return the date when a night began."""
     return night.began.strftime("%Y-%m-%d")
 
 
@@ -260,7 +260,7 @@ def _streak(known: Sequence[Reading]) -> Sequence[Reading]:
 
 
 def _moved(course: Course) -> Iterator[Change]:
-    """Thresholds that moved with the configuration; those that are worked out from each night's data always do."""
+    """Yield thresholds that changed with the configuration, not those that depend on each night's data."""
     known = [one for one in (course.before, *course.readings) if one is not None and one.checks]
     for earlier, later in pairwise(known):
         if earlier.night.config_sha256 != later.night.config_sha256:
@@ -271,7 +271,7 @@ def _moved(course: Course) -> Iterator[Change]:
 
 
 def reason(reading: Reading) -> str:
-    """Why a gate failed, in figures where there are any."""
+    """Return why a gate failed, with figures if there are any."""
     gate = reading.gate
     failed = [check for check in gate.checks if not check.passed] if gate is not None else []
     if failed:
@@ -289,4 +289,4 @@ def _left(course: Course) -> str:
     if left is None:
         return ""
     quick, slow = math.floor(left[0]), math.ceil(left[1])
-    return f"; at this pace crossed in {quick} to {slow} nights"
+    return f"; at this pace it crosses in {quick} to {slow} nights"
