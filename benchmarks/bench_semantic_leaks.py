@@ -1,9 +1,9 @@
-"""How many paraphrases the leak gate finds by its lexical measures and by a sentence-embedding model, and the cost.
+"""Measure how many paraphrases the leak gate finds by lexical measures and by a sentence-embedding model, and the time.
 
     python benchmarks/bench_semantic_leaks.py MODEL [SOURCES [ROWS]]
 
-MODEL is the folder of a sentence-embedding model, SOURCES `embedded` or a folder of public questions. Builds a pool,
-judges it as it is, then looks for RC1's own paraphrases, their originals in the shadow set.
+MODEL is the folder of a sentence-embedding model; SOURCES is `embedded` or a folder of public questions. Builds a pool,
+evaluates it as it is, then searches it for RC1's own paraphrases of questions that are put into the shadow set.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from rc1_lib.sources import load_questions
 
 
 def frames(sources: str, rows: int, folder: str) -> tuple[pl.DataFrame, pl.DataFrame, Any, list[str]]:
-    """Pool and shadow set of a run, its thresholds, and the texts of both template packs."""
+    """Build pool and shadow set; return them with the thresholds and the texts of both template packs."""
     settings = [f"pool.n={rows}", "pool.workers=1", f"sources.use={sources}"]
-    if sources != "embedded":  # as many rows as the small HotpotQA there has questions for
+    if sources != "embedded":  # the public folder has few HotpotQA questions
         settings.append("datasets={gsm8k: 0.72, strategyqa: 0.25, hotpotqa: 0.03}")
     run = open_run(workspace=folder, profile="local", overrides=settings)
     plans = plan(run.config, load_questions(run.config, run.workspace)[0])
@@ -50,7 +50,7 @@ def frames(sources: str, rows: int, folder: str) -> tuple[pl.DataFrame, pl.DataF
 
 
 def asking(rows: pl.DataFrame, pairs: list[dict[str, str]], side: str, name: str) -> pl.DataFrame:
-    """Rows of no word problem that ask one side of each pair."""
+    """Make rows, not of word problems, that ask one side of each pair."""
     plain = rows.filter(pl.col("task") != "gsm8k").head(len(pairs))
     ids = [f"{name}-{at:03}" for at in range(len(pairs))]
     texts = pl.Series([pair[side] for pair in pairs])
@@ -62,9 +62,9 @@ def asking(rows: pl.DataFrame, pairs: list[dict[str, str]], side: str, name: str
 def recognised(
     model: SentenceModel, shadow: pl.DataFrame, pairs: list[dict[str, str]], questions: int, false_alarms: float
 ) -> list[bool]:
-    """Of each pair: whether its paraphrase would count, were its original one more question of the shadow set.
+    """Return for each pair whether its paraphrase would be found if its original was in the shadow set.
 
-    One at a time: a hundred more that are unlike the others would make another shadow set, with another bound.
+    Pairs are tested one at a time: a hundred unusual questions would change the shadow set, and so the bound.
     """
     asked = question_texts(shadow).to_list()
     held, first, second = (
@@ -79,7 +79,7 @@ def recognised(
 
 
 def main() -> None:
-    """Build, judge clean, plant, judge by both, print."""
+    """Build, evaluate the clean pool, plant paraphrases, search by both, print."""
     folder, sources, rows = (*sys.argv[1:], *("embedded", "5000")[len(sys.argv) - 2 :])
     with tempfile.TemporaryDirectory() as workspace:
         pool, shadow, limits, literals = frames(sources, int(rows), workspace)
