@@ -26,7 +26,7 @@ from tests.kills.lives import STAGES, Life, Undisturbed
 from tests.kills.worlds import OVERRIDES, PLAN, write_small_base
 
 RESULT = Path(__file__).parent / "results/kills.json"
-COLUMNS = {"kills": "kills", "opened": "a ticket held right behind it", "mended": "repaired", "same": "same end"}
+COLUMNS = {"kills": "kills", "opened": "a ticket held right after it", "mended": "repaired", "same": "same end"}
 
 
 def live(base: Path, root: Path, seed: int, like: Undisturbed) -> dict[str, Any]:
