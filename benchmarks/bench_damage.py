@@ -68,10 +68,10 @@ def main() -> int:
             found[damage.name] = outcome(damage, whole, damaged)
             shutil.rmtree(damaged)
     print(f"undamaged: {clean or 'passed'}; {time.process_time() - start:.0f} s of CPU")
-    noticed = sum(one.noticed for one in found.values())
+    noticed = sum(result.noticed for result in found.values())
     print(f"{len(found)} kinds; `integrity` failed where nothing else was written: {noticed}")
     more = sum(bool(found[damage.name].red.keys() - damage.meant) for damage in DAMAGES)
-    print(f"failed no gate: {sum(not one.red for one in found.values())}; more than are meant: {more}")
+    print(f"failed no gate: {sum(not result.red for result in found.values())}; more than are meant: {more}")
     for title, damages in TITLES.items():
         print("\n".join(["", f"## {title}", "", *table(damages, found)]))
     wrong = unlike(found)

@@ -48,12 +48,12 @@ def timetable(like: Undisturbed) -> dict[str, Any]:
 def table(lives: Sequence[dict[str, Any]]) -> list[str]:
     """Tabulate by stage: kills, those after which the state was valid, and those whose life reached the same end."""
     counted: dict[str, Counter[str]] = {stage: Counter() for stage in STAGES}
-    for one in lives:
-        ended = not one["failed"]
-        for kill in one["kills"]:
+    for life in lives:
+        ended = not life["failed"]
+        for kill in life["kills"]:
             mended = ended and not kill["wrong"]
             counted[kill["hit"]] += Counter(
-                kills=1, opened=kill["opened"], mended=mended, same=ended and not one["differs"]
+                kills=1, opened=kill["opened"], mended=mended, same=ended and not life["differs"]
             )
     lines = [f"| killed in | {' | '.join(COLUMNS.values())} |", f"|---|{'---|' * len(COLUMNS)}"]
     for stage, found in [*counted.items(), ("all", sum(counted.values(), Counter()))]:
@@ -76,7 +76,7 @@ def main() -> int:
             write_json(RESULT, {"recorded": now(), "undisturbed": timetable(like), "lives": lives})
             print({key: value for key, value in lives[-1].items() if key != "kills"}, flush=True)
     print("\n".join(table(lives)))
-    wrong = any(one["failed"] or one["differs"] or any(kill["wrong"] for kill in one["kills"]) for one in lives)
+    wrong = any(life["failed"] or life["differs"] or any(kill["wrong"] for kill in life["kills"]) for life in lives)
     return 1 if wrong else 0
 
 

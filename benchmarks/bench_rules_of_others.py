@@ -65,11 +65,11 @@ def asked(name: str, entries: int = ENTRIES, golds: int = GOLDS) -> RuleReport:
 
 def line(name: str, report: RuleReport) -> str:
     """Return a task's line of the table."""
-    right = [one for one in report.kinds if one.right]
-    accepted = [one.kind.name for one in right if not one.rate.failed]
-    said = f"{len(accepted)} of {len(right)}: {_named(accepted)}" if accepted else f"0 of {len(right)}"
-    paid = _named([one.kind.name for one in report.kinds if not one.right and one.rate.failed])
-    cells = (name, str(report.used), _rate(report.wrong_paid), paid, _rate(report.right_refused), said)
+    right = [found for found in report.kinds if found.right]
+    accepted = [found.kind.name for found in right if not found.rate.failed]
+    shown = f"{len(accepted)} of {len(right)}: {_named(accepted)}" if accepted else f"0 of {len(right)}"
+    paid = _named([found.kind.name for found in report.kinds if not found.right and found.rate.failed])
+    cells = (name, str(report.used), _rate(report.wrong_paid), paid, _rate(report.right_refused), shown)
     return f"| {' | '.join(cells)} |"
 
 
@@ -98,7 +98,8 @@ def main(names: Sequence[str]) -> int:
             if report.form is form:
                 print(line(name, report))
     print(
-        "\nrules that break at some answer:", ", ".join(name for name, one in reports.items() if one.broken) or "none"
+        "\nrules that raise an error for some answer:",
+        ", ".join(name for name, report in reports.items() if report.broken) or "none",
     )
     return 0
 

@@ -88,7 +88,8 @@ def main() -> None:
     begun, wall = time.process_time(), time.monotonic()
     checks, accused = leaks_in_other_words(pool, shadow, limits.semantic, Path(folder))
     spent, waited = time.process_time() - begun, time.monotonic() - wall
-    print(f"{pool.height} clean rows x {shadow.height} shadow questions: {len({one['id'] for one in accused})} accused")
+    rows_accused = {leak["id"] for leak in accused}
+    print(f"{pool.height} clean rows x {shadow.height} shadow questions: {len(rows_accused)} accused")
     print(f"{spent:.0f} s of CPU, {1000 * spent / pool.height:.0f} per 1,000 rows; {waited:.0f} s of wall")
     print(f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GiB")
     for check in checks:
@@ -96,12 +97,12 @@ def main() -> None:
     texts = {
         row["id"]: row["question"] for frame in (pool, shadow) for row in frame.select("id", "question").to_dicts()
     }
-    for one in accused[:10]:
-        print(f"  {one['similarity']} from {one['bound']}: {texts[one['id']]!r} <- {texts[one['shadow_id']]!r}")
+    for leak in accused[:10]:
+        print(f"  {leak['similarity']} from {leak['bound']}: {texts[leak['id']]!r} <- {texts[leak['shadow_id']]!r}")
     held = pl.concat([shadow, asking(shadow, pairs, "question", "held")])
     few = pl.concat([pool.head(1000), asking(pool, pairs, "in_other_words", "planted")])
     lexical = leakage_gate(few, held, limits, literals, []).offenders
-    lexical_hits = {(one["id"], one.get("shadow_id")) for one in lexical}
+    lexical_hits = {(leak["id"], leak.get("shadow_id")) for leak in lexical}
     found = {"lexical": [(f"planted-{at:03}", f"held-{at:03}") in lexical_hits for at in range(len(pairs))]}
     for allowed in (limits.semantic.false_alarms, 0.5, 1.0):
         found[f"by meaning, {allowed:g} false alarms"] = recognised(

@@ -98,10 +98,10 @@ class Trial:
 def trial(run: Run, simulated: Simulated | None, remembering: Remembering) -> Trial:
     """Run every stage with this judge."""
 
-    def of(one: Simulated | None) -> Callable[..., JudgedRows]:
-        if one is None:
+    def of(simulated: Simulated | None) -> Callable[..., JudgedRows]:
+        if simulated is None:
             return remembering
-        return lambda run, rows, **options: one.on(remembering(run, rows, **options), rows)
+        return lambda run, rows, **options: simulated.on(remembering(run, rows, **options), rows)
 
     judge = of(simulated)
     found = weight_calib(run, judge=judge)
@@ -115,7 +115,7 @@ def trial(run: Run, simulated: Simulated | None, remembering: Remembering) -> Tr
     )
     rows, old = rows_of(run, SHADOW), run.config.reward.old_weights
     second = of(simulated and replace(simulated, asked=1))
-    first, again = (add_old_score(one(run, rows).frame, old) for one in (judge, second))
+    first, again = (add_old_score(ask(run, rows).frame, old) for ask in (judge, second))
     solved = first.filter("solved")
     names = [name for name in old if solved[name].n_unique() > 1]
     pairs = [(a, b) for a in names for b in names if a < b]

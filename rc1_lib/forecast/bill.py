@@ -112,7 +112,8 @@ def judge_rates(run: Run) -> JudgeRates:
     with open_store(run, f"{run.config.training.reward.scores}/{REPLIES}") as store:
         log = store.log()
     own = log.filter(pl.col("provider") == judge.provider, pl.col("model_asked") == (judge.model or ""))
-    paid = own.filter(pl.col("outcome").is_in([str(one) for one in ANSWERED]), pl.col("cost_usd").is_not_null())
+    answered = pl.col("outcome").is_in([str(outcome) for outcome in ANSWERED])
+    paid = own.filter(answered, pl.col("cost_usd").is_not_null())
     return rates_of(paid.tail(_LAST))
 
 

@@ -125,7 +125,7 @@ def preflight_stages(
     if not run.config.pays_judged_score:
         return []
     shadow, takes = data
-    own, apart = _Requests(run, None, fresh=fresh), _Requests(run, attack_store(run), fresh=fresh)
+    own, separate = _Requests(run, None, fresh=fresh), _Requests(run, attack_store(run), fresh=fresh)
     found = []
     if calibrates:
         found.append(own.stage("shadow_baseline", shadow["messages"]))
@@ -135,7 +135,7 @@ def preflight_stages(
             found.append(_unknown(run, "calibration", run.config.calibration.n, shadow))
         prompts = first_of_each_task(shadow, run.config.gates.reward_hacking.prompts)
         attacked = attacked_rows(run, library(run), prompts)["messages"]
-        found.append(_both("reward_hacking", own.stage("", takes["messages"]), apart.stage("", attacked)))
+        found.append(_sum("reward_hacking", own.stage("", takes["messages"]), separate.stage("", attacked)))
     waived = run.config.gates.waivers
     if rounds and "judge_probe" not in waived:
         probed = _Requests(run, None, fresh=True).stage("", shadow["messages"].head(run.config.gates.probe.n))
@@ -337,5 +337,5 @@ def _unknown(run: Run, name: str, dialogues: int, like: pl.DataFrame) -> Stage:
     return Stage(name, calls, 0, calls * whole.bytes_in / max(whole.calls, 1))
 
 
-def _both(name: str, one: Stage, other: Stage) -> Stage:
-    return Stage(name, one.calls + other.calls, one.stored + other.stored, one.bytes_in + other.bytes_in)
+def _sum(name: str, first: Stage, second: Stage) -> Stage:
+    return Stage(name, first.calls + second.calls, first.stored + second.stored, first.bytes_in + second.bytes_in)
