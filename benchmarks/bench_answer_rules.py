@@ -1,11 +1,11 @@
-"""The answer rules next to math-verify: hard pairs, public gold answers against themselves, LaTeX, and the time.
+"""Compare the answer rules with math-verify: hard pairs, public gold answers against themselves, LaTeX, and time.
 
     python benchmarks/bench_answer_rules.py              # ../shared/answer_pairs and ../shared/data
     python benchmarks/bench_answer_rules.py --shared DIR
 
-Without math-verify (`pip install math-verify`) or that folder nothing is run, which it says, and it ends with 77.
-math-verify reads numbers alone. Its gold answer stands between dollar signs, as its instructions ask, and its timeouts,
-which use signals, are off. Prints tables in Markdown, which docs/answers.md shows.
+Without math-verify (`pip install math-verify`) or that folder it runs nothing, says so, and ends with 77. math-verify
+only reads numbers. Its gold answers are between dollar signs, as its instructions ask, and its timeouts, which use
+signals, are off. Prints the Markdown tables of docs/answers.md.
 """
 
 from __future__ import annotations
@@ -48,18 +48,18 @@ LATEX = (
     (r"\binom{4}{2}", "6"), (r"\sqrt[3]{27}", "3"), (r"|-5|", "5"), (r"\lfloor 2.5 \rfloor", "2"),
     (r"0.\overline{3}", "1/3"),
 )  # fmt: skip
-"""LaTeX that a word problem's answer may be written in, and some that is none of ours."""
+"""LaTeX in which the answer to a word problem may be written, and some that our rules need not read."""
 
 
 def main() -> int:
-    """Print the tables; the exit code."""
+    """Print the tables and return the exit code."""
     arguments = argparse.ArgumentParser(description="answer rules next to math-verify")
     arguments.add_argument("--shared", type=Path, default=PROJECT_ROOT.parent / "shared")
     shared = arguments.parse_args().shared
     if find_spec("math_verify") is None:
         return not_run("answer rules", "math-verify is not installed", "pip install math-verify")
     if not (shared / "answer_pairs").exists():
-        return not_run("answer rules", f"there is no {shared}/answer_pairs", "name the folder with --shared")
+        return not_run("answer rules", f"{shared}/answer_pairs does not exist", "give the folder with --shared")
     peer = _math_verify()
     pairs = [json.loads(line) for line in (shared / "answer_pairs/pairs.jsonl").read_text("utf-8").splitlines()]
     _print_pairs(pairs, peer)
@@ -119,7 +119,7 @@ def _print_golds(data: Path, peer: Callable[[str, str], bool]) -> None:
         ours = [not rule(spelling.format(gold), gold) for gold in own for spelling in SPELLINGS[task]]
         theirs = "-"
         if task == "gsm8k":
-            some = sorted(set(own))[::10]  # a tenth of the different ones: it takes a millisecond each
+            some = sorted(set(own))[::10]  # a tenth of the distinct ones, since each takes a millisecond
             theirs = _share([not peer(spelling.format(gold), gold) for gold in some for spelling in SPELLINGS[task]])
         print(f"| {task}, {len(own)} | {_share(ours)} | {theirs} |")
 

@@ -1,9 +1,10 @@
-"""Calibrated weights against the plain way of finding them.
+"""Compare the calibration of weights with a plain implementation.
 
     python benchmarks/bench_calibration.py [ROWS] [RESAMPLES]
 
-Prints seconds and ratios from one run. The plain way is what a short script would do: copy the rows of each resample,
-minimise their mean squared error with SciPy's SLSQP, and let SciPy rank the rows that were not drawn.
+Prints seconds and ratios from one run. The plain implementation does what a short script would do: it copies the rows
+of each resample, minimises their mean squared error with SciPy's SLSQP, and lets SciPy rank the rows that were not
+drawn.
 """
 
 from __future__ import annotations
@@ -34,14 +35,14 @@ PRIOR = np.array([0.2, 0.2, 0.15, 0.15, 0.1, 0.1, 0.1, 0, 0])
 
 
 def timed(work: Callable[[], Any]) -> tuple[float, Any]:
-    """Seconds and result of `work()`."""
+    """Return the seconds and the result of `work()`."""
     start = time.perf_counter()
     result = work()
     return time.perf_counter() - start, result
 
 
 def made_rows(n: int) -> tuple[Vector, Vector, NDArray[np.int64]]:
-    """Scores with and without ties, successes that depend on them, and about three rows per group."""
+    """Generate scores with and without ties, successes that depend on them, and about three rows per group."""
     rng = np.random.default_rng(0)
     scores = rng.random((n, DIMENSIONS))
     scores[:, 3:] = np.round(scores[:, 3:] * 4) / 4
@@ -50,7 +51,7 @@ def made_rows(n: int) -> tuple[Vector, Vector, NDArray[np.int64]]:
 
 
 def ours(scores: Vector, target: Vector, groups: NDArray[np.int64], boot: int) -> Calibration:
-    """The calibration as `rc1 weight-calib` does it."""
+    """Calibrate as `rc1 weight-calib` does."""
     names = [f"dimension{column}" for column in range(DIMENSIONS)]
     return calibrate_weights(
         scores,
@@ -69,7 +70,7 @@ def ours(scores: Vector, target: Vector, groups: NDArray[np.int64], boot: int) -
 
 
 def minimised(loss: Callable[[Vector], float], slope: Callable[[Vector], Vector]) -> Vector:
-    """Weights within the bounds by SLSQP, from the prior."""
+    """Minimise the loss within the bounds by SLSQP, starting at the prior."""
     found = optimize.minimize(  # type: ignore[call-overload]
         loss,
         PRIOR,
@@ -83,7 +84,7 @@ def minimised(loss: Callable[[Vector], float], slope: Callable[[Vector], Vector]
 
 
 def plain_fit(scores: Vector, target: Vector) -> Vector:
-    """Weights from the rows themselves."""
+    """Fit the weights to the rows themselves."""
 
     def loss(weights: Vector) -> float:
         return float(np.mean((scores @ weights - target) ** 2) + SETTINGS.l2 * np.sum((weights - PRIOR) ** 2))
@@ -96,7 +97,7 @@ def plain_fit(scores: Vector, target: Vector) -> Vector:
 
 
 def plain(scores: Vector, target: Vector, groups: NDArray[np.int64], boot: int) -> tuple[Vector, list[Vector]]:
-    """The fits of `ours` and its comparisons but for the AUC, with copied rows: all weights, and those of the folds."""
+    """Fit and compare on copied rows as `ours` does, except for the AUC; return the weights, also of the folds."""
     numbers, count = group_numbers(groups)
     candidates = [np.full(DIMENSIONS, 1 / DIMENSIONS), PRIOR]
 
@@ -106,8 +107,8 @@ def plain(scores: Vector, target: Vector, groups: NDArray[np.int64], boot: int) 
             np.mean(np.abs(scores[rows] @ candidate - target[rows]))
 
     sizes = np.bincount(numbers).astype(np.float64)
-    often = np.bincount(numbers, target) / sizes > target.mean()  # successes are dealt out evenly
-    fold_of = group_folds(sizes, SETTINGS.cv, SETTINGS.seed, often.astype(np.intp))[numbers]
+    successful = np.bincount(numbers, target) / sizes > target.mean()  # folds are stratified by success
+    fold_of = group_folds(sizes, SETTINGS.cv, SETTINGS.seed, successful.astype(np.intp))[numbers]
     folds = []
     for fold in range(SETTINGS.cv):
         folds.append(plain_fit(scores[fold_of != fold], target[fold_of != fold]))
@@ -120,7 +121,7 @@ def plain(scores: Vector, target: Vector, groups: NDArray[np.int64], boot: int) 
 
 
 def many_problems(number: int) -> list[dict[str, Any]]:
-    """Gram and moment of small samples, which is where the optimum is hard to hit."""
+    """Generate Gram matrices and moments of small samples, for which the optimum is hard to find."""
     rng = np.random.default_rng(1)
     made = []
     for _ in range(number):
@@ -130,7 +131,7 @@ def many_problems(number: int) -> list[dict[str, Any]]:
 
 
 def slsqp(gram: Vector, moment: Vector, prior: Vector) -> Vector:
-    """The quadratic problem itself by SLSQP."""
+    """Solve the quadratic problem by SLSQP."""
 
     def loss(weights: Vector) -> float:
         apart = weights - prior
@@ -143,12 +144,12 @@ def slsqp(gram: Vector, moment: Vector, prior: Vector) -> Vector:
 
 
 def report(name: str, here: float, there: float) -> None:
-    """One line of the table."""
+    """Print one line of the table."""
     print(f"{name:46} {here:8.3f} s {there:8.3f} s   {there / here:6.1f} x")
 
 
 def main() -> None:
-    """Time the calibration, its solver alone and Kendall's tau, each beside the plain way."""
+    """Time the calibration, its solver and Kendall's tau, and the plain implementation of each."""
     rows = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
     boot = int(sys.argv[2]) if len(sys.argv) > 2 else SETTINGS.boot
     made = made_rows(rows)
@@ -166,7 +167,7 @@ def main() -> None:
     here, solutions = timed(lambda: [solve(**problem, l2=SETTINGS.l2, max_weight=CAP) for problem in problems])
     there, answers = timed(lambda: [slsqp(**problem) for problem in problems])
     report(f"{len(problems)} times the solver alone", here, there)
-    # SLSQP stops a rounding error away from the bounds that hold a weight: what it leaves there is not held against it.
+    # SLSQP stops a rounding error away from active bounds; that error is not counted against it.
     answers = [np.where(answer < 1e-9, 0, np.where(answer > CAP - 1e-9, CAP, answer)) for answer in answers]
     worst = max(solution.kkt_residual for solution in solutions)
     theirs = max(

@@ -1,10 +1,10 @@
-"""Which kind of damage fails which gate: every kind done to a workspace, and all gates that look at its files.
+"""Find which kind of damage fails which gate: apply every kind to a workspace, and evaluate all gates that read it.
 
     python benchmarks/bench_damage.py [ROWS [SHADOW]]
 
-Builds an embedded pool and all that is derived from it, does one kind of damage after the other in a copy, and judges
-it. Prints the tables of docs/experiments/damage-table.md: what came out, whatever the kinds say. Where that is not what
-they say, it says so on the other stream and ends with 1.
+Builds an embedded pool and everything derived from it, applies one kind of damage after another to a copy, and
+evaluates the gates. Prints the measured results as the tables of docs/experiments/damage-table.md. If a result differs
+from what its kind expects, prints that to standard error and ends with 1.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ TITLES: Mapping[str, Sequence[Damage]] = {
 
 
 def table(damages: Sequence[Damage], found: Mapping[str, Outcome]) -> list[str]:
-    """A line a kind: bold where the gate is meant for it."""
+    """Return one line per kind of damage; gates that are meant to find it are bold."""
     lines = [f"| damage | {' | '.join(GATES)} |", f"|---|{'---|' * len(GATES)}"]
     for damage in damages:
         red = found[damage.name].red
@@ -48,7 +48,7 @@ def _cell(status: str, meant: bool) -> str:
 
 
 def unlike(found: Mapping[str, Outcome]) -> list[str]:
-    """The kinds of which something else came out than they say."""
+    """Return the kinds of damage that failed other gates than they expect."""
     return [
         f"{damage.name}: {sorted(found[damage.name].red)}, not {sorted(damage.red)}"
         for damage in DAMAGES
@@ -57,7 +57,7 @@ def unlike(found: Mapping[str, Outcome]) -> list[str]:
 
 
 def main() -> int:
-    """Build, damage, judge, print."""
+    """Build, damage, evaluate, print."""
     rows, shadow = (*map(int, sys.argv[1:]), *SIZE[len(sys.argv) - 1 :])
     found: dict[str, Outcome] = {}
     start = time.process_time()
@@ -68,10 +68,10 @@ def main() -> int:
             found[damage.name] = outcome(damage, whole, damaged)
             shutil.rmtree(damaged)
     print(f"undamaged: {clean or 'passed'}; {time.process_time() - start:.0f} s of CPU")
-    noticed = sum(one.noticed for one in found.values())
+    noticed = sum(result.noticed for result in found.values())
     print(f"{len(found)} kinds; `integrity` failed where nothing else was written: {noticed}")
     more = sum(bool(found[damage.name].red.keys() - damage.meant) for damage in DAMAGES)
-    print(f"failed no gate: {sum(not one.red for one in found.values())}; more than are meant: {more}")
+    print(f"failed no gate: {sum(not result.red for result in found.values())}; more than are meant: {more}")
     for title, damages in TITLES.items():
         print("\n".join(["", f"## {title}", "", *table(damages, found)]))
     wrong = unlike(found)

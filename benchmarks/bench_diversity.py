@@ -1,7 +1,7 @@
-"""Diversity measures side by side with a plain Python `Counter`: `python benchmarks/bench_diversity.py [rows]`.
+"""Compare the diversity measures with a plain Python `Counter`: `python benchmarks/bench_diversity.py [rows]`.
 
-The texts are random words drawn from Zipf's law, 150 to a row. Each line shows both times, their ratio and that both
-give the same value.
+The texts are random words drawn from Zipf's law, 150 per row. Each line shows both times, their ratio and the value,
+after a check that both are equal.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from rc1_lib.text.tokens import tokenize
 
 
 def corpus(rows: int, seed: int, words: int = 150, vocabulary: int = 4000) -> pl.Series:
-    """Random rows whose word frequencies follow Zipf's law."""
+    """Generate random rows whose word frequencies follow Zipf's law."""
     weights = 1 / np.arange(1, vocabulary + 1)
     drawn = np.random.default_rng(seed).choice(vocabulary, size=(rows, words), p=weights / weights.sum())
     return pl.Series("text", [" ".join(f"w{code}" for code in row) for row in drawn])
 
 
 def plain_counts(texts: pl.Series, n: int) -> Counter[tuple[str, ...]]:
-    """N-gram counts with one Python loop per row."""
+    """Count n-grams with one Python loop per row."""
     counts: Counter[tuple[str, ...]] = Counter()
     for text in texts:
         words = tokenize(text)
@@ -39,13 +39,13 @@ def plain_counts(texts: pl.Series, n: int) -> Counter[tuple[str, ...]]:
 
 
 def plain_distinct(texts: pl.Series, n: int) -> float:
-    """Distinct-n from a `Counter`."""
+    """Compute distinct-n from a `Counter`."""
     counts = plain_counts(texts, n)
     return len(counts) / counts.total()
 
 
 def plain_windowed(texts: pl.Series, n: int, size: int = 1000) -> float:
-    """Mean windowed distinct-n with a Python loop; the rows stand in the same shuffled order."""
+    """Compute the mean windowed distinct-n with a Python loop over the rows in the same shuffled order."""
     order = np.random.default_rng(0).permutation(len(texts))
     grams: list[tuple[str, ...]] = []
     for text in texts.gather(order):
@@ -56,7 +56,7 @@ def plain_windowed(texts: pl.Series, n: int, size: int = 1000) -> float:
 
 
 def plain_kl(texts: pl.Series, reference: pl.Series, alpha: float = 0.5) -> float:
-    """KL over 3-grams from two `Counter`s."""
+    """Compute the KL divergence over 3-grams from two `Counter`s."""
     ours, theirs = plain_counts(texts, 3), plain_counts(reference, 3)
     union = ours.keys() | theirs.keys()
     p_total, q_total = (counts.total() + alpha * len(union) for counts in (ours, theirs))
@@ -65,7 +65,7 @@ def plain_kl(texts: pl.Series, reference: pl.Series, alpha: float = 0.5) -> floa
 
 
 def timed(measure: Callable[[], float]) -> tuple[float, float]:
-    """The value and the seconds it took."""
+    """Return the value and the seconds it took."""
     start = time.perf_counter()
     value = measure()
     return value, time.perf_counter() - start

@@ -1,12 +1,12 @@
-"""The gates' heavy searches against plain Python with the same definitions, and against public tools on the same job.
+"""Compare the gates' expensive searches with plain Python by the same definitions, and with public tools.
 
     python benchmarks/bench_gates.py [ROWS [WORKSPACE]]
 
-Builds an embedded pool of ROWS rows in WORKSPACE (a passing folder where none is named), or takes the one that is
-there, plants slightly altered copies in it, and does each job in each way, CPU seconds of all threads counted. What
-plain Python finds has to be what the gates find, to the row; public tools say how many rows they find. `datasketch` and
-`overlapy` take part where they are installed (`pip install datasketch overlapy`); `rensa` comes with RC1. Prints a
-table and writes `benchmarks/results/gates.json`, in which other sizes stay as they were.
+Builds an embedded pool of ROWS rows in WORKSPACE (by default a temporary folder), or uses an existing one, plants
+slightly altered copies in it, and does each job in each way. Times are CPU seconds of all threads. Plain Python must
+find exactly the same rows as the gates; of public tools the number of rows found is printed. `datasketch` and
+`overlapy` are compared if they are installed (`pip install datasketch overlapy`); `rensa` comes with RC1. Prints a
+table and writes `benchmarks/results/gates.json`, which keeps the results of other sizes.
 """
 
 from __future__ import annotations
@@ -50,32 +50,33 @@ RESULTS = Path(__file__).parent / "results" / "gates.json"
 SEARCHES = ("duplicates", "containment")
 Grams = set[tuple[str, ...]]
 Job = tuple[str, str, Callable[[], Any]]
-"""A job, who does it, and how; the first of a job is RC1, the second plain Python."""
+"""Name of a job, who does it, and the function; RC1 comes first, plain Python second."""
 
 
 def grams(text: str, n: int) -> Grams:
-    """The n-grams of a text, the plain way."""
+    """Return the n-grams of a text."""
     words = tokenize(text)
     return set(zip(*(words[place:] for place in range(n)), strict=False))
 
 
 def plain_lengths(texts: list[str]) -> tuple[int, int]:
-    """The shortest and the longest text."""
+    """Return the lengths of the shortest and the longest text."""
     lengths = [text_length(text) for text in texts]
     return min(lengths), max(lengths)
 
 
 def plain_duplicates(texts: list[str], n: int, similarity: float) -> set[int]:
-    """Rows whose n-grams are as similar to an earlier row's: exact, only rows that share a rare n-gram compared.
+    """Find rows whose n-grams have at least this Jaccard similarity to an earlier row's.
 
-    Of two sets as similar as that, the rarest few of one hold one of the other's (Bayardo, Ma and Srikant 2007).
+    Exact prefix filtering (Bayardo, Ma and Srikant 2007): two sets that similar share one of the rarest few n-grams of
+    each, so only rows with a shared rare n-gram are compared.
     """
     sets = [grams(text, n) for text in texts]
-    often = Counter(gram for each in sets for gram in each)
+    frequency = Counter(gram for of_row in sets for gram in of_row)
     rows_with: dict[tuple[str, ...], list[int]] = defaultdict(list)
     found = set()
     for row, mine in enumerate(sets):
-        rarest = sorted(mine, key=lambda gram: (often[gram], gram))[: len(mine) - int(similarity * len(mine)) + 1]
+        rarest = sorted(mine, key=lambda gram: (frequency[gram], gram))[: len(mine) - int(similarity * len(mine)) + 1]
         candidates = {earlier for gram in rarest for earlier in rows_with[gram]}
         for earlier in candidates:
             shared = len(mine & sets[earlier])
@@ -88,7 +89,7 @@ def plain_duplicates(texts: list[str], n: int, similarity: float) -> set[int]:
 
 
 def plain_containment(texts: list[str], held: list[str], n: int) -> dict[tuple[int, int], float]:
-    """Share of every held text's n-grams that each text holds."""
+    """Compute the share of every held text's n-grams that each text contains."""
     wanted = [grams(text, n) for text in held]
     found = {}
     for row, text in enumerate(texts):
@@ -100,7 +101,7 @@ def plain_containment(texts: list[str], held: list[str], n: int) -> dict[tuple[i
 
 
 def plain_bucket(row: Mapping[str, Any], limits: Difficulty) -> str:
-    """The bucket that most of a row's eight features vote for; ties go to the harder one."""
+    """Return the bucket that most of a row's eight features vote for; ties go to the harder one."""
     votes = []
     for name, bounds in limits.bounds.items():
         value = row[name]
@@ -121,7 +122,7 @@ def plain_bucket(row: Mapping[str, Any], limits: Difficulty) -> str:
 def plain_difficulty(
     measured: Sequence[Mapping[str, Any]], balanced: Sequence[str], tasks: Sequence[str]
 ) -> dict[str, float]:
-    """Every figure of the difficulty gate."""
+    """Compute every value of the difficulty gate."""
     wanted = set(balanced)
     chosen = [row for row in measured if row["id"] in wanted]
     found: dict[str, float] = {
@@ -147,14 +148,14 @@ def plain_difficulty(
 
 
 def plain_mix(of: Sequence[str], tasks: Sequence[str]) -> dict[str, float]:
-    """Every figure of the mix gate."""
-    often = Counter(of)
-    shares = {f"share[{task}]": round(100 * often[task] / len(of), 9) for task in tasks}
-    return {**shares, "rows of other tasks": sum(often[task] for task in often if task not in tasks)}
+    """Compute every value of the mix gate."""
+    counts = Counter(of)
+    shares = {f"share[{task}]": round(100 * counts[task] / len(of), 9) for task in tasks}
+    return {**shares, "rows of other tasks": sum(counts[task] for task in counts if task not in tasks)}
 
 
 def by_rensa(texts: list[str], limits: DuplicatesGate) -> set[int]:
-    """Rows that rensa's index calls similar to an earlier one."""
+    """Find rows that rensa's index calls similar to an earlier one."""
     index = RMinHashLSH(limits.similarity, limits.permutations, limits.permutations // 4)
     found = set()
     for row, text in enumerate(texts):
@@ -167,7 +168,7 @@ def by_rensa(texts: list[str], limits: DuplicatesGate) -> set[int]:
 
 
 def by_datasketch(texts: list[str], limits: DuplicatesGate) -> set[int]:
-    """Rows that datasketch's index calls similar to an earlier one."""
+    """Find rows that datasketch's index calls similar to an earlier one."""
     from datasketch import MinHash, MinHashLSH
 
     index = MinHashLSH(threshold=limits.similarity, num_perm=limits.permutations)
@@ -182,7 +183,7 @@ def by_datasketch(texts: list[str], limits: DuplicatesGate) -> set[int]:
 
 
 def by_overlapy(texts: list[str], held: list[str], n: int) -> set[int]:
-    """Rows in which overlapy finds an n-gram of a held text."""
+    """Find rows in which overlapy finds an n-gram of a held text."""
     from overlapy import OverlapyNgramMatcher
 
     match = OverlapyNgramMatcher({gram for text in held for gram in grams(text, n)})
@@ -191,18 +192,18 @@ def by_overlapy(texts: list[str], held: list[str], n: int) -> set[int]:
 
 
 def ours_duplicates(texts: pl.Series, limits: DuplicatesGate) -> set[int]:
-    """Rows that the gate calls duplicates."""
+    """Find rows that the gate calls duplicates."""
     return {*exact_duplicates(texts)["row"], *near_duplicates(texts, limits)["row"]}
 
 
 def ours_contained(texts: pl.Series, held: pl.Series, n: int) -> dict[tuple[int, int], float]:
-    """The gate's measure, on the same words as the others'."""
+    """Compute the gate's measure, on the same words as the other implementations."""
     table = shares(ngrams(texts, n), ngrams(held, n)).select("row", "held", "similarity")
     return {(row, number): share for row, number, share in table.iter_rows()}
 
 
 def with_copies(texts: pl.Series) -> pl.Series:
-    """The texts, and behind them a twentieth of them again with a word left out."""
+    """Append copies of a twentieth of the texts, each with one word left out."""
     rng = random.Random(3)
     copies = []
     for text in texts.sample(len(texts) // 20, seed=3):
@@ -213,12 +214,12 @@ def with_copies(texts: pl.Series) -> pl.Series:
 
 
 def figures(result: GateResult) -> dict[str, Any]:
-    """A gate's figures by name."""
+    """Return a gate's values by name."""
     return {check.name: check.value for check in result.checks}
 
 
 def jobs(evidence: Evidence) -> Iterator[Job]:
-    """Every job in every way."""
+    """Yield every job in every way."""
     yield from difficulty_jobs(evidence)
     gates, rows = evidence.run.config.gates, evidence.rows("pool")
     limits, n = gates.duplicates, gates.leakage.ngram
@@ -244,7 +245,7 @@ def jobs(evidence: Evidence) -> Iterator[Job]:
 
 
 def difficulty_jobs(evidence: Evidence) -> Iterator[Job]:
-    """The jobs on measures and tasks alone; plain Python is given the rows as it would have them."""
+    """Yield the jobs on metrics and tasks only; plain Python gets the rows as Python objects."""
     config, metrics, pool = evidence.run.config, evidence.metrics(), evidence.rows("pool")
     balanced, tasks = evidence.rows("balanced"), list(evidence.run.config.datasets)
     measured, chosen, of = metrics.to_dicts(), balanced["id"].to_list(), pool["task"].to_list()
@@ -261,21 +262,21 @@ def difficulty_jobs(evidence: Evidence) -> Iterator[Job]:
 
 
 def rows_of(found: Any) -> int:
-    """How many rows a search has named."""
+    """Count the rows that a search has found."""
     return len({row for row, _ in found}) if isinstance(found, dict) else len(found)
 
 
 def judged(evidence: Evidence) -> list[dict[str, Any]]:
-    """Do every job, print a line, and stop where plain Python finds anything else."""
-    ngrams(pl.Series(["a b c d"]), 3)  # what is set up once is not part of a job
+    """Do every job, print a line for each, and stop if plain Python finds something else."""
+    ngrams(pl.Series(["a b c d"]), 3)  # one-time setup is not part of a job
     lines: list[dict[str, Any]] = []
     own: dict[str, tuple[float, Any]] = {}
     for job, who, work in jobs(evidence):
         start = time.process_time()
         found = work()
         seconds = time.process_time() - start
-        ours, wanted = own.setdefault(job, (seconds, found))
-        assert who != "plain Python" or found == wanted, f"{job}: plain Python finds something else"
+        ours, expected = own.setdefault(job, (seconds, found))
+        assert who != "plain Python" or found == expected, f"{job}: plain Python finds something else"
         rows = rows_of(found) if job in SEARCHES else None
         lines.append({"job": job, "who": who, "cpu_seconds": round(seconds, 2), "times": round(seconds / ours, 1)})
         lines[-1]["rows_found"] = rows
@@ -287,10 +288,10 @@ def judged(evidence: Evidence) -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    """Build or take a pool, do the jobs, keep the results."""
+    """Build or open a pool, do the jobs, and write the results."""
     rows = int(sys.argv[1]) if len(sys.argv) > 1 else 3000
-    with tempfile.TemporaryDirectory() as passing:
-        run = open_run(workspace=sys.argv[2] if len(sys.argv) > 2 else passing, overrides=[f"pool.n={rows}"])
+    with tempfile.TemporaryDirectory() as temporary:
+        run = open_run(workspace=sys.argv[2] if len(sys.argv) > 2 else temporary, overrides=[f"pool.n={rows}"])
         for name, build in (("pool", build_seed), ("metrics", write_metrics), ("balanced", write_balanced)):
             if not Evidence(run).path(name).exists():
                 build(run)

@@ -1,24 +1,23 @@
-"""Whole PPO steps of a QLoRA policy on one GPU: seconds, tokens a second, memory, and how far from the chip's limits.
+"""Measure whole PPO steps of a QLoRA policy on one GPU: seconds, tokens per second, memory, share of the chip's limits.
 
-    python benchmarks/bench_gpu_ppo.py                    # on a GPU: Qwen3-4B's shape in NF4, 32 dialogues a step
-    python benchmarks/bench_gpu_ppo.py --vllm ~/vllm-env/bin/python    # with vLLM's sampling beside it
+    python benchmarks/bench_gpu_ppo.py                    # on a GPU: Qwen3-4B's shape in NF4, 32 dialogues per step
+    python benchmarks/bench_gpu_ppo.py --vllm ~/vllm-env/bin/python    # also measures sampling by vLLM
     python benchmarks/bench_gpu_ppo.py --only growing --steps 5 --set training.rollout.rows=64
 
-The policy has random weights of the published base's shape (`tests/training/random_base.py`), and goes through the
-engine, rollouts and update of a real training. Random weights end no turn, so every turn has `rollout_len` tokens.
-A first step is not timed; seconds are medians of the others; a last step, which waits for the device around every part,
-says what share each part has. The limits are measured on the same device: bytes a second by copying, floating-point
-operations a second by multiplying matrices.
+The policy has random weights in the shape of the published base (`tests/training/random_base.py`), and goes through the
+engine, rollouts and update of a real training. Random weights never end a turn, so every turn has `rollout_len` tokens.
+The first step is not timed; seconds are medians of the others. One more step, which synchronizes with the device around
+every part, shows what share each part has. The limits are measured on the same device: bytes per second by copying,
+floating-point operations per second by matrix multiplication.
 
-One part after the other is measured in a process of its own, and what it found is written down before the next begins:
-steps with each decoder (`growing`, `slots`, `graphs`), and the first turn of the same dialogues by transformers'
-`generate` with the weights that the decoders sample with, and by a vLLM server of the base in bf16. A part that fails
-is noted with its last words, and the others go on. No bound of `training.parity` ends a step here: the figures that it
-is held against stand beside the published bounds.
+Each part is measured in a separate process, and its results are written before the next one starts: steps with each
+decoder (`growing`, `slots`, `graphs`), then the first turn of the same dialogues by transformers' `generate`, with the
+weights that the decoders sample with, and by a vLLM server of the base in bf16. If a part fails, its last output is
+recorded, and the others go on. The bounds of `training.parity` do not end a step here; the measured values are recorded
+next to the published bounds.
 
-Where there is no GPU it does the same with an eighth of the width, four layers and eight short dialogues: a smoke run,
-which says that this script works, and nothing about a GPU; it ends with 77 then. On a GPU it writes
-`benchmarks/results/gpu_ppo.json`.
+Without a GPU it does the same with an eighth of the width, four layers and eight short dialogues. This smoke run shows
+that the script works, and nothing about a GPU; it ends with 77. On a GPU it writes `benchmarks/results/gpu_ppo.json`.
 """
 
 from __future__ import annotations
@@ -71,15 +70,15 @@ SMOKE = (
 DECODERS = ("growing", "slots", "graphs")
 GENERATE, SERVED = "generate", "vllm"
 UNBOUND = 1e9
-"""In the place of `training.parity.mean`, so that a step that rounds more than is granted is measured, not ended."""
+"""Value for `training.parity.mean` with which a step that rounds too much is measured instead of ended."""
 START_S = 900.0
-"""Most seconds that a server may take to answer."""
+"""Most seconds that a server may take to start."""
 PLAYING = (Section.READ, Section.DECODE, Section.DRAW, Section.WORLD)
 
 
 @dataclass(frozen=True)
 class Step:
-    """What one step took and did."""
+    """Times and results of one step."""
 
     play_s: float
     learn_s: float
@@ -88,17 +87,17 @@ class Step:
 
     @property
     def sampled(self) -> int:
-        """Tokens that were sampled."""
-        return sum(one.action_count for one in self.episodes)
+        """Number of sampled tokens."""
+        return sum(episode.action_count for episode in self.episodes)
 
     @property
     def tokens(self) -> int:
-        """All tokens of the episodes: each is read by the reference, and learned from."""
-        return sum(len(one.ids) for one in self.episodes)
+        """Number of all tokens, which the reference reads and learning processes."""
+        return sum(len(episode.ids) for episode in self.episodes)
 
 
 def settled(device: torch.device) -> None:
-    """Wait for whatever the device was asked to do."""
+    """Wait until the device has finished its work."""
     if device.type == "cuda":
         torch.cuda.synchronize()
 
@@ -115,20 +114,20 @@ def one_step(engine: TorchPPO, strategy: Any, batch: dict[str, Any]) -> Step:
 
 
 def shares_of(engine: TorchPPO, step: Callable[[], Step]) -> dict[str, float]:
-    """The share that each part has of a step that waits for the device around every one."""
+    """Return the share of each part in a step that synchronizes with the device around every part."""
     engine.start_timing()
     took = step()
     (kept,) = engine.timings()
     whole = took.play_s + took.learn_s
     shares = {
-        str(section): sum(one.ended - one.began for one in kept if one.section is section) / whole
+        str(section): sum(span.ended - span.began for span in kept if span.section is section) / whole
         for section in Section
     }
     return {**shares, "everything else": 1 - sum(shares.values())}
 
 
 def best_s(work: Callable[[], object], device: torch.device, repeats: int = 5) -> float:
-    """Seconds of the fastest of several tries, behind one that is not timed."""
+    """Return the seconds of the fastest of several repeats, after one that is not timed."""
     seconds = []
     for _ in range(1 + repeats):
         settled(device)
@@ -140,7 +139,7 @@ def best_s(work: Callable[[], object], device: torch.device, repeats: int = 5) -
 
 
 def limits_of(device: torch.device) -> dict[str, float]:
-    """Bytes and floating-point operations a second, as this device does them at its best."""
+    """Measure the most bytes and floating-point operations per second that this device reaches."""
     gpu = device.type == "cuda"
     number, side, dtype = (2**30, 8192, torch.bfloat16) if gpu else (2**26, 1024, torch.float32)
     source = torch.ones(number, dtype=torch.uint8, device=device)
@@ -151,19 +150,19 @@ def limits_of(device: torch.device) -> dict[str, float]:
 
 
 def work_of(engine: TorchPPO, prepared: Prepared, step: Step) -> dict[str, float]:
-    """What the step cannot do without: bytes that decoding has to read, operations that learning has to do.
+    """Return the least work of the step: bytes that decoding must read, operations that learning must do.
 
-    A decoding step reads every weight as it is sampled with, and the keys and values of the rows that write. Learning
-    takes the tokens through the matrices once for the reference, once forward, once backward (the frozen weights need
-    no gradients of their own), once more where states are computed again, and once more where a copy has sampled them;
-    logits are needed of own tokens alone.
+    A decoding step reads every weight in the precision used for sampling, and the keys and values of the active rows.
+    Learning multiplies the tokens with the matrices once for the reference, once forward, once backward (frozen weights
+    need no gradients), once more with gradient checkpointing, and once more if a copy of the weights sampled them.
+    Logits are needed only for sampled tokens.
     """
     section = model_section(prepared.run.config, prepared.reference.base)
     shape = base_config(section).get_text_config()
     least, width = least_memory(prepared.setup(1), shape, engine.device), 4 if engine.device.type == "cpu" else 2
     per_token = 2 * shape.num_hidden_layers * shape.num_key_value_heads * shape.head_dim * width
     rows = prepared.run.config.training.rollout.rows
-    most = max(one.action_count for one in step.episodes)
+    most = max(episode.action_count for episode in step.episodes)
     passes = -(-len(step.episodes) // rows) * most
     head = shape.vocab_size * shape.hidden_size
     linear = sum(
@@ -176,19 +175,19 @@ def work_of(engine: TorchPPO, prepared: Prepared, step: Step) -> dict[str, float
     times = 3 + prepared.run.config.training.gradient_checkpointing + again
     return {
         "decoded_bytes": passes * (copied + head * width if copied else least["weights"])
-        + sum(one.action_count * len(one.ids) for one in step.episodes) * per_token,
+        + sum(episode.action_count * len(episode.ids) for episode in step.episodes) * per_token,
         "learned_flops": 2.0 * (times * linear * step.tokens + (3 + again) * head * step.sampled),
     }
 
 
 def batches_of(prepared: Prepared) -> Curriculum:
-    """The steps' rows, which are the same for every part."""
+    """Return the rows of the steps, the same for every part."""
     config = prepared.run.config
     return Curriculum(prepared.selection.train, config.priority_sampling, config.prompts, config.seeds[0])
 
 
 def unbound(prepared: Prepared) -> Prepared:
-    """The same without bounds of parity: what they would have said is among the figures."""
+    """Remove the bounds of parity; the measured values are among the results."""
     config = prepared.run.config
     parity = config.training.parity.model_copy(update={"mean": UNBOUND, "far_share": 1.0})
     training = config.training.model_copy(update={"parity": parity})
@@ -196,14 +195,14 @@ def unbound(prepared: Prepared) -> Prepared:
 
 
 def engine_of(prepared: Prepared) -> TorchPPO:
-    """The engine of a training."""
+    """Set up the engine of a training."""
     engine = TorchPPO()
     engine.setup(unbound(prepared).setup(prepared.run.config.seeds[0]))
     return engine
 
 
 def checkpoint_of(engine: TorchPPO, folder: Path, step_s: float, every: int) -> dict[str, float]:
-    """What writing the engine's state costs, and its share of the steps between two checkpoints."""
+    """Measure the time to write a checkpoint, and its share of the time between two checkpoints."""
     state = engine.state_dict()
     flat = {name: state.pop(name) for name in ("adapter", "value_head")}
     began = time.perf_counter()
@@ -214,7 +213,7 @@ def checkpoint_of(engine: TorchPPO, folder: Path, step_s: float, every: int) -> 
 
 
 def measured(prepared: Prepared, steps: int, folder: Path) -> dict[str, Any]:
-    """All figures of one policy."""
+    """Measure steps, memory, limits, parity and checkpoints of one policy."""
     config, seed = prepared.run.config, prepared.run.config.seeds[0]
     strategy, engine = prepared.strategy(seed), engine_of(prepared)
     strategy.attach_engine(engine)
@@ -229,12 +228,12 @@ def measured(prepared: Prepared, steps: int, folder: Path) -> dict[str, Any]:
     taken = [step() for _ in range(steps)]
     peak, shares, last = used_mb(), shares_of(engine, step), taken[-1]
     limits, work = limits_of(engine.device), work_of(engine, prepared, last)
-    play, learn = median(one.play_s for one in taken), median(one.learn_s for one in taken)
+    play, learn = median(timed.play_s for timed in taken), median(timed.learn_s for timed in taken)
     decode = shares[Section.DECODE] / sum(shares[part] for part in PLAYING) * play
     bounds, every = config.training.parity, config.training.checkpoints.every_steps
     return {
         "episodes": config.batch_size,
-        "prompt_tokens": sum(one.prompt_tokens for one in last.episodes),
+        "prompt_tokens": sum(episode.prompt_tokens for episode in last.episodes),
         "sampled_tokens": last.sampled,
         "seconds": {"step": play + learn, "play": play, "learn": learn},
         "tokens_per_s": {"sampled": last.sampled / play, "learned": last.tokens / learn},
@@ -246,26 +245,26 @@ def measured(prepared: Prepared, steps: int, folder: Path) -> dict[str, Any]:
             "learning, operations": work["learned_flops"] / limits["flops_per_s"] / learn,
         },
         "parity": {
-            "mean": max(one.metrics["policy/sampling_gap"] for one in taken),
+            "mean": max(timed.metrics["policy/sampling_gap"] for timed in taken),
             "bound of mean": bounds.mean,
-            "far": max(one.metrics["policy/sampling_far"] for one in taken),
+            "far": max(timed.metrics["policy/sampling_far"] for timed in taken),
             "bound of far": bounds.far_share,
         },
-        "updates": min(one.metrics["update/steps"] for one in taken),
+        "updates": min(timed.metrics["update/steps"] for timed in taken),
         "updates configured": config.training.update.epochs * config.training.update.minibatches,
         "checkpoint": checkpoint_of(engine, folder, play + learn, every),
     }
 
 
 def prompts_of(prepared: Prepared) -> list[list[int]]:
-    """What the dialogues of the first step begin with."""
+    """Return the prompts of the first step's dialogues as token ids."""
     batch, playground = batches_of(prepared).next(), Playground(prepared.run.config, prepared.form)
     starts = [playground.start(row, key) for row, key in zip(batch["rows"], batch["keys"], strict=True)]
-    return [prepared.form.prompt_ids(one.episode.messages) for one in starts]
+    return [prepared.form.prompt_ids(start.episode.messages) for start in starts]
 
 
 def turns_of(prompts: Sequence[Sequence[int]], length: int, seconds: float) -> dict[str, Any]:
-    """Figures of one turn of every dialogue."""
+    """Return the results of one turn of every dialogue."""
     sampled = len(prompts) * length
     return {
         "episodes": len(prompts),
@@ -277,7 +276,7 @@ def turns_of(prompts: Sequence[Sequence[int]], length: int, seconds: float) -> d
 
 
 def generated(prepared: Prepared, tries: int) -> dict[str, Any]:
-    """One turn of every dialogue by transformers' `generate`, with the weights that ours are sampled with."""
+    """Measure one turn of every dialogue by transformers' `generate`, with the weights that our decoders use."""
     config, prompts, engine = prepared.run.config, prompts_of(prepared), engine_of(prepared)
     causal, length, widest = engine.policy.causal, config.rollout_len, max(map(len, prompts))
     ids = torch.full((len(prompts), widest), prepared.form.pad_id)
@@ -302,7 +301,7 @@ def generated(prepared: Prepared, tries: int) -> dict[str, Any]:
 
 @contextmanager
 def serving(python: str, base: Path, longest: int, device: torch.device) -> Iterator[str]:
-    """A vLLM server of a base on this machine; its address."""
+    """Start a vLLM server of a base on this machine, and yield its address."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -337,7 +336,7 @@ def _answers(address: str) -> bool:
 
 
 def sampled_by_vllm(prepared: Prepared, python: str, tries: int) -> dict[str, Any]:
-    """One turn of every dialogue by a vLLM server of the base, in bf16 and without an adapter."""
+    """Measure one turn of every dialogue by a vLLM server of the base, in bf16 and without an adapter."""
     config, prompts, base = prepared.run.config, prompts_of(prepared), Path(prepared.reference.base)
     length, vocabulary = config.rollout_len, base_config(model_section(config, str(base))).get_text_config().vocab_size
 
@@ -353,7 +352,7 @@ def sampled_by_vllm(prepared: Prepared, python: str, tries: int) -> dict[str, An
 
 
 def printed(found: dict[str, Any], indent: str = "") -> None:
-    """Every figure on a line."""
+    """Print every value on a line."""
     for name, value in found.items():
         if isinstance(value, dict):
             print(f"{indent}{name}")
@@ -363,14 +362,14 @@ def printed(found: dict[str, Any], indent: str = "") -> None:
 
 
 def opened(workspace: Path, overrides: Sequence[str], *, smoke: bool) -> Run:
-    """The published configuration; small enough for a CPU where there is nothing else."""
+    """Open a run with the published configuration, made small for a CPU if `smoke`."""
     if smoke:
         return random_run(workspace, *SMOKE, *overrides, narrower=8, layers=4)
     return random_run(workspace, *overrides)
 
 
 def part_of(name: str, run: Run, steps: int, vllm: str | None, folder: Path) -> dict[str, Any]:
-    """The figures of one part."""
+    """Measure one part."""
     prepared = prepare(run)
     if name == SERVED:
         assert vllm is not None, "--only vllm needs --vllm"
@@ -379,10 +378,10 @@ def part_of(name: str, run: Run, steps: int, vllm: str | None, folder: Path) -> 
 
 
 def in_a_process(name: str, given: argparse.Namespace, folder: Path) -> dict[str, Any]:
-    """The figures of one part, measured in a process of its own: what it breaks, or leaves in memory, ends with it."""
+    """Measure one part in a separate process, so that a crash or memory it leaves does not affect the others."""
     target = folder / f"{name}.json"
     more = ["--vllm", given.vllm] if given.vllm else []
-    settings = [part for one in given.set for part in ("--set", one)]
+    settings = [part for override in given.set for part in ("--set", override)]
     command = [sys.executable, __file__, "--only", name, "--to", str(target), "--workspace", str(folder), *more]
     done = subprocess.run([*command, "--steps", str(given.steps), *settings], stderr=subprocess.PIPE, text=True)
     if done.returncode == 0:
@@ -391,20 +390,20 @@ def in_a_process(name: str, given: argparse.Namespace, folder: Path) -> dict[str
 
 
 def main() -> int:
-    """Measure, print, and on a GPU write down."""
+    """Measure, print, and on a GPU write the results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=None, help="timed steps; default: 3, on a CPU 1")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="of the configuration")
-    parser.add_argument("--vllm", metavar="PYTHON", help="of an environment that has vLLM")
-    parser.add_argument("--only", choices=(*DECODERS, GENERATE, SERVED), help="this part alone; nothing is kept")
-    parser.add_argument("--to", type=Path, help="with --only: a file for its figures")
-    parser.add_argument("--workspace", type=Path, help="where base and rows are written; default: a temporary folder")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override a configuration key")
+    parser.add_argument("--vllm", metavar="PYTHON", help="the Python of an environment that has vLLM")
+    parser.add_argument("--only", choices=(*DECODERS, GENERATE, SERVED), help="only this part; results are not written")
+    parser.add_argument("--to", type=Path, help="with --only: a file for its results")
+    parser.add_argument("--workspace", type=Path, help="folder for base and rows; default: a temporary one")
     given = parser.parse_args()
     device = get_device()
     smoke = device.type != "cuda"
     given.steps = given.steps or (1 if smoke else 3)
     if smoke and given.to is None:
-        print(f"no GPU here ({device.type}): a smoke run of a narrowed shape. None of its figures is one of a GPU.\n")
+        print(f"no GPU ({device.type}): a smoke run of a narrowed shape. Its results say nothing about a GPU.\n")
     with tempfile.TemporaryDirectory() as temporary:
         folder = given.workspace or Path(temporary)
         if given.only:
@@ -427,13 +426,13 @@ def main() -> int:
             else:
                 parts[name] = in_a_process(name, given, folder)
             printed({name: parts[name]})
-            if not smoke:  # at once: what comes next may break off
+            if not smoke:  # at once, since the next part may be interrupted
                 write_json(RESULTS, {**about, "parts": parts})
     if any("failed" in part for part in parts.values()):
         return 1
     if smoke:
-        how = "python benchmarks/bench_gpu_ppo.py, on a machine that has one"
-        return not_run("PPO steps of Qwen3-4B's shape on a GPU", "no GPU is here, all above is a smoke run", how)
+        how = "python benchmarks/bench_gpu_ppo.py, on a machine with a GPU"
+        return not_run("PPO steps of Qwen3-4B's shape on a GPU", "there is no GPU; the above is a smoke run", how)
     return 0
 
 

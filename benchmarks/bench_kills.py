@@ -1,10 +1,10 @@
-"""kill -9 at drawn moments of `rc1 preflight` and `rc1 train`: does the next start repair, and is the end the same?
+"""kill -9 at random moments of `rc1 preflight` and `rc1 train`: does the next start repair, and is the end the same?
 
     python benchmarks/bench_kills.py [LIVES [SEED]]
 
-Lets both commands run undisturbed in a small workspace. Then brings as many other workspaces from nothing to the same
-end, each of them killed ten times on the way, and compares. Prints the table of docs/experiments/kills.md and writes
-benchmarks/results/kills.json, after every life. Ends with 1 where anything differs.
+Runs both commands undisturbed in a small workspace. Then runs them in LIVES other workspaces, each killed ten times on
+the way, and compares how they end. Prints the table of docs/experiments/kills.md and writes
+benchmarks/results/kills.json after every life. Ends with 1 if anything differs.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from tests.kills.lives import STAGES, Life, Undisturbed
 from tests.kills.worlds import OVERRIDES, PLAN, write_small_base
 
 RESULT = Path(__file__).parent / "results/kills.json"
-COLUMNS = {"kills": "kills", "opened": "a ticket held right behind it", "mended": "repaired", "same": "same end"}
+COLUMNS = {"kills": "kills", "opened": "a ticket held right after it", "mended": "repaired", "same": "same end"}
 
 
 def live(base: Path, root: Path, seed: int, like: Undisturbed) -> dict[str, Any]:
-    """One life: its kills, what its end has otherwise, and why it never came to one."""
+    """Run one life: return its kills, how its end differs, and why it failed to reach one."""
     shutil.copytree(base, root / "base")
     life, differs, failed = Life(root, OVERRIDES), {}, ""
     try:
@@ -41,19 +41,19 @@ def live(base: Path, root: Path, seed: int, like: Undisturbed) -> dict[str, Any]
 
 
 def timetable(like: Undisturbed) -> dict[str, Any]:
-    """How the undisturbed commands ended, and when they told what; of its end, how much is compared."""
+    """Return exit codes and times of the undisturbed commands, and the number of compared entries."""
     return {"codes": like.codes, "start_s": like.start_s, "gaps": like.gaps, "compared": len(like.end)}
 
 
 def table(lives: Sequence[dict[str, Any]]) -> list[str]:
-    """Stage by stage: kills, those behind which all was as it may be, and those whose life came to the same end."""
+    """Tabulate by stage: kills, those after which the state was valid, and those whose life reached the same end."""
     counted: dict[str, Counter[str]] = {stage: Counter() for stage in STAGES}
-    for one in lives:
-        ended = not one["failed"]
-        for kill in one["kills"]:
+    for life in lives:
+        ended = not life["failed"]
+        for kill in life["kills"]:
             mended = ended and not kill["wrong"]
             counted[kill["hit"]] += Counter(
-                kills=1, opened=kill["opened"], mended=mended, same=ended and not one["differs"]
+                kills=1, opened=kill["opened"], mended=mended, same=ended and not life["differs"]
             )
     lines = [f"| killed in | {' | '.join(COLUMNS.values())} |", f"|---|{'---|' * len(COLUMNS)}"]
     for stage, found in [*counted.items(), ("all", sum(counted.values(), Counter()))]:
@@ -62,7 +62,7 @@ def table(lives: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def main() -> int:
-    """Live, kill, compare, print."""
+    """Run, kill, compare, print."""
     given = [int(argument) for argument in sys.argv[1:]]
     count, seed = (*given, *(10, 20250820)[len(given) :])
     lives: list[dict[str, Any]] = []
@@ -76,7 +76,7 @@ def main() -> int:
             write_json(RESULT, {"recorded": now(), "undisturbed": timetable(like), "lives": lives})
             print({key: value for key, value in lives[-1].items() if key != "kills"}, flush=True)
     print("\n".join(table(lives)))
-    wrong = any(one["failed"] or one["differs"] or any(kill["wrong"] for kill in one["kills"]) for one in lives)
+    wrong = any(life["failed"] or life["differs"] or any(kill["wrong"] for kill in life["kills"]) for life in lives)
     return 1 if wrong else 0
 
 

@@ -1,9 +1,9 @@
-"""What share of planted leaks the leak gate finds, by kind, what clean rows it accuses, and what it costs.
+"""Measure the leak gate: its recall of planted leaks by kind, its false alarms on clean rows, and its time.
 
     python benchmarks/bench_leaks.py [ROWS] [EACH]
 
-Builds an embedded pool, plants EACH leaks of every kind in rows of their own, and judges it once without and once with
-them. Time is CPU time of all threads; `plain` is the search for word n-grams alone, as texts stand there.
+Builds an embedded pool, plants EACH leaks of every kind in separate rows, and evaluates the gate without and with them.
+Time is CPU time of all threads. It is compared with a search for word n-grams alone in unnormalised texts.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _MEASURES = ("n-grams", "words in order", "letters", "id")
 
 
 def timed(work: Callable[[], Any]) -> tuple[float, Any]:
-    """CPU seconds and result of `work()`."""
+    """Return the CPU seconds and the result of `work()`."""
     start = time.process_time()
     result = work()
     return time.process_time() - start, result
 
 
 def table(leaks: list[Planted], found: dict[tuple[str, str], dict[str, Any]]) -> None:
-    """Recall by kind and language, and by which measure."""
+    """Print recall by kind and language, and which measures found the leaks."""
     print(f"{'kind':38} sure  planted  found    en    zh  n-grams  in order  letters   id  place named")
     for kind in KINDS:
         of_kind = [leak for leak in leaks if leak.kind == kind]
@@ -53,7 +53,7 @@ def table(leaks: list[Planted], found: dict[tuple[str, str], dict[str, Any]]) ->
 
 
 def main() -> None:
-    """Build, judge clean, plant, judge again, print."""
+    """Build, evaluate the clean pool, plant leaks, evaluate again, print."""
     rows, each = (int(given) for given in (*sys.argv[1:], *("5000", "40")[len(sys.argv) - 1 :]))
     with tempfile.TemporaryDirectory() as folder:
         run = open_run(workspace=folder, overrides=[f"pool.n={rows}"])

@@ -1,14 +1,14 @@
-"""The limiter against other ways to send much to a provider that does not tell its limits.
+"""Compare the rate limiter with other ways to send many requests to a provider with unknown limits.
 
     python benchmarks/bench_limiter.py [--quick] [--random] [--rps RPS] [--litellm-python PATH]
 
-Every way drives the real OpenAI SDK (litellm: its own) from a process of its own against a loopback server of its own,
-all at the same time, so that they share the machine fairly. Each always has more to send and retries what is refused;
-the servers answer 429 without a hint. Printed per scenario: requests admitted a second, the share used of what the
-server allowed, the share of requests it refused, and ours over each of the others. The last scenario refuses 8 % at
-random and has no limit; --random runs it alone. A full run takes about eight minutes, --quick two.
+Every way drives the real OpenAI SDK (litellm: its own) in a separate process against a separate loopback server, all at
+the same time, so that they share the machine fairly. Each always has more to send and retries rejected requests; the
+servers answer 429 without a hint. Printed for each scenario: requests admitted per second, the share used of what the
+server allowed, the share of requests it rejected, and our ratio to each of the others. The last scenario rejects 8 % at
+random and has no limit; --random runs only this one. A full run takes about eight minutes, --quick two.
 
-litellm pins an older `openai`, so it wants an interpreter of its own:
+litellm pins an older `openai`, so it needs a separate environment:
 `python -m venv litellm && litellm/bin/pip install litellm`, then `--litellm-python litellm/bin/python`.
 """
 
@@ -35,13 +35,13 @@ SIGMA = 0.4
 MAX_RPS = 50.0
 
 
-# ---- the ways: each runs in its own process; only what it needs is imported there ----
+# ---- the ways of sending: each runs in a separate process and imports only what it needs ----
 
 Call = Callable[[], Awaitable[None]]
 
 
 def sdk_call(url: str, retries: int) -> Call:
-    """One chat completion by the OpenAI SDK."""
+    """Return a function that requests one chat completion through the OpenAI SDK."""
     import openai
 
     client = openai.AsyncOpenAI(base_url=url, api_key="none", max_retries=retries, timeout=60.0)
@@ -53,7 +53,7 @@ def sdk_call(url: str, retries: int) -> Call:
 
 
 async def many(count: int, one: Call) -> None:
-    """`count` tasks that do the same, over and over."""
+    """Run `count` tasks that repeat the same call forever."""
 
     async def again() -> None:
         while True:
@@ -65,7 +65,7 @@ async def many(count: int, one: Call) -> None:
 
 
 async def backed_off(call: Call) -> None:
-    """Retry refusals after waits that double from half a second to 8 s, with jitter."""
+    """Retry rejected requests after delays that double from half a second to 8 s, with jitter."""
     import openai
 
     delay = 0.5
@@ -78,7 +78,7 @@ async def backed_off(call: Call) -> None:
 
 
 async def ours(url: str) -> tuple[Call, int]:
-    """The limiter as the judge uses it: every attempt takes a slot, refused ones back off outside it."""
+    """Use the limiter as the judge does: every attempt takes a slot, and rejected ones back off outside it."""
     import openai
 
     from rc1_lib.judge.limiter import Limiter
@@ -100,7 +100,7 @@ async def ours(url: str) -> tuple[Call, int]:
 
 
 async def fixed(url: str) -> tuple[Call, int]:
-    """A semaphore of five; a task keeps its place while it backs off, as in most scripts."""
+    """Use a semaphore of five; a task keeps its place while it backs off, as in most scripts."""
     semaphore = asyncio.Semaphore(5)
     call = sdk_call(url, retries=0)
 
@@ -112,20 +112,20 @@ async def fixed(url: str) -> tuple[Call, int]:
 
 
 async def sdk_alone(url: str) -> tuple[Call, int]:
-    """Eight tasks; the SDK retries."""
+    """Use eight tasks; the SDK retries."""
     import openai
 
     call = sdk_call(url, retries=10)
 
     async def one() -> None:
-        with contextlib.suppress(openai.RateLimitError):  # after ten retries the next request is as good
+        with contextlib.suppress(openai.RateLimitError):  # after ten retries, go on with the next request
             await call()
 
     return one, 8
 
 
 async def litellm_router(url: str) -> tuple[Call, int]:
-    """Eight tasks; litellm's Router retries."""
+    """Use eight tasks; litellm's Router retries."""
     import litellm
 
     litellm.suppress_debug_info = True
@@ -148,7 +148,7 @@ WAYS = {
 
 
 async def send(way: str, url: str) -> None:
-    """One request to warm up; then as many as possible, from the word on standard input for as long as it says."""
+    """Send one request to warm up, then as many as possible for the seconds that standard input says."""
     one, tasks = await WAYS[way](url)
     await one()
     print("ready", flush=True)
@@ -163,7 +163,7 @@ async def send(way: str, url: str) -> None:
 
 @dataclass(frozen=True)
 class Phase:
-    """What the servers allow for a while."""
+    """What the servers allow during one phase."""
 
     seconds: float
     rps: float | None = None
@@ -171,9 +171,9 @@ class Phase:
     at_random: float = 0.0
 
     def allowed(self, latency_s: float) -> float:
-        """Requests that it lets through at best, the burst of the first moment not counted.
+        """Return the most requests that the phase admits, without the initial burst.
 
-        Where nothing is limited: what is not refused of the most that RC1's limiter is set to send.
+        Without a limit, that is what is not rejected of the most that RC1's limiter is set to send.
         """
         if self.rps is not None:
             return self.rps * self.seconds
@@ -184,7 +184,7 @@ class Phase:
 
 @dataclass(frozen=True)
 class Scenario:
-    """Phases, one after the other, at a median latency."""
+    """Consecutive phases with one median latency."""
 
     name: str
     latency_s: float
@@ -201,7 +201,7 @@ class Counted:
 
 
 def run(scenario: Scenario, interpreters: dict[str, str]) -> dict[str, list[Counted]]:
-    """All ways at once through a scenario; per way what its server counted in each phase."""
+    """Run all ways at once through a scenario, and return what each server counted in each phase."""
     from rc1_lib.testing.judge_server import Behaviour, FaultKind, running
 
     def behaviour(phase: Phase) -> Behaviour:
@@ -234,7 +234,7 @@ def run(scenario: Scenario, interpreters: dict[str, str]) -> dict[str, list[Coun
             assert sender.stdout is not None
             if sender.stdout.readline() != "ready\n":
                 raise SystemExit(f"'{way}' did not start with {interpreters[way]}; see its message above")
-        time.sleep(2.0)  # the buckets fill up again after the request that warmed each way up
+        time.sleep(2.0)  # the token buckets refill after the warm-up requests
         for sender in senders.values():
             assert sender.stdin is not None
             sender.stdin.write(f"{sum(phase.seconds for phase in scenario.phases) + 1.0}\n")
@@ -261,7 +261,7 @@ def run(scenario: Scenario, interpreters: dict[str, str]) -> dict[str, list[Coun
 
 
 def report(scenario: Scenario, counted: dict[str, list[Counted]]) -> None:
-    """The table of one scenario."""
+    """Print the table of one scenario."""
     allowed = sum(phase.allowed(scenario.latency_s) for phase in scenario.phases)
     seconds = sum(phase.seconds for phase in scenario.phases)
     print(f"\n{scenario.name}: {allowed:.0f} requests allowed in {seconds:.0f} s")
@@ -279,22 +279,22 @@ def report(scenario: Scenario, counted: dict[str, list[Counted]]) -> None:
 
 
 def interpreters(litellm_python: str | None) -> dict[str, str]:
-    """Which interpreter runs each way; litellm only where there is one."""
+    """Return the interpreter of each way; litellm is left out if no interpreter has it."""
     found = {way: sys.executable for way in WAYS if way != LITELLM}
     if litellm_python is not None:
         found[LITELLM] = litellm_python
     elif importlib.util.find_spec("litellm") is not None:
         found[LITELLM] = sys.executable
     else:
-        print(f"{LITELLM}: skipped, it is not installed here; see --help for how to add it")
+        print(f"{LITELLM}: skipped, since it is not installed; see --help for how to add it")
     return found
 
 
 def main() -> None:
-    """Run the scenarios, or, as a process of the benchmark, one way of sending."""
+    """Run the scenarios, or, in a process that the benchmark started, one way of sending."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="short phases: what a start costs weighs more")
-    parser.add_argument("--random", action="store_true", help="only the scenario that refuses at random")
+    parser.add_argument("--quick", action="store_true", help="short phases, in which the start weighs more")
+    parser.add_argument("--random", action="store_true", help="only the scenario that rejects at random")
     parser.add_argument("--rps", type=float, default=20.0, help="the hidden limit on the rate")
     parser.add_argument("--litellm-python", metavar="PATH", help="an interpreter that has litellm")
     parser.add_argument("--way", choices=WAYS, help=argparse.SUPPRESS)
@@ -306,7 +306,7 @@ def main() -> None:
     rps, short, long = options.rps, 40.0, 80.0
     if options.quick:
         short, long = 15.0, 15.0
-    latency_s = 4.0 / rps  # four under way at the limit, on average a little more: places are not what is short
+    latency_s = 4.0 / rps  # about four requests in flight at the limit, so concurrency is not the bottleneck
     scenarios = (
         Scenario(f"{rps:g} requests a second", latency_s, (Phase(short, rps=rps),)),
         Scenario("6 requests at a time", 0.3, (Phase(short, concurrent=6),)),

@@ -1,18 +1,17 @@
-"""Episodes a second: this project's rollouts beside `generate` of transformers driven turn by turn.
+"""Compare episodes per second of this project's rollouts with transformers' `generate` called turn by turn.
 
-Both ways play the same dialogues with the same model in the same process, in turns. `generate` is called once a turn
-for all episodes that go on, with the whole dialogue so far as its prompt, which is how a loop around a library usually
-looks.
+Both ways play the same dialogues with the same model in the same process, alternately. `generate` is called once per
+turn for all running episodes, with the whole dialogue so far as its prompt, as a loop around a library usually does.
 
     python benchmarks/bench_rollout.py                      # a small random model with a LoRA adapter
     python benchmarks/bench_rollout.py --rows 256 --repeats 3
     python benchmarks/bench_rollout.py --model models/embedded --pool FILE.jsonl
 
 With a model folder and a pool, real dialogues are played. A random model says nothing sensible, so its turns are read
-as scripted calls: it only decides where a turn ends, which a bias on the end token makes likely enough (one token in
-about 16). What is measured is reading and sampling tokens; the dialogues have the lengths of the embedded pool's, about
-four turns and 170 tokens behind the prompt. Beside the ratio of seconds stands that of CPU seconds, which other work on
-the machine blurs less.
+as scripted calls: it only decides where a turn ends, which a bias on the end token makes likely enough (about one token
+in 16). This measures reading and sampling tokens; the dialogues are as long as those of the embedded pool, about four
+turns and 170 tokens after the prompt. The ratio of CPU seconds is printed next to that of seconds, since other work on
+the machine affects it less.
 """
 
 from __future__ import annotations
@@ -65,7 +64,7 @@ ROW: dict[str, Any] = {
 
 
 class Script:
-    """Token ids for dialogues whose words do not matter: lengths are drawn, turns are read as calls or an answer."""
+    """Makes random token ids for dialogues whose words do not matter, and reads turns as calls or an answer."""
 
     end_id, pad_id = 1, 0
     thoughts: tuple[int, int] | None = None
@@ -76,15 +75,15 @@ class Script:
         self._vocabulary, self._prompt, self._observation = vocabulary, prompt_tokens, observation_tokens
 
     def prompt_ids(self, messages: Sequence[Mapping[str, Any]]) -> list[int]:
-        """A prompt of about the usual length."""
+        """Return a prompt of about the usual length."""
         return self._ids(self._prompt)
 
     def observation_ids(self, messages: Sequence[Mapping[str, Any]]) -> list[int]:
-        """An observation of about the usual length."""
+        """Return an observation of about the usual length."""
         return self._ids(self._observation)
 
     def decode(self, ids: Sequence[int]) -> str:
-        """A call three times in four, else an answer."""
+        """Return a call in three of four cases, else an answer."""
         return "Answer: 7" if sum(ids) % 4 == 0 else CALL
 
     def _ids(self, mean: int) -> list[int]:
@@ -93,7 +92,7 @@ class Script:
 
 
 def small_model(vocabulary: int, layers: int, width: int) -> PreTrainedModel:
-    """A random model with an adapter whose turns end after 16 tokens or so."""
+    """Return a random model with an adapter whose turns end after about 16 tokens."""
     torch.manual_seed(0)
     config = Qwen3Config(
         vocab_size=vocabulary,
@@ -120,7 +119,7 @@ def small_model(vocabulary: int, layers: int, width: int) -> PreTrainedModel:
 
 @dataclass
 class Counted:
-    """What one way did, and the least that it took."""
+    """What one way did, and the shortest time it took."""
 
     episodes: int = 0
     sampled: int = 0
@@ -130,7 +129,7 @@ class Counted:
 
 @dataclass
 class Bench:
-    """What is played: a model, its chat and rows; every way gets all of it afresh."""
+    """What is played: a model, its chat format and rows; every way gets fresh episodes."""
 
     model: PreTrainedModel
     chat: Callable[[], Any]
@@ -138,22 +137,22 @@ class Bench:
     count: Callable[[str], int]
 
     def starts(self) -> list[Start]:
-        """Fresh episodes."""
+        """Return fresh episodes."""
         episodes = [Episode(World(row), LIMITS, self.count) for row in self.rows]
         return [Start(str(place), str(place), episode) for place, episode in enumerate(episodes)]
 
 
 def ours(bench: Bench, decoder: Decoding = Decoding.GROWING) -> Counted:
-    """All episodes by `roll_out`."""
+    """Play all episodes by `roll_out`."""
     sampling = RolloutSampling(temperature=1.0, turn_tokens=TURN_TOKENS, seed=0, iteration=0)
     chat, starts = bench.chat(), bench.starts()
     begun = time.perf_counter()
     played = roll_out(bench.model, chat, starts, sampling, Batching(len(starts), 8192, decoder))
-    return Counted(len(played), sum(each.action_count for each in played), time.perf_counter() - begun)
+    return Counted(len(played), sum(episode.action_count for episode in played), time.perf_counter() - begun)
 
 
 def generated(bench: Bench) -> Counted:
-    """All episodes by `generate`, one call a turn, the whole dialogue read again each time."""
+    """Play all episodes by `generate`, with one call per turn that reads the whole dialogue again."""
     torch.manual_seed(0)
     chat, episodes = bench.chat(), [start.episode for start in bench.starts()]
     begun = time.perf_counter()
@@ -172,7 +171,7 @@ def generated(bench: Bench) -> Counted:
 
 
 def next_turns(model: PreTrainedModel, chat: Any, dialogues: Sequence[Sequence[int]]) -> list[list[int]]:
-    """The next turn of every dialogue, its end included, by one call of `generate`."""
+    """Return the next turn of every dialogue, including its end token, by one call of `generate`."""
     width = max(map(len, dialogues))
     inputs = torch.tensor([[chat.pad_id] * (width - len(ids)) + list(ids) for ids in dialogues])
     mask = torch.arange(width) >= torch.tensor([[width - len(ids)] for ids in dialogues])
@@ -192,7 +191,7 @@ def next_turns(model: PreTrainedModel, chat: Any, dialogues: Sequence[Sequence[i
 
 
 def generated_merged(bench: Bench) -> Counted:
-    """The same with the adapter merged, which `roll_out` does by itself."""
+    """Play by `generate` with the adapter merged, as `roll_out` does by itself."""
     with merged(bench.model):
         return generated(bench)
 
@@ -206,17 +205,17 @@ WAYS: dict[str, Callable[[Bench], Counted]] = {
 
 
 def scripted(rows: int) -> Bench:
-    """A small random model and dialogues whose words do not matter."""
+    """Set up a small random model and dialogues whose words do not matter."""
     vocabulary = 6144
     model = small_model(vocabulary, layers=5, width=128)
     return Bench(model, lambda: Script(vocabulary, prompt_tokens=80, observation_tokens=30), [ROW] * rows, lambda _: 0)
 
 
 def real(folder: str, pool: str, rows: int) -> Bench:
-    """A model folder with an adapter and the first rows of a pool."""
+    """Set up the model of a folder with an adapter, and the first rows of a pool."""
     tokenizer = AutoTokenizer.from_pretrained(folder)
     model = AutoModelForCausalLM.from_pretrained(folder).eval().to("cuda" if torch.cuda.is_available() else "cpu")
-    # peft's fresh adapter changes nothing; what it costs is the same.
+    # peft's fresh adapter changes no output, but takes the same time.
     inject_adapter_in_model(LoraConfig(r=16, lora_alpha=32, target_modules=PROJECTIONS), model)
     with Path(pool).open(encoding="utf-8") as lines:
         read = [json.loads(line) for line in itertools.islice(lines, rows)]
@@ -248,13 +247,13 @@ def main() -> None:
             found.episodes, found.sampled = once.episodes, once.sampled
             found.seconds = min(found.seconds, once.seconds)
             found.cpu_seconds = min(found.cpu_seconds, time.process_time() - begun)
-    print(f"{options.rows} episodes at once, the least of {options.repeats} times, {options.threads} threads")
+    print(f"{options.rows} episodes at once, best of {options.repeats} repeats, {options.threads} threads")
     print(f"{'':26}{'episodes/s':>12}{'sampled/s':>12}{'tokens/episode':>16}{'ratio':>8}{'of CPU':>8}")
-    slowest, dearest = (max(getattr(one, name) for one in least.values()) for name in ("seconds", "cpu_seconds"))
+    slowest, most_cpu = (max(getattr(found, name) for found in least.values()) for name in ("seconds", "cpu_seconds"))
     for way, found in least.items():
         print(
             f"{way:26}{found.episodes / found.seconds:12.2f}{found.sampled / found.seconds:12.0f}"
-            f"{found.sampled / found.episodes:16.1f}{slowest / found.seconds:8.2f}{dearest / found.cpu_seconds:8.2f}"
+            f"{found.sampled / found.episodes:16.1f}{slowest / found.seconds:8.2f}{most_cpu / found.cpu_seconds:8.2f}"
         )
 
 

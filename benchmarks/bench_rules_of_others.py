@@ -1,9 +1,9 @@
-"""What the check of answer rules finds in rules that others wrote: those of reasoning-gym's tasks.
+"""Check answer rules that others wrote, those of reasoning-gym's tasks.
 
     python benchmarks/bench_rules_of_others.py [TASK ...]
 
-Each task's `score_answer` is asked about the answers that `rc1 check-answers` makes of 60 of its own golds; a score
-above 0.99 counts as paid. Prints the tables of docs/experiments/rules-of-others.md.
+Each task's `score_answer` grades the answers that `rc1 check-answers` makes of 60 of the task's golds; a score above
+0.99 counts as paid. Prints the tables of docs/experiments/rules-of-others.md.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ WORDS = (
     "isomorphic_strings", "letter_jumble", "mahjong_puzzle", "needle_haystack", "ransom_note", "spell_backward",
     "string_manipulation", "syllogism", "zebra_puzzles",
 )  # fmt: skip
-"""Tasks that have one right answer, so that what is made of another's gold is wrong."""
+"""Tasks with one right answer, so that variants of another entry's gold are wrong."""
 ENTRIES, GOLDS, SEED = 240, 60, 7
 FULL_SCORE = 0.99
 _SHOWN = 6
-"""Kinds that a cell names."""
+"""Most kinds that a cell lists."""
 
 
 def task(name: str, entries: int = ENTRIES) -> tuple[Rule, list[Gold]]:
-    """A task's own rule, and the golds of its entries. Where two entries have one gold, the first is asked about it."""
+    """Return a task's rule and the golds of its entries; if two entries have the same gold, the first one grades it."""
     import reasoning_gym
 
     by_gold: dict[str, dict[str, Any]] = {}
-    with redirect_stdout(sys.stderr):  # some tasks print while they are made
+    with redirect_stdout(sys.stderr):  # some tasks print while they generate entries
         made = reasoning_gym.create_dataset(name, size=entries, seed=SEED)
         for at in range(entries):
             entry = made[at]
@@ -58,18 +58,18 @@ def task(name: str, entries: int = ENTRIES) -> tuple[Rule, list[Gold]]:
 
 
 def asked(name: str, entries: int = ENTRIES, golds: int = GOLDS) -> RuleReport:
-    """What the check finds of a task's rule."""
+    """Check a task's rule."""
     rule, known = task(name, entries)
     return ask_rule(rule, sample(known, golds, SEED), 0.95)
 
 
 def line(name: str, report: RuleReport) -> str:
-    """A task's line of the table."""
-    right = [one for one in report.kinds if one.right]
-    accepted = [one.kind.name for one in right if not one.rate.failed]
-    said = f"{len(accepted)} of {len(right)}: {_named(accepted)}" if accepted else f"0 of {len(right)}"
-    paid = _named([one.kind.name for one in report.kinds if not one.right and one.rate.failed])
-    cells = (name, str(report.used), _rate(report.wrong_paid), paid, _rate(report.right_refused), said)
+    """Return a task's line of the table."""
+    right = [found for found in report.kinds if found.right]
+    accepted = [found.kind.name for found in right if not found.rate.failed]
+    shown = f"{len(accepted)} of {len(right)}: {_named(accepted)}" if accepted else f"0 of {len(right)}"
+    paid = _named([found.kind.name for found in report.kinds if not found.right and found.rate.failed])
+    cells = (name, str(report.used), _rate(report.wrong_paid), paid, _rate(report.right_refused), shown)
     return f"| {' | '.join(cells)} |"
 
 
@@ -83,7 +83,7 @@ def _rate(rate: Rate) -> str:
 
 
 def main(names: Sequence[str]) -> int:
-    """Ask every rule, print."""
+    """Check every rule, and print the tables."""
     if importlib.util.find_spec("reasoning_gym") is None:
         return not_run(
             "answer rules of others", "reasoning-gym is not installed",
@@ -98,7 +98,8 @@ def main(names: Sequence[str]) -> int:
             if report.form is form:
                 print(line(name, report))
     print(
-        "\nrules that break at some answer:", ", ".join(name for name, one in reports.items() if one.broken) or "none"
+        "\nrules that raise an error for some answer:",
+        ", ".join(name for name, report in reports.items() if report.broken) or "none",
     )
     return 0
 

@@ -1,14 +1,14 @@
-"""Rows a second and peak memory of building, difficulty, balancing and each gate of the pool, at several sizes.
+"""Measure rows per second and peak memory of building, difficulty, balancing and each gate of the pool, by size.
 
     python benchmarks/bench_scale.py [ROWS ...] [--workspace FOLDER] [--parts PART ...]
 
-Each part runs in a process of its own on the same files, so that its peak memory is its own: that of the process when
-the part has ended, beside what it was once the rows were read. Prints a table, and writes
-`benchmarks/results/scale.json`, in which other sizes and parts stay as they were. A workspace that is named is kept, so
-that single parts can be measured again. The same gates against plain Python and public tools: `bench_gates.py`.
+Each part runs in a separate process on the same files. Two values of that process's peak memory are printed: at the end
+of the part, and before it, when the rows had been read. Prints a table, and writes `benchmarks/results/scale.json`,
+which keeps the results of other sizes and parts. A given workspace is kept, so that single parts can be measured again.
+`bench_gates.py` compares the same gates with plain Python and public tools.
 
-The part `together` is all gates and difficulty at once, by two processes that have read the rows, as a preflight's
-round judges them with `gate_processes: 2`: its seconds are those of the clock from the first to the last.
+The part `together` is all gates and difficulty at once, in two processes that have read the rows, as in a preflight's
+round with `gate_processes: 2`; its seconds are the wall-clock time from the first to the last gate.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ RESULTS = Path(__file__).parent / "results" / "scale.json"
 GATES = tuple(name for name, spec in BY_NAME.items() if "pool" in spec.reads and not spec.reads_world)
 JUDGED = (*GATES, "difficulty")
 PARTS = ("build", "measure", "balance", *JUDGED, "together")
-"""In the order in which each finds what it reads."""
-DEAREST_FIRST = tuple(dict.fromkeys(("consistency", "leakage", "diversity", "duplicates", *JUDGED)))
+"""Ordered so that each part finds the files it reads."""
+SLOWEST_FIRST = tuple(dict.fromkeys(("consistency", "leakage", "diversity", "duplicates", *JUDGED)))
 PROCESSES = 2
 
 
 def prepared(run: Run, part: str) -> Callable[[], object]:
-    """What the part does, once everything it reads has been read."""
+    """Read everything that the part reads, and return a function that does its work."""
     evidence = Evidence(run)
     if part == "build":
         return lambda: build_seed(run)
@@ -64,14 +64,14 @@ def prepared(run: Run, part: str) -> Callable[[], object]:
 
 
 def check_passes(evidence: Evidence, gate: str) -> None:
-    """Judge, and stop when the gate fails: the figures of a pool that fails are of another pool."""
+    """Evaluate a gate, and stop if it fails, since the times of a failing pool are not comparable."""
     result = evaluate(gate, evidence, 1)
     if result.failures or result.error:
         raise SystemExit(f"{gate}: {result.error or [check.name for check in result.failures]}")
 
 
 def once(workspace: str, rows: int, part: str) -> dict[str, Any]:
-    """One part, here and now."""
+    """Measure one part in this process."""
     if part == "together":
         return together(workspace, rows)
     work = prepared(open_run(workspace=workspace, overrides=[f"pool.n={rows}"]), part)
@@ -91,29 +91,29 @@ def once(workspace: str, rows: int, part: str) -> dict[str, Any]:
 
 
 def together(workspace: str, rows: int) -> dict[str, Any]:
-    """All gates and difficulty by several processes, each of which takes the dearest that is left."""
+    """Evaluate all gates and difficulty in several processes, each of which takes the slowest remaining gate."""
     process = get_context("spawn")
     with process.Manager() as shared, ProcessPoolExecutor(PROCESSES, process) as pool:
         left, ready = shared.Queue(), shared.Barrier(PROCESSES)
-        for gate in DEAREST_FIRST:
+        for gate in SLOWEST_FIRST:
             left.put(gate)
         halves = [pool.submit(judge_what_is_left, workspace, rows, left, ready) for _ in range(PROCESSES)]
         found = [half.result() for half in halves]
-    seconds = max(one["ended"] for one in found) - min(one["begun"] for one in found)
+    seconds = max(half["ended"] for half in found) - min(half["begun"] for half in found)
     return {
         "rows": rows,
         "part": "together",
-        "reading_seconds": round(max(one["reading"] for one in found), 2),
+        "reading_seconds": round(max(half["reading"] for half in found), 2),
         "seconds": round(seconds, 2),
-        "cpu_seconds": round(sum(one["cpu_seconds"] for one in found), 2),
+        "cpu_seconds": round(sum(half["cpu_seconds"] for half in found), 2),
         "rows_per_second": round(rows / seconds),
-        "peak_mib": sum(one["peak_mib"] for one in found),
-        "mib_before": sum(one["mib_before"] for one in found),
+        "peak_mib": sum(half["peak_mib"] for half in found),
+        "mib_before": sum(half["mib_before"] for half in found),
     }
 
 
 def judge_what_is_left(workspace: str, rows: int, left: Queue[str], ready: Barrier) -> dict[str, float]:
-    """One process's share; the clock is the machine's, so that those of two can be compared."""
+    """Evaluate gates until none is left; times are of the machine's monotonic clock, which all processes share."""
     start = time.monotonic()
     evidence = Evidence(open_run(workspace=workspace, overrides=[f"pool.n={rows}"]))
     for name in ("pool", "balanced"):
@@ -132,18 +132,18 @@ def judge_what_is_left(workspace: str, rows: int, left: Queue[str], ready: Barri
 
 
 def peak_mib() -> int:
-    """The most memory that this process, or one that it waited for, has held."""
+    """Return the peak memory in MiB of this process or of one that it waited for."""
     return max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)) // 1024
 
 
 def cpu_s() -> float:
-    """Processor seconds of this process and of those it waited for."""
+    """Return the CPU seconds of this process and of those that it waited for."""
     spent = os.times()
     return spent.user + spent.system + spent.children_user + spent.children_system
 
 
 def measured(workspace: str, rows: int, part: str) -> dict[str, Any]:
-    """One part in a process of its own, and its line of the table."""
+    """Measure one part in a separate process, and print its line of the table."""
     command = [sys.executable, __file__, "--part", workspace, str(rows), part]
     done = subprocess.run(command, cwd=PROJECT_ROOT, stdout=subprocess.PIPE, text=True, check=True)
     one: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
@@ -156,7 +156,7 @@ def measured(workspace: str, rows: int, part: str) -> dict[str, Any]:
 
 
 def keep(one: dict[str, Any]) -> None:
-    """Put one part's figures in the place of what was found of it before."""
+    """Write one part's results in place of its earlier ones."""
     found = json.loads(RESULTS.read_bytes())["parts"] if RESULTS.exists() else []
     found = [other for other in found if (other["rows"], other["part"]) != (one["rows"], one["part"])]
     RESULTS.parent.mkdir(exist_ok=True)
@@ -165,7 +165,7 @@ def keep(one: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    """Every part at every size, each in a process of its own."""
+    """Measure every part at every size."""
     asked = argparse.ArgumentParser()
     asked.add_argument("rows", nargs="*", type=int, default=[3000, 30000])
     asked.add_argument("--workspace")
@@ -173,9 +173,9 @@ def main() -> None:
     given = asked.parse_args()
     print(f"{'rows':>8} {'part':12} {'s':>8} {'CPU s':>8} {'rows/s':>9} {'peak MiB':>9} {'before':>7}")
     for rows in given.rows:
-        with tempfile.TemporaryDirectory() as passing:
+        with tempfile.TemporaryDirectory() as temporary:
             for part in given.parts:
-                keep(measured(given.workspace or passing, rows, part))
+                keep(measured(given.workspace or temporary, rows, part))
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""How many paraphrases the leak gate finds by its lexical measures and by a sentence-embedding model, and the cost.
+"""Measure how many paraphrases the leak gate finds by lexical measures and by a sentence-embedding model, and the time.
 
     python benchmarks/bench_semantic_leaks.py MODEL [SOURCES [ROWS]]
 
-MODEL is the folder of a sentence-embedding model, SOURCES `embedded` or a folder of public questions. Builds a pool,
-judges it as it is, then looks for RC1's own paraphrases, their originals in the shadow set.
+MODEL is the folder of a sentence-embedding model; SOURCES is `embedded` or a folder of public questions. Builds a pool,
+evaluates it as it is, then searches it for RC1's own paraphrases of questions that are put into the shadow set.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from rc1_lib.sources import load_questions
 
 
 def frames(sources: str, rows: int, folder: str) -> tuple[pl.DataFrame, pl.DataFrame, Any, list[str]]:
-    """Pool and shadow set of a run, its thresholds, and the texts of both template packs."""
+    """Build pool and shadow set; return them with the thresholds and the texts of both template packs."""
     settings = [f"pool.n={rows}", "pool.workers=1", f"sources.use={sources}"]
-    if sources != "embedded":  # as many rows as the small HotpotQA there has questions for
+    if sources != "embedded":  # the public folder has few HotpotQA questions
         settings.append("datasets={gsm8k: 0.72, strategyqa: 0.25, hotpotqa: 0.03}")
     run = open_run(workspace=folder, profile="local", overrides=settings)
     plans = plan(run.config, load_questions(run.config, run.workspace)[0])
@@ -50,7 +50,7 @@ def frames(sources: str, rows: int, folder: str) -> tuple[pl.DataFrame, pl.DataF
 
 
 def asking(rows: pl.DataFrame, pairs: list[dict[str, str]], side: str, name: str) -> pl.DataFrame:
-    """Rows of no word problem that ask one side of each pair."""
+    """Make rows, not of word problems, that ask one side of each pair."""
     plain = rows.filter(pl.col("task") != "gsm8k").head(len(pairs))
     ids = [f"{name}-{at:03}" for at in range(len(pairs))]
     texts = pl.Series([pair[side] for pair in pairs])
@@ -62,9 +62,9 @@ def asking(rows: pl.DataFrame, pairs: list[dict[str, str]], side: str, name: str
 def recognised(
     model: SentenceModel, shadow: pl.DataFrame, pairs: list[dict[str, str]], questions: int, false_alarms: float
 ) -> list[bool]:
-    """Of each pair: whether its paraphrase would count, were its original one more question of the shadow set.
+    """Return for each pair whether its paraphrase would be found if its original was in the shadow set.
 
-    One at a time: a hundred more that are unlike the others would make another shadow set, with another bound.
+    Pairs are tested one at a time: a hundred unusual questions would change the shadow set, and so the bound.
     """
     asked = question_texts(shadow).to_list()
     held, first, second = (
@@ -79,7 +79,7 @@ def recognised(
 
 
 def main() -> None:
-    """Build, judge clean, plant, judge by both, print."""
+    """Build, evaluate the clean pool, plant paraphrases, search by both, print."""
     folder, sources, rows = (*sys.argv[1:], *("embedded", "5000")[len(sys.argv) - 2 :])
     with tempfile.TemporaryDirectory() as workspace:
         pool, shadow, limits, literals = frames(sources, int(rows), workspace)
@@ -88,7 +88,8 @@ def main() -> None:
     begun, wall = time.process_time(), time.monotonic()
     checks, accused = leaks_in_other_words(pool, shadow, limits.semantic, Path(folder))
     spent, waited = time.process_time() - begun, time.monotonic() - wall
-    print(f"{pool.height} clean rows x {shadow.height} shadow questions: {len({one['id'] for one in accused})} accused")
+    rows_accused = {leak["id"] for leak in accused}
+    print(f"{pool.height} clean rows x {shadow.height} shadow questions: {len(rows_accused)} accused")
     print(f"{spent:.0f} s of CPU, {1000 * spent / pool.height:.0f} per 1,000 rows; {waited:.0f} s of wall")
     print(f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GiB")
     for check in checks:
@@ -96,12 +97,12 @@ def main() -> None:
     texts = {
         row["id"]: row["question"] for frame in (pool, shadow) for row in frame.select("id", "question").to_dicts()
     }
-    for one in accused[:10]:
-        print(f"  {one['similarity']} from {one['bound']}: {texts[one['id']]!r} <- {texts[one['shadow_id']]!r}")
+    for leak in accused[:10]:
+        print(f"  {leak['similarity']} from {leak['bound']}: {texts[leak['id']]!r} <- {texts[leak['shadow_id']]!r}")
     held = pl.concat([shadow, asking(shadow, pairs, "question", "held")])
     few = pl.concat([pool.head(1000), asking(pool, pairs, "in_other_words", "planted")])
     lexical = leakage_gate(few, held, limits, literals, []).offenders
-    lexical_hits = {(one["id"], one.get("shadow_id")) for one in lexical}
+    lexical_hits = {(leak["id"], leak.get("shadow_id")) for leak in lexical}
     found = {"lexical": [(f"planted-{at:03}", f"held-{at:03}") in lexical_hits for at in range(len(pairs))]}
     for allowed in (limits.semantic.false_alarms, 0.5, 1.0):
         found[f"by meaning, {allowed:g} false alarms"] = recognised(

@@ -1,13 +1,13 @@
-"""Which gate of the calibration takes which judge, and for what reason it refuses one: simulated judges, both rows.
+"""Find which simulated judges each gate of the calibration accepts, on embedded and public rows, and why others fail.
 
     python benchmarks/bench_simulated_judges.py [EMBEDDED [PUBLIC]]
 
 The judges are those of `tests/calibration/simulated_judge.py`. Each grades 600 rows, the shadow set, its takes and the
-attack's dialogues, and every stage of `rc1 calibrate` is judged, whether the one before fails or not: by the published
-settings, with a weaker pull to the old weights, and at profile local's price of a needless question. Data are those of
-the workspaces named, which are only read; where none is named, 3,000 embedded rows and 600 of the public files beside
-the project are built in a passing folder. Prints a table, of which docs/experiments/good-judges.md shows a part, and
-with what words each gate fails. Seven minutes of one core.
+attack's dialogues. Every stage of `rc1 calibrate` is evaluated, even after a failed one: with the published settings,
+with a weaker pull to the old weights, and with the penalty of profile `local` for a needless question. The data are
+those of the given workspaces, which are only read; by default, 3,000 embedded rows and 600 of the public files next
+to the project are built in a temporary folder. Prints a table, part of which is in docs/experiments/good-judges.md, and
+the messages of failed gates. Takes seven minutes on one core.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ SETTINGS = {
     "weak pull": ("overclar.alpha=0.07", "calibration.l2=0.01"),
     "price 0.25": ("overclar.alpha=0.25", "calibration.l2=0.1"),
 }
-"""Of the pull to the old weights and the price of a needless question; the last are profile local's."""
+"""Pull to the old weights and penalty for a needless question; the last are those of profile `local`."""
 FEW = ("gates.shared.resamples=200",)
-"""Intervals beside figures; those that decide something, of the calibration, are as shipped."""
+"""Fewer resamples for intervals that are only reported; the calibration's own, which decide, are as shipped."""
 SKILLS = (0.7, 0.8, 0.9, 0.95, 1.0)
 JUDGES: dict[str, Simulated | None] = {
     "the rubric itself": None,
@@ -67,13 +67,13 @@ HEAD = (
 
 
 class Remembering:
-    """The run's own judge, asked once about the same dialogues."""
+    """The run's own judge with a cache, so that it is asked once about each set of dialogues."""
 
     def __init__(self) -> None:
         self.known: dict[tuple[str, ...], JudgedRows] = {}
 
     def __call__(self, run: Run, rows: pl.DataFrame, **options: Any) -> JudgedRows:
-        """Like `judge_rows`."""
+        """Judge rows as `judge_rows` does."""
         key = tuple(rows["id"])
         if key not in self.known:
             self.known[key] = judge_rows(run, rows, **options)
@@ -82,11 +82,11 @@ class Remembering:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What every stage found of a judge, and how well its grades agree with themselves.
+    """The outcome of every stage for one judge, and the consistency of its grades.
 
     Attributes:
         stages: the outcomes, in order.
-        halo: mean rank correlation of its dimensions with one another, on solved dialogues of the shadow set.
+        halo: mean rank correlation between the judge's criteria, on solved dialogues of the shadow set.
         again: overlap of the best tenth by the old score with that of the same judge asked again.
     """
 
@@ -96,12 +96,12 @@ class Trial:
 
 
 def trial(run: Run, simulated: Simulated | None, remembering: Remembering) -> Trial:
-    """Every stage with this judge."""
+    """Run every stage with this judge."""
 
-    def of(one: Simulated | None) -> Callable[..., JudgedRows]:
-        if one is None:
+    def of(simulated: Simulated | None) -> Callable[..., JudgedRows]:
+        if simulated is None:
             return remembering
-        return lambda run, rows, **options: one.on(remembering(run, rows, **options), rows)
+        return lambda run, rows, **options: simulated.on(remembering(run, rows, **options), rows)
 
     judge = of(simulated)
     found = weight_calib(run, judge=judge)
@@ -115,7 +115,7 @@ def trial(run: Run, simulated: Simulated | None, remembering: Remembering) -> Tr
     )
     rows, old = rows_of(run, SHADOW), run.config.reward.old_weights
     second = of(simulated and replace(simulated, asked=1))
-    first, again = (add_old_score(one(run, rows).frame, old) for one in (judge, second))
+    first, again = (add_old_score(ask(run, rows).frame, old) for ask in (judge, second))
     solved = first.filter("solved")
     names = [name for name in old if solved[name].n_unique() > 1]
     pairs = [(a, b) for a in names for b in names if a < b]
@@ -124,12 +124,12 @@ def trial(run: Run, simulated: Simulated | None, remembering: Remembering) -> Tr
 
 
 def line(rows: str, name: str, setting: str, found: Trial) -> str:
-    """A judge's line of the table."""
-    _, calibration, attack, _, shadow = (one.body for one in found.stages)
+    """Return a judge's line of the table."""
+    _, calibration, attack, _, shadow = (stage.body for stage in found.stages)
     weights, free = calibration["calibration"], shadow["without_price_of_questions"]
-    least = min(one["margin"] for one in attack["policies"].values() if one["margin"] is not None)
+    least = min(policy["margin"] for policy in attack["policies"].values() if policy["margin"] is not None)
     drop = next(check.value for check in found.stages[3].gate.checks if check.name == "rate drop, %")
-    failed = [f"{one.gate.name}: {check.name}" for one in found.stages for check in one.gate.failures]
+    failed = [f"{stage.gate.name}: {check.name}" for stage in found.stages for check in stage.gate.failures]
     cells = (
         f"{rows}, {name}",
         setting,
@@ -147,27 +147,29 @@ def line(rows: str, name: str, setting: str, found: Trial) -> str:
 
 
 def tried(rows: str, run: Run, root: Path, settings: Sequence[str]) -> None:
-    """Print the table of these rows, and what the gates that fail say."""
+    """Print the table of these rows, and the messages of failed gates."""
     print(f"| {' | '.join(HEAD)} |\n|{'---|' * len(HEAD)}", flush=True)
-    remembering, said, agreement = Remembering(), {}, {}
+    remembering, messages, agreement = Remembering(), {}, {}
     for name, simulated in JUDGES.items():
         for setting, chosen in SETTINGS.items():
             found = trial(open_run(workspace=root, overrides=(*settings, *FEW, *chosen)), simulated, remembering)
             print(line(rows, name, setting, found), flush=True)
-            said[name, setting] = [
-                f"{one.gate.name}: {check.name}: {check.advice}" for one in found.stages for check in one.gate.failures
+            messages[name, setting] = [
+                f"{stage.gate.name}: {check.name}: {check.advice}"
+                for stage in found.stages
+                for check in stage.gate.failures
             ]
             agreement[name] = found
     print(f"\n{rows}: dimensions with one another (solved), and the best tenth of the same judge asked again")
     for name, found in agreement.items():
         print(f"  {name}: {found.halo:.2f}, {found.again:.2f}")
     print(f"\n{rows}: why")
-    for (name, setting), sentences in said.items():
-        print("\n".join(f"  {name}, {setting}: {one}" for one in sentences) or f"  {name}, {setting}: passes")
+    for (name, setting), sentences in messages.items():
+        print("\n".join(f"  {name}, {setting}: {sentence}" for sentence in sentences) or f"  {name}, {setting}: passes")
 
 
 def prepared(given: str | None, root: Path, settings: Sequence[str]) -> Run:
-    """A run on copied data, or on data that are built."""
+    """Open a run on a copy of given data, or build its data."""
     root.mkdir()
     run = open_run(workspace=root, overrides=settings)
     if given is not None:
@@ -180,7 +182,7 @@ def prepared(given: str | None, root: Path, settings: Sequence[str]) -> Run:
 
 
 def main(given: Sequence[str]) -> int:
-    """Embedded rows, then public ones where they are there."""
+    """Test embedded rows, then public ones if they exist."""
     embedded, public = (*given, None, None)[:2]
     sources: Mapping[str, tuple[str | None, tuple[str, ...]]] = {
         "embedded": (embedded, ("pool.n=3000",)),
@@ -190,8 +192,8 @@ def main(given: Sequence[str]) -> int:
         for rows, (workspace, settings) in sources.items():
             if rows == "public" and not PUBLIC.is_dir():
                 return not_run(
-                    "simulated judges on public rows", "there is no folder shared/data beside the project",
-                    "put the public files there, as docs/pool.md has them",
+                    "simulated judges on public rows", "there is no folder shared/data next to the project",
+                    "put the public files there, as docs/pool.md describes",
                 )  # fmt: skip
             root = Path(folder) / rows
             tried(rows, prepared(workspace, root, settings), root, settings)

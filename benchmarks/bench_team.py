@@ -1,12 +1,11 @@
-"""A team's server: PostgreSQL behind it, two workers on one workspace, one of them killed with its run at work.
+"""Test a team's server with PostgreSQL and two workers on one workspace, one of which is killed during a run.
 
     python benchmarks/bench_team.py
 
-Brings up PostgreSQL (Debian: `apt-get install postgresql`), a Prefect server with the variables of
+Starts PostgreSQL (Debian: `apt-get install postgresql`), a Prefect server with the variables of
 deployments/containers/compose.yaml, `rc1 serve --server` and a second worker, all on the loopback interface, and starts
-every flow by its deployment. Prints what docs/experiments/teams.md tells and writes benchmarks/results/team.json.
-Ends with 1 where something is not as it should be; where PostgreSQL is missing it does nothing, says so and ends with
-77.
+every flow by its deployment. Prints the results in docs/experiments/teams.md and writes benchmarks/results/team.json.
+Ends with 1 if a result is not as expected. Without PostgreSQL it runs nothing, says so, and ends with 77.
 """
 
 from __future__ import annotations
@@ -43,11 +42,11 @@ COMPOSE = PROJECT_ROOT / "deployments/containers/compose.yaml"
 LIMIT_S = 900.0
 SEEDS = (20250820, 20250821, 20250822)
 HELD = {"PENDING", "RUNNING", "CANCELLING"}
-"""States in which a run has the pool's place."""
+"""States in which a run occupies the work pool's only slot."""
 
 
 def programs() -> Path | None:
-    """Where PostgreSQL's programs are; None where it is not installed."""
+    """Return the folder of PostgreSQL's programs; None if it is not installed."""
     found = shutil.which("initdb")
     places = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True) + ([Path(found).parent] if found else [])
     needed = ("initdb", "postgres", "createdb")
@@ -55,7 +54,7 @@ def programs() -> Path | None:
 
 
 def wait(said: str, reached: Callable[[], bool], limit_s: float = LIMIT_S) -> float:
-    """Wait until something is so; returns how many seconds that took."""
+    """Wait until `reached` returns True, and return the seconds that took."""
     began = time.monotonic()
     while not reached():
         if time.monotonic() - began > limit_s:
@@ -66,7 +65,7 @@ def wait(said: str, reached: Callable[[], bool], limit_s: float = LIMIT_S) -> fl
 
 @contextmanager
 def postgres(place: Path, folder: Path, password: str) -> Iterator[int]:
-    """A cluster of its own on the loopback interface; gives its port. Root may not run one, so `postgres` does then."""
+    """Run a separate cluster on the loopback interface, and yield its port; as user `postgres` if we are root."""
     user = "postgres" if os.geteuid() == 0 else getpass.getuser()
     folder.mkdir()
     (folder / "password").write_text(password)
@@ -95,14 +94,14 @@ def postgres(place: Path, folder: Path, password: str) -> Iterator[int]:
 
 @dataclass
 class Team:
-    """What a team has running, and the samples of what its runs were at.
+    """The processes of a team, and samples of the states of its runs.
 
     Attributes:
-        folder: below which everything lies.
+        folder: the folder of all files.
         serve: `rc1 serve --server`, whose worker is its child.
         second: the second worker.
-        asked: the runs that were asked for.
-        samples: look by look, the state of every one of them.
+        asked: ids of the runs that were started.
+        samples: for each request to the server, the state of every run.
     """
 
     folder: Path
@@ -113,11 +112,11 @@ class Team:
 
     @property
     def workspace(self) -> Path:
-        """Where the runs are at work."""
+        """The workspace of the runs."""
         return self.folder / "workspace"
 
     def start(self, deployment: str, **parameters: Any) -> Any:
-        """Start a deployment as `prefect deployment run` does; returns the run's id."""
+        """Start a deployment as `prefect deployment run` does, and return the run's id."""
         from prefect.client.orchestration import get_client
 
         with get_client(sync_client=True) as client:
@@ -127,36 +126,36 @@ class Team:
         return self.asked[-1]
 
     def run(self, run_id: Any) -> Any:
-        """A run as the server knows it; every look is kept."""
+        """Fetch a run from the server, and record the states of all runs."""
         from prefect.client.orchestration import get_client
         from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId
 
         with get_client(sync_client=True) as client:
             runs = client.read_flow_runs(flow_run_filter=FlowRunFilter(id=FlowRunFilterId(any_=self.asked)))
-        self.samples.append({str(one.id): one.state.type.value for one in runs if one.state})
-        return next(one for one in runs if one.id == run_id)
+        self.samples.append({str(run.id): run.state.type.value for run in runs if run.state})
+        return next(run for run in runs if run.id == run_id)
 
     def state(self, run_id: Any) -> str:
-        """The name of a run's state."""
+        """Return the name of a run's state."""
         return str(self.run(run_id).state.name)
 
     def ended(self, run_id: Any) -> bool:
-        """Whether a run has come to an end."""
+        """Return whether a run has ended."""
         return bool(self.run(run_id).state.is_final())
 
     def whose(self, run_id: Any) -> str:
-        """Which worker has started a run."""
+        """Return which worker started a run."""
         pid = int(str(self.run(run_id).infrastructure_pid).rpartition(":")[2])
         if pid in children.descendants(self.second.pid):
             return "second"
         return "first" if pid in children.descendants(self.serve.pid) else "nobody"
 
     def most_at_once(self) -> int:
-        """How many runs had the pool's place at the same moment, at most."""
+        """Return the most runs that occupied the slot at the same time."""
         return max(sum(state in HELD for state in seen.values()) for seen in self.samples)
 
     def nights(self) -> list[str]:
-        """When the server has the nightly run next, by its schedule."""
+        """Return when the server has scheduled the next nightly runs."""
         from prefect.client.orchestration import get_client
 
         with get_client(sync_client=True) as client:
@@ -165,23 +164,23 @@ class Team:
         return sorted(str(run.next_scheduled_start_time) for run in runs)
 
     def prints(self) -> dict[str, str]:
-        """Checkpoint -> fingerprint."""
+        """Return the fingerprint of every checkpoint."""
         folders = self.workspace.glob("checkpoints/**/step_*")
         return {str(path.relative_to(self.workspace)): fingerprint(path) for path in sorted(folders) if path.is_dir()}
 
     def steps(self) -> int:
-        """How many steps are measured."""
+        """Return the number of logged steps."""
         log = self.workspace / "reports/metrics.jsonl"
         return log.read_bytes().count(b"\n") if log.exists() else 0
 
 
 def server_command(url: str) -> list[str]:
-    """The compose file's command of the server, on the loopback interface."""
+    """Return the compose file's command of the server, for the loopback interface."""
     return [sys.executable, "-m", "prefect", "server", "start", "--host", "127.0.0.1", "--port", url.rpartition(":")[2]]
 
 
 def server_environment(folder: Path, database: int, password: str, auth: str) -> dict[str, str]:
-    """The compose file's own variables of the server, pointed to the loopback interface."""
+    """Return the compose file's variables of the server, for the loopback interface."""
     chosen = dict(yaml.safe_load(COMPOSE.read_text())["services"]["server"]["environment"])
     chosen |= {"PREFECT_SERVER_DATABASE_HOST": "127.0.0.1", "PREFECT_SERVER_DATABASE_PORT": str(database)}
     chosen |= {"PREFECT_SERVER_DATABASE_PASSWORD": password, "PREFECT_SERVER_API_AUTH_STRING": auth}
@@ -192,7 +191,7 @@ def server_environment(folder: Path, database: int, password: str, auth: str) ->
 
 @contextmanager
 def process(command: Sequence[str], environment: dict[str, str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A program that ends with the block."""
+    """Run a program that ends with the block."""
     with log.open("ab") as output:
         started = children.start(command, environment, output)
     try:
@@ -203,7 +202,7 @@ def process(command: Sequence[str], environment: dict[str, str], log: Path) -> I
 
 @contextmanager
 def team(place: Path, folder: Path) -> Iterator[Team]:
-    """Database, server and two workers."""
+    """Start database, server and two workers."""
     password, auth = secrets.token_hex(8), f"admin:{secrets.token_hex(8)}"
     url = f"http://127.0.0.1:{free_port()}"
     write_small_base(folder / "workspace")
@@ -224,7 +223,7 @@ def team(place: Path, folder: Path) -> Iterator[Team]:
 
 
 def one_at_a_time(here: Team) -> dict[str, Any]:
-    """Three trainings asked for at once, with two workers there to take them."""
+    """Start three trainings at once with two workers."""
     began = time.monotonic()
     runs = [here.start("train", seeds=[seed]) for seed in SEEDS]
     workers: dict[str, str] = {}
@@ -238,7 +237,7 @@ def one_at_a_time(here: Team) -> dict[str, Any]:
 
 
 def worker_killed(here: Team) -> dict[str, Any]:
-    """A training whose worker is killed at work; the same one, asked for meanwhile, has to wait for its place."""
+    """Kill a worker during a training; the same training, started meanwhile, must wait for the slot."""
     undisturbed = here.prints()
     for left in ("checkpoints", "reports/metrics.jsonl", "reports/rc1/segments", "reports/rc1/starts"):
         path = here.workspace / left
@@ -275,7 +274,7 @@ def _at_work(pid: int) -> bool:
 
 
 def process_killed(here: Team) -> dict[str, Any]:
-    """The process of a run is killed, its worker lives."""
+    """Kill the process of a run, but not its worker."""
     run = here.start("preflight", build="never", refresh=True)
     wait("it is at work", lambda: here.state(run) == "Running")
     wait("it has a process", lambda: here.run(run).infrastructure_pid is not None)
@@ -285,7 +284,7 @@ def process_killed(here: Team) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Run all of it; 1 where it is not as it should be."""
+    """Run everything, and return 1 if a result is not as expected."""
     place = programs()
     if place is None:
         how = "apt-get install postgresql (Debian) && python benchmarks/bench_team.py"

@@ -1,21 +1,21 @@
-"""Episodes a second, memory and tokens: RC1's engines next to TRL's `GRPOTrainer` with `environment_factory`.
+"""Compare RC1's engines with TRL's `GRPOTrainer` and `environment_factory`: episodes per second, memory, tokens.
 
     python benchmarks/bench_trl_environment.py --model real/checkpoints/sft --pool real/data/rollouts/FILE.jsonl
     python benchmarks/bench_trl_environment.py --model models/smollm2 --pool FILE.jsonl --equal
     python benchmarks/bench_trl_environment.py ... --passes 4 --recompute  # TRL's default: less memory
 
-Without a model and a pool nothing is run, which it says, and it ends with 77.
+Without a model and a pool it runs nothing, says so, and ends with 77.
 
-All sides play the same rows, each in the same number of takes, with the same weights, chat template, prompts (compared
-token by token), bounds on turns and tokens, adapter, rate, KL to the base, precision and cores, in RC1's dialogue
-world with its verified reward; a step is one step of the optimizer. TRL is used as its documentation has it, through
-`rc1_lib.environment.trl`. Each side runs in a process of its own, in turns; a first step of each is not timed.
+All sides play the same rows with equally many rollouts, weights, chat template, prompts (compared token by token),
+limits on turns and tokens, adapter, learning rate, KL to the base, precision and cores, in RC1's environment with its
+verified reward. A step is one step of the optimizer. TRL is used as documented, through `rc1_lib.environment.trl`. Each
+side runs in a separate process, alternately; its first step is not timed.
 
-With `--equal` every turn is as long as it may be and an episode is one turn: in the weights that all sides load, the
-output of the token that ends a turn points away from what the model's last layer says, so that it is as good as never
-sampled, which is checked. Without it turns end where the policy ends them, and sides are compared by the token too.
+With `--equal` an episode is one turn of the greatest length. For this, the output weights of the end-of-turn token,
+which all sides load, are changed so that it is practically never sampled, which is checked. Otherwise turns end where
+the policy ends them, and sides are also compared per token.
 
-Prints a table, and writes `benchmarks/results/trl_environment.json`, in which other jobs stay as they were.
+Prints a table, and writes `benchmarks/results/trl_environment.json`, which keeps the results of other jobs.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ TEMPLATE = (
     "{{ '<|im_end|>\n' }}{% endfor %}"
     "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
 )
-"""ChatML with calls and replies of tools, which TRL wants of a template. It does not describe the tools, since TRL and
-RC1 do that in other words, and prompts would not be of one length: the policy knows them by its warm start."""
+"""ChatML with tool calls and replies, as TRL requires. It does not describe the tools, since TRL and RC1 word that
+differently, and prompts would differ in length; the policy knows the tools from its warm start."""
 
 
 @dataclass(frozen=True)
@@ -68,13 +68,13 @@ class Job:
 
     Attributes:
         base: folder of the model and its tokenizer.
-        rows: of every step, as rows of the pool.
-        takes: episodes of a row.
-        settings: of the configuration, for all sides.
-        cores: that a side may use.
+        rows: the rows of each step, in the pool's schema.
+        takes: number of episodes per row.
+        settings: overrides of the configuration, for all sides.
+        cores: number of cores that a side may use.
         equal: whether an episode is one turn that never ends by itself.
-        passes: TRL's passes with gradients in a step.
-        recompute: whether TRL checkpoints gradients.
+        passes: TRL's passes with gradients per step.
+        recompute: whether TRL uses gradient checkpointing.
     """
 
     base: str
@@ -88,41 +88,41 @@ class Job:
 
     @property
     def episodes(self) -> int:
-        """Of a step."""
+        """Number of episodes per step."""
         return len(self.rows[0]) * self.takes
 
     @property
     def config(self) -> RunConfig:
-        """Profile `local` with the job's settings."""
+        """The configuration of profile `local` with the job's settings."""
         return open_run(profile="local", overrides=self.settings).config
 
 
 class Meter:
-    """What lay between the ends of steps: seconds, CPU seconds, tokens; and the most memory that was held."""
+    """Measures seconds, CPU seconds and tokens between the ends of steps, and peak memory."""
 
     def __init__(self) -> None:
         self._marks: list[tuple[float, float]] = []
         self._steps: list[dict[str, float]] = []
 
     def mark(self, **counted: float) -> None:
-        """A step has ended, in which so many tokens were sampled, and so on."""
+        """Record the end of a step and its counts, such as sampled tokens."""
         used = resource.getrusage(resource.RUSAGE_SELF)
         self._marks.append((time.perf_counter(), used.ru_utime + used.ru_stime))
         self._steps.append(counted)
 
     def report(self) -> str:
-        """One line of JSON: every step after the first."""
+        """Return one line of JSON with every step after the first."""
         pairs = zip(self._marks, self._marks[1:], self._steps[1:], strict=False)
         timed = [{"seconds": b[0] - a[0], "cpu_seconds": b[1] - a[1], **counted} for a, b, counted in pairs]
-        # Not getrusage's: that begins with what the process held that started this one.
+        # Not from getrusage, which includes the memory of the process that started this one.
         found = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
-        assert found is not None, "Linux says how much memory a process has held at most"
+        assert found is not None, "Linux reports the peak memory of a process"
         return json.dumps({"steps": timed, "peak_mib": int(found[1]) // 1024})
 
 
 def ours(job: Job, name: str) -> None:
-    """A training by RC1's engine, as `rc1 train` steps it."""
-    # Here, as below: what one side imports is no part of the other's memory.
+    """Train with RC1's engine, in the steps of `rc1 train`."""
+    # Imported here, as below, so that one side's imports do not count as the other's memory.
     from rc1_lib.training.api import Setup
     from rc1_lib.training.registry import make_engine
     from rc1_lib.training.strategies import Groups
@@ -132,25 +132,25 @@ def ours(job: Job, name: str) -> None:
     engine.setup(Setup.of_run(config, job.base, SEED))
     strategy.attach_engine(engine)
     for number, rows in enumerate(job.rows):
-        # Steps in which the value head alone learns do less: they are over.
+        # Past the steps in which only the value head learns, which do less work.
         step = config.training.ppo.value_warm_up + number
         batch: dict[str, Any] = {"rows": rows, "keys": [str(at) for at in range(len(rows))], "step": step}
         strategy.on_batch(batch)
         engine.train_step(batch)
         played = batch["trajectories"]
-        sampled = sum(one.action_count for one in played)
-        check_equal(job, [one.action_count for one in played], config.rollout_len)
+        sampled = sum(episode.action_count for episode in played)
+        check_equal(job, [episode.action_count for episode in played], config.rollout_len)
         meter.mark(
             sampled=sampled,
-            read=sum(len(one.ids) for one in played),
-            turns=fmean(one.outcome.turns for one in played),
+            read=sum(len(episode.ids) for episode in played),
+            turns=fmean(episode.outcome.turns for episode in played),
             reward=fmean(batch["scores"]),
         )
     print(meter.report())
 
 
 def theirs(job: Job) -> None:
-    """A training by TRL's own trainer, on RC1's world through its public interface."""
+    """Train with TRL's trainer in RC1's environment, through its public interface."""
     import torch
     from datasets import Dataset
     from peft import LoraConfig
@@ -165,7 +165,7 @@ def theirs(job: Job) -> None:
     config, meter = job.config, Meter()
     torch.set_num_threads(job.cores)
     tokenizer = AutoTokenizer.from_pretrained(job.base, padding_side="left")
-    # TRL knows how replies are to be read by the wording of templates that it knows, and ours is not among them.
+    # TRL chooses the parser of replies by the text of known templates, and ours is not one of them.
     tokenizer.response_schema, tokenizer.response_template = qwen3_schema, qwen3_template
     pay = reward_function(RewardSettings.of(config))
     played: dict[str, float] = {}
@@ -175,19 +175,19 @@ def theirs(job: Job) -> None:
         lengths = [len(ids) for ids in columns["completion_ids"]]
         check_equal(job, lengths, config.rollout_len)
         prompts = [len(prompt_ids(tokenizer, prompt)) for prompt in columns["prompts"]]
-        spoken = [sum(said["role"] == "assistant" for said in one) for one in columns["completions"]]
+        spoken = [sum(message["role"] == "assistant" for message in said) for said in columns["completions"]]
         played.update(read=sum(lengths) + sum(prompts), turns=fmean(spoken), reward=fmean(paid))
         return paid
 
     class Marks(TrainerCallback):
         def on_log(self, *_: Any, logs: Mapping[str, float], **__: Any) -> None:
-            if "completions/mean_length" in logs:  # what tools said is not counted there
+            if "completions/mean_length" in logs:  # which does not count the tools' replies
                 meter.mark(sampled=round(logs["completions/mean_length"] * job.episodes), **played)
 
     training, adapter = config.training, config.training.adapter
     rows = [row | {"prompt": opening(row)} for step in job.rows for row in step]
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # environments are called experimental
+        warnings.simplefilter("ignore", UserWarning)  # TRL warns that environments are experimental
         trainer = GRPOTrainer(
             model=AutoModelForCausalLM.from_pretrained(job.base, dtype=torch.float32),
             processing_class=tokenizer,
@@ -229,30 +229,30 @@ def theirs(job: Job) -> None:
 
 
 def check_equal(job: Job, lengths: Sequence[int], expected: int) -> None:
-    """Refuse a job of equal lengths whose lengths are not."""
+    """Stop if a job with `--equal` has episodes of other lengths."""
     if job.equal and set(lengths) != {expected}:
         raise SystemExit(f"--equal: found episodes of {sorted(set(lengths))} tokens, expected all of {expected}")
 
 
 def opening(row: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """What stands before the assistant's first message."""
+    """Return the messages before the assistant's first one."""
     first = next(at for at, message in enumerate(row["messages"]) if message["role"] == "assistant")
     return [{"role": message["role"], "content": message["content"]} for message in row["messages"][:first]]
 
 
 def prompt_ids(tokenizer: Any, prompt: Sequence[Mapping[str, Any]]) -> list[int]:
-    """The tokens that TRL makes of a prompt."""
+    """Return the tokens that TRL makes of a prompt."""
     found: list[int] = tokenizer.apply_chat_template(list(prompt), add_generation_prompt=True, return_dict=False)
     return found
 
 
 def base_of(model: Path, folder: Path, *, equal: bool) -> Path:
-    """The model with the template of this benchmark; with `equal` its turns do not end."""
+    """Copy the model with the template of this benchmark; with `equal` its turns do not end."""
     base = folder / "base"
     shutil.copytree(model, base)
     (base / "chat_template.jinja").write_text(TEMPLATE)
     tokenizer = AutoTokenizer.from_pretrained(base)
-    tokenizer.chat_template = TEMPLATE  # also where the model keeps its own in another file
+    tokenizer.chat_template = TEMPLATE  # in case the model has its template in another file
     tokenizer.save_pretrained(base)
     if equal:
         never_ending(AutoModelForCausalLM.from_pretrained(base), tokenizer).save_pretrained(base)
@@ -260,7 +260,7 @@ def base_of(model: Path, folder: Path, *, equal: bool) -> Path:
 
 
 def never_ending(causal: Any, tokenizer: Any) -> Any:
-    """Give the token that ends a turn a logit of about -100: a least-squares fit over what the model itself says."""
+    """Give the end-of-turn token a logit of about -100, by a least-squares fit over states of the model's own text."""
     ids = tokenizer(["A story of some length. What is 2 + 3?"] * 8, return_tensors="pt")
     torch.manual_seed(SEED)
     with torch.no_grad():
@@ -274,7 +274,7 @@ def never_ending(causal: Any, tokenizer: Any) -> Any:
 
 
 def rows_of(pool: str, base: Path, options: argparse.Namespace) -> list[list[dict[str, Any]]]:
-    """The rows of every step: the first English ones of the pool that are short enough and differ in their question."""
+    """Return the rows of every step: the first English ones in the pool that are short enough, one per question."""
     from rc1_lib.training.chat_format import ChatFormat
 
     tokenizer, found = AutoTokenizer.from_pretrained(base), dict[str, dict[str, Any]]()
@@ -289,18 +289,18 @@ def rows_of(pool: str, base: Path, options: argparse.Namespace) -> list[list[dic
         raise SystemExit(f"{pool}: found {len(found)} rows of at most {options.longest} tokens, expected {wanted}")
     for row in found.values():
         if form.prompt_ids(opening(row)) != prompt_ids(tokenizer, opening(row)):
-            raise SystemExit(f"row '{row['id']}': RC1 and TRL make other tokens of its prompt, so nothing is compared")
+            raise SystemExit(f"row '{row['id']}': RC1 and TRL tokenize its prompt differently, so nothing is compared")
     rows = list(found.values())
     return [rows[at : at + options.prompts] for at in range(0, wanted, options.prompts)]
 
 
 def settings_of(options: argparse.Namespace) -> list[str]:
-    """The job in the terms of the configuration."""
+    """Return the job as overrides of the configuration."""
     episodes = options.prompts * options.takes
     return [
         f"batch_size={episodes}",
         f"rollout_len={options.response}",
-        "lr=1.0e-5",  # so small that no policy leaves what the others still are
+        "lr=1.0e-5",  # so small that the sides' policies stay alike
         "training.strategy=groups",
         "training.engine=torch_grpo",
         f"training.update.group_size={options.takes}",
@@ -320,7 +320,7 @@ def settings_of(options: argparse.Namespace) -> list[str]:
 
 
 def once(side: str, job: Path, cores: int) -> dict[str, Any]:
-    """One side's run, in a process of its own on so many cores."""
+    """Run one side in a separate process on `cores` cores."""
     mine = sorted(os.sched_getaffinity(0))[:cores]
     done = subprocess.run(
         ["taskset", "-c", ",".join(map(str, mine)), sys.executable, __file__, "--side", side, "--job", job],
@@ -337,7 +337,7 @@ def once(side: str, job: Path, cores: int) -> dict[str, Any]:
 
 
 def summed(runs: Sequence[Mapping[str, Any]], episodes: int) -> dict[str, Any]:
-    """Medians over the steps of all runs, by the episode and by the token, and the most memory of any."""
+    """Return medians over the steps of all runs, per episode and per token, and the peak memory of any run."""
     steps = [step for run in runs for step in run["steps"]]
     tokens = sum(step["sampled"] for step in steps)
     return {
@@ -360,21 +360,21 @@ SHOWN = {
 }  # fmt: skip
 
 
-def told(name: str, sides: Mapping[str, Mapping[str, Any]]) -> None:
-    """A table of one comparison; `tokens` are those sampled and learned, a CPU second."""
+def print_table(name: str, sides: Mapping[str, Mapping[str, Any]]) -> None:
+    """Print the table of one comparison; `tokens` are those sampled and learned per CPU second."""
     print(f"{name}\n{'':24}" + "".join(f"{title:>14}" for title in SHOWN.values()))
     for side, found in sides.items():
         print(f"{side:24}" + "".join(f"{found[key]:14.3f}" for key in SHOWN))
-    for side in [one for one in OURS if {one, THEIRS} <= sides.keys()]:
+    for side in [engine for engine in OURS if {engine, THEIRS} <= sides.keys()]:
         ratios = [sides[side][key] / sides[THEIRS][key] for key in list(SHOWN)[:4]]
         print(f"{side + ' / ' + THEIRS:24}" + "".join(f"{ratio:14.2f}" for ratio in ratios), flush=True)
 
 
 def named(options: argparse.Namespace) -> str:
-    """What a comparison is called among the results."""
+    """Return the name of a comparison in the results."""
     ends = "lengths all equal" if options.equal else "own ends"
     passes = f"TRL in {options.passes} passes{', recomputing' * options.recompute}"
-    more = "".join(f", {one}" for one in options.set)
+    more = "".join(f", {override}" for override in options.set)
     return (
         f"{options.model.name}, {ends}, {options.prompts} rows x {options.takes} takes, {options.precision}, "
         f"{options.cores} cores, {passes}{more}"
@@ -382,26 +382,26 @@ def named(options: argparse.Namespace) -> str:
 
 
 def parsed(arguments: Sequence[str]) -> argparse.Namespace:
-    """The command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", type=Path, metavar="FOLDER", help="a model; ChatML's marks are among its tokens")
+    parser.add_argument("--model", type=Path, metavar="FOLDER", help="a model whose tokens include ChatML's marks")
     parser.add_argument("--pool", metavar="FILE", help="rows of the pool's schema, as JSON lines")
-    parser.add_argument("--equal", action="store_true", help="one turn an episode, and none ends by itself")
-    parser.add_argument("--prompts", type=int, default=4, help="rows of a step")
-    parser.add_argument("--takes", type=int, default=4, help="episodes of a row")
-    parser.add_argument("--longest", type=int, default=448, help="tokens of a row at most, its demonstration included")
-    parser.add_argument("--response", type=int, default=128, help="tokens of a turn at most")
-    parser.add_argument("--turns", type=int, default=6, help="of an episode at most")
-    parser.add_argument("--tokens", type=int, default=448, help="of an episode at most, without its prompt")
-    parser.add_argument("--micro-tokens", type=int, default=2048, help="RC1's bound on a pass with gradients")
-    parser.add_argument("--passes", type=int, default=4, help="TRL's passes with gradients in a step")
-    parser.add_argument("--recompute", action="store_true", help="TRL checkpoints gradients, as it does by default")
+    parser.add_argument("--equal", action="store_true", help="one turn per episode, which never ends by itself")
+    parser.add_argument("--prompts", type=int, default=4, help="rows per step")
+    parser.add_argument("--takes", type=int, default=4, help="episodes per row")
+    parser.add_argument("--longest", type=int, default=448, help="most tokens of a row, with its demonstration")
+    parser.add_argument("--response", type=int, default=128, help="most tokens of a turn")
+    parser.add_argument("--turns", type=int, default=6, help="most turns of an episode")
+    parser.add_argument("--tokens", type=int, default=448, help="most tokens of an episode, without its prompt")
+    parser.add_argument("--micro-tokens", type=int, default=2048, help="RC1's limit on a pass with gradients")
+    parser.add_argument("--passes", type=int, default=4, help="TRL's passes with gradients per step")
+    parser.add_argument("--recompute", action="store_true", help="TRL uses gradient checkpointing, its default")
     parser.add_argument("--precision", choices=("fp32", "bf16"), default="fp32")
     parser.add_argument("--cores", type=int, default=2)
     parser.add_argument("--steps", type=int, default=3, help="timed steps of one run")
     parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument("--only", nargs="+", choices=(*OURS, THEIRS), default=(OURS[0], THEIRS, OURS[1]))
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="of the configuration")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override a configuration key")
     parser.add_argument("--side", help=argparse.SUPPRESS)
     parser.add_argument("--job", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
@@ -415,7 +415,7 @@ def parsed(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Compare, print the table and keep the figures."""
+    """Compare, print the table and write the results."""
     options = parsed(arguments)
     if options.job:
         job = Job(**json.loads(options.job.read_bytes()))
@@ -423,7 +423,7 @@ def main(arguments: Sequence[str]) -> int:
         return 0
     if options.model is None:
         how = "make run-real SOURCES=DIR, then python benchmarks/bench_trl_environment.py --model FOLDER --pool FILE"
-        return not_run("RC1's engines next to TRL's GRPOTrainer", "it wants a model and rows, and none were given", how)
+        return not_run("RC1's engines next to TRL's GRPOTrainer", "no model and rows were given", how)
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         base = base_of(options.model, folder, equal=options.equal)
@@ -439,10 +439,10 @@ def main(arguments: Sequence[str]) -> int:
                 runs[side].append(once(side, folder / "job.json", options.cores))
     sides = {side: summed(found, job.episodes) for side, found in runs.items()}
     name = named(options)
-    told(name, sides)
-    kept = {one["name"]: one for one in json.loads(RESULTS.read_bytes())["jobs"]} if RESULTS.exists() else {}
+    print_table(name, sides)
+    kept = {job["name"]: job for job in json.loads(RESULTS.read_bytes())["jobs"]} if RESULTS.exists() else {}
     kept[name] = {"name": name, "sides": sides}
-    write_json(RESULTS, {"jobs": [kept[one] for one in sorted(kept)]})
+    write_json(RESULTS, {"jobs": [kept[job_name] for job_name in sorted(kept)]})
     return 0
 
 

@@ -13,7 +13,7 @@ from rc1_lib.provenance.derived import Build
 from rc1_lib.run import Run
 from rc1_lib.runtime.progress import report_progress
 from rc1_lib.scale_up import record
-from rc1_lib.scale_up.looks import AFTER, BEFORE, STABILITY, Look, judge
+from rc1_lib.scale_up.looks import AFTER, BEFORE, STABILITY, Look, evaluate_gate
 from rc1_lib.scale_up.report import PICTURE, REPORT, table, write_report
 from rc1_lib.scale_up.sizes import Step, grow
 from tasks.endings import CACHED, refusable, retried
@@ -32,7 +32,7 @@ def green_before(run: Run, step: Step) -> State[tuple[Look, ...]]:
     Returns:
         A state named `CACHED` with the checks of that size, or `DUE` with none.
     """
-    looks = record.kept(run, step)
+    looks = record.read_record(run, step)
     if looks:
         return Completed(name=CACHED, message=f"{step.size:,} rows passed before, and nothing has changed", data=looks)
     return Completed(name=DUE, message=f"{step.size:,} rows are due", data=())
@@ -58,7 +58,7 @@ def gate_of_size(run: Run, step: Step, name: str, again: bool, title: str) -> St
     """
     if name == STABILITY:
         provide_scorer_key(run)
-    result = judge(run, step, name, again=again)
+    result = evaluate_gate(run, step, name, again=again)
     names = BEFORE if again else AFTER
     report_progress(f"size {title}", names.index(name) + 1, len(names), f"{name} {result.status.value}")
     return state_of(result)
@@ -66,8 +66,8 @@ def gate_of_size(run: Run, step: Step, name: str, again: bool, title: str) -> St
 
 @retried(name="keep size", task_run_name="keep size {step.size}")
 def keep(run: Run, step: Step, looks: Sequence[Look]) -> str:
-    """Write the report by which a passed size is recognised later, and return its path."""
-    return record.keep(run, step, looks)
+    """Write the report by which a passed size is recognised later; returns its path."""
+    return record.write_record(run, step, looks)
 
 
 @task(name="scale-up report", persist_result=False)

@@ -63,7 +63,7 @@ def plan(
     run = replace(run, vouched=vouched_by(verify_ticket(run)))
     quieten_models(run)
     from rc1_lib.config.file import departures
-    from rc1_lib.forecast.bill import beside_cap, evaluation_bill, judge_rates, run_pilot, training_bill
+    from rc1_lib.forecast.bill import cap_verdicts, evaluation_bill, judge_rates, run_pilot, training_bill
     from rc1_lib.run import published_config
     from rc1_lib.training.ppo_run import prepare
 
@@ -72,7 +72,7 @@ def plan(
     rates, seeds = judge_rates(run), len(run.config.seeds) if all_seeds else 1
     one = training_bill(run, pilot, rates)
     parts = {"training": one * seeds, **({"evaluation": evaluation_bill(run, seeds, pilot, rates)} if evaluate else {})}
-    verdicts = beside_cap(one, run.config.steps, run.config.training.cap)
+    verdicts = cap_verdicts(one, run.config.steps, run.config.training.cap)
     certain = [verdict for verdict in verdicts if verdict.certain]
     body = {
         "config_sha256": run.config_sha256,

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 from rc1_lib.environment.outcome import EpisodeOutcome, EpisodeStatus, outcome_of
 from rc1_lib.environment.rewards import RewardSettings, reward_terms
@@ -30,20 +30,8 @@ class ToolError(ValueError):
     """A tool call that failed; the message may be shown to the model."""
 
 
-class RewardFunction(Protocol):
-    """A reward function as TRL calls it."""
-
-    __name__: str
-
-    def __call__(
-        self,
-        completions: Sequence[Sequence[Mapping[str, Any]]],
-        environments: Sequence[DialogueEnvironment],
-        bucket: Sequence[str],
-        **columns: object,
-    ) -> list[float]:
-        """Return one reward per completion."""
-        ...
+RewardFunction = Callable[..., list[float]]
+"""A reward as TRL calls it: with `completions`, `environments` and all columns; returns one number per completion."""
 
 
 class DialogueEnvironment:

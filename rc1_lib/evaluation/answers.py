@@ -53,7 +53,7 @@ def answers_of(
     done: int,
     plays: int,
 ) -> Answers:
-    """Answer the prompts in each mode, with progress reported as `done` of `plays` from the start.
+    """Answer the prompts in each mode; progress is reported from `done` of `plays` on.
 
     The initial policy answers if no adapter was loaded, since a fresh adapter changes nothing.
     """

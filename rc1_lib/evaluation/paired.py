@@ -66,8 +66,8 @@ def paired(frame: pl.DataFrame, before: str, after: str) -> tuple[pl.DataFrame, 
     for name, episodes in zip((before, after), sides, strict=True):
         if not episodes.height:
             raise EvaluationError(f"policy '{name}' answered no prompts; let both policies answer the same ones")
-    for side, other, name in ((0, 1, after), (1, 0, before)):
-        unpaired = sides[side].join(sides[other], on=_KEY, how="anti")
+    for first, second, name in ((0, 1, after), (1, 0, before)):
+        unpaired = sides[first].join(sides[second], on=_KEY, how="anti")
         if unpaired.height:
             raise EvaluationError(
                 f"policy '{name}' did not answer {unpaired.height} prompts that the other one answered, for example "

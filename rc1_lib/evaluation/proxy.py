@@ -183,7 +183,7 @@ class _Statistics:
             for side in (before, after)
         ]
         # One product with the weights gives all sums: the members of each group, then their four values.
-        self._terms = np.hstack([inside, *(inside * one[:, None] for one in values)])
+        self._terms = np.hstack([inside, *(inside * of_pairs[:, None] for of_pairs in values)])
 
     def __call__(self, weights: Floats) -> dict[str, float]:
         sums = (weights @ self._terms).reshape(5, len(GROUPS))

@@ -99,14 +99,14 @@ def success_rows(report: Report, mode: str) -> Rows:
 def proxy_rows(report: Report) -> Rows:
     """Tabulate judged score and success: start and end by group of prompts, then the intermediate checkpoints."""
     found = report["proxy"]
-    lines = [*found["groups"].items(), *((f"seed {seed}", one["all"]) for seed, one in found["by_seed"].items())]
-    lines += [(f"{one['seed']}, step {one['step']}", one) for one in found["course"]]
+    lines = [*found["groups"].items(), *((f"seed {seed}", groups["all"]) for seed, groups in found["by_seed"].items())]
+    lines += [(f"{point['seed']}, step {point['step']}", point) for point in found["course"]]
     head = ("group", "n", "score x 100", "change", "success %", "change, pp")
     rows = [
-        (name, f"{one['prompts']:,}", *(shown(one[kind]) for kind in ("proxy", "truth") for shown in (_sides, _moved)))
-        for name, one in lines
+        (name, f"{part['prompts']:,}", *(cell(part[kind]) for kind in ("proxy", "truth") for cell in (_sides, _shift)))
+        for name, part in lines
     ]
-    rows += [(f"{one['seed']}, step {one['step']}", "0", *[_NONE] * 4) for one in found.get("missing", ())]
+    rows += [(f"{point['seed']}, step {point['step']}", "0", *[_NONE] * 4) for point in found.get("missing", ())]
     return Rows(f"judged score and success, {report['before']} / {report['after']}", head, rows)
 
 
@@ -115,7 +115,7 @@ def _sides(found: Report) -> str:
     return " / ".join(_NONE if value is None else f"{100 * value:.1f}" for value in values)
 
 
-def _moved(found: Report) -> str:
+def _shift(found: Report) -> str:
     value, low, high = (found["change"][name] for name in ("value", "low", "high"))
     if value is None or low is None or high is None:
         return _NONE

@@ -1,1 +1,1 @@
-"""Estimates what a training will cost and can learn, by trying a little of it first."""
+"""Estimate what a training will cost and whether it can learn, by trying a little of it first."""

@@ -1,8 +1,7 @@
-"""The cost of a training before it starts: hours, GPU-hours, judge calls and USD, each with an interval.
+"""Estimate the cost of a training before it starts: hours, GPU-hours, judge calls and USD, each with an interval.
 
-A pilot plays and learns a few timed steps, whose results are discarded; they represent all steps. They cannot predict
-how the policy changes: one that learns to say more takes longer steps. The intervals only show how the pilot's own
-steps vary.
+A pilot runs a few timed steps, which represent all steps, and discards what was learned. It cannot predict how the
+policy changes: a policy that learns to say more takes longer steps. The intervals only show how the pilot's steps vary.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from rc1_lib.training.registry import make_engine
 STAGE = "pilot"
 _HOUR = 3600.0
 _LAST = 2000
-"""How many recent paid replies count: prices and habits of a model change."""
+"""Number of recent paid replies that count, since a model's prices and habits change."""
 _FEWEST = 2
 
 
@@ -43,9 +42,9 @@ class PilotStep:
     """The cost of a step.
 
     Attributes:
-        seconds: in total.
-        playing: the part for playing and judging the episodes.
-        dialogues: how many different ones were played and judged; 0 if the step learned from the pool's.
+        seconds: duration of the step.
+        playing: seconds of it for playing and judging the episodes.
+        dialogues: number of distinct dialogues that were played and judged; 0 if the step learned from the pool's.
     """
 
     seconds: float
@@ -58,9 +57,9 @@ class Pilot:
     """The result of a pilot.
 
     Attributes:
-        steps: the timed steps, without the first one.
-        device: the device's kind in torch.
-        gpus: the number of GPUs, one for each process that shared the steps; 0 on a CPU.
+        steps: the timed steps, without the warm-up step.
+        device: torch's type of the device, such as `cuda`.
+        gpus: number of GPUs, one for each process that shared the steps; 0 on a CPU.
     """
 
     steps: tuple[PilotStep, ...]
@@ -69,7 +68,7 @@ class Pilot:
 
 
 def run_pilot(prepared: Prepared, seed: int, steps: int) -> Pilot:
-    """Play and learn one warm-up step and `steps` timed ones. A live judge is asked, and its replies are kept."""
+    """Run one warm-up step and `steps` timed ones. A live judge is asked, and its replies are stored."""
     engine = make_engine(prepared.run.config.training.engine)
     timed: list[PilotStep] = []
     with dry_run(prepared, seed, engine) as run:
@@ -80,7 +79,7 @@ def run_pilot(prepared: Prepared, seed: int, steps: int) -> Pilot:
             run.strategy.on_batch(batch)
             played = time.perf_counter()
             engine.train_step(batch)
-            dialogues = len({dialogue_sha256(one.messages) for one in batch.get("trajectories", ())})
+            dialogues = len({dialogue_sha256(episode.messages) for episode in batch.get("trajectories", ())})
             timed.append(PilotStep(time.perf_counter() - began, played - began, dialogues))
     report_progress(STAGE, steps + 1, steps + 1)
     return Pilot(tuple(timed[1:]), get_device().type, gpus_of(prepared.run.config.training))
@@ -91,8 +90,8 @@ class JudgeRates:
     """Rates of the configured judge.
 
     Attributes:
-        calls: per valid reply.
-        usd: per call.
+        calls: calls per valid reply.
+        usd: USD per call.
     """
 
     calls: Estimate
@@ -100,7 +99,7 @@ class JudgeRates:
 
 
 def judge_rates(run: Run) -> JudgeRates:
-    """The rates of the configured judge; 0 for a free one.
+    """Return the rates of the configured judge; 0 for a free one.
 
     Raises:
         RC1Error: when a live judge has no paid replies about episodes yet.
@@ -109,16 +108,17 @@ def judge_rates(run: Run) -> JudgeRates:
     if judge.provider not in LIVE or not run.config.training.pays_judge:
         return JudgeRates(NOTHING, NOTHING)
     if not judge.prices.known:
-        raise RC1Error("judge.prices is not set, so the judge's cost is unknown; set its input and output")
+        raise RC1Error("judge.prices is not set, so the judge's cost is unknown; set its `input` and `output`")
     with open_store(run, f"{run.config.training.reward.scores}/{REPLIES}") as store:
         log = store.log()
     own = log.filter(pl.col("provider") == judge.provider, pl.col("model_asked") == (judge.model or ""))
-    paid = own.filter(pl.col("outcome").is_in([str(one) for one in ANSWERED]), pl.col("cost_usd").is_not_null())
+    answered = pl.col("outcome").is_in([str(outcome) for outcome in ANSWERED])
+    paid = own.filter(answered, pl.col("cost_usd").is_not_null())
     return rates_of(paid.tail(_LAST))
 
 
 def rates_of(paid: pl.DataFrame) -> JudgeRates:
-    """The rates in lines of paid replies.
+    """Compute the rates from log lines of paid replies.
 
     Raises:
         RC1Error: when there are too few.
@@ -126,7 +126,7 @@ def rates_of(paid: pl.DataFrame) -> JudgeRates:
     good = paid.filter(pl.col("outcome") == AttemptOutcome.OK.value).height
     if paid.height < _FEWEST or not good:
         raise RC1Error(
-            f"the usage log has {paid.height} replies about episodes by the configured judge, {good} of them valid, "
+            f"the usage log has {paid.height} replies about episodes by the configured judge, {good} of them valid; "
             f"expected at least {_FEWEST}, so its cost is unknown; run the pilot while the judge answers"
         )
     return JudgeRates(exactly(paid.height / good), mean_of(paid["cost_usd"].to_list()))
@@ -134,14 +134,14 @@ def rates_of(paid: pl.DataFrame) -> JudgeRates:
 
 @dataclass(frozen=True, slots=True)
 class Bill:
-    """The cost of something.
+    """The cost of a part of a training.
 
     Attributes:
-        hours: of the clock.
-        gpu_hours: the sum over the pilot's GPUs, whether busy or waiting for the judge; 0 on a CPU. A vLLM server's
-            GPUs are not counted, since their number is not known here.
-        judge_calls: to a paid judge.
-        usd: for these calls.
+        hours: hours of wall-clock time.
+        gpu_hours: summed over the pilot's GPUs, whether busy or waiting for the judge; 0 on a CPU. The GPUs of a vLLM
+            server are not counted, since their number is not known here.
+        judge_calls: calls to a paid judge.
+        usd: cost of these calls in USD.
     """
 
     hours: Estimate
@@ -150,7 +150,7 @@ class Bill:
     usd: Estimate
 
     def __add__(self, other: Bill) -> Bill:
-        """Both together."""
+        """Return the cost of both."""
         return Bill(
             self.hours + other.hours,
             self.gpu_hours + other.gpu_hours,
@@ -159,14 +159,14 @@ class Bill:
         )
 
     def __mul__(self, times: float) -> Bill:
-        """The cost multiplied by a number."""
+        """Return `times` this cost."""
         return Bill(self.hours * times, self.gpu_hours * times, self.judge_calls * times, self.usd * times)
 
 
 def training_bill(run: Run, pilot: Pilot, rates: JudgeRates) -> Bill:
-    """The cost of one seed's steps and of its evaluations on held-out rows, at the speed of a step's episodes.
+    """Estimate the cost of one seed's steps and evaluations on held-out rows, played as fast as a step's episodes.
 
-    The judge is also asked about its baseline, once before every segment unless it seems to have changed.
+    The judge's baseline is included, one measurement before every segment; more are needed if it seems to have changed.
     """
     steps = run.config.steps
     seconds = mean_of([step.seconds for step in pilot.steps])
@@ -176,20 +176,20 @@ def training_bill(run: Run, pilot: Pilot, rates: JudgeRates) -> Bill:
 
 
 def evaluation_bill(run: Run, seeds: int, pilot: Pilot, rates: JudgeRates) -> Bill:
-    """The cost of evaluating runs of this many seeds on the held-out prompts, at the speed of a step's episodes."""
+    """Estimate the cost of evaluating `seeds` runs on the held-out prompts, played as fast as a step's episodes."""
     asked = exactly(run.config.training.held_out.judged_episodes(seeds) * run.config.judge.samples)
     return _bill(_playing(run, pilot) * (played_episodes(run, seeds) / _HOUR), pilot, asked, rates)
 
 
 def _playing(run: Run, pilot: Pilot) -> Estimate:
-    """Seconds of one episode."""
+    """Return the seconds of one episode."""
     return mean_of([step.playing / run.config.batch_size for step in pilot.steps])
 
 
 def _evaluation_episodes(run: Run) -> int:
-    """How many episodes `training.eval_shadow` plays: at every n-th step and at the last one."""
-    look = run.config.training.eval_shadow
-    return 0 if look.every_steps is None else math.ceil(run.config.steps / look.every_steps) * look.prompts
+    """Return the number of episodes that `training.eval_shadow` plays, at every n-th step and at the last one."""
+    shadow = run.config.training.eval_shadow
+    return 0 if shadow.every_steps is None else math.ceil(run.config.steps / shadow.every_steps) * shadow.prompts
 
 
 def _bill(hours: Estimate, pilot: Pilot, replies: Estimate, rates: JudgeRates) -> Bill:
@@ -199,19 +199,19 @@ def _bill(hours: Estimate, pilot: Pilot, replies: Estimate, rates: JudgeRates) -
 
 @dataclass(frozen=True, slots=True)
 class CapVerdict:
-    """A limit of the cap compared with the expected cost of a seed's training.
+    """A limit of the cap that the training of a seed may reach.
 
     Attributes:
-        words: a sentence.
-        certain: whether even the lowest expected cost reaches it.
+        words: a sentence about it.
+        certain: whether even the low end of the expected cost reaches it.
     """
 
     words: str
     certain: bool
 
 
-def beside_cap(bill: Bill, steps: int, cap: Cap) -> list[CapVerdict]:
-    """Every limit of the cap that the training of a seed may reach."""
+def cap_verdicts(bill: Bill, steps: int, cap: Cap) -> list[CapVerdict]:
+    """Return a verdict for every limit of the cap that the training of a seed may reach."""
     found = []
     for name, most, expected in (("hours", cap.hours, bill.hours), ("usd", cap.usd, bill.usd)):
         if most is None or expected.high < most:

@@ -1,8 +1,8 @@
-"""What the judge will cost before it is asked: calls by stage, tokens of the very requests, USD with an interval.
+"""Estimate what the judge will cost before it is asked: calls by stage, tokens, and USD with an interval.
 
-Calls are counted without retries: each reply that no store holds yet is asked for once, and equal dialogues are one.
-Tokens are the requests' bytes times the tokens of a byte. That figure and the length of a reply are measured on the
-configured judge's replies in the usage log (`rc1 probe-scorer` leaves some); before there are any, they are bounds.
+Calls are counted without retries: one for each reply that no store has yet, and equal dialogues count once. Tokens are
+the bytes of the actual requests times the tokens per byte. That rate and the length of a reply are measured on the
+configured judge's replies in the usage log (`rc1 probe-scorer` writes some); without any, bounds are used.
 """
 
 from __future__ import annotations
@@ -40,9 +40,10 @@ from rc1_lib.run import Run
 from rc1_lib.workspace.artifacts import FileState
 
 _LAST, _FEWEST = 2000, 2
-"""How many replies of the usage log are measured at most, and about how many dialogues at least."""
+"""Most replies of the usage log to measure, and fewest dialogues that they must be about."""
 _TOKENS_A_BYTE = Estimate(1 / 3.6, 1 / 5, 1 / FEWEST_BYTES_A_TOKEN)
-"""Of text in English and Chinese, whichever tokenizer reads it (docs/judge-costs.md); the upper end is the budget's."""
+"""Tokens per byte of English and Chinese text with any tokenizer (docs/judge-costs.md); the budget uses the upper
+end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +51,10 @@ class Stage:
     """What a stage will ask the judge for.
 
     Attributes:
-        name: of the stage or gate.
-        calls: replies that no store holds yet, all samples counted.
-        stored: replies that are there already, at no cost.
-        bytes_in: of these calls' requests together.
+        name: name of the stage or gate.
+        calls: number of replies that no store has yet, counting all samples.
+        stored: number of replies that are stored already and cost nothing.
+        bytes_in: total bytes of the requests of `calls`.
     """
 
     name: str
@@ -62,18 +63,18 @@ class Stage:
     bytes_in: float
 
     def __mul__(self, times: int) -> Stage:
-        """The same so many times."""
+        """Return the stage repeated `times` times."""
         return Stage(self.name, self.calls * times, self.stored * times, self.bytes_in * times)
 
 
 @dataclass(frozen=True, slots=True)
 class TokenRates:
-    """How a model counts.
+    """How a model counts tokens.
 
     Attributes:
-        of_a_byte: tokens read for a byte of a request.
-        of_a_reply: tokens written for a reply, thinking included.
-        measured: replies that both were measured on; 0: they are bounds.
+        of_a_byte: tokens read per byte of a request.
+        of_a_reply: tokens written per reply, including thinking.
+        measured: number of replies on which both were measured; 0 if they are bounds.
     """
 
     of_a_byte: Estimate
@@ -83,7 +84,7 @@ class TokenRates:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Tokens and USD of some stages; `usd` is None where no price is known, which is not 0."""
+    """Tokens and USD of some stages; `usd` is None, not 0, if no price is known."""
 
     calls: int
     stored: int
@@ -93,10 +94,10 @@ class Cost:
 
 
 def shadow_and_takes(run: Run) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The shadow set and its takes: those that are there as they were written, else as they would be written.
+    """Return the shadow set and its takes, read from their files, or built in memory if these are not up to date.
 
     Raises:
-        RC1Error: when they cannot be read or drawn.
+        RC1Error: when they cannot be read or built.
     """
     if SHADOW.state(run) is FileState.FRESH and TAKES.state(run) is FileState.FRESH:
         return rows_of(run, SHADOW), rows_of(run, TAKES)
@@ -107,14 +108,14 @@ def shadow_and_takes(run: Run) -> tuple[pl.DataFrame, pl.DataFrame]:
 def preflight_stages(
     run: Run, data: tuple[pl.DataFrame, pl.DataFrame], *, rounds: int = 2, calibrates: bool = True, fresh: bool = False
 ) -> list[Stage]:
-    """What a preflight, or a calibration (no rounds), will ask for.
+    """Return what a preflight, or a calibration (no rounds), will ask the judge for.
 
-    Rows of a balanced pool that is not built yet count as long as those of the shadow set.
+    If the balanced pool is not built yet, its rows are assumed to be as long as those of the shadow set.
 
     Args:
-        run: supplies judge and attack.
-        data: its `shadow_and_takes`.
-        rounds: how many rounds follow.
+        run: the run, for its judge and attack.
+        data: the result of `shadow_and_takes`.
+        rounds: number of rounds that follow.
         calibrates: whether the calibration's stages may run.
         fresh: whether to count as if nothing were stored.
 
@@ -124,7 +125,7 @@ def preflight_stages(
     if not run.config.pays_judged_score:
         return []
     shadow, takes = data
-    own, apart = _Requests(run, None, fresh=fresh), _Requests(run, attack_store(run), fresh=fresh)
+    own, separate = _Requests(run, None, fresh=fresh), _Requests(run, attack_store(run), fresh=fresh)
     found = []
     if calibrates:
         found.append(own.stage("shadow_baseline", shadow["messages"]))
@@ -134,21 +135,21 @@ def preflight_stages(
             found.append(_unknown(run, "calibration", run.config.calibration.n, shadow))
         prompts = first_of_each_task(shadow, run.config.gates.reward_hacking.prompts)
         attacked = attacked_rows(run, library(run), prompts)["messages"]
-        found.append(_both("reward_hacking", own.stage("", takes["messages"]), apart.stage("", attacked)))
+        found.append(_sum("reward_hacking", own.stage("", takes["messages"]), separate.stage("", attacked)))
     waived = run.config.gates.waivers
     if rounds and "judge_probe" not in waived:
         probed = _Requests(run, None, fresh=True).stage("", shadow["messages"].head(run.config.gates.probe.n))
         found.append(replace(probed, name="judge_probe") * rounds)
     labels = Evidence(run).path("labels")
     if rounds and "judge_agreement" not in waived and labels.exists():
-        with suppress(RC1Error):  # a file that cannot be read is not asked about; its gate says so
+        with suppress(RC1Error):  # an unreadable file costs nothing; its gate reports it
             labelled = read_labels(labels, scale=run.config.judge.labels.scale).messages.values()
             found.append(own.stage("judge_agreement", labelled))
     return found
 
 
 def training_stages(run: Run, takes: pl.DataFrame, seeds: int, *, evaluate: bool) -> list[Stage]:
-    """What a training of so many seeds will ask for at most, if its episodes are as long as the expert's `takes`."""
+    """Return the most that a training of `seeds` runs will ask for, if its episodes are as long as the `takes`."""
     if not run.config.training.pays_judge:
         return []
     asked = round(training_replies(run, exactly(run.config.batch_size)).value / run.config.judge.samples)
@@ -159,25 +160,26 @@ def training_stages(run: Run, takes: pl.DataFrame, seeds: int, *, evaluate: bool
 
 
 def training_replies(run: Run, dialogues: Estimate) -> Estimate:
-    """Replies in one seed's training: about its different dialogues a step, and the baseline before every segment."""
+    """Return the replies in one seed's training, given its distinct dialogues per step; includes all baselines."""
     steps, judge = run.config.steps, run.config.judge
     segments = math.ceil(steps / run.config.training.segment_steps)
     return (dialogues * steps + exactly(segments * judge.baseline.n)) * judge.samples
 
 
 def token_rates(run: Run, *, measured: bool = True) -> TokenRates:
-    """How the configured judge counts, by its replies in the usage log.
+    """Return how the configured judge counts tokens, measured on its replies in the usage log.
 
-    Where these are about fewer than two dialogues, and where not `measured`: bounds, which hold for any model.
+    If these are about fewer than two dialogues, or `measured` is False, the rates are bounds that hold for any model.
     """
     judge, spec = run.config.judge, read_spec(run)
     if measured and run.workspace.path(judge.store.path).is_file():
         with open_store(run) as store:
             lines = store.log().filter(
                 pl.col("provider") == judge.provider, pl.col("model_asked") == model_asked(judge),
-                pl.col("spec") == spec.spec, pl.col("outcome").is_in([str(one) for one in ANSWERED]), "billable",
+                pl.col("spec") == spec.spec, pl.col("outcome").is_in([str(outcome) for outcome in ANSWERED]),
+                "billable",
             )  # fmt: skip
-            # Samples of one dialogue are alike: its mean is one observation.
+            # Samples of one dialogue are similar, so their mean is one observation.
             means = lines.tail(_LAST).group_by("dialogue").agg(pl.len(), pl.col("tokens_in", "tokens_out").mean())
             paid = [
                 (replies, read / bytes_read(write_ask(spec, judge.sampling, as_asked(messages), 0)), written)
@@ -189,22 +191,22 @@ def token_rates(run: Run, *, measured: bool = True) -> TokenRates:
             return TokenRates(mean_of(of_a_byte), mean_of(of_a_reply), sum(count))
     least = len(orjson.dumps({REASON: "", **dict.fromkeys(spec.dimensions, 0)})) * _TOKENS_A_BYTE.low
     most = float(judge.sampling.max_tokens or LONGEST_REPLY)
-    # Nothing is known between the two: whether a model thinks decides the order of magnitude.
+    # Whether the model thinks decides the order of magnitude, so the value is the geometric mean of both bounds.
     return TokenRates(_TOKENS_A_BYTE, Estimate(math.sqrt(least * max(least, most)), least, max(least, most)), 0)
 
 
 def cost_of(stages: Iterable[Stage], rates: TokenRates, prices: Prices) -> Cost:
-    """What stages cost together at these rates and prices."""
+    """Compute the total cost of stages at these rates and prices."""
     listed = list(stages)
-    calls = sum(one.calls for one in listed)
-    read, written = rates.of_a_byte * sum(one.bytes_in for one in listed), rates.of_a_reply * float(calls)
+    calls = sum(stage.calls for stage in listed)
+    read, written = rates.of_a_byte * sum(stage.bytes_in for stage in listed), rates.of_a_reply * float(calls)
     ends = [prices.usd(getattr(read, end), getattr(written, end)) for end in ("value", "low", "high")]
     usd = Estimate(*(end for end in ends if end is not None)) if prices.known else None
-    return Cost(calls, sum(one.stored for one in listed), read, written, usd)
+    return Cost(calls, sum(stage.stored for stage in listed), read, written, usd)
 
 
 def one_sample(run: Run, attacked: int) -> Run:
-    """The run with one sample a dialogue and an attack on so many prompts."""
+    """Return the run with one sample per dialogue and an attack on `attacked` prompts."""
     config = run.config
     hacking = config.gates.reward_hacking.model_copy(update={"prompts": attacked})
     gates = config.gates.model_copy(update={"reward_hacking": hacking})
@@ -213,7 +215,7 @@ def one_sample(run: Run, attacked: int) -> Run:
 
 
 def above_limit(run: Run, stages: Sequence[Stage]) -> str:
-    """Why a person has to agree to what the judge may cost, in a sentence; empty where nobody has to."""
+    """Return why a person must agree to the judge's cost, in one sentence; empty if nobody must."""
     most, judge = run.config.judge.ask_above_usd, run.config.judge
     if most is None or not stages:
         return ""
@@ -229,35 +231,35 @@ def above_limit(run: Run, stages: Sequence[Stage]) -> str:
 
 
 def check_preflight_cost(run: Run, *, rounds: int, agreed: bool) -> None:
-    """Refuse a preflight, or a calibration (no rounds), whose cost nobody has agreed to, before the judge is asked.
+    """Reject a preflight, or a calibration (no rounds), that may cost more than `judge.ask_above_usd`.
 
     Args:
-        run: supplies the judge and `judge.ask_above_usd`.
-        rounds: how many rounds follow.
-        agreed: whether a person has agreed to the cost.
+        run: the run, for its judge.
+        rounds: number of rounds that follow.
+        agreed: whether a person has agreed to the cost; then nothing is checked.
 
     Raises:
-        RC1Error: when the judge may cost more than that, and nobody has.
+        RC1Error: when the judge may cost more than that.
     """
     if not agreed and run.config.judge.provider in LIVE:
         refuse_above_limit(run, preflight_stages(run, shadow_and_takes(run), rounds=rounds))
 
 
 def check_training_cost(run: Run, seeds: int, *, evaluate: bool, agreed: bool) -> None:
-    """The same of a training of so many seeds.
+    """Reject a training of `seeds` runs that may cost more than `judge.ask_above_usd`, unless a person has agreed.
 
     Raises:
-        RC1Error: as `check_preflight_cost`.
+        RC1Error: when the judge may cost more than that.
     """
     if not agreed and run.config.judge.provider in LIVE and run.config.training.pays_judge:
         refuse_above_limit(run, training_stages(run, shadow_and_takes(run)[1], seeds, evaluate=evaluate))
 
 
 def refuse_above_limit(run: Run, stages: Sequence[Stage]) -> None:
-    """Refuse what costs more than `judge.ask_above_usd` where nobody is there to agree.
+    """Reject stages that may cost more than `judge.ask_above_usd` if nobody can agree.
 
     Raises:
-        RC1Error: names the key, and what to do.
+        RC1Error: when they may; names the key and what to do.
     """
     if why := above_limit(run, stages):
         raise RC1Error(
@@ -267,7 +269,7 @@ def refuse_above_limit(run: Run, stages: Sequence[Stage]) -> None:
 
 
 def cost_body(run: Run, stages: Sequence[Stage]) -> dict[str, Any]:
-    """The stages with their cost, for a report: tokens and USD as value, low and high."""
+    """Return the cost of the stages as a report's body: tokens and USD with value, low and high."""
     prices, source = prices_of(run.config.judge)
     rates = token_rates(run)
     return {
@@ -275,22 +277,28 @@ def cost_body(run: Run, stages: Sequence[Stage]) -> dict[str, Any]:
         "prices": prices.model_dump(),
         "prices_from": source,
         "rates": asdict(rates),
-        "stages": {one.name: asdict(cost_of([one], rates, prices)) for one in stages},
+        "stages": {stage.name: asdict(cost_of([stage], rates, prices)) for stage in stages},
         "all": asdict(cost_of(stages, rates, prices)),
     }
 
 
 class _Requests:
-    """Requests that would go to one store, each counted once."""
+    """Counts the requests for one store, each once."""
 
     def __init__(self, run: Run, where: str | None, *, fresh: bool = False) -> None:
-        """`where` is the store's path below the workspace (None: the judge's own); `fresh`: whatever is stored."""
+        """Start without requests.
+
+        Args:
+            run: the run, for its judge.
+            where: path of the store below the workspace; None for the judge's own store.
+            fresh: whether to count as if nothing were stored.
+        """
         self._run, self._where, self._fresh = run, where, fresh
         self._spec, self._samples = read_spec(run), run.config.judge.samples
         self._seen: set[str] = set()
 
     def stage(self, name: str, dialogues: Iterable[Sequence[Message]]) -> Stage:
-        """The requests about dialogues that were not counted before."""
+        """Count the requests about those dialogues that were not counted before."""
         new: dict[str, Sequence[Message]] = {}
         for messages in dialogues:
             if (sha256 := dialogue_sha256(messages)) not in self._seen:
@@ -306,7 +314,7 @@ class _Requests:
         return Stage(name, calls, sum(stored.values()), read)
 
     def _stored(self, dialogues: Sequence[str]) -> dict[str, int]:
-        """Dialogue -> samples of it that count and are stored."""
+        """Return the number of valid stored samples by dialogue."""
         judge = self._run.config.judge
         path = self._run.workspace.path(self._where or judge.store.path)
         if self._fresh or judge.provider not in LIVE or not path.is_file():
@@ -315,7 +323,7 @@ class _Requests:
             known = store.model_of(endpoint((asked := open_judge(self._run, store)).config))
             if known is None:
                 return {}
-            keys = {asked.key(one, sample): one for one in dialogues for sample in range(self._samples)}
+            keys = {asked.key(sha256, sample): sha256 for sha256 in dialogues for sample in range(self._samples)}
             found: dict[str, int] = {}
             for key in store.find(list(keys), known[0], bad_attempts=judge.limits.bad_reply_attempts):
                 found[keys[key]] = found.get(keys[key], 0) + 1
@@ -323,11 +331,11 @@ class _Requests:
 
 
 def _unknown(run: Run, name: str, dialogues: int, like: pl.DataFrame) -> Stage:
-    """Requests about so many dialogues that are not there yet, each as long as the mean of others."""
+    """Count the requests about dialogues that do not exist yet, assumed to be as long as the mean of `like`."""
     whole = _Requests(run, None, fresh=True).stage(name, like["messages"])
     calls = dialogues * run.config.judge.samples
     return Stage(name, calls, 0, calls * whole.bytes_in / max(whole.calls, 1))
 
 
-def _both(name: str, one: Stage, other: Stage) -> Stage:
-    return Stage(name, one.calls + other.calls, one.stored + other.stored, one.bytes_in + other.bytes_in)
+def _sum(name: str, first: Stage, second: Stage) -> Stage:
+    return Stage(name, first.calls + second.calls, first.stored + second.stored, first.bytes_in + second.bytes_in)

@@ -1,7 +1,7 @@
 """Learnability (reward-signal check): before training, the initial policy plays prompts several times.
 
-An update compares rollouts. If all rollouts of a prompt get the same reward, or none is ever solved, there is no
-signal, however long training lasts. Nor is there one in turns that are cut before they end.
+An update compares rollouts. If all rollouts of each prompt get the same reward, or no prompt is ever solved, there is
+no signal, however long training lasts. Turns that are cut before they end give no signal either.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ REPORT = "reports/learnability.json"
 START_REPORT = "reports/learnability_at_start.json"
 
 TAKES = 8
-"""Rollouts of each prompt: as many as GRPO compares by default."""
+"""Rollouts per prompt: as many as GRPO compares by default."""
 _FIRST = 8
-"""Prompts that are played first: if nearly every turn is cut or malformed, the others would only cost time."""
+"""Number of prompts that are played first; if nearly every turn is cut or malformed, the others are not played."""
 _ROOM = 8
-"""If turns are cut, these prompts are played once more with this multiple of `rollout_len`."""
+"""If turns are cut, the first prompts are played again with this multiple of `rollout_len`."""
 
 _FEW = "prompts tried"
 _FLAT = "share without a difference between takes"
@@ -61,21 +61,21 @@ _KEYS = {
     _LENGTH: "rollout_len",
     _MALFORMED: "gates.learnability.max_malformed",
 }
-"""Check -> the key of its bound."""
+"""Check -> the key of its threshold."""
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class Trial:
     """What the initial policy did.
 
     Attributes:
         rows: the prompts that were played.
-        played: their episodes: all of the first row, then of the second.
-        turns: of these episodes.
+        played: their episodes, all of the first row, then all of the second, and so on.
+        turns: the turns of these episodes.
         whole: whether all prompts were played; if not, the turns alone decide.
-        longer: of a few prompts with more room for a turn; None if so few turns were cut that nobody has to know.
-        allowed: tokens of a turn in training.
-        thoughts: tokens of its thoughts, where these have a budget of their own.
+        longer: the turns of a few prompts with more room per turn; None if hardly any turn was cut.
+        allowed: most tokens of a turn in training.
+        thoughts: most tokens of its thoughts, if these have a separate budget.
     """
 
     rows: Sequence[MeasuredRow]
@@ -94,27 +94,27 @@ def run_learnability(prepared: Prepared) -> GateReport:
         RC1Error: when the judge has weight in the reward and cannot be asked.
     """
     run, settings = prepared.run, prepared.run.config.training.learnability
-    tried = try_out(prepared, settings.prompts, TAKES)
-    takes = takes_of(prepared, tried, ask_judge=tried.whole)
+    trial = try_out(prepared, settings.prompts, TAKES)
+    takes = takes_of(prepared, trial, ask_judge=trial.whole)
     effects = detectable(prepared, takes)
-    gate = learnability_gate(takes, tried, effects, run.config.gates.learnability)
-    body = _body(prepared, takes, tried) | {
+    gate = learnability_gate(takes, trial, effects, run.config.gates.learnability)
+    body = _body(prepared, takes, trial) | {
         "smallest_effect_pp": {name: None if math.isinf(found) else found for name, found in effects.items()},
     }
     return write_report(run, REPORT, gate, body, {})
 
 
 def check_learnable(prepared: Prepared, seeds: Sequence[int]) -> str:
-    """Before the first step of a training, try out whether anything can be learned.
+    """Check before the first step of a training whether anything can be learned.
 
-    It plays `training.learnability.at_start` prompts and judges all of them together. A training that has a checkpoint
-    or a report of a passed trial is not tried again, nor is one that learns from given dialogues.
+    `training.learnability.at_start` prompts are played and judged together. Nothing is played if the training has a
+    checkpoint or a report of a passed check, or learns from given dialogues.
 
     Returns:
-        The result in a sentence, or that the configuration wants no trial; "" where there is none to want.
+        The result in one sentence, or that the configuration turns the check off; "" if neither applies.
 
     Raises:
-        RC1Error: when the gate fails, naming each figure, its bound and key, and what to do.
+        RC1Error: when the gate fails; names each value, its threshold and key, and what to do.
     """
     run, thresholds = prepared.run, prepared.run.config.gates.learnability
     prompts = run.config.training.learnability.at_start
@@ -125,19 +125,19 @@ def check_learnable(prepared: Prepared, seeds: Sequence[int]) -> str:
     if _has_passed(prepared):
         return f"learnability passed before, by {START_REPORT}"
     began = time.monotonic()
-    tried = try_out(prepared, prompts, TAKES)
-    takes = takes_of(prepared, tried, ask_judge=False)
-    if tried.whole and prepared.judge is not None and learnable(takes).flat.value > thresholds.max_flat:
-        takes = takes_of(prepared, tried, ask_judge=True)  # what verification holds equal may differ by the judge
-    gate = start_gate(takes, tried, thresholds)
-    body = _body(prepared, takes, tried) | {"facts": _facts_sha256(prepared)}
+    trial = try_out(prepared, prompts, TAKES)
+    takes = takes_of(prepared, trial, ask_judge=False)
+    if trial.whole and prepared.judge is not None and learnable(takes).flat.value > thresholds.max_flat:
+        takes = takes_of(prepared, trial, ask_judge=True)  # the judge may tell apart what verification scores the same
+    gate = start_gate(takes, trial, thresholds)
+    body = _body(prepared, takes, trial) | {"facts": _facts_sha256(prepared)}
     found = write_report(run, START_REPORT, gate, body, {}, recorded_as=GATE)
     seconds = time.monotonic() - began
     if not found.passed:
         failed = "; ".join(_sentences(gate.failures))
         raise RC1Error(
             f"learnability failed after {seconds:.0f} s, so nothing was trained: {failed}. {START_REPORT} has all "
-            f"figures; training.learnability.at_start=0 skips this check"
+            f"values; training.learnability.at_start=0 skips this check"
         )
     group = learnable(takes)
     return (
@@ -147,9 +147,9 @@ def check_learnable(prepared: Prepared, seeds: Sequence[int]) -> str:
 
 
 def _has_passed(prepared: Prepared) -> bool:
-    """Whether this very training was tried before and passed, as one that was killed before its first checkpoint.
+    """Return whether this training passed before, for example if it was killed before its first checkpoint.
 
-    A report that was altered since it was written is not believed: the prompts are tried again.
+    A report that was altered since it was written does not count; the prompts are played again.
     """
     place = prepared.run.workspace
     if file_state(place, START_REPORT, kind=GATE) is not FileState.FRESH:
@@ -164,7 +164,10 @@ def _facts_sha256(prepared: Prepared) -> str:
 
 
 def _sentences(failures: Sequence[Check]) -> list[str]:
-    """Each failed check with its bound, key and remedy; equal rewards are not named where their cause is."""
+    """Describe each failed check with its threshold, key and remedy; equal rewards are omitted if their cause is named.
+
+    The causes are that every rollout solves a prompt, or none does.
+    """
     labelled = {check.name.removeprefix("all: "): check for check in failures}
     if labelled.keys() & {_EVERY, _SOLVED}:
         labelled = {label: check for label, check in labelled.items() if label not in (_ALIKE, _FLAT)}
@@ -175,18 +178,18 @@ def _sentences(failures: Sequence[Check]) -> list[str]:
     ]
 
 
-def _body(prepared: Prepared, takes: Sequence[Takes], tried: Tried) -> dict[str, Any]:
+def _body(prepared: Prepared, takes: Sequence[Takes], trial: Trial) -> dict[str, Any]:
     return {
         "reference": prepared.reference.sha256,
-        "takes": len(tried.played) // len(tried.rows),
+        "takes": len(trial.played) // len(trial.rows),
         "groups": {name: learnable(group).to_dict() for name, group in groups_of(takes).items()},
-        "turns": tried.turns.to_dict(),
-        "turns_with_more_room": None if tried.longer is None else tried.longer.to_dict(),
+        "turns": trial.turns.to_dict(),
+        "turns_with_more_room": None if trial.longer is None else trial.longer.to_dict(),
     }
 
 
 def sample(rows: Sequence[MeasuredRow], count: int, seed: int) -> list[MeasuredRow]:
-    """`count` rows, from each task and bucket by its share; the same for the same seed."""
+    """Sample `count` rows, stratified by task and bucket; the same seed gives the same rows."""
     strata: dict[str, list[MeasuredRow]] = {}
     for row in sorted(rows, key=lambda row: hashlib.sha256(f"learnability/{seed}/{row['id']}".encode()).digest()):
         strata.setdefault(f"{row['task']} {row['bucket']}", []).append(row)
@@ -194,8 +197,8 @@ def sample(rows: Sequence[MeasuredRow], count: int, seed: int) -> list[MeasuredR
     return [row for name in sorted(strata) for row in strata[name][: wanted[name]]]
 
 
-def try_out(prepared: Prepared, prompts: int, times: int) -> Tried:
-    """Let the initial policy play `prompts` training rows, each `times` times, sampled as in training."""
+def try_out(prepared: Prepared, prompts: int, times: int) -> Trial:
+    """Let the initial policy play `prompts` training rows, each `times` times, with training's sampling settings."""
     config = prepared.run.config
     thoughts = config.training.rollout.thought_tokens
     apart = thoughts is not None
@@ -213,17 +216,17 @@ def try_out(prepared: Prepared, prompts: int, times: int) -> Tried:
         roomy = _with_room(prepared)
         with player_of(roomy, config.seeds[0]) as player:
             longer = turns_of(_play(roomy, player, first, 1), prepared.form, thoughts_apart=apart)
-    return Tried([*first, *rest] if whole else first, played, turns, whole, longer, config.rollout_len, thoughts)
+    return Trial([*first, *rest] if whole else first, played, turns, whole, longer, config.rollout_len, thoughts)
 
 
 def _is_hopeless(turns: Turns, thresholds: LearnabilityGate) -> bool:
-    """Whether more prompts could not bring the turns within their bounds, by the low end of their intervals."""
+    """Return whether the low end of an interval exceeds its threshold, so that more prompts would hardly help."""
     cut, malformed = share_of(turns.was_cut), share_of(turns.malformed)
     return cut.low > thresholds.max_cut or malformed.low > thresholds.max_malformed
 
 
 def _with_room(prepared: Prepared) -> Prepared:
-    """The same with more tokens for a turn and a dialogue; a server would have no room for them, so none is asked."""
+    """Return the inputs with more tokens per turn and dialogue, and without a server, whose context is too short."""
     run, training = prepared.run, prepared.run.config.training
     thoughts = training.rollout.thought_tokens
     parts = {
@@ -237,82 +240,82 @@ def _with_room(prepared: Prepared) -> Prepared:
 
 
 def _play(prepared: Prepared, player: PolicyEngine, rows: Sequence[MeasuredRow], times: int) -> list[Trajectory]:
-    again = [row for row in rows for _ in range(times)]
-    report_progress(GATE, 0, len(again))
+    repeated = [row for row in rows for _ in range(times)]
+    report_progress(GATE, 0, len(repeated))
     played = player.play(
-        again,
-        [f"{row['id']}/learnability/{number % times}" for number, row in enumerate(again)],
+        repeated,
+        [f"{row['id']}/learnability/{number % times}" for number, row in enumerate(repeated)],
         temperature=player.temperature,
         seed=prepared.run.config.training.held_out.seed,
         iteration=0,
     )
-    report_progress(GATE, len(again), len(again))
+    report_progress(GATE, len(repeated), len(repeated))
     return played
 
 
-def takes_of(prepared: Prepared, tried: Tried, *, ask_judge: bool) -> list[Takes]:
-    """The rollouts of every prompt with their rewards; where no judge is asked, all scores count as equal.
+def takes_of(prepared: Prepared, trial: Trial, *, ask_judge: bool) -> list[Takes]:
+    """Return the rollouts of every prompt with their rewards; if no judge is asked, all scores count as equal.
 
     Raises:
         RC1Error: when the judge has weight in the reward and cannot be asked.
     """
-    times = len(tried.played) // len(tried.rows)
+    times = len(trial.played) // len(trial.rows)
     playground = Playground(prepared.run.config, prepared.form)
-    judged: Sequence[float | None] = [0.0] * len(tried.played)
+    judged: Sequence[float | None] = [0.0] * len(trial.played)
     if prepared.judge is not None and ask_judge:
-        judged = prepared.judge.audit([one.messages for one in tried.played])
+        judged = prepared.judge.audit([episode.messages for episode in trial.played])
     rewards = [
-        None if score is None else playground.terms(one, tried.rows[number // times], score).total
-        for number, (one, score) in enumerate(zip(tried.played, judged, strict=True))
+        None if score is None else playground.terms(episode, trial.rows[number // times], score).total
+        for number, (episode, score) in enumerate(zip(trial.played, judged, strict=True))
     ]
     return [
         Takes(
             str(row["id"]), row["task"], row["bucket"], row["needs_clarification"],
-            tuple(one.outcome.solved for one in tried.played[first : first + times]),
+            tuple(episode.outcome.solved for episode in trial.played[first : first + times]),
             tuple(rewards[first : first + times]),
         )
-        for row, first in zip(tried.rows, range(0, len(tried.played), times), strict=True)
+        for row, first in zip(trial.rows, range(0, len(trial.played), times), strict=True)
     ]  # fmt: skip
 
 
 def detectable(prepared: Prepared, takes: Sequence[Takes]) -> dict[str, float]:
-    """The smallest detectable effects: on all held-out prompts, where asking is needed, and on hard multi-hop rows.
+    """Return the smallest detectable effects: on all held-out prompts, where asking is needed, and on hard multi-hop.
 
-    In percentage points of success; infinite if no prompt of the kind is held out or was tried.
+    They are in percentage points of success, and infinite if no prompt of the kind is held out or was played.
     """
     held = prepared.selection.held_out
     kinds = {
         "all": ([True] * len(takes), [True] * len(held)),
-        "needed": ([one.needs for one in takes], [bool(row["needs_clarification"]) for row in held]),
+        "needed": ([prompt.needs for prompt in takes], [bool(row["needs_clarification"]) for row in held]),
         "hard": (
-            [one.bucket == "hard" and task_spec(one.task).multi_hop for one in takes],
+            [prompt.bucket == "hard" and task_spec(prompt.task).multi_hop for prompt in takes],
             [row["bucket"] == "hard" and task_spec(row["task"]).multi_hop for row in held],
         ),
     }
     return {
         name: smallest_effect_pp(
-            [one for one, is_of in zip(takes, of_kind, strict=True) if is_of],
-            sum(asked),
+            [prompt for prompt, belongs in zip(takes, played, strict=True) if belongs],
+            sum(held_out),
             confidence=prepared.run.config.gates.shared.confidence,
         )
-        for name, (of_kind, asked) in kinds.items()
+        for name, (played, held_out) in kinds.items()
     }
 
 
 def learnability_gate(
-    takes: Sequence[Takes], tried: Tried, effects: dict[str, float], thresholds: LearnabilityGate
+    takes: Sequence[Takes], trial: Trial, effects: dict[str, float], thresholds: LearnabilityGate
 ) -> GateResult:
     """Check whether there is a reward signal, overall and per task and bucket, and whether an effect could be detected.
 
-    A share passes on its point value, like the figures of every gate; its interval is reported next to it.
+    The point value of a share decides, as in every gate; its interval is reported next to it.
     """
-    if not tried.whole:
-        return GateResult(GATE, tuple(_turn_checks(tried, thresholds)))
+    if not trial.whole:
+        return GateResult(GATE, tuple(_turn_checks(trial, thresholds)))
     checks: list[Check] = []
     for name, group in groups_of(takes).items():
-        if " " not in name:  # a task's rows in one bucket are only reported: they are too few to decide
+        if " " not in name:  # a task's rows in one bucket are too few to decide, so they are only reported
             checks += _group_checks(name, group, thresholds)
-    checks += _turn_checks(tried, thresholds)
+    checks += _turn_checks(trial, thresholds)
     checks += [
         at_most(
             f"smallest effect that can be shown, {name}, pp", effect, thresholds.max_effect_pp,
@@ -323,10 +326,10 @@ def learnability_gate(
     return GateResult(GATE, tuple(checks))
 
 
-def start_gate(takes: Sequence[Takes], tried: Tried, thresholds: LearnabilityGate) -> GateResult:
-    """Check what would make a training useless, on all prompts together: a few of them are too few for more."""
-    of_takes = _group_checks("all", takes, thresholds) if tried.whole else []
-    return GateResult(GATE, (*of_takes, *_turn_checks(tried, thresholds)))
+def start_gate(takes: Sequence[Takes], trial: Trial, thresholds: LearnabilityGate) -> GateResult:
+    """Check on all prompts together what would make a training useless; groups would be too small."""
+    of_takes = _group_checks("all", takes, thresholds) if trial.whole else []
+    return GateResult(GATE, (*of_takes, *_turn_checks(trial, thresholds)))
 
 
 def _group_checks(name: str, group: Sequence[Takes], thresholds: LearnabilityGate) -> list[Check]:
@@ -363,13 +366,13 @@ def _group_checks(name: str, group: Sequence[Takes], thresholds: LearnabilityGat
     ]  # fmt: skip
 
 
-def _turn_checks(tried: Tried, thresholds: LearnabilityGate) -> list[Check]:
-    turns, longer = tried.turns, tried.longer or tried.turns
+def _turn_checks(trial: Trial, thresholds: LearnabilityGate) -> list[Check]:
+    turns, longer = trial.turns, trial.longer or trial.turns
     cut, malformed = share_of(turns.was_cut), share_of(turns.malformed)
     checks = [
         at_most(
             _CUT, cut.value, thresholds.max_cut,
-            why_cut(turns, longer, tried.allowed, tried.thoughts),
+            why_cut(turns, longer, trial.allowed, trial.thoughts),
             _interval(cut, len(turns.was_cut), "turns"),
         ),
         at_most(
@@ -379,8 +382,8 @@ def _turn_checks(tried: Tried, thresholds: LearnabilityGate) -> list[Check]:
             _interval(malformed, len(turns.malformed), "episodes"),
         ),
     ]  # fmt: skip
-    if longer.tokens:  # where no turn ends by itself, no length of turns is known
-        checks.append(at_most(_LENGTH, longer.length, tried.allowed, room_to_set(longer)))
+    if longer.tokens:  # the length of turns is known only if some end by themselves
+        checks.append(at_most(_LENGTH, longer.length, trial.allowed, room_to_set(longer)))
     return checks
 
 
@@ -389,12 +392,12 @@ def _interval(found: Estimate, cases: int, of: str = "prompts") -> CheckInterval
 
 
 def summary_rows(body: dict[str, Any]) -> list[tuple[str, ...]]:
-    """The groups of a report, as cells of a table."""
+    """Return the groups of a report as rows of a table."""
     return [
         (name, str(group["prompts"]), *(_cell(group[part]) for part in ("pass_1", "pass_n", "alike")))
         for name, group in body["groups"].items()
     ]
 
 
-def _cell(one: dict[str, float]) -> str:
-    return f"{one['value']:.0%} [{one['low']:.0%}, {one['high']:.0%}]"
+def _cell(share: dict[str, float]) -> str:
+    return f"{share['value']:.0%} [{share['low']:.0%}, {share['high']:.0%}]"

@@ -1,4 +1,4 @@
-"""Several rollouts ("takes") per prompt: how often it is solved, whether rewards differ, which effect is detectable."""
+"""Several rollouts ("takes") per prompt: how often they solve it, whether rewards differ, what effect is detectable."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from rc1_lib.forecast.estimate import Estimate, exactly, mean_of, share_of
 from rc1_lib.records import Bucket, Task
 
 POWER = 0.8
-"""The usual convention (Cohen 1988, section 2.4): an effect that exists is missed once in five evaluations."""
-_ALIKE = 1e-9
-"""Rewards that differ by less count as equal: they differ only by rounding."""
+"""The usual convention (Cohen 1988, section 2.4): one evaluation in five misses an effect that exists."""
+_TOLERANCE = 1e-9
+"""Rewards that differ by less count as equal, since the difference is rounding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +22,8 @@ class Takes:
     """The rollouts of one prompt.
 
     Attributes:
-        row_id, task, bucket: of the prompt.
-        needs: whether a piece is missing.
+        row_id: id of the prompt's row; `task` and `bucket` are the row's as well.
+        needs: whether information is missing.
         solved: for each rollout, whether it solved the prompt.
         rewards: the training reward of each rollout; None if a judge with weight gave no score.
     """
@@ -39,15 +39,15 @@ class Takes:
     def flat(self) -> bool:
         """Whether all rollouts get the same reward, so that comparing them gives no signal."""
         known = [reward for reward in self.rewards if reward is not None]
-        return len(known) < 2 or max(known) - min(known) < _ALIKE
+        return len(known) < 2 or max(known) - min(known) < _TOLERANCE
 
     @property
     def alike(self) -> bool:
-        """Whether all rollouts had the same outcome: solved, or not."""
+        """Whether all rollouts had the same outcome, solved or not."""
         return len(set(self.solved)) == 1
 
     def passes(self, k: int) -> float:
-        """pass@k, unbiased: see `pass_at`."""
+        """Return the unbiased pass@k of this prompt; see `pass_at`."""
         return pass_at(len(self.solved), sum(self.solved), k)
 
     @property
@@ -58,9 +58,10 @@ class Takes:
 
 
 def pass_at(n: int, right: int, k: int) -> float:
-    """The chance that one of `k` rollouts is right, if `right` of `n` were: 1 - C(n - right, k) / C(n, k).
+    """Estimate the chance that one of `k` rollouts is right, if `right` of `n` were: 1 - C(n - right, k) / C(n, k).
 
-    Unbiased. Source: Chen et al., "Evaluating Large Language Models Trained on Code" (2021), section 2.1.
+    The estimate is unbiased. Source: Chen et al., "Evaluating Large Language Models Trained on Code" (2021), section
+    2.1.
     """
     assert 0 <= right <= n and 1 <= k <= n, f"{right} of {n}, {k} drawn"
     return 1.0 - math.comb(n - right, k) / math.comb(n, k)
@@ -68,10 +69,10 @@ def pass_at(n: int, right: int, k: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Learnable:
-    """A group of prompts.
+    """The measures of a group of prompts.
 
     Attributes:
-        prompts: how many.
+        prompts: number of prompts.
         pass_1: the chance that one rollout solves a prompt.
         pass_n: the chance that at least one of a prompt's rollouts solves it.
         alike: share of prompts that all rollouts solve, or none.
@@ -87,49 +88,55 @@ class Learnable:
     flat: Estimate
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready."""
-        ends = {name: getattr(self, name) for name in ("pass_1", "pass_n", "alike", "every", "flat")}
+        """Return JSON-ready values."""
+        found = {name: getattr(self, name) for name in ("pass_1", "pass_n", "alike", "every", "flat")}
         return {
             "prompts": self.prompts,
-            **{name: {"value": one.value, "low": one.low, "high": min(1.0, one.high)} for name, one in ends.items()},
+            **{
+                name: {"value": share.value, "low": share.low, "high": min(1.0, share.high)}
+                for name, share in found.items()
+            },
         }
 
 
 def learnable(group: Sequence[Takes]) -> Learnable:
-    """The figures of a group of prompts; each prompt counts once, and the intervals are over prompts."""
-    chances = [one.passes(1) for one in group]
+    """Measure a group of prompts; each prompt counts once, and the intervals are over prompts."""
+    chances = [prompt.passes(1) for prompt in group]
     return Learnable(
         len(group),
         mean_of(chances) if len(chances) > 1 else exactly(chances[0]),
-        share_of([any(one.solved) for one in group]),
-        share_of([one.alike for one in group]),
-        share_of([all(one.solved) for one in group]),
-        share_of([one.flat for one in group]),
+        share_of([any(prompt.solved) for prompt in group]),
+        share_of([prompt.alike for prompt in group]),
+        share_of([all(prompt.solved) for prompt in group]),
+        share_of([prompt.flat for prompt in group]),
     )
 
 
 def groups_of(takes: Sequence[Takes]) -> dict[str, list[Takes]]:
-    """All prompts, then those of every task, every bucket, and every task in every bucket."""
+    """Group prompts: all, then by task, by bucket, and by task and bucket."""
     found: dict[str, list[Takes]] = {"all": list(takes)}
-    for key in (lambda one: one.task, lambda one: one.bucket, lambda one: f"{one.task} {one.bucket}"):
-        for one in sorted(takes, key=key):
-            found.setdefault(key(one), []).append(one)
+    for key in (lambda of: of.task, lambda of: of.bucket, lambda of: f"{of.task} {of.bucket}"):
+        for prompt in sorted(takes, key=key):
+            found.setdefault(key(prompt), []).append(prompt)
     return found
 
 
 def smallest_effect_pp(takes: Sequence[Takes], prompts: int, *, confidence: float, power: float = POWER) -> float:
-    """How many percentage points success must rise to be detected, two-sided, with this power.
+    """Return the smallest rise of success, in percentage points, that an evaluation detects with this power, two-sided.
 
     Both policies answer the same prompts, so differences between prompts cancel. What remains is the random variation
     on each prompt, estimated from the initial policy's rollouts: (z + z') sqrt(2 v / prompts). Sources: Cohen,
     "Statistical Power Analysis" (1988), section 2.3; Miller, "Adding Error Bars to Evals" (2024), section 5. Prompts
     about one source question count as independent, so the result is a little too small.
 
-    `takes` are of similar prompts, `prompts` is how many are compared, and `power` the chance that the interval of this
-    confidence excludes 0.
+    Args:
+        takes: rollouts of similar prompts.
+        prompts: number of prompts in the evaluation.
+        confidence: confidence level of the evaluation's interval, in (0, 1).
+        power: chance that this interval excludes 0.
     """
     if not prompts or not takes:
         return math.inf
     normal = NormalDist()
     reach = normal.inv_cdf((1 + confidence) / 2) + normal.inv_cdf(power)
-    return 100 * reach * math.sqrt(2 * fmean(one.variance for one in takes) / prompts)
+    return 100 * reach * math.sqrt(2 * fmean(prompt.variance for prompt in takes) / prompts)

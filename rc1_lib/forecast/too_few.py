@@ -1,4 +1,4 @@
-"""Whether a pool plainly has too few rows to train on, or to evaluate on: what `rc1 train` would fail on later."""
+"""Whether a pool clearly has too few rows to train or evaluate on, so that `rc1 train` would fail later."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from rc1_lib.training.rows import is_kept_back
 
 
 def shortages(run: Run) -> tuple[str, str]:
-    """Say which buckets have no row that fits the model, and that fewer prompts are held out than the evaluation needs.
+    """Report buckets without a row that fits the model, and too few held-out prompts.
 
-    A row's words are counted, which are never more than its tokens: no tokenizer is loaded, and rows that seem to fit
+    No tokenizer is loaded: a row's words are counted, which are never more than its tokens, so rows that seem to fit
     may still be too long.
 
     Returns:
-        What training refuses, and what the evaluation would lack; each "" if there may be enough.
+        What training will reject, and what the evaluation will lack; each "" if there may be enough.
     """
     train, held_out = _fitting(run)
     empty = (
@@ -29,14 +29,14 @@ def shortages(run: Run) -> tuple[str, str]:
         for name, found in (("training", train), ("the evaluation", held_out))
         if (lacking := [bucket for bucket in BUCKETS if not found[bucket]])
     )
-    asked = min(held_out.total(), run.config.training.held_out.prompts)
-    wanted = run.config.gates.evaluation.min_prompts
-    few = f"at most {asked:,} prompts are held out, the evaluation needs {wanted:,}" if asked < wanted else ""
+    prompts = min(held_out.total(), run.config.training.held_out.prompts)
+    needed = run.config.gates.evaluation.min_prompts
+    few = f"at most {prompts:,} prompts are held out, the evaluation needs {needed:,}" if prompts < needed else ""
     return next(empty, ""), few
 
 
 def _fitting(run: Run) -> tuple[Counter[str], Counter[str]]:
-    """Rows by bucket that are trained on and that are held out, at most."""
+    """Count by bucket, at most, the rows for training and the held-out rows."""
     training = run.config.training
     metrics = pl.read_ndjson(METRICS.path(run), schema_overrides={"id": pl.String})
     short = metrics.filter(pl.col("len_tokens") <= training.max_tokens)

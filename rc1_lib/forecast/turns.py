@@ -1,4 +1,4 @@
-"""How long a policy's turns are next to what training allows, and how many are malformed."""
+"""How long a policy's turns are compared with what training allows, and how many are malformed."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class Turns:
     """The turns of some episodes.
 
     Attributes:
-        tokens: of each turn that the policy ended itself, its end-of-turn token included; where thoughts have a budget
-            of their own, of what comes after them.
-        answers_cut: the same of each turn that a limit on tokens cut after its thoughts, or that had none.
-        thoughts_cut: tokens of each turn that was cut before it closed `<think>`.
-        malformed: of each episode, whether a turn was malformed.
+        tokens: length of each turn that the policy ended itself, including its end-of-turn token. If thoughts have a
+            separate budget, only what comes after them counts.
+        answers_cut: the same for each turn that a token limit cut after its thoughts, or that had none.
+        thoughts_cut: length of each turn that was cut before it closed `<think>`.
+        malformed: for each episode, whether it had a malformed turn.
     """
 
     tokens: tuple[int, ...]
@@ -35,12 +35,12 @@ class Turns:
 
     @property
     def length(self) -> float:
-        """Tokens that `LEVEL` of the turns that ended by themselves do not exceed; NaN if none did."""
+        """Number of tokens that `LEVEL` of the turns that ended by themselves do not exceed; NaN if none did."""
         return float(sorted(self.tokens)[math.ceil(LEVEL * len(self.tokens)) - 1]) if self.tokens else math.nan
 
     @property
     def cut(self) -> int:
-        """Turns that a limit on tokens cut."""
+        """Number of turns that a token limit cut."""
         return len(self.answers_cut) + len(self.thoughts_cut)
 
     @property
@@ -49,7 +49,7 @@ class Turns:
         return [False] * len(self.tokens) + [True] * self.cut
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready."""
+        """Return JSON-ready values."""
         return {
             "turns": len(self.was_cut),
             "cut": self.cut,
@@ -61,20 +61,20 @@ class Turns:
 
 
 def turns_of(played: Iterable[Trajectory], chat: ChatFormat, *, thoughts_apart: bool = False) -> Turns:
-    """The turns of played episodes; `thoughts_apart`: thoughts have a budget of their own (`thought_tokens`)."""
+    """Measure the turns of episodes; `thoughts_apart` says that thoughts have a separate budget (`thought_tokens`)."""
     ended: list[int] = []
     answers_cut: list[int] = []
     thoughts_cut: list[int] = []
     malformed: list[bool] = []
     closing = chat.thoughts[1] if thoughts_apart and chat.thoughts is not None else None
-    for one in played:
-        malformed.append(one.outcome.malformed > 0)
-        for before, end in pairwise((one.prompt_tokens - 1, *one.turn_ends)):
-            said = [one.ids[at] for at in range(before + 1, end + 1) if one.action_mask[at]]
+    for episode in played:
+        malformed.append(episode.outcome.malformed > 0)
+        for before, end in pairwise((episode.prompt_tokens - 1, *episode.turn_ends)):
+            said = [episode.ids[at] for at in range(before + 1, end + 1) if episode.action_mask[at]]
             tokens = len(said) - (said.index(closing) + 1 if closing in said else 0)
-            if one.ids[end] == chat.end_id:
+            if episode.ids[end] == chat.end_id:
                 ended.append(tokens)
-            elif _is_thinking(chat.decode(one.ids[: end + 1])):
+            elif _is_thinking(chat.decode(episode.ids[: end + 1])):
                 thoughts_cut.append(tokens)
             else:
                 answers_cut.append(tokens)
@@ -82,18 +82,18 @@ def turns_of(played: Iterable[Trajectory], chat: ChatFormat, *, thoughts_apart: 
 
 
 def _is_thinking(dialogue: str) -> bool:
-    """Whether the last `<think>` is open; some templates open it at the end of the prompt."""
+    """Return whether the last `<think>` is open; some templates open it at the end of the prompt."""
     return dialogue.rfind(THINK) > dialogue.rfind(THINK_END)
 
 
 def why_cut(turns: Turns, longer: Turns, allowed: int, thoughts: int | None) -> str:
-    """What to do about turns that are cut, in a sentence.
+    """Explain why turns are cut and what to do about it.
 
     Args:
-        turns: as training would cut them.
-        longer: of a few of the prompts, with more room.
-        allowed: tokens of a turn in training, `rollout_len`.
-        thoughts: tokens of its thoughts, where these have a budget of their own.
+        turns: the turns as training would cut them.
+        longer: the turns of a few of the prompts, with more room.
+        allowed: most tokens of a turn in training, `rollout_len`.
+        thoughts: most tokens of its thoughts, if these have a separate budget.
     """
     causes = []
     if turns.thoughts_cut:
@@ -108,16 +108,19 @@ def why_cut(turns: Turns, longer: Turns, allowed: int, thoughts: int | None) -> 
         causes.append(f"{by_others} of them were cut by training.limits.tokens or the model's context")
     if longer.cut > len(longer.tokens):
         causes.append(
-            f"with room for {max((*longer.answers_cut, *longer.thoughts_cut))} tokens {longer.cut} of "
+            f"with room for {max((*longer.answers_cut, *longer.thoughts_cut))} tokens, {longer.cut} of "
             f"{len(longer.was_cut)} turns still do not end: warm up longer (training.warm_start.steps) or use a base "
             f"that ends its turns"
         )
     else:
         ended = len(longer.tokens)
-        causes.append(f"with more room {ended} of {len(longer.was_cut)} turns end by themselves: raise rollout_len")
+        causes.append(f"with more room, {ended} of {len(longer.was_cut)} turns end by themselves: raise rollout_len")
     return "; ".join(causes)
 
 
 def room_to_set(longer: Turns) -> str:
-    """The `rollout_len` that leaves room for `LEVEL` of the turns, rounded up to a multiple of 16."""
-    return f"set rollout_len to {16 * math.ceil(longer.length / 16)} (and training.limits.tokens to a dialogue of such)"
+    """Advise a `rollout_len` with room for `LEVEL` of the turns, rounded up to a multiple of 16."""
+    return (
+        f"set rollout_len to {16 * math.ceil(longer.length / 16)} (and training.limits.tokens to a dialogue of such "
+        f"turns)"
+    )

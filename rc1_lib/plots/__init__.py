@@ -1,1 +1,1 @@
-"""Pictures: of the reward's evidence, of an evaluation, of a training, and the small ones of report pages."""
+"""Plots of the reward's evidence, of an evaluation and of a training, and the small charts of report pages."""

@@ -1,7 +1,7 @@
-"""What all pictures share: colours, title and caption, axes, bars, and how they become bytes.
+"""What all plots share: colours, title and caption, axes, bars, and output as PNG.
 
-Only figure objects are used, never pyplot, whose current figure is shared by all threads. Matplotlib is imported with
-the first picture, so that modules which may draw are cheap to import.
+Only figure objects are used, never pyplot, whose current figure is shared by all threads. Matplotlib is imported when
+the first plot is drawn, so that modules which may plot are fast to import.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 OLD, NEW, GOOD, BAD, QUIET, INK = "#E69F00", "#0072B2", "#0072B2", "#D55E00", "#8C8C8C", "#262626"
-"""Okabe and Ito's colours, distinguishable by readers with any kind of colour vision; shapes differ as well."""
+"""Okabe and Ito's palette, which readers with any kind of colour vision can distinguish; shapes differ as well."""
 GRID = "#E4E4E4"
 SMALL, NORMAL, LARGE = 10.5, 12.0, 14.5
 NOT_KNOWN = "none"
@@ -29,16 +29,16 @@ _DPI = 100
 _LINE = 0.2
 """Height of a line of the caption, in inches."""
 drawing = Lock()
-"""Held while a figure becomes bytes: matplotlib's settings, text layout and font caches belong to all threads."""
+"""Hold it while rendering a figure: all threads share matplotlib's settings, text layout and font caches."""
 
 
 def canvas(title: str, caption: str, *, height: float = 5.6, legend_row: bool = False) -> Figure:
-    """A figure 900 pixels wide with a title above and a caption below what will be drawn into it.
+    """Return an empty figure 900 pixels wide, with a title above and a caption below the plot area.
 
     Args:
-        title: one line.
-        caption: what the reader has to know, including n; it is broken into lines here.
-        height: in inches of 100 pixels, without the caption's second and further lines.
+        title: the title, one line.
+        caption: what the reader must know, including n; it is wrapped here.
+        height: height in inches (100 pixels each), without the caption's second and later lines.
         legend_row: whether to leave a row below the title for `legend`.
     """
     from matplotlib.figure import Figure
@@ -56,7 +56,7 @@ def canvas(title: str, caption: str, *, height: float = 5.6, legend_row: bool = 
 
 
 def legend(figure: Figure, axes: Axes) -> None:
-    """Put the legend of `axes` into the row that the canvas left for it."""
+    """Put the legend of `axes` into the row that `canvas` left for it."""
     handles, labels = axes.get_legend_handles_labels()
     top = 1.0 - 0.38 / float(figure.get_figheight())
     figure.legend(
@@ -65,7 +65,7 @@ def legend(figure: Figure, axes: Axes) -> None:
 
 
 def plain(axes: Axes, *, x: str = "", y: str = "") -> None:
-    """Axes with words and a faint grid below the drawing."""
+    """Style `axes` with labels, a faint grid and no frame at the top and right."""
     axes.set_xlabel(x, fontsize=NORMAL, color=INK)
     axes.set_ylabel(y, fontsize=NORMAL, color=INK)
     axes.tick_params(labelsize=SMALL, colors=INK, length=3)
@@ -74,14 +74,14 @@ def plain(axes: Axes, *, x: str = "", y: str = "") -> None:
 
 
 def calm(axes: Axes) -> None:
-    """Nothing above what is drawn, and no frame at the top and on the right."""
+    """Draw grid and ticks below the data, and no frame at the top and right."""
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[["bottom", "left"]].set_color(QUIET)
 
 
 def no_height(axes: Axes) -> None:
-    """No axis of heights, where each of them is said in a number."""
+    """Hide the vertical axis of a plot whose heights are labelled with numbers."""
     axes.grid(False)
     axes.tick_params(axis="y", labelleft=False, length=0)
     axes.spines["left"].set_visible(False)
@@ -96,7 +96,7 @@ def bars(
     size: float = SMALL,
     **look: Any,
 ) -> None:
-    """Bars, and above each of them a text; `tops` says where something else reaches higher than its bar."""
+    """Draw bars with a text above each; `tops` is where the text goes if something reaches higher than the bar."""
     axes.bar(places, heights, **look)
     for place, top, text in zip(places, tops or heights, texts, strict=True):
         axes.annotate(
@@ -105,12 +105,12 @@ def bars(
 
 
 def known(value: float | None) -> float | None:
-    """The value, or None if it is undefined (None or NaN)."""
+    """Return the value, or None if it is undefined (None or NaN)."""
     return None if value is None or math.isnan(value) else value
 
 
 def sentence(*parts: str) -> str:
-    """The non-empty parts, each with a full stop."""
+    """Join the non-empty parts, each with a full stop."""
     return " ".join(part if part.endswith(".") else f"{part}." for part in parts if part)
 
 
@@ -118,7 +118,7 @@ def write_png(path: Path, figure: Figure) -> None:
     """Write the figure atomically.
 
     Raises:
-        RC1Error: when the file's folder cannot be made.
+        RC1Error: when the file's folder cannot be created.
     """
     with drawing:
         drawn = png_of(figure)
@@ -127,10 +127,10 @@ def write_png(path: Path, figure: Figure) -> None:
 
 
 def png_of(figure: Figure) -> bytes:
-    """The figure as PNG; the bytes depend on the drawing alone, and contain no date or version. Hold `drawing`."""
+    """Render the figure as PNG, without date or version, so that equal figures give equal bytes. Hold `drawing`."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     drawn = io.BytesIO()
-    # Directly with the canvas: `savefig` would first draw the whole figure in vain.
+    # Rendered by the canvas itself, since `savefig` would first draw the whole figure for nothing.
     FigureCanvasAgg(figure).print_png(drawn, metadata={"Software": None})  # type: ignore[no-untyped-call]
     return drawn.getvalue()

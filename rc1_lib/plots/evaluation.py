@@ -1,4 +1,4 @@
-"""Pictures of an evaluation, from its report to the PNG `path`; `caption` is added to what is said of n."""
+"""Plots of an evaluation: each takes a report and writes the PNG `path`; `caption` is added to its own."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _WIDTH, _GAP = 0.38, 0.45
-"""Of a bar, and between sections; pairs are 1 apart."""
+"""Width of a bar, and gap between sections; pairs are 1 apart."""
 NO_BREAK = "\N{NO-BREAK SPACE}"
 
 
 Pair = tuple[str, Mapping[str, Any], str]
-"""The words below two bars; `before` and `after` by figure, each a `value`, `low`, `high` in [0, 1]; which figure."""
+"""Label below two bars; `before` and `after` by metric, each with `value`, `low`, `high` in [0, 1]; the metric."""
 
 
 def _pairs(axes: Axes, sections: Sequence[Sequence[Pair]], report: Mapping[str, Any], y: str = "") -> None:
-    """Pairs of bars on one scale from 0 to 100 %, a gap between sections; what is undefined is not drawn as 0."""
+    """Draw pairs of bars from 0 to 100 %, with gaps between sections; undefined values are labelled as such."""
     pairs = [pair for section in sections for pair in section]
     gaps = [_GAP * number for number, section in enumerate(sections) for _ in section]
     middles = [place + gap for place, gap in enumerate(gaps)]
     for side, offset, colour in (("before", -_WIDTH / 2, OLD), ("after", _WIDTH / 2, NEW)):
-        found = [of[side][figure] for _, of, figure in pairs]
-        values, lows, highs = ([known(one[key]) for one in found] for key in ("value", "low", "high"))
+        found = [values[side][metric] for _, values, metric in pairs]
+        values, lows, highs = ([known(interval[key]) for interval in found] for key in ("value", "low", "high"))
         heights = [100.0 * (value or 0.0) for value in values]
         places = [middle + offset for middle in middles]
         texts = [NOT_KNOWN if value is None else f"{100 * value:.0f}" for value in values]
@@ -62,7 +62,7 @@ def _pairs(axes: Axes, sections: Sequence[Sequence[Pair]], report: Mapping[str, 
 
 
 def _lines(change: Mapping[str, Any]) -> str:
-    """What the lines are; number and sign stay on one line."""
+    """Explain the lines; number and sign stay on one line."""
     return f"Lines: {100 * change['confidence']:g}{NO_BREAK}% bootstrap intervals over source questions"
 
 
@@ -80,9 +80,9 @@ def success(path: Path, report: Mapping[str, Any], *, mode: str = "sampled", cap
         "success": overall["prompts"], "success_needed": groups["need asking"], "success_clear": groups["clear"],
         "success_hard": groups["hard"],
     }  # fmt: skip
-    # `HotpotQA` on two lines, so that neighbours do not touch.
-    split = [[(re.sub(r"(?<=[a-z])(?=[A-Z]+$)", "\n", task_spec(name).label), one)
-              for name, one in compared["by"]["task"].items()], list(compared["by"]["bucket"].items())]  # fmt: skip
+    # `HotpotQA` is split into two lines, so that neighbours do not touch.
+    split = [[(re.sub(r"(?<=[a-z])(?=[A-Z]+$)", "\n", task_spec(name).label), part)
+              for name, part in compared["by"]["task"].items()], list(compared["by"]["bucket"].items())]  # fmt: skip
     sections: list[list[Pair]] = [
         [(f"{words}\n{counts[name]:,}", overall, name) for name, words in _PARTS.items()],
         *([(f"{label}\n{found['prompts']:,}", found, "success") for label, found in groups] for groups in split),
@@ -90,7 +90,7 @@ def success(path: Path, report: Mapping[str, Any], *, mode: str = "sampled", cap
     figure = canvas(
         f"Success on held-out prompts, {mode}",
         sentence(
-            "Below each pair: how many prompts it is about. A lucky guess of a missing piece is no success",
+            "Below each pair: number of prompts. A lucky guess of missing information does not count as success",
             _lines(overall["change"]["success"]),
             caption,
         ),
@@ -104,13 +104,13 @@ def success(path: Path, report: Mapping[str, Any], *, mode: str = "sampled", cap
 
 
 def asking(path: Path, report: Mapping[str, Any], *, caption: str = "") -> None:
-    """Draw the share of prompts asked about, sampled and greedy, by whether something is missing and by wording."""
+    """Draw the share of prompts in which the policy asks, sampled and greedy, by what is missing and by wording."""
     groups = report["groups"]
     figure = canvas(
         "When it asks, before and after training",
         sentence(
             f"n = {groups['need asking']:,} prompts where something is missing, {groups['clear']:,} where nothing is",
-            "Asked about: with at least one question to the user. 'Vague' words sound as if something were missing",
+            "Asked about: with at least one question to the user. 'Vague' words sound as if something was missing",
             _lines(report["modes"]["sampled"]["overall"]["change"]["success"]),
             caption,
         ),
@@ -130,19 +130,19 @@ def asking(path: Path, report: Mapping[str, Any], *, caption: str = "") -> None:
 
 _PROXY_LINES = (("proxy", "judged score (proxy)", OLD, "s"), ("truth", "success (truth)", NEW, "o"))
 _APART = 0.12
-"""How far the marks of the two lines are apart; steps are evenly spaced."""
+"""Horizontal distance between the marks of the two lines; steps are 1 apart."""
 
 
 def proxy(path: Path, report: Mapping[str, Any], *, caption: str = "") -> None:
-    """Draw how both have changed against the start, a panel a seed; what is undefined is left out."""
+    """Draw the change of proxy and truth since the start, one panel per seed; undefined values are left out."""
     found = report["proxy"]
     ends = {seed: groups["all"] for seed, groups in found["by_seed"].items()}
     ends = ends or {next(iter(report["prompts"])): found["groups"]["all"]}
     figure = canvas(
-        "Proxy and truth: change against the start, in points of 100",
+        "Proxy and truth: change since the start, in points of 100",
         sentence(
-            f"n = {found['groups']['all']['prompts']:,} pairs of episodes at the end, fewer on the way",
-            "Where the judged score rises and success falls, the score was gamed",
+            f"n = {found['groups']['all']['prompts']:,} pairs of episodes at the end, fewer before",
+            "If the judged score rises while success falls, the policy has gamed the score",
             _lines(found["groups"]["all"]["proxy"]["change"]),
             caption,
         ),

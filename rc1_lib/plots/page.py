@@ -1,4 +1,4 @@
-"""Small pictures of a page, one idea each: the same drawing as SVG for the page and as PNG for slides."""
+"""Small charts for a page, each drawn once and written as SVG for the page and as PNG for slides."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NAMES = {INK: "ink", OLD: "old", NEW: "new", BAD: "bad", QUIET: "quiet", GRID: 
 """Colour -> its name in the page's style sheet."""
 _WIDTH, _TYPE = 3.6, 8.5
 _LONGEST = 28
-"""Characters of a name that leave room for what it names."""
+"""Most characters of a name, so that there is room for the plot."""
 _SLIDE_DPI = 400
 _SETTINGS: Any = {
     "svg.fonttype": "none", "text.parse_math": False, "axes.linewidth": 0.7, "xtick.major.width": 0.6,
@@ -30,20 +30,20 @@ _SETTINGS: Any = {
 }  # fmt: skip
 
 Interval = tuple[float, float | None, float | None]
-"""A value with the ends of its interval; None: there is none."""
+"""A value with the ends of its interval, None if there is no interval."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A picture.
+    """A chart.
 
     Attributes:
-        name: of the PNG, without its suffix.
+        name: file name of the PNG, without its suffix.
         title: what it shows.
         caption: how to read it.
-        svg: for the page.
-        png: for a slide.
-        legend: colour's name -> what it stands for.
+        svg: the chart for the page.
+        png: the chart for a slide.
+        legend: pairs of a colour's name and its meaning.
     """
 
     name: str
@@ -64,7 +64,7 @@ def draw(
     *,
     slide: bool = True,
 ) -> Chart:
-    """Draw once, write twice; without a slide only once."""
+    """Draw a chart once, and write it as SVG and, if `slide`, as PNG."""
     import matplotlib as mpl
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
@@ -78,8 +78,8 @@ def draw(
         svg, png = io.StringIO(), b""
         for patch in (figure.patch, axes.patch):
             patch.set(facecolor="none", edgecolor="none")
-        unsaid = dict.fromkeys(("Date", "Creator", "Format", "Type"))
-        FigureCanvasSVG(figure).print_svg(svg, metadata=unsaid)  # type: ignore[no-untyped-call]
+        no_metadata = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+        FigureCanvasSVG(figure).print_svg(svg, metadata=no_metadata)  # type: ignore[no-untyped-call]
         if slide:
             _captioned(figure, title, legend)
             for patch in (figure.patch, axes.patch):
@@ -90,19 +90,21 @@ def draw(
 
 
 def _captioned(figure: Figure, title: str, legend: Sequence[tuple[str, str]]) -> None:
-    """A slide is shown alone, while the page has title and legend of its own, in its own type."""
+    """Add title and legend for a slide; the page shows them in its own type instead."""
     from matplotlib.lines import Line2D
 
-    colours = {called: colour for colour, called in _NAMES.items()}
+    colours = {name: colour for colour, name in _NAMES.items()}
     if legend:
-        marks = [Line2D([], [], linestyle="none", marker="s", color=colours[one], label=words) for one, words in legend]
+        marks = [
+            Line2D([], [], linestyle="none", marker="s", color=colours[name], label=words) for name, words in legend
+        ]
         where: Any = "outside lower center"
         figure.legend(handles=marks, loc=where, ncols=len(marks), fontsize=_TYPE, frameon=False, labelcolor=INK)
     figure.suptitle(title, fontsize=_TYPE + 1.5, color=INK, x=0.02, ha="left", weight="bold")
 
 
 def _inline(svg: str, name: str, words: str) -> Markup:
-    """The drawing without its frame: names of its own, colours by name, the page's type, as wide as there is room."""
+    """Prepare an SVG for the page: unique ids, colours and type of the page's style sheet, and no fixed size."""
     body = svg[svg.index("<svg") :]
     body = re.sub(r"<metadata>.*?</metadata>", "", body, flags=re.DOTALL)
     for side in ("height", "width"):
@@ -110,14 +112,14 @@ def _inline(svg: str, name: str, words: str) -> Markup:
     body = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', body)
     body = re.sub(r'(url\(#|href="#)', rf"\g<1>{name}-", body)
     body = re.sub(r"font: ([\d.]+)px [^;\"]*", r"font-size: \1px", body)
-    for colour, called in _NAMES.items():
-        body = re.sub(colour, f"var(--{called})", body, flags=re.IGNORECASE)
+    for colour, css_name in _NAMES.items():
+        body = re.sub(colour, f"var(--{css_name})", body, flags=re.IGNORECASE)
     label = Markup("<svg role='img' aria-label='{}'").format(words)
     return Markup(body.replace("<svg", label, 1))
 
 
 def lines(axes: Axes, steps: Sequence[float], seeds: Sequence[Sequence[float]], median: Sequence[float]) -> None:
-    """A value over the steps: a strong line, and below it the band over seeds, or every step's own value."""
+    """Draw the median over steps as a strong line over the band of all seeds, or over the values of a single seed."""
     if len(seeds) > 1:
         low, high = ([edge(values) for values in zip(*seeds, strict=True)] for edge in (min, max))
         axes.fill_between(steps, low, high, color=NEW, alpha=0.18, linewidth=0)
@@ -130,7 +132,7 @@ def lines(axes: Axes, steps: Sequence[float], seeds: Sequence[Sequence[float]], 
 
 
 def pairs(axes: Axes, rows: Sequence[tuple[str, Interval | None, Interval | None]]) -> None:
-    """Before and after of each group, in %, on one line a group."""
+    """Draw values before and after in per cent, one line per group."""
     for place, (_, before, after) in enumerate(rows):
         if before is not None and after is not None:
             axes.plot([100 * before[0], 100 * after[0]], [place, place], color=GRID, linewidth=3, zorder=1)
@@ -145,7 +147,7 @@ def pairs(axes: Axes, rows: Sequence[tuple[str, Interval | None, Interval | None
 def dots(
     axes: Axes, rows: Sequence[tuple[str, Interval]], others: Sequence[float | None] = (), zero: bool = False
 ) -> None:
-    """A value with its interval on each line; hollow marks show another value of the same kind."""
+    """Draw one value with its interval per line; hollow marks are other values of the same kind."""
     for place, (_, found) in enumerate(rows):
         _whisker(axes, found, place, NEW, "o", 1.0)
     for place, other in enumerate(others):
@@ -164,7 +166,7 @@ def _whisker(axes: Axes, found: Interval, place: float, colour: str, mark: str, 
 
 
 def named(axes: Axes, labels: Sequence[str]) -> None:
-    """A name a line, from above."""
+    """Label the lines with names, from the top."""
     axes.set_yticks(range(len(labels)), list(labels))
     axes.set_ylim(len(labels) - 0.4, -0.6)
     axes.grid(True, axis="x", color=GRID, linewidth=0.7)
@@ -173,7 +175,7 @@ def named(axes: Axes, labels: Sequence[str]) -> None:
 
 
 def bars(axes: Axes, labels: Sequence[str], before: Sequence[float], after: Sequence[float]) -> None:
-    """Two shares a group, in %, with their numbers."""
+    """Draw two shares per group in per cent, with their numbers."""
     for shift, values, colour in ((-0.2, before, OLD), (0.2, after, NEW)):
         places, heights = [place + shift for place in range(len(labels))], [100 * value for value in values]
         texts = [f"{height:.0f}" for height in heights]
@@ -184,7 +186,7 @@ def bars(axes: Axes, labels: Sequence[str], before: Sequence[float], after: Sequ
 
 
 def histogram(axes: Axes, width: float, before: Sequence[float], after: Sequence[float], unit: str) -> None:
-    """Two distributions over the same bins from 0 on, each `width` wide, as shares of their rows."""
+    """Draw two distributions over the same bins, which start at 0 and are `width` wide, as shares of their rows."""
     edges = [width * number for number in range(len(after) + 1)]
     axes.bar(edges[:-1], after, width=width, align="edge", color=NEW, alpha=0.55, linewidth=0)
     axes.stairs(before, edges, color=OLD, linewidth=1.6)
@@ -193,10 +195,10 @@ def histogram(axes: Axes, width: float, before: Sequence[float], after: Sequence
 
 
 def scatter(axes: Axes, x: Sequence[float], y: Sequence[float], good: Sequence[bool], names: tuple[str, str]) -> None:
-    """Rank against rank; those that succeeded are filled."""
+    """Draw rank against rank, with filled marks for successes."""
     axes.plot([0, 100], [0, 100], color=GRID, linewidth=1.0)
-    for wanted, face, line in ((False, "none", BAD), (True, NEW, "none")):
-        chosen = [place for place, fine in enumerate(good) if fine == wanted]
+    for success, face, line in ((False, "none", BAD), (True, NEW, "none")):
+        chosen = [place for place, is_good in enumerate(good) if is_good == success]
         across, up = ([values[place] for place in chosen] for values in (x, y))
         axes.scatter(across, up, s=11, linewidths=0.9, facecolors=face, edgecolors=line, alpha=0.75)
     axes.set_xlim(-2, 102)
@@ -206,7 +208,7 @@ def scatter(axes: Axes, x: Sequence[float], y: Sequence[float], good: Sequence[b
 
 
 def reliability(axes: Axes, bins: Sequence[tuple[float, float]], others: Sequence[tuple[float, float]]) -> None:
-    """Share of successes by score, in bins of equal counts."""
+    """Draw the share of successes by score, in bins of equal counts."""
     for found, colour, mark in ((others, OLD, "D"), (bins, NEW, "o")):
         scores, shares = zip(*found, strict=True)
         axes.plot(scores, [100 * share for share in shares], color=colour, marker=mark, markersize=4)
@@ -218,16 +220,16 @@ def reliability(axes: Axes, bins: Sequence[tuple[float, float]], others: Sequenc
 
 @dataclass(frozen=True, slots=True)
 class Points:
-    """Values over days, each as long as `days`; None where there is none.
+    """Values over days; each sequence has one entry per day, None if there is no value.
 
     Attributes:
-        days: when, in days.
-        labels: a few of them, by their day.
-        values: of each.
-        intervals: of each value.
-        bounds: the thresholds of each.
-        failed: whether a gate failed there.
-        trend: at its first and its last value; None where there is none.
+        days: times in days.
+        labels: labels of a few days, as (day, text).
+        values: the value of each day.
+        intervals: the interval of each value.
+        bounds: the thresholds of each day.
+        failed: whether a gate failed on each day.
+        trend: first and last point of the trend line, if there is one.
     """
 
     days: Sequence[float]
@@ -240,7 +242,7 @@ class Points:
 
 
 def over_days(axes: Axes, *series: Points) -> None:
-    """Values over days with their thresholds; a second series is the other one's companion. Gaps stay gaps."""
+    """Draw values over days with their thresholds; a second series is drawn in another colour. Gaps stay gaps."""
     for points, colour, mark in zip(series, (NEW, OLD), ("o", "D"), strict=False):
         heights = [math.nan if value is None else value for value in points.values]
         axes.plot(points.days, heights, color=colour, linewidth=1.4, marker=mark, markersize=3.5)
@@ -263,7 +265,7 @@ def over_days(axes: Axes, *series: Points) -> None:
 
 
 def verdicts(axes: Axes, names: Sequence[str], points: Points, rows: Sequence[Sequence[bool | None]]) -> None:
-    """A line a name, a mark a day: a dot where it passed, a cross where it failed, a dash where it was not judged."""
+    """Draw one line per name with one mark per day: dot if passed, cross if failed, dash if not evaluated."""
     kinds: tuple[tuple[bool | None, str, str], ...] = ((True, NEW, "o"), (False, BAD, "X"), (None, QUIET, "_"))
     for place, row in enumerate(rows):
         for kind, colour, mark in kinds:

@@ -1,6 +1,6 @@
-"""Pictures of the reward's evidence: from plain columns or figures to the PNG `path`.
+"""Plots of the reward's evidence: each takes plain columns or values and writes the PNG `path`.
 
-`caption` says what the figures were worked out on, n among it. Where there is nothing to draw, each raises `RC1Error`.
+`caption` says on what the values were computed, including n. All raise `RC1Error` if there is nothing to draw.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Weighed = tuple[float, float, float, float | None, float | None]
-"""A dimension's old, equal and calibrated weight, and the calibrated one's interval; None or NaN: there is none."""
+"""Old, equal and calibrated weight of a criterion, and the calibrated one's interval, None or NaN if it has none."""
 
 
 def weights(path: Path, dimensions: Mapping[str, Weighed], *, cap: float, caption: str = "") -> None:
-    """Draw a line a dimension, in the order given, and the largest weight allowed, `cap`, across all."""
+    """Draw one line per criterion, in the given order, and the largest allowed weight, `cap`."""
     if not dimensions:
-        raise RC1Error("there are no weights to draw: expected one for each dimension")
+        raise RC1Error("there are no weights to draw: expected one for each criterion")
     old, equal, calibrated, low, high = table = _columns(dimensions.values())
     figure = canvas(
-        "Weights of the dimensions",
-        sentence("Dots: calibrated weights, with the bootstrap's interval", caption),
+        "Weights of the criteria",
+        sentence("Dots: calibrated weights with bootstrap intervals", caption),
         height=2.1 + 0.42 * len(dimensions),
         legend_row=True,
     )
@@ -61,13 +61,13 @@ def weights(path: Path, dimensions: Mapping[str, Weighed], *, cap: float, captio
     axes.plot(equal, place, linestyle="none", marker="|", ms=15, mew=1.8, color=QUIET, label="equal")
     right = float(np.nanmax([cap, *table.ravel()])) * 1.04
     axes.set_xlim(-0.02 * right, right)
-    axes.set_xlabel("weight (all of them sum to 1)")
+    axes.set_xlabel("weight (all sum to 1)")
     legend(figure, axes)
     write_png(path, figure)
 
 
 def _columns(rows: Collection[Sequence[float | None]]) -> NDArray[np.float64]:
-    """Shape (columns, rows); NaN where there is no figure."""
+    """Transpose rows into an array of shape (columns, rows), with NaN for None."""
     return np.array([[np.nan if value is None else value for value in row] for row in rows], np.float64).T
 
 
@@ -79,7 +79,10 @@ def _spans(
     words: Sequence[str],
     bound: tuple[float, str],
 ) -> Axes:
-    """A line a name from above: a dot on its interval (`spans`: value, low, high), words at its right; a bound."""
+    """Draw one line per name, from the top: a dot on its interval (`spans`: value, low, high), with words at its right.
+
+    `bound` is a vertical line and its label.
+    """
     axes, place, (value, low, high) = figure.subplots(), range(len(names)), spans
     plain(axes)
     axes.axvline(bound[0], color=BAD, linestyle="--", linewidth=1.4, label=bound[1])
@@ -112,20 +115,20 @@ def reliability(
     """Draw the share of successes against the mean score, per bin, with intervals and counts.
 
     Args:
-        path: of the PNG.
-        frame: a row a dialogue; a row on which a score or the outcome is null or NaN is left out and counted.
-        scores: label -> column of scores, at most four of them.
-        outcome: the column with the success, boolean or in [0, 1].
-        bins: as `binned`.
-        confidence: of the Jeffreys intervals.
-        caption: added to what is said of n.
+        path: path of the PNG.
+        frame: one row per dialogue; rows with a null or NaN score or outcome are left out and counted.
+        scores: label -> column of scores, at most four.
+        outcome: the column with the success, Boolean or in [0, 1].
+        bins: number of bins, as in `binned`.
+        confidence: confidence level of the Jeffreys intervals.
+        caption: added after n.
     """
     if not 0 < len(scores) <= len(_LOOKS):
         raise RC1Error(f"the reliability plot shows 1 to {len(_LOOKS)} scores, found {len(scores)}: draw fewer")
     columns = [pl.col(name).cast(pl.Float64).fill_nan(None) for name in dict.fromkeys((*scores.values(), outcome))]
     known = frame.select(columns).drop_nulls()
     if not known.height:
-        raise RC1Error(f"no dialogue holds {', '.join(scores.values())} and {outcome}: there is nothing to draw")
+        raise RC1Error(f"no dialogue has {', '.join(scores.values())} and {outcome}: there is nothing to draw")
     left_out = frame.height - known.height
     figure = canvas(
         "Reliability: share of successes by score",
@@ -164,11 +167,12 @@ def _counted(n: int, left_out: int) -> str:
 
 
 def binned(frame: pl.DataFrame, score: str, outcome: str, *, bins: int, confidence: float) -> pl.DataFrame:
-    """Bins of equal counts by a score: `score` (mean), `share` of successes, `low`, `high`, `count`, by rising score.
+    """Group dialogues into bins of equal counts by a score.
 
-    The interval is Jeffreys' (equal tails of the beta posterior under the prior Beta(1/2, 1/2)), which reaches to 0
-    where nothing succeeded and to 1 where all did (Brown, Cai and DasGupta 2001, Interval estimation for a binomial
-    proportion).
+    The columns are `score` (mean), `share` of successes, its interval `low` and `high`, and `count`, by rising score.
+    The interval is Jeffreys': equal tails of the beta posterior under the prior Beta(1/2, 1/2), which is extended to 0
+    if nothing succeeded and to 1 if everything did. Source: Brown, Cai and DasGupta, "Interval Estimation for a
+    Binomial Proportion" (2001).
     """
     from scipy.special import betaincinv
 
@@ -194,7 +198,7 @@ def binned(frame: pl.DataFrame, score: str, outcome: str, *, bins: int, confiden
 
 
 _AREA = 34.0
-"""Of the mark of one dialogue, in square points, up to `_FEW` dialogues; with more it shrinks to leave room."""
+"""Area of one dialogue's mark in square points, for up to `_FEW` dialogues; with more, marks shrink to leave room."""
 _FEW = 600
 _SHADE = "#009E73"
 
@@ -202,28 +206,28 @@ _SHADE = "#009E73"
 def rank_scatter(
     path: Path, old: ArrayLike, new: ArrayLike, success: ArrayLike, *, top: float = 0.10, caption: str = ""
 ) -> None:
-    """Draw a mark a dialogue, solved and unsolved ones in two colours, with the top of either ranking shaded.
+    """Draw one mark per dialogue by its two ranks, with solved dialogues in another colour and both tops shaded.
 
-    Equal scores share the mean of their ranks; dialogues that share both ranks are one mark, larger the more they are.
+    Equal scores share their mean rank; dialogues that share both ranks are one mark, whose area is their number.
 
     Args:
-        path: of the PNG.
-        old: (n,), the old score.
-        new: (n,), the new reward.
-        success: (n,), whether the dialogue is a success.
-        top: share of the dialogues that either ranking's shaded top holds.
-        caption: the figures of agreement, in words.
+        path: path of the PNG.
+        old: the old score, shape (n,).
+        new: the new reward, shape (n,).
+        success: whether each dialogue is a success, shape (n,).
+        top: share of the dialogues in the shaded top of a ranking.
+        caption: measures of agreement, in words.
     """
     columns = {
         name: np.asarray(values, np.float64) for name, values in (("old", old), ("new", new), ("success", success))
     }
     if len({values.size for values in columns.values()}) != 1:
         found = ", ".join(f"{name} {values.size}" for name, values in columns.items())
-        raise RC1Error(f"the rank scatter takes three columns of one length, found {found}")
+        raise RC1Error(f"the rank scatter needs three columns of equal length, found {found}")
     every = pl.DataFrame(columns)
     known = every.filter(pl.all_horizontal(pl.all().is_not_nan()))
     if not known.height:
-        raise RC1Error("no dialogue holds an old score and a new reward: there are no ranks to draw")
+        raise RC1Error("no dialogue has an old score and a new reward: there are no ranks to draw")
     n = known.height
     figure = canvas(
         "Ranks: old score and new reward",
@@ -264,7 +268,7 @@ def rank_scatter(
 
 
 def _marks(known: pl.DataFrame) -> pl.DataFrame:
-    """`old`, `new` (mean ranks, 1 the highest), `success` (0 or 1) and `count` of every point; largest first."""
+    """Return `old`, `new` (mean ranks, 1 is best), `success` (0 or 1) and `count` of every point, largest first."""
     return (
         known.select(
             old=pl.col("old").rank("average", descending=True),
@@ -286,19 +290,19 @@ _SIDES = (("old", "by old score", OLD), ("new", "by new reward", NEW))
 
 
 def by_bucket(path: Path, split: Mapping[str, Mapping[str, float | None]]) -> None:
-    """Draw success, needless asking and turns of the half that either score puts on top, a pair of bars a difficulty.
+    """Draw success, needless asking and turns of the better half by either score, one pair of bars per difficulty.
 
     Args:
-        path: of the PNG.
+        path: path of the PNG.
         split: difficulty -> `n`, and `success_*`, `overclar_rate_*` (shares) and `avg_turns_*` for `old` and `new`.
-            What is None or NaN is said to be none, not drawn as 0.
+            None or NaN is labelled as undefined, not drawn as 0.
     """
     if not split:
         raise RC1Error("there is no group of dialogues to draw: expected at least one")
     total = sum(int(found["n"] or 0) for found in split.values())
     figure = canvas(
         "The better half by old score and by new reward, per difficulty",
-        f"n = {total:,} dialogues. The n of a group counts all of it; the bars are about its better half.",
+        f"n = {total:,} dialogues. The n of a group counts all its dialogues; the bars show its better half.",
         legend_row=True,
     )
     place = range(len(split))
@@ -312,10 +316,10 @@ def by_bucket(path: Path, split: Mapping[str, Mapping[str, float | None]]) -> No
                 NOT_KNOWN if value is None else f"{height:.{0 if is_share else 1}f}"
                 for value, height in zip(values, heights, strict=True)
             ]
-            bars(axes, [one + offset for one in place], heights, texts, width=0.4, color=colour, label=label)
+            bars(axes, [middle + offset for middle in place], heights, texts, width=0.4, color=colour, label=label)
         plain(axes)
         axes.set_title(f"{words}{', %' if is_share else ''}", fontsize=NORMAL, color=INK)
-        # Shares are on one scale: a fifth of needless asking must not look like full success.
+        # All shares have the same scale, so that 20 % needless asking does not look like full success.
         axes.set_ylim(0, 112.0 if is_share else 1.12 * top if top > 0 else 1.0)
         axes.set_xticks(place, [f"{group}\nn = {int(found['n'] or 0):,}" for group, found in split.items()])
         no_height(axes)
@@ -324,30 +328,30 @@ def by_bucket(path: Path, split: Mapping[str, Mapping[str, float | None]]) -> No
 
 
 Paid = tuple[float | None, float | None, float | None, float | None]
-"""A policy's margin, its interval's ends, and the share of prompts on which it is paid more; None: there is none."""
+"""A policy's margin, the ends of its interval, and the share of prompts on which it earns more; None if undefined."""
 
 
 def undeserved(path: Path, policies: Mapping[str, Paid], *, least: float, caption: str = "") -> None:
-    """Draw a line a policy, the one nearest to the scripted expert on top; each has to lie below it by `least`."""
+    """Draw one line per adversarial policy, the closest to the scripted expert on top, and the required margin, `least`."""
     if not policies:
-        raise RC1Error("there are no policies to draw: expected one or more")
+        raise RC1Error("there are no policies to draw: expected at least one")
     order = sorted(policies.items(), key=lambda item: float("inf") if item[1][0] is None else item[1][0])
     *spans, above = _columns([row for _, row in order])
     figure = canvas(
         "Adversarial policies below the scripted expert",
         sentence(
-            "Dots: how much higher the expert's reward is, with its interval. Right: prompts where the policy's is",
+            "Dots: by how much the scripted expert earns more, with intervals. Right: prompts on which the policy earns more",
             caption,
         ),
         height=2.1 + 0.34 * len(order),
         legend_row=True,
     )
     words = [NOT_KNOWN if np.isnan(share) else f"{100 * share:.0f} %" for share in above]
-    bound = (least, f"wanted at least {least:g}")
+    bound = (least, f"expected at least {least:g}")
     axes = _spans(figure, [name for name, _ in order], spans, "judged part alone", words, bound)
     known_ends = [0.0, least, *np.ravel(spans)]
     axes.set_xlim(float(np.nanmin(known_ends)) - 0.03, float(np.nanmax(known_ends)) * 1.04)
-    axes.set_xlabel("scripted expert's reward less the policy's")
+    axes.set_xlabel("scripted expert's reward minus the policy's")
     legend(figure, axes)
     write_png(path, figure)
 
@@ -363,22 +367,22 @@ _CHANGES = {
     "success": ("success_drop_pp", -1.0, " pp"),
     _TURNS: ("turns_up", 1.0, " turns"),
 }
-"""Figure -> the difference that is written below it, the sign that turns it into a change, and its unit."""
+"""Metric -> the difference written below it, the sign that turns it into a change, and its unit."""
 
 
 def ablation(path: Path, figures: Mapping[str, Any], *, caption: str = "") -> None:
-    """Draw four figures without and with the penalty, and write below each how it changes.
+    """Draw four metrics without and with the penalty, and write the change below each.
 
     Args:
-        path: of the PNG.
+        path: path of the PNG.
         figures: `without` and `with`, each with `overclar_rate`, `ask_rate_where_needed`, `success` (shares) and
-            `avg_turns`; `rate_drop_pct`, `success_drop_pp` and `turns_up`, each with `value`, `low` and `high`. What
-            is None or NaN is said to be none, not drawn as 0.
+            `avg_turns`; `rate_drop_pct`, `success_drop_pp` and `turns_up`, each with `value`, `low` and `high`. None or
+            NaN is labelled as undefined, not drawn as 0.
         caption: what was compared.
     """
     figure = canvas(
         "The over-clarification penalty: what it changes",
-        sentence("Below each pair: the change by the penalty and, in brackets, its paired bootstrap interval", caption),
+        sentence("Below each pair: change due to the penalty, with its paired bootstrap interval in brackets", caption),
         height=4.9,
     )
     titles = {**_SHARES, _TURNS: "turns, mean"}
@@ -419,6 +423,6 @@ def _change(found: Mapping[str, float | None], sign: float, unit: str) -> str:
 
 
 def _signed(value: float) -> str:
-    """Three digits and the sign, with the minus that is as wide as a plus; a change of nothing has none."""
+    """Format with three digits and a sign, with a minus as wide as a plus; 0 has no sign."""
     text = f"{value:+.3g}" if value else "0"
     return text.replace("-", "\N{MINUS SIGN}")

@@ -1,4 +1,4 @@
-"""The course of a training: the metrics in `metrics.jsonl` by step."""
+"""Plots of a training: the metrics in `metrics.jsonl` by step."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ PANELS: Mapping[str, str] = {
     "env/asked_needed": "asks where needed",
     "env/asked_clear": "asks where not needed",
     "num_turns/mean": "turns",
-    "objective/kl_per_token": "KL to the reference, nats a token",
+    "objective/kl_per_token": "KL to the reference, nats per token",
     "policy/clipfrac_avg": "clipped tokens, share",
     "critic/vf_explained_var": "value head, explained variance",
 }
-"""Metric that training writes (see `rc1_lib.environment.outcome`, `training.engines.torch_ppo`) -> its name here."""
+"""Metric that training writes (`rc1_lib.environment.outcome`, `training.engines.torch_ppo`) -> title of its panel."""
 SUPERVISED: Mapping[str, str] = {
-    "loss": "loss, nats a learned token",
-    "mean_token_accuracy": "learned tokens that were the likeliest, share",
-    "grad_norm": "norm of the gradients",
+    "loss": "loss, nats per learned token",
+    "mean_token_accuracy": "learned tokens ranked first, share",
+    "grad_norm": "gradient norm",
 }
-"""The same for training on demonstrations, which plays no episodes."""
+"""The same for supervised training, which plays no episodes."""
 _STEP = "step"
 _COLUMNS = 3
 MEDIAN_OF = 5
@@ -40,7 +40,7 @@ MEDIAN_OF = 5
 
 
 def read_metrics(path: Path) -> pl.DataFrame:
-    """The metrics of a training, one row per step.
+    """Read the metrics of a training, one row per step.
 
     Raises:
         RC1Error: when the file is missing, or does not contain JSON lines with a step.
@@ -51,17 +51,17 @@ def read_metrics(path: Path) -> pl.DataFrame:
         cause = str(error).partition("\n")[0]
         raise RC1Error(f"{path}: cannot be read as the metrics of a training ({cause})") from None
     if _STEP not in frame.columns:
-        raise RC1Error(f"{path}: its lines have no '{_STEP}', expected the metrics of a training")
+        raise RC1Error(f"{path}: its lines have no '{_STEP}'; expected the metrics of a training")
     return frame.sort(_STEP)
 
 
 def panels_of(metrics: Collection[str]) -> Mapping[str, str]:
-    """The panels for a training with these metrics: every step that plays has an episode score."""
+    """Return the panels for a training with these metrics; only a training that plays writes episode scores."""
     return SUPERVISED if "mean_token_accuracy" in metrics and "objective/scores" not in metrics else PANELS
 
 
 def curves(path: Path, metrics: pl.DataFrame, *, panels: Mapping[str, str] | None = None, caption: str = "") -> None:
-    """Draw one panel for each metric of `panels` (default: `panels_of` them) that the training wrote.
+    """Draw one panel for each metric in `panels` (default: those of `panels_of`) that the training wrote.
 
     Raises:
         RC1Error: when it wrote none of them.
@@ -87,7 +87,7 @@ def curves(path: Path, metrics: pl.DataFrame, *, panels: Mapping[str, str] | Non
         if place >= len(shown):
             axes.set_visible(False)
         elif place + _COLUMNS >= len(shown):
-            # The last panel of its column, which is not always one of the last row.
+            # The last panel of its column, which may be in the second to last row.
             axes.tick_params(axis="x", labelbottom=True)
             axes.set_xlabel("step", fontsize=SMALL, color=INK)
     write_png(path, figure)

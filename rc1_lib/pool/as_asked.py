@@ -41,7 +41,7 @@ def pages_of(questions: Questions) -> Mapping[str, set[str]]:
 
 
 def as_asked(row: Row, question: Question, lent: Mapping[str, set[str]]) -> Iterator[Inconsistency]:
-    """Yield every difference between `row` and `question`, less the slot if the row withholds it.
+    """Yield every difference between `row` and `question`, whose slot is removed first if the row withholds it.
 
     For a finished dialogue only question and gold answer are compared: it brings its own environment. Pages borrowed
     from other questions come after the question's own.

@@ -119,7 +119,7 @@ def decontaminate(
         The questions that remain, and how many were dropped.
     """
     asked, own = (_column(map(held_text, side)) for side in (held, questions))
-    search = LeakSearch(asked, own, limits, wherever=True)
+    search = LeakSearch(asked, own, limits, anywhere=True)
     found = search.over(_column(map(_stated_by, questions[part])) for part in slices(len(questions)))
     leaking = set(found.repeated.filter(pl.col("similarity") > limits.max_similarity)["row"])
     leaking |= set(found.spelled["row"])

@@ -1,4 +1,4 @@
-"""How varied a corpus is: distinct-n, type-token ratio, Zipf slope, and its divergence from a reference.
+"""How varied a corpus is: distinct-n (the type-token ratio is distinct-1), Zipf slope, divergence from a reference.
 
 All functions are pure and split texts into words with `rc1_lib.text.tokens`. Words become integers once; n-grams are
 computed from these with whole-array arithmetic. N-grams never cross from one text into the next.
@@ -119,15 +119,6 @@ def windowed_distinct(
         found.append((1 + np.count_nonzero(np.diff(ordered, axis=1), axis=1)) / size)
     shares = np.concatenate(found)
     return WindowedDistinct(float(shares.mean()), float(np.quantile(shares, 0.1)), float(shares.min()), len(shares))
-
-
-def type_token_ratio(texts: pl.Series) -> float:
-    """Return distinct words divided by all words, in (0, 1]: distinct-1 under its older name.
-
-    Raises:
-        RowError: when there is no word at all.
-    """
-    return distinct_n(texts, 1)
 
 
 def zipf_slope(texts: pl.Series, ranks: int = 1000) -> float:

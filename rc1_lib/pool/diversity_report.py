@@ -18,7 +18,6 @@ from rc1_lib.pool.diversity import (
     distinct_n,
     js_divergence,
     kl_divergence,
-    type_token_ratio,
     windowed_distinct,
     zipf_slope,
 )
@@ -93,7 +92,7 @@ def diversity_report(
         "words": int(pl.DataFrame({"text": texts}).select(tokens("text").list.len().sum()).item()),
         "distinct_1": _distinct(texts, 1, window_bigrams, seed),
         "distinct_2": _distinct(texts, 2, window_bigrams, seed),
-        "type_token_ratio": type_token_ratio(texts),
+        "type_token_ratio": distinct_n(texts, 1),  # distinct-1 under its older name
         "zipf_slope": zipf_slope(texts),
         "kl_3gram": kl_divergence(texts, reference_texts, n=3, alpha=alpha),
         "kl_alpha": alpha,

@@ -1,1 +1,1 @@
-"""Grows the pool size by size, with checks before and after each, so that failures stay small."""
+"""Grow the pool size by size, with checks before and after each size, so that failures stay cheap."""

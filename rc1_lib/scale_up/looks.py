@@ -1,4 +1,4 @@
-"""The checks before and after a size: diversity, difficulty, stability of the judge on its rows."""
+"""The checks before and after a size: growth, diversity, difficulty, and stability of the judge on its rows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from rc1_lib.scale_up.sizes import Step, sized
 
 GROWTH, STABILITY = "growth", "judge_stability"
 BEFORE = ("diversity", "difficulty", STABILITY)
-"""The gates of the smaller size again, since days may have passed. The judge comes last, since it may cost money."""
+"""The gates of the smaller size, evaluated again since days may have passed. The judge, which may cost money, is
+last."""
 AFTER = (GROWTH, *BEFORE)
 
 
@@ -29,9 +30,9 @@ class Look:
     """One evaluation of a size's gates.
 
     Attributes:
-        size: rows that were checked.
+        size: number of rows that were checked.
         again: whether this is the check before the pool grows further.
-        results: one verdict per gate, in order; after a failed one all others wait for it.
+        results: one verdict per gate, in order; the gates after a failed one wait for it.
     """
 
     size: int
@@ -42,21 +43,21 @@ class Look:
     def passed(self) -> bool:
         """Whether every gate was evaluated and passed."""
         names = BEFORE if self.again else AFTER
-        return tuple(one.name for one in self.results if one.status in PASSING) == names
+        return tuple(result.name for result in self.results if result.status in PASSING) == names
 
     @property
     def title(self) -> str:
-        """`1,000`, or `1,000 again`, for people."""
+        """The column title in reports: `1,000` or `1,000 again`."""
         return f"{self.size:,}{' again' if self.again else ''}"
 
 
-def judge(whole: Run, step: Step, name: str, *, again: bool) -> GateResult:
-    """Evaluate one gate: on the smaller size again, or on the new size.
+def evaluate_gate(whole: Run, step: Step, name: str, *, again: bool) -> GateResult:
+    """Evaluate one gate on the new size, or again on the smaller size.
 
     Args:
         whole: the run of the whole pool.
-        step: which sizes.
-        name: from `BEFORE` or `AFTER`.
+        step: the two sizes.
+        name: one of `BEFORE` or `AFTER`.
         again: whether to check the smaller size.
     """
     run = sized(whole, step.smaller if again else step.size)
@@ -66,7 +67,7 @@ def judge(whole: Run, step: Step, name: str, *, again: bool) -> GateResult:
 
 
 def unreached(results: Sequence[GateResult], names: Sequence[str]) -> list[GateResult]:
-    """The gates that were not reached, with the failed one that each waits for."""
+    """Return results for the gates that were not reached, naming the failed gate that they wait for."""
     return [GateResult(name, waits_for=f"{results[-1].name}, which failed") for name in names[len(results) :]]
 
 
@@ -83,7 +84,7 @@ def _growth(whole: Run, step: Step) -> GateResult:
 
 
 def _stability(run: Run) -> GateResult:
-    """Ask the judge again about a sample of the rows: its current scores count, not stored ones."""
+    """Ask the judge about a sample of the rows; only its current scores count, not stored ones."""
     config, evidence = run.config, Evidence(run)
     if waiver := config.gates.waivers.get(STABILITY, ""):
         return GateResult(STABILITY, waiver=waiver)
@@ -101,5 +102,5 @@ def _stability(run: Run) -> GateResult:
 
 
 def _store(run: Run) -> str:
-    """A separate store: the gates of a round read only the scores requested for them."""
+    """Return the path of a separate store, so that a round's gates do not read these scores."""
     return str(PurePosixPath(run.config.judge.store.path).with_name("scale_up.sqlite"))

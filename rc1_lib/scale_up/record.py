@@ -1,4 +1,4 @@
-"""The record of a size that passed: a report that counts only for exactly its files, judge and code."""
+"""Record that a size passed, in a report that counts only for exactly the same files, judge and code."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _KIND = "scale_up"
 _PACKS = ("templates", "reference_templates")
 
 
-def keep(whole: Run, step: Step, looks: Sequence[Look]) -> str:
-    """Write the report of a size that passed; returns its path, relative to the workspace."""
+def write_record(whole: Run, step: Step, looks: Sequence[Look]) -> str:
+    """Write the report of a size that passed, and return its path, relative to the workspace."""
     where = _report(whole, step)
     body = {"time": now(), "profile": whole.config.profile, "looks": [look_body(look) for look in looks]}
     with recorded_write(whole.workspace, where, {"kind": _KIND}) as stream:
@@ -31,9 +31,9 @@ def keep(whole: Run, step: Step, looks: Sequence[Look]) -> str:
     return where
 
 
-def kept(whole: Run, step: Step) -> tuple[Look, ...]:
-    """The looks at a size that passed before, checked again; empty if anything that decides them has changed."""
-    if not all(one.state(run) is FileState.FRESH for run, one in _files(whole, step)):
+def read_record(whole: Run, step: Step) -> tuple[Look, ...]:
+    """Return the looks at a size that passed before; empty if anything that decides its verdict has changed."""
+    if not all(artifact.state(run) is FileState.FRESH for run, artifact in _files(whole, step)):
         return ()
     where = _report(whole, step)
     if file_state(whole.workspace, where, None, _KIND) is not FileState.FRESH:
@@ -48,22 +48,22 @@ def kept(whole: Run, step: Step) -> tuple[Look, ...]:
 
 
 def look_body(look: Look) -> dict[str, Any]:
-    """A look as in reports, without the offending rows."""
+    """Return a look as JSON for reports, without the offending rows."""
     results = [{**result.to_dict(), "offenders": ()} for result in look.results]
     return {"size": look.size, "again": look.again, "pass": look.passed, "gates": results}
 
 
 def _look(body: Mapping[str, Any]) -> Look:
-    return Look(body["size"], body["again"], tuple(GateResult.from_dict(one) for one in body["gates"]))
+    return Look(body["size"], body["again"], tuple(GateResult.from_dict(gate) for gate in body["gates"]))
 
 
 def approve(whole: Run, step: Step, by: str, note: str) -> None:
-    """Record that a person approved of growing beyond a size in its present state."""
+    """Record that a person approved of growing beyond a size in its current state."""
     write_json(whole.workspace.path(_approval(whole, step)), {"approved": True, "by": by, "note": note, "time": now()})
 
 
 def approved(whole: Run, step: Step) -> bool:
-    """Whether a person approved of growing beyond a size in its present state."""
+    """Return whether a person approved of growing beyond a size in its current state."""
     try:
         body = read_json(whole.workspace.path(_approval(whole, step)))
     except (OSError, ValueError):
@@ -72,17 +72,19 @@ def approved(whole: Run, step: Step) -> bool:
 
 
 def _files(whole: Run, step: Step) -> list[tuple[Run, Artifact]]:
-    """The inputs of a size's verdict: its files, and those of the size before."""
+    """Return the inputs of a size's verdict: its files, and those of the size before."""
     sizes = (step.smaller, step.size) if step.smaller else (step.size,)
-    return [(sized(whole, size), one) for size in sizes for one in (rows_artifact(whole, size), METRICS, BALANCED)]
+    return [
+        (sized(whole, size), artifact) for size in sizes for artifact in (rows_artifact(whole, size), METRICS, BALANCED)
+    ]
 
 
 def _key(whole: Run, step: Step) -> str:
-    """The hash of everything that decides a size's verdict."""
+    """Return 12 hex digits of the SHA-256 of everything that decides a size's verdict."""
     config = whole.config
     decisive = {
         "step": [step.smaller, step.size],
-        "files": [one.sha256(run) for run, one in _files(whole, step)],
+        "files": [artifact.sha256(run) for run, artifact in _files(whole, step)],
         "packs": [described(name).sha256(whole) for name in _PACKS],
         "scoring": scoring_settings(whole),
         "judged": config.scale_up.judged,

@@ -1,4 +1,4 @@
-"""The report of a scale-up: every measure at every size, as a table and a picture."""
+"""The report of a scale-up: every measure at every size, as a table and as plots."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ PICTURE = f"{PLOTS}/scale_up.png"
 
 
 def write_report(run: Run, looks: Sequence[Look], sentence: str) -> None:
-    """Write the report, and draw it.
+    """Write the report, and plot it.
 
     Args:
         run: the run of the whole pool.
-        looks: at every size so far, in order.
+        looks: the looks at every size so far, in order.
         sentence: the result in words.
     """
     write_json(
@@ -49,7 +49,7 @@ def write_report(run: Run, looks: Sequence[Look], sentence: str) -> None:
 
 
 def measures(looks: Sequence[Look]) -> dict[str, list[tuple[Look, Check]]]:
-    """`gate: check` -> what each look found, for checks on all rows; checks by task are only in the report."""
+    """Return the checks of all looks by `gate: check`, without checks by task, which are only in the report."""
     found: dict[str, list[tuple[Look, Check]]] = {}
     for look in looks:
         for result in look.results:
@@ -60,7 +60,7 @@ def measures(looks: Sequence[Look]) -> dict[str, list[tuple[Look, Check]]]:
 
 
 def table(looks: Sequence[Look]) -> list[dict[str, str]]:
-    """One row per measure, one column per look; `FAILED` after a value that misses its threshold."""
+    """Return one row per measure with one column per look; `FAILED` follows a value that misses its threshold."""
     titles = [look.title for look in looks]
     return [
         {
@@ -74,9 +74,9 @@ def table(looks: Sequence[Look]) -> list[dict[str, str]]:
 
 
 def _wanted(checks: Sequence[Check]) -> str:
-    """The threshold of a measure; empty if it differs between sizes."""
-    wanted = {f"{check.op} {_amount(check.threshold)}" for check in checks}
-    return wanted.pop() if len(wanted) == 1 else ""
+    """Return the threshold of a measure; empty if it differs between sizes."""
+    thresholds = {f"{check.op} {_amount(check.threshold)}" for check in checks}
+    return thresholds.pop() if len(thresholds) == 1 else ""
 
 
 def _amount(value: Any) -> str:
@@ -89,24 +89,22 @@ if TYPE_CHECKING:
 Measured = Sequence[tuple[Look, Check]]
 _COLUMNS = 3
 _WIDE = 30
-"""How many characters of a title fit above its panel."""
+"""Characters per line of a panel's title."""
 
 
 def _draw(path: Path, found: Mapping[str, Measured], caption: str) -> None:
     """Draw one panel for each measure that is a number with a threshold.
 
     Args:
-        path: of the PNG.
-        found: measure -> what each look found.
+        path: path of the PNG.
+        found: measure -> its check in each look.
         caption: the result in words.
     """
     shown = {name: values for name, values in found.items() if _is_drawn(values)}
     lines = max(1, -(-len(shown) // _COLUMNS))
     figure = canvas(
         "Every measure against the pool's size",
-        sentence(
-            "Dots: after a size was reached; rings: checked again before the next. Dashed: the threshold", caption
-        ),
+        sentence("Dots: after a size was reached; rings: again before the next size. Dashed: threshold", caption),
         height=1.2 + 2.0 * lines,
     )
     grid = figure.subplots(lines, _COLUMNS, squeeze=False).ravel()
@@ -127,7 +125,7 @@ def _panel(axes: Axes, name: str, values: Measured) -> None:
     plain(axes)
     axes.axhline(float(values[-1][1].threshold), color=QUIET, linestyle="--", linewidth=1.2)  # type: ignore[arg-type]
     reached = [place for place, (look, _) in enumerate(values) if not look.again]
-    axes.plot([sizes[one] for one in reached], [figures[one] for one in reached], color=NEW, linewidth=1.5)
+    axes.plot([sizes[place] for place in reached], [figures[place] for place in reached], color=NEW, linewidth=1.5)
     for size, figure, (look, check) in zip(sizes, figures, values, strict=True):
         colour = NEW if check.passed else BAD
         axes.plot(

@@ -1,8 +1,8 @@
-"""The sizes that a pool grows through: each a run with its own files, whose rows are a sample of the whole pool's.
+"""The sizes that a pool grows through. Each is a run with its own files, whose rows are a sample of the whole pool.
 
-The whole pool is built at once, which takes a minute on one machine; what is judged, and paid for, grows. Rows are
-shuffled once, and a size takes the first ones of each task, so that a larger size contains every smaller one. The
-pool's own order is not random: the builder fills a scarce bucket with the first rows that fit.
+The whole pool is built at once, which takes a minute on one machine; only what is judged and paid for grows. Rows are
+shuffled once, and a size takes the first rows of each task, so that a larger size contains every smaller one. The
+pool's own order would not do, since the builder fills a scarce bucket with the first rows that fit.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class Step:
     """One step of the growth.
 
     Attributes:
-        smaller: rows before it; 0 at the beginning.
-        size: rows after it.
+        smaller: number of rows before it; 0 at the beginning.
+        size: number of rows after it.
     """
 
     smaller: int
@@ -41,7 +41,7 @@ class Step:
 
 
 def steps(run: Run) -> list[Step]:
-    """The steps from no rows to the whole pool.
+    """Return the steps from no rows to the whole pool.
 
     Raises:
         ConfigError: when the last size is not the pool's.
@@ -49,29 +49,29 @@ def steps(run: Run) -> list[Step]:
     sizes, whole = run.config.scale_up.sizes, run.config.pool.n
     if sizes[-1] != whole:
         raise ConfigError(
-            f"scale_up.sizes: ends with {sizes[-1]}, expected {whole} (pool.n), because the last size is the whole "
-            f"pool; change one of the two"
+            f"scale_up.sizes: ends with {sizes[-1]}, expected {whole} (pool.n), because the last size must be the "
+            f"whole pool; change one of the two"
         )
     return [Step(smaller, size) for smaller, size in pairwise((0, *sizes))]
 
 
 def sized(whole: Run, size: int) -> Run:
-    """The run whose pool has `size` rows of the whole one, with measures and balanced pool of these rows."""
+    """Return the run whose pool has `size` rows of the whole pool, with their metrics and balanced pool."""
     config = whole.config
     if size == config.pool.n:
         return whole
-    pool = config.pool.model_copy(update={"n": size, "path": _beside(config.pool.path, size)})
+    pool = config.pool.model_copy(update={"n": size, "path": _with_size(config.pool.path, size)})
     difficulty = config.difficulty.model_copy(
         update={
-            "metrics_path": _beside(config.difficulty.metrics_path, size),
-            "balanced_path": _beside(config.difficulty.balanced_path, size),
+            "metrics_path": _with_size(config.difficulty.metrics_path, size),
+            "balanced_path": _with_size(config.difficulty.balanced_path, size),
         }
     )
     return replace(whole, config=config.model_copy(update={"pool": pool, "difficulty": difficulty}))
 
 
-def _beside(path: str, size: int) -> str:
-    """`data/rc1_seed.metrics.jsonl` becomes `data/rc1_seed_1000.metrics.jsonl`."""
+def _with_size(path: str, size: int) -> str:
+    """Turn `data/rc1_seed.metrics.jsonl` into `data/rc1_seed_1000.metrics.jsonl`."""
     file = PurePosixPath(path)
     stem, dot, rest = file.name.partition(".")
     return str(file.with_name(f"{stem}_{size}{dot}{rest}"))
@@ -81,7 +81,7 @@ _KIND = "rows of a size"
 
 
 def rows_artifact(whole: Run, size: int) -> Artifact:
-    """The description of a size's rows; the last size is the pool itself."""
+    """Return the artifact of a size's rows; the last size is the pool itself."""
     if size == whole.config.pool.n:
         return POOL
     return Artifact(
@@ -92,7 +92,7 @@ def rows_artifact(whole: Run, size: int) -> Artifact:
 
 
 def grow(whole: Run, size: int, build: Build) -> list[str]:
-    """Write the missing files of a size: its rows, their measures, its balanced pool. Returns what was written.
+    """Write the missing files of a size (rows, metrics, balanced pool), and return the paths of those written.
 
     Raises:
         RC1Error: when one of them was altered, or the pool has too few rows of a task.
@@ -104,10 +104,10 @@ def grow(whole: Run, size: int, build: Build) -> list[str]:
     if rows is not POOL and rows.to_write(run, rebuild):
         write_rows(whole, size)
         written.append(rows.where(run))
-    for one in (METRICS, BALANCED):
-        if one.to_write(run, rebuild):
-            one.build(run)
-            written.append(one.where(run))
+    for artifact in (METRICS, BALANCED):
+        if artifact.to_write(run, rebuild):
+            artifact.build(run)
+            written.append(artifact.where(run))
     if rows is POOL and BALANCED.where(run) in written:
         write_report(run)
     return written
@@ -128,7 +128,7 @@ def write_rows(whole: Run, size: int) -> None:
 
 
 def _drawn(tasks: pl.Series, counts: Mapping[str, int], seed: int, file: str) -> list[bool]:
-    """For each row, whether it is among the first `counts` of its task in the shuffled order."""
+    """Return for each row whether it is among the first `counts` of its task in the shuffled order."""
     found = dict(tasks.value_counts().iter_rows())
     for task, count in counts.items():
         if found.get(task, 0) < count:
@@ -136,8 +136,8 @@ def _drawn(tasks: pl.Series, counts: Mapping[str, int], seed: int, file: str) ->
                 f"{file}: has {found.get(task, 0)} rows of {task}, but scale_up.sizes needs {count} of them; "
                 f"lower that size, or build the pool again with the current shares: rc1 build-pool --rebuild"
             )
-    dealt = list(range(tasks.len()))
-    random.Random(f"{seed}/scale-up").shuffle(dealt)
-    wanted = pl.col("task").replace_strict(counts, default=0)
-    table = pl.DataFrame({"task": tasks, "dealt": dealt})
-    return table.select(pl.col("dealt").rank("ordinal").over("task") <= wanted).to_series().to_list()
+    order = list(range(tasks.len()))
+    random.Random(f"{seed}/scale-up").shuffle(order)
+    quota = pl.col("task").replace_strict(counts, default=0)
+    table = pl.DataFrame({"task": tasks, "order": order})
+    return table.select(pl.col("order").rank("ordinal").over("task") <= quota).to_series().to_list()

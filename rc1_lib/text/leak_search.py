@@ -77,7 +77,7 @@ class LeakSearch:
         *,
         templates: Sequence[str] = (),
         ids: pl.DataFrame | None = None,
-        wherever: bool = False,
+        anywhere: bool = False,
     ) -> None:
         """Index the held texts and compute what distinguishes each of them.
 
@@ -87,11 +87,11 @@ class LeakSearch:
             limits: length of n-grams, and the shares above which a window is reported or is a leak.
             templates: texts whose n-grams are ignored.
             ids: columns `held` and `id`, any number of ids per held text.
-            wherever: find everything that would be found if the texts were parts of longer ones, at any offset.
+            anywhere: find everything that would be found if the texts were parts of longer ones, at any offset.
                 Windows are then 1.5 times as long, so that they contain a window of the usual length from any start.
         """
         ids = pl.DataFrame(schema={"held": pl.UInt32, "id": pl.String}) if ids is None else ids
-        self._limits, self._steps = limits, 3 if wherever else 2
+        self._limits, self._steps = limits, 3 if anywhere else 2
         self._words = WordPairs(read(pl.concat([held, ids["id"]])))
         self._held, called, wording = (
             self._words.coded(read(texts)) for texts in (held, ids["id"], pl.Series(templates, dtype=pl.String))

@@ -141,7 +141,7 @@ def test_an_evaluation_without_greedy_episodes_is_refused() -> None:
 def test_an_evaluation_with_a_third_policy_is_refused() -> None:
     frame = table(prompts=9)
     third = frame.filter(pl.col("policy") == "ppo").with_columns(policy=pl.lit("dpo"))
-    with pytest.raises(EvaluationError, match=r"dpo .*'sft' and 'ppo'"):
+    with pytest.raises(EvaluationError, match=r"dpo.*'sft' and 'ppo'"):
         evaluate(pl.concat([frame, third]), **SETTINGS)
 
 

@@ -17,7 +17,7 @@ from rc1_lib.forecast.bill import (
     JudgeRates,
     Pilot,
     PilotStep,
-    beside_cap,
+    cap_verdicts,
     evaluation_bill,
     judge_rates,
     rates_of,
@@ -111,7 +111,7 @@ def test_rates_come_from_replies_that_were_paid_for() -> None:
 )
 def test_the_cap_is_set_beside_what_is_expected(cap: Cap, certain: list[bool], words: str) -> None:
     bill = Bill(Estimate(10, 8, 12), NOTHING, NOTHING, Estimate(5, 4, 6))
-    found = beside_cap(bill, 100, cap)
+    found = cap_verdicts(bill, 100, cap)
     assert [one.certain for one in found] == certain
     assert words in (found[-1].words if found else "")
     assert all(asdict(one) for one in found)

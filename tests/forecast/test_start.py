@@ -53,7 +53,7 @@ def test_a_base_that_rambles_is_stopped_after_a_few_prompts(tiny: Tiny) -> None:
     prepared = prepare(run)
     words = refusal(prepared)
     assert failed(prepared) == {"turns cut, share"}
-    assert "expected at most 0.2 (gates.learnability.max_cut): with room for 192 tokens " in words
+    assert "expected at most 0.2 (gates.learnability.max_cut): with room for 192 tokens, " in words
     assert "turns still do not end: warm up longer (training.warm_start.steps) or use a base that ends" in words
     body = read_json(run.workspace.path(START_REPORT))
     assert body["groups"]["all"]["prompts"] == 8, "the others were not played"

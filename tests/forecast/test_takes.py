@@ -10,7 +10,7 @@ from statistics import NormalDist, fmean, stdev
 import pytest
 
 from rc1_lib.config.file import load_config
-from rc1_lib.forecast.learnability import Tried, learnability_gate
+from rc1_lib.forecast.learnability import Trial, learnability_gate
 from rc1_lib.forecast.takes import Takes, groups_of, learnable, pass_at, smallest_effect_pp
 from rc1_lib.forecast.turns import Turns
 from rc1_lib.records import BUCKETS
@@ -18,7 +18,7 @@ from rc1_lib.sources.embedded import EMBEDDED_TASKS as TASKS
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
 
 THRESHOLDS = load_config(PROJECT_ROOT / "configs/local.yaml").gates.learnability
-WELL = Tried([], [], Turns((20,) * 40, (), (), (False,) * 20), True, None, 128)
+WELL = Trial([], [], Turns((20,) * 40, (), (), (False,) * 20), True, None, 128)
 """Turns that end, and are well formed."""
 
 

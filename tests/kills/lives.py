@@ -64,7 +64,7 @@ class Kill:
         aimed: at which stage.
         hit: which stage had begun last.
         behind: the last line that was told.
-        opened: whether a ticket held right behind it.
+        opened: whether a ticket held right after it.
         wrong: what was not as a kill may leave it, in words.
     """
 

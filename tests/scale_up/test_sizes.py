@@ -14,7 +14,7 @@ from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.records import Status
 from rc1_lib.run import Run, open_run
 from rc1_lib.scale_up import record
-from rc1_lib.scale_up.looks import AFTER, BEFORE, GROWTH, Look, judge
+from rc1_lib.scale_up.looks import AFTER, BEFORE, GROWTH, Look, evaluate_gate
 from rc1_lib.scale_up.report import REPORT, measures, table, write_report
 from rc1_lib.scale_up.sizes import Step, grow, sized, steps
 from rc1_lib.workspace.artifacts import read_json
@@ -30,9 +30,9 @@ def rows_path(run: Run, size: int) -> Path:
 
 def reached(run: Run, step: Step) -> list[Look]:
     """Grow to a size, and look before and after."""
-    before = [Look(step.smaller, True, tuple(judge(run, step, name, again=True) for name in BEFORE))]
+    before = [Look(step.smaller, True, tuple(evaluate_gate(run, step, name, again=True) for name in BEFORE))]
     grow(run, step.size, "auto")
-    after = Look(step.size, False, tuple(judge(run, step, name, again=False) for name in AFTER))
+    after = Look(step.size, False, tuple(evaluate_gate(run, step, name, again=False) for name in AFTER))
     return [*(before if step.smaller else []), after]
 
 
@@ -66,21 +66,23 @@ def test_a_smaller_size_is_part_of_every_larger_one_and_keeps_the_mix(run: Run) 
 def test_a_size_is_known_again_by_its_files_and_thresholds_and_by_nothing_else(grown: Grown, run: Run) -> None:
     for step, looks in grown[1].items():
         assert [look.passed for look in looks] == [True] * len(looks), [look.results for look in looks]
-        kept_in = run.workspace.path(record.keep(run, step, looks))
-        assert [(look.title, look.passed) for look in record.kept(run, step)] == [(one.title, True) for one in looks]
+        kept_in = run.workspace.path(record.write_record(run, step, looks))
+        assert [(look.title, look.passed) for look in record.read_record(run, step)] == [
+            (one.title, True) for one in looks
+        ]
     assert not record.approved(run, SECOND)
     record.approve(run, SECOND, "somebody", "")
     assert record.approved(run, SECOND)
-    assert not record.kept(stricter := _under(run, "gates.difficulty.len_max=1"), SECOND)
+    assert not record.read_record(stricter := _under(run, "gates.difficulty.len_max=1"), SECOND)
     assert not record.approved(stricter, SECOND), "what was approved of is what was found"
     before = kept_in.read_bytes()
     kept_in.write_bytes(before.replace(b"0.", b"1.", 1))
-    assert not record.kept(run, SECOND), "a report that was edited is none"
+    assert not record.read_record(run, SECOND), "a report that was edited is none"
     kept_in.write_bytes(before)
-    assert record.kept(run, SECOND)
+    assert record.read_record(run, SECOND)
     smaller = rows_path(run, 300)
     smaller.write_bytes(smaller.read_bytes()[:-1])
-    assert not record.kept(run, SECOND), "the size before is part of what it was found green with"
+    assert not record.read_record(run, SECOND), "the size before is part of what it was found green with"
     with pytest.raises(RC1Error, match=r"rc1_seed_300\.jsonl: .*altered"):
         grow(run, 300, "auto")
 
@@ -93,13 +95,13 @@ def test_a_row_of_the_smaller_size_that_is_gone_turns_growth_red_and_nothing_els
     larger, lost = rows_path(run, 600), rows_path(run, 300).read_bytes().splitlines(keepends=True)[0]
     other = orjson.dumps(orjson.loads(lost), option=orjson.OPT_SORT_KEYS) + b"\n"
     larger.write_bytes(larger.read_bytes().replace(lost, other))
-    red = judge(run, SECOND, GROWTH, again=False)
+    red = evaluate_gate(run, SECOND, GROWTH, again=False)
     assert [(check.name, check.value) for check in red.failures] == [("rows of the smaller size that are gone", 1)]
     larger.write_bytes(larger.read_bytes().replace(other, b""))
-    names = {check.name for check in judge(run, SECOND, GROWTH, again=False).failures}
+    names = {check.name for check in evaluate_gate(run, SECOND, GROWTH, again=False).failures}
     assert names == {"rows", "rows of the smaller size that are gone"}
     larger.unlink()
-    assert judge(run, SECOND, GROWTH, again=False).status is Status.ERROR
+    assert evaluate_gate(run, SECOND, GROWTH, again=False).status is Status.ERROR
 
 
 def test_the_report_has_a_row_a_measure_and_a_column_a_look(grown: Grown, run: Run) -> None:
