@@ -33,10 +33,11 @@ def test_the_page_runs_from_top_to_bottom(tmp_path: Path, monkeypatch: pytest.Mo
         "duplicates": Status.FAILED,
         "length": Status.PASSED,
     }
-    assert set(names["red"]["gate"]) == {"duplicates"}
+    assert set(names["failed"]["gate"]) == {"duplicates"}
     assert {name for name in names["at_fault"] if name.endswith("-copy")} == {
         f"{name}-copy" for name in names["pools"].pool["id"].head(30)
     }
+    assert names["status"] is Status.PASSED and names["first"].threshold == 0.5
     assert not names["rule"].passed
     assert names["worst_kinds"]["share"].to_list() == [1.0] * 5
     assert (
@@ -45,6 +46,8 @@ def test_the_page_runs_from_top_to_bottom(tmp_path: Path, monkeypatch: pytest.Mo
     assert names["one"].rows.height == 1 and names["worst"].height == 3
     assert names["weights"].written == tmp_path / "notebook" / "configs" / "weights.json"
     assert abs(names["weights"].weights["weight"].sum() - 1.0) < 1e-9
+    assert names["by_trl"] == [names["by_verl"]] == [names["rated"].reward]
+    assert 0 < names["by_verl"] < 1
     assert "there is no ticket" in names["refusal"]
     assert [path.name for path in tmp_path.iterdir()] == ["notebook"]
 
