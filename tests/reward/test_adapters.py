@@ -104,10 +104,10 @@ def test_tool_calls_with_arguments_as_objects_are_those_with_arguments_as_text()
     ("prompt", "completed", "told"),
     [
         ("a", None, "found a NoneType"),
-        (["a"], "b", "message 1 is no object"),
-        ("a", [{"role": "assistant", "content": [{"type": "image_url", "image_url": "x"}]}], "holds a list"),
+        (["a"], "b", "message 1 is not an object"),
+        ("a", [{"role": "assistant", "content": [{"type": "image_url", "image_url": "x"}]}], "has a list"),
         ([{"role": "user", "content": "a"}], [{"role": "tool", "content": "b"}], "no message is the assistant's"),
-        ("a", [{"role": "assistant", "tool_calls": [{"name": "calc"}]}], "a tool call without a function's name"),
+        ("a", [{"role": "assistant", "tool_calls": [{"name": "calc"}]}], "a tool call whose function lacks a name"),
     ],
 )
 def test_what_is_no_dialogue_is_refused_by_place(prompt: Any, completed: Any, told: str) -> None:
