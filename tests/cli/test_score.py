@@ -121,7 +121,7 @@ def test_damaged_rows_are_told_by_line_before_anything_is_asked(rc1: Rc1, server
     done = rc1("score", "--workspace", tmp_path / "w", "--in", path, *judge_at(server))
     assert done.code == 2
     for told in (
-        "line 2: is not JSON",
+        "line 2: not valid JSON",
         "line 4: is a JSON list, expected an object",
         "line 5: has no 'messages'",
         "line 6: 'messages' is not a list",
@@ -138,7 +138,7 @@ def test_damaged_rows_are_told_by_line_before_anything_is_asked(rc1: Rc1, server
     assert rc1("score", "--workspace", tmp_path / "w", "--in", path, "--n", "1", *judge_at(server)).code == 0
 
 
-@pytest.mark.parametrize(("content", "told"), [("", "holds no dialogue"), (None, "cannot be read")])
+@pytest.mark.parametrize(("content", "told"), [("", "has no dialogues"), (None, "cannot read it")])
 def test_no_rows_at_all(rc1: Rc1, tmp_path: Path, content: str | None, told: str) -> None:
     path = tmp_path / "rows.jsonl"
     if content is not None:
