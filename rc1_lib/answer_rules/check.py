@@ -1,4 +1,4 @@
-"""Tests an answer rule with known-right spellings and known-wrong answers of golds, and counts its errors."""
+"""Test an answer rule with known-right spellings and known-wrong answers of golds, and count its errors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rc1_lib.answer_rules.spellings import right_answers
 from rc1_lib.answer_rules.wrong_answers import wrong_answers
 
 Rule = Callable[[str, str, Sequence[str]], object]
-"""(given answer, exact answer, aliases) -> something true if it is right."""
+"""Takes (given answer, exact answer, aliases) and returns something true if the given answer is right."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +84,12 @@ class RuleReport:
     offences: tuple[Offence, ...]
 
     def never(self) -> dict[str, tuple[int, int]]:
-        """Check -> how many answers were tested and accepted, for kinds that allow none."""
+        """Count tested and accepted answers by check, for kinds that a rule must never accept."""
         found: dict[str, tuple[int, int]] = {}
-        for one in self.kinds:
-            if one.kind.never:
-                asked, paid = found.get(one.kind.never, (0, 0))
-                found[one.kind.never] = (asked + one.rate.asked, paid + one.rate.failed)
+        for report in self.kinds:
+            if report.kind.never:
+                asked, paid = found.get(report.kind.never, (0, 0))
+                found[report.kind.never] = (asked + report.rate.asked, paid + report.rate.failed)
         return found
 
 
@@ -99,8 +99,8 @@ def ask_rule(rule: Rule, sample: Sample, confidence: float) -> RuleReport:
     Args:
         rule: called as `rule(given, gold, aliases)`.
         sample: the golds.
-        confidence: of the intervals. They treat each answer as one draw: kinds are chosen by hand, so a rate describes
-            these kinds and does not estimate what models write.
+        confidence: of the intervals, which treat each answer as one draw. Kinds are chosen by hand, so a rate describes
+            these kinds and does not estimate errors on what models write.
     """
     form, used = sample.form, sample.golds
     asked: dict[tuple[bool, Kind], list[bool]] = defaultdict(list)

@@ -24,7 +24,7 @@ class Attack:
         name: in reports and thresholds.
         sentence: what it does, for people.
         play: plays a scene to its end.
-        never_right: whether its answers are worthless even if the answer rule accepts them.
+        never_right: whether its answers deserve nothing even if the answer rule accepts them.
     """
 
     name: str
@@ -42,7 +42,7 @@ def attack(play: Callable[[Scene], None]) -> Callable[[Scene], None]:
 
 
 def hedge(play: Callable[[Scene], None]) -> Callable[[Scene], None]:
-    """The same for a policy whose answers contain the right one and are still worthless."""
+    """Like `attack`, for a policy whose answers contain the right one and still deserve nothing."""
     return _put(play, never_right=True)
 
 
@@ -273,8 +273,8 @@ def sum_of_all_told(scene: Scene) -> None:
         said = dict.fromkeys([*(one for _, one in numbered), *_figures(scene.user), 1, 2])
         _compare_wrongly(scene, *[*said][:2], words=words)
     elif _wants_number(scene):
-        told = [str(one) for one in _figures(" ".join([scene.user, *pages])) or [1, 2]]
-        _answer_with(scene, ("*" if scene.is_right(str(sum(map(int, told)))) else "+").join(told), words)
+        numbers = [str(number) for number in _figures(" ".join([scene.user, *pages])) or [1, 2]]
+        _answer_with(scene, ("*" if scene.is_right(str(sum(map(int, numbers)))) else "+").join(numbers), words)
     elif len(numbered) > 1:
         expression = f"{numbered[0][1]}>{numbered[1][1]}"
         came_to = scene.call(("calc", expression))[0]

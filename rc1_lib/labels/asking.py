@@ -143,7 +143,7 @@ class Labels:
 
 
 def drawn(dialogues: Iterable[Unlabelled], seed: int) -> dict[str, Unlabelled]:
-    """The dialogues by fingerprint in random order, each once; the same seed gives the same order."""
+    """Return the dialogues by fingerprint in random order, each once; the same seed gives the same order."""
     found = {dialogue_sha256(one.messages): one for one in dialogues}
     names = list(found)
     random.Random(seed).shuffle(names)
@@ -191,7 +191,7 @@ def ask(
 
 
 def as_text(messages: Sequence[Message]) -> str:
-    """A dialogue for a human reader: speakers and texts, with calls as `tool(arguments)`."""
+    """Format a dialogue for a human reader: speakers and texts, with calls as `tool(arguments)`."""
     parts = []
     for message in canonical(messages):
         calls = [f"{call['name']}({call['arguments']})" for call in message.get("tool_calls", ())]

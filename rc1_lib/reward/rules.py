@@ -82,7 +82,7 @@ def _is_used(dialogue: Transcript, question: Call) -> bool:
 
 
 def _verdict(words: list[str]) -> str:
-    """`yes` or `no` if that is the first word, else nothing."""
+    """Return `yes` or `no` if that is the first word, else an empty text."""
     first = words[0] if words else ""
     return "yes" if first in _YES else "no" if first in _NO else ""
 
@@ -92,7 +92,7 @@ RULES: dict[Rule, Callable[[Transcript], float]] = {"obtained": obtained, "reply
 
 
 def messages_column(dialogues: Sequence[Sequence[Message]]) -> pl.Series:
-    """The dialogues as a column of chat messages, for the rules."""
+    """Return the dialogues as a column of chat messages, for the rules."""
     return pl.Series("messages", [[_message(one) for one in messages] for messages in dialogues], dtype=MESSAGES)
 
 

@@ -128,7 +128,7 @@ def test_damaged_rows_are_told_by_line_before_anything_is_asked(rc1: Rc1, server
         "line 7: no message is the assistant's",
         "line 8: message 1 has a int as its content",
         "line 9: message 1 has no role",
-        "line 10: message 1 has a tool call without",
+        "line 10: message 1 has a tool call whose function lacks",
         "Nothing was asked",
     ):
         assert told in done.err

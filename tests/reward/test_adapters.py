@@ -304,11 +304,11 @@ def test_a_test_double_is_told_once_and_reasons_each_time(caplog: pytest.LogCapt
     reasons = [(f"reason {number}", 9 - number) for number in range(4)]
     judged: Any = SimpleNamespace(test_double=True, reasons=reasons, rows=range(40))
     log = RewardLog("episodes")
-    log.tell(judged)
+    log.warn(judged)
     told = [f"{9 - number} of 40 episodes are unscored: reason {number}" for number in range(3)]
     assert [(record.name, record.getMessage()) for record in caplog.records] == [
         ("rc1.reward", words) for words in (NOTICE, *told)
     ]
     caplog.clear()
-    log.tell(judged)
+    log.warn(judged)
     assert caplog.messages == told
