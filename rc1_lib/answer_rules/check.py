@@ -107,8 +107,8 @@ def ask_rule(rule: Rule, sample: Sample, confidence: float) -> RuleReport:
     offences, broken = [], 0
     for at, gold in enumerate(used):
         others = [*used[at + 1 :], *used[:at]]
-        answers = [(True, *one) for one in right_answers(gold, form)]
-        answers += [(False, *one) for one in wrong_answers(gold, others, form)]
+        answers = [(True, *answer) for answer in right_answers(gold, form)]
+        answers += [(False, *answer) for answer in wrong_answers(gold, others, form)]
         for right, kind, given in answers:
             paid, error = _paid(rule, given, gold)
             broken += bool(error)
@@ -117,7 +117,7 @@ def ask_rule(rule: Rule, sample: Sample, confidence: float) -> RuleReport:
                 offences.append(Offence(kind.name, right, given, gold, error))
     kinds = tuple(KindReport(kind, right, _rate(failed, confidence)) for (right, kind), failed in asked.items())
     wrong_paid, right_refused = (
-        _rate([one for (right, _), failed in asked.items() if right is wanted for one in failed], confidence)
+        _rate([failure for (right, _), failed in asked.items() if right is wanted for failure in failed], confidence)
         for wanted in (False, True)
     )
     return RuleReport(form, sample.distinct, len(used), kinds, wrong_paid, right_refused, broken, tuple(offences))

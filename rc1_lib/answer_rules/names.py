@@ -33,7 +33,7 @@ def same_name(given: str, gold: str, aliases: Sequence[str] = ()) -> bool:
     nothing is left of the gold answer ("A", "!!!"). For gold answers in Chinese, for which nothing is published, all
     punctuation and the width of letters are ignored.
     """
-    return any(_same(given, one) for one in (gold, *aliases))
+    return any(_same(given, accepted) for accepted in (gold, *aliases))
 
 
 def name_f1(given: str, gold: str, aliases: Sequence[str] = ()) -> float:
@@ -42,7 +42,7 @@ def name_f1(given: str, gold: str, aliases: Sequence[str] = ()) -> float:
     Returns:
         From 0 to 1. It is only reported; no reward uses it.
     """
-    return max(_f1(normalise_name(given), normalise_name(one)) for one in (gold, *aliases))
+    return max(_f1(normalise_name(given), normalise_name(accepted)) for accepted in (gold, *aliases))
 
 
 def _same(given: str, gold: str) -> bool:

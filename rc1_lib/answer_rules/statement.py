@@ -77,7 +77,7 @@ def _resolved(parts: Sequence[Part]) -> Stated:
     sums = sums_in(parts)
     if not sums:
         return SILENT
-    if len({one.value for one in sums}) == 1:
+    if len({found.value for found in sums}) == 1:
         return sums[0].value
     for cut, take_tail in ((_BECAUSE, False), (_SO, True)):
         if (rest := _side_of(parts, cut, take_tail)) is not None:
@@ -107,8 +107,8 @@ def _side_of(parts: Sequence[Part], cut: re.Pattern[str], take_tail: bool) -> Se
 def _paired(parts: Sequence[Part]) -> bool:
     """Whether two numbers surround one small word: `3 of 4`, `5 to 6`, `3, 4`."""
     return any(
-        isinstance(one, Sum) and isinstance(two, Sum) and word in _BETWEEN_TWO and one.value != two.value
-        for one, word, two in zip(parts, parts[1:], parts[2:], strict=False)
+        isinstance(first, Sum) and isinstance(second, Sum) and word in _BETWEEN_TWO and first.value != second.value
+        for first, word, second in zip(parts, parts[1:], parts[2:], strict=False)
     )
 
 

@@ -288,9 +288,9 @@ def _han_clause(text: str, *, explains: bool) -> _Clause:
 
 def _han_stated(text: str) -> bool | None:
     word = _PARTICLES.sub("", text) or text
-    for one in (text, word):
-        if one in _HAN_YES:
+    for form in (text, word):
+        if form in _HAN_YES:
             return True
-        if one in _HAN_NO:
+        if form in _HAN_NO:
             return False
     return None

@@ -59,7 +59,7 @@ class Scene:
         self.task: str = row["task"]
         self.lang: Language = row["lang"]
         self.right = str(row["answer"])
-        self.user = next(str(one["content"]) for one in row["messages"] if one["role"] == "user")
+        self.user = next(str(message["content"]) for message in row["messages"] if message["role"] == "user")
         self.titles = tuple(str(page["title"]) for page in row.get("passages") or ())
         self.steps = tuple(step for step in _steps(row["messages"]) if step[0] != "ask_user")
         slot = row["slot"]
@@ -140,7 +140,7 @@ class Scene:
         if number.lstrip("-").isdigit():
             candidates += [str(int(number) + 1), str(int(number) + 2)]
         candidates += [*self.titles, *self.user.split(), "0"]
-        return next(one for one in candidates if one.strip() and not self._world.is_right(one))
+        return next(candidate for candidate in candidates if candidate.strip() and not self._world.is_right(candidate))
 
 
 def _steps(messages: Sequence[Message]) -> list[Step]:

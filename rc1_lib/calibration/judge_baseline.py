@@ -69,7 +69,7 @@ def check_baseline(run: Run) -> FileState:
     """
     path, state = JUDGE_BASELINE.path(run), JUDGE_BASELINE.state(run)
     if state is FileState.MISSING and run.workspace.checksum_path(run.config.judge.baseline.path).exists():
-        raise RC1Error(f"{path}: was recorded but is missing; restore it, or run `rc1 judge-baseline --new`")
+        raise RC1Error(f"{path}: was recorded and is missing now; restore it, or run `rc1 judge-baseline --new`")
     if state in NOT_OURS:
         raise RC1Error(f"{path}: {NOT_OURS[state]}; {_AGAIN}")
     if state is FileState.STALE:

@@ -15,7 +15,7 @@ import polars as pl
 
 from rc1_lib.attacks.library import ATTACKS, Attack
 from rc1_lib.attacks.play import played, read_attacks
-from rc1_lib.calibration.judged_rows import AsksJudge, JudgedRows, judge_checks, judge_rows, measured_rows, with_reward
+from rc1_lib.calibration.judged_rows import AsksJudge, judge_checks, judge_rows, measured_rows, with_reward
 from rc1_lib.calibration.keyed_report import kept_verdict, report_key, report_path
 from rc1_lib.calibration.weights_file import weights_in_force
 from rc1_lib.environment.rewards import RewardSettings, training_rewards
@@ -59,7 +59,7 @@ def library(run: Run) -> dict[str, Attack]:
 
 def hedges(attacks: Mapping[str, Attack]) -> list[str]:
     """Return the names of policies whose answers do not commit to one answer."""
-    return [name for name, one in attacks.items() if one.never_right]
+    return [name for name, attack in attacks.items() if attack.never_right]
 
 
 def own_attacks(run: Run) -> dict[str, str]:
@@ -117,9 +117,11 @@ def attack_reward(run: Run, weights: Mapping[str, float] | None = None, *, judge
     chosen = (weights_in_force(run) if weights is None else dict(weights)) if run.config.pays_judged_score else {}
     takes, prompts = rows_of(run, TAKES), first_of_each_task(rows_of(run, SHADOW), thresholds.prompts)
     rows = attacked_rows(run, attacks, prompts)
-    scored = _scored(run, takes, rows, judge) if chosen else None
-    frames = (measured_rows(run, takes), measured_rows(run, rows)) if scored is None else (one.frame for one in scored)
-    expert, played = frames
+    scored = (judge(run, takes), judge(run, rows, store=attack_store(run))) if chosen else None
+    if scored:
+        expert, played = (judged.frame for judged in scored)
+    else:
+        expert, played = measured_rows(run, takes), measured_rows(run, rows)
     honest = _paid(run, by_prompt(expert), chosen)
     frame = _with_references(_paid(run, played, chosen), honest, prompts, attacks)
     paid = _earned(run, frame, "trained", attacks)
@@ -131,7 +133,7 @@ def attack_reward(run: Run, weights: Mapping[str, float] | None = None, *, judge
         thresholds,
         run.config.gates.shared,
         hedges(attacks),
-        coverage=min(one.coverage for one in scored) if scored else None,
+        coverage=min(judged.coverage for judged in scored) if scored else None,
         alone=alone,
         judge_checks=judge_checks(run, scored[1].models, scored[1].test_double) if scored else (),
     )
@@ -157,10 +159,6 @@ def attack_reward(run: Run, weights: Mapping[str, float] | None = None, *, judge
     }
     drawn = {"worthless policies": _draw(run, key, paid)}
     return write_report(run, report_path(HACKING.name, key), gate, body, drawn, HACKING.name)
-
-
-def _scored(run: Run, takes: pl.DataFrame, rows: pl.DataFrame, judge: AsksJudge) -> tuple[JudgedRows, JudgedRows]:
-    return judge(run, takes), judge(run, rows, store=attack_store(run))
 
 
 def _draw(run: Run, key: str, policies: Mapping[str, Earned]) -> str:

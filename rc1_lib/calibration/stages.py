@@ -143,8 +143,9 @@ def check_overwriting(run: Run, *, rebuild: bool) -> None:
     Raises:
         RC1Error: names the file and what happened to it.
     """
-    for artifact in filter(lambda one: one.applies(run), (WEIGHTS, BALANCED, TAKES)):
-        artifact.check_ours(run, rebuild)
+    for artifact in (WEIGHTS, BALANCED, TAKES):
+        if artifact.applies(run):
+            artifact.check_ours(run, rebuild)
 
 
 def is_due(run: Run, build: Build) -> bool:

@@ -148,7 +148,7 @@ def _dialogue(record: Mapping[str, Any], scored: bool, found: _Reading) -> str:
         name = _text(record.get("id"))
         if scored and name:
             return name
-        lacks = "'id' to show which rows are about the same dialogue" if scored else "scores either"
+        lacks = "'id' to tell which rows are about the same dialogue" if scored else "scores either"
         raise RowError(
             f"found no 'messages' and no 'prompt', and no {lacks}; expected the dialogue (chat messages, or the texts "
             f"'prompt' and 'completion'), or an 'id' and its 'dimensions'; found the keys {', '.join(record)}"
@@ -204,10 +204,10 @@ def _person_labels(record: Mapping[str, Any], scale: Scale | None) -> dict[str, 
         raise RowError(f"'labels' is {held!r}, expected an object of labels by criterion")
     found = {}
     for name, value in held.items():
-        one = said(f"labels.{name}", value, scale)
-        if one.fault:
-            raise RowError(one.fault)
-        found[f"{BY_PEOPLE}{name}"] = one.value
+        label = said(f"labels.{name}", value, scale)
+        if label.fault:
+            raise RowError(label.fault)
+        found[f"{BY_PEOPLE}{name}"] = label.value
     return found
 
 

@@ -148,10 +148,10 @@ class WeightedJudge:
 
     def _count(self, found: Sequence[Rated], judged: Judged) -> None:
         with self._lock:
-            for one in found:
+            for item in found:
                 self._asked += 1
-                self._scored += one.reward is not None
-                self._in_a_row = 0 if one.reward is not None else self._in_a_row + 1
+                self._scored += item.reward is not None
+                self._in_a_row = 0 if item.reward is not None else self._in_a_row + 1
             asked, scored, in_a_row = self._asked, self._scored, self._in_a_row
         reasons = judged.why_unscored
         if in_a_row >= self._enough:
@@ -175,7 +175,7 @@ def read_weights(weights: Mapping[str, Any], spec: JudgeSpec, gates: Gates) -> d
     names = (*spec.dimensions, *RULES)
     failures = [check for check in shape_checks(content, gates.weights, names) if not check.passed]
     if failures:
-        shown = "; ".join(f"{one.name} is {one.value}, expected {one.op} {one.threshold}" for one in failures)
+        shown = "; ".join(f"{check.name} is {check.value}, expected {check.op} {check.threshold}" for check in failures)
         raise ConfigError(
             f"reward weights: {shown}; the criteria of '{spec.spec}' are {', '.join(spec.dimensions)}, "
             f"the rules {', '.join(RULES)}"
