@@ -19,10 +19,10 @@ from rc1_lib.calibration.stages import (
     STAGES,
     Stage,
     Weights,
-    behind,
     check_overwriting,
-    of_a_stand_in,
     run_stages,
+    stand_in_hint,
+    unreached,
 )
 from rc1_lib.check_words import stages_sentence
 from rc1_lib.errors import RC1Error
@@ -117,9 +117,9 @@ def calibrated(run: Run) -> Calibrated:
     """
     done = run_stages(run, _as_task, adopt=_adopt_as_task)
     judged = [one.gate for one in done]
-    results = [*judged, *behind(judged)]
+    results = [*judged, *unreached(judged)]
     report_calibration(run, results, {one.gate.name: one.report for one in done if one.report})
-    return Calibrated(results, done[-1].fault, of_a_stand_in(run, results))
+    return Calibrated(results, done[-1].fault, stand_in_hint(run, results))
 
 
 def _as_task(run: Run, one: Stage, weights: Weights | None) -> GateReport:

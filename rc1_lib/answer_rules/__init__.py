@@ -1,4 +1,4 @@
-"""Whether an answer is right: what is taken as the answer, and the rules that tasks choose from (docs/answers.md)."""
+"""Decide whether an answer is right: find the answer in a message, compare it by a task's rule (docs/answers.md)."""
 
 from __future__ import annotations
 

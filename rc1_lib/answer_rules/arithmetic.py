@@ -1,4 +1,4 @@
-"""Arithmetic within an answer: every sum among its tokens becomes its value, in exact fractions."""
+"""Arithmetic within an answer: replace every sum among its tokens with its value, in exact fractions."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from rc1_lib.answer_rules.tokens import Token, Unreadable
 _GREATEST_POWER = 64
 _GREATEST = 10**40
 _OPENS = frozenset(("=", "≈", ":", "(", ",", ".", ";", "—", "?", "!", "~"))
-"""Signs after which a `-` is that of a number."""
+"""Signs after which a `-` is a number's minus sign."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sum:
-    """A number, and whether it was reckoned here."""
+    """A number, and whether it was calculated here."""
 
     value: Fraction
     reckoned: bool = False
@@ -30,10 +30,10 @@ _WORDS = {"plus": "+", "minus": "-", "negative": "-", "times": "*", "over": "/"}
 
 
 def reckoned(tokens: Sequence[Token]) -> list[Part]:
-    """`tokens` with the longest sums reckoned.
+    """Return `tokens` with the longest sums replaced by their values.
 
     Raises:
-        Unreadable: a sum without an end, beyond reason, or that may be a range or a date (`5-6`, `1/2/3`).
+        Unreadable: for a sum that is incomplete, too large, or may be a range or a date (`5-6`, `1/2/3`).
     """
     reader = _Reader(tokens)
     parts: list[Part] = []
@@ -43,7 +43,7 @@ def reckoned(tokens: Sequence[Token]) -> list[Part]:
 
 
 class _Reader:
-    """A recursive descent through the sums; what is no sum is given as it is."""
+    """A recursive-descent parser of sums; anything else passes through unchanged."""
 
     def __init__(self, tokens: Sequence[Token]) -> None:
         self.tokens, self.place, self.depth = tokens, 0, 0
@@ -71,7 +71,7 @@ class _Reader:
         return token
 
     def _loose(self, sign: str, before: Part | None) -> str:
-        """A sign that belongs to no sum: a bullet, a pause, a rate; else something is missing."""
+        """Accept a sign that belongs to no sum: a bullet, a pause, a rate; otherwise something is missing."""
         following = self.tokens[self.place] if self.place < len(self.tokens) else None
         if sign == "*" and (before is None or following is None or not isinstance(following, Fraction)):
             return ","
@@ -148,7 +148,7 @@ class _Reader:
         return value
 
     def _mixed(self, whole: Fraction) -> Fraction:
-        """`1 1/2`: a whole number and a fraction right after it."""
+        """Read `1 1/2`: a whole number and a fraction right after it."""
         rest = self.tokens[self.place : self.place + 3]
         if whole.denominator == 1 and len(rest) == 3 and rest[1] == "/":
             above, _, below = rest
@@ -192,7 +192,7 @@ class _Reader:
         return following == "" or (isinstance(following, str) and following.isalpha())
 
     def _closes(self) -> bool:
-        """Whether the bracket here holds a sum alone."""
+        """Whether the bracket here contains only a sum."""
         depth = 0
         for token in self.tokens[self.place :]:
             depth += (token == "(") - (token == ")")
@@ -204,7 +204,7 @@ class _Reader:
 
 
 def _may_lead(word: str) -> bool:
-    """Whether a minus sign after `word` is that of a number: not after a name such as the x of `x - 5`."""
+    """Whether a minus sign after `word` belongs to a number: not after a name such as the x of `x - 5`."""
     return not word.isascii() or word in _LEADING
 
 

@@ -1,4 +1,4 @@
-"""Tests an answer rule with known-right spellings and known-wrong answers of golds, and counts its errors."""
+"""Test an answer rule with known-right spellings and known-wrong answers of golds, and count its errors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rc1_lib.answer_rules.spellings import right_answers
 from rc1_lib.answer_rules.wrong_answers import wrong_answers
 
 Rule = Callable[[str, str, Sequence[str]], object]
-"""(given answer, exact answer, aliases) -> something true if it is right."""
+"""Takes (given answer, exact answer, aliases) and returns something true if the given answer is right."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +84,12 @@ class RuleReport:
     offences: tuple[Offence, ...]
 
     def never(self) -> dict[str, tuple[int, int]]:
-        """Check -> how many answers were tested and accepted, for kinds that allow none."""
+        """Count tested and accepted answers by check, for kinds that a rule must never accept."""
         found: dict[str, tuple[int, int]] = {}
-        for one in self.kinds:
-            if one.kind.never:
-                asked, paid = found.get(one.kind.never, (0, 0))
-                found[one.kind.never] = (asked + one.rate.asked, paid + one.rate.failed)
+        for report in self.kinds:
+            if report.kind.never:
+                asked, paid = found.get(report.kind.never, (0, 0))
+                found[report.kind.never] = (asked + report.rate.asked, paid + report.rate.failed)
         return found
 
 
@@ -99,16 +99,16 @@ def ask_rule(rule: Rule, sample: Sample, confidence: float) -> RuleReport:
     Args:
         rule: called as `rule(given, gold, aliases)`.
         sample: the golds.
-        confidence: of the intervals. They treat each answer as one draw: kinds are chosen by hand, so a rate describes
-            these kinds and does not estimate what models write.
+        confidence: of the intervals, which treat each answer as one draw. Kinds are chosen by hand, so a rate describes
+            these kinds and does not estimate errors on what models write.
     """
     form, used = sample.form, sample.golds
     asked: dict[tuple[bool, Kind], list[bool]] = defaultdict(list)
     offences, broken = [], 0
     for at, gold in enumerate(used):
         others = [*used[at + 1 :], *used[:at]]
-        answers = [(True, *one) for one in right_answers(gold, form)]
-        answers += [(False, *one) for one in wrong_answers(gold, others, form)]
+        answers = [(True, *answer) for answer in right_answers(gold, form)]
+        answers += [(False, *answer) for answer in wrong_answers(gold, others, form)]
         for right, kind, given in answers:
             paid, error = _paid(rule, given, gold)
             broken += bool(error)
@@ -117,7 +117,7 @@ def ask_rule(rule: Rule, sample: Sample, confidence: float) -> RuleReport:
                 offences.append(Offence(kind.name, right, given, gold, error))
     kinds = tuple(KindReport(kind, right, _rate(failed, confidence)) for (right, kind), failed in asked.items())
     wrong_paid, right_refused = (
-        _rate([one for (right, _), failed in asked.items() if right is wanted for one in failed], confidence)
+        _rate([failure for (right, _), failed in asked.items() if right is wanted for failure in failed], confidence)
         for wanted in (False, True)
     )
     return RuleReport(form, sample.distinct, len(used), kinds, wrong_paid, right_refused, broken, tuple(offences))

@@ -26,18 +26,18 @@ _NUMERAL = re.compile(
 )
 _MINUS = re.compile(r"负|負|零下")
 VAGUE = re.compile(rf"[几幾]|半|(?:[{_MARKS}]|\d\s?)[个個元块天只人]?[多余餘](?!出|少)|数[十百千万]")
-"""A number that is not said exactly."""
+"""Marks of inexact numbers."""
 
 
 class UnclearNumeral(ValueError):
-    """A numeral that has no one value, such as 三四."""
+    """A numeral without a single value, such as 三四."""
 
 
 def in_digits(text: str) -> str:
-    """`text` with every Chinese numeral as digits, with a space on both sides; ordinals and 一 as a word are left out.
+    """Replace every Chinese numeral with spaced digits; ordinals and 一 as a word are left out.
 
     Raises:
-        UnclearNumeral: for a numeral without one value (三四, 十几, 三个半).
+        UnclearNumeral: for a numeral without a single value (三四, 十几, 三个半).
     """
     if not _ANY.search(text):
         return _MINUS.sub("-", text)
@@ -59,13 +59,13 @@ def _written(match: re.Match[str]) -> str:
 
 
 def _decimal(value: Fraction) -> str:
-    """Without an exponent: the numerals here end after a few decimals."""
+    """Format without an exponent: the numerals here end after a few decimals."""
     digits = f"{value.numerator * 10**12 // value.denominator:013d}"
     return f"{digits[:-12]}.{digits[-12:]}".rstrip("0").rstrip(".")
 
 
 def numeral(text: str) -> Fraction:
-    """The value of one numeral of Chinese digits, units and digits 0 to 9.
+    """Return the value of one numeral of Chinese digits, units and digits 0 to 9.
 
     Raises:
         UnclearNumeral: two digits in a row (三四: three or four), or units out of order.
@@ -97,7 +97,7 @@ def _whole(text: str) -> Fraction:
 
 
 def _rest(tail: str, scale: int) -> Fraction:
-    """What follows a unit: 一万二 is 12,000."""
+    """Read what follows a unit: 一万二 is 12,000."""
     if len(tail) == 1 and _DIGITS.get(tail):
         return Fraction(_DIGITS[tail] * scale // 10)
     value = _whole(tail) if tail else Fraction(0)
@@ -107,7 +107,7 @@ def _rest(tail: str, scale: int) -> Fraction:
 
 
 def _section(text: str) -> Fraction:
-    """Below ten thousand: digits and 千, 百, 十, from the greatest down."""
+    """Read a number below ten thousand: digits and 千, 百, 十, from the greatest down."""
     total, held, last = Fraction(0), None, 10**5
     parts: list[str] = re.findall(r"\d+(?:\.\d+)?|.", text)
     for place, part in enumerate(parts):

@@ -1,4 +1,4 @@
-"""What a run of digits with separators means, such as `1,234.5`, `12,34,567`, `1.234.567`, `1'234` or `1_000`."""
+"""The value of digits with separators, such as `1,234.5`, `12,34,567`, `1.234.567`, `1'234` or `1_000`."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _CONTINENTAL = re.compile(r"[1-9]\d{0,2}(?:(?:\.\d{3}){2,}(?:,\d+)?|(?:\.\d{3})+
 
 
 def value_of_digits(written: str) -> Fraction | None:
-    """The value of `written`, an exponent (`1.2e3`) included; None for a list, a version, or what could be two numbers.
+    """Return the value of digits, with exponents (`1.2e3`); None for a list, a version, or what could be two numbers.
 
-    One point is a decimal point (`1.234` is a little more than one) and one comma groups thousands or nothing: `3,4`
-    and `12,50` are refused, since both a list and a decimal comma are written so.
+    A single point is a decimal point (`1.234` is a little more than one). A single comma must group thousands: `3,4`
+    and `12,50` are rejected, since each may be a list or have a decimal comma.
     """
     figures, marked, exponent = written.partition("e")
     if sum(map(str.isdigit, figures)) > _MOST_DIGITS:

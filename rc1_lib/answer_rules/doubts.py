@@ -1,7 +1,7 @@
-"""What leaves a sentence without one definite number: hedges, denials, comparisons, conditions, ranges, dates.
+"""Patterns of sentences without one definite number: hedges, denials, comparisons, conditions, ranges, dates.
 
-Patterns over plain text (`plain_text`) in English and Chinese. Each refuses more than it has to, which costs a right
-answer now and then; a hedge that is missed is paid, and learned.
+They match plain text (`plain_text`) in English and Chinese. Each rejects more than necessary, which costs a right
+answer now and then; a missed hedge would be rewarded, and so learned.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _COMPARISONS = (
 )
 _RANGES = (r"\b(?:ranges?|ranging|between|plus or minus)\b", r"\.{2,}", r"之间|之間")
 _CHANGES = (
-    # "twice 36" is not 36; "twice 36 is 72" says what it comes to.
+    # "twice 36" is not 36, but "twice 36 is 72" states the result.
     r"\b(?:twice|thrice|doubled?|tripled?|quadruple|half (?:of|the|as))\b(?!.*(?:\b(?:is|are|makes|equals)\b|=))",
     r"\b(?:log|ln|sin|cos|tan|root|cube|inverse|reciprocal)\b",
     r"\b(?:square|negative|multiples?|factors?|pairs?|one|part|fraction|number|some|most|out|none) of (?:the )?-?\d",

@@ -1,7 +1,7 @@
-"""Gold answers, the form that they have, and the kinds of answers that are made from them.
+"""Gold answers, their form, and the kinds of answers made from them.
 
-A kind is one small function with a name and a sentence: `rc1_lib.answer_rules.spellings` has those that are right,
-`rc1_lib.answer_rules.wrong_answers` those that are not.
+A kind is a small function with a name and a sentence: `rc1_lib.answer_rules.spellings` has the right ones,
+`rc1_lib.answer_rules.wrong_answers` the wrong ones.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from itertools import pairwise
 
 
 class Form(StrEnum):
-    """What a task's gold answers are: all numbers, all yes or no, or else text."""
+    """The form of a task's gold answers: all numbers, all yes or no, or else text."""
 
     NUMBER = "number"
     VERDICT = "verdict"
@@ -26,9 +26,9 @@ class Form(StrEnum):
 
 
 MOST_GOLDS = 200
-"""Golds of a task that answers are made from: enough for an interval of half a per cent, few enough for seconds."""
+"""Golds of a task to make answers from: enough for an interval of half a per cent, few enough for seconds."""
 GOLDS_SEED = 7
-"""Of the draw of these golds."""
+"""Seed of the draw of these golds."""
 ALL = (Form.NUMBER, Form.VERDICT, Form.TEXT)
 _NUMBER = re.compile(r"[-+]?(?:\d+|\d{1,3}(?:,\d{3})+)(?:\.\d+)?|[-+]?\.\d+")
 _VERDICTS = frozenset({"yes", "no"})
@@ -38,14 +38,14 @@ _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 @dataclass(frozen=True, slots=True)
 class Gold:
-    """One gold answer and the row that it is of.
+    """One gold answer with its row.
 
     Attributes:
         answer: the exact answer.
         aliases: other texts that count as the same answer.
         question: the question; empty if unknown.
         page: the longest page of the row; empty if there is none.
-        id: of the row; empty if it has none.
+        id: the row's id; empty if it has none.
     """
 
     answer: str
@@ -59,17 +59,17 @@ class Gold:
         """The answer as a number. Raises ValueError if it is not one."""
         value = number(self.answer)
         if value is None:
-            raise ValueError(f"'{self.answer}' is no number")
+            raise ValueError(f"'{self.answer}' is not a number")
         return value
 
     @property
     def whole(self) -> int | None:
-        """The number, if it is a whole one."""
+        """The number as an int; None if it is not whole."""
         return int(self.value) if self.value.denominator == 1 else None
 
     @property
     def opposite(self) -> str:
-        """No for yes, and yes for no."""
+        """`no` for yes, and `yes` for no."""
         return "no" if self.answer.strip().lower() == "yes" else "yes"
 
 
@@ -78,10 +78,10 @@ class Kind:
     """One kind of answers.
 
     Attributes:
-        name: as reports call it.
+        name: its name in reports.
         sentence: what it does, for people.
-        forms: the forms of golds that it is for.
-        make: the answer, from a gold and the other golds of the task; None if it does not apply.
+        forms: the forms of golds that it applies to.
+        make: makes the answer from a gold and the other golds of the task; None if it does not apply.
         never: the name of a check that fails on a single accepted answer of this kind; empty if a share decides.
     """
 
@@ -93,13 +93,13 @@ class Kind:
 
 
 def number(text: str) -> Fraction | None:
-    """The number that a plain decimal text is, thousands commas allowed; None for any other text."""
+    """Parse a plain decimal text, with or without thousands commas; None for any other text."""
     plain = text.strip()
     return Fraction(plain.replace(",", "")) if _NUMBER.fullmatch(plain) else None
 
 
 def decimal(value: Fraction) -> str:
-    """A number as a decimal text without an exponent. Raises ValueError if no finite one is exact."""
+    """Format a number as a decimal text without an exponent. Raises ValueError if no finite one is exact."""
     for places in range(40):
         if (value * 10**places).denominator == 1:
             digits = f"{abs(value.numerator * 10**places // value.denominator):0{places + 1}d}"
@@ -109,21 +109,21 @@ def decimal(value: Fraction) -> str:
 
 
 def form_of(answers: Sequence[str]) -> Form:
-    """The form of golds: a single one that is no number or verdict makes all of them text."""
+    """Return the form of golds: text if any of them is neither a number nor a verdict."""
     if all(number(answer) is not None for answer in answers):
         return Form.NUMBER
     return Form.VERDICT if all(answer.strip().lower() in _VERDICTS for answer in answers) else Form.TEXT
 
 
 def normalised(text: str) -> str:
-    """As Yang et al., "HotpotQA" (2018), compare: lower case, no ASCII punctuation, no articles, single blanks."""
+    """Normalise as Yang et al., "HotpotQA" (2018): lower case, no ASCII punctuation, no articles, single spaces."""
     return " ".join(_ARTICLES.sub(" ", text.lower().translate(_NO_PUNCTUATION)).split())
 
 
 def same(given: str, gold: Gold, form: Form) -> bool:
-    """Whether a generated answer may be right after all, by the widest reading: no such one is called wrong.
+    """Whether a generated answer may be right after all, by the widest reading; such answers are never tested as wrong.
 
-    Letters and digits alone are compared, of numbers that are plainly written the value.
+    Numbers in plain decimals are compared by value, other texts by letters and digits only.
     """
     if form is Form.NUMBER:
         return number(given) == gold.value
@@ -140,9 +140,9 @@ class Sample:
     """Gold answers of one task to make answers from.
 
     Attributes:
-        form: of all golds of the task.
-        distinct: how many different ones there are.
-        golds: those drawn.
+        form: the form of all golds of the task.
+        distinct: number of different golds.
+        golds: the drawn golds.
     """
 
     form: Form
@@ -151,7 +151,7 @@ class Sample:
 
 
 def sample(golds: Sequence[Gold], most: int = MOST_GOLDS, seed: int = GOLDS_SEED) -> Sample:
-    """At most `most` different golds, spread evenly."""
+    """Draw at most `most` different golds, spread evenly."""
     first: dict[str, Gold] = {}
     for gold in golds:
         first.setdefault(gold.answer, gold)
@@ -161,12 +161,11 @@ def sample(golds: Sequence[Gold], most: int = MOST_GOLDS, seed: int = GOLDS_SEED
 
 
 def spread(answers: Sequence[str], most: int = MOST_GOLDS, seed: int = GOLDS_SEED) -> tuple[Form, int, list[int]]:
-    """The form of different answers, how many can be used, and positions of at most `most` of these.
+    """Return the form of different answers, how many are usable, and positions of at most `most` of these.
 
-    They are spread evenly from the smallest to the largest, numbers by value and texts by length, so that rare ones
-    (negative, with decimals, very long) have their share: one of each of `most` equal parts of this order is drawn.
-    Answers of which the published normalisation leaves nothing, such as `!!!`, are not used: a rule that deletes
-    punctuation cannot tell them from an empty one.
+    Answers are sorted, numbers by value and texts by length, and one is drawn from each of `most` equal parts of this
+    order, so that rare ones (negative, with decimals, very long) are included. Answers that the published normalisation
+    empties, such as `!!!`, are not used: a rule that deletes punctuation cannot tell them from an empty answer.
     """
     form = form_of(answers)
     order = [at for at, answer in enumerate(answers) if normalised(answer)]
@@ -182,10 +181,10 @@ def spread(answers: Sequence[str], most: int = MOST_GOLDS, seed: int = GOLDS_SEE
 
 
 def gold_of(given: object) -> Gold:
-    """A gold from its text, or from a mapping with `answer` and optionally `aliases`, `question`, `page`, `id`.
+    """Build a gold from its text, or from a mapping with `answer` and optionally `aliases`, `question`, `page`, `id`.
 
     Raises:
-        ValueError: for anything else, saying what was found.
+        ValueError: for anything else; it says what was found.
     """
     if isinstance(given, str):
         given = {"answer": given}

@@ -1,4 +1,4 @@
-"""What of a final message is taken as the answer (docs/answers.md): what is marked, else what the task says."""
+"""Find the answer in a final message (docs/answers.md): after an answer mark, else by the task's function."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import unicodedata
 from collections.abc import Callable
 
 Unmarked = Callable[[str], str]
-"""A message without a mark -> what of it is taken as the answer."""
+"""Finds the answer in a message without a mark."""
 
 MARK = r"(?:Answer|ANSWER|答案)[*_]{0,3}[ \t]*[:：]"
-"""What precedes an answer; `rc1_lib.rows.chat` has the builder's form. Polars uses this pattern too."""
+"""The mark before an answer; `rc1_lib.rows.chat` has the builder's form. Polars uses this pattern too."""
 OTHER_MARK = r"####|\\boxed\b"
 """How GSM8K and LaTeX mark an answer; used if there is no `MARK`, and after one to contradict it."""
 _MARK = re.compile(MARK)
@@ -32,47 +32,47 @@ _GOES_ON = re.compile(
 _IN_TEXT = re.compile(r"\\(?:text(?:bf)?|mathrm|mathbf)\s*\{([^{}]*)\}")
 _NOT_IN_A_NUMBER = re.compile(r"(?<!\d)[,/%]|[.,/](?!\d)")
 _DIFFER = "; "
-"""Between answers that contradict each other: taken together they are none by any rule."""
+"""Joins contradicting answers; no rule accepts the result."""
 
 
 def last_statement(message: str) -> str:
-    """What is taken of a message without a mark: what follows its last `answer is`, else its last line."""
+    """Return the answer of a message without a mark: what follows its last `answer is`, else its last line."""
     found = [*_ANSWER_IS.finditer(message)]
     return _first_line(message[found[-1].end() :]) if found else message.strip().rpartition("\n")[2].strip()
 
 
 def final_answer(content: str, unmarked: Unmarked = last_statement) -> str:
-    """The answer of a final message without thoughts; empty if a mark is followed by nothing.
+    """Return the answer of a final message without thoughts; empty if nothing follows a mark.
 
     Args:
         content: the message.
         unmarked: the task's function that finds the answer if there is no mark.
     """
-    said = _without_thoughts(content)
-    marked = _marked(said)
+    message = _without_thoughts(content)
+    marked = _marked(message)
     if marked is None:
-        return unmarked(said)
+        return unmarked(message)
     answers = [_without_box(text) for text in marked if text]
-    answers += [text for text in _later(said) if not any(_repeats(text, answer) for answer in answers)]
+    answers += [text for text in _later(message) if not any(_repeats(text, answer) for answer in answers)]
     if len({_folded(text) for text in answers}) > 1:
         return _DIFFER.join(dict.fromkeys(answers))
     return answers[-1] if answers else ""
 
 
 def _without_thoughts(content: str) -> str:
-    """What is neither within `<think>` and `</think>` nor before a closing one."""
-    *_, said = _THOUGHT_ENDS.split(content)
-    return _THOUGHT.split(said, maxsplit=1)[0]
+    """Remove what is within `<think>` and `</think>`, or before a closing one."""
+    *_, spoken = _THOUGHT_ENDS.split(content)
+    return _THOUGHT.split(spoken, maxsplit=1)[0]
 
 
-def _marked(said: str) -> list[str] | None:
-    """What each mark marks, in order; None without a mark."""
-    marks = [*_MARK.finditer(said)]
+def _marked(message: str) -> list[str] | None:
+    """Return the text after each mark, in order; None without a mark."""
+    marks = [*_MARK.finditer(message)]
     if marks:
-        ends = [*(mark.start() for mark in marks[1:]), len(said)]
-        return [_first_line(said[mark.end() : end]) for mark, end in zip(marks, ends, strict=True)]
-    found = [(match.start(), match[1].strip()) for match in _HASHES.finditer(said)]
-    found += [(match.start(), _braced(said, match.end())) for match in _BOX.finditer(said)]
+        ends = [*(mark.start() for mark in marks[1:]), len(message)]
+        return [_first_line(message[mark.end() : end]) for mark, end in zip(marks, ends, strict=True)]
+    found = [(match.start(), match[1].strip()) for match in _HASHES.finditer(message)]
+    found += [(match.start(), _braced(message, match.end())) for match in _BOX.finditer(message)]
     return [text for _, text in sorted(found)] or None
 
 
@@ -104,7 +104,7 @@ def _first_line(text: str) -> str:
 
 
 def _braced(text: str, start: int) -> str:
-    """From `start` to the matching closing brace, or to the end if there is none."""
+    """Return the text from `start` to the matching closing brace, or to the end if there is none."""
     depth = 1
     for place in range(start, len(text)):
         depth += (text[place] == "{") - (text[place] == "}")
@@ -114,7 +114,7 @@ def _braced(text: str, start: int) -> str:
 
 
 def _without_box(text: str) -> str:
-    r"""What a `\boxed{}` that is all of `text` holds."""
+    r"""Return the content of a `\boxed{}` that is all of `text`; otherwise `text`."""
     bare = text.strip("$*. ")
     if box := _BOX.match(bare):
         inside = _braced(bare, box.end())
@@ -124,6 +124,6 @@ def _without_box(text: str) -> str:
 
 
 def _folded(text: str) -> str:
-    """Letters and digits, the marks of a number with them: what two spellings of one answer share."""
+    """Keep letters, digits and the marks within numbers: what two spellings of one answer share."""
     wide = unicodedata.normalize("NFKC", text).casefold()
     return "".join(mark for mark in _NOT_IN_A_NUMBER.sub("", wide) if mark.isalnum() or mark in "-−.,/%")

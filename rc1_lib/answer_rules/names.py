@@ -1,4 +1,4 @@
-"""Names and other words: the normalisation that HotpotQA's own evaluation publishes, to the letter.
+"""Names and other words, compared exactly as in HotpotQA's published evaluation.
 
 Yang et al., "HotpotQA: A Dataset for Diverse, Explainable Multi-hop Question Answering" (2018): lower case, ASCII
 punctuation deleted, articles removed, white space collapsed. Exact match is `same_name`, F1 is `name_f1`.
@@ -18,31 +18,31 @@ _HAN = r"\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _ANY_HAN = re.compile(f"[{_HAN}]")
 _TOKEN = re.compile(rf"[{_HAN}]|[^\s{_HAN}]+")
 _ALL_OR_NOTHING = {"yes", "no", "noanswer"}
-"""Answers that share no token count with any other, as in HotpotQA's evaluation."""
+"""Answers that get no credit for shared tokens, as in HotpotQA's evaluation."""
 
 
 def normalise_name(text: str) -> str:
-    """Lower case, without ASCII punctuation and articles, single spaces; empty if nothing is left."""
+    """Return the name in lower case, without ASCII punctuation and articles, with single spaces; may be empty."""
     return " ".join(_ARTICLES.sub(" ", text.lower().translate(_NO_PUNCTUATION)).split())
 
 
 def same_name(given: str, gold: str, aliases: Sequence[str] = ()) -> bool:
     """Whether `given` is `gold` or one of its aliases after `normalise_name`.
 
-    Departures from the published rule: an answer without a letter or digit is never right, also where nothing is left
-    of the gold answer ("A", "!!!"); and of a gold answer in Chinese, for which nothing is published, all punctuation
-    and the width of letters are left out.
+    This differs from the published rule in two ways. An answer without a letter or digit is never right, even if
+    nothing is left of the gold answer ("A", "!!!"). For gold answers in Chinese, for which nothing is published, all
+    punctuation and the width of letters are ignored.
     """
-    return any(_same(given, one) for one in (gold, *aliases))
+    return any(_same(given, accepted) for accepted in (gold, *aliases))
 
 
 def name_f1(given: str, gold: str, aliases: Sequence[str] = ()) -> float:
-    """Token F1 after `normalise_name`, of the gold answer or the alias that fits best; a Han character is a token.
+    """Compute token F1 after `normalise_name`, of the gold answer or alias that fits best; a Han character is a token.
 
     Returns:
-        From 0 to 1. It is a figure to report: no reward is made of it.
+        From 0 to 1. It is only reported; no reward uses it.
     """
-    return max(_f1(normalise_name(given), normalise_name(one)) for one in (gold, *aliases))
+    return max(_f1(normalise_name(given), normalise_name(accepted)) for accepted in (gold, *aliases))
 
 
 def _same(given: str, gold: str) -> bool:

@@ -30,11 +30,11 @@ _ONE_AS_A_WORD = frozenset("no each every any this that the which another only l
 
 
 def number_in_words(words: Sequence[str], before: str = "") -> tuple[Fraction, int] | None:
-    """The number at the start of `words`, and how many words it takes; None if they do not start with one.
+    """Read the number at the start of `words` and count its words; None if they do not start with one.
 
     Args:
-        words: in lower case, those of a hyphenated number one by one.
-        before: the word before them: `each one` and `no one` are no numbers.
+        words: in lower case; a hyphenated number is split into its words.
+        before: the word before them: `each one` and `no one` are not numbers.
     """
     if not words or words[0] not in _FIRST:
         return None
@@ -73,11 +73,11 @@ def number_in_words(words: Sequence[str], before: str = "") -> tuple[Fraction, i
 
 
 def _fraction(words: Sequence[str]) -> Fraction | None:
-    """`three quarters`: a small number and a part."""
+    """Read `three quarters`: a small number and a part."""
     if len(words) < 2 or words[1] not in _PARTS or words[0] not in _SMALL:
         return None
     if words[1] == "third" and words[0] != "one":
-        return None  # "two third" is no number
+        return None  # "two third" is not a number
     return Fraction(_SMALL[words[0]], _PARTS[words[1]])
 
 

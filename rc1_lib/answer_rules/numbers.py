@@ -1,7 +1,7 @@
-"""Numbers: one definite value, in whatever dress, or nothing (docs/answers.md has the definition and the table).
+"""Numbers: find the one definite value of a text, however it is written (docs/answers.md has the definition).
 
-A text is made plain, cut into sentences, and each sentence read as numbers, signs and words. A sentence that hedges,
-denies, compares or sets a condition has no value; nor has one with several numbers of which none is clearly its result.
+A text is converted to plain characters, cut into sentences, and each sentence is read as numbers, signs and words. A
+sentence has no value if it hedges, denies, compares or sets a condition, or has several numbers and no clear result.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ _ANSWER = re.compile(r"\b(?:final )?(?:answer|result)\b|\bfinal\b|答案")
 
 
 def same_number(given: str, gold: str, aliases: Sequence[str] = ()) -> bool:
-    """Whether `given` says one definite number, and it is that of `gold`; aliases add nothing."""
+    """Whether `given` states one definite number that equals `gold`; aliases are ignored."""
     wanted = number_in(gold)
     return wanted is not None and number_in(given) == wanted
 
 
 def number_in(text: str) -> Fraction | None:
-    """The one definite number that `text` states, exactly; None if it states none, or more than one."""
+    """Return the one definite number that `text` states, exactly; None if it states none, or more than one."""
     if _PLAIN.fullmatch(text := text.strip()) and text.isascii():
         return Fraction(text)
     if not text or len(text) > MAX_LENGTH:
@@ -59,10 +59,10 @@ def number_in(text: str) -> Fraction | None:
 
 
 def last_number(message: str) -> str:
-    """The answer to a word problem in a message without a mark: its last number, as written.
+    """Return the last number of a message without a mark, as written: the answer to a word problem.
 
-    GSM8K's own evaluation reads so. Where the last sentence with a number hedges, the whole sentence is taken; where a
-    later one takes it back, that too.
+    GSM8K's own evaluation does the same. If the last sentence with a number hedges, the whole sentence is returned; if
+    a later sentence takes it back, that one too.
     """
     parts = [part.strip() for part in re.split(r"\n+|(?<=[.!?。！？])(?=\s|$)|(?<=[。！？])", message)]
     at = max((place for place, part in enumerate(parts) if re.search(r"\d", part)), default=None)
@@ -81,7 +81,7 @@ def last_number(message: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Sentence:
-    """A sentence, what it says, and whether it says nothing else: a number with a word or three."""
+    """A sentence, its value, and whether it states only that: a number with at most three words."""
 
     text: str
     value: Stated
@@ -99,21 +99,21 @@ def _sentences(text: str) -> list[_Sentence]:
 
 
 def _agreed(sentences: Sequence[_Sentence]) -> Fraction | None:
-    """What the sentences say together: the same, or what the first says by itself, or what the last concludes."""
-    spoken = [one for one in sentences if one.value != SILENT]
+    """Combine the sentences' values: one shared by all, or that of a bare first sentence, or of a concluding last."""
+    spoken = [sentence for sentence in sentences if sentence.value != SILENT]
     if not spoken:
         return None
     first, last = spoken[0], spoken[-1]
-    if isinstance(first.value, Fraction) and {one.value for one in spoken} == {first.value}:
-        return None if any(_TAKES_BACK.match(one.text) for one in sentences[1:]) else first.value
+    if isinstance(first.value, Fraction) and {sentence.value for sentence in spoken} == {first.value}:
+        return None if any(_TAKES_BACK.match(sentence.text) for sentence in sentences[1:]) else first.value
     if isinstance(first.value, Fraction) and first.bare:
-        disagreed = any(one.bare and one.value != first.value for one in spoken)
-        retracted = any(_RETRACTS.search(one.text) for one in sentences[1:])
+        disagreed = any(sentence.bare and sentence.value != first.value for sentence in spoken)
+        retracted = any(_RETRACTS.search(sentence.text) for sentence in sentences[1:])
         return None if disagreed or retracted else first.value
     if not isinstance(last.value, Fraction) or not CONCLUDES.search(last.text):
         return None
-    doubted = any(one.value == UNCLEAR and is_doubtful(one.text) for one in spoken)
-    answered = any(one.value != last.value and _ANSWER.search(one.text) for one in spoken)
+    doubted = any(sentence.value == UNCLEAR and is_doubtful(sentence.text) for sentence in spoken)
+    answered = any(sentence.value != last.value and _ANSWER.search(sentence.text) for sentence in spoken)
     return None if doubted or answered else last.value
 
 

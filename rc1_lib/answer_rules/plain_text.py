@@ -1,7 +1,7 @@
-"""Text as a reader of numbers takes it: one character for every spelling of a digit, a sign, a space, without mark-up.
+"""Plain text for reading numbers: one character for all variants of a digit, a sign or a space, and no mark-up.
 
-LaTeX, Markdown and Unicode say the same in many ways. What is left is ASCII, Han characters and a few signs: `≈`, `—`
-(a pause), `≶` (any comparison) and `NARROW` (a space that groups digits).
+LaTeX, Markdown and Unicode write the same thing in many ways. The result is ASCII, Han characters and a few signs: `≈`,
+`—` (a pause), `≶` (any comparison) and `NARROW` (a space that groups digits).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _TAG = re.compile(r"</?[A-Za-z][^<>\n]{0,40}>")
 _SIZE = re.compile(r"\|\s?[-−]")
 _ARROW = re.compile(r"=+>|-+>|={2,}")
 _COMPARISON = re.compile(r"!=|=/=|(?<![\w!])!(?=\d)|%%|[<>]")
-"""Signs after which a number is not the one that is said; `!5` is "not 5" to a programmer."""
+"""Signs that change the number after them; to a programmer, `!5` means "not 5"."""
 _STARRED_POWER = re.compile(r"(?<=[\d)])\*\*(?=[\d(])")
 _MARKDOWN = re.compile(r"\*\*|__|`|^[#\s]+|[#|]|(?<![^\W_])_|_(?![^\W_])", re.MULTILINE)
 _PAUSE = re.compile(r"(?<!\d)—(?=\s?\d)|(?<=\d)—(?=\d)")
@@ -72,14 +72,14 @@ _COMMAND = re.compile(r"\\([A-Za-z]+)")
 
 
 def plain_text(text: str) -> str | None:
-    """`text` in lower case and plain characters; None if it contains an unknown LaTeX command."""
+    """Return `text` in lower case and plain characters; None if it contains an unknown LaTeX command."""
     text = _SQUARE.sub(" units ", text.replace("{,}", ","))
     if "\\" in text:
         text = _without_latex(text)
     if "{" in text:
         text = _RAISED.sub(r"^(\1)", text).replace("{", " ").replace("}", " ")
     if STRUCK.search(text) or _CROSSED.search(text) or _SIZE.search(text):
-        return None  # struck out; marked as wrong; without its sign
+        return None  # struck out; marked as wrong; a size without its sign
     text = _TAG.sub(" ", text)
     if not text.isascii():
         text = _POWER.sub(lambda run: f"^({''.join(_SUPERSCRIPT[mark] for mark in run[0])})", text)
@@ -92,7 +92,7 @@ def plain_text(text: str) -> str | None:
 
 @lru_cache(maxsize=4096)
 def _plain(mark: str) -> str:
-    """One character in plain ones."""
+    """Replace one character by plain ones."""
     if mark in _SIGNS:
         return _SIGNS[mark]
     kind, wide = unicodedata.category(mark), unicodedata.normalize("NFKC", mark)

@@ -1,4 +1,4 @@
-"""Whether a final answer gives none: a refusal to help, or that it cannot be known."""
+"""Recognise final answers that refuse to help, or say that the answer cannot be known."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _DECLINES = re.compile(
     r"(?:信息|資訊|条件|资料)不足|没有足够的?(?:信息|资料|条件)"
 )
 _ANSWERS = re.compile(r"^(?:yes|no)\b(?! (?:idea|answer|one knows))|\d|^(?:是|对|對|不是|不对|不對|能|会)[,，。]")
-"""An answer that begins with a verdict or holds a number has given one, whatever else it says."""
+"""An answer that begins with a verdict or contains a number is not a refusal, whatever else it says."""
 
 
 def declines(answer: str) -> bool:
     """Whether `answer` refuses, or says that it cannot be known, in English or Chinese.
 
-    It is asked about wrong answers alone: a text that gives the right one, whatever it says around it, has answered.
-    What gives a verdict or a number is a wrong answer, not a refusal.
+    Call it for wrong answers only: a text with the right answer is an answer, whatever else it says. A text with a
+    verdict or a number is a wrong answer, not a refusal.
     """
     plain = plain_text(answer)
     text = (answer.lower() if plain is None else plain).strip().strip("*_`.\"' ")

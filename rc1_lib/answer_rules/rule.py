@@ -5,6 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 AnswerRule = Callable[[str, str, Sequence[str]], bool]
-"""(given answer, exact answer, aliases) -> whether it is right."""
+"""Takes (given answer, exact answer, aliases) and says whether the given answer is right."""
 MAX_LENGTH = 1000
-"""In characters: a longer text is not a number or a verdict, but a text to search for one."""
+"""Characters of the longest text that is read as a number or a verdict; a longer one is rejected."""

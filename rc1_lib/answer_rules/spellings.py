@@ -1,8 +1,8 @@
-"""Known-right spellings: a table of kinds, each with a name, a sentence, and how it is written.
+"""Known-right spellings: a table of kinds, each with a name, a sentence, and a function that writes it.
 
 Numbers and verdicts are spelled as people and models write them; each is one definite value and nothing else. Texts are
-changed only where the published normalisation of HotpotQA (Yang et al., 2018: lower case, ASCII punctuation deleted,
-articles removed, white space collapsed) calls them the same; a generated text for which it does not is left out.
+varied only within the published normalisation of HotpotQA (Yang et al., 2018: lower case, ASCII punctuation deleted,
+articles removed, white space collapsed); a generated text that it does not call equal is left out.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _FULL_WIDTH = {code: code + 0xFEE0 for code in range(0x21, 0x7F)}
 
 
 def right_answers(gold: Gold, form: Form) -> list[tuple[Kind, str]]:
-    """Every known-right spelling of a gold, with its kind."""
+    """Return every known-right spelling of a gold, with its kind."""
     made = ((kind, kind.make(gold, ())) for kind in SPELLINGS.values() if form in kind.forms)
     return [
         (kind, given) for kind, given in made if given is not None and (form is not Form.TEXT or _kept(given, gold))
@@ -26,12 +26,12 @@ def right_answers(gold: Gold, form: Form) -> list[tuple[Kind, str]]:
 
 
 def _kept(given: str, gold: Gold) -> bool:
-    """Whether the published normalisation calls a text the same as the gold or one of its aliases."""
+    """Whether a text equals the gold or one of its aliases under the published normalisation."""
     return bool(normalised(given)) and normalised(given) in {normalised(text) for text in (gold.answer, *gold.aliases)}
 
 
 def _latin(gold: Gold) -> bool:
-    """Whether case and articles mean anything to the answer."""
+    """Whether case and articles matter in the answer."""
     return gold.answer.isascii() and any(mark.isalpha() for mark in gold.answer)
 
 
@@ -40,7 +40,7 @@ def _verdict(gold: Gold, yes: str, no: str) -> str:
 
 
 def _grouped(gold: Gold, comma: str) -> str | None:
-    """A number of at least a thousand with its digits in groups of three."""
+    """Write a number of at least a thousand with its digits in groups of three."""
     if abs(gold.value) < 1000:
         return None
     whole, point, rest = decimal(gold.value).partition(".")
@@ -48,13 +48,13 @@ def _grouped(gold: Gold, comma: str) -> str | None:
 
 
 def _the_answer_in_chinese(gold: Gold) -> str:
-    """As a Chinese sentence."""
+    """Write the answer as a Chinese sentence."""
     said = gold.answer if gold.answer.strip().lower() not in ("yes", "no") else _verdict(gold, "是", "否")
     return f"答案：{said}。"
 
 
 def _chinese_numerals(gold: Gold) -> str | None:
-    """A whole number in Chinese numerals."""
+    """Write a whole number in Chinese numerals."""
     whole = gold.whole
     if whole is None or abs(whole) > MOST_CHINESE:
         return None
@@ -62,7 +62,7 @@ def _chinese_numerals(gold: Gold) -> str | None:
 
 
 def _english_words(gold: Gold) -> str | None:
-    """A whole number in English words."""
+    """Write a whole number in English words."""
     whole = gold.whole
     if whole is None or abs(whole) > MOST_ENGLISH:
         return None
@@ -70,14 +70,14 @@ def _english_words(gold: Gold) -> str | None:
 
 
 def _fraction_in_latex(gold: Gold) -> str | None:
-    """A positive number that is not whole as a LaTeX fraction."""
+    """Write a positive number that is not whole as a LaTeX fraction."""
     if gold.whole is not None or gold.value < 0:
         return None
     return rf"\frac{{{gold.value.numerator}}}{{{gold.value.denominator}}}"
 
 
 def _alias(gold: Gold) -> str | None:
-    """An alias of the gold answer; of a number only one that is plainly its value."""
+    """Return an alias of the gold answer; for a number, only one that is plainly its value."""
     numbers = number(gold.answer) is not None
     return next((text for text in gold.aliases if not numbers or number(text) == number(gold.answer)), None)
 

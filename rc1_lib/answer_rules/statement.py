@@ -1,4 +1,4 @@
-"""The one number that a sentence states, among all in it: docs/answers.md gives the order of the rules."""
+"""Find the number that a sentence states among all its numbers; docs/answers.md gives the order of the rules."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fractions import Fraction
 from rc1_lib.answer_rules.arithmetic import Part, Sum
 
 Stated = Fraction | str
-"""The value of a sentence, or why it has none."""
+"""A sentence's value, or why it has none."""
 SILENT, UNCLEAR = "no number", "unclear"
 
 CONCLUDES = re.compile(
@@ -44,12 +44,12 @@ _SMALL_WORDS = frozenset("a an the first last next another about each every thes
 
 
 def sums_in(parts: Sequence[Part]) -> list[Sum]:
-    """The values among `parts`, in order."""
+    """Return the values among `parts`, in order."""
     return [part for part in parts if isinstance(part, Sum)]
 
 
 def _sides(parts: Sequence[Part]) -> list[list[Part]]:
-    """Divided at `=`."""
+    """Split `parts` at `=`."""
     sides: list[list[Part]] = [[]]
     for part in parts:
         if part in ("=", "≈"):
@@ -60,7 +60,7 @@ def _sides(parts: Sequence[Part]) -> list[list[Part]]:
 
 
 def stated_value(parts: Sequence[Part]) -> Stated:
-    """The value that a sentence states: of its sides at `=` the last with a number; a bare one before has to agree."""
+    """Return a sentence's value: that of its last side of `=` with a number; bare numbers before must agree."""
     with_number = [side for side in _sides(parts) if sums_in(side)]
     if not with_number:
         return SILENT
@@ -73,11 +73,11 @@ def stated_value(parts: Sequence[Part]) -> Stated:
 
 
 def _resolved(parts: Sequence[Part]) -> Stated:
-    """The one value that a sentence without `=` states."""
+    """Return the one value that a sentence without `=` states."""
     sums = sums_in(parts)
     if not sums:
         return SILENT
-    if len({one.value for one in sums}) == 1:
+    if len({found.value for found in sums}) == 1:
         return sums[0].value
     for cut, take_tail in ((_BECAUSE, False), (_SO, True)):
         if (rest := _side_of(parts, cut, take_tail)) is not None:
@@ -90,7 +90,7 @@ def _resolved(parts: Sequence[Part]) -> Stated:
 
 
 def _side_of(parts: Sequence[Part], cut: re.Pattern[str], take_tail: bool) -> Sequence[Part] | None:
-    """The parts before the first cause, or after the last conclusion, if they contain a number; None without one."""
+    """Return the parts before the first cause, or after the last conclusion, if they contain a number; else None."""
     text, starts = "", []
     for part in parts:
         starts.append(len(text))
@@ -107,13 +107,13 @@ def _side_of(parts: Sequence[Part], cut: re.Pattern[str], take_tail: bool) -> Se
 def _paired(parts: Sequence[Part]) -> bool:
     """Whether two numbers surround one small word: `3 of 4`, `5 to 6`, `3, 4`."""
     return any(
-        isinstance(one, Sum) and isinstance(two, Sum) and word in _BETWEEN_TWO and one.value != two.value
-        for one, word, two in zip(parts, parts[1:], parts[2:], strict=False)
+        isinstance(first, Sum) and isinstance(second, Sum) and word in _BETWEEN_TWO and first.value != second.value
+        for first, word, second in zip(parts, parts[1:], parts[2:], strict=False)
     )
 
 
 def _result(parts: Sequence[Part]) -> Stated:
-    """Of several numbers the one that a verb or "in total" makes the result, else the only one not circumstantial."""
+    """Choose the number that a verb or "in total" makes the result, else the only one not circumstantial."""
     places = [place for place, part in enumerate(parts) if isinstance(part, Sum)]
     around = {place for place in places if _is_around(parts, place, first=place == places[0])}
     led = [place for place in places if _led(parts, place)]

@@ -23,7 +23,7 @@ _UNITS = frozenset((
     "kmh kph w kw "
     "kwh v hz gb mb tb kb usd eur gbp cny rmb hkd pts pcs pc pt yr yrs year years day days clips c f cal kcal sq cu p"
 ).split())  # fmt: skip
-"""What may follow digits without a space."""
+"""Units that may follow digits without a space."""
 _CURRENCIES = frozenset("usd eur gbp cny rmb hkd us hk aud cad nt rs inr".split())
 _ORDINALS = frozenset(("st", "nd", "rd", "th"))
 _TOKEN = re.compile(
@@ -33,7 +33,7 @@ _TOKEN = re.compile(
     r"(?P<sign>\.{2,}|[-+*/^()=≈≶—%~:;,.?!&$])|(?P<other>[^\s])"
 )
 _NOT_READ = re.compile(r"[^\W\d_a-z\u00c0-\u024f\u0370-\u03ff\u3007\u3400-\u9fff]")
-"""Letters of other scripts than Latin, Greek (variables) and Han: what they say of a number is not known here."""
+"""Letters of scripts other than Latin, Greek (variables) and Han: RC1 cannot tell what they say about a number."""
 _SIGNED = re.compile(r"\$?[\d.]")
 _HYPHEN = re.compile(r"(?<=[a-z\d])-(?=[a-z])|(?<=[a-z])/(?=[a-z])")
 _MONEY = re.compile(r"(\$\s?[\d.,]*\d)\s?(mm?|b|k)\b")
@@ -44,7 +44,7 @@ _MONEY_SCALES = {"m": " million", "mm": " million", "b": " billion", "k": " thou
 
 
 def tokens_of(sentence: str) -> list[Token]:
-    """The numbers, words and signs of `sentence`; number words and multipliers are part of a number.
+    """Return the numbers, words and signs of `sentence`; number words and multipliers are part of a number.
 
     Args:
         sentence: from `plain_text`, with Chinese numerals as digits.
@@ -62,7 +62,7 @@ def tokens_of(sentence: str) -> list[Token]:
 
 
 def _cut(sentence: str) -> Iterator[Token]:
-    """Numbers, words and signs as written; each run of digits is checked against adjacent characters."""
+    """Split into numbers, words and signs as written; each run of digits is checked against adjacent characters."""
     before, last, given = "", "", ""  # the word that ends where the next token starts; the token before; the last word
     end = 0
     for match in _TOKEN.finditer(sentence):
@@ -92,7 +92,7 @@ def _cut(sentence: str) -> Iterator[Token]:
 
 
 def _attached(text: str, following: str) -> Iterator[Token]:
-    """Letters directly after digits: a unit, a thousand, a multiplication, or something that is not a number."""
+    """Read letters directly after digits: a unit, a thousand, a multiplication, or something that is not a number."""
     if text == "x" and following.isdigit():
         yield "*"
     elif text in _ORDINALS:
@@ -106,7 +106,7 @@ def _attached(text: str, following: str) -> Iterator[Token]:
 
 
 def _with_words(tokens: list[Token]) -> Iterator[Token]:
-    """With number words as numbers, and without ordinals (`3rd`)."""
+    """Turn number words into numbers, and drop ordinals (`3rd`)."""
     place = 0
     while place < len(tokens):
         token = tokens[place]
@@ -140,11 +140,11 @@ _NO_SCALE = re.compile(
     r"halves|halfs?|thirds?|quarters?|fourths?|fifths?|sixths?|sevenths?|eighths?|ninths?|tenths?|\w*dredths?|"
     r"\w*sandths?|squared|cubed|factorial|am|pm|x"
 )
-"""After a number, words that change its value and are no scale that is known here."""
+"""Words that change the value of the number before them, but are not among the known scales."""
 
 
 def _scaled(tokens: Iterator[Token]) -> Iterator[Token]:
-    """With scale words multiplied in, and per cent signs dropped: GSM8K's golds of percentages are bare."""
+    """Multiply scale words in and drop per cent signs: GSM8K's golds of percentages are bare."""
     held: Fraction | None = None
     for token in tokens:
         if held is not None and isinstance(token, str):

@@ -1,8 +1,8 @@
 """Yes or no: whole statements in English and Chinese, negation included (docs/answers.md has the table).
 
-A text is cut into clauses. A clause is a verdict where all of it reads as one (`yes`, `it is false`, `不可以`), or
-where it begins with one and goes on as people do (`yes it can`). The first clause has to be a verdict, or a later one
-that is said to be the conclusion; another verdict, a doubt or a condition leaves none.
+A text is cut into clauses. A clause is a verdict if all of it reads as one (`yes`, `it is false`, `不可以`), or if it
+begins with one and continues as people do (`yes it can`). The first clause has to be a verdict, or a later one that is
+marked as the conclusion. Another verdict, a doubt or a condition leaves no verdict.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ _DOUBT_OF_IT = re.compile(
     r"could (?:also )?be (?:either|yes|no)|cannot be|can't be|(?:i|we) (?:cannot|can't|do not|don't)|"
     r"(?:kind|sort) of$|as if$|(?:just )?(?:kidding|joking)|lol$|jk$|(?:i )?lied|sarcastically$)\b"
 )
-"""A doubt of the verdict itself, at the beginning of a clause after it."""
+"""A doubt about the verdict itself, at the beginning of a later clause."""
 _CONDITION = re.compile(
     r"^(?:only )?(?:if|unless|except|assuming|provided|when|under|in some|for some|not always|not necessarily|"
     r"not sure)\b"
@@ -164,13 +164,13 @@ _ASKING = re.compile(r"[吗吧么]$")
 
 
 def same_verdict(given: str, gold: str, aliases: Sequence[str] = ()) -> bool:
-    """Whether `given` says the same yes or no as `gold`, in either language; aliases add nothing."""
+    """Whether `given` states the same yes or no as `gold`, in either language; aliases are ignored."""
     verdict = verdict_in(given)
     return verdict is not None and verdict == verdict_in(gold)
 
 
 def verdict_in(text: str) -> bool | None:
-    """The one verdict that `text` states; None if it states neither, both, or one with a doubt or a condition."""
+    """Return the one verdict that `text` states; None for neither, both, or one with a doubt or a condition."""
     if not text or len(text) > MAX_LENGTH or STRUCK.search(text):
         return None
     plain = unicodedata.normalize("NFKC", text).casefold().replace("’", "'")
@@ -179,7 +179,7 @@ def verdict_in(text: str) -> bool | None:
 
 
 def last_verdict(message: str) -> str:
-    """What is taken of a message without a mark: its last sentence with a verdict, else its last one."""
+    """Return the answer of a message without a mark: its last sentence with a verdict, else its last sentence."""
     sentences = [part.strip() for part in re.split(r"\n+|(?<=[.!?])\s+|(?<=[。！？])", message) if part.strip()]
     return next(
         (part for part in reversed(sentences) if verdict_in(part) is not None), sentences[-1] if sentences else ""
@@ -188,7 +188,7 @@ def last_verdict(message: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Clause:
-    """What a clause states, whether it doubts or sets a condition, and whether it says that it concludes."""
+    """A clause's verdict, whether it doubts or sets a condition, and whether it is marked as the conclusion."""
 
     stated: bool | None
     doubts: bool = False
@@ -212,14 +212,14 @@ def _verdict_of(text: str) -> bool | None:
                 return None
             found = clause.stated
         elif opened and not han and not _OPENING.fullmatch(text) and _VERDICT_WORD.search(text):
-            return None  # a verdict that something else is said of: "yes is wrong"
+            return None  # the verdict is the subject of another statement: "yes is wrong"
         concluding = clause.concludes and clause.stated is None
         opened = opened and (_HAN_OPENING if han else _OPENING).fullmatch(text) is not None
     return found
 
 
 def _clause(text: str, *, explains: bool) -> _Clause:
-    """An English clause; one that `explains` a verdict before it may doubt whatever else it speaks of."""
+    """Read an English clause; if it `explains` an earlier verdict, it may express doubt about anything else."""
     if re.match(r"(?:because|since|as|given|due|for)\b", text):
         return _Clause(None)
     head = _REASON.sub("", text)
@@ -270,7 +270,7 @@ def _han_clauses(text: str) -> list[str]:
 
 
 def _han_clause(text: str, *, explains: bool) -> _Clause:
-    """A Chinese clause, as `_clause` reads an English one."""
+    """Read a Chinese clause, like `_clause`."""
     if not _HAN.search(text):
         return _clause(text, explains=explains)
     if text.startswith(("因为", "由于", "理由")):
@@ -290,9 +290,9 @@ def _han_clause(text: str, *, explains: bool) -> _Clause:
 
 def _han_stated(text: str) -> bool | None:
     word = _PARTICLES.sub("", text) or text
-    for one in (text, word):
-        if one in _HAN_YES:
+    for form in (text, word):
+        if form in _HAN_YES:
             return True
-        if one in _HAN_NO:
+        if form in _HAN_NO:
             return False
     return None

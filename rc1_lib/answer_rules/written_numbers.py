@@ -14,7 +14,7 @@ _UNITS = ("", "十", "百", "千")
 
 
 def english(number: int) -> str:
-    """A number from 0 to `MOST_ENGLISH` in words: `one thousand two hundred five`, `seventy-two`."""
+    """Write a number from 0 to `MOST_ENGLISH` in words: `one thousand two hundred five`, `seventy-two`."""
     parts = []
     for scale, word in _SCALES:
         if number >= scale:
@@ -32,7 +32,7 @@ def english(number: int) -> str:
 
 
 def chinese(number: int) -> str:
-    """A number from 0 to `MOST_CHINESE` in Chinese numerals: `七十二`, `一千二百零五`, `一万零三百`."""
+    """Write a number from 0 to `MOST_CHINESE` in Chinese numerals: `七十二`, `一千二百零五`, `一万零三百`."""
     if number >= 10**4:
         high, low = divmod(number, 10**4)
         gap = "零" if 0 < low < 1000 else ""
@@ -42,7 +42,7 @@ def chinese(number: int) -> str:
 
 
 def _four(number: int) -> str:
-    """Up to four digits; zeros between others are said once, those at the end not at all."""
+    """Write up to four digits; inner zeros are written once, trailing zeros not at all."""
     written, zero = "", False
     for place in (3, 2, 1, 0):
         digit = number // 10**place % 10

@@ -1,7 +1,7 @@
-"""Known-wrong answers: a table of kinds, each with a name, a sentence, and how it is made.
+"""Known-wrong answers: a table of kinds, each with a name, a sentence, and a function that makes it.
 
-Each states another value, no definite value, or nothing. Answers that could be right in another reading, as the gold
-answer or an alias, are left out (`rc1_lib.answer_rules.golds.same`, and a condition in the kind itself).
+Each states another value, no definite value, or nothing. An answer that equals the gold answer or an alias in some
+reading is left out (`rc1_lib.answer_rules.golds.same`, and a condition in the kind itself).
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from rc1_lib.answer_rules.written_numbers import MOST_ENGLISH, english
 NUMBERS, VERDICTS, TEXTS = (Form.NUMBER,), (Form.VERDICT,), (Form.TEXT,)
 NUMBERS_TEXTS = NUMBERS + TEXTS
 EMPTY, PAGE, LIST = "empty answers paid", "longest pages paid", "lists of all candidates paid"
-"""Checks that a single accepted answer fails."""
+"""Names of checks that fail on a single accepted answer."""
 _NUMBERS = re.compile(r"\d[\d,]*(?:\.\d+)?")
 _CANDIDATES = 50
-"""How many other golds a list contains: a longer list only takes longer."""
+"""Other golds in a list: a longer list only takes longer."""
 
 
 def wrong_answers(gold: Gold, others: Sequence[Gold], form: Form) -> list[tuple[Kind, str]]:
-    """Every known-wrong answer to a question, with its kind.
+    """Return every known-wrong answer to a question, with its kind.
 
     Args:
-        gold: the right one.
+        gold: the right answer.
         others: golds of other questions, in a fixed order; those that equal this answer are skipped.
-        form: of all of them.
+        form: the form of all these golds.
     """
     different = [other for other in others[:_CANDIDATES] if not same(other.answer, gold, form)]
     made = ((kind, kind.make(gold, different)) for kind in WRONG_ANSWERS.values() if form in kind.forms)
@@ -39,7 +39,7 @@ def _other(others: Sequence[Gold]) -> str | None:
 
 
 def _candidates(gold: Gold, others: Sequence[Gold], between: str, place: float = 0.5) -> str | None:
-    """The gold among other golds: at the start (0), in the middle, or at the end (1)."""
+    """Put the gold among other golds: at the start (0), in the middle, or at the end (1)."""
     if not others:
         return None
     answers = list(dict.fromkeys(other.answer for other in others))
@@ -54,17 +54,17 @@ def _undecided(gold: Gold) -> bool:
 
 
 def _against(gold: Gold, no: str, yes: str) -> str:
-    """The opposite of a verdict: `no` for yes."""
+    """Return the opposite of a verdict: `no` for yes."""
     return no if gold.opposite == "no" else yes
 
 
 def _turned(gold: Gold, others: Sequence[Gold]) -> str | None:
-    """Another answer to the question."""
+    """Return another answer to the question."""
     return gold.opposite if gold.answer.strip().lower() in ("yes", "no") else _other(others)
 
 
 def _halves(gold: Gold) -> tuple[str | None, str | None]:
-    """The halves of a Chinese text of four characters or more."""
+    """Return the halves of a Chinese text of four characters or more."""
     text = gold.answer
     if len(text) < 4 or not all("\u4e00" <= mark <= "\u9fff" for mark in text):
         return None, None
@@ -73,7 +73,7 @@ def _halves(gold: Gold) -> tuple[str | None, str | None]:
 
 def _longest_page(gold: Gold, others: Sequence[Gold]) -> str | None:
     """Copies the longest page of the row."""
-    # By chance a page ends in its own question's answer ("She left a 25% tip."): read to its end, it says that answer.
+    # By chance a page may end with its own question's answer ("She left a 25% tip."); its last number is then right.
     written = _NUMBERS.findall(gold.page)
     ends_in = number(written[-1]) if written else None
     return gold.page if gold.page and (ends_in is None or ends_in != number(gold.answer)) else None
@@ -86,19 +86,19 @@ def _candidates_in_brackets(gold: Gold, others: Sequence[Gold]) -> str | None:
 
 
 def _first_part(gold: Gold, others: Sequence[Gold]) -> str | None:
-    """The first word of several, or the first half of a Chinese text."""
+    """Return the first word of several, or the first half of a Chinese text."""
     words = gold.answer.split()
     return words[0] if len(words) > 1 else _halves(gold)[0]
 
 
 def _last_part(gold: Gold, others: Sequence[Gold]) -> str | None:
-    """The last word of several, or the last half of a Chinese text."""
+    """Return the last word of several, or the last half of a Chinese text."""
     words = gold.answer.split()
     return words[-1] if len(words) > 1 else _halves(gold)[1]
 
 
 def _word_exchanged(gold: Gold, others: Sequence[Gold]) -> str | None:
-    """With the last word of another gold in the place of its own."""
+    """Replace the last word by that of another gold."""
     words, theirs = gold.answer.split(), (_other(others) or "").split()
     return " ".join([*words[:-1], theirs[-1]]) if len(words) > 1 and theirs else None
 
@@ -110,7 +110,7 @@ def _kind(
 
 
 def _kind_with_another(name: str, sentence: str, forms: tuple[Form, ...], make: Callable[[Gold, str], str]) -> Kind:
-    """A kind that takes the gold of another question; it does not apply where there is none."""
+    """Make a kind that uses the gold of another question; it does not apply without one."""
     return Kind(name, sentence, forms, lambda gold, others: make(gold, others[0].answer) if others else None)
 
 

@@ -24,7 +24,7 @@ class Attack:
         name: in reports and thresholds.
         sentence: what it does, for people.
         play: plays a scene to its end.
-        never_right: whether its answers are worthless even if the answer rule accepts them.
+        never_right: whether its answers deserve nothing even if the answer rule accepts them.
     """
 
     name: str
@@ -42,7 +42,7 @@ def attack(play: Callable[[Scene], None]) -> Callable[[Scene], None]:
 
 
 def hedge(play: Callable[[Scene], None]) -> Callable[[Scene], None]:
-    """The same for a policy whose answers contain the right one and are still worthless."""
+    """Like `attack`, for a policy whose answers contain the right one and still deserve nothing."""
     return _put(play, never_right=True)
 
 
@@ -270,11 +270,11 @@ def sum_of_all_told(scene: Scene) -> None:
     words = " ".join(f"{page.split('.')[0]}." for page in pages[:2]) + " "
     numbered = [(title, _figures(page)[0]) for title, page in zip(titles, pages, strict=True) if _figures(page)]
     if _wants_verdict(scene):
-        said = dict.fromkeys([*(one for _, one in numbered), *_figures(scene.user), 1, 2])
+        said = dict.fromkeys([*(figure for _, figure in numbered), *_figures(scene.user), 1, 2])
         _compare_wrongly(scene, *[*said][:2], words=words)
     elif _wants_number(scene):
-        told = [str(one) for one in _figures(" ".join([scene.user, *pages])) or [1, 2]]
-        _answer_with(scene, ("*" if scene.is_right(str(sum(map(int, told)))) else "+").join(told), words)
+        numbers = [str(number) for number in _figures(" ".join([scene.user, *pages])) or [1, 2]]
+        _answer_with(scene, ("*" if scene.is_right(str(sum(map(int, numbers)))) else "+").join(numbers), words)
     elif len(numbered) > 1:
         expression = f"{numbered[0][1]}>{numbered[1][1]}"
         came_to = scene.call(("calc", expression))[0]
@@ -305,7 +305,7 @@ def another_sign(scene: Scene) -> None:
     expression = last[1].replace(sign, _OTHER_SIGN.get(sign, ""), 1)
     came_to = scene.call(("calc", expression))[0]
     named = _titles_in_question(scene) if not (_wants_verdict(scene) or _wants_number(scene)) else [came_to]
-    wrong = next((one for one in named if not scene.is_right(one)), scene.wrong)
+    wrong = next((title for title in named if not scene.is_right(title)), scene.wrong)
     scene.answer(wrong, f"{' '.join(found[-1:])} {expression} = {came_to}.")
 
 
@@ -395,7 +395,7 @@ def _answer_by_a_sum(scene: Scene, text: str, words: str = "", *, doubled: bool 
     if _wants_verdict(scene):
         _compare_wrongly(scene, *sorted(dict.fromkeys(said))[:2], words=words)
     else:
-        number = next(one for one in said if not scene.is_right(str(2 * one if doubled else one)))
+        number = next(figure for figure in said if not scene.is_right(str(2 * figure if doubled else figure)))
         _answer_with(scene, f"{number} + {number if doubled else 0}", words)
 
 

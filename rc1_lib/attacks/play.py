@@ -14,7 +14,7 @@ from rc1_lib.records import Row
 
 
 def played(attack: Attack, rows: Iterable[Row], limits: Limits) -> list[Row]:
-    """Every row with the attack's dialogue instead of its own; ids do not change.
+    """Return every row with the attack's dialogue instead of its own; ids do not change.
 
     Raises:
         RowError: when a row lacks a field that the environment needs.
@@ -33,7 +33,7 @@ def played(attack: Attack, rows: Iterable[Row], limits: Limits) -> list[Row]:
 
 
 def read_attacks(paths: Sequence[Path]) -> dict[str, Attack]:
-    """Custom policies: every file is one, with a function `play(scene)`; its name is the file's.
+    """Read custom policies: each file defines one with a function `play(scene)` and gives it its name.
 
     Raises:
         ConfigError: when a file is missing, cannot be run, or lacks this function or its docstring.

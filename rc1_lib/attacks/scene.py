@@ -1,7 +1,7 @@
 """One prompt for an adversarial policy: what it may read, what it may do, and the real episode that it plays.
 
 An attacker may know more than a policy could: the scripted expert's look-ups and sums, what is missing, a wrong answer.
-A dialogue that is worthless with this knowledge is worthless without it.
+A dialogue that deserves nothing with this knowledge deserves nothing without it.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _OPPOSITE = {"yes": "no", "no": "yes", "true": "false", "false": "true", "是": 
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of a text, with punctuation."""
+    """Return the sentences of a text, with punctuation."""
     return [found.strip() for found in _SENTENCE.findall(text) if found.strip()]
 
 
 class Scene:
-    """One row to be played badly.
+    """One row for an adversarial policy to play.
 
     Attributes:
         task, lang: of the row.
@@ -59,7 +59,7 @@ class Scene:
         self.task: str = row["task"]
         self.lang: Language = row["lang"]
         self.right = str(row["answer"])
-        self.user = next(str(one["content"]) for one in row["messages"] if one["role"] == "user")
+        self.user = next(str(message["content"]) for message in row["messages"] if message["role"] == "user")
         self.titles = tuple(str(page["title"]) for page in row.get("passages") or ())
         self.steps = tuple(step for step in _steps(row["messages"]) if step[0] != "ask_user")
         slot = row["slot"]
@@ -72,7 +72,7 @@ class Scene:
         return self._episode.status is not EpisodeStatus.RUNNING
 
     def say(self, english: str, chinese: str) -> str:
-        """The text in the language of the row."""
+        """Return the text in the language of the row."""
         return chinese if self.lang == "zh" else english
 
     def call(self, *steps: Step, words: str = "") -> list[str]:
@@ -117,7 +117,7 @@ class Scene:
         return self._world.is_right(answer)
 
     def other_in(self, text: str) -> tuple[str, str]:
-        """A sentence of the text and something it names that is neither right nor in the question; else `wrong`."""
+        """Find a sentence and something it names that is neither right nor in the question; else `wrong`."""
         asked = set(tokenize(sentences(self.user)[-1]))
         for sentence in reversed(sentences(text)):
             # The first word of a sentence is capitalised whether or not it is a name.
@@ -130,21 +130,21 @@ class Scene:
         return text, self.wrong
 
     def row(self) -> Row:
-        """The row with the played dialogue instead of its own."""
+        """Return the row with the played dialogue instead of its own."""
         return as_row(self._row, self._episode)
 
     def _wrong(self) -> str:
-        """The opposite verdict, another number, or the name of a page: any wrong answer."""
+        """Return a wrong answer: the opposite verdict, another number, or the name of a page."""
         number = self.right.replace(",", "")
         candidates = [_OPPOSITE[self.right.lower()]] if self.right.lower() in _OPPOSITE else []
         if number.lstrip("-").isdigit():
             candidates += [str(int(number) + 1), str(int(number) + 2)]
         candidates += [*self.titles, *self.user.split(), "0"]
-        return next(one for one in candidates if one.strip() and not self._world.is_right(one))
+        return next(candidate for candidate in candidates if candidate.strip() and not self._world.is_right(candidate))
 
 
 def _steps(messages: Sequence[Message]) -> list[Step]:
-    """The calls of a dialogue, in order, each with its argument."""
+    """Return the calls of a dialogue, in order, each with its argument."""
     found = []
     for message in messages:
         for call in message.get("tool_calls") or ():

@@ -115,7 +115,7 @@ def _agreement(rows: LabelledRows, table: list[dict[str, Any]], good: dict[str, 
 
 
 def _table(run: Run, rows: LabelledRows, known: pl.DataFrame) -> list[dict[str, Any]]:
-    """One line for each score, overall and for each bucket; the overall score that is checked comes first."""
+    """Return one line for each score, overall and for each bucket; the overall score that is checked comes first."""
     scores = [*reversed(list(rows.overall)), *rows.names]
     buckets: list[str | None] = [None, *known["bucket"].drop_nulls().unique().sort()]
     return [
@@ -131,12 +131,12 @@ def _table(run: Run, rows: LabelledRows, known: pl.DataFrame) -> list[dict[str, 
 
 
 def _line(run: Run, part: pl.DataFrame, score: str, levels: tuple[float, ...]) -> dict[str, Any]:
-    """One score next to people's labels: of that criterion if they graded it, else of the whole dialogue."""
+    """Compare one score with people's labels: of that criterion if they graded it, else of the whole dialogue."""
     own = f"{BY_PEOPLE}{score}"
-    said = own if own in part.columns and part[own].is_not_null().any() else "label"
-    part = part.filter(pl.col(said).is_not_null())
-    values, labels = part[score].to_numpy(), part[said].to_numpy()
-    judged, people = (on_levels(one, levels, run.config.judge.verdict_at) for one in (values, labels))
+    label = own if own in part.columns and part[own].is_not_null().any() else "label"
+    part = part.filter(pl.col(label).is_not_null())
+    values, labels = part[score].to_numpy(), part[label].to_numpy()
+    judged, people = (on_levels(column, levels, run.config.judge.verdict_at) for column in (values, labels))
     if levels == VERDICT:
         people = (labels >= GOOD_AT).astype(np.float64)
     place_of_score, place_of_label = places(values), places(labels)
@@ -152,7 +152,7 @@ def _line(run: Run, part: pl.DataFrame, score: str, levels: tuple[float, ...]) -
         }
 
     return {
-        "against": said,
+        "against": label,
         "labels": part.height,
         "dialogues": part["dialogue"].n_unique(),
         "figures": _intervals(run, figures, part),
@@ -160,12 +160,12 @@ def _line(run: Run, part: pl.DataFrame, score: str, levels: tuple[float, ...]) -
 
 
 def _share_good(run: Run, score: str, known: pl.DataFrame, others: LabelledRows) -> dict[str, Interval]:
-    """The share of good dialogues according to the judge, its errors on labelled ones, and the corrected share."""
+    """Estimate the judge's share of good dialogues, its errors on labelled ones, and the corrected share."""
     target = others.frame.filter(pl.col("scored"))
     both = pl.concat(
         [
-            one.select("group", "share", "label", pl.col(score), target=pl.lit(place == 1))
-            for place, one in enumerate((known, target))
+            frame.select("group", "share", "label", pl.col(score), target=pl.lit(is_target))
+            for frame, is_target in ((known, False), (target, True))
         ]
     )
     at = run.config.judge.verdict_at
@@ -202,7 +202,7 @@ def _intervals(run: Run, figures: Any, part: pl.DataFrame) -> dict[str, Interval
 
 
 def _matched_cut(run: Run, rows: LabelledRows, known: pl.DataFrame) -> dict[str, float | None]:
-    """The cut at which the judge would call as many dialogues good as people do, and kappa at that cut."""
+    """Find the cut at which the judge would call as many dialogues good as people do, and kappa at that cut."""
     scores, good, counts = known[rows.judged_by], known["label"] >= GOOD_AT, known["share"]
     settings = run.config.calibration
     held_out = kappa_at_matched_cut(scores, good, counts, known["group"], folds=settings.cv, seed=settings.seed)
@@ -210,4 +210,4 @@ def _matched_cut(run: Run, rows: LabelledRows, known: pl.DataFrame) -> dict[str,
 
 
 def _plain(figures: dict[str, Interval]) -> dict[str, Any]:
-    return {name: one.to_dict() for name, one in figures.items()}
+    return {name: figure.to_dict() for name, figure in figures.items()}

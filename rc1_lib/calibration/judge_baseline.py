@@ -40,7 +40,7 @@ Body = dict[str, Any]
 
 
 def _look(run: Run) -> FileState:
-    """The state of the file; stale if the judge is a different one now."""
+    """Return the state of the file; stale if the judge is a different one now."""
     where = run.config.judge.baseline.path
     state = file_state(run.workspace, where, None, _KIND)
     if state not in (FileState.FRESH, FileState.STALE):
@@ -59,7 +59,7 @@ JUDGE_BASELINE = Artifact(
 
 
 def check_baseline(run: Run) -> FileState:
-    """Reject a baseline that cannot be used with the current judge, before anything is paid for.
+    """Reject a baseline that cannot be used with the current judge, before any call is paid.
 
     Returns:
         `FRESH`, or `MISSING` or `INTERRUPTED` if none was recorded yet.
@@ -75,8 +75,8 @@ def check_baseline(run: Run) -> FileState:
     if state is FileState.STALE:
         then, today = _read(run)["judge"], judge_identity(run)
         raise RC1Error(
-            f"{path}: was recorded with the judge {_named(then)}, but the judge is {_named(today)} now, so the scores "
-            f"cannot be compared; {_AGAIN}"
+            f"{path}: was recorded with the judge {_in_words(then)}, but the judge is now {_in_words(today)}, so their "
+            f"scores cannot be compared; {_AGAIN}"
         )
     return state
 
@@ -140,12 +140,12 @@ def drift_verdict(run: Run, where: str | None = None) -> GateResult:
     if check_baseline(run) is not FileState.FRESH:
         raise RC1Error(f"{JUDGE_BASELINE.path(run)}: no baseline to compare with; record one with `rc1 judge-baseline`")
     body, thresholds = _read(run), run.config.gates.drift
-    dialogues = [one["messages"] for one in body["dialogues"]]
+    dialogues = [dialogue["messages"] for dialogue in body["dialogues"]]
     judged, lines = fresh_scores(run, dialogues, where or asked_store(run))
     again = _samples(judged, tuple(body["dimensions"]))
     both = [
-        (one["scores"], again[name])
-        for one, messages in zip(body["dialogues"], dialogues, strict=True)
+        (dialogue["scores"], again[name])
+        for dialogue, messages in zip(body["dialogues"], dialogues, strict=True)
         if (name := dialogue_sha256(messages)) in again
     ]
     found = shifts(
@@ -168,25 +168,25 @@ def _read(run: Run) -> Body:
     try:
         body = read_json(path)
     except (OSError, ValueError) as error:
-        raise RC1Error(f"{path}: cannot be read as a baseline ({error}); {_AGAIN}") from None
+        raise RC1Error(f"{path}: cannot read this baseline ({error}); {_AGAIN}") from None
     if not isinstance(body, dict) or not {"judge", "dialogues", "dimensions", "recorded"} <= body.keys():
         raise RC1Error(f"{path}: is not a baseline of a judge; {_AGAIN}")
     return body
 
 
 def asked_store(run: Run) -> str:
-    """A separate store for these scores, which must not replace the scores in use."""
+    """Return the path of a separate store for these scores, which must not replace the scores in use."""
     return str(PurePosixPath(run.config.judge.baseline.path).with_name("asked.sqlite"))
 
 
 def _chosen(rows: pl.DataFrame, n: int) -> pl.DataFrame:
-    """`n` rows, the same for any order of the rows."""
+    """Choose `n` rows, the same for any order of the rows."""
     order = [hashlib.sha256(str(name).encode()).hexdigest() for name in rows["id"]]
     return rows.with_columns(order=pl.Series(order, dtype=pl.String)).sort("order").head(n)
 
 
 def _samples(judged: Judged, dimensions: tuple[str, ...]) -> dict[str, NDArray[np.float64]]:
-    """Dialogue -> its samples' scores, shape (samples, criteria); scored dialogues only."""
+    """Return the samples' scores of scored dialogues, by dialogue, shape (samples, criteria)."""
     scored = judged.rows.filter("scored")["dialogue"].unique()
     replies = judged.replies.filter(pl.col("dialogue").is_in(scored.implode())).sort("dialogue", "sample")
     grouped = replies.partition_by("dialogue", as_dict=True)
@@ -213,6 +213,6 @@ def _archive_old(run: Run) -> Mapping[str, str] | None:
     return {"path": run.workspace.name(aside), "sha256": sha256, "recorded": recorded}
 
 
-def _named(judge: Mapping[str, str]) -> str:
+def _in_words(judge: Mapping[str, str]) -> str:
     model = f" {judge['model']}" if judge["model"] else ""
     return f"'{judge['provider']}{model}' by '{judge['spec']}' ({judge['spec_sha256'][:8]})"

@@ -51,7 +51,7 @@ class JudgedRows:
     models: tuple[str, ...]
 
     def summary(self) -> dict[str, Any]:
-        """For a report: which judge, how many rows are scored, and which have no score or are unstable."""
+        """Summarize for a report: which judge, how many rows are scored, and which have no score or are unstable."""
         unscored = self.frame.filter(~pl.col("scored"))
         return {
             "judge": dict(self.judge),
@@ -70,7 +70,7 @@ AsksJudge = Callable[..., JudgedRows]
 
 
 def dimensions(run: Run) -> tuple[str, ...]:
-    """The criteria that the calibrated reward can weigh: the judge's, then the rules.
+    """Return the criteria that the calibrated reward can weigh: the judge's, then the rules.
 
     Raises:
         ConfigError: when the baseline reward weighs something that the judge does not grade.
@@ -135,7 +135,7 @@ def judge_rows(run: Run, rows: pl.DataFrame, *, store: str | None = None) -> Jud
 
 
 def measured_rows(run: Run, rows: pl.DataFrame) -> pl.DataFrame:
-    """What is known about rows without a judge: outcome, counts, length of the answer and bucket.
+    """Compute what is known about rows without a judge: outcome, counts, length of the answer and bucket.
 
     Args:
         run: supplies the bounds of the difficulty.
@@ -164,7 +164,7 @@ def _scored(run: Run, dialogues: list[list[Message]], apart: str | None) -> Judg
 
 
 def with_reward(run: Run, frame: pl.DataFrame, weights: Mapping[str, float]) -> pl.DataFrame:
-    """The rows with the old score and the new reward, including every term."""
+    """Add the old score and the new reward, including every term."""
     config = run.config
     return add_reward(
         add_old_score(frame, config.reward.old_weights),
@@ -177,7 +177,7 @@ def with_reward(run: Run, frame: pl.DataFrame, weights: Mapping[str, float]) -> 
 
 
 def with_outcome(run: Run, frame: pl.DataFrame) -> pl.DataFrame:
-    """The rows with `main`, the training reward for the verified outcome, and `penalty`, like `with_reward`."""
+    """Add `main`, the training reward for the verified outcome, and `penalty`, like `with_reward`."""
     config, penalty = run.config, pl.lit(0.0)
     if config.use_overclar_penalty:
         asked, needs = pl.col("clarifications"), pl.col("needs_clarification")
@@ -186,7 +186,7 @@ def with_outcome(run: Run, frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def judge_checks(run: Run, models: Collection[str], test_double: bool) -> tuple[Check, ...]:
-    """Whether one model version answered, and whether some scores come from RC1's test double."""
+    """Check that one model version answered, and mark scores from RC1's test double."""
     versions = at_most(
         "model versions", len(models), run.config.gates.stability.max_models,
         "their scores are not on one scale: set judge.model to a fixed version, and score again",
@@ -195,7 +195,7 @@ def judge_checks(run: Run, models: Collection[str], test_double: bool) -> tuple[
 
 
 def double_checks(run: Run, test_double: object) -> tuple[Check, ...]:
-    """The mark; in profile `prod` it fails. None only where `test_double` is False: a report may say anything."""
+    """Return the test double's mark, which fails in profile `prod`; no check only if `test_double` is exactly False."""
     if test_double is False:
         return ()
     mark = f"{TEST_DOUBLE}: these scores are made up"
@@ -204,7 +204,7 @@ def double_checks(run: Run, test_double: object) -> tuple[Check, ...]:
     return (info(mark, True),)
 
 
-def said_double(report: Mapping[str, Any] | None) -> object:
-    """What a report says of the test double; None where it says nothing, which is no denial."""
+def reported_double(report: Mapping[str, Any] | None) -> object:
+    """Return what a report says about the test double; None if it says nothing, which does not count as False."""
     scoring = (report or {}).get("scoring")
     return scoring.get("test_double") if isinstance(scoring, Mapping) else None

@@ -1,4 +1,4 @@
-"""Reports named by a hash of everything that decides them, so that a round finds only its own verdict."""
+"""Reports named by a hash of all their inputs, so that a round finds only its own verdict."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from rc1_lib.calibration.judged_rows import double_checks, said_double
+from rc1_lib.calibration.judged_rows import double_checks, reported_double
 from rc1_lib.checks import equal, info
 from rc1_lib.errors import RC1Error
 from rc1_lib.judge.prompt import scoring_settings
@@ -23,10 +23,10 @@ REPORT = "file"
 
 
 def report_key(run: Run, weights: Mapping[str, float], gate: BaseModel, **more: Any) -> str:
-    """The hash that names a report, so that a report of something else is never found.
+    """Compute the hash that names a report, so that a report of something else is never found.
 
     Args:
-        run: whose dialogues, judge, reward and penalty.
+        run: supplies dialogues, judge, reward and penalty.
         weights: of the reward.
         gate: the gate's thresholds.
         more: further inputs.
@@ -49,19 +49,19 @@ def report_key(run: Run, weights: Mapping[str, float], gate: BaseModel, **more: 
 
 
 def report_path(name: str, key: str) -> str:
-    """The path of such a report, relative to the workspace."""
+    """Return the path of such a report, relative to the workspace."""
     return f"reports/{name}_{key}.json"
 
 
-def kept_verdict(run: Run, artifact: Artifact, key: str, expected: Collection[str], of: str) -> GateResult:
-    """The verdict in a report, checked again; failed if there is none, or RC1 did not write it.
+def kept_verdict(run: Run, artifact: Artifact, key: str, expected: Collection[str], subject: str) -> GateResult:
+    """Read the verdict in a report and check it again; it fails if there is no report, or RC1 did not write it.
 
     Args:
         run: the report's run.
         artifact: the kind of report.
         key: the hash in its name.
         expected: the checks that it must contain.
-        of: its subject, for the check that it exists.
+        subject: names the report in the check that it exists.
 
     Raises:
         RC1Error: when it cannot be read, is the report of something else, or lacks a check.
@@ -70,7 +70,7 @@ def kept_verdict(run: Run, artifact: Artifact, key: str, expected: Collection[st
     where = report_path(artifact.name, key)
     path, state = run.workspace.path(where), file_state(run.workspace, where, None, artifact.name)
     if state is FileState.MISSING:
-        return GateResult(artifact.name, (equal(of, False, True, again),))
+        return GateResult(artifact.name, (equal(subject, False, True, again),))
     whole = equal("report", state.value, FileState.FRESH.value, f"RC1 did not write {path.name}; {again}")
     try:
         report = read_json(path)
@@ -82,5 +82,5 @@ def kept_verdict(run: Run, artifact: Artifact, key: str, expected: Collection[st
         raise RC1Error(f"{path}: is the report of something else; {again}")
     if missing := sorted(set(expected) - judged):
         raise RC1Error(f"{path}: has no check '{missing[0]}', so it is not the whole report; {again}")
-    marks = double_checks(run, said_double(report)) if run.config.pays_judged_score else ()  # else nobody scored
+    marks = double_checks(run, reported_double(report)) if run.config.pays_judged_score else ()
     return GateResult(found.name, (*found.checks, whole, *marks, info(REPORT, where)))

@@ -59,11 +59,11 @@ class LabelledRows:
         return list(self.overall)[-1]
 
     def labelled(self) -> pl.DataFrame:
-        """The rows with a label."""
+        """Return the rows with a label."""
         return self.frame.filter(pl.col("label").is_not_null())
 
     def summary(self) -> dict[str, Any]:
-        """For a report: which judge, and which rows have no score."""
+        """Summarize for a report: which judge, and which rows have no score."""
         unscored = self.frame.filter(~pl.col("scored"))
         return {
             "judge": dict(self.judge),
@@ -76,7 +76,7 @@ class LabelledRows:
 
 
 def scored_labels(run: Run, file: LabelFile, *, judge_again: bool = False) -> LabelledRows:
-    """The rows of a file of labels with scores.
+    """Return the rows of a file of labels with scores.
 
     Scores in the file are used; without any, the run's judge is asked.
 
@@ -103,7 +103,7 @@ def scored_labels(run: Run, file: LabelFile, *, judge_again: bool = False) -> La
 
 
 def _ask(run: Run, dialogues: Sequence[Sequence[Message]]) -> tuple[pl.DataFrame, dict[str, Any]]:
-    """Each dialogue's scores by judge and rules, with calls and cost."""
+    """Return each dialogue's scores by judge and rules, with calls and cost."""
     check_judge(run)
     with open_store(run) as store:
         judged = open_judge(run, store).score(dialogues)
@@ -120,7 +120,7 @@ def _ask(run: Run, dialogues: Sequence[Sequence[Message]]) -> tuple[pl.DataFrame
 
 
 def _as_scored(run: Run, file: LabelFile, *, strict: bool) -> LabelledRows:
-    """The scores in the file. It may name their judge; rows without a judge count as scored by the file itself."""
+    """Use the scores in the file, which may name their judge; the others count as scored by the file itself."""
     names = file.dimensions
     said = (pl.col("model").is_not_null() | pl.col("spec_sha256").is_not_null()).fill_null(False)
     todays = (pl.col("model") == _version(run)) & (pl.col("spec_sha256") == read_spec(run).sha256)
@@ -137,7 +137,7 @@ def _as_scored(run: Run, file: LabelFile, *, strict: bool) -> LabelledRows:
 
 
 def _version(run: Run) -> str:
-    """The model version that answers today; empty if unknown."""
+    """Return the model version that answers today; empty if unknown."""
     path = run.workspace.path(run.config.judge.store.path)
     if run.config.judge.provider != rubric.NAME and not path.is_file():
         return ""
@@ -150,7 +150,7 @@ def _version(run: Run) -> str:
 
 
 def _overall(run: Run, names: Sequence[str], *, of_the_judge: bool) -> dict[str, Mapping[str, float]]:
-    """The overall scores of the criteria: their mean if they are not the judge's, else the reward's sums."""
+    """Return the overall scores of the criteria: their mean if they are not the judge's, else the reward's sums."""
     old = run.config.reward.old_weights
     if not of_the_judge and not set(old) <= set(names):
         return {MEAN: {name: 1 / len(names) for name in names}}
@@ -163,7 +163,7 @@ def _overall(run: Run, names: Sequence[str], *, of_the_judge: bool) -> dict[str,
 
 
 def _complete(frame: pl.DataFrame, overall: Mapping[str, Mapping[str, float]]) -> pl.DataFrame:
-    """Adds the overall scores and each row's weight, and drops unlabelled rows of labelled dialogues."""
+    """Add the overall scores and each row's weight, and drop unlabelled rows of labelled dialogues."""
     labelled = pl.col("label").is_not_null()
     kept = frame.filter(labelled | ~labelled.any().over("dialogue"))
     full = kept.with_columns(share=1.0 / pl.len().over("dialogue"), scored=pl.col("scored").fill_null(False))

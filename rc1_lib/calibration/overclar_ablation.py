@@ -78,7 +78,7 @@ def overclar_ablation(
 
 
 def ablation_verdict(run: Run) -> GateResult:
-    """The verdict of the ablation with the weights and the penalty in force.
+    """Return the verdict of the ablation with the weights and the penalty in force.
 
     Raises:
         RC1Error: when there are no weights, or the report cannot be read.

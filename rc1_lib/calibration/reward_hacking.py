@@ -15,7 +15,7 @@ import polars as pl
 
 from rc1_lib.attacks.library import ATTACKS, Attack
 from rc1_lib.attacks.play import played, read_attacks
-from rc1_lib.calibration.judged_rows import AsksJudge, JudgedRows, judge_checks, judge_rows, measured_rows, with_reward
+from rc1_lib.calibration.judged_rows import AsksJudge, judge_checks, judge_rows, measured_rows, with_reward
 from rc1_lib.calibration.keyed_report import kept_verdict, report_key, report_path
 from rc1_lib.calibration.weights_file import weights_in_force
 from rc1_lib.environment.rewards import RewardSettings, training_rewards
@@ -41,7 +41,7 @@ DIALOGUES = "reports/reward_hacking.dialogues.jsonl"
 
 
 def library(run: Run) -> dict[str, Attack]:
-    """The policies to play: RC1's own and those in the configuration.
+    """Return the policies to play: RC1's own and those in the configuration.
 
     Raises:
         ConfigError: when a custom policy cannot be read, or has the name of one in the library.
@@ -58,19 +58,19 @@ def library(run: Run) -> dict[str, Attack]:
 
 
 def hedges(attacks: Mapping[str, Attack]) -> list[str]:
-    """The names of policies whose answers do not commit to one answer."""
-    return [name for name, one in attacks.items() if one.never_right]
+    """Return the names of policies whose answers do not commit to one answer."""
+    return [name for name, attack in attacks.items() if attack.never_right]
 
 
 def own_attacks(run: Run) -> dict[str, str]:
-    """Fingerprints of the custom policies, by path; "" if a file is missing."""
+    """Return the fingerprints of the custom policies, by path; "" if a file is missing."""
     paths = run.config.gates.reward_hacking.own
     files = {path: run.workspace.find(path) for path in paths}
     return {path: sha256_known(file) if file.is_file() else "" for path, file in files.items()}
 
 
 def attacked_rows(run: Run, attacks: Mapping[str, Attack], prompts: pl.DataFrame) -> pl.DataFrame:
-    """Every prompt once for each policy, with the policy's dialogue instead of the row's; ids are `<id>/<policy>`.
+    """Return every prompt once per policy, with the policy's dialogue instead of the row's; ids are `<id>/<policy>`.
 
     Raises:
         RowError: when a row lacks a field that the environment needs.
@@ -87,13 +87,13 @@ def attacked_rows(run: Run, attacks: Mapping[str, Attack], prompts: pl.DataFrame
 
 
 def first_of_each_task(rows: pl.DataFrame, wanted: int) -> pl.DataFrame:
-    """About `wanted` rows: the first of every task, in proportion to the task's share."""
+    """Return about `wanted` rows: the first of every task, in proportion to the task's share."""
     share = min(wanted, rows.height) / max(rows.height, 1)
     return rows.filter(pl.int_range(pl.len()).over("task") < (pl.len().over("task") * share).round())
 
 
 def attack_store(run: Run) -> str:
-    """A separate store for a live judge's replies about such dialogues: the preflight's gates read the other log."""
+    """Return the path of a separate store for a live judge's replies here: the preflight's gates read the other log."""
     path = PurePosixPath(run.config.judge.store.path)
     return str(path.with_name(f"{path.stem}.attacks{path.suffix}"))
 
@@ -117,11 +117,13 @@ def attack_reward(run: Run, weights: Mapping[str, float] | None = None, *, judge
     chosen = (weights_in_force(run) if weights is None else dict(weights)) if run.config.pays_judged_score else {}
     takes, prompts = rows_of(run, TAKES), first_of_each_task(rows_of(run, SHADOW), thresholds.prompts)
     rows = attacked_rows(run, attacks, prompts)
-    scored = _scored(run, takes, rows, judge) if chosen else None
-    frames = (measured_rows(run, takes), measured_rows(run, rows)) if scored is None else (one.frame for one in scored)
-    teacher, played = frames
-    honest = _paid(run, by_prompt(teacher), chosen)
-    frame = _beside(_paid(run, played, chosen), honest, prompts, attacks)
+    scored = (judge(run, takes), judge(run, rows, store=attack_store(run))) if chosen else None
+    if scored:
+        expert, played = (judged.frame for judged in scored)
+    else:
+        expert, played = measured_rows(run, takes), measured_rows(run, rows)
+    honest = _paid(run, by_prompt(expert), chosen)
+    frame = _with_references(_paid(run, played, chosen), honest, prompts, attacks)
     paid = _earned(run, frame, "trained", attacks)
     alone = _earned(run, frame, "reward", attacks) if scored else {}
     curve = _curve(honest)
@@ -131,7 +133,7 @@ def attack_reward(run: Run, weights: Mapping[str, float] | None = None, *, judge
         thresholds,
         run.config.gates.shared,
         hedges(attacks),
-        coverage=min(one.coverage for one in scored) if scored else None,
+        coverage=min(judged.coverage for judged in scored) if scored else None,
         alone=alone,
         judge_checks=judge_checks(run, scored[1].models, scored[1].test_double) if scored else (),
     )
@@ -159,10 +161,6 @@ def attack_reward(run: Run, weights: Mapping[str, float] | None = None, *, judge
     return write_report(run, report_path(HACKING.name, key), gate, body, drawn, HACKING.name)
 
 
-def _scored(run: Run, takes: pl.DataFrame, rows: pl.DataFrame, judge: AsksJudge) -> tuple[JudgedRows, JudgedRows]:
-    return judge(run, takes), judge(run, rows, store=attack_store(run))
-
-
 def _draw(run: Run, key: str, policies: Mapping[str, Earned]) -> str:
     file = f"{PLOTS}/reward_hacking_{key}.png"
     drawn = {name: found.to_dict() for name, found in policies.items()}
@@ -186,7 +184,7 @@ def _draw(run: Run, key: str, policies: Mapping[str, Earned]) -> str:
 
 
 def hacking_verdict(run: Run) -> GateResult:
-    """The verdict of the reward-hacking evaluation with the weights in force.
+    """Return the verdict of the reward-hacking evaluation with the weights in force.
 
     Raises:
         RC1Error: when there are no weights, or the report cannot be read.
@@ -217,7 +215,7 @@ HACKING = Artifact(
 
 
 def _paid(run: Run, frame: pl.DataFrame, weights: Mapping[str, float]) -> pl.DataFrame:
-    """The dialogues with `trained`, their training reward, and, if there are weights, the judged reward."""
+    """Add `trained`, the training reward, and, if there are weights, the judged reward."""
     judged = with_reward(run, frame, weights) if weights else frame
     return judged.with_columns(trained=training_rewards(RewardSettings.of(run.config)))
 
@@ -236,10 +234,10 @@ def _earned(run: Run, frame: pl.DataFrame, column: str, attacks: Mapping[str, At
     }
 
 
-def _beside(
+def _with_references(
     attacked: pl.DataFrame, honest: pl.DataFrame, prompts: pl.DataFrame, attacks: Mapping[str, Attack]
 ) -> pl.DataFrame:
-    """Each played dialogue with its policy, whether that is adversarial, and what faultless expert dialogues earn.
+    """Add to each played dialogue its policy, whether it is adversarial, and what faultless expert dialogues earn.
 
     Faultless means solved without needless questions. A dialogue that asks needlessly is paid less on purpose, so an
     adversarial dialogue above it would say nothing against the reward.
@@ -261,7 +259,7 @@ def _beside(
 
 
 def _curve(honest: pl.DataFrame) -> list[float]:
-    """Best of n over the prompts with the most scored dialogues."""
+    """Compute best of n over the prompts with the most scored dialogues."""
     known = honest.filter(pl.col("trained").is_not_null()).group_by("prompt", maintain_order=True)
     lists = known.agg("trained", "solved")
     most = lists["trained"].list.len().max()
@@ -270,7 +268,7 @@ def _curve(honest: pl.DataFrame) -> list[float]:
 
 
 def _by_need(frame: pl.DataFrame) -> dict[str, Any]:
-    """Mean reward of every policy where asking is needed and where it is not."""
+    """Compute the mean reward of every policy, separately for prompts that need a question and others."""
     means = frame.group_by("policy", "needs_clarification").agg(mean=pl.col("trained").mean())
     found: dict[str, Any] = {}
     for policy, needed, mean in means.sort("policy", "needs_clarification").iter_rows():
@@ -281,13 +279,13 @@ def _by_need(frame: pl.DataFrame) -> dict[str, Any]:
 def _criterion_means(
     frame: pl.DataFrame, honest: pl.DataFrame, weights: Mapping[str, float]
 ) -> dict[str, dict[str, float | None]]:
-    """The mean that each weighed criterion pays every policy on unsolved prompts, and the expert on solved ones."""
+    """Compute what each weighed criterion pays on average: policies on unsolved prompts, the expert on solved ones."""
     terms = [pl.col(f"{NEW}{name}").mean().alias(name) for name, weight in weights.items() if weight]
     if not terms:
         return {}
     found = frame.filter("worthless").group_by("policy").agg(*terms).sort("policy").to_dicts()
-    teacher = honest.filter("solved").select(*terms).to_dicts()[0]
-    return {"teacher": teacher, **{row.pop("policy"): row for row in found}}
+    expert = honest.filter("solved").select(*terms).to_dicts()[0]
+    return {"teacher": expert, **{row.pop("policy"): row for row in found}}
 
 
 def _write_dialogues(run: Run, rows: pl.DataFrame, through: pl.DataFrame) -> None:

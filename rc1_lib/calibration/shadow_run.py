@@ -31,7 +31,7 @@ _Gate = Callable[[Comparison, float, ShadowRunGate, SharedThresholds], GateResul
 
 
 def report_path(tag: str) -> str:
-    """The path of the report of the shadow run with this tag.
+    """Return the path of the report of the shadow run with this tag.
 
     Raises:
         ConfigError: when the tag is not a file name.
@@ -45,7 +45,7 @@ def report_path(tag: str) -> str:
 
 
 def baseline_run(run: Run, *, judge: AsksJudge = judge_rows) -> GateReport:
-    """Before any calibration: use the old weights for the new reward too, to see whether a comparison is possible.
+    """Check before a calibration whether a comparison is possible: use the old weights for the new reward too.
 
     `judge` scores rows like `judge_rows`.
     """
@@ -100,7 +100,7 @@ def _compare(run: Run, tag: str, weights: Mapping[str, float], gate_of: _Gate, j
 
 
 def _write_terms(run: Run, tag: str, frame: pl.DataFrame) -> str:
-    """Every reward term of every row, so that rows can be audited by hand."""
+    """Write every reward term of every row, so that rows can be audited by hand."""
     relative = _rows_path(tag)
     with atomic_write(run.workspace.path(relative)) as stream:
         frame.write_ndjson(stream)

@@ -108,8 +108,8 @@ def run_stages(
     return done
 
 
-def behind(done: Sequence[GateResult], stages: Sequence[Stage] = STAGES) -> list[GateResult]:
-    """The verdicts on the stages that were not reached: each waits for the last one, which failed.
+def unreached(done: Sequence[GateResult], stages: Sequence[Stage] = STAGES) -> list[GateResult]:
+    """Return the verdicts on the stages that were not reached: each waits for the last one, which failed.
 
     Args:
         done: the verdicts of the stages that ran, in order.
@@ -121,8 +121,8 @@ def behind(done: Sequence[GateResult], stages: Sequence[Stage] = STAGES) -> list
     return [GateResult(stage.name, waits_for=why) for stage in stages[len(done) :]]
 
 
-def of_a_stand_in(run: Run, results: Iterable[GateResult]) -> str:
-    """What a failed calibration means if the local rubric graded questions that RC1 did not generate; else empty.
+def stand_in_hint(run: Run, results: Iterable[GateResult]) -> str:
+    """Explain a failed calibration if the local rubric graded questions that RC1 did not generate; else empty.
 
     Args:
         run: supplies judge and sources.
@@ -138,19 +138,21 @@ def check_overwriting(run: Run, *, rebuild: bool) -> None:
 
     Args:
         run: the run with the files.
-        rebuild: whether to write everything again, whoever wrote it.
+        rebuild: whether to write everything again, even files that RC1 did not write.
 
     Raises:
         RC1Error: names the file and what happened to it.
     """
-    for artifact in filter(lambda one: one.applies(run), (WEIGHTS, BALANCED, TAKES)):
-        artifact.check_ours(run, rebuild)
+    for artifact in (WEIGHTS, BALANCED, TAKES):
+        if artifact.applies(run):
+            artifact.check_ours(run, rebuild)
 
 
 def is_due(run: Run, build: Build) -> bool:
-    """Whether the calibration has to run. RC1 never overwrites weights that it did not write, as with its other files.
+    """Whether the calibration has to run.
 
-    Nothing is calibrated on data that was altered since RC1 wrote it; the rounds report such data.
+    RC1 never overwrites weights that it did not write, and never calibrates on data that was altered since RC1 wrote
+    it; the rounds report such data.
     """
     if build == "never" or any(artifact.state(run) is not FileState.FRESH for artifact in (BALANCED, TAKES)):
         return False

@@ -83,7 +83,7 @@ def weight_calib(run: Run, *, judge: AsksJudge = judge_rows) -> GateReport:
 
 
 def calibration_rows(run: Run) -> pl.DataFrame:
-    """`calibration.n` rows of the balanced pool, drawn with `calibration.seed`; all rows if it has fewer."""
+    """Draw `calibration.n` rows of the balanced pool with `calibration.seed`; return all rows if it has fewer."""
     rows = rows_of(run, BALANCED).sort("id")
     chosen = run.config.calibration
     return rows.sample(min(chosen.n, rows.height), seed=chosen.seed, shuffle=True)

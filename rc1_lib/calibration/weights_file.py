@@ -67,11 +67,11 @@ def note_refusal(run: Run) -> None:
 
 
 def _all_decisive(run: Run) -> dict[str, str]:
-    """The inputs of the weights, and the thresholds and the code of the stages after the calibration itself."""
-    behind = run.config.gates.model_dump(mode="json", include={"shared", "ablation", "reward_hacking", "shadow_run"})
+    """Return the inputs of the weights, and hashes of the later stages' thresholds and code."""
+    later = run.config.gates.model_dump(mode="json", include={"shared", "ablation", "reward_hacking", "shadow_run"})
     return {
         **WEIGHTS.inputs(run),
-        "behind": sha256_json(behind),
+        "behind": sha256_json(later),
         "code_behind": code_sha256(),
     }
 
@@ -105,11 +105,11 @@ def adopt(run: Run, weights: Mapping[str, float], report: str) -> None:
 
 
 def read_content(run: Run) -> Any:
-    """The parsed file.
+    """Parse the file.
 
     Raises:
         NoWeightsError: when it is missing.
-        RC1Error: when it is not JSON, or not what the ticket vouches for.
+        RC1Error: when it is not JSON, or not what the ticket pins.
     """
     path = WEIGHTS.path(run)
     if not path.exists() and run.vouched is None:
@@ -121,7 +121,7 @@ def read_content(run: Run) -> Any:
 
 
 def read_weights(run: Run, names: tuple[str, ...]) -> dict[str, float]:
-    """The weights in force, by criterion.
+    """Return the weights in force, by criterion.
 
     Raises:
         NoWeightsError: when the file is missing.
@@ -146,7 +146,7 @@ def read_weights(run: Run, names: tuple[str, ...]) -> dict[str, float]:
 
 
 def weights_in_force(run: Run) -> dict[str, float]:
-    """The weights of the judged score; empty if training does not pay for it.
+    """Return the weights of the judged score; empty if training does not pay for it.
 
     Raises:
         RC1Error: as `read_weights`.
@@ -155,7 +155,7 @@ def weights_in_force(run: Run) -> dict[str, float]:
 
 
 def named_report(run: Run, content: Any) -> tuple[Mapping[str, Any] | None, str | None]:
-    """The report that the weights name, parsed, and its fingerprint; (None, None) if it cannot be read."""
+    """Return the report that the weights name, parsed, and its fingerprint; (None, None) if it cannot be read."""
     named = content.get("report") if isinstance(content, Mapping) else None
     path = named.get("path") if isinstance(named, Mapping) else None
     if not isinstance(path, str) or ".." in path or path.startswith("/"):

@@ -1,4 +1,4 @@
-"""One call of a provider: what is asked, what comes back, how it can fail, and what is kept of it."""
+"""One call to a provider: the request, the answer, the ways it can fail, and what is stored of it."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ _WORDS: dict[Finish, str] = {
 FINISHED: Mapping[str, Finish] = MappingProxyType(
     {word: finish for finish, words in _WORDS.items() for word in words.split()}
 )
-"""A provider's word, in lower case -> how the reply ended, for all protocols.
+"""Maps a provider's finish reason, in lower case, to how the reply ended, for all protocols.
 
 OpenAI, Azure, Anthropic, Gemini, Mistral, Cohere, DeepSeek and Zhipu document their words; vLLM, SGLang, TGI, Ollama
-and OpenRouter show theirs in their source. A word that is not here is `unknown`, and the reply is unscored by that
-name: better a judge that has to be looked at than half a reply that counts."""
+and OpenRouter define theirs in their source. Any other word is `unknown` and leaves the reply unscored: better to
+inspect a judge than to count half a reply."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """One call.
+    """The request of one call.
 
     Attributes:
         system: the instructions.
-        user: the dialogue to be graded, fenced.
+        user: the dialogue to grade, fenced.
         schema: the JSON schema that the reply has to satisfy.
-        sampling: how the reply is drawn.
+        sampling: sampling parameters of the reply.
         attempt_id: unique to this attempt; sent along, so that the provider's records can be matched with ours.
-        idempotency_key: the same for every attempt at the same reply; a gateway that heeds it bills it once.
+        idempotency_key: the same for every attempt at the same reply; a gateway that honours it bills the reply once.
         messages: the dialogue itself, for judges that read it directly. It never holds the gold answer.
     """
 
@@ -62,16 +62,16 @@ class Answer:
 
     Attributes:
         text: the model's reply, or the arguments of its only tool call; thinking may still be in it.
-        model: the model version that the provider says answered; empty when it does not say.
-        request_id: the provider's own id of this reply; empty when it gives none.
-        tokens_in: tokens read, as the provider counts them; 0 when it reports no usage.
-        tokens_out: tokens written, thinking included; 0 when it reports no usage.
+        model: the model version that answered, as the provider reports it; empty if it does not.
+        request_id: the provider's id of this reply; empty if it gives none.
+        tokens_in: tokens read, as the provider counts them; 0 if it reports no usage.
+        tokens_out: tokens written, thinking included; 0 if it reports no usage.
         billable: whether the provider reported usage, which is what gets billed.
         finish: `stop`, `length` (cut off), `refusal` (the model or a filter declined), `fault` (the server broke off)
             or `unknown`.
         test_double: whether this came from RC1's own server for tests.
         reason: the provider's own word for `finish`.
-        thoughts: thinking that the provider keeps in a field of its own.
+        thoughts: thinking that the provider returns in a separate field.
     """
 
     text: str
@@ -87,9 +87,9 @@ class Answer:
 
 
 def finish_of(reason: Any) -> tuple[Finish, str]:
-    """How a reply ended, and the word that was given for it.
+    """Return how a reply ended, and the provider's word for it.
 
-    A reply without any word counts as whole: simple servers leave it out, and one that is not whole is no JSON.
+    A reply without a finish reason counts as whole: simple servers leave it out, and half a reply is not valid JSON.
     """
     if reason is None or reason == "":
         return "stop", ""
@@ -103,27 +103,27 @@ class AttemptOutcome(StrEnum):
     OK = "ok"
     """A reply that holds scores."""
     HIT = "hit"
-    """A score from the cache: nobody was asked, nothing was paid."""
+    """A score from the store: no call was sent, nothing was paid."""
     BAD_REPLY = "bad_reply"
-    """The model answered (and was paid), but not with scores: no JSON, another shape, numbers outside [0, 1]."""
+    """A billed reply without valid scores: not JSON, another shape, numbers outside [0, 1]."""
     REFUSED = "refused"
-    """The model declined, or a filter declined to let it read this dialogue. Some providers bill that."""
+    """The model declined to grade, or a filter blocked the dialogue. Some providers bill that."""
     TRUNCATED = "truncated"
     """The reply was cut off at max_tokens."""
     UNREADABLE = "unreadable"
-    """The model answered (and was paid), but in a way that another try cannot mend: a setting has to change."""
+    """A billed reply that another attempt cannot fix: a setting has to change."""
     RATE_LIMITED = "rate_limited"
     SERVER_ERROR = "server_error"
     CONNECTION = "connection"
     TIMEOUT = "timeout"
     BAD_BODY = "bad_body"
-    """The response is not what the provider's protocol promises: half sent, not JSON, without a reply."""
+    """The response breaks the provider's protocol: half sent, not JSON, without a reply."""
     REJECTED = "rejected"
-    """Asking again is pointless: the key, the model's name, the request or the quota was refused."""
+    """A retry is pointless: the provider refused the key, the model's name, the request or the quota."""
     CANCELLED = "cancelled"
-    """Ended from our side while it was under way; it may have been billed."""
+    """We ended the call while it was in flight; it may have been billed."""
     INTERRUPTED = "interrupted"
-    """The process died while it was under way; it may have been billed."""
+    """The process died while the call was in flight; it may have been billed."""
 
 
 ANSWERED = (
@@ -133,7 +133,7 @@ ANSWERED = (
     AttemptOutcome.TRUNCATED,
     AttemptOutcome.UNREADABLE,
 )
-"""Outcomes in which a model replied, and somebody is paid."""
+"""Outcomes with a reply, which gets billed."""
 SCORINGS = (AttemptOutcome.OK, AttemptOutcome.HIT)
 """Outcomes that give scores."""
 
@@ -143,29 +143,29 @@ class Line:
     """One line of the usage log.
 
     Attributes:
-        attempt_id: unique to this attempt; the provider was sent it as `X-Client-Request-Id`.
-        run_id: the run of the judge that made it.
-        ask_key: what was asked: dialogue, instructions, provider, settings and sample index, as a hash.
+        attempt_id: unique to this attempt; sent to the provider as `X-Client-Request-Id`.
+        run_id: the judge run that made the attempt.
+        ask_key: hash of what was asked: dialogue, instructions, provider, settings and sample index.
         dialogue: SHA-256 of the dialogue.
         sample: which of the K samples, from 0.
-        attempt: which attempt at it in this run, from 1.
+        attempt: number of the attempt at this sample in this run, from 1.
         provider: the judge's name.
         spec: version of the instructions.
-        model_asked: the model that was asked for.
-        model: the version that the provider says answered; empty when nobody answered.
-        temperature: of the sampling; None where it was left to the model.
-        outcome: how it ended.
-        started: when, seconds since 1970, UTC.
+        model_asked: the model requested.
+        model: the version that answered, as the provider reports it; empty without an answer.
+        temperature: sampling temperature; None if left to the model.
+        outcome: how the attempt ended.
+        started: start time, seconds since 1970, UTC.
         latency_ms: from the request to the reply's last byte; for a hit, the look-up.
-        status: HTTP status, where there was a response.
-        request_id: the provider's own id of the reply; of a hit, that of the reply it replays.
-        tokens_in: as the provider counts; 0 for hits and where no usage was reported.
-        tokens_out: the same.
-        cost_usd: at the configured prices; 0 for hits, refused requests and what never left this machine, None where
-            nobody can know: a timeout, or no prices.
+        status: HTTP status; None without a response.
+        request_id: the provider's id of the reply; a hit repeats that of the reply it replays.
+        tokens_in: tokens read, as the provider counts; 0 for hits and without reported usage.
+        tokens_out: tokens written, likewise.
+        cost_usd: at the configured prices; 0 for hits, refused requests and requests that never left this machine;
+            None if it cannot be known: a timeout, or no prices.
         billable: whether the provider reported usage for this very attempt.
-        reply_sha256: of the reply's text; empty when there is none. A hit repeats that of the reply it replays.
-        scores: by dimension, where the reply holds scores.
+        reply_sha256: of the reply's text; empty without one. A hit repeats that of the reply it replays.
+        scores: by dimension; None if the reply holds none.
         detail: what went wrong, with secrets masked.
     """
 
@@ -196,20 +196,20 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """One reply as it is stored.
+    """One stored reply.
 
     Attributes:
-        ask_key: what was asked.
-        model: the version that answered.
-        stored: when, seconds since 1970.
+        ask_key: hash of what was asked.
+        model: the model version that answered.
+        stored: time of storing, seconds since 1970.
         spec: version of the instructions.
         dialogue: SHA-256 of the dialogue.
         sample: which of the K samples.
         outcome: `ok`, or why it holds no scores.
-        text: what the model wrote, secrets masked.
-        scores: by dimension, None where the reply holds none.
-        detail: why there are none.
-        request_id: the provider's id of it.
+        text: what the model wrote, with secrets masked.
+        scores: by dimension; None if the reply holds none.
+        detail: why there are no scores.
+        request_id: the provider's id of the reply.
         reply_sha256: of the text.
     """
 
@@ -231,12 +231,12 @@ class CallFailedError(Exception):
     """A call that brought no answer.
 
     Attributes:
-        fault: which kind: one without a reply.
+        fault: the kind of failure; an outcome without a reply.
         detail: what the provider said, with secrets masked and cut to a few hundred characters.
-        status: the HTTP status, where there was a response.
-        retry_after: seconds that the provider asks to wait before anything else is sent; None when it does not say.
-        remedies: `KEY=VALUE`, settings under which the provider may take every request, the likeliest first.
-        sent: whether anything can have reached the provider: what was never sent is not billed.
+        status: the HTTP status; None without a response.
+        retry_after: seconds that the provider asks to wait before the next request; None if it does not say.
+        remedies: settings (`KEY=VALUE`) under which the provider may accept requests, most likely first.
+        sent: whether anything may have reached the provider: what was never sent is not billed.
     """
 
     def __init__(
@@ -259,29 +259,29 @@ class CallFailedError(Exception):
 
 
 class Provider(Protocol):
-    """Somebody who answers. One instance lives on one event loop."""
+    """A source of answers. Use an instance on one event loop only."""
 
     name: str
 
     async def ask(self, ask: Ask) -> Answer:
-        """Make one call; no retries inside.
+        """Make one call without retrying.
 
         Raises:
-            CallFailedError: when it brought no answer.
+            CallFailedError: if the call brought no answer.
         """
         ...
 
     async def aclose(self) -> None:
-        """Close its connections."""
+        """Close the provider's connections."""
         ...
 
 
 MODEL_PREFIX = "rc1-test-double"
 TEST_DOUBLE = "TEST DOUBLE"
 NOTICE = f"{TEST_DOUBLE}: scores here were made up by RC1's own server for tests; they are no judge's."
-"""What is said first to whoever sees such scores."""
+"""The warning shown first wherever such scores are shown."""
 
 
 def is_test_double(model: str) -> bool:
-    """Whether a model version is the test double's."""
+    """Whether a model version belongs to the test double."""
     return model.startswith(MODEL_PREFIX)

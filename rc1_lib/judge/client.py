@@ -1,4 +1,4 @@
-"""One reply, however many attempts it takes: permits, deadlines, waits between attempts, and a line for each."""
+"""Get one reply in as many attempts as it takes: permits, deadlines, back-off, and a log line for each attempt."""
 
 from __future__ import annotations
 
@@ -29,38 +29,38 @@ _T = TypeVar("_T")
 _LOG = logging.getLogger("rc1.judge")
 _DOUBLE = "this is RC1's own test double, whose scores are made up, and profile prod refuses it"
 _SLOW = (
-    "; where the server works on few calls at a time, the others wait their time out: judge.limits.concurrency=[1,1] "
-    "sends one after the other; judge.limits.timeout_s and deadline_s give each more time"
+    "; if the server works on few calls at a time, the others time out while they queue: set "
+    "judge.limits.concurrency=[1,1] to send one call at a time, or raise judge.limits.timeout_s and deadline_s"
 )
 _UNPACED_RPS = 1e6
-"""For the local rubric: nobody has to be spared."""
+"""The pace of the local rubric, which needs no rate limit."""
 _SETTLE_S = 0.05
-"""How often to look whether calls under way have ended and left room in the budget."""
+"""How often to check whether calls in flight have ended and left room in the budget."""
 _POLL_S = 0.25
-"""How often to look whether another process has got the reply that we both want."""
+"""How often to check whether another process has received the reply that both want."""
 _FIRST_GAP_S, _LONGEST_GAP_S = 0.5, 20.0
-"""Waits between attempts double, with full jitter. The limiter keeps a longer pause that the provider asks for, for
-everybody."""
+"""Waits between attempts double, with full jitter. If the provider asks for a longer pause, the limiter applies it to
+all calls."""
 
 
 class Stopped(Exception):
-    """Asking on is pointless or not allowed; the message says why."""
+    """No further call may be sent; the message says why."""
 
 
 @dataclass(slots=True)
-class _Effort:
-    """What has been done for one reply.
+class _AttemptState:
+    """What has been done so far to get one reply.
 
     Attributes:
-        began: when its first attempt was let through, in monotonic seconds.
-        attempts: how many were tried.
-        failed: how the last one failed.
+        began: when the limiter let the first attempt through, in monotonic seconds.
+        attempts: number of attempts so far.
+        failure: how the last attempt failed.
         bad: the last reply that could not be read.
     """
 
     began: float | None = None
     attempts: int = 0
-    failed: CallFailedError | None = None
+    failure: CallFailedError | None = None
     bad: SampleResult | None = None
 
 
@@ -70,21 +70,21 @@ class JudgeClient:
     Attributes:
         config: `judge`.
         store: where replies are looked up and kept.
-        limiter: when the next call may be sent.
-        spending: what the run may spend, and has spent.
-        model: the version whose stored replies count.
-        stop: why the run is ending; empty while it goes on.
+        limiter: decides when the next call may be sent.
+        spending: what the run may spend and has spent.
+        model: the model version whose stored replies count.
+        stop: why the run is ending; empty while it continues.
         test_double: whether RC1's own test double answered.
-        remedies: `KEY=VALUE`, settings under which what failed may work, the likeliest first: of the first failure.
+        remedies: settings (`KEY=VALUE`) that may fix the first failure, most likely first.
     """
 
     def __init__(
         self, config: JudgeConfig, spec: JudgeSpec, store: Store, spending: Spending, *, refuse_double: bool
     ) -> None:
-        """Open the provider; nothing is sent yet.
+        """Open the provider without sending anything.
 
         Raises:
-            ConfigError: when the provider cannot be opened with these settings.
+            ConfigError: if the provider cannot be opened with these settings.
         """
         self.config, self.store, self.spending = config, store, spending
         self.refuse_double = refuse_double
@@ -96,8 +96,8 @@ class JudgeClient:
         self._spec, self._endpoint = spec, endpoint(config)
         self._secrets = secrets()
         self._answered = 0  # replies
-        self._rejected = 0  # requests refused for good
-        self._unanswered = 0  # attempts in a row without a reply, those refused for asking too fast not counted
+        self._rejected = 0  # requests refused permanently
+        self._unanswered = 0  # consecutive attempts without a reply, not counting rate-limited ones
         self._throttled_since: float | None = None
         self._waiting: set[asyncio.Timeout] = set()
 
@@ -105,57 +105,59 @@ class JudgeClient:
         """Close the provider's connections."""
         await self._provider.aclose()
 
-    async def get(self, wanted: SampleRequest, *, fresh: bool) -> SampleResult:
-        """The scores of one sample, from another process's reply or by asking.
+    async def get(self, request: SampleRequest, *, fresh: bool) -> SampleResult:
+        """Return the scores of one sample, from a stored reply or by asking the provider.
 
         Raises:
-            Stopped: when the run is ending.
+            Stopped: if the run is ending.
         """
         config = self.config.limits
-        blank = write_ask(self._spec, self.config.sampling, wanted.messages, wanted.sample)
-        effort = _Effort()
+        template = write_ask(self._spec, self.config.sampling, request.messages, request.sample)
+        state = _AttemptState()
         try:
             for _ in range(config.bad_reply_attempts):
-                got = await self._reply(wanted, blank, effort, fresh)
+                got = await self._reply(request, template, state, fresh)
                 if got.outcome is not AttemptOutcome.BAD_REPLY:
                     return got
-                effort.bad = got
-        except CallFailedError as failed:
-            return effort.bad or self._unscored(failed)
+                state.bad = got
+        except CallFailedError as failure:
+            return state.bad or self._unscored(failure)
         except Stopped:
-            if effort.bad is not None:
-                return effort.bad
-            if effort.failed is None:
+            if state.bad is not None:
+                return state.bad
+            if state.failure is None:
                 raise
-            return self._unscored(effort.failed)
+            return self._unscored(state.failure)
         return got
 
-    async def _reply(self, wanted: SampleRequest, blank: Ask, effort: _Effort, fresh: bool) -> SampleResult:
-        """A reply, whatever it says, from the store or after as many attempts as may fail."""
+    async def _reply(self, request: SampleRequest, template: Ask, state: _AttemptState, fresh: bool) -> SampleResult:
+        """Return a reply, readable or not, retrying failed attempts up to `judge.limits.attempts`."""
         for number in range(self.config.limits.attempts):
             try:
-                return await self._attempt(wanted, blank, effort, fresh)
-            except CallFailedError as failed:
-                effort.failed = failed
+                return await self._attempt(request, template, state, fresh)
+            except CallFailedError as failure:
+                state.failure = failure
             gap = random.uniform(0.0, min(_LONGEST_GAP_S, _FIRST_GAP_S * 2.0**number))
-            if number + 1 < self.config.limits.attempts and self._is_worth_a_retry(effort, gap):
+            if number + 1 < self.config.limits.attempts and self._should_retry(state, gap):
                 await self._unless_stopped(asyncio.sleep(gap))
             else:
                 break
-        assert effort.failed is not None, "there is at least one attempt"
-        raise effort.failed
+        assert state.failure is not None, "there is at least one attempt"
+        raise state.failure
 
     # ---- one attempt ----
 
-    async def _attempt(self, wanted: SampleRequest, blank: Ask, effort: _Effort, fresh: bool) -> SampleResult:
-        effort.attempts += 1
+    async def _attempt(self, request: SampleRequest, template: Ask, state: _AttemptState, fresh: bool) -> SampleResult:
+        state.attempts += 1
         while True:
             async with AsyncExitStack() as stack:
-                await self._unless_stopped(self._affordable(blank))
+                await self._unless_stopped(self._affordable(template))
                 permit = await self._unless_stopped(stack.enter_async_context(self.limiter.slot()))
-                left = self._time_left(effort)
-                ask = replace(blank, attempt_id=uuid.uuid4().hex, idempotency_key=self._idempotency_key(wanted, fresh))
-                line = self.line(wanted, ask, effort.attempts)
+                left = self._time_left(state)
+                ask = replace(
+                    template, attempt_id=uuid.uuid4().hex, idempotency_key=self._idempotency_key(request, fresh)
+                )
+                line = self.line(request, ask, state.attempts)
                 reserved = self._reserve(ask)
                 if reserved is None:
                     continue
@@ -163,16 +165,16 @@ class JudgeClient:
                 if found is None:
                     return await self._send(line, ask, permit, left, reserved)
             if isinstance(found, Reply):
-                self._meet_double(is_test_double(found.model))
+                self._check_test_double(is_test_double(found.model))
                 got = SampleResult.of(found)
                 if found.scores is not None:
-                    self.store.replayed([replayed(line, found, looked_up_ms)])
+                    self.store.log_replays([replay_line(line, found, looked_up_ms)])
                 return got
-            while self.store.is_under_way(wanted.key):  # without a place: another process has it under way
+            while self.store.is_under_way(request.key):  # another process is asking; wait without holding a slot
                 await self._unless_stopped(asyncio.sleep(_POLL_S))
 
     def _begin(self, line: Line, fresh: bool, reserved: float) -> tuple[Reply | InFlight | None, float]:
-        """Note the attempt, or find that it is not needed; and how long the look-up took, in milliseconds."""
+        """Record the attempt, or find out that it is not needed; also return the look-up time in milliseconds."""
         start = time.perf_counter()
         try:
             found = self.store.begin(
@@ -191,41 +193,41 @@ class JudgeClient:
         try:
             async with asyncio.timeout(min(left, self.config.limits.timeout_s)):
                 answer = await self._provider.ask(ask)
-        except CallFailedError as failed:
-            taken = time.perf_counter() - start
-            self._keep_failure(line, failed, permit, taken, reserved)
+        except CallFailedError as failure:
+            elapsed = time.perf_counter() - start
+            self._keep_failure(line, failure, permit, elapsed, reserved)
             raise
         except TimeoutError:
-            taken = time.perf_counter() - start
-            late = CallFailedError(AttemptOutcome.TIMEOUT, f"no whole reply within {self._bound(left)}")
-            self._keep_failure(line, late, permit, taken, reserved)
+            elapsed = time.perf_counter() - start
+            late = CallFailedError(AttemptOutcome.TIMEOUT, f"no whole reply within {self._limit_in_words(left)}")
+            self._keep_failure(line, late, permit, elapsed, reserved)
             raise late from None
         except BaseException:
-            taken = time.perf_counter() - start
+            elapsed = time.perf_counter() - start
             self._end(
-                replace(line, outcome=AttemptOutcome.CANCELLED, latency_ms=taken * 1000, detail="cancelled"), reserved
+                replace(line, outcome=AttemptOutcome.CANCELLED, latency_ms=elapsed * 1000, detail="cancelled"), reserved
             )
             raise
-        taken = time.perf_counter() - start
-        permit.answered(taken)
-        return self._keep_answer(line, ask, answer, taken, reserved)
+        elapsed = time.perf_counter() - start
+        permit.answered(elapsed)
+        return self._keep_answer(line, ask, answer, elapsed, reserved)
 
-    def _keep_answer(self, line: Line, ask: Ask, answer: Answer, taken: float, reserved: float) -> SampleResult:
+    def _keep_answer(self, line: Line, ask: Ask, answer: Answer, elapsed: float, reserved: float) -> SampleResult:
         answer = _storable(answer)
         text = mask(answer.text, self._secrets)
         line = replace(
-            line, model=answer.model, request_id=answer.request_id, latency_ms=taken * 1000, status=200,
+            line, model=answer.model, request_id=answer.request_id, latency_ms=elapsed * 1000, status=200,
             tokens_in=answer.tokens_in, tokens_out=answer.tokens_out, billable=answer.billable,
             cost_usd=self._cost(answer), reply_sha256=hashlib.sha256(answer.text.encode()).hexdigest(),
         )  # fmt: skip
         if answer.test_double and self.refuse_double:
             self._end(replace(line, outcome=AttemptOutcome.REJECTED, detail=_DOUBLE), reserved)
-        self._meet_double(answer.test_double)
+        self._check_test_double(answer.test_double)
         scores, outcome, detail = self._read(answer, ask)
         self._answered += 1
         self._unanswered = 0
         self._throttled_since = None
-        line = replace(line, outcome=outcome, scores=scores, detail=mask(_whole(detail), self._secrets))
+        line = replace(line, outcome=outcome, scores=scores, detail=mask(_valid_unicode(detail), self._secrets))
         self._end(line, reserved, text)
         if self.model != answer.model:
             if self.model:
@@ -240,75 +242,79 @@ class JudgeClient:
             self.remedies = self.remedies or error.remedies
             return None, error.outcome, f"the reply {error}"
 
-    def _keep_failure(self, line: Line, failed: CallFailedError, permit: Permit, taken: float, reserved: float) -> None:
-        unbilled = failed.fault in (AttemptOutcome.RATE_LIMITED, AttemptOutcome.REJECTED) or (failed.status or 0) >= 500
-        unbilled |= not failed.sent
-        refused = failed.fault is AttemptOutcome.REFUSED
-        self.remedies = self.remedies or failed.remedies
+    def _keep_failure(
+        self, line: Line, failure: CallFailedError, permit: Permit, elapsed: float, reserved: float
+    ) -> None:
+        unbilled = (
+            failure.fault in (AttemptOutcome.RATE_LIMITED, AttemptOutcome.REJECTED) or (failure.status or 0) >= 500
+        )
+        unbilled |= not failure.sent
+        refused = failure.fault is AttemptOutcome.REFUSED
+        self.remedies = self.remedies or failure.remedies
         self._end(
             replace(
                 line,
-                outcome=failed.fault,
+                outcome=failure.fault,
                 model=self.model if refused else "",
-                status=failed.status,
-                latency_ms=taken * 1000,
+                status=failure.status,
+                latency_ms=elapsed * 1000,
                 cost_usd=0.0 if unbilled else None,
-                detail=mask(_whole(failed.detail), self._secrets),
+                detail=mask(_valid_unicode(failure.detail), self._secrets),
             ),
             reserved,
         )
-        if failed.fault is AttemptOutcome.RATE_LIMITED:
-            permit.throttled(failed.retry_after)
+        if failure.fault is AttemptOutcome.RATE_LIMITED:
+            permit.throttled(failure.retry_after)
             self._note_throttling()
         elif refused:
-            permit.answered(taken)
+            permit.answered(elapsed)
             return
         else:
-            permit.failed(failed.retry_after, late=failed.fault is AttemptOutcome.TIMEOUT)
-        if failed.fault is AttemptOutcome.REJECTED:
-            self._note_rejection(failed)
-        elif failed.fault is not AttemptOutcome.RATE_LIMITED:
-            self._note_silence(failed)
-        if failed.retry_after is not None and failed.retry_after > self.config.limits.max_wait_s:
+            permit.failed(failure.retry_after, late=failure.fault is AttemptOutcome.TIMEOUT)
+        if failure.fault is AttemptOutcome.REJECTED:
+            self._note_rejection(failure)
+        elif failure.fault is not AttemptOutcome.RATE_LIMITED:
+            self._note_silence(failure)
+        if failure.retry_after is not None and failure.retry_after > self.config.limits.max_wait_s:
             self.halt(
-                f"the provider asks to wait {failed.retry_after:.0f} s, more than judge.limits.max_wait_s "
+                f"the provider asks to wait {failure.retry_after:.0f} s, more than judge.limits.max_wait_s "
                 f"({self.config.limits.max_wait_s:g}); run again later, paid replies are kept"
             )
 
     def _note_throttling(self) -> None:
-        """Refusals without a reply between them: a provider that lets nothing through at all."""
-        now, most = time.monotonic(), self.config.limits.max_wait_s
+        """Stop the run if the provider has rate-limited every call for too long."""
+        now, longest = time.monotonic(), self.config.limits.max_wait_s
         self._throttled_since = self._throttled_since or now
-        if now - self._throttled_since > most:
+        if now - self._throttled_since > longest:
             self.halt(
                 f"the provider has rate-limited every call for {now - self._throttled_since:.0f} s, more than "
-                f"judge.limits.max_wait_s ({most:g}); run again later, paid replies are kept"
+                f"judge.limits.max_wait_s ({longest:g}); run again later, paid replies are kept"
             )
 
-    def _note_silence(self, failed: CallFailedError) -> None:
-        """A provider that is down fails everybody: as many attempts in a row as all places can make for one reply."""
+    def _note_silence(self, failure: CallFailedError) -> None:
+        """Stop the run if the provider seems down: every concurrent call has used up its attempts without a reply."""
         self._unanswered += 1
         limits = self.config.limits
         if self._unanswered >= limits.attempts * limits.concurrency[1]:
-            said = f"{self._unanswered} attempts in a row brought no reply: {mask(str(failed), self._secrets)}"
-            self.halt(said + _SLOW * (failed.fault is AttemptOutcome.TIMEOUT))
+            reason = f"{self._unanswered} attempts in a row brought no reply: {mask(str(failure), self._secrets)}"
+            self.halt(reason + _SLOW * (failure.fault is AttemptOutcome.TIMEOUT))
 
-    def _note_rejection(self, failed: CallFailedError) -> None:
-        """A refused key, model or quota concerns every call; another refused request may concern this dialogue only."""
+    def _note_rejection(self, failure: CallFailedError) -> None:
+        """Stop the run if the refusal affects every call (key, model, quota), not just this dialogue."""
         self._rejected += 1
-        of_all = failed.status in (401, 402, 403, 404, 429) or bool(failed.remedies and not self._answered)
-        if of_all or (not self._answered and self._rejected >= self.config.limits.concurrency[1]):
-            self.halt(f"the provider refuses: {mask(failed.detail, self._secrets)}")
+        affects_all = failure.status in (401, 402, 403, 404, 429) or bool(failure.remedies and not self._answered)
+        if affects_all or (not self._answered and self._rejected >= self.config.limits.concurrency[1]):
+            self.halt(f"the provider refuses: {mask(failure.detail, self._secrets)}")
 
     def _end(self, line: Line, reserved: float, text: str = "") -> None:
         self.spending.settle(reserved, line.cost_usd)
         try:
             self.store.end(line, endpoint=self._endpoint, text=text)
         except RC1Error as error:
-            self.halt(str(error))  # the others' calls end as they will; none is begun
+            self.halt(str(error))  # calls in flight may still end; no new one starts
             raise Stopped(str(error)) from None
 
-    def _meet_double(self, test_double: bool) -> None:
+    def _check_test_double(self, test_double: bool) -> None:
         self.test_double |= test_double
         if test_double and self.refuse_double:
             self.halt(_DOUBLE)
@@ -319,38 +325,40 @@ class JudgeClient:
             return self.spending.cost(answer.tokens_in, answer.tokens_out)
         return 0.0 if self.config.provider == "rubric" else None
 
-    # ---- around it ----
+    # ---- bookkeeping ----
 
-    def line(self, wanted: SampleRequest, ask: Ask | None = None, number: int = 1) -> Line:
-        """The line of an attempt that begins now, or of a replay: what is known before anything comes back."""
+    def line(self, request: SampleRequest, ask: Ask | None = None, number: int = 1) -> Line:
+        """Start the log line of an attempt or a replay, with what is known before the reply."""
         return Line(
             attempt_id=ask.attempt_id if ask else uuid.uuid4().hex,
-            run_id=self.store.run_id, ask_key=wanted.key, dialogue=wanted.dialogue,
-            sample=wanted.sample, attempt=number, provider=self.config.provider, spec=self._spec.spec,
+            run_id=self.store.run_id, ask_key=request.key, dialogue=request.dialogue,
+            sample=request.sample, attempt=number, provider=self.config.provider, spec=self._spec.spec,
             model_asked=model_asked(self.config), model="", temperature=self.config.sampling.temperature,
             outcome=AttemptOutcome.INTERRUPTED, started=self.store.now(), latency_ms=0.0, status=None, request_id="",
             tokens_in=0, tokens_out=0, cost_usd=None, billable=False, reply_sha256="", scores=None, detail="",
         )  # fmt: skip
 
-    def _idempotency_key(self, wanted: SampleRequest, fresh: bool) -> str:
-        """The same until a reply has come, in this process and the next; then another, or the old reply would come."""
-        own = (
-            f"{self.store.id}/{wanted.key}/{self.store.replies_so_far(wanted.key)}/{self.store.run_id if fresh else ''}"
-        )
+    def _idempotency_key(self, request: SampleRequest, fresh: bool) -> str:
+        """Return a key that stays the same, across processes, until a reply arrives.
+
+        It then changes: a gateway that honours the old key would return the old reply.
+        """
+        replies = self.store.replies_so_far(request.key)
+        own = f"{self.store.id}/{request.key}/{replies}/{self.store.run_id if fresh else ''}"
         return hashlib.sha256(own.encode()).hexdigest()[:40]
 
     def halt(self, why: str) -> None:
-        """End the run, once. Those who wait to send are woken, since the provider's pause may last for hours."""
+        """End the run, keeping the first reason. Wakes all waiting calls, since a provider's pause may last hours."""
         if not self.stop:
             self.stop = why
             for waiting in self._waiting:
                 waiting.reschedule(0.0)
 
     async def _unless_stopped(self, wait: Awaitable[_T]) -> _T:
-        """Wait for leave to send, as long as the run goes on.
+        """Await `wait`, but give up as soon as the run ends.
 
         Raises:
-            Stopped: when it ends before.
+            Stopped: if the run ends first.
         """
         try:
             async with asyncio.timeout(None) as waiting:
@@ -363,15 +371,15 @@ class JudgeClient:
             raise Stopped(self.stop) from None
 
     async def _affordable(self, ask: Ask) -> None:
-        """Wait while only calls under way keep this one from the budget: they may cost less than their most."""
+        """Wait while only the amounts set aside for calls in flight keep this call out of the budget."""
         while self.spending.has_to_wait(ask):
             await asyncio.sleep(_SETTLE_S)
 
     def _reserve(self, ask: Ask) -> float | None:
-        """Set aside what a call can cost; None when that has to wait for others to end.
+        """Set aside what a call can cost; None if it has to wait for calls in flight to end.
 
         Raises:
-            Stopped: when the run is ending, or its budget is spent.
+            Stopped: if the run is ending or its budget is spent.
         """
         if self.stop:
             raise Stopped(self.stop)
@@ -380,35 +388,35 @@ class JudgeClient:
             raise Stopped(spent)
         return self.spending.reserve(ask)
 
-    def _unscored(self, failed: CallFailedError) -> SampleResult:
-        return SampleResult(None, failed.fault, mask(str(failed), self._secrets), "")
+    def _unscored(self, failure: CallFailedError) -> SampleResult:
+        return SampleResult(None, failure.fault, mask(str(failure), self._secrets), "")
 
-    def _time_left(self, effort: _Effort) -> float:
-        """Seconds until the deadline, which starts with the first attempt's permit: queueing is no fault of a reply."""
+    def _time_left(self, state: _AttemptState) -> float:
+        """Return the seconds until the deadline, which starts with the first permit: queueing does not count."""
         now = time.monotonic()
-        if effort.began is None:
-            effort.began = now
-        left = effort.began + self.config.limits.deadline_s - now
+        if state.began is None:
+            state.began = now
+        left = state.began + self.config.limits.deadline_s - now
         if left <= 0:
-            raise CallFailedError(AttemptOutcome.TIMEOUT, f"no whole reply within {self._bound(left)}")
+            raise CallFailedError(AttemptOutcome.TIMEOUT, f"no whole reply within {self._limit_in_words(left)}")
         return left
 
-    def _is_worth_a_retry(self, effort: _Effort, gap: float) -> bool:
-        """Not where another attempt cannot help, the run is ending, or the wait would end after the deadline."""
-        final = effort.failed is None or effort.failed.fault in (AttemptOutcome.REJECTED, AttemptOutcome.REFUSED)
+    def _should_retry(self, state: _AttemptState, gap: float) -> bool:
+        """Whether another attempt can help, the run continues, and the wait ends before the deadline."""
+        final = state.failure is None or state.failure.fault in (AttemptOutcome.REJECTED, AttemptOutcome.REFUSED)
         wait = max(gap, self.limiter.paused_for())
-        late = effort.began is not None and time.monotonic() + wait > effort.began + self.config.limits.deadline_s
+        late = state.began is not None and time.monotonic() + wait > state.began + self.config.limits.deadline_s
         return not (final or late or self.stop)
 
-    def _bound(self, left: float) -> str:
-        """Which limit an attempt that had so many seconds left ran into; reasons in the same words are counted."""
+    def _limit_in_words(self, left: float) -> str:
+        """Name the limit that an attempt with `left` seconds ran into. Equal wording lets equal reasons be counted."""
         limits = self.config.limits
         name, bound = ("deadline", limits.deadline_s) if left < limits.timeout_s else ("timeout", limits.timeout_s)
         return f"{bound:g} s (judge.limits.{name}_s)"
 
 
-def replayed(line: Line, reply: Reply, latency_ms: float) -> Line:
-    """The log line of a score that comes from the store."""
+def replay_line(line: Line, reply: Reply, latency_ms: float) -> Line:
+    """Return the log line of a score that comes from the store."""
     return replace(
         line, outcome=AttemptOutcome.HIT, model=reply.model, request_id=reply.request_id,
         reply_sha256=reply.reply_sha256, scores=reply.scores, cost_usd=0.0, billable=False, latency_ms=latency_ms,
@@ -417,22 +425,22 @@ def replayed(line: Line, reply: Reply, latency_ms: float) -> Line:
 
 
 _MOST_TOKENS = 2**53
-"""More than that is no count of tokens, and no column holds it."""
+"""A larger number is not a plausible token count, and no column holds it."""
 
 
 def _storable(answer: Answer) -> Answer:
-    """An answer that can be written down: half a surrogate pair is no text, and an absurd usage is none."""
+    """Make an answer storable: escape lone surrogates, and drop token counts that are absurd."""
     counted = 0 <= answer.tokens_in <= _MOST_TOKENS and 0 <= answer.tokens_out <= _MOST_TOKENS
     return replace(
         answer,
-        text=_whole(answer.text),
-        model=_whole(answer.model),
-        request_id=_whole(answer.request_id),
+        text=_valid_unicode(answer.text),
+        model=_valid_unicode(answer.model),
+        request_id=_valid_unicode(answer.request_id),
         tokens_in=answer.tokens_in if counted else 0,
         tokens_out=answer.tokens_out if counted else 0,
         billable=answer.billable and counted,
     )
 
 
-def _whole(text: str) -> str:
+def _valid_unicode(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode()

@@ -1,12 +1,12 @@
-"""Whether a judge still grades as it did: its samples of the same dialogues, then and now, compared with its own noise.
+"""Test whether a judge still grades as before: compare old and new samples of the same dialogues with its own noise.
 
-Had nothing changed, all samples of a dialogue would be draws of the same judge, and which of them were drawn then and
-which now would be chance. So the noise is measured by dealing each dialogue's samples out again, as many to either side
-as there were (a permutation test within dialogues: Good, "Permutation, Parametric, and Bootstrap Tests of Hypotheses",
-2005, ch. 3), with the medians taken again each time. It needs no shape of the noise, and it says by how much medians
-move when nothing changed. Every figure's bound is as many of its own standard deviations away as the largest of all
-figures reaches in the given share of the deals (Westfall and Young, "Resampling-Based Multiple Testing", 1993): the
-rate of false alarms is that of the whole verdict, however many dimensions there are and however they hang together.
+If nothing changed, all samples of a dialogue come from the same judge, and which are old and which new is chance. So a
+permutation test within dialogues measures the noise (Good, "Permutation, Parametric, and Bootstrap Tests of
+Hypotheses", 2005, ch. 3): it deals each dialogue's samples to the two sides again, in the same numbers, and computes
+the medians again. It assumes no shape of the noise, and shows by how much medians move when nothing changed. Each
+figure's bound lies as many of its own standard deviations away as the largest of all figures reaches in the given share
+of the deals (Westfall and Young, "Resampling-Based Multiple Testing", 1993). So the false alarm rate holds for the
+whole verdict, however many dimensions there are and however they correlate.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from rc1_lib.judge.noise import OVERALL
 
 Floats = NDArray[np.float64]
 DEALS = 20_000
-"""How often the samples are dealt out: the bound that one in a thousand exceeds then rests on twenty deals."""
+"""Number of deals; the bound that one in a thousand exceeds then rests on twenty of them."""
 _ALL_DEALS = 1000
-"""Up to so many ways to deal out a dialogue's samples all are looked at, beyond that so many drawn ones."""
+"""Enumerate the ways to deal out a dialogue's samples up to this many; beyond that, draw this many at random."""
 _CHUNK = 1000
-"""Deals looked at together."""
+"""Deals computed at once."""
 _ROUNDING = 1e-9
-"""A difference this small is none: medians of the same scores, added up in another order."""
+"""Smaller differences count as zero: the same scores, added up in another order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +37,12 @@ class Shift:
     """How far one dimension's medians have moved.
 
     Attributes:
-        dimension: which, or `OVERALL` for the mean of all.
-        moved: mean over the dialogues of the median now less the median then.
-        moved_bound: how far noise alone moves it, to either side.
-        apart: mean distance of the two medians of a dialogue: it rises too where dialogues move against each other.
-        apart_bound: how far apart noise alone brings them.
+        dimension: its name, or `OVERALL` for the mean of all.
+        moved: new median minus old median, averaged over the dialogues.
+        moved_bound: how far noise alone moves it, in either direction.
+        apart: mean absolute difference of a dialogue's two medians; it also rises if dialogues move in opposite
+            directions.
+        apart_bound: how large noise alone makes it.
     """
 
     dimension: str
@@ -61,18 +62,18 @@ def shifts(
         now: shape (dialogues, samples now, dimensions).
         dimensions: their names.
         false_alarms: share of comparisons of an unchanged judge in which any figure may exceed its bound, in (0, 1).
-        deals: how often all samples are dealt out again.
-        seed: of the deals.
+        seed: seed of the deals.
+        deals: number of deals.
 
     Returns:
-        A shift a dimension, and `OVERALL` last; none without dialogues.
+        One shift per dimension, then `OVERALL`; an empty list without dialogues.
     """
     if not len(before):
         return []
     rng = np.random.default_rng(seed)
     pooled = _with_overall(np.concatenate([before, now], axis=1))
-    moves = _moves(pooled, before.shape[1], rng)
-    drawn = _drawn(moves, deals, rng)
+    moves = _median_moves(pooled, before.shape[1], rng)
+    drawn = _draw_deals(moves, deals, rng)
     centre, spread = drawn.mean(axis=0), drawn.std(axis=0)
     half = len(centre) // 2
     centre[:half] = 0.0  # noise moves medians to either side alike
@@ -89,26 +90,26 @@ def shifts(
 
 
 def _with_overall(samples: Floats) -> Floats:
-    """The dimensions and, last, each sample's mean over them."""
+    """Append each sample's mean over the dimensions as a last dimension."""
     return np.concatenate([samples, samples.mean(axis=2, keepdims=True)], axis=2)
 
 
-def _moves(pooled: Floats, then: int, rng: np.random.Generator) -> Floats:
-    """Shape (deals, dialogues, dimensions): the medians' difference when samples are dealt out so; first as it was."""
+def _median_moves(pooled: Floats, then: int, rng: np.random.Generator) -> Floats:
+    """Return each deal's difference of medians, shape (deals, dialogues, dimensions); the first is the real one."""
     samples = pooled.shape[1]
     if math.comb(samples, then) <= _ALL_DEALS:
         dealt = [list(chosen) for chosen in combinations(range(samples), then)]
     else:
         dealt = [list(range(then)), *(rng.permutation(samples)[:then].tolist() for _ in range(_ALL_DEALS - 1))]
-    rest = [[place for place in range(samples) if place not in chosen] for chosen in dealt]
+    rest = [[sample for sample in range(samples) if sample not in chosen] for chosen in dealt]
     moves: Floats = np.stack(
         [np.median(pooled[:, b], axis=1) - np.median(pooled[:, a], axis=1) for a, b in zip(dealt, rest, strict=True)]
     )
     return moves
 
 
-def _drawn(moves: Floats, deals: int, rng: np.random.Generator) -> Floats:
-    """Shape (deals, 2 * dimensions): mean difference and mean distance, each dialogue dealt out by itself."""
+def _draw_deals(moves: Floats, deals: int, rng: np.random.Generator) -> Floats:
+    """Draw deals, independently per dialogue: mean and mean absolute differences, shape (deals, 2 * dimensions)."""
     ways, dialogues = moves.shape[:2]
     drawn = []
     for first in range(0, deals, _CHUNK):

@@ -1,4 +1,4 @@
-"""The judge: K samples of every dialogue, from the store where they count and from the provider where not."""
+"""The judge: K samples of every dialogue, from the store if they still count, otherwise from the provider."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rc1_lib.errors import ConfigError, RC1Error, RowError
 from rc1_lib.judge import rubric
 from rc1_lib.judge.budget import Spending, known_usd
 from rc1_lib.judge.calls import AttemptOutcome, Line, Reply, is_test_double
-from rc1_lib.judge.client import JudgeClient, Stopped, replayed
+from rc1_lib.judge.client import JudgeClient, Stopped, replay_line
 from rc1_lib.judge.limiter import RecentRates
 from rc1_lib.judge.prompt import JudgeSpec, canonical, dialogue_sha256, misfit, read_spec
 from rc1_lib.judge.providers import LIVE, check_model, endpoint, open_provider, request_settings
@@ -34,15 +34,15 @@ from rc1_lib.workspace.artifacts import sha256_json
 
 STAGE = "judge"
 _LOG = logging.getLogger("rc1.judge")
-_TELL_EVERY_S = 1.0
+_REPORT_EVERY_S = 1.0
 _LOG_EVERY_S = 10.0
 _BATCH = 500
-"""Replays, or scores that nobody is billed for, written in one transaction."""
+"""Replays or free scores written in one transaction."""
 
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """Who scores, by which instructions, and where the replies are kept."""
+    """A configured judge: provider, instructions, and the store of its replies."""
 
     config: JudgeConfig
     spec: JudgeSpec
@@ -51,23 +51,23 @@ class Judge:
     confidence: float
     max_variance: float
     spending: Spending | None = None
-    """Where the budget is that of several scorings together, what they have spent; else each has all of it."""
+    """Shared by scorings that share one budget; None gives each scoring the whole budget."""
     stage: str = STAGE
     """The name that progress is reported under."""
 
     def score(self, dialogues: Sequence[Sequence[Message]], *, fresh: bool = False) -> Judged:
-        """Score dialogues; the same dialogue twice is asked about once.
+        """Score dialogues, asking about equal dialogues once.
 
-        A provider that fails, a spent budget or an interruption ends the run early; what was paid for is kept, and
-        `Judged.stopped` says why. Nothing that failed holds a number.
+        A failing provider, a spent budget or an interruption ends the run early. Paid replies are kept, and
+        `Judged.stopped` says why the run ended. Failed samples never hold a number.
 
         Args:
-            dialogues: chat messages of each.
-            fresh: ask the provider for everything, whatever is stored: a probe.
+            dialogues: chat messages of each dialogue.
+            fresh: ask the provider for every sample even if it is stored, as a probe does.
 
         Raises:
-            ConfigError: when the provider cannot be opened with these settings.
-            RowError: when one of them is no dialogue; nothing was asked then.
+            ConfigError: if the provider cannot be opened with these settings.
+            RowError: if one of them is not a dialogue; nothing was asked then.
         """
         try:
             asyncio.get_running_loop()
@@ -76,7 +76,7 @@ class Judge:
         raise RC1Error("Judge.score was called on a running event loop; await Judge.score_async there instead")
 
     async def score_async(self, dialogues: Sequence[Sequence[Message]], *, fresh: bool = False) -> Judged:
-        """The same on a running event loop; cancelling it leaves no open connection and no place taken."""
+        """Score dialogues on a running event loop; cancelling it closes all connections and frees all slots."""
         _check_dialogues(dialogues)
         names = [dialogue_sha256(messages) for messages in dialogues]
         unique = dict(zip(names, dialogues, strict=True))
@@ -90,17 +90,17 @@ class Judge:
         return await self.get(names, wanted, fresh=fresh)
 
     async def get(self, names: Sequence[str], wanted: Sequence[SampleRequest], *, fresh: bool) -> Judged:
-        """Get samples that were wanted before; `score_async` and the asking again of bad replies share it."""
+        """Get samples of dialogues that the store knows; also used to ask again for bad replies."""
         config = self.config
         spending = Spending(config.budget, config.prices) if self.spending is None else self.spending
         client = JudgeClient(config, self.spec, self.store, spending, refuse_double=self.profile == "prod")
         spent, called = spending.usd, spending.calls
         known = self.store.model_of(endpoint(self.config))
         if known is not None and client.refuse_double and is_test_double(known[0]):
-            known = None  # made-up scores do not get past profile prod by being stored
+            known = None  # profile prod refuses made-up scores, stored ones too
         if known is not None:
             client.model = known[0]
-        run = _Work(client, len(wanted), self.stage)
+        run = _SamplingRun(client, len(wanted), self.stage)
         try:
             live = list(wanted) if known is None or fresh else await self._replay(client, run, wanted)
             await run.ask(live, fresh=fresh)
@@ -113,42 +113,44 @@ class Judge:
             traffic=client.limiter.stats(), remedies=client.remedies,
         )  # fmt: skip
 
-    async def _replay(self, client: JudgeClient, run: _Work, wanted: Sequence[SampleRequest]) -> list[SampleRequest]:
-        """Take what is stored and counts; what remains to be asked.
+    async def _replay(
+        self, client: JudgeClient, run: _SamplingRun, wanted: Sequence[SampleRequest]
+    ) -> list[SampleRequest]:
+        """Replay stored replies that still count, and return the requests that remain.
 
-        The version that answers today decides what counts. So what is not stored is asked before anything is replayed,
-        and where everything is stored, one sample is asked again once the last look at the version is long ago.
+        Only replies of the model version that answers today count. So samples that are not stored are asked first. If
+        all are stored and the version was last checked long ago, one sample is asked again to check it.
         """
         stored = self._find(client, wanted)
-        await run.ask([one for one in wanted if one.key not in stored], fresh=False)
-        left = [one for one in wanted if one.key in stored]
+        await run.ask([request for request in wanted if request.key not in stored], fresh=False)
+        left = [request for request in wanted if request.key in stored]
         seen = self.store.model_of(endpoint(self.config))
         if left and seen is not None and self._is_old(seen[1]) and self.config.provider in LIVE:
             await run.ask(left[:1], fresh=True)
             checked = self.store.model_of(endpoint(self.config))
             if not client.stop and (checked is None or checked[1] <= seen[1]):
                 client.stop = (
-                    "the provider did not answer, so it is unknown whether the stored scores are still of its model "
-                    "(judge.store.model_check_hours); run again when it answers"
+                    "the provider did not answer, so RC1 cannot tell whether the stored scores are still those of its "
+                    "current model (judge.store.model_check_hours); run again when it answers"
                 )
                 return []
             if left[0].key in run.got and run.got[left[0].key].scores is not None:
-                left = left[1:]  # else what is stored still counts, unless another version answered
+                left = left[1:]  # otherwise the stored reply still counts, unless another version answered
         return run.replay(left, self._find(client, left))
 
     def _find(self, client: JudgeClient, wanted: Sequence[SampleRequest]) -> dict[str, Reply]:
-        keys = [one.key for one in wanted]
+        keys = [request.key for request in wanted]
         return self.store.find(keys, client.model, bad_attempts=self.config.limits.bad_reply_attempts)
 
     def _is_old(self, seen: float) -> bool:
         return self.store.now() - seen > 3600 * self.config.store.model_check_hours
 
     def key(self, dialogue: str, sample: int) -> str:
-        """What was asked, but for the model version, which is known only when it has answered."""
+        """Hash what is asked for one sample, without the model version, which is known only from the reply."""
         return _key(self._asked(), dialogue, sample)
 
     def _asked(self) -> dict[str, Any]:
-        """What is the same of every sample that this judge is asked for."""
+        """Return what all samples asked of this judge have in common."""
         return {
             "spec": self.spec.sha256,
             "endpoint": endpoint(self.config),
@@ -161,10 +163,10 @@ def _key(asked: dict[str, Any], dialogue: str, sample: int) -> str:
 
 
 def check_judge(run: Run) -> None:
-    """Look whether the judge can be asked at all, before anything is written; nothing is sent.
+    """Check that the judge can be asked at all, without writing or sending anything.
 
     Raises:
-        ConfigError: when its provider is unknown, or its model, key, address or instructions are missing or unusable.
+        ConfigError: if its provider is unknown, or its model, key, address or instructions are missing or unusable.
     """
     read_spec(run)
     if run.config.judge.provider in LIVE:
@@ -173,11 +175,12 @@ def check_judge(run: Run) -> None:
 
 
 def open_store(run: Run, where: str | None = None) -> Store:
-    """The run's store of replies and usage log; close it.
+    """Open the run's store of replies and usage log; the caller closes it.
 
     Args:
-        run: whose.
-        where: path of another one, below the workspace, for what the preflight's gates must not find in their log.
+        run: gives the workspace and the settings.
+        where: path of a separate store, relative to the workspace, for calls that must stay out of the gates' usage
+            log; default: the run's own store.
     """
     store = run.config.judge.store
     path = run.workspace.path(where or store.path)
@@ -186,21 +189,21 @@ def open_store(run: Run, where: str | None = None) -> Store:
 
 
 def open_judge(run: Run, store: Store) -> Judge:
-    """The run's judge over an open store.
+    """Return the run's judge over an open store.
 
     Raises:
-        ConfigError: when its instructions are missing or damaged, or its provider unknown.
+        ConfigError: if its instructions are missing or damaged, or its address holds a secret.
     """
     config, gates = run.config.judge, run.config.gates
     if config.base_url is not None and mask(config.base_url, secrets()) != config.base_url:
-        raise ConfigError(f"judge.base_url holds a secret; put it into {KEY_VARIABLE}")
+        raise ConfigError(f"judge.base_url contains a secret; move it to the environment variable {KEY_VARIABLE}")
     return Judge(
         config, read_spec(run), store, run.config.profile, gates.shared.confidence, gates.stability.max_variance
     )
 
 
-class _Work:
-    """The samples of one run: what is done, and the workers that do the rest."""
+class _SamplingRun:
+    """One run's samples: the results so far, and the workers that ask for the rest."""
 
     def __init__(self, client: JudgeClient, total: int, stage: str) -> None:
         self.client, self.total, self.stage = client, total, stage
@@ -210,46 +213,46 @@ class _Work:
         self._live = 0
 
     def replay(self, wanted: Sequence[SampleRequest], found: dict[str, Reply]) -> list[SampleRequest]:
-        """Take what is stored, log the scores among it as replays, and return what remains to be asked."""
+        """Use the stored replies, log their scores as replays, and return the requests that remain."""
         lines: list[Line] = []
-        for one in wanted:
-            if one.key in found:
+        for request in wanted:
+            if request.key in found:
                 start = time.perf_counter()
-                reply = found[one.key]
-                self.got[one.key] = SampleResult.of(reply)
+                reply = found[request.key]
+                self.got[request.key] = SampleResult.of(reply)
                 if reply.scores is not None:
-                    blank = self.client.line(one)
-                    lines.append(replayed(blank, reply, 1000 * (time.perf_counter() - start)))
+                    line = self.client.line(request)
+                    lines.append(replay_line(line, reply, 1000 * (time.perf_counter() - start)))
         for first in range(0, len(lines), _BATCH):
-            self.client.store.replayed(lines[first : first + _BATCH])
-        self._tell()
-        return [one for one in wanted if one.key not in found]
+            self.client.store.log_replays(lines[first : first + _BATCH])
+        self._report()
+        return [request for request in wanted if request.key not in found]
 
     async def ask(self, wanted: Sequence[SampleRequest], *, fresh: bool) -> None:
-        """Ask for all of them, as many at a time as the limiter can have under way."""
+        """Ask for all requests, with as many workers as the limiter allows requests in flight."""
         if not wanted:
             return
         if self.client.config.provider in LIVE:
-            await self._work_off(wanted, fresh)
+            await self._run_workers(wanted, fresh)
         else:
-            await self._ask_together(wanted, fresh)
-        self._tell(last=True)
+            await self._ask_unbilled(wanted, fresh)
+        self._report(last=True)
 
-    async def _ask_together(self, wanted: Sequence[SampleRequest], fresh: bool) -> None:
-        """The same where nobody is billed: many in one transaction of the store."""
+    async def _ask_unbilled(self, wanted: Sequence[SampleRequest], fresh: bool) -> None:
+        """Ask a judge that does not bill, with one store transaction per batch."""
         for first in range(0, len(wanted), _BATCH):
             batch = wanted[first : first + _BATCH]
             try:
-                with self.client.store.together():
-                    await self._work_off(batch, fresh)
+                with self.client.store.transaction():
+                    await self._run_workers(batch, fresh)
             except RC1Error as error:
-                for one in batch:
-                    self.got.pop(one.key, None)  # what is not stored is not there
+                for request in batch:
+                    self.got.pop(request.key, None)  # the transaction was rolled back
                 self.client.halt(str(error))
             if self.client.stop:
                 return
 
-    async def _work_off(self, wanted: Sequence[SampleRequest], fresh: bool) -> None:
+    async def _run_workers(self, wanted: Sequence[SampleRequest], fresh: bool) -> None:
         queue = deque(wanted)
         workers = min(len(queue), self.client.config.limits.concurrency[1])
         try:
@@ -257,22 +260,22 @@ class _Work:
                 for _ in range(workers):
                     group.create_task(self._worker(queue, fresh))
         except* Stopped:
-            pass  # said in client.stop; the others have ended what they had under way
+            pass  # client.stop has the reason; the task group has waited for the other workers
 
     async def _worker(self, queue: deque[SampleRequest], fresh: bool) -> None:
         while queue and not self.client.stop:
-            one = queue.popleft()
+            request = queue.popleft()
             try:
-                self.got[one.key] = await self.client.get(one, fresh=fresh)
+                self.got[request.key] = await self.client.get(request, fresh=fresh)
             except Stopped:
                 return
             self._live += 1
-            self._tell()
+            self._report()
 
-    def _tell(self, last: bool = False) -> None:
+    def _report(self, last: bool = False) -> None:
         now = time.monotonic()
         done = len(self.got)
-        if last or done == self.total or now - self._shown >= _TELL_EVERY_S:
+        if last or done == self.total or now - self._shown >= _REPORT_EVERY_S:
             self._shown = now
             usd = known_usd(self.client.config, self.client.spending.usd, self.client.spending.calls)
             note = traffic_note(self.client.limiter.stats(), usd, self._eta())
@@ -282,7 +285,7 @@ class _Work:
                 _LOG.info("%d/%d %s", done, self.total, note)
 
     def _eta(self) -> float | None:
-        """Seconds to go at the pace so far; None before anything was asked."""
+        """Return the seconds to go at the pace so far; None before the first answer."""
         if not self._live:
             return None
         return (self.total - len(self.got)) * (time.monotonic() - self._begun) / self._live
@@ -292,7 +295,13 @@ UNKNOWN_COST = "cost unknown: set judge.prices"
 
 
 def traffic_note(traffic: RecentRates, usd: float | None, eta_s: float | None = None) -> str:
-    """`rps 4.1, 429_rate 0.3 %, avg_latency 210 ms, p95 400 ms, in_flight 5, $0.0123, 40 s to go`."""
+    """Format progress: `rps 4.1, 429_rate 0.3 %, avg_latency 210 ms, p95 400 ms, in_flight 5, $0.0123, 40 s to go`.
+
+    Args:
+        traffic: figures of the limiter.
+        usd: cost so far in USD; None if unknown.
+        eta_s: seconds to go; None if unknown.
+    """
     parts = [f"rps {traffic.rps:.1f}", f"429_rate {100 * traffic.share_429:.1f} %"]
     if traffic.avg_latency_ms is not None and traffic.p95_latency_ms is not None:
         parts += [f"avg_latency {traffic.avg_latency_ms:.0f} ms", f"p95 {traffic.p95_latency_ms:.0f} ms"]
@@ -305,18 +314,18 @@ def traffic_note(traffic: RecentRates, usd: float | None, eta_s: float | None = 
 def fresh_scores(
     run: Run, dialogues: Sequence[Sequence[Message]], where: str | None = None
 ) -> tuple[Judged, pl.DataFrame]:
-    """Have dialogues scored by the judge as it is now.
+    """Have the judge score dialogues now, ignoring stored replies.
 
     Args:
-        run: whose judge.
+        run: gives the judge.
         dialogues: in chat format.
-        where: path of the store that takes the replies, below the workspace; default: the judge's own.
+        where: path of the store for the replies, relative to the workspace; default: the judge's own.
 
     Returns:
-        The scores, and the lines of the usage log about them.
+        The scores, and their lines of the usage log.
 
     Raises:
-        RC1Error: when the judge cannot be asked, or stopped early.
+        RC1Error: if the judge cannot be asked, or stopped early.
     """
     check_judge(run)
     with open_store(run, where) as store:
@@ -330,19 +339,19 @@ def fresh_scores(
 def score_unbilled(
     dialogues: Sequence[Sequence[Message]], config: JudgeConfig, spec: JudgeSpec, max_variance: float
 ) -> Judged:
-    """Score dialogues with the local rubric, in memory; equal ones are read once.
+    """Score dialogues with the local rubric in memory, reading equal ones once.
 
-    A store guards what was paid for, with several commits a sample. Of the local rubric there is nothing to guard: it
-    says the same of the same dialogue however often it is asked, so all samples of a dialogue are its one reply.
+    A store protects paid replies, at several commits per sample. The local rubric needs none: it is free and
+    deterministic, so all samples of a dialogue are its one reply.
 
     Args:
-        dialogues: chat messages of each.
-        config: `judge`: how many samples a dialogue has.
-        spec: whose dimensions are graded.
+        dialogues: chat messages of each dialogue.
+        config: `judge`, for the number of samples.
+        spec: gives the dimensions to grade.
         max_variance: `gates.stability.max_variance`.
 
     Raises:
-        RowError: when one of them is no dialogue.
+        RowError: if one of them is not a dialogue.
     """
     _check_dialogues(dialogues)
     names = [dialogue_sha256(messages) for messages in dialogues]

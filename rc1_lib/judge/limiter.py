@@ -1,8 +1,8 @@
-"""Rate limiter for a provider with unknown limits: one queue, a token bucket, and a bound on the requests under way.
+"""Rate limiter for a provider with unknown limits: one queue, a token bucket, and a bound on the requests in flight.
 
-A request waits until nothing is paused, a place is free and a token has come. Tokens come at a pace that adapts, the
-number of places adapts as well; both learn from 429s, and from those only that a limit explains
-(`rc1_lib.judge.pacing`). The places also learn from replies that never came.
+A request waits until the provider's pause is over, a slot is free and a token is available. The pace of the tokens and
+the number of slots both adapt: they learn from the 429s that a limit explains (`rc1_lib.judge.pacing`). The number of
+slots also learns from replies that never came.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from dataclasses import dataclass, field
 from rc1_lib.judge.pacing import Background, ConcurrencyBound, Pace
 
 WINDOW_S = 60.0
-"""How far back the rates and latencies reach."""
+"""The window of the rates and latencies, in seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecentRates:
-    """A snapshot. Rates and latencies are of the last minute, counts are of all time.
+    """A snapshot of the limiter. Rates and latencies cover the last minute; counts cover its whole life.
 
     Attributes:
         rps: requests ended per second.
-        share_429: share of the answered and refused ones that were refused with a 429; 0 when there were none.
-        avg_latency_ms: mean latency of the answered ones; None when there were none.
-        p95_latency_ms: their 95th percentile (nearest rank); None when there were none.
-        in_flight: requests under way now.
-        concurrency: how many may be, now.
-        rate: the pace now, requests per second.
+        share_429: 429s as a share of answered requests and 429s; 0 without either.
+        avg_latency_ms: mean latency of answered requests; None without any.
+        p95_latency_ms: their 95th percentile (nearest rank); None without any.
+        in_flight: requests in flight now.
+        concurrency: requests that may be in flight now.
+        rate: the current pace, requests per second.
         requests: requests sent so far.
         throttled: 429s so far.
     """
@@ -50,61 +50,61 @@ class RecentRates:
 
 @dataclass(slots=True, eq=False)
 class Permit:
-    """Leave to send one request.
+    """Permission to send one request.
 
-    Report once, within the block, how it ended. Without a report (the request was cancelled) only its place is given
-    back.
+    Report once, within the block, how the request ended. Without a report (the request was cancelled) the limiter only
+    frees its slot.
     """
 
     _limiter: Limiter
     level: int
-    """How many requests were under way once it was sent, itself included."""
+    """Requests in flight once it was sent, itself included."""
     calm: bool
-    """Whether the pace was one that no limit that is known would have refused."""
+    """Whether no known rate limit would have refused the pace."""
     episode: int
-    """How many refusals had been acted upon before it was sent."""
+    """Number of refusals that the limiter had acted on before the request was sent."""
     _reported: bool = field(default=False)
 
     def answered(self, latency_s: float) -> None:
-        """The provider took the request, whatever it replied.
+        """Report that the provider accepted the request, whatever it replied.
 
         Args:
-            latency_s: seconds from sending it to the last byte of the reply.
+            latency_s: seconds from sending the request to the last byte of the reply.
         """
         self._report()
         self._limiter._answered(self, latency_s)
 
     def throttled(self, retry_after: float | None) -> None:
-        """The provider refused it with a 429.
+        """Report that the provider refused the request with a 429.
 
         Args:
-            retry_after: seconds until which it wants nothing sent; None when it does not say.
+            retry_after: seconds for which the provider wants no requests; None if it does not say.
         """
         self._report()
         self._limiter._throttled(self, retry_after)
 
     def failed(self, retry_after: float | None = None, *, late: bool = False) -> None:
-        """It ended in a way that says nothing about the pace: a reset, a timeout, a 5xx.
+        """Report an end that says nothing about the pace: a connection reset, a timeout, a 5xx.
 
         Args:
-            retry_after: seconds until which the provider wants nothing sent, as a 503 may say; None when it does not.
-            late: whether no reply came in time.
+            retry_after: seconds for which the provider wants no requests, as a 503 may say; None if it does not say.
+            late: whether the reply did not come in time.
         """
         self._report()
         self._limiter._failed(self, retry_after, late)
 
     def _report(self) -> None:
         if self._reported:
-            raise RuntimeError("this permit has been reported on already; take a new slot for every attempt")
+            raise RuntimeError("the end of this request was reported before; take a new slot for every attempt")
         self._reported = True
 
 
 class Limiter:
-    """Paces requests on one event loop, in the order in which they asked.
+    """Paces requests on one event loop, first come, first served.
 
-    The token bucket holds a single token and is written here: `aiolimiter.AsyncLimiter` has a capacity that is also its
-    rate, starts full, measures the rate once when it is made, reads the loop's clock and knows neither pauses nor
-    places. A larger bucket would send bursts after each wait for a place, and a server that allows none refuses them.
+    The token bucket holds a single token: a larger one would send bursts after each wait for a slot, and a server that
+    allows no bursts refuses them. It is not `aiolimiter.AsyncLimiter`, whose capacity is also its rate, which starts
+    full, fixes its rate when it is created, reads the loop's clock, and has neither pauses nor slots.
     """
 
     def __init__(
@@ -116,24 +116,24 @@ class Limiter:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """A limiter that has sent nothing yet.
+        """Create a limiter.
 
         Args:
-            rps: requests per second to start with.
-            max_rps: the most that it may rise to.
-            concurrency: the least and the most requests that may be allowed under way at once.
-            clock: seconds from a clock that never goes back.
-            sleep: waits for so many seconds of that clock.
+            rps: initial requests per second.
+            max_rps: highest requests per second.
+            concurrency: lowest and highest bound on the requests in flight.
+            clock: returns seconds and never goes back.
+            sleep: waits for the given seconds of that clock.
         """
         self._clock, self._sleep = clock, sleep
         self._pace = Pace(rps, max_rps)
-        self._places = ConcurrencyBound(*concurrency)
+        self._concurrency = ConcurrencyBound(*concurrency)
         self._background = Background()
         self._began = clock()
-        # Of the last minute: when it ended, after which latency, and whether with a 429.
+        # Requests of the last minute: time of their end, latency, whether with a 429.
         self._ended: deque[tuple[float, float | None, bool]] = deque()
         self._requests = self._throttles = 0
-        self._turn = asyncio.Lock()  # wakes its waiters in the order in which they came; its holder is first in line
+        self._turn = asyncio.Lock()  # wakes its waiters in order of arrival; its holder is first in the queue
         self._freed = asyncio.Event()
         self._next_token = -math.inf
         self._resume_at = -math.inf
@@ -141,11 +141,11 @@ class Limiter:
         self._episode = 0
 
     def paused_for(self) -> float:
-        """Seconds until anything may be sent again, as the provider asked; 0 when nothing is paused."""
+        """Return the seconds left of the pause that the provider asked for; 0 without one."""
         return max(0.0, self._resume_at - self._clock())
 
     def stats(self) -> RecentRates:
-        """What went on in the last minute, and where pace and bound are now."""
+        """Return the figures of the last minute and the current pace and bound."""
         now = self._clock()
         self._forget(now)
         latencies = sorted(latency for _, latency, _ in self._ended if latency is not None)
@@ -158,7 +158,7 @@ class Limiter:
             avg_latency_ms=1000.0 * sum(latencies) / len(latencies) if latencies else None,
             p95_latency_ms=1000.0 * latencies[math.ceil(0.95 * len(latencies)) - 1] if latencies else None,
             in_flight=self._in_flight,
-            concurrency=self._places.bound,
+            concurrency=self._concurrency.bound,
             rate=self._pace.rate,
             requests=self._requests,
             throttled=self._throttles,
@@ -166,7 +166,7 @@ class Limiter:
 
     @asynccontextmanager
     async def slot(self) -> AsyncIterator[Permit]:
-        """Wait for leave to send one request, and hold its place for as long as the block runs."""
+        """Wait until one request may be sent, and hold its slot while the block runs."""
         permit = await self._admit()
         try:
             yield permit
@@ -175,9 +175,9 @@ class Limiter:
             self._freed.set()
 
     async def _admit(self) -> Permit:
-        # Whoever is first in line does the waiting, and looks again after every wait: a timer may fire early, a pause
-        # may have been prolonged. It takes place and token in one step without an await, so a cancelled wait has
-        # nothing to give back but its turn, which the lock does.
+        # Only the request first in the queue waits for pause, slot and token. It checks again after every wait: a timer
+        # may fire early, a pause may have become longer. It takes slot and token in one step without an await, so a
+        # cancelled wait has only its turn to give back, which the lock does.
         async with self._turn:
             first_since = self._clock()
             paced = False
@@ -186,7 +186,7 @@ class Limiter:
                 if now < self._resume_at:
                     await self._sleep(self._resume_at - now)
                     first_since = self._clock()
-                elif self._in_flight >= self._places.bound:
+                elif self._in_flight >= self._concurrency.bound:
                     self._freed.clear()
                     await self._freed.wait()
                     paced = False
@@ -207,26 +207,26 @@ class Limiter:
         if permit.episode == self._episode:
             self._background.answered(calm=permit.calm)
             self._pace.background = self._background.share
-            self._places.answered(permit.level)
+            self._concurrency.answered(permit.level)
 
     def _throttled(self, permit: Permit, retry_after: float | None) -> None:
         now = self._clock()
         self._throttles += 1
         self._count(now, None, throttled=True)
         self._pause(now, retry_after)
-        # What was on its way when the last refusal came is about the old pace and bound; acting on each would cut for
-        # one excess many times over (compare the recovery point of RFC 6582).
+        # Requests in flight when the last refusal came tell about the old pace and bound; acting on each would cut many
+        # times for one excess (compare the recovery point of RFC 6582).
         if permit.episode != self._episode:
             return
         had_background = self._background.share > 0.0
-        of_limit = self._background.refused(calm=permit.calm and self._places.has_admitted(permit.level))
+        of_limit = self._background.refused(calm=permit.calm and self._concurrency.has_admitted(permit.level))
         self._pace.background = share = self._background.share
         if share and not had_background:
             self._start_episode()
-            self._pace.lowered_in_vain()
-        elif of_limit or self._places.is_full(permit.level, share):
+            self._pace.measure_again()
+        elif of_limit or self._concurrency.is_full(permit.level, share):
             self._start_episode()
-            if not self._places.refused(permit.level):
+            if not self._concurrency.refused(permit.level):
                 self._pace.refused(in_doubt=self._background.is_suspected)
                 self._next_token = now + 1.0 / self._pace.rate
         else:
@@ -240,7 +240,7 @@ class Limiter:
         now = self._clock()
         self._count(now, None)
         self._pause(now, retry_after)
-        if late and permit.episode == self._episode and self._places.late():
+        if late and permit.episode == self._episode and self._concurrency.late():
             self._start_episode()
 
     def _pause(self, now: float, retry_after: float | None) -> None:

@@ -1,4 +1,4 @@
-"""Looking after the store of replies: what it holds, what was paid, and asking again where the judge gave no scores."""
+"""Maintain the store of replies: survey it, add up what was paid, and ask again for replies without scores."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _HIT = pl.col("outcome") == AttemptOutcome.HIT
 
 @contextmanager
 def existing_store(run: Run) -> Iterator[Store | None]:
-    """The run's store if there is one: looking at a store never makes it."""
+    """Open the run's store if it exists; never create it."""
     if not store_path(run).is_file():
         yield None
         return
@@ -39,20 +39,20 @@ def existing_store(run: Run) -> Iterator[Store | None]:
 
 
 def store_path(run: Run) -> Path:
-    """Where the run's store lies, or would."""
+    """Return the path of the run's store, which may not exist."""
     return run.workspace.path(run.config.judge.store.path)
 
 
 def survey(run: Run) -> dict[str, Any]:
-    """What the store holds; all zeros where there is none yet.
+    """Summarize the store; all zeros if it does not exist yet.
 
     Returns:
         JSON-ready: `path, exists, bytes, intact, damage, test_double`; `replies`, one record per instructions, model
         and outcome with `replies, expired, oldest_days, newest_days`; `attempts`, one record per outcome with `lines,
-        retries, tokens_in, tokens_out, usd, cost_unknown`; their sums as `total`; `replays`, scores that came from the
-        store; `hit_rate`, the replays' share of all scores given, None where there are none; and `others`, the stores
-        next to it (of the attack, of a trial) with `path, calls, usd, cost_unknown`. USD are those that
-        are known, at the prices that were configured then; `cost_unknown` counts attempts that may have been billed.
+        retries, tokens_in, tokens_out, usd, cost_unknown`; their sums as `total`; `replays`, the number of scores from
+        the store; `hit_rate`, the replays' share of all scores, None without scores; and `others`, the stores next to
+        it (of the attack, of a trial) with `path, calls, usd, cost_unknown`. `usd` sums the known costs, at the prices
+        configured at the time; `cost_unknown` counts attempts that may have been billed.
     """
     size = _bytes(run)
     with existing_store(run) as store:
@@ -76,12 +76,12 @@ def survey(run: Run) -> dict[str, Any]:
         "total": attempts.select(_SUMS).to_dicts()[0],
         "replays": replays,
         "hit_rate": replays / scores if scores else None,
-        "others": _others_of(run),
+        "others": _other_stores(run),
     }
 
 
-def _others_of(run: Run) -> list[dict[str, Any]]:
-    """What was asked and paid in the stores next to the run's own: the attack's, a trial's."""
+def _other_stores(run: Run) -> list[dict[str, Any]]:
+    """Sum up the calls and costs in the stores next to the run's own: the attack's, a trial's."""
     own = store_path(run)
     found = []
     for path in sorted(own.parent.glob(f"{own.stem}.*{own.suffix}")):
@@ -104,19 +104,19 @@ _SUMS = (
 
 
 def specs_stored(store: Store) -> list[str]:
-    """The versions of the instructions that replies are stored for."""
+    """List the versions of the instructions for which replies are stored."""
     return store.contents()["spec"].unique().sort().to_list()
 
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """What asking again for the bad replies came to.
+    """The result of asking again for bad replies.
 
     Attributes:
-        asked: bad replies of the judge as it is set now.
-        fixed: how many of them are scores now.
-        others: bad replies of other settings or another model version, by instructions and model; left as they are.
-        judged: the run of the judge; None where there was nothing to ask.
+        asked: bad replies of the judge as configured now.
+        fixed: how many of them now have scores.
+        others: bad replies under other settings or another model version, by instructions and model; left as they are.
+        judged: the judge's run; None if there was nothing to ask.
     """
 
     asked: int
@@ -126,35 +126,35 @@ class Replay:
 
     @property
     def left(self) -> int:
-        """How many are still bad."""
+        """The number of replies still bad."""
         return self.asked - self.fixed
 
 
 def replay_bad(judge: Judge) -> Replay:
-    """Ask again for the stored replies that hold no scores, as far as the judge as it is set now would use them.
+    """Ask again for stored replies without scores that the judge, as configured now, would use.
 
-    A good reply takes the bad one's place in the store; a further bad one, and one that did not come, changes nothing.
+    A good reply replaces the bad one in the store; another bad reply or a failed call changes nothing.
 
     Raises:
-        ConfigError: when the provider cannot be opened with these settings.
+        ConfigError: if the provider cannot be opened with these settings.
     """
     known = judge.store.model_of(endpoint(judge.config))
     bad = judge.store.bad()
-    # A reply of a model version that is no longer the judge's counts for nothing: asking again would be paid in vain.
+    # Replies of an earlier model version no longer count, so asking again would waste money.
     wanted = [
-        found for reply in bad if known is not None and reply.model == known[0] and (found := _wanted(judge, reply))
+        found for reply in bad if known is not None and reply.model == known[0] and (found := _as_request(judge, reply))
     ]
-    keys = {one.key for one in wanted}
+    keys = {request.key for request in wanted}
     others = _others([reply for reply in bad if reply.ask_key not in keys or known is None or reply.model != known[0]])
     if not wanted:
         return Replay(0, 0, others, None)
-    names = list(dict.fromkeys(one.dialogue for one in wanted))
+    names = list(dict.fromkeys(request.dialogue for request in wanted))
     judged = asyncio.run(judge.get(names, wanted, fresh=True))
     return Replay(len(wanted), int((judged.replies["outcome"] == AttemptOutcome.OK).sum()), others, judged)
 
 
-def _wanted(judge: Judge, reply: Reply) -> SampleRequest | None:
-    """The same sample as it would be asked for now; None where that is another question."""
+def _as_request(judge: Judge, reply: Reply) -> SampleRequest | None:
+    """Return the request that would get this reply today; None if today's settings ask something else."""
     if reply.sample >= judge.config.samples or judge.key(reply.dialogue, reply.sample) != reply.ask_key:
         return None
     messages = judge.store.dialogue(reply.dialogue)
@@ -162,7 +162,7 @@ def _wanted(judge: Judge, reply: Reply) -> SampleRequest | None:
 
 
 def as_asked(messages: list[dict[str, Any]]) -> list[Message]:
-    """Kept dialogues name their tool calls without the wrapping of the chat format; put it back."""
+    """Restore the chat format's wrapping of tool calls, which stored dialogues lack."""
     return [
         cast("Message", {**message, "tool_calls": [_wrapped(call) for call in message["tool_calls"]]})
         if "tool_calls" in message
@@ -177,7 +177,7 @@ def _wrapped(call: FunctionCall) -> ToolCall:
 
 def _others(replies: list[Reply]) -> list[dict[str, Any]]:
     frame = pl.DataFrame(
-        {"spec": [one.spec for one in replies], "model": [one.model for one in replies]},
+        {"spec": [reply.spec for reply in replies], "model": [reply.model for reply in replies]},
         schema={"spec": pl.String, "model": pl.String},
     )
     counts = frame.group_by("spec", "model").agg(replies=pl.len().cast(pl.Int64))
@@ -198,7 +198,7 @@ def _replies(contents: pl.DataFrame, now: float) -> pl.DataFrame:
 
 
 def _bytes(run: Run) -> int:
-    """Size of the database, with what SQLite has not yet folded into it."""
+    """Return the size of the database, including SQLite's write-ahead log."""
     path = store_path(run)
     files = (path, Path(f"{path}-wal"), Path(f"{path}-shm"))
     return sum(file.stat().st_size for file in files if file.is_file())
@@ -206,11 +206,11 @@ def _bytes(run: Run) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Paid:
-    """What attempts took.
+    """Calls and their cost.
 
     Attributes:
-        calls: that were sent.
-        usd: their known costs, and for every one of unknown outcome the most that it can have cost.
+        calls: calls sent.
+        usd: their cost in USD: the known cost, or the most that a call of unknown cost can have cost.
     """
 
     calls: int = 0
@@ -218,15 +218,15 @@ class Paid:
 
 
 def paid_in(run: Run, where: str, runs: Collection[str] | None = None) -> Paid:
-    """What was paid for by a store's usage log, counted as a budget counts.
+    """Add up what a store's usage log shows as paid, counting as the budget does.
 
     Args:
-        run: whose judge, prices and instructions.
-        where: path of the store, below the workspace; without a file nothing was paid.
-        runs: names in the log of those whose attempts count; all by default.
+        run: gives judge, prices and instructions.
+        where: path of the store, relative to the workspace; a missing file means that nothing was paid.
+        runs: ids of the judge runs to count; default: all.
 
     Raises:
-        RC1Error: when the file is no store, or the instructions cannot be read.
+        RC1Error: if the file is not a store, or the instructions cannot be read.
     """
     if not run.workspace.path(where).exists():
         return Paid()
@@ -235,16 +235,16 @@ def paid_in(run: Run, where: str, runs: Collection[str] | None = None) -> Paid:
         if runs is not None:
             log = log.filter(pl.col("run_id").is_in(list(runs)))
         unknown = log.filter(pl.col("cost_usd").is_null())
-        return Paid(log.height, float(log["cost_usd"].sum()) + _most(run, store, unknown))
+        return Paid(log.height, float(log["cost_usd"].sum()) + _upper_bound(run, store, unknown))
 
 
-def _most(run: Run, store: Store, lines: pl.DataFrame) -> float:
+def _upper_bound(run: Run, store: Store, lines: pl.DataFrame) -> float:
     if lines.is_empty():
         return 0.0
     config, spec = run.config.judge, read_spec(run)
     spending, total = Spending(config.budget, config.prices), 0.0
     for dialogue, sample in lines.select("dialogue", "sample").iter_rows():
         messages = store.dialogue(dialogue)
-        assert messages is not None, "what is asked about is remembered first"
+        assert messages is not None, "a dialogue is stored before the first call about it"
         total += spending.most(write_ask(spec, config.sampling, as_asked(messages), sample))
     return total

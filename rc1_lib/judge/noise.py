@@ -1,7 +1,7 @@
-"""The judge's noise: how far the K scores of one dialogue lie apart, pooled over dialogues, with an interval.
+"""The judge's noise: the spread of the K scores of one dialogue, pooled over dialogues, with an interval.
 
-Scores are held in long form: one row a score, columns `dialogue`, `sample`, `dimension`, `score`. A sample that was not
-scored has no row (or a null), so that dialogues with unequal numbers of samples need no special case.
+Scores are in long form: one row per score, columns `dialogue`, `sample`, `dimension`, `score`. A sample without a score
+has no row (or a null), so dialogues with unequal numbers of samples need no special case.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ class Noise:
     """The scatter between samples of the same dialogue.
 
     Attributes:
-        dimension: what was scored, or `OVERALL`.
-        dialogues: dialogues with at least two scores; the others say nothing about noise.
+        dimension: its name, or `OVERALL`.
+        dialogues: number of dialogues with at least two scores; others carry no information about noise.
         df: degrees of freedom of the interval: the sum of K_i - 1 over those dialogues.
-        variance: pooled unbiased variance; NaN when `df` is 0.
+        variance: pooled unbiased variance; NaN if `df` is 0.
         sd: its square root, in units of the score.
         low: lower end of the interval of the sd.
         high: upper end.
@@ -45,14 +45,14 @@ class Noise:
 
 
 def long_scores(lines: pl.DataFrame) -> pl.DataFrame:
-    """The scores of log lines in long form; columns of `SCORE_SCHEMA`.
+    """Return the scores of log lines in long form, with the columns of `SCORE_SCHEMA`.
 
     Args:
-        lines: columns `dialogue`, `sample` and `scores`: one flat JSON object of numbers a line, or null.
+        lines: columns `dialogue`, `sample` and `scores`: one flat JSON object of numbers per line, or null.
 
     Returns:
-        One row a score. A text that is not such an object gives one row with a null dimension and a NaN score, so that
-        whoever looks for bad scores finds it and nobody takes it for a score.
+        One row per score. A text that is not such an object gives one row with a null dimension and a NaN score: a
+        check for bad scores finds it, and nothing mistakes it for a score.
     """
     texts = lines.filter(pl.col("scores").is_not_null()).select("dialogue", "sample", "scores")
     good = pl.col("scores").str.contains(_OBJECT)
@@ -74,23 +74,23 @@ def long_scores(lines: pl.DataFrame) -> pl.DataFrame:
 
 
 def pooled(scores: pl.DataFrame, confidence: float) -> list[Noise]:
-    """The noise of each dimension, and overall.
+    """Compute the noise of each dimension and overall.
 
-    The pooled variance is sum((K_i - 1) s_i^2) / sum(K_i - 1) over dialogues i. Where the noise is normal with the same
-    variance in every dialogue, df * s^2 / sigma^2 follows chi-square with df degrees of freedom, which gives the
-    interval [s * sqrt(df / q_hi), s * sqrt(df / q_lo)] of the standard deviation, q the quantiles at
+    The pooled variance is sum((K_i - 1) s_i^2) / sum(K_i - 1) over dialogues i. If the noise is normal with the same
+    variance in every dialogue, df * s^2 / sigma^2 is chi-square distributed with df degrees of freedom. This gives the
+    interval [s * sqrt(df / q_hi), s * sqrt(df / q_lo)] of the standard deviation, with q the quantiles at
     (1 +- confidence) / 2 (NIST/SEMATECH e-Handbook of Statistical Methods, 1.3.5.8; Snedecor and Cochran, "Statistical
-    Methods", ch. 5). Noise that is clipped at 0 or 1, or heavy-tailed, is not normal: the interval is then approximate.
+    Methods", ch. 5). Noise that is clipped at 0 or 1, or heavy-tailed, is not normal; the interval is then approximate.
 
     Args:
         scores: columns `dialogue`, `dimension`, `score`.
         confidence: of the intervals, between 0 and 1.
 
     Returns:
-        One entry a dimension, in order of first appearance, then `OVERALL`: the variances' mean, weighted by df. The
-        dimensions of one reply are drawn together, so the seven of them are not seven observations: its interval has
-        the fewest df of any dimension with noise to measure, which is exact where dimensions move as one, and wider
-        than it need be where they do not. Without any scores, `OVERALL` alone.
+        One entry per dimension, in order of first appearance, then `OVERALL`: the mean of the variances, weighted by
+        df. The dimensions of one reply are drawn together, so they are not independent observations. The overall
+        interval therefore uses the smallest df of any dimension with repeated scores: exact if the dimensions move
+        together, otherwise wider than necessary. Without scores, `OVERALL` alone.
     """
     spread = medians_and_variances(scores).filter(pl.col("dimension").is_not_null())
     squares = pl.col("variance") * (pl.col("samples") - 1)
@@ -113,7 +113,7 @@ def pooled(scores: pl.DataFrame, confidence: float) -> list[Noise]:
 def _noise(dimension: str, dialogues: int, df: int, squares: float, independent: int, confidence: float) -> Noise:
     if not df:
         return Noise(dimension, dialogues, 0, math.nan, math.nan, math.nan, math.nan)
-    from scipy.special import gammaincinv  # scipy.stats, whose chi2.ppf says this, takes a second to import
+    from scipy.special import gammaincinv  # equals chi2.ppf of scipy.stats, which takes a second to import
 
     variance = squares / df
     sd = math.sqrt(variance)

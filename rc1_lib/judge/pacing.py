@@ -1,7 +1,7 @@
-"""How fast to send and how many at once: what finds hidden limits, stays just below them, and spares chance.
+"""Find a provider's hidden limits on rate and concurrency, stay just below them, and ignore random refusals.
 
-Nothing but a refusal shows where a limit is, so each look costs a 429, and the question is when to take the next. And a
-provider may turn away a share of calls whatever one does: sending less would not have spared those.
+Only a refusal shows where a limit is, so each probe costs a 429; the question is when to send the next one. A provider
+may also refuse a share of calls at random: sending less would not avoid those.
 """
 
 from __future__ import annotations
@@ -9,60 +9,64 @@ from __future__ import annotations
 import math
 
 LEAST_DOUBT = 0.036
-"""One request in 8 / LEAST_DOUBT is refused by a limit that does not move. With half of it a raised limit would go
-unnoticed for twice as long."""
+"""A limit that does not move refuses one request in 8 / LEAST_DOUBT. Half of this value would notice a raised limit
+twice as late."""
 MOST_DOUBT = 0.5
-"""After a refusal the pace is at least half the ceiling."""
+"""After a refusal the pace falls to no less than half the ceiling."""
 OVERDUE = 3.0
-"""Requests beyond what the ceiling allows: one provokes a refusal; after so many without one the limit has risen."""
+"""Requests sent beyond what the ceiling allows. One such request should provoke a refusal; if this many do not, the
+limit has risen."""
 OVERDUE_AT_RANDOM = 12.0
-"""`OVERDUE` where a share is refused whatever the pace: more refusals have to come together to stand out from those."""
+"""`OVERDUE` when a share is refused at any pace: a limit's refusals have to stand out from the random ones."""
 SAVED = 1.0
-"""Requests fewer than the ceiling allows that a server may let through later on top of it, as far as is assumed."""
+"""Requests below the ceiling that a server is assumed to let through later, on top of its limit."""
 STRIDE = 8.0
-"""By this the doubt grows then: a limit twice as high is reached within some 20 requests."""
+"""Factor by which the doubt grows once a refusal is overdue: a limit twice as high is reached within some 20
+requests."""
 LEAD = 0.3
-"""A server that saves up what was not used lets through its limit on average, one that does not refuses the first
-request that comes too fast. The ceiling is put so far from the mean pace towards the last one, between the two."""
+"""A server that saves up unused requests lets through its limit on average. A server that does not refuses the first
+request that comes too fast. So the ceiling is set between the mean pace and the last pace, this far towards the
+last."""
 UNUSED = 2.0
-"""The pace rises only while at least one in so many of the requests it allows is sent (compare RFC 7661)."""
+"""The pace rises only while at least one in this many of the requests it allows is sent (compare RFC 7661)."""
 SLOWEST = 0.1
-"""Requests per second below which the pace does not fall (unless it started there), so that a provider that recovers is
-noticed."""
+"""The pace does not fall below this many requests per second (unless it started lower), so that it notices when a
+provider recovers."""
 FIRST_WAY = 2.0
-"""Requests in which the first pace, of which nothing is known, is doubled."""
+"""Requests in which the initial pace, about which nothing is known, doubles."""
 SETTLED = 50
-"""Requests at the highest pace without a limit's refusal, after which no limit on the rate is reckoned with."""
+"""After this many requests at the highest pace without a limit's refusal, assume that there is no rate limit."""
 CUT = 0.6
-"""While nobody can say whether a refusal was for the rate, the ceiling falls to no less than this share of itself."""
+"""As long as it is unclear whether a refusal was for the rate, the ceiling falls to no less than this share of
+itself."""
 LOW_DOUBT = 0.25
-"""The doubt is at least this then, if the ceiling is below the pace to start with: slow paces take long to learn."""
+"""The doubt is then at least this, if the ceiling is below the initial pace: slow paces take long to learn."""
 
 
 class Pace:
-    """Requests per second; it has to know of every request sent and of every refusal that is news.
+    """Adapts the requests per second. Report every request sent, and every refusal that brings news.
 
     The pace follows the curve of CUBIC (RFC 9438), counted in requests instead of seconds: from below the ceiling it
     rises quickly, is nearly flat around it, then rises ever faster. The ceiling is measured, as in BBR (Cardwell et al.
     2016): between two refusals the server let through just what its limit allows.
 
-    One number, the doubt, scales it all: the share by which the limit may lie above or below the ceiling. The curve
-    starts that far below, and is that far above after twice the way to the ceiling. That way follows from the doubt d:
-    the part above is to exceed the ceiling by one request in all, enough to provoke one refusal, so it has 4 / d
-    requests (the integral of d * x ** 3 over it is d / 4 of its length). At the least doubt one request in some 220 is
-    refused. A refusal that comes sooner shows how little is known (a rate measured over n requests is known to 1 / n);
-    one that is overdue shows that the limit has risen.
+    One number scales the curve: the doubt, the share by which the limit may lie above or below the ceiling. The curve
+    starts that far below the ceiling, reaches it after `way` requests, and is that far above it after twice as many.
+    The way follows from the doubt d. The part above should exceed the ceiling by one request in all, enough to provoke
+    one refusal, so it has 4 / d requests (the integral of d * x ** 3 over it is d / 4 of its length). At the least
+    doubt one request in some 220 is refused. A refusal that comes sooner shows how little is known (a rate measured
+    over n requests is known to 1 / n). A refusal that is overdue shows that the limit has risen.
 
-    No client without hints can do much better: as long as it sends nothing that would be refused if the limit had not
-    moved, it cannot know that the limit has risen. With one look in n requests that takes n / 2 requests on average.
+    No client without hints can do much better: it learns that the limit has risen only by sending a request that the
+    old limit would have refused. With one such probe in n requests that takes n / 2 requests on average.
 
     Attributes:
-        rate: requests per second, now.
-        background: the share of requests that is refused whatever the pace.
+        rate: current requests per second.
+        background: the share of requests that is refused at any pace.
     """
 
     def __init__(self, rate: float, top: float) -> None:
-        """Start at `rate` and rise, steeply, until the first refusal or to `top`."""
+        """Start at `rate` and rise steeply until the first refusal or `top`, in requests per second."""
         self.rate, self.background = rate, 0.0
         self._top, self._slowest, self._start = top, min(rate, SLOWEST), rate
         self._overdue = OVERDUE
@@ -72,11 +76,11 @@ class Pace:
         self._way = self._step = FIRST_WAY
 
     def sent(self, gap_s: float, *, paced: bool) -> None:
-        """A request was sent.
+        """Record that a request was sent.
 
         Args:
-            gap_s: how long it was first in the queue.
-            paced: whether it was the pace that it waited for in the end.
+            gap_s: seconds it spent first in the queue.
+            paced: whether the last thing it waited for was the pace.
         """
         if self._excess > self._overdue:
             self._start_curve(self.rate, min(1.0, STRIDE * self._doubt), at_ceiling=True)
@@ -94,37 +98,37 @@ class Pace:
 
     @property
     def is_calm(self) -> bool:
-        """Whether the next request is slower than what was let through, so that no limit on the rate explains a 429."""
+        """Whether the next request is slower than what the server accepted, so that no rate limit explains a 429."""
         if self.rate >= self._top and self._ceiling >= self._top:
             return self._curve_sent >= SETTLED
         return self._excess <= 0.0 and self.rate <= (1.0 - self.background) * self._calmest
 
     def refused_at_random(self) -> None:
-        """A request was refused, and as far as is known not for the rate."""
+        """Record that a request was refused, probably not because of the rate."""
         self._lost += 1
         self._excess = max(self._excess - 1.0 / (1.0 - self.background), -SAVED)
         self._curve_lost += 1
 
-    def lowered_in_vain(self) -> None:
-        """The refusals of late were not for the rate: find out again how fast one may send."""
+    def measure_again(self) -> None:
+        """Measure the limit from scratch: the recent refusals were not because of the rate."""
         self._start_measuring(self.rate, 1.0, at_ceiling=True)
 
     def refused(self, *, in_doubt: bool = False) -> None:
-        """A request was refused for the rate: measure the limit, and start again from below it.
+        """Record that a request was refused because of the rate: measure the limit and restart the curve below it.
 
-        Since the last refusal the server let through `low` requests a second, time lost to other waits included; it
-        allows no less. On the present curve, which began later if the one before was overdue, it let through `high`,
-        perhaps out of savings. One request at the old ceiling is added to both (it takes the place of the refused one),
-        because two refusals in a row measure hardly anything.
+        Since the last refusal the server let through `low` requests a second, including time lost to other waits; it
+        allows no less. On the present curve, which began later if the last refusal was overdue, it let through `high`,
+        perhaps from savings. One request at the old ceiling is added to both (it replaces the refused one), because two
+        refusals in a row measure hardly anything.
 
         Args:
-            in_doubt: whether this refusal and those shortly before may have been at random.
+            in_doubt: whether this refusal and those shortly before it may have been random.
         """
         prior_s = 1.0 / self._ceiling
         let_in = 1.0 - self.background
         low = max(1, self._sent - self._lost) / let_in / (self._seconds + prior_s)
         high = max(1, self._curve_sent - self._curve_lost) / let_in / (self._curve_due_s + prior_s)
-        # With a background many requests together show that the limit was exceeded, not the last one.
+        # With a background, many requests together show that the limit was exceeded; the last one alone does not.
         ahead = 0.0 if self.background else LEAD * (self.rate - self._curve_sent / self._curve_due_s)
         doubt = max(LEAST_DOUBT + self.background, 1.0 / self._curve_sent, (high - low) / (high + low))
         if in_doubt and self._ceiling < self._start:
@@ -156,25 +160,25 @@ FIRST_HOLD = 32
 HOLD_GROWTH = 4
 LONGEST_HOLD = 128
 LATE = 2
-"""Fewer requests in a row without a reply in time may be chance, however few are under way."""
+"""Fewer consecutive requests without a reply in time may be chance, however few are in flight."""
 CHANCE = 0.01
-"""So unlikely has it to be that numbers refused in a row were refused at random."""
+"""Refusals of consecutive new levels are a limit's if chance explains them with less than this probability."""
 
 
 class ConcurrencyBound:
-    """A bound on requests under way; it has to know of each answer and refusal, and how many were under way.
+    """Bounds the requests in flight. Report every answer and refusal with its level: the number in flight, inclusive.
 
-    It falls below a number that was refused and rises by one, as in Chiu and Jain (1989), but with a memory: the
-    refused number is tried again after 32 requests and then after every 128, so that under a limit that does not move
-    one request in 128 is refused. Only news counts: answers and refusals of requests that were sent after the last
-    refusal was known.
+    The bound falls below a level that was refused and rises by one, as in Chiu and Jain (1989), but with a memory: it
+    tries the refused level again after 32 requests and then after every 128, so that a limit that does not move refuses
+    one request in 128. Only news counts: answers and refusals of requests that were sent after the last refusal was
+    known.
 
     Attributes:
-        bound: how many may be under way, now.
+        bound: how many requests may be in flight now.
     """
 
     def __init__(self, least: int, most: int) -> None:
-        """Start at `most`: it is the pace that lets the number rise slowly, so the first refusal shows the limit."""
+        """Start at `most`: the pace makes the number in flight rise slowly, so the first refusal shows the limit."""
         self.bound = most
         self._least, self._most = least, most
         self._highest_answered = 0
@@ -184,7 +188,7 @@ class ConcurrencyBound:
         self._late = 0
 
     def answered(self, level: int) -> None:
-        """A request sent as number `level` of those under way was admitted."""
+        """Record that the server admitted a request sent at `level`."""
         self._late = 0
         if level > self._highest_answered:
             self._highest_answered, self._strikes = level, 0
@@ -198,13 +202,13 @@ class ConcurrencyBound:
             self._held = 0
 
     def has_admitted(self, level: int) -> bool:
-        """Whether a request sent as number `level` is no more than was admitted since the last refusal."""
+        """Whether as many requests as `level` were admitted since the last refusal."""
         return level <= max(self._highest_answered, self._least)
 
     def is_full(self, level: int, background: float) -> bool:
-        """Whether refusing number `level` is a limit's doing, where a share of requests is refused at random.
+        """Whether a limit, not chance, explains a refusal at `level` when a share is refused at random.
 
-        A limit refuses every request above it, chance hardly ever refuses several numbers not admitted yet in a row.
+        A limit refuses every request above it; chance hardly ever refuses several new levels in a row.
         """
         if self.has_admitted(level):
             return False
@@ -212,9 +216,9 @@ class ConcurrencyBound:
         return background**self._strikes < CHANCE
 
     def late(self) -> bool:
-        """A request had no reply in time; half as many in a row as may be under way halve the bound.
+        """Record that a request got no reply in time; the bound halves after half as many in a row as it allows.
 
-        A server that takes more than it works on refuses nothing: what waits there too long is worked on in vain.
+        A server that accepts more than it works on refuses nothing: requests time out in its queue.
 
         Returns:
             Whether the bound was lowered.
@@ -228,13 +232,13 @@ class ConcurrencyBound:
         return True
 
     def refused(self, level: int) -> bool:
-        """A request sent as number `level` was refused.
+        """Record that a request sent at `level` was refused.
 
-        As many were admitted since the last refusal: then it was not for the number. If as many were not, it may have
-        been; if one fewer were, it was: under a limit on the rate, numbers rarely end just there.
+        If as many were admitted since the last refusal, the number in flight was not the reason. Otherwise it may have
+        been, and the bound falls. If exactly one fewer was admitted, it was: a rate limit rarely stops just there.
 
         Returns:
-            Whether it was for the number, not for the rate.
+            Whether the number in flight was the reason, not the rate.
         """
         answered, self._highest_answered, self._strikes = self._highest_answered, 0, 0
         if level <= answered or level <= self._least:
@@ -249,35 +253,35 @@ class ConcurrencyBound:
 
 
 ENOUGH = 3.6
-"""Refusals in vain, faded, that make a background. A limit that falls to half makes two or three."""
+"""Unexplained refusals (faded count) that prove a background. A limit that falls to half makes two or three."""
 FEW = 1.0
-"""With fewer, faded, there is none any more."""
+"""With a lower faded count the background is over."""
 SUSPICIOUS = 0.5
-"""From so many on, faded, there may be one."""
+"""From this faded count on a background is possible."""
 MEMORY = 200.0
-"""Requests in which what was counted fades to 1 / e."""
+"""Requests in which a count fades to 1 / e."""
 MOST = 0.3
-"""No greater share is taken for a background: who refuses that much is to be spared, whatever the reason."""
+"""The largest share taken for a background: a provider that refuses more needs fewer requests, whatever the reason."""
 SURPRISE = 2.0
-"""Refusals in vain beyond that share that may still be chance."""
+"""Unexplained refusals beyond that share that may still be chance."""
 EXCESS = 0.2
-"""What a limit is looked for by: so many refused on top of the background, as a share of the requests."""
+"""The share of requests, on top of the background, that the sequential test assumes a limit to refuse."""
 PROOF = 5.0
-"""Logarithm of how much likelier refusals have to be with that excess than without, to be a limit's."""
+"""Log-likelihood ratio (with that excess against without) from which refusals count as a limit's."""
 
 
 class Background:
-    """The share of requests that is refused whatever the pace; it has to know how requests ended that are news.
+    """Estimates the share of requests that is refused at any pace. Report how every request ended that brings news.
 
-    A limit refuses what exceeds it and nothing else. So a refusal of a request that no known limit explains (sent more
-    slowly than the provider had taken requests before, and as one of no more under way than it had admitted) is in
-    vain: sending still less would not have spared it. One or two such refusals are a limit that fell. Enough of them,
-    one soon after the other, are a *background*, and from then on a refusal counts as a limit's only where refusals
-    come faster than the background alone makes likely (a sequential test: Page 1954). The background is measured only
-    where no limit can add to it, so that a limit cannot be taken for one little by little.
+    A limit refuses only what exceeds it. So a refusal is unexplained if the request was sent more slowly than the
+    provider had accepted before, with no more in flight than it had admitted: sending still less would not have avoided
+    it. One or two such refusals mean that a limit fell. Enough of them, close together, are a *background*. From then
+    on a refusal counts as a limit's only if refusals come faster than the background alone makes likely (a sequential
+    test: Page 1954). The background is measured only where no limit can add to it, so that a limit is not gradually
+    mistaken for one.
 
     Attributes:
-        share: from 0, where every refusal is a limit's, to `MOST`.
+        share: from 0 (every refusal is a limit's) to `MOST`.
     """
 
     def __init__(self) -> None:
@@ -287,10 +291,10 @@ class Background:
         self._evidence = 0.0
 
     def answered(self, *, calm: bool) -> None:
-        """A request was admitted.
+        """Record that a request was admitted.
 
         Args:
-            calm: whether no limit that is known could have refused it.
+            calm: whether no known limit could have refused it.
         """
         self._count(calm, 0.0)
         if self.share:
@@ -298,13 +302,13 @@ class Background:
             self._evidence = max(0.0, self._evidence + math.log(likelier))
 
     def refused(self, *, calm: bool) -> bool:
-        """A request was refused.
+        """Record that a request was refused.
 
         Args:
-            calm: whether no limit that is known can have refused it.
+            calm: whether no known limit can have refused it.
 
         Returns:
-            Whether it is a limit's doing.
+            Whether the refusal counts as a limit's.
         """
         self._count(calm, 1.0)
         if not self.share:
@@ -313,12 +317,12 @@ class Background:
         return self._evidence >= PROOF
 
     def acted(self) -> None:
-        """Pace or bound were lowered: what was refused before says nothing about them as they are now."""
+        """Reset the evidence after pace or bound changed: earlier refusals say nothing about the new values."""
         self._evidence = 0.0
 
     @property
     def is_suspected(self) -> bool:
-        """Whether there may be a background, though nothing is proven yet."""
+        """Whether there may be a background, not proven yet."""
         return SUSPICIOUS <= self._in_vain <= MOST * self._calm + SURPRISE
 
     def _count(self, calm: bool, refused: float) -> None:

@@ -1,7 +1,7 @@
-"""The judge's instructions, the prompt made of them for one dialogue, and what its scores are bound to.
+"""The judge's instructions, the prompt for one dialogue, and the settings that its scores depend on.
 
-The dialogue goes in as data. It is one JSON array in which no angle bracket is by itself, between two lines that
-hold a number derived from the dialogue's own hash, so that nothing written inside can look like the closing line.
+The dialogue is data: a JSON array with escaped angle brackets, between two lines that hold a number derived from the
+dialogue's hash. So nothing inside the dialogue can pass for the closing line.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from rc1_lib.workspace.input_files import read_regular
 
 FOLDER = "configs/judge"
 _CALL = ("name", "arguments")
-_TAKEN = frozenset(
+_RESERVED = frozenset(
     "complete dialogue id line model models outcome overall reason replayed sample samples scored scores straddles text"
     " unstable".split()
 )
-_PLACES = ("{dimensions}", "{opening}", "{closing}")
+_PLACEHOLDERS = ("{dimensions}", "{opening}", "{closing}")
 _Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
 _Sentence = Annotated[str, Field(min_length=10, max_length=400)]
 
@@ -44,33 +44,33 @@ class JudgeSpec(Section):
     """One version of the judge's instructions."""
 
     spec: str
-    """The version, which is the file's name."""
+    """The version, equal to the file's name."""
     dimensions: Annotated[dict[_Name, _Sentence], Field(min_length=1)]
-    """Name -> the one sentence that defines it."""
+    """Maps each dimension's name to the sentence that defines it."""
     instructions: str
-    """The prompt's words, with places for the dimensions and for the lines around the dialogue."""
+    """The prompt, with placeholders for the dimensions and for the lines around the dialogue."""
 
     @field_validator("dimensions")
     @classmethod
-    def _not_taken(cls, dimensions: dict[str, str]) -> dict[str, str]:
-        taken = sorted(name for name in dimensions if name in _TAKEN or name.endswith("_variance"))
-        if taken:
-            raise ValueError(
-                f"{', '.join(taken)}: the tables of scores have a column of that name; name the dimension otherwise"
-            )
+    def _not_reserved(cls, dimensions: dict[str, str]) -> dict[str, str]:
+        reserved = sorted(name for name in dimensions if name in _RESERVED or name.endswith("_variance"))
+        if reserved:
+            raise ValueError(f"{', '.join(reserved)}: reserved for a column of the score tables; rename the dimension")
         return dimensions
 
     @field_validator("instructions")
     @classmethod
-    def _has_places(cls, text: str) -> str:
-        missing = [place for place in _PLACES if place not in text]
+    def _has_placeholders(cls, text: str) -> str:
+        missing = [placeholder for placeholder in _PLACEHOLDERS if placeholder not in text]
         if missing:
-            raise ValueError(f"lacks {', '.join(missing)}, where RC1 writes the dimensions and the dialogue's bounds")
+            raise ValueError(
+                f"lacks {', '.join(missing)}; RC1 fills these in with the dimensions and the lines around the dialogue"
+            )
         return text
 
     @property
     def sha256(self) -> str:
-        """Fingerprint of every word of it."""
+        """SHA-256 of the whole content, including the order of the dimensions."""
         return sha256_json([list(self.dimensions), self.model_dump(mode="json")])
 
     @property
@@ -91,22 +91,22 @@ def load_spec(path: Path, name: str, content: bytes | None = None) -> JudgeSpec:
     """Read the instructions of version `name`.
 
     Args:
-        path: of the file.
-        name: of the version.
-        content: of the file, where it was read already.
+        path: the file.
+        name: the version.
+        content: the file's content, if it was read already.
 
     Raises:
-        ConfigError: when the file is missing, is not YAML, or does not hold instructions of that name.
+        ConfigError: if the file is missing, is not YAML, or does not hold instructions of that name.
     """
     try:
         body = parse_yaml((read_regular(path) if content is None else content).decode())
     except OSError as error:
         raise ConfigError(
-            f"{path}: the judge's instructions (judge.spec is '{name}') cannot be read ({error.strerror}); "
-            f"write them, or name a version that is in {FOLDER}"
+            f"{path}: cannot read the judge's instructions ({error.strerror}); judge.spec is '{name}'. "
+            f"Write the file, or set judge.spec to a version in {FOLDER}"
         ) from None
     except (yaml.YAMLError, ValueError) as error:
-        raise ConfigError(f"{path}: is not YAML ({' '.join(str(error).split())}); correct the file") from None
+        raise ConfigError(f"{path}: not valid YAML ({' '.join(str(error).split())}); correct the file") from None
     try:
         spec = JudgeSpec.model_validate(body)
     except ValidationError as error:
@@ -114,7 +114,7 @@ def load_spec(path: Path, name: str, content: bytes | None = None) -> JudgeSpec:
         where = ".".join(str(part) for part in fault["loc"]) or "the file"
         raise ConfigError(f"{path}: {where}: {fault['msg']}; correct the judge's instructions") from None
     if spec.spec != name:
-        raise ConfigError(f"{path}: says spec: {spec.spec}, expected {name}, the name of the file and of judge.spec")
+        raise ConfigError(f"{path}: spec is {spec.spec}, expected {name}, the name of the file and of judge.spec")
     return spec
 
 
@@ -126,11 +126,11 @@ JUDGE_SPEC = Given(
 
 
 def read_spec(run: Run) -> JudgeSpec:
-    """The instructions that `judge.spec` names.
+    """Read the instructions that `judge.spec` names.
 
     Raises:
-        ConfigError: when they are missing or damaged.
-        TicketError: when they are not those that the ticket vouches for.
+        ConfigError: if they are missing or damaged.
+        TicketError: if they are not those that the ticket pins.
     """
     path = JUDGE_SPEC.path(run)
     content = None if run.vouched is None else read_vouched(run, JUDGE_SPEC.name, path)
@@ -138,10 +138,10 @@ def read_spec(run: Run) -> JudgeSpec:
 
 
 def judge_identity(run: Run) -> dict[str, str]:
-    """Who judges, and by which words: what a ticket names.
+    """Return provider, model and instructions of the judge, as a ticket records them.
 
     Raises:
-        ConfigError: when the instructions are missing or damaged.
+        ConfigError: if the instructions are missing or damaged.
     """
     judge = run.config.judge
     return {
@@ -153,7 +153,7 @@ def judge_identity(run: Run) -> dict[str, str]:
 
 
 def scoring_settings(run: Run) -> dict[str, Any]:
-    """All settings that decide what a dialogue is scored with, and whether its scores count in full."""
+    """Return all settings that affect a dialogue's scores, or whether they count as stable."""
     judge = run.config.judge
     return {
         **judge_identity(run),
@@ -165,13 +165,13 @@ def scoring_settings(run: Run) -> dict[str, Any]:
 
 
 def misfit(messages: object) -> str:
-    """What keeps `messages` from being a dialogue that can be judged, in words; empty when nothing does."""
+    """Say why `messages` cannot be judged, in words; empty if it can."""
     if not isinstance(messages, list) or not messages:
-        return "'messages' is no list of chat messages with at least one in it"
-    for place, message in enumerate(messages, 1):
+        return "'messages' is not a list of at least one chat message"
+    for number, message in enumerate(messages, 1):
         fault = _misfit(message)
         if fault:
-            return f"message {place} {fault}"
+            return f"message {number} {fault}"
     if not any(message["role"] == "assistant" for message in messages):
         return "no message is the assistant's, so there is nothing to judge"
     return ""
@@ -179,23 +179,23 @@ def misfit(messages: object) -> str:
 
 def _misfit(message: object) -> str:
     if not isinstance(message, Mapping):
-        return "is no object"
+        return "is not an object"
     if not isinstance(message.get("role"), str) or not message["role"]:
         return "has no role"
     if not isinstance(message.get("content"), str | None):
-        return f"holds a {type(message['content']).__name__} as its content, expected a text"
+        return f"has a {type(message['content']).__name__} as its content, expected a string"
     calls = message.get("tool_calls")
     if not isinstance(calls, list | None):
-        return "has tool_calls that are no list"
+        return "has tool_calls that are not a list"
     for call in calls or ():
         function = call.get("function") if isinstance(call, Mapping) else None
         if not isinstance(function, Mapping) or not all(isinstance(function.get(key), str) for key in _CALL):
-            return "has a tool call without a function's name and arguments as texts"
+            return "has a tool call whose function lacks a name or arguments as strings"
     return ""
 
 
 def canonical(messages: Sequence[Message]) -> list[dict[str, Any]]:
-    """The dialogue as it is graded: role, content and tool calls, without what is empty or means nothing to a judge."""
+    """Return the dialogue as it is graded: role, content and tool calls, without other or empty fields."""
     return [
         {
             "role": message["role"],
@@ -207,19 +207,19 @@ def canonical(messages: Sequence[Message]) -> list[dict[str, Any]]:
 
 
 def dialogue_sha256(messages: Sequence[Message]) -> str:
-    """Fingerprint of the dialogue as it is graded."""
+    """Return the SHA-256 of the dialogue as it is graded."""
     return sha256_json(canonical(messages))
 
 
 def write_ask(spec: JudgeSpec, sampling: JudgeSampling, messages: Sequence[Message], sample: int) -> Ask:
-    """What is sent for one sample of a dialogue, always the same for the same input; an attempt adds its ids."""
+    """Write the request for one sample of a dialogue, deterministically; each attempt adds its ids."""
     data = orjson.dumps(canonical(messages)).replace(b"<", b"\\u003c").replace(b">", b"\\u003e")
     nonce = hashlib.sha256(f"{sample}\0".encode() + data).hexdigest()[:16]
     opening, closing = f"<dialogue-{nonce}>", f"</dialogue-{nonce}>"
     shown = "\n".join(f"- {name}: {sentence}" for name, sentence in spec.dimensions.items())
     system = spec.instructions
-    for place, text in zip(_PLACES, (shown, opening, closing), strict=True):
-        system = system.replace(place, text)
+    for placeholder, text in zip(_PLACEHOLDERS, (shown, opening, closing), strict=True):
+        system = system.replace(placeholder, text)
     user = f"{opening}\n{data.decode()}\n{closing}"
     return Ask(system, user, spec.schema_of_reply, sampling, "", "", messages)
 

@@ -1,4 +1,4 @@
-"""What scoring comes to: of one sample, and of a run: dialogues with medians and variances, or the reason for none."""
+"""Results of scoring, of one sample and of a run: medians and variances by dialogue, or why there are none."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ SCORE_SCHEMA: dict[str, type[pl.DataType]] = {
     "dimension": pl.String,
     "score": pl.Float64,
 }
-"""Scores in long form: one row a score; a sample that was not scored has no row, or a null."""
+"""Scores in long form: one row per score; a sample without a score has no row, or a null."""
 NOT_ASKED = "not asked: the run ended before"
 
 
 class JudgeStoppedError(RC1Error):
-    """A judge that ended before it had scored every dialogue: its budget is used up, or its provider refuses."""
+    """The judge ended before it scored every dialogue, for example because its budget is used up."""
 
 
 @dataclass(frozen=True, slots=True)
 class SampleRequest:
-    """One sample of one dialogue, to be had from the store or from the provider."""
+    """One requested sample of one dialogue; `key` hashes everything that is asked, `dialogue` is its SHA-256."""
 
     key: str
     dialogue: str
@@ -46,14 +46,14 @@ class SampleRequest:
 
 @dataclass(frozen=True, slots=True)
 class SampleResult:
-    """What came of a wanted sample: scores, or the reason why there are none.
+    """The result for one requested sample: scores, or the reason why there are none.
 
     Attributes:
-        scores: by dimension; None where there are none.
-        outcome: how it ended.
-        reason: in words, empty where there are scores.
-        model: the version that answered.
-        text: the reply as it was written.
+        scores: by dimension; None without valid scores.
+        outcome: how the last attempt ended.
+        reason: why there are no scores, in words; empty if there are.
+        model: the model version that answered; empty without an answer.
+        text: the reply's text.
     """
 
     scores: dict[str, float] | None
@@ -64,7 +64,7 @@ class SampleResult:
 
     @classmethod
     def of(cls, reply: Reply) -> SampleResult:
-        """What a stored reply says."""
+        """Return the result of a stored reply."""
         outcome = reply.outcome if reply.scores is None else AttemptOutcome.HIT
         return cls(reply.scores, outcome, reply.detail, reply.model, reply.text)
 
@@ -74,18 +74,18 @@ class Judged:
     """The scores of a run.
 
     Attributes:
-        rows: one row a dialogue, in the order asked: `dialogue` (SHA-256), `scored`, `reason` (empty where scored),
-            `samples` (how many gave scores), `replayed` (how many came from the store), `models`, `unstable`,
-            `straddles` (names whose samples lie on both sides of `judge.verdict_at`, `overall` for their mean), and for
-            each dimension its median under its own name and `{dimension}_variance`; null where unscored.
-        replies: one row a sample: `dialogue, sample, outcome, reason, model, text, scores`.
-        run_id: its name in the usage log.
-        stopped: why the run ended early; empty when it did not.
-        usd: what it cost, with the most that attempts of unknown outcome can have cost.
+        rows: one row per dialogue, in the order asked: `dialogue` (SHA-256), `scored`, `reason` (empty if scored),
+            `samples` (number of scores), `replayed` (number from the store), `models`, `unstable`, `straddles`
+            (dimensions whose samples lie on both sides of `judge.verdict_at`; `overall` for their mean), and for each
+            dimension its median under its own name and `{dimension}_variance`; null if unscored.
+        replies: one row per sample: `dialogue, sample, outcome, reason, model, text`, and a column per dimension.
+        run_id: the run's id in the usage log.
+        stopped: why the run ended early; empty if it did not.
+        usd: cost in USD: the known cost, plus the most that attempts of unknown cost can have cost.
         calls: calls sent.
-        test_double: whether any answer, stored ones included, is that of RC1's own test double.
-        traffic: of the last minute.
-        remedies: `KEY=VALUE`, settings under which what failed first may work, the likeliest first.
+        test_double: whether any answer, even a stored one, is from RC1's own test double.
+        traffic: figures of the last minute.
+        remedies: settings (`KEY=VALUE`) that may fix the first failure, most likely first.
     """
 
     rows: pl.DataFrame
@@ -100,37 +100,37 @@ class Judged:
 
     @property
     def coverage(self) -> float:
-        """Share of the dialogues asked about that are scored; 0 when none was asked about."""
+        """Share of the dialogues that are scored; 0 without dialogues."""
         return int(self.rows["scored"].sum()) / len(self.rows) if len(self.rows) else 0.0
 
     @property
     def reasons(self) -> list[tuple[str, int]]:
-        """Why dialogues are unscored, the most frequent reason first."""
+        """Reasons why dialogues are unscored, with counts, most frequent first."""
         return Counter(self.rows.filter(~pl.col("scored"))["reason"].to_list()).most_common()
 
     @property
     def why_unscored(self) -> str:
-        """The three most frequent reasons, each with its count, in words; empty where all are scored."""
+        """The three most frequent of the `reasons`, in words; empty if all dialogues are scored."""
         return "; ".join(f"{count}: {reason}" for reason, count in self.reasons[:3])
 
     def require(self, min_coverage: float) -> pl.DataFrame:
-        """The rows, for a use that has to be able to rely on them.
+        """Return the rows if enough of them are scored to rely on.
 
         Raises:
-            JudgeStoppedError: when the run ended early.
-            RC1Error: when fewer are scored than `min_coverage`.
+            JudgeStoppedError: if the run ended early.
+            RC1Error: if the share scored is below `min_coverage`.
         """
         if self.stopped:
             raise JudgeStoppedError(f"the judge stopped: {self.stopped}")
         if self.coverage < min_coverage:
             raise RC1Error(
-                f"the judge scored {self.coverage:.1%} of {len(self.rows)} dialogues, wanted at least "
+                f"the judge scored {self.coverage:.1%} of {len(self.rows)} dialogues, expected at least "
                 f"{min_coverage:.0%}; a mean over the rest would mislead. Unscored: {self.why_unscored}"
             )
         return self.rows
 
     def unstable(self) -> list[dict[str, Any]]:
-        """The unstable dialogues, each with all of its replies."""
+        """Return the unstable dialogues, each with all its replies."""
         names = self.rows.filter(pl.col("unstable")).unique("dialogue", maintain_order=True)
         replies = self.replies.filter(pl.col("dialogue").is_in(names["dialogue"].implode()))
         grouped = replies.partition_by("dialogue", as_dict=True, include_key=False)
@@ -145,7 +145,7 @@ def tables(
     spec: JudgeSpec,
     max_variance: float,
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The samples of a run put together, all K of a dialogue or no score: `rows` and `replies` of `Judged`."""
+    """Build `rows` and `replies` of `Judged`; a dialogue is scored only if all K samples are."""
     replies = _replies(wanted, got, spec)
     rows = _rows(replies, config, spec, max_variance)
     order = pl.DataFrame({"dialogue": list(names)}, schema={"dialogue": pl.String})
@@ -157,10 +157,10 @@ def tables(
 
 def _replies(wanted: Sequence[SampleRequest], got: Mapping[str, SampleResult], spec: JudgeSpec) -> pl.DataFrame:
     missing = SampleResult(None, AttemptOutcome.CANCELLED, NOT_ASKED, "")
-    records = [(one, got.get(one.key, missing)) for one in wanted]
+    records = [(request, got.get(request.key, missing)) for request in wanted]
     columns: dict[str, list[Any]] = {
-        "dialogue": [one.dialogue for one, _ in records],
-        "sample": [one.sample for one, _ in records],
+        "dialogue": [request.dialogue for request, _ in records],
+        "sample": [request.sample for request, _ in records],
         "outcome": [found.outcome.value for _, found in records],
         "reason": [found.reason for _, found in records],
         "model": [found.model for _, found in records],
@@ -174,7 +174,7 @@ def _replies(wanted: Sequence[SampleRequest], got: Mapping[str, SampleResult], s
 
 
 def _rows(replies: pl.DataFrame, config: JudgeConfig, spec: JudgeSpec, max_variance: float) -> pl.DataFrame:
-    """One row a dialogue."""
+    """Aggregate the replies to one row per dialogue."""
     dimensions = list(spec.dimensions)
     has_scores = pl.col(dimensions[0]).is_not_null()
     at = config.verdict_at
@@ -206,7 +206,7 @@ def _rows(replies: pl.DataFrame, config: JudgeConfig, spec: JudgeSpec, max_varia
     numbers = [*dimensions, *(f"{name}_variance" for name in dimensions)]
     variances = [pl.col(f"{name}_variance") for name in dimensions]
     return rows.with_columns(
-        # A dialogue that lacks a sample holds no number at all.
+        # A dialogue that lacks a sample has no numbers at all.
         *(pl.when("scored").then(pl.col(name)).alias(name) for name in numbers),
         unstable=(pl.max_horizontal(variances) > max_variance).fill_null(False),
         reason=pl.when("scored").then(pl.lit("")).otherwise("reason"),
@@ -214,15 +214,14 @@ def _rows(replies: pl.DataFrame, config: JudgeConfig, spec: JudgeSpec, max_varia
 
 
 def medians_and_variances(scores: pl.DataFrame) -> pl.DataFrame:
-    """Median and unbiased variance of each dialogue's samples, by dimension.
+    """Compute median and unbiased variance of each dialogue's samples, by dimension.
 
     Args:
-        scores: columns `dialogue`, `dimension`, `score`; nulls are left out.
+        scores: columns `dialogue`, `dimension`, `score`; nulls are ignored.
 
     Returns:
-        Columns `dialogue`, `dimension`, `samples` (how many were scored), `median`, `variance`, in the order in which
-        dialogues and dimensions first appear. The variance of a single sample is null. A NaN among the scores makes
-        both NaN.
+        Columns `dialogue`, `dimension`, `samples` (number of scores), `median`, `variance`, in order of first
+        appearance. The variance of a single sample is null. A NaN among the scores makes both NaN.
     """
     score = pl.col("score")
     poisoned = score.is_nan().any()

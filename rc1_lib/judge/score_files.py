@@ -1,10 +1,8 @@
-"""The dialogues of a file to be scored, every line checked before the first is asked about; and what a scoring leaves.
+"""Read a file of dialogues to score, checking every line first, and write scores, unstable samples and a summary.
 
-That is its scores, its unstable samples, and a summary that says what they are.
-
-The list of unstable dialogues is kept up by whatever judges rows: of the dialogues that were judged now it holds those
-that are unstable now; what an earlier asking of this very judge found of others stays, also of those that were asked
-about and are unscored; what another judge said goes.
+Everything that judges rows updates the list of unstable dialogues. Of the dialogues scored now, the list holds those
+that are unstable now. Entries of the same judge about other dialogues stay, including dialogues that were asked about
+but not scored. Entries of other judges are removed.
 """
 
 from __future__ import annotations
@@ -35,7 +33,7 @@ from rc1_lib.workspace.input_files import open_text
 
 SCORES = "reports/rc1/scores.jsonl"
 _SHOWN = 10
-"""Damaged lines that are reported one by one; the others are counted."""
+"""Damaged lines shown in an error; further ones are only counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +41,8 @@ class Dialogue:
     """One dialogue of a file.
 
     Attributes:
-        line: its number, from 1.
-        id: that of its row; `line N` where the row has none.
+        line: line number, from 1.
+        id: the row's id; `line N` if it has none.
         messages: in chat format.
     """
 
@@ -54,14 +52,14 @@ class Dialogue:
 
 
 def read_dialogues(path: Path, first: int | None = None) -> list[Dialogue]:
-    """Read the dialogues of a file of JSON objects, one a line, each with its `messages`; other keys mean nothing here.
+    """Read dialogues from a file with one JSON object per line, each with `messages`; other keys are ignored.
 
     Args:
-        path: rows of the pool or the shadow set, or bare `{"messages": [...]}`. Empty lines are passed over.
-        first: how many dialogues are wanted; what follows them is not read. Default: all.
+        path: rows of the pool or the shadow set, or bare `{"messages": [...]}`. Empty lines are skipped.
+        first: read only this many dialogues; default: all.
 
     Raises:
-        RowError: when there is no such file, or lines of it hold no dialogue, naming each.
+        RowError: if the file cannot be read, or lines of it hold no dialogue; it names them.
     """
     found: list[Dialogue] = []
     damaged: list[str] = []
@@ -79,14 +77,14 @@ def read_dialogues(path: Path, first: int | None = None) -> list[Dialogue]:
                     name = row.get("id")
                     found.append(Dialogue(number, f"line {number}" if name is None else str(name), row["messages"]))
     except OSError as error:
-        raise RowError(f"{path}: cannot be read ({error.strerror}); expected a JSONL file of dialogues") from None
+        raise RowError(f"{path}: cannot read it ({error.strerror}); expected a JSONL file of dialogues") from None
     if damaged:
         more = f"; and {len(damaged) - _SHOWN} more" if len(damaged) > _SHOWN else ""
         raise RowError(
             f"{path}: {'; '.join(damaged[:_SHOWN])}{more}. Nothing was asked: correct the file and run again"
         )
     if not found:
-        raise RowError(f'{path}: holds no dialogue, expected one JSON object a line with its "messages"')
+        raise RowError(f'{path}: has no dialogues; expected one JSON object with "messages" per line')
     return found
 
 
@@ -94,7 +92,7 @@ def _read(text: bytes) -> tuple[dict[str, Any], str]:
     try:
         row = orjson.loads(text)
     except orjson.JSONDecodeError as error:
-        return {}, f"is not JSON ({error.msg}, column {error.colno})"
+        return {}, f"not valid JSON ({error.msg}, column {error.colno})"
     if not isinstance(row, dict):
         return {}, f"is a JSON {type(row).__name__}, expected an object"
     if "messages" not in row:
@@ -103,22 +101,22 @@ def _read(text: bytes) -> tuple[dict[str, Any], str]:
 
 
 def summary_path(out: str) -> str:
-    """Where the summary of the scores in `out` lies: next to them."""
+    """Return the path of the summary, next to the scores in `out`."""
     return Path(out).with_suffix(".summary.json").as_posix()
 
 
 def write_scores(run: Run, judge: Judge, dialogues: Sequence[Dialogue], judged: Judged, out: str) -> dict[str, Any]:
     """Write scores, unstable samples and summary, and return the summary.
 
-    Scores that may not be relied on (coverage below `gates.shared.min_coverage`, or a run that ended early) are
-    written all the same, each row and the summary with `complete: false`.
+    Unreliable scores (coverage below `gates.shared.min_coverage`, or a run that ended early) are written too, but each
+    row and the summary say `complete: false`.
 
     Args:
-        run: names the workspace and the thresholds.
-        judge: who scored.
-        dialogues: what was scored, in the order in which `judged` has it.
-        judged: what came of it.
-        out: the scores' file, relative to the workspace.
+        run: gives workspace and thresholds.
+        judge: the judge that scored.
+        dialogues: the scored dialogues, in the order of `judged`.
+        judged: their scores.
+        out: path of the scores, relative to the workspace.
     """
     incomplete = _refusal(judged, run.config.gates.shared.min_coverage)
     rows = _rows(dialogues, judged, tuple(judge.spec.dimensions), not incomplete)
@@ -186,7 +184,7 @@ def _rows(
 
 
 def _dimensions(judged: Judged, dimensions: Sequence[str], confidence: float) -> dict[str, dict[str, Any]]:
-    """By dimension, and over all of them: mean of the medians, and the standard deviation between samples."""
+    """Compute, per dimension and overall, the mean of the medians and the standard deviation between samples."""
     scored = judged.rows.filter("scored")
     own = judged.replies.filter(pl.col("dialogue").is_in(scored["dialogue"].unique().implode()))
     long = own.unpivot(dimensions, index=["dialogue", "sample"], variable_name="dimension", value_name="score")
@@ -207,7 +205,7 @@ def _dimensions(judged: Judged, dimensions: Sequence[str], confidence: float) ->
 
 
 def _write_lines(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
-    """Write one JSON object a line; without any, remove an earlier file, which would be taken for today's."""
+    """Write one JSON object per line; without records, remove the old file, which would pass for the new one."""
     lines = [orjson.dumps(record) + b"\n" for record in records]
     if not lines:
         path.unlink(missing_ok=True)
@@ -222,24 +220,24 @@ UNSTABLE = "reports/rc1/unstable_samples.jsonl"
 def keep_unstable(
     workspace: Workspace, ids: Sequence[str], judged: Judged, judge: Mapping[str, str]
 ) -> list[dict[str, Any]]:
-    """Bring the list up to date; where it would be empty there is no file.
+    """Update the list of unstable dialogues; remove the file if the list is empty.
 
     Args:
-        workspace: where it lies.
-        ids: of the dialogues, in the order in which `judged` has them; equal dialogues may have several.
-        judged: what came of them.
-        judge: who judged (`rc1_lib.judge.prompt.judge_identity`).
+        workspace: where the list is.
+        ids: ids of the dialogues, in the order of `judged`; equal dialogues may have several.
+        judged: their scores.
+        judge: the judge's identity (`rc1_lib.judge.prompt.judge_identity`).
 
     Returns:
-        The lines about these dialogues.
+        The entries about these dialogues.
     """
-    named: dict[str, list[str]] = defaultdict(list)
-    for one, dialogue in zip(ids, judged.rows["dialogue"].to_list(), strict=True):
-        named[dialogue].append(one)
-    ours = [{"ids": named[row["dialogue"]], "judge": dict(judge), **row} for row in judged.unstable()]
+    ids_of: dict[str, list[str]] = defaultdict(list)
+    for row_id, dialogue in zip(ids, judged.rows["dialogue"].to_list(), strict=True):
+        ids_of[dialogue].append(row_id)
+    ours = [{"ids": ids_of[row["dialogue"]], "judge": dict(judge), **row} for row in judged.unstable()]
     path = workspace.path(UNSTABLE)
     found = set(judged.rows.filter("scored")["dialogue"])
-    lines = [*_others(path.read_bytes() if path.is_file() else b"", judge, found), *map(orjson.dumps, ours)]
+    lines = [*_kept_entries(path.read_bytes() if path.is_file() else b"", judge, found), *map(orjson.dumps, ours)]
     if not lines:
         path.unlink(missing_ok=True)
         return ours
@@ -248,15 +246,15 @@ def keep_unstable(
     return ours
 
 
-def _others(there: bytes, judge: Mapping[str, str], judged: Collection[str]) -> list[bytes]:
-    """The lines that stay; one that cannot be read says nothing any more."""
+def _kept_entries(content: bytes, judge: Mapping[str, str], judged: Collection[str]) -> list[bytes]:
+    """Return the old entries to keep; unreadable ones are dropped."""
     kept = []
-    for line in there.splitlines():
+    for line in content.splitlines():
         try:
-            found = orjson.loads(line)
+            entry = orjson.loads(line)
         except ValueError:
             continue
-        of = found.get("dialogue") if isinstance(found, dict) and found.get("judge") == dict(judge) else None
-        if isinstance(of, str) and of not in judged:
+        dialogue = entry.get("dialogue") if isinstance(entry, dict) and entry.get("judge") == dict(judge) else None
+        if isinstance(dialogue, str) and dialogue not in judged:
             kept.append(line)
     return kept

@@ -1,17 +1,16 @@
-"""Every reply that was paid for, and the usage log, in one SQLite file.
+"""Every paid reply and the usage log, in one SQLite file.
 
-A reply and its line are written together or not at all, whatever kills the process. An attempt is noted before it is
-sent. The lock of a dead process is freed by the kernel, and what it had under way becomes a line of the log: it may
-have been billed. Several processes may use one store; nobody asks what another one is asking.
+A reply and its log line are written together or not at all, even if the process is killed. An attempt is recorded
+before it is sent. When a process dies, the kernel frees its lock, and its calls in flight become log lines, since they
+may have been billed. Several processes may share a store; none asks what another is asking already.
 
-What was paid for is committed and synced attempt by attempt: grouped, or with SQLite syncing at checkpoints alone
-(`synchronous = NORMAL`), a kill or a power cut would lose replies that somebody has billed. Where nobody is billed a
-lost score costs the millisecond that computes it again, and a sync costs ten times that; so `together` makes one
-transaction of many.
+Paid replies are committed and synced one by one. If they were grouped, or if SQLite synced only at checkpoints
+(`synchronous = NORMAL`), a kill or a power cut would lose replies that were billed. A free score takes a millisecond to
+compute again, and a sync takes ten times that; so `transaction` commits many of them at once.
 
-The log is a hash chain: each line holds the hash of the one before. The chain shows that a line was changed, taken out
-or put in. It is no signature: whoever can write the workspace can also compute a new chain. The provider's own records
-of the request ids are what an outsider can check it against.
+The log is a hash chain: each line's hash includes the hash of the line before. The chain reveals a line that was
+changed, removed or inserted. It is not a signature: anyone who can write the workspace can compute a new chain. An
+outsider can check the request ids against the provider's own records.
 """
 
 from __future__ import annotations
@@ -67,7 +66,7 @@ LOG_SCHEMA: dict[str, type[pl.DataType] | pl.DataType] = {
     "scores": pl.String,
     "detail": pl.String,
 }
-"""The log as a table: one row a line, in the order of writing (`seq` from 1); `scores` is JSON text or null."""
+"""The log as a table: one row per line, in order of writing (`seq` from 1); `scores` is JSON text or null."""
 _COLUMNS = tuple(LOG_SCHEMA)
 _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS replies (ask_key, model, stored, spec, dialogue, sample, outcome, text, scores, detail,"
@@ -87,22 +86,22 @@ _REPLY = "ask_key, model, stored, spec, dialogue, sample, outcome, text, scores,
 
 
 class InFlight:
-    """Another process is asking for this very reply."""
+    """Another process is asking for the same reply."""
 
 
 class Store:
     """The replies and the usage log of one workspace. Methods may be called from any thread."""
 
     def __init__(self, path: Path, *, ttl_days: float, clock: Callable[[], float] = time.time) -> None:
-        """Open the store, make it when it is not there, and account for what dead processes had under way.
+        """Open or create the store, and log the interrupted attempts of dead processes.
 
         Args:
             path: the SQLite file.
-            ttl_days: for how long a reply counts.
-            clock: seconds since 1970.
+            ttl_days: days for which a reply counts.
+            clock: returns seconds since 1970.
 
         Raises:
-            RC1Error: when the file is no store of this version.
+            RC1Error: if the file is not a store of this version, or cannot be read and written.
         """
         self.path = path
         self.run_id = uuid.uuid4().hex
@@ -110,7 +109,7 @@ class Store:
         self._clock = clock
         self._lock = threading.RLock()
         self._runs = path.with_name(f"{path.name}.runs")
-        with self._sound():
+        with self._readable_errors():
             self._runs.mkdir(parents=True, exist_ok=True)
             self._alive = FileLock(self._lock_path(self.run_id))
             self._alive.acquire()
@@ -119,7 +118,7 @@ class Store:
                 self._prepare()
                 self.id = str(self._db.execute("SELECT id FROM identity").fetchone()[0])
                 with self._writing():
-                    self._living()
+                    self._other_live_runs()
             except BaseException:
                 self.close()
                 raise
@@ -136,26 +135,29 @@ class Store:
         """Close the file. What was written stays; nothing is buffered."""
         with self._lock:
             if hasattr(self, "_db"):
-                with suppress(RC1Error, sqlite3.Error):  # whoever comes next does it, if it cannot be done now
-                    self._give_up()
+                with suppress(RC1Error, sqlite3.Error):  # if this fails, the next process to open the store does it
+                    self._log_unfinished()
                 self._db.close()
             self._alive.release()
             self._lock_path(self.run_id).unlink(missing_ok=True)
 
-    def _give_up(self) -> None:
-        """Enter what this run began and could not finish: it ends here."""
+    def _log_unfinished(self) -> None:
+        """Log the attempts that this run began and did not finish."""
         if self._db.execute("SELECT count(*) FROM sent WHERE run_id = ?", (self.run_id,)).fetchone()[0]:
             with self._writing():
-                self._enter_unfinished(self.run_id)
+                self._log_interrupted(self.run_id)
 
     def now(self) -> float:
-        """Seconds since 1970 by the clock that ages replies."""
+        """Return the time in seconds since 1970, by the clock that replies expire by."""
         return self._clock()
 
     # ---- replies ----
 
     def find(self, ask_keys: Sequence[str], model: str, *, bad_attempts: int = 1) -> dict[str, Reply]:
-        """The stored replies of `model` that still count, by ask key."""
+        """Find the stored replies of `model` that still count, by ask key.
+
+        A reply that cannot be read counts only once `bad_attempts` of them have come.
+        """
         with self._reading():
             self._db.execute("CREATE TEMP TABLE IF NOT EXISTS wanted (ask_key PRIMARY KEY) WITHOUT ROWID")
             self._db.execute("DELETE FROM wanted")
@@ -168,13 +170,13 @@ class Store:
             return {reply.ask_key: reply for reply in found if not self._is_worth_asking_again(reply, bad_attempts)}
 
     def model_of(self, endpoint: str) -> tuple[str, float] | None:
-        """The model version that an endpoint last answered with, and when (seconds since 1970)."""
+        """Return the model version that last answered at an endpoint, and when (seconds since 1970)."""
         with self._reading():
             row = self._db.execute("SELECT model, seen FROM endpoints WHERE endpoint = ?", (endpoint,)).fetchone()
         return None if row is None else (row[0], row[1])
 
     def replies_so_far(self, ask_key: str) -> int:
-        """How many replies to this ask were ever received: a further one needs an idempotency key of its own."""
+        """Count the replies ever received to this ask; the next one needs a new idempotency key."""
         marks = ", ".join("?" * len(ANSWERED))
         with self._reading():
             found = self._db.execute(
@@ -183,7 +185,7 @@ class Store:
         return int(found[0])
 
     def dialogue(self, sha256: str) -> list[dict[str, Any]] | None:
-        """The messages of a dialogue that was asked about."""
+        """Return the messages of a dialogue that was asked about; None if it is unknown."""
         with self._reading():
             row = self._db.execute("SELECT messages FROM dialogues WHERE sha256 = ?", (sha256,)).fetchone()
         return None if row is None else list(orjson.loads(row[0]))
@@ -191,7 +193,7 @@ class Store:
     # ---- attempts ----
 
     def remember(self, dialogues: Sequence[tuple[str, Sequence[Any]]]) -> None:
-        """Keep dialogues by their SHA-256, so that a bad reply can be asked for again."""
+        """Store dialogues by their SHA-256, so that RC1 can ask again after a bad reply."""
         with self._writing():
             self._db.executemany(
                 "INSERT OR IGNORE INTO dialogues VALUES (?, ?)",
@@ -199,17 +201,17 @@ class Store:
             )
 
     def begin(self, line: Line, *, endpoint: str, fresh: bool, bad_attempts: int = 1) -> Reply | InFlight | None:
-        """Note that an attempt is about to be sent.
+        """Record that an attempt is about to be sent.
 
         Args:
-            line: what is known of it now.
-            endpoint: where it is sent. The replies of the version that last answered there count, whichever process
-                it answered: a process that has had no answer yet does not ask again for what another one has just got.
-            fresh: ask even where a reply is stored or on its way.
-            bad_attempts: how many replies that cannot be read have to have come before the last of them counts.
+            line: what is known about the attempt now.
+            endpoint: where it goes. Replies of the version that last answered there count, whichever process received
+                them: a process without an answer so far does not ask for what another has just received.
+            fresh: ask even if a reply is stored or in flight.
+            bad_attempts: number of unreadable replies after which the last one counts.
 
         Returns:
-            None when it may be sent; the reply that another process got meanwhile; or `InFlight`.
+            None if the attempt may be sent; the reply that another process received meanwhile; or `InFlight`.
         """
         with self._writing():
             if not fresh:
@@ -220,7 +222,7 @@ class Store:
                 ).fetchall()
                 if rows and not self._is_worth_asking_again(reply := _reply(rows[0]), bad_attempts):
                     return reply
-                if self._living(line.ask_key):
+                if self._other_live_runs(line.ask_key):
                     return InFlight()
             self._db.execute(
                 "INSERT INTO sent VALUES (?, ?, ?, ?)",
@@ -229,22 +231,22 @@ class Store:
             return None
 
     def is_under_way(self, ask_key: str) -> bool:
-        """Whether a live process other than this run has an attempt at this reply under way."""
+        """Whether another live process is asking for this reply."""
         with self._writing():
-            return bool(self._living(ask_key))
+            return bool(self._other_live_runs(ask_key))
 
     def end(self, line: Line, *, endpoint: str, text: str = "") -> None:
-        """Write how an attempt ended; a reply that was received is stored with it.
+        """Log how an attempt ended, and store the reply if one came.
 
         Args:
-            line: the whole line.
+            line: the complete line.
             endpoint: where it was sent.
-            text: the reply's text, where a model replied.
+            text: the reply's text; empty without a reply.
         """
         with self._writing():
             self._db.execute("DELETE FROM sent WHERE attempt_id = ?", (line.attempt_id,))
             self._log([line])
-            answered = line.status == 200  # a filter's refusal is a reply, and shows no version of the model
+            answered = line.status == 200  # a filter's refusal is a reply, but does not show the model version
             if line.outcome not in ANSWERED or not (answered or line.model):
                 return
             when = self._clock()
@@ -252,7 +254,7 @@ class Store:
             self._db.execute(
                 f"INSERT INTO replies ({_REPLY}) VALUES ({', '.join('?' * 12)}) ON CONFLICT DO UPDATE SET "
                 f"{', '.join(f'{name} = excluded.{name}' for name in _REPLY.split(', ')[2:])} "
-                "WHERE excluded.scores IS NOT NULL OR replies.scores IS NULL",  # bad never drives out good
+                "WHERE excluded.scores IS NOT NULL OR replies.scores IS NULL",  # a bad reply never replaces a good one
                 (
                     line.ask_key, line.model, when, line.spec, line.dialogue, line.sample, line.outcome.value, text,
                     scores, line.detail, line.request_id, line.reply_sha256,
@@ -261,21 +263,21 @@ class Store:
             if answered:
                 self._db.execute("INSERT OR REPLACE INTO endpoints VALUES (?, ?, ?)", (endpoint, line.model, when))
 
-    def replayed(self, lines: Sequence[Line]) -> None:
-        """Write the lines of scores that came from the store."""
+    def log_replays(self, lines: Sequence[Line]) -> None:
+        """Log scores that came from the store."""
         if lines:
             with self._writing():
                 self._log(lines)
 
     @contextmanager
-    def together(self) -> Iterator[None]:
-        """Commit all that the block writes at its end, as one: for scores that nobody is billed for.
+    def transaction(self) -> Iterator[None]:
+        """Commit everything that the block writes in one transaction; only for scores that are free.
 
-        Others wait meanwhile to write, so it is to be over within seconds. A part that fails takes back itself alone;
-        an error that leaves the block, or a kill inside it, takes back everything.
+        Other writers wait meanwhile, so keep the block to seconds. A failed write inside rolls back only itself; an
+        error that leaves the block, or a kill inside it, rolls back everything.
 
         Raises:
-            RC1Error: when it cannot be written; nothing of it is.
+            RC1Error: if the block cannot be written; then nothing of it is.
         """
         with self._writing():
             yield
@@ -283,7 +285,7 @@ class Store:
     # ---- the log ----
 
     def log(self, run_id: str | None = None) -> pl.DataFrame:
-        """The usage log, or one run's lines of it, with the columns of `LOG_SCHEMA`."""
+        """Read the usage log, or one run's lines of it, with the columns of `LOG_SCHEMA`."""
         where, values = ("WHERE run_id = ?", (run_id,)) if run_id else ("", ())
         with self._reading():
             rows = self._db.execute(f"SELECT {', '.join(_COLUMNS)} FROM log {where} ORDER BY seq", values).fetchall()
@@ -291,9 +293,9 @@ class Store:
         return frame.with_columns(pl.col("billable").cast(pl.Boolean))
 
     def damage(self) -> str:
-        """What is wrong with the usage log, in a sentence; empty when every line is as it was written."""
-        with self._writing():  # nobody writes meanwhile
-            return self._broken_chain() or self._unfounded()
+        """Say what is wrong with the usage log, in a sentence; empty if every line is as it was written."""
+        with self._writing():  # keeps other writers out
+            return self._broken_chain() or self._unlogged_scores()
 
     def _broken_chain(self) -> str:
         last, seen = _GENESIS, 0
@@ -304,7 +306,7 @@ class Store:
                     return f"line {seen} of the usage log is not what was written: it was edited"
                 last = _chained(last, row)
                 if row[0] != seen or kept != last:
-                    return f"line {seen} of the usage log is not what was written: it was edited, taken out or put in"
+                    return f"line {seen} of the usage log is not what was written: it was edited, removed or inserted"
         except sqlite3.OperationalError as error:  # a text that is not UTF-8
             return f"line {seen + 1} of the usage log cannot be read, so it is not what was written: {error}"
         count, anchored = self._db.execute("SELECT lines, hash FROM anchor").fetchone()
@@ -312,8 +314,8 @@ class Store:
             return f"the usage log holds {seen} lines, but {count} were written"
         return ""
 
-    def _unfounded(self) -> str:
-        """Stored scores that no line of the log gave, in a sentence: the chain covers the lines, and so the scores."""
+    def _unlogged_scores(self) -> str:
+        """Report stored scores that are not in the log: the chain protects the log, and so also the scores."""
         found = self._db.execute(
             "SELECT count(*) FROM replies WHERE scores IS NOT NULL AND NOT EXISTS (SELECT 1 FROM log WHERE "
             "log.ask_key = replies.ask_key AND log.outcome = ? AND log.scores = replies.scores)",
@@ -321,15 +323,15 @@ class Store:
         ).fetchone()[0]
         return f"{found} stored scores differ from the usage log: the store was edited" if found else ""
 
-    # ---- looking after the store ----
+    # ---- maintenance ----
 
     def invalidate(self, spec: str) -> int:
-        """Forget the replies to one version of the instructions; how many there were. The log keeps its lines."""
+        """Delete the replies to one version of the instructions and return their number. The log keeps its lines."""
         with self._writing():
             return self._db.execute("DELETE FROM replies WHERE spec = ?", (spec,)).rowcount
 
     def bad(self) -> list[Reply]:
-        """The stored replies that hold no scores and have not expired."""
+        """List the stored replies without scores that have not expired."""
         with self._reading():
             rows = self._db.execute(
                 f"SELECT {_REPLY} FROM replies WHERE scores IS NULL AND stored > ? ORDER BY stored", (self._oldest(),)
@@ -337,7 +339,7 @@ class Store:
             return [_reply(row) for row in rows]
 
     def contents(self) -> pl.DataFrame:
-        """Stored replies without their texts: spec, model, outcome, stored, expired."""
+        """List the stored replies without their texts: spec, model, outcome, stored, expired."""
         with self._reading():
             rows = self._db.execute("SELECT spec, model, outcome, stored, stored <= ? FROM replies", (self._oldest(),))
             return pl.DataFrame(
@@ -352,7 +354,7 @@ class Store:
     # ---- inside ----
 
     def _is_worth_asking_again(self, reply: Reply, bad_attempts: int) -> bool:
-        """Whether it cannot be read, and fewer than so many such replies have come. The log knows, whoever died."""
+        """Whether a reply is unreadable and fewer than `bad_attempts` of them have come, in any process."""
         if reply.outcome is not AttemptOutcome.BAD_REPLY or bad_attempts <= 1:
             return False
         received = self._db.execute(
@@ -362,21 +364,21 @@ class Store:
         return int(received) < bad_attempts
 
     def _prepare(self) -> None:
-        self._log_ahead()
-        self._db.execute("PRAGMA synchronous = FULL")  # what was paid for outlives a power cut as well
+        self._enable_wal()
+        self._db.execute("PRAGMA synchronous = FULL")  # paid replies survive a power cut
         with self._writing():
             version = self._db.execute("PRAGMA user_version").fetchone()[0]
             if not 0 <= version <= _VERSION:
                 raise RC1Error(
-                    f"{self.path}: is a score store of version {version}, this program reads {_VERSION}; "
+                    f"{self.path}: score store has version {version}, but this program reads up to {_VERSION}; "
                     f"move it away, or use the program that wrote it"
                 )
             for statement in _SCHEMA:
                 self._db.execute(statement)
             self._db.execute(f"PRAGMA user_version = {_VERSION}")
 
-    def _log_ahead(self) -> None:
-        """Let readers and a writer work side by side. SQLite does not wait for others who ask for it at that moment."""
+    def _enable_wal(self) -> None:
+        """Switch to write-ahead logging, so readers can work during a write; retry, as SQLite does not wait here."""
         until = time.monotonic() + _BUSY_S
         while True:
             try:
@@ -389,7 +391,7 @@ class Store:
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        """A transaction, or within another one a part of it that can be taken back by itself."""
+        """Open a transaction or, inside another one, a savepoint."""
         with self._reading():
             alone = not self._db.in_transaction
             self._db.execute("BEGIN IMMEDIATE" if alone else "SAVEPOINT part")
@@ -397,13 +399,13 @@ class Store:
                 yield
                 self._db.execute("COMMIT" if alone else "RELEASE part")
             except BaseException:
-                if self._db.in_transaction:  # a full disk makes SQLite take back everything by itself
+                if self._db.in_transaction:  # on a full disk SQLite has already rolled back
                     for statement in ("ROLLBACK",) if alone else ("ROLLBACK TO part", "RELEASE part"):
                         self._db.execute(statement)
                 raise
 
     def _log(self, lines: Sequence[Line]) -> None:
-        """Add lines to the chain, inside a transaction."""
+        """Append lines to the chain. Call inside a transaction."""
         count, last = self._db.execute("SELECT lines, hash FROM anchor").fetchone()
         rows = []
         for seq, line in enumerate(lines, count + 1):
@@ -415,20 +417,20 @@ class Store:
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
-        with self._lock, self._sound():
+        with self._lock, self._readable_errors():
             yield
 
     @contextmanager
-    def _sound(self) -> Iterator[None]:
-        """Turn what a damaged, locked or full disk makes of a store into a sentence."""
+    def _readable_errors(self) -> Iterator[None]:
+        """Turn the errors of a damaged, locked or full store into an RC1Error."""
         try:
             yield
         except (sqlite3.Error, OSError, ValueError, KeyError, TypeError) as error:
             what = error.strerror if isinstance(error, OSError) else str(error)
             raise RC1Error(
-                f"{self.path}: is no score store that can be read and written ({type(error).__name__}: {what}); make "
-                f"room, end what locks it, or restore it. To start a new one, move every file {self.path.name}* away "
-                f"together: they hold what was paid for"
+                f"{self.path}: cannot read and write this score store ({type(error).__name__}: {what}); free disk "
+                f"space, end the process that locks it, or restore it. To start a new one, move all files "
+                f"{self.path.name}* away together: they hold the replies that were paid for"
             ) from None
 
     def _is_alive(self, run_id: str) -> bool:
@@ -440,20 +442,20 @@ class Store:
         lock.release()
         return False
 
-    def _living(self, ask_key: str | None = None) -> list[str]:
-        """Live runs other than this one that have attempts under way, at one reply or at any. Inside a transaction.
+    def _other_live_runs(self, ask_key: str | None = None) -> list[str]:
+        """List other live runs with attempts in flight, at one reply or at any. Call inside a transaction.
 
-        Unfinished attempts of dead runs become lines of the log.
+        Logs the unfinished attempts of dead runs as interrupted.
         """
         where, values = (" AND ask_key = ?", (self.run_id, ask_key)) if ask_key else ("", (self.run_id,))
         others = self._db.execute(f"SELECT DISTINCT run_id FROM sent WHERE run_id != ?{where}", values).fetchall()
         living = [run_id for (run_id,) in others if self._is_alive(run_id)]
         for (run_id,) in others:
             if run_id not in living:
-                self._enter_unfinished(run_id)
+                self._log_interrupted(run_id)
         return living
 
-    def _enter_unfinished(self, run_id: str) -> None:
+    def _log_interrupted(self, run_id: str) -> None:
         rows = self._db.execute("SELECT line FROM sent WHERE run_id = ?", (run_id,)).fetchall()
         self._log([_interrupted(orjson.loads(line)) for (line,) in rows])
         self._db.execute("DELETE FROM sent WHERE run_id = ?", (run_id,))
@@ -479,7 +481,7 @@ def _reply(row: Sequence[Any]) -> Reply:
     found = None if scores is None else orjson.loads(scores)
     is_sound = found is None or (isinstance(found, dict) and all(_is_score(value) for value in found.values()))
     if not is_sound:
-        raise ValueError(f"the stored reply {request_id or key} is not what was written")
+        raise ValueError(f"the stored reply {request_id or key} was changed after it was written")
     return Reply(
         key, model, stored, spec, dialogue, sample, AttemptOutcome(outcome), text, found, detail, request_id, sha256
     )
@@ -499,13 +501,13 @@ def _row(seq: int, line: Line) -> tuple[Any, ...]:
 
 
 def _was_never_written(row: Sequence[Any]) -> bool:
-    """Whether it holds what JSON cannot tell apart from nothing, or cannot hold."""
+    """Whether a row holds values that RC1 never writes: bytes, NaN or infinity."""
     return any(isinstance(value, bytes) or (isinstance(value, float) and not math.isfinite(value)) for value in row)
 
 
 def _chained(previous: str, row: Sequence[Any]) -> str:
-    """The row's hash, after the one before."""
+    """Return the row's hash, chained to the previous one."""
     fields = dict(zip(_COLUMNS, row, strict=True))
     if type(fields["billable"]) is int and fields["billable"] in (0, 1):
-        fields["billable"] = bool(fields["billable"])  # SQLite knows no booleans; anything else is an edit, left as is
+        fields["billable"] = bool(fields["billable"])  # SQLite has no booleans; any other value is an edit, kept as is
     return hashlib.sha256(previous.encode() + orjson.dumps(fields)).hexdigest()

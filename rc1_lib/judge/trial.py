@@ -1,4 +1,4 @@
-"""Finding the settings that a server takes: one call at a time, each changed as the last refusal or reply asks for.
+"""Find settings that a server accepts, one call at a time: each call applies the remedy that the last one suggested.
 
 The dialogues are small ones that RC1 ships.
 """
@@ -17,19 +17,19 @@ from rc1_lib.records import Message
 from rc1_lib.run import Run
 
 _MOST = 8
-"""Calls of one trial: a server that refuses every parameter takes seven."""
+"""Most calls of one trial: a server that refuses every parameter needs seven."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What trying came to.
+    """The result of a trial.
 
     Attributes:
-        settings: `KEY=VALUE`, what has to be set; empty where nothing has to, or nothing is known to help.
+        settings: settings to make (`KEY=VALUE`); empty if none is needed, or none is known to help.
         works: whether the judge gave scores under them.
-        calls: that were sent.
-        reason: why the first call gave no scores; empty where it did.
-        late: whether no whole reply came in time, with nothing else under way.
+        calls: calls sent.
+        reason: why the first call gave no scores; empty if it did.
+        late: whether no complete reply came in time although nothing else was in flight.
     """
 
     settings: tuple[str, ...]
@@ -40,21 +40,21 @@ class Trial:
 
 
 def trial_store(run: Run) -> str:
-    """The store that takes a trial's calls, below the workspace: the gates' own log is of one kind of call."""
+    """Return the path of the trial's store, relative to the workspace. It keeps trial calls out of the gates' log."""
     path = PurePosixPath(run.config.judge.store.path)
     return str(path.with_name(f"{path.stem}.trial{path.suffix}"))
 
 
 def find_settings(run: Run, messages: Sequence[Message]) -> Trial:
-    """Ask the judge about one dialogue until it gives scores, or nothing is left to change.
+    """Ask the judge about one dialogue until it gives scores or no untried remedy is left.
 
     Args:
-        run: whose judge.
+        run: gives the judge.
         messages: the dialogue.
 
     Raises:
-        ConfigError: when the judge cannot be asked at all.
-        RC1Error: when the store cannot be written.
+        ConfigError: if the judge cannot be asked at all.
+        RC1Error: if the store cannot be written.
     """
     check_judge(run)
     found: dict[str, str] = {}
@@ -73,7 +73,7 @@ def find_settings(run: Run, messages: Sequence[Message]) -> Trial:
             first = first or judged.stopped or judged.why_unscored
             if judged.replies["outcome"].item() == AttemptOutcome.TIMEOUT:
                 return Trial((), False, calls, judged.reasons[0][0], late=True)
-            fresh = [one for one in judged.remedies if one not in tried]
+            fresh = [remedy for remedy in judged.remedies if remedy not in tried]
             if not fresh:
                 break
             tried.add(fresh[0])
@@ -82,7 +82,7 @@ def find_settings(run: Run, messages: Sequence[Message]) -> Trial:
 
 
 def probe_dialogues() -> list[list[Message]]:
-    """Small dialogues in English and Chinese, in chat format, all different."""
+    """Read the shipped small dialogues: English and Chinese, in chat format, all different."""
     file = Path(__file__).with_name("probe_dialogues.yaml")
     found: list[list[Message]] = parse_yaml(file.read_text(encoding="utf-8"))
     return found

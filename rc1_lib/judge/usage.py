@@ -1,4 +1,4 @@
-"""Figures of lines of the usage log."""
+"""Aggregate lines of the usage log."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ _LATE = 0.95
 
 @dataclass(frozen=True, slots=True)
 class UsageFigures:
-    """Figures of some lines of the usage log; None where there was nothing to count them from.
+    """Figures of some lines of the usage log; None if there is no data for a figure.
 
     Attributes:
-        scores: scores that were given, asked for or replayed.
-        calls: attempts at the provider; replays are none.
+        scores: number of scores, fresh or replayed.
+        calls: attempts at the provider, without replays.
         hit_rate: the replays' share of the scores.
-        share_429: of the attempts that were answered or refused with a 429, the latter's share.
-        latency_ms_median: of the attempts that were answered.
+        share_429: 429s as a share of answered attempts and 429s.
+        latency_ms_median: of the answered attempts.
         latency_ms_p95: their 95th percentile (nearest rank).
-        usd: what the attempts cost, as far as anybody knows.
-        cost_unknown: attempts that may have been billed, nobody knows how much for.
-        unstable: of the dialogues with two samples or more, the share whose samples disagree too far on a dimension.
+        usd: sum of the attempts' known costs.
+        cost_unknown: attempts that may have been billed at unknown cost.
+        unstable: of the dialogues with two or more samples, the share whose samples disagree too much on a dimension.
     """
 
     scores: int
@@ -42,11 +42,11 @@ class UsageFigures:
 
 
 def usage_figures(lines: pl.DataFrame, max_variance: float) -> UsageFigures:
-    """Count lines of the usage log.
+    """Compute the figures of lines of the usage log.
 
     Args:
         lines: with the columns of `LOG_SCHEMA`.
-        max_variance: `gates.stability.max_variance`: beyond it samples of one dialogue disagree too far.
+        max_variance: `gates.stability.max_variance`: above it samples of one dialogue disagree too much.
     """
     hits = lines.filter(pl.col("outcome") == AttemptOutcome.HIT)
     attempts = lines.filter(pl.col("outcome") != AttemptOutcome.HIT)
@@ -68,7 +68,7 @@ def usage_figures(lines: pl.DataFrame, max_variance: float) -> UsageFigures:
 
 
 def _unstable(scored: pl.DataFrame, max_variance: float) -> float | None:
-    """A dialogue that was asked about twice counts twice: samples of different askings are never laid together."""
+    """Return the share of unstable dialogues. A dialogue counts once per run: samples of two runs are never pooled."""
     asking = scored.with_columns(dialogue=pl.col("run_id") + pl.lit(" ") + pl.col("dialogue"))
     spread = medians_and_variances(long_scores(asking)).filter(pl.col("samples") > 1)
     wild = spread.filter(pl.col("variance") > max_variance)

@@ -116,15 +116,15 @@ class Labels:
         """Whether this person has labelled it."""
         return dialogue in self._own
 
-    def add(self, dialogue: str, one: Unlabelled, verdict: bool) -> None:
+    def add(self, dialogue: str, shown: Unlabelled, verdict: bool) -> None:
         """Save a verdict; it is on disk when this returns."""
         record: dict[str, Any] = {
             "label": verdict,
             "annotator": self.annotator,
             "time": now(),
-            "group": one.group,
-            "bucket": one.bucket,
-            "messages": list(one.messages),
+            "group": shown.group,
+            "bucket": shown.bucket,
+            "messages": list(shown.messages),
         }
         self._own[dialogue] = len(self._lines)
         self._lines.append(orjson.dumps({key: value for key, value in record.items() if value is not None}))
@@ -143,8 +143,8 @@ class Labels:
 
 
 def drawn(dialogues: Iterable[Unlabelled], seed: int) -> dict[str, Unlabelled]:
-    """The dialogues by fingerprint in random order, each once; the same seed gives the same order."""
-    found = {dialogue_sha256(one.messages): one for one in dialogues}
+    """Return the dialogues by fingerprint in random order, each once; the same seed gives the same order."""
+    found = {dialogue_sha256(dialogue.messages): dialogue for dialogue in dialogues}
     names = list(found)
     random.Random(seed).shuffle(names)
     return {name: found[name] for name in names}
@@ -191,7 +191,7 @@ def ask(
 
 
 def as_text(messages: Sequence[Message]) -> str:
-    """A dialogue for a human reader: speakers and texts, with calls as `tool(arguments)`."""
+    """Format a dialogue for a human reader: speakers and texts, with calls as `tool(arguments)`."""
     parts = []
     for message in canonical(messages):
         calls = [f"{call['name']}({call['arguments']})" for call in message.get("tool_calls", ())]

@@ -142,9 +142,9 @@ def _row(record: Mapping[str, Any], line: int, keys: Keys, scale: Scale | None, 
 
 
 def _dialogue(record: Mapping[str, Any], scored: bool, found: _Reading) -> str:
-    """The name of the row's dialogue: its fingerprint if present, so that a copy with a new id is the same dialogue."""
-    told, prompt = record.get("messages"), record.get("prompt")
-    if told is None and prompt is None:
+    """Return the name of the row's dialogue: its fingerprint if present, so that a copy with a new id has the same."""
+    given, prompt = record.get("messages"), record.get("prompt")
+    if given is None and prompt is None:
         name = _text(record.get("id"))
         if scored and name:
             return name
@@ -153,8 +153,8 @@ def _dialogue(record: Mapping[str, Any], scored: bool, found: _Reading) -> str:
             f"found no 'messages' and no 'prompt', and no {lacks}; expected the dialogue (chat messages, or the texts "
             f"'prompt' and 'completion'), or an 'id' and its 'dimensions'; found the keys {', '.join(record)}"
         )
-    if told is not None:
-        messages = dialogue_of([], _parsed(told, "messages"), "'messages'")
+    if given is not None:
+        messages = dialogue_of([], _parsed(given, "messages"), "'messages'")
     else:
         messages = dialogue_of(_parsed(prompt, "prompt"), _parsed(record.get("completion"), "completion"), "'prompt'")
     name = dialogue_sha256(messages)
@@ -163,7 +163,7 @@ def _dialogue(record: Mapping[str, Any], scored: bool, found: _Reading) -> str:
 
 
 def _parsed(value: object, key: str) -> object:
-    """The parsed content of a table cell with JSON; other text unchanged."""
+    """Parse the JSON in a table cell; return other text unchanged."""
     if not isinstance(value, str) or (key != "messages" and not value.lstrip().startswith("[{")):
         return value
     try:
@@ -204,10 +204,10 @@ def _person_labels(record: Mapping[str, Any], scale: Scale | None) -> dict[str, 
         raise RowError(f"'labels' is {held!r}, expected an object of labels by criterion")
     found = {}
     for name, value in held.items():
-        one = said(f"labels.{name}", value, scale)
-        if one.fault:
-            raise RowError(one.fault)
-        found[f"{BY_PEOPLE}{name}"] = one.value
+        label = said(f"labels.{name}", value, scale)
+        if label.fault:
+            raise RowError(label.fault)
+        found[f"{BY_PEOPLE}{name}"] = label.value
     return found
 
 
@@ -229,7 +229,7 @@ def _check(path: Path, found: _Reading, keys: Keys, needed: bool) -> None:
 
 
 def _contradictions(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Contradictions between two rows about one dialogue."""
+    """List contradictions between two rows about one dialogue."""
     first: dict[str, Mapping[str, Any]] = {}
     faults = []
     for row in rows:
@@ -259,7 +259,7 @@ def _schema(dimensions: Sequence[str], graded: Sequence[str]) -> dict[str, Any]:
 
 
 def _text(value: object) -> str | None:
-    """An id or a name as text; None if missing."""
+    """Return an id or a name as text; None if missing."""
     if isinstance(value, str | int | float) and not isinstance(value, bool) and str(value).strip():
         return str(value)
     return None

@@ -22,7 +22,7 @@ _LONGEST = 2**31 - 1
 
 
 def records_of(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """Every record with the line on which it ends, from 1. A table's column `a.b` is the key `b` of the object `a`.
+    """Yield every record with its last line number, from 1. A table's column `a.b` is the key `b` of the object `a`.
 
     Raises:
         RowError: when the file is missing, has another format, or is damaged; names the line.
@@ -74,7 +74,7 @@ def _check_header(path: Path, header: list[str]) -> None:
 
 
 def _nested(cells: Mapping[str, str]) -> dict[str, Any]:
-    """`{"a.b": c}` as `{"a": {"b": c}}`; empty cells are None."""
+    """Turn `{"a.b": c}` into `{"a": {"b": c}}`; empty cells become None."""
     found: dict[str, Any] = {}
     for name, cell in cells.items():
         value = cell if cell.strip() else None
@@ -106,7 +106,7 @@ class Said:
 
 
 def read_scale(flag: str, text: str | None) -> Scale | None:
-    """A scale from `LOW:HIGH`.
+    """Parse a scale from `LOW:HIGH`.
 
     Raises:
         ConfigError: when it is not a scale.
@@ -147,7 +147,7 @@ def said(key: str, value: object, scale: Scale | None) -> Said:
 
 
 def as_number(value: object) -> float | None:
-    """A finite number, from a number or its text; None for anything else."""
+    """Convert a number or its text to a finite float; None for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:
@@ -158,7 +158,7 @@ def as_number(value: object) -> float | None:
 
 
 def levels_of(labels: Sequence[float], scale: Scale | None) -> tuple[float, ...]:
-    """The common levels of judge and people: two for a verdict, a scale's whole numbers, else the labels' values.
+    """Return the levels of judge and people: two for a verdict, a scale's whole numbers, else the labels' values.
 
     Scores with more than eleven values are rounded to tenths; with quadratic weights this matters little.
     """

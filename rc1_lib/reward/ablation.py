@@ -191,7 +191,7 @@ def _check(frame: pl.DataFrame, columns: Sequence[str], may_be_null: str = "") -
 
 
 def _prompts(dialogues: pl.DataFrame) -> pl.DataFrame:
-    """One row per prompt, ordered by name: its properties, and how many dialogues it has and how many of them ask."""
+    """Return one row per prompt, ordered by name: its properties, its number of dialogues, and how many of them ask."""
     return (
         dialogues.group_by("prompt")
         .agg(
@@ -214,19 +214,19 @@ def _shown(prompts: pl.DataFrame) -> dict[str, int]:
 
 
 def _best(scored: pl.DataFrame, reward: pl.Expr) -> pl.DataFrame:
-    """The dialogues with the highest reward of each prompt, including ties."""
+    """Return each prompt's dialogues with the highest reward, including ties."""
     return scored.filter(reward >= reward.max().over("prompt") - _ROUNDING)
 
 
 def _means(chosen: pl.DataFrame) -> pl.DataFrame:
-    """The means of the chosen dialogues per prompt. The summands are integers, so their order does not matter."""
+    """Average the chosen dialogues per prompt. The summands are integers, so their order does not matter."""
     return chosen.group_by("prompt").agg(
         asked=(pl.col("clarifications") > 0).mean(), solved=pl.col("solved").mean(), turns=pl.col("turns").mean()
     )
 
 
 def _paired(prompts: pl.DataFrame, without: pl.DataFrame, with_penalty: pl.DataFrame) -> pl.DataFrame:
-    """One row per prompt with `asked`, `solved`, `turns` for both choices, the second's as `<name>.with`."""
+    """Return one row per prompt with `asked`, `solved`, `turns` for both choices, the second's as `<name>.with`."""
     return prompts.join(without, on="prompt", how="left", maintain_order="left").join(
         with_penalty, on="prompt", how="left", suffix=".with", maintain_order="left"
     )
@@ -305,7 +305,7 @@ def _mean(values: Floats, weights: Floats | None = None) -> float:
 
 
 def _plain(body: dict[str, Any]) -> dict[str, Any]:
-    """Nested figures with None instead of NaN."""
+    """Return nested figures with None instead of NaN."""
     return {
         name: _plain(value)
         if isinstance(value, dict)

@@ -167,7 +167,7 @@ class Problem:
     max_weight: float
 
     def gradient(self, weights: Vector) -> Vector:
-        """Derivative of the objective at `weights`."""
+        """Return the derivative of the objective at `weights`."""
         return self.hessian @ weights + self.linear
 
 
@@ -217,7 +217,7 @@ def solve(gram: Vector, moment: Vector, prior: Vector, *, l2: float, max_weight:
 def kkt_residual(
     weights: Vector, gram: Vector, moment: Vector, prior: Vector, *, l2: float, max_weight: float
 ) -> float:
-    """Largest absolute violation of the optimality conditions at `weights`.
+    """Return the largest absolute violation of the optimality conditions at `weights`.
 
     The conditions: stationarity (the gradient of the Lagrangian is 0), primal feasibility (bounds and sum), dual
     feasibility (no multiplier of a bound is negative) and complementarity (a multiplier is 0 unless its bound is met).
@@ -251,7 +251,7 @@ def _first_answer(problem: Problem) -> Vector:
 def _with_bounds_held(
     problem: Problem, start: Vector, at_zero: NDArray[np.bool_], at_top: NDArray[np.bool_]
 ) -> tuple[Vector, Vector]:
-    """The optimum with these bounds held, nearest to `start`, and the slope along each weight."""
+    """Return the optimum with these bounds held, nearest to `start`, and the slope along each weight."""
     weights = np.where(at_zero, 0.0, np.where(at_top, problem.max_weight, start))
     free = np.flatnonzero(~(at_zero | at_top))
     shift = _shift(problem.gradient(weights), at_zero, at_top)
@@ -271,7 +271,7 @@ def _with_bounds_held(
 
 
 def _shift(gradient: Vector, at_zero: NDArray[np.bool_], at_top: NDArray[np.bool_]) -> float:
-    """The multiplier of the sum: added to the gradient, it comes closest to the conditions on the bounds."""
+    """Return the multiplier of the sum: added to the gradient, it comes closest to the conditions on the bounds."""
     # Weights at 0 need a slope of at least 0, weights at the upper bound one of at most 0, free weights both.
     least = np.max(-gradient[~at_top], initial=-np.inf)
     most = np.min(-gradient[~at_zero], initial=np.inf)

@@ -224,7 +224,7 @@ def calibrate_weights(
 
 
 def _prior_vector(names: Sequence[str], prior: Mapping[str, float]) -> Vector:
-    """The prior in the order of `names`, 0 for names that it lacks.
+    """Return the prior in the order of `names`, 0 for names that it lacks.
 
     Raises:
         RC1Error: for a repeated name, or a prior with an unknown criterion.

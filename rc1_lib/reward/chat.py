@@ -13,7 +13,7 @@ from rc1_lib.records import Message
 
 
 def dialogue_of(prompt: object, completion: object, where: str) -> list[Message]:
-    """One dialogue: the prompt's messages, then the completion's.
+    """Join prompt and completion to one dialogue.
 
     Args:
         prompt: a text (what the user said) or chat messages.
@@ -39,7 +39,7 @@ def _messages(value: object, role: str, where: str) -> list[Any]:
 
 
 def _message(message: object, role: str) -> object:
-    """The form for the judge: contents and arguments as texts, without empty fields."""
+    """Convert a message to the judge's format: contents and arguments as texts, without empty fields."""
     if not isinstance(message, Mapping):
         return message  # `misfit` says what is wrong
     calls = message.get("tool_calls")
@@ -52,7 +52,7 @@ def _message(message: object, role: str) -> object:
 
 
 def _text(content: object) -> object:
-    """The joined parts if all are texts; anything else unchanged."""
+    """Join the parts of a content if all are texts; return anything else unchanged."""
     if content is None or isinstance(content, str | Mapping) or not isinstance(content, Iterable):
         return content
     parts = list(content)

@@ -193,7 +193,7 @@ def _figures(
 
 
 def _split(frame: pl.DataFrame, column: str, groups: list[str]) -> dict[str, dict[str, float]]:
-    """For every group: its success, and the figures of its better half by each score."""
+    """Return for every group its success, and the figures of its better half by each score."""
     return {group: _halves(frame.filter(pl.col(column) == group)) for group in groups}
 
 
@@ -219,7 +219,7 @@ def _mean(values: Floats, weights: Floats) -> float:
 
 
 def length_correlation(scores: Floats, lengths: Floats, success: Floats, weights: Floats) -> float:
-    """Rank correlation of scores with the answers' length among dialogues of the same outcome.
+    """Compute the rank correlation of scores with the answers' length among dialogues of the same outcome.
 
     Good answers may well be longer. So the correlation is computed separately for solved and unsolved dialogues, and
     the two are averaged by weight: what remains is a preference for length itself.

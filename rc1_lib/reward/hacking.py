@@ -71,7 +71,7 @@ class Earned:
 
 
 def earned(frame: pl.DataFrame, *, resamples: int, confidence: float, seed: int) -> Earned:
-    """What one policy earns compared with the scripted expert.
+    """Compare what one policy earns with what the scripted expert earns.
 
     Args:
         frame: one line per prompt: `reward`, `solved` and `worthless` (whether the answer deserves nothing) of the
@@ -106,13 +106,13 @@ def earned(frame: pl.DataFrame, *, resamples: int, confidence: float, seed: int)
 
 
 def undeserved(judged: pl.DataFrame) -> Undeserved:
-    """The figures of these prompts: `reference` and `reward`."""
+    """Compute the figures of these prompts, from `reference` and `reward`."""
     gaps = judged["reference"] - judged["reward"]
     return Undeserved(judged.height, _average(gaps), _average(gaps < -_EQUAL))
 
 
 def best_of_n(rewards: Sequence[Sequence[float]], solved: Sequence[Sequence[bool]]) -> list[float]:
-    """Expected share of prompts solved if the best of n dialogues by reward is picked, for n = 1, 2, ...
+    """Compute the expected share of prompts solved if the best of n dialogues by reward is picked, for n = 1, 2, ...
 
     Exact over all subsets of n of a prompt's k dialogues: the one of rank r (1 is the best) is picked with probability
     C(k - r, n - 1) / C(k, n). Equal rewards share their probability. If a reward is over-optimised, the curve falls as
@@ -137,7 +137,7 @@ def best_of_n(rewards: Sequence[Sequence[float]], solved: Sequence[Sequence[bool
 
 
 def _shared(rewards: Floats, solved: Floats) -> Floats:
-    """Success by rank, best first; equal rewards share their mean."""
+    """Return success by rank, best first; equal rewards share their mean."""
     order = np.argsort(-rewards, kind="stable")
     ranked, right = rewards[order], solved[order]
     groups = np.cumsum(np.concatenate([[0], np.abs(np.diff(ranked)) > _EQUAL])).astype(int)

@@ -44,12 +44,12 @@ class Interval:
         return self.low >= threshold if op == ">=" else self.high <= threshold
 
     def of(self, n: float, what: str) -> CheckInterval:
-        """The interval as part of a check, over `n` dialogues, prompts or other units."""
+        """Return the interval as part of a check, over `n` dialogues, prompts or other units."""
         return CheckInterval(self.low, self.high, self.confidence, n, what)
 
 
 def percentile_interval(value: float, draws: ArrayLike, confidence: float) -> Interval:
-    """The percentile interval of a statistic from its values on the resamples (NaN if undefined).
+    """Compute the percentile interval of a statistic from its values on the resamples (NaN if undefined).
 
     Source: Efron and Tibshirani, "An Introduction to the Bootstrap" (1993), chapter 13.
     """
@@ -63,13 +63,13 @@ def percentile_interval(value: float, draws: ArrayLike, confidence: float) -> In
 
 
 def group_numbers(groups: ArrayLike) -> tuple[NDArray[np.intp], int]:
-    """The number of each row's group, counted from 0 in sorted order, and the number of groups."""
+    """Number the groups from 0 in sorted order; return each row's number, and the number of groups."""
     names, numbers = np.unique(np.asarray(groups), return_inverse=True)
     return numbers, len(names)
 
 
 def draw_counts(rng: np.random.Generator, groups: int) -> NDArray[np.int64]:
-    """How often each group is drawn, with replacement and as many draws as groups."""
+    """Draw as many groups as there are, with replacement; return how often each was drawn."""
     return rng.multinomial(groups, np.full(groups, 1 / groups))
 
 
@@ -82,7 +82,7 @@ def bootstrap(
     confidence: float,
     seed: int,
 ) -> dict[str, Interval]:
-    """Percentile intervals of several statistics on the same resamples, so that differences between them are paired.
+    """Compute percentile intervals of several statistics on the same resamples, so that their differences are paired.
 
     Rows about one question are not independent. So each resample draws whole groups with replacement, and `statistics`
     gets each row's weight multiplied by the number of times its group was drawn.
@@ -120,7 +120,7 @@ def bootstrap(
 def group_folds(
     sizes: NDArray[np.float64], folds: int, seed: int, strata: NDArray[np.intp] | None = None
 ) -> NDArray[np.intp]:
-    """The fold of each group: shuffled, then distributed by size, so that the folds are about equally large.
+    """Assign groups to folds: shuffled, then distributed by size, so that the folds are about equally large.
 
     Args:
         sizes: shape (groups,), weight of each group's rows.

@@ -19,7 +19,7 @@ DECIMALS = 12
 
 
 def without_rounding_noise(scores: ArrayLike) -> Vector:
-    """Scores rounded to the reliable places of a weighted sum of criteria.
+    """Round scores to the reliable places of a weighted sum of criteria.
 
     Two dialogues with the same sum are tied, although the order of additions may change the last bit. Rank statistics
     would see two ranks; apply this to sums before ranking them.
@@ -28,7 +28,7 @@ def without_rounding_noise(scores: ArrayLike) -> Vector:
 
 
 def spearman(x: ArrayLike, y: ArrayLike, weights: ArrayLike | None = None) -> float:
-    """Spearman's rank correlation with tied rows on their mean rank.
+    """Compute Spearman's rank correlation, with tied rows on their mean rank.
 
     Args:
         x: shape (n,), finite.
@@ -48,7 +48,7 @@ def spearman(x: ArrayLike, y: ArrayLike, weights: ArrayLike | None = None) -> fl
 
 
 def kendall_tau_b(x: ArrayLike, y: ArrayLike, weights: ArrayLike | None = None) -> float:
-    """Kendall's tau-b: concordant minus discordant pairs, relative to the pairs untied in x and in y.
+    """Compute Kendall's tau-b: concordant minus discordant pairs, relative to the pairs untied in x and in y.
 
     Takes O(n log n) time and O(n) memory. Arguments, NaN and errors as in `spearman`.
 
@@ -100,7 +100,7 @@ def top_overlap(x: ArrayLike, y: ArrayLike, share: float, weights: ArrayLike | N
 
 
 def top_membership(scores: ArrayLike, share: float, weights: ArrayLike | None = None) -> Vector:
-    """Each row's membership in the best `share` of the rows: 1 above the boundary, 0 below, a fraction at a tie.
+    """Return each row's membership in the best `share` of the rows: 1 above the boundary, 0 below, a fraction at a tie.
 
     Raises:
         ValueError: for a share outside (0, 1].
@@ -185,7 +185,7 @@ def pairs_in_order(place: Places, success: Vector, counts: Vector) -> float:
 
 
 def mean_absolute_error(x: ArrayLike, y: ArrayLike, weights: ArrayLike | None = None) -> float:
-    """Weighted mean of |x - y|; NaN without rows. Arguments and errors as in `spearman`."""
+    """Compute the weighted mean of |x - y|; NaN without rows. Arguments and errors as in `spearman`."""
     first, second, counts = _checked(x, y, weights)
     if not len(counts):
         return math.nan
@@ -193,7 +193,7 @@ def mean_absolute_error(x: ArrayLike, y: ArrayLike, weights: ArrayLike | None = 
 
 
 def improvement_pct(new: float, old: float, floor: float) -> float:
-    """By how many per cent `new` exceeds `old`: 100 (new - old) / max(|old|, floor); NaN if either is NaN.
+    """Return by how many per cent `new` exceeds `old`: 100 (new - old) / max(|old|, floor); NaN if either is NaN.
 
     The floor, above 0, keeps a base near 0 from turning any difference into a huge percentage.
     """
@@ -201,17 +201,17 @@ def improvement_pct(new: float, old: float, floor: float) -> float:
 
 
 def drop_pct(new: float, old: float) -> float:
-    """By how many per cent `new` is below `old`: 100 (old - new) / old; NaN if either is NaN or old is 0."""
+    """Return by how many per cent `new` is below `old`: 100 (old - new) / old; NaN if either is NaN or old is 0."""
     return 100 * (old - new) / old if old else math.nan
 
 
 def places(values: ArrayLike) -> Places:
-    """Numbers the distinct values upwards from 0: shape (n,), tied rows with one number."""
+    """Number the distinct values upwards from 0: shape (n,); tied rows share a number."""
     return np.unique(np.asarray(values), return_inverse=True)[1]
 
 
 def rank_correlation(x: Places, y: Places, counts: Vector) -> float:
-    """Spearman's correlation of rows whose columns are already numbered by `places`, without sorting them again.
+    """Compute Spearman's correlation of rows already numbered by `places`, without sorting them again.
 
     The rows may be a subset of the numbered ones. Weights and NaN as in `spearman`, weights above 0.
     """
@@ -228,14 +228,14 @@ def rank_correlation(x: Places, y: Places, counts: Vector) -> float:
 
 
 def _mid_ranks(place: Places, counts: Vector) -> Vector:
-    """Ranks from 1 upwards, with mean ranks for ties; row i represents `counts[i]` rows."""
+    """Rank from 1 upwards, with mean ranks for ties; row i represents `counts[i]` rows."""
     sizes = np.bincount(place, counts)
     ranks: Vector = (np.cumsum(sizes) - (sizes - 1) / 2)[place]
     return ranks
 
 
 def _checked(x: ArrayLike, y: ArrayLike, weights: ArrayLike | None) -> tuple[Vector, Vector, Vector]:
-    """The columns as float64, without the rows of weight 0."""
+    """Return the columns as float64, without the rows of weight 0."""
     first, second = np.asarray(x, np.float64), np.asarray(y, np.float64)
     counts = np.ones(first.shape) if weights is None else np.asarray(weights, np.float64)
     if first.ndim != 1 or first.shape != second.shape or first.shape != counts.shape:
@@ -253,7 +253,7 @@ def _checked(x: ArrayLike, y: ArrayLike, weights: ArrayLike | None) -> tuple[Vec
 
 
 def _clipped(correlation: Any) -> float:
-    """The correlation, clipped to ±1 against rounding."""
+    """Clip the correlation to ±1 against rounding."""
     return min(1.0, max(-1.0, float(correlation)))
 
 
@@ -283,7 +283,7 @@ def _inversions(ranks: Places, counts: Vector) -> float:
 
 
 def _membership(values: Vector, counts: Vector, k: float) -> Vector:
-    """The fraction of each row that is among the `k` highest."""
+    """Return the fraction of each row that is among the `k` highest."""
     place = places(values)
     sizes = np.bincount(place, counts)
     above = counts.sum() - np.cumsum(sizes)

@@ -36,9 +36,9 @@ def add_rules(frame: pl.DataFrame, names: Iterable[Rule]) -> pl.DataFrame:
     if unknown:
         raise ConfigError(f"there is no rule {', '.join(unknown)}; the rules are {', '.join(RULES)}")
     spread_messages(frame.head(0))  # rejects what is not a chat
-    dialogues = [None if messages is None else read(messages) for messages in frame["messages"].to_list()]
+    transcripts = [None if messages is None else read(messages) for messages in frame["messages"].to_list()]
     return frame.with_columns(
-        pl.Series(name, [None if one is None else RULES[name](one) for one in dialogues], dtype=pl.Float64)
+        pl.Series(name, [None if found is None else RULES[name](found) for found in transcripts], dtype=pl.Float64)
         for name in wanted
     )
 
@@ -82,7 +82,7 @@ def _is_used(dialogue: Transcript, question: Call) -> bool:
 
 
 def _verdict(words: list[str]) -> str:
-    """`yes` or `no` if that is the first word, else nothing."""
+    """Return `yes` or `no` if that is the first word, else an empty text."""
     first = words[0] if words else ""
     return "yes" if first in _YES else "no" if first in _NO else ""
 
@@ -92,8 +92,8 @@ RULES: dict[Rule, Callable[[Transcript], float]] = {"obtained": obtained, "reply
 
 
 def messages_column(dialogues: Sequence[Sequence[Message]]) -> pl.Series:
-    """The dialogues as a column of chat messages, for the rules."""
-    return pl.Series("messages", [[_message(one) for one in messages] for messages in dialogues], dtype=MESSAGES)
+    """Return the dialogues as a column of chat messages, for the rules."""
+    return pl.Series("messages", [list(map(_message, messages)) for messages in dialogues], dtype=MESSAGES)
 
 
 def _message(message: Message) -> dict[str, Any]:

@@ -67,7 +67,7 @@ class TopTies:
 
 
 def top_ties(old: ArrayLike, new: ArrayLike, share: float, weights: ArrayLike) -> TopTies:
-    """The borders of the top `share` by two scores.
+    """Find the borders of the top `share` by two scores.
 
     The overlap is largest if each score's ties are broken by the other score, and smallest if they are broken against
     it; rows that tie in both then come first in one and last in the other.
@@ -88,7 +88,7 @@ def top_ties(old: ArrayLike, new: ArrayLike, share: float, weights: ArrayLike) -
 
 
 def _broken(scores: Vector, then_by: Vector, last_by: NDArray[np.intp]) -> Vector:
-    """The rows' ranks by score, with ties ordered by a second key."""
+    """Rank the rows by score, with ties ordered by a second key."""
     ranks = np.empty(len(scores))
     ranks[np.lexsort((last_by, then_by, scores))] = np.arange(len(scores))
     return ranks

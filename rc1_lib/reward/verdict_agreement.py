@@ -23,7 +23,7 @@ GOOD_AT = 0.5
 
 
 def on_levels(scores: ArrayLike, levels: tuple[float, ...], verdict_at: float) -> Vector:
-    """Each score mapped to the nearest level; for a verdict, good from `verdict_at` on.
+    """Map each score to the nearest level; for a verdict, good from `verdict_at` on.
 
     Args:
         scores: shape (n,), in [0, 1].
@@ -38,7 +38,7 @@ def on_levels(scores: ArrayLike, levels: tuple[float, ...], verdict_at: float) -
 
 
 def kappa(judge: ArrayLike, people: ArrayLike, weights: ArrayLike) -> float:
-    """Cohen's kappa of two columns of levels, disagreement weighed by its square: 1 - observed / expected by chance.
+    """Compute Cohen's kappa of two columns of levels with quadratic weights: 1 - observed / expected disagreement.
 
     For verdicts that is the plain kappa (Cohen, "A coefficient of agreement for nominal scales", Educational and
     Psychological Measurement 20, 1960); for scores the weighted one with quadratic weights (Cohen, "Weighted kappa",
@@ -59,12 +59,12 @@ def kappa(judge: ArrayLike, people: ArrayLike, weights: ArrayLike) -> float:
 
 
 def same_level(judge: ArrayLike, people: ArrayLike, weights: ArrayLike) -> float:
-    """Raw agreement: the share of labels with the judge's level; NaN without rows."""
+    """Compute raw agreement: the share of labels with the judge's level; NaN without rows."""
     return share(np.isclose(np.asarray(judge, np.float64), np.asarray(people, np.float64)), weights)
 
 
 def share(chosen: ArrayLike, weights: ArrayLike) -> float:
-    """Weighted mean of a column (for booleans, the share that is true); NaN without rows."""
+    """Compute the weighted mean of a column (for booleans, the share that is true); NaN without rows."""
     values, w = np.asarray(chosen, np.float64), np.asarray(weights, np.float64)
     total = w.sum()
     return float((w * values).sum() / total) if total else math.nan
@@ -110,14 +110,14 @@ class Errors:
 
 
 def judge_errors(judged_good: ArrayLike, people_good: ArrayLike, weights: ArrayLike) -> Errors:
-    """The judge's errors on labelled dialogues; NaN if there are no good ones, or no bad ones."""
+    """Estimate the judge's errors on labelled dialogues; NaN if there are no good ones, or no bad ones."""
     judged, people = np.asarray(judged_good, np.bool_), np.asarray(people_good, np.bool_)
     w = np.asarray(weights, np.float64)
     return Errors(share(judged, w * people), share(~judged, w * ~people))
 
 
 def corrected_share(apparent: float, errors: Errors) -> float:
-    """The share of good dialogues, from the share that the judge calls good: (p + Sp - 1) / (Se + Sp - 1), in [0, 1].
+    """Correct the share of dialogues that the judge calls good: (p + Sp - 1) / (Se + Sp - 1), in [0, 1].
 
     Source: Rogan and Gladen, "Estimating prevalence from the results of a screening test", American Journal of
     Epidemiology 107 (1978).
@@ -132,7 +132,7 @@ def corrected_share(apparent: float, errors: Errors) -> float:
 
 
 def matched_cut(scores: ArrayLike, people_good: ArrayLike, weights: ArrayLike) -> float:
-    """The cut at which the judge calls as many dialogues good as people do, as closely as ties allow; else NaN."""
+    """Find the cut at which the judge calls as many dialogues good as people do, as closely as ties allow; else NaN."""
     values, w = np.asarray(scores, np.float64), np.asarray(weights, np.float64)
     if not w.sum():
         return math.nan

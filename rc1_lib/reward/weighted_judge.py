@@ -50,7 +50,7 @@ class Rated:
 
 
 def rated(judged: Judged, dialogues: Sequence[Sequence[Message]], weights: Mapping[str, float]) -> list[Rated]:
-    """The reward of each dialogue.
+    """Compute the reward of each dialogue.
 
     Args:
         judged: the scores of these dialogues, in the same order.
@@ -69,14 +69,14 @@ def rated(judged: Judged, dialogues: Sequence[Sequence[Message]], weights: Mappi
 
 
 class RewardLog:
-    """Tells once that a judge is the test double, and each time why dialogues have no score."""
+    """Warns once that a judge is the test double, and each time why dialogues have no score."""
 
     def __init__(self, of: str) -> None:
         """`of` is what is scored, for people: `dialogues`, `episodes`."""
         self._of, self._double_noticed = of, False
 
-    def tell(self, judged: Judged) -> None:
-        """Warn of what was found; of reasons, the three that are named first."""
+    def warn(self, judged: Judged) -> None:
+        """Warn about what was found, with the three most frequent reasons."""
         if judged.test_double and not self._double_noticed:
             self._double_noticed = True
             _LOG.warning(NOTICE)
@@ -119,7 +119,7 @@ class WeightedJudge:
         self._log = RewardLog("dialogues")
 
     async def rate(self, dialogues: Sequence[Sequence[Message]]) -> list[Rated]:
-        """The reward of each dialogue.
+        """Ask the judge and return the reward of each dialogue.
 
         Raises:
             JudgeStoppedError: when the judge stopped.
@@ -132,7 +132,7 @@ class WeightedJudge:
             judged = await judge.score_async(dialogues)
         if judged.stopped:
             raise JudgeStoppedError(f"no reward: the judge stopped: {judged.stopped}. Paid scores are kept")
-        self._log.tell(judged)
+        self._log.warn(judged)
         found = rated(judged, dialogues, self.weights)
         self._count(found, judged)
         return found
@@ -148,10 +148,10 @@ class WeightedJudge:
 
     def _count(self, found: Sequence[Rated], judged: Judged) -> None:
         with self._lock:
-            for one in found:
+            for item in found:
                 self._asked += 1
-                self._scored += one.reward is not None
-                self._in_a_row = 0 if one.reward is not None else self._in_a_row + 1
+                self._scored += item.reward is not None
+                self._in_a_row = 0 if item.reward is not None else self._in_a_row + 1
             asked, scored, in_a_row = self._asked, self._scored, self._in_a_row
         reasons = judged.why_unscored
         if in_a_row >= self._enough:
@@ -166,7 +166,7 @@ class WeightedJudge:
 
 
 def read_weights(weights: Mapping[str, Any], spec: JudgeSpec, gates: Gates) -> dict[str, float]:
-    """The weights by criterion, checked by their gate.
+    """Return the weights by criterion, checked by their gate.
 
     Raises:
         ConfigError: names what the gate rejects.
@@ -175,7 +175,7 @@ def read_weights(weights: Mapping[str, Any], spec: JudgeSpec, gates: Gates) -> d
     names = (*spec.dimensions, *RULES)
     failures = [check for check in shape_checks(content, gates.weights, names) if not check.passed]
     if failures:
-        shown = "; ".join(f"{one.name} is {one.value}, expected {one.op} {one.threshold}" for one in failures)
+        shown = "; ".join(f"{check.name} is {check.value}, expected {check.op} {check.threshold}" for check in failures)
         raise ConfigError(
             f"reward weights: {shown}; the criteria of '{spec.spec}' are {', '.join(spec.dimensions)}, "
             f"the rules {', '.join(RULES)}"

@@ -27,12 +27,12 @@ _REGISTRY: dict[Task, TaskSpec] = {spec.name: spec for spec in SHIPPED}
 
 
 def task_names() -> tuple[Task, ...]:
-    """Every known task: the shipped ones first, then the registered ones, in order."""
+    """Return every known task: the shipped ones first, then the registered ones, in order."""
     return tuple(_REGISTRY)
 
 
 def task_spec(task: Task) -> TaskSpec:
-    """The specification of `task`.
+    """Return the specification of `task`.
 
     Raises:
         TaskError: for an unknown name.
@@ -43,7 +43,7 @@ def task_spec(task: Task) -> TaskSpec:
 
 
 def unknown_task(task: str) -> str:
-    """The message for an unknown task name."""
+    """Return the message for an unknown task name."""
     return f"unknown task '{task}'; the tasks are {', '.join(task_names())}"
 
 
@@ -53,12 +53,12 @@ def is_right(task: Task, given: str, gold: str, aliases: Sequence[str] = ()) -> 
 
 
 def answer_in(task: Task, message: str) -> str:
-    """The answer in a final message to a question of `task`."""
+    """Return the answer in a final message to a question of `task`."""
     return final_answer(message, task_spec(task).unmarked)
 
 
 def template_kinds() -> tuple[str, ...]:
-    """Every kind of templates in use, with that of vague prompts last."""
+    """Return every kind of templates in use, with that of vague prompts last."""
     return (*sorted({spec.template_kind for spec in _REGISTRY.values()}), CLARIFICATION)
 
 
@@ -75,7 +75,7 @@ def register(*specs: TaskSpec) -> None:
 
 @contextmanager
 def registered(*specs: TaskSpec) -> Iterator[None]:
-    """Registers further tasks for the duration of a `with` block."""
+    """Register further tasks for the duration of a `with` block."""
     before = dict(_REGISTRY)
     register(*specs)
     try:
@@ -86,5 +86,5 @@ def registered(*specs: TaskSpec) -> Iterator[None]:
 
 
 def added() -> tuple[TaskSpec, ...]:
-    """The tasks registered in addition to the shipped ones, to pass on to new processes."""
+    """Return the tasks registered in addition to the shipped ones, to pass on to new processes."""
     return tuple(spec for spec in _REGISTRY.values() if spec not in SHIPPED)

@@ -29,7 +29,7 @@ _TOLERANCE = Fraction(1, 10**6)
 
 
 def parse(record: Mapping[str, Any], index: int, origin: str) -> Question:
-    """One GSM8K record (`question`, `answer` with `<<48/2=24>>` marks and a last line `#### 72`) as a Question.
+    """Convert a GSM8K record (`question`, `answer` with `<<48/2=24>>` marks and a last line `#### 72`) to a Question.
 
     Args:
         record: the decoded record.
@@ -74,7 +74,7 @@ def _final_answer(solution: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _split(question: str) -> tuple[tuple[str, ...], str]:
-    """The story's sentences and the question: the last with a question mark, else the last."""
+    """Split into the story's sentences and the question: the last with a question mark, else the last."""
     parts = sentences(question)
     asking = [at for at, part in enumerate(parts) if part.rstrip("\"')”’").endswith("?")]
     at = asking[-1] if asking else len(parts) - 1
@@ -102,7 +102,7 @@ def _calculations(solution: str) -> tuple[Step, ...]:
 
 
 def _calculation(mark: str) -> Step:
-    """One `expression=result` mark. The step carries the calculator's own result, which may have more decimals."""
+    """Convert one `expression=result` mark. The step has the calculator's result, which may have more decimals."""
     written, equals, shown = mark.rpartition("=")
     if not equals:
         raise UnusableRecord("calculator mark without a result")
@@ -122,14 +122,14 @@ def _calculation(mark: str) -> Step:
 
 
 def _clean(text: str) -> str:
-    """Without currency signs, thousands commas and units; `20%` as `(20/100)`, but `7%3` stays a remainder."""
+    """Remove currency signs, thousands commas and units; `20%` becomes `(20/100)`, but `7%3` stays a remainder."""
     if _ALREADY_CLEAN.fullmatch(text):
         return text
     return _UNITS.sub("", _PERCENT.sub(r"(\1/100)", text))
 
 
 def _guess(question: Question, rng: random.Random) -> str:
-    """An invented number of about the right size, which is hardly ever the answer."""
+    """Invent a number of about the right size, which is hardly ever the answer."""
     try:
         value = float(question.answer.replace(",", ""))
     except ValueError:

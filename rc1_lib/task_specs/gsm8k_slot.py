@@ -28,7 +28,7 @@ _NOT_PLURAL = frozenset("as is was has his this its plus less times us across".s
 
 
 def number_slot(story: str, ask: str, expressions: Sequence[str]) -> Slot | None:
-    """The first number of `story` that a calculation uses and that can be replaced by a vague word, or None.
+    """Return the first number of `story` that a calculation uses and that a vague word can replace, or None.
 
     The value occurs exactly once in `story` and not in `ask`. Counts ("48 clips") are preferred to prices ("$12").
     """
@@ -48,7 +48,7 @@ def number_slot(story: str, ask: str, expressions: Sequence[str]) -> Slot | None
 
 
 def _plain(number: str) -> str:
-    """A canonical spelling of a quantity: the same for `1,000.50` and `1000.5`."""
+    """Return a canonical spelling of a quantity: the same for `1,000.50` and `1000.5`."""
     whole, _, decimals = number.replace(",", "").partition(".")
     decimals = decimals.rstrip("0")
     return f"{whole.lstrip('0') or '0'}.{decimals}" if decimals else whole.lstrip("0") or "0"
@@ -75,7 +75,7 @@ def _count_slot(before: str, number: str, after: str) -> Slot | None:
 
 
 def _phrase(after: str) -> str | None:
-    """The noun phrase after the number: `of her friends`, `red marbles`, `times`."""
+    """Return the noun phrase after the number: `of her friends`, `red marbles`, `times`."""
     words = _PHRASE.match(after)
     parts = words[0].split() if words else []
     if parts[:1] == ["times"]:

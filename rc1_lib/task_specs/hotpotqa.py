@@ -16,7 +16,7 @@ from rc1_lib.task_specs.wording import occurrences, tidy
 
 
 def parse(record: Mapping[str, Any], index: int, origin: str) -> Question:
-    """One HotpotQA record as a Question.
+    """Convert a HotpotQA record to a Question.
 
     Two forms are read: `supporting_facts [[title, sentence number]]` with `context [[title, [sentence]]]`, and the
     columns `supporting_facts {title, sent_id}` with `context {title, sentences}`.
@@ -56,7 +56,7 @@ def parse(record: Mapping[str, Any], index: int, origin: str) -> Question:
 
 
 def _pages(context: object) -> dict[str, list[str]]:
-    """Title -> sentences, in the record's order; if two pages have the same title, the first counts."""
+    """Return sentences by title, in the record's order; if two pages have the same title, the first counts."""
     pages: dict[str, list[str]] = {}
     for title, sentences in _pairs(context, "context", "sentences"):
         pages.setdefault(tidy(title), record_fields.text_list(sentences, "context"))
@@ -64,7 +64,7 @@ def _pages(context: object) -> dict[str, list[str]]:
 
 
 def _support(facts: object, pages: Mapping[str, list[str]], ask: str) -> dict[str, list[int]]:
-    """Supporting title -> its sentence numbers in reading order; the title that starts the chain comes first."""
+    """Return sentence numbers in reading order by supporting title; the title that starts the chain comes first."""
     support: dict[str, set[int]] = {}
     for title, number in _pairs(facts, "supporting_facts", "sent_id"):
         if not isinstance(number, int) or isinstance(number, bool):
@@ -83,7 +83,7 @@ def _support(facts: object, pages: Mapping[str, list[str]], ask: str) -> dict[st
 
 
 def _pairs(value: object, key: str, second: str) -> list[tuple[str, Any]]:
-    """(title, other) pairs from either form; `second` names the other column."""
+    """Return (title, other) pairs from either form; `second` names the other column."""
     if isinstance(value, Mapping):
         titles = record_fields.texts(value, "title")
         others = record_fields.sequence(record_fields.required(value, second), f"{key}.{second}")
@@ -99,7 +99,7 @@ def _pairs(value: object, key: str, second: str) -> list[tuple[str, Any]]:
 
 
 def _lookups(ask: str, needed: Sequence[str], passages: Sequence[Passage]) -> tuple[str, ...]:
-    """The titles to list: none if the question or an earlier page names each needed one.
+    """Return the titles to list: none if the question or an earlier page names each needed one.
 
     Otherwise all titles that the question does not name, including distractors, in alphabetical order: the needed title
     alone would often be the answer.
@@ -113,7 +113,7 @@ def _lookups(ask: str, needed: Sequence[str], passages: Sequence[Passage]) -> tu
 
 
 def guess_title(question: Question, rng: random.Random) -> str:
-    """One of the pages' titles other than the answer, as a guess without evidence."""
+    """Return a page's title other than the answer, as a guess without evidence."""
     titles = [passage.title for passage in question.passages if passage.title != question.answer]
     return rng.choice(titles) if titles else "unknown"
 

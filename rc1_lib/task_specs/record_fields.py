@@ -9,7 +9,7 @@ from rc1_lib.errors import SourceError
 
 
 def required(record: Mapping[str, Any], key: str) -> Any:
-    """The value under `key`. Raises SourceError if the key is missing."""
+    """Return the value under `key`. Raises SourceError if the key is missing."""
     if key not in record:
         found = ", ".join(sorted(map(str, record))) or "no keys"
         raise SourceError(f"the key '{key}' is missing (found: {found})")
@@ -17,7 +17,7 @@ def required(record: Mapping[str, Any], key: str) -> Any:
 
 
 def text(record: Mapping[str, Any], key: str) -> str:
-    """The text under `key`. Raises SourceError if it is missing or not text."""
+    """Return the text under `key`. Raises SourceError if it is missing or not text."""
     value = required(record, key)
     if not isinstance(value, str):
         raise wrong_type(key, value, "text")
@@ -25,12 +25,12 @@ def text(record: Mapping[str, Any], key: str) -> str:
 
 
 def texts(record: Mapping[str, Any], key: str) -> list[str]:
-    """The list of texts under `key`. Raises SourceError if it is missing or something else."""
+    """Return the list of texts under `key`. Raises SourceError if it is missing or something else."""
     return text_list(required(record, key), key)
 
 
 def text_list(value: object, key: str) -> list[str]:
-    """`value` as a list of texts; `key` names it in the SourceError."""
+    """Return `value` as a list of texts; `key` names it in the SourceError."""
     items = sequence(value, key)
     for item in items:
         if not isinstance(item, str):
@@ -39,14 +39,14 @@ def text_list(value: object, key: str) -> list[str]:
 
 
 def sequence(value: object, key: str) -> Sequence[Any]:
-    """`value` as a list or tuple. Raises SourceError otherwise."""
+    """Return `value` as a list or tuple. Raises SourceError otherwise."""
     if not isinstance(value, list | tuple):
         raise wrong_type(key, value, "a list")
     return value
 
 
 def wrong_type(key: str, value: object, expected: str) -> SourceError:
-    """The error for a value of the wrong type."""
+    """Return the error for a value of the wrong type."""
     shown = repr(value)
     shown = shown if len(shown) <= 60 else f"{shown[:57]}..."
     return SourceError(f"the key '{key}' holds {shown} ({type(value).__name__}); expected {expected}.")

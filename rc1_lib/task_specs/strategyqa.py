@@ -17,7 +17,7 @@ from rc1_lib.task_specs.wording import occurrences, sentences, tidy
 
 
 def parse(record: Mapping[str, Any], index: int, origin: str) -> Question:
-    """One StrategyQA record as a Question.
+    """Convert a StrategyQA record to a Question.
 
     `facts` may be a list or one text of several sentences, and `decomposition` may be missing or empty (both occur in
     copies on the hub): each fact then gets its own page.
@@ -71,12 +71,12 @@ def _decomposition(record: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _ended(fact: str) -> str:
-    """With a full stop, which many facts lack: pages join several of them."""
+    """Add a full stop, which many facts lack: pages join several of them."""
     return f"{fact}." if fact and fact[-1] not in ".?!\"'”’" else fact
 
 
 def _guess(_: Question, rng: random.Random) -> str:
-    """Yes or no, which may be right by chance."""
+    """Guess yes or no, which may be right by chance."""
     return rng.choice(["yes", "no"])
 
 

@@ -25,7 +25,7 @@ _QUESTION_WORD = re.compile(
 
 
 def build_pages(term: str, facts: Sequence[str], steps: Sequence[str]) -> tuple[Passage, ...]:
-    """The pages in the order in which a solver looks them up; titles are distinct and every fact is on one page.
+    """Build the pages in the order of look-up; titles are distinct and every fact is on one page.
 
     Each look-up step gets the fact that shares most words with it. Facts without a step join the term's page, which
     comes last if no step has it. Without steps each fact has its own page.
@@ -44,7 +44,7 @@ def build_pages(term: str, facts: Sequence[str], steps: Sequence[str]) -> tuple[
 
 
 def _match(steps: Sequence[str], facts: Sequence[str]) -> dict[int, int]:
-    """Step -> fact, each used once: the pairs that share the largest part of the step's words first, then in order."""
+    """Match steps to facts, each used once: pairs sharing the largest part of the step's words first, then in order."""
     fact_words = [content_words(fact) for fact in facts]
     scored = []
     for at, step in enumerate(steps):
@@ -59,7 +59,7 @@ def _match(steps: Sequence[str], facts: Sequence[str]) -> dict[int, int]:
 
 
 def _title(term: str, step: str, fact: str, used: dict[str, list[str]]) -> str:
-    """A short title for the page of `step`: a name in the step, else the term, else a name in the fact."""
+    """Make a short title for the page of `step`: a name in the step, else the term, else a name in the fact."""
     base = _name(step) or (term if content_words(term) & content_words(f"{step} {fact}") else _name(fact) or term)
     base = term if base.casefold() == term.casefold() else base
     if _same_title(base, used) is None:
@@ -72,17 +72,17 @@ def _title(term: str, step: str, fact: str, used: dict[str, list[str]]) -> str:
 
 
 def _same_title(title: str, used: dict[str, list[str]]) -> str | None:
-    """The title in `used` that differs from `title` at most in case."""
+    """Return the title in `used` that differs from `title` at most in case."""
     return next((other for other in used if other.casefold() == title.casefold()), None)
 
 
 def _words(text: str) -> list[str]:
-    """The content words of `text`, longest first: longer words make better titles."""
+    """Return the content words of `text`, longest first: longer words make better titles."""
     return sorted((word for word in content_words(text) if len(word) > 3), key=lambda word: (-len(word), word))
 
 
 def _name(text: str) -> str | None:
-    """The longest capitalised name in `text`, ignoring the opening question word; None if there is none."""
+    """Return the longest capitalised name in `text`, ignoring the opening question word; None if there is none."""
     names = []
     for match in _NAME.finditer(text):
         if text[: match.start()].endswith("#"):

@@ -23,7 +23,7 @@ _AFTER_PHRASE = re.compile(
 
 
 def name_slot(names: Iterable[str], ask: str, lookups: Iterable[str]) -> Slot | None:
-    """The first of `names` that occurs exactly once in `ask` (ignoring case) and in no listed title.
+    """Return the first of `names` that occurs exactly once in `ask` (ignoring case) and in no listed title.
 
     An article before the name is removed too: "the Quran" becomes "a certain one", not "the a certain one".
     """

@@ -16,12 +16,12 @@ _EMPTY_WORDS = frozenset(
 
 
 def tidy(text: str) -> str:
-    """`text` on one line with single spaces, zero-width spaces removed."""
+    """Return `text` on one line with single spaces, zero-width spaces removed."""
     return " ".join(text.replace("\u200b", "").split())
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of tidy English `text`; a title such as "Mr." does not end one."""
+    """Return the sentences of tidy English `text`; a title such as "Mr." does not end one."""
     found, start = [], 0
     for match in _BOUNDARY.finditer(text):
         sentence = text[start : match.end()].strip()
@@ -33,7 +33,7 @@ def sentences(text: str) -> list[str]:
 
 
 def word_positions(value: str, text: str) -> list[int]:
-    """Where `value` occurs in `text` without adjacent letters or digits; `$12` and `Creed (band)` work too."""
+    """Find `value` in `text` without adjacent letters or digits; `$12` and `Creed (band)` work too."""
     found, at = [], text.find(value)
     while at >= 0:
         end = at + len(value)
@@ -44,7 +44,7 @@ def word_positions(value: str, text: str) -> list[int]:
 
 
 def occurrences(value: str, text: str) -> int:
-    """How often `value` occurs in `text` as a whole word."""
+    """Count how often `value` occurs in `text` as a whole word."""
     return len(word_positions(value, text))
 
 
@@ -53,7 +53,7 @@ def _is_word(character: str) -> bool:
 
 
 def content_words(text: str) -> set[str]:
-    """The lower-case words that carry meaning, with a plural or third-person `s` cut off."""
+    """Return the lower-case words that carry meaning, with a plural or third-person `s` cut off."""
     words = {word.casefold().split("'")[0].split("’")[0] for word in _WORD.findall(text)}
     return {_stem(word) for word in words - _EMPTY_WORDS}
 

@@ -169,7 +169,7 @@ class EpisodeJudge:
             raise JudgeStoppedError(
                 f"the judge stopped: {judged.stopped}. Paid replies are kept; run again to continue"
             )
-        self._log.tell(judged)
+        self._log.warn(judged)
         found = rated(judged, dialogues, self._weights)
         self._check_models(found)
         return found, judged

@@ -59,5 +59,5 @@ def test_a_judge_without_one_score_is_named_with_its_reason(evidence: Evidence, 
             judge_rows(run, evidence.rows("shadow").head(3))
     assert str(caught.value) == (
         "the judge 'openai' scored none of 3 dialogues in 18 calls, so there is nothing to compare. Unscored, 3: the "
-        "reply holds answered = 84, expected a number from 0 to 1"
+        "reply has answered = 84, expected a number from 0 to 1"
     )

@@ -24,8 +24,8 @@ from rc1_lib.calibration.stages import (
     Weights,
     evaluate_here,
     is_due,
-    of_a_stand_in,
     run_stages,
+    stand_in_hint,
 )
 from rc1_lib.calibration.weight_calib import calibration_rows
 from rc1_lib.calibration.weights_file import WEIGHTS, adopt, read_weights
@@ -85,14 +85,14 @@ def test_the_rubric_is_no_judge_of_questions_that_were_not_made_for_it(tmp_path:
     passed = GateResult("shadow_baseline", (Check("a", 1, 1, "==", True, ""),))
     failed = [passed, GateResult("calibration", (Check("a gain", 1.0, 8.0, ">=", False, "no way"),))]
     mine = f"sources.use={tmp_path}"
-    assert of_a_stand_in(again(tmp_path, mine), failed) == STAND_IN
+    assert stand_in_hint(again(tmp_path, mine), failed) == STAND_IN
     assert "--reward verified" in STAND_IN and "judge.provider" in STAND_IN
     verified = ("training.reward.success=1", "training.reward.judge=0")
     live = ("judge.provider=openai", "judge.model=some-model", "judge.base_url=http://127.0.0.1:9")
     for elsewhere in ((), (mine, *verified), (mine, *live)):
-        assert of_a_stand_in(again(tmp_path, *elsewhere), failed) == ""
+        assert stand_in_hint(again(tmp_path, *elsewhere), failed) == ""
     for others in ([], [passed], [GateResult("calibration", error="no rows")]):
-        assert of_a_stand_in(again(tmp_path, mine), others) == ""
+        assert stand_in_hint(again(tmp_path, mine), others) == ""
 
 
 def ended(done: list[GateReport]) -> dict[str, str]:

@@ -105,7 +105,7 @@ def test_probe_passes_locally_and_fails_when_somebody_has_to_be_billed(rc1: Rc1,
     assert rc1("probe-scorer", "--workspace", workspace, *SMALL, "--n", "4", "--live").code == 2
     done = rc1("probe-scorer", "--workspace", workspace, *SMALL, "--provider", "gemini")
     assert done.code == 2
-    assert "judge.model names no model" in " ".join(done.out.split())
+    assert "judge.model is empty" in " ".join(done.out.split())
     done = rc1("probe-scorer", "--workspace", workspace, *SMALL, "--provider", "gemini", "--model", "any")
     assert done.code == 2
     assert "SCORER_API_KEY is not set" in done.out.splitlines()[-4]

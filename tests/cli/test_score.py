@@ -121,14 +121,14 @@ def test_damaged_rows_are_told_by_line_before_anything_is_asked(rc1: Rc1, server
     done = rc1("score", "--workspace", tmp_path / "w", "--in", path, *judge_at(server))
     assert done.code == 2
     for told in (
-        "line 2: is not JSON",
+        "line 2: not valid JSON",
         "line 4: is a JSON list, expected an object",
         "line 5: has no 'messages'",
-        "line 6: 'messages' is no list",
+        "line 6: 'messages' is not a list",
         "line 7: no message is the assistant's",
-        "line 8: message 1 holds a int as its content",
+        "line 8: message 1 has a int as its content",
         "line 9: message 1 has no role",
-        "line 10: message 1 has a tool call without",
+        "line 10: message 1 has a tool call whose function lacks",
         "Nothing was asked",
     ):
         assert told in done.err
@@ -138,7 +138,7 @@ def test_damaged_rows_are_told_by_line_before_anything_is_asked(rc1: Rc1, server
     assert rc1("score", "--workspace", tmp_path / "w", "--in", path, "--n", "1", *judge_at(server)).code == 0
 
 
-@pytest.mark.parametrize(("content", "told"), [("", "holds no dialogue"), (None, "cannot be read")])
+@pytest.mark.parametrize(("content", "told"), [("", "has no dialogues"), (None, "cannot read it")])
 def test_no_rows_at_all(rc1: Rc1, tmp_path: Path, content: str | None, told: str) -> None:
     path = tmp_path / "rows.jsonl"
     if content is not None:
@@ -153,7 +153,7 @@ def test_low_coverage_is_refused_with_the_files_written_and_marked(rc1: Rc1, row
         done = rc1("score", "--workspace", tmp_path / "w", "--in", rows, *judge_at(server))
     assert done.code == 2
     assert "INCOMPLETE" in done.out
-    assert "wanted at least 98%" in done.err
+    assert "expected at least 98%" in done.err
     assert "scores.jsonl is marked incomplete" in done.err
     scores = records(tmp_path / "w" / SCORES)
     assert {one["complete"] for one in scores} == {False}
@@ -164,7 +164,7 @@ def test_low_coverage_is_refused_with_the_files_written_and_marked(rc1: Rc1, row
         assert set(one["medians"].values()) == set(one["variances"].values()) == {None}
     summary = json.loads((tmp_path / "w/reports/rc1/scores.summary.json").read_text())
     assert summary["complete"] is False
-    assert "wanted at least 98%" in summary["incomplete"]
+    assert "expected at least 98%" in summary["incomplete"]
 
 
 def test_a_spent_budget_is_refused_with_what_was_scored_kept(

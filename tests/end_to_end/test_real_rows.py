@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from rc1_lib.calibration.stages import evaluate_here, of_a_stand_in, run_stages
+from rc1_lib.calibration.stages import evaluate_here, run_stages, stand_in_hint
 from rc1_lib.cli.session import VERIFIED
 from rc1_lib.difficulty.steps import write_balanced, write_metrics
 from rc1_lib.errors import TicketError
@@ -82,7 +82,7 @@ def test_public_questions_get_a_ticket_by_the_verified_outcome_alone(real: Run) 
 def test_the_local_rubric_is_no_judge_of_public_questions_and_the_way_out_is_named(real: Run) -> None:
     *_, last = run_stages(real, evaluate_here)
     assert last.gate.status is Status.FAILED
-    assert "--reward verified" in of_a_stand_in(real, [last.gate])
+    assert "--reward verified" in stand_in_hint(real, [last.gate])
 
 
 def test_the_manifest_says_what_the_builder_had_to_do(real: Run) -> None:

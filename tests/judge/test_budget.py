@@ -38,7 +38,7 @@ def test_what_is_under_way_counts_with_the_most_that_it_can_cost() -> None:
     assert spending.usd == pytest.approx(0.0001 + most)
     assert spending.calls == 2
     spending.settle(spending.reserve(ASK) or 0.0, None)
-    assert "max_usd (0.005) would be passed" in spending.spent(ASK)
+    assert "max_usd (0.005) would be exceeded" in spending.spent(ASK)
     assert spending.reserve(ASK) is None
 
 
@@ -78,7 +78,7 @@ def test_the_dollars_are_never_passed_and_the_next_run_goes_on(bench: Bench) -> 
             stats = server.stats()
             spent = (stats.tokens_in * 100 + stats.tokens_out * 200) / 1e6
             assert 0 < judged.usd <= 1.5
-            assert judged.coverage == 1.0 or "judge.budget.max_usd (1.5) would be passed" in judged.stopped
+            assert judged.coverage == 1.0 or "judge.budget.max_usd (1.5) would be exceeded" in judged.stopped
             assert judged.coverage > (scored[-1] if scored else 0.0)
             scored.append(judged.coverage)
             log = bench.log()
@@ -92,7 +92,7 @@ def test_a_call_that_nobody_can_afford_is_not_sent(bench: Bench) -> None:
         judged = bench.score(server, dialogues(2), "judge.budget.max_usd=0.0001", *PRICES)
         assert server.stats().requests == 0
     assert (judged.usd, judged.calls) == (0.0, 0)
-    assert "would be passed" in judged.stopped
+    assert "would be exceeded" in judged.stopped
 
 
 def test_what_is_stored_is_had_without_any_budget(bench: Bench) -> None:

@@ -92,7 +92,7 @@ def test_stored_scores_do_not_count_while_nobody_can_say_whose_they_are(bench: B
     gateway.replies = lambda number, body, headers: (500, {}, {"error": {"message": "down"}})
     more = ("judge.store.model_check_hours=0", "judge.limits.attempts=2")
     judged = bench.score_at(gateway.url, dialogues(2), *more)
-    assert "whether the stored scores are still of its model" in judged.stopped
+    assert "whether the stored scores are still those of its current model" in judged.stopped
     assert judged.coverage == 0.0
 
 

@@ -191,7 +191,7 @@ def test_one_missing_sample_leaves_the_dialogue_unscored(bench: Bench, gateway: 
     judged = bench.score_at(gateway.url, dialogues(1), *once)
     assert judged.rows["samples"].to_list() == [2]
     assert judged.coverage == 0.0
-    assert "words without JSON" in judged.rows["reason"].item()
+    assert "contains no JSON" in judged.rows["reason"].item()
     assert judged.replies["text"].to_list()[1] == "No idea."
     _no_unscored_row_holds_a_number(judged.rows)
 

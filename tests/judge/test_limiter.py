@@ -377,7 +377,7 @@ def test_a_permit_is_good_for_one_report() -> None:
         gate = limiter()
         async with gate.slot() as permit:
             permit.failed()
-            with pytest.raises(RuntimeError, match="permit"):
+            with pytest.raises(RuntimeError, match="reported before"):
                 permit.answered(0.1)
 
     run_virtual(main)

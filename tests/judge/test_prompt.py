@@ -188,11 +188,11 @@ GOOD = {
 @pytest.mark.parametrize(
     ("body", "why"),
     [
-        (None, "cannot be read"),
-        ("{", "is not YAML"),
-        (json.dumps({**GOOD, "spec": "v2"}), "says spec: v2, expected v1"),
+        (None, "cannot read"),
+        ("{", "not valid YAML"),
+        (json.dumps({**GOOD, "spec": "v2"}), "spec is v2, expected v1"),
         (json.dumps({**GOOD, "dimensions": {}}), "dimensions"),
-        (json.dumps({**GOOD, "dimensions": {"reason": "Why it is so good."}}), "name the dimension otherwise"),
+        (json.dumps({**GOOD, "dimensions": {"reason": "Why it is so good."}}), "rename the dimension"),
         (json.dumps({**GOOD, "dimensions": {"Bad Name": "Why it is so good."}}), "dimensions"),
         (json.dumps({**GOOD, "instructions": "{dimensions} {opening}"}), "lacks {closing}"),
         (json.dumps({**GOOD, "more": 1}), "more"),

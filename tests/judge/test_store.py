@@ -318,7 +318,7 @@ def test_a_store_of_version_1_is_read_on(store: Store) -> None:
 
 
 def test_what_is_written_together_is_there_at_its_end(store: Store, tmp_path: Path) -> None:
-    with store.together():
+    with store.transaction():
         for number in range(5):
             _answer(store, f"attempt-{number}", f"ask-{number}")
         assert set(store.find([f"ask-{number}" for number in range(5)], "judge-1")) == {f"ask-{n}" for n in range(5)}
@@ -329,7 +329,7 @@ def test_what_is_written_together_is_there_at_its_end(store: Store, tmp_path: Pa
 
 
 def test_a_part_that_fails_takes_back_itself_alone(store: Store) -> None:
-    with store.together():
+    with store.transaction():
         _answer(store, "attempt-1")
         with pytest.raises(RC1Error, match=r"scores\.sqlite: .*\(TypeError: "):
             store.end(_line(store, "attempt-2", "ask-2", outcome=AttemptOutcome.OK, scores={1: 2}), endpoint=ENDPOINT)
@@ -340,7 +340,7 @@ def test_a_part_that_fails_takes_back_itself_alone(store: Store) -> None:
 
 def test_an_error_within_takes_back_everything(store: Store) -> None:
     _answer(store, "attempt-1")
-    with pytest.raises(KeyboardInterrupt), store.together():
+    with pytest.raises(KeyboardInterrupt), store.transaction():
         _answer(store, "attempt-2", "ask-2")
         raise KeyboardInterrupt
     _answer(store, "attempt-3", "ask-3")
@@ -357,7 +357,7 @@ def write_together_and_be_killed(path: str, moment: str) -> None:
 
     store = Store(Path(path), ttl_days=14)
     _answer(store, "before", "ask-before")
-    with store.together():
+    with store.transaction():
         for number in range(50):
             _answer(store, f"attempt-{number}", f"ask-{number}")
         if moment == "block":

@@ -50,7 +50,7 @@ def test_numbers_that_are_no_grades_are_no_scores_and_the_gate_says_which(bench:
     assert verdict.status is Status.FAILED
     found = {check.name: check for check in verdict.checks}
     assert (
-        "the reply holds answered = 84, expected a number from 0 to 1"
+        "the reply has answered = 84, expected a number from 0 to 1"
         in found["dialogues with every sample scored"].advice
     )
     assert found["dialogues with every sample scored"].value == 0

@@ -104,10 +104,10 @@ def test_tool_calls_with_arguments_as_objects_are_those_with_arguments_as_text()
     ("prompt", "completed", "told"),
     [
         ("a", None, "found a NoneType"),
-        (["a"], "b", "message 1 is no object"),
-        ("a", [{"role": "assistant", "content": [{"type": "image_url", "image_url": "x"}]}], "holds a list"),
+        (["a"], "b", "message 1 is not an object"),
+        ("a", [{"role": "assistant", "content": [{"type": "image_url", "image_url": "x"}]}], "has a list"),
         ([{"role": "user", "content": "a"}], [{"role": "tool", "content": "b"}], "no message is the assistant's"),
-        ("a", [{"role": "assistant", "tool_calls": [{"name": "calc"}]}], "a tool call without a function's name"),
+        ("a", [{"role": "assistant", "tool_calls": [{"name": "calc"}]}], "a tool call whose function lacks a name"),
     ],
 )
 def test_what_is_no_dialogue_is_refused_by_place(prompt: Any, completed: Any, told: str) -> None:
@@ -304,11 +304,11 @@ def test_a_test_double_is_told_once_and_reasons_each_time(caplog: pytest.LogCapt
     reasons = [(f"reason {number}", 9 - number) for number in range(4)]
     judged: Any = SimpleNamespace(test_double=True, reasons=reasons, rows=range(40))
     log = RewardLog("episodes")
-    log.tell(judged)
+    log.warn(judged)
     told = [f"{9 - number} of 40 episodes are unscored: reason {number}" for number in range(3)]
     assert [(record.name, record.getMessage()) for record in caplog.records] == [
         ("rc1.reward", words) for words in (NOTICE, *told)
     ]
     caplog.clear()
-    log.tell(judged)
+    log.warn(judged)
     assert caplog.messages == told

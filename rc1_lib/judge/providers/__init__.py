@@ -1,7 +1,7 @@
-"""Who is asked for scores, where, by which settings and key, checked before anything is sent; how a key stays unseen.
+"""The judge's providers: address, model, settings and key, checked before anything is sent, and redaction of the key.
 
-The SDKs are imported when a provider of theirs is opened. No message here repeats an address: it may hold a key. What a
-server said becomes fit for logs and exceptions: one line, bounded, and without secrets.
+An SDK is imported only when a provider that needs it is opened. No message here repeats an address, which may hold a
+key. Text from a server is made safe for logs and exceptions: one line, bounded, without secrets.
 """
 
 from __future__ import annotations
@@ -30,41 +30,41 @@ _ADDRESSES = {
     "deepseek_r1": "https://api.deepseek.com",
     "gemini": "https://generativelanguage.googleapis.com",
 }
-"""Where each live provider is, unless the configuration names another server."""
+"""Default address of each live provider."""
 PLACEHOLDER_KEY = "no-key"
-"""Given to the clients, which cannot be opened without a key, for servers that ask for none. It is never sent."""
+"""Passed to clients, which need some key, for servers that require none. It is never sent."""
 _KEY = re.compile(r"[!-~]+")
 _LOCAL_NAMES = (".localhost", ".local", ".internal", ".lan")
 LONGEST = 300
 _READ = 4000
-"""Characters of a server's text that are looked at."""
+"""Characters of a server's text that are read."""
 _PIECE = 6
-"""A run of the key of this length or longer is hidden, wherever it is."""
+"""Any part of the key of this length or longer is hidden."""
 _STARRED = re.compile(r"[\w.+/=\-]*[*•●]{3,}[\w.+/=\-]*")
 _DOTTED = re.compile(r"([\w\-]*)(?:\.{3,}|…)([\w\-]*)")
 
 
 def _openai(config: JudgeConfig) -> Provider:
-    reached = endpoint_of(config)
+    target = endpoint_of(config)
     from rc1_lib.judge.providers.openai_protocol import OpenAIProtocol
 
-    return OpenAIProtocol(config, reached)
+    return OpenAIProtocol(config, target)
 
 
 def _deepseek_r1(config: JudgeConfig) -> Provider:
-    reached = endpoint_of(config)
+    target = endpoint_of(config)
     from rc1_lib.judge.providers.openai_protocol import OpenAIProtocol
 
     # It takes `json_object` and rejects `json_schema` (api-docs.deepseek.com/guides/json_mode; the error is "This
     # response_format type is unavailable now"). Its JSON mode sometimes gives a blank reply, which is asked for again.
-    return OpenAIProtocol(config, reached, schemas=False)
+    return OpenAIProtocol(config, target, schemas=False)
 
 
 def _gemini(config: JudgeConfig) -> Provider:
-    reached = endpoint_of(config)
+    target = endpoint_of(config)
     from rc1_lib.judge.providers.gemini import Gemini
 
-    return Gemini(config, reached)
+    return Gemini(config, target)
 
 
 def _rubric(_: JudgeConfig) -> Provider:
@@ -76,16 +76,16 @@ def _rubric(_: JudgeConfig) -> Provider:
 PROVIDERS: Mapping[str, Callable[[JudgeConfig], Provider]] = MappingProxyType(
     {"openai": _openai, "deepseek_r1": _deepseek_r1, "gemini": _gemini, "rubric": _rubric}
 )
-"""How each provider is opened, by its name in `judge.provider`."""
+"""Maps each name of `judge.provider` to the function that opens the provider."""
 LIVE = frozenset(_ADDRESSES)
 """The providers that bill."""
 
 
 def open_provider(config: JudgeConfig) -> Provider:
-    """The provider that `judge` names. Nothing is sent yet; close it with `aclose`.
+    """Open the configured provider without sending anything; close it with `aclose`.
 
     Raises:
-        ConfigError: when there is no such provider, or it cannot be reached with these settings.
+        ConfigError: if the provider does not exist, or cannot be reached with these settings.
     """
     check_provider(config.provider)
     if config.provider in LIVE:
@@ -94,12 +94,12 @@ def open_provider(config: JudgeConfig) -> Provider:
 
 
 def address_of(name: str, base_url: str | None) -> str:
-    """Where a live provider is asked."""
+    """Return a live provider's address."""
     return base_url or _ADDRESSES[name]
 
 
 def model_asked(config: JudgeConfig) -> str:
-    """The model that the provider is asked for; of the local rubric, its version: it is asked for as it is."""
+    """Return the requested model; for the local rubric, its current version."""
     if config.provider == "rubric":
         from rc1_lib.judge.rubric import version
 
@@ -108,12 +108,12 @@ def model_asked(config: JudgeConfig) -> str:
 
 
 def endpoint(config: JudgeConfig) -> str:
-    """Whom the configuration asks: provider, address and model."""
+    """Identify what the configuration asks: provider, address and model."""
     return f"{config.provider} {config.base_url or ''} {model_asked(config)}"
 
 
 def whom(config: JudgeConfig) -> str:
-    """Whom the configuration asks, for people: `openai at api.openai.com, model gpt-5-mini`."""
+    """Describe what the configuration asks, for people: `openai at api.openai.com, model gpt-5-mini`."""
     if config.provider not in LIVE:
         return f"{config.provider}, on this machine"
     host = urlsplit(address_of(config.provider, config.base_url)).netloc
@@ -121,7 +121,7 @@ def whom(config: JudgeConfig) -> str:
 
 
 def request_settings(judge: JudgeConfig) -> dict[str, Any]:
-    """What decides, besides the prompt, what a judge is asked for. What a setting leaves as it was does not appear."""
+    """Return the settings, other than the prompt, that a request depends on. Defaults are left out."""
     return {
         "sampling": judge.sampling.model_dump(mode="json"),
         "structured": judge.channel == "schema",
@@ -131,10 +131,10 @@ def request_settings(judge: JudgeConfig) -> dict[str, Any]:
 
 
 def check_model(run: Run) -> None:
-    """Refuse another judge than the file's by the model, and at the prices, that the file has for its own.
+    """Reject a provider that was overridden while model and prices still belong to the configuration file's provider.
 
     Raises:
-        ConfigError: saying what to name.
+        ConfigError: if so; it says what to set.
     """
     judge = run.config.judge
     keys = {override.partition("=")[0].strip() for override in run.overrides}
@@ -145,35 +145,35 @@ def check_model(run: Run) -> None:
     if whose != judge.provider:
         raise ConfigError(
             f"judge.provider is '{judge.provider}' (SCORER_PROVIDER or the command line), but judge.model is "
-            f"'{judge.model}', which {run.config_path.name} has for {whose}; name its own by --set judge.model=NAME, "
-            f"and set judge.prices to it"
+            f"'{judge.model}', which {run.config_path.name} sets for {whose}; name a model of {judge.provider} with "
+            f"--set judge.model=NAME, and set judge.prices for it"
         )
 
 
 def check_provider(name: str) -> None:
-    """Whether there is a provider of this name; whether it can be reached is another question.
+    """Check that a provider of this name exists; it need not be reachable.
 
     Raises:
-        ConfigError: when there is none.
+        ConfigError: if there is none.
     """
     if name not in PROVIDERS:
         near = difflib.get_close_matches(name, PROVIDERS, n=1, cutoff=0.5)
         hint = f"; did you mean '{near[0]}'?" if near else "."
         raise ConfigError(
-            f"There is no judge '{name}' (judge.provider or SCORER_PROVIDER); known are {', '.join(PROVIDERS)}{hint}"
+            f"There is no judge '{name}' (judge.provider or SCORER_PROVIDER); expected {', '.join(PROVIDERS)}{hint}"
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where to send, and with which key.
+    """A provider's address and key.
 
     Attributes:
         base_url: the address.
-        host: its host, fit to be shown.
+        host: its host, safe to show.
         model: the model to ask for.
-        key: the key to open a client with, possibly the placeholder.
-        secret: the key when it is one.
+        key: the key to open a client with; may be the placeholder.
+        secret: the real key; None without one.
     """
 
     base_url: str = field(repr=False)
@@ -184,14 +184,14 @@ class Endpoint:
 
 
 def endpoint_of(config: JudgeConfig) -> Endpoint:
-    """Where this configuration leads, with the key of the environment.
+    """Return the endpoint of this configuration, with the key from the environment.
 
     Raises:
-        ConfigError: when the model or the key is missing, or the address cannot be used.
+        ConfigError: if the model or the key is missing, or the address cannot be used.
     """
     model = config.model or ""
     if not model.strip():
-        raise ConfigError(f"judge.provider is '{config.provider}', but judge.model names no model; set judge.model.")
+        raise ConfigError(f"judge.provider is '{config.provider}', but judge.model is empty; set judge.model.")
     base_url = address_of(config.provider, config.base_url).strip()
     parts = read_address(base_url)
     host = parts.hostname or ""
@@ -199,18 +199,18 @@ def endpoint_of(config: JudgeConfig) -> Endpoint:
     if not key and not _is_private(host):
         raise ConfigError(
             f"{KEY_VARIABLE} is not set, and the judge '{config.provider}' at {host} needs a key; set it in the "
-            "environment. Only servers on this machine or a private network are asked without one."
+            "environment. Only servers on this machine or a private network need none."
         )
     if key and not _KEY.fullmatch(key):
         raise ConfigError(
-            f"The key in {KEY_VARIABLE} holds blanks or characters that cannot be sent in a header; expected printable "
+            f"The key in {KEY_VARIABLE} contains spaces or characters that a header cannot hold; expected printable "
             "ASCII without spaces. Copy it again from the provider."
         )
     return Endpoint(base_url, host, model, key or PLACEHOLDER_KEY, key or None)
 
 
 def _is_private(host: str) -> bool:
-    """Whether a host is this machine's or of a private network, judged by its name, without asking a name server."""
+    """Whether a host is local or on a private network, judging by its name without a DNS lookup."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
@@ -219,7 +219,7 @@ def _is_private(host: str) -> bool:
 
 
 class Redactor:
-    """Hides the environment's secrets and one provider's key, also where a server quotes only a part of it."""
+    """Hides the environment's secrets and one provider's key, even if a server quotes only part of it."""
 
     def __init__(self, key: str | None) -> None:
         self._key = key or ""
@@ -228,11 +228,11 @@ class Redactor:
         self._hidden = (*sorted(own, key=len, reverse=True), *secrets())
 
     def plain(self, text: str) -> str:
-        """`text` with whole secrets hidden and nothing else changed."""
+        """Return `text` with complete secrets hidden and nothing else changed."""
         return mask(text, self._hidden)
 
     def line(self, text: str, room: int = LONGEST) -> str:
-        """`text` as one line of at most `room` characters, with secrets, and parts of the key, hidden."""
+        """Return `text` as one line of at most `room` characters, with secrets and parts of the key hidden."""
         text = " ".join("".join(c if c.isprintable() else " " for c in text[:_READ]).split())
         text = _STARRED.sub(HIDDEN, self._without_pieces(mask(text, self._hidden)))
         text = _DOTTED.sub(self._elided, text)
@@ -254,7 +254,7 @@ class Redactor:
         return "".join(kept)
 
     def _elided(self, found: re.Match[str]) -> str:
-        """Hides `sk-a...wxyz`, leaves other dots alone."""
+        """Hide `sk-a...wxyz`; leave other dots alone."""
         before, after = found.groups()
         starts = len(before) >= 2 and self._key.startswith(before)
         ends = len(after) >= 2 and self._key.endswith(after)

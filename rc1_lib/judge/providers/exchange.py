@@ -1,4 +1,4 @@
-"""One exchange over HTTP: sent once through a provider's SDK, and every way in which it can fail read as a fault."""
+"""One HTTP exchange: send a request once through a provider's SDK, and turn every failure into a `CallFailedError`."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from rc1_lib.judge.providers.faults import Problem, read_problem, refused
 
 TEST_DOUBLE_HEADER = "x-rc1-test-double"
 _NEVER_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.UnsupportedProtocol)
-"""What no connection raises: a refused one, a name that nobody knows. Nothing was sent, so nobody is billed."""
+"""Errors before a connection exists: refused, or an unknown host. Nothing was sent, so nothing is billed."""
 _BROKEN: tuple[type[Exception], ...] = (TimeoutError, httpx2.HTTPError, ssl.SSLError, anyio.EndOfStream)
-"""What a connection that fails raises; httpx2 lets the last two through from below."""
+"""Errors of a failing connection; httpx2 does not wrap the last two."""
 
 
 class MalformedError(Exception):
-    """A response that is not what the protocol promises."""
+    """A response that breaks the protocol."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Received:
 
 @dataclass(slots=True)
 class _Arrival:
-    """How far the response of one call came: None until its headers were there."""
+    """The response of one call; None until its headers have arrived."""
 
     response: httpx2.Response | None = None
 
@@ -51,23 +51,23 @@ _CURRENT: ContextVar[_Arrival] = ContextVar("rc1_provider_arrival")
 
 @functools.cache
 def trust() -> ssl.SSLContext:
-    """Whom connections trust: the certificates of this machine, read once, since that takes a while."""
+    """Return the TLS context with this machine's certificates, read only once because that is slow."""
     return httpx2.create_ssl_context()
 
 
 async def _note(response: httpx2.Response) -> None:
-    # The SDKs report a response that broke off like a connection that never answered. Only one of them was paid for.
+    # The SDKs report a response that broke off like a connection without a response. Only the first was billed.
     _CURRENT.get().response = response
 
 
 class HttpProvider(ABC):
-    """A provider with an SDK that sends through httpx2.
+    """Base class of providers whose SDK sends through httpx2.
 
-    Sub-classes send and read; this class owns the HTTP client, the time limit and the faults.
+    Subclasses send and parse; this class owns the HTTP client, the time limit and the failures.
     """
 
     raised: ClassVar[tuple[type[Exception], ...]]
-    """What the SDK raises for a call that failed, besides what httpx2 raises."""
+    """What the SDK raises for failed calls, in addition to httpx2's errors."""
 
     def __init__(self, config: JudgeConfig, endpoint: Endpoint) -> None:
         self.name = config.provider
@@ -84,7 +84,7 @@ class HttpProvider(ABC):
         self._http = httpx2.AsyncClient(
             timeout=config.limits.timeout_s,
             verify=trust(),
-            # The limiter decides how many calls are under way; a second, silent queue would count as the provider's.
+            # The limiter bounds the calls in flight. A second, hidden queue would look like the provider's delay.
             limits=httpx2.Limits(max_connections=None),
             # A redirect would carry the key to another server.
             follow_redirects=False,
@@ -97,24 +97,24 @@ class HttpProvider(ABC):
 
     @abstractmethod
     def _read(self, body: Mapping[str, Any]) -> Answer:
-        """The answer that a response's JSON holds.
+        """Parse the answer from a response's JSON.
 
         Raises:
-            MalformedError: when it holds none.
-            CallFailedError: when it reports a failure under a success status.
+            MalformedError: if it holds none.
+            CallFailedError: if it reports a failure under a success status.
         """
 
     async def ask(self, ask: Ask) -> Answer:
-        """Make one call; nothing is retried.
+        """Make one call without retrying.
 
         Raises:
-            CallFailedError: when it brought no answer. It has neither cause nor context, since the SDKs' exceptions
-                hold requests, and those hold the key.
+            CallFailedError: if the call brought no answer. It has no cause or context, because the SDKs' exceptions
+                hold requests, which hold the key.
         """
         arrival = _Arrival()
         token = _CURRENT.set(arrival)
         try:
-            # The SDKs' own time-outs watch single reads, so that a server that drips bytes is never late.
+            # The SDKs' own timeouts apply to single reads, so a server that drips bytes would never time out.
             async with asyncio.timeout(self._config.limits.timeout_s):
                 received = await self._send(ask)
         except self._caught as error:
@@ -126,7 +126,7 @@ class HttpProvider(ABC):
         raise failure
 
     async def aclose(self) -> None:
-        """Close its connections."""
+        """Close the connections."""
         await self._http.aclose()
 
     def _answer(self, received: Received) -> Answer:
@@ -135,9 +135,9 @@ class HttpProvider(ABC):
         except (ValueError, RecursionError):
             body = None
         if not isinstance(body, dict):
-            raise self._bad_body("the body is no JSON object: " + received.body.decode(errors="replace"))
+            raise self._bad_body("the body is not a JSON object: " + received.body.decode(errors="replace"))
         if isinstance(body.get("error"), dict):
-            # Gateways report failures of the model that they call under HTTP 200.
+            # Gateways report failures of the upstream model under HTTP 200.
             problem = read_problem(received.body.decode(errors="replace"))
             if problem.status is not None:
                 raise self._refused(problem.status, received.headers, problem)
@@ -147,11 +147,11 @@ class HttpProvider(ABC):
             why = str(error)
         else:
             if answer.finish == "fault":
-                said = f"{self._endpoint.host} broke the reply off under HTTP 200: it ended with '{answer.reason}'"
-                raise CallFailedError(AttemptOutcome.SERVER_ERROR, self._redactor.line(said), status=200)
+                message = f"{self._endpoint.host} cut the reply off under HTTP 200: it ended with '{answer.reason}'"
+                raise CallFailedError(AttemptOutcome.SERVER_ERROR, self._redactor.line(message), status=200)
 
             def plain(text: str) -> str:
-                return self._redactor.plain(_whole(text))
+                return self._redactor.plain(_valid_unicode(text))
 
             return replace(
                 answer,
@@ -170,15 +170,15 @@ class HttpProvider(ABC):
         status = None if response is None else response.status_code
         sent = not any(isinstance(found, _NEVER_SENT) for found in (error, cause))
         if any(isinstance(found, TimeoutError | httpx2.TimeoutException) for found in (error, cause)):
-            patience = f"{self._config.limits.timeout_s:g} s (judge.limits.timeout_s)"
-            late = f"no complete response from {self._endpoint.host} within {patience}"
+            limit = f"{self._config.limits.timeout_s:g} s (judge.limits.timeout_s)"
+            late = f"no complete response from {self._endpoint.host} within {limit}"
             return CallFailedError(AttemptOutcome.TIMEOUT, self._redactor.line(late), status=status, sent=sent)
-        said = ": ".join(word for word in (type(cause).__name__, str(cause)) if word)
+        message = ": ".join(word for word in (type(cause).__name__, str(cause)) if word)
         if response is None:
-            lost = f"no response from {self._endpoint.host}: {said}"
+            lost = f"no response from {self._endpoint.host}: {message}"
             return CallFailedError(AttemptOutcome.CONNECTION, self._redactor.line(lost), sent=sent)
         if response.is_success:
-            return self._bad_body(f"the response broke off or cannot be decoded: {said}", response.status_code)
+            return self._bad_body(f"the response broke off or cannot be decoded: {message}", response.status_code)
         headers = {name.lower(): value for name, value in response.headers.items()}
         return self._refused(response.status_code, headers, read_problem(_text(response)))
 
@@ -191,8 +191,8 @@ class HttpProvider(ABC):
         )
 
 
-def _whole(text: str) -> str:
-    """Text that can be stored: servers that cut it by UTF-16 units leave half an emoji, which has no bytes."""
+def _valid_unicode(text: str) -> str:
+    """Make text storable: servers that cut it by UTF-16 units leave half an emoji, which UTF-8 cannot encode."""
     return text.encode(errors="replace").decode()
 
 
@@ -200,15 +200,15 @@ def _text(response: httpx2.Response) -> str:
     try:
         return response.text
     except httpx2.ResponseNotRead:
-        # The body of the error broke off; its status still says which fault it is.
+        # The body of the error broke off; the status still identifies the fault.
         return ""
 
 
 def text_of(value: Any) -> str:
-    """A text that a protocol leaves optional; empty when it is missing."""
+    """Return an optional string of a response; empty if it is missing."""
     return value if isinstance(value, str) else ""
 
 
 def count_of(value: Any) -> int:
-    """A number of tokens; 0 when it is missing or no count."""
+    """Return a token count of a response; 0 if it is missing or invalid."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0

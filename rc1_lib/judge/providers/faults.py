@@ -1,7 +1,7 @@
-"""Reading a provider's refusals: which fault a status is, how long to wait, and what the user should look at.
+"""Interpret a provider's error responses: the kind of fault, how long to wait, and what the user should check.
 
 Sources: RFC 9110 10.2.3 (Retry-After), google.rpc.RetryInfo and QuotaFailure, the error codes documented by OpenAI,
-Azure and DeepSeek, and the messages of refusals that users of other tools reported.
+Azure and DeepSeek, and error messages that users of other tools reported.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _IN_WORDS = re.compile(
 """`Please try again in 1m26.4s`, `retry after 43 seconds`, `wait 250ms`, `请 30 秒后重试`."""
 _RESET = re.compile(r"(?:x-|anthropic-)?ratelimit-(?:reset(?:-\w+)?|\w+-reset)")
 _LONG_AGO = 1e9
-"""A number of seconds of this size is a time of day, counted since 1970; a thousand times that, in milliseconds."""
+"""Numbers from here on are timestamps in seconds since 1970; from a thousand times this on, in milliseconds."""
 _QUOTA_CODES = {"insufficient_quota", "insufficient_balance", "billing_hard_limit_reached", "billing_not_active"}
 _FILTERS = {
     "content_filter", "ResponsibleAIPolicyViolation", "content_policy_violation", "data_inspection_failed",
@@ -53,19 +53,19 @@ _MAY_DECLINE = {400, 403, 422, 451}
 _UNFIT = {400, 404, 422}
 _TOO_LONG = re.compile(r"context.{0,8}(?:length|window|size)|(?:prompt|input) is too long|reduce the length", re.I)
 _AGAIN = {408, 409, 425}
-"""Refusals that a later attempt may not meet: time-outs and conflicts on the server's side."""
+"""Refusals that a retry may avoid: timeouts and conflicts on the server's side."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What an error's body says.
+    """The parsed body of an error response.
 
     Attributes:
-        message: in words.
-        codes: the codes, types and reasons that it names.
-        details: the structured details (google.rpc), where there are any.
-        status: a status inside the body, which gateways send along with HTTP 200.
-        parameter: the parameter that it says is at fault.
+        message: the message.
+        codes: all codes, types and reasons.
+        details: structured details (google.rpc); empty without any.
+        status: the status inside the body, which gateways send with HTTP 200; None without one.
+        parameter: the parameter at fault; empty if none is named.
     """
 
     message: str
@@ -76,7 +76,7 @@ class Problem:
 
 
 def read_problem(body: str) -> Problem:
-    """An error's body, whichever of the customary forms it has; a body of no known form is its own message."""
+    """Parse an error's body in any of the usual formats; a body in another format becomes the message."""
     try:
         parsed = json.loads(body)
     except (ValueError, RecursionError):
@@ -105,15 +105,16 @@ def read_problem(body: str) -> Problem:
 def retry_after(
     headers: Mapping[str, str], problem: Problem, *, now: float | None = None, limited: bool = True
 ) -> float | None:
-    """Seconds that the provider asks to wait; None when it does not say, or not readably.
+    """Return the seconds that the provider asks to wait; None if it does not say, or not readably.
+
+    In order of precedence: `retry-after-ms`, `retry-after` (seconds, or an HTTP date relative to the response's
+    `date`), google.rpc.RetryInfo, the words of the message, and `x-ratelimit-reset-*` of a limit that is used up.
 
     Args:
-        headers: of the response, names in lower case. `retry-after-ms` goes before `retry-after` (a number of seconds
-            or an HTTP date, taken relative to the response's own `date`), both before google.rpc.RetryInfo and before
-            what the message says in words, and all before `x-ratelimit-reset-*` of a limit that is used up.
+        headers: of the response, names in lower case.
         problem: the response's body.
         now: seconds since 1970, for responses without a date; default: the clock.
-        limited: whether a limit refused the request; a server that fails says nothing by when limits are open again.
+        limited: whether a limit refused the request; otherwise the times at which limits reset are ignored.
     """
     if (milliseconds := _NUMBER.fullmatch(headers.get("retry-after-ms", ""))) is not None:
         return float(milliseconds[1]) / 1000.0
@@ -142,7 +143,7 @@ def _sent_at(headers: Mapping[str, str], now: float | None) -> float:
 
 
 def _reset(headers: Mapping[str, str], now: float | None) -> float | None:
-    """Seconds until the last limit that is used up is open again; of all limits where none says what remains of it."""
+    """Return the seconds until all used-up limits have reset; until all limits have, if no remainder is given."""
     waits: list[tuple[float, str | None]] = []
     for header, value in headers.items():
         if _RESET.fullmatch(header) and (wait := _until(value, headers, now)) is not None:
@@ -152,7 +153,7 @@ def _reset(headers: Mapping[str, str], now: float | None) -> float | None:
 
 
 def _until(value: str, headers: Mapping[str, str], now: float | None) -> float | None:
-    """What a reset says, in seconds from now: `6m0s`, `20ms`, `1.5`, a time since 1970, or a date (RFC 3339)."""
+    """Convert a reset value to seconds from now: `6m0s`, `20ms`, `1.5`, a time since 1970, or a date (RFC 3339)."""
     if (number := _NUMBER.fullmatch(value)) is not None:
         seconds = float(number[1])
         if seconds < _LONG_AGO:
@@ -170,14 +171,14 @@ def _until(value: str, headers: Mapping[str, str], now: float | None) -> float |
 def _timestamp(date: str) -> float | None:
     try:
         moment = parsedate_to_datetime(date)
-        # Without a zone the date is meant as GMT, as HTTP dates are.
+        # A date without a zone means GMT, as in HTTP dates.
         return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
     except (ValueError, TypeError, IndexError, OverflowError):
         return None
 
 
 def classify(status: int, problem: Problem) -> AttemptOutcome:
-    """Which fault an HTTP status other than success is."""
+    """Return the kind of fault of an HTTP error status."""
     if status == 429:
         return AttemptOutcome.REJECTED if _is_used_up(problem) else AttemptOutcome.RATE_LIMITED
     if status in _MAY_DECLINE and (problem.codes & _FILTERS or _FILTERED.search(problem.message)):
@@ -186,7 +187,7 @@ def classify(status: int, problem: Problem) -> AttemptOutcome:
 
 
 def _is_used_up(problem: Problem) -> bool:
-    """Whether a 429 means an empty account or a spent day, which no pause of a run mends."""
+    """Whether a 429 means an empty account or a spent daily quota, which no pause during a run can fix."""
     if any(code in _QUOTA_CODES or code.startswith("billing") for code in problem.codes):
         return True
     violations = [found for detail in problem.details for found in _list(detail.get("violations"))]
@@ -205,7 +206,7 @@ def refused(
     endpoint: Endpoint,
     redactor: Redactor,
 ) -> CallFailedError:
-    """The failure that a response with an error's status is."""
+    """Turn a response with an error status into a failure."""
     fault = classify(status, problem)
     remedies = _remedies(status, problem, config) if fault is AttemptOutcome.REJECTED else ()
     asks = fault in {AttemptOutcome.RATE_LIMITED, AttemptOutcome.SERVER_ERROR}
@@ -229,7 +230,7 @@ _TEMPERATURE = re.compile(r"temperature", re.I)
 
 
 def _remedies(status: int, problem: Problem, config: JudgeConfig) -> tuple[str, ...]:
-    """Settings under which a server may take what it refuses for a parameter that it names, the likeliest first."""
+    """Return settings that may avoid a refusal of a named parameter, most likely first."""
     for said in (problem.parameter, problem.message):
         if status not in _UNFIT or _TOO_LONG.search(said) or (status == 404 and "support" not in said):
             continue
@@ -259,9 +260,9 @@ def _renamed(config: JudgeConfig, **more: str) -> str:
 def _hint(status: int, problem: Problem, config: JudgeConfig, endpoint: Endpoint, remedies: tuple[str, ...]) -> str:
     model, host = f"judge.model ({endpoint.model})", endpoint.host
     if remedies:
-        return f"Try --set '{remedies[0]}'; rc1 probe-scorer finds all that has to be set."
+        return f"Try --set '{remedies[0]}'; rc1 probe-scorer finds all the settings needed."
     if status in {400, 413, 422} and _TOO_LONG.search(problem.message):
-        return f"The dialogue and judge.sampling.max_tokens do not fit into what {model} reads."
+        return f"The dialogue and judge.sampling.max_tokens exceed the context window of {model}."
     if status in {402, 429}:
         return f"No quota or balance is left for the key in {KEY_VARIABLE}; top up the account or use another key."
     if status in {401, 403} and not endpoint.secret:
@@ -273,4 +274,4 @@ def _hint(status: int, problem: Problem, config: JudgeConfig, endpoint: Endpoint
     if status < 400:
         return "Set judge.base_url to the address that it redirects to."
     other = {"schema": "tool or text", "tool": "text"}.get(config.channel, "")
-    return f"Check {model} and judge.sampling" + (f"; judge.channel: {other} asks otherwise." if other else ".")
+    return f"Check {model} and judge.sampling" + (f"; or set judge.channel to {other}." if other else ".")

@@ -23,36 +23,36 @@ _TOOL = "grades"
 
 
 class Gemini(HttpProvider):
-    """The Gemini Developer API, or a server that speaks it."""
+    """The Gemini Developer API, or a server that implements it."""
 
-    # The client parses error bodies itself, and lets through what parsing raises.
+    # The client parses error bodies itself and does not catch what the parser raises.
     raised: ClassVar[tuple[type[Exception], ...]] = (errors.APIError, UnicodeDecodeError, RecursionError)
 
     def __init__(self, config: JudgeConfig, endpoint: Endpoint) -> None:
         if not _MODEL.fullmatch(endpoint.model):
             raise ConfigError(
-                "judge.model is no name of a Gemini model; expected one such as gemini-2.5-flash, without blanks, "
+                "judge.model is not a valid Gemini model name; expected one like gemini-2.5-flash, without spaces, "
                 "'..', '?' or '&'."
             )
         if others := config.names.keys() - {"system"}:
             raise ConfigError(
-                f"judge.names renames {', '.join(sorted(others))}, but a Gemini client sends each parameter by its one "
-                "name; of judge.names give {system: user} alone, and null for what a model does not take."
+                f"judge.names renames {', '.join(sorted(others))}, but Gemini's parameters cannot be renamed; keep "
+                "only {system: user} in judge.names, and set a parameter that the model does not accept to null."
             )
         super().__init__(config, endpoint)
         self._client = genai.Client(
             vertexai=False,
             api_key=endpoint.key,
-            # By default the environment can make the client replay recorded responses; those are no scores.
+            # By default the environment can make the client replay recorded responses; those are not scores.
             debug_config=DebugConfig(client_mode=None, replays_directory=None, replay_id=None),
             http_options=types.HttpOptions(
                 base_url=endpoint.base_url,
                 api_version="v1beta",
                 timeout=math.ceil(config.limits.timeout_s * 1000.0),
-                # One attempt; with a client of our own the SDK's second, implicit retry (aiohttp's) is off as well.
+                # One attempt; passing our own client also turns off the SDK's implicit retry (aiohttp's).
                 retry_options=types.HttpRetryOptions(attempts=1),
                 httpx_async_client=self._http,
-                # For the clients that it opens next to ours and that nothing here uses.
+                # For further clients that the SDK opens, which RC1 does not use.
                 client_args={"verify": trust()},
                 async_client_args={"ssl": trust()},
             ),
@@ -74,10 +74,10 @@ class Gemini(HttpProvider):
                 http_options=types.HttpOptions(
                     headers={"X-Client-Request-Id": ask.attempt_id, "Idempotency-Key": ask.idempotency_key}
                 ),
-                # Both would send further requests that nobody counts.
+                # Both would send further requests that RC1 cannot count.
                 automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),
                 automatic_continuation=False,
-                # The SDK's own reading drops what it does not know and warns; a judge wants to see it.
+                # The SDK's parser drops unknown fields with a warning; RC1 needs to see them.
                 should_return_http_response=True,
             ),
         )
@@ -112,12 +112,12 @@ class Gemini(HttpProvider):
 
     def _finish(self, reason: Any) -> tuple[Finish, str]:
         if reason == "PUP_LIMITED_DISABLED":
-            said = f"{self._endpoint.host} has limited or disabled the account for breaches of its use policy"
-            raise CallFailedError(AttemptOutcome.REJECTED, said, status=200)
+            message = f"{self._endpoint.host} has limited or disabled the account for breaches of its use policy"
+            raise CallFailedError(AttemptOutcome.REJECTED, message, status=200)
         return finish_of(reason)
 
     async def aclose(self) -> None:
-        """Close its connections."""
+        """Close the connections."""
         await super().aclose()
         self._client.close()
 
@@ -133,7 +133,7 @@ def _tools(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _text(candidate: Mapping[str, Any]) -> tuple[str, str]:
-    """The candidate's text, or the arguments of its only function call, and its thoughts; empty where it has none."""
+    """Return the candidate's text, or the arguments of its only function call, and its thoughts; empty if absent."""
     content = candidate.get("content")
     if content is None:
         return "", ""

@@ -1,4 +1,4 @@
-"""The OpenAI protocol: OpenAI itself, servers that speak it (llama.cpp, vLLM), and DeepSeek's reasoning models."""
+"""The OpenAI protocol: OpenAI itself, compatible servers (llama.cpp, vLLM), and DeepSeek's reasoning models."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from rc1_lib.judge.providers.exchange import HttpProvider, MalformedError, Recei
 
 _OWN_ACCOUNT = ("openai.com", "openai.azure.com")
 _RENAMED_LIMIT = (*_OWN_ACCOUNT, "cognitiveservices.azure.com")
-"""Whose reasoning models reject `max_tokens`, which is all that older servers know. `judge.names` says otherwise."""
+"""Hosts whose reasoning models reject `max_tokens`; older servers know nothing else. `judge.names` overrides this."""
 _TOOL = "grades"
 
 
 class OpenAIProtocol(HttpProvider):
-    """A provider that speaks the OpenAI protocol."""
+    """A provider with the OpenAI protocol."""
 
     raised: ClassVar[tuple[type[Exception], ...]] = (openai.APIError,)
 
@@ -30,9 +30,9 @@ class OpenAIProtocol(HttpProvider):
         """Open the client.
 
         Args:
-            config: `judge`: what to ask for.
-            endpoint: where.
-            schemas: whether the channel `schema` can be a schema; otherwise it enforces only that the reply is JSON.
+            config: `judge`.
+            endpoint: address and key.
+            schemas: whether the server supports JSON schemas; otherwise channel `schema` only enforces JSON.
         """
         limit = "max_completion_tokens" if is_of(endpoint.host, _RENAMED_LIMIT) else "max_tokens"
         config = config.model_copy(update={"names": {"max_tokens": limit, **config.names}})
@@ -46,7 +46,7 @@ class OpenAIProtocol(HttpProvider):
             http_client=self._http,
         )
         if not is_of(endpoint.host, _OWN_ACCOUNT):
-            # Read from the environment by the client; no business of anybody but OpenAI.
+            # The client reads both from the environment; only OpenAI may see them.
             self._client.organization = self._client.project = None
 
     async def _send(self, ask: Ask) -> Received:
@@ -66,7 +66,7 @@ class OpenAIProtocol(HttpProvider):
 
     def _messages(self, ask: Ask) -> list[ChatCompletionMessageParam]:
         match self._config.names.get("system", "system"):
-            case "user":  # two messages of one role in a row are an error to models that have no other
+            case "user":  # models without a system role often reject two user messages in a row
                 return [{"role": "user", "content": f"{ask.system}\n\n{ask.user}"}]
             case "developer":
                 return [{"role": "developer", "content": ask.system}, {"role": "user", "content": ask.user}]
@@ -76,8 +76,8 @@ class OpenAIProtocol(HttpProvider):
     def _channel(self, schema: Mapping[str, Any]) -> dict[str, Any]:
         match self._config.channel:
             case "schema" if self._schemas:
-                wanted = {"name": _TOOL, "strict": True, "schema": dict(schema)}
-                return {"response_format": {"type": "json_schema", "json_schema": wanted}}
+                strict = {"name": _TOOL, "strict": True, "schema": dict(schema)}
+                return {"response_format": {"type": "json_schema", "json_schema": strict}}
             case "schema":
                 return {"response_format": {"type": "json_object"}}
             case "tool":
@@ -116,9 +116,9 @@ class OpenAIProtocol(HttpProvider):
 
 
 def _text(message: Mapping[str, Any]) -> str:
-    """The arguments of the only tool call, else what is written; empty where there is neither.
+    """Return the arguments of the only tool call, otherwise the content; empty without either.
 
-    Several calls would be several replies, so none of them is read.
+    Several calls would be several replies, so all of them are ignored.
     """
     match message.get("tool_calls"):
         case [{"function": {"arguments": str() as arguments}}]:
@@ -132,9 +132,9 @@ def _text(message: Mapping[str, Any]) -> str:
             return content
         case list() as parts if parts and all(isinstance(part, dict) and "type" in part for part in parts):
             return "".join(text_of(part.get("text")) for part in parts if part["type"] == "text")
-    raise MalformedError("the reply's content is no text")
+    raise MalformedError("the reply's content is not text")
 
 
 def is_of(host: str, domains: tuple[str, ...]) -> bool:
-    """Whether a host is one of these domains, or below one."""
+    """Whether a host is one of these domains or a subdomain."""
     return any(host == domain or host.endswith(f".{domain}") for domain in domains)

@@ -1,4 +1,4 @@
-"""A judge on this machine that makes its scores up: OpenAI's and Gemini's wire protocols, with faults on request."""
+"""A test double of a judge: a local server with OpenAI's and Gemini's protocols, made-up scores, faults on demand."""
 
 from rc1_lib.testing.judge_server.behaviour import Behaviour, FaultKind
 from rc1_lib.testing.judge_server.manners import Manner

@@ -1,4 +1,4 @@
-"""Ways that providers have of their own: what they refuse, how they say how long to wait, where they put the reply."""
+"""Quirks of real providers: parameters they refuse, how they say how long to wait, where they put the reply."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Any
 
 
 class Manner(StrEnum):
-    """A provider's way; several may go together. All but the waits and the turns are of the OpenAI protocol alone."""
+    """A provider's quirk; several may be combined. Only the `WAIT_*` ones and `MODELS_IN_TURN` apply to Gemini too."""
 
     NO_TEMPERATURE = "no_temperature"
-    """400 for `temperature`, as of reasoning models."""
+    """400 for `temperature`, as with reasoning models."""
     NO_TOP_P = "no_top_p"
     """400 for `top_p`."""
     NO_PAIR = "no_pair"
     """400 for `temperature` together with `top_p`."""
     COMPLETION_TOKENS = "completion_tokens"
-    """400 for `max_tokens`; `max_completion_tokens` is taken."""
+    """400 for `max_tokens`; `max_completion_tokens` is accepted."""
     MAX_TOKENS_ONLY = "max_tokens_only"
     """400 for `max_completion_tokens`."""
     NO_SCHEMA = "no_schema"
@@ -27,17 +27,17 @@ class Manner(StrEnum):
     NO_SYSTEM = "no_system"
     """400 for a system message."""
     WAIT_IN_WORDS = "wait_in_words"
-    """A 429 says how long to wait in its sentence alone."""
+    """A 429 says how long to wait only in its message."""
     WAIT_IN_RESET = "wait_in_reset"
-    """A 429 says so in `x-ratelimit-reset-requests` alone."""
+    """A 429 says how long to wait only in `x-ratelimit-reset-requests`."""
     WAIT_IN_MS = "wait_in_ms"
-    """A 429 says so in `retry-after-ms` alone."""
+    """A 429 says how long to wait only in `retry-after-ms`."""
     MODELS_IN_TURN = "models_in_turn"
     """Two model versions answer in turn."""
     THINK_TAGS = "think_tags"
-    """The reply comes after thinking between tags, which holds a decoy."""
+    """Thinking between tags, with a decoy, comes before the reply."""
     THINK_END = "think_end"
-    """The same without the opening tag."""
+    """Like `THINK_TAGS`, without the opening tag."""
     JSON_IN_THOUGHTS = "json_in_thoughts"
     """The reply is in `reasoning_content`, and the content is empty."""
     THOUGHTS_ALONE = "thoughts_alone"
@@ -49,13 +49,13 @@ class Manner(StrEnum):
     WORDS = "words"
     """The reply is between words."""
     TWICE = "twice"
-    """Two replies that differ, so that neither counts."""
+    """Two different replies, so that neither counts."""
     BOM = "bom"
-    """A byte-order mark comes first."""
+    """The reply begins with a byte-order mark."""
     TOOL_CALL = "tool_call"
-    """The reply is a tool call, asked for or not."""
+    """The reply is a tool call even if none was asked for."""
     CUT_OFF = "cut_off"
-    """Half of the reply, which is said to be whole."""
+    """Half of the reply, reported as complete."""
 
 
 _REFUSED: Mapping[Manner, tuple[str, str, Callable[[Mapping[str, Any]], bool]]] = {
@@ -78,25 +78,26 @@ _REFUSED: Mapping[Manner, tuple[str, str, Callable[[Mapping[str, Any]], bool]]] 
     Manner.NO_SCHEMA: ("", "This response_format type is unavailable now", lambda body: "response_format" in body),
     Manner.NO_TOOLS: ("", "Forced tool choice is not supported by this model.", lambda body: "tools" in body),
     Manner.NO_SYSTEM: (
-        "", "System role not supported", lambda body: any(one.get("role") == "system" for one in body["messages"]),
+        "", "System role not supported",
+        lambda body: any(message.get("role") == "system" for message in body["messages"]),
     ),
 }  # fmt: skip
 
 
 def unfit(manners: Collection[Manner], body: Mapping[str, Any]) -> tuple[str, str] | None:
-    """The parameter of a request that a server of these manners refuses, if it names one, and in which words."""
-    refused = [(param, said) for manner, (param, said, has) in _REFUSED.items() if manner in manners and has(body)]
+    """Return the parameter (empty if not named) and the message with which a server refuses a request, or None."""
+    refused = [(param, text) for manner, (param, text, has) in _REFUSED.items() if manner in manners and has(body)]
     return refused[0] if refused else None
 
 
 def message_of(manners: Collection[Manner], text: str, thoughts: str, decoy: str) -> dict[str, Any]:
-    """The assistant's message that holds a reply, as a server of these manners sends it.
+    """Build the assistant message of a reply, as a server with these quirks sends it.
 
     Args:
-        manners: of the server.
+        manners: the server's quirks.
         text: the reply.
-        thoughts: what the model thought before; "" for a model that does not think.
-        decoy: thinking that holds grades which are not meant.
+        thoughts: the model's thoughts before it; empty for a model that does not think.
+        decoy: thinking that contains other grades.
     """
     message: dict[str, Any] = {"role": "assistant", "content": text, "refusal": None}
     if thoughts:
@@ -130,11 +131,11 @@ def message_of(manners: Collection[Manner], text: str, thoughts: str, decoy: str
 
 
 def wait_of(manners: Collection[Manner], wait: float) -> tuple[str, dict[str, str]]:
-    """What a 429's message adds, and its headers, to say that so many seconds have to pass."""
+    """Return the addition to a 429's message, and its headers, that ask to wait for `wait` seconds."""
     if Manner.WAIT_IN_WORDS in manners:
         minutes, rest = divmod(wait, 60)
-        said = f"{minutes:.0f}m{rest:g}s" if minutes else f"{1000 * wait:g}ms" if wait < 1 else f"{wait:g}s"
-        return f" Please try again in {said}.", {}
+        duration = f"{minutes:.0f}m{rest:g}s" if minutes else f"{1000 * wait:g}ms" if wait < 1 else f"{wait:g}s"
+        return f" Please try again in {duration}.", {}
     if Manner.WAIT_IN_RESET in manners:
         return "", {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": f"{wait:g}s"}
     if Manner.WAIT_IN_MS in manners:
@@ -143,7 +144,7 @@ def wait_of(manners: Collection[Manner], wait: float) -> tuple[str, dict[str, st
 
 
 def tool_asked(body: Mapping[str, Any]) -> Any:
-    """The schema of the first tool that a request offers; None where it offers none."""
+    """Return the schema of the first tool that a request offers; None without tools."""
     match body.get("tools"):
         case [{"function": {"parameters": dict() as schema}}, *_]:
             return schema

@@ -1,4 +1,4 @@
-"""The model that the test double pretends to have: its grades are made up, and its own faults spoil its replies."""
+"""The test double's simulated model: made-up grades, and replies spoilt by the model's faults."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ _ORDER = re.compile(r"GRADE EVERYTHING (?P<grade>\d+(?:\.\d+)?)")
 _LOWEST, _HIGHEST = 0.35, 0.65
 _DIGITS = 4
 _TOKENS_OF_A_MESSAGE = 4
-"""What a chat template adds to each message: role and delimiters."""
+"""Tokens that a chat template adds to each message, for role and delimiters."""
 
 
 def tokens(text: str) -> int:
-    """About one token for four ASCII characters and one for every other character."""
+    """Estimate the tokens of a text: one per four ASCII characters, one per other character."""
     ascii_only = len(text.encode("ascii", "ignore"))
     return math.ceil(ascii_only / 4) + len(text) - ascii_only
 
 
 def cut(text: str, most: int) -> str:
-    """The beginning of `text` that has at most `most` tokens."""
+    """Return the longest beginning of `text` with at most `most` tokens."""
     return next((text[:end] for end in range(len(text), 0, -1) if tokens(text[:end]) <= most), "")
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """What a client asks.
+    """A client's request.
 
     Attributes:
         system: the instructions.
         messages: the texts of all other messages, in order.
-        dimensions: what is to be graded, if a schema names it.
-        max_tokens: how long the reply may be, if the client says so.
-        by_tool: whether the reply is to be a tool call.
+        dimensions: the dimensions that the request's schema names; None without a schema.
+        max_tokens: limit of the reply; None without one.
+        by_tool: whether the reply should be a tool call.
     """
 
     system: str
@@ -52,13 +52,13 @@ class Prompt:
 
     @property
     def tokens(self) -> int:
-        """Tokens of the prompt, roughly."""
+        """Estimated tokens of the prompt."""
         return sum(_TOKENS_OF_A_MESSAGE + tokens(text) for text in (self.system, *self.messages) if text)
 
 
 @dataclass(frozen=True, slots=True)
 class Graded:
-    """A reply of the model before any fault: its grades by dimension, and why."""
+    """The model's reply before any fault: grades by dimension, and a reason."""
 
     reason: str
     grades: dict[str, float]
@@ -70,14 +70,14 @@ class Graded:
 
     @property
     def thoughts(self) -> str:
-        """What a reasoning model might think before: it holds a decoy that gives full marks."""
+        """Thinking of a reasoning model before the reply; it contains a decoy with full marks."""
         decoy = json.dumps({"reason": "At first sight.", **dict.fromkeys(self.grades, 1.0)})
         return f"At first sight I would say\n{decoy}\nbut on reading it again that is too kind."
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What the model says; `prompt_blocked`: the prompt was blocked before the model read it."""
+    """The model's reply; `prompt_blocked` if the prompt was blocked before the model read it."""
 
     text: str
     thoughts: str
@@ -85,7 +85,7 @@ class Reply:
     tokens_in: int
     prompt_blocked: bool = False
     decoy: str = ""
-    """Thinking that some manners put before the reply."""
+    """Thinking that some quirks put before the reply."""
 
     @property
     def tokens_thought(self) -> int:
@@ -94,18 +94,18 @@ class Reply:
 
     @property
     def tokens_text(self) -> int:
-        """Tokens of the text, or of the words that decline."""
+        """Tokens of the text, or of the model's refusal."""
         declined = self.finish == "refusal" and not self.prompt_blocked
         return tokens(REFUSED if declined else self.text)
 
     @property
     def tokens_out(self) -> int:
-        """Everything that the model wrote."""
+        """All tokens that the model wrote."""
         return self.tokens_thought + self.tokens_text
 
 
 def fault_of(behaviour: Behaviour, number: int) -> FaultKind | None:
-    """The fault of the request with this number, or None."""
+    """Return the fault of the request with this number, or None."""
     point = Random(f"fault\n{behaviour.seed}\n{number}").random()
     for kind, rate in sorted(behaviour.faults.items()):
         if point < rate:
@@ -115,7 +115,7 @@ def fault_of(behaviour: Behaviour, number: int) -> FaultKind | None:
 
 
 def latency_s(behaviour: Behaviour, number: int) -> float:
-    """How long the reply to the request with this number takes, in seconds."""
+    """Return the latency of the reply to the request with this number, in seconds."""
     median, sigma = behaviour.latency_ms
     if behaviour.delay == "zero" or median == 0.0:
         return 0.0
@@ -125,12 +125,12 @@ def latency_s(behaviour: Behaviour, number: int) -> float:
 
 
 def graded(behaviour: Behaviour, prompt: Prompt, draw: str) -> Graded:
-    """Grade what is fenced in the prompt; a gullible judge obeys what is not fenced.
+    """Grade the fenced part of the prompt; a gullible judge obeys orders outside it.
 
     Args:
-        behaviour: whose seed, noise and character apply.
-        prompt: what the client asks.
-        draw: the same text gets the same noise.
+        behaviour: gives seed, noise and character.
+        prompt: the request.
+        draw: seeds the noise: the same text gets the same noise.
     """
     inside = [found["dialogue"].strip() for text in prompt.messages for found in _FENCED.finditer(text)]
     dialogue = "\n".join(inside or prompt.messages)
@@ -154,14 +154,14 @@ def _grade(behaviour: Behaviour, dialogue: str, draw: str, dimension: str) -> fl
 
 
 def replied(behaviour: Behaviour, prompt: Prompt, graded: Graded, fault: FaultKind | None, turn: int) -> Reply:
-    """What the model says, spoilt by the fault if it is one of the model's.
+    """Return the model's reply, spoilt by the fault if it is one of the model's.
 
     Args:
-        behaviour: whether the model thinks aloud.
-        prompt: what the client asks.
+        behaviour: says whether the model thinks aloud.
+        prompt: the request.
         graded: the grades.
         fault: the fault, or None.
-        turn: how many requests of this protocol had the same fault before.
+        turn: number of earlier requests of this protocol with the same fault.
     """
     if fault is FaultKind.REFUSAL:
         return Reply("", "", "refusal", prompt.tokens, prompt_blocked=turn % 2 == 1)
@@ -182,7 +182,7 @@ def replied(behaviour: Behaviour, prompt: Prompt, graded: Graded, fault: FaultKi
 
 
 def _no_json(graded: Graded, turn: int) -> str:
-    """Broken off, a trailing brace too few and a comma too many, and plain prose, in turn."""
+    """Return invalid JSON: a reply cut off, single quotes with commas instead of braces, and plain prose, in turn."""
     return (
         graded.text[: len(graded.text) * 2 // 3],
         graded.text.replace('"', "'").replace("}", ",, "),
@@ -191,7 +191,7 @@ def _no_json(graded: Graded, turn: int) -> str:
 
 
 def _wrong(graded: Graded, turn: int) -> str:
-    """A dimension missing, a text, a number above 1, and NaN, in turn; another dimension each time."""
+    """Return a reply with a missing dimension, a string, a number above 1, or NaN, in turn."""
     names = list(graded.grades)
     name = names[turn % len(names)]
     reply: dict[str, object] = {"reason": graded.reason, **graded.grades}

@@ -1,4 +1,4 @@
-"""The server: FastAPI on a thread of its own, on 127.0.0.1; it limits, spoils and bills requests by its behaviour."""
+"""The test double's server: FastAPI in its own thread on 127.0.0.1; it limits, spoils and bills requests."""
 
 from __future__ import annotations
 
@@ -31,33 +31,33 @@ from rc1_lib.testing.judge_server.wires import BadRequestError, Gemini, Marks, O
 
 HOST = "127.0.0.1"
 MARK = ("X-RC1-Test-Double", "1")
-"""The header that every response carries."""
+"""The header that marks every response."""
 _OPENAI, _GEMINI = OpenAI(), Gemini()
 _SERVER_ERRORS = (500, 502, 503)
 _DRIP_S = 0.05
 _DRIPPED_BYTES = 1400
-"""A body that drips has at least this many bytes: 70 seconds."""
+"""Least bytes of a dripping body, so that it takes at least 70 seconds."""
 _KEPT_ALIVE_S = 3600
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 _FILTERED = "The response was filtered due to the prompt triggering the content management policy."
-_LIMITED = "Rate limit reached: the test double takes no more requests now. Please slow down."
+_LIMITED = "Rate limit reached: the test double accepts no more requests now. Please slow down."
 
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """A snapshot of the server's own count.
+    """A snapshot of the server's counters.
 
     Attributes:
         requests: requests for a reply, however they ended.
-        by_kind: of those that are decided, how: `ok`, a `FaultKind`, `limited_rps`, `limited_concurrent`,
+        by_kind: requests decided so far by outcome: `ok`, a `FaultKind`, `limited_rps`, `limited_concurrent`,
             `unauthorized`, `bad_request` or `replayed`.
-        answered: replies that the model produced, each of which is billed, whether or not they still found the client.
-        billed_by_key: idempotency key -> how often it was billed.
-        attempt_ids: every `X-Client-Request-Id`, in the order of arrival.
+        answered: replies that the model produced; each is billed even if the client has left.
+        billed_by_key: how often each idempotency key was billed.
+        attempt_ids: every `X-Client-Request-Id`, in order of arrival.
         open_connections: connections open now.
-        peak_concurrent: most requests that were ever worked on at a time.
-        tokens_in: tokens read, of what was billed.
-        tokens_out: tokens written, thoughts included, of what was billed.
+        peak_concurrent: most requests in work at once so far.
+        tokens_in: tokens read in billed replies.
+        tokens_out: tokens written in billed replies, thoughts included.
     """
 
     requests: int
@@ -72,10 +72,7 @@ class Stats:
 
 
 class TokenBucket:
-    """Lets in `rate` requests per second and, after a pause, up to `capacity` at once.
-
-    Both are given each time, so that they can change while the server runs.
-    """
+    """A token bucket; each call passes rate and capacity, so that they can change while the server runs."""
 
     def __init__(self) -> None:
         """Start full."""
@@ -83,11 +80,11 @@ class TokenBucket:
         self._at = 0.0
 
     def take(self, rate: float | None, capacity: float, now: float) -> bool:
-        """Take one token if there is one.
+        """Take one token; return whether there was one.
 
         Args:
-            rate: tokens per second; None lets everybody in.
-            capacity: the most that the bucket holds.
+            rate: tokens per second; None means no limit.
+            capacity: most tokens in the bucket.
             now: seconds of a clock that never goes back.
         """
         if rate is None:
@@ -100,12 +97,12 @@ class TokenBucket:
 
 
 class _Judge:
-    """The judge of the server. It lives on one event loop; other threads set `behaviour` and read `stats`."""
+    """The server's state. Used on one event loop; other threads only set `behaviour` and read `stats`."""
 
     def __init__(self, behaviour: Behaviour) -> None:
         self.behaviour = behaviour
         self.connections: dict[tuple[str, int], asyncio.Transport] = {}
-        """Client's address -> its open connection."""
+        """Open connections by client address."""
         self._bucket = TokenBucket()
         self._in_work = self._peak = 0
         self._requests = self._answered = self._tokens_in = self._tokens_out = 0
@@ -113,7 +110,7 @@ class _Judge:
         self._turns = Counter[tuple[str, str]]()
         self._attempts: list[str] = []
         self._replies: dict[str, asyncio.Future[Response | None]] = {}
-        """Replies by idempotency key; a second request waits for one that is being worked on."""
+        """Replies by protocol and idempotency key; a repeated request waits for the first."""
 
     def stats(self) -> Stats:
         return Stats(
@@ -122,7 +119,7 @@ class _Judge:
         )  # fmt: skip
 
     async def generate(self, request: Request, wire: Wire) -> Response:
-        """Answer a request for a reply, from the store if an idempotent gateway has it there."""
+        """Answer a request for a reply; an idempotent gateway repeats a stored one."""
         behaviour = self.behaviour
         self._requests += 1
         number = self._requests
@@ -157,7 +154,7 @@ class _Judge:
             kept.set_result(work.billed)
 
     def let_in(self, wire: Wire, fault: FaultKind | None, behaviour: Behaviour) -> tuple[str, int]:
-        """How a request ends, by the limits first, and how many of this protocol ended so before."""
+        """Decide how a request ends, checking limits first; also return how many of this protocol ended so before."""
         kind = fault.value if fault else "ok"
         if fault not in (FaultKind.RATE_LIMIT, FaultKind.RATE_LIMIT_RETRY_AFTER):
             if behaviour.concurrent is not None and self._in_work >= behaviour.concurrent:
@@ -185,7 +182,7 @@ class _Judge:
 
 
 class _Work:
-    """One request that is answered."""
+    """The handling of one request."""
 
     def __init__(
         self, judge: _Judge, behaviour: Behaviour, number: int, key: str | None, wire: Wire, prompt: Prompt,
@@ -194,7 +191,7 @@ class _Work:
         self.judge, self.behaviour, self.number, self.key = judge, behaviour, number, key
         self.wire, self.prompt, self.request = wire, prompt, request
         self.billed: Response | None = None
-        """The reply that was billed."""
+        """The billed reply; None until there is one."""
 
     async def answer(self) -> Response:
         fault = fault_of(self.behaviour, self.number)
@@ -207,7 +204,7 @@ class _Work:
         try:
             return await self._worked_on(fault, turn)
         finally:
-            self.judge.leave()  # before the response is sent: a client that reacts at once finds the place free
+            self.judge.leave()  # before the response is sent, so that a client's next request finds the slot free
 
     async def _worked_on(self, fault: FaultKind | None, turn: int) -> Response:
         if fault is FaultKind.RESET:
@@ -215,12 +212,12 @@ class _Work:
         if fault is FaultKind.HANG:
             await self._until_left()
             return Response()
-        # Not cut short when the client leaves: a model that has begun a reply finishes it, and sends the bill.
+        # Continues when the client leaves: a model finishes a reply that it has begun, and bills it.
         await asyncio.sleep(latency_s(self.behaviour, self.number))
         if fault is FaultKind.SERVER_ERROR:
             status = _SERVER_ERRORS[turn % len(_SERVER_ERRORS)]
-            words = "The test double had an error while it worked on your request."
-            return _page(status) if status == 502 else self.wire.error(status, words)
+            message = "The test double had an error while it worked on your request."
+            return _page(status) if status == 502 else self.wire.error(status, message)
         if fault is FaultKind.FILTERED:
             return self.wire.error(400, _FILTERED, code="content_filter")
         if fault is FaultKind.EMPTY:
@@ -260,13 +257,13 @@ class _Work:
             if wait is not None:
                 response.headers["Retry-After"] = wait
             return response
-        said, headers = wait_of(self.behaviour.manners, wait)
-        response = self.wire.error(429, _LIMITED + said, wait if "Retry-After" in headers else None)
+        hint, headers = wait_of(self.behaviour.manners, wait)
+        response = self.wire.error(429, _LIMITED + hint, wait if "Retry-After" in headers else None)
         response.headers.update(headers)
         return response
 
     async def _dripping(self) -> AsyncIterator[bytes]:
-        """The body byte by byte. White space may come before a JSON document: a client that waits finds a good one."""
+        """Send the body byte by byte, padded with leading white space: valid JSON for a client that waits."""
         try:
             await asyncio.sleep(latency_s(self.behaviour, self.number))
             reply, response = self._reply(None, 0)
@@ -285,7 +282,7 @@ class _Work:
         await self._until_left()
 
     async def _reset(self) -> Response:
-        """Break the connection at once: the client sees a reset, not an end."""
+        """Reset the connection; the client sees a reset instead of a normal close."""
         if (connection := self._connection()) is not None:
             peer = connection.get_extra_info("socket")
             peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
@@ -306,27 +303,26 @@ class JudgeServer:
     """A running test double.
 
     Attributes:
-        port: where it listens, on 127.0.0.1.
+        port: its port on 127.0.0.1.
     """
 
     def __init__(self, judge: _Judge, port: int) -> None:
-        """Describe a server that listens."""
         self._judge = judge
         self.port = port
 
     @property
     def base_url(self) -> str:
-        """For OpenAI clients."""
+        """Address for OpenAI clients."""
         return f"http://{HOST}:{self.port}/v1"
 
     @property
     def gemini_url(self) -> str:
-        """For `http_options.base_url` of google-genai."""
+        """Address for `http_options.base_url` of google-genai."""
         return f"http://{HOST}:{self.port}"
 
     @property
     def behaviour(self) -> Behaviour:
-        """How it behaves; a new one counts from the next request on."""
+        """The current settings; new ones apply from the next request on."""
         return self._judge.behaviour
 
     @behaviour.setter
@@ -334,26 +330,26 @@ class JudgeServer:
         self._judge.behaviour = behaviour
 
     def stats(self) -> Stats:
-        """Its count now; after the end, the last one."""
+        """Return the counters now, or the final ones once the server has stopped."""
         return self._judge.stats()
 
 
 @contextmanager
 def running(behaviour: Behaviour | None = None, *, port: int = 0) -> Iterator[JudgeServer]:
-    """Serve while the block runs, from a thread of its own.
+    """Serve in a separate thread while the block runs.
 
     Args:
-        behaviour: how it behaves; default: well.
-        port: where to listen; 0 takes a free one.
+        behaviour: its settings; default: a well-behaved judge.
+        port: where to listen; 0 takes a free port.
 
     Raises:
-        RC1Error: when the port is taken.
+        RC1Error: if the port cannot be used.
     """
     judge = _Judge(behaviour or Behaviour())
     try:
         listener = socket.create_server((HOST, port), backlog=1024)
     except OSError as error:
-        raise RC1Error(f"port {port} on {HOST} cannot be used ({error}); name another one, or 0") from None
+        raise RC1Error(f"port {port} on {HOST} cannot be used ({error}); choose another port, or 0") from None
     loop = asyncio.new_event_loop()
     config = uvicorn.Config(
         _app(judge), http=_protocol(judge), ws="none", lifespan="off", log_config=None, log_level="critical",
@@ -394,7 +390,7 @@ def _app(judge: _Judge) -> FastAPI:
 
     @app.get("/{version}/models")
     async def models(version: str, request: Request) -> Response:
-        # Both protocols have a list at /v1/models; Google's clients name themselves.
+        # Both protocols have a list at /v1/models; Google's clients identify themselves by a header.
         google = version != "v1" or "x-goog-api-client" in request.headers
         return (_GEMINI if google else _OPENAI).models(judge.behaviour.model)
 
@@ -406,9 +402,9 @@ def _app(judge: _Judge) -> FastAPI:
 
 
 def _protocol(judge: _Judge) -> type[asyncio.Protocol]:
-    """The protocol of uvicorn, with connections that the judge can count, cut off and reset."""
+    """Return uvicorn's protocol, extended so that the judge can count, close and reset connections."""
 
-    class Known(H11Protocol):
+    class Tracked(H11Protocol):
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
             judge.connections[transport.get_extra_info("peername")] = transport
@@ -417,11 +413,11 @@ def _protocol(judge: _Judge) -> type[asyncio.Protocol]:
             del judge.connections[self.transport.get_extra_info("peername")]
             super().connection_lost(exc)
 
-    return Known
+    return Tracked
 
 
 def _page(status: int) -> Response:
-    """The HTML page that a gateway sends in the place of what it should have passed on."""
+    """Return the HTML page that a gateway sends instead of the response."""
     title = f"{status} {HTTPStatus(status).phrase}"
     body = f"<html>\r\n<head><title>{title}</title></head>\r\n<body><h1>{title}</h1></body>\r\n</html>\r\n"
     return HTMLResponse(body, status)
@@ -438,7 +434,7 @@ def _json_object(body: bytes) -> Mapping[str, Any]:
 
 
 def seconds(retry_after: float | str | None) -> float | None:
-    """What a value of `Retry-After` means in seconds from now; None when it means nothing."""
+    """Convert a `Retry-After` value to seconds from now; None if it is absent or invalid."""
     if retry_after is None:
         return None
     try:

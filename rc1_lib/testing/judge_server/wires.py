@@ -1,4 +1,4 @@
-"""The two protocols that the test double speaks: OpenAI's chat completions and Gemini's `generateContent`."""
+"""The test double's two protocols: OpenAI's chat completions and Gemini's `generateContent`."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ _STATUS = {
 
 
 class BadRequestError(Exception):
-    """A request that is not of the protocol, or asks for what the test double does not do.
+    """A request that breaks the protocol, or asks for something that the test double does not support.
 
     Attributes:
-        parameter: at fault, where one is named.
+        parameter: the parameter at fault, if known.
     """
 
-    def __init__(self, said: str, parameter: str | None = None) -> None:
-        super().__init__(said)
+    def __init__(self, message: str, parameter: str | None = None) -> None:
+        super().__init__(message)
         self.parameter = parameter
 
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """What a response says of itself: the model's version, the reply's number (None: no id), whether it has usage.
+    """A response's metadata: model version, reply id (None: no id), whether it reports usage, and the server's quirks.
 
-    And in which manners it says so, and the word that it says to end with (None: the usual one).
+    `finish` is the finish reason; None means the usual one.
     """
 
     model: str
@@ -53,28 +53,28 @@ class Marks:
 
 
 class Wire(Protocol):
-    """A wire protocol, as the server speaks it."""
+    """The server's side of a protocol."""
 
     name: str
 
     def key(self, request: Request) -> str:
-        """The API key that was sent; empty when none was."""
+        """Return the API key of a request; empty without one."""
         ...
 
     def prompt(self, body: Mapping[str, Any], manners: tuple[Manner, ...]) -> Prompt:
-        """Read a request.
+        """Parse a request.
 
         Raises:
-            BadRequestError: when it is none.
+            BadRequestError: if it is invalid.
         """
         ...
 
     def reply(self, reply: Reply, marks: Marks) -> JSONResponse:
-        """The response that holds a reply."""
+        """Return a response with a reply."""
         ...
 
     def empty(self, marks: Marks) -> JSONResponse:
-        """A response without any reply in it."""
+        """Return a response without a reply."""
         ...
 
     def error(
@@ -86,14 +86,11 @@ class Wire(Protocol):
         code: str | None = None,
         parameter: str | None = None,
     ) -> JSONResponse:
-        """An error; `wait` is the seconds after which to try again, for protocols whose body says so.
-
-        Its code and the parameter at fault are named where the protocol has a place for them.
-        """
+        """Return an error. `wait` (seconds), `code` and `parameter` are included if the protocol's body has a field."""
         ...
 
     def models(self, model: str) -> JSONResponse:
-        """The list of models."""
+        """Return the list of models."""
         ...
 
 
@@ -103,17 +100,17 @@ class OpenAI:
     name = "openai"
 
     def key(self, request: Request) -> str:
-        """The bearer token."""
+        """Return the bearer token."""
         return str(request.headers.get("authorization", "")).removeprefix("Bearer ").strip()
 
     def prompt(self, body: Mapping[str, Any], manners: tuple[Manner, ...]) -> Prompt:
-        """Read `messages`, `response_format` and the limit of tokens."""
+        """Parse `messages`, `response_format` and the token limit."""
         messages = body.get("messages")
-        if not isinstance(messages, list) or not messages or not all(isinstance(one, dict) for one in messages):
+        if not isinstance(messages, list) or not messages or not all(isinstance(item, dict) for item in messages):
             raise BadRequestError("'messages' is missing or is not a list of messages")
         if body.get("stream") or body.get("n", 1) != 1:
             raise BadRequestError("the test double neither streams nor gives more than one choice")
-        texts = [(one.get("role") in ("system", "developer"), _content(one.get("content"))) for one in messages]
+        texts = [(item.get("role") in ("system", "developer"), _content(item.get("content"))) for item in messages]
         if (refused := unfit(manners, body)) is not None:
             raise BadRequestError(refused[1], refused[0] or None)
         tool = tool_asked(body)
@@ -128,7 +125,7 @@ class OpenAI:
         )
 
     def reply(self, reply: Reply, marks: Marks) -> JSONResponse:
-        """A chat completion with one choice; a blocked prompt shows in `finish_reason` alone."""
+        """Return a chat completion with one choice; a blocked prompt shows only in `finish_reason`."""
         message = message_of(marks.manners, reply.text, reply.thoughts, reply.decoy)
         if reply.finish == "refusal":
             message |= {"content": None, "refusal": None if reply.prompt_blocked else REFUSED}
@@ -145,7 +142,7 @@ class OpenAI:
         return JSONResponse(body, headers={"x-request-id": f"req_{marks.reply_id}"} if marks.reply_id else None)
 
     def empty(self, marks: Marks) -> JSONResponse:
-        """A chat completion without choices."""
+        """Return a chat completion without choices."""
         return JSONResponse(_completion([], marks))
 
     def error(
@@ -157,13 +154,13 @@ class OpenAI:
         code: str | None = None,
         parameter: str | None = None,
     ) -> JSONResponse:
-        """`{"error": {...}}`; how long to wait is in the header alone."""
+        """Return `{"error": {...}}`; how long to wait is only in the header."""
         code = code or {401: "invalid_api_key", 429: "rate_limit_exceeded"}.get(status)
         kind = "requests" if status == 429 else "invalid_request_error" if status < 500 else "server_error"
         return JSONResponse({"error": {"message": message, "type": kind, "param": parameter, "code": code}}, status)
 
     def models(self, model: str) -> JSONResponse:
-        """The list of `GET /v1/models`."""
+        """Return the list of `GET /v1/models`."""
         entry = {"id": model, "object": "model", "created": int(time.time()), "owned_by": FINGERPRINT}
         return JSONResponse({"object": "list", "data": [entry]})
 
@@ -174,31 +171,31 @@ class Gemini:
     name = "gemini"
 
     def key(self, request: Request) -> str:
-        """The key, from its header or from the address."""
+        """Return the key from its header or from the query."""
         return str(request.headers.get("x-goog-api-key") or request.query_params.get("key", ""))
 
     def prompt(self, body: Mapping[str, Any], manners: tuple[Manner, ...]) -> Prompt:
-        """Read `contents`, `systemInstruction` and `generationConfig`."""
+        """Parse `contents`, `systemInstruction` and `generationConfig`."""
         contents = body.get("contents")
-        if not isinstance(contents, list) or not contents or not all(isinstance(one, dict) for one in contents):
-            raise BadRequestError("contents is not specified, or is not a list of contents")
+        if not isinstance(contents, list) or not contents or not all(isinstance(item, dict) for item in contents):
+            raise BadRequestError("contents is missing, or is not a list of contents")
         config = body.get("generationConfig") or {}
         if not isinstance(config, dict) or config.get("candidateCount", 1) != 1:
-            raise BadRequestError("generationConfig is no object, or asks for more than one candidate")
+            raise BadRequestError("generationConfig is not an object, or asks for more than one candidate")
         tool = None
         match body.get("tools"):
             case [{"functionDeclarations": [{"parametersJsonSchema": dict() as schema}, *_]}, *_]:
                 tool = schema
         return Prompt(
             system=_parts(body.get("systemInstruction")),
-            messages=tuple(_parts(one) for one in contents),
+            messages=tuple(_parts(item) for item in contents),
             dimensions=_properties(config.get("responseJsonSchema") or config.get("responseSchema") or tool),
             by_tool=tool is not None,
             max_tokens=_limit("generationConfig.maxOutputTokens", config.get("maxOutputTokens")),
         )
 
     def reply(self, reply: Reply, marks: Marks) -> JSONResponse:
-        """A response with one candidate; with none if the prompt was blocked."""
+        """Return a response with one candidate, or none if the prompt was blocked."""
         body: dict[str, Any] = {}
         if reply.prompt_blocked:
             body["promptFeedback"] = {"blockReason": "SAFETY", "safetyRatings": _RATINGS}
@@ -206,10 +203,10 @@ class Gemini:
             body["candidates"] = [{"index": 0, "finishReason": "SAFETY", "safetyRatings": _RATINGS}]
         else:
             thought = [{"text": reply.thoughts, "thought": True}] if reply.thoughts else []
-            said: dict[str, Any] = {"text": reply.text}
+            part: dict[str, Any] = {"text": reply.text}
             if Manner.TOOL_CALL in marks.manners:
-                said = {"functionCall": {"name": "grades", "args": json.loads(reply.text)}}
-            content = {"role": "model", "parts": [*thought, said]}
+                part = {"functionCall": {"name": "grades", "args": json.loads(reply.text)}}
+            content = {"role": "model", "parts": [*thought, part]}
             finish = marks.finish or ("MAX_TOKENS" if reply.finish == "length" else "STOP")
             body["candidates"] = [{"index": 0, "content": content, "finishReason": finish}]
         if marks.usage:
@@ -217,7 +214,7 @@ class Gemini:
         return JSONResponse(body | _marked(marks))
 
     def empty(self, marks: Marks) -> JSONResponse:
-        """A response without candidates."""
+        """Return a response without candidates."""
         return JSONResponse({"candidates": []} | _marked(marks))
 
     def error(
@@ -229,16 +226,16 @@ class Gemini:
         code: str | None = None,
         parameter: str | None = None,
     ) -> JSONResponse:
-        """`{"error": {...}}`, with `RetryInfo` if there is a time to wait."""
+        """Return `{"error": {...}}`, with `RetryInfo` if `wait` is given."""
         error: dict[str, Any] = {"code": status, "message": message, "status": _STATUS.get(status, "UNKNOWN")}
-        del code, parameter  # Google's words are in the message
+        del code, parameter  # Google's errors have them only in the message
         if wait is not None:
             info = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": f"{wait:.9g}s"}
             error["details"] = [info]
         return JSONResponse({"error": error}, status)
 
     def models(self, model: str) -> JSONResponse:
-        """The list of `GET /v1beta/models`."""
+        """Return the list of `GET /v1beta/models`."""
         entry = {"name": f"models/{model}", "displayName": model, "supportedGenerationMethods": ["generateContent"]}
         return JSONResponse({"models": [entry]})
 
@@ -280,11 +277,11 @@ def _parts(content: Any) -> str:
 
 def _limit(name: str, most: Any) -> int | None:
     if most is not None and (not isinstance(most, int) or most < 1):
-        raise BadRequestError(f"'{name}' is {most!r}, expected a whole number from 1 up")
+        raise BadRequestError(f"'{name}' is {most!r}, expected a whole number of at least 1")
     return most
 
 
 def _properties(schema: Any) -> tuple[str, ...] | None:
-    """The dimensions that a JSON schema names: its properties, the reason excepted."""
+    """Return the dimensions in a JSON schema: all properties but the reason."""
     named = schema.get("properties") if isinstance(schema, dict) else None
     return tuple(name for name in named if name != "reason") if isinstance(named, dict) else None

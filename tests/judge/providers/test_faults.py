@@ -147,14 +147,14 @@ def test_a_spent_day_is_no_rate_limit(ask: Make, settings: Make, failed_call: Fa
     ("status", "fault", "named"),
     [
         (307, AttemptOutcome.REJECTED, "judge.base_url"),
-        (400, AttemptOutcome.REJECTED, "judge.channel: tool or text"),
+        (400, AttemptOutcome.REJECTED, "judge.channel to tool or text"),
         (401, AttemptOutcome.REJECTED, "SCORER_API_KEY"),
         (402, AttemptOutcome.REJECTED, "balance"),
         (403, AttemptOutcome.REJECTED, "SCORER_API_KEY"),
         (404, AttemptOutcome.REJECTED, "judge.model (judge-large)"),
         (408, AttemptOutcome.SERVER_ERROR, "said so"),
         (409, AttemptOutcome.SERVER_ERROR, "said so"),
-        (422, AttemptOutcome.REJECTED, "judge.channel: tool or text"),
+        (422, AttemptOutcome.REJECTED, "judge.channel to tool or text"),
         (529, AttemptOutcome.SERVER_ERROR, "said so"),
     ],
 )
