@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal, TypeVar
+from unicodedata import category
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
@@ -74,9 +75,17 @@ def names_all(*names: str) -> AfterValidator:
     return AfterValidator(check)
 
 
+_BLANK = frozenset("\u115f\u1160\u3164\uffa0")
+"""Characters that are invisible, although Unicode calls them letters."""
+_REORDERING = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+
+
 def _reason_text(reason: str) -> str:
-    if not any(letter.isalpha() for letter in reason):
+    if not any(letter.isalpha() and letter not in _BLANK for letter in reason):
         raise ValueError(f"found {reason!r}, expected a reason in words, which reports, the UI and the ticket show")
+    if any(sign in _REORDERING or category(sign) in ("Cc", "Zl", "Zp") for sign in reason.strip()):
+        # On a terminal, control characters could erase the line that says what was waived.
+        raise ValueError(f"found {reason!r}, expected one line without control characters")
     return reason
 
 

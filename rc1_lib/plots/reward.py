@@ -340,7 +340,7 @@ def undeserved(path: Path, policies: Mapping[str, Paid], *, least: float, captio
     figure = canvas(
         "Adversarial policies below the scripted expert",
         sentence(
-            "Dots: by how much the scripted expert earns more, with intervals. Right: prompts on which the policy earns more",
+            "Dots: by how much the expert earns more, with intervals. Right: prompts on which the policy earns more",
             caption,
         ),
         height=2.1 + 0.34 * len(order),

@@ -121,9 +121,7 @@ def decontaminate(
     asked, own = (_column(map(held_text, side)) for side in (held, questions))
     search = LeakSearch(asked, own, limits, anywhere=True)
     found = search.over(_column(map(_stated_by, questions[part])) for part in slices(len(questions)))
-    leaking = set(found.repeated.filter(pl.col("similarity") > limits.max_similarity)["row"])
-    leaking |= set(found.spelled["row"])
-    leaking |= set(found.retold.filter("suspect")["row"])  # dropping one question too many costs nothing here
+    leaking = found.rows(limits)  # dropping one question too many costs nothing here
     return [question for index, question in enumerate(questions) if index not in leaking], len(leaking)
 
 

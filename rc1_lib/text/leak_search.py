@@ -65,6 +65,11 @@ class Leaks:
     spelled: pl.DataFrame
     named: pl.DataFrame
 
+    def rows(self, limits: LeakageGate) -> set[int]:
+        """Positions of the texts that repeat, retell or spell a held one, by these limits."""
+        repeated = self.repeated.filter(pl.col("similarity") > limits.max_similarity)
+        return {*repeated["row"], *self.retold.filter("suspect")["row"], *self.spelled["row"]}
+
 
 class LeakSearch:
     """Searches for held-out texts."""

@@ -20,12 +20,14 @@ from rc1_lib.config.run_config import RunConfig
 from rc1_lib.config.training import Training
 from rc1_lib.difficulty.derived import BALANCED, METRICS
 from rc1_lib.errors import RC1Error
+from rc1_lib.gates.leakage import question_texts
 from rc1_lib.provenance.pinned_files import read_vouched
 from rc1_lib.records import BUCKETS, Bucket, MeasuredRow, Row
 from rc1_lib.rows.playable import is_playable
 from rc1_lib.run import Run
-from rc1_lib.runtime.batches import gc_paused
+from rc1_lib.runtime.batches import gc_paused, slices
 from rc1_lib.runtime.cache import Memo
+from rc1_lib.text.leak_search import LeakSearch
 
 if TYPE_CHECKING:
     from rc1_lib.training.chat_format import ChatFormat
@@ -34,6 +36,9 @@ NO_REPLIES = "without user_replies (rows of an older form, or from elsewhere)"
 """Reason to leave out valid rows: they hold no replies of the simulated user, so they cannot be played."""
 HOLDS_MARK = "with a mark of the base's tokenizer in an assistant's words"
 """Reason to leave out rows whose text has a special token of this tokenizer. The gate `consistency` cannot know it."""
+
+REPEATED = "with a question that repeats a held-out one"
+"""Why rows are left out that would be learned by heart for the evaluation."""
 
 _seen = Memo[tuple[int, bool]](100_000)
 """Results of `_measure`, by tokenizer and row, because every seed and evaluation selects from the same pool."""
@@ -82,6 +87,9 @@ def select_rows(run: Run, form: ChatFormat) -> Selection:
     for fit in fitting:
         (kept_back if is_kept_back(fit, config) else train).append(fit)
     held_out = _draw(config, kept_back, config.training.held_out.prompts)
+    train, repeated = _unlike(held_out, train, config)
+    if repeated:
+        left_out[REPEATED] = repeated
     for name, rows in (("training", train), ("the evaluation", held_out)):
         empty = [bucket for bucket in BUCKETS if not any(row["bucket"] == bucket for row in rows)]
         if empty:
@@ -92,6 +100,30 @@ def select_rows(run: Run, form: ChatFormat) -> Selection:
     report = _report(train, held_out, left_out)
     shadow = _shadow(config, kept_back, held_out)
     return Selection(train, held_out, report, hashlib.sha256(pool).hexdigest(), shadow)
+
+
+def _unlike(
+    held_out: Sequence[MeasuredRow], train: list[MeasuredRow], config: RunConfig
+) -> tuple[list[MeasuredRow], int]:
+    """The rows whose questions repeat no held-out one, by the measures of the gate `leakage`, and how many do.
+
+    A source may ask one question twice with a word more: learned by heart, it would pass for a gain.
+    """
+    # Embedded questions are draws of one grammar, each about a world of its own.
+    foreign = [place for place, row in enumerate(train) if row["source"] != "embedded"]
+    asked = [row for row in held_out if row["source"] != "embedded"]
+    if not foreign or not asked:
+        return train, 0
+    held, own = (_asked(rows) for rows in (asked, [train[place] for place in foreign]))
+    limits = config.gates.leakage
+    found = LeakSearch(held, own, limits).over(own[part] for part in slices(len(own)))
+    repeating = {foreign[row] for row in found.rows(limits)}
+    return [row for place, row in enumerate(train) if place not in repeating], len(repeating)
+
+
+def _asked(rows: Sequence[MeasuredRow]) -> pl.Series:
+    columns = ("task", "support", "question")
+    return question_texts(pl.DataFrame({name: [row[name] for row in rows] for name in columns}))
 
 
 def is_kept_back(row: Row, config: RunConfig) -> bool:

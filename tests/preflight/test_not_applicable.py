@@ -138,6 +138,9 @@ def test_profile_prod_wants_the_reason(tmp_path: Path) -> None:
         (("training.reward.success=0",), "training.reward.unverified"),
         (("training.reward.success=0", "training.reward.judge=0"), "both 0"),
         (("gates.waivers.mix='...'",), "a reason in words"),
+        (("gates.waivers.mix='\u3164'",), "a reason in words"),
+        (('gates.waivers.mix="ok\\e[2K\\e[1A"',), "one line without control characters"),
+        (("gates.waivers.mix='dessap \u202egnitset'",), "one line without control characters"),
     ],
 )
 def test_a_configuration_that_contradicts_itself_is_refused(overrides: tuple[str, ...], named: str) -> None:

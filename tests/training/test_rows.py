@@ -14,7 +14,7 @@ import pytest
 from rc1_lib.errors import RC1Error
 from rc1_lib.run import Run
 from rc1_lib.training.chat_format import ChatFormat
-from rc1_lib.training.rows import HOLDS_MARK, NO_REPLIES, Selection, select_rows
+from rc1_lib.training.rows import HOLDS_MARK, NO_REPLIES, REPEATED, Selection, select_rows
 from tests.training.tiny_world import learned_tokenizer, tiny_run, write_pool
 
 Select = Callable[..., Selection]
@@ -200,6 +200,24 @@ def test_rows_whose_assistant_says_a_mark_of_this_tokenizer_are_left_out_and_cou
     found = select_rows(tiny_run(world, "training.max_tokens=2000"), ChatFormat(tokenizer))
     assert found.report["left_out"][HOLDS_MARK] == 1
     assert forged["id"] not in ids([*found.train, *found.held_out])
+
+
+def test_a_row_that_asks_a_held_out_question_with_a_word_more_is_not_learned(
+    world: Path, mixed_pool: list[dict[str, Any]], form: ChatFormat
+) -> None:
+    """A source may ask every question twice: learned by heart, the one would raise success on the other."""
+    rows = [{**copy.deepcopy(row), "source": "own"} for row in mixed_pool]
+    write_pool(world, rows)
+    before = select_rows(tiny_run(world), form)
+    asked, forged = before.held_out[0], next(row for row in before.train if row["task"] == before.held_out[0]["task"])
+    for row in rows:
+        if row["id"] == forged["id"]:
+            row |= {"question": f"Now: {asked['question']}", "support": asked["support"]}
+    write_pool(world, rows)
+    after = select_rows(tiny_run(world), form)
+    assert ids(after.held_out) == ids(before.held_out)
+    assert ids(before.train) - ids(after.train) == {forged["id"]}
+    assert after.report["left_out"][REPEATED] == before.report["left_out"].get(REPEATED, 0) + 1
 
 
 def test_what_one_tokenizer_counted_is_not_taken_for_what_another_counts(
