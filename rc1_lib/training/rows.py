@@ -122,8 +122,8 @@ def _unlike(
 
 
 def _asked(rows: Sequence[MeasuredRow]) -> pl.Series:
-    columns = ("task", "support", "question")
-    return question_texts(pl.DataFrame({name: [row[name] for row in rows] for name in columns}))
+    asked = [{"task": row["task"], "support": row["support"], "question": row["question"]} for row in rows]
+    return question_texts(pl.DataFrame(asked, schema_overrides={"support": pl.List(pl.String)}))
 
 
 def is_kept_back(row: Row, config: RunConfig) -> bool:
