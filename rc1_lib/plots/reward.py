@@ -332,7 +332,7 @@ Paid = tuple[float | None, float | None, float | None, float | None]
 
 
 def undeserved(path: Path, policies: Mapping[str, Paid], *, least: float, caption: str = "") -> None:
-    """Draw one line per adversarial policy, the closest to the scripted expert on top, and the required margin, `least`."""
+    """Draw one line per adversarial policy, the closest to the expert on top, and the required margin, `least`."""
     if not policies:
         raise RC1Error("there are no policies to draw: expected at least one")
     order = sorted(policies.items(), key=lambda item: float("inf") if item[1][0] is None else item[1][0])
