@@ -81,4 +81,4 @@ def read_verdict(body: object) -> tuple[GateResult | None, str]:
 
 def faulted(name: str, fault: str) -> GateResult:
     """Return the verdict on a gate that could not be evaluated because of an error in program or machine."""
-    return GateResult(name, error=f"a fault prevented its evaluation: {fault}")
+    return GateResult(name, error=f"a fault kept it from being evaluated: {fault}")

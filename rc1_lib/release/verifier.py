@@ -121,7 +121,7 @@ def verify(package: Path, key: bytes | None = None) -> Findings:
         NotAPackage: when it is not a package of RC1, or contains what no package may.
     """
     if not package.is_file():
-        raise NotAPackage(f"{package}: file not found")
+        raise NotAPackage("file not found")
     found = Findings()
     with package.open("rb") as stream:
         members = list(_members(stream, package.stat().st_size, found))
@@ -361,7 +361,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         found = verify(options.package, options.key.read_bytes() if options.key else None)
     except (NotAPackage, OSError) as refusal:
-        print(f"refused: {refusal}", file=sys.stderr)
+        print(f"refused: {options.package}: {refusal}", file=sys.stderr)
         return 2
     for line in verdict_lines(found):
         print(line)

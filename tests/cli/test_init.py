@@ -55,7 +55,7 @@ def test_nothing_is_overwritten_and_nothing_is_half_written(rc1: Rc1, tmp_path: 
 def test_the_checkout_itself_is_not_laid_out(rc1: Rc1) -> None:
     done = rc1("init", PROJECT_ROOT)
     assert done.code == 2
-    assert "is there already, and 31 more" in done.err
+    assert "exists already, and 31 more" in done.err
 
 
 def test_a_file_is_no_folder(rc1: Rc1, tmp_path: Path) -> None:

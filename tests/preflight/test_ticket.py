@@ -160,7 +160,7 @@ def test_what_decides_whether_a_training_starts_is_part_of_it(ticketed: Run, set
 def test_a_refusal_for_another_configuration_does_not_name_the_number_of_processes(ticketed: Run) -> None:
     changes = ["lr=1e-4", "training.processes=1"]
     other = open_run(profile="local", workspace=ticketed.workspace.root, overrides=[*ticketed.overrides, *changes])
-    assert "another one (lr is 0.0001, the ticket has 0.0025);" in refusal(other)
+    assert "differs (lr is 0.0001, the ticket has 0.0025);" in refusal(other)
 
 
 def test_it_is_refused_when_a_word_of_the_judges_instructions_changed(ticketed: Run) -> None:

@@ -52,7 +52,7 @@ def test_a_run_is_packed_signed_and_verified(own: Run, tmp_path: Path, capsys: p
 
 
 def test_what_is_no_package_is_refused_in_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for given, words in ((tmp_path / "none.tar", "no such file"), (tmp_path, "no such file")):
+    for given, words in ((tmp_path / "none.tar", "file not found"), (tmp_path, "file not found")):
         assert call("verify", str(given), "--workspace", str(tmp_path)) == 2
         said = capsys.readouterr().err
         assert words in said

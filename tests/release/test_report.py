@@ -210,7 +210,7 @@ def test_what_is_not_there_is_said_in_a_sentence(tmp_path: Path) -> None:
         ("reports/train.json", {"runs": [{"seed": 1, "sha256": ""}]}, "runs.0.checkpoint: Field required;"),
         ("reports/train.json", {"seconds": [1.5]}, "seconds: Input should be a valid dictionary, found list"),
         ("reports/preflight/round1.json", {"gates": [5]}, "gates.0: "),
-        ("reports/preflight/round1.json", {"gates": [{"name": "a", "status": "passed"}]}, "gates.0: is no verdict"),
+        ("reports/preflight/round1.json", {"gates": [{"name": "a", "status": "passed"}]}, "gates.0: is not a verdict"),
         ("reports/preflight/round2_pass.json", {"waived": ["git"]}, "waived: "),
         ("reports/preflight/round1.json", {"thresholds_changed": [{"key": "a"}]}, "thresholds_changed.0.value: "),
         ("reports/calibration_report_1.json", {}, "weights: Field required;"),

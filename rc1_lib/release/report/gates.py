@@ -84,7 +84,7 @@ def standing(sources: Sources) -> Standing:
     """Return why the run failed, if it did: a gate, the ticket or the evaluation failed or is missing."""
     rounds, ticket, evaluation = rounds_of(sources), sources.ticket(), sources.evaluation()
     reasons = [
-        f"{name} has not passed: {one.failed or 'it is incomplete'}"
+        f"{name} has not passed: {one.failed or 'it was not judged whole'}"
         for name, one in rounds.items()
         if one.failed or one.source.at("pass") is not True
     ]

@@ -98,7 +98,7 @@ def policy(sources: Sources) -> Section:
     """Return success and asking, before and after, by kind of prompt."""
     found, title = sources.evaluation(), "The policy, before and after"
     if found is None:
-        return Section("policy", title, "The policy was not evaluated: no report of a training names an evaluation.")
+        return Section("policy", title, "The policy was not evaluated: no evaluation is named by a training.")
     compared = found.at("modes", "sampled")
     overall = compared["overall"]
     split = [(task_spec(name).label, one, "success") for name, one in compared["by"]["task"].items()]
@@ -114,8 +114,8 @@ def policy(sources: Sources) -> Section:
         _pairs("asking", "When it asks", precision, [(words, overall, name) for name, words in _ASKING.items()]),
     )
     lead = (
-        f"{found.at('before')} against {found.at('after')}, on the same prompts, paired. A lucky guess of missing "
-        f"information does not count as success."
+        f"{found.at('before')} against {found.at('after')}, the same prompts, paired. A lucky guess of a missing piece "
+        f"is no success."
     )
     checks = [(check.name, check) for check in GateResult.from_report(found.at("gate")).checks]
     gate = checks_table("The gate ppo_eval", found, "gate.checks", checks)
