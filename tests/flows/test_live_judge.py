@@ -114,7 +114,9 @@ def test_both_rounds_ask_live_and_earn_a_ticket(
 def test_a_flow_that_nobody_watches_refuses_what_the_judge_may_cost(
     fresh_copy: Callable[..., Run], run_flow: Start, server: JudgeServer
 ) -> None:
-    run = fresh_copy(*live(server, "judge.prices={input: 1, output: 1}", "judge.ask_above_usd=0.01"))
+    run = fresh_copy(
+        *live(server, "judge.baseline.n=30", "judge.prices={input: 1, output: 1}", "judge.ask_above_usd=0.01")
+    )
     record_baseline(run, new=True)
     asked = server.stats().requests
     calibration = calibrate(overrides=list(run.overrides), workspace=str(run.workspace.root), return_state=True)

@@ -80,8 +80,8 @@ def test_a_ticket_is_issued_without_a_judge_and_says_what_was_not_judged(verifie
         verify_ticket(verified)
 
 
-def test_where_nobody_scored_no_scores_are_called_made_up(verified: Run) -> None:
-    names = {check.name for one in judged(verified, 1) for check in one.checks}
+def test_where_nobody_scored_no_scores_are_called_made_up(rounds: Rounds) -> None:
+    names = {check.name for one in rounds[1] for check in one.checks}
     assert not [name for name in names if name.startswith(TEST_DOUBLE)]
 
 
