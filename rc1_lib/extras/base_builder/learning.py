@@ -40,8 +40,7 @@ def train(
 
     Returns:
         The loss curve: `step`, `own` (mean loss of the assistant's tokens) and `exact` (of those with one correct
-        value,
-        if there were any).
+        value, if there were any).
     """
     optimizer = _optimizer(model, schedule)
     rng = np.random.default_rng(seed)

@@ -54,8 +54,7 @@ def build_pool(run: Run, *, rebuild: bool = False) -> Pools:
 
     Raises:
         RC1Error: if a file was not written by RC1 and `rebuild` is False (nothing is written then), or the source has
-        too
-            few questions.
+            too few questions.
     """
     for artifact in DATA:
         artifact.check_ours(run, rebuild)

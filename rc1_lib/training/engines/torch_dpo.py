@@ -228,8 +228,7 @@ def dpo_update(
 
     Returns:
         Metrics of episodes, tokens, optimizer steps and `UpdateResult`. `loss` is the mean over the pairs that differ
-        (0
-        without any); `rewards/margins` and `rewards/accuracies` are theirs too, named as in TRL. Also those of
+        (0 without any); `rewards/margins` and `rewards/accuracies` are theirs too, named as in TRL. Also those of
         `pair_metrics`.
 
     Raises:
