@@ -42,7 +42,7 @@ def lay_out(folder: Path) -> dict[str, list[str]]:
     if there:
         more = f", and {len(there) - 1} more" if len(there) > 1 else ""
         raise RC1Error(
-            f"{folder / there[0]}: exists already{more}, and nothing is overwritten; name another folder, or move such "
+            f"{folder / there[0]}: already exists{more}; nothing is overwritten; name another folder, or move such "
             f"files away"
         )
     make_folder(folder)

@@ -127,4 +127,4 @@ def test_a_checkpoint_that_the_rule_removed_is_not_merely_not_there(rc1: Rc1, pl
     prune(place / "checkpoints/rc1", place / "reports/ckpt_manifest.jsonl", KeepRule(1))
     done = rc1("ckpt", "diff", "1", "2", "--workspace", place)
     assert done.code == 2
-    assert "step_00001: was removed after newer ones had been saved, by training.checkpoints.keep_last" in done.err
+    assert "step_00001: removed after newer ones were saved, by training.checkpoints.keep_last" in done.err

@@ -27,7 +27,7 @@ def test_a_world_is_written_verified_and_named_where_it_differs(rc1: Rc1, root: 
     assert "pool-hotpotqa-1" not in (root / "outputs/rc1_world/rows.jsonl").read_text(), "it is of the evaluation"
     assert "the judge's share, 0.3 of the reward, is left out" in done.out
     again = rc1("world", "export", "--workspace", root, *SETTINGS)
-    assert (again.code, "is there already" in again.err) == (2, True)
+    assert (again.code, "already exists" in again.err) == (2, True)
     same = rc1("world", "verify", "outputs/rc1_world", "--workspace", root, "--json", *SETTINGS)
     assert (same.code, json.loads(same.out)) == (0, {"same": True, "differences": []})
     other = rc1("world", "verify", "outputs/rc1_world", "--workspace", root, *SETTINGS, "--set", "overclar.cap=2")

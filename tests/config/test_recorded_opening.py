@@ -13,7 +13,7 @@ from rc1_lib.errors import ConfigError, TicketError
 from rc1_lib.preflight.ticket import verify_ticket
 from rc1_lib.run import EFFECTIVE, Run, open_run
 
-SETTINGS = ("pool.n=600", "gates.waivers={judge_agreement: no labels \u2028 yet}", "lr=0.00001")
+SETTINGS = ("pool.n=600", "gates.waivers={judge_agreement: no labels \u00a0 yet}", "lr=0.00001")
 
 
 def recorded(root: Path, *settings: str, **more: str) -> Run:

@@ -165,7 +165,7 @@ def test_a_key_that_cannot_sign_is_refused_before_anything_is_packed(tmp_path: P
     edwards.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
     for path, words in (
         (elsewhere, "expected a key on one of the curves secp256r1"), (edwards, "expected a key on one of the curves"),
-        (public, "no private key in PEM"), (tmp_path / "none", "cannot be read"),
+        (public, "not a private key in PEM"), (tmp_path / "none", "cannot be read"),
     ):  # fmt: skip
         with pytest.raises(RC1Error, match=words):
             check_model_key(path)

@@ -110,7 +110,7 @@ def test_one_go_writes_checkpoints_by_the_rule_and_every_step_once(whole: Path) 
 def test_a_step_that_is_there_is_not_trained_again(tiny: Tiny, whole: Path) -> None:
     run = copied(whole, tiny)
     before = (run.workspace.root / "checkpoints/rc1/step_00004/manifest.json").stat().st_mtime_ns
-    assert go(run, 4) == ["goes on from step_00004"]
+    assert go(run, 4) == ["resumes from step_00004"]
     assert (run.workspace.root / "checkpoints/rc1/step_00004/manifest.json").stat().st_mtime_ns == before
 
 
@@ -124,7 +124,7 @@ def test_at_the_cap_it_pauses_with_a_checkpoint_and_under_a_higher_one_it_ends_w
     with pytest.raises(PausedError, match=r"step 1 of 4: .*training\.cap\.hours "):
         go(run, 2)  # what is spent is known to another process, and no step more is done
     assert measured(run.workspace.root) == [1]
-    assert go(tiny("training.cap.hours=1"), 4)[0] == "goes on from step_00001"
+    assert go(tiny("training.cap.hours=1"), 4)[0] == "resumes from step_00001"
     assert end_of(run.workspace.root) == end_of(whole)
 
 
@@ -194,7 +194,7 @@ def test_a_damaged_checkpoint_is_told_and_trained_again(tiny: Tiny, whole: Path)
     adapter.write_bytes(content)
     told = go(run, 4)
     assert told[0].startswith("not used: ") and "adapter.safetensors: has SHA-256" in told[0]
-    assert told[1] == "goes on from step_00002"
+    assert told[1] == "resumes from step_00002"
     assert end_of(run.workspace.root) == end_of(whole)
     assert measured(run.workspace.root) == [1, 2, 3, 4]
 
@@ -217,15 +217,15 @@ def test_another_checkpoint_in_its_place_with_a_manifest_of_its_own_is_trained_a
     with pytest.raises(CheckpointError, match=rf"{sha256[:12]}.*ckpt_manifest\.jsonl .*{end_of(whole)[:12]}"):
         resumable(prepare(run), run.config.seeds[0], "latest")
     told = go(run, 4)
-    assert f"has SHA-256 {sha256[:12]}, but ckpt_manifest.jsonl has {end_of(whole)[:12]}" in told[0]
-    assert told[1] == "goes on from step_00002"
+    assert f"has SHA-256 {sha256[:12]}, but ckpt_manifest.jsonl lists {end_of(whole)[:12]}" in told[0]
+    assert told[1] == "resumes from step_00002"
     assert end_of(run.workspace.root) == end_of(whole)
 
 
 def test_another_checkpoint_that_stands_in_the_ledger_too_is_not_seen(tiny: Tiny, whole: Path) -> None:
     run = copied(whole, tiny)
     sha256 = forged(run, ledger=True)
-    assert go(run, 4) == ["goes on from step_00004"]
+    assert go(run, 4) == ["resumes from step_00004"]
     assert end_of(run.workspace.root) == sha256
 
 
@@ -248,7 +248,7 @@ def test_another_configuration_is_another_run_and_leaves_the_old_alone(tiny: Tin
     old = copied(whole, tiny)
     with pytest.raises(AnotherRunError, match=r"step_00004: .*: lr \(0\.01 .*0\.02 "):
         go(tiny("lr=0.02"), 2)
-    assert go(old, 4) == ["goes on from step_00004"]
+    assert go(old, 4) == ["resumes from step_00004"]
     assert end_of(old.workspace.root) == end_of(whole)
     assert metrics_of(old) == (whole / "reports/metrics.jsonl").read_text().splitlines()
 
@@ -265,7 +265,7 @@ def test_starting_over_removes_what_another_run_has_left_and_keeps_its_own(tiny:
     go(run, 2)
     assert end_of(root, 2) != end_of(whole, 2) and measured(root) == [1, 2]
     check_own(run, seed, prepared.facts(seed), start_over=True, notice=told.append)
-    assert go(run, 2) == ["goes on from step_00002"] and len(told) == 1
+    assert go(run, 2) == ["resumes from step_00002"] and len(told) == 1
 
 
 def test_of_another_code_it_is_named_which_has_written_a_checkpoint(
@@ -301,7 +301,7 @@ def test_a_moment_that_is_not_finite_is_named_at_the_start_and_the_run_goes_on_f
     with pytest.raises(CheckpointError, match=fault):
         resumable(prepare(run), run.config.seeds[0], "latest")
     told = go(run, 4)
-    assert re.search(f"not used: .*{fault}", told[0]) and told[1] == "goes on from step_00002"
+    assert re.search(f"not used: .*{fault}", told[0]) and told[1] == "resumes from step_00002"
     assert end_of(run.workspace.root) == end_of(whole)
 
 
@@ -417,7 +417,7 @@ def test_a_cap_counts_the_looks_at_the_judge_and_who_pauses_asks_nobody(
         with pytest.raises(PausedError, match=r"step 1 of 4: .*training\.cap\.usd "):
             go(run, 4)
         assert server.stats().answered == asked
-        assert go(looked_at(tiny, monkeypatch, server.base_url, "training.cap.usd=9"), 2) == ["goes on from step_00001"]
+        assert go(looked_at(tiny, monkeypatch, server.base_url, "training.cap.usd=9"), 2) == ["resumes from step_00001"]
 
 
 @pytest.mark.long

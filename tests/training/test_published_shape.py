@@ -74,7 +74,7 @@ def test_it_resumes_from_a_checkpoint_with_the_same_bytes(done: Run, tmp_path: P
     shutil.rmtree(tmp_path / "again" / LAST)
     again, told = small(tmp_path / "again"), list[str]()
     advance(prepare(again), again.config.seeds[0], 2, told.append)
-    assert told == ["goes on from step_00001"]
+    assert told == ["resumes from step_00001"]
     assert fingerprint(again.workspace.path(LAST)) == fingerprint(done.workspace.path(LAST))
 
 

@@ -89,7 +89,7 @@ def test_the_metrics_of_rc1s_own_training_stay(base: Path, tmp_path: Path) -> No
     train(tmp_path, base, "run.max_steps=1", told=told)
     assert own.read_text() == '{"step": 1, "objective/scores": 0.5}\n'
     assert [line["step"] for line in MetricsLog(tmp_path / "reports/metrics-local.jsonl").read()] == [1]
-    assert any("this run's go to reports/metrics-local.jsonl" in line for line in told)
+    assert any("this training writes to reports/metrics-local.jsonl" in line for line in told)
 
 
 @pytest.mark.parametrize("folder", ["checkpoints/rc1", "checkpoints/./rc1/best", "checkpoints/sft", "checkpoints/link"])

@@ -143,7 +143,7 @@ def test_the_command_writes_once_within_the_bounds_and_says_the_gap(
     told = "".join(capsys.readouterr().out.split())
     assert "models/export/start-fp32" in told and "compared with the policy in 4 bits".replace(" ", "") in told
     assert rc1_dequantizes(run, "--precision", "fp32") == 2
-    assert "is there already" in " ".join(capsys.readouterr().err.split())
+    assert "already exists" in " ".join(capsys.readouterr().err.split())
     assert rc1_dequantizes(run, "--precision", "int4") == 2
     assert "'int4' is not one of 'bf16'" in " ".join(capsys.readouterr().err.split())
     assert rc1_dequantizes(run, "--set", "training.parity.mean=1e-9") == 1

@@ -49,7 +49,7 @@ def test_two_processes_end_with_the_bytes_of_one_and_go_on_from_what_one_began(t
     run = tiny(SHARDS, "training.processes=1")
     go(run, 1)
     told = go(tiny(SHARDS, "training.processes=2"), 4)
-    assert told == ["goes on from step_00001"]
+    assert told == ["resumes from step_00001"]
     assert end_of(run.workspace.root) == alone
 
 
@@ -106,7 +106,7 @@ def test_a_process_that_dies_in_a_step_ends_training_in_a_sentence_and_the_next_
         patched.setattr(TorchPPO, "train_step", killing)
         with pytest.raises(LostError, match=rf"^process 2 of 2 .*signal 9; {GO_ON}"):
             advance(prepared, run.config.seeds[0], 4, lambda _: None)
-    assert go(run, 4) == ["goes on from step_00002"]
+    assert go(run, 4) == ["resumes from step_00002"]
     assert end_of(run.workspace.root) == alone
 
 

@@ -519,7 +519,7 @@ def test_a_run_ends_with_its_server_and_goes_on_from_its_checkpoint(
         advance(prepared, 5, 3, lambda _: None)
     double.change, told = lambda path, body, answer: answer, list[str]()
     advance(prepared, 5, 3, told.append)
-    assert told == ["goes on from step_00001"]
+    assert told == ["resumes from step_00001"]
     log = MetricsLog(run.workspace.path("reports/metrics-5.jsonl")).read()
     assert [line["step"] for line in log] == [1, 2, 3]
     assert all(line["policy/sampling_gap"] < 1e-5 for line in log)
