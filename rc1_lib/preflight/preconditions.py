@@ -7,6 +7,7 @@ from importlib import import_module
 from rc1_lib.config.hub_name import check_pinned
 from rc1_lib.config.source_path import are_finished, source_path
 from rc1_lib.errors import ConfigError
+from rc1_lib.judge.judge import check_judge
 from rc1_lib.preflight.ticket_key import check_can_sign
 from rc1_lib.run import Run
 from rc1_lib.sources.local import files_of_tasks
@@ -30,6 +31,8 @@ def check_preconditions(run: Run, *, calibrates: bool, ticket: bool) -> None:
     if calibrates:
         check_can_calibrate(run)
         check_source(run)
+        if not run.config.why_not_judged:
+            check_judge(run)
     if ticket:
         check_can_issue(run)
 

@@ -46,7 +46,7 @@ def test_nothing_is_overwritten_and_nothing_is_half_written(rc1: Rc1, tmp_path: 
     done = rc1("init", tmp_path)
     assert done.code == 2
     assert done.err == (
-        f"rc1: {own}: exists already, and nothing is overwritten; name another folder, or move such files away\n"
+        f"rc1: {own}: already exists; nothing is overwritten; name another folder, or move such files away\n"
     )
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == [own]
     assert own.read_text() == "mine"
@@ -55,7 +55,7 @@ def test_nothing_is_overwritten_and_nothing_is_half_written(rc1: Rc1, tmp_path: 
 def test_the_checkout_itself_is_not_laid_out(rc1: Rc1) -> None:
     done = rc1("init", PROJECT_ROOT)
     assert done.code == 2
-    assert "exists already, and 31 more" in done.err
+    assert "already exists, and 31 more" in done.err
 
 
 def test_a_file_is_no_folder(rc1: Rc1, tmp_path: Path) -> None:

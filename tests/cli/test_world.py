@@ -32,7 +32,7 @@ def test_a_world_is_written_verified_and_named_where_it_differs(rc1: Rc1, root: 
     assert (same.code, json.loads(same.out)) == (0, {"same": True, "differences": []})
     other = rc1("world", "verify", "outputs/rc1_world", "--workspace", root, *SETTINGS, "--set", "overclar.cap=2")
     assert other.code == 2
-    assert "openenv.yaml, rc1.reward.cap: the folder has 3, this disk 2" in other.out
+    assert "openenv.yaml, rc1.reward.cap: the folder has 3, an export now would have 2" in other.out
 
 
 def test_a_given_pool_is_exported_and_verified(rc1: Rc1, root: Path) -> None:

@@ -331,7 +331,7 @@ def test_a_live_judge_without_a_model_is_refused(tiny: Tiny, server: JudgeServer
 
 def test_another_version_of_the_judge_is_not_on_the_scale_of_the_weights(tiny: Tiny, server: JudgeServer) -> None:
     judge = EpisodeJudge(weigh(live(tiny, server), OF_JUDGE, ["rc1-test-double-0"]))
-    with pytest.raises(RC1Error, match=f" {MODEL}, .* rc1-test-double-0: "):
+    with pytest.raises(RC1Error, match=f" {MODEL}, .* rc1-test-double-0, "):
         judge.score(dialogues(2), SEED)
 
 

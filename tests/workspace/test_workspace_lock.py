@@ -53,12 +53,15 @@ def test_a_workspace_that_cannot_be_written_is_said_so_before_a_server_starts(
 ) -> None:
     (tmp_path / "reports").mkdir()
     monkeypatch.setattr(os, "access", lambda *_: False)
-    with pytest.raises(RC1Error, match=r"reports: cannot be written .*, change its permissions"):
+    with pytest.raises(RC1Error, match=r"reports: cannot be written .*; change its permissions"):
         check_free(Workspace(tmp_path))
 
     def refuse(path: Path, *_: int) -> int:
         raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
 
     monkeypatch.setattr(os, "open", refuse)
-    with pytest.raises(RC1Error, match=r"run\.lock: .*Read-only.*give it"), holding(Workspace(tmp_path), "a preflight"):
+    with (
+        pytest.raises(RC1Error, match=r"run\.lock: .*Read-only.*change its"),
+        holding(Workspace(tmp_path), "a preflight"),
+    ):
         pass

@@ -121,7 +121,7 @@ def test_what_has_no_4_bits_no_base_or_no_warm_start_is_refused_and_nothing_is_r
         return str(error.value)
 
     assert "only qlora needs this export" in refused(tiny())
-    assert "is not found; build it" in refused(tiny(QLORA, "base_model=models/nowhere"))
+    assert "not found; build it" in refused(tiny(QLORA, "base_model=models/nowhere"))
     assert "is missing; run rc1 train to make it" in refused(tiny(QLORA, "training.warm_start.steps=1"))
     tiny().workspace.path("start").mkdir()
     assert "already exists, and an export replaces nothing" in refused(tiny(QLORA))
