@@ -191,7 +191,7 @@ def next_turns(model: PreTrainedModel, chat: Any, dialogues: Sequence[Sequence[i
 
 
 def generated_merged(bench: Bench) -> Counted:
-    """Play by `generate` with the adapter merged, as `roll_out` does by itself."""
+    """Play by `generate`; the adapter is merged before, as `roll_out` merges it."""
     with merged(bench.model):
         return generated(bench)
 

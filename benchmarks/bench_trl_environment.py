@@ -386,7 +386,7 @@ def parsed(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", type=Path, metavar="FOLDER", help="a model whose tokens include ChatML's marks")
     parser.add_argument("--pool", metavar="FILE", help="rows of the pool's schema, as JSON lines")
-    parser.add_argument("--equal", action="store_true", help="one turn per episode, which never ends by itself")
+    parser.add_argument("--equal", action="store_true", help="one turn per episode, cut at its full length")
     parser.add_argument("--prompts", type=int, default=4, help="rows per step")
     parser.add_argument("--takes", type=int, default=4, help="episodes per row")
     parser.add_argument("--longest", type=int, default=448, help="most tokens of a row, with its demonstration")

@@ -76,16 +76,16 @@ def _marked(message: str) -> list[str] | None:
     return [text for _, text in sorted(found)] or None
 
 
-def _later(said: str) -> list[str]:
-    """What marks of another kind say on the lines after the first answer that is marked by `MARK`."""
-    first = _MARK.search(said)
+def _later(message: str) -> list[str]:
+    """Return the answers after marks of another kind, on lines after the first answer that `MARK` marks."""
+    first = _MARK.search(message)
     if first is None:
         return []
-    answer = said.find(_first_line(said[first.end() :]), first.end())
-    start = said.find("\n", answer)
+    answer = message.find(_first_line(message[first.end() :]), first.end())
+    start = message.find("\n", answer)
     if start < 0:
         return []
-    after = said[start:]
+    after = message[start:]
     found = [text for match in _HASHES.finditer(after) if _FIGURE.fullmatch(text := match[1].strip())]
     found += [_braced(after, match.end()) for match in _BOX.finditer(after)]
     rests = [after[match.end() :] for match in _ANSWER_IS.finditer(after)]
@@ -93,7 +93,7 @@ def _later(said: str) -> list[str]:
 
 
 def _repeats(text: str, answer: str) -> bool:
-    """Whether a text says an answer again, alone or with a remark after it."""
+    """Return whether a text repeats an answer, alone or with a remark after it."""
     plain = (_IN_TEXT.sub(r"\1", unicodedata.normalize("NFKC", part)) for part in (text, answer))
     one, other = (part.casefold().strip(" *_`$\"'“”「」.") for part in plain)
     return bool(other) and one.startswith(other) and _GOES_ON.match(one, len(other)) is not None

@@ -105,9 +105,9 @@ def select_rows(run: Run, form: ChatFormat) -> Selection:
 def _unlike(
     held_out: Sequence[MeasuredRow], train: list[MeasuredRow], config: RunConfig
 ) -> tuple[list[MeasuredRow], int]:
-    """The rows whose questions repeat no held-out one, by the measures of the gate `leakage`, and how many do.
+    """Return the rows whose questions do not repeat a held-out one, by the gate `leakage`, and how many rows do.
 
-    A source may ask one question twice with a word more: learned by heart, it would pass for a gain.
+    A source may ask one question twice with a word more: learned by heart, it would count as a gain.
     """
     # Embedded questions are draws of one grammar, each about a world of its own.
     foreign = [place for place, row in enumerate(train) if row["source"] != "embedded"]
