@@ -41,13 +41,16 @@ _FREE = (
     "training.checkpoints", "training.cap", "training.segment_steps", "training.tracking",
     # how the policy learns, which only the gate `training` checks in a preflight
     "priority_sampling", "target_kl", "steps", "seeds", "lr", "clip", "kl_coef", "batch_size", "rollout_len",
-    "finetune", "training.engine", "training.strategy", "training.describe_tools", "training.warm_start",
+    "finetune", "training.engine", "training.strategy", "training.describe_tools",
     "training.adapter", "training.update", "training.ppo", "training.grpo", "training.trl_grpo", "training.trl_dpo",
     "training.learnability.prompts", "training.lr_schedule",
-    "training.rollout", "training.early_stop", "training.eval_shadow",
+    "training.rollout.thought_tokens", "training.rollout.rows", "training.rollout.prefill_tokens",
+    "training.rollout.sampler", "training.rollout.sampling_copy", "training.rollout.decoder",
+    "training.early_stop", "training.eval_shadow",
 )  # fmt: skip
 """Settings and sections that may differ from the published ones without changing what a gate means. Reports list
-differences of all others."""
+differences of all others. `training.warm_start` and `training.rollout.temperature` are not free: the gate `ppo_eval`
+compares with the initial policy, which both can make worse."""
 
 
 @dataclass(frozen=True, slots=True)

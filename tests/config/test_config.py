@@ -317,6 +317,8 @@ def test_other_thresholds_in_the_published_file_are_refused(tmp_path: Path, monk
         ("training.limits.turns=3", "training.limits.turns"),
         ("shadow.seed=3", "shadow.seed"),
         ("pool.seed=1", "pool.seed"),
+        ("training.warm_start.lr=1", "training.warm_start.lr"),
+        ("training.rollout.temperature=1.9", "training.rollout.temperature"),
         ("pool.templates_dir=templates/pack_v1", "pool.templates_dir"),
         (
             "reward.old_weights={answered: 0, grounded: 0, well_formed: 0, economical: 0, reasoned: 0, concise: 0, "
