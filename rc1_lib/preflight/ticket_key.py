@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 _TYPE = "application/vnd.in-toto+json"
 _STATEMENT, _PREDICATE = "https://in-toto.io/Statement/v1", "urn:rc1:ticket:v1"
 _LIST = ".revoked.jsonl"
-"""Suffix of the list next to the key, after the key's file name."""
+"""Suffix of the list next to the key, after the first characters of the key's id."""
+_ID_CHARS = 16
 REVOKED = "reports/preflight/revoked.jsonl"
 """The workspace's list."""
 
@@ -39,17 +40,22 @@ class TicketKey:
     Attributes:
         public: the key that checks signatures.
         private: the key that signs; None if only the public key is here, which is enough for training.
-        revoked: the path of the list of revocations.
+        folder: where the key's file is.
     """
 
     public: Ed25519PublicKey
     private: Ed25519PrivateKey | None
-    revoked: Path
+    folder: Path
 
     @property
     def id(self) -> str:
         """The key's id in a signature."""
         return key_id(self.public)
+
+    @property
+    def revoked(self) -> Path:
+        """The list of revocations, in the key's folder. Both halves of a key have this name for it."""
+        return self.folder / f"{self.id[:_ID_CHARS]}{_LIST}"
 
 
 def ticket_key(run: Run) -> TicketKey | None:
@@ -70,7 +76,7 @@ def ticket_key(run: Run) -> TicketKey | None:
         )
     public = read_public(path, TICKET_KEY)
     private = None if public is not None else read_private(path, TICKET_KEY)
-    return TicketKey(public or private.public_key(), private, path.with_name(path.name + _LIST))  # type: ignore[union-attr]
+    return TicketKey(public or private.public_key(), private, path.parent)  # type: ignore[union-attr]
 
 
 def check_can_sign(run: Run) -> None:

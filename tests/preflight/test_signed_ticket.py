@@ -10,6 +10,8 @@ import pytest
 from rc1_lib.errors import ConfigError, RC1Error, TicketError
 from rc1_lib.preflight.preconditions import check_can_issue
 from rc1_lib.preflight.ticket import TICKET, issue_ticket, read_ticket, revoke_ticket, verify_ticket
+from rc1_lib.preflight.ticket_key import REVOKED
+from rc1_lib.provenance.signatures import key_id, read_public
 from rc1_lib.run import TICKET_KEY, Run
 from rc1_lib.workspace.artifacts import read_json
 
@@ -24,7 +26,9 @@ def refusal(run: Run) -> str:
 
 
 def listed(key: Path) -> Path:
-    return key.with_name(f"{key.name}.revoked.jsonl")
+    public = read_public(key.with_suffix(".pub"), TICKET_KEY)
+    assert public is not None
+    return key.with_name(f"{key_id(public)[:16]}.revoked.jsonl")
 
 
 def test_a_signed_ticket_opens_training_by_either_half_of_the_key(
@@ -89,6 +93,19 @@ def test_a_revoked_ticket_stays_revoked_when_it_is_deleted_and_put_back(passed: 
     time.sleep(_A_SECOND)
     issue_ticket(passed)
     assert verify_ticket(passed), "what is issued afterwards holds"
+
+
+def test_revocation_with_the_private_key_reaches_whoever_trains_with_the_public_one(
+    passed: Run, signing_key: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = passed.workspace.path(TICKET)
+    issue_ticket(passed)
+    issued = place.read_bytes()
+    revoke_ticket(passed, "the pool was found to leak")
+    place.write_bytes(issued)
+    passed.workspace.path(REVOKED).unlink()
+    monkeypatch.setenv(TICKET_KEY, str(signing_key.with_suffix(".pub")))
+    assert "it was revoked for good at" in refusal(passed)
 
 
 def test_a_ticket_that_was_taken_away_before_it_was_revoked_is_revoked_all_the_same(
