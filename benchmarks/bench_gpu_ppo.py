@@ -45,7 +45,7 @@ from lacking import not_run
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from rc1_lib.extras.vllm.server import Access, Said, Turn, connected
+from rc1_lib.extras.vllm.server import Access, SampledTurn, Turn, connected
 from rc1_lib.run import Run
 from rc1_lib.training.base_model import base_config
 from rc1_lib.training.checkpoint.save_load import save_checkpoint
@@ -340,11 +340,11 @@ def sampled_by_vllm(prepared: Prepared, python: str, tries: int) -> dict[str, An
     config, prompts, base = prepared.run.config, prompts_of(prepared), Path(prepared.reference.base)
     length, vocabulary = config.rollout_len, base_config(model_section(config, str(base))).get_text_config().vocab_size
 
-    async def all_turns(address: str) -> list[Said]:
+    async def all_turns(address: str) -> list[SampledTurn]:
         async with connected(Access(address, address, 600.0, 1, None)) as server:
             name = (await server.served()).name
             turns = [Turn(prompt, length, None, 1.0, seed) for seed, prompt in enumerate(prompts)]
-            return await asyncio.gather(*(server.say(name, turn, vocabulary) for turn in turns))
+            return await asyncio.gather(*(server.sample(name, turn, vocabulary) for turn in turns))
 
     with serving(python, base, max(map(len, prompts)) + length, get_device()) as address:
         seconds = best_s(lambda: asyncio.run(all_turns(address)), torch.device("cpu"), tries)
