@@ -1,4 +1,4 @@
-"""Rows as episodes: what they are worth, and that they are played as the configuration says."""
+"""The playground: rewards and sampling follow the configuration."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def trajectory(**changed: Any) -> Trajectory:
     return Trajectory("row", (1, 2), 1, (False, True), (0.0, -1.0), (1,), EpisodeOutcome(**facts), ())
 
 
-def test_a_judges_score_counts_by_its_weight_and_the_rows_difficulty(tiny: Tiny) -> None:
+def test_judged_score_is_weighted_by_the_configuration_and_the_difficulty(tiny: Tiny) -> None:
     playground, _ = parts(
         tiny(
             "training.reward.judge=0.5",
@@ -48,14 +48,14 @@ def test_a_judges_score_counts_by_its_weight_and_the_rows_difficulty(tiny: Tiny)
             "difficulty_beta=0.1",
         )
     )
-    wordy = trajectory(needs=True, malformed=0)
-    assert playground.terms(wordy, {"bucket": "medium"}, 0.75).total == 0.375
-    assert playground.terms(wordy, {"bucket": "hard"}, 0.75).total == pytest.approx(0.375 * 1.1)
+    needing = trajectory(needs=True, malformed=0)
+    assert playground.terms(needing, {"bucket": "medium"}, 0.75).total == 0.375
+    assert playground.terms(needing, {"bucket": "hard"}, 0.75).total == pytest.approx(0.375 * 1.1)
     with pytest.raises(RC1Error, match=r"training\.reward\.judge .*0\.5, .*score"):
-        playground.terms(wordy, {"bucket": "hard"})
+        playground.terms(needing, {"bucket": "hard"})
 
 
-def test_an_episode_is_worth_what_the_configuration_says(tiny: Tiny) -> None:
+def test_reward_is_the_configured_sum_of_terms(tiny: Tiny) -> None:
     playground, _ = parts(
         tiny(
             "training.reward.success=8",
@@ -66,23 +66,23 @@ def test_an_episode_is_worth_what_the_configuration_says(tiny: Tiny) -> None:
             "difficulty_beta=0",
         )
     )
-    # 8 for the answer, 0.125 for two needless questions of which one counts, 0.25 for the malformed turn, 3 * 0.5.
+    # 8 for the answer, 0.125 for two needless questions (capped at one), 0.25 for the malformed turn, 3 * 0.5.
     assert playground.terms(trajectory(), {"bucket": "hard"}).total == 8 - 0.125 - 0.25 - 1.5
     assert playground.terms(trajectory(needs=True, obtained=True), {"bucket": "hard"}).penalty == 0
 
 
-def test_without_the_penalty_needless_questions_are_free(tiny: Tiny) -> None:
+def test_disabled_penalty_makes_needless_questions_free(tiny: Tiny) -> None:
     playground, _ = parts(tiny("use_overclar_penalty=false"))
     assert playground.terms(trajectory(), {"bucket": "easy"}).penalty == 0
 
 
-def test_a_hard_row_counts_more_than_an_easy_one(tiny: Tiny) -> None:
+def test_harder_rows_have_larger_rewards(tiny: Tiny) -> None:
     playground, _ = parts(tiny())
-    worth = [playground.terms(trajectory(), {"bucket": bucket}).total for bucket in ("easy", "medium", "hard")]
-    assert worth == sorted(worth) and len(set(worth)) == 3
+    rewards = [playground.terms(trajectory(), {"bucket": bucket}).total for bucket in ("easy", "medium", "hard")]
+    assert rewards == sorted(rewards) and len(set(rewards)) == 3
 
 
-def test_episodes_come_back_in_the_order_of_their_rows(tiny: Tiny, pool: list[dict[str, Any]]) -> None:
+def test_episodes_are_returned_in_the_order_of_their_rows(tiny: Tiny, pool: list[dict[str, Any]]) -> None:
     playground, model = parts(tiny())
     rows = short(pool)
     played = playground.play(model, rows, [row["id"] for row in rows], temperature=1.0, seed=1, iteration=0)
@@ -94,7 +94,7 @@ def test_episodes_come_back_in_the_order_of_their_rows(tiny: Tiny, pool: list[di
         assert each.outcome.status is not EpisodeStatus.RUNNING
 
 
-def test_what_is_sampled_hangs_on_seed_iteration_and_key_alone(tiny: Tiny, pool: list[dict[str, Any]]) -> None:
+def test_sampled_tokens_depend_only_on_seed_iteration_and_key(tiny: Tiny, pool: list[dict[str, Any]]) -> None:
     playground, model = parts(tiny())
     rows = short(pool)
 
@@ -111,7 +111,7 @@ def test_what_is_sampled_hangs_on_seed_iteration_and_key_alone(tiny: Tiny, pool:
     assert tokens([0, 1, 2, 3], iteration=1) != first
 
 
-def test_a_turn_is_cut_at_the_configured_length(tiny: Tiny, pool: list[dict[str, Any]]) -> None:
+def test_turn_is_cut_at_the_configured_length(tiny: Tiny, pool: list[dict[str, Any]]) -> None:
     playground, model = parts(tiny("rollout_len=2"))
     rows = short(pool)
     for each in playground.play(model, rows, [row["id"] for row in rows], temperature=1.0, seed=1, iteration=0):
