@@ -131,7 +131,7 @@ def test_full_fine_tuning_trains_all_weights_and_resumes_bit_for_bit(engine: Mak
     made.train_step(BATCH)
     assert set(made.state_dict()) == {"model", "optimizer", "dealer"}
     assert all(not torch.equal(value, before[name]) for name, value in made.policy.adapter_state().items())
-    other.load_state_dict(deepcopy(made.state_dict()))  # a checkpoint's tensors are nobody else's
+    other.load_state_dict(deepcopy(made.state_dict()))  # a checkpoint's tensors are copies
     assert made.train_step(BATCH) == other.train_step(BATCH)
     assert same(made.policy.adapter_state(), other.policy.adapter_state())
 

@@ -114,17 +114,17 @@ def test_weights_that_differ_from_the_policy_are_not_kept(tiny: Tiny, monkeypatc
 
 
 def test_export_without_qlora_base_or_warm_start_or_over_a_folder_is_rejected(tiny: Tiny) -> None:
-    def refused(run: Run) -> str:
+    def rejection(run: Run) -> str:
         with pytest.raises(RC1Error) as error:
             export_dequantized(run, run.workspace.path("start"), Precision.BF16, 2)
         assert not (run.workspace.path("start") / "config.json").exists()
         return str(error.value)
 
-    assert "qlora" in refused(tiny())
-    assert "nowhere" in refused(tiny(QLORA, "base_model=models/nowhere"))
-    assert "rc1 train" in refused(tiny(QLORA, "training.warm_start.steps=1"))
+    assert "qlora" in rejection(tiny())
+    assert "nowhere" in rejection(tiny(QLORA, "base_model=models/nowhere"))
+    assert "rc1 train" in rejection(tiny(QLORA, "training.warm_start.steps=1"))
     tiny().workspace.path("start").mkdir()
-    assert "already exists" in refused(tiny(QLORA))
+    assert "already exists" in rejection(tiny(QLORA))
 
 
 def rc1_dequantize(run: Run, *flags: str) -> int:

@@ -10,7 +10,7 @@ import torch
 from transformers import PreTrainedModel
 
 from tests.once import copy_of
-from tests.training.rollout.standin import StandInChat, random_model, taught_model, wiki
+from tests.training.rollout.standin import StandInChat, memorizing_model, random_model, wiki
 
 ASK = '<tool_call>{"name": "ask_user", "arguments": {"question": "How many jars?"}}</tool_call>'
 DIALOGUES = (
@@ -35,12 +35,12 @@ def chat() -> StandInChat:
 
 
 @pytest.fixture(scope="session")
-def taught(chat: StandInChat, tmp_path_factory: pytest.TempPathFactory) -> PreTrainedModel:
+def memorized(chat: StandInChat, tmp_path_factory: pytest.TempPathFactory) -> PreTrainedModel:
     """The model that repeats DIALOGUES. Never change it: use a copy."""
 
     def make(folder: Path) -> None:
         folder.mkdir()
-        torch.save(taught_model(chat, DIALOGUES, steps=80).state_dict(), folder / "weights")
+        torch.save(memorizing_model(chat, DIALOGUES, steps=80).state_dict(), folder / "weights")
 
     model = random_model(chat)
     model.load_state_dict(torch.load(copy_of("memorized_dialogues", make, tmp_path_factory) / "weights"))

@@ -111,7 +111,7 @@ def random_model(chat: StandInChat, *, context: int = 512, seed: int = 0) -> Pre
     return Qwen3ForCausalLM(config).eval()
 
 
-def taught_model(chat: StandInChat, dialogues: Sequence[Sequence[str]], steps: int) -> PreTrainedModel:
+def memorizing_model(chat: StandInChat, dialogues: Sequence[Sequence[str]], steps: int) -> PreTrainedModel:
     """A tiny Qwen3 that was trained on the turns of a few dialogues on `row(0)` and `row(3)`."""
     model = random_model(chat)
     texts = [demonstration(chat, row(number), turns) for turns in dialogues for number in (0, 3)]

@@ -45,20 +45,20 @@ def largest_gap(model: PreTrainedModel, trajectories: list[Trajectory], temperat
 
 @pytest.mark.parametrize("temperature", [1.0, 0.7])
 def test_log_probabilities_are_those_at_the_sampling_temperature(
-    chat: StandInChat, taught: PreTrainedModel, temperature: float
+    chat: StandInChat, memorized: PreTrainedModel, temperature: float
 ) -> None:
-    played = roll_out(taught, chat, starts(chat, NUMBERS), sampling(temperature), WIDE)
+    played = roll_out(memorized, chat, starts(chat, NUMBERS), sampling(temperature), WIDE)
     assert max(trajectory.outcome.turns for trajectory in played) >= 2
-    assert largest_gap(taught, played, temperature) < 1e-5
+    assert largest_gap(memorized, played, temperature) < 1e-5
 
 
-def test_greedy_tokens_have_log_probabilities_of_temperature_1(chat: StandInChat, taught: PreTrainedModel) -> None:
-    played = roll_out(taught, chat, starts(chat, NUMBERS), sampling(0.0), WIDE)
-    assert largest_gap(taught, played, 1.0) < 1e-5
+def test_greedy_tokens_have_log_probabilities_of_temperature_1(chat: StandInChat, memorized: PreTrainedModel) -> None:
+    played = roll_out(memorized, chat, starts(chat, NUMBERS), sampling(0.0), WIDE)
+    assert largest_gap(memorized, played, 1.0) < 1e-5
 
 
-def test_rollout_uses_the_adapter_and_restores_the_model(chat: StandInChat, taught: PreTrainedModel) -> None:
-    model = with_lora(copy.deepcopy(taught)).train()
+def test_rollout_uses_the_adapter_and_restores_the_model(chat: StandInChat, memorized: PreTrainedModel) -> None:
+    model = with_lora(copy.deepcopy(memorized)).train()
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     played = roll_out(model, chat, starts(chat, NUMBERS), sampling(), FEW)
     assert model.training
@@ -66,13 +66,13 @@ def test_rollout_uses_the_adapter_and_restores_the_model(chat: StandInChat, taug
     assert all(torch.equal(tensor, after[name]) for name, tensor in before.items())
     model.eval()
     assert largest_gap(model, played, 1.0) < 1e-5
-    assert largest_gap(taught, played, 1.0) > 1e-2, "the adapter changed nothing"
+    assert largest_gap(memorized, played, 1.0) > 1e-2, "the adapter changed nothing"
 
 
 def test_nf4_model_with_an_adapter_equals_its_full_forward_pass(
-    chat: StandInChat, taught: PreTrainedModel, tmp_path: Path
+    chat: StandInChat, memorized: PreTrainedModel, tmp_path: Path
 ) -> None:
-    taught.save_pretrained(tmp_path)
+    memorized.save_pretrained(tmp_path)
     nf4 = BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=torch.float32)
     model = with_lora(Qwen3ForCausalLM.from_pretrained(tmp_path, quantization_config=nf4, device_map="cpu"))
     disable_repacking(model)
@@ -82,8 +82,10 @@ def test_nf4_model_with_an_adapter_equals_its_full_forward_pass(
     assert largest_gap(model, played, 1.0) < 1e-5
 
 
-def test_bf16_model_with_an_adapter_is_near_its_full_forward_pass(chat: StandInChat, taught: PreTrainedModel) -> None:
-    model = with_lora(copy.deepcopy(taught)).to(torch.bfloat16)
+def test_bf16_model_with_an_adapter_is_near_its_full_forward_pass(
+    chat: StandInChat, memorized: PreTrainedModel
+) -> None:
+    model = with_lora(copy.deepcopy(memorized)).to(torch.bfloat16)
     played = roll_out(model, chat, starts(chat, NUMBERS), sampling(), FEW)
     # With eight bits of mantissa, the shape of a batch changes the second decimal of a log-probability.
     assert largest_gap(model, played, 1.0) < 0.5

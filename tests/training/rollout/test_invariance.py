@@ -22,8 +22,8 @@ def same(left: list[Trajectory], right: list[Trajectory], within: float = 1e-5) 
 
 
 @pytest.fixture(scope="module")
-def played(chat: StandInChat, taught: PreTrainedModel) -> list[Trajectory]:
-    return roll_out(taught, chat, starts(chat, NUMBERS), sampling(), WIDE)
+def played(chat: StandInChat, memorized: PreTrainedModel) -> list[Trajectory]:
+    return roll_out(memorized, chat, starts(chat, NUMBERS), sampling(), WIDE)
 
 
 def test_dialogues_differ_from_one_another(played: list[Trajectory]) -> None:
@@ -35,8 +35,8 @@ def test_results_have_the_order_of_the_starts(played: list[Trajectory]) -> None:
     assert [trajectory.row_id for trajectory in played] == [f"row-{number}" for number in NUMBERS]
 
 
-def test_row_order_changes_no_token(chat: StandInChat, taught: PreTrainedModel, played: list[Trajectory]) -> None:
-    reversed_rows = roll_out(taught, chat, starts(chat, NUMBERS)[::-1], sampling(), WIDE)
+def test_row_order_changes_no_token(chat: StandInChat, memorized: PreTrainedModel, played: list[Trajectory]) -> None:
+    reversed_rows = roll_out(memorized, chat, starts(chat, NUMBERS)[::-1], sampling(), WIDE)
     assert same(reversed_rows[::-1], played)
 
 
@@ -50,24 +50,24 @@ def test_row_order_changes_no_token(chat: StandInChat, taught: PreTrainedModel, 
     ],
 )
 def test_batch_sizes_of_rows_and_prompts_change_no_token(
-    chat: StandInChat, taught: PreTrainedModel, played: list[Trajectory], batching: Batching
+    chat: StandInChat, memorized: PreTrainedModel, played: list[Trajectory], batching: Batching
 ) -> None:
-    assert same(roll_out(taught, chat, starts(chat, NUMBERS), sampling(), batching), played)
+    assert same(roll_out(memorized, chat, starts(chat, NUMBERS), sampling(), batching), played)
 
 
 def test_other_rows_change_no_token_of_a_row(
-    chat: StandInChat, taught: PreTrainedModel, played: list[Trajectory]
+    chat: StandInChat, memorized: PreTrainedModel, played: list[Trajectory]
 ) -> None:
-    alone = roll_out(taught, chat, starts(chat, NUMBERS)[6:7], sampling(), WIDE)
+    alone = roll_out(memorized, chat, starts(chat, NUMBERS)[6:7], sampling(), WIDE)
     assert same(alone, played[6:7])
 
 
 def test_seed_and_iteration_decide_the_episodes(
-    chat: StandInChat, taught: PreTrainedModel, played: list[Trajectory]
+    chat: StandInChat, memorized: PreTrainedModel, played: list[Trajectory]
 ) -> None:
-    assert same(roll_out(taught, chat, starts(chat, NUMBERS), sampling(), WIDE), played, within=0.0)
+    assert same(roll_out(memorized, chat, starts(chat, NUMBERS), sampling(), WIDE), played, within=0.0)
     for other in (sampling(seed=4), sampling(iteration=2)):
-        again = roll_out(taught, chat, starts(chat, NUMBERS), other, WIDE)
+        again = roll_out(memorized, chat, starts(chat, NUMBERS), other, WIDE)
         assert sum(a.ids != b.ids for a, b in zip(again, played, strict=True)) > len(played) / 2
 
 

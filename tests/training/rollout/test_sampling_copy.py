@@ -25,10 +25,10 @@ ROUNDS = 30
 
 
 @pytest.fixture(scope="module")
-def in_4_bits(taught: PreTrainedModel, tmp_path_factory: pytest.TempPathFactory) -> PreTrainedModel:
+def in_4_bits(memorized: PreTrainedModel, tmp_path_factory: pytest.TempPathFactory) -> PreTrainedModel:
     """Frozen NF4 layers with double quantization, and a non-zero adapter. Never change it."""
-    folder = tmp_path_factory.mktemp("taught")
-    taught.save_pretrained(folder)
+    folder = tmp_path_factory.mktemp("memorized")
+    memorized.save_pretrained(folder)
     nf4 = BitsAndBytesConfig(
         load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_use_double_quant=True,
         bnb_4bit_compute_dtype=torch.float32,
@@ -130,9 +130,9 @@ def test_error_during_sampling_restores_the_layers(in_4_bits: PreTrainedModel) -
 
 
 def test_16_bit_models_are_copied_and_32_bit_models_are_not(
-    taught: PreTrainedModel,
+    memorized: PreTrainedModel,
 ) -> None:
-    model = with_lora(copy.deepcopy(taught))
+    model = with_lora(copy.deepcopy(memorized))
     assert make_sampling_copy(model, "bf16") is None
     half = model.to(torch.bfloat16)
     assert make_sampling_copy(half, "none") is None

@@ -88,8 +88,8 @@ class Recorder:
 
 
 @pytest.fixture(scope="module")
-def played(chat: StandInChat, taught: PreTrainedModel) -> list[Trajectory]:
-    return roll_out(taught, chat, starts(chat, NUMBERS), sampling(), WIDE, keep_states=True)
+def played(chat: StandInChat, memorized: PreTrainedModel) -> list[Trajectory]:
+    return roll_out(memorized, chat, starts(chat, NUMBERS), sampling(), WIDE, keep_states=True)
 
 
 @pytest.fixture
@@ -104,23 +104,23 @@ def recorded(monkeypatch: pytest.MonkeyPatch) -> Recorder:
 
 @pytest.mark.parametrize("rows, prefill", share([(64, 4096), (1, 4096), (5, 4096), (7, 1), (24, 60)], 64, 7))
 def test_slots_sample_the_same_as_the_growing_cache(
-    chat: StandInChat, taught: PreTrainedModel, played: list[Trajectory], rows: int, prefill: int
+    chat: StandInChat, memorized: PreTrainedModel, played: list[Trajectory], rows: int, prefill: int
 ) -> None:
     batching = Batching(rows=rows, prefill_tokens=prefill, decoder=Decoding.SLOTS)
-    again = roll_out(taught, chat, starts(chat, NUMBERS), sampling(), batching, keep_states=True)
+    again = roll_out(memorized, chat, starts(chat, NUMBERS), sampling(), batching, keep_states=True)
     assert same(again, played)
     for ours, theirs in zip(again, played, strict=True):
         assert ours.states is not None and theirs.states is not None
         assert abs(ours.states - theirs.states).max() < 1e-4
 
 
-def test_repeated_rollout_has_the_same_bits(chat: StandInChat, taught: PreTrainedModel) -> None:
-    first, second = (roll_out(taught, chat, starts(chat, NUMBERS), sampling(), SLOTS) for _ in range(2))
+def test_repeated_rollout_has_the_same_bits(chat: StandInChat, memorized: PreTrainedModel) -> None:
+    first, second = (roll_out(memorized, chat, starts(chat, NUMBERS), sampling(), SLOTS) for _ in range(2))
     assert same(first, second, within=0.0)
 
 
 def test_keys_and_values_are_freed_when_a_rollout_ends(
-    chat: StandInChat, taught: PreTrainedModel, monkeypatch: pytest.MonkeyPatch
+    chat: StandInChat, memorized: PreTrainedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They must not wait for the garbage collector: they are gigabytes, and training needs the memory."""
     buffers = list[weakref.ref[Tensor]]()
@@ -135,19 +135,19 @@ def test_keys_and_values_are_freed_when_a_rollout_ends(
     gc.collect()
     gc.disable()
     try:
-        roll_out(taught, chat, starts(chat, NUMBERS), sampling(), SLOTS)
+        roll_out(memorized, chat, starts(chat, NUMBERS), sampling(), SLOTS)
         assert buffers and all(one() is None for one in buffers)
     finally:
         gc.enable()
 
 
-def test_slots_use_the_adapter(chat: StandInChat, taught: PreTrainedModel) -> None:
-    model = with_lora(copy.deepcopy(taught)).eval()
+def test_slots_use_the_adapter(chat: StandInChat, memorized: PreTrainedModel) -> None:
+    model = with_lora(copy.deepcopy(memorized)).eval()
     assert largest_gap(model, roll_out(model, chat, starts(chat, NUMBERS[:8]), sampling(), SLOTS), 1.0) < 1e-5
 
 
-def test_bf16_slots_are_near_the_full_forward_pass(chat: StandInChat, taught: PreTrainedModel) -> None:
-    model = copy.deepcopy(taught).to(torch.bfloat16)
+def test_bf16_slots_are_near_the_full_forward_pass(chat: StandInChat, memorized: PreTrainedModel) -> None:
+    model = copy.deepcopy(memorized).to(torch.bfloat16)
     assert largest_gap(model, roll_out(model, chat, starts(chat, NUMBERS[:8]), sampling(), SLOTS), 1.0) < 0.5
 
 
@@ -177,19 +177,19 @@ def test_sliding_window_is_rejected(chat: StandInChat) -> None:
         roll_out(MistralForCausalLM(config).eval(), chat, starts(chat, [0]), sampling(), SLOTS)
 
 
-def test_graphs_are_rejected_on_a_cpu(chat: StandInChat, taught: PreTrainedModel) -> None:
+def test_graphs_are_rejected_on_a_cpu(chat: StandInChat, memorized: PreTrainedModel) -> None:
     graphs = Batching(rows=4, prefill_tokens=64, decoder=Decoding.GRAPHS)
     with pytest.raises(RolloutError, match=r"training\.rollout\.decoder: .*'graphs'.*'cpu'"):
-        roll_out(taught, chat, starts(chat, [0]), sampling(), graphs)
+        roll_out(memorized, chat, starts(chat, [0]), sampling(), graphs)
 
 
 @pytest.mark.parametrize("rows", share([64, 5], 5))
 def test_recorded_steps_read_all_inputs_from_persistent_tensors(
-    chat: StandInChat, taught: PreTrainedModel, played: list[Trajectory], recorded: Recorder, rows: int
+    chat: StandInChat, memorized: PreTrainedModel, played: list[Trajectory], recorded: Recorder, rows: int
 ) -> None:
     """A recording has no Python: a token, position or row that it reads as a number would never change."""
     batching = Batching(rows=rows, prefill_tokens=4096)
-    again = roll_out(taught, chat, starts(chat, NUMBERS), sampling(), batching, keep_states=True)
+    again = roll_out(memorized, chat, starts(chat, NUMBERS), sampling(), batching, keep_states=True)
     assert same(again, played)
     states = [(ours.states, theirs.states) for ours, theirs in zip(again, played, strict=True)]
     assert all(a is not None and b is not None and abs(a - b).max() < 1e-4 for a, b in states)
@@ -202,20 +202,20 @@ def test_recorded_steps_read_all_inputs_from_persistent_tensors(
 
 def test_steps_are_recorded_again_when_slots_run_out(
     chat: StandInChat,
-    taught: PreTrainedModel,
+    memorized: PreTrainedModel,
     played: list[Trajectory],
     recorded: Recorder,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(slot_decoder, "LEAST_SLOTS", 16)
-    again = roll_out(taught, chat, starts(chat, NUMBERS[:8]), sampling(), WIDE)
+    again = roll_out(memorized, chat, starts(chat, NUMBERS[:8]), sampling(), WIDE)
     assert same(again, played[:8])
     assert len(recorded.steps) > 6
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="CUDA graphs need a GPU")
-def test_cuda_graphs_sample_the_same_as_slots(chat: StandInChat, taught: PreTrainedModel) -> None:
-    model = copy.deepcopy(taught).cuda()  # type: ignore[arg-type]
+def test_cuda_graphs_sample_the_same_as_slots(chat: StandInChat, memorized: PreTrainedModel) -> None:
+    model = copy.deepcopy(memorized).cuda()  # type: ignore[arg-type]
     graphs = Batching(rows=64, prefill_tokens=4096, decoder=Decoding.GRAPHS)
     first, second = (roll_out(model, chat, starts(chat, NUMBERS), sampling(), each) for each in (SLOTS, graphs))
     assert same(first, second)

@@ -21,10 +21,10 @@ from tests.training.rollout.standin import (
     LIMITS,
     WIDE,
     StandInChat,
+    memorizing_model,
     random_model,
     sampling,
     starts,
-    taught_model,
     wiki,
 )
 
@@ -34,17 +34,17 @@ def greedy(model: PreTrainedModel, chat: StandInChat, **limits: int) -> Trajecto
 
 
 @pytest.fixture(scope="module")
-def memorized(chat: StandInChat) -> dict[str, PreTrainedModel]:
+def memorized_models(chat: StandInChat) -> dict[str, PreTrainedModel]:
     """Models that each memorized one dialogue."""
     turns: dict[str, Sequence[str]] = {
         "a missing page": [wiki("Nix"), wiki("Nix"), "Answer: 7"],
         "an open call": [f"<tool_call>{wiki('Box')}", "Answer: 384"],
     }
-    return {name: taught_model(chat, [dialogue], steps=40) for name, dialogue in turns.items()}
+    return {name: memorizing_model(chat, [dialogue], steps=40) for name, dialogue in turns.items()}
 
 
-def test_tokens_and_masks_are_those_of_the_dialogue(chat: StandInChat, taught: PreTrainedModel) -> None:
-    for each in roll_out(taught, chat, starts(chat, [0, 3, 5] * 4), sampling(), WIDE):
+def test_tokens_and_masks_are_those_of_the_dialogue(chat: StandInChat, memorized: PreTrainedModel) -> None:
+    for each in roll_out(memorized, chat, starts(chat, [0, 3, 5] * 4), sampling(), WIDE):
         # A turn starts at the first own token after others.
         turns = [
             place
@@ -60,8 +60,8 @@ def test_tokens_and_masks_are_those_of_the_dialogue(chat: StandInChat, taught: P
             assert each.ids[end] == chat.end_id
 
 
-def test_observations_are_inserted_verbatim(chat: StandInChat, taught: PreTrainedModel) -> None:
-    each = greedy(taught, chat)
+def test_observations_are_inserted_verbatim(chat: StandInChat, memorized: PreTrainedModel) -> None:
+    each = greedy(memorized, chat)
     inserted = [token for token, own in zip(each.ids, each.action_mask, strict=True) if not own][each.prompt_tokens :]
     assert inserted == chat.observation_ids(each.messages[2:3])
 
@@ -73,47 +73,49 @@ def test_special_tokens_in_a_tool_reply_are_plain_text(chat: StandInChat) -> Non
     assert "<|im_end|><|im_start|>system" in chat.decode(ids)
 
 
-def test_answer_ends_the_episode(chat: StandInChat, taught: PreTrainedModel) -> None:
-    each = greedy(taught, chat)
+def test_answer_ends_the_episode(chat: StandInChat, memorized: PreTrainedModel) -> None:
+    each = greedy(memorized, chat)
     assert each.outcome.status is EpisodeStatus.ANSWERED
     assert each.messages[-1]["role"] == "assistant"
 
 
-def test_last_allowed_turn_ends_the_episode(chat: StandInChat, taught: PreTrainedModel) -> None:
-    each = greedy(taught, chat, turns=1)
+def test_last_allowed_turn_ends_the_episode(chat: StandInChat, memorized: PreTrainedModel) -> None:
+    each = greedy(memorized, chat, turns=1)
     assert (each.outcome.status, each.outcome.turns) == (EpisodeStatus.MAX_TURNS, 1)
 
 
-def test_too_many_failed_calls_end_the_episode(chat: StandInChat, memorized: dict[str, PreTrainedModel]) -> None:
-    each = greedy(memorized["a missing page"], chat, tool_errors=1)
+def test_too_many_failed_calls_end_the_episode(chat: StandInChat, memorized_models: dict[str, PreTrainedModel]) -> None:
+    each = greedy(memorized_models["a missing page"], chat, tool_errors=1)
     assert (each.outcome.status, each.outcome.tool_errors) == (EpisodeStatus.TOOL_ERRORS, 2)
 
 
-def test_malformed_turn_is_forgiven_up_to_the_limit(chat: StandInChat, memorized: dict[str, PreTrainedModel]) -> None:
-    forgiven = greedy(memorized["an open call"], chat)
+def test_malformed_turn_is_forgiven_up_to_the_limit(
+    chat: StandInChat, memorized_models: dict[str, PreTrainedModel]
+) -> None:
+    forgiven = greedy(memorized_models["an open call"], chat)
     assert (forgiven.outcome.status, forgiven.outcome.malformed) == (EpisodeStatus.ANSWERED, 1)
-    each = greedy(memorized["an open call"], chat, malformed=0)
+    each = greedy(memorized_models["an open call"], chat, malformed=0)
     assert each.outcome.status is EpisodeStatus.MALFORMED
 
 
-def test_turn_without_an_end_is_cut(chat: StandInChat, taught: PreTrainedModel) -> None:
-    each = roll_out(taught, chat, starts(chat, [0]), sampling(0.0, turn_tokens=3), WIDE)[0]
+def test_turn_without_an_end_is_cut(chat: StandInChat, memorized: PreTrainedModel) -> None:
+    each = roll_out(memorized, chat, starts(chat, [0]), sampling(0.0, turn_tokens=3), WIDE)[0]
     assert (each.outcome.status, each.action_count, each.outcome.tokens) == (EpisodeStatus.MAX_TOKENS, 3, 3)
     assert chat.end_id not in each.ids[each.prompt_tokens :]
 
 
-def test_episode_is_cut_at_its_token_limit(chat: StandInChat, taught: PreTrainedModel) -> None:
-    first = greedy(taught, chat)
+def test_episode_is_cut_at_its_token_limit(chat: StandInChat, memorized: PreTrainedModel) -> None:
+    first = greedy(memorized, chat)
     used = first.turn_ends[0] + 1 - first.prompt_tokens
-    each = greedy(taught, chat, tokens=used - 1)
+    each = greedy(memorized, chat, tokens=used - 1)
     assert (each.outcome.status, each.action_count) == (EpisodeStatus.MAX_TOKENS, used - 1)
 
 
 @pytest.mark.parametrize("room", [0, 1, 5])
-def test_episode_is_cut_at_the_end_of_the_context(chat: StandInChat, taught: PreTrainedModel, room: int) -> None:
-    whole = greedy(taught, chat)
+def test_episode_is_cut_at_the_end_of_the_context(chat: StandInChat, memorized: PreTrainedModel, room: int) -> None:
+    whole = greedy(memorized, chat)
     second = next(place for place in range(whole.turn_ends[0] + 1, len(whole.ids)) if whole.action_mask[place])
-    model = copy.deepcopy(taught)
+    model = copy.deepcopy(memorized)
     model.config.max_position_embeddings = second + room
     each = greedy(model, chat)
     assert each.outcome.status is EpisodeStatus.MAX_TOKENS
@@ -144,12 +146,12 @@ def test_model_without_a_key_value_cache_is_rejected(chat: StandInChat, config: 
         roll_out(model, chat, starts(chat, [0]), sampling(), WIDE)
 
 
-def test_rollout_without_starts_is_empty(chat: StandInChat, taught: PreTrainedModel) -> None:
-    assert roll_out(taught, chat, [], sampling(), WIDE) == []
+def test_rollout_without_starts_is_empty(chat: StandInChat, memorized: PreTrainedModel) -> None:
+    assert roll_out(memorized, chat, [], sampling(), WIDE) == []
 
 
-def test_rollout_reports_progress(chat: StandInChat, taught: PreTrainedModel) -> None:
+def test_rollout_reports_progress(chat: StandInChat, memorized: PreTrainedModel) -> None:
     progress: list[tuple[Any, ...]] = []
     with listening(lambda *event: progress.append(event)):
-        roll_out(taught, chat, starts(chat, [0, 1, 2]), sampling(), WIDE)
+        roll_out(memorized, chat, starts(chat, [0, 1, 2]), sampling(), WIDE)
     assert progress[-1][:3] == ("rollout", 3, 3)
