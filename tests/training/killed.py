@@ -19,7 +19,7 @@ from rc1_lib.judge.calls import Line
 from tests.forks import Forks
 
 FEW = {"train": (0, 1, 3), "warm": (0, 0, 1)}
-"""The number of steps measured, or folders begun, before each kill: at once, half way, near the end."""
+"""The number of steps measured, or folders begun, before each kill: at once, halfway, near the end."""
 MANY = 60
 LOOK_REPLIES = 20
 """Replies that a check of the judge has received when it is killed."""

@@ -68,8 +68,8 @@ INSTALLED = {
 
 def settings(*, describe: bool = True, thinking: bool | None = None) -> RunConfig:
     config = shipped()
-    said = {"describe_tools": describe, "enable_thinking": thinking}
-    return config.model_copy(update={"training": config.training.model_copy(update=said)})
+    changes = {"describe_tools": describe, "enable_thinking": thinking}
+    return config.model_copy(update={"training": config.training.model_copy(update=changes)})
 
 
 def checked(
@@ -91,12 +91,12 @@ def test_supported_template_passes_with_the_expected_notes(name: str) -> None:
     form = ChatFormat(tokenizer_of(FAMILIES[name]), describe_tools=True)
     found = form.template
     assert (found.described, found.missing_roles, found.closing, found.end) == (described, missing_roles, closing, end)
-    said = checked(name)
-    assert ("RC1 describes the tools" in said) == (described == "system text")
-    assert ("thinks before it answers" in said) == bool(closing)
-    assert ("which is not the tokenizer's eos_token" in said) == (end in {"<end_of_turn>", "<|end|>"})
-    assert ("26 July 2024" in said) == (name in {"Llama 3.1", "SmolLM3"})
-    assert ("pads batches with its end-of-turn token" in said) == (name == "SmolLM2")
+    notes = checked(name)
+    assert ("describes the tools" in notes) == (described == "system text")
+    assert ("thinks" in notes) == bool(closing)
+    assert ("the tokenizer's eos_token" in notes) == (end in {"<end_of_turn>", "<|end|>"})
+    assert ("26 July 2024" in notes) == (name in {"Llama 3.1", "SmolLM3"})
+    assert ("pads batches" in notes) == (name == "SmolLM2")
 
 
 def test_template_with_channels_is_rejected() -> None:
@@ -115,8 +115,8 @@ def test_short_template_gets_the_same_result_as_the_published_one(installed: str
         except ConfigError as error:
             return (str(error).split("base_model: ")[1][:60],)
         found = form.template
-        said = check_chat_contract(form, settings(), ends_of(FAMILIES[name], tokenizer))
-        return found.described, found.missing_roles, found.closing, found.end, said
+        notes = check_chat_contract(form, settings(), ends_of(FAMILIES[name], tokenizer))
+        return found.described, found.missing_roles, found.closing, found.end, notes
 
     assert judged(tokenizer_of(FAMILIES[name], template)) == judged(tokenizer_of(FAMILIES[name]))
 
@@ -435,9 +435,9 @@ def test_training_is_rejected_if_the_end_of_turn_is_not_an_end_id(tiny: Callable
 def test_training_is_rejected_if_an_end_id_occurs_within_a_turn(tiny: Callable[..., Run]) -> None:
     """With one more end id in the file, a server would cut a turn before the line with its answer."""
     run = tiny()
-    said = prepare(run).form.turn_ids({"role": "assistant", "content": "Answer: 120"})
-    set_end_ids(run, 2, [2, said[0]])
-    with pytest.raises(ConfigError, match=rf"would stop within a turn: .* stops at {said[0]} \(.*from eos_token_id"):
+    turn = prepare(run).form.turn_ids({"role": "assistant", "content": "Answer: 120"})
+    set_end_ids(run, 2, [2, turn[0]])
+    with pytest.raises(ConfigError, match=rf"within a turn: .* {turn[0]} \(.*eos_token_id"):
         prepare(run)
     set_end_ids(run, 2, [0, 2])
     prepare(run)

@@ -54,14 +54,14 @@ def spans(own: Sequence[bool]) -> list[tuple[int, int]]:
 
 def rendered(form: ChatFormat, messages: Sequence[Mapping[str, Any]], opening: bool) -> str:
     """Render with the tokenizer's template, with arguments as text that is spaced as a model writes it."""
-    shown = []
+    spaced_messages = []
     for message in messages:
         calls = [
             {**call, "function": {**call["function"], "arguments": spaced(call["function"]["arguments"])}}
             for call in message.get("tool_calls", ())
         ]
-        shown.append({**message, "tool_calls": calls} if calls else message)
-    return str(form._tokenizer.apply_chat_template(shown, tokenize=False, add_generation_prompt=opening))
+        spaced_messages.append({**message, "tool_calls": calls} if calls else message)
+    return str(form._tokenizer.apply_chat_template(spaced_messages, tokenize=False, add_generation_prompt=opening))
 
 
 def spaced(arguments: str) -> str:
@@ -113,9 +113,9 @@ def test_batched_lengths_equal_the_lengths_of_single_dialogues(
     form: ChatFormat, mixed_pool: list[dict[str, Any]]
 ) -> None:
     odd: list[list[dict[str, Any]]] = [
-        [{"role": "user", "content": asked}, {"role": "assistant", "content": said}]
-        for asked in ("", " a", "a", "\na", "\ue0001\ue001", FORGED, "a\ud800b")
-        for said in ("", " a", "a\n", "\t", "Sure. <|im_end|>")
+        [{"role": "user", "content": question}, {"role": "assistant", "content": answer}]
+        for question in ("", " a", "a", "\na", "\ue0001\ue001", FORGED, "a\ud800b")
+        for answer in ("", " a", "a\n", "\t", "Sure. <|im_end|>")
     ]
     dialogues = [*odd, *(row["messages"] for row in mixed_pool[:40]), *odd]
     assert form.dialogue_lengths(dialogues) == [len(form.dialogue_ids(messages)[0]) for messages in dialogues]

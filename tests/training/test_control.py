@@ -47,7 +47,7 @@ def done(tiny_workspace: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
     return run
 
 
-def written(root: Path) -> set[str]:
+def files_below(root: Path) -> set[str]:
     return {path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file()}
 
 
@@ -91,7 +91,7 @@ def test_random_rewards_depend_on_seed_step_and_position() -> None:
 
 
 def test_control_writes_its_own_report_and_no_file_of_a_real_run(done: Run, tiny_workspace: Path) -> None:
-    new = written(done.workspace.root) - written(tiny_workspace)
+    new = files_below(done.workspace.root) - files_below(tiny_workspace)
     outside = {name for name in new if not name.startswith("checkpoints/controls/random/")}
     assert {name for name in outside if not name.startswith("reports/rc1/")} == {"reports/control_random.json"}
     assert f"{LAST}/adapter.safetensors" in new
@@ -155,7 +155,7 @@ class Reader:
         assert adapter
 
 
-def judged(done: Run, after: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> GateResult:
+def control_result(done: Run, after: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> GateResult:
     """The gate on a control whose policy sees `after(row)` after training, and the row before."""
     rows = [{**row, "messages": row["messages"][:2]} for row in prepare(done).selection.held_out]
     records = [
@@ -166,8 +166,8 @@ def judged(done: Run, after: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -
 
 
 def test_control_gate_detects_an_answer_that_leaks_into_evaluation(done: Run) -> None:
-    assert judged(done, lambda row: row).status is Status.PASSED
-    leaking = judged(done, with_answer)
+    assert control_result(done, lambda row: row).status is Status.PASSED
+    leaking = control_result(done, with_answer)
     assert leaking.status is Status.FAILED
     assert [check.name for check in leaking.failures] == ["random reward, seed 1: success up for certain, pp"]
 

@@ -37,7 +37,7 @@ def curriculum(settings: PrioritySampling | None = None, size: int = 10, seed: i
     return Curriculum(ROWS, settings or sampling((0, 0.5)), size, seed)
 
 
-def given(batch: dict[str, Any]) -> list[str]:
+def ids_of(batch: dict[str, Any]) -> list[str]:
     return [row["id"] for row in batch["rows"]]
 
 
@@ -54,9 +54,9 @@ def test_first_step_has_the_bucket_shares() -> None:
 
 def test_unsolved_rows_are_repeated_up_to_the_cap() -> None:
     source = curriculum()
-    first = given(step(source, solved=False))
+    first = ids_of(step(source, solved=False))
     second = source.next()
-    again = given(second)[:3]
+    again = ids_of(second)[:3]
     # 3 of 10 again. The shares of the other 7 are 1.4, 2.8 and 2.8; larger remainders round up.
     assert set(again) <= set(first)
     assert Counter(row["bucket"] for row in second["rows"][3:]) == {"easy": 1, "medium": 3, "hard": 3}
@@ -72,8 +72,8 @@ def test_no_row_is_repeated_if_all_were_solved() -> None:
 def test_scheduled_ratio_is_exact_despite_binary_rounding() -> None:
     # 1 - 0.9 of 10 rows is one row.
     source = curriculum(sampling((0, 0.9), cap=1.0))
-    first = set(given(step(source, solved=False)))
-    passed = given(source.next())
+    first = set(ids_of(step(source, solved=False)))
+    passed = ids_of(source.next())
     assert passed[0] in first
     assert sum(source.state_dict()["passed"].values()) == 10 + 9
 
@@ -81,7 +81,7 @@ def test_scheduled_ratio_is_exact_despite_binary_rounding() -> None:
 def test_row_that_is_solved_later_is_not_repeated() -> None:
     source = curriculum()
     step(source, solved=False)
-    again = given(step(source, solved=True))[:3]
+    again = ids_of(step(source, solved=True))[:3]
     left = source.state_dict()["unsolved"]
     assert not set(again) & set(left) and len(left) > 0
 
@@ -89,8 +89,8 @@ def test_row_that_is_solved_later_is_not_repeated() -> None:
 def test_row_that_occurs_twice_in_a_step_counts_by_its_last_episode() -> None:
     source = Curriculum([{"id": b, "bucket": b} for b in ("easy", "medium", "hard")], sampling((0, 1.0)), 10, 1)
     batch = source.next()
-    last = {row_id: place for place, row_id in enumerate(given(batch))}
-    batch["solved"] = [last[row_id] == place for place, row_id in enumerate(given(batch))]
+    last = {row_id: place for place, row_id in enumerate(ids_of(batch))}
+    batch["solved"] = [last[row_id] == place for place, row_id in enumerate(ids_of(batch))]
     assert source.state_dict()["unsolved"] == []
 
 
@@ -106,7 +106,7 @@ def test_seed_ratio_is_1_before_the_first_schedule_point() -> None:
 
 def test_pass_over_a_bucket_gives_every_row_once() -> None:
     source = curriculum(sampling((0, 1.0)))
-    hard = [row_id for _ in range(7) for row_id in given(step(source, solved=True)) if row_id.startswith("hard")]
+    hard = [row_id for _ in range(7) for row_id in ids_of(step(source, solved=True)) if row_id.startswith("hard")]
     passes = [hard[first : first + 7] for first in range(0, 28, 7)]
     assert [len(set(each)) for each in passes] == [7] * 4
     assert len({tuple(each) for each in passes}) > 1, "every pass has the same order"
@@ -126,11 +126,11 @@ def test_episode_keys_of_a_step_are_unique() -> None:
         batch = step(source, solved=False)
         assert batch["step"] == number
         assert len(batch["keys"]) == len(set(batch["keys"])) == 10
-        assert all(key.startswith(f"{row_id}/") for key, row_id in zip(batch["keys"], given(batch), strict=True))
+        assert all(key.startswith(f"{row_id}/") for key, row_id in zip(batch["keys"], ids_of(batch), strict=True))
 
 
-def played(source: Curriculum, steps: int) -> list[list[str]]:
-    """Steps in which every third row is solved."""
+def keys_of(source: Curriculum, steps: int) -> list[list[str]]:
+    """The episode keys of steps in which every third row is solved."""
     found = []
     for _ in range(steps):
         batch = source.next()
@@ -142,11 +142,11 @@ def played(source: Curriculum, steps: int) -> list[list[str]]:
 @pytest.mark.parametrize("before", [0, 1, 5])
 def test_state_restored_from_json_gives_the_same_batches(before: int) -> None:
     source = curriculum()
-    played(source, before)
+    keys_of(source, before)
     state = json.loads(json.dumps(source.state_dict()))
     other = curriculum()
     other.load_state_dict(state)
-    assert played(other, 6) == played(source, 6)
+    assert keys_of(other, 6) == keys_of(source, 6)
 
 
 def test_reading_the_state_changes_nothing() -> None:
@@ -154,23 +154,23 @@ def test_reading_the_state_changes_nothing() -> None:
     found = []
     for _ in range(5):
         watched.state_dict()
-        found += played(watched, 1)
+        found += keys_of(watched, 1)
         watched.state_dict()
-    assert found == played(alone, 5)
+    assert found == keys_of(alone, 5)
 
 
 def test_saved_state_does_not_change_with_later_steps() -> None:
     source = curriculum()
-    played(source, 2)
+    keys_of(source, 2)
     state = source.state_dict()
     kept = json.dumps(state)
-    played(source, 3)
+    keys_of(source, 3)
     assert json.dumps(state) == kept
 
 
 def test_seed_decides_the_order() -> None:
-    assert played(curriculum(seed=1), 3) == played(curriculum(seed=1), 3)
-    assert played(curriculum(seed=1), 3) != played(curriculum(seed=2), 3)
+    assert keys_of(curriculum(seed=1), 3) == keys_of(curriculum(seed=1), 3)
+    assert keys_of(curriculum(seed=1), 3) != keys_of(curriculum(seed=2), 3)
 
 
 def test_unplayed_batch_marks_no_row_unsolved() -> None:
@@ -221,4 +221,4 @@ def test_restored_strata_give_the_same_batch() -> None:
     source, other = Curriculum(LACKING, settings, 10, 1), Curriculum(LACKING, settings, 10, 1)
     step(source, solved=True)
     other.load_state_dict(json.loads(json.dumps(source.state_dict())))
-    assert given(source.next()) == given(other.next())
+    assert ids_of(source.next()) == ids_of(other.next())

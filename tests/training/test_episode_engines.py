@@ -318,13 +318,13 @@ def test_trl_keeps_the_adapter_in_fp32_on_a_four_bit_base(tiny: Tiny, name: str)
     """TRL advises bf16 for its own loop; then the policy would differ from that of other engines."""
     small = ("finetune.method=qlora", "lr=1e-6")
     theirs, ours = (engine_of(tiny(*ENGINES[each], *small)) for each in (name, "torch_grpo"))
-    begun = theirs.policy.adapter_state()
-    assert same(begun, ours.policy.adapter_state())
+    initial = theirs.policy.adapter_state()
+    assert same(initial, ours.policy.adapter_state())
     batch = played(theirs, tiny(*ENGINES[name], *small))
     theirs.train_step(batch | {"scores": [0.1 * place for place in range(len(batch["scores"]))]})
     moved = theirs.policy.adapter_state()
-    assert moved.keys() == begun.keys() and {each.dtype for each in moved.values()} == {torch.float32}
-    assert 0 < max(float((moved[each] - begun[each]).abs().max()) for each in begun) < 1e-4, "not rounded either"
+    assert moved.keys() == initial.keys() and {each.dtype for each in moved.values()} == {torch.float32}
+    assert 0 < max(float((moved[each] - initial[each]).abs().max()) for each in initial) < 1e-4, "rounded"
 
 
 COPIED = (

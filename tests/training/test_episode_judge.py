@@ -54,12 +54,12 @@ def server() -> Iterator[JudgeServer]:
         yield server
 
 
-def live(tiny: Tiny, server: JudgeServer, *more: str) -> Run:
+def live_run(tiny: Tiny, server: JudgeServer, *more: str) -> Run:
     """A run whose episodes a live judge scores."""
-    return live_at(tiny, server.base_url, *more)
+    return live_run_at(tiny, server.base_url, *more)
 
 
-def live_at(tiny: Tiny, url: str, *more: str) -> Run:
+def live_run_at(tiny: Tiny, url: str, *more: str) -> Run:
     run = tiny(
         "training.reward.judge=1",
         "training.reward.success=0",
@@ -70,12 +70,12 @@ def live_at(tiny: Tiny, url: str, *more: str) -> Run:
     return weigh(run, OF_JUDGE, [MODEL])
 
 
-def is_shaky(number: int) -> bool:
-    """Whether the samples of `wavering` disagree about `dialogue(number)`."""
+def has_high_variance(number: int) -> bool:
+    """Whether the samples of `disagreeing_judge` disagree about `dialogue(number)`."""
     return number % 3 == 0
 
 
-def wavering() -> Callable[[int, str, dict[str, str]], Reply]:
+def disagreeing_judge() -> Callable[[int, str, dict[str, str]], Reply]:
     """Return grades that depend on the dialogue and its number of requests, not on the order of calls."""
     asked: Counter[int] = Counter()
 
@@ -83,7 +83,7 @@ def wavering() -> Callable[[int, str, dict[str, str]], Reply]:
         found = re.search(r"What is (\d+) \+ 1", body)
         assert found is not None
         number = int(found[1])
-        step = (0.1 if is_shaky(number) else 0.01) * (asked[number] - 1)
+        step = (0.1 if has_high_variance(number) else 0.01) * (asked[number] - 1)
         asked[number] += 1
         grades = {name: 0.3 + 0.02 * number + 0.05 * place + step for place, name in enumerate(DIMENSIONS)}
         return completion(json.dumps({"reason": "So.", **grades}), MODEL)
@@ -94,7 +94,7 @@ def wavering() -> Callable[[int, str, dict[str, str]], Reply]:
 # ---- values ----
 
 
-def acted(row: dict[str, Any], number: int) -> Episode:
+def played_episode(row: dict[str, Any], number: int) -> Episode:
     """An episode on `row`: questions, also an empty one, sometimes a malformed turn or an answer."""
     limits = Limits(turns=8, tokens=400, tool_errors=2, malformed=1, calls=5, turn_chars=2000, argument_chars=300)
     episode = Episode(World(row), limits)
@@ -120,7 +120,7 @@ def test_training_reward_equals_the_audited_reward_bit_for_bit(tiny: Tiny, pool:
         "training.reward.turn=0",
     )
     run = weigh(tiny("training.reward.judge=1", *alone))
-    episodes = [acted(row, number) for number, row in enumerate(pool[:40])]
+    episodes = [played_episode(row, number) for number, row in enumerate(pool[:40])]
     rows = [as_row(row, one) for row, one in zip(pool, episodes, strict=False)]
     audited = with_reward(run, judge_rows(run, pl.DataFrame([*pool[40:60], *rows])).frame, WEIGHTS)
     found = EpisodeJudge(run).score([row["messages"] for row in [*pool[40:60], *rows]], SEED)
@@ -148,7 +148,7 @@ def test_weights_changed_after_the_ticket_are_rejected(tiny: Tiny) -> None:
 
 
 def test_training_replies_are_stored_apart_from_preflight_replies(tiny: Tiny, server: JudgeServer) -> None:
-    run = live(tiny, server)
+    run = live_run(tiny, server)
     EpisodeJudge(run).score(dialogues(3), SEED)
     assert run.workspace.path(REPLIES).is_file()
     assert not run.workspace.path(run.config.judge.store.path).exists()
@@ -173,7 +173,7 @@ def test_unbilled_rubric_scores_equal_the_stored_ones_without_a_store(tiny: Tiny
 
 
 def test_audit_returns_plain_scores_and_checks_the_budget_first(tiny: Tiny, server: JudgeServer) -> None:
-    run = live(tiny, server, "judge.budget.max_calls=18", "steps=1", "batch_size=2")
+    run = live_run(tiny, server, "judge.budget.max_calls=18", "steps=1", "batch_size=2")
     judge = EpisodeJudge(run)
     assert judge.audit([*dialogues(4), *dialogues(2)]) == judge.score([*dialogues(4), *dialogues(2)], SEED).values
     asked = server.stats().requests
@@ -184,12 +184,12 @@ def test_audit_returns_plain_scores_and_checks_the_budget_first(tiny: Tiny, serv
 
 def test_audit_keeps_missing_scores(tiny: Tiny) -> None:
     with running(Behaviour(delay="zero", faults={FaultKind.REFUSAL: 0.1})) as refusing:
-        found = EpisodeJudge(live(tiny, refusing)).audit(dialogues(30))
+        found = EpisodeJudge(live_run(tiny, refusing)).audit(dialogues(30))
     assert 0 < found.count(None) < 30
 
 
 def test_equal_dialogues_are_requested_once(tiny: Tiny, server: JudgeServer) -> None:
-    run = live(tiny, server)
+    run = live_run(tiny, server)
     judge = EpisodeJudge(run)
     judge.score(dialogues(4), SEED)
     judge.score(dialogues(6), SEED)
@@ -197,11 +197,11 @@ def test_equal_dialogues_are_requested_once(tiny: Tiny, server: JudgeServer) -> 
 
 
 def test_judge_keeps_the_instructions_it_was_opened_with(tiny: Tiny, server: JudgeServer) -> None:
-    run = live(tiny, server)
+    run = live_run(tiny, server)
     judge = EpisodeJudge(run)
-    mine = run.workspace.path("configs/judge/v1.yaml")
-    mine.parent.mkdir(parents=True, exist_ok=True)
-    mine.write_text((PROJECT_ROOT / "configs/judge/v1.yaml").read_text().replace("answered", "replied"))
+    instructions = run.workspace.path("configs/judge/v1.yaml")
+    instructions.parent.mkdir(parents=True, exist_ok=True)
+    instructions.write_text((PROJECT_ROOT / "configs/judge/v1.yaml").read_text().replace("answered", "replied"))
     assert judge.score(dialogues(2), SEED).scored == 2
 
 
@@ -210,7 +210,7 @@ def test_judge_keeps_the_instructions_it_was_opened_with(tiny: Tiny, server: Jud
 
 def test_repeated_step_reuses_its_scores_without_requests(tiny: Tiny) -> None:
     with running(FAILING) as failing:
-        run = live(tiny, failing, "judge.limits.attempts=1", "training.reward.min_scored=0.1")
+        run = live_run(tiny, failing, "judge.limits.attempts=1", "training.reward.min_scored=0.1")
         first = EpisodeJudge(run).score(dialogues(20), SEED)
         asked = failing.stats().requests
         assert 0 < first.scored < 20
@@ -233,7 +233,7 @@ def test_unreadable_scores_of_a_step_are_rejected(tiny: Tiny) -> None:
 
 def test_refused_episodes_have_missing_scores(tiny: Tiny) -> None:
     with running(Behaviour(delay="zero", faults={FaultKind.REFUSAL: 0.1})) as refusing:
-        run = live(tiny, refusing, "training.reward.min_scored=0.1")
+        run = live_run(tiny, refusing, "training.reward.min_scored=0.1")
         found = EpisodeJudge(run).score(dialogues(30), SEED)
     missing = [value for value in found.values if value is None]
     assert 0 < len(missing) < 30
@@ -243,7 +243,7 @@ def test_refused_episodes_have_missing_scores(tiny: Tiny) -> None:
 
 def test_too_few_scores_stop_the_training_and_save_no_step(tiny: Tiny) -> None:
     with running(Behaviour(delay="zero", faults={FaultKind.REFUSAL: 0.1})) as refusing:
-        run = live(tiny, refusing, "training.reward.min_scored=0.95")
+        run = live_run(tiny, refusing, "training.reward.min_scored=0.95")
         with pytest.raises(RC1Error, match=r" of 30 .* 95% \(training\.reward\.min_scored\)"):
             EpisodeJudge(run).score(dialogues(30), SEED)
     assert not run.workspace.path("data/judge/episodes/steps").exists()
@@ -251,13 +251,13 @@ def test_too_few_scores_stop_the_training_and_save_no_step(tiny: Tiny) -> None:
 
 def test_fewer_scores_than_minibatches_stop_the_training(tiny: Tiny) -> None:
     with running(Behaviour(delay="zero", faults={FaultKind.REFUSAL: 1.0})) as refusing:
-        judge = EpisodeJudge(live(tiny, refusing, "training.reward.min_scored=0"))
+        judge = EpisodeJudge(live_run(tiny, refusing, "training.reward.min_scored=0"))
         with pytest.raises(RC1Error, match=r" 0 of 5 .* 2 \(training\.update\.minibatches\).*: 5: the"):
             judge.score(dialogues(5), SEED)
 
 
 def test_exhausted_judge_budget_stops_the_training(tiny: Tiny, server: JudgeServer) -> None:
-    judge = EpisodeJudge(live(tiny, server, "judge.budget.max_calls=12", "steps=1", "batch_size=4"))
+    judge = EpisodeJudge(live_run(tiny, server, "judge.budget.max_calls=12", "steps=1", "batch_size=4"))
     judge.score(dialogues(3), SEED)
     judge.score(dialogues(3, 3), SEED + 1)  # another seed has its own budget
     with pytest.raises(JudgeStoppedError, match=r"judge\.budget\.max_calls \(12\)"):
@@ -267,23 +267,26 @@ def test_exhausted_judge_budget_stops_the_training(tiny: Tiny, server: JudgeServ
 def test_high_variance_scores_shrink_to_the_mean_of_the_others(tiny: Tiny) -> None:
     strict = "gates.stability.max_variance=0.0006"
     with running_gateway() as gateway:
-        gateway.replies = wavering()
-        run = live_at(tiny, gateway.url, "reward.unstable_weight=0.25", strict)
+        gateway.replies = disagreeing_judge()
+        run = live_run_at(tiny, gateway.url, "reward.unstable_weight=0.25", strict)
         found = EpisodeJudge(run).score(dialogues(12), SEED)
-        reading = live_at(tiny, gateway.url, strict, "training.reward.scores=elsewhere", f"judge.store.path={REPLIES}")
-        with open_store(reading) as store:
-            judged = open_judge(reading, store).score(dialogues(12))
+        stored = live_run_at(
+            tiny, gateway.url, strict, "training.reward.scores=elsewhere", f"judge.store.path={REPLIES}"
+        )
+        with open_store(stored) as store:
+            judged = open_judge(stored, store).score(dialogues(12))
         assert (judged.calls, len(gateway.requests)) == (0, 36)
     rows = judged.rows.to_dicts()
     plain = [math.fsum(weight * row[name] for name, weight in OF_JUDGE.items()) for row in rows]
-    shaky = [row["unstable"] for row in rows]
-    assert shaky == [is_shaky(number) for number in range(12)]
-    centre = fmean(value for value, unstable in zip(plain, shaky, strict=True) if not unstable)
+    high_variance = [row["unstable"] for row in rows]
+    assert high_variance == [has_high_variance(number) for number in range(12)]
+    centre = fmean(value for value, unstable in zip(plain, high_variance, strict=True) if not unstable)
     expected = [
-        centre + 0.25 * (value - centre) if unstable else value for value, unstable in zip(plain, shaky, strict=True)
+        centre + 0.25 * (value - centre) if unstable else value
+        for value, unstable in zip(plain, high_variance, strict=True)
     ]
     assert found.values == pytest.approx(expected)
-    assert found.unstable == sum(shaky)
+    assert found.unstable == sum(high_variance)
 
 
 # ---- errors ----
@@ -295,10 +298,10 @@ def test_missing_weights_are_rejected(tiny: Tiny) -> None:
 
 
 def test_budget_below_the_need_of_the_run_is_rejected(tiny: Tiny, server: JudgeServer) -> None:
-    run = live(tiny, server, "judge.budget.max_calls=95", "steps=4", "batch_size=8")
+    run = live_run(tiny, server, "judge.budget.max_calls=95", "steps=4", "batch_size=8")
     with pytest.raises(ConfigError, match=r"judge\.budget\.max_calls .*95, .* 96 .*batch_size"):
         EpisodeJudge(run)
-    assert EpisodeJudge(live(tiny, server, "judge.budget.max_calls=96", "steps=4", "batch_size=8"))
+    assert EpisodeJudge(live_run(tiny, server, "judge.budget.max_calls=96", "steps=4", "batch_size=8"))
     assert EpisodeJudge(weigh(tiny("training.reward.judge=1", "judge.budget.max_calls=1"))), "the local rubric is free"
 
 
@@ -329,7 +332,7 @@ def test_live_judge_without_a_model_is_rejected(tiny: Tiny, server: JudgeServer)
 
 
 def test_judge_version_other_than_the_calibrated_one_is_rejected(tiny: Tiny, server: JudgeServer) -> None:
-    judge = EpisodeJudge(weigh(live(tiny, server), OF_JUDGE, ["rc1-test-double-0"]))
+    judge = EpisodeJudge(weigh(live_run(tiny, server), OF_JUDGE, ["rc1-test-double-0"]))
     with pytest.raises(RC1Error, match=f" {MODEL}, .* rc1-test-double-0, "):
         judge.score(dialogues(2), SEED)
 
@@ -350,15 +353,15 @@ def test_weights_instructions_and_judge_version_change_the_fingerprint(tiny: Tin
     run = weigh(tiny("training.reward.judge=1"))
     found = {EpisodeJudge(run).sha256, EpisodeJudge(weigh(run, OF_JUDGE)).sha256}
     found.add(EpisodeJudge(weigh(run, OF_JUDGE, ["another-version"])).sha256)
-    mine = run.workspace.path("configs/judge/v1.yaml")
-    mine.parent.mkdir(parents=True, exist_ok=True)
-    mine.write_text((PROJECT_ROOT / "configs/judge/v1.yaml").read_text().replace("clear, complete", "complete"))
+    instructions = run.workspace.path("configs/judge/v1.yaml")
+    instructions.parent.mkdir(parents=True, exist_ok=True)
+    instructions.write_text((PROJECT_ROOT / "configs/judge/v1.yaml").read_text().replace("clear, complete", "complete"))
     found.add(EpisodeJudge(weigh(run, OF_JUDGE, ["another-version"])).sha256)
     assert len(found) == 4
 
 
 def test_step_cost_is_a_metric_and_is_paid_once(tiny: Tiny, server: JudgeServer) -> None:
-    judge = EpisodeJudge(live(tiny, server, "judge.prices={input: 1, output: 2}"))
+    judge = EpisodeJudge(live_run(tiny, server, "judge.prices={input: 1, output: 2}"))
     first, again = (judge.score(dialogues(2), SEED) for _ in range(2))
     assert first.metrics()["costs/judge_calls"] == server.stats().requests == 6
     assert first.metrics()["costs/judge_usd"] > 0
@@ -368,7 +371,7 @@ def test_step_cost_is_a_metric_and_is_paid_once(tiny: Tiny, server: JudgeServer)
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_cost_of_a_killed_step_counts_when_the_step_is_repeated(tiny: Tiny, server: JudgeServer, forks: Forks) -> None:
-    run = live(tiny, server, "judge.prices={input: 1, output: 2}")
+    run = live_run(tiny, server, "judge.prices={input: 1, output: 2}")
     killed = forks.start("tests.training.killed.score_and_be_killed", run.workspace.root, *run.overrides)
     assert killed.wait() == -signal.SIGKILL, killed.told()[-2000:]
     again = EpisodeJudge(run).score(dialogues(2), SEED).metrics()
@@ -378,7 +381,7 @@ def test_cost_of_a_killed_step_counts_when_the_step_is_repeated(tiny: Tiny, serv
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_costs_of_killed_and_stopped_requests_count_in_the_step(tiny: Tiny, server: JudgeServer, forks: Forks) -> None:
-    run = live(tiny, server, "judge.prices={input: 1, output: 2}")
+    run = live_run(tiny, server, "judge.prices={input: 1, output: 2}")
     killed = forks.start("tests.training.killed.score_and_be_killed_midway", run.workspace.root, *run.overrides)
     assert killed.wait() == -signal.SIGKILL, killed.told()[-2000:]
     with pytest.raises(JudgeStoppedError, match=r"judge\.budget\.max_calls \(1\)"):
@@ -395,7 +398,7 @@ def test_costs_of_killed_and_stopped_requests_count_in_the_step(tiny: Tiny, serv
 
 def test_damaged_record_of_a_steps_requests_is_rejected(tiny: Tiny) -> None:
     with running(Behaviour(delay="zero", faults={FaultKind.REFUSAL: 1.0})) as refusing:
-        judge = EpisodeJudge(live(tiny, refusing))
+        judge = EpisodeJudge(live_run(tiny, refusing))
         with pytest.raises(RC1Error, match=" 0 of 2 "):
             judge.score(dialogues(2), SEED)
         (record,) = judge.run.workspace.path(ASKED_ABOUT).iterdir()

@@ -65,10 +65,10 @@ def test_synthetic_rows_are_valid_and_evaluation_rows_are_held_out(tmp_path: Pat
 def test_only_missing_min_files_are_generated(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match=r"rows\.jsonl: .*\*_min\.jsonl"):
         ensure_rows(tmp_path / "rows.jsonl", evaluation=False)
-    mine = tmp_path / "train_min.jsonl"
-    mine.write_text("mine")
-    assert not ensure_rows(mine, evaluation=False)
-    assert mine.read_text() == "mine"
+    existing = tmp_path / "train_min.jsonl"
+    existing.write_text("mine")
+    assert not ensure_rows(existing, evaluation=False)
+    assert existing.read_text() == "mine"
 
 
 def prompt_of(row: Demonstration) -> list[int]:

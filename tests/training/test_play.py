@@ -20,13 +20,13 @@ from rc1_lib.training.rollout.trajectory import Trajectory
 Tiny = Callable[..., Run]
 
 
-def parts(run: Run) -> tuple[Playground, PreTrainedModel]:
+def playground_and_model(run: Run) -> tuple[Playground, PreTrainedModel]:
     base = str(run.workspace.path("base"))
     form = ChatFormat(load_tokenizer(model_section(run.config, base)))
     return Playground(run.config, form), AutoModelForCausalLM.from_pretrained(base).eval()
 
 
-def short(pool: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def shortest_rows(pool: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(pool, key=lambda row: len(row["messages"][1]["content"]))[:6]
 
 
@@ -39,7 +39,7 @@ def trajectory(**changed: Any) -> Trajectory:
 
 
 def test_judged_score_is_weighted_by_the_configuration_and_the_difficulty(tiny: Tiny) -> None:
-    playground, _ = parts(
+    playground, _ = playground_and_model(
         tiny(
             "training.reward.judge=0.5",
             "training.reward.success=0",
@@ -56,7 +56,7 @@ def test_judged_score_is_weighted_by_the_configuration_and_the_difficulty(tiny: 
 
 
 def test_reward_is_the_configured_sum_of_terms(tiny: Tiny) -> None:
-    playground, _ = parts(
+    playground, _ = playground_and_model(
         tiny(
             "training.reward.success=8",
             "training.reward.malformed=0.25",
@@ -72,19 +72,19 @@ def test_reward_is_the_configured_sum_of_terms(tiny: Tiny) -> None:
 
 
 def test_disabled_penalty_makes_needless_questions_free(tiny: Tiny) -> None:
-    playground, _ = parts(tiny("use_overclar_penalty=false"))
+    playground, _ = playground_and_model(tiny("use_overclar_penalty=false"))
     assert playground.terms(trajectory(), {"bucket": "easy"}).penalty == 0
 
 
 def test_harder_rows_have_larger_rewards(tiny: Tiny) -> None:
-    playground, _ = parts(tiny())
+    playground, _ = playground_and_model(tiny())
     rewards = [playground.terms(trajectory(), {"bucket": bucket}).total for bucket in ("easy", "medium", "hard")]
     assert rewards == sorted(rewards) and len(set(rewards)) == 3
 
 
 def test_episodes_are_returned_in_the_order_of_their_rows(tiny: Tiny, pool: list[dict[str, Any]]) -> None:
-    playground, model = parts(tiny())
-    rows = short(pool)
+    playground, model = playground_and_model(tiny())
+    rows = shortest_rows(pool)
     played = playground.play(model, rows, [row["id"] for row in rows], temperature=1.0, seed=1, iteration=0)
     assert [each.row_id for each in played] == [row["id"] for row in rows]
     for each, row in zip(played, rows, strict=True):
@@ -95,8 +95,8 @@ def test_episodes_are_returned_in_the_order_of_their_rows(tiny: Tiny, pool: list
 
 
 def test_sampled_tokens_depend_only_on_seed_iteration_and_key(tiny: Tiny, pool: list[dict[str, Any]]) -> None:
-    playground, model = parts(tiny())
-    rows = short(pool)
+    playground, model = playground_and_model(tiny())
+    rows = shortest_rows(pool)
 
     def tokens(order: list[int], seed: int = 1, iteration: int = 0) -> dict[str, tuple[int, ...]]:
         chosen = [rows[place] for place in order]
@@ -112,8 +112,8 @@ def test_sampled_tokens_depend_only_on_seed_iteration_and_key(tiny: Tiny, pool: 
 
 
 def test_turn_is_cut_at_the_configured_length(tiny: Tiny, pool: list[dict[str, Any]]) -> None:
-    playground, model = parts(tiny("rollout_len=2"))
-    rows = short(pool)
+    playground, model = playground_and_model(tiny("rollout_len=2"))
+    rows = shortest_rows(pool)
     for each in playground.play(model, rows, [row["id"] for row in rows], temperature=1.0, seed=1, iteration=0):
         first_turn = each.turn_ends[0] + 1 - each.prompt_tokens
         assert first_turn <= 2

@@ -493,8 +493,8 @@ def test_changed_pool_templates_do_not_make_another_run(tiny: Tiny) -> None:
 
 
 def test_keys_without_effect_on_steps_do_not_make_another_run(tiny: Tiny) -> None:
-    mine, other = prepare(tiny()), prepare(tiny("training.segment_steps=1", "training.checkpoints.every_steps=9"))
-    assert mine.facts(1) == other.facts(1)
+    one, other = prepare(tiny()), prepare(tiny("training.segment_steps=1", "training.checkpoints.every_steps=9"))
+    assert one.facts(1) == other.facts(1)
 
 
 @pytest.mark.parametrize(

@@ -22,14 +22,14 @@ Select = Callable[..., Selection]
 
 
 @pytest.fixture
-def world(tmp_path: Path, mixed_pool: list[dict[str, Any]]) -> Path:
+def workspace(tmp_path: Path, mixed_pool: list[dict[str, Any]]) -> Path:
     write_pool(tmp_path, mixed_pool)
     return tmp_path
 
 
 @pytest.fixture
-def select(world: Path, form: ChatFormat) -> Select:
-    return lambda *overrides: select_rows(tiny_run(world, *overrides), form)
+def select(workspace: Path, form: ChatFormat) -> Select:
+    return lambda *overrides: select_rows(tiny_run(workspace, *overrides), form)
 
 
 def ids(rows: list[Any]) -> set[str]:
@@ -74,8 +74,8 @@ def test_every_pool_row_is_trained_held_out_or_counted_as_left_out(
     assert left_out["longer than 420 tokens"] > 0
 
 
-def test_rows_without_user_replies_are_left_out_and_counted(select: Select, world: Path) -> None:
-    path = world / tiny_run(world).config.seed_pool
+def test_rows_without_user_replies_are_left_out_and_counted(select: Select, workspace: Path) -> None:
+    path = workspace / tiny_run(workspace).config.seed_pool
     rows = [json.loads(line) for line in path.read_text().splitlines()]
     before = select("training.held_out.prompts=100000")
     old = {row["id"] for place, row in enumerate(rows) if place % 3 == 0}
@@ -88,8 +88,8 @@ def test_rows_without_user_replies_are_left_out_and_counted(select: Select, worl
     assert ids(found.train) == ids(before.train) - old and ids(found.held_out) == ids(before.held_out) - old
 
 
-def test_pool_without_user_replies_is_rejected_with_the_remedy(select: Select, world: Path) -> None:
-    path = world / tiny_run(world).config.seed_pool
+def test_pool_without_user_replies_is_rejected_with_the_remedy(select: Select, workspace: Path) -> None:
+    path = workspace / tiny_run(workspace).config.seed_pool
     rows = [json.loads(line) for line in path.read_text().splitlines()]
     path.write_text("".join(json.dumps({**row, "user_replies": None}) + "\n" for row in rows))
     with pytest.raises(RC1Error, match=rf"`rc1 build-pool`.* {len(rows)} .*user_replies"):
@@ -140,28 +140,28 @@ def test_held_out_prompts_are_drawn_by_bucket_shares(select: Select) -> None:
     assert Counter(row["bucket"] for row in found.held_out) == {"easy": 2, "medium": 4, "hard": 4}
 
 
-def test_held_out_prompts_fill_up_from_other_buckets(select: Select, world: Path) -> None:
+def test_held_out_prompts_fill_up_from_other_buckets(select: Select, workspace: Path) -> None:
     seen = [0]
 
     def rarely_hard(bucket: str) -> str:
         seen[0] += bucket == "hard"
         return bucket if bucket != "hard" or seen[0] % 8 == 0 else "easy"
 
-    change_buckets(tiny_run(world), rarely_hard)
+    change_buckets(tiny_run(workspace), rarely_hard)
     found = select("training.held_out.prompts=20", "training.held_out.share=0.5", "training.max_tokens=1200")
     counts = Counter(row["bucket"] for row in found.held_out)
     assert len(found.held_out) == 20 and 0 < counts["hard"] < 8
 
 
-def test_bucket_is_the_measured_one(select: Select, world: Path) -> None:
+def test_bucket_is_the_measured_one(select: Select, workspace: Path) -> None:
     turned = {"easy": "hard", "hard": "easy", "medium": "medium"}
     before = {row["id"]: row["bucket"] for row in select().train}
-    change_buckets(tiny_run(world), lambda bucket: turned[bucket])
+    change_buckets(tiny_run(workspace), lambda bucket: turned[bucket])
     assert {row["id"]: row["bucket"] for row in select().train} == {key: turned[old] for key, old in before.items()}
 
 
-def test_empty_bucket_is_rejected_with_the_remedy(select: Select, world: Path) -> None:
-    change_buckets(tiny_run(world), lambda bucket: "medium" if bucket == "hard" else bucket)
+def test_empty_bucket_is_rejected_with_the_remedy(select: Select, workspace: Path) -> None:
+    change_buckets(tiny_run(workspace), lambda bucket: "medium" if bucket == "hard" else bucket)
     with pytest.raises(RC1Error, match=r"jsonl: no hard rows .* of the \d+ .*training\.max_tokens"):
         select()
 
@@ -172,9 +172,9 @@ def test_error_names_all_empty_buckets(select: Select) -> None:
 
 
 @pytest.mark.parametrize("key", ["pool", "metrics"])
-def test_missing_pool_or_metrics_is_rejected_with_the_remedy(select: Select, world: Path, key: str) -> None:
-    config = tiny_run(world).config
-    path = world / (config.seed_pool if key == "pool" else config.difficulty.metrics_path)
+def test_missing_pool_or_metrics_is_rejected_with_the_remedy(select: Select, workspace: Path, key: str) -> None:
+    config = tiny_run(workspace).config
+    path = workspace / (config.seed_pool if key == "pool" else config.difficulty.metrics_path)
     path.unlink()
     with pytest.raises(RC1Error, match=f"{path.name}: .*`rc1 preflight`$"):
         select()
@@ -182,7 +182,7 @@ def test_missing_pool_or_metrics_is_rejected_with_the_remedy(select: Select, wor
 
 @pytest.mark.parametrize("place", ["content", "arguments"])
 def test_rows_with_a_special_token_of_this_tokenizer_are_left_out_and_counted(
-    world: Path, mixed_pool: list[dict[str, Any]], place: str
+    workspace: Path, mixed_pool: list[dict[str, Any]], place: str
 ) -> None:
     """`consistency` knows Qwen3's special tokens; another tokenizer may have more."""
     tokenizer = learned_tokenizer(mixed_pool)
@@ -193,37 +193,37 @@ def test_rows_with_a_special_token_of_this_tokenizer_are_left_out_and_counted(
         forged["messages"][-1]["content"] += " [TURN]"
     else:
         forged["messages"][2]["tool_calls"][0]["function"]["arguments"] = r'{"query": "a \u005bTURN]"}'
-    write_pool(world, rows)
-    found = select_rows(tiny_run(world, "training.max_tokens=2000"), ChatFormat(tokenizer))
+    write_pool(workspace, rows)
+    found = select_rows(tiny_run(workspace, "training.max_tokens=2000"), ChatFormat(tokenizer))
     assert found.report["left_out"][HOLDS_MARK] == 1
     assert forged["id"] not in ids([*found.train, *found.held_out])
 
 
 def test_row_that_rewords_a_held_out_question_is_left_out(
-    world: Path, mixed_pool: list[dict[str, Any]], form: ChatFormat
+    workspace: Path, mixed_pool: list[dict[str, Any]], form: ChatFormat
 ) -> None:
     """A source may ask a question twice: training on one would raise success on the other."""
     rows = [{**copy.deepcopy(row), "source": "own"} for row in mixed_pool]
-    write_pool(world, rows)
-    before = select_rows(tiny_run(world), form)
+    write_pool(workspace, rows)
+    before = select_rows(tiny_run(workspace), form)
     asked, forged = before.held_out[0], next(row for row in before.train if row["task"] == before.held_out[0]["task"])
     for row in rows:
         if row["id"] == forged["id"]:
             row |= {"question": f"Now: {asked['question']}", "support": asked["support"]}
-    write_pool(world, rows)
-    after = select_rows(tiny_run(world), form)
+    write_pool(workspace, rows)
+    after = select_rows(tiny_run(workspace), form)
     assert ids(after.held_out) == ids(before.held_out)
     assert ids(before.train) - ids(after.train) == {forged["id"]}
     assert after.report["left_out"][REPEATED] == before.report["left_out"].get(REPEATED, 0) + 1
 
 
 def test_cached_lengths_are_separate_for_each_tokenizer(
-    world: Path, mixed_pool: list[dict[str, Any]], form: ChatFormat
+    workspace: Path, mixed_pool: list[dict[str, Any]], form: ChatFormat
 ) -> None:
     """Rows are tokenized once per process and tokenizer."""
     coarse = ChatFormat(learned_tokenizer(mixed_pool, vocabulary=300))
     dialogues = [row["messages"] for row in mixed_pool if row["lang"] == "en"]
     most = max(len(coarse.dialogue_ids(messages)[0]) for messages in dialogues) - 1
-    run = tiny_run(world, f"training.max_tokens={most}")
+    run = tiny_run(workspace, f"training.max_tokens={most}")
     for one, some in ((coarse, True), (form, False), (coarse, True)):
         assert (f"longer than {most} tokens" in select_rows(run, one).report["left_out"]) is some

@@ -48,8 +48,8 @@ def test_seconds_of_a_step_add_up_and_spans_do_not_overlap(tiny: Tiny, processes
     events = [one for one in read_json(run.workspace.path(TRACE))["traceEvents"] if one["ph"] == "X"]
     assert {one["pid"] for one in events} == set(range(1, processes + 1))
     for rank in range(1, processes + 1):
-        mine = sorted((one for one in events if one["pid"] == rank), key=lambda one: one["ts"])
-        for before, after in itertools.pairwise(mine):
+        spans = sorted((one for one in events if one["pid"] == rank), key=lambda one: one["ts"])
+        for before, after in itertools.pairwise(spans):
             assert before["ts"] + before["dur"] <= after["ts"] + 1e-3, (before, after)
     assert not run.workspace.path("checkpoints/rc1").exists()
 

@@ -71,7 +71,7 @@ def folder_of(run: Run) -> Path:
     return REFERENCE.path(run)
 
 
-def made_at(run: Run) -> int:
+def record_inode(run: Run) -> int:
     return (folder_of(run) / RECORD).stat().st_ino
 
 
@@ -111,9 +111,9 @@ def test_saved_warm_start_has_a_lower_loss_on_assistant_turns(tiny: Tiny, inputs
 
 
 def test_existing_warm_start_is_reused(made: Run, warm: tuple[Path, Reference], inputs: Inputs) -> None:
-    when = made_at(made)
+    before = record_inode(made)
     assert reference(made, inputs).sha256 == warm[1].sha256
-    assert made_at(made) == when
+    assert record_inode(made) == before
 
 
 def test_same_inputs_give_the_same_warm_start(tiny: Tiny, warm: tuple[Path, Reference], inputs: Inputs) -> None:
@@ -127,9 +127,9 @@ def test_same_inputs_give_the_same_warm_start(tiny: Tiny, warm: tuple[Path, Refe
 def test_changed_setting_repeats_the_warm_start(
     made: Run, warm: tuple[Path, Reference], inputs: Inputs, change: str
 ) -> None:
-    when = made_at(made)
+    before = record_inode(made)
     assert reference(tiny_run(made.workspace.root, *FEW, change), inputs).sha256 != warm[1].sha256
-    assert made_at(made) != when
+    assert record_inode(made) != before
 
 
 def test_changed_rows_repeat_the_warm_start(made: Run, warm: tuple[Path, Reference], inputs: Inputs) -> None:
@@ -146,13 +146,13 @@ def test_changed_base_repeats_the_warm_start(made: Run, warm: tuple[Path, Refere
 def test_changed_code_or_prompt_form_repeats_the_warm_start(
     made: Run, inputs: Inputs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    when = made_at(made)
+    before = record_inode(made)
     reference(tiny_run(made.workspace.root, *FEW, "training.describe_tools=true"), inputs)
-    again = made_at(made)
-    assert again != when
+    again = record_inode(made)
+    assert again != before
     monkeypatch.setattr(derived, "code_sha256", lambda: "other code")
     reference(tiny_run(made.workspace.root, *FEW, "training.describe_tools=true"), inputs)
-    assert made_at(made) != again
+    assert record_inode(made) != again
 
 
 def test_base_that_differs_from_its_record_is_rejected(made: Run, inputs: Inputs) -> None:
@@ -222,7 +222,7 @@ def test_killed_warm_start_leaves_no_files_that_pass_for_complete(
 ) -> None:
     run = tiny(*FEW)
     assert until_done(forks, "warm", run.workspace.root, *FEW, many=many) >= 2
-    when = made_at(run)
+    before = record_inode(run)
     assert reference(run, inputs).sha256 == warm[1].sha256
-    assert made_at(run) == when
+    assert record_inode(run) == before
     assert {path.name for path in folder_of(run).parent.iterdir()} == {folder_of(run).name, ".write.lock"}

@@ -32,7 +32,7 @@ Change = Callable[[str, dict[str, Any], Answer], Answer]
 CONTEXT = 1024
 END = 64 * 2**20
 """Bytes after which an endless answer is cut off, so that a test cannot fill the memory."""
-_SAID: dict[str, Any] = {}
+_ANSWERS: dict[str, Any] = {}
 """Request -> answer, for all doubles of a process: tests begin with the same base and the same steps."""
 
 
@@ -46,7 +46,7 @@ class VLLMDouble:
         headers: of the last request.
         change: changes an answer.
         raw: whether it returns log-probabilities of temperature 1, as vLLM does by default.
-        heeds: whether it samples at the requested temperature; else it samples at 1 and returns the requested one's.
+        follows_temperature: whether it samples at the requested temperature, else it samples at 1.
         context: its context length in tokens.
         content_type: the header that it sends; "" sends none.
         release: set when it stops, for requests that wait.
@@ -56,11 +56,11 @@ class VLLMDouble:
 
     def __init__(self, base: Path) -> None:
         self._base: PreTrainedModel = AutoModelForCausalLM.from_pretrained(base, dtype=torch.float32).eval()
-        self._root, self._models, self._one = str(base), dict[str, PreTrainedModel](), threading.Lock()
+        self._root, self._models, self._lock = str(base), dict[str, PreTrainedModel](), threading.Lock()
         self.asked: list[tuple[str, dict[str, Any]]] = []
         self.headers: dict[str, str] = {}
         self.change: Change = lambda path, body, answer: answer
-        self.raw, self.heeds, self.context, self.content_type = False, True, CONTEXT, ""
+        self.raw, self.follows_temperature, self.context, self.content_type = False, True, CONTEXT, ""
         self._kept: PreTrainedModel | None = None
         self._sha256 = WeakKeyDictionary[PreTrainedModel, str]()
         self.release = threading.Event()
@@ -71,8 +71,8 @@ class VLLMDouble:
     def loaded(self) -> list[str]:
         return list(self._models)
 
-    def served_norm_times(self, factor: float) -> None:
-        """Serve another base from now on."""
+    def scale_final_norm(self, factor: float) -> None:
+        """Serve another base from now on: its final norm is scaled."""
         with torch.no_grad():
             self._base.model.norm.weight.mul_(factor)
         self._sha256.clear()
@@ -86,7 +86,7 @@ class VLLMDouble:
         return [body["lora_name"] for where, body in self.asked if where == path]
 
     def answer(self, path: str, body: dict[str, Any]) -> Answer:
-        with self._one:
+        with self._lock:
             self.asked.append((path, body))
             return self.change(path, body, self._answer(path, body))
 
@@ -114,17 +114,17 @@ class VLLMDouble:
             return 404, _error(f"The model `{body['model']}` does not exist.", 404)
         if len(body["prompt"]) + body["max_tokens"] > self.context:
             return 400, _error(f"This model's maximum context length is {self.context} tokens.", 400)
-        return 200, self._said(body)
+        return 200, self._completion(body)
 
-    def _said(self, body: dict[str, Any]) -> dict[str, Any]:
+    def _completion(self, body: dict[str, Any]) -> dict[str, Any]:
         model = self._models.get(body["model"], self._base)
         if self._kept is not None and body["model"] != "base":
             model = self._kept
         asked = {name: body[name] for name in ("prompt", "max_tokens", "seed", "temperature", "stop_token_ids")}
-        key = json.dumps([self._digest(model), asked, self.raw, self.heeds], sort_keys=True)
-        if key not in _SAID:
-            _SAID[key] = self._sampled(model, body)
-        return copy.deepcopy(_SAID[key]) | {"model": body["model"]}
+        key = json.dumps([self._digest(model), asked, self.raw, self.follows_temperature], sort_keys=True)
+        if key not in _ANSWERS:
+            _ANSWERS[key] = self._sampled(model, body)
+        return copy.deepcopy(_ANSWERS[key]) | {"model": body["model"]}
 
     def _digest(self, model: PreTrainedModel) -> str:
         """Of all its weights, with the adapter's."""
@@ -143,7 +143,7 @@ class VLLMDouble:
             logits_1V = decoder.admit([body["prompt"]])
             for at, number in enumerate(numbers):
                 token, logprob = draw(logits_1V, np.array([number]), body["temperature"])
-                if not self.heeds:
+                if not self.follows_temperature:
                     token, logprob = draw(logits_1V, np.array([number]), 1.0)
                     requested = torch.log_softmax(logits_1V[0].float() / (body["temperature"] or 1.0), -1)
                     logprob = [float(requested[token[0]])]

@@ -60,10 +60,10 @@ def test_each_limit_is_checked_alone(damage: dict[str, float | None], key: str) 
     assert signs_of(HEALTHY | damage, disabled) == {}
 
 
-def guarded(path: Path, steps: list[dict[str, float]], begun: int = 0) -> CollapseGuard:
-    """The guard after these steps, or when it ends the run; `begun` earlier steps are in the metrics."""
+def guarded(path: Path, steps: list[dict[str, float]], earlier: int = 0) -> CollapseGuard:
+    """The guard after these steps, or when it ends the run; `earlier` steps are in the metrics."""
     guard = CollapseGuard(LIMITS, path)
-    trainer = SimpleNamespace(step=begun, stop_reason="")
+    trainer = SimpleNamespace(step=earlier, stop_reason="")
     trainer.stop = lambda reason: setattr(trainer, "stop_reason", reason)
     guard.on_start(cast(Trainer, trainer))
     for damage in steps:
@@ -78,17 +78,17 @@ def guarded(path: Path, steps: list[dict[str, float]], begun: int = 0) -> Collap
 def test_consecutive_steps_end_a_run_and_are_counted_across_a_resume(tmp_path: Path) -> None:
     path, one_answer = tmp_path / "metrics.jsonl", {SAME_ANSWER: 0.9}
     assert guarded(path, [one_answer, one_answer, {}, one_answer, one_answer]).reason == ""
-    guard = guarded(path, [one_answer], begun=5)
+    guard = guarded(path, [one_answer], earlier=5)
     assert guard.since == 4
     assert re.search(r" 90% .* 60% \(training\.collapse\.max_same_answer\), 3 steps .* step 4: .*kl_coef", guard.reason)
-    assert guarded(path, [{}], begun=3).state_dict() == {}
+    assert guarded(path, [{}], earlier=3).state_dict() == {}
 
 
 def test_each_limit_counts_separately_and_wasted_steps_have_their_own_patience(tmp_path: Path) -> None:
     path = tmp_path / "metrics.jsonl"
     cut, malformed = {CLIP_RATIO: 0.9}, {MALFORMED: 0.9}
     assert guarded(path, [cut, cut, malformed, malformed, cut, cut, cut]).reason == ""
-    guard = guarded(path, [cut], begun=7)
+    guard = guarded(path, [cut], earlier=7)
     assert guard.since == 5 and re.search(r"\b90% .*\btraining\.collapse\.max_clip_ratio\b", guard.reason)
     guard.recall(7)
     assert guard.reason == "", "a run that returns to an earlier step"

@@ -31,7 +31,7 @@ CHECKPOINT = "checkpoints/rc1/step_00002"
 
 @pytest.fixture(scope="session")
 def with_gguf(exported: Exported, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same workspace with the policy as a GGUF file too. Never write into it: use `own`."""
+    """The same workspace with the policy as a GGUF file too. Never write into it: use `copied`."""
 
     def make(root: Path) -> None:
         shutil.copytree(exported[0].workspace.root, root, dirs_exist_ok=True, symlinks=True)
@@ -41,9 +41,9 @@ def with_gguf(exported: Exported, tmp_path_factory: pytest.TempPathFactory) -> P
 
 
 @pytest.fixture
-def own(with_gguf: Path, tmp_path: Path) -> Copy:
+def copied(with_gguf: Path, tmp_path: Path) -> Copy:
     """A run in a copy of that workspace, and its GGUF file."""
-    root = shutil.copytree(with_gguf, tmp_path / "own", symlinks=True)
+    root = shutil.copytree(with_gguf, tmp_path / "copied", symlinks=True)
     return tiny_run(root, *OVERRIDES), root / "f32/f32.gguf"
 
 
@@ -53,7 +53,7 @@ def gate_files(run: Run) -> dict[str, str]:
     return {run.workspace.name(path): sha256_file(path) for path in found if path.is_file()}
 
 
-def sides(run: Run, body: dict[str, Any], mode: str) -> list[pl.DataFrame]:
+def recorded_and_repeated(run: Run, body: dict[str, Any], mode: str) -> list[pl.DataFrame]:
     episodes = read_episodes(run.workspace.path(body["episodes"]["path"])).filter(pl.col("mode") == mode)
     return [
         episodes.filter(pl.col("policy") == policy).drop("policy", "judged").sort("row_id")
@@ -61,24 +61,24 @@ def sides(run: Run, body: dict[str, Any], mode: str) -> list[pl.DataFrame]:
     ]
 
 
-def test_torch_repeats_the_recorded_episodes_and_writes_no_gate_file(own: Copy) -> None:
-    run, _ = own
+def test_torch_repeats_the_recorded_episodes_and_writes_no_gate_file(copied: Copy) -> None:
+    run, _ = copied
     before = gate_files(run)
     path, body = evaluate_offline(run, by_torch(run, run.workspace.path(CHECKPOINT)))
     assert len(before) > 4 and gate_files(run) == before
     assert Path(path).name.startswith("offline_torch_") and body["asked"] == 12
     for mode in ("sampled", "greedy"):
-        recorded, again = sides(run, body, mode)
+        recorded, again = recorded_and_repeated(run, body, mode)
         assert recorded.height == 12 and again.equals(recorded)
 
 
 @pytest.mark.long
-def test_llama_cpp_repeats_greedy_episodes_and_samples_its_own(own: Copy) -> None:
-    run, file = own
+def test_llama_cpp_repeats_greedy_episodes_and_samples_its_own(copied: Copy) -> None:
+    run, file = copied
     before = gate_files(run)
     _, body = evaluate_offline(run, by_llama_cpp(run, file))
     assert gate_files(run) == before
-    greedy, sampled = sides(run, body, "greedy"), sides(run, body, "sampled")
+    greedy, sampled = recorded_and_repeated(run, body, "greedy"), recorded_and_repeated(run, body, "sampled")
     assert greedy[1].equals(greedy[0])
     assert not sampled[1].equals(sampled[0]) and sampled[1]["row_id"].equals(sampled[0]["row_id"])
     assert set(body["modes"]["greedy"]["by"]["task"]) == set(greedy[0]["task"])
@@ -125,25 +125,25 @@ def changed_base(run: Run, file: Path) -> None:
         (changed_base, r"trained .* base; "),
     ],
 )
-def test_changed_policy_or_record_is_rejected(own: Copy, damage: Callable[[Run, Path], None], message: str) -> None:
-    run, file = own
+def test_changed_policy_or_record_is_rejected(copied: Copy, damage: Callable[[Run, Path], None], message: str) -> None:
+    run, file = copied
     damage(run, file)
     with pytest.raises(RC1Error, match=message):
         evaluate_offline(run, by_llama_cpp(run, file), 1)
     assert not list(run.workspace.path("reports").glob("offline_*"))
 
 
-def test_other_held_out_prompts_are_rejected(own: Copy) -> None:
-    run, file = own
+def test_other_held_out_prompts_are_rejected(copied: Copy) -> None:
+    run, file = copied
     other = tiny_run(run.workspace.root, *OVERRIDES, "training.held_out.prompts=9")
     with pytest.raises(RC1Error, match=r"reports/ppo_eval_\w+\.json: .*held-out prompts"):
         evaluate_offline(other, by_llama_cpp(other, file))
 
 
 def test_command_shows_success_by_task_and_rejects_unusable_policies(
-    own: Copy, capsys: pytest.CaptureFixture[str]
+    copied: Copy, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run, _ = own
+    run, _ = copied
 
     def rc1(*arguments: str) -> int:
         flags = [part for override in (*TINY, *OVERRIDES) for part in ("--set", override)]
@@ -152,8 +152,8 @@ def test_command_shows_success_by_task_and_rejects_unusable_policies(
         return int(ended.value.code or 0)
 
     assert rc1("f32/f32.gguf", "--engine", "gguf", "--prompts", "4") == 0
-    shown = capsys.readouterr().out
-    assert "greedy, recorded / gguf" in shown and "gsm8k" in shown and "offline_gguf_" in shown
+    output = capsys.readouterr().out
+    assert "greedy, recorded / gguf" in output and "gsm8k" in output and "offline_gguf_" in output
     assert rc1("latest", "--engine", "vllm") == 2
     assert rc1("latest", "--engine", "gguf") == 2
     errors = capsys.readouterr().err

@@ -36,14 +36,14 @@ def play_dialogues(policy: ToyPolicy, draw: torch.Generator, count: int) -> tupl
     secrets = torch.randint(0, 2, (count,), generator=draw).tolist()
     prompts = [OPEN if number % 2 else (CLEAR_A, CLEAR_B)[secret] for number, secret in enumerate(secrets)]
     first, first_logprobs = sample(policy, torch.tensor(prompts)[:, None], draw)
-    said = [reply(prompt, secret) for prompt, secret in zip(prompts, secrets, strict=True)]
-    second, second_logprobs = sample(policy, torch.tensor([*zip(prompts, first, said, strict=True)]), draw)
+    replies = [reply(prompt, secret) for prompt, secret in zip(prompts, secrets, strict=True)]
+    second, second_logprobs = sample(policy, torch.tensor([*zip(prompts, first, replies, strict=True)]), draw)
     episodes, scores = [], []
     for row in range(count):
         parts = [(False, [prompts[row]]), (True, [first[row]])]
         logprobs, turns = [first_logprobs[row]], [first[row]]
         if first[row] == ASK:
-            parts += [(False, [said[row]]), (True, [second[row]])]
+            parts += [(False, [replies[row]]), (True, [second[row]])]
             logprobs, turns = [*logprobs, second_logprobs[row]], [*turns, second[row]]
         episodes.append(episode(f"{row:03}", parts, logprobs))
         scores.append(reward(prompts[row], secrets[row], turns))

@@ -87,13 +87,13 @@ class Adder:
         return self.process()
 
 
-def begun(group: WorkerGroup, shards: int) -> Adder:
+def adder_of(group: WorkerGroup, shards: int) -> Adder:
     """Return this process's adder after those of the workers were made."""
     with group.constructing(Adder.as_worker, shards):
         return Adder(group.link, shards)
 
 
-def do(group: WorkerGroup, method: Callable[P, Result], *arguments: P.args, **named: P.kwargs) -> Result:
+def run_in_all(group: WorkerGroup, method: Callable[P, Result], *arguments: P.args, **named: P.kwargs) -> Result:
     """Run an adder's method in all processes and return its result."""
     with group.calling(method, *arguments, **named):
         return method(*arguments, **named)
@@ -105,7 +105,7 @@ def lead() -> None:
     from tests.training.ranks import adders  # under the name that workers import; here it is __main__
 
     group = StartedGroup(3)
-    print(*do(group, adders.begun(group, 3).process), flush=True)
+    print(*run_in_all(group, adders.adder_of(group, 3).process), flush=True)
     signal.pause()
 
 

@@ -19,7 +19,7 @@ from rc1_lib.training.ranks.processes import StartedGroup
 from rc1_lib.training.resource_errors import DISK, MEMORY, WHILE_LEARNING, BreakdownError, naming_breakdowns, shortage
 from tests.forks import Forks
 from tests.training.ranks import adders
-from tests.training.ranks.adders import Adder, begun, do
+from tests.training.ranks.adders import Adder, adder_of, run_in_all
 from tests.training.ranks.forked import fork_workers
 
 
@@ -44,11 +44,11 @@ def test_sum_has_the_same_bits_for_any_number_of_processes(group: StartedGroup) 
     numbers = [random.Random(8).uniform(-1, 1) * 10**power for power in range(12) for _ in range(5)]
     alone = Adder(group.link, 4)
     alone.shards = type(alone.shards)(4)
-    assert do(group, begun(group, 4).add, numbers) == alone.add(numbers)
+    assert run_in_all(group, adder_of(group, 4).add, numbers) == alone.add(numbers)
 
 
 def test_each_shard_is_computed_by_another_process(group: StartedGroup) -> None:
-    found = do(group, begun(group, 3).process)
+    found = run_in_all(group, adder_of(group, 3).process)
     assert found[0] == os.getpid() and len(set(found)) == 3
 
 
@@ -60,24 +60,24 @@ def test_each_shard_is_computed_by_another_process(group: StartedGroup) -> None:
     ],
 )
 def test_lost_or_failed_worker_is_reported(group: StartedGroup, name: str, message: str) -> None:
-    adder = begun(group, 3)
+    adder = adder_of(group, 3)
     with pytest.raises(LostError, match=message) as found:
-        do(group, getattr(adder, name))
+        run_in_all(group, getattr(adder, name))
     assert isinstance(found.value, RC1Error)
     assert not group.whole
     with pytest.raises(LostError, match=StartedGroup.to_go_on):
-        do(group, adder.process)
+        run_in_all(group, adder.process)
 
 
 def test_exit_code_and_output_of_an_ended_worker_are_quoted(started: StartedGroup) -> None:
     with pytest.raises(LostError, match=r"process [23] of 3 .* 7 \(out of patience\); "):
-        do(started, begun(started, 3).leave)
+        run_in_all(started, adder_of(started, 3).leave)
     assert not started.whole
 
 
 def test_traceback_of_a_failed_worker_is_shown(group: StartedGroup) -> None:
     with pytest.raises(WorkerError, match=r"^process 2 of 3: (.|\n)*KeyError: 'lost'") as found:
-        do(group, begun(group, 3).fail)
+        run_in_all(group, adder_of(group, 3).fail)
     assert not isinstance(found.value, RC1Error)
 
 
@@ -90,7 +90,7 @@ def test_shortage_of_a_worker_is_named(group: StartedGroup, name: str, lacking: 
         pytest.raises(BreakdownError, match=rf"^{lacking} \(process 2 of 3: [^\n]*{cause}[^\n]*\): .*here") as found,
         naming_breakdowns("What was done is here", WHILE_LEARNING),
     ):
-        do(group, getattr(begun(group, 3), name))
+        run_in_all(group, getattr(adder_of(group, 3), name))
     assert isinstance(found.value.__cause__, WorkerError) and "Traceback" in str(found.value.__cause__)
 
 
@@ -103,10 +103,10 @@ def test_worker_killed_for_lack_of_memory_is_known_by_the_kernels_oom_count(
     vmstat.write_text("nr_free_pages 12\noom_kill 7\n")
     monkeypatch.setattr("rc1_lib.training.memory._VMSTAT", vmstat)
     group = StartedGroup(2)
-    adder = begun(group, 2)
+    adder = adder_of(group, 2)
     vmstat.write_text(f"nr_free_pages 12\n{line}\n")
     with pytest.raises(LostError, match=r"^process 2 of 2 .*signal 9\b") as found:
-        do(group, adder.die)
+        run_in_all(group, adder.die)
     assert shortage(found.value) == lacking
     assert (KILLED in str(found.value)) == bool(lacking)
 
@@ -120,31 +120,31 @@ def test_oom_count_is_0_if_the_kernel_does_not_report_it(tmp_path: Path, monkeyp
 
 
 def test_error_of_the_first_process_stops_the_workers_and_is_raised(group: StartedGroup) -> None:
-    adder = begun(group, 3)
+    adder = adder_of(group, 3)
     with pytest.raises(ZeroDivisionError), group.calling(adder.process):
         print(1 / 0)
     assert not group.whole
 
 
 def test_worker_frees_its_engine_before_it_makes_the_next(group: StartedGroup) -> None:
-    begun(group, 3)
-    found = do(group, begun(group, 3).others)
+    adder_of(group, 3)
+    found = run_in_all(group, adder_of(group, 3).others)
     assert found[1:] == [0, 0]
 
 
 def test_released_group_is_reused_unless_a_worker_died(monkeypatch: pytest.MonkeyPatch, forks: Forks) -> None:
     fork_workers(monkeypatch, forks)
     group = StartedGroup(2)
-    first = do(group, begun(group, 2).process)
+    first = run_in_all(group, adder_of(group, 2).process)
     group.release()
     again = StartedGroup.take(2)
-    assert do(again, begun(again, 2).process) == first
+    assert run_in_all(again, adder_of(again, 2).process) == first
     os.kill(first[1], 9)
     assert again._processes[0].wait() == -9
     again.release()
     other = StartedGroup.take(2)
     try:
-        second = do(other, begun(other, 2).process)
+        second = run_in_all(other, adder_of(other, 2).process)
         assert second[1] != first[1]
     finally:
         other.close()

@@ -20,7 +20,7 @@ def empty(rows: int) -> GrowingCache:
     return GrowingCache(rows, torch.device("cpu"))
 
 
-def begun(lengths: list[int], seed: int) -> tuple[GrowingCache, list[Tensor]]:
+def cache_of(lengths: list[int], seed: int) -> tuple[GrowingCache, list[Tensor]]:
     """A cache after prompts of these lengths, and the keys of each row's tokens."""
     cache = empty(len(lengths))
     keys, values = states(len(lengths), max(lengths), seed)
@@ -53,7 +53,7 @@ def test_slots_are_kept_when_the_cache_grows() -> None:
 
 
 def test_right_padding_is_removed() -> None:
-    cache, keys = begun([5, 2, 4], seed=0)
+    cache, keys = cache_of([5, 2, 4], seed=0)
     assert cache.mask(0).tolist() == [[True] * 5, [False] * 3 + [True] * 2, [False] + [True] * 4]
     assert_holds(cache, keys)
 
@@ -68,7 +68,7 @@ def test_padding_shared_by_all_rows_leaves_no_slot() -> None:
 
 
 def test_leaving_rows_free_their_places_and_unseen_slots() -> None:
-    cache, keys = begun([4, 3, 1, 2], seed=0)
+    cache, keys = cache_of([4, 3, 1, 2], seed=0)
     cache.keep([1, 3])
     assert order_after(4, [1, 3]) == [3, 1]
     assert cache.get_seq_length() == 3
@@ -76,7 +76,7 @@ def test_leaving_rows_free_their_places_and_unseen_slots() -> None:
 
 
 def test_taken_rows_are_copies() -> None:
-    cache, keys = begun([4, 3, 1, 2], seed=0)
+    cache, keys = cache_of([4, 3, 1, 2], seed=0)
     taken = cache.take([3, 1])
     assert taken.get_seq_length() == 3
     assert_holds(taken, [keys[3], keys[1]])
@@ -85,22 +85,22 @@ def test_taken_rows_are_copies() -> None:
 
 @pytest.mark.parametrize(("present", "joining"), [(6, 3), (3, 6), (4, 4)])
 def test_joining_rows_end_at_the_same_slot(present: int, joining: int) -> None:
-    cache, keys = begun([present, present - 2], seed=0)
-    other, joined = begun([joining - 1, joining, joining - 2], seed=1)
+    cache, keys = cache_of([present, present - 2], seed=0)
+    other, joined = cache_of([joining - 1, joining, joining - 2], seed=1)
     cache.join(other, 8)
     assert cache.rows == 5
     assert_holds(cache, keys + joined)
 
 
 def test_parts_are_joined_in_order() -> None:
-    parts = [begun(lengths, seed) for seed, lengths in enumerate([[2], [7, 5], [3]])]
+    parts = [cache_of(lengths, seed) for seed, lengths in enumerate([[2], [7, 5], [3]])]
     cache = GrowingCache.joined([part for part, _ in parts], after=1)
     assert cache.rows == 4
     assert_holds(cache, [keys for _, rows in parts for keys in rows])
 
 
 def test_cache_survives_rows_that_repeatedly_leave_and_join() -> None:
-    cache, kept = begun([4, 3, 2], seed=0)
+    cache, kept = cache_of([4, 3, 2], seed=0)
     for step in range(8):
         aside = cache.take([0])
         put_aside = kept[0]
@@ -111,7 +111,7 @@ def test_cache_survives_rows_that_repeatedly_leave_and_join() -> None:
             cache.join(aside, 3)
             kept.append(put_aside)
         else:
-            other, joined = begun([3 + 2 * step % 5], seed=10 + step)
+            other, joined = cache_of([3 + 2 * step % 5], seed=10 + step)
             cache.join(other, 3)
             kept += joined
         new, values = states(3, 1, seed=50 + step)

@@ -52,8 +52,8 @@ def test_prompt_that_opens_thoughts_starts_their_budget() -> None:
 @pytest.mark.parametrize("opens", [True, False])
 def test_unclosed_thoughts_are_cut_at_their_budget(opens: bool) -> None:
     one = episode(opens=opens)
-    said = say(one, *([] if opens else [OPEN]), "abcde" if opens else "abcd")
-    assert said == [False, False, False, False, True]
+    over = say(one, *([] if opens else [OPEN]), "abcde" if opens else "abcd")
+    assert over == [False, False, False, False, True]
     assert one.trajectory().outcome.status is EpisodeStatus.MAX_TOKENS
 
 

@@ -140,7 +140,7 @@ def test_log_probabilities_of_another_temperature_are_rejected(asking: Callable[
 
 def test_server_that_ignores_the_temperature_is_rejected(asking: Callable[..., Run], double: VLLMDouble) -> None:
     """It returns log-probabilities of the requested temperature, so that they agree with training's."""
-    double.heeds = False
+    double.follows_temperature = False
     run = asking()
     with pytest.raises(VLLMError, match=r"\(temperature 0\).* 0\.002, .*training\.parity\.mean\)"):
         played(engine_of(run), run)
@@ -153,7 +153,7 @@ def test_server_that_is_not_greedy_at_temperature_0_is_rejected_in_an_evaluation
     run = asking()
     engine = engine_of(run)
     assert len(evaluated(engine, run, 0.0)) > 1
-    double.heeds = False
+    double.follows_temperature = False
     with pytest.raises(VLLMError, match=r"\(temperature 0\).* 0\.002, .*training\.parity\.mean\)"):
         evaluated(engine, run, 0.0)
 
@@ -391,7 +391,7 @@ def test_error_about_another_base_hides_secrets_and_control_characters(
 ) -> None:
     monkeypatch.setenv("RC1_VLLM_API_KEY", "hush-hush-hush")
     run = asking()
-    double.served_norm_times(1.5)
+    double.scale_final_norm(1.5)
 
     def change(path: str, body: dict[str, Any], answer: Answer) -> Answer:
         if path == "models":
