@@ -19,7 +19,7 @@ from torch import Tensor
 
 import rc1_lib.training.rollout.roll_out as roll_out_module
 from rc1_lib.config.step_metrics import OF_ENGINES
-from rc1_lib.errors import ConfigError, RC1Error
+from rc1_lib.errors import RC1Error
 from rc1_lib.run import Run
 from rc1_lib.training.api import Setup
 from rc1_lib.training.base_model import base_config
@@ -242,14 +242,6 @@ def test_gradient_checkpointing_gives_the_same_bits(tiny: Tiny, name: str) -> No
     assert played(other, again)["trajectories"] == batch["trajectories"]
     assert one.train_step(dict(batch)) == other.train_step(dict(batch))
     assert same(one.policy.adapter_state(), other.policy.adapter_state())
-
-
-def test_gradient_checkpointing_with_attention_dropout_is_rejected(tiny: Tiny) -> None:
-    run = tiny("training.gradient_checkpointing=true")
-    config = run.workspace.path("base/config.json")
-    config.write_text(config.read_text().replace('"attention_dropout": 0.0', '"attention_dropout": 0.1'))
-    with pytest.raises(ConfigError, match=r"training\.gradient_checkpointing: .*\(attention_dropout 0\.1 "):
-        engine_of(run)
 
 
 @an_engine_of_each_kind

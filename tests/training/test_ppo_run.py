@@ -436,7 +436,11 @@ def test_judge_without_weights_is_rejected_before_the_warm_start(tiny: Tiny) -> 
         (("training.adapter.targets=[q_proj, q_norm]",), {}, r"\(q_norm\) .*linear .* of '"),
         (("training.adapter.targets=[q_proj, c_attn]",), {}, r"\(c_attn\) .*training\.adapter\.targets"),
         (("training.adapter.targets=[q_proj, lm_head]",), {}, r"\blm_head, .*tie_word_embeddings"),
-        (("training.gradient_checkpointing=true",), {"attention_dropout": 0.1}, r"\(attention_dropout 0\.1 "),
+        (
+            ("training.gradient_checkpointing=true",),
+            {"attention_dropout": 0.1},
+            r"checkpointing: .*\(attention_dropout 0\.1 ",
+        ),
         (("training.rollout.decoder=slots",), {"sliding_window": 16, "use_sliding_window": True}, r" 16 .*growing"),
     ],
 )
