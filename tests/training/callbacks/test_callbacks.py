@@ -128,7 +128,7 @@ def test_early_stop_counts_failures_in_a_row_and_only_measured_steps() -> None:
     assert trainer.stop_reason is None
 
 
-def test_infinite_value_is_neither_an_improvement_nor_the_best() -> None:
+def test_non_finite_value_is_neither_an_improvement_nor_the_best() -> None:
     trainer = Trainer(Scale(), ScaleSetup(0.1), Doubling(), Counting(), [], 99, 0, {})
     stop = EarlyStop("m", patience=2, min_delta=0.0, higher_is_better=True)
     for value in (math.nan, 1.0, math.inf, 2.0, -math.inf):

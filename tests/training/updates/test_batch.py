@@ -71,7 +71,7 @@ def test_micro_batches_have_rows_of_similar_length_within_the_budget() -> None:
     assert list(micro_batches([0, 2, 4], [5, 30, 4, 9, 5], 15)) == [[2, 0, 4]]
 
 
-def test_minibatches_have_every_row_once_and_equal_sizes() -> None:
+def test_minibatches_have_every_row_once_and_balanced_sizes() -> None:
     generator = torch.Generator().manual_seed(1)
     first, second = (minibatch_rows(11, 4, generator) for _ in range(2))
     assert [len(rows) for rows in first] == [3, 3, 3, 2]
