@@ -92,7 +92,7 @@ def test_supported_template_passes_with_the_expected_notes(name: str) -> None:
     found = form.template
     assert (found.described, found.missing_roles, found.closing, found.end) == (described, missing_roles, closing, end)
     notes = checked(name)
-    assert ("describes the tools" in notes) == (described == "system text")
+    assert ("RC1 describes the tools" in notes) == (described == "system text")
     assert ("thinks" in notes) == bool(closing)
     assert ("the tokenizer's eos_token" in notes) == (end in {"<end_of_turn>", "<|end|>"})
     assert ("26 July 2024" in notes) == (name in {"Llama 3.1", "SmolLM3"})
