@@ -39,7 +39,7 @@ from rc1_lib.workspace.artifacts import PROJECT_ROOT
 from tests.shares import share
 from tests.training.test_episode_engines import assert_rate_0_repeats_the_samples, engine_of, played
 from tests.training.tiny_world import ENGINES
-from tests.training.vllm_double import Answer, VLLMDouble, served
+from tests.training.vllm_double import END, Answer, VLLMDouble, served
 
 Tiny = Callable[..., Run]
 
@@ -427,7 +427,7 @@ def test_endless_answer_is_rejected_before_it_fills_the_memory(
     double.endless = path
     with pytest.raises(VLLMError, match=rf"/{path}: .* [\d,]+ bytes, "):
         played(engine, run)
-    assert double.sent < 32 * 2**20
+    assert double.sent < END
     double.endless = ""
 
 
