@@ -181,7 +181,7 @@ FOUND = (
     Found("ppo_eval", "no training at all", "what has to rise",
           f"{EVALUATION}.py::test_no_training_is_red_in_all_that_has_to_rise_and_green_in_what_must_not_fall"),
     Found("control", "an evaluation that leaks the answer to the trained policy", "success gained",
-          f"{CONTROL}.py::test_a_leak_between_the_two_plays_turns_a_whole_control_red"),
+          f"{CONTROL}.py::test_leak_into_the_second_evaluation_fails_the_whole_control"),
     Found("control", "a policy that did not move", "KL to the start",
-          f"{CONTROL}.py::test_a_policy_that_did_not_move_tries_nothing_out"),
+          f"{CONTROL}.py::test_control_gate_fails_if_the_policy_did_not_move"),
 )  # fmt: skip

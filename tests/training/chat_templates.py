@@ -1,8 +1,7 @@
-"""The chat templates of public models in small: what each knows, in our own words, with a tokenizer that has its marks.
+"""Short versions of public models' chat templates, in our own words, with a tokenizer that has their special tokens.
 
-Each is written from its published form, as far as RC1's dialogues meet it: roles, marks, how tools are described and
-called, where thoughts stand, and what is refused. The texts of the originals (default prompts, long instructions) are
-left out.
+Each follows the published form in what RC1's dialogues use: roles, special tokens, how tools are described and called,
+where thoughts are, and what the template rejects. Long texts (default prompts, instructions) are left out.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _SPLIT = "|".join(
         r"\s+",
     )
 )
-"""How Llama 3 and Qwen cut texts: a full stop and the line break after it are one piece."""
+"""How Llama 3 and Qwen split texts: a full stop and the line break after it are one piece."""
 
 _CHATML = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
 _QWEN = ("<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>", "<think>", "</think>")
@@ -100,14 +99,14 @@ QWEN3_5 = f"""\
 {{%- set at.asked = loop.index0 -%}}
 {{%- endif -%}}
 {{%- endfor -%}}
-{{%- if at.asked < 0 %}}{{{{ raise_exception('nobody asked') }}}}{{% endif -%}}
+{{%- if at.asked < 0 %}}{{{{ raise_exception('no user message') }}}}{{% endif -%}}
 {{%- for m in messages -%}}
 {{%- if m.role == 'tool' -%}}{_TOOL_REPLIES}
 {{%- elif m.role == 'assistant' -%}}
 {{{{- '<|im_start|>assistant\\n' + ('<think>\\n\\n</think>\\n\\n' if loop.index0 > at.asked else '') }}}}
 {{{{- m.content.split('</think>')[-1] | trim + '<|im_end|>\\n' }}}}
 {{%- elif m.role == 'user' %}}{{{{ '<|im_start|>user\\n' + m.content | trim + '<|im_end|>\\n' }}}}
-{{%- elif not loop.first %}}{{{{ raise_exception('a system message stands first') }}}}{{% endif -%}}
+{{%- elif not loop.first %}}{{{{ raise_exception('a system message comes first') }}}}{{% endif -%}}
 {{%- endfor -%}}
 {{%- if add_generation_prompt -%}}{{{{ '<|im_start|>assistant\\n' }}}}
 {{%- if enable_thinking is defined and not enable_thinking -%}}{_EMPTY}
@@ -242,9 +241,9 @@ class Family:
         template: of its tokenizer.
         marks: its special tokens; the first one pads.
         eos: the tokenizer's `eos_token`.
-        ends: at which its generation_config.json stops.
+        ends: the tokens at which its generation_config.json stops.
         plain_marks: tokens that the tokenizer does not call special, though the template uses them.
-        pad: the token that pads, where it is another.
+        pad: the padding token, if it is another.
     """
 
     template: str
@@ -318,7 +317,7 @@ def _texts() -> tuple[str, ...]:
 
 
 def tokenizer_of(family: Family, template: str = "", plain_marks: Iterable[str] = ()) -> PreTrainedTokenizerBase:
-    """A small tokenizer with the marks of a family, and its template or another one."""
+    """A small tokenizer with the special tokens of a family, and its template or another one."""
     tokenizer = Tokenizer.from_str(_learned(family.marks))
     tokenizer.add_tokens([AddedToken(mark, normalized=False) for mark in (*family.plain_marks, *plain_marks)])
     made: Any = PreTrainedTokenizerFast

@@ -1,4 +1,4 @@
-"""A workspace with a small pool and a tiny taught base, made once."""
+"""Session fixtures: a small pool, and a workspace with a tiny trained base."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.training.tiny_world import learned_tokenizer, pool_rows, tiny_run, wr
 
 @pytest.fixture(autouse=True)
 def _threads_as_before() -> Iterator[None]:
-    """Engines set the number of threads; a test must not leave its own to the next."""
+    """Restore the number of threads: engines set it, and the next test must not inherit it."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
@@ -41,19 +41,19 @@ def mixed_pool() -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="session")
 def form(mixed_pool: list[dict[str, Any]]) -> ChatFormat:
-    """The chat format of a tokenizer as the embedded base has it."""
+    """The chat format of a tokenizer like the bundled base's."""
     return ChatFormat(learned_tokenizer(mixed_pool))
 
 
 @pytest.fixture(scope="session")
 def tiny_workspace(tmp_path_factory: pytest.TempPathFactory, pool: list[dict[str, Any]]) -> Path:
-    """A pool and a base. Never write into it: take `tiny`."""
+    """A pool and a base. Never write into it: use `tiny`."""
     return copy_of("tiny", partial(write_workspace, rows=pool), tmp_path_factory)
 
 
 @pytest.fixture
 def tiny(tiny_workspace: Path, tmp_path: Path) -> Callable[..., Run]:
-    """Makes a run in a workspace of the test's own: `tiny("steps=2", name="other")`."""
+    """Makes a run in a copy of that workspace: `tiny("steps=2", name="other")`."""
 
     def make(*overrides: str, name: str = "workspace") -> Run:
         root = tmp_path / name
@@ -66,5 +66,5 @@ def tiny(tiny_workspace: Path, tmp_path: Path) -> Callable[..., Run]:
 
 @pytest.fixture(scope="session")
 def forks(tmp_path_factory: pytest.TempPathFactory) -> Forks:
-    """What is killed while it trains is forked from here."""
+    """Forks the trainings that tests kill."""
     return this_interpreter(tmp_path_factory.mktemp("forks"))

@@ -1,4 +1,4 @@
-"""Training in processes that are killed, until one gets to its end."""
+"""Runs a training in processes that are killed, until one of them finishes."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from rc1_lib.judge.calls import Line
 from tests.forks import Forks
 
 FEW = {"train": (0, 1, 3), "warm": (0, 0, 1)}
-"""When there is a kill: after so many steps measured, or folders begun. At once, half way, near the end."""
+"""The number of steps measured, or folders begun, before each kill: at once, halfway, near the end."""
 MANY = 60
-LOOKED = 20
-"""Replies that a look at the judge has had when it is killed."""
+LOOK_REPLIES = 20
+"""Replies that a check of the judge has received when it is killed."""
 
 
 def until_done(forks: Forks, what: str, workspace: Path, *overrides: str, many: bool = False) -> int:
-    """Do `what` (`train` to step 4, or `warm` up) in `workspace`; returns how often it was killed on the way."""
+    """Run `what` (`train` to step 4, or the `warm` start) in `workspace`; returns how often it was killed."""
     done = forks.start("tests.training.killed.main", what, "many" if many else "few", workspace, *overrides)
     assert done.wait() == 0, done.told()[-2000:]
     return int(done.told().splitlines()[-1])
 
 
 def work_of(what: str, workspace: Path, overrides: tuple[str, ...]) -> Callable[[], object]:
-    """What is to be done, with all that is not to be killed done already."""
+    """Return the work that may be killed, after doing all that comes before it."""
     import torch
 
     from rc1_lib.training.base_model import load_tokenizer
@@ -54,8 +54,8 @@ def work_of(what: str, workspace: Path, overrides: tuple[str, ...]) -> Callable[
     return lambda: reference_of(run, rows, form)
 
 
-def come_to(what: str, workspace: Path) -> int:
-    """How far it is: steps that were measured, or folders that were begun."""
+def progress_of(what: str, workspace: Path) -> int:
+    """Count the steps that were measured, or the folders that were begun."""
     if what == "warm":
         return len(list(workspace.glob("checkpoints/.new-*")))
     metrics = workspace / "reports/metrics.jsonl"
@@ -63,28 +63,28 @@ def come_to(what: str, workspace: Path) -> int:
 
 
 def few(what: str, workspace: Path) -> Iterator[Callable[[BaseProcess], None]]:
-    """Waits for a kill soon after the work has come to each of `FEW`; the last waits for its end."""
-    moments = random.Random(11)
+    """Yield waits before a kill: each ends soon after a count of `FEW`, the last at the end of the work."""
+    rng = random.Random(11)
     for wanted in FEW[what]:
 
         def wait(process: BaseProcess, wanted: int = wanted) -> None:
-            while come_to(what, workspace) < wanted and process.is_alive():
-                time.sleep(0.001)  # what is written is watched from outside: work that told of it were other work
-            process.join(moments.uniform(0.01, 0.1))
+            while progress_of(what, workspace) < wanted and process.is_alive():
+                time.sleep(0.001)  # polled from outside: reporting from inside would change the work
+            process.join(rng.uniform(0.01, 0.1))
 
         yield wait
     yield BaseProcess.join
 
 
 def many() -> Iterator[Callable[[BaseProcess], None]]:
-    """Waits of random length. Short ones come often, later ones let it come further: steps and writes are hit."""
-    moments = random.Random(11)
+    """Yield waits of random length. Later ones are longer, so that kills hit both steps and writes."""
+    rng = random.Random(11)
     for kills in range(MANY):
-        yield lambda process, most=0.6 * (1 + kills): process.join(moments.uniform(0.05, most))
+        yield lambda process, most=0.6 * (1 + kills): process.join(rng.uniform(0.05, most))
 
 
 def score_and_be_killed(root: str, *overrides: str) -> None:
-    """Have the judge score a step, and be gone before anything else is known of it."""
+    """Let the judge score a step, and die before the result is used."""
     from rc1_lib.run import open_run
     from rc1_lib.training.episode_judge import EpisodeJudge
     from tests.judge.bench import dialogues
@@ -94,29 +94,29 @@ def score_and_be_killed(root: str, *overrides: str) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def score_and_be_killed_half_way(root: str, *overrides: str) -> None:
-    """Have the judge score a step, and be gone while it is asked."""
+def score_and_be_killed_midway(root: str, *overrides: str) -> None:
+    """Let the judge score a step, and die during the requests."""
     from rc1_lib.run import open_run
     from rc1_lib.training.episode_judge import EpisodeJudge
     from tests.judge.bench import dialogues
 
-    with _killed_behind(3):
+    with _killed_after(3):
         run = open_run(profile="local", workspace=Path(root), overrides=overrides)
         EpisodeJudge(run).score(dialogues(2), run.config.seeds[0])
 
 
-def look_and_be_killed(root: str, where: str, *overrides: str) -> None:
-    """Ask the judge about its baseline, and be gone half way."""
+def check_grades_and_be_killed(root: str, where: str, *overrides: str) -> None:
+    """Ask the judge about its baseline, and die during the requests."""
     from rc1_lib.run import open_run
     from rc1_lib.training.judge_drifted import check_grades
 
-    with _killed_behind(LOOKED):
+    with _killed_after(LOOK_REPLIES):
         check_grades(open_run(profile="local", workspace=Path(root), overrides=overrides), where)
 
 
 @contextmanager
-def _killed_behind(replies: int) -> Iterator[None]:
-    """Within this block the process is killed as soon as so many replies are on record."""
+def _killed_after(replies: int) -> Iterator[None]:
+    """Kill the process within this block when the store holds that many replies."""
     from rc1_lib.judge.store import Store
 
     end, ended = Store.end, itertools.count(1)
@@ -131,7 +131,7 @@ def _killed_behind(replies: int) -> Iterator[None]:
 
 
 def main(what: str, how: str, root: str, *overrides: str) -> None:
-    """Print how often the work was killed before it got to its end."""
+    """Print how often the work was killed before it finished."""
     workspace = Path(root)
     work = work_of(what, workspace, overrides)
     for kills, wait in enumerate(many() if how == "many" else few(what, workspace)):
@@ -144,5 +144,5 @@ def main(what: str, how: str, root: str, *overrides: str) -> None:
         if process.exitcode == 0:
             print(f"\n{kills}")  # a killed child leaves half a line of progress
             return
-        assert process.exitcode == -9, f"it ended by itself with {process.exitcode}"
-    sys.exit("it never got to its end")
+        assert process.exitcode == -9, f"it was not killed and ended with {process.exitcode}"
+    sys.exit("it never finished")

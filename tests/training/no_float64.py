@@ -1,4 +1,4 @@
-"""A stand-in for tensors of Apple's MPS, which has no float64."""
+"""Imitates tensors of Apple's MPS, which has no float64."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from torch import Tensor
 
 
 class NoFloat64(Tensor):
-    """A tensor, and whatever is computed from it, that has to be taken to the CPU before it is made a float64 one."""
+    """A tensor that must move to the CPU before it becomes float64; so must all that is computed from it."""
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

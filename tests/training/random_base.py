@@ -17,11 +17,11 @@ ALONE = (
     "training.ppo.value_warm_up=0", "training.languages=[en]", "training.eval_shadow.every_steps=null",
     "training.early_stop.metric=null",
 )  # fmt: skip
-"""Every step learns, and nobody is asked."""
+"""Every step learns, and no judge is asked."""
 
 
 def published_shape(narrower: int = 1, layers: int = 36) -> Qwen3Config:
-    """Qwen3-4B-Thinking-2507's shape, its widths divided by `narrower`, its first few layers; the vocabulary stays."""
+    """Qwen3-4B-Thinking-2507's shape with its full vocabulary, `layers` layers and widths divided by `narrower`."""
     return Qwen3Config(
         hidden_size=2560 // narrower,
         intermediate_size=9728 // narrower,
@@ -40,9 +40,9 @@ def published_shape(narrower: int = 1, layers: int = 36) -> Qwen3Config:
 def random_run(
     workspace: Path, *overrides: str, profile: str = "prod", narrower: int = 1, layers: int = 36, rows: int = 30
 ) -> Run:
-    """A run of a profile on a base of random weights; base and rows are written where they are missing.
+    """A run of a profile on a base of random weights; base and rows are written if they are missing.
 
-    The tokenizer is the embedded base's: no other can be had without a download.
+    The tokenizer is the bundled base's: others would need a download.
     """
     base = workspace / "base"
     if not base.exists():
@@ -55,7 +55,7 @@ def random_run(
             AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16).save_pretrained(base)
         tokenizer.save_pretrained(base)
         write_pool(workspace, pool_rows(rows))
-    # On a CPU the same numbers everywhere, whether it multiplies bf16 or not.
-    alike = () if torch.cuda.is_available() else ("training.precision=fp32",)
-    settings = (*ALONE, f"base_model={base}", *alike, *overrides)
+    # fp32 gives the same numbers on every CPU, also on those that multiply bf16.
+    precision = () if torch.cuda.is_available() else ("training.precision=fp32",)
+    settings = (*ALONE, f"base_model={base}", *precision, *overrides)
     return open_run(profile=profile, workspace=workspace, overrides=settings)

@@ -1,4 +1,4 @@
-"""Engines of a user's own, as a registry's line names them: one that learns from rows, one that plays episodes."""
+"""Custom engines that tests register: one learns from rows, two play episodes or should."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rc1_lib.training.engines.torch_ppo import TorchPPO
 
 
 class TokenCounts(Engine):
-    """A unigram model: how often every token is to be learned, by gradient descent."""
+    """A unigram model, fitted by gradient descent."""
 
     def setup(self, setup: Setup) -> None:
         self.logits = torch.nn.Parameter(torch.zeros(300))
@@ -47,14 +47,14 @@ class TokenCounts(Engine):
 
 
 class KeepsItsStart(TorchPPO):
-    """PPO that is deaf to checkpoints: what it plays with stays the policy that it was set up with."""
+    """PPO that ignores checkpoints: it always plays with the policy that it was set up with."""
 
     def load_adapter(self, adapter: Mapping[str, Tensor]) -> None:
         assert adapter
 
 
 class Mute(Engine):
-    """Learns from episodes by its own word, but has no policy to play them with."""
+    """Declares that it learns from episodes, but has no policy to play them with."""
 
     def setup(self, setup: Setup) -> None: ...
 

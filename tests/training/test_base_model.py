@@ -1,4 +1,4 @@
-"""A base that is whole is loaded as it is stored; one that is damaged is a sentence."""
+"""Intact bases are loaded as stored; damaged ones are rejected."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NORM = "model.norm.weight"
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A base. Never write into it: take `base`."""
+    """A base. Never write into it: use `base`."""
     return write_base(tmp_path_factory.mktemp("whole"), hidden=64)
 
 
@@ -56,15 +56,15 @@ def configure(base: Path, **values: Any) -> None:
     path.write_text(json.dumps(json.loads(path.read_text()) | values))
 
 
-def test_pickled_weights_are_refused(base: Path) -> None:
+def test_pickled_weights_are_rejected(base: Path) -> None:
     torch.save(load_file(base / "model.safetensors"), base / "pytorch_model.bin")
     (base / "model.safetensors").unlink()
     with pytest.raises(ConfigError, match=r"model\.base: .*pytorch_model\.bin.*\*\.safetensors"):
         load(base)
 
 
-@pytest.mark.parametrize("folder", [PROJECT_ROOT / "models/embedded", None], ids=["embedded", "tiny"])
-def test_tied_weights_need_not_be_stored_twice(folder: Path | None, whole: Path) -> None:
+@pytest.mark.parametrize("folder", [PROJECT_ROOT / "models/embedded", None], ids=["bundled", "tiny"])
+def test_base_loads_with_tied_weights_stored_once(folder: Path | None, whole: Path) -> None:
     folder = folder or whole
     stored = load_file(folder / "model.safetensors")
     assert "lm_head.weight" not in stored
@@ -75,7 +75,7 @@ def test_tied_weights_need_not_be_stored_twice(folder: Path | None, whole: Path)
 
 @pytest.mark.parametrize("quantization", [None, "nf4"])
 @pytest.mark.parametrize(
-    ("change", "sentence"),
+    ("change", "message"),
     [
         (lambda weights: weights.pop(UP), rf"\black .*config\.json \({UP}\)"),
         (lambda weights: weights.pop("model.embed_tokens.weight"), r"\black .*config\.json \("),
@@ -85,16 +85,16 @@ def test_tied_weights_need_not_be_stored_twice(folder: Path | None, whole: Path)
     ],
     ids=["missing", "no embedding", "unexpected", "norm of another size", "layer of another size"],
 )
-def test_weights_that_do_not_fit_are_refused(
-    base: Path, change: Callable[[dict[str, torch.Tensor]], object], sentence: str, quantization: Any
+def test_weights_that_do_not_match_the_configuration_are_rejected(
+    base: Path, change: Callable[[dict[str, torch.Tensor]], object], message: str, quantization: Any
 ) -> None:
     rewrite(base, change)
-    with pytest.raises(ConfigError, match=rf"model\.base: .*{sentence}"):
+    with pytest.raises(ConfigError, match=rf"model\.base: .*{message}"):
         load(base, quantization)
 
 
 @pytest.mark.parametrize(
-    ("values", "sentence"),
+    ("values", "message"),
     [
         ({"hidden_size": 32}, r"shapes .*config\.json \(.* and \d+ more\)"),
         ({"tie_word_embeddings": False}, r"\black .*\(lm_head\.weight\)"),
@@ -104,13 +104,13 @@ def test_weights_that_do_not_fit_are_refused(
         ({"model_type": "none"}, r"\(ValueError"),
     ],
 )
-def test_a_configuration_of_another_model_is_refused(base: Path, values: dict[str, Any], sentence: str) -> None:
+def test_configuration_of_another_model_is_rejected(base: Path, values: dict[str, Any], message: str) -> None:
     configure(base, **values)
-    with pytest.raises(ConfigError, match=rf"model\.base: .*{sentence}"):
+    with pytest.raises(ConfigError, match=rf"model\.base: .*{message}"):
         load(base)
 
 
-def test_a_target_of_the_adapter_that_names_no_layer_is_refused_even_beside_others(base: Path) -> None:
+def test_unknown_adapter_target_is_rejected_even_among_valid_ones(base: Path) -> None:
     def adapted(*targets: str) -> ModelSection:
         lora = LoraSection(enable=True, r=4, alpha=8, dropout=0.0, target_modules=targets)
         return section(base).model_copy(update={"lora": lora})
@@ -123,7 +123,7 @@ def test_a_target_of_the_adapter_that_names_no_layer_is_refused_even_beside_othe
             load_base(adapted("q_proj", other), torch.device("cpu"), Precision.FP32)
 
 
-def test_a_truncated_file_of_weights_is_refused(base: Path) -> None:
+def test_truncated_weights_file_is_rejected(base: Path) -> None:
     content = (base / "model.safetensors").read_bytes()
     (base / "model.safetensors").write_bytes(content[: len(content) // 2])
     with pytest.raises(ConfigError, match=r"model\.base: '.*\(SafetensorError"):
@@ -142,7 +142,7 @@ def test_a_truncated_file_of_weights_is_refused(base: Path) -> None:
     ],
     ids=["empty", "truncated", "list", "another model", "settings", "configuration"],
 )
-def test_a_damaged_tokenizer_is_refused(base: Path, name: str, damage: Callable[[str], str]) -> None:
+def test_damaged_tokenizer_is_rejected(base: Path, name: str, damage: Callable[[str], str]) -> None:
     (base / name).write_text(damage((base / name).read_text(encoding="utf-8")), encoding="utf-8")
     with pytest.raises(ConfigError, match=r"model\.base: '.*\(.*--set model\.base=DIR"):
         load_tokenizer(section(base))
@@ -158,13 +158,13 @@ def test_a_damaged_tokenizer_is_refused(base: Path, name: str, damage: Callable[
     ],
     ids=["gpu", "system", "mapped", "cpu"],
 )
-def test_a_machine_that_is_too_small_is_no_damage(
+def test_lack_of_memory_is_not_reported_as_damage(
     base: Path, monkeypatch: pytest.MonkeyPatch, error: Exception | None
 ) -> None:
     def full(*_: Any, **__: Any) -> None:
         if error is not None:
             raise error
-        torch.empty(2**58)  # as torch says it on a CPU
+        torch.empty(2**58)  # torch's own error on a CPU
 
     monkeypatch.setattr("rc1_lib.training.base_model.AutoModelForCausalLM.from_pretrained", full)
     with pytest.raises((torch.OutOfMemoryError, OSError, RuntimeError)) as found:

@@ -1,4 +1,4 @@
-"""Templates of public models: each passes or is refused in one sentence; and each contract, broken once, is seen."""
+"""Public models' chat templates pass the contract checks or fail with one error; each check detects its damage."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from rc1_lib.run import Run
 from rc1_lib.training import chat_contract, chat_template, warm_start
 from rc1_lib.training.base_model import end_ids
 from rc1_lib.training.chat_contract import CHECKS, check_chat_contract
-from rc1_lib.training.chat_format import ChatFormat, turn_text
+from rc1_lib.training.chat_format import ChatFormat
 from rc1_lib.training.chat_template import MissingRoles
 from rc1_lib.training.ppo_run import prepare
 from rc1_lib.training.rollout.trajectory import RolloutSampling, RunningEpisode, Start
@@ -33,26 +33,26 @@ from tests.training.chat_templates import FAMILIES, GEMMA3, SMOLLM2, SMOLLM3, en
 from tests.training.tiny_world import shipped
 
 LIMITS = Limits(turns=8, tokens=8000, tool_errors=2, malformed=1, calls=5, turn_chars=4000, argument_chars=1000)
-OWN_ROLES, ANSWERS_OF_USERS, ALL_OF_USERS = (
+NONE_MISSING, TOOL_MISSING, SYSTEM_AND_TOOL_MISSING = (
     MissingRoles(False, False),
     MissingRoles(False, True),
     MissingRoles(True, True),
 )
 
 PASS: dict[str, tuple[str, MissingRoles, str, str]] = {
-    "Qwen2.5": ("template", OWN_ROLES, "", "<|im_end|>"),
-    "Qwen3": ("template", OWN_ROLES, "", "<|im_end|>"),
-    "Qwen3-Thinking": ("template", OWN_ROLES, "\n</think>\n\n", "<|im_end|>"),
-    "Qwen3.5": ("system text", OWN_ROLES, "\n</think>\n\n", "<|im_end|>"),
-    "Llama 3.1": ("system text", ANSWERS_OF_USERS, "", "<|eot_id|>"),
-    "Gemma 2": ("system text", ALL_OF_USERS, "", "<end_of_turn>"),
-    "Gemma 3": ("system text", ANSWERS_OF_USERS, "", "<end_of_turn>"),
-    "Phi": ("system text", ANSWERS_OF_USERS, "", "<|end|>"),
-    "SmolLM2": ("system text", OWN_ROLES, "", "<|im_end|>"),
-    "SmolLM3": ("system text", OWN_ROLES, "", "<|im_end|>"),
-    "Mistral": ("system text", ALL_OF_USERS, "", "</s>"),
+    "Qwen2.5": ("template", NONE_MISSING, "", "<|im_end|>"),
+    "Qwen3": ("template", NONE_MISSING, "", "<|im_end|>"),
+    "Qwen3-Thinking": ("template", NONE_MISSING, "\n</think>\n\n", "<|im_end|>"),
+    "Qwen3.5": ("system text", NONE_MISSING, "\n</think>\n\n", "<|im_end|>"),
+    "Llama 3.1": ("system text", TOOL_MISSING, "", "<|eot_id|>"),
+    "Gemma 2": ("system text", SYSTEM_AND_TOOL_MISSING, "", "<end_of_turn>"),
+    "Gemma 3": ("system text", TOOL_MISSING, "", "<end_of_turn>"),
+    "Phi": ("system text", TOOL_MISSING, "", "<|end|>"),
+    "SmolLM2": ("system text", NONE_MISSING, "", "<|im_end|>"),
+    "SmolLM3": ("system text", NONE_MISSING, "", "<|im_end|>"),
+    "Mistral": ("system text", SYSTEM_AND_TOOL_MISSING, "", "</s>"),
 }
-"""A template that passes -> who describes the tools, what it lacks, what closes thoughts, what ends a turn."""
+"""Family -> where tools are described, roles that its template lacks, what closes thoughts, what ends a turn."""
 INSTALLED = {
     "qwen2_5": "Qwen2.5",
     "qwen3": "Qwen3",
@@ -63,16 +63,16 @@ INSTALLED = {
     "phi3_5": "Phi",
     "gptoss": "gpt-oss",
 }
-"""Templates that TRL brings along, as their models publish them -> their form in small."""
+"""TRL's copy of a published template -> its short version here."""
 
 
 def settings(*, describe: bool = True, thinking: bool | None = None) -> RunConfig:
     config = shipped()
-    said = {"describe_tools": describe, "enable_thinking": thinking}
-    return config.model_copy(update={"training": config.training.model_copy(update=said)})
+    changes = {"describe_tools": describe, "enable_thinking": thinking}
+    return config.model_copy(update={"training": config.training.model_copy(update=changes)})
 
 
-def looked_at(
+def checked(
     name: str,
     tokenizer: PreTrainedTokenizerBase | None = None,
     *,
@@ -86,26 +86,26 @@ def looked_at(
 
 
 @pytest.mark.parametrize("name", PASS)
-def test_a_template_passes(name: str) -> None:
-    described, manner, closing, end = PASS[name]
+def test_supported_template_passes_with_the_expected_notes(name: str) -> None:
+    described, missing_roles, closing, end = PASS[name]
     form = ChatFormat(tokenizer_of(FAMILIES[name]), describe_tools=True)
     found = form.template
-    assert (found.described, found.missing_roles, found.closing, found.end) == (described, manner, closing, end)
-    said = looked_at(name)
-    assert ("RC1 describes the tools" in said) == (described == "system text")
-    assert ("thinks before it answers" in said) == bool(closing)
-    assert ("which is not the tokenizer's eos_token" in said) == (end in {"<end_of_turn>", "<|end|>"})
-    assert ("26 July 2024" in said) == (name in {"Llama 3.1", "SmolLM3"})
-    assert ("pads batches with its end-of-turn token" in said) == (name == "SmolLM2")
+    assert (found.described, found.missing_roles, found.closing, found.end) == (described, missing_roles, closing, end)
+    notes = checked(name)
+    assert ("RC1 describes the tools" in notes) == (described == "system text")
+    assert ("thinks" in notes) == bool(closing)
+    assert ("the tokenizer's eos_token" in notes) == (end in {"<end_of_turn>", "<|end|>"})
+    assert ("26 July 2024" in notes) == (name in {"Llama 3.1", "SmolLM3"})
+    assert ("pads batches" in notes) == (name == "SmolLM2")
 
 
-def test_a_template_with_channels_is_refused_in_one_sentence() -> None:
+def test_template_with_channels_is_rejected() -> None:
     with pytest.raises(ConfigError, match=r"'I look\..*'<\|channel\|>final"):
-        looked_at("gpt-oss")
+        checked("gpt-oss")
 
 
 @pytest.mark.parametrize("installed", INSTALLED)
-def test_the_published_template_is_judged_as_its_form_in_small(installed: str) -> None:
+def test_short_template_gets_the_same_result_as_the_published_one(installed: str) -> None:
     name = INSTALLED[installed]
     template = (Path(trl.__file__).parent / "chat_templates" / f"{installed}.jinja").read_text(encoding="utf-8")
 
@@ -115,14 +115,14 @@ def test_the_published_template_is_judged_as_its_form_in_small(installed: str) -
         except ConfigError as error:
             return (str(error).split("base_model: ")[1][:60],)
         found = form.template
-        said = check_chat_contract(form, settings(), ends_of(FAMILIES[name], tokenizer))
-        return found.described, found.missing_roles, found.closing, found.end, said
+        notes = check_chat_contract(form, settings(), ends_of(FAMILIES[name], tokenizer))
+        return found.described, found.missing_roles, found.closing, found.end, notes
 
     assert judged(tokenizer_of(FAMILIES[name], template)) == judged(tokenizer_of(FAMILIES[name]))
 
 
 @pytest.mark.parametrize("name", PASS)
-def test_a_turn_that_is_decoded_is_read_by_the_world(name: str) -> None:
+def test_environment_parses_a_decoded_turn(name: str) -> None:
     form = ChatFormat(tokenizer_of(FAMILIES[name]), describe_tools=True)
     for messages in chat_contract._DIALOGUES:
         for message in messages:
@@ -133,9 +133,7 @@ def test_a_turn_that_is_decoded_is_read_by_the_world(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PASS)
-def test_an_episode_in_which_the_demonstration_is_said_has_its_tokens_and_its_mask(
-    name: str, pool: list[dict[str, Any]]
-) -> None:
+def test_episode_that_replays_a_demonstration_has_its_tokens_and_mask(name: str, pool: list[dict[str, Any]]) -> None:
     form = ChatFormat(tokenizer_of(FAMILIES[name]), describe_tools=True)
     for row in pool[::40]:
         start = Start(str(row["id"]), "key", Episode(World(cast(Any, row)), LIMITS, form.count))
@@ -150,7 +148,7 @@ def test_an_episode_in_which_the_demonstration_is_said_has_its_tokens_and_its_ma
         assert (list(played.ids), list(played.action_mask)) == form.dialogue_ids(row["messages"])
 
 
-def test_tools_that_a_template_does_not_describe_stand_in_the_system_text() -> None:
+def test_tools_are_described_in_the_system_text_if_the_template_does_not() -> None:
     form = ChatFormat(tokenizer_of(FAMILIES["SmolLM2"]), describe_tools=True)
     asked: list[Message] = [{"role": "system", "content": "Help."}, {"role": "user", "content": "Who?"}]
     assert form.decode(form.prompt_ids(asked)) == (
@@ -159,23 +157,23 @@ def test_tools_that_a_template_does_not_describe_stand_in_the_system_text() -> N
     assert form.decode(form.prompt_ids(asked[1:])).startswith(f"<|im_start|>system\n{DESCRIPTION}<|im_end|>")
 
 
-def test_a_system_role_that_a_template_lacks_is_said_by_the_user() -> None:
+def test_system_text_and_tool_replies_move_to_the_user_if_the_template_lacks_the_roles() -> None:
     form = ChatFormat(tokenizer_of(FAMILIES["Gemma 2"]))
     asked: list[Message] = [{"role": "system", "content": "Help."}, {"role": "user", "content": "Who?"}]
     assert form.decode(form.prompt_ids(asked)) == (
         "<bos><start_of_turn>user\nHelp.\n\nWho?<end_of_turn>\n<start_of_turn>model\n"
     )
-    told: list[Message] = [
+    replies: list[Message] = [
         {"role": "tool", "tool_call_id": f"call_{n}", "name": "wiki", "content": text} for n, text in enumerate("ab")
     ]
-    assert form.decode(form.observation_ids(told)) == (
+    assert form.decode(form.observation_ids(replies)) == (
         "\n<start_of_turn>user\n<tool_response>\na\n</tool_response>\n<tool_response>\nb\n</tool_response>"
         "<end_of_turn>\n<start_of_turn>model\n"
     )
 
 
 @pytest.mark.parametrize("name", ["Qwen3-Thinking", "Qwen3.5"])
-def test_a_demonstration_closes_the_thoughts_that_the_prompt_opens(name: str) -> None:
+def test_demonstration_closes_thoughts_that_the_prompt_opens(name: str) -> None:
     form = ChatFormat(tokenizer_of(FAMILIES[name]))
     ids, own = form.dialogue_ids([{"role": "user", "content": "Who?"}, {"role": "assistant", "content": "I."}])
     assert form.decode(ids).endswith("<|im_start|>assistant\n<think>\n\n</think>\n\nI.<|im_end|>")
@@ -184,46 +182,46 @@ def test_a_demonstration_closes_the_thoughts_that_the_prompt_opens(name: str) ->
 
 
 @pytest.mark.parametrize("name", ["Qwen3", "Qwen3.5", "SmolLM3"])
-def test_thinking_can_be_switched_off_where_the_template_reads_it(name: str) -> None:
+def test_thinking_can_be_disabled_if_the_template_supports_it(name: str) -> None:
     form = ChatFormat(tokenizer_of(FAMILIES[name]), enable_thinking=False)
     assert form.template.closing == ""
     prompt = form.decode(form.prompt_ids([{"role": "user", "content": "Who?"}]))
     assert prompt.rstrip().endswith("assistant\n<think>\n\n</think>")
-    assert "thinks" not in looked_at(name, thinking=False)
+    assert "thinks" not in checked(name, thinking=False)
 
 
 @pytest.mark.parametrize("thinking", [True, False])
-def test_a_value_that_no_template_reads_is_refused(thinking: bool) -> None:
+def test_enable_thinking_is_rejected_if_the_template_ignores_it(thinking: bool) -> None:
     with pytest.raises(ConfigError, match=rf" enable_thinking, .*\.enable_thinking is {str(thinking).lower()}; "):
-        looked_at("Qwen2.5", thinking=thinking)
+        checked("Qwen2.5", thinking=thinking)
 
 
-def test_thoughts_that_cannot_be_switched_off_are_refused() -> None:
+def test_template_that_opens_thoughts_despite_enable_thinking_false_is_rejected() -> None:
     template = FAMILIES["Qwen3-Thinking"].template.replace(
         "{{ '<think>\\n' }}", "{{ '<think>' if enable_thinking is true else '<think>\\n' }}"
     )
     with pytest.raises(ConfigError, match=r"thoughts.*training\.enable_thinking .*rollout_len"):
-        looked_at("Qwen3-Thinking", tokenizer_of(FAMILIES["Qwen3-Thinking"], template), thinking=False)
+        checked("Qwen3-Thinking", tokenizer_of(FAMILIES["Qwen3-Thinking"], template), thinking=False)
 
 
-def test_a_full_stop_and_the_line_break_behind_it_are_the_token_that_a_server_makes_of_them() -> None:
+def test_observation_is_tokenized_like_its_whole_text() -> None:
     form = ChatFormat(tokenizer_of(FAMILIES["Qwen3"]))
-    told: list[Message] = [{"role": "tool", "tool_call_id": "call_0", "name": "wiki", "content": "A page."}]
-    ids = form.observation_ids(told)
+    replies: list[Message] = [{"role": "tool", "tool_call_id": "call_0", "name": "wiki", "content": "A page."}]
+    ids = form.observation_ids(replies)
     text = "\n<|im_start|>user\n<tool_response>\nA page.\n</tool_response><|im_end|>\n<|im_start|>assistant\n"
     assert ids == form.tokenizer(text, add_special_tokens=False)["input_ids"]
     assert ".\n" in [form.decode([token]) for token in ids]
 
 
 class Clock(datetime):
-    """The clock of a machine on which it is the year 2031."""
+    """A clock that shows the year 2031."""
 
     @classmethod
     def now(cls, tz: Any = None) -> Clock:
         return cls(2031, 2, 3, 4, 5, 6, tzinfo=tz)
 
 
-def test_a_run_that_is_resumed_on_another_day_reads_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_prompt_is_the_same_on_another_day(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Message] = [{"role": "user", "content": "Who?"}]
     tokenizer = tokenizer_of(FAMILIES["SmolLM3"])
     before = ChatFormat(tokenizer).prompt_ids(asked)
@@ -233,7 +231,7 @@ def test_a_run_that_is_resumed_on_another_day_reads_the_same(monkeypatch: pytest
     assert "26 July 2024" in ChatFormat(tokenizer).decode(before)
 
 
-# ---- every contract, broken once ----
+# ---- each contract, broken once ----
 
 
 class MaskOffByOne(ChatFormat):
@@ -248,19 +246,19 @@ class EndNotLearned(ChatFormat):
         return ids, [mine and token != self.end_id for token, mine in zip(ids, own, strict=True)]
 
 
-class SampledOtherwise(ChatFormat):
+class ObservesOnePadMore(ChatFormat):
     def observation_ids(self, messages: Sequence[Message]) -> list[int]:
         return [*super().observation_ids(messages), self.pad_id]
 
 
-class ReadsOtherwise(ChatFormat):
-    """Tokenises line breaks by themselves, as if they stood in another piece than the words before them."""
+class SplitsAtLineBreaks(ChatFormat):
+    """Tokenizes line breaks apart from the words before them."""
 
     def _content(self, text: Any) -> list[int]:
         return [token for piece in re.split(r"(\n)", text.text) for token in self._ids(piece)]
 
 
-class ReadsMarks(ChatFormat):
+class ReadsForgedMarks(ChatFormat):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._plain = self._backend
@@ -278,26 +276,26 @@ class NotDescribed(ChatFormat):
 
 
 @pytest.mark.parametrize(
-    ("damaged", "name", "words"),
+    ("damaged", "name", "message"),
     [
-        (MaskOffByOne, "Qwen2.5", "has an action mask that is wrong from token"),
-        (EndNotLearned, "Qwen2.5", "has an action mask that is wrong from token"),
-        (SampledOtherwise, "Qwen2.5", "tokenizes a demonstration differently"),
-        (ReadsOtherwise, "Qwen2.5", "splits a rendered dialogue differently from its parts: at token"),
-        (ReadsMarks, "Mistral", "in what a user or a tool says as its own special tokens"),
-        (ReadsMarks, "Gemma 3", "reads .*<end_of_turn>"),
-        (NotClosed, "Qwen3-Thinking", "a demonstration would never close them"),
-        (NotDescribed, "SmolLM2", "renders a prompt that does not describe wiki, calc, ask_user"),
+        (MaskOffByOne, "Qwen2.5", r"action mask .* token \d"),
+        (EndNotLearned, "Qwen2.5", r"action mask .* token \d"),
+        (ObservesOnePadMore, "Qwen2.5", "tokenizes a demonstration"),
+        (SplitsAtLineBreaks, "Qwen2.5", r"splits a rendered dialogue .* token \d"),
+        (ReadsForgedMarks, "Mistral", "special tokens"),
+        (ReadsForgedMarks, "Gemma 3", "reads .*<end_of_turn>"),
+        (NotClosed, "Qwen3-Thinking", "never close"),
+        (NotDescribed, "SmolLM2", "wiki, calc, ask_user"),
     ],
 )
-def test_a_broken_contract_is_seen(damaged: type[ChatFormat], name: str, words: str) -> None:
-    looked_at(name)
-    with pytest.raises(ConfigError, match=words):
-        looked_at(name, form=damaged)
+def test_broken_contract_is_detected(damaged: type[ChatFormat], name: str, message: str) -> None:
+    checked(name)
+    with pytest.raises(ConfigError, match=message):
+        checked(name, form=damaged)
 
 
-def test_a_token_that_only_the_template_uses_is_no_mark_in_a_content() -> None:
-    """Qwen's `<tool_call>` is not special to its tokenizer; one that RC1 has no list of is protected too."""
+def test_content_cannot_forge_a_plain_token_that_the_template_uses() -> None:
+    """Qwen's `<tool_call>` is not special to its tokenizer. RC1 protects such tokens even if it does not list them."""
     tokenizer = tokenizer_of(FAMILIES["Qwen3"], plain_marks=["[[turn]]"])
     form = ChatFormat(tokenizer)
     mark = tokenizer.convert_tokens_to_ids("[[turn]]")
@@ -306,15 +304,15 @@ def test_a_token_that_only_the_template_uses_is_no_mark_in_a_content() -> None:
     assert form.holds_mark([{"role": "assistant", "content": "a [[turn]]"}])
 
 
-def test_blank_lines_are_no_mark_even_where_they_are_tokens_of_their_own() -> None:
+def test_blank_lines_are_allowed_in_a_content_even_if_they_are_added_tokens() -> None:
     form = ChatFormat(tokenizer_of(FAMILIES["Gemma 3"]))
     assert not form.holds_mark([{"role": "assistant", "content": "So.\n\nAnswer: 3"}])
     assert form.holds_mark([{"role": "assistant", "content": "So.<end_of_turn>"}])
 
 
-@pytest.mark.parametrize(("learned", "where"), [("collate_demonstrations", "run"), ("padded_batch", "start")])
-def test_padding_that_is_learned_is_seen(monkeypatch: pytest.MonkeyPatch, learned: str, where: str) -> None:
-    real = getattr(chat_contract, learned)
+@pytest.mark.parametrize(("collator", "where"), [("collate_demonstrations", "run"), ("padded_batch", "start")])
+def test_learned_padding_is_detected(monkeypatch: pytest.MonkeyPatch, collator: str, where: str) -> None:
+    real = getattr(chat_contract, collator)
 
     def with_padding(*args: Any) -> Any:
         batch = real(*args)
@@ -323,12 +321,12 @@ def test_padding_that_is_learned_is_seen(monkeypatch: pytest.MonkeyPatch, learne
         batch.action_mask[:, -1] = True
         return batch
 
-    monkeypatch.setattr(chat_contract, learned, with_padding)
+    monkeypatch.setattr(chat_contract, collator, with_padding)
     with pytest.raises(ConfigError, match=rf"labels .* {where}: "):
-        looked_at("SmolLM2")
+        checked("SmolLM2")
 
 
-def test_an_end_that_is_masked_as_if_it_were_padding_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_end_of_turn_masked_as_padding_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     """SmolLM2 pads with its end of turn: a collator that masks by the token would never learn to end a turn."""
 
     def masks_pads(dialogues: Any, pad_id: int) -> Any:
@@ -337,27 +335,27 @@ def test_an_end_that_is_masked_as_if_it_were_padding_is_seen(monkeypatch: pytest
 
     monkeypatch.setattr(chat_contract, "padded_batch", masks_pads)
     with pytest.raises(ConfigError, match=r"labels .* start: "):
-        looked_at("SmolLM2")
+        checked("SmolLM2")
 
 
-def test_a_date_that_moves_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_current_date_in_a_prompt_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chat_template, "fixed_date", lambda template: template)
     with pytest.raises(ConfigError, match="today's date"):
-        looked_at("SmolLM3")
+        checked("SmolLM3")
     by_another_name = "{%- set now = strftime_now -%}" + SMOLLM3.replace("strftime_now('%d %B %Y')", "now('%d')")
     tokenizer = tokenizer_of(FAMILIES["SmolLM3"], by_another_name)
     with pytest.raises(ConfigError, match=r"\bdate\b.*midnight"):
-        looked_at("SmolLM3", tokenizer)
+        checked("SmolLM3", tokenizer)
 
 
-def test_a_date_whose_form_is_made_up_on_the_way_is_refused() -> None:
+def test_computed_date_format_is_rejected() -> None:
     tokenizer = tokenizer_of(FAMILIES["SmolLM3"], SMOLLM3.replace("'%d %B %Y'", "'%d' ~ ' %B'"))
     with pytest.raises(ConfigError, match="today's date"):
         ChatFormat(tokenizer)
 
 
 @pytest.mark.parametrize(
-    ("drawn", "words"),
+    ("prefix", "message"),
     [
         ("{{- ['', ' '] | random -}}", r"uses randomness \(\| random\)"),
         ("{{- ' ' if range(1000)|random == 0 -}}", r"uses randomness \(\|random\)"),
@@ -365,33 +363,33 @@ def test_a_date_whose_form_is_made_up_on_the_way_is_refused() -> None:
         ("{{- [range(1000)] | map('ran' ~ 'dom') | first -}}", "differently when asked twice"),
     ],
 )
-def test_a_template_that_draws_by_chance_is_refused(drawn: str, words: str) -> None:
-    with pytest.raises(ConfigError, match=f"the chat template .* {words}"):
-        ChatFormat(tokenizer_of(FAMILIES["SmolLM2"], drawn + SMOLLM2))
+def test_random_template_is_rejected(prefix: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        ChatFormat(tokenizer_of(FAMILIES["SmolLM2"], prefix + SMOLLM2))
 
 
-def test_a_dialogue_that_a_template_refuses_is_named_in_a_sentence() -> None:
+def test_error_quotes_why_a_template_rejects_a_dialogue() -> None:
     form = ChatFormat(tokenizer_of(FAMILIES["Gemma 3"]))
     asked: list[Message] = [{"role": "user", "content": "One."}, {"role": "user", "content": "Two."}]
     with pytest.raises(ConfigError, match=r"\(user and assistant take turns\)"):
         form.prompt_ids(asked)
 
 
-def test_a_turn_without_an_end_is_refused() -> None:
+def test_template_without_an_end_of_turn_token_is_rejected() -> None:
     with pytest.raises(ConfigError, match="special token"):
         ChatFormat(tokenizer_of(FAMILIES["Gemma 3"], GEMMA3.replace("<end_of_turn>", "")))
 
 
-def test_a_reply_that_is_left_out_in_every_role_is_seen() -> None:
-    deaf = SMOLLM2.replace("m in messages", "m in messages if m.role != 'tool' and 'tool_response' not in m.content")
+def test_template_that_drops_tool_replies_is_rejected() -> None:
+    drops = SMOLLM2.replace("m in messages", "m in messages if m.role != 'tool' and 'tool_response' not in m.content")
     with pytest.raises(ConfigError, match="role 'tool'"):
-        ChatFormat(tokenizer_of(FAMILIES["SmolLM2"], deaf))
+        ChatFormat(tokenizer_of(FAMILIES["SmolLM2"], drops))
 
 
-# ---- where it is looked at ----
+# ---- when training is prepared ----
 
 
-def with_end(run: Run, config: int | list[int], generation: int | list[int] | None = None) -> None:
+def set_end_ids(run: Run, config: int | list[int], generation: int | list[int] | None = None) -> None:
     path = run.workspace.path("base/config.json")
     write_json(path, {**read_json(path), "eos_token_id": config})
     if generation is not None:
@@ -403,56 +401,54 @@ def ends(run: Run) -> frozenset[int]:
     return end_ids(base, AutoConfig.from_pretrained(base))
 
 
-def test_where_generating_stops_stands_in_generation_config_else_in_config(tiny: Callable[..., Run]) -> None:
+def test_end_ids_come_from_generation_config_or_else_from_config(tiny: Callable[..., Run]) -> None:
     run = tiny()
     GenerationConfig().save_pretrained(run.workspace.path("base"))
     run.workspace.path("base/generation_config.json").unlink()
     assert ends(run) == {2}
-    with_end(run, [0, 2])
+    set_end_ids(run, [0, 2])
     assert ends(run) == {0, 2}
-    with_end(run, 0, [1, 2])
+    set_end_ids(run, 0, [1, 2])
     assert ends(run) == {1, 2}
 
 
-def test_a_generation_config_that_is_damaged_is_refused(tiny: Callable[..., Run]) -> None:
+def test_damaged_generation_config_is_rejected(tiny: Callable[..., Run]) -> None:
     run = tiny()
     run.workspace.path("base/generation_config.json").write_text("{")
     with pytest.raises(ConfigError, match=r"model\.base: '.*generation_config\.json"):
         ends(run)
 
 
-def test_no_training_is_prepared_where_generating_would_not_stop(tiny: Callable[..., Run]) -> None:
+def test_training_is_rejected_if_the_end_of_turn_is_not_an_end_id(tiny: Callable[..., Run]) -> None:
     run = tiny()
     prepare(run)
     run.workspace.path("base/generation_config.json").unlink(missing_ok=True)
-    with_end(run, 0)
+    set_end_ids(run, 0)
     with pytest.raises(
         ConfigError, match=r"'<\|im_end\|>' \(2\) .*generation_config\.json.* 0: .*eos_token_id .*\[0, 2\]"
     ):
         prepare(run)
-    with_end(run, 0, [0, 2])
+    set_end_ids(run, 0, [0, 2])
     prepare(run)
 
 
-def test_no_training_is_prepared_where_generating_would_stop_within_a_turn(tiny: Callable[..., Run]) -> None:
-    """One more number in one file: a server would end "It has 120 pages." before the line with its answer."""
+def test_training_is_rejected_if_an_end_id_occurs_within_a_turn(tiny: Callable[..., Run]) -> None:
+    """With one more end id in the file, a server would cut a turn before the line with its answer."""
     run = tiny()
-    said = prepare(run).form.turn_ids({"role": "assistant", "content": "Answer: 120"})
-    with_end(run, 2, [2, said[0]])
-    with pytest.raises(ConfigError, match=rf"would stop within a turn: .* stops at {said[0]} \(.*from eos_token_id"):
+    turn = prepare(run).form.turn_ids({"role": "assistant", "content": "Answer: 120"})
+    set_end_ids(run, 2, [2, turn[0]])
+    with pytest.raises(ConfigError, match=rf"within a turn: .* {turn[0]} \(.*eos_token_id"):
         prepare(run)
-    with_end(run, 2, [0, 2])
+    set_end_ids(run, 2, [0, 2])
     prepare(run)
 
 
-def test_no_training_is_prepared_with_a_value_that_the_template_does_not_read(tiny: Callable[..., Run]) -> None:
+def test_training_is_rejected_if_the_template_ignores_enable_thinking(tiny: Callable[..., Run]) -> None:
     with pytest.raises(ConfigError, match=r" enable_thinking, .*training\.enable_thinking is false; "):
         prepare(tiny("training.enable_thinking=false"))
 
 
-def test_every_check_says_what_it_looks_at() -> None:
+def test_contract_checks_are_complete() -> None:
     assert list(CHECKS) == [
         "tokens", "mask", "padding", "tools", "roles", "thoughts", "date", "end of turn", "forged marks",
     ]  # fmt: skip
-    assert all((check.__doc__ or "").strip() for check in CHECKS.values())
-    assert turn_text({"role": "assistant", "content": "I."}) == "I."

@@ -1,4 +1,4 @@
-"""Tokens of dialogues: what a template says, what a content may never say, and whose tokens are whose."""
+"""Tokens of dialogues: they follow the template, contents cannot forge special tokens, and masks mark own tokens."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from tests.training.tiny_world import learned_tokenizer, pool_rows
 
 LIMITS = Limits(turns=8, tokens=400, tool_errors=2, malformed=1, calls=5, turn_chars=4000, argument_chars=1000)
 
-# As Qwen3's: thoughts of earlier turns are dropped, the last turn of a demonstration shows empty ones, results of tools
-# stand together in one message of the user, and the generation prompt leaves the thinking to the model.
+# As Qwen3's: thoughts of earlier turns are dropped, a demonstration's last turn has empty ones, results of tools
+# share one user message, and the generation prompt does not open thoughts.
 THINKING = """\
 {%- set place = namespace(asked=-1) -%}
 {%- for m in messages -%}{%- if m.role == 'user' -%}{%- set place.asked = loop.index0 -%}{%- endif -%}{%- endfor -%}
@@ -53,15 +53,15 @@ def spans(own: Sequence[bool]) -> list[tuple[int, int]]:
 
 
 def rendered(form: ChatFormat, messages: Sequence[Mapping[str, Any]], opening: bool) -> str:
-    """By the tokenizer's own template, to which arguments are a finished text: spaced as a model writes it."""
-    shown = []
+    """Render with the tokenizer's template, with arguments as text that is spaced as a model writes it."""
+    spaced_messages = []
     for message in messages:
         calls = [
             {**call, "function": {**call["function"], "arguments": spaced(call["function"]["arguments"])}}
             for call in message.get("tool_calls", ())
         ]
-        shown.append({**message, "tool_calls": calls} if calls else message)
-    return str(form._tokenizer.apply_chat_template(shown, tokenize=False, add_generation_prompt=opening))
+        spaced_messages.append({**message, "tool_calls": calls} if calls else message)
+    return str(form._tokenizer.apply_chat_template(spaced_messages, tokenize=False, add_generation_prompt=opening))
 
 
 def spaced(arguments: str) -> str:
@@ -69,12 +69,12 @@ def spaced(arguments: str) -> str:
 
 
 def read_turn(form: ChatFormat, ids: Sequence[int]) -> str:
-    """A turn's text. The embedded tokenizer sees a space where the line break before it is not decoded with it."""
+    """A turn's text, without the space that decoding adds if the line break before is not decoded with it."""
     return form.decode(ids).removeprefix(" ")
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
-def test_a_dialogue_reads_as_the_tokenizers_own_template_writes_it(
+def test_decoded_dialogue_equals_the_rendered_template(
     form: ChatFormat, mixed_pool: list[dict[str, Any]], language: str
 ) -> None:
     for row in rows_of(mixed_pool, language, 12):
@@ -82,9 +82,7 @@ def test_a_dialogue_reads_as_the_tokenizers_own_template_writes_it(
         assert form.decode(ids) + "\n" == rendered(form, row["messages"], opening=False)
 
 
-def test_the_tokens_are_those_that_the_tokenizer_itself_finds_in_the_rendered_text(
-    form: ChatFormat, mixed_pool: list[dict[str, Any]]
-) -> None:
+def test_tokens_equal_those_of_the_rendered_text(form: ChatFormat, mixed_pool: list[dict[str, Any]]) -> None:
     for row in [*rows_of(mixed_pool, "en", 12), *rows_of(mixed_pool, "zh", 6)]:
         first = next(i for i, message in enumerate(row["messages"]) if message["role"] == "assistant")
         text = rendered(form, row["messages"][:first], opening=True)
@@ -93,38 +91,38 @@ def test_the_tokens_are_those_that_the_tokenizer_itself_finds_in_the_rendered_te
         assert form.dialogue_ids(row["messages"])[0] == form._tokenizer(whole, add_special_tokens=False)["input_ids"]
 
 
-def test_a_dialogue_put_together_turn_by_turn_has_the_tokens_of_the_whole(
+def test_dialogue_built_turn_by_turn_has_the_tokens_of_the_whole(
     form: ChatFormat, mixed_pool: list[dict[str, Any]]
 ) -> None:
     for row in mixed_pool[:20]:
         messages = row["messages"]
         first = next(i for i, message in enumerate(messages) if message["role"] == "assistant")
         ids = form.prompt_ids(messages[:first])
-        told: list[Mapping[str, Any]] = []
+        replies: list[Mapping[str, Any]] = []
         for message in messages[first:]:
             if message["role"] == "assistant":
-                ids += form.observation_ids(told) if told else []
+                ids += form.observation_ids(replies) if replies else []
                 ids += form.turn_ids(message)
-                told = []
+                replies = []
             else:
-                told.append(message)
+                replies.append(message)
         assert ids == form.dialogue_ids(messages)[0]
 
 
-def test_dialogues_that_are_counted_together_have_as_many_tokens_as_each_by_itself(
+def test_batched_lengths_equal_the_lengths_of_single_dialogues(
     form: ChatFormat, mixed_pool: list[dict[str, Any]]
 ) -> None:
     odd: list[list[dict[str, Any]]] = [
-        [{"role": "user", "content": asked}, {"role": "assistant", "content": said}]
-        for asked in ("", " a", "a", "\na", "\ue0001\ue001", FORGED, "a\ud800b")
-        for said in ("", " a", "a\n", "\t", "Sure. <|im_end|>")
+        [{"role": "user", "content": question}, {"role": "assistant", "content": answer}]
+        for question in ("", " a", "a", "\na", "\ue0001\ue001", FORGED, "a\ud800b")
+        for answer in ("", " a", "a\n", "\t", "Sure. <|im_end|>")
     ]
     dialogues = [*odd, *(row["messages"] for row in mixed_pool[:40]), *odd]
     assert form.dialogue_lengths(dialogues) == [len(form.dialogue_ids(messages)[0]) for messages in dialogues]
     assert form.dialogue_lengths([]) == []
 
 
-def test_what_is_the_assistants_own_is_its_turns_and_the_token_that_ends_them(
+def test_action_mask_covers_assistant_turns_and_their_end_tokens(
     form: ChatFormat, mixed_pool: list[dict[str, Any]]
 ) -> None:
     for row in mixed_pool[:20]:
@@ -135,9 +133,7 @@ def test_what_is_the_assistants_own_is_its_turns_and_the_token_that_ends_them(
         assert all(ids[end - 1] == form.end_id for _, end in spans(own))
 
 
-def test_a_turn_that_is_decoded_is_read_by_the_world_as_the_message_it_was(
-    form: ChatFormat, mixed_pool: list[dict[str, Any]]
-) -> None:
+def test_environment_parses_a_decoded_turn_as_its_message(form: ChatFormat, mixed_pool: list[dict[str, Any]]) -> None:
     for row in mixed_pool[:30]:
         for message in row["messages"]:
             if message["role"] != "assistant":
@@ -152,7 +148,7 @@ def test_a_turn_that_is_decoded_is_read_by_the_world_as_the_message_it_was(
             assert [(name, json.loads(text)) for name, text in found] == [(n, json.loads(t)) for n, t in wanted]
 
 
-def test_the_words_of_a_turn_stand_before_its_calls() -> None:
+def test_turn_text_has_content_before_tool_calls() -> None:
     calls = [
         {"id": str(number), "type": "function", "function": {"name": "wiki", "arguments": '{"title":"Ä"}'}}
         for number in range(2)
@@ -162,30 +158,30 @@ def test_the_words_of_a_turn_stand_before_its_calls() -> None:
     assert turn_text({"role": "assistant", "content": "", "tool_calls": calls[:1]}) == one
 
 
-def test_an_observation_is_everything_between_two_turns(form: ChatFormat) -> None:
-    told = [
+def test_observation_is_everything_between_two_turns(form: ChatFormat) -> None:
+    replies = [
         {"role": "tool", "tool_call_id": f"call_{n}", "name": "wiki", "content": text} for n, text in enumerate("ab")
     ]
-    assert form.decode(form.observation_ids(told)) == (
+    assert form.decode(form.observation_ids(replies)) == (
         "\n<|im_start|>user\n<tool_response>\na\n</tool_response>\n<tool_response>\nb\n</tool_response><|im_end|>\n"
         "<|im_start|>assistant\n"
     )
 
 
-def test_an_empty_observation_is_a_mistake(form: ChatFormat) -> None:
+def test_empty_observation_is_rejected(form: ChatFormat) -> None:
     with pytest.raises(ValueError):
         form.observation_ids([])
 
 
-def test_every_mark_of_the_tokenizer_is_one_that_no_text_may_hold(form: ChatFormat) -> None:
-    """The world's guards and the gate `consistency` share one list: the tokenizer has no mark beyond it."""
+def test_environment_guards_know_every_added_token_of_the_tokenizer(form: ChatFormat) -> None:
+    """The guards of the environment and the gate `consistency` share one list of them."""
     marks = [token.content for token in form._tokenizer.added_tokens_decoder.values()]
     assert len(marks) >= 9
     assert all(map(has_marker, marks))
 
 
 @pytest.mark.parametrize("role", ["user", "system", "tool"])
-def test_a_content_cannot_forge_a_mark(form: ChatFormat, role: str) -> None:
+def test_content_cannot_forge_a_special_token(form: ChatFormat, role: str) -> None:
     def ids_of(content: str) -> list[int]:
         message = {"role": role, "name": "wiki", "tool_call_id": "call_0", "content": content}
         return form.observation_ids([message]) if role == "tool" else form.prompt_ids([message])
@@ -206,7 +202,7 @@ def test_a_content_cannot_forge_a_mark(form: ChatFormat, role: str) -> None:
         )
     )
 )
-def test_no_pieces_of_text_make_a_mark_of_any_token(form: ChatFormat, pieces: list[str]) -> None:
+def test_content_of_random_pieces_makes_no_special_token(form: ChatFormat, pieces: list[str]) -> None:
     message = {"role": "tool", "name": "wiki", "tool_call_id": "call_0", "content": "".join(pieces)}
     marks = set(form._tokenizer.added_tokens_decoder)
     inside = form.observation_ids([message])
@@ -214,46 +210,46 @@ def test_no_pieces_of_text_make_a_mark_of_any_token(form: ChatFormat, pieces: li
     assert sum(token in marks for token in inside) == sum(token in marks for token in plain)
 
 
-def test_a_content_cannot_stand_in_the_place_of_another(form: ChatFormat) -> None:
+def test_content_that_imitates_a_placeholder_does_not_replace_another(form: ChatFormat) -> None:
     messages = [{"role": "system", "content": "\ue0001\ue001"}, {"role": "user", "content": "Secret?"}]
     assert form.decode(form.prompt_ids(messages)).count("Secret?") == 1
 
 
-def test_what_is_no_unicode_text_is_replaced_not_refused(form: ChatFormat) -> None:
+def test_lone_surrogate_is_replaced(form: ChatFormat) -> None:
     assert "a?b" in form.decode(form.prompt_ids([{"role": "user", "content": "a\ud800b"}]))
 
 
-def test_tools_are_described_where_they_are_given() -> None:
+def test_tools_are_described_only_on_request() -> None:
     tokenizer = learned_tokenizer(pool_rows(2))
     message = [{"role": "user", "content": "Well?"}]
-    bare, told = (ChatFormat(tokenizer, describe_tools=told).prompt_ids(message) for told in (False, True))
-    text = ChatFormat(tokenizer).decode(told)
+    bare, described = (ChatFormat(tokenizer, describe_tools=tools).prompt_ids(message) for tools in (False, True))
+    text = ChatFormat(tokenizer).decode(described)
     assert all(f'"name": "{name}"' in text for name in ("wiki", "calc", "ask_user"))
-    assert told[-len(bare) :] == bare
+    assert described[-len(bare) :] == bare
 
 
-def test_a_template_that_treats_thoughts_as_qwen3_does_is_filled_in_the_same_way() -> None:
+def test_template_with_qwen3s_thoughts_is_supported() -> None:
     tokenizer = learned_tokenizer(pool_rows(2))
     tokenizer.chat_template = THINKING
     form = ChatFormat(tokenizer)
-    told = [{"role": "tool", "tool_call_id": "call_0", "name": "wiki", "content": "A page."}]
-    assert form.decode(form.observation_ids(told)) == (
+    replies = [{"role": "tool", "tool_call_id": "call_0", "name": "wiki", "content": "A page."}]
+    assert form.decode(form.observation_ids(replies)) == (
         "\n<|im_start|>user\n<tool_response>\nA page.\n</tool_response><|im_end|>\n<|im_start|>assistant\n"
     )
     prompt = [{"role": "user", "content": "Well?"}]
     assert form.decode(form.prompt_ids(prompt)) == "<|im_start|>user\nWell?<|im_end|>\n<|im_start|>assistant\n"
     final = {"role": "assistant", "content": "Answer: 7"}
-    ids, own = form.dialogue_ids([*prompt, {"role": "assistant", "content": "Hm."}, *told, final])
+    ids, own = form.dialogue_ids([*prompt, {"role": "assistant", "content": "Hm."}, *replies, final])
     assert [read_turn(form, ids[a:b]) for a, b in spans(own)] == ["Hm.<|im_end|>", "Answer: 7<|im_end|>"]
 
 
-def test_a_tokenizer_without_a_template_is_refused() -> None:
+def test_tokenizer_without_a_template_is_rejected() -> None:
     tokenizer = learned_tokenizer(pool_rows(2))
     tokenizer.chat_template = None
     with pytest.raises(RC1Error, match=r"\bchat_template .*\beos_token\b"):
         ChatFormat(tokenizer)
 
 
-def test_counting_is_of_plain_text(form: ChatFormat) -> None:
+def test_count_treats_special_tokens_as_plain_text(form: ChatFormat) -> None:
     assert form.count("") == 0
     assert form.count("<|im_end|>") > 1

@@ -1,4 +1,4 @@
-"""Controls: a reward without information, its own places on the disk, and an evaluation that must find no gain."""
+"""Controls: rewards without information, their separate files, and an evaluation that must find no gain."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def done(tiny_workspace: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
     return run
 
 
-def written(root: Path) -> set[str]:
+def files_below(root: Path) -> set[str]:
     return {path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file()}
 
 
@@ -55,7 +55,7 @@ def written(root: Path) -> set[str]:
 
 
 class Plays:
-    """A strategy whose episodes are worth what was done in them."""
+    """A strategy that rewards what was done in the episodes."""
 
     def attach_engine(self, engine: Any) -> None:
         self.engine = engine
@@ -72,13 +72,13 @@ def scored(kind: Any, done: Sequence[str], seed: int = 1, step: int = 3) -> tupl
 
 
 @pytest.mark.parametrize("kind", ["random", "constant"])
-def test_what_was_done_has_no_part_in_what_it_is_worth(kind: str) -> None:
+def test_control_reward_is_independent_of_the_episode(kind: str) -> None:
     good, figures = scored(kind, ["good"] * 40)
     assert good == scored(kind, ["bad"] * 40)[0] == scored(kind, ["good", "bad"] * 20)[0]
     assert figures == {"env/success": 0.5, "reward/control": sum(good) / 40}
 
 
-def test_random_numbers_hang_on_seed_step_and_place_alone() -> None:
+def test_random_rewards_depend_on_seed_step_and_position() -> None:
     first = scored("random", ["bad"] * 200)[0]
     assert len(set(first)) == 200 and all(0 <= value < 1 for value in first)
     assert 0.4 < sum(first) / 200 < 0.6
@@ -87,13 +87,13 @@ def test_random_numbers_hang_on_seed_step_and_place_alone() -> None:
     assert set(scored("constant", ["bad"] * 9)[0]) == {0.5}
 
 
-# ---- its own places ----
+# ---- its files ----
 
 
-def test_a_control_writes_its_own_report_and_nothing_of_a_real_run(done: Run, tiny_workspace: Path) -> None:
-    new = written(done.workspace.root) - written(tiny_workspace)
-    beside = {name for name in new if not name.startswith("checkpoints/controls/random/")}
-    assert {name for name in beside if not name.startswith("reports/rc1/")} == {"reports/control_random.json"}
+def test_control_writes_its_own_report_and_no_file_of_a_real_run(done: Run, tiny_workspace: Path) -> None:
+    new = files_below(done.workspace.root) - files_below(tiny_workspace)
+    outside = {name for name in new if not name.startswith("checkpoints/controls/random/")}
+    assert {name for name in outside if not name.startswith("reports/rc1/")} == {"reports/control_random.json"}
     assert f"{LAST}/adapter.safetensors" in new
     report = read_json(done.workspace.path("reports/control_random.json"))
     assert (report["kind"], report["steps"], report["pass"]) == ("random", 3, True)
@@ -103,7 +103,7 @@ def test_a_control_writes_its_own_report_and_nothing_of_a_real_run(done: Run, ti
     assert [line["objective/scores"] for line in lines] == pytest.approx([line["reward/control"] for line in lines])
 
 
-def test_a_control_that_was_broken_off_ends_with_the_same_bytes(done: Run, tiny: Callable[..., Run]) -> None:
+def test_interrupted_control_ends_with_the_same_bytes(done: Run, tiny: Callable[..., Run]) -> None:
     prepared = prepare(tiny(*SMALL)).under(Control("random"))
     seed = prepared.run.config.seeds[0]
     for last in (1, 3):
@@ -111,7 +111,7 @@ def test_a_control_that_was_broken_off_ends_with_the_same_bytes(done: Run, tiny:
     assert fingerprint(path) == fingerprint(done.workspace.path(LAST))
 
 
-def test_a_control_is_another_run_and_no_policy_to_keep(done: Run) -> None:
+def test_control_checkpoint_can_neither_resume_a_real_run_nor_be_kept(done: Run) -> None:
     real, step = prepare(replace(done, config=done.config.model_copy(update={"steps": 3}))), done.workspace.path(LAST)
     assert load_checkpoint(step).values["control"] == "random"
     assert real.facts(1)["control"] is None
@@ -126,7 +126,7 @@ def test_a_control_is_another_run_and_no_policy_to_keep(done: Run) -> None:
 
 
 def played(row: Mapping[str, Any], says: str) -> Any:
-    """An episode in which a policy asks nobody and answers at once."""
+    """An episode in which a policy answers at once, without a question to the user."""
     limits = Limits(turns=8, tokens=400, tool_errors=2, malformed=1, calls=5, turn_chars=2000, argument_chars=300)
     episode = Episode(World(row), limits)  # type: ignore[arg-type]
     episode.send({"role": "assistant", "content": f"Answer: {says}"})
@@ -134,20 +134,20 @@ def played(row: Mapping[str, Any], says: str) -> Any:
 
 
 def reads(row: Mapping[str, Any]) -> str:
-    """What a policy answers that can do nothing but read: the answer, if somebody left it in its prompt."""
+    """The answer of a policy that only reads: it finds the answer if it leaked into its prompt."""
     _, mark, answer = str(row["messages"][-1]["content"]).rpartition("The answer is ")
-    return answer if mark else "nobody knows"
+    return answer if mark else "unknown"
 
 
-def handed(row: Mapping[str, Any]) -> dict[str, Any]:
+def with_answer(row: Mapping[str, Any]) -> dict[str, Any]:
     opening = [one for one in row["messages"] if one["role"] in ("system", "user")][:2]
-    told = {**opening[-1], "content": f"{opening[-1]['content']} The answer is {row['answer']}"}
-    return {**row, "messages": [*opening[:-1], told]}
+    leaked = {**opening[-1], "content": f"{opening[-1]['content']} The answer is {row['answer']}"}
+    return {**row, "messages": [*opening[:-1], leaked]}
 
 
 @dataclass
 class Reader:
-    """A player whose policy only reads; its temperature is that of the sampled episodes."""
+    """A player whose policy only reads, at the temperature of sampled episodes."""
 
     temperature: float = 1.0
 
@@ -155,8 +155,8 @@ class Reader:
         assert adapter
 
 
-def judged(done: Run, after: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> GateResult:
-    """The gate on a control whose policy is shown `after(row)` when it is evaluated, and the row at the start."""
+def control_result(done: Run, after: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> GateResult:
+    """The gate on a control whose policy sees `after(row)` after training, and the row before."""
     rows = [{**row, "messages": row["messages"][:2]} for row in prepare(done).selection.held_out]
     records = [
         *records_of([played(row, reads(row)) for row in rows], rows, policy="sft", mode="sampled", seed=1),
@@ -165,36 +165,34 @@ def judged(done: Run, after: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -
     return control_gate("random", compare(done, episode_frame(records)), {1: 0.1}, done.config.gates.control, 1)
 
 
-def test_a_policy_that_is_handed_the_answer_when_it_is_evaluated_is_found(done: Run) -> None:
-    assert judged(done, lambda row: row).status is Status.PASSED
-    leaking = judged(done, handed)
+def test_control_gate_detects_an_answer_that_leaks_into_evaluation(done: Run) -> None:
+    assert control_result(done, lambda row: row).status is Status.PASSED
+    leaking = control_result(done, with_answer)
     assert leaking.status is Status.FAILED
     assert [check.name for check in leaking.failures] == ["random reward, seed 1: success up for certain, pp"]
 
 
-def test_an_evaluation_on_prompts_of_the_warm_start_is_refused(done: Run) -> None:
+def test_evaluation_on_warm_start_prompts_is_rejected(done: Run) -> None:
     prepared = prepare(done)
     leaking = replace(prepared, selection=replace(prepared.selection, held_out=prepared.selection.train[:12]))
     with pytest.raises(EvaluationError, match=r"^12 prompts .*'"):
         run_control(leaking, "random", done.config.seeds[:1])
 
 
-def test_a_leak_between_the_two_plays_turns_a_whole_control_red(
+def test_leak_into_the_second_evaluation_fails_the_whole_control(
     done: Run, tiny: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The second policy that plays is asked the same prompts with the answer written behind them."""
+    """The second policy gets the same prompts with the answer appended."""
     plays: list[int] = []
 
     def leaking(prepared: Prepared, _player: Any, _temperature: float) -> list[Any]:
         plays.append(1)
         rows = [{**row, "messages": row["messages"][:2]} for row in prepared.selection.held_out]
-        return [played(row, reads(handed(row) if len(plays) > 1 else row)) for row in rows]
+        return [played(row, reads(with_answer(row) if len(plays) > 1 else row)) for row in rows]
 
     monkeypatch.setattr(control_module, "player_of", lambda *_: nullcontext(Reader()))
     monkeypatch.setattr(control_module, "episodes_of", leaking)
     run = tiny(*SMALL)
-    import shutil
-
     shutil.copytree(
         done.workspace.path("checkpoints/controls"), run.workspace.path("checkpoints/controls"), symlinks=True
     )
@@ -203,11 +201,11 @@ def test_a_leak_between_the_two_plays_turns_a_whole_control_red(
     assert read_json(run.workspace.path("reports/control_random.json"))["pass"] is False
 
 
-def test_a_policy_that_did_not_move_tries_nothing_out(done: Run) -> None:
+def test_control_gate_fails_if_the_policy_did_not_move(done: Run) -> None:
     rows = prepare(done).selection.held_out
-    still = [played({**row, "messages": row["messages"][:2]}, "nobody knows") for row in rows]
+    unmoved = [played({**row, "messages": row["messages"][:2]}, "unknown") for row in rows]
     records = [
-        one for policy in ("sft", "control") for one in records_of(still, rows, policy=policy, mode="sampled", seed=1)
+        one for policy in ("sft", "control") for one in records_of(unmoved, rows, policy=policy, mode="sampled", seed=1)
     ]
     gate = control_gate("constant", compare(done, episode_frame(records)), {1: 0.0}, done.config.gates.control, 1)
     assert [check.name for check in gate.failures] == ["constant reward, seed 1: KL to the start, nats an episode"]

@@ -1,4 +1,4 @@
-"""The curriculum: shares, the schedule, what was not solved, and a state that decides everything."""
+"""The curriculum: bucket shares, the schedule, unsolved rows, and a state that decides all later batches."""
 
 from __future__ import annotations
 
@@ -37,82 +37,82 @@ def curriculum(settings: PrioritySampling | None = None, size: int = 10, seed: i
     return Curriculum(ROWS, settings or sampling((0, 0.5)), size, seed)
 
 
-def given(batch: dict[str, Any]) -> list[str]:
+def ids_of(batch: dict[str, Any]) -> list[str]:
     return [row["id"] for row in batch["rows"]]
 
 
 def step(source: Curriculum, solved: bool) -> dict[str, Any]:
-    """The next batch, played: all of it solved, or nothing."""
+    """The next batch, after play: all rows solved, or none."""
     batch = source.next()
     batch["solved"] = [solved] * len(batch["rows"])
     return batch
 
 
-def test_the_first_step_has_the_buckets_shares() -> None:
+def test_first_step_has_the_bucket_shares() -> None:
     assert Counter(row["bucket"] for row in curriculum().next()["rows"]) == {"easy": 2, "medium": 4, "hard": 4}
 
 
-def test_rows_that_were_not_solved_come_again_up_to_the_cap() -> None:
+def test_unsolved_rows_are_repeated_up_to_the_cap() -> None:
     source = curriculum()
-    first = given(step(source, solved=False))
+    first = ids_of(step(source, solved=False))
     second = source.next()
-    again = given(second)[:3]
-    # 3 of 10 again; of the other 7, exactly 1.4, 2.8 and 2.8, the larger remainders get what is left over.
+    again = ids_of(second)[:3]
+    # 3 of 10 again. The shares of the other 7 are 1.4, 2.8 and 2.8; larger remainders round up.
     assert set(again) <= set(first)
     assert Counter(row["bucket"] for row in second["rows"][3:]) == {"easy": 1, "medium": 3, "hard": 3}
 
 
-def test_nothing_comes_again_where_all_was_solved() -> None:
+def test_no_row_is_repeated_if_all_were_solved() -> None:
     source = curriculum()
     step(source, solved=True)
     assert Counter(row["bucket"] for row in source.next()["rows"]) == {"easy": 2, "medium": 4, "hard": 4}
     assert source.state_dict()["unsolved"] == []
 
 
-def test_the_schedule_leaves_no_more_free_than_it_says() -> None:
-    # 1 - 0.9 of 10 rows is one row, however binary fractions round.
+def test_scheduled_ratio_is_exact_despite_binary_rounding() -> None:
+    # 1 - 0.9 of 10 rows is one row.
     source = curriculum(sampling((0, 0.9), cap=1.0))
-    first = set(given(step(source, solved=False)))
-    passed = given(source.next())
+    first = set(ids_of(step(source, solved=False)))
+    passed = ids_of(source.next())
     assert passed[0] in first
     assert sum(source.state_dict()["passed"].values()) == 10 + 9
 
 
-def test_a_row_that_is_solved_later_does_not_come_again() -> None:
+def test_row_that_is_solved_later_is_not_repeated() -> None:
     source = curriculum()
     step(source, solved=False)
-    again = given(step(source, solved=True))[:3]
+    again = ids_of(step(source, solved=True))[:3]
     left = source.state_dict()["unsolved"]
     assert not set(again) & set(left) and len(left) > 0
 
 
-def test_a_row_that_stands_twice_in_a_step_counts_by_its_last_episode() -> None:
+def test_row_that_occurs_twice_in_a_step_counts_by_its_last_episode() -> None:
     source = Curriculum([{"id": b, "bucket": b} for b in ("easy", "medium", "hard")], sampling((0, 1.0)), 10, 1)
     batch = source.next()
-    last = {row_id: place for place, row_id in enumerate(given(batch))}
-    batch["solved"] = [last[row_id] == place for place, row_id in enumerate(given(batch))]
+    last = {row_id: place for place, row_id in enumerate(ids_of(batch))}
+    batch["solved"] = [last[row_id] == place for place, row_id in enumerate(ids_of(batch))]
     assert source.state_dict()["unsolved"] == []
 
 
 @pytest.mark.parametrize(("at", "ratio"), [(0, 0.5), (15, 0.5), (16, 0.35), (31, 0.35), (32, 0.2), (400, 0.2)])
-def test_the_seed_ratio_is_the_last_point_of_the_schedule(at: int, ratio: float) -> None:
-    # Out of order in the file, in order in time.
+def test_seed_ratio_is_that_of_the_last_schedule_point(at: int, ratio: float) -> None:
+    # The points are not sorted in the file.
     assert curriculum(sampling((32, 0.2), (0, 0.5), (16, 0.35))).seed_ratio(at) == ratio
 
 
-def test_before_its_first_point_everything_comes_from_the_pool() -> None:
+def test_seed_ratio_is_1_before_the_first_schedule_point() -> None:
     assert curriculum(sampling((5, 0.5))).seed_ratio(4) == 1.0
 
 
-def test_a_pass_gives_every_row_of_a_bucket_once() -> None:
+def test_pass_over_a_bucket_gives_every_row_once() -> None:
     source = curriculum(sampling((0, 1.0)))
-    hard = [row_id for _ in range(7) for row_id in given(step(source, solved=True)) if row_id.startswith("hard")]
+    hard = [row_id for _ in range(7) for row_id in ids_of(step(source, solved=True)) if row_id.startswith("hard")]
     passes = [hard[first : first + 7] for first in range(0, 28, 7)]
     assert [len(set(each)) for each in passes] == [7] * 4
-    assert len({tuple(each) for each in passes}) > 1, "each pass has an order of its own"
+    assert len({tuple(each) for each in passes}) > 1, "every pass has the same order"
 
 
-def test_without_priorities_rows_come_in_the_pools_own_shares_and_never_again() -> None:
+def test_disabled_priority_sampling_uses_pool_shares_and_repeats_no_row() -> None:
     source = curriculum(sampling((0, 0.5), enable=False), size=20)
     for _ in range(3):
         assert Counter(row["bucket"] for row in step(source, solved=False)["rows"]) == {
@@ -120,17 +120,17 @@ def test_without_priorities_rows_come_in_the_pools_own_shares_and_never_again() 
         }  # fmt: skip
 
 
-def test_the_episodes_of_a_step_have_names_of_their_own() -> None:
+def test_episode_keys_of_a_step_are_unique() -> None:
     source = Curriculum([{"id": b, "bucket": b} for b in ("easy", "medium", "hard")], sampling((0, 0.5)), 10, 1)
     for number in range(4):
         batch = step(source, solved=False)
         assert batch["step"] == number
         assert len(batch["keys"]) == len(set(batch["keys"])) == 10
-        assert all(key.startswith(f"{row_id}/") for key, row_id in zip(batch["keys"], given(batch), strict=True))
+        assert all(key.startswith(f"{row_id}/") for key, row_id in zip(batch["keys"], ids_of(batch), strict=True))
 
 
-def played(source: Curriculum, steps: int) -> list[list[str]]:
-    """Steps in which every third row is solved."""
+def keys_of(source: Curriculum, steps: int) -> list[list[str]]:
+    """The episode keys of steps in which every third row is solved."""
     found = []
     for _ in range(steps):
         batch = source.next()
@@ -140,40 +140,40 @@ def played(source: Curriculum, steps: int) -> list[list[str]]:
 
 
 @pytest.mark.parametrize("before", [0, 1, 5])
-def test_a_state_that_went_through_json_has_the_same_future(before: int) -> None:
+def test_state_restored_from_json_gives_the_same_batches(before: int) -> None:
     source = curriculum()
-    played(source, before)
+    keys_of(source, before)
     state = json.loads(json.dumps(source.state_dict()))
     other = curriculum()
     other.load_state_dict(state)
-    assert played(other, 6) == played(source, 6)
+    assert keys_of(other, 6) == keys_of(source, 6)
 
 
-def test_looking_at_the_state_changes_nothing() -> None:
+def test_reading_the_state_changes_nothing() -> None:
     watched, alone = curriculum(), curriculum()
     found = []
     for _ in range(5):
         watched.state_dict()
-        found += played(watched, 1)
+        found += keys_of(watched, 1)
         watched.state_dict()
-    assert found == played(alone, 5)
+    assert found == keys_of(alone, 5)
 
 
-def test_a_state_does_not_change_with_what_comes_after() -> None:
+def test_saved_state_does_not_change_with_later_steps() -> None:
     source = curriculum()
-    played(source, 2)
+    keys_of(source, 2)
     state = source.state_dict()
     kept = json.dumps(state)
-    played(source, 3)
+    keys_of(source, 3)
     assert json.dumps(state) == kept
 
 
-def test_the_seed_decides_the_order() -> None:
-    assert played(curriculum(seed=1), 3) == played(curriculum(seed=1), 3)
-    assert played(curriculum(seed=1), 3) != played(curriculum(seed=2), 3)
+def test_seed_decides_the_order() -> None:
+    assert keys_of(curriculum(seed=1), 3) == keys_of(curriculum(seed=1), 3)
+    assert keys_of(curriculum(seed=1), 3) != keys_of(curriculum(seed=2), 3)
 
 
-def test_a_batch_that_was_not_played_teaches_nothing() -> None:
+def test_unplayed_batch_marks_no_row_unsolved() -> None:
     source = curriculum()
     source.next()
     source.next()
@@ -183,18 +183,18 @@ def test_a_batch_that_was_not_played_teaches_nothing() -> None:
 LACKING = [{**row, "needs_clarification": number % 3 == 0} for number, row in enumerate(ROWS)]
 
 
-def test_a_share_of_each_bucket_may_lack_something() -> None:
+def test_missing_share_holds_within_each_bucket() -> None:
     settings = sampling(missing=0.5)
     batch = Curriculum(LACKING, settings, 20, 1).next()
     found = Counter((row["bucket"], row["needs_clarification"]) for row in batch["rows"])
     assert found == {
         (bucket, lacks): each for bucket, each in (("easy", 2), ("medium", 4), ("hard", 4)) for lacks in (True, False)
     }
-    as_they_come = Curriculum(LACKING, sampling(), 20, 1).next()
-    assert sum(row["needs_clarification"] for row in as_they_come["rows"]) < 10
+    without_share = Curriculum(LACKING, sampling(), 20, 1).next()
+    assert sum(row["needs_clarification"] for row in without_share["rows"]) < 10
 
 
-def test_what_no_row_can_give_others_give() -> None:
+def test_missing_share_falls_back_to_complete_rows() -> None:
     whole = [{**row, "needs_clarification": False} for row in ROWS]
     batch = Curriculum(whole, sampling(missing=0.5), 10, 1).next()
     assert Counter(row["bucket"] for row in batch["rows"]) == {"easy": 2, "medium": 4, "hard": 4}
@@ -207,7 +207,7 @@ def test_what_no_row_can_give_others_give() -> None:
         (ROWS[4:], None, {"easy": 1.0, "medium": 0.0, "hard": 0.0}, "9 medium; 7 hard: "),
     ],
 )
-def test_shares_that_no_row_can_take_are_refused(
+def test_shares_without_matching_rows_are_rejected(
     rows: list[dict[str, Any]], missing: float | None, shares: dict[str, float] | None, there: str
 ) -> None:
     settings = sampling(missing=missing)
@@ -216,9 +216,9 @@ def test_shares_that_no_row_can_take_are_refused(
         Curriculum(rows, settings, 10, 1)
 
 
-def test_strata_go_on_where_they_were() -> None:
+def test_restored_strata_give_the_same_batch() -> None:
     settings = sampling(missing=0.4)
     source, other = Curriculum(LACKING, settings, 10, 1), Curriculum(LACKING, settings, 10, 1)
     step(source, solved=True)
     other.load_state_dict(json.loads(json.dumps(source.state_dict())))
-    assert given(source.next()) == given(other.next())
+    assert ids_of(source.next()) == ids_of(other.next())

@@ -1,4 +1,4 @@
-"""Devices and precisions in the order that is promised, and one way to move tensors."""
+"""Devices and precisions in the documented order, and one function that moves tensors."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from rc1_lib.workspace.artifacts import PROJECT_ROOT
 
 
 @pytest.fixture
-def there(monkeypatch: pytest.MonkeyPatch) -> set[str]:
-    """Kinds that torch claims to have."""
+def available(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """Kinds of device that torch reports as available."""
     kinds: set[str] = set()
     monkeypatch.setattr(torch.cuda, "is_available", lambda: "cuda" in kinds)
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: "mps" in kinds)
     return kinds
 
 
-def test_cuda_comes_before_mps_before_cpu(there: set[str]) -> None:
+def test_device_order_is_cuda_mps_cpu(available: set[str]) -> None:
     assert get_device().type == "cpu"
-    there.add("mps")
+    available.add("mps")
     assert get_device().type == "mps"
-    there.add("cuda")
+    available.add("cuda")
     assert get_device().type == "cuda"
 
 
-def test_the_preferred_order_is_kept(there: set[str]) -> None:
-    there |= {"cuda", "mps"}
+def test_preferred_device_order_is_kept(available: set[str]) -> None:
+    available |= {"cuda", "mps"}
     assert get_device(["cpu", "cuda"]).type == "cpu"
     assert get_device(["mps", "cuda"]).type == "mps"
 
 
-def test_a_machine_without_any_preferred_device_is_told(there: set[str]) -> None:
+def test_missing_or_unknown_preferred_device_is_rejected(available: set[str]) -> None:
     with pytest.raises(ConfigError, match=r"run\.device_pref: .*cuda, mps; .*cpu"):
         get_device(["cuda", "mps"])
     with pytest.raises(ConfigError, match=r"run\.device_pref: .*'tpu', .*cuda, mps, cpu"):
@@ -52,22 +52,22 @@ def test_a_machine_without_any_preferred_device_is_told(there: set[str]) -> None
         ("mps", False, "bf16", "fp16"),
         ("cuda", True, "fp16", "fp16"),
         ("cpu", True, "bf16", "bf16"),
-        ("cpu", True, "fp16", "fp32"),  # no loss scaler there
+        ("cpu", True, "fp16", "fp32"),  # no loss scaler available
         ("cuda", True, "fp32", "fp32"),
     ],
 )
-def test_bf16_else_fp16_else_fp32(
+def test_precision_falls_back_from_bf16_to_fp16_to_fp32(
     kind: str, bf16: bool, wanted: str, got: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(device, "_has_bf16", lambda _: bf16)
     assert get_precision(torch.device(kind), Precision(wanted)) is Precision(got)
 
 
-def test_a_cpu_computes_in_bf16() -> None:
+def test_cpu_supports_bf16() -> None:
     assert get_precision(torch.device("cpu"), Precision.BF16).dtype == torch.bfloat16
 
 
-def test_whatever_holds_tensors_is_moved_whole() -> None:
+def test_to_device_moves_nested_containers_and_modules() -> None:
     batch = {"ids": torch.zeros(2), "parts": [torch.ones(1), (torch.ones(1), "text")], "meta": {"n": 3}}
     moved = to_device(batch, torch.device("meta"))
     assert moved["ids"].device.type == "meta"
@@ -77,8 +77,8 @@ def test_whatever_holds_tensors_is_moved_whole() -> None:
     assert to_device(torch.nn.Linear(1, 1), torch.device("meta")).weight.device.type == "meta"
 
 
-def test_tensors_change_their_device_by_to_device_alone() -> None:
-    """`.to(dtype)` is no move, nor is that of a batch, which goes through `to_device` itself."""
+def test_only_to_device_moves_tensors() -> None:
+    """`.to(dtype)` does not move; a batch's `.to(device)` calls `to_device`."""
     folder = PROJECT_ROOT / "rc1_lib" / "training"
     moved = [
         f"{path.relative_to(PROJECT_ROOT)}:{call.lineno}"
@@ -104,7 +104,7 @@ def test_tensors_change_their_device_by_to_device_alone() -> None:
         ("fpu", "bf16", "bf16"),
     ],
 )
-def test_auto_is_bf16_where_a_cpu_multiplies_it(
+def test_auto_precision_is_bf16_if_the_cpu_multiplies_it(
     flags: str, configured: str, got: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "cpuinfo").write_text(f"processor : 0\nflags : {flags}\n")

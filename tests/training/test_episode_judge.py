@@ -1,4 +1,4 @@
-"""Episodes scored by the calibrated weights: what a score is, what unscored and unstable ones are, what is refused."""
+"""Episode scores by the calibrated weights: their values, missing and high-variance scores, retries and errors."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ REPLIES, ASKED_ABOUT = "data/judge/episodes/replies.sqlite", "data/judge/episode
 OF_JUDGE = {"answered": 0.5, "grounded": 0.3, "restrained": 0.2}
 SEED = 20250820
 FAILING = Behaviour(delay="zero", faults={FaultKind.SERVER_ERROR: 0.1})
-"""A provider that fails for a while: what it leaves unscored would be scored, were it asked again."""
+"""A provider with transient failures: missing scores would be there if it were asked again."""
 
 
 @pytest.fixture
@@ -54,12 +54,12 @@ def server() -> Iterator[JudgeServer]:
         yield server
 
 
-def live(tiny: Tiny, server: JudgeServer, *more: str) -> Run:
-    """A run that a live judge scores episodes of."""
-    return live_at(tiny, server.base_url, *more)
+def live_run(tiny: Tiny, server: JudgeServer, *more: str) -> Run:
+    """A run whose episodes a live judge scores."""
+    return live_run_at(tiny, server.base_url, *more)
 
 
-def live_at(tiny: Tiny, url: str, *more: str) -> Run:
+def live_run_at(tiny: Tiny, url: str, *more: str) -> Run:
     run = tiny(
         "training.reward.judge=1",
         "training.reward.success=0",
@@ -70,20 +70,20 @@ def live_at(tiny: Tiny, url: str, *more: str) -> Run:
     return weigh(run, OF_JUDGE, [MODEL])
 
 
-def is_shaky(number: int) -> bool:
-    """Whether the judge of `wavering` is of two minds about `dialogue(number)`."""
+def has_high_variance(number: int) -> bool:
+    """Whether the samples of `disagreeing_judge` disagree about `dialogue(number)`."""
     return number % 3 == 0
 
 
-def wavering() -> Callable[[int, str, dict[str, str]], Reply]:
-    """Grades that hang on the dialogue and on how often it was asked about, and so not on the order of the calls."""
+def disagreeing_judge() -> Callable[[int, str, dict[str, str]], Reply]:
+    """Return grades that depend on the dialogue and its number of requests, not on the order of calls."""
     asked: Counter[int] = Counter()
 
     def reply(_: int, body: str, __: dict[str, str]) -> Reply:
         found = re.search(r"What is (\d+) \+ 1", body)
         assert found is not None
         number = int(found[1])
-        step = (0.1 if is_shaky(number) else 0.01) * (asked[number] - 1)
+        step = (0.1 if has_high_variance(number) else 0.01) * (asked[number] - 1)
         asked[number] += 1
         grades = {name: 0.3 + 0.02 * number + 0.05 * place + step for place, name in enumerate(DIMENSIONS)}
         return completion(json.dumps({"reason": "So.", **grades}), MODEL)
@@ -91,11 +91,11 @@ def wavering() -> Callable[[int, str, dict[str, str]], Reply]:
     return reply
 
 
-# ---- what a score is ----
+# ---- values ----
 
 
-def acted(row: dict[str, Any], number: int) -> Episode:
-    """An episode on `row`: questions, an empty one too, a malformed turn, a page, and now and then an answer."""
+def played_episode(row: dict[str, Any], number: int) -> Episode:
+    """An episode on `row`: questions, also an empty one, sometimes a malformed turn or an answer."""
     limits = Limits(turns=8, tokens=400, tool_errors=2, malformed=1, calls=5, turn_chars=2000, argument_chars=300)
     episode = Episode(World(row), limits)
     for turn in range(1 + number % 4):
@@ -106,13 +106,13 @@ def acted(row: dict[str, Any], number: int) -> Episode:
     if number % 3 == 0:
         episode.say("<tool_call>no call</tool_call>")
     if number % 4 and episode.status is EpisodeStatus.RUNNING:
-        answer = row["answer"] if number % 2 else "nobody knows"
+        answer = row["answer"] if number % 2 else "unknown"
         episode.send({"role": "assistant", "content": f"It is so. Answer: {answer}"})
     return episode
 
 
-def test_what_training_pays_is_to_the_last_bit_what_the_gates_audit(tiny: Tiny, pool: list[dict[str, Any]]) -> None:
-    """The judged score, the penalty, the factor and their total, on the teacher's dialogues and on episodes."""
+def test_training_reward_equals_the_audited_reward_bit_for_bit(tiny: Tiny, pool: list[dict[str, Any]]) -> None:
+    """Judged score, penalty and total, on the scripted expert's dialogues and on episodes."""
     alone = (
         "training.reward.success=0",
         "training.reward.unverified=a test pays for the judged score alone",
@@ -120,7 +120,7 @@ def test_what_training_pays_is_to_the_last_bit_what_the_gates_audit(tiny: Tiny, 
         "training.reward.turn=0",
     )
     run = weigh(tiny("training.reward.judge=1", *alone))
-    episodes = [acted(row, number) for number, row in enumerate(pool[:40])]
+    episodes = [played_episode(row, number) for number, row in enumerate(pool[:40])]
     rows = [as_row(row, one) for row, one in zip(pool, episodes, strict=False)]
     audited = with_reward(run, judge_rows(run, pl.DataFrame([*pool[40:60], *rows])).frame, WEIGHTS)
     found = EpisodeJudge(run).score([row["messages"] for row in [*pool[40:60], *rows]], SEED)
@@ -137,18 +137,18 @@ def test_what_training_pays_is_to_the_last_bit_what_the_gates_audit(tiny: Tiny, 
     assert sum(one.penalty > 0 for one in paid) > 5
 
 
-def test_weights_that_changed_after_the_ticket_are_refused(tiny: Tiny) -> None:
+def test_weights_changed_after_the_ticket_are_rejected(tiny: Tiny) -> None:
     run = weigh(tiny("training.reward.judge=1"))
     vouched = {"weights": sha256_file(run.workspace.path(run.config.weights))}
     vouched["judge_spec"] = sha256_file(PROJECT_ROOT / "configs/judge/v1.yaml")
     assert EpisodeJudge(replace(run, vouched=vouched)).sha256 == EpisodeJudge(run).sha256
-    weigh(run, OF_JUDGE)  # calibrated and adopted in all form, but not what the ticket was issued for
+    weigh(run, OF_JUDGE)  # adopted after a passed calibration, but not those of the ticket
     with pytest.raises(TicketError, match=r"weights\.json .*\(weights\).*SHA-256"):
         EpisodeJudge(replace(run, vouched=vouched))
 
 
-def test_the_replies_are_kept_apart_from_those_that_the_preflights_gates_read(tiny: Tiny, server: JudgeServer) -> None:
-    run = live(tiny, server)
+def test_training_replies_are_stored_apart_from_preflight_replies(tiny: Tiny, server: JudgeServer) -> None:
+    run = live_run(tiny, server)
     EpisodeJudge(run).score(dialogues(3), SEED)
     assert run.workspace.path(REPLIES).is_file()
     assert not run.workspace.path(run.config.judge.store.path).exists()
@@ -156,8 +156,8 @@ def test_the_replies_are_kept_apart_from_those_that_the_preflights_gates_read(ti
         tiny("judge.store.path=data/judge/episodes/replies.sqlite")
 
 
-def test_the_rubric_is_read_in_memory_and_says_what_it_says_through_the_store(tiny: Tiny) -> None:
-    """What nobody is paid for needs no store; what it leaves unscored, and why, is the same."""
+def test_unbilled_rubric_scores_equal_the_stored_ones_without_a_store(tiny: Tiny) -> None:
+    """Free scores need no store. Missing scores and their reasons are the same."""
     run = weigh(tiny("training.reward.judge=1"))
     several = dialogues(6)
     with open_store(run) as store:
@@ -172,8 +172,8 @@ def test_the_rubric_is_read_in_memory_and_says_what_it_says_through_the_store(ti
     assert reason.startswith("the reply lacks charm")
 
 
-def test_an_audit_is_each_score_as_it_is_and_asks_no_more_than_the_budget(tiny: Tiny, server: JudgeServer) -> None:
-    run = live(tiny, server, "judge.budget.max_calls=18", "steps=1", "batch_size=2")
+def test_audit_returns_plain_scores_and_checks_the_budget_first(tiny: Tiny, server: JudgeServer) -> None:
+    run = live_run(tiny, server, "judge.budget.max_calls=18", "steps=1", "batch_size=2")
     judge = EpisodeJudge(run)
     assert judge.audit([*dialogues(4), *dialogues(2)]) == judge.score([*dialogues(4), *dialogues(2)], SEED).values
     asked = server.stats().requests
@@ -182,35 +182,35 @@ def test_an_audit_is_each_score_as_it_is_and_asks_no_more_than_the_budget(tiny: 
     assert server.stats().requests == asked
 
 
-def test_an_audit_leaves_unscored_what_is_unscored(tiny: Tiny) -> None:
+def test_audit_keeps_missing_scores(tiny: Tiny) -> None:
     with running(Behaviour(delay="zero", faults={FaultKind.REFUSAL: 0.1})) as refusing:
-        found = EpisodeJudge(live(tiny, refusing)).audit(dialogues(30))
+        found = EpisodeJudge(live_run(tiny, refusing)).audit(dialogues(30))
     assert 0 < found.count(None) < 30
 
 
-def test_equal_dialogues_are_asked_about_once(tiny: Tiny, server: JudgeServer) -> None:
-    run = live(tiny, server)
+def test_equal_dialogues_are_requested_once(tiny: Tiny, server: JudgeServer) -> None:
+    run = live_run(tiny, server)
     judge = EpisodeJudge(run)
     judge.score(dialogues(4), SEED)
     judge.score(dialogues(6), SEED)
     assert server.stats().requests == 6 * run.config.judge.samples
 
 
-def test_the_judge_goes_by_the_instructions_that_the_run_began_with(tiny: Tiny, server: JudgeServer) -> None:
-    run = live(tiny, server)
+def test_judge_keeps_the_instructions_it_was_opened_with(tiny: Tiny, server: JudgeServer) -> None:
+    run = live_run(tiny, server)
     judge = EpisodeJudge(run)
-    mine = run.workspace.path("configs/judge/v1.yaml")
-    mine.parent.mkdir(parents=True, exist_ok=True)
-    mine.write_text((PROJECT_ROOT / "configs/judge/v1.yaml").read_text().replace("answered", "replied"))
+    instructions = run.workspace.path("configs/judge/v1.yaml")
+    instructions.parent.mkdir(parents=True, exist_ok=True)
+    instructions.write_text((PROJECT_ROOT / "configs/judge/v1.yaml").read_text().replace("answered", "replied"))
     assert judge.score(dialogues(2), SEED).scored == 2
 
 
-# ---- a step that is played again ----
+# ---- a repeated step ----
 
 
-def test_a_step_that_was_scored_is_scored_alike_whatever_the_judge_says_now(tiny: Tiny) -> None:
+def test_repeated_step_reuses_its_scores_without_requests(tiny: Tiny) -> None:
     with running(FAILING) as failing:
-        run = live(tiny, failing, "judge.limits.attempts=1", "training.reward.min_scored=0.1")
+        run = live_run(tiny, failing, "judge.limits.attempts=1", "training.reward.min_scored=0.1")
         first = EpisodeJudge(run).score(dialogues(20), SEED)
         asked = failing.stats().requests
         assert 0 < first.scored < 20
@@ -219,7 +219,7 @@ def test_a_step_that_was_scored_is_scored_alike_whatever_the_judge_says_now(tiny
         assert failing.stats().requests == asked
 
 
-def test_scores_of_a_step_that_cannot_be_read_are_told(tiny: Tiny) -> None:
+def test_unreadable_scores_of_a_step_are_rejected(tiny: Tiny) -> None:
     run = weigh(tiny("training.reward.judge=1"))
     EpisodeJudge(run).score(dialogues(3), SEED)
     (path,) = run.workspace.path("data/judge/episodes/steps").rglob("*.json")
@@ -228,82 +228,84 @@ def test_scores_of_a_step_that_cannot_be_read_are_told(tiny: Tiny) -> None:
         EpisodeJudge(run).score(dialogues(3), SEED)
 
 
-# ---- unscored and unstable ----
+# ---- missing scores and high variance ----
 
 
-def test_unscored_episodes_have_no_number(tiny: Tiny) -> None:
+def test_refused_episodes_have_missing_scores(tiny: Tiny) -> None:
     with running(Behaviour(delay="zero", faults={FaultKind.REFUSAL: 0.1})) as refusing:
-        run = live(tiny, refusing, "training.reward.min_scored=0.1")
+        run = live_run(tiny, refusing, "training.reward.min_scored=0.1")
         found = EpisodeJudge(run).score(dialogues(30), SEED)
-    unscored = [value for value in found.values if value is None]
-    assert 0 < len(unscored) < 30
-    assert found.metrics()["judge/scored"] == 1 - len(unscored) / 30
+    missing = [value for value in found.values if value is None]
+    assert 0 < len(missing) < 30
+    assert found.metrics()["judge/scored"] == 1 - len(missing) / 30
     assert all(value is None or value > 0.2 for value in found.values)
 
 
-def test_too_few_scored_episodes_end_the_training_and_leave_nothing_behind(tiny: Tiny) -> None:
+def test_too_few_scores_stop_the_training_and_save_no_step(tiny: Tiny) -> None:
     with running(Behaviour(delay="zero", faults={FaultKind.REFUSAL: 0.1})) as refusing:
-        run = live(tiny, refusing, "training.reward.min_scored=0.95")
+        run = live_run(tiny, refusing, "training.reward.min_scored=0.95")
         with pytest.raises(RC1Error, match=r" of 30 .* 95% \(training\.reward\.min_scored\)"):
             EpisodeJudge(run).score(dialogues(30), SEED)
     assert not run.workspace.path("data/judge/episodes/steps").exists()
 
 
-def test_fewer_scored_episodes_than_minibatches_end_the_training(tiny: Tiny) -> None:
+def test_fewer_scores_than_minibatches_stop_the_training(tiny: Tiny) -> None:
     with running(Behaviour(delay="zero", faults={FaultKind.REFUSAL: 1.0})) as refusing:
-        judge = EpisodeJudge(live(tiny, refusing, "training.reward.min_scored=0"))
-        told = r"scored 0 of 5 episodes .* and 2 \(training\.update\.minibatches\).*: 5: the"
-        with pytest.raises(RC1Error, match=told):
+        judge = EpisodeJudge(live_run(tiny, refusing, "training.reward.min_scored=0"))
+        with pytest.raises(RC1Error, match=r" 0 of 5 .* 2 \(training\.update\.minibatches\).*: 5: the"):
             judge.score(dialogues(5), SEED)
 
 
-def test_a_judge_that_stops_ends_the_training(tiny: Tiny, server: JudgeServer) -> None:
-    judge = EpisodeJudge(live(tiny, server, "judge.budget.max_calls=12", "steps=1", "batch_size=4"))
+def test_exhausted_judge_budget_stops_the_training(tiny: Tiny, server: JudgeServer) -> None:
+    judge = EpisodeJudge(live_run(tiny, server, "judge.budget.max_calls=12", "steps=1", "batch_size=4"))
     judge.score(dialogues(3), SEED)
-    judge.score(dialogues(3, 3), SEED + 1)  # another seed has the budget to itself
+    judge.score(dialogues(3, 3), SEED + 1)  # another seed has its own budget
     with pytest.raises(JudgeStoppedError, match=r"judge\.budget\.max_calls \(12\)"):
         judge.score(dialogues(3, 6), SEED)
 
 
-def test_an_unstable_score_is_drawn_to_the_mean_of_the_stable_ones(tiny: Tiny) -> None:
+def test_high_variance_scores_shrink_to_the_mean_of_the_others(tiny: Tiny) -> None:
     strict = "gates.stability.max_variance=0.0006"
     with running_gateway() as gateway:
-        gateway.replies = wavering()
-        run = live_at(tiny, gateway.url, "reward.unstable_weight=0.25", strict)
+        gateway.replies = disagreeing_judge()
+        run = live_run_at(tiny, gateway.url, "reward.unstable_weight=0.25", strict)
         found = EpisodeJudge(run).score(dialogues(12), SEED)
-        reading = live_at(tiny, gateway.url, strict, "training.reward.scores=elsewhere", f"judge.store.path={REPLIES}")
-        with open_store(reading) as store:
-            judged = open_judge(reading, store).score(dialogues(12))
+        stored = live_run_at(
+            tiny, gateway.url, strict, "training.reward.scores=elsewhere", f"judge.store.path={REPLIES}"
+        )
+        with open_store(stored) as store:
+            judged = open_judge(stored, store).score(dialogues(12))
         assert (judged.calls, len(gateway.requests)) == (0, 36)
     rows = judged.rows.to_dicts()
     plain = [math.fsum(weight * row[name] for name, weight in OF_JUDGE.items()) for row in rows]
-    shaky = [row["unstable"] for row in rows]
-    assert shaky == [is_shaky(number) for number in range(12)]
-    centre = fmean(value for value, unstable in zip(plain, shaky, strict=True) if not unstable)
+    high_variance = [row["unstable"] for row in rows]
+    assert high_variance == [has_high_variance(number) for number in range(12)]
+    centre = fmean(value for value, unstable in zip(plain, high_variance, strict=True) if not unstable)
     expected = [
-        centre + 0.25 * (value - centre) if unstable else value for value, unstable in zip(plain, shaky, strict=True)
+        centre + 0.25 * (value - centre) if unstable else value
+        for value, unstable in zip(plain, high_variance, strict=True)
     ]
     assert found.values == pytest.approx(expected)
-    assert found.unstable == sum(shaky)
+    assert found.unstable == sum(high_variance)
 
 
-# ---- what is refused ----
+# ---- errors ----
 
 
-def test_without_weights_there_is_no_judge(tiny: Tiny) -> None:
+def test_missing_weights_are_rejected(tiny: Tiny) -> None:
     with pytest.raises(NoWeightsError, match=r"weights\.json: .*rc1 weight-calib"):
         EpisodeJudge(tiny("training.reward.judge=1"))
 
 
-def test_a_budget_that_ends_in_the_middle_is_refused(tiny: Tiny, server: JudgeServer) -> None:
-    run = live(tiny, server, "judge.budget.max_calls=95", "steps=4", "batch_size=8")
+def test_budget_below_the_need_of_the_run_is_rejected(tiny: Tiny, server: JudgeServer) -> None:
+    run = live_run(tiny, server, "judge.budget.max_calls=95", "steps=4", "batch_size=8")
     with pytest.raises(ConfigError, match=r"judge\.budget\.max_calls .*95, .* 96 .*batch_size"):
         EpisodeJudge(run)
-    assert EpisodeJudge(live(tiny, server, "judge.budget.max_calls=96", "steps=4", "batch_size=8"))
-    assert EpisodeJudge(weigh(tiny("training.reward.judge=1", "judge.budget.max_calls=1"))), "nobody is billed"
+    assert EpisodeJudge(live_run(tiny, server, "judge.budget.max_calls=96", "steps=4", "batch_size=8"))
+    assert EpisodeJudge(weigh(tiny("training.reward.judge=1", "judge.budget.max_calls=1"))), "the local rubric is free"
 
 
-def test_weights_that_somebody_edited_are_refused(tiny: Tiny) -> None:
+def test_edited_weights_are_rejected(tiny: Tiny) -> None:
     run = weigh(tiny("training.reward.judge=1"))
     path = run.workspace.path(run.config.weights)
     path.write_text(path.read_text().replace("0.25", "0.2").replace("0.15", "0.2"))
@@ -312,7 +314,7 @@ def test_weights_that_somebody_edited_are_refused(tiny: Tiny) -> None:
 
 
 @pytest.mark.parametrize("lost", [True, False])
-def test_weights_whose_report_is_lost_or_edited_are_refused(tiny: Tiny, lost: bool) -> None:
+def test_weights_with_a_missing_or_edited_report_are_rejected(tiny: Tiny, lost: bool) -> None:
     run = weigh(tiny("training.reward.judge=1"))
     report = run.workspace.path(REPORT)
     if lost:
@@ -323,55 +325,53 @@ def test_weights_whose_report_is_lost_or_edited_are_refused(tiny: Tiny, lost: bo
         EpisodeJudge(run)
 
 
-def test_a_live_judge_without_a_model_is_refused(tiny: Tiny, server: JudgeServer) -> None:
+def test_live_judge_without_a_model_is_rejected(tiny: Tiny, server: JudgeServer) -> None:
     run = weigh(tiny("training.reward.judge=1", *overrides(server.base_url), "judge.model=null"), OF_JUDGE, [MODEL])
     with pytest.raises(ConfigError, match=r"judge\.model"):
         EpisodeJudge(run)
 
 
-def test_another_version_of_the_judge_is_not_on_the_scale_of_the_weights(tiny: Tiny, server: JudgeServer) -> None:
-    judge = EpisodeJudge(weigh(live(tiny, server), OF_JUDGE, ["rc1-test-double-0"]))
+def test_judge_version_other_than_the_calibrated_one_is_rejected(tiny: Tiny, server: JudgeServer) -> None:
+    judge = EpisodeJudge(weigh(live_run(tiny, server), OF_JUDGE, ["rc1-test-double-0"]))
     with pytest.raises(RC1Error, match=f" {MODEL}, .* rc1-test-double-0, "):
         judge.score(dialogues(2), SEED)
 
 
-# ---- what makes another run ----
+# ---- fingerprint and cost ----
 
 
 @pytest.mark.parametrize(
     "override", ["judge.samples=5", "reward.unstable_weight=0.9", "gates.stability.max_variance=0.01"]
 )
-def test_settings_of_the_judge_decide_the_fingerprint(tiny: Tiny, override: str) -> None:
+def test_judge_settings_change_the_fingerprint(tiny: Tiny, override: str) -> None:
     run = weigh(tiny("training.reward.judge=1"))
     assert EpisodeJudge(run).sha256 == EpisodeJudge(run).sha256
     assert EpisodeJudge(tiny("training.reward.judge=1", override)).sha256 != EpisodeJudge(run).sha256
 
 
-def test_weights_instructions_and_version_decide_the_fingerprint(tiny: Tiny) -> None:
+def test_weights_instructions_and_judge_version_change_the_fingerprint(tiny: Tiny) -> None:
     run = weigh(tiny("training.reward.judge=1"))
     found = {EpisodeJudge(run).sha256, EpisodeJudge(weigh(run, OF_JUDGE)).sha256}
     found.add(EpisodeJudge(weigh(run, OF_JUDGE, ["another-version"])).sha256)
-    mine = run.workspace.path("configs/judge/v1.yaml")
-    mine.parent.mkdir(parents=True, exist_ok=True)
-    mine.write_text((PROJECT_ROOT / "configs/judge/v1.yaml").read_text().replace("clear, complete", "complete"))
+    instructions = run.workspace.path("configs/judge/v1.yaml")
+    instructions.parent.mkdir(parents=True, exist_ok=True)
+    instructions.write_text((PROJECT_ROOT / "configs/judge/v1.yaml").read_text().replace("clear, complete", "complete"))
     found.add(EpisodeJudge(weigh(run, OF_JUDGE, ["another-version"])).sha256)
     assert len(found) == 4
 
 
-def test_what_a_step_cost_is_among_its_metrics_and_is_paid_once(tiny: Tiny, server: JudgeServer) -> None:
-    judge = EpisodeJudge(live(tiny, server, "judge.prices={input: 1, output: 2}"))
+def test_step_cost_is_a_metric_and_is_paid_once(tiny: Tiny, server: JudgeServer) -> None:
+    judge = EpisodeJudge(live_run(tiny, server, "judge.prices={input: 1, output: 2}"))
     first, again = (judge.score(dialogues(2), SEED) for _ in range(2))
     assert first.metrics()["costs/judge_calls"] == server.stats().requests == 6
     assert first.metrics()["costs/judge_usd"] > 0
     assert (again.values, again.calls, again.usd) == (first.values, first.calls, first.usd)
-    assert server.stats().requests == 6, "what was paid once is told again, and not paid again"
+    assert server.stats().requests == 6, "the repeated step sent requests"
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_what_a_killed_process_paid_for_a_step_counts_when_it_is_played_again(
-    tiny: Tiny, server: JudgeServer, forks: Forks
-) -> None:
-    run = live(tiny, server, "judge.prices={input: 1, output: 2}")
+def test_cost_of_a_killed_step_counts_when_the_step_is_repeated(tiny: Tiny, server: JudgeServer, forks: Forks) -> None:
+    run = live_run(tiny, server, "judge.prices={input: 1, output: 2}")
     killed = forks.start("tests.training.killed.score_and_be_killed", run.workspace.root, *run.overrides)
     assert killed.wait() == -signal.SIGKILL, killed.told()[-2000:]
     again = EpisodeJudge(run).score(dialogues(2), SEED).metrics()
@@ -380,15 +380,13 @@ def test_what_a_killed_process_paid_for_a_step_counts_when_it_is_played_again(
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_what_was_paid_for_a_step_counts_though_its_asking_was_killed_and_stopped(
-    tiny: Tiny, server: JudgeServer, forks: Forks
-) -> None:
-    run = live(tiny, server, "judge.prices={input: 1, output: 2}")
-    killed = forks.start("tests.training.killed.score_and_be_killed_half_way", run.workspace.root, *run.overrides)
+def test_costs_of_killed_and_stopped_requests_count_in_the_step(tiny: Tiny, server: JudgeServer, forks: Forks) -> None:
+    run = live_run(tiny, server, "judge.prices={input: 1, output: 2}")
+    killed = forks.start("tests.training.killed.score_and_be_killed_midway", run.workspace.root, *run.overrides)
     assert killed.wait() == -signal.SIGKILL, killed.told()[-2000:]
     with pytest.raises(JudgeStoppedError, match=r"judge\.budget\.max_calls \(1\)"):
         EpisodeJudge(
-            again(run, "judge.budget.max_calls=1", "training.reward.judge=0", "training.reward.success=1")
+            reopened(run, "judge.budget.max_calls=1", "training.reward.judge=0", "training.reward.success=1")
         ).score(dialogues(2), SEED)
     scores = EpisodeJudge(run).score(dialogues(2), SEED)
     with open_store(run, REPLIES) as store:
@@ -398,17 +396,17 @@ def test_what_was_paid_for_a_step_counts_though_its_asking_was_killed_and_stoppe
     assert not any(run.workspace.path(ASKED_ABOUT).iterdir())
 
 
-def test_who_asked_about_a_step_is_read_or_refused(tiny: Tiny) -> None:
+def test_damaged_record_of_a_steps_requests_is_rejected(tiny: Tiny) -> None:
     with running(Behaviour(delay="zero", faults={FaultKind.REFUSAL: 1.0})) as refusing:
-        judge = EpisodeJudge(live(tiny, refusing))
-        with pytest.raises(RC1Error, match="scored 0 of 2"):
+        judge = EpisodeJudge(live_run(tiny, refusing))
+        with pytest.raises(RC1Error, match=" 0 of 2 "):
             judge.score(dialogues(2), SEED)
-        (noted,) = judge.run.workspace.path(ASKED_ABOUT).iterdir()
-        noted.write_text("[1]")
-        with pytest.raises(RC1Error, match=rf"{noted.name}: .*\[1\]; .*training\.cap\.usd"):
+        (record,) = judge.run.workspace.path(ASKED_ABOUT).iterdir()
+        record.write_text("[1]")
+        with pytest.raises(RC1Error, match=rf"{record.name}: .*\[1\]; .*training\.cap\.usd"):
             judge.score(dialogues(2), SEED)
 
 
-def again(run: Run, *more: str) -> Run:
-    """The same run with other settings."""
+def reopened(run: Run, *more: str) -> Run:
+    """The same run with more overrides."""
     return open_run(profile="local", workspace=run.workspace.root, overrides=(*run.overrides, *more))

@@ -1,4 +1,4 @@
-"""An evaluation asks each policy once, the start once for all seeds, and finds the same when it is made again."""
+"""An evaluation plays each policy once, the initial one once for all seeds, and repeats with the same result."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ SHORT = (
     "steps=2", "training.segment_steps=1", "training.checkpoints.every_steps=1", "rollout_len=8",
     "training.rollout.rows=12", "gates.shared.resamples=20",
 )  # fmt: skip
-"""A checkpoint on the way, and turns of few tokens."""
+"""An intermediate checkpoint, and short turns."""
 
 
-def test_the_start_is_asked_once_for_all_seeds(
+def test_initial_policy_is_evaluated_once_for_all_seeds(
     tiny_workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = shutil.copytree(tiny_workspace, tmp_path / "workspace")
     torch.set_num_threads(1)
     prepared = prepare(tiny_run(root, *SHORT))
-    config, asked, play = prepared.run.config, list[int](), Playground.play
+    config, played, play = prepared.run.config, list[int](), Playground.play
 
     def counting(self: Playground, model: Any, rows: Any, keys: Any, **how: Any) -> list[Trajectory]:
-        asked.append(len(rows))
+        played.append(len(rows))
         return play(self, model, rows, keys, **how)
 
     seeds = config.seeds[:2]
@@ -40,7 +40,8 @@ def test_the_start_is_asked_once_for_all_seeds(
     monkeypatch.setattr(Playground, "play", counting)
     found = evaluate_run(prepared, finished)
     prompts = len(prepared.selection.held_out)
-    on_the_way = min(config.training.held_out.between.prompts, prompts)
-    start_and_seeds, modes = 1 + len(seeds), 2
-    assert asked == [prompts] * modes * start_and_seeds + [on_the_way] * len(seeds)
-    assert evaluate_run(prepared, finished).report == found.report, "named by provenance and every figure"
+    intermediate = min(config.training.held_out.between.prompts, prompts)
+    policies, modes = 1 + len(seeds), 2
+    assert played == [prompts] * modes * policies + [intermediate] * len(seeds)
+    # The report's name has a hash of provenance and results.
+    assert evaluate_run(prepared, finished).report == found.report

@@ -1,4 +1,4 @@
-"""A live judge that grades otherwise than in its baseline ends a training before the next segment."""
+"""A live judge whose grades differ from its baseline stops a training before the next segment."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from rc1_lib.training.judge_drifted import check_grades
 from rc1_lib.workspace.file_hashes import sha256_file
 from tests.conftest import SMALL, copied_pool
 from tests.forks import Forks
-from tests.training.killed import LOOKED
+from tests.training.killed import LOOK_REPLIES
 
 USUAL = Behaviour(delay="zero")
 N = 30
@@ -36,7 +36,7 @@ KEY = "key-of-the-double"
 
 @pytest.fixture(scope="module")
 def recorded(built: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A workspace in which the usual judge has its baseline. Never write into it: take `known`."""
+    """A workspace with the usual judge's baseline. Never write into it: use `run`."""
     root = copied_pool(built, tmp_path_factory.mktemp("recorded") / "workspace")
     with pytest.MonkeyPatch.context() as patch, running(USUAL) as server:
         patch.setenv("SCORER_API_KEY", KEY)
@@ -52,10 +52,10 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[JudgeServer]:
 
 
 @pytest.fixture
-def known(recorded: Path, server: JudgeServer, tmp_path: Path) -> Run:
-    """A run whose judge has a baseline, which is bound to who judges, not to where that one is reached."""
-    shutil.copytree(recorded, tmp_path / "known")
-    return open_run(profile="local", workspace=tmp_path / "known", overrides=(*SMALL, *judge_at(server)))
+def run(recorded: Path, server: JudgeServer, tmp_path: Path) -> Run:
+    """A run whose judge has a baseline. The baseline depends on the judge, not on its address."""
+    shutil.copytree(recorded, tmp_path / "workspace")
+    return open_run(profile="local", workspace=tmp_path / "workspace", overrides=(*SMALL, *judge_at(server)))
 
 
 def judge_at(server: JudgeServer) -> tuple[str, ...]:
@@ -66,37 +66,42 @@ def judge_at(server: JudgeServer) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def test_the_same_judge_is_asked_again_and_may_go_on(known: Run, server: JudgeServer) -> None:
+def test_unchanged_judge_passes_every_paid_check(run: Run, server: JudgeServer) -> None:
     before = server.stats().answered
-    assert check_grades(known, ASKED).startswith("the judge grades as in its baseline")
-    assert server.stats().answered - before == N * known.config.judge.samples
-    once = paid_in(known, ASKED).usd
-    check_grades(known, ASKED)
-    assert once > 0 and paid_in(known, ASKED).usd == pytest.approx(2 * once, rel=0.01), "each is paid for by itself"
-    assert paid_in(known, "data/judge/episodes/checks/of_another.sqlite").usd == 0
+    assert "baseline" in check_grades(run, ASKED)
+    assert server.stats().answered - before == N * run.config.judge.samples
+    once = paid_in(run, ASKED).usd
+    check_grades(run, ASKED)
+    assert once > 0 and paid_in(run, ASKED).usd == pytest.approx(2 * once, rel=0.01), "each check is paid for"
+    assert paid_in(run, "data/judge/episodes/checks/of_another.sqlite").usd == 0
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_what_a_killed_process_paid_for_a_broken_look_counts(known: Run, server: JudgeServer, forks: Forks) -> None:
+def test_cost_of_a_killed_check_counts(run: Run, server: JudgeServer, forks: Forks) -> None:
     before = server.stats().answered
-    killed = forks.start("tests.training.killed.look_and_be_killed", known.workspace.root, ASKED, *known.overrides)
+    killed = forks.start(
+        "tests.training.killed.check_grades_and_be_killed",
+        run.workspace.root,
+        ASKED,
+        *run.overrides,
+    )
     assert killed.wait() == -signal.SIGKILL, killed.told()[-2000:]
-    with open_store(known, ASKED) as store:
+    with open_store(run, ASKED) as store:
         log = store.log()
     lost = log.filter(pl.col("cost_usd").is_null())
-    assert log.height - lost.height >= LOOKED and set(lost["outcome"]) <= {"interrupted"}
-    settled, broken = float(log["cost_usd"].sum()), paid_in(known, ASKED).usd
-    assert broken >= settled > 0 and (broken > settled) == (lost.height > 0)
+    assert log.height - lost.height >= LOOK_REPLIES and set(lost["outcome"]) <= {"interrupted"}
+    settled, cut = float(log["cost_usd"].sum()), paid_in(run, ASKED).usd
+    assert cut >= settled > 0 and (cut > settled) == (lost.height > 0)
     asked = server.stats().answered
-    assert LOOKED <= asked - before < N * known.config.judge.samples
-    check_grades(known, ASKED)
-    whole = N * known.config.judge.samples
-    assert server.stats().answered - asked == whole, "a broken look tells nothing: a whole one"
-    assert paid_in(known, ASKED).usd == pytest.approx(broken + settled / (log.height - lost.height) * whole, rel=0.2)
+    assert LOOK_REPLIES <= asked - before < N * run.config.judge.samples
+    check_grades(run, ASKED)
+    whole = N * run.config.judge.samples
+    assert server.stats().answered - asked == whole, "an interrupted check must be repeated in full"
+    assert paid_in(run, ASKED).usd == pytest.approx(cut + settled / (log.height - lost.height) * whole, rel=0.2)
 
 
 @pytest.mark.parametrize(
-    ("behaviour", "sentence"),
+    ("behaviour", "check"),
     [
         (replace(USUAL, shift=-0.1), "medians moved by is -0[.]"),
         pytest.param(
@@ -105,31 +110,27 @@ def test_what_a_killed_process_paid_for_a_broken_look_counts(known: Run, server:
         pytest.param(replace(USUAL, seed=1), "medians of a dialogue apart, mean is 0[.]", marks=pytest.mark.long),
         (replace(USUAL, model="rc1-test-double-2"), "model versions is rc1-test-double-2"),
     ],
-    ids=["stricter", "milder in one dimension", "other grades, the same mean", "another version"],
+    ids=["stricter", "milder in one criterion", "other grades, same mean", "another version"],
 )
-def test_one_that_has_changed_ends_the_training(
-    known: Run, server: JudgeServer, behaviour: Behaviour, sentence: str
-) -> None:
+def test_changed_judge_stops_the_training(run: Run, server: JudgeServer, behaviour: Behaviour, check: str) -> None:
     server.behaviour = behaviour
-    with pytest.raises(RC1Error, match=rf"baseline: .*{sentence}"):
-        check_grades(known, ASKED)
+    with pytest.raises(RC1Error, match=rf"baseline: .*{check}"):
+        check_grades(run, ASKED)
 
 
-def test_what_is_red_once_is_asked_about_again(
-    known: Run, server: JudgeServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    red = GateResult("judge_drift", (at_most("moved", 1.0, 0.5, "it moved"),))
-    verdicts = [red]
+def test_failed_check_is_repeated_once(run: Run, server: JudgeServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    failed = GateResult("judge_drift", (at_most("moved", 1.0, 0.5, "it moved"),))
+    verdicts = [failed]
     monkeypatch.setattr(
         "rc1_lib.training.judge_drifted.drift_verdict",
         lambda run, where: verdicts.pop() if verdicts else drift_verdict(run, where),
     )
     before = server.stats().answered
-    assert check_grades(known, ASKED).startswith("the judge grades as in its baseline")
-    assert server.stats().answered - before == N * known.config.judge.samples
+    assert "baseline" in check_grades(run, ASKED)
+    assert server.stats().answered - before == N * run.config.judge.samples
 
 
-def test_without_a_ticket_and_a_baseline_nobody_is_asked_and_with_a_ticket_it_has_to_be_there(
+def test_missing_baseline_skips_the_check_without_a_ticket_and_fails_with_one(
     fresh_copy: Callable[..., Run], server: JudgeServer
 ) -> None:
     live = fresh_copy(*judge_at(server))
@@ -137,16 +138,16 @@ def test_without_a_ticket_and_a_baseline_nobody_is_asked_and_with_a_ticket_it_ha
     with pytest.raises(TicketError, match=r"of_this\.json was removed"):
         check_grades(replace(live, vouched={JUDGE_BASELINE.name: "0" * 64}), ASKED)
     record_baseline(live)
-    named = {
+    pinned = {
         JUDGE_BASELINE.name: sha256_file(JUDGE_BASELINE.path(live)),
         JUDGE_SPEC.name: sha256_file(JUDGE_SPEC.path(live)),
     }
-    check_grades(replace(live, vouched=named), ASKED)
+    check_grades(replace(live, vouched=pinned), ASKED)
     asked = server.stats().answered
     with pytest.raises(TicketError, match=r"of_this\.json .*\(judge_baseline\).*SHA-256"):
-        check_grades(replace(live, vouched={**named, JUDGE_BASELINE.name: "0" * 64}), ASKED)
+        check_grades(replace(live, vouched={**pinned, JUDGE_BASELINE.name: "0" * 64}), ASKED)
     assert server.stats().answered == asked
 
 
-def test_the_local_rubric_is_no_provider_that_could_change(built: Run) -> None:
+def test_local_rubric_is_not_checked(built: Run) -> None:
     assert check_grades(built, ASKED) == ""

@@ -1,4 +1,4 @@
-"""Rows from a file to demonstrations, and the order that they come in."""
+"""Rows of a file as demonstrations, and their order."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def tokenizer(tmp_path_factory: pytest.TempPathFactory):
 
 
 @pytest.mark.parametrize(
-    ("line", "sentence"),
+    ("line", "message"),
     [
         (b"{", "line 2: .*JSON"),
         (b"[1]", "line 2: .*list, .*object"),
@@ -36,21 +36,21 @@ def tokenizer(tmp_path_factory: pytest.TempPathFactory):
         (b'{"input": "a", "output": "b", "meta": []}', r"line 2: 'meta' .*\[\], .*object"),
     ],
 )
-def test_a_bad_line_is_told_by_file_and_number(tmp_path: Path, line: bytes, sentence: str) -> None:
+def test_bad_line_is_rejected_with_file_and_line_number(tmp_path: Path, line: bytes, message: str) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_bytes(b'{"input": "a", "output": "b", "meta": {"k": 1}}\n' + line + b"\n")
     rows = iter(read_rows(path))
     assert next(rows) == {"input": "a", "output": "b", "meta": {"k": 1}}
-    with pytest.raises(RowError, match=rf"rows\.jsonl {sentence}"):
+    with pytest.raises(RowError, match=rf"rows\.jsonl {message}"):
         next(rows)
 
 
-def test_a_missing_file_is_told() -> None:
+def test_missing_file_is_rejected() -> None:
     with pytest.raises(RowError, match=r"nowhere\.jsonl: .*\(No such"):
         list(read_rows(Path("nowhere.jsonl")))
 
 
-def test_minimal_data_are_enough_valid_and_held_out(tmp_path: Path) -> None:
+def test_synthetic_rows_are_valid_and_evaluation_rows_are_held_out(tmp_path: Path) -> None:
     train, held_out = tmp_path / "train_min.jsonl", tmp_path / "eval_min.jsonl"
     assert ensure_rows(train, evaluation=False)
     assert ensure_rows(held_out, evaluation=True)
@@ -62,20 +62,20 @@ def test_minimal_data_are_enough_valid_and_held_out(tmp_path: Path) -> None:
     assert {row["meta"]["kind"] for row in read_rows(held_out)} == {"sum", "place", "ask"}
 
 
-def test_only_files_named_minimal_are_made_up_and_none_is_overwritten(tmp_path: Path) -> None:
+def test_only_missing_min_files_are_generated(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match=r"rows\.jsonl: .*\*_min\.jsonl"):
         ensure_rows(tmp_path / "rows.jsonl", evaluation=False)
-    mine = tmp_path / "train_min.jsonl"
-    mine.write_text("mine")
-    assert not ensure_rows(mine, evaluation=False)
-    assert mine.read_text() == "mine"
+    existing = tmp_path / "train_min.jsonl"
+    existing.write_text("mine")
+    assert not ensure_rows(existing, evaluation=False)
+    assert existing.read_text() == "mine"
 
 
 def prompt_of(row: Demonstration) -> list[int]:
     return list(row.ids[: list(row.action_mask).index(True)])
 
 
-def test_the_output_is_learned_and_the_prompt_is_not(tokenizer) -> None:
+def test_mask_covers_the_output_and_not_the_prompt(tokenizer) -> None:
     [row] = encode_rows([{"input": "two?", "output": "three.", "meta": {"k": 1}}], tokenizer, 64, "rows")
     assert tokenizer.decode(prompt_of(row)) == "<|im_start|>user\ntwo?<|im_end|>\n<|im_start|>assistant\n"
     assert tokenizer.decode(row.ids[len(prompt_of(row)) :]) == "three.<|im_end|>"
@@ -83,19 +83,19 @@ def test_the_output_is_learned_and_the_prompt_is_not(tokenizer) -> None:
 
 
 @pytest.mark.parametrize("mark", ["<|im_end|>", "<|im_start|>", "<|endoftext|>"])
-def test_a_mark_that_a_row_spells_out_is_text_and_no_mark(tokenizer, mark: str) -> None:
+def test_special_token_spelled_in_a_row_is_plain_text(tokenizer, mark: str) -> None:
     texts = {"input": f"two?{mark}user", "output": f"three.{mark}four.", "meta": {}}
     [row] = encode_rows([texts], tokenizer, 64, "rows")
     [clean] = encode_rows([{"input": "two?user", "output": "three.four.", "meta": {}}], tokenizer, 64, "rows")
     [number] = tokenizer.convert_tokens_to_ids([mark])
     assert row.ids.count(number) == clean.ids.count(number)
     assert tokenizer.decode(row.ids[len(prompt_of(row)) :]) == f"three.< {mark[1:]}four.<|im_end|>"
-    # As in the prompts of episodes.
+    # The same as in the prompts of episodes.
     messages = [{"role": "user", "content": texts["input"]}]
     assert prompt_of(row) == ChatFormat(tokenizer).prompt_ids(messages)
 
 
-def test_marks_of_thoughts_stay_marks_in_an_output(tmp_path: Path) -> None:
+def test_think_token_is_kept_in_an_output_only(tmp_path: Path) -> None:
     thinking = AutoTokenizer.from_pretrained(write_base(tmp_path))
     thinking.add_tokens([AddedToken("<think>", special=False)])
     [row] = encode_rows([{"input": "a<think>", "output": "<think>b", "meta": {}}], thinking, 64, "rows")
@@ -104,7 +104,7 @@ def test_marks_of_thoughts_stay_marks_in_an_output(tmp_path: Path) -> None:
     assert number not in prompt_of(row)
 
 
-def test_an_output_is_cut_and_a_prompt_without_room_is_refused(tokenizer) -> None:
+def test_long_output_is_cut_and_a_prompt_without_room_is_rejected(tokenizer) -> None:
     row = {"input": "two?", "output": "three.", "meta": {}}
     [whole] = encode_rows([row], tokenizer, 64, "rows")
     [cut] = encode_rows([row], tokenizer, len(whole.ids) - 2, "rows")
@@ -123,21 +123,21 @@ def shuffled(seed: int, rows_per_step: int = 2) -> ShuffledRows:
     return ShuffledRows([Demonstration(str(n), (1, 2), (False, True)) for n in range(5)], rows_per_step, seed)
 
 
-def test_every_row_comes_once_an_epoch_in_another_order() -> None:
+def test_every_epoch_has_all_rows_in_another_order() -> None:
     given = [n for batch in numbers(shuffled(3), 5) for n in batch]
     assert sorted(given[:5]) == sorted(given[5:]) == [0, 1, 2, 3, 4]
     assert given[:5] != given[5:]
     assert given != [n for batch in numbers(shuffled(4), 5) for n in batch]
 
 
-def test_a_step_may_take_more_rows_than_there_are() -> None:
+def test_step_may_use_more_rows_than_exist() -> None:
     [batch] = numbers(shuffled(3, rows_per_step=12), 1)
     assert sorted(batch[:5]) == sorted(batch[5:10]) == [0, 1, 2, 3, 4]
     assert len(batch) == 12
 
 
 @pytest.mark.parametrize("done", range(6))
-def test_from_a_position_the_same_batches_follow(done: int) -> None:
+def test_restored_position_gives_the_same_batches(done: int) -> None:
     first = shuffled(3)
     numbers(first, done)
     second = shuffled(3)

@@ -1,4 +1,4 @@
-"""Which model a run trains."""
+"""The base model that a run trains: its name, revision, quantization and fingerprint."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from rc1_lib.workspace.artifacts import PROJECT_ROOT
 Tiny = Callable[..., Run]
 
 
-def test_a_folder_of_the_workspace_is_taken_before_a_name_on_the_hub(tiny: Tiny) -> None:
+def test_workspace_folder_takes_precedence_over_a_hub_name(tiny: Tiny) -> None:
     run = tiny()
     assert base_name(run.config, run.workspace) == str(run.workspace.path("base"))
 
@@ -29,24 +29,24 @@ def test_a_folder_of_the_workspace_is_taken_before_a_name_on_the_hub(tiny: Tiny)
 PINNED = f"Qwen/Qwen3-4B-Instruct@{'0123456789' * 4}"
 
 
-def test_what_is_no_folder_is_a_name_on_the_hub(tiny: Tiny) -> None:
+def test_name_without_a_folder_is_a_hub_name(tiny: Tiny) -> None:
     run = tiny(f"base_model={PINNED}")
     assert base_name(run.config, run.workspace) == PINNED
 
 
 @pytest.mark.parametrize("name", ["Qwen/Qwen3-4B-Instruct", "Qwen/Qwen3-4B-Instruct@main", f"{PINNED}0"])
-def test_a_name_on_the_hub_is_pinned_by_a_commit(tiny: Tiny, name: str) -> None:
+def test_hub_name_without_a_commit_is_rejected(tiny: Tiny, name: str) -> None:
     run = tiny(f"base_model={name}")
     with pytest.raises(ConfigError, match=r"base_model: '.*' .*Qwen/Qwen3-4B-Instruct@COMMIT"):
         base_name(run.config, run.workspace)
 
 
-def test_the_commit_is_what_is_asked_of_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every loader of a base: its configuration, its tokenizer, its weights."""
+def test_every_loader_passes_the_commit_to_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
+
     asked: list[tuple[str, str]] = []
 
     class Hub:
-        """Where no model is."""
+        """A hub without models."""
 
         @staticmethod
         def from_pretrained(pretrained_model_name_or_path: str, revision: str, **_: object) -> None:
@@ -67,26 +67,26 @@ def test_the_commit_is_what_is_asked_of_the_hub(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize("name", ["models/none", "./none", "/none/at/all"])
-def test_what_reads_like_a_folder_has_to_be_there(tiny: Tiny, name: str) -> None:
+def test_missing_folder_is_rejected(tiny: Tiny, name: str) -> None:
     run = tiny(f"base_model={name}")
     with pytest.raises(ConfigError, match=r"base_model: .*/.*`rc1 build-base`"):
         base_name(run.config, run.workspace)
 
 
 @pytest.mark.parametrize(("method", "quantization"), [("lora", None), ("qlora", "nf4")])
-def test_the_method_decides_how_the_weights_are_held(tiny: Tiny, method: str, quantization: str | None) -> None:
+def test_finetune_method_decides_the_quantization(tiny: Tiny, method: str, quantization: str | None) -> None:
     section = model_section(tiny(f"finetune.method={method}").config, "base")
     assert section.quantization == quantization
     assert (section.base, section.lora.enable, section.lora.r) == ("base", True, 4)
 
 
-def test_another_method_is_refused_with_those_known(tiny: Tiny) -> None:
+def test_unknown_finetune_method_is_rejected(tiny: Tiny) -> None:
     with pytest.raises(ConfigError, match=r"finetune\.method .*'full', .*lora, qlora"):
         model_section(tiny("finetune.method=full").config, "base")
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "tokenizer.json", "config.json", "chat_template.jinja"])
-def test_every_byte_of_a_base_counts_for_its_fingerprint(tiny: Tiny, name: str) -> None:
+def test_changed_byte_of_a_base_changes_the_fingerprint(tiny: Tiny, name: str) -> None:
     run = tiny()
     base = run.workspace.path("base")
     before = fingerprint_of(run.config, str(base))
@@ -98,8 +98,8 @@ def test_every_byte_of_a_base_counts_for_its_fingerprint(tiny: Tiny, name: str) 
 
 
 @pytest.mark.parametrize("name", ["merges.txt", "modeling_own.py", "additional_chat_templates/ask.jinja"])
-def test_a_file_of_any_kind_counts_for_its_fingerprint(tiny: Tiny, name: str) -> None:
-    """Tokenizers read more kinds of files than weights and JSON, and with trust_remote_code a model is code."""
+def test_added_or_changed_file_of_any_kind_changes_the_fingerprint(tiny: Tiny, name: str) -> None:
+    """Tokenizers read other kinds of files too, and with trust_remote_code a model is code."""
     run = tiny()
     base = run.workspace.path("base")
     before = fingerprint_of(run.config, str(base))
@@ -110,8 +110,8 @@ def test_a_file_of_any_kind_counts_for_its_fingerprint(tiny: Tiny, name: str) ->
     assert len({before, added, fingerprint_of(run.config, str(base))}) == 3
 
 
-def test_a_linked_folder_in_a_base_is_refused(tiny: Tiny, tmp_path: Path) -> None:
-    """transformers would read the templates in it, and their bytes would be in no fingerprint."""
+def test_linked_folder_in_a_base_is_rejected(tiny: Tiny, tmp_path: Path) -> None:
+    """transformers would read templates that the fingerprint does not contain."""
     run = tiny()
     base = run.workspace.path("base")
     (tmp_path / "elsewhere").mkdir()
@@ -123,8 +123,8 @@ def test_a_linked_folder_in_a_base_is_refused(tiny: Tiny, tmp_path: Path) -> Non
         BASE.sha256(run)
 
 
-def test_a_base_of_linked_files_that_is_itself_a_link_has_the_same_fingerprint(tiny: Tiny, tmp_path: Path) -> None:
-    """As in the hub's cache."""
+def test_links_to_a_base_and_its_files_keep_the_fingerprint(tiny: Tiny, tmp_path: Path) -> None:
+    """The hub's cache has such links."""
     run = tiny()
     base = run.workspace.path("base")
     (tmp_path / "snapshot").mkdir()

@@ -1,4 +1,4 @@
-"""Rows as episodes: what they are worth, and that they are played as the configuration says."""
+"""The playground: rewards and sampling follow the configuration."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from rc1_lib.training.rollout.trajectory import Trajectory
 Tiny = Callable[..., Run]
 
 
-def parts(run: Run) -> tuple[Playground, PreTrainedModel]:
+def playground_and_model(run: Run) -> tuple[Playground, PreTrainedModel]:
     base = str(run.workspace.path("base"))
     form = ChatFormat(load_tokenizer(model_section(run.config, base)))
     return Playground(run.config, form), AutoModelForCausalLM.from_pretrained(base).eval()
 
 
-def short(pool: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def shortest_rows(pool: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(pool, key=lambda row: len(row["messages"][1]["content"]))[:6]
 
 
@@ -38,8 +38,8 @@ def trajectory(**changed: Any) -> Trajectory:
     return Trajectory("row", (1, 2), 1, (False, True), (0.0, -1.0), (1,), EpisodeOutcome(**facts), ())
 
 
-def test_a_judges_score_counts_by_its_weight_and_the_rows_difficulty(tiny: Tiny) -> None:
-    playground, _ = parts(
+def test_judged_score_is_weighted_by_the_configuration_and_the_difficulty(tiny: Tiny) -> None:
+    playground, _ = playground_and_model(
         tiny(
             "training.reward.judge=0.5",
             "training.reward.success=0",
@@ -48,15 +48,15 @@ def test_a_judges_score_counts_by_its_weight_and_the_rows_difficulty(tiny: Tiny)
             "difficulty_beta=0.1",
         )
     )
-    wordy = trajectory(needs=True, malformed=0)
-    assert playground.terms(wordy, {"bucket": "medium"}, 0.75).total == 0.375
-    assert playground.terms(wordy, {"bucket": "hard"}, 0.75).total == pytest.approx(0.375 * 1.1)
+    needing = trajectory(needs=True, malformed=0)
+    assert playground.terms(needing, {"bucket": "medium"}, 0.75).total == 0.375
+    assert playground.terms(needing, {"bucket": "hard"}, 0.75).total == pytest.approx(0.375 * 1.1)
     with pytest.raises(RC1Error, match=r"training\.reward\.judge .*0\.5, .*score"):
-        playground.terms(wordy, {"bucket": "hard"})
+        playground.terms(needing, {"bucket": "hard"})
 
 
-def test_an_episode_is_worth_what_the_configuration_says(tiny: Tiny) -> None:
-    playground, _ = parts(
+def test_reward_is_the_configured_sum_of_terms(tiny: Tiny) -> None:
+    playground, _ = playground_and_model(
         tiny(
             "training.reward.success=8",
             "training.reward.malformed=0.25",
@@ -66,25 +66,19 @@ def test_an_episode_is_worth_what_the_configuration_says(tiny: Tiny) -> None:
             "difficulty_beta=0",
         )
     )
-    # 8 for the answer, 0.125 for two needless questions of which one counts, 0.25 for the malformed turn, 3 * 0.5.
+    # 8 for the answer, 0.125 for two needless questions (capped at one), 0.25 for the malformed turn, 3 * 0.5.
     assert playground.terms(trajectory(), {"bucket": "hard"}).total == 8 - 0.125 - 0.25 - 1.5
     assert playground.terms(trajectory(needs=True, obtained=True), {"bucket": "hard"}).penalty == 0
 
 
-def test_without_the_penalty_needless_questions_are_free(tiny: Tiny) -> None:
-    playground, _ = parts(tiny("use_overclar_penalty=false"))
+def test_disabled_penalty_makes_needless_questions_free(tiny: Tiny) -> None:
+    playground, _ = playground_and_model(tiny("use_overclar_penalty=false"))
     assert playground.terms(trajectory(), {"bucket": "easy"}).penalty == 0
 
 
-def test_a_hard_row_counts_more_than_an_easy_one(tiny: Tiny) -> None:
-    playground, _ = parts(tiny())
-    worth = [playground.terms(trajectory(), {"bucket": bucket}).total for bucket in ("easy", "medium", "hard")]
-    assert worth == sorted(worth) and len(set(worth)) == 3
-
-
-def test_episodes_come_back_in_the_order_of_their_rows(tiny: Tiny, pool: list[dict[str, Any]]) -> None:
-    playground, model = parts(tiny())
-    rows = short(pool)
+def test_episodes_are_returned_in_the_order_of_their_rows(tiny: Tiny, pool: list[dict[str, Any]]) -> None:
+    playground, model = playground_and_model(tiny())
+    rows = shortest_rows(pool)
     played = playground.play(model, rows, [row["id"] for row in rows], temperature=1.0, seed=1, iteration=0)
     assert [each.row_id for each in played] == [row["id"] for row in rows]
     for each, row in zip(played, rows, strict=True):
@@ -94,9 +88,9 @@ def test_episodes_come_back_in_the_order_of_their_rows(tiny: Tiny, pool: list[di
         assert each.outcome.status is not EpisodeStatus.RUNNING
 
 
-def test_what_is_sampled_hangs_on_seed_iteration_and_key_alone(tiny: Tiny, pool: list[dict[str, Any]]) -> None:
-    playground, model = parts(tiny())
-    rows = short(pool)
+def test_sampled_tokens_depend_only_on_seed_iteration_and_key(tiny: Tiny, pool: list[dict[str, Any]]) -> None:
+    playground, model = playground_and_model(tiny())
+    rows = shortest_rows(pool)
 
     def tokens(order: list[int], seed: int = 1, iteration: int = 0) -> dict[str, tuple[int, ...]]:
         chosen = [rows[place] for place in order]
@@ -111,9 +105,9 @@ def test_what_is_sampled_hangs_on_seed_iteration_and_key_alone(tiny: Tiny, pool:
     assert tokens([0, 1, 2, 3], iteration=1) != first
 
 
-def test_a_turn_is_cut_at_the_configured_length(tiny: Tiny, pool: list[dict[str, Any]]) -> None:
-    playground, model = parts(tiny("rollout_len=2"))
-    rows = short(pool)
+def test_turn_is_cut_at_the_configured_length(tiny: Tiny, pool: list[dict[str, Any]]) -> None:
+    playground, model = playground_and_model(tiny("rollout_len=2"))
+    rows = shortest_rows(pool)
     for each in playground.play(model, rows, [row["id"] for row in rows], temperature=1.0, seed=1, iteration=0):
         first_turn = each.turn_ends[0] + 1 - each.prompt_tokens
         assert first_turn <= 2

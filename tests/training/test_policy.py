@@ -1,4 +1,4 @@
-"""The policy: a frozen base, an adapter that can be switched off, and a value head."""
+"""The policy: a frozen base, an adapter that can be disabled, and a value head."""
 
 from __future__ import annotations
 
@@ -63,14 +63,14 @@ def same(left: dict[str, Tensor], right: dict[str, Tensor]) -> bool:
 
 
 @torch.no_grad()
-def test_a_fresh_policy_is_the_base_bit_for_bit_and_values_everything_at_nothing() -> None:
+def test_new_policy_equals_the_base_bit_for_bit_and_has_values_of_0() -> None:
     made = policy()
     assert torch.equal(logits_of(made), base()(input_ids=IDS_BT).logits)
     assert torch.equal(made.value_head(made.hidden(IDS_BT)), torch.zeros(2, 8))
 
 
 @torch.no_grad()
-def test_the_reference_stays_the_base_bit_for_bit_while_the_policy_learns() -> None:
+def test_reference_stays_the_base_bit_for_bit_during_training() -> None:
     with torch.enable_grad():
         made = trained(policy())
     pinned = base()(input_ids=IDS_BT).logits
@@ -80,7 +80,7 @@ def test_the_reference_stays_the_base_bit_for_bit_while_the_policy_learns() -> N
     assert not torch.equal(logits_of(made), pinned)
 
 
-def test_the_adapter_is_on_again_after_an_error_under_the_reference() -> None:
+def test_adapter_is_enabled_again_after_an_error_in_the_reference_context() -> None:
     made = trained(policy())
     before = logits_of(made)
     with pytest.raises(ValueError, match="inside"), made.reference():
@@ -88,13 +88,13 @@ def test_the_adapter_is_on_again_after_an_error_under_the_reference() -> None:
     assert torch.equal(logits_of(made), before)
 
 
-def test_learning_changes_no_weight_of_the_base() -> None:
+def test_training_changes_no_base_weight() -> None:
     made, pinned = trained(policy()), base().state_dict()
     found = {name.replace(".base_layer", ""): value for name, value in made.causal.state_dict().items()}
     assert all(torch.equal(found[name], value) for name, value in pinned.items())
 
 
-def test_only_the_adapter_and_the_value_head_are_trained() -> None:
+def test_only_the_adapter_and_the_value_head_require_gradients() -> None:
     made = policy()
     learning = {id(value) for value in made.parameters() if value.requires_grad}
     listed = [*made.adapter_parameters(), *made.value_head.parameters()]
@@ -104,13 +104,13 @@ def test_only_the_adapter_and_the_value_head_are_trained() -> None:
     assert shapes == [value.shape for value in policy(seed=4).adapter_parameters()]
 
 
-def test_an_adapter_put_into_another_policy_makes_it_the_same() -> None:
+def test_loaded_adapter_gives_the_same_logits() -> None:
     made, other = trained(policy()), policy(seed=9)
     other.load_adapter_state(made.adapter_state())
     assert torch.equal(logits_of(other), logits_of(made))
 
 
-def test_a_state_that_was_taken_does_not_change_with_the_policy() -> None:
+def test_saved_adapter_state_does_not_change_with_training() -> None:
     made = trained(policy())
     state = made.adapter_state()
     kept = {name: value.clone() for name, value in state.items()}
@@ -118,7 +118,7 @@ def test_a_state_that_was_taken_does_not_change_with_the_policy() -> None:
     assert same(state, kept) and not same(made.adapter_state(), kept)
 
 
-def test_the_seed_alone_decides_the_first_weights() -> None:
+def test_seed_alone_decides_the_initial_adapter() -> None:
     torch.manual_seed(1)
     one = policy(seed=5).adapter_state()
     torch.manual_seed(2)
@@ -126,7 +126,7 @@ def test_the_seed_alone_decides_the_first_weights() -> None:
     assert not same(policy(seed=6).adapter_state(), one)
 
 
-def test_making_a_policy_touches_no_other_randomness() -> None:
+def test_creating_a_policy_leaves_global_random_states_alone() -> None:
     torch.manual_seed(3)
     np.random.seed(3)
     wanted = torch.rand(4), np.random.random(4)
@@ -138,7 +138,7 @@ def test_making_a_policy_touches_no_other_randomness() -> None:
 
 
 @pytest.mark.parametrize("other", [{"r": 2}, {"target_modules": ("q_proj",)}])
-def test_a_foreign_adapter_is_refused_and_changes_nothing(other: dict[str, Any]) -> None:
+def test_adapter_of_another_shape_is_rejected_and_changes_nothing(other: dict[str, Any]) -> None:
     made = trained(policy())
     before = made.adapter_state()
     with pytest.raises(RC1Error, match=r"adapter.*lora_[AB]\.weight', \("):
@@ -147,7 +147,7 @@ def test_a_foreign_adapter_is_refused_and_changes_nothing(other: dict[str, Any])
 
 
 @torch.no_grad()
-def test_padding_on_the_right_changes_nothing() -> None:
+def test_right_padding_does_not_change_hidden_states() -> None:
     with torch.enable_grad():
         made = trained(policy())
     padded_BT = torch.cat([IDS_BT, torch.zeros(2, 3, dtype=torch.long)], dim=1)

@@ -1,4 +1,4 @@
-"""Bringing a run to a step: the same bytes in one go, in segments, and over kills and damaged checkpoints."""
+"""A run ends with the same bytes in one segment, in several, and after kills and damaged checkpoints."""
 
 from __future__ import annotations
 
@@ -50,17 +50,17 @@ from tests.training.weighed import weigh
 
 Tiny = Callable[..., Run]
 LONG = [pytest.param(name, marks=pytest.mark.long) for name in ("trl_grpo", "torch_dpo", "trl_dpo", *SUPERVISED)]
-"""The other engines, where one of them speaks for all in the ordinary suite."""
+"""The other engines. The ordinary suite runs one of them."""
 KEEPING = (
     "training.collapse.patience=1",
     "training.checkpoints={every_steps: 1, every_minutes: null, keep_last: 2, keep_every: null}",
 )
-"""A checkpoint a step, and a rule that removes some."""
+"""A checkpoint per step, and a rule that removes some."""
 
 
 @pytest.fixture(scope="module")
 def whole(tiny_workspace: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A workspace in which the run was brought to its step 4 in one go. Never write into it."""
+    """A workspace in which a run was trained to step 4 in one segment. Never write into it."""
     root = tmp_path_factory.mktemp("whole") / "workspace"
     shutil.copytree(tiny_workspace, root)
     torch.set_num_threads(1)
@@ -73,12 +73,12 @@ def first_seed(prepared: Prepared) -> int:
     return prepared.run.config.seeds[0]
 
 
+def metrics_of(root: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (root / "reports/metrics.jsonl").read_text().splitlines()]
+
+
 def measured(root: Path) -> list[int]:
-    return [json.loads(line)["step"] for line in (root / "reports/metrics.jsonl").read_text().splitlines()]
-
-
-def metrics_of(run: Run) -> list[str]:
-    return (run.workspace.root / "reports/metrics.jsonl").read_text().splitlines()
+    return [line["step"] for line in metrics_of(root)]
 
 
 def end_of(root: Path, last: int = 4) -> str:
@@ -86,14 +86,14 @@ def end_of(root: Path, last: int = 4) -> str:
 
 
 def go(run: Run, last: int) -> list[str]:
-    """Bring the run to a step; returns what was told."""
-    told: list[str] = []
+    """Train the run to a step and return its messages."""
+    messages: list[str] = []
     prepared = prepare(run)
-    assert advance(prepared, first_seed(prepared), last, told.append).name == f"step_{last:05d}"
-    return told
+    assert advance(prepared, first_seed(prepared), last, messages.append).name == f"step_{last:05d}"
+    return messages
 
 
-def test_segments_end_with_the_bytes_of_one_go(tiny: Tiny, whole: Path) -> None:
+def test_segments_end_with_the_same_bytes_as_one_segment(tiny: Tiny, whole: Path) -> None:
     run = tiny()
     for last in (1, 2, 4):
         go(run, last)
@@ -101,38 +101,36 @@ def test_segments_end_with_the_bytes_of_one_go(tiny: Tiny, whole: Path) -> None:
     assert measured(run.workspace.root) == [1, 2, 3, 4]
 
 
-def test_one_go_writes_checkpoints_by_the_rule_and_every_step_once(whole: Path) -> None:
+def test_one_segment_writes_scheduled_checkpoints_and_each_step_once(whole: Path) -> None:
     assert list(steps(whole / "checkpoints/rc1")) == [2, 4]
     assert measured(whole) == [1, 2, 3, 4]
     assert (whole / "checkpoints/rc1/latest").resolve().name == "step_00004"
 
 
-def test_a_step_that_is_there_is_not_trained_again(tiny: Tiny, whole: Path) -> None:
+def test_finished_step_is_not_trained_again(tiny: Tiny, whole: Path) -> None:
     run = copied(whole, tiny)
     before = (run.workspace.root / "checkpoints/rc1/step_00004/manifest.json").stat().st_mtime_ns
     assert go(run, 4) == ["resumes from step_00004"]
     assert (run.workspace.root / "checkpoints/rc1/step_00004/manifest.json").stat().st_mtime_ns == before
 
 
-def test_at_the_cap_it_pauses_with_a_checkpoint_and_under_a_higher_one_it_ends_with_the_same_bytes(
-    tiny: Tiny, whole: Path
-) -> None:
+def test_run_paused_at_a_cap_continues_under_a_higher_cap_with_the_same_bytes(tiny: Tiny, whole: Path) -> None:
     run = tiny("training.cap.hours=1e-9")
     with pytest.raises(PausedError, match=r"step 1 of 4: .*training\.cap\.hours .*1e-09"):
         go(run, 2)
     assert list(steps(run.workspace.path("checkpoints/rc1"))) == measured(run.workspace.root) == [1]
     with pytest.raises(PausedError, match=r"step 1 of 4: .*training\.cap\.hours "):
-        go(run, 2)  # what is spent is known to another process, and no step more is done
+        go(run, 2)  # the hours spent are read back, and no further step is trained
     assert measured(run.workspace.root) == [1]
     assert go(tiny("training.cap.hours=1"), 4)[0] == "resumes from step_00001"
     assert end_of(run.workspace.root) == end_of(whole)
 
 
-def test_looks_on_the_way_stand_in_the_metrics_and_change_nothing_that_is_learned(tiny: Tiny, whole: Path) -> None:
+def test_shadow_evaluation_is_in_the_metrics_and_does_not_change_the_training(tiny: Tiny, whole: Path) -> None:
     run = tiny("training.eval_shadow={every_steps: 3, prompts: 6}")
     go(run, 2)
     go(run, 4)
-    lines = [json.loads(line) for line in (run.workspace.root / "reports/metrics.jsonl").read_text().splitlines()]
+    lines = metrics_of(run.workspace.root)
     assert ["eval/env/success" in line for line in lines] == [False, False, True, True]
     prepared, last = prepare(run), "checkpoints/rc1/step_00004"
     adapter = run.workspace.root / last / "adapter.safetensors"
@@ -141,17 +139,13 @@ def test_looks_on_the_way_stand_in_the_metrics_and_change_nothing_that_is_learne
         player.load_adapter(load_checkpoint(adapter.parent).tensors["adapter"])
         rows = prepared.selection.shadow
         keys = [f"eval_shadow/{row['id']}" for row in rows]
-        again = player.play(rows, keys, temperature=player.temperature, seed=player.seed, iteration=0)
+        episodes = player.play(rows, keys, temperature=player.temperature, seed=player.seed, iteration=0)
         metrics: dict[str, float | None] = {"sec_per_step": 100.0}
-        (shadow,), trainer = (
-            shadow_evaluations(rows, run.config.training.eval_shadow),
-            SimpleNamespace(step=4, max_steps=4),
-        )
-        trainer.engine = player
-        shadow.on_step(trainer, metrics)
-    assert metrics["sec_per_step"] > 100, "a look is part of what its step took, so that the cap counts it"
+        (shadow,) = shadow_evaluations(rows, run.config.training.eval_shadow)
+        shadow.on_step(SimpleNamespace(step=4, max_steps=4, engine=player), metrics)
+    assert metrics["sec_per_step"] > 100, "the evaluation's time must count in the step's, for the cap"
     found = {name: value for name, value in lines[-1].items() if name.startswith("eval/")}
-    assert found == {f"eval/{name}": value for name, value in summary([one.outcome for one in again]).items()}
+    assert found == {f"eval/{name}": value for name, value in summary([one.outcome for one in episodes]).items()}
 
 
 EARLY = (
@@ -161,21 +155,21 @@ EARLY = (
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", sorted(RUNS))
-def test_looks_and_an_early_end_work_with_every_engine(tiny: Tiny, name: str) -> None:
+def test_shadow_evaluation_and_early_stop_work_with_every_engine(tiny: Tiny, name: str) -> None:
     adapters = []
-    for place, looks in (("plain", ()), ("looking", ("training.eval_shadow={every_steps: 2, prompts: 6}",))):
-        run = tiny(*RUNS[name], EARLY, "training.lr_schedule.kind=cosine", *looks, name=place)
+    for place, shadow in (("plain", ()), ("shadow", ("training.eval_shadow={every_steps: 2, prompts: 6}",))):
+        run = tiny(*RUNS[name], EARLY, "training.lr_schedule.kind=cosine", *shadow, name=place)
         prepared = prepare(run)
         end = advance(prepared, first_seed(prepared), 4, lambda _: None)
         assert end.name == "step_00003" and measured(run.workspace.root) == [1, 2, 3]
         adapters.append((end / "adapter.safetensors").read_bytes())
-    lines = [json.loads(line) for line in (run.workspace.root / "reports/metrics.jsonl").read_text().splitlines()]
+    lines = metrics_of(run.workspace.root)
     assert ["eval/env/success" in line for line in lines] == [False, True, False]
     assert [line["lr"] / run.config.lr for line in lines] == pytest.approx([1.0, 0.5 + math.sqrt(0.125), 0.5])
     assert adapters[0] == adapters[1]
 
 
-def test_a_run_that_becomes_no_better_ends_with_its_step_and_stays_ended(tiny: Tiny) -> None:
+def test_early_stopped_run_stays_stopped_at_the_same_bytes_in_segments(tiny: Tiny) -> None:
     ends = []
     for name, segments in (("one", (4, 4)), ("several", (1, 2, 3, 4))):
         run = tiny(EARLY, name=name)
@@ -186,21 +180,21 @@ def test_a_run_that_becomes_no_better_ends_with_its_step_and_stays_ended(tiny: T
     assert ends[0] == ends[1]
 
 
-def test_a_damaged_checkpoint_is_told_and_trained_again(tiny: Tiny, whole: Path) -> None:
+def test_damaged_checkpoint_is_reported_and_trained_again(tiny: Tiny, whole: Path) -> None:
     run = copied(whole, tiny)
     adapter = run.workspace.root / "checkpoints/rc1/step_00004/adapter.safetensors"
     content = bytearray(adapter.read_bytes())
     content[-1] ^= 1
     adapter.write_bytes(content)
-    told = go(run, 4)
-    assert told[0].startswith("not used: ") and "adapter.safetensors: has SHA-256" in told[0]
-    assert told[1] == "resumes from step_00002"
+    messages = go(run, 4)
+    assert messages[0].startswith("not used: ") and "adapter.safetensors: has SHA-256" in messages[0]
+    assert messages[1] == "resumes from step_00002"
     assert end_of(run.workspace.root) == end_of(whole)
     assert measured(run.workspace.root) == [1, 2, 3, 4]
 
 
-def forged(run: Run, ledger: bool) -> str:
-    """Another adapter in the last checkpoint, with a manifest of its own, and in the ledger too if so wanted."""
+def forge_checkpoint(run: Run, ledger: bool) -> str:
+    """Put another adapter and a matching manifest into the last checkpoint, and its hash into the ledger if wanted."""
     folder, ledger_file = run.workspace.path("checkpoints/rc1/step_00004"), run.workspace.path(LEDGER)
     before = fingerprint(folder)
     adapter = load_file(folder / "adapter.safetensors")
@@ -211,64 +205,64 @@ def forged(run: Run, ledger: bool) -> str:
     return fingerprint(folder)
 
 
-def test_another_checkpoint_in_its_place_with_a_manifest_of_its_own_is_trained_again(tiny: Tiny, whole: Path) -> None:
+def test_forged_checkpoint_that_differs_from_the_ledger_is_trained_again(tiny: Tiny, whole: Path) -> None:
     run = copied(whole, tiny)
-    sha256 = forged(run, ledger=False)
+    sha256 = forge_checkpoint(run, ledger=False)
     with pytest.raises(CheckpointError, match=rf"{sha256[:12]}.*ckpt_manifest\.jsonl .*{end_of(whole)[:12]}"):
         resumable(prepare(run), run.config.seeds[0], "latest")
-    told = go(run, 4)
-    assert f"has SHA-256 {sha256[:12]}, but ckpt_manifest.jsonl lists {end_of(whole)[:12]}" in told[0]
-    assert told[1] == "resumes from step_00002"
+    messages = go(run, 4)
+    assert f"has SHA-256 {sha256[:12]}, but ckpt_manifest.jsonl lists {end_of(whole)[:12]}" in messages[0]
+    assert messages[1] == "resumes from step_00002"
     assert end_of(run.workspace.root) == end_of(whole)
 
 
-def test_another_checkpoint_that_stands_in_the_ledger_too_is_not_seen(tiny: Tiny, whole: Path) -> None:
+def test_checkpoint_forged_together_with_the_ledger_is_not_detected(tiny: Tiny, whole: Path) -> None:
     run = copied(whole, tiny)
-    sha256 = forged(run, ledger=True)
+    sha256 = forge_checkpoint(run, ledger=True)
     assert go(run, 4) == ["resumes from step_00004"]
     assert end_of(run.workspace.root) == sha256
 
 
-def test_a_run_that_leaves_the_finite_numbers_is_a_fault_and_no_refusal(tiny: Tiny) -> None:
+def test_divergence_is_not_a_user_error(tiny: Tiny) -> None:
     prepared = prepare(tiny("lr=1e30"))
     with pytest.raises(DivergedError) as fault:
         advance(prepared, first_seed(prepared), 4, lambda _: None)
     assert not isinstance(fault.value, RC1Error)
 
 
-def test_the_rates_follow_the_schedule_that_is_asked_for(tiny: Tiny) -> None:
+def test_learning_rates_follow_the_configured_schedule(tiny: Tiny) -> None:
     run = tiny("training.lr_schedule={kind: cosine, warmup_steps: 2}")
     go(run, 4)
-    lines = [json.loads(line) for line in (run.workspace.root / "reports/metrics.jsonl").read_text().splitlines()]
+    lines = metrics_of(run.workspace.root)
     for key, rate in (("lr", run.config.lr), ("lr/value", run.config.training.ppo.value_lr)):
         assert [line[key] / rate for line in lines] == pytest.approx([0.5, 1.0, 1.0, 0.5]), key
 
 
-def test_another_configuration_is_another_run_and_leaves_the_old_alone(tiny: Tiny, whole: Path) -> None:
+def test_changed_configuration_is_another_run_and_leaves_the_old_one_alone(tiny: Tiny, whole: Path) -> None:
     old = copied(whole, tiny)
     with pytest.raises(AnotherRunError, match=r"step_00004: .*: lr \(0\.01 .*0\.02 "):
         go(tiny("lr=0.02"), 2)
     assert go(old, 4) == ["resumes from step_00004"]
     assert end_of(old.workspace.root) == end_of(whole)
-    assert metrics_of(old) == (whole / "reports/metrics.jsonl").read_text().splitlines()
+    assert metrics_of(old.workspace.root) == metrics_of(whole)
 
 
-def test_starting_over_removes_what_another_run_has_left_and_keeps_its_own(tiny: Tiny, whole: Path) -> None:
-    root, run, told = copied(whole, tiny).workspace.root, tiny("lr=0.02"), list[str]()
+def test_start_over_removes_another_runs_files_and_keeps_its_own(tiny: Tiny, whole: Path) -> None:
+    root, run, messages = copied(whole, tiny).workspace.root, tiny("lr=0.02"), list[str]()
     prepared = prepare(run)
     seed = first_seed(prepared)
     kept = root / "checkpoints/rc1/best/step_00004"
     shutil.copytree(root / "checkpoints/rc1/step_00004", kept)
-    check_own(run, seed, prepared.facts(seed), start_over=True, notice=told.append)
-    assert told == ["--start-over removed reports/metrics.jsonl and 2 checkpoints of another run in rc1"]
+    check_own(run, seed, prepared.facts(seed), start_over=True, notice=messages.append)
+    assert messages == ["--start-over removed reports/metrics.jsonl and 2 checkpoints of another run in rc1"]
     assert not list(steps(root / "checkpoints/rc1")) and fingerprint(kept) == end_of(whole)
     go(run, 2)
     assert end_of(root, 2) != end_of(whole, 2) and measured(root) == [1, 2]
-    check_own(run, seed, prepared.facts(seed), start_over=True, notice=told.append)
-    assert go(run, 2) == ["resumes from step_00002"] and len(told) == 1
+    check_own(run, seed, prepared.facts(seed), start_over=True, notice=messages.append)
+    assert go(run, 2) == ["resumes from step_00002"] and len(messages) == 1
 
 
-def test_of_another_code_it_is_named_which_has_written_a_checkpoint(
+def test_error_names_the_code_version_that_wrote_a_checkpoint(
     tiny: Tiny, whole: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = copied(whole, tiny)
@@ -283,25 +277,23 @@ def test_of_another_code_it_is_named_which_has_written_a_checkpoint(
         resumable(prepare(run), run.config.seeds[0], "4")
 
 
-def with_infinite_moment(folder: Path) -> None:
-    """One moment of the optimizer is infinite; the manifest, as an older RC1 would have written it, agrees."""
+def make_a_moment_infinite(folder: Path) -> None:
+    """Make one optimizer moment infinite, with a matching manifest as an older RC1 would have written it."""
     nested = torch.load(folder / "nested.pt", weights_only=True)
     next(iter(nested["optimizer"]["state"].values()))["exp_avg_sq"][0] = math.inf
     torch.save(nested, folder / "nested.pt")
     write_manifest(folder, 4)
 
 
-def test_a_moment_that_is_not_finite_is_named_at_the_start_and_the_run_goes_on_from_before(
-    tiny: Tiny, whole: Path
-) -> None:
+def test_infinite_optimizer_moment_is_named_and_the_checkpoint_before_is_used(tiny: Tiny, whole: Path) -> None:
     run = copied(whole, tiny)
-    with_infinite_moment(run.workspace.path("checkpoints/rc1/step_00004"))
+    make_a_moment_infinite(run.workspace.path("checkpoints/rc1/step_00004"))
     run.workspace.path(LEDGER).unlink()
     fault = r"step_00004: optimizer\.state\.\d+\.exp_avg_sq .*nested\.pt .*\d+ of \d+ "
     with pytest.raises(CheckpointError, match=fault):
         resumable(prepare(run), run.config.seeds[0], "latest")
-    told = go(run, 4)
-    assert re.search(f"not used: .*{fault}", told[0]) and told[1] == "resumes from step_00002"
+    messages = go(run, 4)
+    assert re.search(f"not used: .*{fault}", messages[0]) and messages[1] == "resumes from step_00002"
     assert end_of(run.workspace.root) == end_of(whole)
 
 
@@ -310,17 +302,16 @@ def judged(tiny: Tiny, name: str, *more: str) -> Run:
 
 
 @pytest.mark.long
-def test_a_judged_run_ends_with_the_same_bytes_in_segments(tiny: Tiny, whole: Path) -> None:
+def test_judged_run_ends_with_the_same_bytes_in_segments(tiny: Tiny, whole: Path) -> None:
     run, again = judged(tiny, "one"), judged(tiny, "two")
     go(run, 4)
     for last in (1, 4):
         go(again, last)
     assert end_of(run.workspace.root) == end_of(again.workspace.root) != end_of(whole)
-    lines = (run.workspace.root / "reports/metrics.jsonl").read_text().splitlines()
-    assert all(json.loads(line)["reward/judge"] > 0 and json.loads(line)["judge/scored"] == 1 for line in lines)
+    assert all(line["reward/judge"] > 0 and line["judge/scored"] == 1 for line in metrics_of(run.workspace.root))
 
 
-def test_a_lost_checkpoint_of_a_judged_run_is_trained_again_by_the_same_weights(
+def test_lost_checkpoint_of_a_judged_run_is_reproduced_with_its_own_judge_checks(
     tiny: Tiny, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = judged(tiny, "one", "training.checkpoints.every_steps=1", "training.ppo.value_warm_up=0")
@@ -328,17 +319,17 @@ def test_a_lost_checkpoint_of_a_judged_run_is_trained_again_by_the_same_weights(
     lost = run.workspace.root / "checkpoints/rc1/step_00001"
     before = fingerprint(lost)
     shutil.rmtree(lost)
-    prepared, looked = prepare(run), list[tuple[Path, str]]()
+    prepared, checks = prepare(run), list[tuple[Path, str]]()
     monkeypatch.setattr(
-        "rc1_lib.training.ppo_run.check_grades", lambda run, where: looked.append((run.workspace.root, where)) or ""
+        "rc1_lib.training.ppo_run.check_grades", lambda run, where: checks.append((run.workspace.root, where)) or ""
     )
     assert fingerprint(reach(prepared, first_seed(prepared), 1, lambda _: None)) == before
     facts = prepared.facts(first_seed(prepared))
-    assert looked == [(run.workspace.root, checks_of(run, facts))], "its baseline lies there, and its cost counts"
+    assert checks == [(run.workspace.root, checks_of(run, facts))], "the baseline and the costs are those of the run"
 
 
-def test_a_judged_run_that_is_begun_again_learns_from_the_scores_that_it_had(tiny: Tiny) -> None:
-    """The judge fails now and then: asked again it would score what it left unscored, and more would be learned."""
+def test_restarted_judged_run_reuses_its_scores(tiny: Tiny) -> None:
+    """The judge has transient failures: new requests would fill missing scores and change the training."""
     failing = Behaviour(delay="zero", faults={FaultKind.SERVER_ERROR: 0.1})
     with running(failing) as server:
         run = tiny(
@@ -351,11 +342,10 @@ def test_a_judged_run_that_is_begun_again_learns_from_the_scores_that_it_had(tin
         shutil.rmtree(run.workspace.root / "checkpoints/rc1")
         go(run, 2)
         assert (end_of(run.workspace.root, 2), server.stats().requests) == (before, asked)
-    lines = (run.workspace.root / "reports/metrics.jsonl").read_text().splitlines()
-    assert min(json.loads(line)["judge/scored"] for line in lines) < 1
+    assert min(line["judge/scored"] for line in metrics_of(run.workspace.root)) < 1
 
 
-def test_other_weights_make_a_judged_run_another_one(tiny: Tiny) -> None:
+def test_changed_reward_weights_make_another_run(tiny: Tiny) -> None:
     run = judged(tiny, "one")
     go(run, 2)
     weigh(run, {"answered": 0.5, "grounded": 0.5})
@@ -363,27 +353,25 @@ def test_other_weights_make_a_judged_run_another_one(tiny: Tiny) -> None:
         go(run, 2)
 
 
-def test_a_segment_that_is_paid_for_scores_begins_with_a_look_at_the_judge(
-    tiny: Tiny, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    looked: list[Run] = []
+def test_segment_with_judged_reward_begins_with_a_judge_check(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+    checked: list[Run] = []
 
     def drifted(run: Run, where: str) -> str:
-        looked.append(run)
+        checked.append(run)
         raise RC1Error("drifted")
 
     monkeypatch.setattr("rc1_lib.training.ppo_run.check_grades", drifted)
     go(tiny(), 1)
-    assert looked == [], "nobody is asked where no score is paid for"
+    assert checked == [], "the judge has no weight in the reward"
     run = judged(tiny, "judged")
     with pytest.raises(RC1Error, match="drifted"):
         go(run, 1)
-    assert len(looked) == 1
+    assert len(checked) == 1
     assert not list(run.workspace.path("checkpoints").glob("rc1/step_*"))
 
 
-def looked_at(tiny: Tiny, monkeypatch: pytest.MonkeyPatch, url: str, *more: str) -> Run:
-    """A run whose episodes a live judge scores, who has a baseline of 30 dialogues and is paid."""
+def with_baseline(tiny: Tiny, monkeypatch: pytest.MonkeyPatch, url: str, *more: str) -> Run:
+    """A run whose episodes a live, priced judge scores, with a baseline of 30 dialogues."""
     run = tiny(
         "training.reward.judge=1", "training.reward.success=0.5", "judge.baseline.n=30", "judge.samples=2",
         "judge.prices={input: 1, output: 2}", *overrides(url), *more,
@@ -394,42 +382,38 @@ def looked_at(tiny: Tiny, monkeypatch: pytest.MonkeyPatch, url: str, *more: str)
     return weigh(run, dict(run.config.reward.old_weights), [MODEL])
 
 
-def test_a_cap_counts_the_looks_at_the_judge_and_who_pauses_asks_nobody(
-    tiny: Tiny, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_cap_counts_judge_checks_and_a_paused_run_sends_no_request(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
     with running(Behaviour(delay="zero")) as server:
-        run = looked_at(tiny, monkeypatch, server.base_url, "training.cap.usd=1e-6")
-        before, look = server.stats().answered, 30 * run.config.judge.samples
-        nothing = r"step 0 of 4: \$\S+ .*training\.cap\.usd .*1e-06\. "
+        run = with_baseline(tiny, monkeypatch, server.base_url, "training.cap.usd=1e-6")
+        before, requests_per_check = server.stats().answered, 30 * run.config.judge.samples
         for _ in range(2):
-            with pytest.raises(PausedError, match=nothing):
+            with pytest.raises(PausedError, match=r"step 0 of 4: \$\S+ .*training\.cap\.usd .*1e-06\. "):
                 go(run, 4)
-            assert server.stats().answered - before == look, "the first look reaches the cap, and there is no second"
-        looks = checks_of(run, prepare(run).facts(run.config.seeds[0]))
-        paid = paid_in(run, looks).usd
-        # Two looks fit, and with the first steps' episodes they do not.
-        run = looked_at(tiny, monkeypatch, server.base_url, f"training.cap.usd={2.02 * paid}")
+            assert server.stats().answered - before == requests_per_check, "only the first check is paid"
+        checks = checks_of(run, prepare(run).facts(run.config.seeds[0]))
+        paid = paid_in(run, checks).usd
+        # The cap is above two checks, but below two checks and the first step's episodes.
+        run = with_baseline(tiny, monkeypatch, server.base_url, f"training.cap.usd={2.02 * paid}")
         with pytest.raises(PausedError, match=r"step 1 of 4: .*training\.cap\.usd .*rc1/step_00001"):
             go(run, 4)
-        asked, steps_usd = server.stats().answered, json.loads(metrics_of(run)[0])["costs/judge_usd"]
-        assert paid_in(run, looks).usd == pytest.approx(2 * paid, rel=0.01)
-        assert steps_usd > 0 and asked - before > 2 * look
+        asked, steps_usd = server.stats().answered, metrics_of(run.workspace.root)[0]["costs/judge_usd"]
+        assert paid_in(run, checks).usd == pytest.approx(2 * paid, rel=0.01)
+        assert steps_usd > 0 and asked - before > 2 * requests_per_check
         with pytest.raises(PausedError, match=r"step 1 of 4: .*training\.cap\.usd "):
             go(run, 4)
         assert server.stats().answered == asked
-        assert go(looked_at(tiny, monkeypatch, server.base_url, "training.cap.usd=9"), 2) == ["resumes from step_00001"]
+        run = with_baseline(tiny, monkeypatch, server.base_url, "training.cap.usd=9")
+        assert go(run, 2) == ["resumes from step_00001"]
 
 
 @pytest.mark.long
-def test_a_run_that_has_ended_by_itself_is_neither_looked_at_again_nor_paused(
-    tiny: Tiny, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_early_stopped_run_is_neither_checked_again_nor_paused(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
     with running(Behaviour(delay="zero")) as server:
-        run = looked_at(tiny, monkeypatch, server.base_url, EARLY)
+        run = with_baseline(tiny, monkeypatch, server.base_url, EARLY)
         prepared = prepare(run)
         assert advance(prepared, first_seed(prepared), 4, lambda _: None).name == "step_00003"
         asked = server.stats().answered
-        for capped in (run, looked_at(tiny, monkeypatch, server.base_url, EARLY, "training.cap.usd=1e-6")):
+        for capped in (run, with_baseline(tiny, monkeypatch, server.base_url, EARLY, "training.cap.usd=1e-6")):
             prepared = prepare(capped)
             assert advance(prepared, first_seed(prepared), 4, lambda _: None).name == "step_00003"
         assert server.stats().answered == asked
@@ -438,7 +422,7 @@ def test_a_run_that_has_ended_by_itself_is_neither_looked_at_again_nor_paused(
 WEIGHTS = "base/model.safetensors"
 
 
-def test_a_judge_that_cannot_be_asked_is_refused_before_the_warm_start(tiny: Tiny) -> None:
+def test_judge_without_weights_is_rejected_before_the_warm_start(tiny: Tiny) -> None:
     run = tiny("training.reward.judge=1", "training.warm_start.steps=1")
     with pytest.raises(NoWeightsError, match="rc1 weight-calib"):
         prepare(run)
@@ -446,48 +430,52 @@ def test_a_judge_that_cannot_be_asked_is_refused_before_the_warm_start(tiny: Tin
 
 
 @pytest.mark.parametrize(
-    ("settings", "shape", "sentence"),
+    ("settings", "shape", "message"),
     [
         (("training.rollout.decoder=graphs",), {}, r"training\.rollout\.decoder: .*cuda"),
         (("training.adapter.targets=[q_proj, q_norm]",), {}, r"\(q_norm\) .*linear .* of '"),
         (("training.adapter.targets=[q_proj, c_attn]",), {}, r"\(c_attn\) .*training\.adapter\.targets"),
         (("training.adapter.targets=[q_proj, lm_head]",), {}, r"\blm_head, .*tie_word_embeddings"),
-        (("training.gradient_checkpointing=true",), {"attention_dropout": 0.1}, r"\(attention_dropout 0\.1 "),
+        (
+            ("training.gradient_checkpointing=true",),
+            {"attention_dropout": 0.1},
+            r"checkpointing: .*\(attention_dropout 0\.1 ",
+        ),
         (("training.rollout.decoder=slots",), {"sliding_window": 16, "use_sliding_window": True}, r" 16 .*growing"),
     ],
 )
-def test_what_cannot_be_trained_is_refused_before_the_warm_start(
-    tiny: Tiny, settings: tuple[str, ...], shape: dict[str, Any], sentence: str
+def test_untrainable_settings_are_rejected_before_the_warm_start(
+    tiny: Tiny, settings: tuple[str, ...], shape: dict[str, Any], message: str
 ) -> None:
     run = tiny("training.warm_start.steps=2", *settings)
-    described = run.workspace.path("base/config.json")
-    described.write_text(json.dumps(json.loads(described.read_text()) | shape))
-    with pytest.raises(RC1Error, match=sentence):
+    base_config = run.workspace.path("base/config.json")
+    base_config.write_text(json.dumps(json.loads(base_config.read_text()) | shape))
+    with pytest.raises(RC1Error, match=message):
         prepare(run)
     assert not run.workspace.path(SFT).exists()
 
 
 @pytest.mark.parametrize(
-    ("bytes_a_weight", "sentence"),
+    ("bytes_per_weight", "message"),
     [
         (0.1, r"GiB .*finetune\.method"),
         (15.9, r"training\.warm_start\.steps: .* GiB .*16 bytes"),
     ],
 )
-def test_what_does_not_fit_is_refused_before_the_warm_start(
-    tiny: Tiny, monkeypatch: pytest.MonkeyPatch, bytes_a_weight: float, sentence: str
+def test_too_little_memory_is_rejected_before_the_warm_start(
+    tiny: Tiny, monkeypatch: pytest.MonkeyPatch, bytes_per_weight: float, message: str
 ) -> None:
     run = tiny("training.warm_start.steps=2")
     weights = sum(value.numel() for value in load_file(run.workspace.path(WEIGHTS)).values())
-    monkeypatch.setattr(usable, "free_bytes", lambda device: int(bytes_a_weight * weights))
-    if bytes_a_weight < 1:
+    monkeypatch.setattr(usable, "free_bytes", lambda device: int(bytes_per_weight * weights))
+    if bytes_per_weight < 1:
         monkeypatch.setattr(usable, "warm_start_bytes", lambda shape: 0)
-    with pytest.raises(ConfigError, match=sentence):
+    with pytest.raises(ConfigError, match=message):
         prepare(run)
     assert not run.workspace.path(SFT).exists()
 
 
-def test_another_reference_is_another_run(tiny: Tiny, whole: Path) -> None:
+def test_changed_base_makes_another_run(tiny: Tiny, whole: Path) -> None:
     run = copied(whole, tiny)
     settings = run.workspace.root / "base/generation_config.json"
     settings.write_text(settings.read_text() + "\n")
@@ -496,21 +484,21 @@ def test_another_reference_is_another_run(tiny: Tiny, whole: Path) -> None:
         resumable(prepared, first_seed(prepared), "4")
 
 
-def test_the_templates_that_worded_the_pool_are_no_longer_read(tiny: Tiny) -> None:
-    """All that a user says stands in its row: other templates, or none that can be read, make no other run."""
+def test_changed_pool_templates_do_not_make_another_run(tiny: Tiny) -> None:
+    """Rows hold all that a user says, so that the templates are not read, even if they are damaged."""
     run = tiny()
     facts = prepare(run).facts(1)
-    mine = run.workspace.path(run.config.pool.templates_dir)
-    mine.mkdir(parents=True)
-    (mine / "maths.en.json").write_text("no template")
-    assert run.workspace.find(run.config.pool.templates_dir) == mine
+    templates = run.workspace.path(run.config.pool.templates_dir)
+    templates.mkdir(parents=True)
+    (templates / "maths.en.json").write_text("no template")
+    assert run.workspace.find(run.config.pool.templates_dir) == templates
     assert prepare(run).facts(1) == facts
     assert go(run, 1) == []
 
 
-def test_keys_that_no_step_learns_from_do_not_make_another_run(tiny: Tiny) -> None:
-    mine, other = prepare(tiny()), prepare(tiny("training.segment_steps=1", "training.checkpoints.every_steps=9"))
-    assert mine.facts(1) == other.facts(1)
+def test_keys_without_effect_on_steps_do_not_make_another_run(tiny: Tiny) -> None:
+    one, other = prepare(tiny()), prepare(tiny("training.segment_steps=1", "training.checkpoints.every_steps=9"))
+    assert one.facts(1) == other.facts(1)
 
 
 @pytest.mark.parametrize(
@@ -520,7 +508,7 @@ def test_keys_that_no_step_learns_from_do_not_make_another_run(tiny: Tiny) -> No
         ("data/rollouts/rc1_seed.metrics.jsonl", '"hard"', '"medium"', "rows"),
     ],
 )
-def test_other_contents_or_buckets_of_the_same_rows_make_another_run(
+def test_changed_contents_or_buckets_of_rows_make_another_run(
     tiny: Tiny, name: str, old: str, new: str, differs: str
 ) -> None:
     run = tiny()
@@ -534,22 +522,22 @@ def test_other_contents_or_buckets_of_the_same_rows_make_another_run(
 
 
 @pytest.mark.parametrize("other", ["training.eval_shadow.prompts=7", "training.held_out.seed=9"])
-def test_what_is_looked_at_makes_another_run_where_a_look_may_end_it(tiny: Tiny, other: str) -> None:
+def test_shadow_rows_make_another_run_only_if_early_stop_uses_them(tiny: Tiny, other: str) -> None:
     def facts(metric: str, *more: str) -> dict[str, Any]:
         early = f"{{metric: {metric}, patience: 1, min_delta: 0.0, higher_is_better: true, not_before: 3}}"
-        looks = "training.eval_shadow={every_steps: 2, prompts: 6}"
-        return configured_facts(tiny(f"training.early_stop={early}", looks, *more), 1)
+        shadow = "training.eval_shadow={every_steps: 2, prompts: 6}"
+        return configured_facts(tiny(f"training.early_stop={early}", shadow, *more), 1)
 
     assert facts("eval/env/success") != facts("eval/env/success", other)
     assert facts("env/success") == facts("env/success", other)
 
 
 @pytest.mark.parametrize("override", ["lr=0.5", "steps=5", "training.ppo.lam=0.9", "overclar.cap=1", "clip=0.1"])
-def test_keys_that_a_step_learns_from_make_another_run(tiny: Tiny, override: str) -> None:
+def test_keys_with_effect_on_steps_make_another_run(tiny: Tiny, override: str) -> None:
     assert prepare(tiny()).facts(1) != prepare(tiny(override)).facts(1)
 
 
-def test_another_seed_has_places_of_its_own_and_ends_elsewhere(tiny: Tiny, whole: Path) -> None:
+def test_another_seed_has_its_own_files_and_result(tiny: Tiny, whole: Path) -> None:
     run = copied(whole, tiny)
     prepared = prepare(run)
     second = run.config.seeds[1]
@@ -562,7 +550,7 @@ def test_another_seed_has_places_of_its_own_and_ends_elsewhere(tiny: Tiny, whole
 
 
 @pytest.mark.long
-def test_what_the_process_did_before_does_not_show_in_the_bytes(tiny: Tiny, whole: Path) -> None:
+def test_global_random_states_do_not_change_the_bytes(tiny: Tiny, whole: Path) -> None:
     random.seed(1)
     np.random.seed(2)
     torch.manual_seed(3)
@@ -571,34 +559,34 @@ def test_what_the_process_did_before_does_not_show_in_the_bytes(tiny: Tiny, whol
     assert end_of(run.workspace.root) == end_of(whole)
 
 
-def test_more_steps_than_the_configuration_has_are_refused(tiny: Tiny) -> None:
+def test_step_beyond_the_configured_steps_is_rejected(tiny: Tiny) -> None:
     prepared = prepare(tiny())
     with pytest.raises(ConfigError, match=r"step 5\b.*`steps` .*4; "):
         advance(prepared, first_seed(prepared), 5)
 
 
 @pytest.mark.parametrize("name", ["latest", "4", "checkpoints/rc1/step_00004", "checkpoints/rc1/latest"])
-def test_a_checkpoint_to_resume_from_has_several_names(tiny: Tiny, whole: Path, name: str) -> None:
+def test_checkpoint_to_resume_is_found_by_step_path_or_latest(tiny: Tiny, whole: Path, name: str) -> None:
     prepared = prepare(copied(whole, tiny))
     assert resumable(prepared, first_seed(prepared), name).name == "step_00004"
 
 
-def test_resuming_from_what_is_not_there_says_what_is(tiny: Tiny, whole: Path) -> None:
+def test_missing_checkpoint_to_resume_is_rejected_with_the_existing_steps(tiny: Tiny, whole: Path) -> None:
     prepared = prepare(copied(whole, tiny))
     with pytest.raises(NoCheckpointError, match=r"step_00003: .*: 2, 4; "):
         resumable(prepared, first_seed(prepared), "3")
 
 
 @pytest.mark.parametrize("name", ["2", "checkpoints/rc1/step_00002"])
-def test_resuming_from_what_the_rule_has_removed_says_so(tiny: Tiny, whole: Path, name: str) -> None:
+def test_resuming_from_a_removed_checkpoint_names_the_retention_rule(tiny: Tiny, whole: Path, name: str) -> None:
     run = copied(whole, tiny)
     prune(run.workspace.path("checkpoints/rc1"), run.workspace.path(LEDGER), KeepRule(1))
-    told = r"training\.checkpoints \(keep_last is None, keep_every None\).*: 4; .*--resume-from"
-    with pytest.raises(CheckpointError, match=told):
+    rule = r"training\.checkpoints \(keep_last is None, keep_every None\)"
+    with pytest.raises(CheckpointError, match=rf"{rule}.*: 4; .*--resume-from"):
         resumable(prepare(run), run.config.seeds[0], name)
 
 
-def test_a_checkpoint_of_another_step_is_not_put_in_the_place_of_a_lost_one(tiny: Tiny, whole: Path) -> None:
+def test_checkpoint_of_another_step_does_not_replace_a_lost_one(tiny: Tiny, whole: Path) -> None:
     folder = copied(whole, tiny).workspace.path("checkpoints/rc1")
     shutil.rmtree(folder / "step_00004")
     with pytest.raises(CheckpointError, match=r"step_00004: .* step_0000"):
@@ -606,7 +594,7 @@ def test_a_checkpoint_of_another_step_is_not_put_in_the_place_of_a_lost_one(tiny
     assert list(steps(folder)) == [2]
 
 
-def test_the_checkpoint_of_another_seed_is_refused(tiny: Tiny, whole: Path) -> None:
+def test_checkpoint_of_another_seed_is_rejected(tiny: Tiny, whole: Path) -> None:
     run = copied(whole, tiny)
     with pytest.raises(AnotherRunError, match=r"[:,] seed\b"):
         resumable(prepare(run), run.config.seeds[1], "checkpoints/rc1/step_00004")
@@ -614,23 +602,19 @@ def test_the_checkpoint_of_another_seed_is_refused(tiny: Tiny, whole: Path) -> N
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.parametrize("many", [False, pytest.param(True, marks=pytest.mark.long)])
-def test_a_run_that_is_killed_again_and_again_ends_with_the_same_bytes(
-    tiny: Tiny, whole: Path, forks: Forks, many: bool
-) -> None:
+def test_repeatedly_killed_run_ends_with_the_same_bytes(tiny: Tiny, whole: Path, forks: Forks, many: bool) -> None:
     root = tiny().workspace.root
     assert until_done(forks, "train", root, *KEEPING, many=many) >= 2
     assert end_of(root) == end_of(whole)
     assert measured(root) == [1, 2, 3, 4]
-    assert list(steps(root / "checkpoints/rc1")) == [2, 3, 4], "the last two, and what the evaluation looks at"
+    assert list(steps(root / "checkpoints/rc1")) == [2, 3, 4], "the last two, and those that the evaluation needs"
     assert [line["step"] for line in read_ledger(root / LEDGER) if "removed" in line] == [1]
 
 
 @pytest.mark.long
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.parametrize("name", ["torch_grpo", *LONG])
-def test_a_run_of_every_other_engine_survives_kills_with_the_same_bytes_too(
-    tiny: Tiny, forks: Forks, name: str
-) -> None:
+def test_killed_run_of_every_other_engine_ends_with_the_same_bytes(tiny: Tiny, forks: Forks, name: str) -> None:
     alone, killed = tiny(*RUNS[name], name="alone"), tiny(*RUNS[name], name="killed").workspace.root
     go(alone, 4)
     assert until_done(forks, "train", killed, *RUNS[name]) >= 2
@@ -638,7 +622,7 @@ def test_a_run_of_every_other_engine_survives_kills_with_the_same_bytes_too(
     assert measured(killed) == [1, 2, 3, 4]
 
 
-def test_another_engine_is_another_run_and_its_own_settings_alone_decide_it(tiny: Tiny) -> None:
+def test_engine_and_only_its_own_settings_make_another_run(tiny: Tiny) -> None:
     ppo, grpo = tiny(), tiny(*ENGINES["torch_grpo"])
     assert prepare(ppo).facts(1) != prepare(grpo).facts(1)
     assert prepare(tiny("training.grpo.loss_type=grpo")).facts(1) == prepare(ppo).facts(1)
@@ -647,7 +631,7 @@ def test_another_engine_is_another_run_and_its_own_settings_alone_decide_it(tiny
 
 
 def copied(whole: Path, tiny: Tiny) -> Run:
-    """A copy of the finished run's workspace as the test's own."""
+    """A run in a copy of the finished run's workspace."""
     run = tiny()
     for part in ("checkpoints", "reports"):
         shutil.copytree(whole / part, run.workspace.root / part, symlinks=True)

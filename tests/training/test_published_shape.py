@@ -1,4 +1,4 @@
-"""The published base's shape, narrowed, on random weights through the code of a real run: it learns and resumes."""
+"""A narrowed model of the published base's shape, with random weights, learns and resumes in a real run."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ LAST = "checkpoints/rc1/step_00002"
 
 
 def small(workspace: Path) -> Run:
-    """The published configuration, so small that a step takes seconds."""
+    """The published configuration, reduced until a step takes seconds."""
     return random_run(workspace, *SMALL, narrower=8, layers=2)
 
 
 def main(workspace: str) -> None:
-    """Train one, in a process whose memory nothing else has touched."""
+    """Train it in a fresh process."""
     run = small(Path(workspace))
     advance(prepare(run), run.config.seeds[0], 2, lambda _: None)
 
@@ -48,7 +48,7 @@ def done(forks: Forks, tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 @pytest.mark.long
-def test_a_step_of_the_narrowed_shape_in_four_bits_learns(done: Run) -> None:
+def test_step_of_the_narrowed_four_bit_model_learns(done: Run) -> None:
     prepared = prepare(done)
     engine, strategy = TorchPPO(), prepared.strategy(5)
     engine.setup(prepared.setup(5))
@@ -65,20 +65,20 @@ def test_a_step_of_the_narrowed_shape_in_four_bits_learns(done: Run) -> None:
     engine.train_step(batch)
     with torch.no_grad():
         moved = logprobs_of(engine.policy, collated, rows, engine.temperature) - rows.of(collated.old_logprobs)
-    assert float((rows.of(targets.advantages) * moved).sum()) > 0, "what paid is no likelier than it was"
+    assert float((rows.of(targets.advantages) * moved).sum()) > 0, "rewarded tokens did not become more likely"
 
 
 @pytest.mark.long
-def test_it_resumes_from_a_checkpoint_with_the_same_bytes(done: Run, tmp_path: Path) -> None:
+def test_resumed_narrowed_model_ends_with_the_same_bytes(done: Run, tmp_path: Path) -> None:
     shutil.copytree(done.workspace.root, tmp_path / "again", symlinks=True)
     shutil.rmtree(tmp_path / "again" / LAST)
-    again, told = small(tmp_path / "again"), list[str]()
-    advance(prepare(again), again.config.seeds[0], 2, told.append)
-    assert told == ["resumes from step_00001"]
+    again, messages = small(tmp_path / "again"), list[str]()
+    advance(prepare(again), again.config.seeds[0], 2, messages.append)
+    assert messages == ["resumes from step_00001"]
     assert fingerprint(again.workspace.path(LAST)) == fingerprint(done.workspace.path(LAST))
 
 
-def test_the_published_shape_has_the_weights_that_its_model_has() -> None:
+def test_memory_estimate_counts_the_published_models_weights() -> None:
     config = open_run(profile="prod", workspace=Path("unused"), overrides=["training.precision=fp32"]).config
     layer = 2560 * (4096 + 2 * 1024) + 4096 * 2560 + 3 * 2560 * 9728
     parts = least_memory(Setup.of_run(config, config.base_model, 1), published_shape(), torch.device("cpu"))

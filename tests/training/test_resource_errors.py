@@ -1,4 +1,4 @@
-"""What ends a training from outside has a name, wherever it does, and what was saved before is whole."""
+"""Full disks and full memory are named in every phase of a training, and saved checkpoints stay whole."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ FEW = ("training.warm_start.steps=1", "training.warm_start.batch_size=2")
 
 @contextmanager
 def full_disk(size: int = 200_000) -> Iterator[None]:
-    """Really full: no file may grow beyond `size` bytes inside."""
+    """Let no file grow beyond `size` bytes within this block."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
@@ -64,7 +64,7 @@ def full_disk(size: int = 200_000) -> Iterator[None]:
 
 
 def too_much(*_: Any, **__: Any) -> None:
-    """More than there is of any machine's memory, so that torch itself says what it says then."""
+    """Allocate more memory than any machine has, so that torch raises its own error."""
     torch.empty(2**58)
 
 
@@ -73,13 +73,13 @@ def saved(folder: Path, step: int, size: int = 3) -> Path:
     return save_checkpoint(state, folder, folder.parent / "ledger.jsonl")
 
 
-def test_a_disk_that_is_full_while_saving_leaves_the_checkpoint_before(tmp_path: Path) -> None:
-    """safetensors says so in an error of its own."""
+def test_full_disk_during_a_save_keeps_the_checkpoint_before(tmp_path: Path) -> None:
+    """safetensors raises its own error."""
     folder = tmp_path / "rc1"
     first = saved(folder, 1)
-    told = rf"^{DISK} .*training\.checkpoints\.every_steps.* rc1/step_00001;"
+    message = rf"^{DISK} .*training\.checkpoints\.every_steps.* rc1/step_00001;"
     with (
-        pytest.raises(BreakdownError, match=told),
+        pytest.raises(BreakdownError, match=message),
         full_disk(),
         naming_breakdowns(partial(describe_newest, folder), LEARNING),
     ):
@@ -90,9 +90,9 @@ def test_a_disk_that_is_full_while_saving_leaves_the_checkpoint_before(tmp_path:
     assert list(steps(folder)) == [1, 2]
 
 
-def test_memory_that_is_full_is_named_as_torch_tells_it(tmp_path: Path) -> None:
-    told = rf"^{MEMORY} .*training\.processes.* training\.update\.micro_tokens.* {describe_newest(tmp_path)}"
-    with pytest.raises(BreakdownError, match=told), naming_breakdowns(partial(describe_newest, tmp_path), LEARNING):
+def test_torch_out_of_memory_is_named_with_remedies(tmp_path: Path) -> None:
+    message = rf"^{MEMORY} .*training\.processes.* training\.update\.micro_tokens.* {describe_newest(tmp_path)}"
+    with pytest.raises(BreakdownError, match=message), naming_breakdowns(partial(describe_newest, tmp_path), LEARNING):
         too_much()
     with (
         pytest.raises(BreakdownError, match=f"^{MEMORY} .*CUDA"),
@@ -102,7 +102,7 @@ def test_memory_that_is_full_is_named_as_torch_tells_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "what"),
+    ("error", "lacking"),
     [
         (MemoryError(), MEMORY),
         (OSError(errno.ENOMEM, "Cannot allocate memory"), MEMORY),
@@ -124,18 +124,18 @@ def test_memory_that_is_full_is_named_as_torch_tells_it(tmp_path: Path) -> None:
     ],
     ids=repr,
 )
-def test_what_has_run_out_is_known_by_its_error_and_anything_else_stays_what_it_is(
-    tmp_path: Path, error: Exception, what: str
+def test_shortage_is_recognized_by_its_error_and_other_errors_pass_unchanged(
+    tmp_path: Path, error: Exception, lacking: str
 ) -> None:
-    assert shortage(error) == what
+    assert shortage(error) == lacking
     inside = naming_breakdowns(partial(describe_newest, tmp_path), LEARNING)
-    with pytest.raises(BreakdownError if what else type(error)) as found, inside:
+    with pytest.raises(BreakdownError if lacking else type(error)) as found, inside:
         raise error
-    assert found.value.__cause__ is error if what else found.value is error
+    assert found.value.__cause__ is error if lacking else found.value is error
 
 
 def keys_of(model: Any, before: str = "") -> set[str]:
-    """Every dotted key below a configuration's model, sections too."""
+    """All dotted keys and sections of a configuration model."""
     found = set[str]()
     for name, field in model.model_fields.items():
         found.add(f"{before}{name}")
@@ -154,9 +154,7 @@ def keys_of(model: Any, before: str = "") -> set[str]:
         (LEARNING, RunConfig),
     ],
 )
-def test_every_key_that_is_advised_is_one_of_the_configuration_in_use(
-    remedies: Remedies, model: type[BaseModel]
-) -> None:
+def test_every_advised_key_exists_in_the_configuration(remedies: Remedies, model: type[BaseModel]) -> None:
     keys = keys_of(model)
     for what in (DISK, MEMORY):
         named = set(re.findall(r"\b[a-z_]+(?:\.[a-z_]+)+\b", remedies.against(what)))
@@ -164,10 +162,10 @@ def test_every_key_that_is_advised_is_one_of_the_configuration_in_use(
     assert re.search(r"\b[a-z_]+\.[a-z_]+\b", remedies.memory)
 
 
-def test_the_last_good_checkpoint_is_the_newest_whole_one_or_the_one_before_a_step(tmp_path: Path) -> None:
+def test_newest_whole_checkpoint_is_named_at_all_or_before_a_step(tmp_path: Path) -> None:
     for step in (1, 2, 3):
         saved(tmp_path / "rc1", step)
-    (tmp_path / "rc1/step_00009").mkdir()  # one that was never finished
+    (tmp_path / "rc1/step_00009").mkdir()  # unfinished
     assert "rc1/step_00003;" in describe_newest(tmp_path / "rc1")
     assert "rc1/step_00001;" in describe_newest(tmp_path / "rc1", 2)
     inside = naming_breakdowns(partial(describe_newest, tmp_path / "rc1"), LEARNING)
@@ -175,7 +173,7 @@ def test_the_last_good_checkpoint_is_the_newest_whole_one_or_the_one_before_a_st
         raise DivergedError("not finite")
 
 
-def test_another_runs_checkpoint_is_one_that_says_so(tmp_path: Path) -> None:
+def test_checkpoints_of_another_run_are_found_by_their_facts(tmp_path: Path) -> None:
     folder = tmp_path / "rc1"
     for step, seed in ((1, 7), (2, 8)):
         state = CheckpointState({"adapter": {"a": torch.ones(3)}}, {"seed": seed, "step": step})
@@ -184,27 +182,27 @@ def test_another_runs_checkpoint_is_one_that_says_so(tmp_path: Path) -> None:
         found = others_in(folder, lambda values, mine=seed: ["seed"] if values.get("seed") != mine else [])
         assert [path.name for path in found] == [folder_name(step) for step in steps_of_others]
     (folder / "step_00002/state.json").write_text("{")
-    assert [path.name for path in others_in(folder, lambda _: ["seed"])] == ["step_00001"], "the other is damaged"
+    assert [path.name for path in others_in(folder, lambda _: ["seed"])] == ["step_00001"], "damaged"
 
 
-def test_the_warm_start_names_what_it_broke_down_under_and_leaves_nothing(
+def test_warm_start_names_its_shortage_and_leaves_no_files(
     tiny: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = tiny(*FEW)
-    left = r"\. A warm start saves nothing"
-    with full_disk(), pytest.raises(BreakdownError, match=rf"^{DISK} .*--workspace{left}"):
+    saves_nothing = r"\. A warm start saves nothing"
+    with full_disk(), pytest.raises(BreakdownError, match=rf"^{DISK} .*--workspace{saves_nothing}"):
         prepare(run)
     assert not REFERENCE.path(run).exists()
     with monkeypatch.context() as patch:
         patch.setattr("rc1_lib.training.warm_start.ShuffledRows.next", too_much)
-        with pytest.raises(BreakdownError, match=rf"^{MEMORY} .*training\.warm_start\.batch_size.*{left}"):
+        with pytest.raises(BreakdownError, match=rf"^{MEMORY} .*training\.warm_start\.batch_size.*{saves_nothing}"):
             prepare(run)
     assert not REFERENCE.path(run).exists()
     prepare(run)
     assert REFERENCE.path(run).is_dir()
 
 
-def test_the_small_configuration_names_what_it_broke_down_under_by_its_own_keys(
+def test_small_configuration_names_its_shortage_with_its_own_keys(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     base = write_base(tmp_path / "base", pad_token=None)
@@ -227,8 +225,8 @@ def test_the_small_configuration_names_what_it_broke_down_under_by_its_own_keys(
     train("run.max_steps=1")
     with monkeypatch.context() as patch:
         patch.setattr(PurePtSFT, "train_step", too_much)
-        told = rf"^{MEMORY} .*data\.batch_size.* local/step_00001; .*--resume-from"
-        with pytest.raises(BreakdownError, match=told):
+        message = rf"^{MEMORY} .*data\.batch_size.* local/step_00001; .*--resume-from"
+        with pytest.raises(BreakdownError, match=message):
             train()
         with pytest.raises(BreakdownError, match=rf"^{MEMORY} .*callbacks"):
             train("callbacks=[logging]")
@@ -236,9 +234,7 @@ def test_the_small_configuration_names_what_it_broke_down_under_by_its_own_keys(
             train("engine.lr=0.5")
 
 
-def test_evaluation_and_pilot_name_what_they_broke_down_under(
-    tiny: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_evaluation_and_pilot_name_their_shortage(tiny: Callable[..., Run], monkeypatch: pytest.MonkeyPatch) -> None:
     run = tiny("steps=1", "gates.shared.resamples=20")
     prepared, seed = prepare(run), run.config.seeds[0]
     finished = {seed: fingerprint(advance(prepared, seed, 1, lambda _: None))}
@@ -246,8 +242,8 @@ def test_evaluation_and_pilot_name_what_they_broke_down_under(
         evaluate_run(prepared, finished)
     with monkeypatch.context() as patch:
         patch.setattr(TorchPPO, "play", too_much)
-        told = rf"^{MEMORY} .*training\.rollout\.rows.*\. .*\blost\b"
-        with pytest.raises(BreakdownError, match=told):
+        message = rf"^{MEMORY} .*training\.rollout\.rows.*\. .*\blost\b"
+        with pytest.raises(BreakdownError, match=message):
             evaluate_run(prepared, finished)
         with (
             pytest.raises(BreakdownError, match=rf"^{MEMORY} .*update\.micro_tokens.*\. Nothing "),
@@ -258,18 +254,18 @@ def test_evaluation_and_pilot_name_what_they_broke_down_under(
 
 
 @pytest.mark.parametrize("error", [MemoryError(), OSError(errno.ENOMEM, "Cannot allocate memory")], ids=repr)
-def test_a_checkpoint_that_does_not_fit_into_memory_is_not_taken_for_a_damaged_one(
+def test_checkpoint_that_exceeds_memory_is_not_called_damaged(
     tiny: Callable[..., Run], monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     run = tiny("steps=2", "training.checkpoints.every_steps=1")
-    prepared, seed, told = prepare(run), run.config.seeds[0], list[str]()
-    advance(prepared, seed, 1, told.append)
+    prepared, seed, messages = prepare(run), run.config.seeds[0], list[str]()
+    advance(prepared, seed, 1, messages.append)
 
     def full(_: Path) -> bytes:
         raise error
 
     monkeypatch.setattr("rc1_lib.training.checkpoint.manifest.read_regular", full)
-    told.clear()
+    messages.clear()
     with pytest.raises(BreakdownError, match=rf"^{MEMORY} .* rc1/step_00001;"):
-        advance(prepared, seed, 2, told.append)
-    assert not told, "a checkpoint that is called damaged would be replaced"
+        advance(prepared, seed, 2, messages.append)
+    assert not messages, "a checkpoint reported as damaged would be replaced"

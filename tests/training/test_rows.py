@@ -1,4 +1,4 @@
-"""Which rows are trained on and which are held out."""
+"""The selection of training, held-out and shadow rows."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import pytest
 
 from rc1_lib.errors import RC1Error
 from rc1_lib.run import Run
+from rc1_lib.text.tokens import text_length
 from rc1_lib.training.chat_format import ChatFormat
 from rc1_lib.training.rows import HOLDS_MARK, NO_REPLIES, REPEATED, Selection, select_rows
 from tests.training.tiny_world import learned_tokenizer, tiny_run, write_pool
@@ -21,14 +22,14 @@ Select = Callable[..., Selection]
 
 
 @pytest.fixture
-def world(tmp_path: Path, mixed_pool: list[dict[str, Any]]) -> Path:
+def workspace(tmp_path: Path, mixed_pool: list[dict[str, Any]]) -> Path:
     write_pool(tmp_path, mixed_pool)
     return tmp_path
 
 
 @pytest.fixture
-def select(world: Path, form: ChatFormat) -> Select:
-    return lambda *overrides: select_rows(tiny_run(world, *overrides), form)
+def select(workspace: Path, form: ChatFormat) -> Select:
+    return lambda *overrides: select_rows(tiny_run(workspace, *overrides), form)
 
 
 def ids(rows: list[Any]) -> set[str]:
@@ -41,31 +42,27 @@ def change_buckets(run: Run, change: Callable[[str], str]) -> None:
     path.write_text("".join(json.dumps({**line, "bucket": change(line["bucket"])}) + "\n" for line in lines))
 
 
-def test_only_rows_that_the_model_can_read_and_hold_are_kept(select: Select, form: ChatFormat) -> None:
+def test_rows_of_other_languages_and_too_long_rows_are_left_out(select: Select, form: ChatFormat) -> None:
     found = select("training.max_tokens=450")
     rows = [*found.train, *found.held_out]
     assert rows and {row["lang"] for row in rows} == {"en"}
     assert max(len(form.dialogue_ids(row["messages"])[0]) for row in rows) <= 450
 
 
-def test_a_row_is_kept_exactly_up_to_the_bound(select: Select, form: ChatFormat) -> None:
+def test_row_of_exactly_max_tokens_is_kept(select: Select, form: ChatFormat) -> None:
     longest = max(len(form.dialogue_ids(row["messages"])[0]) for row in select("training.max_tokens=450").train)
     at, below = (ids(select(f"training.max_tokens={bound}").train) for bound in (longest, longest - 1))
     assert below < at
 
 
-def test_words_in_the_metrics_are_never_more_than_the_embedded_tokenizers_tokens(
-    form: ChatFormat, mixed_pool: list[dict[str, Any]]
-) -> None:
-    """Rows with too many words are left out without being tokenised, which is right only then."""
-    from rc1_lib.text.tokens import text_length
-
+def test_word_count_never_exceeds_the_token_count(form: ChatFormat, mixed_pool: list[dict[str, Any]]) -> None:
+    """RC1 relies on it to skip rows with too many words before tokenizing them."""
     for row in mixed_pool:
         words = sum(text_length(message["content"]) for message in row["messages"])
         assert words <= len(form.dialogue_ids(row["messages"])[0])
 
 
-def test_every_row_of_the_pool_is_trained_on_kept_back_or_counted_as_left_out(
+def test_every_pool_row_is_trained_held_out_or_counted_as_left_out(
     select: Select, mixed_pool: list[dict[str, Any]]
 ) -> None:
     found = select("training.held_out.prompts=100000")
@@ -77,8 +74,8 @@ def test_every_row_of_the_pool_is_trained_on_kept_back_or_counted_as_left_out(
     assert left_out["longer than 420 tokens"] > 0
 
 
-def test_rows_that_do_not_hold_what_their_user_says_are_left_out_and_counted(select: Select, world: Path) -> None:
-    path = world / tiny_run(world).config.seed_pool
+def test_rows_without_user_replies_are_left_out_and_counted(select: Select, workspace: Path) -> None:
+    path = workspace / tiny_run(workspace).config.seed_pool
     rows = [json.loads(line) for line in path.read_text().splitlines()]
     before = select("training.held_out.prompts=100000")
     old = {row["id"] for place, row in enumerate(rows) if place % 3 == 0}
@@ -91,15 +88,15 @@ def test_rows_that_do_not_hold_what_their_user_says_are_left_out_and_counted(sel
     assert ids(found.train) == ids(before.train) - old and ids(found.held_out) == ids(before.held_out) - old
 
 
-def test_a_pool_of_an_older_form_is_refused_with_what_to_do(select: Select, world: Path) -> None:
-    path = world / tiny_run(world).config.seed_pool
+def test_pool_without_user_replies_is_rejected_with_the_remedy(select: Select, workspace: Path) -> None:
+    path = workspace / tiny_run(workspace).config.seed_pool
     rows = [json.loads(line) for line in path.read_text().splitlines()]
     path.write_text("".join(json.dumps({**row, "user_replies": None}) + "\n" for row in rows))
     with pytest.raises(RC1Error, match=rf"`rc1 build-pool`.* {len(rows)} .*user_replies"):
         select()
 
 
-def test_the_report_counts_what_was_selected(select: Select) -> None:
+def test_report_counts_the_selected_rows(select: Select) -> None:
     found = select()
     assert found.report["train"] == len(found.train)
     assert found.report["held_out"] == len(found.held_out)
@@ -108,20 +105,20 @@ def test_the_report_counts_what_was_selected(select: Select) -> None:
     assert sum(found.report["held_out_by_task_and_bucket"].values()) == len(found.held_out)
 
 
-def test_no_source_question_stands_on_both_sides(select: Select) -> None:
+def test_no_source_question_is_both_trained_and_held_out(select: Select) -> None:
     found = select("training.held_out.prompts=100000", "training.held_out.share=0.4")
     sources = Counter(row["source_id"] for row in found.train)
-    assert max(sources.values()) == 2, "a question that is used twice would show a wrong split"
+    assert max(sources.values()) == 2, "the pool must use questions twice to show a wrong split"
     assert not sources.keys() & {row["source_id"] for row in found.held_out}
 
 
-def test_what_is_trained_on_depends_neither_on_how_many_are_asked_nor_on_the_draw(select: Select) -> None:
+def test_training_rows_depend_neither_on_held_out_count_nor_seed(select: Select) -> None:
     few = select("training.held_out.prompts=6")
     assert ids(few.train) == ids(select().train)
     assert ids(few.train) == ids(select("training.held_out.seed=1", "training.held_out.prompts=6").train)
 
 
-def test_what_is_played_on_the_way_is_of_questions_that_nobody_else_has(select: Select) -> None:
+def test_shadow_rows_have_questions_of_no_other_set(select: Select) -> None:
     asked = ("training.held_out.prompts=9", "training.held_out.share=0.4")
     plain, found = select(*asked), select(*asked, "training.eval_shadow={every_steps: 2, prompts: 6}")
     others = {row["source_id"] for row in (*found.train, *found.held_out)}
@@ -131,63 +128,63 @@ def test_what_is_played_on_the_way_is_of_questions_that_nobody_else_has(select: 
         select(*asked, "training.eval_shadow={every_steps: 2, prompts: 5000}")
 
 
-def test_the_draw_depends_on_its_seed_alone(select: Select) -> None:
+def test_held_out_draw_depends_only_on_its_seed(select: Select) -> None:
     one = select("training.held_out.prompts=9")
     assert ids(one.held_out) == ids(select("training.held_out.prompts=9").held_out)
     assert ids(one.held_out) != ids(select("training.held_out.prompts=9", "training.held_out.seed=1").held_out)
 
 
-def test_the_prompts_are_drawn_in_the_buckets_shares(select: Select) -> None:
+def test_held_out_prompts_are_drawn_by_bucket_shares(select: Select) -> None:
     shares = "priority_sampling.by_difficulty={easy: 0.2, medium: 0.4, hard: 0.4}"
     found = select("training.held_out.prompts=10", "training.held_out.share=0.5", "training.max_tokens=1200", shares)
     assert Counter(row["bucket"] for row in found.held_out) == {"easy": 2, "medium": 4, "hard": 4}
 
 
-def test_where_a_bucket_has_too_few_the_others_fill_up(select: Select, world: Path) -> None:
+def test_held_out_prompts_fill_up_from_other_buckets(select: Select, workspace: Path) -> None:
     seen = [0]
 
     def rarely_hard(bucket: str) -> str:
         seen[0] += bucket == "hard"
         return bucket if bucket != "hard" or seen[0] % 8 == 0 else "easy"
 
-    change_buckets(tiny_run(world), rarely_hard)
+    change_buckets(tiny_run(workspace), rarely_hard)
     found = select("training.held_out.prompts=20", "training.held_out.share=0.5", "training.max_tokens=1200")
     counts = Counter(row["bucket"] for row in found.held_out)
     assert len(found.held_out) == 20 and 0 < counts["hard"] < 8
 
 
-def test_the_bucket_is_the_measured_one_not_the_intended(select: Select, world: Path) -> None:
+def test_bucket_is_the_measured_one(select: Select, workspace: Path) -> None:
     turned = {"easy": "hard", "hard": "easy", "medium": "medium"}
     before = {row["id"]: row["bucket"] for row in select().train}
-    change_buckets(tiny_run(world), lambda bucket: turned[bucket])
+    change_buckets(tiny_run(workspace), lambda bucket: turned[bucket])
     assert {row["id"]: row["bucket"] for row in select().train} == {key: turned[old] for key, old in before.items()}
 
 
-def test_a_bucket_without_rows_is_refused_with_what_to_do(select: Select, world: Path) -> None:
-    change_buckets(tiny_run(world), lambda bucket: "medium" if bucket == "hard" else bucket)
+def test_empty_bucket_is_rejected_with_the_remedy(select: Select, workspace: Path) -> None:
+    change_buckets(tiny_run(workspace), lambda bucket: "medium" if bucket == "hard" else bucket)
     with pytest.raises(RC1Error, match=r"jsonl: no hard rows .* of the \d+ .*training\.max_tokens"):
         select()
 
 
-def test_every_empty_bucket_is_named(select: Select) -> None:
+def test_error_names_all_empty_buckets(select: Select) -> None:
     with pytest.raises(RC1Error, match=r" no easy .* medium .* hard rows .* of the 0 .*training\.max_tokens"):
         select("training.max_tokens=20")
 
 
 @pytest.mark.parametrize("key", ["pool", "metrics"])
-def test_without_a_pool_or_its_metrics_the_preflight_is_named(select: Select, world: Path, key: str) -> None:
-    config = tiny_run(world).config
-    path = world / (config.seed_pool if key == "pool" else config.difficulty.metrics_path)
+def test_missing_pool_or_metrics_is_rejected_with_the_remedy(select: Select, workspace: Path, key: str) -> None:
+    config = tiny_run(workspace).config
+    path = workspace / (config.seed_pool if key == "pool" else config.difficulty.metrics_path)
     path.unlink()
     with pytest.raises(RC1Error, match=f"{path.name}: .*`rc1 preflight`$"):
         select()
 
 
 @pytest.mark.parametrize("place", ["content", "arguments"])
-def test_rows_whose_assistant_says_a_mark_of_this_tokenizer_are_left_out_and_counted(
-    world: Path, mixed_pool: list[dict[str, Any]], place: str
+def test_rows_with_a_special_token_of_this_tokenizer_are_left_out_and_counted(
+    workspace: Path, mixed_pool: list[dict[str, Any]], place: str
 ) -> None:
-    """`consistency` knows the marks of Qwen3's form; another tokenizer may have some of its own."""
+    """`consistency` knows Qwen3's special tokens; another tokenizer may have more."""
     tokenizer = learned_tokenizer(mixed_pool)
     tokenizer.add_special_tokens({"additional_special_tokens": ["[TURN]"]})
     rows = copy.deepcopy(mixed_pool)
@@ -196,37 +193,37 @@ def test_rows_whose_assistant_says_a_mark_of_this_tokenizer_are_left_out_and_cou
         forged["messages"][-1]["content"] += " [TURN]"
     else:
         forged["messages"][2]["tool_calls"][0]["function"]["arguments"] = r'{"query": "a \u005bTURN]"}'
-    write_pool(world, rows)
-    found = select_rows(tiny_run(world, "training.max_tokens=2000"), ChatFormat(tokenizer))
+    write_pool(workspace, rows)
+    found = select_rows(tiny_run(workspace, "training.max_tokens=2000"), ChatFormat(tokenizer))
     assert found.report["left_out"][HOLDS_MARK] == 1
     assert forged["id"] not in ids([*found.train, *found.held_out])
 
 
-def test_a_row_that_asks_a_held_out_question_with_a_word_more_is_not_learned(
-    world: Path, mixed_pool: list[dict[str, Any]], form: ChatFormat
+def test_row_that_rewords_a_held_out_question_is_left_out(
+    workspace: Path, mixed_pool: list[dict[str, Any]], form: ChatFormat
 ) -> None:
-    """A source may ask every question twice: learned by heart, the one would raise success on the other."""
+    """A source may ask a question twice: training on one would raise success on the other."""
     rows = [{**copy.deepcopy(row), "source": "own"} for row in mixed_pool]
-    write_pool(world, rows)
-    before = select_rows(tiny_run(world), form)
+    write_pool(workspace, rows)
+    before = select_rows(tiny_run(workspace), form)
     asked, forged = before.held_out[0], next(row for row in before.train if row["task"] == before.held_out[0]["task"])
     for row in rows:
         if row["id"] == forged["id"]:
             row |= {"question": f"Now: {asked['question']}", "support": asked["support"]}
-    write_pool(world, rows)
-    after = select_rows(tiny_run(world), form)
+    write_pool(workspace, rows)
+    after = select_rows(tiny_run(workspace), form)
     assert ids(after.held_out) == ids(before.held_out)
     assert ids(before.train) - ids(after.train) == {forged["id"]}
     assert after.report["left_out"][REPEATED] == before.report["left_out"].get(REPEATED, 0) + 1
 
 
-def test_what_one_tokenizer_counted_is_not_taken_for_what_another_counts(
-    world: Path, mixed_pool: list[dict[str, Any]], form: ChatFormat
+def test_cached_lengths_are_separate_for_each_tokenizer(
+    workspace: Path, mixed_pool: list[dict[str, Any]], form: ChatFormat
 ) -> None:
-    """Rows are tokenised once a process and tokenizer."""
+    """Rows are tokenized once per process and tokenizer."""
     coarse = ChatFormat(learned_tokenizer(mixed_pool, vocabulary=300))
     dialogues = [row["messages"] for row in mixed_pool if row["lang"] == "en"]
     most = max(len(coarse.dialogue_ids(messages)[0]) for messages in dialogues) - 1
-    run = tiny_run(world, f"training.max_tokens={most}")
+    run = tiny_run(workspace, f"training.max_tokens={most}")
     for one, some in ((coarse, True), (form, False), (coarse, True)):
         assert (f"longer than {most} tokens" in select_rows(run, one).report["left_out"]) is some

@@ -1,4 +1,4 @@
-"""The time of a step by part: every span in its part, none within another, and nothing of a run touched."""
+"""The step profile: times of parts add up, spans do not overlap, and no file of the run changes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.shares import share
 Tiny = Callable[..., Run]
 
 
-def test_spans_are_kept_only_while_they_are_asked_for() -> None:
+def test_spans_are_recorded_only_while_timing_is_on() -> None:
     with timed(Section.JUDGE):
         pass
     start_timing()
@@ -29,12 +29,12 @@ def test_spans_are_kept_only_while_they_are_asked_for() -> None:
     with timed(Section.JUDGE):
         pass
     assert [one.section for one in kept] == [Section.DRAW] and kept[0].began <= kept[0].ended
-    with pytest.raises(AssertionError, match="call start_timing first"):
+    with pytest.raises(AssertionError, match="start_timing"):
         stop_timing()
 
 
 @pytest.mark.parametrize("processes", share([1, 2], 1))
-def test_a_steps_seconds_add_up_and_no_part_lies_in_another(tiny: Tiny, processes: int) -> None:
+def test_seconds_of_a_step_add_up_and_spans_do_not_overlap(tiny: Tiny, processes: int) -> None:
     run = tiny("training.shards=2", f"training.processes={processes}")
     report = profile_step(prepare(run), run.config.seeds[0])
     assert report == read_json(run.workspace.path(REPORT))
@@ -48,13 +48,13 @@ def test_a_steps_seconds_add_up_and_no_part_lies_in_another(tiny: Tiny, processe
     events = [one for one in read_json(run.workspace.path(TRACE))["traceEvents"] if one["ph"] == "X"]
     assert {one["pid"] for one in events} == set(range(1, processes + 1))
     for rank in range(1, processes + 1):
-        mine = sorted((one for one in events if one["pid"] == rank), key=lambda one: one["ts"])
-        for before, after in itertools.pairwise(mine):
+        spans = sorted((one for one in events if one["pid"] == rank), key=lambda one: one["ts"])
+        for before, after in itertools.pairwise(spans):
             assert before["ts"] + before["dur"] <= after["ts"] + 1e-3, (before, after)
     assert not run.workspace.path("checkpoints/rc1").exists()
 
 
-def test_an_engine_that_keeps_no_time_is_a_sentence(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_engine_without_timing_is_rejected(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(ENGINES, "mute", EngineSpec("tests.training.registered:Mute", LearnsFrom.EPISODES))
     run = tiny("training.engine=mute")
     with pytest.raises(ConfigError, match=r"--profile-step: .*'mute'.*torch_ppo"):

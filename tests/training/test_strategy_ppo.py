@@ -1,4 +1,4 @@
-"""The strategy: rows become episodes with scores, and figures of them."""
+"""The strategy `ppo`: it turns rows into episodes with scores and metrics."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Tiny = Callable[..., Run]
 
 
 def played(run: Run, judge: EpisodeJudge | None = None) -> tuple[TorchPPO, dict[str, Any], dict[str, float]]:
-    """Engine, batch with its episodes, and what was measured."""
+    """Engine, batch with its episodes, and metrics."""
     engine = TorchPPO()
     base = str(run.workspace.path(run.config.base_model))
     engine.setup(Setup.of_run(run.config, base, 5))
@@ -39,17 +39,17 @@ def played(run: Run, judge: EpisodeJudge | None = None) -> tuple[TorchPPO, dict[
     return engine, batch, strategy.on_batch(batch)
 
 
-def test_the_batch_holds_every_rows_episode_and_what_it_was_worth(tiny: Tiny) -> None:
+def test_batch_gets_an_episode_and_a_score_for_every_row(tiny: Tiny) -> None:
     engine, batch, _ = played(tiny())
     assert [each.row_id for each in batch["trajectories"]] == [row["id"] for row in batch["rows"]]
-    worth = [
+    rewards = [
         engine.playground.terms(each, row).total for each, row in zip(batch["trajectories"], batch["rows"], strict=True)
     ]
-    assert batch["scores"] == worth
+    assert batch["scores"] == rewards
     assert batch["solved"] == [each.outcome.solved for each in batch["trajectories"]]
 
 
-def test_the_terms_of_the_reward_explain_the_mean_score(tiny: Tiny) -> None:
+def test_reward_terms_add_up_to_the_mean_score(tiny: Tiny) -> None:
     _, batch, metrics = played(tiny("difficulty_beta=0"))
     gains, costs = ("success", "judge"), ("penalty", "format", "turns")
     total = sum(metrics[f"reward/{name}"] for name in gains) - sum(metrics[f"reward/{name}"] for name in costs)
@@ -58,7 +58,7 @@ def test_the_terms_of_the_reward_explain_the_mean_score(tiny: Tiny) -> None:
     assert total == pytest.approx(fmean(batch["scores"]))
 
 
-def test_a_judges_score_is_a_term_of_its_own(tiny: Tiny) -> None:
+def test_judged_score_is_a_separate_term(tiny: Tiny) -> None:
     run = weigh(tiny("training.reward.judge=0.5", "difficulty_beta=0"))
     judge = EpisodeJudge(run)
     _, batch, metrics = played(run, judge)
@@ -69,7 +69,7 @@ def test_a_judges_score_is_a_term_of_its_own(tiny: Tiny) -> None:
     assert metrics["reward/success"] + metrics["reward/judge"] - costs == pytest.approx(fmean(batch["scores"]))
 
 
-def test_nothing_is_learned_from_unscored_episodes(tiny: Tiny) -> None:
+def test_episodes_with_missing_scores_are_not_trained_on(tiny: Tiny) -> None:
     with running(Behaviour(delay="zero", faults={FaultKind.REFUSAL: 0.1})) as refusing:
         run = tiny(
             "training.reward.judge=1", "training.reward.success=0",
@@ -82,19 +82,19 @@ def test_nothing_is_learned_from_unscored_episodes(tiny: Tiny) -> None:
     assert 0 < len(batch["trajectories"]) < 24
     assert metrics["judge/scored"] == len(batch["trajectories"]) / 24
     assert len(batch["scores"]) == len(batch["trajectories"])
-    assert len(batch["solved"]) == 24  # the curriculum hears of every row
+    assert len(batch["solved"]) == 24  # the curriculum needs every row
     rows = {row["id"] for row in batch["rows"]}
     assert {each.row_id for each in batch["trajectories"]} <= rows
     assert engine.train_step(batch)["objective/scores"] == pytest.approx(fmean(batch["scores"]))
 
 
-def test_its_figures_and_the_engines_have_different_names(tiny: Tiny) -> None:
+def test_strategy_and_engine_metrics_have_different_names(tiny: Tiny) -> None:
     engine, batch, metrics = played(tiny())
     assert {"env/success", "env/malformed", "num_turns/mean"} <= metrics.keys()
     assert not metrics.keys() & engine.train_step(batch).keys()
 
 
-def test_the_curriculum_learns_from_the_batch_what_was_solved(tiny: Tiny) -> None:
+def test_curriculum_reads_unsolved_rows_from_the_batch(tiny: Tiny) -> None:
     run = tiny()
     engine = TorchPPO()
     base = str(run.workspace.path("base"))
@@ -108,6 +108,7 @@ def test_the_curriculum_learns_from_the_batch_what_was_solved(tiny: Tiny) -> Non
     assert set(source.state_dict()["unsolved"]) == unsolved
 
 
-def test_an_engine_that_plays_nothing_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"training\.strategy: .*'ppo', .* Scale .*engine\.PolicyEngine"):
-        make_strategy("ppo").attach_engine(Scale())
+@pytest.mark.parametrize(("name", "settings"), [("ppo", {}), ("groups", {"group_size": 2})])
+def test_engine_without_a_policy_is_rejected(name: str, settings: dict[str, int]) -> None:
+    with pytest.raises(ConfigError, match=rf"training\.strategy: .*'{name}', .* Scale .*engine\.PolicyEngine"):
+        make_strategy(name, **settings).attach_engine(Scale())

@@ -1,4 +1,4 @@
-"""The small local configuration trains, saves and goes on, in the folder it is given."""
+"""The small local configuration trains, saves and resumes in its workspace."""
 
 from __future__ import annotations
 
@@ -39,14 +39,6 @@ SHORT = (
 )  # fmt: skip
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 @pytest.fixture(scope="module")
 def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_base(tmp_path_factory.mktemp("base"), pad_token=None)
@@ -54,20 +46,26 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def undisturbed(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A workspace in which six steps were trained in one go."""
+    """A workspace in which six steps were trained without interruption. Never write into it: use `copied`."""
+    torch.set_num_threads(1)
     place = tmp_path_factory.mktemp("whole")
     train(place, base)
     return place
 
 
+@pytest.fixture
+def copied(undisturbed: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(undisturbed, tmp_path / "copy", symlinks=True)
+
+
 def train(
-    place: Path, base: Path, *overrides: str, resume: str | None = None, told: list[str] | None = None
+    place: Path, base: Path, *overrides: str, resume: str | None = None, messages: list[str] | None = None
 ) -> SmallResult:
-    say = (told if told is not None else []).append
-    return train_small(SHIPPED, Workspace(place), resume, [f"model.base={base}", *SHORT, *overrides], say)
+    notice = (messages if messages is not None else []).append
+    return train_small(SHIPPED, Workspace(place), resume, [f"model.base={base}", *SHORT, *overrides], notice)
 
 
-def test_ten_rows_and_twenty_steps_leave_increasing_steps_with_a_loss(base: Path, tmp_path: Path) -> None:
+def test_twenty_steps_on_ten_rows_write_metrics_and_checkpoints(base: Path, tmp_path: Path) -> None:
     rows = "".join(f'{{"input": "{n} plus 1?", "output": "{n + 1}.", "meta": {{}}}}\n' for n in range(10))
     for name in ("train", "eval"):
         (tmp_path / f"{name}.jsonl").write_text(rows)
@@ -80,20 +78,20 @@ def test_ten_rows_and_twenty_steps_leave_increasing_steps_with_a_loss(base: Path
     assert list(steps(tmp_path / "checkpoints/local")) == [6, 12, 18, 20]
 
 
-def test_the_metrics_of_rc1s_own_training_stay(base: Path, tmp_path: Path) -> None:
+def test_metrics_of_the_main_training_are_kept(base: Path, tmp_path: Path) -> None:
     (tmp_path / "checkpoints/rc1").mkdir(parents=True)
     (tmp_path / "reports").mkdir()
     own = tmp_path / "reports/metrics.jsonl"
     own.write_text('{"step": 1, "objective/scores": 0.5}\n')
-    told: list[str] = []
-    train(tmp_path, base, "run.max_steps=1", told=told)
+    messages: list[str] = []
+    train(tmp_path, base, "run.max_steps=1", messages=messages)
     assert own.read_text() == '{"step": 1, "objective/scores": 0.5}\n'
     assert [line["step"] for line in MetricsLog(tmp_path / "reports/metrics-local.jsonl").read()] == [1]
-    assert any("this training writes to reports/metrics-local.jsonl" in line for line in told)
+    assert any("this training writes to reports/metrics-local.jsonl" in line for line in messages)
 
 
 @pytest.mark.parametrize("folder", ["checkpoints/rc1", "checkpoints/./rc1/best", "checkpoints/sft", "checkpoints/link"])
-def test_rc1s_own_checkpoints_are_not_written_over(base: Path, tmp_path: Path, folder: str) -> None:
+def test_checkpoint_folders_of_the_main_training_are_rejected(base: Path, tmp_path: Path, folder: str) -> None:
     (tmp_path / "checkpoints/rc1").mkdir(parents=True)
     (tmp_path / "checkpoints/link").symlink_to("rc1")
     with pytest.raises(ConfigError, match=rf"run\.output_dir: '{re.escape(folder)}' .*checkpoints/local$"):
@@ -102,7 +100,7 @@ def test_rc1s_own_checkpoints_are_not_written_over(base: Path, tmp_path: Path, f
     assert not list((tmp_path / "checkpoints/rc1").iterdir())
 
 
-def test_a_second_training_in_the_same_workspace_is_told_who_is_at_work(base: Path, tmp_path: Path) -> None:
+def test_second_training_in_a_workspace_is_rejected_with_the_process_at_work(base: Path, tmp_path: Path) -> None:
     with (
         holding(Workspace(tmp_path), "a training by train_local.yaml"),
         pytest.raises(RC1Error, match=rf"train_local\.yaml \(process {os.getpid()}, "),
@@ -111,7 +109,7 @@ def test_a_second_training_in_the_same_workspace_is_told_who_is_at_work(base: Pa
     assert not (tmp_path / "checkpoints").exists()
 
 
-def test_everything_that_was_promised_is_written(undisturbed: Path) -> None:
+def test_all_documented_files_are_written(undisturbed: Path) -> None:
     assert len(steps(undisturbed / "checkpoints/local")) >= 3
     assert [line["step"] for line in read_ledger(undisturbed / "reports/ckpt_manifest.jsonl")] == [2, 4, 6]
     effective = yaml.safe_load((undisturbed / "reports/config_effective.yaml").read_text())
@@ -125,17 +123,15 @@ def test_everything_that_was_promised_is_written(undisturbed: Path) -> None:
 
 
 @pytest.mark.parametrize("step", share([2, 4], 2))
-def test_resumed_from_any_checkpoint_the_end_is_the_same(
-    undisturbed: Path, base: Path, tmp_path: Path, step: int
+def test_training_resumed_from_any_checkpoint_ends_with_the_same_bytes(
+    undisturbed: Path, base: Path, copied: Path, step: int
 ) -> None:
-    place = tmp_path / "copy"
-    shutil.copytree(undisturbed, place, symlinks=True)
-    torch.manual_seed(999)  # nothing of this process may matter
-    train(place, base, resume=str(step))
-    assert fingerprint(resolve(6, place / "checkpoints/local")) == fingerprint(
+    torch.manual_seed(999)  # global random states must not matter
+    train(copied, base, resume=str(step))
+    assert fingerprint(resolve(6, copied / "checkpoints/local")) == fingerprint(
         resolve(6, undisturbed / "checkpoints/local")
     )
-    before, after = (MetricsLog(folder / "reports/metrics.jsonl").read() for folder in (undisturbed, place))
+    before, after = (MetricsLog(folder / "reports/metrics.jsonl").read() for folder in (undisturbed, copied))
     assert [(line["step"], line["loss"]) for line in after] == [(line["step"], line["loss"]) for line in before]
 
 
@@ -150,20 +146,20 @@ CALLBACKS = (
 def test_every_callback_works_with_every_engine_of_rows(base: Path, tmp_path: Path, name: str) -> None:
     settings = (f"engine.name={name}", CALLBACKS, "engine.max_grad_norm=null", "run.eval_steps=2")
     done = train(tmp_path, base, *settings)
-    assert done.step == 4 and "eval/loss" in str(done.stop_reason), "the second look is not better by 1"
+    assert done.step == 4 and "eval/loss" in str(done.stop_reason), "the second evaluation is not better by 1"
     lines = MetricsLog(tmp_path / "reports/metrics.jsonl").read()
     assert [line["lr"] / 0.01 for line in lines] == pytest.approx([1, 5 / 6, 4 / 6, 3 / 6])
     assert ["eval/loss" in line for line in lines] == [False, True, False, True]
     assert all(line["grad_norm"] > 0.0001 for line in lines)
-    of_steps, of_looks = measured(name, "sft", looked=READ) or ((), ())
-    around = {"step", "mem_used_mb", "sec_per_step"}
-    found = [{key for key, value in line.items() if value is not None} - around for line in lines]
-    assert found == [of_steps, of_steps | of_looks] * 2, "what a run may be ended by is told from these lists"
+    of_steps, of_evaluations = measured(name, "sft", looked=READ) or ((), ())
+    of_trainer = {"step", "mem_used_mb", "sec_per_step"}
+    found = [{key for key, value in line.items() if value is not None} - of_trainer for line in lines]
+    assert found == [of_steps, of_steps | of_evaluations] * 2, "early stop accepts the metrics of these lists"
     assert list(steps(tmp_path / "checkpoints/local")) == [2, 4]
 
 
 def killed_in_a_checkpoint(workspace: str, base: str, name: str) -> None:
-    """Train, and die at the rename that would put the checkpoint of step 4 in its place. In a process of its own."""
+    """Train in a separate process, and die at the rename that would finish the checkpoint of step 4."""
 
     def hook(event: str, arguments: tuple[object, ...]) -> None:
         if event == "os.rename" and str(arguments[1]).endswith("step_00004"):
@@ -175,7 +171,7 @@ def killed_in_a_checkpoint(workspace: str, base: str, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", share(names_of(ENGINES, LearnsFrom.DEMONSTRATIONS), "trl_sft"))
-def test_killed_within_a_checkpoint_and_resumed_in_a_new_process_the_end_is_the_same(
+def test_training_killed_during_a_save_and_resumed_ends_with_the_same_bytes(
     undisturbed: Path, base: Path, tmp_path: Path, forks: Forks, name: str
 ) -> None:
     if name != "trl_sft":
@@ -191,55 +187,46 @@ def test_killed_within_a_checkpoint_and_resumed_in_a_new_process_the_end_is_the_
     assert [line["step"] for line in MetricsLog(tmp_path / "reports/metrics.jsonl").read()] == [1, 2, 3, 4, 5, 6]
 
 
-def test_more_steps_may_follow_and_another_run_may_not(undisturbed: Path, base: Path, tmp_path: Path) -> None:
-    place = tmp_path / "copy"
-    shutil.copytree(undisturbed, place, symlinks=True)
-    assert train(place, base, "run.max_steps=7", resume="latest").step == 7
+def test_resumed_training_may_add_steps_but_not_change_settings_data_or_base(
+    base: Path, copied: Path, tmp_path: Path
+) -> None:
+    assert train(copied, base, "run.max_steps=7", resume="latest").step == 7
     with pytest.raises(AnotherRunError, match=r": engine\.lr \(0\.01 .*0\.02 "):
-        train(place, base, "engine.lr=0.02", resume="latest")
-    (place / "data/train_min.jsonl").write_text('{"input": "a", "output": "b", "meta": {}}\n')
+        train(copied, base, "engine.lr=0.02", resume="latest")
+    (copied / "data/train_min.jsonl").write_text('{"input": "a", "output": "b", "meta": {}}\n')
     with pytest.raises(AnotherRunError, match=r"[:,] data\b"):
-        train(place, base, resume="latest")
+        train(copied, base, resume="latest")
     other = write_base(tmp_path / "other", hidden=64)
     with pytest.raises(AnotherRunError, match=r": model\.base \(.*, base, data"):
-        train(place, other, resume="latest")
+        train(copied, other, resume="latest")
 
 
 @pytest.mark.parametrize("name", ["2", "checkpoints/local/step_00002"])
-def test_resuming_from_what_keep_last_has_removed_says_so(
-    undisturbed: Path, base: Path, tmp_path: Path, name: str
-) -> None:
-    place = tmp_path / "copy"
-    shutil.copytree(undisturbed, place, symlinks=True)
-    prune(place / "checkpoints/local", place / LEDGER, KeepRule(2))
-    told = r"step_00002: .*run\.keep_last \(2\).*: 4, 6; "
-    with pytest.raises(CheckpointError, match=told):
-        train(place, base, "run.keep_last=2", resume=name)
+def test_resuming_from_a_removed_checkpoint_names_keep_last(base: Path, copied: Path, name: str) -> None:
+    prune(copied / "checkpoints/local", copied / LEDGER, KeepRule(2))
+    with pytest.raises(CheckpointError, match=r"step_00002: .*run\.keep_last \(2\).*: 4, 6; "):
+        train(copied, base, "run.keep_last=2", resume=name)
     with pytest.raises(NoCheckpointError, match=r"step_00003: .*: 4, 6; "):
-        train(place, base, "run.keep_last=2", resume="3")
+        train(copied, base, "run.keep_last=2", resume="3")
 
 
-def test_the_checkpoints_threads_are_taken_over_and_told(undisturbed: Path, base: Path, tmp_path: Path) -> None:
-    place = tmp_path / "copy"
-    shutil.copytree(undisturbed, place, symlinks=True)
-    told: list[str] = []
+def test_resumed_training_uses_and_reports_the_checkpoints_threads(undisturbed: Path, base: Path, copied: Path) -> None:
+    messages: list[str] = []
     torch.set_num_threads(2)
-    train(place, base, resume="4", told=told)
+    train(copied, base, resume="4", messages=messages)
     assert torch.get_num_threads() == 1
-    assert told[0] == "threads: set from 2 to the checkpoint's 1"
-    assert fingerprint(resolve(6, place / "checkpoints/local")) == fingerprint(
+    assert messages[0] == "threads: set from 2 to the checkpoint's 1"
+    assert fingerprint(resolve(6, copied / "checkpoints/local")) == fingerprint(
         resolve(6, undisturbed / "checkpoints/local")
     )
 
 
-def test_an_earlier_runs_checkpoint_is_not_reported_as_this_ones(undisturbed: Path, base: Path, tmp_path: Path) -> None:
-    place = tmp_path / "copy"
-    shutil.copytree(undisturbed, place, symlinks=True)
-    assert train(place, base, "run.max_steps=1", "callbacks=[logging]") == SmallResult(1, None, None)
+def test_checkpoint_of_an_earlier_run_is_not_reported_as_a_result(base: Path, copied: Path) -> None:
+    assert train(copied, base, "run.max_steps=1", "callbacks=[logging]") == SmallResult(1, None, None)
 
 
-def test_a_key_without_a_meaning_for_the_engine_is_told(base: Path, tmp_path: Path) -> None:
-    told: list[str] = []
-    train(tmp_path, base, "run.max_steps=1", "engine.clip_coef=0.2", "data.padding_side=left", told=told)
-    assert "engine.clip_coef: not used by trl_sft" in told
-    assert "data.padding_side: left has no effect; rows are padded on the right, which learns the same" in told
+def test_unused_and_ineffective_keys_are_reported(base: Path, tmp_path: Path) -> None:
+    messages: list[str] = []
+    train(tmp_path, base, "run.max_steps=1", "engine.clip_coef=0.2", "data.padding_side=left", messages=messages)
+    assert "engine.clip_coef: not used by trl_sft" in messages
+    assert "data.padding_side: left has no effect; rows are padded on the right, which learns the same" in messages

@@ -1,4 +1,4 @@
-"""The loop calls its parts in the promised order, and goes on from a snapshot bit for bit."""
+"""The training loop calls its parts in the documented order and resumes from a snapshot bit for bit."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def trainer(max_steps: int, *callbacks: Any) -> Trainer:
     return Trainer(Scale(), ScaleSetup(0.1), Doubling(), Counting(), callbacks, max_steps, 0, {"base": "none"})
 
 
-class Seen(Callback):
-    name = "seen"
+class Recorder(Callback):
+    name = "recorder"
 
     def __init__(self) -> None:
         self.lines: list[tuple[int, dict[str, float | None]]] = []
@@ -40,17 +40,17 @@ class Seen(Callback):
         self.around.append("end")
 
 
-def test_setup_then_batch_strategy_engine_for_every_step() -> None:
-    seen = Seen()
-    run = trainer(2, seen)
+def test_every_step_calls_source_strategy_and_engine_in_order() -> None:
+    recorder = Recorder()
+    run = trainer(2, recorder)
     assert run.fit(None) == 2
     assert run.engine.calls == ["setup", "attach_engine", *["on_batch", "train_step"] * 2]
-    assert seen.around == ["start", "end"]
-    assert [step for step, _ in seen.lines] == [1, 2]
-    assert {"loss", "lr", "rows", "mem_used_mb", "sec_per_step"} == set(seen.lines[0][1])
+    assert recorder.around == ["start", "end"]
+    assert [step for step, _ in recorder.lines] == [1, 2]
+    assert {"loss", "lr", "rows", "mem_used_mb", "sec_per_step"} == set(recorder.lines[0][1])
 
 
-class Fails(Callback):
+class FailsAtEnd(Callback):
     def __init__(self, name: str) -> None:
         self.name = name
 
@@ -59,22 +59,22 @@ class Fails(Callback):
 
 
 def test_all_callbacks_end_before_the_first_error_is_raised() -> None:
-    seen = Seen()
+    recorder = Recorder()
     with pytest.raises(ConfigError, match="first failed") as raised:
-        trainer(1, Fails("first"), Fails("second"), seen).fit(None)
-    assert seen.around == ["start", "end"]
+        trainer(1, FailsAtEnd("first"), FailsAtEnd("second"), recorder).fit(None)
+    assert recorder.around == ["start", "end"]
     assert raised.value.__notes__ == ["at the end also: second failed"]
 
 
-def test_one_name_for_two_metrics_is_not_resolved() -> None:
+def test_metric_reported_twice_is_an_error() -> None:
     run = trainer(1)
     run.strategy.on_batch = lambda batch: batch.update(x=batch["n"]) or {"loss": 1.0}
-    with pytest.raises(AssertionError, match=r"reported twice: \['loss'\]"):
+    with pytest.raises(AssertionError, match=r"\['loss'\]"):
         run.fit(None)
 
 
 class DrawsAside(Callback):
-    """Draws as other threads of a process do, between steps."""
+    """Draws random numbers between steps, as other threads of the process do."""
 
     name = "draws_aside"
 
@@ -86,14 +86,14 @@ class DrawsAside(Callback):
             random.random()
 
 
-def test_what_other_threads_draw_is_in_no_checkpoint() -> None:
+def test_random_numbers_of_other_threads_do_not_change_checkpoints() -> None:
     alone, disturbed = trainer(3, DrawsAside(0)), trainer(3, DrawsAside(2))
     for run in (alone, disturbed):
         run.fit(None)
     assert diff_checkpoints(alone.snapshot(), disturbed.snapshot(), exact=True) == []
 
 
-def test_a_resumed_run_ends_with_the_bits_of_an_undisturbed_one(tmp_path) -> None:
+def test_resumed_run_ends_with_the_same_bits(tmp_path) -> None:
     whole = trainer(6)
     whole.fit(None)
 
@@ -108,7 +108,7 @@ def test_a_resumed_run_ends_with_the_bits_of_an_undisturbed_one(tmp_path) -> Non
 
 
 class Explodes(Callback):
-    """A gradient whose square is no finite number, although it is one itself: nothing else shows it."""
+    """Makes a finite gradient whose square is infinite. Only the optimizer's moment shows it."""
 
     name = "explodes"
 
@@ -116,7 +116,7 @@ class Explodes(Callback):
         trainer.engine.weight.register_hook(lambda gradient: gradient.fill_(1e30))
 
 
-def test_a_moment_that_is_not_finite_is_never_saved() -> None:
+def test_infinite_optimizer_moment_is_not_saved() -> None:
     run = trainer(1, Explodes())
     run.fit(None)
     assert torch.isfinite(run.engine.weight).all()
@@ -124,7 +124,7 @@ def test_a_moment_that_is_not_finite_is_never_saved() -> None:
         run.snapshot()
 
 
-def test_a_state_of_another_engine_is_refused() -> None:
+def test_state_of_another_engine_is_rejected() -> None:
     run = trainer(1)
     run.fit(None)
     state = run.snapshot()
@@ -133,7 +133,7 @@ def test_a_state_of_another_engine_is_refused() -> None:
         trainer(2).fit(other)
 
 
-def test_a_run_stopped_early_stays_stopped_when_resumed() -> None:
+def test_early_stopped_run_stays_stopped_when_resumed() -> None:
     def stopper() -> EarlyStop:
         return EarlyStop("rows", patience=2, min_delta=0.0, higher_is_better=False)
 

@@ -1,4 +1,4 @@
-"""TRL's own trainer drives the dialogue world: it finds the tools, resets with a row's columns, asks for rewards."""
+"""TRL's trainer drives the environment: it finds the tools, resets with a row's columns and requests rewards."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ Tiny = Callable[..., Run]
 
 
 def trainer_of(base: Path, rows: list[dict[str, Any]], reward: RewardFunction, **arguments: Any) -> GRPOTrainer:
-    """TRL's trainer over a fresh adapter, in the dialogue world of the rows with the shortest questions."""
+    """TRL's trainer with a new adapter, in the environment of these rows."""
     tokenizer = AutoTokenizer.from_pretrained(base)
-    # TRL knows Qwen3's replies by the wording of its template; the tiny base writes them, but words its template anew.
+    # TRL recognizes Qwen3's reply format by its template's text, which the tiny base's template does not share.
     tokenizer.response_schema, tokenizer.response_template = qwen3_schema, qwen3_template
     return GRPOTrainer(
         model=AutoModelForCausalLM.from_pretrained(base),
@@ -52,7 +52,7 @@ def shortest(pool: list[dict[str, Any]], count: int) -> list[dict[str, Any]]:
 
 @pytest.mark.long
 @pytest.mark.filterwarnings("ignore")  # TRL calls its environments experimental
-def test_a_step_of_grpo_in_the_dialogue_world(tiny: Tiny, pool: list[dict[str, Any]], tmp_path: Path) -> None:
+def test_trl_takes_a_grpo_step_in_the_environment(tiny: Tiny, pool: list[dict[str, Any]], tmp_path: Path) -> None:
     rows, pay = shortest(pool, 2), reward_function(SETTINGS)
     paid: list[float] = []
     played: list[str] = []
@@ -68,8 +68,8 @@ def test_a_step_of_grpo_in_the_dialogue_world(tiny: Tiny, pool: list[dict[str, A
     )  # fmt: skip
     trainer.train()
     (prompt,) = set(played)
-    assert len(played) == 2 and prompt in {str(row["messages"][1]["content"]) for row in rows}, "two about one row"
+    assert len(played) == 2 and prompt in {str(row["messages"][1]["content"]) for row in rows}, "one row, twice"
     assert {tool.__name__ for tool in trainer.tools} == {"wiki", "calc", "ask_user"}
     first = trainer.state.log_history[0]
     assert first["rewards/dialogue_reward/mean"] == pytest.approx(fmean(paid), abs=1e-6)
-    assert all(reward < SETTINGS.success for reward in paid), "a model that has learned nothing solves nothing"
+    assert all(reward < SETTINGS.success for reward in paid), "an untrained model solved a row"

@@ -1,4 +1,4 @@
-"""A policy that plainly cannot fit is refused before anything of it is loaded, with figures."""
+"""A policy that cannot fit into memory is rejected with numbers before it is loaded."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def rows_of(base: Path, engine: str, *overrides: str) -> Setup:
     return setup_of(config, config.model)
 
 
-def test_a_published_base_is_refused_where_its_weights_do_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_published_base_is_rejected_if_its_weights_exceed_free_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     opened = open_run(profile="prod", workspace=Path("unused"), overrides=["training.precision=fp32"])
     setup, shape = Setup.of_run(opened.config, "base", 1), published_shape()
     monkeypatch.setattr(usable, "free_bytes", lambda _: 8 * 2**30)
@@ -43,25 +43,25 @@ def test_a_published_base_is_refused_where_its_weights_do_not_fit(monkeypatch: p
     with pytest.raises(ConfigError, match=r"2 processes, 16\.00 GiB"):
         check_memory(setup, shape, CPU, 2)
     monkeypatch.setattr(usable, "free_bytes", lambda _: None)
-    assert check_memory(setup, shape, CPU, 99) == parts, "where nobody knows what is free, nothing is refused"
+    assert check_memory(setup, shape, CPU, 99) == parts, "unknown free memory rejects nothing"
 
 
 @pytest.mark.parametrize("adapted", [True, False])
-def test_what_is_trained_of_rows_has_a_gradient_and_two_moments(adapted: bool, tmp_path: Path) -> None:
+def test_trained_weights_count_a_gradient_and_two_moments(adapted: bool, tmp_path: Path) -> None:
     setup = rows_of(write_base(tmp_path / "base"), "pure_pt_sft", f"model.lora.enable={adapted}")
-    weights, learning = least_memory(setup, base_config(setup.model), CPU).values()
-    assert (learning == 3 * weights) is not adapted
-    assert learning > 0
+    weights, training = least_memory(setup, base_config(setup.model), CPU).values()
+    assert (training == 3 * weights) is not adapted
+    assert training > 0
 
 
 @pytest.mark.parametrize("name", ["pure_pt_sft", "trl_sft"])
-def test_rows_that_fit_no_machine_are_refused_before_anything_is_loaded(
+def test_supervised_engine_is_rejected_before_its_weights_are_loaded(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     base = write_base(tmp_path / "base")
     setup = rows_of(base, name)
     engine = make_engine(name)
-    (base / "model.safetensors").unlink()  # nothing of it is read
+    (base / "model.safetensors").unlink()  # it must not be read
     monkeypatch.setattr(usable, "free_bytes", lambda _: 2**10)
     with pytest.raises(ConfigError, match=r" 0\.00 GiB .*model\.quantization: nf4 .*model\.base$"):
         engine.setup(setup)

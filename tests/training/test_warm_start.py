@@ -1,4 +1,4 @@
-"""The warm start: made once from its inputs, made again when they or its bytes differ, and it learns."""
+"""The warm start trains once from its inputs, and again if these or its files differ."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ FEW = ("training.warm_start.steps=3", "training.warm_start.batch_size=2", "train
 
 @pytest.fixture(scope="module")
 def inputs(tiny_workspace: Path) -> Inputs:
-    """The chat format, and the rows to learn from."""
+    """The chat format and the training rows."""
     run = tiny_run(tiny_workspace)
     form = ChatFormat(load_tokenizer(model_section(run.config, base_name(run.config, run.workspace))))
     return form, list(select_rows(run, form).train)
@@ -48,7 +48,7 @@ def inputs(tiny_workspace: Path) -> Inputs:
 
 @pytest.fixture(scope="module")
 def warm(tiny_workspace: Path, tmp_path_factory: pytest.TempPathFactory, inputs: Inputs) -> tuple[Path, Reference]:
-    """A workspace in which the warm start was made, and what it is. Never write into it: take `made`."""
+    """A workspace with a warm start, and its reference. Never write into it: use `made`."""
     root = tmp_path_factory.mktemp("warm") / "workspace"
     shutil.copytree(tiny_workspace, root)
     torch.set_num_threads(1)
@@ -57,7 +57,7 @@ def warm(tiny_workspace: Path, tmp_path_factory: pytest.TempPathFactory, inputs:
 
 @pytest.fixture
 def made(warm: tuple[Path, Reference], tmp_path: Path) -> Run:
-    """A run whose warm start was made."""
+    """A run in a copy of that workspace."""
     shutil.copytree(warm[0], tmp_path / "made")
     return tiny_run(tmp_path / "made", *FEW)
 
@@ -71,18 +71,18 @@ def folder_of(run: Run) -> Path:
     return REFERENCE.path(run)
 
 
-def made_at(run: Run) -> int:
+def record_inode(run: Run) -> int:
     return (folder_of(run) / RECORD).stat().st_ino
 
 
-def test_without_steps_the_base_itself_is_the_reference(tiny: Tiny, inputs: Inputs) -> None:
+def test_base_is_the_reference_without_warm_start_steps(tiny: Tiny, inputs: Inputs) -> None:
     run = tiny()
     base = str(run.workspace.path("base"))
     assert reference(run, inputs) == Reference(base, fingerprint_of(run.config, base))
     assert not folder_of(run).exists()
 
 
-def test_it_is_a_model_that_can_be_loaded_with_its_tokenizer_and_its_record(made: Run) -> None:
+def test_warm_start_writes_a_loadable_model_with_tokenizer_and_record(made: Run) -> None:
     record = read_json(folder_of(made) / RECORD)
     assert record["files"].keys() == {path.name for path in folder_of(made).iterdir()} - {RECORD}
     assert all(sha256_file(folder_of(made) / name) == digest for name, digest in record["files"].items())
@@ -90,7 +90,7 @@ def test_it_is_a_model_that_can_be_loaded_with_its_tokenizer_and_its_record(made
     AutoModelForCausalLM.from_pretrained(folder_of(made))
 
 
-def test_it_learns_what_the_assistant_says_and_the_file_holds_it(tiny: Tiny, inputs: Inputs) -> None:
+def test_saved_warm_start_has_a_lower_loss_on_assistant_turns(tiny: Tiny, inputs: Inputs) -> None:
     run = tiny("training.warm_start.steps=8", "training.warm_start.batch_size=4", "training.warm_start.lr=0.005")
     form, rows = inputs[0], inputs[1][:4]
 
@@ -110,13 +110,13 @@ def test_it_learns_what_the_assistant_says_and_the_file_holds_it(tiny: Tiny, inp
     assert loss(found.base) < loss(str(run.workspace.path("base"))) - 0.1
 
 
-def test_it_is_made_once(made: Run, warm: tuple[Path, Reference], inputs: Inputs) -> None:
-    when = made_at(made)
+def test_existing_warm_start_is_reused(made: Run, warm: tuple[Path, Reference], inputs: Inputs) -> None:
+    before = record_inode(made)
     assert reference(made, inputs).sha256 == warm[1].sha256
-    assert made_at(made) == when
+    assert record_inode(made) == before
 
 
-def test_the_same_inputs_give_the_same_bytes(tiny: Tiny, warm: tuple[Path, Reference], inputs: Inputs) -> None:
+def test_same_inputs_give_the_same_warm_start(tiny: Tiny, warm: tuple[Path, Reference], inputs: Inputs) -> None:
     random.seed(8)
     torch.manual_seed(9)
     run = tiny(*FEW)
@@ -124,43 +124,45 @@ def test_the_same_inputs_give_the_same_bytes(tiny: Tiny, warm: tuple[Path, Refer
 
 
 @pytest.mark.parametrize("change", ["training.warm_start.lr=0.004", "seeds=[7,8,9]"])
-def test_other_settings_make_it_again(made: Run, warm: tuple[Path, Reference], inputs: Inputs, change: str) -> None:
-    when = made_at(made)
+def test_changed_setting_repeats_the_warm_start(
+    made: Run, warm: tuple[Path, Reference], inputs: Inputs, change: str
+) -> None:
+    before = record_inode(made)
     assert reference(tiny_run(made.workspace.root, *FEW, change), inputs).sha256 != warm[1].sha256
-    assert made_at(made) != when
+    assert record_inode(made) != before
 
 
-def test_other_rows_make_it_again(made: Run, warm: tuple[Path, Reference], inputs: Inputs) -> None:
+def test_changed_rows_repeat_the_warm_start(made: Run, warm: tuple[Path, Reference], inputs: Inputs) -> None:
     form, rows = inputs
     assert reference(made, (form, rows[1:])).sha256 != warm[1].sha256
 
 
-def test_another_base_makes_it_again(made: Run, warm: tuple[Path, Reference], inputs: Inputs) -> None:
+def test_changed_base_repeats_the_warm_start(made: Run, warm: tuple[Path, Reference], inputs: Inputs) -> None:
     settings = made.workspace.path("base") / "generation_config.json"
     settings.write_text(settings.read_text() + "\n")
     assert reference(made, inputs).sha256 != warm[1].sha256
 
 
-def test_other_code_or_another_prompt_form_makes_it_again(
+def test_changed_code_or_prompt_form_repeats_the_warm_start(
     made: Run, inputs: Inputs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    when = made_at(made)
+    before = record_inode(made)
     reference(tiny_run(made.workspace.root, *FEW, "training.describe_tools=true"), inputs)
-    again = made_at(made)
-    assert again != when
+    again = record_inode(made)
+    assert again != before
     monkeypatch.setattr(derived, "code_sha256", lambda: "other code")
     reference(tiny_run(made.workspace.root, *FEW, "training.describe_tools=true"), inputs)
-    assert made_at(made) != again
+    assert record_inode(made) != again
 
 
-def test_a_base_whose_bytes_are_not_its_records_is_refused(made: Run, inputs: Inputs) -> None:
+def test_base_that_differs_from_its_record_is_rejected(made: Run, inputs: Inputs) -> None:
     base = made.workspace.path("base")
     files = {path.name: sha256_file(path) for path in base.iterdir()}
     (base / "base.json").write_text(json.dumps({"files": files}))
     reference(made, inputs)
     settings = base / "generation_config.json"
     settings.write_text(settings.read_text() + "\n")
-    with pytest.raises(ConfigError, match=r"generation_config\.json: .*SHA-256 differs from base\.json"):
+    with pytest.raises(ConfigError, match=r"generation_config\.json: .*SHA-256 .*base\.json"):
         reference(made, inputs)
     settings.unlink()
     with pytest.raises(ConfigError, match=r"generation_config\.json: .*base\.json"):
@@ -170,7 +172,7 @@ def test_a_base_whose_bytes_are_not_its_records_is_refused(made: Run, inputs: In
         reference(made, inputs)
 
 
-def test_two_at_once_do_not_mix_their_files(tiny: Tiny, inputs: Inputs) -> None:
+def test_concurrent_warm_start_is_rejected(tiny: Tiny, inputs: Inputs) -> None:
     run = tiny(*FEW)
     with atomic_folder.write_lock(folder_of(run).parent), pytest.raises(CheckpointError, match=r"\.write\.lock"):
         reference(run, inputs)
@@ -180,9 +182,7 @@ def test_two_at_once_do_not_mix_their_files(tiny: Tiny, inputs: Inputs) -> None:
 @pytest.mark.parametrize(
     "damage", share(["altered", "foreign", "no record", "empty record", "broken record"], "altered", "no record")
 )
-def test_a_folder_that_is_not_what_was_made_is_made_again(
-    made: Run, warm: tuple[Path, Reference], inputs: Inputs, damage: str
-) -> None:
+def test_damaged_warm_start_is_repeated(made: Run, warm: tuple[Path, Reference], inputs: Inputs, damage: str) -> None:
     folder, record = folder_of(made), folder_of(made) / RECORD
     match damage:
         case "altered":
@@ -202,7 +202,7 @@ def test_a_folder_that_is_not_what_was_made_is_made_again(
     assert "files" in read_json(record)
 
 
-def test_a_forged_model_is_made_again_and_not_seen_once_its_record_tells_of_it(
+def test_forged_model_is_replaced_unless_its_record_is_forged_too(
     made: Run, warm: tuple[Path, Reference], inputs: Inputs
 ) -> None:
     model, record = folder_of(made) / "model.safetensors", folder_of(made) / RECORD
@@ -217,12 +217,12 @@ def test_a_forged_model_is_made_again_and_not_seen_once_its_record_tells_of_it(
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.parametrize("many", [False, pytest.param(True, marks=pytest.mark.long)])
-def test_a_kill_half_way_leaves_nothing_that_is_taken_for_whole(
+def test_killed_warm_start_leaves_no_files_that_pass_for_complete(
     tiny: Tiny, warm: tuple[Path, Reference], inputs: Inputs, forks: Forks, many: bool
 ) -> None:
     run = tiny(*FEW)
     assert until_done(forks, "warm", run.workspace.root, *FEW, many=many) >= 2
-    when = made_at(run)
+    before = record_inode(run)
     assert reference(run, inputs).sha256 == warm[1].sha256
-    assert made_at(run) == when
+    assert record_inode(run) == before
     assert {path.name for path in folder_of(run).parent.iterdir()} == {folder_of(run).name, ".write.lock"}

@@ -16,7 +16,7 @@ TEMPLATE = (
 
 
 def write_base(folder: Path, hidden: int = 32, pad_token: str | None = "<|endoftext|>") -> Path:
-    """Write model and tokenizer; the weights are decided by a fixed seed."""
+    """Write a model with weights of a fixed seed, and a tokenizer."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()

@@ -1,4 +1,4 @@
-"""A small pool of real rows, a tiny Qwen3 that can hold a dialogue, and the run that puts them together."""
+"""A small pool of real rows, a tiny Qwen3 that can hold a dialogue, and a run with both."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ OVERRIDES = (
     "training.collapse.max_frac_zero_std=null",
     "training.learnability.at_start=0", "training.learnability.prompts=18",
 )  # fmt: skip
-"""A run of seconds. Only what decides how long it takes differs from the shipped configuration."""
+"""A run of seconds. It differs from the shipped configuration only in what decides the duration."""
 
 
 ENGINES: dict[str, tuple[str, ...]] = {
@@ -50,13 +50,13 @@ ENGINES: dict[str, tuple[str, ...]] = {
     "torch_dpo": ("training.engine=torch_dpo", "training.strategy=groups"),
     "trl_dpo": ("training.engine=trl_dpo", "training.strategy=groups"),
 }
-"""Every engine that learns from episodes -> what its run says otherwise, so that it learns from the first step on."""
+"""Engines that learn from episodes -> overrides with which they learn from the first step on."""
 SUPERVISED: dict[str, tuple[str, ...]] = {
     name: (f"training.engine={name}", "training.strategy=demonstrations") for name in ("pure_pt_sft", "trl_sft")
 }
-"""The same of every engine that learns from demonstrations."""
+"""Engines that learn from demonstrations -> overrides."""
 RUNS = ENGINES | SUPERVISED
-"""The same of every engine that a run can name."""
+"""All engines that a run can name -> overrides."""
 
 
 def pool_rows(count: int, *, chinese: float = 0.0) -> list[dict[str, Any]]:
@@ -81,7 +81,7 @@ def shipped() -> RunConfig:
 
 
 def learned_tokenizer(rows: Sequence[dict[str, Any]], vocabulary: int = VOCABULARY) -> PreTrainedTokenizerBase:
-    """The embedded base's kind of tokenizer, trained on these rows."""
+    """A tokenizer of the bundled base's kind, trained on these rows."""
     texts = (
         "\n" + (turn_text(message) if message["role"] == "assistant" else message["content"])
         for row in rows
@@ -91,7 +91,7 @@ def learned_tokenizer(rows: Sequence[dict[str, Any]], vocabulary: int = VOCABULA
 
 
 def random_base(tokenizer: PreTrainedTokenizerBase) -> Qwen3ForCausalLM:
-    """A tiny Qwen3 that knows nothing; its weights are decided by a fixed seed."""
+    """A tiny Qwen3 with random weights of a fixed seed."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(7)
         return Qwen3ForCausalLM(
@@ -113,7 +113,7 @@ def random_base(tokenizer: PreTrainedTokenizerBase) -> Qwen3ForCausalLM:
 
 
 def teach(model: Qwen3ForCausalLM, form: ChatFormat, rows: Sequence[dict[str, Any]], steps: int) -> None:
-    """Enough that it calls tools and ends its turns, some of them well formed: episodes differ in what they earn."""
+    """Train it until it calls tools and ends turns, some of them well formed, so that rewards of episodes differ."""
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
     rng = random.Random(3)
     model.train()
@@ -134,7 +134,7 @@ def teach(model: Qwen3ForCausalLM, form: ChatFormat, rows: Sequence[dict[str, An
 
 
 def write_base(folder: Path, rows: Sequence[dict[str, Any]], steps: int = 60) -> Path:
-    """Write a model that was taught for some steps, and its tokenizer, as `from_pretrained` reads them."""
+    """Write a model that was trained for some steps, and its tokenizer, as `from_pretrained` reads them."""
     tokenizer = learned_tokenizer(rows)
     model, form = random_base(tokenizer), ChatFormat(tokenizer)
     teach(model, form, [row for row in rows if len(form.dialogue_ids(row["messages"])[0]) <= 300], steps)
@@ -144,7 +144,7 @@ def write_base(folder: Path, rows: Sequence[dict[str, Any]], steps: int = 60) ->
 
 
 def write_pool(workspace: Path, rows: Sequence[dict[str, Any]]) -> None:
-    """Write rows as the balanced pool, and what its metrics say of them; the bucket is the recipe's."""
+    """Write rows as the balanced pool, and its metrics file; the bucket is the recipe's."""
     config = shipped()
     with atomic_write(workspace / config.seed_pool) as stream:
         stream.writelines(orjson.dumps(row) + b"\n" for row in rows)
@@ -155,7 +155,7 @@ def write_pool(workspace: Path, rows: Sequence[dict[str, Any]]) -> None:
 
 
 def write_workspace(workspace: Path, rows: Sequence[dict[str, Any]]) -> None:
-    """Write what a tiny run reads: these rows as the pool, and a base that was taught by them."""
+    """Write what a tiny run reads: these rows as the pool, and a base that was trained on them."""
     torch.set_num_threads(1)
     write_pool(workspace, rows)
     write_base(workspace / "base", rows)

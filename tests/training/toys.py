@@ -47,7 +47,7 @@ class Scale(Engine):
 
 
 class Doubling:
-    """Puts x = 2 * n into the batch."""
+    """A strategy that puts x = 2 * n into the batch."""
 
     def attach_engine(self, engine: Scale) -> None:
         engine.calls.append("attach_engine")
@@ -60,7 +60,7 @@ class Doubling:
 
 
 class Counting:
-    """Batches 1, 2, 3, ..."""
+    """A source of the batches 1, 2, 3, ..."""
 
     def __init__(self) -> None:
         self.count = 0

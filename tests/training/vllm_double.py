@@ -1,6 +1,6 @@
-"""A server on this machine that speaks vLLM's protocol as vLLM 0.32 was seen to speak it; a tiny model answers.
+"""A local server that speaks vLLM's protocol as observed on vLLM 0.32; a tiny model answers.
 
-It samples with our own decoder, one request at a time. What a test wants it to do wrong, it does in `change`.
+It samples with RC1's decoder, one request at a time. A test makes it misbehave with `change`.
 """
 
 from __future__ import annotations
@@ -28,39 +28,39 @@ from rc1_lib.training.rollout.token_sampling import draw
 
 Answer = tuple[int, Any]
 Change = Callable[[str, dict[str, Any], Answer], Answer]
-"""From the path, the request and the answer, what is answered instead."""
+"""Makes another answer from path, request and answer."""
 CONTEXT = 1024
 END = 64 * 2**20
-"""Bytes after which an answer without end is broken off, lest a test fill the memory."""
-_SAID: dict[str, Any] = {}
-"""What was sampled -> the answer, for all doubles of a process: tests begin with the same base and the same steps."""
+"""Bytes after which an endless answer is cut off, so that a test cannot fill the memory."""
+_ANSWERS: dict[str, Any] = {}
+"""Request -> answer, for all doubles of a process: tests begin with the same base and the same steps."""
 
 
 class VLLMDouble:
-    """Serves a base and the adapters that it is told to load.
+    """Serves a base and the adapters that clients load.
 
     Attributes:
         base_url: its address.
         loaded: names of the adapters that it has.
         asked: every request: its path and body.
         headers: of the last request.
-        change: what it answers otherwise.
-        raw: whether it tells log-probabilities of temperature 1, as vLLM does where nobody says otherwise.
-        heeds: whether it samples at the temperature that it is sent; else at 1, telling log-probabilities of that one.
-        context: tokens that it reads.
-        content_type: what it says that its answers are; "" says nothing.
-        release: set when it ends, for those that wait.
-        endless: the path that it answers without end, up to `END` bytes.
-        sent: bytes of such an answer that somebody took.
+        change: changes an answer.
+        raw: whether it returns log-probabilities of temperature 1, as vLLM does by default.
+        follows_temperature: whether it samples at the requested temperature, else it samples at 1.
+        context: its context length in tokens.
+        content_type: the header that it sends; "" sends none.
+        release: set when it stops, for requests that wait.
+        endless: the path that it answers endlessly, up to `END` bytes.
+        sent: bytes of such an answer that a client read.
     """
 
     def __init__(self, base: Path) -> None:
         self._base: PreTrainedModel = AutoModelForCausalLM.from_pretrained(base, dtype=torch.float32).eval()
-        self._root, self._models, self._one = str(base), dict[str, PreTrainedModel](), threading.Lock()
+        self._root, self._models, self._lock = str(base), dict[str, PreTrainedModel](), threading.Lock()
         self.asked: list[tuple[str, dict[str, Any]]] = []
         self.headers: dict[str, str] = {}
         self.change: Change = lambda path, body, answer: answer
-        self.raw, self.heeds, self.context, self.content_type = False, True, CONTEXT, ""
+        self.raw, self.follows_temperature, self.context, self.content_type = False, True, CONTEXT, ""
         self._kept: PreTrainedModel | None = None
         self._sha256 = WeakKeyDictionary[PreTrainedModel, str]()
         self.release = threading.Event()
@@ -71,14 +71,14 @@ class VLLMDouble:
     def loaded(self) -> list[str]:
         return list(self._models)
 
-    def served_norm_times(self, factor: float) -> None:
-        """Serve another base from now on."""
+    def scale_final_norm(self, factor: float) -> None:
+        """Serve another base from now on: its final norm is scaled."""
         with torch.no_grad():
             self._base.model.norm.weight.mul_(factor)
         self._sha256.clear()
 
     def keep(self, name: str) -> None:
-        """Answer with this adapter whatever is asked for, also when it was told to forget it; "base" with none."""
+        """Answer with this adapter whatever is requested, also after it was unloaded; "base" means without one."""
         self._kept = self._models.get(name, self._base)
 
     def names(self, path: str) -> list[str]:
@@ -86,12 +86,12 @@ class VLLMDouble:
         return [body["lora_name"] for where, body in self.asked if where == path]
 
     def answer(self, path: str, body: dict[str, Any]) -> Answer:
-        with self._one:
+        with self._lock:
             self.asked.append((path, body))
             return self.change(path, body, self._answer(path, body))
 
     def routes(self, path: str) -> Answer:
-        """What a path that takes POST alone answers to GET."""
+        """The answer to GET of a path that takes only POST."""
         return self.change(path, {}, (405, {"detail": "Method Not Allowed"}))
 
     def _answer(self, path: str, body: dict[str, Any]) -> Answer:
@@ -114,20 +114,20 @@ class VLLMDouble:
             return 404, _error(f"The model `{body['model']}` does not exist.", 404)
         if len(body["prompt"]) + body["max_tokens"] > self.context:
             return 400, _error(f"This model's maximum context length is {self.context} tokens.", 400)
-        return 200, self._said(body)
+        return 200, self._completion(body)
 
-    def _said(self, body: dict[str, Any]) -> dict[str, Any]:
+    def _completion(self, body: dict[str, Any]) -> dict[str, Any]:
         model = self._models.get(body["model"], self._base)
         if self._kept is not None and body["model"] != "base":
             model = self._kept
         asked = {name: body[name] for name in ("prompt", "max_tokens", "seed", "temperature", "stop_token_ids")}
-        key = json.dumps([self._digest(model), asked, self.raw, self.heeds], sort_keys=True)
-        if key not in _SAID:
-            _SAID[key] = self._sampled(model, body)
-        return copy.deepcopy(_SAID[key]) | {"model": body["model"]}
+        key = json.dumps([self._digest(model), asked, self.raw, self.follows_temperature], sort_keys=True)
+        if key not in _ANSWERS:
+            _ANSWERS[key] = self._sampled(model, body)
+        return copy.deepcopy(_ANSWERS[key]) | {"model": body["model"]}
 
     def _digest(self, model: PreTrainedModel) -> str:
-        """Of all its weights, the adapter's included."""
+        """Of all its weights, with the adapter's."""
         if model not in self._sha256:
             digest = hashlib.sha256()
             for name, weight in sorted(model.state_dict().items()):
@@ -143,10 +143,10 @@ class VLLMDouble:
             logits_1V = decoder.admit([body["prompt"]])
             for at, number in enumerate(numbers):
                 token, logprob = draw(logits_1V, np.array([number]), body["temperature"])
-                if not self.heeds:
+                if not self.follows_temperature:
                     token, logprob = draw(logits_1V, np.array([number]), 1.0)
-                    told = torch.log_softmax(logits_1V[0].float() / (body["temperature"] or 1.0), -1)
-                    logprob = [float(told[token[0]])]
+                    requested = torch.log_softmax(logits_1V[0].float() / (body["temperature"] or 1.0), -1)
+                    logprob = [float(requested[token[0]])]
                 ids += token
                 logprobs += [float(torch.log_softmax(logits_1V[0].float(), -1)[token[0]])] if self.raw else logprob
                 if token[0] in body["stop_token_ids"] or at == len(numbers) - 1:
@@ -190,7 +190,7 @@ def served(base: Path) -> Iterator[VLLMDouble]:
             self._give_at_once(*double.answer(self.path.removeprefix("/v1/"), body))
 
         def handle(self) -> None:
-            with suppress(ConnectionError):  # whoever asked was told enough, and is gone
+            with suppress(ConnectionError):  # the client has closed the connection
                 super().handle()
 
         def _give_without_end(self) -> None:
@@ -202,7 +202,7 @@ def served(base: Path) -> Iterator[VLLMDouble]:
                     self.wfile.write(b" " * 2**16)
                     double.sent += 2**16
             except OSError:
-                pass  # whoever asked has had enough
+                pass  # the client has closed the connection
 
         def _give_at_once(self, status: int, answer: Any) -> None:
             content = (answer if isinstance(answer, str) else json.dumps(answer)).encode()
@@ -213,7 +213,7 @@ def served(base: Path) -> Iterator[VLLMDouble]:
                     self.send_header("Content-Type", double.content_type)
                 self.end_headers()
                 self.wfile.write(content)
-            except OSError:  # whoever asked is gone
+            except OSError:  # the client has closed the connection
                 self.close_connection = True
 
         def log_message(self, format: str, *args: Any) -> None:

@@ -1,4 +1,4 @@
-"""Weights in force for a workspace of the tests, adopted as those of a passed calibration are."""
+"""Adopts weights for a test's workspace in the way of a passed calibration."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ REPORT = "reports/calibration_report_test.json"
 
 
 def weigh(run: Run, weights: dict[str, float] | None = None, models: Sequence[str] | None = None) -> Run:
-    """Put weights in force that were calibrated on scores of these versions of the judge; default: the rubric's."""
+    """Adopt weights that were calibrated on scores of these judge versions; default: the rubric's."""
     used = WEIGHTS if weights is None else weights
     on = [rubric.version()] if models is None else list(models)
     write_json(run.workspace.path(REPORT), {"weights": used, "pass": True, "scoring": {"models": on}})

@@ -1,4 +1,4 @@
-"""Building the embedded base by a tiny recipe: a loadable folder, its record, and the same bytes twice."""
+"""Building the bundled base with a tiny recipe: a loadable folder, its record, and reproducible bytes."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
     return folder, build_base(tiny_recipe(), folder)
 
 
-def test_the_record_names_every_file_with_its_bytes(built: Built) -> None:
+def test_record_lists_every_file_with_its_sha256(built: Built) -> None:
     folder, record = built
     assert record == read_json(folder / RECORD)
     assert record["files"].keys() == {path.name for path in folder.iterdir()} - {RECORD}
     assert all(sha256_file(folder / name) == digest for name, digest in record["files"].items())
 
 
-def test_the_record_says_how_it_was_made_and_how_good_it_is(built: Built) -> None:
+def test_record_has_the_recipe_the_losses_and_the_accuracy(built: Built) -> None:
     record = built[1]
     assert Recipe.model_validate(record["recipe"]) == tiny_recipe()
     assert [curve[-1]["step"] for curve in record["loss_by_phase"]] == [5, 3, 2, 2, 2]
@@ -54,8 +54,8 @@ def test_the_record_says_how_it_was_made_and_how_good_it_is(built: Built) -> Non
     assert record["parameters"] > 0
 
 
-def test_the_committed_model_has_the_shape_that_its_recipe_makes(tmp_path: Path) -> None:
-    """To the byte: a key that only a reloaded model has would make every build differ from what is committed."""
+def test_committed_model_has_the_config_of_its_recipe(tmp_path: Path) -> None:
+    """Byte for byte: a key that only a reloaded model has would make builds differ from the committed model."""
     committed = PROJECT_ROOT / "models/embedded"
     tokenizer = AutoTokenizer.from_pretrained(committed)
     recipe = read_recipe(PROJECT_ROOT / "configs/base.yaml")
@@ -63,7 +63,7 @@ def test_the_committed_model_has_the_shape_that_its_recipe_makes(tmp_path: Path)
     assert (tmp_path / "config.json").read_bytes() == (committed / "config.json").read_bytes()
 
 
-def test_the_folder_is_read_as_any_other_model(built: Built) -> None:
+def test_built_folder_loads_with_transformers(built: Built) -> None:
     folder, record = built
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
     form = ChatFormat(AutoTokenizer.from_pretrained(folder))
@@ -74,7 +74,7 @@ def test_the_folder_is_read_as_any_other_model(built: Built) -> None:
     assert model(input_ids=torch.tensor([ids])).logits.shape == (1, len(ids), 2048)
 
 
-def test_the_same_recipe_gives_the_same_bytes_and_another_seed_gives_others(built: Built, tmp_path: Path) -> None:
+def test_recipe_and_seed_decide_the_bytes(built: Built, tmp_path: Path) -> None:
     torch.manual_seed(99)
     again = build_base(tiny_recipe(), tmp_path / "again")
     assert again["files"] == built[1]["files"]
@@ -82,14 +82,14 @@ def test_the_same_recipe_gives_the_same_bytes_and_another_seed_gives_others(buil
     assert other["files"]["model.safetensors"] != again["files"]["model.safetensors"]
 
 
-def test_the_shipped_recipe_can_be_read() -> None:
+def test_shipped_recipe_is_valid() -> None:
     recipe = read_recipe(PROJECT_ROOT / "configs/base.yaml")
     for corpus in recipe.corpora.values():
         assert corpus.held_out < corpus.rows
         assert recipe.model.positions >= corpus.max_tokens
 
 
-def test_a_phase_that_reads_what_is_not_there_is_refused() -> None:
+def test_phase_with_an_unknown_corpus_is_rejected() -> None:
     tree = tiny_recipe().model_dump(mode="json")
     tree["training"][1]["corpus"] = "narrow"
     with pytest.raises(ValueError, match=r"training\.1\.corpus .*'narrow', .* wide, asking, often, lean"):
@@ -97,18 +97,18 @@ def test_a_phase_that_reads_what_is_not_there_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "message"),
     [
         ("stranger: 1", "unknown key 'stranger'"),
         ("vocabulary: 7", "vocabulary: found '7', expected: .* 512"),
         ("model: {layers: -1}", r"model\.layers: found '-1', expected: "),
     ],
 )
-def test_a_recipe_that_is_wrong_is_refused_with_file_and_key(tmp_path: Path, line: str, said: str) -> None:
+def test_invalid_recipe_is_rejected_with_file_and_key(tmp_path: Path, line: str, message: str) -> None:
     key = line.split(":")[0]
     text = (PROJECT_ROOT / "configs/base.yaml").read_text()
     kept = [each for each in text.splitlines() if not each.startswith(f"{key}:")]
     path = tmp_path / "base.yaml"
     path.write_text("\n".join([*kept, line]))
-    with pytest.raises(ConfigError, match=rf"base\.yaml: .*{said}"):
+    with pytest.raises(ConfigError, match=rf"base\.yaml: .*{message}"):
         read_recipe(path)

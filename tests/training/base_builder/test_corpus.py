@@ -1,4 +1,4 @@
-"""What the embedded base reads: worlds of its own, the same however many processes write them."""
+"""The bundled base's training corpus: its own worlds, independent of the number of processes."""
 
 from __future__ import annotations
 
@@ -13,39 +13,39 @@ def pack() -> Pack:
     return load_pack(PROJECT_ROOT / shipped().pool.templates_dir)
 
 
-def test_a_corpus_has_equal_parts_of_every_task_in_worlds_of_their_own() -> None:
+def test_corpus_has_equal_parts_of_every_task_with_unique_seeds() -> None:
     parts = shards(120, 7, 10)
     assert [part.task for part in parts] == list(TASKS) * 4
     assert {part.questions for part in parts} == {10}
     assert len({(part.task, part.seed) for part in parts}) == len(parts)
 
 
-def test_no_seed_is_one_that_a_pool_or_an_evaluation_can_have() -> None:
+def test_corpus_seeds_are_negative_and_differ_by_corpus() -> None:
     assert all(part.seed < 0 for part in shards(60_000, 0, 2000))
     assert {part.seed for part in shards(60_000, 7, 2000)}.isdisjoint(part.seed for part in shards(60_000, 8, 2000))
 
 
-def test_a_small_corpus_still_has_every_task() -> None:
+def test_small_corpus_has_every_task() -> None:
     assert [part.task for part in shards(1, 7, 2000)] == list(TASKS)
 
 
-def test_demonstrations_are_english_rows_that_the_teacher_wrote() -> None:
+def test_demonstrations_are_english_dialogues_of_the_scripted_expert() -> None:
     rows = list(demonstrations(Shard("gsm8k", 12, -5), shipped().pool, pack()))
-    assert 6 <= len(rows) <= 12  # a dialogue that would be too long is not written
+    assert 6 <= len(rows) <= 12  # dialogues that would be too long are left out
     assert {row["lang"] for row in rows} == {"en"}
     assert all(row["messages"][-1]["role"] == "assistant" for row in rows)
     assert rows == list(demonstrations(Shard("gsm8k", 12, -5), shipped().pool, pack()))
 
 
-def test_a_row_says_whether_the_teacher_made_up_what_was_missing() -> None:
+def test_row_says_whether_the_expert_invented_missing_information() -> None:
     parts = [Shard(task, 30, -6) for task in TASKS]
     rows = [row for part in parts for row in demonstrations(part, shipped().pool, pack())]
-    told = [row for shard in written(parts, shipped().pool, pack(), 1) for row in shard]
-    assert [row["made_up"] for row in told] == [row["needs_clarification"] and not row["asked"] for row in rows]
-    assert len({row["made_up"] for row in told}) == 2
+    marked = [row for shard in written(parts, shipped().pool, pack(), 1) for row in shard]
+    assert [row["made_up"] for row in marked] == [row["needs_clarification"] and not row["asked"] for row in rows]
+    assert len({row["made_up"] for row in marked}) == 2
 
 
-def test_the_number_of_processes_changes_nothing() -> None:
+def test_number_of_processes_does_not_change_the_corpus() -> None:
     parts = shards(18, 7, 3)
     one, two = (list(written(parts, shipped().pool, pack(), workers)) for workers in (1, 2))
     assert one == two and len(one) == len(parts)

@@ -1,4 +1,4 @@
-"""Training the embedded base: it learns, by the schedule, and the same every time."""
+"""Training the bundled base: it learns, follows the schedule and is reproducible."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 import torch
 from transformers import Qwen3ForCausalLM
 
-from rc1_lib.extras.base_builder.learning import train
+from rc1_lib.extras.base_builder.learning import _endless, _share, train
 from rc1_lib.extras.base_builder.packed import Packed, pack
 from rc1_lib.extras.base_builder.recipe import Schedule
 from rc1_lib.training.chat_format import ChatFormat
@@ -34,7 +34,7 @@ def learned(form: ChatFormat, packed: Packed, seed: int = 3) -> tuple[Qwen3ForCa
     return model, train(model, packed, SCHEDULE, form.pad_id, seed)
 
 
-def test_the_loss_falls_and_the_curve_ends_at_the_last_step(form: ChatFormat, packed: Packed) -> None:
+def test_loss_falls_and_the_curve_ends_at_the_last_step(form: ChatFormat, packed: Packed) -> None:
     model = random_base(form._tokenizer)
     first = train(model, packed, SCHEDULE.model_copy(update={"steps": 1}), form.pad_id, 3)
     _, curve = learned(form, packed)
@@ -42,34 +42,30 @@ def test_the_loss_falls_and_the_curve_ends_at_the_last_step(form: ChatFormat, pa
     assert curve[-1]["own"] < first[-1]["own"] - 1.0
 
 
-def test_the_seed_decides_every_bit(form: ChatFormat, packed: Packed) -> None:
+def test_seed_decides_every_bit(form: ChatFormat, packed: Packed) -> None:
     one, same, other = (learned(form, packed, seed)[0].state_dict() for seed in (3, 3, 4))
     assert all(torch.equal(value, same[name]) for name, value in one.items())
     assert not all(torch.equal(value, other[name]) for name, value in one.items())
 
 
-def test_without_a_sample_of_the_others_tokens_the_loss_is_still_a_number(form: ChatFormat, packed: Packed) -> None:
+def test_loss_is_finite_without_other_tokens(form: ChatFormat, packed: Packed) -> None:
     model = random_base(form._tokenizer)
     train(model, packed, SCHEDULE.model_copy(update={"steps": 2, "other_share": 0.0}), form.pad_id, 3)
     assert all(bool(torch.isfinite(value).all()) for value in model.parameters())
 
 
-def test_the_rate_rises_holds_and_falls() -> None:
-    from rc1_lib.extras.base_builder.learning import _share
-
+def test_learning_rate_warms_up_stays_and_decays() -> None:
     shares = [_share(step, SCHEDULE) for step in range(30)]
     assert shares[:3] == pytest.approx([1 / 3, 2 / 3, 1])
     assert set(shares[3:15]) == {1.0}
-    # From half of the steps on the rate falls evenly to its end: 15 of 30 steps to go is all of it.
+    # From half of the steps on, the rate falls linearly: it is full when 15 of 30 steps remain.
     assert shares[15:18] == pytest.approx([1, 14 / 15, 13 / 15])
     assert shares[29] == pytest.approx(1 / 15)
     assert min(shares) >= SCHEDULE.lr_end / SCHEDULE.lr
     assert all(late <= early for early, late in pairwise(shares[15:]))
 
 
-def test_short_rows_come_first(form: ChatFormat, packed: Packed) -> None:
-    from rc1_lib.extras.base_builder.learning import _endless
-
+def test_first_steps_use_only_short_rows(form: ChatFormat, packed: Packed) -> None:
     feed = _endless(packed, SCHEDULE, np.random.default_rng(1))
     longest = [int(packed.lengths[next(feed)].max()) for _ in range(30)]
     assert max(longest[:12]) <= 260 < max(longest[12:])

@@ -1,4 +1,4 @@
-"""Demonstrations as flat arrays: whose tokens are whose, which have one right value, and batches that lose none."""
+"""Packed demonstrations: own tokens, exact tokens (with one right value), and batches of all rows."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def wanted_values(messages: list[Mapping[str, Any]]) -> list[str]:
     return found
 
 
-def test_exactly_the_arguments_and_the_answers_have_one_right_value(
+def test_exact_tokens_are_those_of_arguments_and_answers(
     form: ChatFormat, pool: list[dict[str, Any]], packed: Packed
 ) -> None:
     for place, row in enumerate(pool):
@@ -41,11 +41,11 @@ def test_exactly_the_arguments_and_the_answers_have_one_right_value(
         assert [form.decode(span).strip() for span in spans] == wanted_values(row["messages"])
 
 
-def test_what_has_one_right_value_is_the_assistants_own(packed: Packed) -> None:
+def test_exact_tokens_are_own_tokens(packed: Packed) -> None:
     assert packed.exact.any() and not (packed.exact & ~packed.own).any()
 
 
-def test_rows_stand_end_to_end_with_the_tokens_of_their_dialogues(
+def test_packed_rows_have_the_tokens_and_masks_of_their_dialogues(
     form: ChatFormat, pool: list[dict[str, Any]], packed: Packed
 ) -> None:
     assert len(packed) == len(pool)
@@ -55,38 +55,38 @@ def test_rows_stand_end_to_end_with_the_tokens_of_their_dialogues(
         assert packed.ids[begin:end].tolist() == ids and packed.own[begin:end].tolist() == own
 
 
-def test_rows_that_are_too_long_are_left_out(form: ChatFormat, pool: list[dict[str, Any]], packed: Packed) -> None:
+def test_too_long_rows_are_left_out(form: ChatFormat, pool: list[dict[str, Any]], packed: Packed) -> None:
     bound = int(np.median(packed.lengths))
     short = pack(pool, form, bound)
     assert short.lengths.tolist() == [length for length in packed.lengths.tolist() if length <= bound]
 
 
-def test_what_a_teacher_made_up_may_be_left_unlearned(
+def test_values_invented_by_the_expert_can_be_excluded_from_training(
     form: ChatFormat, pool: list[dict[str, Any]], packed: Packed
 ) -> None:
     rows = [{**row, "made_up": place % 2 == 0} for place, row in enumerate(pool)]
-    left = pack(rows, form, 2000, made_up=False)
-    assert np.array_equal(left.ids, packed.ids), "it is read all the same"
+    masked = pack(rows, form, 2000, made_up=False)
+    assert np.array_equal(masked.ids, packed.ids), "excluded tokens must stay in the input"
     for place in range(len(rows)):
         part = slice(packed.starts[place], packed.starts[place + 1])
-        of_it = packed.exact[part] & (place % 2 == 1)
-        assert np.array_equal(left.exact[part], of_it)
-        assert np.array_equal(left.own[part], packed.own[part] & ~(packed.exact[part] & ~of_it))
+        exact = packed.exact[part] & (place % 2 == 1)
+        assert np.array_equal(masked.exact[part], exact)
+        assert np.array_equal(masked.own[part], packed.own[part] & ~(packed.exact[part] & ~exact))
 
 
-def test_parts_joined_are_the_whole(form: ChatFormat, pool: list[dict[str, Any]], packed: Packed) -> None:
+def test_joined_parts_equal_the_whole(form: ChatFormat, pool: list[dict[str, Any]], packed: Packed) -> None:
     whole = joined([pack(pool[:5], form, 2000), pack(pool[5:], form, 2000)])
     for name in ("ids", "own", "exact", "starts"):
         assert np.array_equal(getattr(whole, name), getattr(packed, name))
 
 
-def test_a_part_is_its_rows(packed: Packed) -> None:
+def test_part_has_its_rows(packed: Packed) -> None:
     part = packed.part(slice(3, 6))
     assert len(part) == 3 and part.starts[0] == 0
     assert np.array_equal(part.ids, packed.ids[packed.starts[3] : packed.starts[6]])
 
 
-def test_a_batch_is_its_rows_and_padding(packed: Packed) -> None:
+def test_batch_is_its_rows_with_padding(packed: Packed) -> None:
     batch = padded(packed, [4, 1], 0)
     for place, row in enumerate((4, 1)):
         begin, end = packed.starts[row], packed.starts[row + 1]
@@ -98,19 +98,19 @@ def test_a_batch_is_its_rows_and_padding(packed: Packed) -> None:
         assert not batch.ids[place, length:].any() and not batch.own[place, length:].any()
 
 
-def test_a_pass_holds_every_row_once_in_batches_of_the_wanted_size(packed: Packed) -> None:
+def test_pass_has_every_row_once_in_batches_of_limited_size(packed: Packed) -> None:
     found = list(batches(packed, 1500, 10_000, np.random.default_rng(0)))
     assert sorted(row for batch in found for row in batch) == list(range(len(packed)))
     for batch in found:
         assert len(batch) == 1 or len(batch) * int(packed.lengths[batch].max()) <= 1500
 
 
-def test_a_pass_over_short_rows_holds_those_alone(packed: Packed) -> None:
+def test_pass_over_short_rows_has_only_those(packed: Packed) -> None:
     bound = int(np.median(packed.lengths))
     found = [row for batch in batches(packed, 1500, bound, np.random.default_rng(0)) for row in batch]
     assert sorted(found) == np.flatnonzero(packed.lengths <= bound).tolist()
 
 
-def test_the_generator_alone_decides_the_order(packed: Packed) -> None:
+def test_generator_decides_the_order(packed: Packed) -> None:
     one, same, other = (list(batches(packed, 1500, 10_000, np.random.default_rng(seed))) for seed in (1, 1, 2))
     assert one == same != other

@@ -1,4 +1,4 @@
-"""Accuracy by stage: a model that knows the demonstration scores 1 everywhere, and a mistake shows at its stage."""
+"""Accuracy by stage: a perfect model scores 1 everywhere, and a mistake lowers only its own stage."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from rc1_lib.training.chat_format import ChatFormat
 Change = Callable[[list[int]], list[int]]
 
 
-class Foreseeing:
-    """A model whose likeliest next token is the one that comes, as changed by whoever makes it."""
+class Oracle:
+    """A model that predicts the next tokens of its input, after `change`."""
 
     def __init__(self, size: int, change: Change = list) -> None:
         self._size, self._change = size, change
 
     def __call__(self, input_ids: Tensor) -> Any:
-        coming = self._change([*input_ids[0].tolist()[1:], 0])
-        return SimpleNamespace(logits=torch.nn.functional.one_hot(torch.tensor([coming]), self._size).float())
+        following = self._change([*input_ids[0].tolist()[1:], 0])
+        return SimpleNamespace(logits=torch.nn.functional.one_hot(torch.tensor([following]), self._size).float())
 
 
 def stages(rows: list[Mapping[str, Any]]) -> Counter[str]:
-    """How many places there are, from the messages."""
+    """Count the stages of the messages."""
     found: Counter[str] = Counter()
     for row in rows:
         turns = [message for message in row["messages"] if message["role"] == "assistant"]
@@ -42,20 +42,20 @@ def stages(rows: list[Mapping[str, Any]]) -> Counter[str]:
     return found
 
 
-def test_a_model_that_foresees_everything_is_right_at_every_stage(form: ChatFormat, pool: list[dict[str, Any]]) -> None:
+def test_perfect_model_scores_1_at_every_stage(form: ChatFormat, pool: list[dict[str, Any]]) -> None:
     rows = pool[:30]
-    found = skill_by_stage(Foreseeing(len(form._tokenizer)), rows, form)
+    found = skill_by_stage(Oracle(len(form._tokenizer)), rows, form)
     counts = stages(rows)
     assert {name for name in found if not name.startswith("n ")} == counts.keys()
     assert all(found[name] == 1.0 and found[f"n {name}"] == count for name, count in counts.items())
 
 
-def test_a_model_that_foresees_nothing_is_wrong_at_every_stage(form: ChatFormat, pool: list[dict[str, Any]]) -> None:
-    found = skill_by_stage(Foreseeing(len(form._tokenizer), lambda ids: [0] * len(ids)), pool[:10], form)
+def test_always_wrong_model_scores_0_at_every_stage(form: ChatFormat, pool: list[dict[str, Any]]) -> None:
+    found = skill_by_stage(Oracle(len(form._tokenizer), lambda ids: [0] * len(ids)), pool[:10], form)
     assert {value for name, value in found.items() if not name.startswith("n ")} == {0.0}
 
 
-def test_a_wrong_name_of_a_page_shows_at_that_stage_alone(form: ChatFormat, pool: list[dict[str, Any]]) -> None:
+def test_wrong_page_title_lowers_only_its_stage(form: ChatFormat, pool: list[dict[str, Any]]) -> None:
     row = next(row for row in pool if stages([row])["wiki first"] == 1 and len(stages([row])) >= 2)
     call = next(message["tool_calls"][0] for message in row["messages"] if message.get("tool_calls"))
     title = json.loads(call["function"]["arguments"])["title"]
@@ -64,19 +64,19 @@ def test_a_wrong_name_of_a_page_shows_at_that_stage_alone(form: ChatFormat, pool
     place = next(i for i in range(len(ids)) if own[i] and ids[i : i + len(head)] == head) + len(head)
     assert title.startswith(form.decode([ids[place]]).strip())
 
-    def mistaken(coming: list[int]) -> list[int]:
-        return [*coming[: place - 1], 0, *coming[place:]]
+    def mistaken(following: list[int]) -> list[int]:
+        return [*following[: place - 1], 0, *following[place:]]
 
-    found = skill_by_stage(Foreseeing(len(form._tokenizer), mistaken), [row], form)
+    found = skill_by_stage(Oracle(len(form._tokenizer), mistaken), [row], form)
     assert found["wiki first"] == 0.0
     assert all(value == 1.0 for name, value in found.items() if name != "wiki first" and not name.startswith("n "))
 
 
-def test_words_that_nobody_could_foresee_do_not_count(form: ChatFormat, pool: list[dict[str, Any]]) -> None:
+def test_free_words_of_a_turn_do_not_count(form: ChatFormat, pool: list[dict[str, Any]]) -> None:
     row = next(row for row in pool if next(m for m in row["messages"] if m["role"] == "assistant")["content"])
     own = form.dialogue_ids(row["messages"])[1]
     first = own.index(True)
     found = skill_by_stage(
-        Foreseeing(len(form._tokenizer), lambda coming: [*coming[: first - 1], 0, *coming[first:]]), [row], form
+        Oracle(len(form._tokenizer), lambda following: [*following[: first - 1], 0, *following[first:]]), [row], form
     )
     assert all(value == 1.0 for name, value in found.items() if not name.startswith("n "))

@@ -1,4 +1,4 @@
-"""The embedded tokenizer: lossless, and a name is the same token wherever it stands."""
+"""The bundled base's tokenizer: lossless, and a name has the same tokens everywhere."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def holds(ids: list[int], part: list[int]) -> bool:
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
-def test_every_message_of_the_pool_comes_back_as_it_was(
+def test_pool_messages_survive_encoding_and_decoding(
     form: ChatFormat, mixed_pool: list[dict[str, Any]], language: str
 ) -> None:
     rows = [row for row in mixed_pool if row["lang"] == language]
@@ -37,15 +37,15 @@ def test_every_message_of_the_pool_comes_back_as_it_was(
 @pytest.mark.parametrize(
     "text", ["naïve Zoë — 3.5 €", "名字 and 花野录，一", "tab\tnew\n\nline  two", "🙂 {}[]\\\"'", "a\n1 b"]
 )
-def test_any_other_text_comes_back_too(form: ChatFormat, text: str) -> None:
+def test_other_texts_survive_encoding_and_decoding(form: ChatFormat, text: str) -> None:
     assert form.decode(encoded(form, text)) == text
 
 
-def test_a_space_between_a_line_break_and_a_letter_is_the_one_thing_that_is_lost(form: ChatFormat) -> None:
+def test_space_between_a_line_break_and_a_letter_is_lost(form: ChatFormat) -> None:
     assert form.decode(encoded(form, "a\n b")) == "a\nb"
 
 
-def test_a_name_is_the_same_tokens_in_a_text_behind_a_line_break_and_in_a_call(
+def test_name_has_the_same_tokens_in_text_after_a_line_break_and_in_a_call(
     form: ChatFormat, mixed_pool: list[dict[str, Any]]
 ) -> None:
     names = {page["title"] for row in mixed_pool if row["lang"] == "en" for page in row["passages"]}
@@ -58,7 +58,7 @@ def test_a_name_is_the_same_tokens_in_a_text_behind_a_line_break_and_in_a_call(
         assert holds(encoded(form, f"Answer: {name}"), inside)
 
 
-def test_a_name_with_several_words_is_copied_whole_too(form: ChatFormat) -> None:
+def test_name_of_several_words_has_the_same_tokens_in_a_call(form: ChatFormat) -> None:
     inside = encoded(form, "of Old Varn")[len(encoded(form, "of")) :]
     assert holds(encoded(form, '{"name": "wiki", "arguments": {"title": "Old Varn"}}'), inside)
 
@@ -69,18 +69,18 @@ def test_numbers_of_up_to_three_digits_are_one_token(form: ChatFormat) -> None:
 
 
 @pytest.mark.parametrize(("tool", "argument"), [("wiki", "title"), ("calc", "expression"), ("ask_user", "question")])
-def test_the_head_of_a_call_and_its_end_are_one_token_each(form: ChatFormat, tool: str, argument: str) -> None:
+def test_start_and_end_of_a_call_are_one_token_each(form: ChatFormat, tool: str, argument: str) -> None:
     head = f'{{"name": "{tool}", "arguments": {{"{argument}": "'
     tokens = encoded(form, f'{head}Varn"}}}}')
     assert len(encoded(form, head)) == 1 and tokens[0] == encoded(form, head)[0]
     assert form.decode(tokens[-1:]) == '"}}'
 
 
-def test_every_mark_is_one_token_also_where_nothing_stands_around_it(form: ChatFormat) -> None:
+def test_every_special_token_alone_is_one_token(form: ChatFormat) -> None:
     assert [len(encoded(form, mark)) for mark in (*SPECIAL, *MARKS)] == [1] * 9
 
 
-def test_the_same_texts_give_the_same_tokenizer(mixed_pool: list[dict[str, Any]], tmp_path: Path) -> None:
+def test_same_texts_give_the_same_tokenizer(mixed_pool: list[dict[str, Any]], tmp_path: Path) -> None:
     one, other = (learned_tokenizer(mixed_pool[:10], 1500) for _ in range(2))
     for tokenizer, name in ((one, "one"), (other, "other")):
         tokenizer.save_pretrained(tmp_path / name)
@@ -90,7 +90,7 @@ def test_the_same_texts_give_the_same_tokenizer(mixed_pool: list[dict[str, Any]]
     )
 
 
-def test_read_back_from_its_folder_it_is_the_same(
+def test_saved_tokenizer_is_unchanged_when_loaded(
     form: ChatFormat, mixed_pool: list[dict[str, Any]], tmp_path: Path
 ) -> None:
     form._tokenizer.save_pretrained(tmp_path)

@@ -1,4 +1,4 @@
-"""The cap: what is counted, and which bound is reached."""
+"""The cap: what counts, and which limit is reached."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from rc1_lib.training.callbacks.cap import USD, Spent, spent_in
 LINES = [{"step": step, "sec_per_step": 1800.0, USD: 0.25} for step in (1, 2, 3)]
 
 
-def test_what_is_behind_the_step_is_not_counted() -> None:
+def test_later_steps_do_not_count() -> None:
     assert spent_in(LINES, 2) == Spent(hours=1.0, usd=0.5)
     assert spent_in([{"step": 1, "sec_per_step": 3600.0}], 1) == Spent(hours=1.0), "an engine without a judge"
 
 
 @pytest.mark.parametrize(
-    ("hours", "usd", "words"),
+    ("hours", "usd", "message"),
     [
         (None, None, ""),
         (1.6, 0.76, ""),
@@ -24,6 +24,6 @@ def test_what_is_behind_the_step_is_not_counted() -> None:
         (None, 0.75, "training.cap.usd is 0.75"),
     ],
 )
-def test_a_bound_that_is_reached_is_named(hours: float | None, usd: float | None, words: str) -> None:
+def test_reached_limit_is_named(hours: float | None, usd: float | None, message: str) -> None:
     found = spent_in(LINES, 3).reaches(Cap(hours=hours, usd=usd))
-    assert (found == "") == (words == "") and words in found
+    assert (found == "") == (message == "") and message in found

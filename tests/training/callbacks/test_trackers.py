@@ -1,4 +1,4 @@
-"""Weights & Biases and MLflow: every step arrives once it is trained, offline, without a key; or a sentence before."""
+"""Weights & Biases and MLflow: every step is tracked offline without a key, or an error comes before training."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def needs(name: str) -> pytest.MarkDecorator:
 
 
 def train(folder: Path, to: str, last: int) -> None:
-    """The first `last` steps of one and the same run, logged by all means."""
+    """Train the first `last` steps of the same run with all logs."""
     trackers = trackers_of(Tracking(to=(to,), project="toys"), folder / "logs", "seed 7")  # type: ignore[arg-type]
     log = TrainLog(folder / "logs/train.log")
     logging = Logging(folder / "reports/metrics.jsonl", folder / "logs/tensorboard", log, trackers)
@@ -40,24 +40,26 @@ def train(folder: Path, to: str, last: int) -> None:
 
 
 @pytest.mark.parametrize("name", ["wandb", "mlflow"])
-def test_a_missing_package_is_a_sentence_before_anything_is_written(
+def test_missing_tracker_package_is_rejected_before_a_file_is_written(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, name, None)  # as where it was never installed
+    monkeypatch.setitem(sys.modules, name, None)  # as if it were not installed
     with pytest.raises(ConfigError, match=rf"^tracking\.to .*'rc1\[{name}\]'"):
         train(tmp_path, name, 1)
     assert not list(tmp_path.iterdir())
 
 
-def test_a_run_is_refused_before_it_is_prepared(tiny: Callable[..., Run], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_tracker_package_is_rejected_before_the_run_is_prepared(
+    tiny: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "wandb", None)
-    run = tiny("training.tracking.to=[wandb]", "base_model=no/such")  # which is what it would stumble over next
+    run = tiny("training.tracking.to=[wandb]", "base_model=no/such")  # the next error
     with pytest.raises(ConfigError, match=r"^tracking\.to .*wandb"):
         prepare(run)
 
 
 @needs("mlflow")
-def test_a_run_is_tracked_over_its_segments_and_learns_the_same_bytes(
+def test_tracked_run_logs_all_segments_and_ends_with_the_same_bytes(
     tiny: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
@@ -79,9 +81,7 @@ def test_a_run_is_tracked_over_its_segments_and_learns_the_same_bytes(
 
 
 @needs("mlflow")
-def test_mlflow_has_every_step_in_one_run_also_when_it_is_begun_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_mlflow_keeps_every_step_in_one_run_after_a_restart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     train(tmp_path, "mlflow", 2)
     train(tmp_path, "mlflow", 3)
@@ -96,7 +96,7 @@ def test_mlflow_has_every_step_in_one_run_also_when_it_is_begun_again(
 
 
 @needs("wandb")
-def test_wandb_writes_an_offline_run_that_holds_every_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wandb_writes_every_step_to_an_offline_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("WANDB_MODE", raising=False)
     monkeypatch.delenv("WANDB_API_KEY", raising=False)
     train(tmp_path, "wandb", 3)
@@ -109,17 +109,17 @@ def test_wandb_writes_an_offline_run_that_holds_every_step(tmp_path: Path, monke
 
 
 def logged(content: bytes) -> Iterator[bytes]:
-    """The records of a log in LevelDB's form, behind seven bytes of its own: checksum, length, kind, record."""
+    """The records of a LevelDB log after a header of seven bytes. Each has checksum, length, kind and content."""
     at = 7
     while at < len(content):
         _, length, kind = struct.unpack_from("<IHB", content, at)
-        assert kind == 1, "a log of one block holds whole records"
+        assert kind == 1, "a log of one block has only whole records"
         yield content[at + 7 : at + 7 + length]
         at += 7 + length
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=needs(name)) for name in ("wandb", "mlflow")])
-def test_no_key_is_in_anything_that_is_written(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_written_file_contains_the_key(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for variable in ("WANDB_MODE", "MLFLOW_TRACKING_URI"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("WANDB_API_KEY", KEY)

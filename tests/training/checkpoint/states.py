@@ -1,4 +1,4 @@
-"""A state with something of everything that a checkpoint holds."""
+"""A checkpoint state with every kind of content."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from rc1_lib.training.checkpoint.state import CheckpointState
 
 
 def trained(seed: int = 0) -> tuple[torch.nn.Module, torch.optim.AdamW, torch.optim.lr_scheduler.LRScheduler]:
-    """A linear layer after one AdamW step, its bias in a group of its own."""
+    """A linear layer after one AdamW step, with its bias in a separate group."""
     torch.manual_seed(seed)
     layer = torch.nn.Linear(3, 2)
     optimizer = torch.optim.AdamW([{"params": [layer.weight]}, {"params": [layer.bias], "lr": 0.5}], lr=0.1)
@@ -20,7 +20,7 @@ def trained(seed: int = 0) -> tuple[torch.nn.Module, torch.optim.AdamW, torch.op
 
 
 def state_of(step: int) -> CheckpointState:
-    """A state whose content is decided by its step alone."""
+    """A state whose content depends only on its step."""
     layer, optimizer, scheduler = trained(step)
     return CheckpointState(
         {

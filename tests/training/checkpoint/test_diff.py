@@ -1,4 +1,4 @@
-"""What differs between two checkpoints is told, and nothing else."""
+"""The diff of two checkpoints reports all differences and only those."""
 
 from __future__ import annotations
 
@@ -7,33 +7,35 @@ import torch
 from rc1_lib.training.checkpoint.state import CheckpointState, Difference, diff_checkpoints
 
 
-def of(value: torch.Tensor, **values: object) -> CheckpointState:
+def state_with(value: torch.Tensor, **values: object) -> CheckpointState:
     return CheckpointState({"adapter": {"w": value}}, {"step": 1, **values})
 
 
-def test_equal_states_differ_in_nothing() -> None:
+def test_equal_states_have_no_difference() -> None:
     nan = torch.tensor([float("nan"), 0.0])
-    assert diff_checkpoints(of(nan), of(nan.clone()), exact=True) == []
-    assert diff_checkpoints(of(nan), of(nan.clone()), exact=False) == []
+    assert diff_checkpoints(state_with(nan), state_with(nan.clone()), exact=True) == []
+    assert diff_checkpoints(state_with(nan), state_with(nan.clone()), exact=False) == []
 
 
-def test_numbers_are_counted_and_their_largest_gap_told() -> None:
+def test_different_numbers_are_counted_with_their_largest_gap() -> None:
     a, b = torch.tensor([1.0, 2.0, 3.0]), torch.tensor([1.0, 2.25, 2.5])
     expected = [Difference("adapter/w", "2 of 3 numbers differ, by 0.5 at most")]
-    assert diff_checkpoints(of(a), of(b), exact=True) == expected
-    assert diff_checkpoints(of(a), of(b), exact=False) == expected
+    assert diff_checkpoints(state_with(a), state_with(b), exact=True) == expected
+    assert diff_checkpoints(state_with(a), state_with(b), exact=False) == expected
 
 
-def test_only_an_exact_look_sees_dtypes_and_signed_zeros() -> None:
+def test_only_an_exact_diff_reports_dtypes_and_signed_zeros() -> None:
     zero, minus = torch.tensor([0.0]), torch.tensor([-0.0])
-    assert diff_checkpoints(of(zero), of(minus), exact=False) == []
-    assert diff_checkpoints(of(zero), of(minus), exact=True) == [Difference("adapter/w", "equal numbers, other bits")]
-    assert diff_checkpoints(of(zero), of(zero.half()), exact=False) == []
-    [found] = diff_checkpoints(of(zero), of(zero.half()), exact=True)
+    assert diff_checkpoints(state_with(zero), state_with(minus), exact=False) == []
+    assert diff_checkpoints(state_with(zero), state_with(minus), exact=True) == [
+        Difference("adapter/w", "equal numbers, other bits")
+    ]
+    assert diff_checkpoints(state_with(zero), state_with(zero.half()), exact=False) == []
+    [found] = diff_checkpoints(state_with(zero), state_with(zero.half()), exact=True)
     assert found.what == "dtype torch.float32 and torch.float16"
 
 
-def test_shapes_groups_names_and_values_are_told() -> None:
+def test_different_shapes_groups_names_and_values_are_reported() -> None:
     a = CheckpointState(
         {"adapter": {"w": torch.zeros(2), "x": torch.zeros(1)}, "old": {}}, {"kl": {"coef": 0.1}, "t": 1}
     )
@@ -49,11 +51,11 @@ def test_shapes_groups_names_and_values_are_told() -> None:
     ]
 
 
-def test_lists_are_looked_into() -> None:
+def test_lists_are_compared_by_entry() -> None:
     value = torch.zeros(1)
     groups = [{"lr": 0.1, "eps": 1e-8}, {"lr": 0.1, "eps": 1e-8}]
-    a = of(value, groups=groups, ids=["a", "b", "c"], seen=[1, 2], same=[1, 2])
-    b = of(value, groups=[groups[0], {"lr": 0.2, "eps": 1e-8}], ids=["a", "x"], seen=[1, 3], same=[1, 2])
+    a = state_with(value, groups=groups, ids=["a", "b", "c"], seen=[1, 2], same=[1, 2])
+    b = state_with(value, groups=[groups[0], {"lr": 0.2, "eps": 1e-8}], ids=["a", "x"], seen=[1, 3], same=[1, 2])
     assert [(found.where, found.what) for found in diff_checkpoints(a, b, exact=True)] == [
         ("state.json/groups[1].lr", "0.1 and 0.2"),
         ("state.json/ids", "3 and 2 entries; 1 of 2 differ, first at [1]: 'b' and 'x'"),

@@ -1,7 +1,7 @@
-"""A kill -9 in the middle of a write leaves the old checkpoint or the new one.
+"""A kill -9 during a write leaves the old checkpoint or the new one.
 
-Children are forked, so that none pays for importing torch. They kill themselves at one file-system event after the
-other (Python's audit hooks tell of each), and are killed from outside at random moments.
+Children are forked to save the import of torch. They kill themselves at one file-system event after the other (found
+by Python's audit hooks), or tests kill them at random times.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ FORK = multiprocessing.get_context("fork")
 EVENTS = {"open", "os.rename", "os.symlink", "os.remove", "os.rmdir", "os.mkdir", "os.chmod", "shutil.rmtree"}
 
 
-EVERY = pytest.mark.parametrize("stride", [4, pytest.param(1, marks=pytest.mark.long)])
-"""At which events there is a kill: every fourth, and in the long tests all of them."""
+EVENT_STRIDES = pytest.mark.parametrize("stride", [4, pytest.param(1, marks=pytest.mark.long)])
+"""Kills come at every fourth event, in the long tests at every event."""
 
 
 def state_of(step: int, mark: int = 0) -> CheckpointState:
@@ -45,7 +45,7 @@ def state_of(step: int, mark: int = 0) -> CheckpointState:
 
 
 def run_and_kill_at(event: int, work: Callable[[], object]) -> bool:
-    """Run `work` in a child that kills itself at its n-th event; whether it got to the end without one."""
+    """Run `work` in a child that kills itself at its n-th event; return whether it finished before."""
 
     def child() -> None:
         count = 0
@@ -73,8 +73,8 @@ def is_state(path: Path, wanted: CheckpointState) -> bool:
     return diff_checkpoints(load_checkpoint(path), wanted, exact=True) == []
 
 
-@EVERY
-def test_killed_at_events_of_a_save_the_old_or_the_new_state_is_there(stride: int, tmp_path: Path) -> None:
+@EVENT_STRIDES
+def test_save_killed_at_any_event_leaves_the_old_or_the_new_state(stride: int, tmp_path: Path) -> None:
     for event in range(1, 200, stride):
         folder, ledger = tmp_path / str(event) / "ckpt", tmp_path / str(event) / "reports/ledger.jsonl"
         save_checkpoint(state_of(1), folder, ledger)
@@ -82,19 +82,19 @@ def test_killed_at_events_of_a_save_the_old_or_the_new_state_is_there(stride: in
         newest = resolve("latest", folder)
         assert is_state(newest, state_of(2 if newest.name == "step_00002" else 1)), event
         save_checkpoint(state_of(3), folder, ledger)
-        assert not list(folder.glob(".new-*")), "leftovers are cleaned by the next save"
+        assert not list(folder.glob(".new-*")), "the next save must remove leftovers"
         assert {line["path"].rpartition("/")[2] for line in read_ledger(ledger)} == {
             path.name for path in steps(folder).values()
         }
         if whole:
             assert newest.name == "step_00002"
-            assert event > 10, "the hook saw the save's events"
+            assert event > 10, "the hook missed the save's events"
             return
-    pytest.fail("the save never came to its end")
+    pytest.fail("the save never finished")
 
 
-@EVERY
-def test_killed_at_events_of_a_replacement_one_of_both_is_there(stride: int, tmp_path: Path) -> None:
+@EVENT_STRIDES
+def test_replacement_killed_at_any_event_leaves_one_of_both_states(stride: int, tmp_path: Path) -> None:
     seen = set()
     for event in range(1, 200, stride):
         folder, ledger = tmp_path / str(event) / "ckpt", tmp_path / str(event) / "reports/ledger.jsonl"
@@ -106,11 +106,11 @@ def test_killed_at_events_of_a_replacement_one_of_both_is_there(stride: int, tmp
         if whole:
             assert seen == {1, 2}
             return
-    pytest.fail("the save never came to its end")
+    pytest.fail("the save never finished")
 
 
-@EVERY
-def test_killed_at_events_of_a_removal_nothing_is_left_half(stride: int, tmp_path: Path) -> None:
+@EVENT_STRIDES
+def test_removal_killed_at_any_event_leaves_whole_checkpoints(stride: int, tmp_path: Path) -> None:
     for event in range(1, 60, stride):
         folder, ledger = tmp_path / str(event) / "ckpt", tmp_path / str(event) / "reports/ledger.jsonl"
         for step in (1, 2):
@@ -121,17 +121,15 @@ def test_killed_at_events_of_a_removal_nothing_is_left_half(stride: int, tmp_pat
             assert is_state(path, state_of(step)), event
         assert 2 in steps(folder)
         assert 1 in steps(folder) or was_removed(folder / "step_00001", first, ledger), event
-        prune(folder, ledger, KeepRule(1))  # the next start ends what this one began
+        prune(folder, ledger, KeepRule(1))  # the next prune finishes the removal
         assert sorted(path.name for path in folder.iterdir()) == [".write.lock", "latest", "step_00002"]
         if whole:
             return
-    pytest.fail("the removal never came to its end")
+    pytest.fail("the removal never finished")
 
 
-@EVERY
-def test_killed_at_events_of_starting_over_another_runs_checkpoints_are_whole_or_gone(
-    stride: int, tmp_path: Path
-) -> None:
+@EVENT_STRIDES
+def test_start_over_killed_at_any_event_leaves_checkpoints_whole_or_removed(stride: int, tmp_path: Path) -> None:
     def differs(values: Mapping[str, Any]) -> list[str]:
         return [] if values.get("run") == "mine" else ["run"]
 
@@ -147,7 +145,7 @@ def test_killed_at_events_of_starting_over_another_runs_checkpoints_are_whole_or
         whole = run_and_kill_at(event, partial(start_over, place))
         for step, path in steps(folder).items():
             assert is_state(path, state_of(step)), event
-        assert not metrics.exists() or len(steps(folder)) == 2, "never a run's metrics without its checkpoints"
+        assert not metrics.exists() or len(steps(folder)) == 2, "metrics are left without their checkpoints"
         start_over(place)
         assert sorted(path.name for path in folder.iterdir()) == [".write.lock"] and not metrics.exists()
         mine = state_of(3)
@@ -157,32 +155,32 @@ def test_killed_at_events_of_starting_over_another_runs_checkpoints_are_whole_or
         assert list(steps(folder)) == [3]
         if whole:
             return
-    pytest.fail("starting over never came to its end")
+    pytest.fail("starting over never finished")
 
 
-def test_killed_at_random_moments_of_a_write_loop_latest_always_loads(tmp_path: Path) -> None:
+def test_latest_checkpoint_loads_after_kills_at_random_times(tmp_path: Path) -> None:
     folder, ledger = tmp_path / "ckpt", tmp_path / "reports/ledger.jsonl"
     save_checkpoint(state_of(1), folder, ledger)
-    draw = random.Random(20250820)
+    rng = random.Random(20250820)
     reached = [1]
 
-    def loop(first: int, at_work: Event) -> None:
+    def loop(first: int, has_saved: Event) -> None:
         torch.set_num_threads(1)
         for step in range(first, 1_000_000):
             save_checkpoint(state_of(step), folder, ledger)
             prune(folder, ledger, KeepRule(2))
             if step > first:
-                at_work.set()
+                has_saved.set()
 
     for _ in range(12):
-        at_work = FORK.Event()
-        process = FORK.Process(target=loop, args=(reached[-1], at_work))
+        has_saved = FORK.Event()
+        process = FORK.Process(target=loop, args=(reached[-1], has_saved))
         process.start()
-        assert at_work.wait(120), "the child wrote nothing"
-        time.sleep(draw.uniform(0.01, 0.25))
+        assert has_saved.wait(120), "the child wrote nothing"
+        time.sleep(rng.uniform(0.01, 0.25))
         process.kill()
         process.join()
-        assert process.exitcode == -signal.SIGKILL, "it was to be killed at work, and has ended"
+        assert process.exitcode == -signal.SIGKILL, "the child ended before the kill"
         newest = load_checkpoint(resolve("latest", folder))
         assert diff_checkpoints(newest, state_of(newest.step), exact=True) == []
         assert newest.step > reached[-1]

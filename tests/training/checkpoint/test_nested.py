@@ -1,4 +1,4 @@
-"""Nested states survive a checkpoint, and equal ones are equal bytes."""
+"""Nested states survive a checkpoint, and equal states have equal bytes."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def round_trip(part: Any, folder: Path) -> Any:
     "leaf",
     [None, True, 3, -(2**63), 2**127 + 1, 0.1 + 0.2, "x", (1, (2.5, None)), [], {}, (), {"a": {"b": [1]}}, {3: "c"}],
 )
-def test_plain_data_come_back_as_they_were(leaf: object, tmp_path: Path) -> None:
+def test_plain_data_survive_a_round_trip(leaf: object, tmp_path: Path) -> None:
     back = round_trip(leaf, tmp_path)
     assert back == leaf
     assert type(back) is type(leaf)
 
 
-def test_numbers_that_json_lacks_come_back(tmp_path: Path) -> None:
+def test_nan_and_infinity_survive_a_round_trip(tmp_path: Path) -> None:
     nan, *infinite = round_trip([math.nan, math.inf, -math.inf], tmp_path)
     assert math.isnan(nan) and infinite == [math.inf, -math.inf]
 
@@ -49,7 +49,7 @@ def test_tensors_keep_their_dtype_and_bits(dtype: torch.dtype, tmp_path: Path) -
     assert torch.equal(back["a"][1]["b"], tensor * 2)
 
 
-def test_equal_states_are_equal_bytes_whatever_objects_they_share(tmp_path: Path) -> None:
+def test_equal_states_have_equal_bytes_with_or_without_shared_objects(tmp_path: Path) -> None:
     name, whole = "exp_avg", torch.arange(4.0)
     shared = {"a": {name: whole}, "b": {name: whole, "of": [name, name]}}
     joined = "".join(["exp_", "avg"])  # equal, and another object
@@ -59,12 +59,12 @@ def test_equal_states_are_equal_bytes_whatever_objects_they_share(tmp_path: Path
     assert len({(path / "nested.pt").read_bytes() for path in (one, other, again)}) == 1
 
 
-def test_what_would_run_code_when_it_is_read_is_refused_by_name(tmp_path: Path) -> None:
+def test_state_that_would_run_code_when_read_is_rejected_by_name(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match=r"part\.lr_lambdas\.0 .*function"):
         round_trip({"lr_lambdas": [lambda step: step]}, tmp_path)
 
 
-def test_an_optimizer_restored_takes_the_same_next_step(tmp_path: Path) -> None:
+def test_restored_optimizer_takes_the_same_next_step(tmp_path: Path) -> None:
     layer, optimizer, _ = trained()
     state = round_trip(optimizer.state_dict(), tmp_path)
     assert state["param_groups"] == optimizer.state_dict()["param_groups"]
@@ -79,12 +79,12 @@ def test_an_optimizer_restored_takes_the_same_next_step(tmp_path: Path) -> None:
     assert torch.equal(layer.bias, other.bias)
 
 
-def test_every_generator_goes_on_where_it_was(tmp_path: Path) -> None:
+def test_restored_random_generators_continue_their_sequences(tmp_path: Path) -> None:
     def draw() -> list[float]:
         begin_step(3, 7)
         return [random.gauss(), np.random.randn(), float(torch.rand(1))]
 
-    draw()  # so that the second number of a Gaussian pair is waiting
+    draw()  # so that the second number of a Gaussian pair is cached
     state = round_trip(rng_state(), tmp_path)
     first = [draw(), draw()]
     assert draw() not in first

@@ -1,4 +1,4 @@
-"""Supervised training in a run: the assistant's turns of the pool alone are learned, by either engine the same."""
+"""Supervised training in a run: only assistant turns of the pool are trained on, equally by both engines."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from tests.training.tiny_world import SUPERVISED
 Tiny = Callable[..., Run]
 BOTH = sorted(SUPERVISED)
 FEW = "batch_size=4"
-"""Rows, where what is said of a step is said of any."""
+"""Few rows, for tests in which the size of a step does not matter."""
 ONE_STEP = ("training.update.minibatches=1", "lr=0.001")
 ONE_PASS = "training.update.micro_tokens=100000"
-"""TRL's accuracy is a mean of its passes."""
-one_of_both = pytest.mark.parametrize("name", share(BOTH, "trl_sft"))
+"""TRL's accuracy is a mean over forward passes."""
+an_engine = pytest.mark.parametrize("name", share(BOTH, "trl_sft"))
 
 
 def engine_of(run: Run) -> PurePtSFT:
@@ -47,8 +47,8 @@ def engine_of(run: Run) -> PurePtSFT:
     return engine
 
 
-def shown(engine: PurePtSFT, run: Run, step: int = 0) -> dict[str, Any]:
-    """The batch of a step, with its demonstrations and what the strategy measured."""
+def demonstrated(engine: PurePtSFT, run: Run, step: int = 0) -> dict[str, Any]:
+    """The batch of a step with its demonstrations and the strategy's metrics."""
     prepared = prepare(run)
     batches = Curriculum(prepared.selection.train, run.config.priority_sampling, run.config.prompts, 5)
     for _ in range(step + 1):
@@ -59,7 +59,7 @@ def shown(engine: PurePtSFT, run: Run, step: int = 0) -> dict[str, Any]:
 
 
 def end_of(run: Run, *segments: int) -> CheckpointState:
-    """The adapter and the optimizer that a run ends with which is brought to its end in these segments."""
+    """The adapter and optimizer at the end of a run in these segments."""
     prepared = prepare(run)
     for last in segments:
         path = advance(prepared, run.config.seeds[0], last, lambda _: None)
@@ -68,26 +68,26 @@ def end_of(run: Run, *segments: int) -> CheckpointState:
 
 
 @pytest.mark.parametrize("name", BOTH)
-def test_a_step_measures_what_a_run_may_be_ended_by(tiny: Tiny, name: str) -> None:
+def test_step_reports_the_metrics_that_early_stop_accepts(tiny: Tiny, name: str) -> None:
     run = tiny(*SUPERVISED[name])
     engine = engine_of(run)
-    batch = shown(engine, run)
+    batch = demonstrated(engine, run)
     metrics = engine.train_step(batch) | batch["measured"]
     known = measured(name, "demonstrations")
     assert known is not None and metrics.keys() == known[0]
     assert all(math.isfinite(value) for value in metrics.values())
     assert metrics["lr"] == run.config.lr and metrics["update/steps"] == 2 and metrics["rows"] == 8
     assert 0 < metrics["mean_token_accuracy"] <= 1
-    assert not unmeasured("eval/env/success", name, "demonstrations"), "a look at held-out rows plays them"
-    assert "no step of" in unmeasured("reward/success", name, "demonstrations")
+    assert not unmeasured("eval/env/success", name, "demonstrations"), "an evaluation plays held-out rows"
+    assert unmeasured("reward/success", name, "demonstrations")
 
 
 @pytest.mark.parametrize("name", BOTH)
-def test_the_loss_is_the_mean_over_what_the_assistant_said(tiny: Tiny, name: str) -> None:
-    """Row by row, without padding, by transformers' own forward pass."""
+def test_loss_is_the_mean_over_assistant_tokens(tiny: Tiny, name: str) -> None:
+    """Compared row by row, without padding, with transformers' forward pass."""
     run = tiny(*SUPERVISED[name], *ONE_STEP, ONE_PASS)
     engine = engine_of(run)
-    batch = shown(engine, run)
+    batch = demonstrated(engine, run)
     nats, right = [], 0
     with torch.no_grad():
         for one in batch["demonstrations"]:
@@ -103,77 +103,77 @@ def test_the_loss_is_the_mean_over_what_the_assistant_said(tiny: Tiny, name: str
     assert metrics["mean_token_accuracy"] == pytest.approx(right / len(expected), rel=1e-6)
 
 
-def test_what_user_and_tools_said_is_read_and_not_learned() -> None:
-    said = Demonstration("b", (1, 2, 3, 4, 5, 6, 7), (False, False, True, True, False, True, False))
+def test_user_and_tool_tokens_are_input_but_not_labels() -> None:
+    long = Demonstration("b", (1, 2, 3, 4, 5, 6, 7), (False, False, True, True, False, True, False))
     short = Demonstration("a", (1, 2, 3), (False, False, True))
-    batch = collate_demonstrations([said, short], pad_id=9)
-    assert batch.ids.tolist() == [[1, 2, 3, 9, 9, 9], [1, 2, 3, 4, 5, 6]], "in order of the rows, cut behind the last"
-    nothing = -100
+    batch = collate_demonstrations([long, short], pad_id=9)
+    assert batch.ids.tolist() == [[1, 2, 3, 9, 9, 9], [1, 2, 3, 4, 5, 6]], "sorted by id, cut after the last own token"
+    ignored = -100
     assert labelled(batch) == [
-        {"input_ids": [1, 2, 3], "labels": [nothing, nothing, 3]},
-        {"input_ids": [1, 2, 3, 4, 5, 6], "labels": [nothing, nothing, 3, 4, nothing, 6]},
+        {"input_ids": [1, 2, 3], "labels": [ignored, ignored, 3]},
+        {"input_ids": [1, 2, 3, 4, 5, 6], "labels": [ignored, ignored, 3, 4, ignored, 6]},
     ]
 
 
-def test_trls_loss_takes_the_step_of_our_own(tiny: Tiny) -> None:
+def test_trl_engine_takes_the_same_step_as_the_plain_one(tiny: Tiny) -> None:
     adapters, losses = [], []
     for name in BOTH:
         run = tiny(*SUPERVISED[name], *ONE_STEP, ONE_PASS)
         engine = engine_of(run)
-        metrics = engine.train_step(shown(engine, run))
+        metrics = engine.train_step(demonstrated(engine, run))
         losses.append((metrics["loss"], metrics["grad_norm"], metrics["mean_token_accuracy"]))
         adapters.append(engine.policy.adapter_state())
     assert losses[0] == pytest.approx(losses[1], rel=1e-5)
     moved = max(
         float((ours - theirs).abs().max()) for ours, theirs in zip(*(a.values() for a in adapters), strict=True)
     )
-    assert moved < 1e-4, "a tenth of the rate, where AdamW's first step is about the rate for every weight"
+    assert moved < 1e-4, "more than a tenth of AdamW's first step"
 
 
-@one_of_both
-def test_it_learns_and_a_state_put_back_goes_on_bit_for_bit(tiny: Tiny, name: str) -> None:
+@an_engine
+def test_loss_falls_and_a_restored_state_continues_bit_for_bit(tiny: Tiny, name: str) -> None:
     run = tiny(*SUPERVISED[name], FEW)
     one, other = engine_of(run), engine_of(run)
-    batch = shown(one, run)
+    batch = demonstrated(one, run)
     losses = [one.train_step(batch)["loss"] for _ in range(4)]
     assert losses[-1] < losses[0] - 0.1
     other.load_state_dict(copy.deepcopy(one.state_dict()))
     for engine in (one, other):
-        engine.train_step(shown(engine, run, 1))
+        engine.train_step(demonstrated(engine, run, 1))
     assert same(one.policy.adapter_state(), other.policy.adapter_state())
 
 
-@one_of_both
-def test_micro_batches_and_shards_are_a_matter_of_memory_and_the_last_bits_only(tiny: Tiny, name: str) -> None:
+@an_engine
+def test_micro_batches_and_shards_do_not_change_the_metrics(tiny: Tiny, name: str) -> None:
     found = []
     for settings in (("training.update.micro_tokens=100000",), ("training.update.micro_tokens=1", "training.shards=2")):
         run = tiny(*SUPERVISED[name], FEW, *ONE_STEP, *settings, "training.processes=1")
         engine = engine_of(run)
-        found.append(engine.train_step(shown(engine, run)))
+        found.append(engine.train_step(demonstrated(engine, run)))
     of_passes = {"mean_token_accuracy", "entropy"} if name == "trl_sft" else set[str]()
-    left, right = ({figure: step[figure] for figure in step.keys() - of_passes} for step in found)
+    left, right = ({name: step[name] for name in step.keys() - of_passes} for step in found)
     assert left == pytest.approx(right, abs=1e-5) and {"loss", "grad_norm"} <= left.keys()
 
 
-@one_of_both
-def test_segments_end_with_the_bytes_of_one_go_and_looks_change_nothing(tiny: Tiny, name: str) -> None:
+@an_engine
+def test_segments_and_shadow_evaluations_do_not_change_the_bytes(tiny: Tiny, name: str) -> None:
     alone = tiny(*SUPERVISED[name], FEW, name="alone")
-    looking = tiny(*SUPERVISED[name], FEW, "training.eval_shadow={every_steps: 2, prompts: 6}", name="looking")
-    assert diff_checkpoints(end_of(alone, 4), end_of(looking, 1, 2, 4), exact=True) == []
-    lines = [json.loads(line) for line in (looking.workspace.root / "reports/metrics.jsonl").read_text().splitlines()]
+    evaluated = tiny(*SUPERVISED[name], FEW, "training.eval_shadow={every_steps: 2, prompts: 6}", name="evaluated")
+    assert diff_checkpoints(end_of(alone, 4), end_of(evaluated, 1, 2, 4), exact=True) == []
+    lines = [json.loads(line) for line in (evaluated.workspace.root / "reports/metrics.jsonl").read_text().splitlines()]
     assert ["eval/env/success" in line for line in lines] == [False, True, False, True]
 
 
-def test_nobody_is_asked_for_scores_that_nothing_is_learned_from(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[Run] = []
-    monkeypatch.setattr(EpisodeJudge, "__init__", lambda _, run: asked.append(run))
+def test_judge_is_opened_only_for_engines_that_learn_from_scores(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[Run] = []
+    monkeypatch.setattr(EpisodeJudge, "__init__", lambda _, run: opened.append(run))
     for settings, expected in (((), 1), (SUPERVISED["pure_pt_sft"], 0)):
-        asked.clear()
+        opened.clear()
         judge = prepare(tiny(*settings, "training.reward.judge=0.3")).judge
-        assert len(asked) == expected and (judge is None) is not bool(expected)
+        assert len(opened) == expected and (judge is None) is not bool(expected)
 
 
-def test_a_control_of_what_is_not_scored_is_refused(tiny: Tiny) -> None:
+def test_control_of_a_supervised_engine_is_rejected(tiny: Tiny) -> None:
     check_control(tiny(), "random", None, evaluate=True)
     with pytest.raises(ConfigError, match=r"--control: pure_pt_sft .*reward.* torch_dpo "):
         check_control(tiny(*SUPERVISED["pure_pt_sft"]), "random", None, evaluate=True)

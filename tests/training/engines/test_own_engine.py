@@ -1,4 +1,4 @@
-"""The engine of `docs/how-to/own-engine.md`: its loss is the plain one, and its state is all that it needs to go on."""
+"""The engine of `docs/how-to/own-engine.md`: its loss equals the shipped engine's, and its state is complete."""
 
 from __future__ import annotations
 
@@ -34,22 +34,22 @@ def engine(base: Path, kind: type[Engine] | None = None, adapter: str = "false")
     return made
 
 
-def test_its_loss_is_that_of_the_shipped_engine(base: Path) -> None:
+def test_example_engine_has_the_loss_of_the_shipped_one(base: Path) -> None:
     ours, theirs = engine(base).eval_step(BATCH), engine(base, PurePtSFT).eval_step(BATCH)
     assert ours["loss"] == pytest.approx(theirs["loss"], abs=1e-5)
     assert ours["tokens"] == theirs["tokens"] == 5 + 2 + 3
 
 
-def test_another_engine_goes_on_from_its_state_bit_for_bit(base: Path) -> None:
+def test_restored_example_engine_continues_bit_for_bit(base: Path) -> None:
     first, second = engine(base), engine(base)
     losses = [first.train_step(BATCH)["loss"] for _ in range(3)]
     assert losses[2] < losses[0]
-    second.load_state_dict(deepcopy(first.state_dict()))  # a checkpoint's tensors are nobody else's
+    second.load_state_dict(deepcopy(first.state_dict()))  # a checkpoint's tensors are copies
     assert first.train_step(BATCH) == second.train_step(BATCH)
     ours, theirs = first.state_dict()["model"], second.state_dict()["model"]
     assert all(torch.equal(ours[name], theirs[name]) for name in ours)
 
 
-def test_what_it_cannot_do_is_refused(base: Path) -> None:
+def test_example_engine_rejects_an_adapter(base: Path) -> None:
     with pytest.raises(ConfigError, match=r"model\.lora\.enable: .*true, .*plain_sft"):
         engine(base, adapter="true")

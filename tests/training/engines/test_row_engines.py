@@ -1,6 +1,6 @@
-"""What a file of rows may ask for and a run may not: all weights, dropout, any precision; by each supervised engine.
+"""Settings of supervised engines that only files of rows may use: full fine-tuning, dropout, any precision.
 
-What rows and a run share is in `test_demonstrations.py`.
+`test_demonstrations.py` tests what rows and runs share.
 """
 
 from __future__ import annotations
@@ -46,138 +46,138 @@ Make = Callable[..., PurePtSFT]
 
 
 @pytest.fixture(params=names_of(ENGINES, LearnsFrom.DEMONSTRATIONS))
-def engine(request: pytest.FixtureRequest) -> Make:
-    """`engine(base, "model.lora.r=4")` is an engine of each kind in turn, set up by the shipped configuration."""
-    return lambda base, *overrides: made_of(request.param, base, *overrides)
+def make(request: pytest.FixtureRequest) -> Make:
+    """Makes each supervised engine with the shipped configuration: `make(base, "model.lora.r=4")`."""
+    return lambda base, *overrides: engine_of(request.param, base, *overrides)
 
 
-def made_of(name: str, base: Path, *overrides: str) -> PurePtSFT:
+def engine_of(name: str, base: Path, *overrides: str) -> PurePtSFT:
     settings = [f"model.base={base}", f"engine.name={name}", *CPU, *overrides]
     config = load_train_config(PROJECT_ROOT / "configs/train_local.yaml", settings)
-    made = make_engine(name)
-    assert isinstance(made, PurePtSFT)
-    made.setup(setup_of(config, config.model))
-    return made
+    engine = make_engine(name)
+    assert isinstance(engine, PurePtSFT)
+    engine.setup(setup_of(config, config.model))
+    return engine
 
 
 def plain_loss(base: Path) -> float:
-    """Mean negative log-likelihood over the learned tokens, row by row, without padding."""
+    """Mean negative log-likelihood over own tokens, row by row, without padding."""
     model = AutoModelForCausalLM.from_pretrained(base, dtype=torch.float32)
-    lost = []
+    losses = []
     for row in ROWS:
         logprobs = model(torch.tensor([row.ids])).logits[0].log_softmax(-1)
-        lost += [-logprobs[at - 1, row.ids[at]] for at, own in enumerate(row.action_mask) if own]
-    return float(torch.stack(lost).mean().detach())
+        losses += [-logprobs[at - 1, row.ids[at]] for at, own in enumerate(row.action_mask) if own]
+    return float(torch.stack(losses).mean().detach())
 
 
-def test_the_loss_is_the_mean_over_learned_tokens_however_they_are_batched(engine: Make, base: Path) -> None:
+def test_loss_is_the_mean_over_own_tokens_for_any_batching(make: Make, base: Path) -> None:
     expected = plain_loss(base)
     for rows, passes in ((1, 3), (3, 1)):
-        made = engine(base, f"data.batch_size={rows}", f"run.gradient_accumulation={passes}")
-        looked = made.eval_step(BATCH)
-        assert looked["loss"] == pytest.approx(expected, abs=1e-5) and looked["tokens"] == 5 + 2 + 3
-        assert made.train_step(BATCH)["loss"] == pytest.approx(expected, abs=1e-5)
+        engine = make(base, f"data.batch_size={rows}", f"run.gradient_accumulation={passes}")
+        evaluated = engine.eval_step(BATCH)
+        assert evaluated["loss"] == pytest.approx(expected, abs=1e-5) and evaluated["tokens"] == 5 + 2 + 3
+        assert engine.train_step(BATCH)["loss"] == pytest.approx(expected, abs=1e-5)
 
 
-def test_learning_lowers_the_loss_and_touches_only_the_seven_adapters(engine: Make, base: Path) -> None:
-    made = engine(base)
-    frozen = {name: value.clone() for name, value in made.policy.named_parameters() if not value.requires_grad}
-    losses = [made.train_step(BATCH)["loss"] for _ in range(8)]
+def test_training_lowers_the_loss_and_changes_only_the_seven_adapters(make: Make, base: Path) -> None:
+    engine = make(base)
+    frozen = {name: value.clone() for name, value in engine.policy.named_parameters() if not value.requires_grad}
+    losses = [engine.train_step(BATCH)["loss"] for _ in range(8)]
     assert losses[-1] < losses[0] - 0.1
-    assert all(torch.equal(value, frozen[name]) for name, value in made.policy.named_parameters() if name in frozen)
-    adapted = {name.split(".")[-3] for name in made.state_dict()["adapter"]}
+    assert all(torch.equal(value, frozen[name]) for name, value in engine.policy.named_parameters() if name in frozen)
+    adapted = {name.split(".")[-3] for name in engine.state_dict()["adapter"]}
     assert adapted == {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"}
 
 
-def test_checkpointing_of_activations_is_really_on_and_changes_nothing(engine: Make, base: Path) -> None:
-    on, off = engine(base), engine(base, "model.gradient_checkpointing=false")
+def test_gradient_checkpointing_is_active_and_changes_no_result(make: Make, base: Path) -> None:
+    on, off = make(base), make(base, "model.gradient_checkpointing=false")
     assert on.policy.causal.is_activation_checkpointing and not off.policy.causal.is_activation_checkpointing
-    for made in (on, off):
-        made.train_step(BATCH)
+    for engine in (on, off):
+        engine.train_step(BATCH)
     for name, value in on.state_dict()["adapter"].items():
         assert torch.allclose(value, off.state_dict()["adapter"][name], atol=1e-6), name
 
 
-def test_dropout_is_active_while_learning_and_never_in_a_look(engine: Make, base: Path) -> None:
-    made = engine(base, "model.lora.dropout=0.5")
-    for _ in range(2):  # a fresh adapter adds nothing that could be dropped
-        made.train_step(BATCH)
-    state, losses = deepcopy(made.state_dict()), []
+def test_dropout_is_active_in_training_and_off_in_evaluation(make: Make, base: Path) -> None:
+    engine = make(base, "model.lora.dropout=0.5")
+    for _ in range(2):  # a new adapter is zero, so that dropout has no effect
+        engine.train_step(BATCH)
+    state, losses = deepcopy(engine.state_dict()), []
     for seed in (1, 1, 2):
-        made.load_state_dict(deepcopy(state))
-        made._minibatch_rng.manual_seed(seed)
+        engine.load_state_dict(deepcopy(state))
+        engine._minibatch_rng.manual_seed(seed)
         torch.manual_seed(seed)
-        losses.append(made.train_step(BATCH)["loss"])
+        losses.append(engine.train_step(BATCH)["loss"])
     assert losses[0] == losses[1] != losses[2]
-    assert made.eval_step(BATCH) == made.eval_step(BATCH)
+    assert engine.eval_step(BATCH) == engine.eval_step(BATCH)
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
-def test_qlora_learns_on_a_cpu_and_keeps_the_base_in_four_bits(engine: Make, base: Path, precision: str) -> None:
+def test_qlora_trains_on_a_cpu_and_keeps_the_base_in_four_bits(make: Make, base: Path, precision: str) -> None:
     import bitsandbytes
 
-    made = engine(base, "model.quantization=nf4", f"run.mixed_precision={precision}")
-    layers = [module for module in made.policy.modules() if isinstance(module, bitsandbytes.nn.Linear4bit)]
+    engine = make(base, "model.quantization=nf4", f"run.mixed_precision={precision}")
+    layers = [module for module in engine.policy.modules() if isinstance(module, bitsandbytes.nn.Linear4bit)]
     assert len(layers) == 7 * 2
     packed = [layer.weight.data.clone() for layer in layers]
-    losses = [made.train_step(BATCH)["loss"] for _ in range(8)]
+    losses = [engine.train_step(BATCH)["loss"] for _ in range(8)]
     assert losses[-1] < losses[0] - 0.1
     assert all(torch.equal(layer.weight.data, old) for layer, old in zip(layers, packed, strict=True))
 
 
-def test_without_an_adapter_the_whole_model_is_trained_and_goes_on_bit_for_bit(engine: Make, base: Path) -> None:
-    made, other = engine(base, "model.lora.enable=false"), engine(base, "model.lora.enable=false")
-    before = deepcopy(made.policy.adapter_state())
-    made.train_step(BATCH)
-    assert set(made.state_dict()) == {"model", "optimizer", "dealer"}
-    assert all(not torch.equal(value, before[name]) for name, value in made.policy.adapter_state().items())
-    other.load_state_dict(deepcopy(made.state_dict()))  # a checkpoint's tensors are nobody else's
-    assert made.train_step(BATCH) == other.train_step(BATCH)
-    assert same(made.policy.adapter_state(), other.policy.adapter_state())
+def test_full_fine_tuning_trains_all_weights_and_resumes_bit_for_bit(make: Make, base: Path) -> None:
+    engine, other = make(base, "model.lora.enable=false"), make(base, "model.lora.enable=false")
+    before = deepcopy(engine.policy.adapter_state())
+    engine.train_step(BATCH)
+    assert set(engine.state_dict()) == {"model", "optimizer", "dealer"}
+    assert all(not torch.equal(value, before[name]) for name, value in engine.policy.adapter_state().items())
+    other.load_state_dict(deepcopy(engine.state_dict()))  # a checkpoint's tensors are copies
+    assert engine.train_step(BATCH) == other.train_step(BATCH)
+    assert same(engine.policy.adapter_state(), other.policy.adapter_state())
 
 
-def test_an_adapter_of_the_head_is_learned(base: Path) -> None:
-    """By this engine: TRL's loss reads the head's own weights, so that `trl_sft` is refused with its configuration."""
-    made = made_of("pure_pt_sft", base, "model.lora.target_modules=[q_proj, lm_head]")
-    made.train_step(BATCH)
-    adapter = made.state_dict()["adapter"]
+def test_adapter_of_the_head_is_trained(base: Path) -> None:
+    """Only by `pure_pt_sft`: TRL's loss reads the head's own weights, so that `trl_sft` rejects the setting."""
+    engine = engine_of("pure_pt_sft", base, "model.lora.target_modules=[q_proj, lm_head]")
+    engine.train_step(BATCH)
+    adapter = engine.state_dict()["adapter"]
     assert any("lm_head" in name and "lora_B" in name and value.any() for name, value in adapter.items())
 
 
-def test_weights_of_another_adapter_are_refused(engine: Make, base: Path) -> None:
-    state = engine(base, "model.lora.r=4").state_dict()
+def test_state_of_another_adapter_is_rejected(make: Make, base: Path) -> None:
+    state = make(base, "model.lora.r=4").state_dict()
     with pytest.raises(RC1Error, match=r"adapter.*lora_A\.weight', \(4, "):
-        engine(base).load_state_dict(state)
+        make(base).load_state_dict(state)
 
 
-def test_what_this_machine_or_place_lacks_is_told(engine: Make, base: Path) -> None:
+def test_missing_flash_attention_or_base_is_rejected(make: Make, base: Path) -> None:
     with pytest.raises(ConfigError, match=r"model\.use_flash_attention_2: .*\bcpu\b"):
-        engine(base, "model.use_flash_attention_2=true")
+        make(base, "model.use_flash_attention_2=true")
     with pytest.raises(ConfigError, match=r"model\.base: '.*nowhere' .*--set model\.base=DIR"):
-        engine(base.parent / "nowhere")
+        make(base.parent / "nowhere")
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
-def test_what_is_not_finite_is_refused_before_the_step(engine: Make, base: Path, bad: float) -> None:
-    made = engine(base)
-    before = made.policy.adapter_state()
-    made.policy.adapter_parameters()[-1].register_hook(lambda gradient: gradient.fill_(bad))
+def test_non_finite_gradient_is_rejected_before_the_step(make: Make, base: Path, bad: float) -> None:
+    engine = make(base)
+    before = engine.policy.adapter_state()
+    engine.policy.adapter_parameters()[-1].register_hook(lambda gradient: gradient.fill_(bad))
     with pytest.raises(DivergedError, match=r"\bnorm\b.* (nan|inf), "):
-        made.train_step(BATCH)
-    assert same(made.policy.adapter_state(), before)
+        engine.train_step(BATCH)
+    assert same(engine.policy.adapter_state(), before)
 
 
-def test_a_loss_that_is_not_finite_is_refused(engine: Make, base: Path) -> None:
-    made = engine(base)
+def test_non_finite_loss_is_rejected(make: Make, base: Path) -> None:
+    engine = make(base)
     with torch.no_grad():
-        for parameter in made.policy.parameters():
+        for parameter in engine.policy.parameters():
             parameter.fill_(float("nan"))
-    for asked in (made.train_step, made.eval_step):
+    for step in (engine.train_step, engine.eval_step):
         with pytest.raises(DivergedError, match=r" nan, "):
-            asked(BATCH)
+            step(BATCH)
 
 
-def test_the_scaler_of_fp16_skips_gradients_that_are_not_finite() -> None:
+def test_infinite_gradient_is_left_to_the_fp16_scaler() -> None:
     parameter = torch.nn.Parameter(torch.ones(2))
     parameter.grad = torch.full((2,), float("inf"))
     check_finite_gradient([parameter], torch.amp.GradScaler("cpu"))

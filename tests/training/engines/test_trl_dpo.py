@@ -1,4 +1,4 @@
-"""What `trl_dpo` alone does: TRL's trainer takes the step of RC1's own, on rollouts of the start policy."""
+"""`trl_dpo`: TRL's trainer takes the same step as `torch_dpo`, on rollouts of the initial policy."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rc1_lib.training.engines.torch_dpo import Pair
 from rc1_lib.training.engines.trl_dpo import inputs_of
 from rc1_lib.training.updates.batch import collate
 from rc1_lib.training.updates.metrics import ParityError
-from tests.training.grpo.toys import takes
+from tests.training.grpo.toys import rollouts
 from tests.training.test_episode_engines import engine_of, played, same
 from tests.training.tiny_world import ENGINES
 
@@ -23,14 +23,14 @@ ONE_STEP = ("training.update.minibatches=1", "kl_coef=0.1", "lr=0.001")
 
 
 def scored(batch: dict[str, Any]) -> dict[str, Any]:
-    """The batch with a score of its own for every take, so that every prompt has a best and a worst."""
+    """The batch with different scores, so that every prompt has a best and a worst rollout."""
     return batch | {"scores": [0.1 * place for place in range(len(batch["scores"]))]}
 
 
-def test_trls_loss_and_ours_take_the_same_step(tiny: Tiny) -> None:
-    """At temperature 1, since TRL knows no other, and on a policy that has left its start already."""
-    anybodys = ("training.parity.mean=100", "training.parity.far_share=1")  # ours would learn from its own takes
-    warm = ("training.rollout.temperature=1.0", *anybodys, *ONE_STEP)
+def test_trl_dpo_and_torch_dpo_take_the_same_step(tiny: Tiny) -> None:
+    """At temperature 1, as TRL supports no other, and on a policy that differs from the initial one."""
+    no_parity = ("training.parity.mean=100", "training.parity.far_share=1")  # torch_dpo expects its own rollouts
+    warm = ("training.rollout.temperature=1.0", *no_parity, *ONE_STEP)
     theirs, ours = (engine_of(tiny(*ENGINES[name], *warm)) for name in ("trl_dpo", "torch_dpo"))
     batch = scored(played(theirs, tiny(*ENGINES["trl_dpo"], *warm)))
     theirs.train_step(batch)
@@ -40,21 +40,21 @@ def test_trls_loss_and_ours_take_the_same_step(tiny: Tiny) -> None:
     assert abs(expected["rewards/margins"]) > 1e-3
     for name in ("loss", "rewards/margins", "rewards/accuracies"):
         assert seen[name] == pytest.approx(expected[name], abs=1e-5), name
-    # Ours counts pairs that teach nothing, theirs leaves them out: a matter of scale.
+    # torch_dpo's mean includes pairs with equal scores, TRL's does not.
     assert seen["grad_norm"] * seen["pairs/differ"] == pytest.approx(expected["grad_norm"], rel=1e-4)
 
 
-def test_it_learns_from_the_start_and_plays_with_what_it_has_learned(tiny: Tiny) -> None:
+def test_rollouts_come_from_the_initial_policy_during_training(tiny: Tiny) -> None:
     run = tiny(*ENGINES["trl_dpo"])
     engine = engine_of(run)
     first = scored(played(engine, run))
     metrics = engine.train_step(first)
     assert metrics["objective/kl_k3"] == pytest.approx(0.0, abs=1e-6) and metrics["ratio"] == pytest.approx(1.0)
-    assert played(engine, run)["trajectories"] == first["trajectories"], "the start's, whatever was learned"
+    assert played(engine, run)["trajectories"] == first["trajectories"], "rollouts of the trained policy"
     assert engine.train_step(first)["objective/kl_k3"] > 1e-4
 
 
-def test_takes_that_are_not_the_starts_end_the_training(tiny: Tiny) -> None:
+def test_rollouts_of_the_trained_policy_stop_the_training(tiny: Tiny) -> None:
     run = tiny(*ENGINES["trl_dpo"])
     engine = engine_of(run)
     batch = scored(played(engine, run))
@@ -65,7 +65,7 @@ def test_takes_that_are_not_the_starts_end_the_training(tiny: Tiny) -> None:
         engine.train_step(scored(batch | {"trajectories": own, "scores": [0.0] * len(own)}))
 
 
-def test_takes_that_all_scored_the_same_teach_nothing(tiny: Tiny) -> None:
+def test_equal_scores_change_nothing(tiny: Tiny) -> None:
     run = tiny(*ENGINES["trl_dpo"])
     engine = engine_of(run)
     batch = played(engine, run)
@@ -75,19 +75,19 @@ def test_takes_that_all_scored_the_same_teach_nothing(tiny: Tiny) -> None:
     assert same(engine.policy.adapter_state(), before)
 
 
-def test_a_step_without_a_second_take_of_any_prompt_is_refused(tiny: Tiny) -> None:
+def test_step_with_one_rollout_per_prompt_is_rejected(tiny: Tiny) -> None:
     run = tiny(*ENGINES["trl_dpo"])
     engine = engine_of(run)
     batch = played(engine, run)
-    alone = batch | {name: batch[name][::4] for name in ("trajectories", "scores")}
+    singles = batch | {name: batch[name][::4] for name in ("trajectories", "scores")}
     with pytest.raises(RC1Error, match=r" prompts .*training\.update\.group_size"):
-        engine.train_step(alone)
+        engine.train_step(singles)
 
 
-def test_user_and_tools_are_read_and_not_learned() -> None:
-    batch = collate(*takes([2]), pad_id=0)
-    given = inputs_of(batch, Pair(1, 0, True))
+def test_user_and_tool_tokens_are_masked() -> None:
+    batch = collate(*rollouts([2]), pad_id=0)
+    inputs = inputs_of(batch, Pair(1, 0, True))
     longest = int(batch.lengths.max())
-    assert given["input_ids"].tolist() == batch.ids[[1, 0], :longest].tolist()
-    assert given["completion_mask"].bool().tolist() == batch.action_mask[[1, 0], :longest].tolist()
-    assert given["attention_mask"].sum(dim=1).tolist() == batch.lengths[[1, 0]].tolist()
+    assert inputs["input_ids"].tolist() == batch.ids[[1, 0], :longest].tolist()
+    assert inputs["completion_mask"].bool().tolist() == batch.action_mask[[1, 0], :longest].tolist()
+    assert inputs["attention_mask"].sum(dim=1).tolist() == batch.lengths[[1, 0]].tolist()

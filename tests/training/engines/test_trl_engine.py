@@ -1,4 +1,4 @@
-"""What the engines of TRL share: a step that is not finite is refused, and what TRL would change stays."""
+"""What TRL's engines share: non-finite gradients, dropout and the size of passes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Tiny = Callable[..., Run]
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
 @pytest.mark.parametrize("name", share(["trl_dpo", "trl_grpo"], "trl_grpo"))
-def test_gradients_that_are_not_finite_are_refused_before_the_step(tiny: Tiny, name: str, bad: float) -> None:
+def test_non_finite_gradient_is_rejected_before_the_step(tiny: Tiny, name: str, bad: float) -> None:
     run = tiny(*ENGINES[name])
     engine = engine_of(run)
     batch = played(engine, run)
@@ -37,7 +37,7 @@ def test_gradients_that_are_not_finite_are_refused_before_the_step(tiny: Tiny, n
     assert same(engine.policy.adapter_state(), before)
 
 
-def test_a_base_that_drops_out_attention_is_refused_since_trl_works_in_training_mode(tiny: Tiny) -> None:
+def test_attention_dropout_is_rejected_as_trl_uses_training_mode(tiny: Tiny) -> None:
     run = tiny(*ENGINES["trl_dpo"])
     config = run.workspace.path("base/config.json")
     config.write_text(config.read_text().replace('"attention_dropout": 0.0', '"attention_dropout": 0.1'))
@@ -45,5 +45,5 @@ def test_a_base_that_drops_out_attention_is_refused_since_trl_works_in_training_
         engine_of(run)
 
 
-def test_a_pass_has_as_many_rows_as_its_tokens_allow_and_a_minibatch_divides_into() -> None:
+def test_rows_of_a_pass_divide_the_minibatch_and_fit_the_token_limit() -> None:
     assert [rows_of_a_pass(12, most) for most in (0, 1, 5, 100)] == [1, 1, 4, 12]

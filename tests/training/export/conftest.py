@@ -1,4 +1,4 @@
-"""A policy that was trained, judged and handed over, made once."""
+"""A policy that was trained, evaluated and exported once per session."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def exported(tiny_workspace: Path, tmp_path_factory: pytest.TempPathFactory) -> 
         run = tiny_run(root, *OVERRIDES)
         prepared, seed = prepare(run), run.config.seeds[0]
         checkpoint = advance(prepared, seed, 2, lambda _: None)
-        judged = evaluate_run(prepared, {seed: fingerprint(checkpoint)})
-        write_json(root / "reports/train.json", {"evaluation": judged.report})
+        evaluated = evaluate_run(prepared, {seed: fingerprint(checkpoint)})
+        write_json(root / "reports/train.json", {"evaluation": evaluated.report})
         export_checkpoint(run, checkpoint, root / "policy", 2)
 
-    root = copy_of("handed_over", make, tmp_path_factory)
+    root = copy_of("exported", make, tmp_path_factory)
     return tiny_run(root, *OVERRIDES), root / "policy"

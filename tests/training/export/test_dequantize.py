@@ -1,4 +1,4 @@
-"""What a QLoRA training starts from as plain weights: the numbers of its 4 bits, or nothing is written."""
+"""The initial policy of a QLoRA training as plain weights: the dequantized numbers, or no export."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ from tests.training.vllm_double import served
 Tiny = Callable[..., Run]
 QLORA = "finetune.method=qlora"
 PUBLISHED = ("training.parity.mean=0.02", "training.parity.far_share=0.05")
-"""The bounds of profile prod."""
+"""The limits of profile prod."""
 
 
-def test_every_linear_layer_holds_to_the_bit_what_its_4_bits_stand_for(tiny: Tiny) -> None:
+def test_exported_layers_equal_their_dequantized_weights_bit_for_bit(tiny: Tiny) -> None:
     from bitsandbytes.functional import dequantize_4bit
 
     run = tiny(QLORA, *PUBLISHED)
@@ -58,7 +58,7 @@ def test_every_linear_layer_holds_to_the_bit_what_its_4_bits_stand_for(tiny: Tin
         assert weight is None or not torch.equal(value, published[name].to(torch.bfloat16)), name
 
 
-def test_the_folder_says_what_it_was_made_of_and_nothing_of_4_bits_is_in_its_configuration(tiny: Tiny) -> None:
+def test_folder_has_a_record_and_no_quantization_config(tiny: Tiny) -> None:
     run = tiny(QLORA, *PUBLISHED)
     target = run.workspace.path("start")
     export_dequantized(run, target, Precision.BF16, 2)
@@ -74,14 +74,14 @@ def test_the_folder_says_what_it_was_made_of_and_nothing_of_4_bits_is_in_its_con
 
 
 @pytest.mark.long
-def test_a_server_of_the_folder_is_taken_for_the_policy_and_one_of_the_published_weights_is_not(
+def test_server_of_the_export_passes_parity_and_one_of_the_published_weights_fails(
     tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(server_module, "FIRST_PAUSE_S", 0.0)
     target = tiny().workspace.path("start")
     export_dequantized(tiny(QLORA), target, Precision.FP32, 2)
 
-    def asking(base: Path) -> float:
+    def largest_gap(base: Path) -> float:
         with served(base) as double:
             run = tiny(
                 QLORA, "training.ppo.value_warm_up=0", "training.rollout.sampler=vllm",
@@ -93,12 +93,12 @@ def test_a_server_of_the_folder_is_taken_for_the_policy_and_one_of_the_published
             finally:
                 engine.close()
 
-    assert asking(target) < 1e-5
+    assert largest_gap(target) < 1e-5
     with pytest.raises(VLLMError, match=r"serves '.*base', .*training\.parity\.mean\)"):
-        asking(tiny().workspace.path("base"))
+        largest_gap(tiny().workspace.path("base"))
 
 
-def test_nothing_is_kept_of_weights_that_are_not_the_policy(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_weights_that_differ_from_the_policy_are_not_kept(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
     merged_model = dequantize_module.merged_model
 
     def off(*arguments: object) -> nn.Module:
@@ -113,39 +113,37 @@ def test_nothing_is_kept_of_weights_that_are_not_the_policy(tiny: Tiny, monkeypa
     assert os.listdir(run.workspace.path("out")) == []
 
 
-def test_what_has_no_4_bits_no_base_or_no_warm_start_is_refused_and_nothing_is_replaced(tiny: Tiny) -> None:
-    def refused(run: Run) -> str:
+def test_export_without_qlora_base_or_warm_start_or_over_a_folder_is_rejected(tiny: Tiny) -> None:
+    def rejection(run: Run) -> str:
         with pytest.raises(RC1Error) as error:
             export_dequantized(run, run.workspace.path("start"), Precision.BF16, 2)
         assert not (run.workspace.path("start") / "config.json").exists()
         return str(error.value)
 
-    assert "only qlora needs this export" in refused(tiny())
-    assert "not found; build it" in refused(tiny(QLORA, "base_model=models/nowhere"))
-    assert "is missing; run rc1 train to make it" in refused(tiny(QLORA, "training.warm_start.steps=1"))
+    assert "qlora" in rejection(tiny())
+    assert "nowhere" in rejection(tiny(QLORA, "base_model=models/nowhere"))
+    assert "rc1 train" in rejection(tiny(QLORA, "training.warm_start.steps=1"))
     tiny().workspace.path("start").mkdir()
-    assert "already exists, and an export replaces nothing" in refused(tiny(QLORA))
+    assert "already exists" in rejection(tiny(QLORA))
 
 
-def rc1_dequantizes(run: Run, *flags: str) -> int:
-    """The exit code of the command."""
+def rc1_dequantize(run: Run, *flags: str) -> int:
+    """Run the command and return its exit code."""
     overrides = [part for override in (*OVERRIDES, QLORA) for part in ("--set", override)]
     with pytest.raises(SystemExit) as ended:
         main(["ckpt", "dequantize", "--workspace", str(run.workspace.root), "--prompts", "2", *overrides, *flags])
     return int(ended.value.code or 0)
 
 
-def test_the_command_writes_once_within_the_bounds_and_says_the_gap(
-    tiny: Tiny, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_command_exports_once_within_the_limits(tiny: Tiny, capsys: pytest.CaptureFixture[str]) -> None:
     run = tiny()
-    assert rc1_dequantizes(run, "--precision", "fp32") == 0
-    told = "".join(capsys.readouterr().out.split())
-    assert "models/export/start-fp32" in told and "compared with the policy in 4 bits".replace(" ", "") in told
-    assert rc1_dequantizes(run, "--precision", "fp32") == 2
+    assert rc1_dequantize(run, "--precision", "fp32") == 0
+    output = "".join(capsys.readouterr().out.split())
+    assert "models/export/start-fp32" in output and "4bits" in output
+    assert rc1_dequantize(run, "--precision", "fp32") == 2
     assert "already exists" in " ".join(capsys.readouterr().err.split())
-    assert rc1_dequantizes(run, "--precision", "int4") == 2
-    assert "'int4' is not one of 'bf16'" in " ".join(capsys.readouterr().err.split())
-    assert rc1_dequantizes(run, "--set", "training.parity.mean=1e-9") == 1
-    assert "it was not kept; --precision fp32 comes closest" in " ".join(capsys.readouterr().out.split())
+    assert rc1_dequantize(run, "--precision", "int4") == 2
+    assert "'int4'" in " ".join(capsys.readouterr().err.split())
+    assert rc1_dequantize(run, "--set", "training.parity.mean=1e-9") == 1
+    assert "--precision fp32" in " ".join(capsys.readouterr().out.split())
     assert os.listdir(run.workspace.path("models/export")) == ["start-fp32"]

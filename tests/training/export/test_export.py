@@ -1,4 +1,4 @@
-"""Handing a policy over: what peft and transformers load is the policy, or nothing is written."""
+"""Exporting a policy: what peft and transformers load equals the policy, or nothing is written."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def trained(run: Run) -> Path:
 
 @pytest.fixture(scope="module")
 def kept(tiny_workspace: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """Gives a workspace after two steps of an engine, trained once. Never write into it: take `after_two_steps`."""
+    """Returns a workspace after two steps of an engine. Never write into it: use `after_two_steps`."""
 
     @cache
     def workspace(name: str) -> Path:
@@ -54,7 +54,7 @@ def kept(tiny_workspace: Path, tmp_path_factory: pytest.TempPathFactory) -> Call
 
 @pytest.fixture
 def after_two_steps(kept: Callable[[str], Path], tmp_path: Path) -> Trained:
-    """Gives an engine's run in a workspace of the test's own, and its checkpoint."""
+    """Returns an engine's run in a copy of that workspace, and its checkpoint."""
 
     def copied(name: str) -> tuple[Run, Path]:
         root = shutil.copytree(kept(name), tmp_path / "trained", symlinks=True)
@@ -69,7 +69,7 @@ def logits(model: torch.nn.Module) -> Tensor:
 
 
 @pytest.mark.parametrize("name", share(["torch_ppo", "torch_grpo"], "torch_ppo"))
-def test_what_others_load_is_the_policy_and_no_longer_the_base(after_two_steps: Trained, name: str) -> None:
+def test_exported_adapter_and_merged_model_equal_the_policy(after_two_steps: Trained, name: str) -> None:
     run, checkpoint = after_two_steps(name)
     target = run.workspace.path("out/policy")
     done = export_checkpoint(run, checkpoint, target, 4)
@@ -96,26 +96,26 @@ def test_what_others_load_is_the_policy_and_no_longer_the_base(after_two_steps: 
     assert str(run.workspace.root) not in (target / "adapter/adapter_config.json").read_text()
 
 
-def test_an_export_that_would_not_stop_where_a_turn_ends_is_not_kept(
+def test_export_without_the_end_of_turn_id_is_rejected(
     after_two_steps: Trained, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run, checkpoint = after_two_steps("torch_ppo")
     merged_model = export_module.merged_model
 
-    def talks_on(*arguments: object) -> torch.nn.Module:
+    def without_end(*arguments: object) -> torch.nn.Module:
         model = merged_model(*arguments)  # type: ignore[arg-type]
         model.config.eos_token_id = model.generation_config.eos_token_id = 0
         return model
 
-    monkeypatch.setattr(export_module, "merged_model", talks_on)
+    monkeypatch.setattr(export_module, "merged_model", without_end)
     target = run.workspace.path("out/policy")
     with pytest.raises(RC1Error, match=r" 0, .*token 2; .*generation_config\.json.*\[0, 2\]"):
         export_checkpoint(run, checkpoint, target, 2)
     assert not target.exists()
 
 
-def test_how_the_base_generates_is_not_handed_over_with_the_policy(tiny: Tiny) -> None:
-    """A server would apply these by itself, and say what nobody measured."""
+def test_export_drops_the_bases_sampling_settings(tiny: Tiny) -> None:
+    """A server would apply them, so that its policy would not be the measured one."""
     run = tiny("training.ppo.value_warm_up=0")
     before = GenerationConfig(eos_token_id=[2], pad_token_id=0, repetition_penalty=1.9, top_k=3, do_sample=True)
     before.save_pretrained(run.workspace.path("base"))
@@ -127,7 +127,7 @@ def test_how_the_base_generates_is_not_handed_over_with_the_policy(tiny: Tiny) -
 
 
 @pytest.mark.long
-def test_a_base_in_4_bits_is_handed_over_as_the_numbers_that_were_computed_with(tiny: Tiny) -> None:
+def test_four_bit_base_is_exported_with_its_dequantized_weights(tiny: Tiny) -> None:
     run = tiny("finetune.method=qlora", "training.ppo.value_warm_up=0")
     checkpoint, target = trained(run), run.workspace.path("out")
     done = export_checkpoint(run, checkpoint, target, 4)
@@ -135,13 +135,13 @@ def test_a_base_in_4_bits_is_handed_over_as_the_numbers_that_were_computed_with(
     published = AutoModelForCausalLM.from_pretrained(run.workspace.path("base"))
     over_published = logits(PeftModel.from_pretrained(published, str(target / "adapter")))
     merged = logits(AutoModelForCausalLM.from_pretrained(target / "merged"))
-    assert (merged - over_published).abs().max() > 1e-2, "the adapter was learned beside the quantised weights"
+    assert (merged - over_published).abs().max() > 1e-2, "the adapter was trained on the quantized weights"
     assert json.loads((target / "export.json").read_text())["base"]["quantized"] is True
 
 
 @pytest.fixture
 def one_weight_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Merging goes wrong by one weight."""
+    """Changes one weight of the merged model."""
     merged_model = export_module.merged_model
 
     def off(*arguments: object) -> torch.nn.Module:
@@ -152,45 +152,43 @@ def one_weight_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(export_module, "merged_model", off)
 
 
-def rc1_exports(run: Run) -> int:
-    """The exit code of the command."""
+def rc1_export(run: Run) -> int:
+    """Run the command and return its exit code."""
     flags = [part for override in (*OVERRIDES, *ENGINES["torch_ppo"]) for part in ("--set", override)]
     with pytest.raises(SystemExit) as ended:
         main(["ckpt", "export", "latest", "--workspace", str(run.workspace.root), "--prompts", "2", *flags])
     return int(ended.value.code or 0)
 
 
-def test_the_command_exports_once_and_is_refused_then(
-    after_two_steps: Trained, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_command_exports_once_and_then_fails(after_two_steps: Trained, capsys: pytest.CaptureFixture[str]) -> None:
     run, _ = after_two_steps("torch_ppo")
-    assert rc1_exports(run) == 0
+    assert rc1_export(run) == 0
     assert "models/export/rc1-step_00002" in "".join(capsys.readouterr().out.split())
-    assert rc1_exports(run) == 2
+    assert rc1_export(run) == 2
 
 
 @pytest.mark.long
 @pytest.mark.usefixtures("one_weight_off")
-def test_the_command_ends_as_a_fault_where_something_is_not_the_policy(
+def test_command_exits_with_1_if_the_merged_model_differs(
     after_two_steps: Trained, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run, _ = after_two_steps("torch_ppo")
-    assert rc1_exports(run) == 1
+    assert rc1_export(run) == 1
     assert "DIFFERENT" in capsys.readouterr().out
     assert os.listdir(run.workspace.path("models/export")) == []
 
 
 @pytest.mark.usefixtures("one_weight_off")
-def test_nothing_is_written_where_the_merged_model_is_not_the_policy(after_two_steps: Trained) -> None:
+def test_merged_model_that_differs_from_the_policy_is_not_written(after_two_steps: Trained) -> None:
     run, checkpoint = after_two_steps("torch_ppo")
     target = run.workspace.path("out/policy")
-    with pytest.raises(ExportMismatchError) as unlike:
+    with pytest.raises(ExportMismatchError) as error:
         export_checkpoint(run, checkpoint, target, 4)
-    assert unlike.value.found["adapter"].passed and not unlike.value.found["merged"].passed
+    assert error.value.found["adapter"].passed and not error.value.found["merged"].passed
     assert os.listdir(target.parent) == []
 
 
-def test_an_export_replaces_nothing_and_takes_no_other_runs_checkpoint(after_two_steps: Trained) -> None:
+def test_export_rejects_an_existing_folder_and_another_runs_checkpoint(after_two_steps: Trained) -> None:
     run, checkpoint = after_two_steps("torch_ppo")
     target = run.workspace.path("out")
     target.mkdir()
@@ -206,19 +204,19 @@ def test_an_export_replaces_nothing_and_takes_no_other_runs_checkpoint(after_two
         export_checkpoint(run, checkpoint, run.workspace.path("other"), 4)
 
 
-def test_a_logit_that_is_off_a_token_that_is_another_and_a_nan_are_each_seen() -> None:
+def test_parity_detects_a_changed_logit_a_changed_token_and_nan() -> None:
     played = [episode("row", [(False, [1, 2]), (True, [3, 0])], [-0.1, -0.1])]
-    sharp = torch.tensor([[0.0, 0, 0, 9], [0, 0, 0, 9], [9, 0, 0, 0]])
+    logits_TV = torch.tensor([[0.0, 0, 0, 9], [0, 0, 0, 9], [9, 0, 0, 0]])
 
     def reads(table: Tensor) -> Callable[[Tensor], Tensor]:
         return lambda ids_1T: table[None, : ids_1T.shape[1]]
 
-    def beside(table: Tensor) -> tuple[bool, int]:
-        found = parity(reads(sharp), reads(table), played, Precision.FP32)
+    def compared(table: Tensor) -> tuple[bool, int]:
+        found = parity(reads(logits_TV), reads(table), played, Precision.FP32)
         return found.passed, found.other_tokens
 
-    assert beside(sharp) == (True, 0)
-    assert beside(sharp + torch.tensor([0, 0.01, 0, 0])) == (False, 0)
-    assert beside(sharp.roll(1, dims=1)) == (False, 2)
-    assert beside(sharp * torch.nan)[0] is False
-    assert not parity(reads(sharp), reads(sharp), [], Precision.FP32).passed, "nothing was compared"
+    assert compared(logits_TV) == (True, 0)
+    assert compared(logits_TV + torch.tensor([0, 0.01, 0, 0])) == (False, 0)
+    assert compared(logits_TV.roll(1, dims=1)) == (False, 2)
+    assert compared(logits_TV * torch.nan)[0] is False
+    assert not parity(reads(logits_TV), reads(logits_TV), [], Precision.FP32).passed, "no episode was compared"

@@ -1,4 +1,4 @@
-"""GGUF: what llama.cpp says with the file is what the policy says, or nothing is written."""
+"""GGUF export: llama.cpp generates the policy's tokens with the file, or nothing is written."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TEXTS = (
 
 
 @pytest.mark.parametrize("kind", list(GGUFType))
-def test_llama_cpp_says_what_the_policy_says(exported: Exported, tmp_path: Path, kind: GGUFType) -> None:
+def test_llama_cpp_generates_the_policys_tokens(exported: Exported, tmp_path: Path, kind: GGUFType) -> None:
     run, policy = exported
     done = export_gguf(run, policy, tmp_path / "out" / kind, kind, 8, ids_only=True)
     assert done.found.tokens_passed and done.found.tokens > 50 and done.found.prompts == 8
@@ -40,7 +40,7 @@ def test_llama_cpp_says_what_the_policy_says(exported: Exported, tmp_path: Path,
     assert b"Token ids only" in done.file.read_bytes()
 
 
-def test_a_tokenizer_that_llama_cpp_does_not_know_is_no_secret(exported: Exported, tmp_path: Path) -> None:
+def test_tokenizer_unknown_to_llama_cpp_is_reported(exported: Exported, tmp_path: Path) -> None:
     run, policy = exported
     with pytest.raises(GGUFMismatchError, match="--token-ids-only") as raised:
         export_gguf(run, policy, tmp_path / "out/f32", GGUFType.F32, 4)
@@ -48,13 +48,13 @@ def test_a_tokenizer_that_llama_cpp_does_not_know_is_no_secret(exported: Exporte
     assert not list((tmp_path / "out").iterdir())
 
 
-@pytest.mark.parametrize("instead", ["the start without the adapter", "the adapter in another base"])
-def test_another_model_than_the_policy_is_seen_and_not_kept(
-    exported: Exported, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, instead: str
+@pytest.mark.parametrize("exported_model", ["base without adapter", "adapter in another base"])
+def test_file_of_another_model_is_detected_and_not_kept(
+    exported: Exported, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exported_model: str
 ) -> None:
     run, policy = exported
     wrong = run.workspace.path("base")
-    if instead == "the adapter in another base":
+    if exported_model == "adapter in another base":
         wrong = tmp_path / "wrong"
         model = Qwen3ForCausalLM.from_pretrained(policy / "merged")
         with torch.no_grad():
@@ -69,7 +69,7 @@ def test_another_model_than_the_policy_is_seen_and_not_kept(
     assert not list((tmp_path / "out").iterdir())
 
 
-def test_an_export_that_was_changed_since_is_refused_by_name(exported: Exported, tmp_path: Path) -> None:
+def test_changed_or_missing_export_is_rejected_with_the_file_name(exported: Exported, tmp_path: Path) -> None:
     run, policy = exported
     own = shutil.copytree(policy, tmp_path / "policy")
     (own / "merged/extra.safetensors").write_bytes(b"")
@@ -82,19 +82,19 @@ def test_an_export_that_was_changed_since_is_refused_by_name(exported: Exported,
 
 
 @pytest.mark.parametrize("ends", [[0, 5], [], None])
-def test_of_several_ends_or_none_in_the_configuration_the_file_has_the_one_that_ends_a_turn(
+def test_file_has_the_end_of_turn_id_whatever_the_configuration_lists(
     exported: Exported, tmp_path: Path, ends: list[int] | None
 ) -> None:
     _, policy = exported
     own, file = shutil.copytree(policy / "merged", tmp_path / "merged"), tmp_path / "model.gguf"
-    described = own / "config.json"
-    described.write_text(json.dumps(json.loads(described.read_text()) | {"eos_token_id": ends}))
+    config = own / "config.json"
+    config.write_text(json.dumps(json.loads(config.read_text()) | {"eos_token_id": ends}))
     write_gguf(own, file, GGUFType.F32, 2)
     field = GGUFReader(file).get_field("tokenizer.ggml.eos_token_id")
     assert field is not None and field.contents() == 2
 
 
-def test_with_qwens_own_way_to_cut_texts_they_become_the_same_tokens(tmp_path: Path) -> None:
+def test_qwen2_pre_tokenizer_gives_the_same_tokens_in_llama_cpp(tmp_path: Path) -> None:
     backend = Tokenizer(models.BPE())
     backend.normalizer = normalizers.NFC()
     split = pre_tokenizers.Split(Regex(QWEN2), "isolated")
@@ -117,12 +117,12 @@ def test_with_qwens_own_way_to_cut_texts_they_become_the_same_tokens(tmp_path: P
     llama = LlamaCpp(tmp_path / "model.gguf", 128, 1)
     for text, theirs in zip(TEXTS, llama.token_ids(TEXTS), strict=True):
         assert theirs == tokenizer.encode(text, add_special_tokens=False), text
-    composed, apart = "\u00e9", "e\u0301"
-    of_composed, of_apart, of_end = llama.token_ids([composed, apart, "x<|im_end|>"])
-    assert tokenizer.encode(apart) == tokenizer.encode(composed) == of_composed != of_apart
+    composed, decomposed = "\u00e9", "e\u0301"
+    of_composed, of_decomposed, of_end = llama.token_ids([composed, decomposed, "x<|im_end|>"])
+    assert tokenizer.encode(decomposed) == tokenizer.encode(composed) == of_composed != of_decomposed
     assert of_end[-1] == tokenizer.eos_token_id
-    assert pre_tokenizer_of(tokenizer, shape.vocab_size) == "qwen2", "as published Qwen tokenizers, which compose too"
-    assert comparable(tokenizer, [apart]) == [composed]
+    assert pre_tokenizer_of(tokenizer, shape.vocab_size) == "qwen2", "published Qwen tokenizers compose too"
+    assert comparable(tokenizer, [decomposed]) == [composed]
     (tmp_path / "model.gguf").write_bytes(b"GGUF")
     with pytest.raises(RC1Error, match=r"model\.gguf: llama\.cpp .*\("):
         LlamaCpp(tmp_path / "model.gguf", 128, 1)

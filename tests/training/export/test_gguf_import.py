@@ -1,4 +1,4 @@
-"""A llama.cpp file as a base, and a Llama as a llama.cpp file: both say the same, or nothing is written."""
+"""A GGUF file as a base, and a Llama as a GGUF file: both generate the same tokens, or nothing is written."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TEMPLATE = (
 
 @pytest.fixture(scope="module")
 def llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A Llama of two layers with fewer keys than queries, and a tokenizer that cuts as Qwen2's does."""
+    """A Llama of two layers with fewer keys than queries, and a tokenizer that splits like Qwen2's."""
     folder = tmp_path_factory.mktemp("llama")
     backend = Tokenizer(models.BPE())
     split = pre_tokenizers.Split(Regex(QWEN2), "isolated")
@@ -59,12 +59,12 @@ def llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_a_llama_comes_back_as_it_was(llama: Path, tmp_path: Path) -> None:
+def test_llama_survives_export_and_import(llama: Path, tmp_path: Path) -> None:
     tokenizer, model = AutoTokenizer.from_pretrained(llama), AutoModelForCausalLM.from_pretrained(llama)
-    way = pre_tokenizer_of(tokenizer, model.config.vocab_size)
-    assert way == "qwen2"
+    pre_tokenizer = pre_tokenizer_of(tokenizer, model.config.vocab_size)
+    assert pre_tokenizer == "qwen2"
     file = tmp_path / "model.gguf"
-    write_gguf(llama, file, GGUFType.F32, END, pre_tokenizer=way)
+    write_gguf(llama, file, GGUFType.F32, END, pre_tokenizer=pre_tokenizer)
     found = gguf_parity(
         LlamaCpp(file, 256, 1), GGUFType.F32, model, tokenizer,
         [tokenizer.encode(text) for text in PROBE_TEXTS], PROBE_TEXTS, 24,
@@ -80,16 +80,14 @@ def test_a_llama_comes_back_as_it_was(llama: Path, tmp_path: Path) -> None:
     assert (record["file"], record["precision"]) == ("model.gguf", "fp32")
 
 
-def test_a_file_that_cuts_texts_otherwise_is_refused(llama: Path, tmp_path: Path) -> None:
+def test_file_with_another_pre_tokenizer_is_rejected(llama: Path, tmp_path: Path) -> None:
     write_gguf(llama, tmp_path / "model.gguf", GGUFType.F32, END, pre_tokenizer="tekken")
     with pytest.raises(RC1Error, match=r"model\.gguf: llama\.cpp .*\[\d.*\], .*\[\d.*\]"):
         import_gguf(tmp_path / "model.gguf", tmp_path / "back")
     assert not (tmp_path / "back").exists()
 
 
-def test_weights_in_the_order_of_transformers_are_seen(
-    llama: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unpermuted_weights_are_detected(llama: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gguf_file, "_neighbours", lambda weights, heads: weights)
     write_gguf(llama, tmp_path / "model.gguf", GGUFType.F32, END)
     model, tokenizer = AutoModelForCausalLM.from_pretrained(llama), AutoTokenizer.from_pretrained(llama)
@@ -100,7 +98,7 @@ def test_weights_in_the_order_of_transformers_are_seen(
     assert not found.tokens_passed
 
 
-def test_what_is_no_such_file_is_refused_in_a_sentence(llama: Path, tmp_path: Path) -> None:
+def test_missing_or_truncated_file_or_existing_target_is_rejected(llama: Path, tmp_path: Path) -> None:
     with pytest.raises(RC1Error, match=r"none\.gguf: .*\(\.gguf\)"):
         import_gguf(tmp_path / "none.gguf", tmp_path / "back")
     write_gguf(llama, tmp_path / "whole.gguf", GGUFType.F32, END)

@@ -1,4 +1,4 @@
-"""Evaluating once more, by another program: the record is what is compared with, and stays what it was."""
+"""Offline evaluation compares another program's episodes with the recorded ones and does not change the record."""
 
 from __future__ import annotations
 
@@ -30,30 +30,30 @@ CHECKPOINT = "checkpoints/rc1/step_00002"
 
 
 @pytest.fixture(scope="session")
-def handed(exported: Exported, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same workspace with the policy as a GGUF file too. Never write into it: take `own`."""
+def with_gguf(exported: Exported, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same workspace with the policy as a GGUF file too. Never write into it: use `copied`."""
 
     def make(root: Path) -> None:
         shutil.copytree(exported[0].workspace.root, root, dirs_exist_ok=True, symlinks=True)
         export_gguf(tiny_run(root, *OVERRIDES), root / "policy", root / "f32", GGUFType.F32, 2, ids_only=True)
 
-    return copy_of("handed_over_gguf", make, tmp_path_factory)
+    return copy_of("exported_gguf", make, tmp_path_factory)
 
 
 @pytest.fixture
-def own(handed: Path, tmp_path: Path) -> Copy:
-    """A workspace of the test's own, and the GGUF file in it."""
-    root = shutil.copytree(handed, tmp_path / "own", symlinks=True)
+def copied(with_gguf: Path, tmp_path: Path) -> Copy:
+    """A run in a copy of that workspace, and its GGUF file."""
+    root = shutil.copytree(with_gguf, tmp_path / "copied", symlinks=True)
     return tiny_run(root, *OVERRIDES), root / "f32/f32.gguf"
 
 
-def of_the_gate(run: Run) -> dict[str, str]:
-    """The gate's own report and its files."""
+def gate_files(run: Run) -> dict[str, str]:
+    """The hashes of the gate's report and its files."""
     found = [*run.workspace.path("reports").rglob("ppo_eval*"), run.workspace.path("reports/train.json")]
     return {run.workspace.name(path): sha256_file(path) for path in found if path.is_file()}
 
 
-def sides(run: Run, body: dict[str, Any], mode: str) -> list[pl.DataFrame]:
+def recorded_and_repeated(run: Run, body: dict[str, Any], mode: str) -> list[pl.DataFrame]:
     episodes = read_episodes(run.workspace.path(body["episodes"]["path"])).filter(pl.col("mode") == mode)
     return [
         episodes.filter(pl.col("policy") == policy).drop("policy", "judged").sort("row_id")
@@ -61,24 +61,24 @@ def sides(run: Run, body: dict[str, Any], mode: str) -> list[pl.DataFrame]:
     ]
 
 
-def test_pytorch_plays_what_is_on_record_and_writes_none_of_the_gates_files(own: Copy) -> None:
-    run, _ = own
-    before = of_the_gate(run)
+def test_torch_repeats_the_recorded_episodes_and_writes_no_gate_file(copied: Copy) -> None:
+    run, _ = copied
+    before = gate_files(run)
     path, body = evaluate_offline(run, by_torch(run, run.workspace.path(CHECKPOINT)))
-    assert len(before) > 4 and of_the_gate(run) == before
+    assert len(before) > 4 and gate_files(run) == before
     assert Path(path).name.startswith("offline_torch_") and body["asked"] == 12
     for mode in ("sampled", "greedy"):
-        recorded, again = sides(run, body, mode)
+        recorded, again = recorded_and_repeated(run, body, mode)
         assert recorded.height == 12 and again.equals(recorded)
 
 
 @pytest.mark.long
-def test_llama_cpp_plays_greedily_what_is_on_record_and_samples_by_its_own_numbers(own: Copy) -> None:
-    run, file = own
-    before = of_the_gate(run)
+def test_llama_cpp_repeats_greedy_episodes_and_samples_its_own(copied: Copy) -> None:
+    run, file = copied
+    before = gate_files(run)
     _, body = evaluate_offline(run, by_llama_cpp(run, file))
-    assert of_the_gate(run) == before
-    greedy, sampled = sides(run, body, "greedy"), sides(run, body, "sampled")
+    assert gate_files(run) == before
+    greedy, sampled = recorded_and_repeated(run, body, "greedy"), recorded_and_repeated(run, body, "sampled")
     assert greedy[1].equals(greedy[0])
     assert not sampled[1].equals(sampled[0]) and sampled[1]["row_id"].equals(sampled[0]["row_id"])
     assert set(body["modes"]["greedy"]["by"]["task"]) == set(greedy[0]["task"])
@@ -86,66 +86,64 @@ def test_llama_cpp_plays_greedily_what_is_on_record_and_samples_by_its_own_numbe
     assert again["asked"] == 4 and again["modes"]["sampled"]["overall"]["prompts"] == 4
 
 
-def another_byte(run: Run, file: Path) -> None:
+def changed_file(run: Run, file: Path) -> None:
     file.write_bytes(file.read_bytes() + b"\0")
 
 
-def another_checkpoint(run: Run, file: Path) -> None:
+def manifest_of_another_checkpoint(run: Run, file: Path) -> None:
     manifest = file.parent / "gguf.json"
-    told = read_json(manifest)
-    write_json(manifest, {**told, "checkpoint": {**told["checkpoint"], "sha256": "0" * 64}})
+    body = read_json(manifest)
+    write_json(manifest, {**body, "checkpoint": {**body["checkpoint"], "sha256": "0" * 64}})
 
 
-def no_manifest(run: Run, file: Path) -> None:
+def missing_manifest(run: Run, file: Path) -> None:
     (file.parent / "gguf.json").unlink()
 
 
-def altered_record(run: Run, file: Path) -> None:
+def changed_record(run: Run, file: Path) -> None:
     (report,) = run.workspace.path("reports").glob("ppo_eval_????????????.json")
     report.write_text(report.read_text().replace('"greedy"', '"greedi"', 1))
 
 
-def altered_episodes(run: Run, file: Path) -> None:
+def changed_episodes(run: Run, file: Path) -> None:
     (episodes,) = run.workspace.path("reports").glob("ppo_eval_*.episodes.jsonl")
     episodes.write_text(episodes.read_text().replace("false", "true", 1))
 
 
-def another_start(run: Run, file: Path) -> None:
+def changed_base(run: Run, file: Path) -> None:
     run.workspace.path("base/generation_config.json").write_text("{}")
 
 
 @pytest.mark.parametrize(
-    ("damage", "said"),
+    ("damage", "message"),
     [
-        (another_byte, r"f32\.gguf: .*verif"),
-        (another_checkpoint, r"reports/ppo_eval_\w+\.json .*evaluate .*checkpoint"),
-        (no_manifest, r"gguf\.json: .*manifest .*GGUF"),
-        (altered_record, r"ppo_eval_\w+\.json: .*altered"),
-        (altered_episodes, r"episodes\.jsonl: .* reports/ppo_eval_\w+\.json, "),
-        (another_start, r"trained .* base; "),
+        (changed_file, r"f32\.gguf: .*verif"),
+        (manifest_of_another_checkpoint, r"reports/ppo_eval_\w+\.json .*evaluate .*checkpoint"),
+        (missing_manifest, r"gguf\.json: .*manifest .*GGUF"),
+        (changed_record, r"ppo_eval_\w+\.json: .*altered"),
+        (changed_episodes, r"episodes\.jsonl: .* reports/ppo_eval_\w+\.json, "),
+        (changed_base, r"trained .* base; "),
     ],
 )
-def test_what_is_not_the_judged_policy_or_its_record_is_refused(
-    own: Copy, damage: Callable[[Run, Path], None], said: str
-) -> None:
-    run, file = own
+def test_changed_policy_or_record_is_rejected(copied: Copy, damage: Callable[[Run, Path], None], message: str) -> None:
+    run, file = copied
     damage(run, file)
-    with pytest.raises(RC1Error, match=said):
+    with pytest.raises(RC1Error, match=message):
         evaluate_offline(run, by_llama_cpp(run, file), 1)
     assert not list(run.workspace.path("reports").glob("offline_*"))
 
 
-def test_other_prompts_than_were_asked_are_refused(own: Copy) -> None:
-    run, file = own
+def test_other_held_out_prompts_are_rejected(copied: Copy) -> None:
+    run, file = copied
     other = tiny_run(run.workspace.root, *OVERRIDES, "training.held_out.prompts=9")
     with pytest.raises(RC1Error, match=r"reports/ppo_eval_\w+\.json: .*held-out prompts"):
         evaluate_offline(other, by_llama_cpp(other, file))
 
 
-def test_the_command_shows_success_by_task_and_refuses_what_it_cannot_play(
-    own: Copy, capsys: pytest.CaptureFixture[str]
+def test_command_shows_success_by_task_and_rejects_unusable_policies(
+    copied: Copy, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run, _ = own
+    run, _ = copied
 
     def rc1(*arguments: str) -> int:
         flags = [part for override in (*TINY, *OVERRIDES) for part in ("--set", override)]
@@ -154,14 +152,14 @@ def test_the_command_shows_success_by_task_and_refuses_what_it_cannot_play(
         return int(ended.value.code or 0)
 
     assert rc1("f32/f32.gguf", "--engine", "gguf", "--prompts", "4") == 0
-    shown = capsys.readouterr().out
-    assert "greedy, recorded / gguf" in shown and "gsm8k" in shown and "offline_gguf_" in shown
+    output = capsys.readouterr().out
+    assert "greedy, recorded / gguf" in output and "gsm8k" in output and "offline_gguf_" in output
     assert rc1("latest", "--engine", "vllm") == 2
     assert rc1("latest", "--engine", "gguf") == 2
-    said = capsys.readouterr().err
-    assert "'vllm' is not one of 'torch'" in said and "expected the path of a .gguf file" in said
+    errors = capsys.readouterr().err
+    assert "'vllm'" in errors and ".gguf" in errors
 
 
-def test_no_run_can_be_trained_by_it(exported: Exported) -> None:
+def test_gguf_is_rejected_as_a_training_engine(exported: Exported) -> None:
     with pytest.raises(ConfigError, match=r"training\.engine: .*'gguf', .*\(rc1 evaluate --engine gguf\).*torch_ppo"):
         load_config(exported[0].config_path, ["training.engine=gguf"])

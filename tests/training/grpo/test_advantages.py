@@ -1,4 +1,4 @@
-"""Group-relative advantages and the weights of tokens against numbers worked out by hand."""
+"""Group-relative advantages and token weights against numbers computed by hand."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ from rc1_lib.training.engines.torch_grpo import group_advantages, token_weights
 DOUBLE = torch.float64
 SCORES = torch.tensor([1.0, 3.0, 4.0, 4.0, 2.0, 5.0], dtype=DOUBLE)
 GROUPS = torch.tensor([0, 0, 1, 1, 1, 2])
-"""Means 2, 10/3 and 5. Squared distances 2 and 8/3 + 0, so the groups' deviations are sqrt 2, sqrt 4/3 and none."""
+"""Means 2, 10/3 and 5; squared distances 2, 8/3 and 0; standard deviations sqrt 2, sqrt 4/3 and none."""
 
 
 def advantages(scale: Literal["group", "batch", "none"]) -> torch.Tensor:
     return group_advantages(SCORES, GROUPS, scale).advantages
 
 
-def test_a_take_is_worth_its_distance_from_the_mean_of_its_group() -> None:
+def test_unscaled_advantage_is_the_distance_from_the_group_mean() -> None:
     expected = torch.tensor([-1, 1, 2 / 3, 2 / 3, -4 / 3, 0], dtype=DOUBLE)
     torch.testing.assert_close(advantages("none"), expected)
 
 
-def test_distances_are_counted_in_deviations_of_the_group_or_of_the_step() -> None:
+def test_advantages_are_scaled_by_the_deviation_of_group_or_batch() -> None:
     by_group = torch.tensor([2**0.5, 2**0.5, *[(4 / 3) ** 0.5] * 3, 0], dtype=DOUBLE)
     torch.testing.assert_close(advantages("group"), advantages("none") / (by_group + 1e-4))
     # Squared distances from 19/6 add up to 65/6, over 5.
     torch.testing.assert_close(advantages("batch"), advantages("none") / ((13 / 6) ** 0.5 + 1e-4))
 
 
-def test_a_group_of_equals_and_a_take_alone_teach_nothing_and_are_counted() -> None:
+def test_equal_scores_and_single_rollouts_have_no_advantage_and_are_counted() -> None:
     scores = torch.tensor([0.3, 0.3, 0.3, 0.7, 0.1, 0.9])
     found = group_advantages(scores, torch.tensor([0, 0, 0, 1, 2, 2]), "group")
     assert found.advantages[:4].abs().max() < 1e-3
     assert found.flat == pytest.approx(2 / 3)
 
 
-def test_the_order_of_takes_is_the_order_of_advantages() -> None:
+def test_advantages_follow_the_order_of_rollouts() -> None:
     order = torch.tensor([3, 0, 5, 1, 4, 2])
     shuffled = group_advantages(SCORES[order], GROUPS[order], "group").advantages
     torch.testing.assert_close(shuffled, advantages("group")[order])
@@ -47,12 +47,12 @@ def test_the_order_of_takes_is_the_order_of_advantages() -> None:
 @pytest.mark.parametrize(
     ("kind", "expected"),
     [
-        # Episodes of 2, 4 and 6 tokens, two minibatches: each holds 6 tokens, or one and a half episodes, on average.
+        # Episodes of 2, 4 and 6 tokens in two minibatches: each has 6 tokens, or 1.5 episodes, on average.
         ("dapo", [1 / 6, 1 / 6, 1 / 6]),
         ("grpo", [1 / 2 / 1.5, 1 / 4 / 1.5, 1 / 6 / 1.5]),
         ("dr_grpo", [1 / 10 / 1.5] * 3),
     ],
 )
-def test_a_token_counts_by_the_kind_of_loss(kind: Literal["dapo", "grpo", "dr_grpo"], expected: list[float]) -> None:
+def test_token_weight_depends_on_the_loss_type(kind: Literal["dapo", "grpo", "dr_grpo"], expected: list[float]) -> None:
     weights = token_weights(torch.tensor([2.0, 4.0, 6.0], dtype=DOUBLE), kind, minibatches=2, most_tokens=10)
     torch.testing.assert_close(weights, torch.tensor(expected, dtype=DOUBLE))

@@ -1,4 +1,4 @@
-"""The update against GRPO once more, the slow way: one token at a time, no padding, no mask, no chunks."""
+"""The update against a slow GRPO: one token at a time, without padding, mask and chunks."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from torch import Tensor
 from rc1_lib.training.engines.torch_grpo import GRPOSettings, grpo_update
 from rc1_lib.training.rollout.trajectory import Trajectory
 from rc1_lib.training.updates.batch import collate
-from tests.training.grpo.toys import settings, takes
-from tests.training.ppo.plain_update import look, steps_of
+from tests.training.grpo.toys import rollouts, settings
+from tests.training.ppo.plain_update import predict, steps_of
 from tests.training.ppo.toys import ToyPolicy
 
 KL = 0.3
 
 
 def plain_loss(policy: ToyPolicy, episodes: Sequence[Trajectory], scores: Sequence[float], by: GRPOSettings) -> Tensor:
-    """The loss of one minibatch that holds everything, as the papers write it."""
+    """The loss of a single minibatch of all episodes, as in the papers."""
     of_row = defaultdict(list)
     for episode, score in zip(episodes, scores, strict=True):
         of_row[episode.row_id].append(score)
@@ -32,10 +32,10 @@ def plain_loss(policy: ToyPolicy, episodes: Sequence[Trajectory], scores: Sequen
         advantage = (score - mean(others)) / (stdev(others) + 1e-4)
         steps = steps_of(episode)
         with policy.reference(), torch.no_grad():
-            reference = [look(policy, episode, at, by.temperature)[0][episode.ids[at]] for at in steps]
+            reference = [predict(policy, episode, at, by.temperature)[0][episode.ids[at]] for at in steps]
         loss = torch.zeros((), dtype=torch.float64)
         for at, q in zip(steps, reference, strict=True):
-            p = look(policy, episode, at, by.temperature)[0][episode.ids[at]]
+            p = predict(policy, episode, at, by.temperature)[0][episode.ids[at]]
             ratio = p / math.exp(episode.logprobs[at])
             kept = torch.clip(ratio, 1 - by.clip, 1 + by.clip_high)
             gain = torch.minimum(ratio * advantage, kept * advantage)
@@ -49,9 +49,9 @@ def plain_loss(policy: ToyPolicy, episodes: Sequence[Trajectory], scores: Sequen
 
 
 @pytest.mark.parametrize("kind", ["dapo", "grpo", "dr_grpo"])
-def test_an_update_steps_along_the_gradient_of_the_papers_loss(kind: str) -> None:
+def test_update_follows_the_gradient_of_the_papers_loss(kind: str) -> None:
     by = settings(loss_type=kind, clip_high=0.3, temperature=1.2, max_grad_norm=1e9)
-    episodes, scores = takes([3, 2, 3])
+    episodes, scores = rollouts([3, 2, 3])
     policy, plain = ToyPolicy(), ToyPolicy()
     batch = collate(episodes, scores, pad_id=0, dtype=torch.float64)
     optimizer = torch.optim.SGD(policy.adapter.parameters(), lr=1.0)
@@ -60,14 +60,14 @@ def test_an_update_steps_along_the_gradient_of_the_papers_loss(kind: str) -> Non
     loss = plain_loss(plain, episodes, scores, by)
     loss.backward()
     assert metrics["loss"] == pytest.approx(float(loss.detach()), abs=1e-12)
-    assert metrics["policy/clipfrac_avg"] > 0, "the case is to reach the clipping"
+    assert metrics["policy/clipfrac_avg"] > 0, "the case must reach the clipping"
     for mine, theirs in zip(policy.adapter.parameters(), plain.adapter.parameters(), strict=True):
         assert theirs.grad is not None and theirs.grad.abs().max() > 1e-3
         torch.testing.assert_close(mine.detach(), (theirs - theirs.grad).detach(), atol=1e-12, rtol=0)
 
 
-def test_where_all_takes_score_the_same_only_the_reference_pulls() -> None:
-    episodes, scores = takes([3, 3])
+def test_equal_scores_leave_only_the_kl_gradient() -> None:
+    episodes, scores = rollouts([3, 3])
     batch = collate(episodes, [0.5] * len(scores), pad_id=0, dtype=torch.float64)
     for kl_coef, moves in ((0.0, False), (0.1, True)):
         policy = ToyPolicy()
@@ -78,8 +78,8 @@ def test_where_all_takes_score_the_same_only_the_reference_pulls() -> None:
         assert (metrics["grad_norm"] > 0) is moves
 
 
-def test_the_size_of_micro_batches_does_not_change_what_is_learned() -> None:
-    episodes, scores = takes([3, 3, 2])
+def test_micro_batch_size_does_not_change_the_update() -> None:
+    episodes, scores = rollouts([3, 3, 2])
     batch = collate(episodes, scores, pad_id=0, dtype=torch.float64)
     ends = []
     for micro_tokens in (1, 1000):

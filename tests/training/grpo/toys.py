@@ -1,4 +1,4 @@
-"""Settings of GRPO for toys, and takes of a few prompts."""
+"""GRPO settings for toy policies, and rollouts of a few prompts."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from tests.training.ppo.toys import parted, random_episodes, update_section
 
 
 def settings(*, clip: float = 0.2, temperature: float = 1.0, most_tokens: int = 20, **changes: Any) -> GRPOSettings:
-    """Plain settings but for `changes` of the sections; no update ends early."""
+    """Plain settings with `changes` of the sections; no update ends early."""
     shared, own = parted(changes, GRPO.model_fields)
     grpo = GRPO.model_validate({"scale_rewards": "group", "loss_type": "dapo", "clip_high": None} | own)
     return GRPOSettings(update_section(**shared), grpo, clip, temperature, most_tokens)
 
 
-def takes(groups: Sequence[int], *, seed: int = 0) -> tuple[list[Trajectory], list[float]]:
+def rollouts(groups: Sequence[int], *, seed: int = 0) -> tuple[list[Trajectory], list[float]]:
     """Episodes and scores; `groups` says how many episodes every row has."""
     episodes, scores = random_episodes(sum(groups), seed=seed)
     rows = [f"row-{row}" for row, size in enumerate(groups) for _ in range(size)]

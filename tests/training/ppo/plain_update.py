@@ -1,4 +1,4 @@
-"""PPO once more, the slow way: one token at a time, no padding, no mask; what the real one is held against."""
+"""A slow PPO as reference for the real one: one token at a time, without padding and mask."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def steps_of(episode: Trajectory) -> list[int]:
     return [at for at, mine in enumerate(episode.action_mask) if mine]
 
 
-def look(policy: ToyPolicy, episode: Trajectory, at: int, temperature: float) -> tuple[Tensor, Tensor]:
-    """The distribution of the token at a position and the value of the state before it, from what stands before it."""
+def predict(policy: ToyPolicy, episode: Trajectory, at: int, temperature: float) -> tuple[Tensor, Tensor]:
+    """The token distribution at a position and the value of the state before it, from the tokens before it."""
     state = policy.hidden(torch.tensor([episode.ids[:at]]))[0, -1]
     weights = (policy.logits(state) / temperature).exp()
     return weights / weights.sum(), policy.value_head(state)
@@ -31,10 +31,10 @@ def advantages_and_returns(
     values, advantages, returns = [], [], []
     for episode, score in zip(episodes, scores, strict=True):
         steps = steps_of(episode)
-        v = [float(look(policy, episode, at, settings.temperature)[1]) for at in steps]
+        v = [float(predict(policy, episode, at, settings.temperature)[1]) for at in steps]
         with policy.reference():
             reference = [
-                math.log(float(look(policy, episode, at, settings.temperature)[0][episode.ids[at]])) for at in steps
+                math.log(float(predict(policy, episode, at, settings.temperature)[0][episode.ids[at]])) for at in steps
             ]
         rewards = [-kl_coef * (episode.logprobs[at] - q) for at, q in zip(steps, reference, strict=True)]
         rewards[-1] += score
@@ -65,7 +65,7 @@ def plain_update(
     kl_coef: float,
     generator: torch.Generator,
 ) -> list[float]:
-    """One update in place; the loss of every step."""
+    """Update in place and return the loss of every step."""
     with torch.no_grad():
         values, advantages, returns = advantages_and_returns(policy, episodes, scores, settings, kl_coef)
     tokens_per_step = sum(len(steps_of(episode)) for episode in episodes) / settings.update.minibatches
@@ -78,7 +78,7 @@ def plain_update(
             loss = torch.zeros((), dtype=torch.float64)
             for row in rows:
                 for k, at in enumerate(steps_of(episodes[row])):
-                    p, value = look(policy, episodes[row], at, settings.temperature)
+                    p, value = predict(policy, episodes[row], at, settings.temperature)
                     ratio = p[episodes[row].ids[at]] / math.exp(episodes[row].logprobs[at])
                     low, high = 1 - settings.clip, 1 + settings.clip
                     a, v, r = advantages[row][k], values[row][k], returns[row][k]

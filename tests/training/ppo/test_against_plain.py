@@ -1,4 +1,4 @@
-"""One whole update equals the same thing done one token at a time."""
+"""A whole update equals one that is computed one token at a time."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def adam(policy: ToyPolicy) -> torch.optim.Optimizer:
         settings(minibatches=3, epochs=2, temperature=0.7, entropy_coef=0.05),
         settings(whiten=False, gamma=1.0, lam=1.0, minibatches=2, max_grad_norm=0.05, value_clip=0.01),
     ],
-    ids=["one step", "epochs of minibatches, tempered, with an entropy bonus", "not whitened, much clipped"],
+    ids=["one step", "epochs, minibatches, temperature and entropy bonus", "not whitened, strongly clipped"],
 )
-def test_an_update_equals_the_plain_one(chosen: PPOSettings) -> None:
+def test_update_equals_the_plain_one(chosen: PPOSettings) -> None:
     episodes, scores = random_episodes(7)
     policy, plain = ToyPolicy(), ToyPolicy()
     metrics = ppo_update(
@@ -41,7 +41,7 @@ def test_an_update_equals_the_plain_one(chosen: PPOSettings) -> None:
     )
     assert metrics["update/steps"] == len(losses) == chosen.update.epochs * chosen.update.minibatches
     assert metrics["loss"] == pytest.approx(sum(losses) / len(losses), abs=1e-9)
-    assert 0 < metrics["policy/clipfrac_avg"] < 1, "the case is to reach both sides of the clipping"
+    assert 0 < metrics["policy/clipfrac_avg"] < 1, "the case must reach both sides of the clipping"
     for mine, theirs, first in zip(policy.trained(), plain.trained(), ToyPolicy().trained(), strict=True):
         torch.testing.assert_close(mine, theirs, atol=1e-6, rtol=0)
-        assert not torch.equal(mine, first), "the update is to move every parameter"
+        assert not torch.equal(mine, first), "the update must change every parameter"

@@ -1,4 +1,4 @@
-"""A bandit whose optimum is known is solved, with a price on moving away from the reference and without."""
+"""PPO solves a bandit with a known optimum, with and without a KL penalty."""
 
 from __future__ import annotations
 
@@ -63,14 +63,14 @@ def train_bandit(policy: Bandit, chosen: PPOSettings, control: FixedKL, iteratio
 
 
 @pytest.mark.long
-def test_without_a_kl_term_the_bandit_pulls_the_best_arm() -> None:
+def test_bandit_without_a_kl_penalty_pulls_the_best_arm() -> None:
     policy = Bandit()
     train_bandit(policy, settings(micro_tokens=1024, epochs=2, minibatches=2), FixedKL(0.0), 40, decay=True)
     assert float(policy.arms()[1]) > 0.95
 
 
-def test_with_a_kl_term_the_bandit_ends_where_the_optimum_is() -> None:
-    """The best of E[reward] - beta * KL(policy, reference) is the reference times exp(reward / beta), normalised."""
+def test_bandit_with_a_kl_penalty_reaches_the_optimum() -> None:
+    """E[reward] - beta * KL(policy, reference) is largest at the normalized reference * exp(reward / beta)."""
     policy, beta = Bandit(), 0.4
     chosen = settings(micro_tokens=1024, whiten=False, epochs=2, minibatches=2)
     train_bandit(policy, chosen, FixedKL(beta), 60, decay=True)
@@ -80,7 +80,7 @@ def test_with_a_kl_term_the_bandit_ends_where_the_optimum_is() -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("start", share([0.2, 1.5], 0.2))
-def test_an_adaptive_coefficient_brings_the_kl_to_its_target_from_both_sides(start: float) -> None:
+def test_adaptive_coefficient_brings_the_kl_to_its_target_from_both_sides(start: float) -> None:
     control = AdaptiveKL(start, target=0.15, gain=0.1, bound=0.2)
     kls = train_bandit(Bandit(), settings(micro_tokens=1024, whiten=False), control, 120, decay=False)
     assert sum(kls[-40:]) / 40 == pytest.approx(0.15, abs=0.03)

@@ -14,7 +14,7 @@ from tests.training.ppo.toys import ToyPolicy, random_episodes, settings
 
 
 def objective_for(policy: ToyPolicy, *, frozen: bool = False) -> PPOObjective:
-    """Targets are those of a policy that has moved on since, so that values are clipped too."""
+    """Use targets of another policy, so that values are clipped too."""
     episodes, scores = random_episodes(5, seed=3)
     batch = collate(episodes, scores, pad_id=0, dtype=torch.float64)
     chosen = settings(entropy_coef=0.1, temperature=1.3, value_clip=0.1)
@@ -32,7 +32,7 @@ def test_every_gradient_equals_the_finite_difference_of_the_loss() -> None:
     policy = ToyPolicy()
     objective = objective_for(policy)
     sums, found = gradients(policy, objective)
-    assert sums["clipped"] > 0 and sums["value_clipped"] > 0, "the case is to reach the clipping"
+    assert sums["clipped"] > 0 and sums["value_clipped"] > 0, "the case must reach the clipping"
     nudge = 1e-6
     for parameter, gradient in zip(policy.trained(), found, strict=True):
         assert gradient is not None
@@ -48,7 +48,7 @@ def test_every_gradient_equals_the_finite_difference_of_the_loss() -> None:
             assert float(gradient.view(-1)[place]) == pytest.approx(slope, abs=1e-8)
 
 
-def test_cutting_the_vocabulary_projection_into_chunks_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chunks_of_the_vocabulary_projection_do_not_change_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
     policy = ToyPolicy()
     objective = objective_for(policy)
     whole_sums, whole = gradients(policy, objective)
@@ -59,7 +59,7 @@ def test_cutting_the_vocabulary_projection_into_chunks_changes_nothing(monkeypat
         torch.testing.assert_close(one, other, atol=1e-12, rtol=0)
 
 
-def test_with_the_policy_frozen_the_value_head_learns_the_same_and_nothing_else_does() -> None:
+def test_frozen_policy_trains_only_the_value_head_with_the_same_gradients() -> None:
     policy = ToyPolicy()
     _, free = gradients(policy, objective_for(policy))
     _, frozen = gradients(policy, objective_for(policy, frozen=True))

@@ -1,4 +1,4 @@
-"""Neither the order of episodes nor micro-batches nor padding change what a real model learns."""
+"""Order of episodes, micro-batches and padding do not change the update of a real model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ VOCABULARY = 40
 
 
 def small_qwen() -> ValuedPolicy:
-    """Random weights and an adapter that is no longer zero."""
+    """A policy with random weights and a non-zero adapter."""
     torch.manual_seed(0)
     config = Qwen3Config(
         vocab_size=VOCABULARY,
@@ -41,7 +41,7 @@ def small_qwen() -> ValuedPolicy:
 
 
 def learn(batch: EpisodeBatch, micro_tokens: int) -> tuple[dict[str, float], torch.Tensor]:
-    """Two steps, small enough that Adam's division by small gradients does not blow rounding up."""
+    """Take two steps with SGD, as Adam would amplify rounding."""
     policy = small_qwen()
     metrics = ppo_update(
         policy,
@@ -76,13 +76,13 @@ def wider(batch: EpisodeBatch) -> EpisodeBatch:
     ],
     ids=["each row alone", "small micro-batches", "episodes reversed", "another pad id", "more padding"],
 )
-def test_what_is_learned_does_not_depend_on(other: Callable[[], EpisodeBatch], micro_tokens: int) -> None:
+def test_update_is_independent_of(other: Callable[[], EpisodeBatch], micro_tokens: int) -> None:
     expected, expected_weights = learn(batch_of(), micro_tokens=10_000)
     found, weights = learn(other(), micro_tokens)
     assert found == pytest.approx(expected, abs=1e-5)
     torch.testing.assert_close(weights, expected_weights, atol=1e-5, rtol=0)
 
 
-def test_the_same_update_twice_has_the_same_bits() -> None:
+def test_repeated_update_has_the_same_bits() -> None:
     (one, weights), (other, again) = (learn(batch_of(), micro_tokens=40) for _ in range(2))
     assert one == other and torch.equal(weights, again)

@@ -1,4 +1,4 @@
-"""A dialogue of two turns whose optimum is known is solved."""
+"""PPO solves a dialogue of two turns with a known optimum."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from rc1_lib.training.updates.batch import collate
 from tests.training.ppo.toys import ToyPolicy, episode, settings
 
 CLEAR_A, CLEAR_B, OPEN, ASK, HINT_A, HINT_B, NOTHING, SAY_A, SAY_B = range(9)
-"""Two prompts that tell the answer, one that leaves it to the user, who gives it when asked."""
+"""Two prompts with the answer, and one without it: there the user gives it on request."""
 
 
 def reply(prompt: int, secret: int) -> int:
     return (HINT_A, HINT_B)[secret] if prompt == OPEN else NOTHING
 
 
-def worth(prompt: int, secret: int, turns: list[int]) -> float:
-    """1 for a right answer, for a guess as well as nothing; 0.2 off for a question where nothing was missing."""
+def reward(prompt: int, secret: int, turns: list[int]) -> float:
+    """1 for a right answer that is not a guess; minus 0.2 for a needless question."""
     asked = turns[0] == ASK
     right = turns[-1] == (SAY_A, SAY_B)[secret] and (asked or prompt != OPEN)
     return float(right) - 0.2 * (asked and prompt != OPEN)
@@ -36,17 +36,17 @@ def play_dialogues(policy: ToyPolicy, draw: torch.Generator, count: int) -> tupl
     secrets = torch.randint(0, 2, (count,), generator=draw).tolist()
     prompts = [OPEN if number % 2 else (CLEAR_A, CLEAR_B)[secret] for number, secret in enumerate(secrets)]
     first, first_logprobs = sample(policy, torch.tensor(prompts)[:, None], draw)
-    said = [reply(prompt, secret) for prompt, secret in zip(prompts, secrets, strict=True)]
-    second, second_logprobs = sample(policy, torch.tensor([*zip(prompts, first, said, strict=True)]), draw)
+    replies = [reply(prompt, secret) for prompt, secret in zip(prompts, secrets, strict=True)]
+    second, second_logprobs = sample(policy, torch.tensor([*zip(prompts, first, replies, strict=True)]), draw)
     episodes, scores = [], []
     for row in range(count):
         parts = [(False, [prompts[row]]), (True, [first[row]])]
         logprobs, turns = [first_logprobs[row]], [first[row]]
         if first[row] == ASK:
-            parts += [(False, [said[row]]), (True, [second[row]])]
+            parts += [(False, [replies[row]]), (True, [second[row]])]
             logprobs, turns = [*logprobs, second_logprobs[row]], [*turns, second[row]]
         episodes.append(episode(f"{row:03}", parts, logprobs))
-        scores.append(worth(prompts[row], secrets[row], turns))
+        scores.append(reward(prompts[row], secrets[row], turns))
     return episodes, scores
 
 
@@ -55,7 +55,7 @@ def greedy(policy: ToyPolicy, *context: int) -> int:
 
 
 @pytest.mark.long
-def test_a_dialogue_of_two_turns_is_solved_by_asking_just_where_it_is_needed() -> None:
+def test_policy_learns_to_ask_only_if_information_is_missing() -> None:
     policy, draw = ToyPolicy(width=16, spread=0.1), torch.Generator().manual_seed(0)
     for parameter in policy.parameters():
         parameter.requires_grad_(True)

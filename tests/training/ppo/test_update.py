@@ -1,4 +1,4 @@
-"""What an update does to the policy, when it stops, and what it reports."""
+"""PPO's update: what it changes, when it stops, and its metrics."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.training.ppo.toys import ToyPolicy, episode, random_episodes, setting
 
 
 def batch_of(policy: ToyPolicy) -> EpisodeBatch:
-    """Episodes whose old log-probabilities are the policy's own, as after a rollout."""
+    """Episodes with the policy's own log-probabilities, as after a rollout."""
     episodes, scores = random_episodes(8)
     batch = collate(episodes, scores, pad_id=0, dtype=torch.float64)
     with torch.no_grad():
@@ -52,7 +52,7 @@ def same(one: list[torch.Tensor], other: list[torch.Tensor]) -> bool:
     return all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
 
 
-def test_during_the_warm_up_only_the_value_head_moves() -> None:
+def test_value_warm_up_changes_only_the_value_head() -> None:
     policy = ToyPolicy()
     batch = batch_of(policy)
     adapter, head = weights(policy.adapter), weights(policy.value_head)
@@ -63,7 +63,7 @@ def test_during_the_warm_up_only_the_value_head_moves() -> None:
     assert not same(weights(policy.adapter), adapter)
 
 
-def test_the_base_is_never_touched() -> None:
+def test_update_does_not_change_the_base() -> None:
     policy = ToyPolicy()
     update(policy, batch_of(policy), epochs=3)
     fresh = ToyPolicy()
@@ -71,23 +71,23 @@ def test_the_base_is_never_touched() -> None:
     assert torch.equal(policy.unembedding.weight, fresh.unembedding.weight)
 
 
-def test_the_update_ends_before_the_step_at_which_the_kl_is_beyond_its_bound() -> None:
+def test_update_stops_before_the_step_that_exceeds_kl_stop() -> None:
     policy, once = ToyPolicy(), ToyPolicy()
     stopped = update(policy, batch_of(policy), epochs=3, kl_stop=1e-6)
     expected = update(once, batch_of(once), epochs=1)
     assert stopped["update/stopped"] == 1 and stopped["update/steps"] == 1
-    assert same(weights(policy), weights(once)), "the first step stands, the second was never taken"
+    assert same(weights(policy), weights(once)), "only the first step must be taken"
     assert all(parameter.grad is None for parameter in policy.parameters())
     assert expected["update/stopped"] == 0
 
 
-def test_within_the_bound_every_step_is_taken() -> None:
+def test_update_takes_every_step_below_kl_stop() -> None:
     policy = ToyPolicy()
     metrics = update(policy, batch_of(policy), epochs=3, minibatches=2, kl_stop=1e6)
     assert metrics["update/stopped"] == 0 and metrics["update/steps"] == 6
 
 
-def test_a_gap_between_sampling_and_learning_is_reported() -> None:
+def test_gap_between_sampling_and_training_log_probabilities_is_reported() -> None:
     policy = ToyPolicy()
     batch = batch_of(policy)
     assert update(policy, batch, rate=0.0)["policy/sampling_gap"] == pytest.approx(0, abs=1e-12)
@@ -99,8 +99,8 @@ def test_a_gap_between_sampling_and_learning_is_reported() -> None:
     assert metrics["val/ratio_var"] == pytest.approx(0, abs=1e-9)
 
 
-def test_metrics_of_episodes_by_hand() -> None:
-    """Two episodes of 2 and 1 own tokens; the adapter is switched off, so policy and reference are one."""
+def test_metrics_equal_numbers_by_hand() -> None:
+    """Two episodes of 2 and 1 own tokens. The adapter is zero, so that the policy equals the reference."""
     policy = ToyPolicy()
     for parameter in policy.adapter.parameters():
         nn.init.zeros_(parameter)
@@ -127,7 +127,7 @@ def test_metrics_of_episodes_by_hand() -> None:
     assert all(isinstance(value, float) for value in metrics.values())
 
 
-def test_explained_variance_by_hand() -> None:
+def test_explained_variance_equals_numbers_by_hand() -> None:
     returns = torch.tensor([0.0, 2.0, 4.0])
     assert explained_variance(returns + 7, returns) == pytest.approx(1)
     assert explained_variance(torch.zeros(3), returns) == pytest.approx(0)
@@ -135,18 +135,18 @@ def test_explained_variance_by_hand() -> None:
     assert math.isnan(explained_variance(torch.zeros(3), torch.ones(3)))
 
 
-def test_a_device_without_float64_reports_the_same() -> None:
+def test_metrics_are_the_same_on_a_device_without_float64() -> None:
     policy = ToyPolicy()
     batch = batch_of(policy)
     targets = targets_of(policy, batch, settings(), 0.1)
-    there = {name: getattr(targets, name).as_subclass(NoFloat64) for name in ("values", "returns", "ref_logprobs")}
+    converted = {name: getattr(targets, name).as_subclass(NoFloat64) for name in ("values", "returns", "ref_logprobs")}
     scores = batch.scores.as_subclass(NoFloat64)
-    assert objective_metrics(replace(batch, scores=scores), replace(targets, **there), 0.1) == objective_metrics(
+    assert objective_metrics(replace(batch, scores=scores), replace(targets, **converted), 0.1) == objective_metrics(
         batch, targets, 0.1
     )
 
 
-def test_gradients_that_are_not_finite_end_the_run_and_leave_the_weights_alone() -> None:
+def test_non_finite_gradient_stops_the_run_and_changes_no_weight() -> None:
     policy = ToyPolicy()
     batch = batch_of(policy)
     before = weights(policy)
@@ -155,7 +155,7 @@ def test_gradients_that_are_not_finite_end_the_run_and_leave_the_weights_alone()
     assert same(weights(policy), before)
 
 
-def test_gradients_left_over_from_elsewhere_do_not_leak_in() -> None:
+def test_earlier_gradients_do_not_leak_into_the_update() -> None:
     policy, clean = ToyPolicy(), ToyPolicy()
     for parameter in policy.trained():
         parameter.grad = torch.ones_like(parameter)
@@ -164,7 +164,7 @@ def test_gradients_left_over_from_elsewhere_do_not_leak_in() -> None:
     assert same(weights(policy), weights(clean))
 
 
-def test_a_loss_scaled_by_a_power_of_two_teaches_the_same() -> None:
+def test_loss_scaling_by_a_power_of_two_gives_the_same_update() -> None:
     policy, plain = ToyPolicy(), ToyPolicy()
     scaled = update(policy, batch_of(policy), scaler=torch.amp.GradScaler("cpu", init_scale=2.0**12))
     assert scaled == pytest.approx(update(plain, batch_of(plain)), abs=1e-9)
@@ -182,7 +182,7 @@ def test_active_dropout_is_an_error() -> None:
     update(policy, batch)
 
 
-def test_a_model_in_bf16_has_fp32_losses() -> None:
+def test_bf16_model_has_fp32_losses() -> None:
     policy = ToyPolicy()
     batch = batch_of(policy)
     policy.bfloat16()
@@ -206,6 +206,6 @@ def test_a_model_in_bf16_has_fp32_losses() -> None:
         ({"value_epochs": -1}, "value_epochs"),
     ],
 )
-def test_settings_that_make_no_sense_are_refused_by_name(changes: dict[str, float], name: str) -> None:
+def test_invalid_setting_is_rejected_by_name(changes: dict[str, float], name: str) -> None:
     with pytest.raises(ValueError, match=rf"(?m)^{name}$|'{name}'"):
         settings(**changes)

@@ -1,4 +1,4 @@
-"""The value head alone learns what states returned, and nothing else moves."""
+"""Fitting the value head to returns changes nothing else."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def generator(seed: int = 3) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
-def test_a_head_learns_returns_that_its_states_tell() -> None:
+def test_value_head_fits_returns_that_depend_on_the_states() -> None:
     states = torch.randn(2 * TOKENS + 5, 8, generator=generator())
     returns = states[:, 0].tanh() - 0.3 * states[:, 1]
     torch.manual_seed(0)
@@ -28,7 +28,7 @@ def test_a_head_learns_returns_that_its_states_tell() -> None:
     assert (returns - head(states)).square().mean() < 0.2 * before
 
 
-def test_no_pass_moves_nothing_and_no_random_number() -> None:
+def test_zero_epochs_change_neither_head_nor_generator() -> None:
     head, dealer = ValueHead(4), generator()
     optimizer_step = OptimizerStep(AdamW(head.parameters(), lr=1.0), 1.0, None)
     before = [value.clone() for value in head.parameters()]
@@ -37,7 +37,7 @@ def test_no_pass_moves_nothing_and_no_random_number() -> None:
     assert torch.equal(dealer.get_state(), generator().get_state())
 
 
-def test_the_states_are_those_before_the_own_tokens_in_their_order() -> None:
+def test_kept_states_are_those_before_own_tokens_in_order() -> None:
     policy = ToyPolicy()
     batch = batch_of(policy)
     for tokens in (10_000, 12):
@@ -47,7 +47,7 @@ def test_the_states_are_those_before_the_own_tokens_in_their_order() -> None:
         assert torch.equal(kept.values, targets.values) and torch.allclose(kept.ref_logprobs, targets.ref_logprobs)
 
 
-def test_an_update_with_passes_of_the_head_moves_the_policy_as_one_without() -> None:
+def test_value_epochs_do_not_change_the_policy_update() -> None:
     plain, more = ToyPolicy(), ToyPolicy()
     update(plain, batch_of(plain))
     update(more, batch_of(more), value_epochs=3)

@@ -1,4 +1,4 @@
-"""A policy of a few dozen parameters, and episodes to learn from."""
+"""A policy of a few dozen parameters, and training episodes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ VOCABULARY = 9
 
 
 class ToyPolicy(nn.Module):
-    """A recurrent network that only looks back; its adapter is a layer on top, its base is frozen."""
+    """A recurrent network with a frozen base and a top layer as adapter."""
 
     def __init__(self, *, vocabulary: int = VOCABULARY, width: int = 4, seed: int = 0, spread: float = 0.5) -> None:
         super().__init__()
@@ -56,7 +56,7 @@ class ToyPolicy(nn.Module):
 
 
 def update_section(**changes: Any) -> Update:
-    """A plain section but for `changes`; no update ends early."""
+    """A plain section with `changes`; no update ends early."""
     plain = dict(
         epochs=1,
         minibatches=1,
@@ -69,18 +69,18 @@ def update_section(**changes: Any) -> Update:
         group_size=3,
     )
     section = Update.model_validate(plain | changes)
-    return section if "kl_stop" in changes else section.model_copy(update={"kl_stop": math.inf})  # no file can say that
+    return section if "kl_stop" in changes else section.model_copy(update={"kl_stop": math.inf})  # a file cannot
 
 
 def parted(changes: dict[str, Any], own: Iterable[str]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Changes of the shared section, and those of the keys `own`."""
+    """Split changes into those of the shared section and those of the keys `own`."""
     return {k: v for k, v in changes.items() if k not in own}, {k: v for k, v in changes.items() if k in own}
 
 
 def settings(
     *, clip: float = 0.2, temperature: float = 1.0, gamma: float = 0.95, value_clip: float = 0.3, **changes: Any
 ) -> PPOSettings:
-    """Plain settings but for `changes` of the sections; no update ends early, no value head learns alone."""
+    """Plain settings with `changes` of the sections; no update ends early, and value_epochs is 0."""
     shared, own = parted(changes, PPO.model_fields)
     plain = dict(lam=0.9, value_lr=0.01, value_warm_up=0, value_epochs=0, whiten=True)
     ppo = PPO.model_validate(plain | own)
@@ -88,7 +88,7 @@ def settings(
 
 
 def episode(row_id: str, parts: Sequence[tuple[bool, Sequence[int]]], logprobs: Sequence[float]) -> Trajectory:
-    """An episode from runs of tokens, (own, ids) each, and the log-probabilities of its own tokens in order."""
+    """Make an episode of (own, ids) parts, with the log-probabilities of its own tokens in order."""
     ids = tuple(token for _, run in parts for token in run)
     own = tuple(mine for mine, run in parts for _ in run)
     rest = iter(logprobs)
@@ -107,7 +107,7 @@ def episode(row_id: str, parts: Sequence[tuple[bool, Sequence[int]]], logprobs: 
 
 
 def random_episodes(count: int, *, vocabulary: int = VOCABULARY, seed: int = 0) -> tuple[list[Trajectory], list[float]]:
-    """Episodes of one to three turns of different lengths, some with an observation after the last turn, and scores."""
+    """Episodes of one to three turns, some with an observation after the last turn, and their scores."""
     draw = torch.Generator().manual_seed(seed)
 
     def number(low: int, high: int) -> int:

@@ -1,6 +1,6 @@
-"""A adder for groups that learns nothing: what it is told to do to itself, it does.
+"""An adder for groups of processes, in place of an engine. It fails in the way that a test wants.
 
-It imports torch only where it is asked for it, which takes a second in each process that imported nothing before.
+It imports torch only if needed: the import takes a second in each new process.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ Result = TypeVar("Result")
 
 
 class Adder:
-    """Adds up numbers, shard by shard, or fails in the way asked for, in workers alone."""
+    """Adds numbers by shard, or fails in the requested way, in workers only."""
 
     alive: ClassVar[WeakSet[Adder]] = WeakSet()
 
     def __init__(self, link: Link, shards: int) -> None:
         self.link, self.shards = link, Shards(shards, link)
-        self.beside, self.itself = len(self.alive), self  # as an engine is, only found to be dropped by a search
+        self.alive_before, self.itself = len(self.alive), self  # a cycle like an engine's: only gc frees it
         self.alive.add(self)
 
     @classmethod
@@ -43,13 +43,13 @@ class Adder:
         return total
 
     def process(self) -> list[int]:
-        """The number of every process, the first one's first."""
+        """Return the process ids by rank."""
         found = self.shards.all_gather({at: os.getpid() for at in self.shards.mine})
         return found[: self.link.size]
 
     def others(self) -> list[int]:
-        """How many adders of each process were there when this one was made, the first process's first."""
-        return self.shards.all_gather({at: self.beside for at in self.shards.mine})[: self.link.size]
+        """Return by rank how many adders were alive when this one was made."""
+        return self.shards.all_gather({at: self.alive_before for at in self.shards.mine})[: self.link.size]
 
     def die(self) -> list[int]:
         if self.link.rank:
@@ -64,7 +64,7 @@ class Adder:
 
     def refuse(self) -> None:
         if self.link.rank:
-            raise RC1Error("base: is not there; put it there")
+            raise RC1Error("base: not found")
 
     def fill_memory(self) -> list[int]:
         if self.link.rank:
@@ -87,25 +87,25 @@ class Adder:
         return self.process()
 
 
-def begun(group: WorkerGroup, shards: int) -> Adder:
-    """The adder of this process, once those of the workers are there."""
+def adder_of(group: WorkerGroup, shards: int) -> Adder:
+    """Return this process's adder after those of the workers were made."""
     with group.constructing(Adder.as_worker, shards):
         return Adder(group.link, shards)
 
 
-def do(group: WorkerGroup, method: Callable[P, Result], *arguments: P.args, **named: P.kwargs) -> Result:
-    """What an adder's method comes to, all processes together."""
+def run_in_all(group: WorkerGroup, method: Callable[P, Result], *arguments: P.args, **named: P.kwargs) -> Result:
+    """Run an adder's method in all processes and return its result."""
     with group.calling(method, *arguments, **named):
         return method(*arguments, **named)
 
 
 def lead() -> None:
-    """Start a group, print the numbers of its processes, and wait for ever."""
+    """Start a group, print its process ids, and wait forever."""
     from rc1_lib.training.ranks.processes import StartedGroup
-    from tests.training.ranks import adders  # as the workers import it: this module's own name is another
+    from tests.training.ranks import adders  # under the name that workers import; here it is __main__
 
     group = StartedGroup(3)
-    print(*do(group, adders.begun(group, 3).process), flush=True)
+    print(*run_in_all(group, adders.adder_of(group, 3).process), flush=True)
     signal.pause()
 
 

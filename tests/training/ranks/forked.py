@@ -1,4 +1,4 @@
-"""Workers that are forked with everything imported, where a test is not about how one starts."""
+"""Forked workers with all imports done, for tests that are not about starting one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.forks import Fork, Forks
 
 @dataclass(frozen=True)
 class _Process:
-    """A forked worker, as a group sees a process that it has started."""
+    """A forked worker with the interface of a started process."""
 
     fork: Fork
 
@@ -33,12 +33,12 @@ class _Process:
 
 
 def work_at(address: str, rank: str, size: str) -> None:
-    """As a process: work for whoever listens there."""
+    """Work for the process that listens at the address."""
     work(Client(address), int(rank), int(size))
 
 
 def fork_workers(monkeypatch: pytest.MonkeyPatch, forks: Forks) -> None:
-    """Groups that are started from now on have such workers."""
+    """Make new groups fork their workers."""
 
     def start(group: StartedGroup, rank: int, size: int) -> Connection:
         with Listener(family="AF_UNIX") as listener:

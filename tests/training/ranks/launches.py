@@ -1,4 +1,4 @@
-"""What a launcher starts: trainings in processes that share one, and how tests start these."""
+"""Trainings in processes of a launcher, and how tests start them."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from tests.forks import Fork, Forks
 SHARDS = "training.shards=2"
 LAST = 4
 DIES_IN = "RC1_TESTS_DIES_IN_STEP"
-"""In the environment of a launcher: the step in which its second process kills itself."""
+"""Environment variable of a launcher: the step in which its second process kills itself."""
 
 
 def started(forks: Forks, root: Path, size: int) -> list[Fork]:
-    """So many processes, the first one's first, with the environment that `torchrun` gives them."""
+    """Start `size` processes by rank with the environment that `torchrun` sets."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     world = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": str(size)}
@@ -30,7 +30,7 @@ def started(forks: Forks, root: Path, size: int) -> list[Fork]:
 
 
 def train(root: str) -> None:
-    """Take one's place, as `rc1 train` does; the first process brings the run to its last step."""
+    """Join as `rc1 train` does; the first process trains the run to its last step."""
     from rc1_lib.cli import _leads
     from rc1_lib.errors import RC1Error
     from rc1_lib.training.ppo_run import advance, prepare
@@ -46,16 +46,16 @@ def train(root: str) -> None:
 
 
 def die_in(step: int) -> None:
-    """Have this worker kill itself once it is told to learn that step: the first process is at it too, then."""
-    hear, learned = Channel.receive, 0
+    """Let this worker kill itself when it is called to train on that step, in which the first process also works."""
+    original, steps = Channel.receive, 0
 
     def receive(channel: Channel) -> Any:
-        nonlocal learned
-        heard = hear(channel)
-        learned += isinstance(heard, Call) and heard.function.__name__ == "_learn"
-        if learned == step:
+        nonlocal steps
+        received = original(channel)
+        steps += isinstance(received, Call) and received.function.__name__ == "_learn"
+        if steps == step:
             os.kill(os.getpid(), signal.SIGKILL)
-        return heard
+        return received
 
     Channel.receive = receive  # type: ignore[method-assign]
 

@@ -1,4 +1,4 @@
-"""Processes that `accelerate launch` or `torchrun` started: the bytes of one process, and sentences where it fails."""
+"""Processes of `accelerate launch` or `torchrun`: they end with the bytes of one process, and failures are reported."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ from tests.training.ranks.launches import SHARDS, started
 from tests.training.test_ppo_run import go
 
 Tiny = Callable[..., Run]
-LIKE_ONE = 1e-6
-"""How far a loss of several processes may be from that of one."""
+LOSS_TOLERANCE = 1e-6
+"""The largest difference of a loss between several processes and one."""
 ADDRESS = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}
 
 
@@ -47,19 +47,19 @@ def losses(root: Path) -> list[float]:
     return [json.loads(line)["loss"] for line in (root / "reports/metrics.jsonl").read_text().splitlines()]
 
 
-def test_two_launched_processes_have_the_losses_of_one_that_divides_nothing(tiny: Tiny, forks: Forks) -> None:
-    """Another number of shards is another order of the same sums, so that only rounding may lie between the two."""
+def test_two_launched_processes_have_the_losses_of_one_unsharded_process(tiny: Tiny, forks: Forks) -> None:
+    """Another number of shards changes only the order of sums, so that only rounding may differ."""
     one, two = (tiny(*alone, name=name) for name, alone in (("one", ("training.shards=1",)), ("two", (SHARDS,))))
     both = started(forks, two.workspace.root, 2)
     go(one, launches.LAST)
     assert [process.wait() for process in both] == [0, 0], [process.told()[-2000:] for process in both]
     of_one, of_two = losses(one.workspace.root), losses(two.workspace.root)
-    assert len(of_one) == launches.LAST and of_two == pytest.approx(of_one, rel=0, abs=LIKE_ONE)
-    assert len(set(of_one)) == launches.LAST, "steps that learn nothing would be alike, however they were shared"
+    assert len(of_one) == launches.LAST and of_two == pytest.approx(of_one, rel=0, abs=LOSS_TOLERANCE)
+    assert len(set(of_one)) == launches.LAST, "steps without training would have equal losses"
 
 
 @pytest.mark.long
-def test_two_launched_processes_end_with_the_losses_and_bytes_of_one(tiny: Tiny, forks: Forks) -> None:
+def test_two_launched_processes_have_the_losses_and_bytes_of_one(tiny: Tiny, forks: Forks) -> None:
     one, two = (tiny(SHARDS, "training.processes=1", name=name).workspace.root for name in ("one", "two"))
     both = started(forks, two, 2)
     go(tiny(SHARDS, "training.processes=1", name="one"), launches.LAST)
@@ -70,21 +70,22 @@ def test_two_launched_processes_end_with_the_losses_and_bytes_of_one(tiny: Tiny,
 
 
 @pytest.mark.parametrize("environment", [{}, ADDRESS, ADDRESS | {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0"}])
-def test_without_a_launcher_or_alone_under_one_nothing_is_shared(environment: dict[str, str]) -> None:
+def test_process_without_a_launcher_or_alone_is_not_a_launch(environment: dict[str, str]) -> None:
     assert launch_of(environment) is None
 
 
-def test_a_launcher_says_which_process_this_is_and_is_forgotten() -> None:
-    said = ADDRESS | {"RANK": "5", "WORLD_SIZE": "8", "LOCAL_RANK": "1"}
-    assert launch_of(said) == Launch(rank=5, size=8, local=1)
+def test_launch_is_read_from_the_environment_and_removed_from_it() -> None:
+    launcher = ADDRESS | {"RANK": "5", "WORLD_SIZE": "8", "LOCAL_RANK": "1"}
+    assert launch_of(launcher) == Launch(rank=5, size=8, local=1)
     own = {"HOME": "/root", "ROLE_OF_THIS_MACHINE": "training"}
-    environment = said | {"ACCELERATE_MIXED_PRECISION": "no", "TORCHELASTIC_RUN_ID": "none", "GROUP_RANK": "0"} | own
+    launcher |= {"ACCELERATE_MIXED_PRECISION": "no", "TORCHELASTIC_RUN_ID": "none", "GROUP_RANK": "0"}
+    environment = launcher | own
     forget_launch(environment)
     assert environment == own
 
 
 @pytest.mark.parametrize(("rank", "size"), [("2", "2"), ("-1", "2"), ("first", "2"), ("0", "")])
-def test_an_environment_that_names_no_place_is_refused(rank: str, size: str) -> None:
+def test_environment_with_an_invalid_rank_or_size_is_rejected(rank: str, size: str) -> None:
     with pytest.raises(RC1Error, match=rf" RANK={rank}, WORLD_SIZE={size}, LOCAL_RANK="):
         launch_of(ADDRESS | {"RANK": rank, "WORLD_SIZE": size})
 
@@ -98,12 +99,12 @@ def test_an_environment_that_names_no_place_is_refused(rank: str, size: str) -> 
         *(ADDRESS | {"MASTER_PORT": port} for port in ("", "0", "65536", "http")),
     ],
 )
-def test_an_environment_that_does_not_say_where_to_meet_is_refused(address: dict[str, str]) -> None:
+def test_environment_with_an_invalid_address_is_rejected(address: dict[str, str]) -> None:
     with pytest.raises(RC1Error, match=r" MASTER_ADDR=.*, MASTER_PORT=.*\(1 to 65535\)"):
         launch_of(address | {"RANK": "0", "WORLD_SIZE": "2"})
 
 
-def test_a_port_that_is_taken_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_port_in_use_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         for name, value in (ADDRESS | {"MASTER_PORT": port, "RANK": "0", "WORLD_SIZE": "2"}).items():
@@ -112,7 +113,7 @@ def test_a_port_that_is_taken_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> 
             join(Launch(rank=0, size=2, local=0))
 
 
-def test_a_launcher_of_one_process_does_not_say_how_to_compute(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_of_a_launcher_of_one_process_is_removed(monkeypatch: pytest.MonkeyPatch) -> None:
     alone = {"RANK": "0", "WORLD_SIZE": "1", "ACCELERATE_MIXED_PRECISION": "bf16"}
     for name, value in alone.items():
         monkeypatch.setenv(name, value)
@@ -120,7 +121,7 @@ def test_a_launcher_of_one_process_does_not_say_how_to_compute(monkeypatch: pyte
     assert not alone.keys() & os.environ.keys()
 
 
-def test_every_process_sees_its_own_gpu_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_process_sees_only_its_own_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [gpu_of(local, None, 2) for local in range(2)] == ["0", "1"]
     assert [gpu_of(local, "3, GPU-8f", 2) for local in range(2)] == ["3", "GPU-8f"]
     with pytest.raises(RC1Error, match=r"process 3 .* 2 GPUs; .*--num_processes 2\)"):
@@ -132,8 +133,8 @@ def test_every_process_sees_its_own_gpu_alone(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.fixture
-def came(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
-    """What of SIGTERM has reached whoever had a handler before a launched group was there."""
+def received(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """The SIGTERM signals that reached the handler that was set before a launched group."""
     monkeypatch.setattr(launched, "_lost", False)
     monkeypatch.setattr(launched, "_joined", None)
     found: list[int] = []
@@ -142,62 +143,62 @@ def came(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     signal.signal(signal.SIGTERM, before)
 
 
-def test_a_signal_to_end_is_kept_until_the_step_is_done_unless_a_process_was_lost(came: list[int]) -> None:
+def test_sigterm_is_deferred_to_the_end_of_the_step_unless_a_process_was_lost(received: list[int]) -> None:
     with launched._terminated_later():
         signal.raise_signal(signal.SIGTERM)
-        assert not came
-    assert came == [signal.SIGTERM]
+        assert not received
+    assert received == [signal.SIGTERM]
     with pytest.raises(ZeroDivisionError), launched._terminated_later():
         signal.raise_signal(signal.SIGTERM)
         print(1 / 0)
-    assert came == [signal.SIGTERM] * 2
+    assert received == [signal.SIGTERM] * 2
     with pytest.raises(LostError), launched._terminated_later():
         signal.raise_signal(signal.SIGTERM)
         raise LostError("process 2 of 2 is gone")
-    signal.raise_signal(signal.SIGTERM)  # the launcher's, which has seen it later
-    assert len(came) == 2
+    signal.raise_signal(signal.SIGTERM)  # from the launcher, which notices the loss later
+    assert len(received) == 2
 
 
-def test_behind_a_loss_no_signal_ends_it_though_a_flow_has_put_the_handler_back(
-    came: list[int], monkeypatch: pytest.MonkeyPatch
+def test_sigterm_is_ignored_after_a_loss_even_if_a_flow_restored_its_handler(
+    received: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(launched, "_meet", lambda _: [Pipe()[0]])
-    for lost, answered in ((False, 1), (True, 1)):
+    for lost, signals in ((False, 1), (True, 1)):
         assert join(Launch(rank=0, size=2, local=0))
         with suppress(LostError), capture_sigterm(), launched._terminated_later():
             if lost:
                 raise LostError("process 2 of 2 is gone")
         signal.raise_signal(signal.SIGTERM)
-        assert len(came) == answered
+        assert len(received) == signals
 
 
-def test_a_launched_process_that_is_gone_may_have_had_no_memory(
+def test_lost_process_is_reported_as_out_of_memory_by_the_kernels_oom_count(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    counted = tmp_path / "vmstat"
-    monkeypatch.setattr("rc1_lib.training.memory._VMSTAT", counted)
-    for killed, what in ((7, ""), (8, MEMORY)):
-        counted.write_text("oom_kill 7\n")
+    vmstat = tmp_path / "vmstat"
+    monkeypatch.setattr("rc1_lib.training.memory._VMSTAT", vmstat)
+    for oom_kills, lacking in ((7, ""), (8, MEMORY)):
+        vmstat.write_text("oom_kill 7\n")
         mine, theirs = Pipe()
         group = LaunchedGroup([mine])
-        counted.write_text(f"oom_kill {killed}\n")
+        vmstat.write_text(f"oom_kill {oom_kills}\n")
         theirs.close()
         with (
             pytest.raises(LostError, match=rf"^process 2 of 2 .*({GO_ON}|{KILLED})$") as found,
             group.calling(Adder(group.link, 2).process),
         ):
             pass
-        assert shortage(found.value) == what
+        assert shortage(found.value) == lacking
 
 
-def test_a_closed_group_of_a_launcher_says_that_only_the_command_helps() -> None:
+def test_closed_launched_group_names_the_remedy() -> None:
     group = LaunchedGroup([Pipe()[0]])
     group.close()
     with pytest.raises(LostError, match=LaunchedGroup.to_go_on), group.calling(Adder(group.link, 2).process):
         pass
 
 
-def test_a_process_that_is_gone_in_the_middle_of_a_message_is_a_sentence() -> None:
+def test_process_lost_within_a_message_is_reported() -> None:
     mine, theirs = Pipe()
     group = LaunchedGroup([mine])
     with pytest.raises(LostError, match=rf"^process 2 of 2 .*{GO_ON}$"), group.calling(Adder(group.link, 2).process):
@@ -205,14 +206,14 @@ def test_a_process_that_is_gone_in_the_middle_of_a_message_is_a_sentence() -> No
         theirs.close()
 
 
-def test_who_does_not_know_the_word_of_a_launch_is_not_let_in() -> None:
+def test_connection_without_the_secret_of_the_launch_is_rejected() -> None:
     store = HashStore()
     with ThreadPoolExecutor() as threads:
         leads = threads.submit(launched._take_calls, store, "127.0.0.1", 3)
-        port, word = store.get(launched._MEETING).decode().split()
-        for said in (f"{word[1:]}0 1", word, f"{word} first", "x" * 1000):
+        port, secret = store.get(launched._MEETING).decode().split()
+        for message in (f"{secret[1:]}0 1", secret, f"{secret} first", "x" * 1000):
             stranger = Connection(socket.create_connection(("127.0.0.1", int(port))).detach())
-            stranger.send_bytes(said.encode())
+            stranger.send_bytes(message.encode())
             with pytest.raises((EOFError, ConnectionError)):
                 stranger.recv_bytes()
         workers = [launched._call_first(store, "127.0.0.1", rank) for rank in (2, 1)]
@@ -222,9 +223,7 @@ def test_who_does_not_know_the_word_of_a_launch_is_not_let_in() -> None:
         assert worker.recv_bytes() == b"%d" % rank
 
 
-def test_processes_that_the_shards_cannot_be_dealt_to_evenly_are_refused(
-    tiny: Tiny, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_shards_that_processes_cannot_share_evenly_are_rejected(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(launched, "_joined", LaunchedGroup([Pipe()[0], Pipe()[0]]))
     assert processes_of(tiny("training.shards=6", "training.processes=1").config.training) == 3
     with pytest.raises(ConfigError, match=r"training\.shards: .* 2, expected a multiple of 3, "):
@@ -232,12 +231,12 @@ def test_processes_that_the_shards_cannot_be_dealt_to_evenly_are_refused(
 
 
 OWN = ("sec_per_step", "mem_used_mb", "ts")
-"""What each process has of its own: time and memory."""
+"""Metrics that differ by process: time and memory."""
 TWO = ("accelerate.commands.launch", "--multi_gpu", "--num_processes", "2", "--main_process_port", "0", "-m")
 
 
 def launch(run: Run, by: Sequence[str] = TWO) -> subprocess.Popen[str]:
-    """`accelerate launch ...`: the tiny run to its last step, in two processes; `by` nothing: one starts by itself."""
+    """Train the tiny run to its last step in two processes of `accelerate launch`; in one process if `by` is empty."""
     return subprocess.Popen(
         [sys.executable, "-m", *by, launches.__name__, str(run.workspace.root)],
         env={**os.environ, "PYTHONPATH": str(PROJECT_ROOT)}, text=True,
@@ -246,36 +245,36 @@ def launch(run: Run, by: Sequence[str] = TWO) -> subprocess.Popen[str]:
 
 
 @pytest.mark.long
-def test_accelerate_launch_has_the_losses_and_every_other_figure_of_one_process(tiny: Tiny) -> None:
+def test_accelerate_launch_has_the_metrics_of_one_process(tiny: Tiny) -> None:
     found = []
     for by in ((), TWO):
         run = tiny(name=str(len(by)))
         with launch(run, by) as process:
-            told, _ = process.communicate()
-        assert process.returncode == 0, told[-3000:]
+            output, _ = process.communicate()
+        assert process.returncode == 0, output[-3000:]
         lines = run.workspace.path("reports/metrics.jsonl").read_text().splitlines()
         assert len(lines) == launches.LAST
         found.append([{name: value for name, value in json.loads(line).items() if name not in OWN} for line in lines])
     for one, two in zip(*found, strict=True):
-        assert one["loss"] == pytest.approx(two["loss"], rel=0, abs=LIKE_ONE)
-        assert one == two, "shared work is the same work: no bit hangs on who does it"
+        assert one["loss"] == pytest.approx(two["loss"], rel=0, abs=LOSS_TOLERANCE)
+        assert one == two, "the metrics depend on the number of processes"
 
 
 @pytest.mark.long
-def test_a_launched_process_that_is_killed_ends_training_in_a_sentence_and_the_next_launch_goes_on(
+def test_killed_launched_process_is_reported_and_the_next_launch_resumes(
     tiny: Tiny, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken, whole = tiny(name="broken"), tiny(name="whole")
     monkeypatch.setenv(launches.DIES_IN, "3")
     with launch(broken) as process:
-        told, _ = process.communicate()
-    assert process.returncode == 1  # the launcher's own: it has lost a process
-    assert "process 2 of 2 is gone, and the launcher's output says how it ended" in told, told[-3000:]
+        output, _ = process.communicate()
+    assert process.returncode == 1  # the launcher's exit code for a lost process
+    assert "process 2 of 2" in output, output[-3000:]
     assert len(broken.workspace.path("reports/metrics.jsonl").read_text().splitlines()) == 2
     monkeypatch.delenv(launches.DIES_IN)
     for run in (broken, whole):
         with launch(run) as process:
-            told, _ = process.communicate()
-        assert process.returncode == 0, told[-3000:]
+            output, _ = process.communicate()
+        assert process.returncode == 0, output[-3000:]
     last = f"checkpoints/rc1/step_{launches.LAST:05d}"
     assert fingerprint(broken.workspace.path(last)) == fingerprint(whole.workspace.path(last))

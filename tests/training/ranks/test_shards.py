@@ -1,4 +1,4 @@
-"""Dealing a step's rows into shards, and putting together what came of them."""
+"""Splitting a step's rows into shards, and gathering the results."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 from rc1_lib.training.ranks.shards import ONE_SHARD, Shards
 
 
-class Deaf:
-    """A link to others that say nothing."""
+class NoOthers:
+    """A link without answers of other processes."""
 
     rank, size = 1, 2
 
@@ -19,7 +19,7 @@ class Deaf:
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 7])
-def test_every_row_is_in_one_shard_and_each_has_about_as_much_to_do(count: int) -> None:
+def test_every_row_is_in_one_shard_and_shards_are_balanced(count: int) -> None:
     lengths = [random.Random(4).randint(20, 400) for _ in range(200)]
     rows = random.Random(5).sample(range(200), 128)
     parts = Shards(count).split(rows, lengths)
@@ -29,7 +29,7 @@ def test_every_row_is_in_one_shard_and_each_has_about_as_much_to_do(count: int) 
     assert max(loads) - min(loads) <= max(lengths)
 
 
-def test_rows_are_dealt_to_and_fro_by_length_whatever_their_order() -> None:
+def test_rows_are_split_by_length_independently_of_their_order() -> None:
     lengths = [10, 20, 30, 40, 50, 50]
     assert Shards(2).split(range(6), lengths) == [[4, 2, 1], [5, 3, 0]]
     assert Shards(2).split([5, 1, 3, 0, 4, 2], lengths) == [[4, 2, 1], [5, 3, 0]]
@@ -40,15 +40,15 @@ def test_few_rows_leave_shards_empty() -> None:
     assert ONE_SHARD.split([], []) == [[]]
 
 
-def test_without_others_every_shard_is_ones_own() -> None:
+def test_single_process_has_every_shard() -> None:
     assert Shards(3).mine == [0, 1, 2]
     assert Shards(3).all_gather({2: "c", 0: "a", 1: "b"}) == ["a", "b", "c"]
 
 
-def test_shards_go_round_the_processes() -> None:
-    assert Shards(5, Deaf()).mine == [1, 3]
+def test_shards_alternate_between_processes() -> None:
+    assert Shards(5, NoOthers()).mine == [1, 3]
 
 
-def test_what_is_not_ones_own_share_is_refused() -> None:
-    with pytest.raises(AssertionError, match=r"shards \[0\], expected \[1\]"):
-        Shards(2, Deaf()).all_gather({0: "a"})
+def test_result_of_another_processs_shard_is_rejected() -> None:
+    with pytest.raises(AssertionError, match=r"\[0\], expected \[1\]"):
+        Shards(2, NoOthers()).all_gather({0: "a"})

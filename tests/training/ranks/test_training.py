@@ -1,4 +1,4 @@
-"""A run that several processes share: the bytes of one process, over kills and with any number of them."""
+"""A run in several processes ends with the bytes of one process, also after kills."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from tests.training.tiny_world import RUNS, SUPERVISED, tiny_run
 
 Tiny = Callable[..., Run]
 LONG = [pytest.param(name, marks=pytest.mark.long) for name in ("torch_grpo", "trl_grpo", "trl_dpo", *SUPERVISED)]
-"""The other engines, where one of them speaks for all in the ordinary suite."""
+"""The other engines. The ordinary suite runs one of them."""
 
 SHARDS = "training.shards=2"
 
 
 @pytest.fixture(scope="module")
 def alone(tiny_workspace: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The end of the run when one process works on one shard after the other."""
+    """The fingerprint of the run's end with all shards in one process."""
     root = tmp_path_factory.mktemp("alone") / "workspace"
     shutil.copytree(tiny_workspace, root)
     go(tiny_run(root, SHARDS, "training.processes=1"), 4)
@@ -45,16 +45,16 @@ def end_of(root: Path) -> str:
     return fingerprint(root / "checkpoints/rc1/step_00004")
 
 
-def test_two_processes_end_with_the_bytes_of_one_and_go_on_from_what_one_began(tiny: Tiny, alone: str) -> None:
+def test_two_processes_resume_from_one_and_end_with_its_bytes(tiny: Tiny, alone: str) -> None:
     run = tiny(SHARDS, "training.processes=1")
     go(run, 1)
-    told = go(tiny(SHARDS, "training.processes=2"), 4)
-    assert told == ["resumes from step_00001"]
+    messages = go(tiny(SHARDS, "training.processes=2"), 4)
+    assert messages == ["resumes from step_00001"]
     assert end_of(run.workspace.root) == alone
 
 
 @pytest.mark.parametrize("name", ["torch_dpo", *LONG])
-def test_two_processes_end_with_the_bytes_of_one_with_every_other_engine_too(tiny: Tiny, name: str) -> None:
+def test_two_processes_of_every_other_engine_end_with_the_bytes_of_one(tiny: Tiny, name: str) -> None:
     ends = []
     for processes in (1, 2):
         run = tiny(*RUNS[name], SHARDS, f"training.processes={processes}", name=str(processes))
@@ -65,7 +65,7 @@ def test_two_processes_end_with_the_bytes_of_one_with_every_other_engine_too(tin
 
 @pytest.mark.long
 @pytest.mark.parametrize(("many", "least"), [(False, 2), (True, 10)])
-def test_two_processes_killed_again_and_again_end_with_the_bytes_of_one(
+def test_repeatedly_killed_processes_end_with_the_bytes_of_one(
     tiny: Tiny, alone: str, forks: Forks, many: bool, least: int
 ) -> None:
     root = tiny().workspace.root
@@ -75,20 +75,20 @@ def test_two_processes_killed_again_and_again_end_with_the_bytes_of_one(
     assert end_of(root) == alone
 
 
-def test_the_run_that_is_prepared_is_the_one_with_its_own_number_of_processes(tiny: Tiny) -> None:
-    """The same ticket opens both, and in one process the second is not trained by what the first was prepared with."""
+def test_prepared_run_keeps_its_own_number_of_processes(tiny: Tiny) -> None:
+    """One ticket fits both runs, but within a process the second must not reuse what was prepared for the first."""
     one, two = (prepared_for(tiny(SHARDS, f"training.processes={processes}")).run for processes in (1, 2))
     assert one.config_sha256 == two.config_sha256
     assert (one.config.training.processes, two.config.training.processes) == (1, 2)
 
 
-def test_another_number_of_shards_is_another_run(tiny: Tiny) -> None:
+def test_another_number_of_shards_makes_another_run(tiny: Tiny) -> None:
     go(tiny(), 1)
     with pytest.raises(AnotherRunError, match=r": training\.shards \(1 .*2 "):
         go(tiny(SHARDS, "training.processes=1"), 1)
 
 
-def test_a_process_that_dies_in_a_step_ends_training_in_a_sentence_and_the_next_start_goes_on(
+def test_process_killed_in_a_step_is_reported_and_the_next_start_resumes(
     tiny: Tiny, alone: str, forks: Forks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fork_workers(monkeypatch, forks)
@@ -110,7 +110,7 @@ def test_a_process_that_dies_in_a_step_ends_training_in_a_sentence_and_the_next_
     assert end_of(run.workspace.root) == alone
 
 
-def test_a_closed_engine_waits_for_nobody(tiny: Tiny) -> None:
+def test_closed_engine_cannot_play(tiny: Tiny) -> None:
     run = tiny(SHARDS, "training.processes=2")
     engine = TorchPPO()
     engine.setup(Setup.of_run(run.config, str(run.workspace.path(run.config.base_model)), 5))
@@ -119,7 +119,7 @@ def test_a_closed_engine_waits_for_nobody(tiny: Tiny) -> None:
         engine.play([], [], temperature=0.0, seed=1, iteration=0)
 
 
-def test_episodes_come_back_in_the_order_of_their_rows(tiny: Tiny) -> None:
+def test_sharded_episodes_are_returned_in_the_order_of_their_rows(tiny: Tiny) -> None:
     run = tiny(SHARDS, "training.processes=1")
     engine = TorchPPO()
     engine.setup(Setup.of_run(run.config, str(run.workspace.path(run.config.base_model)), 5))

@@ -1,4 +1,4 @@
-"""The chat and the model that knows its dialogues by heart, taught once in a run of the suite."""
+"""A chat and a model that was trained until it repeats its dialogues, once per run of the suite."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 from transformers import PreTrainedModel
 
 from tests.once import copy_of
-from tests.training.rollout.standin import StandInChat, random_model, taught_model, wiki
+from tests.training.rollout.standin import StandInChat, memorizing_model, random_model, wiki
 
 ASK = '<tool_call>{"name": "ask_user", "arguments": {"question": "How many jars?"}}</tool_call>'
 DIALOGUES = (
@@ -22,7 +22,7 @@ DIALOGUES = (
 
 @pytest.fixture(autouse=True, scope="module")
 def one_thread() -> Iterator[None]:
-    """As in training: on several threads the same rollout twice differs in its last bits on some CPUs."""
+    """Use one thread as training does: with several, repeated rollouts differ in the last bits on some CPUs."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
@@ -35,13 +35,13 @@ def chat() -> StandInChat:
 
 
 @pytest.fixture(scope="session")
-def taught(chat: StandInChat, tmp_path_factory: pytest.TempPathFactory) -> PreTrainedModel:
-    """Never change it: take a copy."""
+def memorized(chat: StandInChat, tmp_path_factory: pytest.TempPathFactory) -> PreTrainedModel:
+    """The model that repeats DIALOGUES. Never change it: use a copy."""
 
     def make(folder: Path) -> None:
         folder.mkdir()
-        torch.save(taught_model(chat, DIALOGUES, steps=80).state_dict(), folder / "weights")
+        torch.save(memorizing_model(chat, DIALOGUES, steps=80).state_dict(), folder / "weights")
 
     model = random_model(chat)
-    model.load_state_dict(torch.load(copy_of("taught_by_heart", make, tmp_path_factory) / "weights"))
+    model.load_state_dict(torch.load(copy_of("memorized_dialogues", make, tmp_path_factory) / "weights"))
     return model

@@ -1,4 +1,4 @@
-"""A small chat, rows and a model that knows dialogues by heart, all made here: nothing is downloaded."""
+"""A small chat, rows, and a model that memorizes dialogues, without any download."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PIECES = (
     "How many jars?", "user\n", "assistant\n", "tool\n", "Coins left?", " Hm.", "A box of 9.",
     "There is no page of that title.",
 )  # fmt: skip
-"""Text that is one token, to keep what has to be learned short."""
+"""Texts that are one token each, to keep the training short."""
 
 LIMITS = Limits(turns=6, tokens=400, tool_errors=2, malformed=1, calls=5, turn_chars=4_000, argument_chars=300)
 PROJECTIONS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
@@ -44,17 +44,17 @@ ROW: dict[str, Any] = {
 
 
 def row(number: int) -> dict[str, Any]:
-    """A row whose prompt is longer the higher its number."""
+    """A row whose prompt grows with its number."""
     return {**ROW, "id": f"row-{number}", "messages": [{"role": "user", "content": f"Coins left?{' Hm.' * number}"}]}
 
 
 def wiki(title: str) -> str:
-    """A turn that reads a page."""
+    """A turn that calls `wiki`."""
     return f'<tool_call>{{"name": "wiki", "arguments": {{"title": "{title}"}}}}</tool_call>'
 
 
 class StandInChat:
-    """Qwen3's chat in bytes: every mark and a few pieces are one token each, so is every other byte."""
+    """Qwen3's chat format on bytes: special tokens, a few pieces and all bytes are one token each."""
 
     thoughts: tuple[int, int] | None = None
     opens_thoughts = False
@@ -71,21 +71,21 @@ class StandInChat:
         self.size = self._tokenizer.get_vocab_size()
 
     def encode(self, text: str) -> list[int]:
-        """Tokens of text in which marks count as marks."""
+        """Tokens of a text that may contain special tokens."""
         return self._tokenizer.encode(text).ids
 
     def prompt_ids(self, messages: Sequence[Mapping[str, Any]]) -> list[int]:
         return [token for m in messages for token in self._message(m["role"], m["content"])] + self._opening()
 
     def observation_ids(self, messages: Sequence[Mapping[str, Any]]) -> list[int]:
-        told = [token for m in messages for token in self._message("tool", m["content"])]
-        return self.encode("\n") + told + self._opening()
+        replies = [token for m in messages for token in self._message("tool", m["content"])]
+        return self.encode("\n") + replies + self._opening()
 
     def decode(self, ids: Sequence[int]) -> str:
         return self._tokenizer.decode(list(ids), skip_special_tokens=False)
 
     def _message(self, role: str, content: str) -> list[int]:
-        # A content is no place for marks: it is read by the tokenizer that knows none.
+        # The tokenizer without special tokens encodes contents, so that they cannot forge any.
         return self.encode(f"<|im_start|>{role}\n") + self._plain.encode(content).ids + self.encode("<|im_end|>\n")
 
     def _opening(self) -> list[int]:
@@ -93,7 +93,7 @@ class StandInChat:
 
 
 def random_model(chat: StandInChat, *, context: int = 512, seed: int = 0) -> PreTrainedModel:
-    """A tiny Qwen3 that knows nothing."""
+    """A tiny Qwen3 with random weights."""
     torch.manual_seed(seed)
     config = Qwen3Config(
         vocab_size=chat.size,
@@ -111,8 +111,8 @@ def random_model(chat: StandInChat, *, context: int = 512, seed: int = 0) -> Pre
     return Qwen3ForCausalLM(config).eval()
 
 
-def taught_model(chat: StandInChat, dialogues: Sequence[Sequence[str]], steps: int) -> PreTrainedModel:
-    """A tiny Qwen3 that was taught the turns of a few dialogues on `row(0)` and `row(3)`."""
+def memorizing_model(chat: StandInChat, dialogues: Sequence[Sequence[str]], steps: int) -> PreTrainedModel:
+    """A tiny Qwen3 that was trained on the turns of a few dialogues on `row(0)` and `row(3)`."""
     model = random_model(chat)
     texts = [demonstration(chat, row(number), turns) for turns in dialogues for number in (0, 3)]
     width = max(len(ids) for ids, _ in texts)
@@ -130,7 +130,7 @@ def taught_model(chat: StandInChat, dialogues: Sequence[Sequence[str]], steps: i
 
 
 def demonstration(chat: StandInChat, of: Mapping[str, Any], turns: Sequence[str]) -> tuple[list[int], list[int]]:
-    """Token ids of a played dialogue and labels: -100 where a token is not the assistant's."""
+    """Token ids of a played dialogue, and labels: -100 for all tokens but the assistant's."""
     episode = Episode(World(of), LIMITS)
     ids = chat.prompt_ids(episode.messages)
     labels = [-100] * len(ids)
@@ -143,7 +143,7 @@ def demonstration(chat: StandInChat, of: Mapping[str, Any], turns: Sequence[str]
 
 
 def with_lora(model: PreTrainedModel) -> PreTrainedModel:
-    """The model with an adapter that changes something: peft's B is random here, not zero."""
+    """The model with an adapter that changes its output: B is random instead of zero."""
     torch.manual_seed(7)
     inject_adapter_in_model(
         LoraConfig(r=4, lora_alpha=8, lora_dropout=0.5, target_modules=PROJECTIONS, init_lora_weights=False), model
@@ -155,7 +155,7 @@ def with_lora(model: PreTrainedModel) -> PreTrainedModel:
 
 
 def starts(chat: StandInChat, numbers: Sequence[int], limits: Limits = LIMITS) -> list[Start]:
-    """Fresh episodes on `row(number)`, their tokens counted by the chat's own tokenizer."""
+    """New episodes on `row(number)` that count tokens with the chat's tokenizer."""
     count: Callable[[str], int] = lambda text: len(chat.encode(text))  # noqa: E731
     return [Start(f"row-{n}", f"key-{i}", Episode(World(row(n)), limits, count)) for i, n in enumerate(numbers)]
 
@@ -168,7 +168,7 @@ WIDE = Batching(rows=64, prefill_tokens=4096)
 
 
 def same_numbers(left: Sequence[float], right: Sequence[float], within: float) -> bool:
-    """Whether two lists agree, NaN with NaN."""
+    """Whether two lists agree; NaN equals NaN."""
     return len(left) == len(right) and all(
         (math.isnan(a) and math.isnan(b)) or abs(a - b) <= within for a, b in zip(left, right, strict=True)
     )

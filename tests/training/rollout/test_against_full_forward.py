@@ -1,4 +1,4 @@
-"""The log-probabilities of a rollout are those of the model, read afresh from the first token to the last."""
+"""The log-probabilities of a rollout equal those of a full forward pass."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ FEW = Batching(rows=4, prefill_tokens=64)
 
 
 @torch.no_grad()
-def furthest(model: PreTrainedModel, trajectories: list[Trajectory], temperature: float) -> float:
-    """The largest difference to a forward pass of each whole trajectory alone."""
+def largest_gap(model: PreTrainedModel, trajectories: list[Trajectory], temperature: float) -> float:
+    """The largest difference to a forward pass over each single trajectory."""
     worst = 0.0
     for each in trajectories:
         logits_TV = model(input_ids=torch.tensor([each.ids])).logits[0].float()
@@ -44,47 +44,51 @@ def furthest(model: PreTrainedModel, trajectories: list[Trajectory], temperature
 
 
 @pytest.mark.parametrize("temperature", [1.0, 0.7])
-def test_log_probabilities_are_those_of_the_tempered_model(
-    chat: StandInChat, taught: PreTrainedModel, temperature: float
+def test_log_probabilities_are_those_at_the_sampling_temperature(
+    chat: StandInChat, memorized: PreTrainedModel, temperature: float
 ) -> None:
-    played = roll_out(taught, chat, starts(chat, NUMBERS), sampling(temperature), WIDE)
+    played = roll_out(memorized, chat, starts(chat, NUMBERS), sampling(temperature), WIDE)
     assert max(trajectory.outcome.turns for trajectory in played) >= 2
-    assert furthest(taught, played, temperature) < 1e-5
+    assert largest_gap(memorized, played, temperature) < 1e-5
 
 
-def test_greedy_tokens_are_scored_at_temperature_one(chat: StandInChat, taught: PreTrainedModel) -> None:
-    played = roll_out(taught, chat, starts(chat, NUMBERS), sampling(0.0), WIDE)
-    assert furthest(taught, played, 1.0) < 1e-5
+def test_greedy_tokens_have_log_probabilities_of_temperature_1(chat: StandInChat, memorized: PreTrainedModel) -> None:
+    played = roll_out(memorized, chat, starts(chat, NUMBERS), sampling(0.0), WIDE)
+    assert largest_gap(memorized, played, 1.0) < 1e-5
 
 
-def test_an_adapter_counts_and_leaves_no_trace(chat: StandInChat, taught: PreTrainedModel) -> None:
-    model = with_lora(copy.deepcopy(taught)).train()
+def test_rollout_uses_the_adapter_and_restores_the_model(chat: StandInChat, memorized: PreTrainedModel) -> None:
+    model = with_lora(copy.deepcopy(memorized)).train()
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     played = roll_out(model, chat, starts(chat, NUMBERS), sampling(), FEW)
     assert model.training
     after = model.state_dict()
     assert all(torch.equal(tensor, after[name]) for name, tensor in before.items())
     model.eval()
-    assert furthest(model, played, 1.0) < 1e-5
-    assert furthest(taught, played, 1.0) > 1e-2, "the adapter changed nothing, so it was not tested"
+    assert largest_gap(model, played, 1.0) < 1e-5
+    assert largest_gap(memorized, played, 1.0) > 1e-2, "the adapter changed nothing"
 
 
-def test_a_model_quantised_to_nf4_with_an_adapter(chat: StandInChat, taught: PreTrainedModel, tmp_path: Path) -> None:
-    taught.save_pretrained(tmp_path)
+def test_nf4_model_with_an_adapter_equals_its_full_forward_pass(
+    chat: StandInChat, memorized: PreTrainedModel, tmp_path: Path
+) -> None:
+    memorized.save_pretrained(tmp_path)
     nf4 = BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=torch.float32)
     model = with_lora(Qwen3ForCausalLM.from_pretrained(tmp_path, quantization_config=nf4, device_map="cpu"))
     disable_repacking(model)
     assert type(model.model.layers[0].mlp.up_proj.base_layer).__name__ == "Linear4bit"
     model.eval()
     played = roll_out(model, chat, starts(chat, NUMBERS), sampling(), FEW)
-    assert furthest(model, played, 1.0) < 1e-5
+    assert largest_gap(model, played, 1.0) < 1e-5
 
 
-def test_sixteen_bits_keep_the_adapter_apart(chat: StandInChat, taught: PreTrainedModel) -> None:
-    model = with_lora(copy.deepcopy(taught)).to(torch.bfloat16)
+def test_bf16_model_with_an_adapter_is_near_its_full_forward_pass(
+    chat: StandInChat, memorized: PreTrainedModel
+) -> None:
+    model = with_lora(copy.deepcopy(memorized)).to(torch.bfloat16)
     played = roll_out(model, chat, starts(chat, NUMBERS), sampling(), FEW)
-    # Eight bits of mantissa: the shape of a batch alone moves a log-probability in the second decimal.
-    assert furthest(model, played, 1.0) < 0.5
+    # With eight bits of mantissa, the shape of a batch changes the second decimal of a log-probability.
+    assert largest_gap(model, played, 1.0) < 0.5
     assert len(played) == len(NUMBERS)
 
 
@@ -105,18 +109,18 @@ def other_models(chat: StandInChat) -> dict[str, PreTrainedModel]:
 @pytest.mark.parametrize(
     "name", ["sliding windows", "capped logits and windows in every other layer", "learned positions"]
 )
-def test_models_of_other_kinds(chat: StandInChat, name: str) -> None:
+def test_other_architectures_equal_their_full_forward_pass(chat: StandInChat, name: str) -> None:
     model = other_models(chat)[name]
     with torch.no_grad():
         for weight in model.parameters():
             if weight.dim() > 1:
-                weight.mul_(8.0)  # else the fresh weights tell every context alike
+                weight.mul_(8.0)  # else initial weights give equal outputs for all contexts
     played = roll_out(model, chat, starts(chat, NUMBERS), sampling(turn_tokens=60), FEW)
     assert max(len(trajectory.ids) for trajectory in played) > 60
-    assert furthest(model, played, 1.0) < 1e-4
+    assert largest_gap(model, played, 1.0) < 1e-4
 
 
-def test_the_padding_token_may_be_any(chat: StandInChat) -> None:
+def test_padding_token_does_not_change_the_rollout(chat: StandInChat) -> None:
     model = random_model(chat)
     first = roll_out(model, chat, starts(chat, NUMBERS), sampling(turn_tokens=30), FEW)
     other = StandInChat()

@@ -1,4 +1,4 @@
-"""Greedy rollouts are what `generate` of transformers says, turn by turn."""
+"""Greedy rollouts equal `generate` of transformers, turn by turn."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def by_generate(model: PreTrainedModel, chat: StandInChat, number: int) -> tuple
         ids += chat.observation_ids(answers)
 
 
-def test_greedy_is_generate_turn_by_turn(chat: StandInChat, taught: PreTrainedModel) -> None:
+def test_greedy_rollout_equals_generate_turn_by_turn(chat: StandInChat, memorized: PreTrainedModel) -> None:
     numbers = [0, 3, 7, 1]
-    played = roll_out(taught, chat, starts(chat, numbers), sampling(0.0), WIDE)
+    played = roll_out(memorized, chat, starts(chat, numbers), sampling(0.0), WIDE)
     assert [(list(each.ids), each.outcome.status) for each in played] == [
-        by_generate(taught, chat, number) for number in numbers
+        by_generate(memorized, chat, number) for number in numbers
     ]
     assert max(each.outcome.turns for each in played) >= 2

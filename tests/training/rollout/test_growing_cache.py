@@ -1,4 +1,4 @@
-"""The cache holds what `DynamicCache` of transformers holds, also when rows leave and join."""
+"""The growing cache equals `DynamicCache` of transformers, also when rows leave and join."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def empty(rows: int) -> GrowingCache:
     return GrowingCache(rows, torch.device("cpu"))
 
 
-def begun(lengths: list[int], seed: int) -> tuple[GrowingCache, list[Tensor]]:
-    """A cache into which prompts of these lengths were read, and the keys of each row's own tokens."""
+def cache_of(lengths: list[int], seed: int) -> tuple[GrowingCache, list[Tensor]]:
+    """A cache after prompts of these lengths, and the keys of each row's tokens."""
     cache = empty(len(lengths))
     keys, values = states(len(lengths), max(lengths), seed)
     cache.update(keys, values, 0)
@@ -30,17 +30,17 @@ def begun(lengths: list[int], seed: int) -> tuple[GrowingCache, list[Tensor]]:
 
 
 def assert_holds(cache: GrowingCache, kept: list[Tensor]) -> None:
-    """Feeds one more slot to every row; it and all slots before are there, and the mask shows no others."""
+    """Feed one more slot to every row and assert that the mask shows it and all earlier ones, and no others."""
     new = states(len(kept), 1, seed=99)
     mask = cache.mask(1)
     held, _ = cache.update(*new, 0)
     for place, keys in enumerate(kept):
         assert torch.equal(held[place][:, mask[place]], torch.cat((keys, new[0][place]), dim=1))
-        assert mask[place, -1 - keys.shape[1] :].all(), "a row's slots are the last ones"
-    assert mask.any(dim=0).all(), "no slot is kept that nobody sees"
+        assert mask[place, -1 - keys.shape[1] :].all(), "a row's slots must be the last ones"
+    assert mask.any(dim=0).all(), "a slot is kept that no row sees"
 
 
-def test_slots_are_kept_however_often_the_room_grows() -> None:
+def test_slots_are_kept_when_the_cache_grows() -> None:
     ours, theirs = empty(3), DynamicCache()
     for step, slots in enumerate([5] + [1] * (5 * LEAST_ROOM) + [7]):
         for layer in (0, 1):
@@ -52,13 +52,13 @@ def test_slots_are_kept_however_often_the_room_grows() -> None:
     assert ours.get_mask_sizes(3, 1) == theirs.get_mask_sizes(3, 1)
 
 
-def test_padding_behind_the_tokens_is_taken_out() -> None:
-    cache, keys = begun([5, 2, 4], seed=0)
+def test_right_padding_is_removed() -> None:
+    cache, keys = cache_of([5, 2, 4], seed=0)
     assert cache.mask(0).tolist() == [[True] * 5, [False] * 3 + [True] * 2, [False] + [True] * 4]
     assert_holds(cache, keys)
 
 
-def test_padding_that_all_rows_share_leaves_no_slot_behind() -> None:
+def test_padding_shared_by_all_rows_leaves_no_slot() -> None:
     cache = empty(2)
     keys, values = states(2, 6, seed=0)
     cache.update(keys, values, 0)
@@ -67,51 +67,51 @@ def test_padding_that_all_rows_share_leaves_no_slot_behind() -> None:
     assert_holds(cache, [keys[0, :, :4], keys[1, :, :3]])
 
 
-def test_rows_that_leave_give_their_places_and_unseen_slots_up() -> None:
-    cache, keys = begun([4, 3, 1, 2], seed=0)
+def test_leaving_rows_free_their_places_and_unseen_slots() -> None:
+    cache, keys = cache_of([4, 3, 1, 2], seed=0)
     cache.keep([1, 3])
     assert order_after(4, [1, 3]) == [3, 1]
     assert cache.get_seq_length() == 3
     assert_holds(cache, [keys[3], keys[1]])
 
 
-def test_rows_that_are_taken_are_copies() -> None:
-    cache, keys = begun([4, 3, 1, 2], seed=0)
+def test_taken_rows_are_copies() -> None:
+    cache, keys = cache_of([4, 3, 1, 2], seed=0)
     taken = cache.take([3, 1])
     assert taken.get_seq_length() == 3
     assert_holds(taken, [keys[3], keys[1]])
     assert_holds(cache, keys)
 
 
-@pytest.mark.parametrize(("here", "coming"), [(6, 3), (3, 6), (4, 4)])
-def test_rows_that_join_end_at_the_same_slot(here: int, coming: int) -> None:
-    cache, keys = begun([here, here - 2], seed=0)
-    other, joined = begun([coming - 1, coming, coming - 2], seed=1)
+@pytest.mark.parametrize(("present", "joining"), [(6, 3), (3, 6), (4, 4)])
+def test_joining_rows_end_at_the_same_slot(present: int, joining: int) -> None:
+    cache, keys = cache_of([present, present - 2], seed=0)
+    other, joined = cache_of([joining - 1, joining, joining - 2], seed=1)
     cache.join(other, 8)
     assert cache.rows == 5
     assert_holds(cache, keys + joined)
 
 
-def test_parts_are_joined_in_their_order() -> None:
-    parts = [begun(lengths, seed) for seed, lengths in enumerate([[2], [7, 5], [3]])]
+def test_parts_are_joined_in_order() -> None:
+    parts = [cache_of(lengths, seed) for seed, lengths in enumerate([[2], [7, 5], [3]])]
     cache = GrowingCache.joined([part for part, _ in parts], after=1)
     assert cache.rows == 4
     assert_holds(cache, [keys for _, rows in parts for keys in rows])
 
 
-def test_rows_leave_and_others_join_over_and_over() -> None:
-    cache, kept = begun([4, 3, 2], seed=0)
+def test_cache_survives_rows_that_repeatedly_leave_and_join() -> None:
+    cache, kept = cache_of([4, 3, 2], seed=0)
     for step in range(8):
         aside = cache.take([0])
         put_aside = kept[0]
         order = order_after(3, [1, 2])
         cache.keep([1, 2])
         kept = [kept[place] for place in order]
-        if step % 2:  # now and then the one that left comes back
+        if step % 2:  # sometimes the row that left comes back
             cache.join(aside, 3)
             kept.append(put_aside)
         else:
-            other, joined = begun([3 + 2 * step % 5], seed=10 + step)
+            other, joined = cache_of([3 + 2 * step % 5], seed=10 + step)
             cache.join(other, 3)
             kept += joined
         new, values = states(3, 1, seed=50 + step)
@@ -120,7 +120,7 @@ def test_rows_leave_and_others_join_over_and_over() -> None:
     assert_holds(cache, kept)
 
 
-def test_the_last_rows_fill_the_gaps() -> None:
+def test_last_rows_fill_the_gaps() -> None:
     assert order_after(5, [0, 1, 2, 3, 4]) == [0, 1, 2, 3, 4]
     assert order_after(5, [2, 3, 4]) == [4, 3, 2]
     assert order_after(5, [0, 4]) == [0, 4]

@@ -1,4 +1,4 @@
-"""What a row samples is its own business: neighbours, order, batch and padding change nothing."""
+"""A row's samples do not depend on other rows, their order, the batch size or padding."""
 
 from __future__ import annotations
 
@@ -22,24 +22,22 @@ def same(left: list[Trajectory], right: list[Trajectory], within: float = 1e-5) 
 
 
 @pytest.fixture(scope="module")
-def played(chat: StandInChat, taught: PreTrainedModel) -> list[Trajectory]:
-    return roll_out(taught, chat, starts(chat, NUMBERS), sampling(), WIDE)
+def played(chat: StandInChat, memorized: PreTrainedModel) -> list[Trajectory]:
+    return roll_out(memorized, chat, starts(chat, NUMBERS), sampling(), WIDE)
 
 
-def test_the_dialogues_differ_from_one_another(played: list[Trajectory]) -> None:
+def test_dialogues_differ_from_one_another(played: list[Trajectory]) -> None:
     assert len({trajectory.ids for trajectory in played}) > 10
     assert len({trajectory.outcome.turns for trajectory in played}) > 1
 
 
-def test_results_stand_in_the_order_of_the_starts(played: list[Trajectory]) -> None:
+def test_results_have_the_order_of_the_starts(played: list[Trajectory]) -> None:
     assert [trajectory.row_id for trajectory in played] == [f"row-{number}" for number in NUMBERS]
 
 
-def test_the_order_of_the_rows_changes_no_token(
-    chat: StandInChat, taught: PreTrainedModel, played: list[Trajectory]
-) -> None:
-    turned = roll_out(taught, chat, starts(chat, NUMBERS)[::-1], sampling(), WIDE)
-    assert same(turned[::-1], played)
+def test_row_order_changes_no_token(chat: StandInChat, memorized: PreTrainedModel, played: list[Trajectory]) -> None:
+    reversed_rows = roll_out(memorized, chat, starts(chat, NUMBERS)[::-1], sampling(), WIDE)
+    assert same(reversed_rows[::-1], played)
 
 
 @pytest.mark.parametrize(
@@ -51,28 +49,28 @@ def test_the_order_of_the_rows_changes_no_token(
         Batching(rows=24, prefill_tokens=60),
     ],
 )
-def test_rows_at_once_and_prompts_at_once_change_no_token(
-    chat: StandInChat, taught: PreTrainedModel, played: list[Trajectory], batching: Batching
+def test_batch_sizes_of_rows_and_prompts_change_no_token(
+    chat: StandInChat, memorized: PreTrainedModel, played: list[Trajectory], batching: Batching
 ) -> None:
-    assert same(roll_out(taught, chat, starts(chat, NUMBERS), sampling(), batching), played)
+    assert same(roll_out(memorized, chat, starts(chat, NUMBERS), sampling(), batching), played)
 
 
-def test_other_rows_beside_it_change_no_token_of_a_row(
-    chat: StandInChat, taught: PreTrainedModel, played: list[Trajectory]
+def test_other_rows_change_no_token_of_a_row(
+    chat: StandInChat, memorized: PreTrainedModel, played: list[Trajectory]
 ) -> None:
-    alone = roll_out(taught, chat, starts(chat, NUMBERS)[6:7], sampling(), WIDE)
+    alone = roll_out(memorized, chat, starts(chat, NUMBERS)[6:7], sampling(), WIDE)
     assert same(alone, played[6:7])
 
 
-def test_the_same_seeds_give_the_same_episodes_and_others_give_others(
-    chat: StandInChat, taught: PreTrainedModel, played: list[Trajectory]
+def test_seed_and_iteration_decide_the_episodes(
+    chat: StandInChat, memorized: PreTrainedModel, played: list[Trajectory]
 ) -> None:
-    assert same(roll_out(taught, chat, starts(chat, NUMBERS), sampling(), WIDE), played, within=0.0)
+    assert same(roll_out(memorized, chat, starts(chat, NUMBERS), sampling(), WIDE), played, within=0.0)
     for other in (sampling(seed=4), sampling(iteration=2)):
-        again = roll_out(taught, chat, starts(chat, NUMBERS), other, WIDE)
+        again = roll_out(memorized, chat, starts(chat, NUMBERS), other, WIDE)
         assert sum(a.ids != b.ids for a, b in zip(again, played, strict=True)) > len(played) / 2
 
 
-def test_two_episodes_of_one_row_have_numbers_of_their_own(played: list[Trajectory]) -> None:
+def test_episodes_of_one_row_use_different_random_numbers(played: list[Trajectory]) -> None:
     of_row_0 = [trajectory for trajectory in played if trajectory.row_id == "row-0"]
     assert len({trajectory.ids for trajectory in of_row_0}) > 1

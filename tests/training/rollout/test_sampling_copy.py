@@ -1,4 +1,4 @@
-"""The 16-bit copy of a quantised base and its adapter: written from the source each time, and gone without a trace."""
+"""The 16-bit sampling copy of a quantized base and its adapter: rewritten each time, and removed without a trace."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from rc1_lib.training.layer_weights import adapter_delta, dequantized
 from rc1_lib.training.rollout.roll_out import roll_out
 from rc1_lib.training.rollout.sampling_weights import SamplingCopy, make_sampling_copy
 from tests.training.rollout.standin import WIDE, StandInChat, sampling, starts, with_lora
-from tests.training.rollout.test_against_full_forward import furthest
+from tests.training.rollout.test_against_full_forward import largest_gap
 
 NUMBERS = [0, 8, 3, 1]
 ROUNDS = 30
 
 
 @pytest.fixture(scope="module")
-def in_4_bits(taught: PreTrainedModel, tmp_path_factory: pytest.TempPathFactory) -> PreTrainedModel:
-    """Frozen NF4 layers with doubly quantised scales, and an adapter that changes something. Never change it."""
-    folder = tmp_path_factory.mktemp("taught")
-    taught.save_pretrained(folder)
+def in_4_bits(memorized: PreTrainedModel, tmp_path_factory: pytest.TempPathFactory) -> PreTrainedModel:
+    """Frozen NF4 layers with double quantization, and a non-zero adapter. Never change it."""
+    folder = tmp_path_factory.mktemp("memorized")
+    memorized.save_pretrained(folder)
     nf4 = BitsAndBytesConfig(
         load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_use_double_quant=True,
         bnb_4bit_compute_dtype=torch.float32,
@@ -43,7 +43,7 @@ def adapted(model: PreTrainedModel) -> list[LoraLayer]:
 
 
 def active(model: PreTrainedModel) -> list[Tensor]:
-    """The very weights that each layer with an adapter computes with, inside `SamplingCopy.active`."""
+    """The weights that each adapted layer computes with inside `SamplingCopy.active`."""
     used: list[Tensor] = []
 
     def linear(states: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -58,7 +58,7 @@ def active(model: PreTrainedModel) -> list[Tensor]:
 
 @contextmanager
 def changed(model: PreTrainedModel, size: float) -> Iterator[None]:
-    """Inside, the adapter is another one."""
+    """Change the adapter within this block."""
     before = {name: weight.detach().clone() for name, weight in model.named_parameters() if "lora_" in name}
     with torch.no_grad():
         for name, weight in model.named_parameters():
@@ -71,9 +71,7 @@ def changed(model: PreTrainedModel, size: float) -> Iterator[None]:
                 weight.copy_(before[name])
 
 
-def test_the_copy_is_base_and_adapter_in_one_matrix_and_leaves_no_trace(
-    chat: StandInChat, in_4_bits: PreTrainedModel
-) -> None:
+def test_copy_merges_base_and_adapter_and_leaves_no_trace(chat: StandInChat, in_4_bits: PreTrainedModel) -> None:
     model = in_4_bits
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     made = SamplingCopy(model)
@@ -85,11 +83,11 @@ def test_the_copy_is_base_and_adapter_in_one_matrix_and_leaves_no_trace(
         assert weight.dtype is torch.bfloat16 and torch.equal(weight, whole.to(torch.bfloat16))
     assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
     assert not any("forward" in layer.__dict__ for layer in model.modules())
-    # Eight bits of mantissa. The layers themselves come within 1e-5 (test_against_full_forward).
-    assert 1e-5 < furthest(model, played, 1.0) < 0.1
+    # The copy has eight bits of mantissa. The layers themselves come within 1e-5 (test_against_full_forward).
+    assert 1e-5 < largest_gap(model, played, 1.0) < 0.1
 
 
-def test_after_many_updates_there_and_back_no_bit_has_drifted(in_4_bits: PreTrainedModel) -> None:
+def test_copy_has_no_drift_after_many_adapter_updates(in_4_bits: PreTrainedModel) -> None:
     model = in_4_bits
     made = SamplingCopy(model)
     with made.active():
@@ -108,10 +106,10 @@ def test_after_many_updates_there_and_back_no_bit_has_drifted(in_4_bits: PreTrai
         used = active(model)
     assert all(map(torch.equal, used, first))
     assert [weight.data_ptr() for weight in used] == places
-    assert not any(map(torch.equal, drifting, first)), "adding and taking out again is what drifts"
+    assert not any(map(torch.equal, drifting, first)), "adding and subtracting deltas must drift"
 
 
-def test_with_the_adapter_switched_off_the_copy_is_the_base(in_4_bits: PreTrainedModel) -> None:
+def test_copy_with_a_disabled_adapter_is_the_base(in_4_bits: PreTrainedModel) -> None:
     made = SamplingCopy(in_4_bits)
     layers = adapted(in_4_bits)
     for layer in layers:
@@ -125,16 +123,16 @@ def test_with_the_adapter_switched_off_the_copy_is_the_base(in_4_bits: PreTraine
             layer.enable_adapters(True)
 
 
-def test_an_error_while_it_samples_leaves_the_layers_as_they_were(in_4_bits: PreTrainedModel) -> None:
+def test_error_during_sampling_restores_the_layers(in_4_bits: PreTrainedModel) -> None:
     with pytest.raises(ZeroDivisionError), SamplingCopy(in_4_bits).active():
         print(1 / 0)
     assert not any("forward" in layer.__dict__ for layer in in_4_bits.modules())
 
 
-def test_sixteen_bits_are_copied_with_their_adapter_and_thirty_two_are_left_to_merging(
-    taught: PreTrainedModel,
+def test_16_bit_models_are_copied_and_32_bit_models_are_not(
+    memorized: PreTrainedModel,
 ) -> None:
-    model = with_lora(copy.deepcopy(taught))
+    model = with_lora(copy.deepcopy(memorized))
     assert make_sampling_copy(model, "bf16") is None
     half = model.to(torch.bfloat16)
     assert make_sampling_copy(half, "none") is None
@@ -142,7 +140,7 @@ def test_sixteen_bits_are_copied_with_their_adapter_and_thirty_two_are_left_to_m
     assert made is not None and len(made) == len(adapted(half))
 
 
-def test_layers_in_4_bits_without_an_adapter_are_copied_too(in_4_bits: PreTrainedModel) -> None:
+def test_four_bit_layers_without_an_adapter_are_copied(in_4_bits: PreTrainedModel) -> None:
     model = copy.deepcopy(in_4_bits)
     model.model.layers[0].mlp.up_proj = model.model.layers[0].mlp.up_proj.get_base_layer()
     made = SamplingCopy(model)
@@ -151,7 +149,7 @@ def test_layers_in_4_bits_without_an_adapter_are_copied_too(in_4_bits: PreTraine
         model(input_ids=torch.tensor([[1, 2, 3]]))
 
 
-def test_it_is_the_copy_that_samples(in_4_bits: PreTrainedModel) -> None:
+def test_forward_pass_uses_the_copy(in_4_bits: PreTrainedModel) -> None:
     model, ids = in_4_bits, torch.tensor([[5, 9, 2, 7]])
     made = SamplingCopy(model)
     with torch.no_grad(), made.active():

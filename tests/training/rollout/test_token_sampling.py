@@ -1,4 +1,4 @@
-"""Drawing by one number: worked out by hand."""
+"""Sampling a token with one random number, against results by hand."""
 
 from __future__ import annotations
 
@@ -17,40 +17,40 @@ TENTHS = torch.tensor([0.1, 0.2, 0.3, 0.4]).log()
 @pytest.mark.parametrize(
     ("number", "token"), [(0.0, 0), (0.09, 0), (0.11, 1), (0.29, 1), (0.31, 2), (0.59, 2), (0.61, 3), (1 - 2**-53, 3)]
 )
-def test_the_token_is_where_the_cumulated_probability_exceeds_the_number(number: float, token: int) -> None:
+def test_drawn_token_is_the_first_whose_cumulative_probability_exceeds_the_number(number: float, token: int) -> None:
     tokens, logprobs = draw(TENTHS[None] + 5.0, np.array([number]), 1.0)
     assert tokens == [token]
     assert logprobs == pytest.approx([math.log((token + 1) / 10)], abs=1e-6)
 
 
 def test_temperature_sharpens_the_distribution_and_its_log_probabilities() -> None:
-    # Squared and made to add up to 1: 1, 4, 9 and 16 thirtieths.
+    # Squared and normalized: 1, 4, 9 and 16 thirtieths.
     tokens, logprobs = draw(TENTHS[None].expand(2, 4), np.array([4.9 / 30, 13.9 / 30]), 0.5)
     assert tokens == [1, 2]
     assert logprobs == pytest.approx([math.log(4 / 30), math.log(9 / 30)], abs=1e-6)
 
 
-def test_greedy_takes_the_most_probable_whatever_the_number() -> None:
+def test_greedy_draws_the_most_probable_token_for_any_number() -> None:
     tokens, logprobs = draw(TENTHS[None].expand(3, 4), np.array([0.0, 0.5, 0.99]), 0.0)
     assert tokens == [3, 3, 3]
     assert logprobs == pytest.approx([math.log(0.4)] * 3, abs=1e-6)
 
 
 @pytest.mark.parametrize("vocabulary", [63, 64, 65, 1000, 6144])
-def test_every_number_finds_the_token_that_one_long_sum_finds(vocabulary: int) -> None:
+def test_blockwise_search_finds_the_token_of_one_cumulative_sum(vocabulary: int) -> None:
     logits = 4.0 * torch.randn(1, vocabulary, generator=torch.Generator().manual_seed(vocabulary))
     numbers = np.random.default_rng(1).random(4000)
     tokens, _ = draw(logits.expand(len(numbers), -1), numbers, 1.0)
     cumulated = torch.softmax(logits[0].double(), dim=-1).cumsum(0).numpy()
     expected = np.searchsorted(cumulated, numbers, side="right")
-    # The exponentials are those of float32: a number that close to a border may fall on its other side.
+    # Exponentials are float32, so that a number very near a border may fall on the other side.
     clear = np.abs(cumulated[None] - numbers[:, None]).min(axis=1) > 1e-6
     assert clear.mean() > 0.95
     assert np.array_equal(np.array(tokens)[clear], expected[clear])
 
 
 @pytest.mark.parametrize("number", [0.0, 0.5, 1 - 2**-53])
-def test_a_token_without_probability_is_never_drawn(number: float) -> None:
+def test_token_of_probability_0_is_never_drawn(number: float) -> None:
     logits = torch.full((1, 300), -torch.inf)
     logits[0, [70, 140, 141]] = torch.tensor([0.0, 1.0, -3.0])
     tokens, logprobs = draw(logits, np.array([number]), 1.0)
@@ -58,7 +58,7 @@ def test_a_token_without_probability_is_never_drawn(number: float) -> None:
     assert math.isfinite(logprobs[0])
 
 
-def test_a_stream_hangs_on_its_names_alone() -> None:
+def test_random_stream_depends_only_on_seed_iteration_and_key() -> None:
     first = uniforms(1, 2, "row", 10)
     assert np.array_equal(uniforms(1, 2, "row", 4), first[:4])
     assert first.min() >= 0.0
@@ -67,15 +67,15 @@ def test_a_stream_hangs_on_its_names_alone() -> None:
         assert not np.array_equal(uniforms(seed, iteration, key, 10), first)
 
 
-def test_streams_of_neighbouring_names_are_even_and_unrelated() -> None:
+def test_streams_of_neighbouring_keys_are_uniform_and_uncorrelated() -> None:
     table = np.array([uniforms(0, 0, str(row), 50) for row in range(400)])
-    # 20,000 numbers: the mean strays by 0.002, a correlation over 20,000 pairs by 0.007.
+    # Of 20,000 numbers, the standard error of the mean is 0.002 and that of the correlation 0.007.
     assert abs(table.mean() - 0.5) < 0.01
     assert abs(np.corrcoef(table[1:].ravel(), table[:-1].ravel())[0, 1]) < 0.03
 
 
 @pytest.mark.parametrize("temperature", [0.0, 0.7, 1.0])
-def test_a_device_without_float64_draws_the_same(temperature: float) -> None:
+def test_draw_is_the_same_on_a_device_without_float64(temperature: float) -> None:
     logits = 4.0 * torch.randn(5, 300, generator=torch.Generator().manual_seed(2))
     numbers = np.random.default_rng(2).random(5)
     assert draw(logits.as_subclass(NoFloat64), numbers, temperature) == draw(logits, numbers, temperature)

@@ -1,4 +1,4 @@
-"""Episodes put into a batch, and rows into parts."""
+"""Collating episodes into a batch, and splitting rows into minibatches and micro-batches."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LONG = episode("b", [(False, [1, 2]), (True, [3]), (False, [4, 5]), (True, [6, 7
 SHORT = episode("a", [(False, [1]), (True, [2]), (False, [3, 4, 5, 6, 7, 8])], [-0.4])
 
 
-def test_rows_are_in_order_right_padded_and_end_with_their_last_own_token() -> None:
+def test_rows_are_sorted_right_padded_and_cut_after_their_last_own_token() -> None:
     batch = collate([LONG, SHORT], [1.0, 0.5], pad_id=9)
     assert batch.ids.tolist() == [[1, 2, 9, 9, 9, 9, 9], [1, 2, 3, 4, 5, 6, 7]]
     assert batch.lengths.tolist() == [2, 7]
@@ -27,7 +27,7 @@ def test_rows_are_in_order_right_padded_and_end_with_their_last_own_token() -> N
     assert len(batch) == 2 and batch.action_count == 4
 
 
-def test_the_order_in_which_episodes_come_in_leaves_no_trace() -> None:
+def test_order_of_episodes_does_not_change_the_batch() -> None:
     episodes, scores = random_episodes(6)
     one, other = collate(episodes, scores, 0), collate(episodes[::-1], scores[::-1], 0)
     for name in ("ids", "action_mask", "lengths", "old_logprobs", "scores"):
@@ -35,29 +35,29 @@ def test_the_order_in_which_episodes_come_in_leaves_no_trace() -> None:
 
 
 @pytest.mark.parametrize("wrong", [math.nan, -math.inf])
-def test_an_own_token_without_a_log_probability_is_refused(wrong: float) -> None:
+def test_own_token_without_a_finite_log_probability_is_rejected(wrong: float) -> None:
     broken = replace(LONG, logprobs=(math.nan, math.nan, wrong, math.nan, math.nan, -0.2, -0.3))
     with pytest.raises(ValueError, match=rf"^token 2 .*'b'.* {wrong}, "):
         collate([SHORT, broken], [0.0, 0.0], pad_id=0)
 
 
-def test_a_score_that_is_no_number_is_refused() -> None:
+def test_nan_score_is_rejected() -> None:
     with pytest.raises(ValueError, match=r"'a'.* nan, "):
         collate([LONG, SHORT], [0.0, math.nan], pad_id=0)
 
 
-def test_episodes_without_a_score_of_their_own_are_an_error() -> None:
-    with pytest.raises(AssertionError, match="2 episodes, 1 scores"):
+def test_missing_score_is_an_error() -> None:
+    with pytest.raises(AssertionError, match=r"\b2 .*\b1 "):
         collate([LONG, SHORT], [0.0], pad_id=0)
 
 
-def test_an_episode_without_own_tokens_is_an_error() -> None:
+def test_episode_without_own_tokens_is_an_error() -> None:
     silent = replace(SHORT, action_mask=(False,) * 8, turn_ends=())
     with pytest.raises(AssertionError, match=r"'a'.*token"):
         collate([silent], [0.0], pad_id=0)
 
 
-def test_a_part_is_trimmed_and_knows_the_state_before_each_own_token() -> None:
+def test_part_is_trimmed_and_has_the_state_before_each_own_token() -> None:
     batch = collate([LONG, SHORT], [1.0, 0.5], pad_id=9)
     part = action_tokens(batch, [1, 0])
     assert part.inputs.tolist() == [[1, 2, 3, 4, 5, 6], [1, 2, 9, 9, 9, 9]]
@@ -66,12 +66,12 @@ def test_a_part_is_trimmed_and_knows_the_state_before_each_own_token() -> None:
     assert action_tokens(batch, [0]).inputs.tolist() == [[1]]
 
 
-def test_micro_batches_hold_rows_of_similar_length_within_the_budget() -> None:
+def test_micro_batches_have_rows_of_similar_length_within_the_budget() -> None:
     assert list(micro_batches([0, 1, 2, 3, 4], [5, 30, 4, 9, 5], 12)) == [[2, 0], [4], [3], [1]]
     assert list(micro_batches([0, 2, 4], [5, 30, 4, 9, 5], 15)) == [[2, 0, 4]]
 
 
-def test_minibatches_deal_every_row_once_and_evenly() -> None:
+def test_minibatches_have_every_row_once_and_balanced_sizes() -> None:
     generator = torch.Generator().manual_seed(1)
     first, second = (minibatch_rows(11, 4, generator) for _ in range(2))
     assert [len(rows) for rows in first] == [3, 3, 3, 2]

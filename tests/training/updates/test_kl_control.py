@@ -1,4 +1,4 @@
-"""The KL coefficient's controllers."""
+"""The controllers of the KL coefficient."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def adaptive(coef: float = 0.05) -> AdaptiveKL:
         (-3.0, 0.05 * 0.98),
     ],
 )
-def test_the_coefficient_moves_towards_the_target_and_never_by_more_than_the_bound(kl: float, expected: float) -> None:
+def test_adaptive_coefficient_moves_towards_the_target_within_its_limit(kl: float, expected: float) -> None:
     control = adaptive()
     control.update(kl)
     assert control.coef == pytest.approx(expected)
 
 
-def test_a_resumed_controller_goes_on_where_the_first_one_was() -> None:
+def test_resumed_controller_continues_with_the_same_coefficient() -> None:
     first = adaptive()
     for kl in (3.0, 0.5, 2.1):
         first.update(kl)
@@ -38,23 +38,23 @@ def test_a_resumed_controller_goes_on_where_the_first_one_was() -> None:
     assert first.coef == second.coef
 
 
-def test_a_fixed_coefficient_stays() -> None:
+def test_fixed_coefficient_does_not_change() -> None:
     control = FixedKL(0.0)
     control.update(100.0)
     assert control.coef == 0.0
 
 
 @pytest.mark.parametrize("coef", [0.0, -1.0, float("nan")])
-def test_an_adaptive_coefficient_that_could_never_move_is_refused(coef: float) -> None:
+def test_adaptive_coefficient_that_cannot_move_is_rejected(coef: float) -> None:
     with pytest.raises(ValueError, match="KL coefficient"):
         adaptive(coef)
 
 
-def test_a_step_that_could_turn_the_coefficient_negative_is_refused() -> None:
+def test_gain_that_could_make_the_coefficient_negative_is_rejected() -> None:
     with pytest.raises(ValueError, match="below 1"):
         AdaptiveKL(0.1, target=1.0, gain=5.0, bound=0.2)
 
 
-def test_a_negative_fixed_coefficient_is_refused() -> None:
+def test_negative_fixed_coefficient_is_rejected() -> None:
     with pytest.raises(ValueError, match="at least 0"):
         FixedKL(-0.1)
