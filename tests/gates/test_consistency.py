@@ -13,10 +13,10 @@ from rc1_lib.evidence import Evidence
 from rc1_lib.gates.consistency import consistency_gate
 from rc1_lib.pool.as_asked import Questions, known_questions
 from rc1_lib.pool.templates import load_pack
-from rc1_lib.preflight.gate_list import evaluate
 from rc1_lib.records import GateResult, Status
 from rc1_lib.rows.frame import ROW_COLUMNS, read_rows
 from rc1_lib.rows.schema import check_rows
+from tests.conftest import Verdicts
 from tests.gates.damages import UNTRUE, Damage, Rows, first, replace_gold, set_answer, solved, wrong
 from tests.gates.damages_by_gate import NO_ROWS, WORDED
 
@@ -44,8 +44,8 @@ def judged(evidence: Evidence, rows: Rows, questions: Questions, path: Path) -> 
     return consistency_gate({"pool": frame}, questions, pack, evidence.run.config.gates.consistency)
 
 
-def test_every_row_of_the_builder_passes(evidence: Evidence) -> None:
-    result = evaluate("consistency", evidence, 1)
+def test_every_row_of_the_builder_passes(evidence: Evidence, verdicts: Verdicts) -> None:
+    (result,) = (one for one in verdicts[1] if one.name == "consistency")
     assert (result.status, result.failures, result.offenders) == (Status.PASSED, (), ())
     replayed = next(check.value for check in result.checks if check.name == "rows played again")
     assert replayed == sum(evidence.rows(name).height for name in ("pool", "shadow", "takes"))

@@ -382,7 +382,7 @@ PROBE_DAMAGES: dict[str, tuple[Callable[[pl.DataFrame], pl.DataFrame], set[str]]
     "zero latency": (lambda log: where(log, ONE_DIALOGUE, latency_ms=0.0), {"shortest latency, ms"}),
     "unknown latency": (lambda log: where(log, ONE_DIALOGUE, latency_ms=math.nan), {"shortest latency, ms"}),
     "a score above 1": (lambda log: where(log, ONE_DIALOGUE & LIVE, scores=scores_of(1.7)), {"scores outside [0, 1]"}),
-    "a score that is no number": (
+    "a score that is NaN": (
         lambda log: where(log, ONE_DIALOGUE & LIVE, scores=scores_of(math.nan)), {"scores outside [0, 1]"},
     ),
     "a score in words": (

@@ -198,9 +198,9 @@ def test_shuffled_labels_fail_calibration_and_shadow_run(gates: RewardGates, jud
     since = gates.since(judged.damaged(shuffled))
     assert set(since) == {"shadow_run"} and SUCCESS_CORRELATION in since["shadow_run"]
     _, calibration = gates.calibrate(judged.damaged(shuffled))
-    assert "all predict it about equally well, or badly" in advice(calibration, ERROR)
+    assert "equally well, or badly" in advice(calibration, ERROR)
     shadow = gates.shadow_run(shuffled(judged.shadow), gates.in_force)
-    assert "calibrate the weights on more or better judged dialogues" in advice(shadow, SUCCESS_CORRELATION)
+    assert "more or better judged dialogues" in advice(shadow, SUCCESS_CORRELATION)
 
 
 def test_every_shuffle_of_the_labels_fails_the_calibration(gates: RewardGates, judged: Judged) -> None:
@@ -325,7 +325,7 @@ def test_missing_scores_for_half_of_the_dialogues_fail_every_gate(gates: RewardG
     assert gates.since(damaged) == {name: why for name, why in everywhere.items() if name != "calibration"}
     for result in (gates.baseline(damaged.shadow), gates.calibrate(damaged)[1]):
         assert "fix the judge" in advice(result, COVERAGE)
-    assert "score the dialogues that have no score" in advice(gates.ablation(damaged.takes, gates.in_force), "coverage")
+    assert "no score" in advice(gates.ablation(damaged.takes, gates.in_force), "coverage")
 
 
 def test_the_reports_list_constant_criteria(built: Run, fresh_copy: Callable[..., Run]) -> None:

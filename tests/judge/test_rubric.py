@@ -76,7 +76,7 @@ def test_an_invented_answer_is_less_grounded_than_one_from_a_page() -> None:
 
 
 @pytest.mark.parametrize(
-    ("made", "value"),
+    ("calls_made", "value"),
     [
         ([("calc", "3>2", "yes")], 1.0),
         ([("wiki", "Mill", "It is old.")], 1.0),

@@ -183,7 +183,7 @@ def test_a_null_parameter_is_not_sent_and_parameters_can_be_renamed(
 
 
 def test_gemini_can_rename_only_the_system_message(settings: Make) -> None:
-    with pytest.raises(ConfigError, match=r"judge.names renames max_tokens"):
+    with pytest.raises(ConfigError, match=r"judge\.names .*max_tokens"):
         open_provider(settings("gemini", names={"max_tokens": "most"}))
 
 
@@ -206,7 +206,7 @@ def test_without_an_api_key_no_key_header_is_sent(
     script.says(401, {"error": {"message": "Missing bearer token"}})
     for name in ("openai", "gemini"):
         failure = failed_call(settings(name, base_url=script.url(name), api_key=None), ask())
-        assert "No key was sent because SCORER_API_KEY is not set" in failure.detail
+        assert "SCORER_API_KEY" in failure.detail
     assert not any(
         word in head.lower() for head in script.heads for word in ("authorization", "no-key", "goog-api-key")
     )

@@ -39,7 +39,7 @@ def test_a_gemini_model_that_is_invalid_in_a_url_raises_an_error(model: str, set
 @pytest.mark.parametrize("name", sorted(LIVE))
 @pytest.mark.parametrize("key", [None, "", "  "])
 def test_a_missing_api_key_raises_an_error(name: str, key: str | None, settings: Make) -> None:
-    with pytest.raises(ConfigError, match=r"SCORER_API_KEY.*needs a key"):
+    with pytest.raises(ConfigError, match="SCORER_API_KEY"):
         open_provider(settings(name, api_key=key))
 
 
@@ -53,7 +53,7 @@ def test_local_servers_need_no_api_key(host: str, settings: Make) -> None:
 
 @pytest.mark.parametrize("host", ["8.8.8.8", "api.example.com", "localhost.example.com", "[2001:4860:4860::8888]"])
 def test_remote_servers_need_an_api_key(host: str, settings: Make) -> None:
-    with pytest.raises(ConfigError, match="needs a key"):
+    with pytest.raises(ConfigError, match="SCORER_API_KEY"):
         open_provider(settings("openai", base_url=f"https://{host}/v1", api_key=None))
 
 
