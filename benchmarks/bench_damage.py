@@ -18,7 +18,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from tests.gates.damage_done import GATES, SIZE, Outcome, build_small, outcome, reds
+from tests.gates.damage_done import GATES, SIZE, Outcome, build_small, failing_gates, outcome
 from tests.gates.damages import UNTRUE, Damage
 from tests.gates.damages_by_gate import DAMAGES, NO_ROWS, OTHER_FILES, OTHERS, UNSEEN, WORDED
 
@@ -36,8 +36,8 @@ def table(damages: Sequence[Damage], found: Mapping[str, Outcome]) -> list[str]:
     """Return one line per kind of damage; gates that are meant to find it are bold."""
     lines = [f"| damage | {' | '.join(GATES)} |", f"|---|{'---|' * len(GATES)}"]
     for damage in damages:
-        red = found[damage.name].red
-        cells = (_cell(red[name].value, name in damage.meant) if name in red else "" for name in GATES)
+        failed = found[damage.name].failed
+        cells = (_cell(failed[name].value, name in damage.meant) if name in failed else "" for name in GATES)
         name = damage.name.replace("<|", "<\\|").replace("|>", "\\|>")
         lines.append(f"| {name} |" + "".join(f" {cell} |" if cell else " |" for cell in cells))
     return lines
@@ -50,9 +50,9 @@ def _cell(status: str, meant: bool) -> str:
 def unlike(found: Mapping[str, Outcome]) -> list[str]:
     """Return the kinds of damage that failed other gates than they expect."""
     return [
-        f"{damage.name}: {sorted(found[damage.name].red)}, not {sorted(damage.red)}"
+        f"{damage.name}: {sorted(found[damage.name].failed)}, not {sorted(damage.failing)}"
         for damage in DAMAGES
-        if found[damage.name].red.keys() != damage.red
+        if found[damage.name].failed.keys() != damage.failing
     ]
 
 
@@ -63,15 +63,15 @@ def main() -> int:
     start = time.process_time()
     with tempfile.TemporaryDirectory() as folder:
         whole, damaged = build_small(Path(folder, "whole"), rows, shadow), Path(folder, "damaged")
-        clean = reds(whole)
+        clean = failing_gates(whole)
         for damage in DAMAGES:
             found[damage.name] = outcome(damage, whole, damaged)
             shutil.rmtree(damaged)
     print(f"undamaged: {clean or 'passed'}; {time.process_time() - start:.0f} s of CPU")
     noticed = sum(result.noticed for result in found.values())
     print(f"{len(found)} kinds; `integrity` failed where nothing else was written: {noticed}")
-    more = sum(bool(found[damage.name].red.keys() - damage.meant) for damage in DAMAGES)
-    print(f"failed no gate: {sum(not result.red for result in found.values())}; more than are meant: {more}")
+    more = sum(bool(found[damage.name].failed.keys() - damage.meant) for damage in DAMAGES)
+    print(f"failed no gate: {sum(not result.failed for result in found.values())}; more than are meant: {more}")
     for title, damages in TITLES.items():
         print("\n".join(["", f"## {title}", "", *table(damages, found)]))
     wrong = unlike(found)

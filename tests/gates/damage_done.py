@@ -1,4 +1,4 @@
-"""Damage done to a copy of a built workspace, and what every gate that looks at files makes of it."""
+"""Apply damage to a copy of a built workspace, and evaluate every gate that reads files."""
 
 from __future__ import annotations
 
@@ -19,33 +19,33 @@ from rc1_lib.provenance.derived import Artifact
 from rc1_lib.records import Status
 from rc1_lib.run import Run, open_run
 from rc1_lib.workspace.artifacts import Workspace, read_json, read_manifest, recorded_write, write_json
-from tests.gates.damages import BESIDE, Damage, Rows
+from tests.gates.damages import OTHER_FILE, Damage, Rows
 
 GATES = (
     "integrity", "shadow_set", "mix", "length", "diversity", "duplicates", "leakage", "consistency", "difficulty",
 )  # fmt: skip
-"""Those that look at the content of shadow set, takes, pool, metrics and balanced pool."""
+"""The gates that read the contents of shadow set, rollouts, pool, metrics and balanced pool."""
 SIZE = (400, 60)
-"""Rows and shadow rows of the workspace that the page's table was made on."""
+"""Rows and shadow rows of the workspace that docs/experiments/damage-table.md was measured on."""
 
 _BY_NAME = {artifact.name: artifact for artifact in DATA}
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one kind.
+    """The gates' verdicts on one kind of damage.
 
     Attributes:
-        red: the gates that did not pass, each manifest written as if the file had been made so: failed, or an error.
-        noticed: whether `integrity` was red before that, the file altered and nothing else.
+        failed: the gates that did not pass (failed or error) after every manifest was rewritten to match the damage.
+        noticed: whether `integrity` failed before that, when only the file had changed.
     """
 
-    red: dict[str, Status]
+    failed: dict[str, Status]
     noticed: bool
 
 
 def build_small(root: Path, rows: int, shadow: int) -> Run:
-    """A workspace with all that the gates look at."""
+    """Build a workspace with every file that the gates read."""
     run = open_run(
         workspace=root, overrides=[f"pool.n={rows}", f"shadow.n={shadow}", "ablation.takes=2", "pool.workers=1"]
     )
@@ -55,34 +55,34 @@ def build_small(root: Path, rows: int, shadow: int) -> Run:
     return run
 
 
-def reds(run: Run) -> dict[str, Status]:
-    """The gates of `GATES` that do not pass."""
+def failing_gates(run: Run) -> dict[str, Status]:
+    """Evaluate `GATES` and return those that do not pass."""
     evidence = Evidence(run)
     found = {name: evaluate(name, evidence, 1).status for name in GATES}
     return {name: status for name, status in found.items() if status is not Status.PASSED}
 
 
 def outcome(damage: Damage, whole: Run, root: Path) -> Outcome:
-    """Do the damage in a copy of `whole` at `root`, and judge it."""
+    """Apply the damage to a copy of `whole` at `root`, and evaluate the gates."""
     shutil.copytree(whole.workspace.root, root)
     run = replace(whole, workspace=Workspace(root))
     artifact = _BY_NAME[damage.file]
     rows = rows_in(artifact, run)
-    damage.do(rows, rows_in(_BY_NAME[BESIDE[damage.file]], run))
+    damage.do(rows, rows_in(_BY_NAME[OTHER_FILE[damage.file]], run))
     data = b"".join(orjson.dumps(row) + b"\n" for row in rows)
     artifact.path(run).write_bytes(data)
     noticed = evaluate("integrity", Evidence(run), 1).status is not Status.PASSED
-    _write_as_made(artifact, run, data)
-    return Outcome(reds(run), noticed)
+    _write_as_built(artifact, run, data)
+    return Outcome(failing_gates(run), noticed)
 
 
 def rows_in(artifact: Artifact, run: Run) -> Rows:
-    """The rows of a file, as they stand there."""
+    """Read the rows of a file."""
     return [orjson.loads(line) for line in artifact.path(run).read_bytes().splitlines()]
 
 
-def _write_as_made(artifact: Artifact, run: Run, data: bytes) -> None:
-    """The file with manifests that bear it out, and what is derived from it derived again."""
+def _write_as_built(artifact: Artifact, run: Run, data: bytes) -> None:
+    """Record the file as if it had been built this way, and derive its derived files again."""
     _record(artifact, run, data)
     if artifact is SHADOW:
         sample = run.workspace.path(SAMPLE_MANIFEST)
@@ -92,7 +92,7 @@ def _write_as_made(artifact: Artifact, run: Run, data: bytes) -> None:
             write_metrics(run)
             write_balanced(run)
         except RowError:
-            return  # of what is no row nothing can be derived: both stay those of the whole pool
+            return  # an invalid row has no metrics: metrics and balanced pool stay those of the intact pool
     elif artifact is METRICS:
         _record(BALANCED, run, BALANCED.path(run).read_bytes())
 

@@ -1,7 +1,7 @@
-"""Damage to rules and to what judge, reward, machine and training have found: its gate, and the test that does it.
+"""Damage to answer rules, scores, machine and training: the gate that it fails, and the test that applies it.
 
-`docs/experiments/damage-table.md` shows it. A fake log and a failed probe are done by the tables of
-`tests/gates/test_judge_gates.py` themselves; the other kinds each have a test.
+`docs/experiments/damage-table.md` shows the table. The rows of fake logs and failed probes come from
+`tests/gates/test_judge_gates.py`; each other kind has a test of its own.
 """
 
 from __future__ import annotations
@@ -22,49 +22,49 @@ WEIGHTS, DRIFT, EVALUATION = (
 RULE = "gates/test_answer_rule"
 AGREEMENT, CONTROL = "gates/test_judge_agreement", "training/test_control"
 _EACH_OF_CALIBRATION = f"{CALIBRATION}.py::test_each_check_of_the_calibration_fails_alone"
-_EACH_OF_AGREEMENT = f"{AGREEMENT}.py::test_each_damage_is_red_by_name"
-_EACH_OF_TRAINING = f"{CONFIG}.py::test_each_fault_of_the_training_configuration_is_named"
-_POLICIES = f"{HACKING}.py::test_a_policy_that_is_paid_is_red_by_name"
+_EACH_OF_AGREEMENT = f"{AGREEMENT}.py::test_each_damage_to_the_agreement_fails_the_matching_check"
+_EACH_OF_TRAINING = f"{CONFIG}.py::test_each_fault_of_the_training_configuration_fails_the_matching_check"
+_POLICIES = f"{HACKING}.py::test_an_adversarial_policy_that_earns_the_reward_fails_by_name"
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """One kind.
+    """One kind of damage.
 
     Attributes:
-        gate: the one that is there for it.
-        damage: what is done.
-        red: its checks that fail, or what ends it as an error.
-        test: which does it, below `tests`.
+        gate: the gate that exists for it.
+        damage: what is changed.
+        checks: the gate's checks that fail, or the error that it ends with.
+        test: the test that applies it, below `tests`.
     """
 
     gate: str
     damage: str
-    red: str
+    checks: str
     test: str
 
     @property
     def line(self) -> str:
-        """Its line of the page."""
-        return f"| `{self.gate}` | {self.damage} | {self.red} | `tests/{self.test}` |"
+        """Return its line of the page."""
+        return f"| `{self.gate}` | {self.damage} | {self.checks} | `tests/{self.test}` |"
 
 
 def _of_log() -> Iterator[Found]:
     for gate, damages, test in (
-        ("anti_simulation", DAMAGES, "test_a_fake_turns_just_the_matching_checks_red"),
-        ("judge_probe", PROBE_DAMAGES, "test_a_probe_that_failed_turns_just_the_matching_checks_red"),
+        ("anti_simulation", DAMAGES, "test_each_fake_log_fails_exactly_the_matching_checks"),
+        ("judge_probe", PROBE_DAMAGES, "test_each_failed_probe_fails_exactly_the_matching_checks"),
     ):
-        for damage, (_, red) in damages.items():
-            yield Found(gate, damage, ", ".join(sorted(red)), f"{JUDGE}.py::{test}")
+        for damage, (_, checks) in damages.items():
+            yield Found(gate, damage, ", ".join(sorted(checks)), f"{JUDGE}.py::{test}")
 
 
 def _of_rules() -> Iterator[Found]:
-    for fault, (_, _, red) in FAULTS.items():
+    for fault, (_, _, checks) in FAULTS.items():
         yield Found(
             "answer_rule",
             f"a rule that {fault}",
-            ", ".join(sorted(red)),
-            f"{RULE}.py::test_a_planted_fault_is_red_by_name",
+            ", ".join(sorted(checks)),
+            f"{RULE}.py::test_each_planted_fault_of_a_rule_fails_the_matching_checks",
         )
 
 
@@ -72,17 +72,17 @@ FOUND = (
     *_of_log(),
     *_of_rules(),
     Found("answer_rule", "golds that are all the same one", "different golds",
-          f"{RULE}.py::test_golds_that_are_all_alike_say_too_little"),
+          f"{RULE}.py::test_identical_gold_answers_fail"),
     Found("anti_simulation", "a line of the log edited", "log intact",
-          f"{JUDGE}.py::test_an_edited_log_is_red_and_says_where"),
+          f"{JUDGE}.py::test_an_edited_log_fails_and_the_advice_names_the_line"),
     Found("judge_stability", "one dimension graded at random", "largest pooled variance, unstable dialogues, share",
-          f"{JUDGE}.py::test_a_noisy_judge_is_red_and_the_dimension_is_named"),
+          f"{JUDGE}.py::test_a_noisy_judge_fails_and_the_advice_names_the_criterion"),
     Found("judge_stability", "every fifth dialogue graded at random", "unstable dialogues, share",
-          f"{JUDGE}.py::test_some_unstable_dialogues_are_red_though_the_judge_on_the_whole_is_not"),
+          f"{JUDGE}.py::test_a_share_of_high_variance_dialogues_fails_although_the_pooled_variance_passes"),
     Found("judge_stability", "dialogues without a score", "coverage",
-          f"{JUDGE}.py::test_unscored_dialogues_are_red_with_their_reasons"),
+          f"{JUDGE}.py::test_missing_scores_fail_and_their_reasons_are_listed"),
     Found("judge_stability", "another version of the model", "model versions",
-          f"{JUDGE}.py::test_a_model_that_changes_is_red"),
+          f"{JUDGE}.py::test_a_changed_model_version_fails"),
     Found("judge_drift", "a judge milder by 0.1", "overall",
           f"{DRIFT}.py::test_a_judge_that_moved_is_red_whatever_its_version_is_called"),
     Found("judge_drift", "a judge that grades one dimension by 0.15 milder", "grounded",
@@ -98,20 +98,22 @@ FOUND = (
     Found("judge_agreement", "a judge that agrees by chance", "kappa with people", _EACH_OF_AGREEMENT),
     Found("judge_agreement", "a judge that ranks otherwise", "rank correlation with people", _EACH_OF_AGREEMENT),
     Found("judge_agreement", "labels of another judge", "labelled dialogues",
-          f"{AGREEMENT}.py::test_labels_of_another_judge_count_for_nothing_and_are_named"),
+          f"{AGREEMENT}.py::test_labels_of_another_judge_are_not_counted_and_are_reported"),
     Found("shadow_baseline", "a judge that prefers long answers", "old score follows the answers' length",
-          f"{REWARD}.py::test_a_judge_that_prefers_long_answers"),
-    Found("shadow_baseline", "half unscored", "scored, share", f"{REWARD}.py::test_half_unscored"),
+          f"{REWARD}.py::test_a_judge_that_prefers_long_answers_fails_the_length_check"),
+    Found("shadow_baseline", "half unscored", "scored, share",
+          f"{REWARD}.py::test_missing_scores_for_half_of_the_dialogues_fail_every_gate"),
     Found("calibration", "labels shuffled", "mean absolute error lowered, per cent",
-          f"{REWARD}.py::test_no_shuffle_of_the_labels_gets_past_the_calibration"),
+          f"{REWARD}.py::test_every_shuffle_of_the_labels_fails_the_calibration"),
     Found("calibration", "a weighed dimension stuck on one grade", "weighed dimensions stuck on one grade",
-          f"{REWARD}.py::test_a_dimension_stuck_on_one_grade"),
+          f"{REWARD}.py::test_a_weighted_criterion_stuck_on_one_grade_fails_by_name"),
     Found("calibration", "all scores reversed", "rank correlation of the calibrated weights",
-          f"{REWARD}.py::test_all_scores_reversed"),
-    Found("calibration", "half unscored", "scored, share", f"{REWARD}.py::test_half_unscored"),
+          f"{REWARD}.py::test_reversed_scores_of_judge_and_rules_fail_calibration_and_shadow_run"),
+    Found("calibration", "half unscored", "scored, share",
+          f"{REWARD}.py::test_missing_scores_for_half_of_the_dialogues_fail_every_gate"),
     Found("calibration", "a gain too small, or none that is known", "rank correlation gained, per cent",
           _EACH_OF_CALIBRATION),
-    Found("calibration", "a fit that is none", "optimality residual", _EACH_OF_CALIBRATION),
+    Found("calibration", "a fit that did not converge", "optimality residual", _EACH_OF_CALIBRATION),
     Found("calibration", "a negative weight", "smallest weight", _EACH_OF_CALIBRATION),
     Found("calibration", "a weight above the half", "largest weight", _EACH_OF_CALIBRATION),
     Found("calibration", "weights that do not sum to 1", "sum is 1", _EACH_OF_CALIBRATION),
@@ -123,29 +125,31 @@ FOUND = (
           _POLICIES),
     Found("reward_hacking", "two prompts to judge by", "echo: prompts to judge by", _POLICIES),
     Found("reward_hacking", "three policies instead of all", "worthless policies",
-          f"{HACKING}.py::test_too_few_policies_and_unscored_dialogues_are_red"),
+          f"{HACKING}.py::test_too_few_policies_and_missing_scores_fail"),
     Found("reward_hacking", "a reward that picks worse from more", "success lost by picking from more, pp",
-          f"{HACKING}.py::test_a_reward_that_picks_worse_from_more_is_red"),
+          f"{HACKING}.py::test_a_reward_whose_best_of_n_gets_worse_with_n_fails"),
     Found("reward_hacking", "its report edited", "report",
           "calibration/test_reward_hacking.py::test_a_report_that_somebody_edited_is_red"),
-    Found("overclar_ablation", "no price", "rate drop, %", f"{ABLATION}.py::test_without_a_price_nothing_changes"),
-    Found("overclar_ablation", "a judge that loves asking", "rate drop, %",
-          f"{ABLATION}.py::test_a_judge_that_loves_asking_is_beyond_the_penalty"),
+    Found("overclar_ablation", "no price", "rate drop, %", f"{ABLATION}.py::test_zero_penalty_fails_in_the_rate_drop"),
+    Found("overclar_ablation", "a judge that rewards questions", "rate drop, %",
+          f"{ABLATION}.py::test_a_judge_that_rewards_questions_more_than_the_penalty_fails_in_the_rate_drop"),
     Found("overclar_ablation", "quiet dialogues that fail", "success drop, pp",
-          f"{ABLATION}.py::test_falling_success_turns_it_red"),
+          f"{ABLATION}.py::test_a_success_drop_above_the_threshold_fails"),
     Found("overclar_ablation", "quiet dialogues that are longer", "mean turns up",
-          f"{ABLATION}.py::test_longer_dialogues_turn_it_red"),
-    Found("overclar_ablation", "half unscored", "coverage", f"{ABLATION}.py::test_half_unscored_turns_it_red"),
+          f"{ABLATION}.py::test_longer_dialogues_fail_in_the_turns"),
+    Found("overclar_ablation", "half unscored", "coverage",
+          f"{ABLATION}.py::test_missing_scores_for_half_of_the_prompts_fail_in_the_coverage"),
     Found("overclar_ablation", "nine prompts", "prompts whose dialogues differ in needless asking",
-          f"{ABLATION}.py::test_too_few_prompts_to_tell_turn_it_red"),
+          f"{ABLATION}.py::test_too_few_differing_prompts_fail"),
     Found("shadow_run", "labels shuffled", "corr_to_success_new, corr_improve_pct",
-          f"{REWARD}.py::test_shuffled_labels"),
+          f"{REWARD}.py::test_shuffled_labels_fail_calibration_and_shadow_run"),
     Found("shadow_run", "a dimension stuck on one grade since the calibration",
-          "weighed dimensions stuck on one grade", f"{REWARD}.py::test_a_dimension_stuck_on_one_grade"),
+          "weighed dimensions stuck on one grade",
+          f"{REWARD}.py::test_a_weighted_criterion_stuck_on_one_grade_fails_by_name"),
     Found("shadow_run", "a judge that grades by length", "spearman, top10_overlap",
-          f"{REWARD}.py::test_a_judge_that_grades_by_length"),
+          f"{REWARD}.py::test_a_judge_that_grades_by_length_fails_the_shadow_run"),
     Found("shadow_run", "a judge whose scores are reversed", "spearman, top10_overlap",
-          f"{REWARD}.py::test_a_judge_whose_scores_are_reversed"),
+          f"{REWARD}.py::test_reversed_scores_of_the_judge_fail_the_shadow_run"),
     Found("weights", "one digit edited", "weights are those of the report, file",
           f"{WEIGHTS}.py::test_one_digit_edited_by_hand"),
     Found("weights", "two edited so that their sum stays 1", "weights are those of the report, file",
@@ -166,20 +170,20 @@ FOUND = (
     Found("training_config", "`simulate` on, live mode off, a step too few, KL too wide or too narrow, a seed twice, "
           "full finetuning, or the whole pool", "by that", _EACH_OF_TRAINING),
     Found("overclar_penalty", "the penalty off, or a price of 0", "use_overclar_penalty; alpha is positive",
-          f"{CONFIG}.py::test_a_penalty_switched_off_is_red"),
+          f"{CONFIG}.py::test_a_disabled_or_zero_penalty_fails"),
     Found("resources", "as little free disk as is not enough", "free disk, GiB",
-          f"{CONFIG}.py::test_the_disk_must_have_more_than_the_threshold"),
+          f"{CONFIG}.py::test_free_disk_equal_to_the_threshold_fails"),
     Found("git", "no commit; a changed file", "commit known; uncommitted files",
-          f"{CONFIG}.py::test_an_unnamed_commit_and_changed_files_are_red_where_they_are_demanded"),
+          f"{CONFIG}.py::test_an_unknown_commit_and_changed_files_fail_if_the_gate_requires_them"),
     Found("ppo_eval", "a policy that stopped asking", "four checks, none on turns",
-          f"{EVALUATION}.py::test_a_policy_that_stopped_asking_is_red"),
+          f"{EVALUATION}.py::test_a_policy_that_stopped_asking_fails"),
     Found("ppo_eval", "a policy that asks everywhere", "over-clarification, precision, gap",
-          f"{EVALUATION}.py::test_asking_everywhere_is_red_in_over_clarification_precision_and_gap"),
-    Found("ppo_eval", "wasted turns", "turns", f"{EVALUATION}.py::test_wasted_turns_are_red_in_turns_alone"),
+          f"{EVALUATION}.py::test_asking_everywhere_fails_in_over_clarification_precision_and_gap"),
+    Found("ppo_eval", "wasted turns", "turns", f"{EVALUATION}.py::test_wasted_turns_fail_only_in_turns"),
     Found("ppo_eval", "worse answers", "success where asking is needed, and on hard rows",
-          f"{EVALUATION}.py::test_worse_answers_are_red_in_both_checks_on_success"),
+          f"{EVALUATION}.py::test_worse_answers_fail_both_checks_on_success"),
     Found("ppo_eval", "no training at all", "what has to rise",
-          f"{EVALUATION}.py::test_no_training_is_red_in_all_that_has_to_rise_and_green_in_what_must_not_fall"),
+          f"{EVALUATION}.py::test_an_untrained_policy_fails_the_checks_that_require_an_improvement"),
     Found("control", "an evaluation that leaks the answer to the trained policy", "success gained",
           f"{CONTROL}.py::test_leak_into_the_second_evaluation_fails_the_whole_control"),
     Found("control", "a policy that did not move", "KL to the start",

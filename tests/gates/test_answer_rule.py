@@ -1,4 +1,4 @@
-"""The gate on answer rules: sound ones pass on the pool's golds, and each planted fault fails by a check's name."""
+"""The gate on answer rules: sound rules pass on the pool's gold answers, and each planted fault fails a named check."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from rc1_lib.answer_rules.check import Rule
 from rc1_lib.config.thresholds import AnswerRuleGate
 from rc1_lib.evidence import Evidence
 from rc1_lib.gates.answer_rule import answer_rule_gate, pool_golds
-from rc1_lib.preflight.gate_list import BY_NAME, evaluate
+from rc1_lib.preflight.gate_list import BY_NAME
 from rc1_lib.records import GateResult, Status
 from rc1_lib.task_specs import gsm8k, registered, task_spec
 from tests.answer_rules import plain_rules as rules
+from tests.conftest import Verdicts
 from tests.gates.verdicts import failed
 
 SOUND: Mapping[str, Rule] = {
@@ -26,7 +27,7 @@ FAULTS: Mapping[str, tuple[str, Rule, set[str]]] = {
     "reads the first number": ("gsm8k", rules.first_number, {PAID, "lists of all candidates paid"}),
     "pays an empty answer": ("hotpotqa", rules.empty_is_right, {PAID, "empty answers paid"}),
     "pays the longest page": ("hotpotqa", rules.long_is_right, {PAID, "longest pages paid"}),
-    "pays whatever holds the answer": ("hotpotqa", rules.holds_it, {PAID, "longest pages paid",
+    "pays any text that contains the answer": ("hotpotqa", rules.holds_it, {PAID, "longest pages paid",
                                                                     "lists of all candidates paid"}),
     "pays one of a list": ("hotpotqa", rules.one_of_a_list, {PAID, "lists of all candidates paid"}),
     "does not see a negation": ("hotpotqa", rules.deaf_to_not, {PAID}),
@@ -34,9 +35,9 @@ FAULTS: Mapping[str, tuple[str, Rule, set[str]]] = {
     "takes one more for near enough": ("gsm8k", rules.near_enough, {PAID}),
     "reads the first word": ("strategyqa", rules.first_word, {PAID, "lists of all candidates paid"}),
     "refuses Chinese": ("strategyqa", rules.no_chinese, {REFUSED}),
-    "tells capitals apart": ("hotpotqa", rules.case_counts, {REFUSED}),
+    "compares capitals": ("hotpotqa", rules.case_counts, {REFUSED}),
     "reads what programs read": ("gsm8k", rules.as_programs_read, {REFUSED}),
-    "breaks where nothing is said": ("hotpotqa", rules.breaks_on_nothing, {"answers at which the rule breaks"}),
+    "breaks on an empty answer": ("hotpotqa", rules.breaks_on_nothing, {"answers at which the rule breaks"}),
     "pays anything": ("gsm8k", rules.anything, {PAID, "empty answers paid", "longest pages paid",
                                                 "lists of all candidates paid"}),
     "pays nothing": ("strategyqa", rules.nothing, {REFUSED}),
@@ -68,7 +69,9 @@ def test_sound_rules_pass_on_the_embedded_pool(rows: pl.DataFrame, thresholds: A
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_planted_fault_is_red_by_name(fault: str, rows: pl.DataFrame, thresholds: AnswerRuleGate) -> None:
+def test_each_planted_fault_of_a_rule_fails_the_matching_checks(
+    fault: str, rows: pl.DataFrame, thresholds: AnswerRuleGate
+) -> None:
     task, rule, names = FAULTS[fault]
     result = judged(rows.filter(pl.col("task") == task), thresholds, **{task: rule})
     assert failed(result) == {f"{name}[{task}]" for name in names}
@@ -76,7 +79,7 @@ def test_a_planted_fault_is_red_by_name(fault: str, rows: pl.DataFrame, threshol
     assert all(one["id"] and one["kind"] in one["reason"] for one in result.offenders)
 
 
-def test_two_of_a_hundred_spellings_may_be_refused_and_not_three(
+def test_the_share_of_refused_spellings_may_reach_its_threshold_and_not_exceed_it(
     rows: pl.DataFrame, thresholds: AnswerRuleGate
 ) -> None:
     numbers = rows.filter(pl.col("task") == "gsm8k")
@@ -88,24 +91,24 @@ def test_two_of_a_hundred_spellings_may_be_refused_and_not_three(
         assert failed(judged(numbers, loose, gsm8k=rules.as_programs_read)) == wanted
 
 
-def test_few_golds_leave_a_share_undecided_but_of_yes_and_no_there_are_no_more(
+def test_few_gold_answers_leave_shares_undecided_except_for_yes_or_no_answers(
     rows: pl.DataFrame, thresholds: AnswerRuleGate
 ) -> None:
     few = judged(rows, thresholds, golds=2)
-    said = {check.name: check.undecided for check in few.checks if check.name.startswith((PAID, REFUSED))}
+    undecided = {check.name: check.undecided for check in few.checks if check.name.startswith((PAID, REFUSED))}
     assert few.failures == ()
-    assert {name for name, words in said.items() if words.startswith("undecided")} == {
+    assert {name for name, words in undecided.items() if words.startswith("undecided")} == {
         f"{PAID}[gsm8k]", f"{PAID}[hotpotqa]", f"{REFUSED}[gsm8k]", f"{REFUSED}[hotpotqa]",
     }  # fmt: skip
     enough = judged(rows, thresholds, golds=200)
     assert [check.name for check in enough.checks if check.undecided] == []
 
 
-def test_one_fault_in_one_task_leaves_the_others_as_they_are(rows: pl.DataFrame, thresholds: AnswerRuleGate) -> None:
+def test_a_faulty_rule_of_one_task_does_not_affect_other_tasks(rows: pl.DataFrame, thresholds: AnswerRuleGate) -> None:
     assert failed(judged(rows, thresholds, strategyqa=rules.no_chinese)) == {f"{REFUSED}[strategyqa]"}
 
 
-def test_golds_that_are_all_alike_say_too_little(rows: pl.DataFrame, thresholds: AnswerRuleGate) -> None:
+def test_identical_gold_answers_fail(rows: pl.DataFrame, thresholds: AnswerRuleGate) -> None:
     alike = rows.filter(pl.col("task") == "hotpotqa").with_columns(answer=pl.lit("Paris"), aliases=pl.lit([]))
     assert failed(judged(alike, thresholds)) == {"different golds[hotpotqa]"}
     strict = thresholds.model_copy(update={"min_golds": 1, "min_kinds": 30})
@@ -114,11 +117,11 @@ def test_golds_that_are_all_alike_say_too_little(rows: pl.DataFrame, thresholds:
     }  # fmt: skip
 
 
-def test_without_rows_there_is_nothing_to_pass(rows: pl.DataFrame, thresholds: AnswerRuleGate) -> None:
+def test_an_empty_pool_fails(rows: pl.DataFrame, thresholds: AnswerRuleGate) -> None:
     assert failed(judged(rows.head(0), thresholds)) == {"tasks with gold answers"}
 
 
-def test_each_gold_comes_with_question_and_longest_page_of_its_own_row(rows: pl.DataFrame) -> None:
+def test_each_gold_answer_has_question_and_longest_page_of_its_row(rows: pl.DataFrame) -> None:
     by_id = {row["id"]: row for row in rows.iter_rows(named=True)}
     for sample in pool_golds(rows, 40).values():
         for gold in sample.golds:
@@ -127,23 +130,23 @@ def test_each_gold_comes_with_question_and_longest_page_of_its_own_row(rows: pl.
             assert len(gold.page) == max(len(page["text"]) for page in row["passages"])
 
 
-def test_rows_without_pages_are_asked_about_everything_else(rows: pl.DataFrame, thresholds: AnswerRuleGate) -> None:
+def test_rows_without_pages_skip_only_the_page_checks(rows: pl.DataFrame, thresholds: AnswerRuleGate) -> None:
     result = judged(rows.with_columns(passages=pl.lit(None, rows.schema["passages"])), thresholds)
     assert result.failures == ()
     assert not any(check.name.startswith("longest pages") for check in result.checks)
 
 
-def test_the_rule_of_a_task_of_ones_own_is_asked_too(evidence: Evidence, rows: pl.DataFrame) -> None:
-    own = replace(gsm8k.SPEC, name="own_sums", is_right=rules.first_number)
+def test_the_rule_of_a_custom_task_is_checked(evidence: Evidence, rows: pl.DataFrame) -> None:
+    custom = replace(gsm8k.SPEC, name="own_sums", is_right=rules.first_number)
     numbers = rows.filter(pl.col("task") == "gsm8k").with_columns(task=pl.lit("own_sums"))
-    with registered(own):
+    with registered(custom):
         thresholds = evidence.run.config.gates.answer_rule
         result = answer_rule_gate(numbers, lambda task: task_spec(task).is_right, thresholds, 0.95)
     assert f"{PAID}[own_sums]" in failed(result)
 
 
-def test_the_gate_stands_in_both_rounds_and_reads_the_pool_alone(evidence: Evidence) -> None:
+def test_the_gate_is_in_both_rounds_and_reads_only_the_pool(evidence: Evidence, verdicts: Verdicts) -> None:
     spec = BY_NAME["answer_rule"]
     assert (spec.rounds, spec.reads, spec.reads_world) == ((1, 2), ("pool",), False)
-    result = evaluate("answer_rule", evidence, 1)
+    (result,) = (one for one in verdicts[1] if one.name == "answer_rule")
     assert result.error == "" and set(result.evidence) == {evidence.label("pool")}

@@ -1,4 +1,4 @@
-"""The comparisons that every gate is made of: at the threshold, on either side of it, and where there is no number."""
+"""The comparisons that every gate is made of: at the threshold, on either side of it, and with NaN."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Comparison = Callable[[float], Check]
     ],
     ids=["at_least", "at_most", "below", "above", "within"],
 )
-def test_a_threshold_divides_and_no_number_never_passes(
+def test_each_comparison_splits_at_its_threshold_and_fails_on_nan(
     compare: Comparison, passing: tuple[float, ...], failing: tuple[float, ...]
 ) -> None:
     assert [compare(value).passed for value in passing] == [True] * len(passing)
@@ -36,13 +36,13 @@ def test_a_threshold_divides_and_no_number_never_passes(
     [(True, True, True), (1, 1, True), ("a", "a", True), (1, True, False), (True, 1, False), (0, False, False),
      ("1", 1, False), (None, False, False), ("a", "b", False)],
 )  # fmt: skip
-def test_what_is_equal_is_of_the_same_type(
+def test_equal_fails_if_the_types_differ(
     value: bool | int | str | None, wanted: bool | int | str, passed: bool
 ) -> None:
     assert equal("x", value, wanted, "").passed is passed
 
 
-@pytest.mark.parametrize("nothing", [None, "0.9", [0.9]])
-def test_an_aggregate_of_nothing_is_no_number(nothing: object) -> None:
-    assert math.isnan(number(nothing))
+@pytest.mark.parametrize("missing", [None, "0.9", [0.9]])
+def test_number_of_a_missing_aggregate_is_nan(missing: object) -> None:
+    assert math.isnan(number(missing))
     assert (number(1), number(0.5)) == (1.0, 0.5)

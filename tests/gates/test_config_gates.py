@@ -1,4 +1,4 @@
-"""The gates that judge the configuration, the weights and the machine."""
+"""The gates on configuration, weights and machine."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WEIGHTS = WeightsGate(max_weight=0.5, sum_tolerance=1e-6)
 
 
 @pytest.mark.parametrize(
-    ("weights", "wrong"),
+    ("weights", "failing"),
     [
         ({"a": 0.6, "b": 0.4}, {"largest weight"}),
         ({"a": 0.5, "b": 0.4}, {"sum"}),
@@ -34,24 +34,24 @@ WEIGHTS = WeightsGate(max_weight=0.5, sum_tolerance=1e-6)
         ({}, {"weights present", "smallest weight", "largest weight", "sum"}),
     ],
 )
-def test_each_fault_of_the_weights_is_named(weights: dict[str, Any], wrong: set[str]) -> None:
+def test_each_fault_of_the_weights_fails_the_matching_check(weights: dict[str, Any], failing: set[str]) -> None:
     assert {
         check.name for check in shape_checks({"weights": weights}, WEIGHTS, tuple("abcd")) if not check.passed
-    } == wrong
+    } == failing
 
 
-def test_weights_that_are_not_there_are_red() -> None:
+def test_missing_weights_fail() -> None:
     assert weights_gate(None, WEIGHTS, (), Origin(None, None, {}, {}, "missing")).status is Status.FAILED
 
 
-def test_the_published_configuration_may_train() -> None:
+def test_the_published_configuration_passes() -> None:
     config = published_config()
     assert training_gate(config).failures == ()
     assert penalty_gate(config).failures == ()
 
 
 @pytest.mark.parametrize(
-    ("override", "wrong"),
+    ("override", "failing"),
     [
         ("simulate=true", "simulate"),
         ("live_mode=false", "live_mode"),
@@ -67,37 +67,37 @@ def test_the_published_configuration_may_train() -> None:
         ("seed_pool=data/rollouts/rc1_seed.jsonl", "seed_pool"),
     ],
 )
-def test_each_fault_of_the_training_configuration_is_named(override: str, wrong: str) -> None:
-    assert failed(training_gate(open_run(profile="prod", overrides=[override]).config)) == {wrong}
+def test_each_fault_of_the_training_configuration_fails_the_matching_check(override: str, failing: str) -> None:
+    assert failed(training_gate(open_run(profile="prod", overrides=[override]).config)) == {failing}
 
 
-def test_the_trial_before_the_published_run_may_train_and_is_seen_to_be_one() -> None:
-    """As docs/training.md has it."""
+def test_the_documented_trial_run_passes_and_reports_its_departure() -> None:
+    """With the settings that docs/training.md gives."""
     trial = open_run(profile="prod", overrides=["steps=5000", "gates.training.min_steps=5000"]).config
     assert training_gate(trial).failures == ()
     assert [one["key"] for one in departures(trial, published_config())] == ["gates.training.min_steps"]
-    told = (PROJECT_ROOT / "docs/training.md").read_text(encoding="utf-8")
-    assert "`--set steps=5000 --set gates.training.min_steps=5000`" in told
+    page = (PROJECT_ROOT / "docs/training.md").read_text(encoding="utf-8")
+    assert "`--set steps=5000 --set gates.training.min_steps=5000`" in page
 
 
-def test_a_penalty_switched_off_is_red() -> None:
+def test_a_disabled_or_zero_penalty_fails() -> None:
     assert failed(penalty_gate(open_run(overrides=["use_overclar_penalty=false"]).config)) == {"use_overclar_penalty"}
     assert failed(penalty_gate(open_run(overrides=["overclar.alpha=0"]).config)) == {"alpha is positive"}
 
 
-def test_the_disk_must_have_more_than_the_threshold() -> None:
+def test_free_disk_equal_to_the_threshold_fails() -> None:
     assert resources_gate(50.1, ResourcesGate(min_free_gb=50)).status is Status.PASSED
     assert resources_gate(50.0, ResourcesGate(min_free_gb=50)).status is Status.FAILED
 
 
-def test_an_unnamed_commit_and_changed_files_are_red_where_they_are_demanded() -> None:
+def test_an_unknown_commit_and_changed_files_fail_if_the_gate_requires_them() -> None:
     strict = GitGate(require_commit=True, require_clean=True)
     assert git_gate(GitState("abc", ()), strict).status is Status.PASSED
     assert failed(git_gate(GitState(None, ()), strict)) == {"commit known"}
     assert failed(git_gate(GitState("abc", (" M file",)), strict)) == {"uncommitted files"}
 
 
-def test_without_a_checkout_the_package_is_judged_in_the_commits_place() -> None:
+def test_without_a_checkout_the_git_gate_checks_the_installed_package() -> None:
     strict = GitGate(require_commit=True, require_clean=True)
     whole = git_gate(PackageState("0.1.0", "ab" * 32, ()), strict)
     assert whole.status is Status.PASSED
@@ -109,29 +109,24 @@ def test_without_a_checkout_the_package_is_judged_in_the_commits_place() -> None
     assert altered.offenders == ({"path": " M flows/train.py", "reason": "changed"},)
 
 
-def test_without_a_checkout_a_gate_that_demands_nothing_is_waived_and_not_passed() -> None:
-    lax = GitGate(require_commit=False, require_clean=False)
-    assert git_gate(PackageState(None, "ab" * 32, ()), lax).status is Status.WAIVED
-
-
-def test_a_git_that_cannot_list_changes_is_an_error_and_no_clean_tree() -> None:
+def test_a_git_that_cannot_list_changes_is_an_error() -> None:
     assert git_gate(GitState("abc", None), GitGate(require_commit=True, require_clean=True)).status is Status.ERROR
 
 
 @pytest.mark.parametrize("foreign_lines", [1, -1])
-def test_a_balanced_pool_that_is_not_the_pools_own_lines_is_red(foreign_lines: int) -> None:
+def test_balanced_lines_that_differ_from_the_pool_fail(foreign_lines: int) -> None:
     assert failed(integrity_gate({"a": FileState.FRESH}, foreign_lines)) == {"balanced lines that are not the pool's"}
 
 
-def test_a_git_gate_that_demands_nothing_is_waived_and_not_passed() -> None:
-    lax = GitGate(require_commit=False, require_clean=False)
-    assert git_gate(GitState(None, ()), lax).status is Status.WAIVED
+@pytest.mark.parametrize("state", [GitState(None, ()), PackageState(None, "ab" * 32, ())], ids=["git", "package"])
+def test_a_git_gate_without_requirements_is_waived(state: GitState | PackageState) -> None:
+    assert git_gate(state, GitGate(require_commit=False, require_clean=False)).status is Status.WAIVED
 
 
 @pytest.mark.parametrize("state", [state for state in FileState if state is not FileState.FRESH])
-def test_any_file_that_is_not_as_written_is_red(state: FileState) -> None:
+def test_any_file_that_is_not_fresh_fails(state: FileState) -> None:
     assert failed(integrity_gate({"a": FileState.FRESH, "b": state}, 0)) == {"b"}
 
 
-def test_a_gate_that_was_not_evaluated_is_an_error_and_never_a_pass() -> None:
+def test_a_gate_without_checks_is_an_error() -> None:
     assert GateResult("empty").status is Status.ERROR

@@ -1,4 +1,4 @@
-"""The consistency gate: red for each inconsistency that a row can hold, by place; green on what the builder writes."""
+"""The consistency gate passes on what the builder writes, and names row and place of each inconsistency."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from rc1_lib.evidence import Evidence
 from rc1_lib.gates.consistency import consistency_gate
 from rc1_lib.pool.as_asked import Questions, known_questions
 from rc1_lib.pool.templates import load_pack
-from rc1_lib.preflight.gate_list import evaluate
 from rc1_lib.records import GateResult, Status
 from rc1_lib.rows.frame import ROW_COLUMNS, read_rows
 from rc1_lib.rows.schema import check_rows
-from tests.gates.damages import UNTRUE, Damage, Rows, answer, first, regolden, solved, wrong
+from tests.conftest import Verdicts
+from tests.gates.damages import UNTRUE, Damage, Rows, first, replace_gold, set_answer, solved, wrong
 from tests.gates.damages_by_gate import NO_ROWS, WORDED
 
 
@@ -28,7 +28,7 @@ def questions(evidence: Evidence) -> Questions:
 
 @pytest.fixture(scope="module")
 def lines(evidence: Evidence) -> list[bytes]:
-    """Rows of all kinds, few enough to be damaged again and again."""
+    """Rows of all kinds, few enough to damage many times."""
     return evidence.path("pool").read_bytes().splitlines()[:100]
 
 
@@ -44,30 +44,30 @@ def judged(evidence: Evidence, rows: Rows, questions: Questions, path: Path) -> 
     return consistency_gate({"pool": frame}, questions, pack, evidence.run.config.gates.consistency)
 
 
-def test_what_the_builder_writes_is_green(evidence: Evidence) -> None:
-    result = evaluate("consistency", evidence, 1)
+def test_every_row_of_the_builder_passes(evidence: Evidence, verdicts: Verdicts) -> None:
+    (result,) = (one for one in verdicts[1] if one.name == "consistency")
     assert (result.status, result.failures, result.offenders) == (Status.PASSED, (), ())
-    played = next(check.value for check in result.checks if check.name == "rows played again")
-    assert played == sum(evidence.rows(name).height for name in ("pool", "shadow", "takes"))
-    assert played == next(check.value for check in result.checks if check.name == "rows compared with their source")
+    replayed = next(check.value for check in result.checks if check.name == "rows played again")
+    assert replayed == sum(evidence.rows(name).height for name in ("pool", "shadow", "takes"))
+    assert replayed == next(check.value for check in result.checks if check.name == "rows compared with their source")
 
 
 @pytest.mark.parametrize("damage", [*UNTRUE, *WORDED], ids=lambda damage: damage.name)
-def test_an_untrue_row_is_named(
+def test_each_false_row_fails_and_is_listed(
     damage: Damage, evidence: Evidence, lines: list[bytes], shadow: Rows, questions: Questions, tmp_path: Path
 ) -> None:
     rows = [orjson.loads(line) for line in lines]
-    whole = [orjson.loads(line) for line in lines]
+    intact = [orjson.loads(line) for line in lines]
     damage.do(rows, shadow)
-    touched = {after["id"] for before, after in zip(whole, rows, strict=True) if before != after}
+    damaged = {after["id"] for before, after in zip(intact, rows, strict=True) if before != after}
     result = judged(evidence, rows, questions, tmp_path / "rows.jsonl")
     assert result.status is Status.FAILED
-    assert {offender["id"] for offender in result.offenders} == touched
+    assert {offender["id"] for offender in result.offenders} == damaged
     assert all(offender["found"] != offender["expected"] and offender["where"] for offender in result.offenders)
 
 
 @pytest.mark.parametrize("damage", NO_ROWS, ids=lambda damage: damage.name)
-def test_what_is_no_row_is_refused_before(
+def test_an_invalid_row_is_rejected_before_the_gate(
     damage: Damage, evidence: Evidence, lines: list[bytes], shadow: Rows, questions: Questions, tmp_path: Path
 ) -> None:
     rows = [orjson.loads(line) for line in lines]
@@ -76,32 +76,32 @@ def test_what_is_no_row_is_refused_before(
         judged(evidence, rows, questions, tmp_path / "rows.jsonl")
 
 
-def test_gold_answers_wrong_in_every_row_are_seen_where_the_source_is_not_at_hand(
+def test_wrong_gold_in_every_row_fails_even_without_the_source(
     evidence: Evidence, lines: list[bytes], tmp_path: Path
 ) -> None:
-    """By the sums: those of one row in so many may end elsewhere, those of all may not."""
+    """The calculations show it: one row may end in another number, all rows may not."""
     rows = [orjson.loads(line) for line in lines]
-    regolden(first(rows, solved))
+    replace_gold(first(rows, solved))
     assert judged(evidence, rows, {}, tmp_path / "one.jsonl").status is Status.PASSED
     rows = [orjson.loads(line) for line in lines]
     for row in filter(solved, rows):
-        regolden(row)
+        replace_gold(row)
     failed = judged(evidence, rows, {}, tmp_path / "every.jsonl").failures
     assert [check.name for check in failed] == ["word problems whose last sum is not the answer, share"]
 
 
-def test_rows_that_do_not_record_their_users_replies_are_played_all_the_same(
+def test_rows_without_recorded_user_replies_are_replayed_too(
     evidence: Evidence, lines: list[bytes], questions: Questions, tmp_path: Path
 ) -> None:
     rows = [{**orjson.loads(line), "user_replies": None} for line in lines]
     result = judged(evidence, rows, questions, tmp_path / "old.jsonl")
     assert result.status is Status.PASSED
     assert next(check.value for check in result.checks if "not recorded" in check.name) == len(rows)
-    answer(first(rows, solved), wrong(first(rows, solved)))
+    set_answer(first(rows, solved), wrong(first(rows, solved)))
     assert judged(evidence, rows, questions, tmp_path / "wrong.jsonl").status is Status.FAILED
 
 
-def test_as_many_rows_as_the_threshold_allows_may_be_untrue(
+def test_false_rows_up_to_the_threshold_pass(
     evidence: Evidence, lines: list[bytes], questions: Questions, tmp_path: Path
 ) -> None:
     rows = [orjson.loads(line) for line in lines]
@@ -115,8 +115,8 @@ def test_as_many_rows_as_the_threshold_allows_may_be_untrue(
         assert consistency_gate({"pool": frame}, questions, pack, limits).status is status
 
 
-def test_no_rows_are_no_pass(evidence: Evidence) -> None:
-    nothing = pl.DataFrame(schema=pl.Schema(ROW_COLUMNS))
+def test_an_empty_pool_fails_the_consistency(evidence: Evidence) -> None:
+    empty = pl.DataFrame(schema=pl.Schema(ROW_COLUMNS))
     limits = evidence.run.config.gates.consistency
     pack = load_pack(evidence.path("templates"))
-    assert consistency_gate({"pool": nothing}, {}, pack, limits).status is Status.FAILED
+    assert consistency_gate({"pool": empty}, {}, pack, limits).status is Status.FAILED

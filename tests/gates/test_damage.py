@@ -1,6 +1,6 @@
-"""Each gate is green on the undamaged pool and red on data damaged in just its way; the others stay green.
+"""Each gate passes on the intact pool and fails on data with its kind of damage; the other gates still pass.
 
-Whole workspaces and all kinds of damage: `test_damage_table.py`. Here stands what a gate says of it.
+`test_damage_table.py` has whole workspaces and all kinds of damage. These tests also read the gate's checks and rows.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from rc1_lib.run import open_run
 from rc1_lib.runtime import batches
 from rc1_lib.sources.embedded import EMBEDDED_TASKS as TASKS
 from tests.conftest import SMALL
-from tests.gates.damages_by_gate import cyrillic, disguised, thin
+from tests.gates.damages_by_gate import cyrillic, disguised, invisible
 from tests.gates.planted_leaks import KINDS, SURE, SURE_PLACES, planted
 
 
 class PoolGates:
-    """The five gates that read the pool, by name."""
+    """Evaluates the five gates that read the pool."""
 
     def __init__(self, evidence: Evidence) -> None:
         self.config = evidence.run.config
@@ -46,13 +46,13 @@ class PoolGates:
         self.literals = [text for pack in packs for lang in ("en", "zh") for text in pack.literals(lang)]
         self._judged: tuple[pl.DataFrame | None, dict[str, GateResult]] = (None, {})
 
-    def judge(self, rows: pl.DataFrame) -> dict[str, GateResult]:
-        """Every gate's verdict; the last rows' verdicts are kept, for whoever looks at them twice."""
+    def evaluate(self, rows: pl.DataFrame) -> dict[str, GateResult]:
+        """Return every gate's verdict. Keeps the verdicts on the last rows for tests that read them twice."""
         if self._judged[0] is not rows:
-            self._judged = (rows, self._judge(rows))
+            self._judged = (rows, self._evaluate(rows))
         return self._judged[1]
 
-    def _judge(self, rows: pl.DataFrame) -> dict[str, GateResult]:
+    def _evaluate(self, rows: pl.DataFrame) -> dict[str, GateResult]:
         gates = self.config.gates
         results = [
             mix_gate(rows, gates.mix, self.config.datasets),
@@ -67,8 +67,8 @@ class PoolGates:
         limits, seed = self.config.gates.diversity, self.config.pool.seed
         return diversity_gate(rows, self.pack, self.reference, limits, TASKS, seed)
 
-    def red(self, rows: pl.DataFrame) -> set[str]:
-        return {name for name, result in self.judge(rows).items() if result.status is Status.FAILED}
+    def failing(self, rows: pl.DataFrame) -> set[str]:
+        return {name for name, result in self.evaluate(rows).items() if result.status is Status.FAILED}
 
 
 @pytest.fixture(scope="module")
@@ -78,12 +78,12 @@ def gates(evidence: Evidence) -> PoolGates:
 
 @pytest.fixture(scope="module")
 def rows(evidence: Evidence) -> pl.DataFrame:
-    """A third of every task's rows: enough for all thresholds, and quickly judged again and again."""
+    """A third of every task's rows: enough for all thresholds, and fast to evaluate."""
     return pl.concat([part.head(part.height // 3) for part in evidence.rows("pool").partition_by("task")])
 
 
-def user_said(rows: pl.DataFrame, change: pl.Expr) -> pl.DataFrame:
-    """The rows with the user's first message replaced by `change` (an expression over the old text `prompt`)."""
+def with_user_message(rows: pl.DataFrame, change: pl.Expr) -> pl.DataFrame:
+    """Replace the user's first message by `change`, an expression over the old text `prompt`."""
     records = rows.to_dicts()
     prompts = rows.select(prompt=pl.col("messages").list.get(1).struct.field("content"), question="question")
     for record, text in zip(records, prompts.select(text=change)["text"], strict=True):
@@ -91,31 +91,31 @@ def user_said(rows: pl.DataFrame, change: pl.Expr) -> pl.DataFrame:
     return pl.DataFrame(records, schema=rows.schema)
 
 
-def test_the_undamaged_pool_is_green(gates: PoolGates, rows: pl.DataFrame) -> None:
-    results = gates.judge(rows)
+def test_the_intact_pool_passes(gates: PoolGates, rows: pl.DataFrame) -> None:
+    results = gates.evaluate(rows)
     assert {name: result.failures for name, result in results.items()} == {name: () for name in results}
 
 
-def test_shared_template_text_is_no_leak(gates: PoolGates, rows: pl.DataFrame) -> None:
-    """All rows and shadow rows share a handful of templates, and yet nothing comes near the threshold."""
-    highest = [check.value for check in gates.judge(rows)["leakage"].checks if check.name.startswith("highest")]
+def test_shared_template_text_does_not_count_as_a_leak(gates: PoolGates, rows: pl.DataFrame) -> None:
+    """All rows and shadow rows share a few templates, but the highest similarity stays below the threshold."""
+    highest = [check.value for check in gates.evaluate(rows)["leakage"].checks if check.name.startswith("highest")]
     assert max(float(value) for value in highest if isinstance(value, float)) < 0.85
 
 
-def test_verdicts_are_the_same_however_few_rows_are_read_at_a_time(
+def test_verdicts_do_not_depend_on_the_batch_size(
     gates: PoolGates, rows: pl.DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     few = rows.sample(120, seed=1)
-    near = user_said(few.head(9), pl.format("{} Please.", "prompt"))
+    near = with_user_message(few.head(9), pl.format("{} Please.", "prompt"))
     repeated = pl.concat([few, few.tail(9), near])
-    at_once = gates.judge(repeated)
+    in_one_batch = gates.evaluate(repeated)
     monkeypatch.setattr(batches, "AT_ONCE", 7)
-    assert gates.judge(repeated.clone()) == at_once
-    assert {each["reason"] for each in at_once["duplicates"].offenders} == {"duplicate"}
-    assert len({each["similarity"] for each in at_once["duplicates"].offenders}) > 2
+    assert gates.evaluate(repeated.clone()) == in_one_batch
+    assert {row["reason"] for row in in_one_batch["duplicates"].offenders} == {"duplicate"}
+    assert len({row["similarity"] for row in in_one_batch["duplicates"].offenders}) > 2
 
 
-def test_a_row_cut_to_a_few_words_turns_only_the_length_red(gates: PoolGates, rows: pl.DataFrame) -> None:
+def test_a_row_of_a_few_words_fails_only_the_length_gate(gates: PoolGates, rows: pl.DataFrame) -> None:
     records = rows.to_dicts()
     records[5]["messages"] = [
         {"role": "system", "content": "Go."},
@@ -123,61 +123,61 @@ def test_a_row_cut_to_a_few_words_turns_only_the_length_red(gates: PoolGates, ro
         {"role": "assistant", "content": "Answer: 1"},
     ]
     damaged = pl.DataFrame(records, schema=rows.schema)
-    assert gates.red(damaged) == {"length"}
-    assert gates.judge(damaged)["length"].offenders[0]["id"] == records[5]["id"]
+    assert gates.failing(damaged) == {"length"}
+    assert gates.evaluate(damaged)["length"].offenders[0]["id"] == records[5]["id"]
 
 
-def test_a_row_of_five_thousand_words_turns_only_the_length_red(gates: PoolGates, rows: pl.DataFrame) -> None:
+def test_a_row_of_five_thousand_words_fails_only_the_length_gate(gates: PoolGates, rows: pl.DataFrame) -> None:
     records = rows.to_dicts()
     records[9]["messages"][2]["content"] += " " + " ".join(f"page{number} tells more." for number in range(2500))
-    assert gates.red(pl.DataFrame(records, schema=rows.schema)) == {"length"}
+    assert gates.failing(pl.DataFrame(records, schema=rows.schema)) == {"length"}
 
 
-def test_rows_copied_with_one_word_changed_turn_only_the_duplicates_red(gates: PoolGates, rows: pl.DataFrame) -> None:
+def test_rows_copied_with_one_word_changed_fail_only_the_duplicates_gate(gates: PoolGates, rows: pl.DataFrame) -> None:
     copies = pl.concat([rows.filter(pl.col("task") == task).head(12) for task in TASKS])
-    changed = user_said(copies.with_columns(id=pl.col("id") + "-again"), pl.col("prompt") + " Thanks!")
-    result = gates.judge(pl.concat([rows, changed]))
+    changed = with_user_message(copies.with_columns(id=pl.col("id") + "-again"), pl.col("prompt") + " Thanks!")
+    result = gates.evaluate(pl.concat([rows, changed]))
     assert {name for name, verdict in result.items() if verdict.failures} == {"duplicates"}
     near = next(check for check in result["duplicates"].checks if check.name == "near duplicates")
     assert near.value == copies.height
 
 
-def test_rows_copied_with_another_number_turn_only_the_duplicates_red(gates: PoolGates, rows: pl.DataFrame) -> None:
-    """A changed digit is the cheapest way to make one row many."""
+def test_rows_copied_with_another_number_fail_only_the_duplicates_gate(gates: PoolGates, rows: pl.DataFrame) -> None:
+    """Changing a digit is the cheapest way to multiply a row."""
     asked = pl.col("messages").list.get(1).struct.field("content")
     numbered = rows.filter(asked.str.contains(r"\d"))
     copies = pl.concat([numbered.filter(pl.col("task") == task).head(12) for task in TASKS])
     copies = copies.with_columns(id=pl.col("id") + "-again")
-    changed = user_said(copies, pl.col("prompt").str.replace_all(r"\d", "7"))
-    result = gates.judge(pl.concat([rows, changed]))
+    changed = with_user_message(copies, pl.col("prompt").str.replace_all(r"\d", "7"))
+    result = gates.evaluate(pl.concat([rows, changed]))
     assert {name for name, verdict in result.items() if verdict.failures} == {"duplicates"}
 
 
-def test_two_per_cent_of_copies_are_allowed_and_three_are_not(gates: PoolGates, rows: pl.DataFrame) -> None:
+def test_two_per_cent_of_copies_pass_and_three_fail(gates: PoolGates, rows: pl.DataFrame) -> None:
     for share, expected in ((0.018, set()), (0.03, {"duplicates"})):
         copies = pl.concat([part.head(round(part.height * share)) for part in rows.partition_by("task")])
-        assert gates.red(pl.concat([rows, copies.with_columns(id=pl.col("id") + "-again")])) == expected
+        assert gates.failing(pl.concat([rows, copies.with_columns(id=pl.col("id") + "-again")])) == expected
 
 
-def test_a_leak_in_another_template_turns_only_the_leak_red(gates: PoolGates, rows: pl.DataFrame) -> None:
+def test_a_leak_in_another_template_fails_only_the_leakage_gate(gates: PoolGates, rows: pl.DataFrame) -> None:
     stolen = gates.shadow.filter(pl.col("task") == "hotpotqa")["question"][0]
     records = rows.to_dicts()
     number = next(place for place, row in enumerate(records) if row["task"] == "hotpotqa")
     records[number]["messages"][1]["content"] = f"My uncle wonders, quite out of the blue: {stolen} Do you know?"
     damaged = pl.DataFrame(records, schema=rows.schema)
-    assert gates.red(damaged) == {"leakage"}
-    assert gates.judge(damaged)["leakage"].offenders[0]["id"] == records[number]["id"]
+    assert gates.failing(damaged) == {"leakage"}
+    assert gates.evaluate(damaged)["leakage"].offenders[0]["id"] == records[number]["id"]
 
 
-def test_leaks_of_every_kind_turn_only_the_leak_red(gates: PoolGates, rows: pl.DataFrame) -> None:
+def test_leaks_of_every_kind_fail_only_the_leakage_gate(gates: PoolGates, rows: pl.DataFrame) -> None:
     damaged, leaks = planted(rows, gates.shadow, 1)
-    assert gates.red(damaged) == {"leakage"}
-    assert len(gates.judge(damaged)["leakage"].offenders) >= len(SURE) + len(SURE_PLACES)
+    assert gates.failing(damaged) == {"leakage"}
+    assert len(gates.evaluate(damaged)["leakage"].offenders) >= len(SURE) + len(SURE_PLACES)
     assert len(leaks) == len(KINDS)
 
 
 @pytest.mark.parametrize("role", ["developer", "tool"])
-def test_a_leak_in_any_message_is_found(gates: PoolGates, rows: pl.DataFrame, role: str) -> None:
+def test_a_leak_in_a_message_of_another_role_is_found(gates: PoolGates, rows: pl.DataFrame, role: str) -> None:
     records = rows.to_dicts()
     hidden = {
         "role": role,
@@ -187,17 +187,17 @@ def test_a_leak_in_any_message_is_found(gates: PoolGates, rows: pl.DataFrame, ro
         "name": "x",
     }
     records[2]["messages"].insert(2, hidden)
-    assert gates.red(pl.DataFrame(records, schema=rows.schema)) == {"leakage"}
+    assert gates.failing(pl.DataFrame(records, schema=rows.schema)) == {"leakage"}
 
 
 @pytest.mark.parametrize("where", ["question", "support", "passages"])
-def test_a_leak_beside_the_dialogue_is_found(gates: PoolGates, rows: pl.DataFrame, where: str) -> None:
+def test_a_leak_outside_the_messages_is_found(gates: PoolGates, rows: pl.DataFrame, where: str) -> None:
     """`wiki` serves the passages and the reward reads the question: training would see them too."""
     stolen = gates.shadow.filter(pl.col("task") == "hotpotqa")["question"][0]
     records = rows.to_dicts()
     hidden = {"question": stolen, "support": [stolen], "passages": [{"title": "Page", "text": stolen}]}
     records[2][where] = hidden[where]
-    assert gates.red(pl.DataFrame(records, schema=rows.schema)) == {"leakage"}
+    assert gates.failing(pl.DataFrame(records, schema=rows.schema)) == {"leakage"}
 
 
 def test_a_leak_in_the_arguments_of_an_unknown_tool_is_found(gates: PoolGates, rows: pl.DataFrame) -> None:
@@ -211,72 +211,64 @@ def test_a_leak_in_the_arguments_of_an_unknown_tool_is_found(gates: PoolGates, r
     assert leak.status is Status.FAILED
 
 
-def test_full_width_and_decomposed_letters_do_not_hide_a_leak(gates: PoolGates, rows: pl.DataFrame) -> None:
-    stolen = gates.shadow.filter((pl.col("task") == "hotpotqa") & (pl.col("lang") == "en"))["question"][0]
-    wide = "".join(chr(ord(mark) + 0xFEE0) if "!" <= mark <= "~" else mark for mark in stolen)
-    records = rows.to_dicts()
-    records[2]["messages"][1]["content"] = wide
-    assert "leakage" in gates.red(pl.DataFrame(records, schema=rows.schema))
-
-
 @pytest.mark.parametrize("empty", ["pool", "shadow"])
-def test_a_leak_check_that_compared_nothing_is_red(gates: PoolGates, rows: pl.DataFrame, empty: str) -> None:
+def test_a_leak_check_without_rows_to_compare_fails(gates: PoolGates, rows: pl.DataFrame, empty: str) -> None:
     pool = rows.head(0) if empty == "pool" else rows
     shadow = gates.shadow.head(0) if empty == "shadow" else gates.shadow
     result = leakage_gate(pool, shadow, gates.config.gates.leakage, gates.literals, TASKS)
     assert result.status is Status.FAILED
 
 
-def test_shadow_questions_of_nothing_but_template_text_are_not_called_checked(
-    gates: PoolGates, rows: pl.DataFrame
-) -> None:
+def test_shadow_questions_that_consist_of_template_text_fail_as_unchecked(gates: PoolGates, rows: pl.DataFrame) -> None:
     hidden = list(gates.shadow["question"])
     result = leakage_gate(rows, gates.shadow, gates.config.gates.leakage, [*gates.literals, *hidden], TASKS)
     assert "shadow questions too short to check" in {check.name for check in result.failures}
 
 
-def test_one_phrase_repeated_everywhere_turns_only_the_diversity_red(gates: PoolGates, rows: pl.DataFrame) -> None:
-    chorus = " Please think about it step by step and do take your time with every step of it." * 6
-    assert gates.red(user_said(rows, pl.col("prompt") + chorus)) == {"diversity"}
+def test_one_phrase_in_every_prompt_fails_only_the_diversity_gate(gates: PoolGates, rows: pl.DataFrame) -> None:
+    phrase = " Please think about it step by step and do take your time with every step of it." * 6
+    assert gates.failing(with_user_message(rows, pl.col("prompt") + phrase)) == {"diversity"}
 
 
-def worded_by(rows: pl.DataFrame, keep: Callable[[Template], bool], pack: Pack) -> pl.DataFrame:
-    """Only the rows whose template is kept, repeated under new ids until there are as many as before."""
+def with_templates(rows: pl.DataFrame, keep: Callable[[Template], bool], pack: Pack) -> pl.DataFrame:
+    """Return the rows whose template satisfies `keep`."""
     kept = [template.id for template in pack.templates if keep(template)]
     return rows.filter(pl.col("template_id").is_in(kept))
 
 
-def test_a_single_role_turns_the_diversity_red(gates: PoolGates, rows: pl.DataFrame) -> None:
+def test_a_single_role_fails_the_diversity_gate(gates: PoolGates, rows: pl.DataFrame) -> None:
     role = gates.pack.roles[0]
-    failed = gates.judge(worded_by(rows, lambda template: template.role == role, gates.pack))["diversity"].failures
+    failed = gates.evaluate(with_templates(rows, lambda template: template.role == role, gates.pack))[
+        "diversity"
+    ].failures
     assert "roles" in {check.name for check in failed}
 
 
-def test_two_styles_turn_the_diversity_red(gates: PoolGates, rows: pl.DataFrame) -> None:
-    few = worded_by(rows, lambda template: template.style in gates.pack.styles[:2], gates.pack)
-    failed = {check.name.split("[")[0] for check in gates.judge(few)["diversity"].failures}
+def test_two_styles_fail_the_diversity_gate(gates: PoolGates, rows: pl.DataFrame) -> None:
+    few = with_templates(rows, lambda template: template.style in gates.pack.styles[:2], gates.pack)
+    failed = {check.name.split("[")[0] for check in gates.evaluate(few)["diversity"].failures}
     assert failed <= {"styles", "templates used"}
     assert "styles" in failed
 
 
-def test_labels_that_the_dialogue_does_not_bear_out_count_for_nothing(gates: PoolGates, rows: pl.DataFrame) -> None:
-    """Made-up roles and styles would otherwise pass for variety."""
+def test_roles_and_styles_that_the_dialogue_does_not_show_are_not_counted(gates: PoolGates, rows: pl.DataFrame) -> None:
+    """Otherwise made-up roles and styles would count as variety."""
     number = pl.int_range(pl.len()).cast(pl.String)
-    boasting = rows.with_columns(role=pl.lit("role") + number, style=pl.lit("style") + number)
-    assert gates.red(boasting) == {"diversity"}
-    failed = {check.name for check in gates.judge(boasting)["diversity"].failures}
+    relabelled_rows = rows.with_columns(role=pl.lit("role") + number, style=pl.lit("style") + number)
+    assert gates.failing(relabelled_rows) == {"diversity"}
+    failed = {check.name for check in gates.evaluate(relabelled_rows)["diversity"].failures}
     assert {"roles", "styles"} <= failed
 
 
-def padded(template: Template) -> Template:
-    """Its own name in every phrase: other words, and the same wording."""
+def with_own_name(template: Template) -> Template:
+    """Add the template's id to each phrase, which leaves the wording the same."""
     return template.model_copy(
         update={"system": f"{template.system} {template.id}", "user": f"{{question}} {template.id}"}
     )
 
 
-def lookalike(template: Template) -> Template:
-    """Every second template's letters in Cyrillic, slots left as they are."""
+def partly_cyrillic(template: Template) -> Template:
+    """Write every second template in Cyrillic letters, except its slots."""
 
     def changed(value: Any) -> Any:
         if isinstance(value, str):
@@ -290,8 +282,10 @@ def lookalike(template: Template) -> Template:
     return template.model_copy(update={name: changed(getattr(template, name)) for name in names} | {"spoken": spoken})
 
 
-@pytest.mark.parametrize("change", [lambda one: one, padded, lookalike], ids=["copied", "padded", "disguised"])
-def test_one_wording_under_ten_labels_is_one_template(
+@pytest.mark.parametrize(
+    "change", [lambda one: one, with_own_name, partly_cyrillic], ids=["copied", "with its id", "Cyrillic"]
+)
+def test_one_wording_under_ten_labels_counts_as_one_template(
     gates: PoolGates, rows: pl.DataFrame, change: Callable[[Template], Template]
 ) -> None:
     def relabelled(group: tuple[Template, ...]) -> tuple[Template, ...]:
@@ -311,18 +305,18 @@ def test_one_wording_under_ten_labels_is_one_template(
     assert alike == len(pack.templates) - len(pack.groups)
 
 
-def test_the_shipped_templates_are_worded_apart(gates: PoolGates) -> None:
+def test_the_shipped_templates_differ_in_wording(gates: PoolGates) -> None:
     assert len(worded_apart(gates.pack, gates.config.gates.diversity.max_alike)) == len(gates.pack.templates)
 
 
-def test_a_pool_built_in_the_old_packs_words_turns_the_divergence_red(gates: PoolGates, tmp_path: Path) -> None:
+def test_a_pool_built_from_the_old_templates_fails_in_the_divergence(gates: PoolGates, tmp_path: Path) -> None:
     old = open_run(workspace=tmp_path, overrides=[*SMALL, "pool.n=240", "pool.templates_dir=templates/pack_v1"])
     build_seed(old, ("pool",))
     damaged = read_rows(tmp_path / old.config.pool.path)
-    failed = {check.name for check in gates.judge(damaged)["diversity"].failures}
+    failed = {check.name for check in gates.evaluate(damaged)["diversity"].failures}
     assert {"3-gram KL", *(f"3-gram KL[{task}]" for task in TASKS)} <= failed
-    assert gates.red(damaged) == {"diversity"}
-    for change in (thin, cyrillic):
+    assert gates.failing(damaged) == {"diversity"}
+    for change in (invisible, cyrillic):
         rows = damaged.to_dicts()
         for row in rows:
             disguised(row, change)
@@ -331,41 +325,33 @@ def test_a_pool_built_in_the_old_packs_words_turns_the_divergence_red(gates: Poo
 
 
 class TestDifficulty:
-    def judge(self, evidence: Evidence, metrics: pl.DataFrame, balanced: pl.DataFrame) -> GateResult:
+    def evaluate(self, evidence: Evidence, metrics: pl.DataFrame, balanced: pl.DataFrame) -> GateResult:
         config = evidence.run.config
         return difficulty_gate(metrics, balanced, config.gates.difficulty, TASKS, config.gates.mix, config.datasets)
 
-    def test_the_undamaged_balance_is_green(self, evidence: Evidence) -> None:
-        result = self.judge(evidence, evidence.metrics(), evidence.rows("balanced"))
+    def test_the_intact_balanced_pool_passes(self, evidence: Evidence) -> None:
+        result = self.evaluate(evidence, evidence.metrics(), evidence.rows("balanced"))
         assert result.failures == ()
 
-    @pytest.mark.parametrize(
-        ("damage", "checks"),
-        [
-            ({"len_tokens": 4000}, {"len_tokens, highest"}),
-            ({"turns": 9}, {"turns, highest"}),
-            ({"tool_hops": 9}, {"tool_hops, highest"}),
-        ],
-    )
-    def test_one_row_beyond_a_limit_is_red(self, evidence: Evidence, damage: dict[str, int], checks: set[str]) -> None:
+    @pytest.mark.parametrize(("column", "value"), [("len_tokens", 4000), ("turns", 9), ("tool_hops", 9)])
+    def test_one_row_beyond_a_limit_fails_the_matching_check(self, evidence: Evidence, column: str, value: int) -> None:
         balanced = evidence.rows("balanced")
-        column, value = next(iter(damage.items()))
         first = pl.col("id") == balanced["id"][0]
         metrics = evidence.metrics().with_columns(
             pl.when(first).then(pl.lit(value, pl.Int64)).otherwise(pl.col(column)).alias(column)
         )
-        result = self.judge(evidence, metrics, balanced)
-        assert {check.name.split("[")[0] for check in result.failures} == checks
+        result = self.evaluate(evidence, metrics, balanced)
+        assert {check.name.split("[")[0] for check in result.failures} == {f"{column}, highest"}
         assert result.offenders[0]["id"] == balanced["id"][0]
 
-    def test_hard_rows_taken_out_are_red(self, evidence: Evidence) -> None:
+    def test_missing_hard_rows_fail(self, evidence: Evidence) -> None:
         metrics, balanced = evidence.metrics(), evidence.rows("balanced")
         hard = metrics.filter(pl.col("bucket") == "hard")["id"]
         fewer = balanced.filter(~pl.col("id").is_in(hard.head(hard.len() // 2).implode()))
-        assert "hard share" in {check.name for check in self.judge(evidence, metrics, fewer).failures}
+        assert "hard share" in {check.name for check in self.evaluate(evidence, metrics, fewer).failures}
 
     @pytest.mark.parametrize(
-        ("check", "knobs"),
+        ("check", "settings"),
         [
             ("hard share", ("difficulty.target.hard", "tool_hops", "--clarify-rate", "ops_numeric")),
             ("len_tokens, highest", ("--len-max", "cut long pages", "context length")),
@@ -374,8 +360,8 @@ class TestDifficulty:
             ("clue_overlap, hard median", ("pool.recipes.*.overlap", "paraphrase")),
         ],
     )
-    def test_the_original_list_of_quick_diagnoses_stands_in_the_advice(
-        self, evidence: Evidence, check: str, knobs: tuple[str, ...]
+    def test_the_advice_names_the_settings_of_the_original_quick_diagnoses(
+        self, evidence: Evidence, check: str, settings: tuple[str, ...]
     ) -> None:
         strict = evidence.run.config.gates.difficulty.model_copy(
             update={"min_hard_pct": 1.0, "len_max": 1, "turns_max": 1, "tool_hops_max": 0, "hard_median_max": -1.0}
@@ -384,54 +370,54 @@ class TestDifficulty:
         metrics, balanced = evidence.metrics(), evidence.rows("balanced")
         result = difficulty_gate(metrics, balanced, strict, TASKS, config.gates.mix, config.datasets)
         (found,) = [one for one in result.failures if one.name == check]
-        assert [knob for knob in knobs if knob not in found.advice] == []
+        assert [name for name in settings if name not in found.advice] == []
 
-    def test_a_row_taken_twice_is_red(self, evidence: Evidence) -> None:
+    def test_a_repeated_row_fails(self, evidence: Evidence) -> None:
         balanced = evidence.rows("balanced")
-        result = self.judge(evidence, evidence.metrics(), pl.concat([balanced, balanced.head(1)]))
+        result = self.evaluate(evidence, evidence.metrics(), pl.concat([balanced, balanced.head(1)]))
         assert "rows taken twice" in {check.name for check in result.failures}
 
     @pytest.mark.parametrize(("bucket", "value"), [("easy", 0.3), ("easy", 0.9), ("hard", 0.5), ("hard", 0.0)])
-    def test_a_median_overlap_outside_its_band_is_red(self, evidence: Evidence, bucket: str, value: float) -> None:
+    def test_a_median_overlap_outside_its_band_fails(self, evidence: Evidence, bucket: str, value: float) -> None:
         metrics = evidence.metrics().with_columns(
             clue_overlap=pl.when(pl.col("bucket") == bucket).then(pl.lit(value)).otherwise(pl.col("clue_overlap"))
         )
-        failed = self.judge(evidence, metrics, evidence.rows("balanced")).failures
+        failed = self.evaluate(evidence, metrics, evidence.rows("balanced")).failures
         assert failed
         assert all(check.name.startswith(f"clue_overlap, {bucket}") for check in failed)
 
-    def test_a_balance_that_lost_a_task_is_red(self, evidence: Evidence) -> None:
+    def test_a_balanced_pool_without_a_task_fails(self, evidence: Evidence) -> None:
         balanced = evidence.rows("balanced").filter(pl.col("task") != "gsm8k")
-        failed = {check.name for check in self.judge(evidence, evidence.metrics(), balanced).failures}
+        failed = {check.name for check in self.evaluate(evidence, evidence.metrics(), balanced).failures}
         assert "balanced share[gsm8k]" in failed
 
-    def test_an_empty_balance_is_red_and_not_green_for_want_of_rows(self, evidence: Evidence) -> None:
-        result = self.judge(evidence, evidence.metrics(), evidence.rows("balanced").head(0))
+    def test_an_empty_balanced_pool_fails(self, evidence: Evidence) -> None:
+        result = self.evaluate(evidence, evidence.metrics(), evidence.rows("balanced").head(0))
         assert result.status is Status.FAILED
 
 
 class TestShadow:
-    def judge(self, evidence: Evidence, rows: pl.DataFrame, buckets: pl.Series | None = None) -> GateResult:
+    def evaluate(self, evidence: Evidence, rows: pl.DataFrame, buckets: pl.Series | None = None) -> GateResult:
         config = evidence.run.config
         ours = measure(rows, config.difficulty)["bucket"] if buckets is None else buckets
         most = config.gates.shadow_set.max_bucket_diff
         return shadow_gate(rows, config.shadow.n, config.datasets, (ours, evidence.metrics()["bucket"]), most)
 
-    def test_the_shadow_set_is_green(self, evidence: Evidence) -> None:
-        assert self.judge(evidence, evidence.rows("shadow")).failures == ()
+    def test_the_intact_shadow_set_passes(self, evidence: Evidence) -> None:
+        assert self.evaluate(evidence, evidence.rows("shadow")).failures == ()
 
-    def test_a_lost_row_is_red(self, evidence: Evidence) -> None:
-        result = self.judge(evidence, evidence.rows("shadow").head(-1))
+    def test_a_missing_shadow_row_fails(self, evidence: Evidence) -> None:
+        result = self.evaluate(evidence, evidence.rows("shadow").head(-1))
         assert "rows" in {check.name for check in result.failures}
 
-    def test_a_question_standing_twice_is_red(self, evidence: Evidence) -> None:
+    def test_a_repeated_shadow_question_fails(self, evidence: Evidence) -> None:
         rows = evidence.rows("shadow")
-        result = self.judge(evidence, pl.concat([rows.head(244), rows.head(1)]))
+        result = self.evaluate(evidence, pl.concat([rows.head(244), rows.head(1)]))
         assert "questions standing twice" in {check.name for check in result.failures}
 
-    def test_one_drawn_by_another_configuration_is_red(self, evidence: Evidence) -> None:
+    def test_a_shadow_set_with_other_bucket_shares_fails(self, evidence: Evidence) -> None:
         rows = evidence.rows("shadow")
         easy = round(rows.height * 177 / 245)
         buckets = pl.Series(["easy"] * easy + ["medium"] * (rows.height - easy))
-        result = self.judge(evidence, rows, buckets)
+        result = self.evaluate(evidence, rows, buckets)
         assert [check.name for check in result.failures] == ["share of a bucket, furthest from the pool's"]

@@ -1,4 +1,4 @@
-"""What counts as a copy: how many words may differ, whether numbers alone make another row, and in which scripts."""
+"""What counts as a duplicate: how many words may differ, whether numbers make a row different, in which scripts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LONG = (
 
 
 def rows_of(texts: list[str]) -> pl.DataFrame:
-    """As much of rows as the gate reads: a dialogue of one user message each."""
+    """Return rows with the columns that the gate reads, each with one user message."""
     messages = [[{"role": "user", "content": text, "tool_calls": None}] for text in texts]
     count = range(len(texts))
     return pl.DataFrame(
@@ -38,7 +38,7 @@ def judged(texts: list[str], numbers: Literal["differ", "alike"]) -> tuple[float
 
 
 @pytest.mark.parametrize("template", [SHORT, LONG], ids=["short", "long"])
-def test_a_key_decides_whether_numbers_make_another_row_however_long_the_template_is(template: str) -> None:
+def test_the_setting_numbers_decides_whether_other_numbers_make_a_different_row(template: str) -> None:
     texts = [template.format(f"{number:,}.5") for number in range(1000, 1200)]
     for numbers, share in (("differ", 0.0), ("alike", 99.5)):
         found, values = judged(texts, numbers)  # type: ignore[arg-type]
@@ -46,12 +46,12 @@ def test_a_key_decides_whether_numbers_make_another_row_however_long_the_templat
         assert values["rows that repeat an earlier one but for numbers"] == 199
 
 
-def test_a_copy_with_the_same_numbers_is_one_by_either_key() -> None:
+def test_a_copy_with_the_same_numbers_is_a_duplicate_with_either_setting() -> None:
     texts = [LONG.format(12), LONG.format(12).replace("low", "dim")]
     assert judged(texts, "differ")[0] == judged(texts, "alike")[0] == 50
 
 
-def test_the_verdict_says_how_many_words_a_near_duplicate_may_change() -> None:
+def test_the_verdict_reports_how_many_words_a_near_duplicate_may_change() -> None:
     assert judged([SHORT.format(1)], "differ")[1]["words changed in a near duplicate, %, at most about"] == 3.7
 
 
@@ -64,7 +64,7 @@ def test_the_verdict_says_how_many_words_a_near_duplicate_may_change() -> None:
     ],
     ids=["Thai", "Kana", "Khmer"],
 )
-def test_scripts_without_spaces_are_compared_too(text: str) -> None:
-    """Their sentences were one word each: a copy with one sign changed was another row."""
+def test_duplicates_in_scripts_without_spaces_are_found(text: str) -> None:
+    """A regression test: such a sentence counted as one word, so one changed character made another row."""
     found, _ = judged([text, text[:-4] + text[0] + text[-3:], text[::-1]], "differ")
     assert found == pytest.approx(100 / 3)

@@ -1,4 +1,4 @@
-"""The gate on the judge's agreement with people: green with enough sound labels, red by name for each damage."""
+"""The gate on the judge's agreement with people: enough sound labels pass, each damage fails the matching check."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def figures(kappa: float = 0.6, ranks: float = 0.5) -> dict[str, Interval]:
 SOUND = Agreement(labelled=60, others=0, good=35, bad=25, coverage=1.0, likeness=0.85, second=0, figures=figures())
 
 
-def said(result: GateResult) -> object:
+def judge_status(result: GateResult) -> object:
     return {check.name: check.value for check in result.checks}["the judge is"]
 
 
-def test_enough_labels_that_agree_beyond_chance_are_green() -> None:
+def test_enough_labels_that_agree_beyond_chance_pass() -> None:
     result = judge_agreement_gate(SOUND, THRESHOLDS, SHARED)
-    assert (result.status, said(result)) == (Status.PASSED, "calibrated against people")
+    assert (result.status, judge_status(result)) == (Status.PASSED, "calibrated against people")
     shown = {check.name: check.value for check in result.checks if check.op == "info"}
     assert shown["kappa, interval"] == "0.6 (95 %: 0.5 to 0.7), clears 0.4: yes"
 
@@ -39,14 +39,14 @@ def test_enough_labels_that_agree_beyond_chance_are_green() -> None:
 def test_fewer_than_fifty_labels_leave_the_judge_uncalibrated() -> None:
     assert judge_agreement_gate(replace(SOUND, labelled=50), THRESHOLDS, SHARED).status is Status.PASSED
     result = judge_agreement_gate(replace(SOUND, labelled=49), THRESHOLDS, SHARED)
-    assert (failed(result), said(result)) == ({LABELLED}, "uncalibrated")
+    assert (failed(result), judge_status(result)) == ({LABELLED}, "uncalibrated")
     assert "the judge is uncalibrated: label more dialogues: rc1 label" in result.failures[0].advice
 
 
-def test_labels_of_another_judge_count_for_nothing_and_are_named() -> None:
+def test_labels_of_another_judge_are_not_counted_and_are_reported() -> None:
     result = judge_agreement_gate(replace(SOUND, labelled=0, others=80), THRESHOLDS, SHARED)
-    assert (failed(result), said(result)) == ({LABELLED}, "uncalibrated")
-    assert "80 more were scored by another model version or with other instructions" in result.failures[0].advice
+    assert (failed(result), judge_status(result)) == ({LABELLED}, "uncalibrated")
+    assert "80 more were scored by another model version" in result.failures[0].advice
 
 
 @pytest.mark.parametrize(
@@ -63,12 +63,12 @@ def test_labels_of_another_judge_count_for_nothing_and_are_named() -> None:
         (replace(SOUND, likeness=math.nan), LIKENESS),
     ],
 )
-def test_each_damage_is_red_by_name(damaged: Agreement, check: str) -> None:
+def test_each_damage_to_the_agreement_fails_the_matching_check(damaged: Agreement, check: str) -> None:
     assert failed(judge_agreement_gate(damaged, THRESHOLDS, SHARED)) == {check}
 
 
-def test_labels_closer_than_two_people_come_need_a_second_person() -> None:
-    copied = replace(SOUND, likeness=0.97)  # the judge's verdicts with 3 % of them turned
+def test_labels_closer_than_two_people_agree_require_a_second_annotator() -> None:
+    copied = replace(SOUND, likeness=0.97)  # the judge's verdicts with 3 % of them flipped
     assert failed(judge_agreement_gate(copied, THRESHOLDS, SHARED)) == {SECOND}
     assert failed(judge_agreement_gate(replace(copied, second=THRESHOLDS.min_labels - 1), THRESHOLDS, SHARED)) == {
         SECOND
@@ -76,6 +76,6 @@ def test_labels_closer_than_two_people_come_need_a_second_person() -> None:
     assert failed(judge_agreement_gate(replace(copied, second=THRESHOLDS.min_labels), THRESHOLDS, SHARED)) == set()
 
 
-def test_what_else_has_to_hold_of_the_scores_is_judged_too() -> None:
+def test_further_checks_of_the_scores_count_too() -> None:
     versions = at_most("model versions", 2, 1, "ask one")
     assert failed(judge_agreement_gate(SOUND, THRESHOLDS, SHARED, (versions,))) == {"model versions"}

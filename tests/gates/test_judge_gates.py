@@ -1,4 +1,4 @@
-"""The judge's gates are green on every honest log, and red, in just the matching checks, on each kind of fake."""
+"""The judge's gates pass on every honest log, and fail in exactly the matching checks on each kind of fake."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ LIVE, HIT = pl.col("outcome") == AttemptOutcome.OK, pl.col("outcome") == Attempt
 SEQ = pl.col("seq")
 
 
-def anti(
+def anti_simulation(
     log: pl.DataFrame, round_name: Round = "round1", *, damage: str = "", samples: int = 3, now: float = NOW
 ) -> GateResult:
     return anti_simulation_gate(
@@ -60,11 +60,11 @@ def anti(
     )  # fmt: skip
 
 
-def stability(log: pl.DataFrame, samples: int = 3) -> GateResult:
+def judge_stability(log: pl.DataFrame, samples: int = 3) -> GateResult:
     return stability_gate(log, samples=samples, thresholds=STABLE, shared=SHARED)
 
 
-def probe(lines: pl.DataFrame, *, asked: int = 8, thresholds: ProbeGate = PROBE) -> GateResult:
+def judge_probe(lines: pl.DataFrame, *, asked: int = 8, thresholds: ProbeGate = PROBE) -> GateResult:
     return probe_gate(lines, provider="gemini", asked=asked, samples=3, thresholds=thresholds)
 
 
@@ -74,32 +74,32 @@ def short_probe(seed: int) -> pl.DataFrame:
 
 
 def quick_probe(seed: int) -> pl.DataFrame:
-    """As against a server on the same machine."""
+    """Return the probe of a server on the same machine."""
     return table(judged(Judging(run="probe", seed=seed, dialogues=range(8), median_ms=20.0)))
 
 
 def mostly_cached(seed: int) -> pl.DataFrame:
-    """Four dialogues of five come from the cache."""
+    """Return a log in which four of five dialogues come from the cache."""
     known = [number for number in range(50) if number % 5]
     before = judged(Judging(run="run-1", seed=1000 + seed, dialogues=known, ends=NOW - 3 * 24 * 3600))
     return table(before, judged(Judging(run="run-2", seed=seed, dialogues=range(50), cached=before)))
 
 
 def two_processes(seed: int) -> pl.DataFrame:
-    """Two runs at the same time, which wait for each other's lines to be written."""
+    """Return two concurrent runs that wait for each other to write lines."""
     one = judged(Judging(run="run-1", seed=seed, dialogues=range(20), sigma=0.9))
     two = judged(Judging(run="run-2", seed=1000 + seed, dialogues=range(20, 40), ends=NOW - 28.0, sigma=0.9))
     return overlapping(one, two, wait_s=0.05)
 
 
 def after_a_pause(seed: int) -> pl.DataFrame:
-    """A probe today, and nothing since last week."""
+    """Return a probe of today after a week without calls."""
     before = judged(Judging(run="run-1", seed=1000 + seed, dialogues=range(30), ends=NOW - 7 * 24 * 3600))
     return table(before, judged(Judging(run="probe", seed=seed, dialogues=range(40, 48))))
 
 
 def resumed(seed: int) -> pl.DataFrame:
-    """The process was killed while 8 calls were under way; the next one entered them as interrupted, and went on."""
+    """Return a run killed with 8 calls in flight, and the next run, which records them as interrupted and continues."""
     first = judged(Judging(run="run-1", seed=seed, dialogues=range(30), ends=NOW - 600))
     done, open_ = first[:60], first[60:68]
     lost = tuple(
@@ -112,7 +112,7 @@ def resumed(seed: int) -> pl.DataFrame:
     return table(done, lost, judged(Judging(run="run-2", seed=1000 + seed, dialogues=range(30), cached=done)))
 
 
-HONEST: tuple[Callable[[int], pl.DataFrame], ...] = (
+HONEST_LOGS: tuple[Callable[[int], pl.DataFrame], ...] = (
     honest,
     short_probe,
     quick_probe,
@@ -124,34 +124,34 @@ HONEST: tuple[Callable[[int], pl.DataFrame], ...] = (
 
 
 @pytest.mark.parametrize("seeds", [range(12), pytest.param(range(12, 50), marks=pytest.mark.long)], ids=len)
-@pytest.mark.parametrize("kind", HONEST, ids=lambda kind: kind.__name__)
-def test_honest_logs_are_never_red(kind: Callable[[int], pl.DataFrame], seeds: range) -> None:
+@pytest.mark.parametrize("kind", HONEST_LOGS, ids=lambda kind: kind.__name__)
+def test_honest_logs_pass(kind: Callable[[int], pl.DataFrame], seeds: range) -> None:
     for seed in seeds:
         log = kind(seed)
-        # Round 2 differs by a looser bound alone: every tenth log shows that it is the one used.
+        # Round 2 differs only in a looser threshold: every tenth log is evaluated with it.
         rounds = ROUNDS if seed % 10 == 0 else ROUNDS[:1]
-        verdicts = [failed(anti(log, name)) for name in rounds] + [failed(stability(log))]
+        verdicts = [failed(anti_simulation(log, name)) for name in rounds] + [failed(judge_stability(log))]
         assert not any(verdicts), (seed, verdicts)
 
 
-def test_honest_logs_hold_what_makes_them_hard() -> None:
+def test_honest_logs_contain_the_hard_cases() -> None:
     log = honest(0)
     assert {AttemptOutcome.RATE_LIMITED, AttemptOutcome.TIMEOUT, AttemptOutcome.HIT} <= set(log["outcome"])
     assert log.filter(pl.col("run_id") == "run-2")["started"].diff().min() < -1.0
-    assert 0.1 < float(str(value(anti(log), "share from the cache"))) < 0.6
-    assert float(str(value(anti(mostly_cached(0)), "share from the cache"))) > 0.7
-    assert value(anti(short_probe(0)), "of these, live") == 24
-    assert value(anti(after_a_pause(0)), "of these, too old to count") == 76
+    assert 0.1 < float(str(value(anti_simulation(log), "share from the cache"))) < 0.6
+    assert float(str(value(anti_simulation(mostly_cached(0)), "share from the cache"))) > 0.7
+    assert value(anti_simulation(short_probe(0)), "of these, live") == 24
+    assert value(anti_simulation(after_a_pause(0)), "of these, too old to count") == 76
 
 
 @pytest.mark.parametrize("kind", [short_probe, quick_probe], ids=lambda kind: kind.__name__)
-def test_honest_probes_are_never_red(kind: Callable[[int], pl.DataFrame]) -> None:
-    assert [failed(probe(kind(seed))) for seed in range(50)] == [set()] * 50
+def test_honest_probes_pass(kind: Callable[[int], pl.DataFrame]) -> None:
+    assert [failed(judge_probe(kind(seed))) for seed in range(50)] == [set()] * 50
 
 
 # ---- anti-simulation ----
 def where(log: pl.DataFrame, which: pl.Expr, **changes: object) -> pl.DataFrame:
-    """The log with the named columns changed on the lines `which`."""
+    """Change the named columns on the lines `which`."""
     return log.with_columns(
         pl.when(which).then(change if isinstance(change, pl.Expr) else pl.lit(change)).otherwise(name).alias(name)
         for name, change in changes.items()
@@ -159,7 +159,7 @@ def where(log: pl.DataFrame, which: pl.Expr, **changes: object) -> pl.DataFrame:
 
 
 def few(log: pl.DataFrame) -> pl.Expr:
-    """The last three live scorings."""
+    """Select the last three live scorings."""
     return SEQ.is_in(log.filter(LIVE)["seq"].tail(3).implode())
 
 
@@ -168,7 +168,7 @@ def fresh_ids(block: pl.DataFrame, *columns: str) -> pl.DataFrame:
 
 
 def appended(log: pl.DataFrame, change: Callable[[pl.DataFrame], pl.DataFrame]) -> pl.DataFrame:
-    """The log with today's first 40 scorings copied to its end, changed."""
+    """Append a changed copy of today's first 40 scorings."""
     return renumbered(log, change(log.filter(LIVE & (pl.col("run_id") == "run-2")).head(40)))
 
 
@@ -177,13 +177,13 @@ def relabelled(block: pl.DataFrame) -> pl.DataFrame:
 
 
 def retimed(block: pl.DataFrame, by: float) -> pl.DataFrame:
-    """Later by `by` seconds, and no latency as it was."""
+    """Shift the start times by `by` seconds and change every latency a little."""
     wobble = 1.0 + (SEQ % 7) * 0.001 + 0.0001
     return block.with_columns(started=pl.col("started") + by, latency_ms=pl.col("latency_ms") * wobble)
 
 
 def with_share_cached(share: float) -> pl.DataFrame:
-    """Exactly 100 scorings of today, of which `share` are replays; whole dialogues of 5 samples."""
+    """Return exactly 100 scorings of today, of which `share` are replays, in dialogues of 5 samples."""
     known = range(20 - round(20 * (1 - share)))
     before = judged(Judging(run="run-1", seed=1, dialogues=known, samples=5, ends=NOW - 7 * 24 * 3600))
     return table(before, judged(Judging(run="run-2", seed=2, dialogues=range(20), samples=5, cached=before)))
@@ -217,7 +217,7 @@ DAMAGES: dict[str, tuple[Callable[[pl.DataFrame], pl.DataFrame], set[str]]] = {
     "billed without tokens written": (
         lambda log: where(log, few(log), tokens_out=0), {"live scorings whose bill and usage disagree"},
     ),
-    "nobody billed": (
+    "no call billed": (
         lambda log: where(log, LIVE, billable=False),
         {"live scorings whose bill and usage disagree", "billed scorings"},
     ),
@@ -296,15 +296,13 @@ DAMAGES: dict[str, tuple[Callable[[pl.DataFrame], pl.DataFrame], set[str]]] = {
 
 
 @pytest.mark.parametrize("name", DAMAGES)
-@pytest.mark.parametrize("round_name", ROUNDS)
-def test_a_fake_turns_just_the_matching_checks_red(name: str, round_name: Round) -> None:
+def test_each_fake_log_fails_exactly_the_matching_checks(name: str) -> None:
     damage, expected = DAMAGES[name]
-    assert failed(anti(damage(honest(7)), round_name)) == expected
+    assert failed(anti_simulation(damage(honest(7)))) == expected
 
 
-@pytest.mark.parametrize("round_name", ROUNDS)
-def test_an_edited_log_is_red_and_says_where(round_name: Round) -> None:
-    result = anti(honest(7), round_name, damage="line 12 is not what was written")
+def test_an_edited_log_fails_and_the_advice_names_the_line() -> None:
+    result = anti_simulation(honest(7), damage="line 12 is not what was written")
     assert failed(result) == {"log intact"}
     assert advice(result, "log intact") == "line 12 is not what was written"
 
@@ -312,41 +310,43 @@ def test_an_edited_log_is_red_and_says_where(round_name: Round) -> None:
 @pytest.mark.parametrize(
     ("share", "expected"), [(0.85, set()), (0.90, {"round1"}), (0.95, {"round1", "round2"})]
 )  # fmt: skip
-def test_the_cache_may_serve_less_than_the_rounds_share(share: float, expected: set[str]) -> None:
+def test_the_share_from_the_cache_fails_at_the_threshold_of_its_round(share: float, expected: set[str]) -> None:
     log = with_share_cached(share)
-    verdicts = {name: failed(anti(log, name, samples=5)) for name in ROUNDS}
-    assert value(anti(log), "share from the cache") == pytest.approx(share, abs=1e-12)
+    verdicts = {name: failed(anti_simulation(log, name, samples=5)) for name in ROUNDS}
+    assert value(anti_simulation(log), "share from the cache") == pytest.approx(share, abs=1e-12)
     assert verdicts == {name: {"share from the cache"} if name in expected else set() for name in ROUNDS}
 
 
-def test_replies_may_be_the_same_where_nothing_is_drawn() -> None:
-    """At temperature 0 the samples of a dialogue agree by right; those of different dialogues still do not."""
+def test_identical_replies_pass_at_temperature_0() -> None:
+    """At temperature 0 the samples of a dialogue may agree; those of different dialogues must still differ."""
     greedy = where(honest(3), LIVE, reply_sha256=pl.col("dialogue"), temperature=0.0)
-    assert failed(anti(greedy)) == set()
-    assert "temperature" in str(value(anti(greedy), "dialogues with identical replies, share"))
-    assert failed(anti(where(greedy, LIVE, reply_sha256="same"))) == {"replies that another dialogue got too, share"}
+    assert failed(anti_simulation(greedy)) == set()
+    assert "temperature" in str(value(anti_simulation(greedy), "dialogues with identical replies, share"))
+    assert failed(anti_simulation(where(greedy, LIVE, reply_sha256="same"))) == {
+        "replies that another dialogue got too, share"
+    }
 
 
-def test_a_single_sample_cannot_be_compared_and_says_so() -> None:
+def test_a_single_sample_passes_and_reports_that_nothing_can_be_compared() -> None:
     log = table(judged(Judging(run="run-1", seed=1, dialogues=range(30), samples=1)))
-    assert failed(anti(log, samples=1)) == set()
-    assert "judge.samples" in str(value(anti(log, samples=1), "dialogues with identical replies, share"))
-    assert failed(anti(log, samples=3)) == {"dialogues with identical replies, share"}
+    assert failed(anti_simulation(log, samples=1)) == set()
+    assert "judge.samples" in str(value(anti_simulation(log, samples=1), "dialogues with identical replies, share"))
+    assert failed(anti_simulation(log, samples=3)) == {"dialogues with identical replies, share"}
 
 
-def test_only_the_last_scorings_count() -> None:
-    """What was faked earlier is out of sight; the newest are looked at, however the rows are ordered."""
+def test_only_the_last_scorings_are_checked() -> None:
+    """Earlier fakes are not checked; the newest lines are, in whatever order the rows come."""
     log = honest(5)
     early = pl.col("seq").is_in(log.filter(LIVE & (pl.col("run_id") == "run-2"))["seq"].head(20).implode())
-    assert failed(anti(where(log, early, latency_ms=0.0))) == set()
-    assert failed(anti(where(log, few(log), latency_ms=0.0).sort("seq", descending=True))) == {
+    assert failed(anti_simulation(where(log, early, latency_ms=0.0))) == set()
+    assert failed(anti_simulation(where(log, few(log), latency_ms=0.0).sort("seq", descending=True))) == {
         "scorings that took no time"
     }
 
 
-def test_lines_at_fault_are_listed_with_the_reason() -> None:
+def test_faulty_lines_are_listed_with_the_reason() -> None:
     log = honest(5)
-    listed = anti(where(log, few(log), request_id="")).offenders
+    listed = anti_simulation(where(log, few(log), request_id="")).offenders
     assert {row["id"] for row in listed} == set(log.filter(few(log))["attempt_id"])
     assert {row["reason"] for row in listed} == {"live scorings without a request id"}
 
@@ -382,7 +382,7 @@ PROBE_DAMAGES: dict[str, tuple[Callable[[pl.DataFrame], pl.DataFrame], set[str]]
     "zero latency": (lambda log: where(log, ONE_DIALOGUE, latency_ms=0.0), {"shortest latency, ms"}),
     "unknown latency": (lambda log: where(log, ONE_DIALOGUE, latency_ms=math.nan), {"shortest latency, ms"}),
     "a score above 1": (lambda log: where(log, ONE_DIALOGUE & LIVE, scores=scores_of(1.7)), {"scores outside [0, 1]"}),
-    "a score that is no number": (
+    "a score that is NaN": (
         lambda log: where(log, ONE_DIALOGUE & LIVE, scores=scores_of(math.nan)), {"scores outside [0, 1]"},
     ),
     "a score in words": (
@@ -394,11 +394,11 @@ PROBE_DAMAGES: dict[str, tuple[Callable[[pl.DataFrame], pl.DataFrame], set[str]]
     "one call unbilled": (
         lambda log: where(log, ONE_DIALOGUE & LIVE, billable=False), {"scored calls without a bill"},
     ),
-    "nobody billed": (
+    "no call billed": (
         lambda log: where(log, pl.lit(True), billable=False), {"billed calls", "scored calls without a bill"},
     ),
     "another judge's lines": (lambda log: where(log, ONE_DIALOGUE, provider="rubric"), {"calls of another provider"}),
-    "nobody answered": (
+    "no reply at all": (
         lambda log: (
             failing(log, AttemptOutcome.REJECTED, "API key not valid", pl.lit(True)).filter(~pl.col("billable"))
         ),
@@ -411,44 +411,44 @@ PROBE_DAMAGES: dict[str, tuple[Callable[[pl.DataFrame], pl.DataFrame], set[str]]
 
 
 @pytest.mark.parametrize("name", PROBE_DAMAGES)
-def test_a_probe_that_failed_turns_just_the_matching_checks_red(name: str) -> None:
+def test_each_failed_probe_fails_exactly_the_matching_checks(name: str) -> None:
     damage, expected = PROBE_DAMAGES[name]
-    assert failed(probe(damage(short_probe(7)))) == expected
+    assert failed(judge_probe(damage(short_probe(7)))) == expected
 
 
-def test_a_probe_of_too_few_dialogues_is_red() -> None:
-    assert failed(probe(table(judged(Judging(run="probe", seed=1, dialogues=range(5)))), asked=5)) == {
+def test_a_probe_of_too_few_dialogues_fails() -> None:
+    assert failed(judge_probe(table(judged(Judging(run="probe", seed=1, dialogues=range(5)))), asked=5)) == {
         "dialogues asked"
     }
-    assert "dialogues asked" in failed(probe(short_probe(1).head(0), asked=0))
+    assert "dialogues asked" in failed(judge_probe(short_probe(1).head(0), asked=0))
 
 
-def test_a_probe_names_the_most_frequent_reason() -> None:
+def test_a_probe_reports_the_most_frequent_reason() -> None:
     lines = failing(short_probe(2), AttemptOutcome.REFUSED, "declined", pl.col("dialogue") == sha("dialogue", 0))
     lines = failing(lines, AttemptOutcome.TIMEOUT, "no reply within 60 s", pl.col("sample") == 2)
-    said = advice(probe(lines), "dialogues with every sample scored")
-    assert "10 of the samples" in said
-    assert "7 ended as 'timeout': no reply within 60 s" in said
-    outcomes = sorted(str(row["outcome"]) for row in probe(lines).offenders)
+    text = advice(judge_probe(lines), "dialogues with every sample scored")
+    assert "10 of the samples" in text
+    assert "7 ended as 'timeout': no reply within 60 s" in text
+    outcomes = sorted(str(row["outcome"]) for row in judge_probe(lines).offenders)
     assert outcomes == ["refused"] * 3 + ["timeout"] * 7
 
 
-def test_a_retried_call_counts_by_its_end() -> None:
+def test_a_retried_call_counts_by_its_final_outcome() -> None:
     lines = short_probe(2)
     before = failing(lines, AttemptOutcome.TIMEOUT, "no reply", pl.lit(True)).filter(
         pl.col("outcome") == AttemptOutcome.TIMEOUT
     )
-    assert failed(probe(renumbered(fresh_ids(before, "attempt_id"), lines))) == set()
+    assert failed(judge_probe(renumbered(fresh_ids(before, "attempt_id"), lines))) == set()
 
 
-def test_a_judge_that_bills_nobody_passes_where_that_is_allowed() -> None:
+def test_a_probe_without_bills_passes_if_require_billed_is_off() -> None:
     lines = where(short_probe(1), pl.lit(True), billable=False)
-    assert failed(probe(lines, thresholds=ProbeGate(n=8, require_billed=False))) == set()
+    assert failed(judge_probe(lines, thresholds=ProbeGate(n=8, require_billed=False))) == set()
 
 
 # ---- stability ----
 def rescored(log: pl.DataFrame, which: Callable[[int], bool], spread: float, dimensions: Sequence[str]) -> pl.DataFrame:
-    """The log with the scores of every i-th line, where `which(i)`, thrown about by up to `spread`."""
+    """Replace the scores of the dialogues with `which(number)` by draws from 0.5 ± `spread`."""
     rng = random.Random(4)
     texts = []
     numbers = {dialogue: number for number, dialogue in enumerate(log["dialogue"].unique(maintain_order=True))}
@@ -461,27 +461,27 @@ def rescored(log: pl.DataFrame, which: Callable[[int], bool], spread: float, dim
     return log.with_columns(scores=pl.Series(texts, dtype=pl.String))
 
 
-def test_a_noisy_judge_is_red_and_the_dimension_is_named() -> None:
-    result = stability(rescored(honest(1), lambda number: True, 0.5, ["concise"]))
+def test_a_noisy_judge_fails_and_the_advice_names_the_criterion() -> None:
+    result = judge_stability(rescored(honest(1), lambda number: True, 0.5, ["concise"]))
     assert failed(result) == {"largest pooled variance", "unstable dialogues, share"}
     assert "'concise'" in advice(result, "largest pooled variance")
     assert {row["dimension"] for row in result.offenders} == {"concise"}
 
 
-def test_some_unstable_dialogues_are_red_though_the_judge_on_the_whole_is_not() -> None:
-    result = stability(rescored(honest(1), lambda number: number % 5 == 0, 0.45, DIMENSIONS))
+def test_a_share_of_high_variance_dialogues_fails_although_the_pooled_variance_passes() -> None:
+    result = judge_stability(rescored(honest(1), lambda number: number % 5 == 0, 0.45, DIMENSIONS))
     assert failed(result) == {"unstable dialogues, share"}
     assert {row["reason"] for row in result.offenders} == {"unstable"}
 
 
-def test_unscored_dialogues_are_red_with_their_reasons() -> None:
+def test_missing_scores_fail_and_their_reasons_are_listed() -> None:
     log = honest(1)
     worse = failing(log, AttemptOutcome.REFUSED, "declined", pl.col("dialogue") == sha("dialogue", 1))
     worse = failing(
         worse, AttemptOutcome.TIMEOUT, "no reply", pl.col("dialogue").is_in([sha("dialogue", 4), sha("dialogue", 5)])
     )
     worse = worse.filter((pl.col("dialogue") != sha("dialogue", 7)) | (pl.col("sample") == 0))
-    result = stability(worse)
+    result = judge_stability(worse)
     assert failed(result) == {"coverage"}
     assert value(result, "coverage") == pytest.approx(56 / 60)
     assert "2 timeout, 1 not asked, 1 refused" in advice(result, "coverage")
@@ -493,81 +493,81 @@ def test_unscored_dialogues_are_red_with_their_reasons() -> None:
     }
 
 
-def test_one_dialogue_in_sixty_may_be_unscored() -> None:
+def test_one_missing_score_in_sixty_passes() -> None:
     log = failing(honest(1), AttemptOutcome.TIMEOUT, "no reply", pl.col("dialogue") == sha("dialogue", 1))
-    assert failed(stability(log)) == set()
-    assert [row["reason"] for row in stability(log).offenders] == ["unscored"]
+    assert failed(judge_stability(log)) == set()
+    assert [row["reason"] for row in judge_stability(log).offenders] == ["unscored"]
 
 
-def test_a_model_that_changes_is_red() -> None:
+def test_a_changed_model_version_fails() -> None:
     log = honest(1)
-    result = stability(where(log, few(log), model="gemini-2.5-flash-002"))
+    result = judge_stability(where(log, few(log), model="gemini-2.5-flash-002"))
     assert failed(result) == {"model versions"}
     assert "gemini-2.5-flash-001, gemini-2.5-flash-002" in advice(result, "model versions")
 
 
-def test_another_judges_lines_are_left_out() -> None:
-    """Whoever changes the judge is not held to what the last one did."""
+def test_stability_leaves_out_lines_of_another_judge() -> None:
+    """After a change of the judge, the scores of the previous one do not count."""
     old = judged(Judging(run="run-0", seed=5, dialogues=range(100, 140)))
     other = tuple(replace(line, model_asked="gpt-4.1", model=line.model and "gpt-4.1-2025") for line in old)
     log = table(other, judged(Judging(run="run-1", seed=6, dialogues=range(40))))
-    assert failed(stability(log)) == set()
-    assert value(stability(log), "dialogues read") == 40
+    assert failed(judge_stability(log)) == set()
+    assert value(judge_stability(log), "dialogues read") == 40
 
 
-def test_a_dialogue_counts_by_its_newest_asking() -> None:
+def test_a_dialogue_counts_by_its_newest_run() -> None:
     lines = judged(Judging(run="run-1", seed=6, dialogues=range(20)))
     lost = tuple(replace(line, run_id="run-0", outcome=AttemptOutcome.TIMEOUT, scores=None) for line in lines)
-    assert failed(stability(table(lost, lines))) == set()
-    assert failed(stability(table(lines, lost))) == {
+    assert failed(judge_stability(table(lost, lines))) == set()
+    assert failed(judge_stability(table(lines, lost))) == {
         "coverage", "largest pooled variance", "unstable dialogues, share",
     }  # fmt: skip
 
 
-def test_an_interrupted_line_entered_late_does_not_make_its_asking_the_newest() -> None:
+def test_an_interrupted_line_recorded_late_does_not_make_its_run_the_newest() -> None:
     lines = judged(Judging(run="run-1", seed=6, dialogues=range(20)))
     lost: list[Line] = [
         replace(line, run_id="run-0", outcome=AttemptOutcome.INTERRUPTED, scores=None) for line in lines[:8]
     ]
-    assert failed(stability(table(lines, tuple(lost)))) == set()
-    assert failed(stability(table(tuple(lost)))) != set()
+    assert failed(judge_stability(table(lines, tuple(lost)))) == set()
+    assert failed(judge_stability(table(tuple(lost)))) != set()
 
 
-def test_what_failed_in_an_earlier_run_does_not_stay_red_for_ever() -> None:
-    """A provider was down, then the pool was built anew: those dialogues will never be asked again."""
+def test_failures_of_an_earlier_run_stop_counting_after_a_new_run() -> None:
+    """The provider was down, then the pool was built again: those dialogues are never scored again."""
     lines = judged(Judging(run="run-1", seed=6, dialogues=range(20), ends=NOW - 900))
     lost = tuple(replace(line, run_id="run-0", outcome=AttemptOutcome.CONNECTION, scores=None) for line in lines)
     updated = judged(Judging(run="run-2", seed=7, dialogues=range(50, 70)))
     renamed = tuple(replace(line, model="gemini-2.5-flash-002") for line in updated)
     log = table(lost, renamed)
-    assert failed(stability(log)) == set()
-    assert failed(stability(table(renamed, lost))) == {"coverage"}
+    assert failed(judge_stability(log)) == set()
+    assert failed(judge_stability(table(renamed, lost))) == {"coverage"}
 
 
-def test_only_the_last_dialogues_count() -> None:
+def test_stability_reads_only_the_last_dialogues() -> None:
     bad = judged(Judging(run="run-1", seed=1, dialogues=range(50), ends=NOW - 900))
     good = judged(Judging(run="run-2", seed=2, dialogues=range(100, 200)))
     log = rescored(table(bad, good), lambda number: number < 50, 0.5, DIMENSIONS)
-    assert failed(stability(log)) == set()
-    assert failed(stability(log.filter(pl.col("run_id") == "run-1"))) != set()
+    assert failed(judge_stability(log)) == set()
+    assert failed(judge_stability(log.filter(pl.col("run_id") == "run-1"))) != set()
 
 
-def test_a_single_sample_shows_no_stability_and_says_so() -> None:
-    result = stability(table(judged(Judging(run="run-1", seed=1, dialogues=range(30), samples=1))), samples=1)
+def test_stability_with_a_single_sample_is_an_error() -> None:
+    result = judge_stability(table(judged(Judging(run="run-1", seed=1, dialogues=range(30), samples=1))), samples=1)
     assert result.status is Status.ERROR
     assert "judge.samples" in result.error
     assert value(result, "coverage") == 1.0
 
 
-def test_an_empty_log_is_not_stable() -> None:
-    assert failed(stability(honest(1).head(0))) == {
+def test_an_empty_log_fails_the_stability() -> None:
+    assert failed(judge_stability(honest(1).head(0))) == {
         "coverage", "largest pooled variance", "unstable dialogues, share",
     }  # fmt: skip
 
 
-def test_the_reported_noise_is_the_judges() -> None:
-    """Sixty dialogues of known noise: the interval of the seven dimensions together holds it."""
-    result = stability(table(judged(Judging(run="run-1", seed=11, dialogues=range(60), sd=0.05))))
+def test_the_reported_noise_equals_the_judges_noise() -> None:
+    """Sixty dialogues of known noise: the interval over all seven criteria contains it."""
+    result = judge_stability(table(judged(Judging(run="run-1", seed=11, dialogues=range(60), sd=0.05))))
     low, high = map(float, str(value(result, "its 95 % interval[overall]")).split(" to "))
     assert low < 0.05 < high
     assert low < float(str(value(result, "sd between samples[overall]"))) < high

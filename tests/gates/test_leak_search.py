@@ -1,4 +1,4 @@
-"""What the search for leaks does by columns and numbers, next to the same in plain Python."""
+"""The vectorized leak search gives the same results as plain Python."""
 
 from __future__ import annotations
 
@@ -33,48 +33,48 @@ odd = st.text(st.sampled_from(ODD), max_size=30)
 pieces = st.sampled_from(
     ["<b x>", "<!-- ", " -->", "&lt;b ", "&amp;lt;", "\\u003c", "%3cb ", "\\x3c", "\\\\n", "</i >", "b ", "Σ ", "ΑΣ\n"]
 )
-written = st.lists(odd | pieces, max_size=6).map("".join)
+markup = st.lists(odd | pieces, max_size=6).map("".join)
 
 
 @pytest.fixture(scope="module")
 def damaged(evidence: Evidence) -> pl.DataFrame:
-    """Rows, a tenth of them with leaks of every kind and in every place."""
+    """Rows, a tenth of them with leaks of every kind in every place."""
     return planted(evidence.rows("pool"), evidence.rows("shadow"), 3)[0]
 
 
 @pytest.fixture(scope="module")
-def held(evidence: Evidence) -> pl.Series:
+def shadow_questions(evidence: Evidence) -> pl.Series:
     return question_texts(evidence.rows("shadow"))
 
 
 def split(texts: pl.Series) -> list[list[str]]:
-    """The words of whole texts."""
+    """Return the words of each text, read as a whole."""
     of_texts: list[list[str]] = words(texts).to_list()
     return of_texts
 
 
-def assert_read_as_a_whole(texts: pl.Series) -> None:
+def assert_pieces_equal_whole_texts(texts: pl.Series) -> None:
     found = read(texts)
-    said = found.words.gather(found.texts.codes).to_list()
+    spelled = found.words.gather(found.texts.codes).to_list()
     of_texts = zip(found.texts.starts, found.texts.ends, strict=True)
-    assert [said[start:end] for start, end in of_texts] == split(texts)
+    assert [spelled[start:end] for start, end in of_texts] == split(texts)
     assert found.letters.to_list() == folded(texts).str.replace_all(r"[^\p{L}\p{N}]+", "").to_list()
 
 
-@given(st.lists(st.none() | written, max_size=5))
-def test_texts_read_piece_by_piece_are_those_of_whole_texts(texts: list[str | None]) -> None:
-    assert_read_as_a_whole(pl.Series(texts, dtype=pl.String))
+@given(st.lists(st.none() | markup, max_size=5))
+def test_texts_read_in_pieces_equal_whole_texts(texts: list[str | None]) -> None:
+    assert_pieces_equal_whole_texts(pl.Series(texts, dtype=pl.String))
 
 
-def test_rows_with_leaks_read_piece_by_piece_are_those_of_whole_texts(damaged: pl.DataFrame) -> None:
+def test_rows_with_leaks_read_in_pieces_equal_whole_texts(damaged: pl.DataFrame) -> None:
     texts = spoken(damaged)
     assert texts.str.contains("<").any()
-    assert_read_as_a_whole(texts)
+    assert_pieces_equal_whole_texts(texts)
 
 
-def test_a_vocabulary_finds_every_pair_of_adjacent_words(damaged: pl.DataFrame, held: pl.Series) -> None:
+def test_word_pairs_are_every_pair_of_adjacent_words(damaged: pl.DataFrame, shadow_questions: pl.Series) -> None:
     texts = pl.concat([pl.Series(["", "如果"]), spoken(damaged).head(60), pl.Series(["", "果"])])
-    pairs, asked = WordPairs(read(held)), [set(pairwise(said)) for said in split(held)]
+    pairs, asked = WordPairs(read(shadow_questions)), [set(pairwise(said)) for said in split(shadow_questions)]
     known = {pair for of_text in asked for pair in of_text}
     found = pairs.pairs(pairs.coded(read(texts)))
     said = [(text, pair) for text, of_text in enumerate(split(texts)) for pair in pairwise(of_text) if pair in known]
@@ -85,18 +85,18 @@ def test_a_vocabulary_finds_every_pair_of_adjacent_words(damaged: pl.DataFrame, 
 
 
 @pytest.mark.parametrize("ngram", share([2, 5], 5))
-def test_a_search_finds_the_ngrams_that_all_words_hold(
-    evidence: Evidence, damaged: pl.DataFrame, held: pl.Series, ngram: int
+def test_the_search_finds_the_same_ngrams_as_plain_python(
+    evidence: Evidence, damaged: pl.DataFrame, shadow_questions: pl.Series, ngram: int
 ) -> None:
     def grams(texts: pl.Series) -> list[set[tuple[str, ...]]]:
         return [set(zip(*(said[place:] for place in range(ngram)), strict=False)) for said in split(texts)]
 
     limits = evidence.run.config.gates.leakage.model_copy(update={"ngram": ngram})
-    templates = [held[0]]
-    search, texts = LeakSearch(held, question_texts(damaged), limits, templates=templates), spoken(damaged)
+    templates = [shadow_questions[0]]
+    search, texts = LeakSearch(shadow_questions, question_texts(damaged), limits, templates=templates), spoken(damaged)
     found = search.over(texts.slice(first, 70) for first in range(0, len(texts), 70)).repeated
     left_out = grams(pl.Series(templates))[0]
-    wanted = [of_text - left_out for of_text in grams(held)]
+    wanted = [of_text - left_out for of_text in grams(shadow_questions)]
     assert search.checkable == sum(map(bool, wanted))
     expected = [
         (row, number, len(of_text & sought) / len(sought))
@@ -108,44 +108,44 @@ def test_a_search_finds_the_ngrams_that_all_words_hold(
     assert found.rows() == expected
 
 
-def test_words_are_weighed_as_in_plain_python(evidence: Evidence, held: pl.Series) -> None:
+def test_word_weights_equal_those_of_plain_python(evidence: Evidence, shadow_questions: pl.Series) -> None:
     own = question_texts(evidence.rows("pool").head(150))
-    asked, said = split(held), [*split(own), *split(held)]
-    said_by = Counter(word for text in said for word in set(text))
-    pairs = WordPairs(read(held))
+    asked, texts = split(shadow_questions), [*split(own), *split(shadow_questions)]
+    texts_with = Counter(word for text in texts for word in set(text))
+    pairs = WordPairs(read(shadow_questions))
     weights, neighbours = pairs.weights(
-        pairs.coded(read(held)), [pairs.coded(read(own[:70])), pairs.coded(read(own[70:]))]
+        pairs.coded(read(shadow_questions)), [pairs.coded(read(own[:70])), pairs.coded(read(own[70:]))]
     )
     expected = []
     for number, text in enumerate(asked):
         theirs = set(pairwise(text))
-        near = [set(other) for other in said if len(theirs & set(pairwise(other))) >= max(0.3 * len(theirs), 1)]
+        near = [set(other) for other in texts if len(theirs & set(pairwise(other))) >= max(0.3 * len(theirs), 1)]
         assert neighbours[number] == len(near) - 1  # itself
         for word in text:
             by_near = sum(word in other for other in near) - 1
-            by_all = 5 * (said_by[word] - 1 + 0.01) / len(said)
+            by_all = 5 * (texts_with[word] - 1 + 0.01) / len(texts)
             expected.append(max(0.0, math.log((len(near) - 1 + 5) / (by_near + by_all))))
     assert (neighbours > 0).any()
     np.testing.assert_allclose(weights, expected, atol=1e-12)
 
 
-def test_windows_are_two_lengths_and_one_length_apart() -> None:
+def test_windows_are_two_lengths_long_and_start_one_length_apart() -> None:
     text = np.array([7, 1, 2, 0, 0, 3, 0, 1], np.uint16)
     assert list(_windows(text, [1, 2, 3], 1, 2)) == [[7, 1, 2], [7, 1, 2, 0, 0, 3], [0, 0, 3, 0, 1], [0, 1]]
     assert list(_windows(text, [1, 2, 3], 3, 2)) == [[7, 1, 2, 0, 0, 3]]
     assert list(_windows(text, [1, 2, 3], 4, 3)) == [text.tolist()]
 
 
-def test_a_search_finds_the_retold_places_that_a_comparison_with_every_text_finds(
-    evidence: Evidence, held: pl.Series
+def test_the_search_finds_the_same_paraphrases_as_a_comparison_with_every_text(
+    evidence: Evidence, shadow_questions: pl.Series
 ) -> None:
     rows, leaks = planted(evidence.rows("pool").head(40), evidence.rows("shadow"), 1, (*SURE[:3], *SURE[-6:]))
     rows = rows.filter(pl.col("id").is_in([leak.id for leak in leaks]))
     limits = evidence.run.config.gates.leakage
-    search = LeakSearch(held, question_texts(rows), limits)
+    search = LeakSearch(shadow_questions, question_texts(rows), limits)
     found = search.over([spoken(rows)]).retold
     texts, expected = search._words.coded(read(spoken(rows))), set()
-    for row, number in itertools.product(range(len(rows)), range(len(held))):
+    for row, number in itertools.product(range(len(rows)), range(len(shadow_questions))):
         asked, weights = search._held.of(number), search._weights[search._held.span(number)].tolist()
         for start in range(0, len(text := texts.of(row)), len(asked)):
             window = text[start : start + 2 * len(asked)]
@@ -156,23 +156,23 @@ def test_a_search_finds_the_retold_places_that_a_comparison_with_every_text_find
     assert set(found.filter(pl.col("kept") > limits.max_kept).select("row", "held").iter_rows()) == expected
 
 
-def test_a_search_finds_the_same_however_few_rows_are_read_at_a_time(
-    evidence: Evidence, damaged: pl.DataFrame, held: pl.Series, monkeypatch: pytest.MonkeyPatch
+def test_the_search_does_not_depend_on_the_batch_size(
+    evidence: Evidence, damaged: pl.DataFrame, shadow_questions: pl.Series, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def search() -> list[pl.DataFrame]:
         texts, limits = spoken(damaged), evidence.run.config.gates.leakage
         ids = evidence.rows("shadow").select("id").with_row_index("held")
         parts = (texts[part] for part in batches.slices(len(texts)))
-        found = LeakSearch(held, question_texts(damaged), limits, ids=ids).over(parts)
+        found = LeakSearch(shadow_questions, question_texts(damaged), limits, ids=ids).over(parts)
         return [found.repeated, found.retold, found.spelled, found.named]
 
-    at_once = search()
-    assert all(frame.height > 0 for frame in at_once)
+    in_one_batch = search()
+    assert all(frame.height > 0 for frame in in_one_batch)
     monkeypatch.setattr(batches, "AT_ONCE", 70)
-    for one, other in zip(search(), at_once, strict=True):
+    for one, other in zip(search(), in_one_batch, strict=True):
         assert_frame_equal(one, other, check_exact=True)
 
 
-def test_texts_are_taken_in_any_order() -> None:
+def test_take_returns_texts_in_any_order() -> None:
     taken = CodedTexts(np.arange(6, dtype=np.uint16), np.array([2, 2, 6])).take(np.array([2, 1, 0]))
     assert (taken.codes.tolist(), taken.ends.tolist()) == ([2, 3, 4, 5, 0, 1], [4, 4, 6])

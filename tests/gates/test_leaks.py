@@ -1,4 +1,4 @@
-"""Planted leaks of every kind: named with place and measure where most words are left, and no clean row accused."""
+"""Planted leaks of every kind: found with place and measure if most words are kept, without false alarms."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from rc1_lib.sources.embedded import EMBEDDED_TASKS as TASKS
 from rc1_lib.text.leak_search import LeakSearch, Spelled, common
 from rc1_lib.text.normalization import read, words
 from tests.conftest import SHARED_DATA
-from tests.gates.planted_leaks import EDITS, KINDS, PLACES, SURE, SURE_PLACES, Planted, planted
+from tests.gates.planted_leaks import EDITS, SURE, SURE_PLACES, Planted, planted
 
 EACH = 12
 
 
-def judge(evidence: Evidence, rows: pl.DataFrame) -> GateResult:
+def evaluate_pool(evidence: Evidence, rows: pl.DataFrame) -> GateResult:
     packs = [load_pack(evidence.path(name)) for name in ("reference_templates", "templates")]
     literals = [text for pack in packs for lang in ("en", "zh") for text in pack.literals(lang)]
     return leakage_gate(rows, evidence.rows("shadow"), evidence.run.config.gates.leakage, literals, TASKS)
@@ -39,20 +39,22 @@ def rows(evidence: Evidence) -> pl.DataFrame:
 
 
 @pytest.fixture(scope="module")
-def swept(evidence: Evidence, rows: pl.DataFrame) -> tuple[list[Planted], GateResult]:
+def searched(evidence: Evidence, rows: pl.DataFrame) -> tuple[list[Planted], GateResult]:
     damaged, leaks = planted(rows, evidence.rows("shadow"), EACH)
-    return leaks, judge(evidence, damaged)
+    return leaks, evaluate_pool(evidence, damaged)
 
 
-def test_a_clean_pool_is_green_and_far_from_its_limits(evidence: Evidence, rows: pl.DataFrame) -> None:
-    result = judge(evidence, rows)
+def test_a_clean_pool_passes_without_offenders(evidence: Evidence, rows: pl.DataFrame) -> None:
+    result = evaluate_pool(evidence, rows)
     assert result.failures == ()
     assert result.offenders == ()
 
 
-def test_leaks_that_keep_four_fifths_of_the_words_are_named(swept: tuple[list[Planted], GateResult]) -> None:
-    """Of one kind at most one is missed, of all one in a hundred; wherever it stands unedited none is."""
-    leaks, result = swept
+def test_leaks_that_keep_four_fifths_of_the_words_are_found_with_their_place(
+    searched: tuple[list[Planted], GateResult],
+) -> None:
+    """At most one of a kind and one in a hundred overall are missed; of unedited leaks none, in any place."""
+    leaks, result = searched
     named = {(leak["id"], leak.get("shadow_id")): leak for leak in result.offenders}
     missed = [leak.kind for leak in leaks if (leak.id, leak.shadow_id) not in named]
     assert all(missed.count(kind) <= 1 for kind in SURE)
@@ -65,32 +67,28 @@ def test_leaks_that_keep_four_fifths_of_the_words_are_named(swept: tuple[list[Pl
             assert (found["measure"] == "id") == ("row's id" in leak.kind)
 
 
-def test_no_row_is_accused_that_holds_no_leak(swept: tuple[list[Planted], GateResult]) -> None:
-    leaks, result = swept
+def test_rows_without_a_leak_are_not_reported(searched: tuple[list[Planted], GateResult]) -> None:
+    leaks, result = searched
     assert {leak["id"] for leak in result.offenders} <= {leak.id for leak in leaks}
 
 
 @pytest.mark.parametrize("kind", [*SURE, *SURE_PLACES])
-def test_one_leak_of_a_kind_turns_the_gate_red(evidence: Evidence, rows: pl.DataFrame, kind: str) -> None:
+def test_a_single_leak_of_each_kind_fails(evidence: Evidence, rows: pl.DataFrame, kind: str) -> None:
     damaged, leaks = planted(rows.head(30), evidence.rows("shadow").head(60), 1, (kind,))
-    result = judge(evidence, damaged)
+    result = evaluate_pool(evidence, damaged)
     assert result.status is Status.FAILED
     assert leaks[0].id in {leak["id"] for leak in result.offenders}
 
 
-def test_every_kind_is_planted() -> None:
-    assert len(EDITS) + len(PLACES) == len(KINDS) >= 12
-
-
-def test_whatever_a_place_names_is_searched(rows: pl.DataFrame) -> None:
+def test_every_named_place_of_a_row_is_searched(rows: pl.DataFrame) -> None:
     texts = spoken(rows)
     for number in range(0, rows.height, 50):
         for place, text in places(rows.row(number, named=True)):
             assert text in texts[number], place
 
 
-def test_folding_reads_what_a_reader_sees() -> None:
-    seen = {
+def test_normalization_reads_what_a_reader_sees() -> None:
+    read_as = {
         "<b>Se</b>v\u00addr\u200besh ｌｉｖｅｓ<br>HERE": "sevdresh lives here",
         json.dumps({"q": "如果德黎"}): "q 如 果 德 黎",
         json.dumps(json.dumps("如果")): "如 果",
@@ -99,13 +97,13 @@ def test_folding_reads_what_a_reader_sees() -> None:
         "a < b and c > d": "a b and c d",
         "ոօսո հսցɑ ᴛɪᴍᴇ ᎳᎬ ᎷᎬᎢ": "noun huga time we met",
     }
-    for text, wanted in seen.items():
+    for text, wanted in read_as.items():
         assert words(pl.Series([text]))[0].to_list() == wanted.split(), text
 
 
-def test_letters_are_found_however_they_are_spaced_and_no_word_goes_on_around_them() -> None:
+def test_spelled_letters_are_found_with_any_spacing_but_not_inside_longer_words() -> None:
     held = Spelled(pl.Series(["Who built the tower of Ara?", "Who was it?"]))
-    said = {
+    leaks = {
         "So: whobuiltthetowerofara?": True,
         "w-h-o b/u/i/l/t the_tower_of_Ara": True,
         "arAforewotehttliubohw": True,
@@ -113,15 +111,15 @@ def test_letters_are_found_however_they_are_spaced_and_no_word_goes_on_around_th
         "Who built the tower of Arabel?": False,
         "And who built the towers of Ara?": False,
         "Somewho built the tower of Ara": False,
-        "whowasit": False,  # so few letters could stand anywhere
+        "whowasit": False,  # so few letters can occur by chance
     }
-    texts = pl.Series(list(said))
+    texts = pl.Series(list(leaks))
     found = held.found_in(texts, read(texts).letters)
-    assert found["row"].to_list() == [row for row, leak in enumerate(said.values()) if leak]
+    assert found["row"].to_list() == [row for row, leak in enumerate(leaks.values()) if leak]
     assert set(found["held"]) == {0}
 
 
-def test_the_common_subsequence_is_the_one_of_the_plain_recursion() -> None:
+def test_the_common_subsequence_equals_the_plain_recursion() -> None:
     rng = random.Random(7)
     for _ in range(200):
         first, second = ([rng.randrange(6) for _ in range(rng.randrange(12))] for _ in range(2))
@@ -132,7 +130,7 @@ def test_the_common_subsequence_is_the_one_of_the_plain_recursion() -> None:
         assert common(first, second) == table[-1][-1]
 
 
-def test_the_builder_leaves_out_what_the_gate_would_find(evidence: Evidence) -> None:
+def test_the_builder_drops_questions_that_the_gate_would_report(evidence: Evidence) -> None:
     def question(name: str, ask: str, *pages: Passage) -> Question:
         return Question(name, "hotpotqa", "own", "en", ask, (), pages, (), "x")
 
@@ -141,14 +139,16 @@ def test_the_builder_leaves_out_what_the_gate_would_find(evidence: Evidence) -> 
     other = question("other", "Who taught the builder of the tower Bastunda, finished in 788 with Wemlurn as warden?")
     kept, left_out = decontaminate([edited, other], [held], evidence.run.config.gates.leakage)
     assert (kept, left_out) == ([other], 1)
-    lent = Passage("Pylalon", "Nura taught the builder of the tower Pylalon, finished in 855 with Wemrud as warden.")
-    reader = question("reader", "Which river runs past the mill of Hasp?", Passage("Hasp", "A mill."), lent)
+    shared_page = Passage(
+        "Pylalon", "Nura taught the builder of the tower Pylalon, finished in 855 with Wemrud as warden."
+    )
+    reader = question("reader", "Which river runs past the mill of Hasp?", Passage("Hasp", "A mill."), shared_page)
     kept, left_out = decontaminate([reader, other], [held], evidence.run.config.gates.leakage)
     assert (kept, left_out) == ([other], 1)
 
 
-def test_no_page_of_public_questions_retells_one_that_is_held_out(tmp_path: Path) -> None:
-    """Pages are lent from question to question, and a page may say what another question asks."""
+def test_no_page_of_public_questions_paraphrases_a_held_out_question(tmp_path: Path) -> None:
+    """Questions share pages, and a page may say what another question asks."""
     if not (SHARED_DATA / "strategyqa").exists():
         pytest.skip(f"{SHARED_DATA} is missing: the public questions are not part of the repository")
     settings = (f"sources.use={SHARED_DATA}", "datasets={strategyqa: 1.0}", "pool.n=3600")
@@ -162,8 +162,8 @@ def test_no_page_of_public_questions_retells_one_that_is_held_out(tmp_path: Path
     assert leaks["row"].to_list() == []
 
 
-def test_real_questions_planted_with_edits_are_found_and_hardly_any_clean_one_is_accused(evidence: Evidence) -> None:
-    """Public word problems repeat one another with other numbers: a few of the accused really are such retellings."""
+def test_planted_public_questions_are_found_with_under_one_per_cent_false_alarms(evidence: Evidence) -> None:
+    """Public word problems repeat each other with other numbers: a few false alarms really are paraphrases."""
     path = SHARED_DATA / "gsm8k" / "train.jsonl"
     if not path.exists():
         pytest.skip(f"{path} is missing: the public questions are not part of the repository")
@@ -171,8 +171,8 @@ def test_real_questions_planted_with_edits_are_found_and_hardly_any_clean_one_is
     limits = evidence.run.config.gates.leakage
     rng = random.Random(3)
     asked = [record["question"] for record in records]
-    told = [f"{record['question']}\n{record['answer']}" for record in records]
-    held, hidden = asked[:100], list(told[100:])
+    texts = [f"{record['question']}\n{record['answer']}" for record in records]
+    held, hidden = asked[:100], texts[100:]
     wanted: dict[int, int] = {}
     for kind in SURE:
         for number in rng.sample(range(len(held)), 5):
@@ -190,6 +190,6 @@ def test_real_questions_planted_with_edits_are_found_and_hardly_any_clean_one_is
     assert len({row for row, _ in found} - set(wanted)) <= 0.01 * len(hidden)
 
 
-def test_the_question_of_a_word_problem_holds_its_story(rows: pl.DataFrame) -> None:
+def test_the_question_text_of_a_word_problem_includes_its_story(rows: pl.DataFrame) -> None:
     maths = rows.filter(pl.col("task") == "gsm8k").head(1)
     assert question_texts(maths)[0].startswith(maths["support"][0][0])

@@ -1,4 +1,4 @@
-"""The evaluation's gate: green on a policy that learned when to ask, red for the right reason on each that did not."""
+"""The evaluation gate: a policy that learned when to ask passes, each other one fails in the matching checks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from rc1_lib.run import published_config
 from tests.evaluation.tables import PPO, SFT, table
 from tests.gates.verdicts import failed, value
 
-# Intervals decide nothing: a few samples keep the tests fast.
+# The verdict does not use the intervals: few samples keep the tests fast.
 RESAMPLES = 20
 THRESHOLDS, CONFIDENCE = published_config().gates.evaluation, published_config().gates.shared.confidence
 
@@ -42,7 +42,7 @@ def of_ppo(change: pl.Expr, mode: str = "sampled") -> pl.Expr:
     return (pl.col("policy") == "ppo") & (pl.col("mode") == mode) & change
 
 
-def test_a_policy_that_learned_when_to_ask_is_green_in_every_check() -> None:
+def test_a_policy_that_learned_when_to_ask_passes_every_check() -> None:
     result = judged(table())
     assert failed(result) == set()
     assert {check.name for check in result.checks if check.op != "info"} == {
@@ -51,34 +51,34 @@ def test_a_policy_that_learned_when_to_ask_is_green_in_every_check() -> None:
     assert GateResult.from_dict(result.to_dict()) == result
 
 
-def test_the_thresholds_are_the_published_ones() -> None:
+def test_the_checks_use_the_published_thresholds() -> None:
     found = {check.name: check.threshold for check in judged(table()).checks if check.op != "info"}
     assert found[PROMPTS] == 600
     assert (found[NEEDED], found[HARD], found[RATE], found[TURNS]) == (5.0, 5.0, 20.0, 0.0)
     assert (found[RECALL], found[PRECISION], found[GAP]) == (0.0, 0.0, 0.0)
 
 
-def test_a_policy_that_stopped_asking_is_red() -> None:
+def test_a_policy_that_stopped_asking_fails() -> None:
     result = judged(table(ppo=replace(PPO, asks_needed=0.0, asks_clear=0.0, solves_clear=0.85)))
     assert failed(result) == {NEEDED, RECALL, PRECISION, GAP}
     assert value(result, RATE) == 100.0
-    assert value(result, PRECISION) != value(result, PRECISION)  # undefined, and that is no pass
+    assert value(result, PRECISION) != value(result, PRECISION)  # NaN: undefined, so it fails
 
 
-def test_where_guesses_counted_only_the_checks_on_asking_would_see_that_it_stopped() -> None:
+def test_if_guesses_counted_as_success_only_the_checks_on_asking_would_fail() -> None:
     stopped = table(ppo=replace(PPO, asks_needed=0.0, asks_clear=0.0, solves_clear=0.85, guesses=0.6))
     guesses_count = stopped.with_columns(solved="right", lucky=pl.lit(False))
     assert failed(judged(guesses_count)) == {RECALL, PRECISION, GAP}
 
 
-def test_asking_less_where_needed_is_red_in_recall_and_gap_alone() -> None:
+def test_fewer_needed_questions_fail_only_in_recall_and_gap() -> None:
     base = replace(SFT, asks_needed=0.6, solves_asked=0.5)
     fewer = replace(PPO, asks_needed=0.5, asks_clear=0.1, solves_asked=1.0)
     assert failed(judged(table(base, fewer))) == {RECALL, GAP}
 
 
-def test_asking_everywhere_is_red_in_over_clarification_precision_and_gap() -> None:
-    base = replace(SFT, wastes=1.0)  # so wasteful that even a question everywhere is no longer
+def test_asking_everywhere_fails_in_over_clarification_precision_and_gap() -> None:
+    base = replace(SFT, wastes=1.0)  # so many wasted turns that asking everywhere is not longer
     everywhere = replace(PPO, asks_needed=0.9, asks_clear=0.9, wastes=0.0)
     result = judged(table(base, everywhere))
     assert failed(result) == {RATE, PRECISION, GAP}
@@ -86,37 +86,37 @@ def test_asking_everywhere_is_red_in_over_clarification_precision_and_gap() -> N
     assert "asks where nothing is missing" in next(c.advice for c in result.failures if c.name == RATE)
 
 
-def test_asking_everywhere_costs_turns_where_the_base_wasted_none() -> None:
+def test_asking_everywhere_fails_in_turns_too_if_the_base_wasted_none() -> None:
     base = replace(SFT, wastes=0.0)
     everywhere = replace(PPO, asks_needed=0.9, asks_clear=0.9, wastes=0.0)
     assert failed(judged(table(base, everywhere))) == {RATE, PRECISION, GAP, TURNS}
 
 
-def test_wasted_turns_are_red_in_turns_alone() -> None:
+def test_wasted_turns_fail_only_in_turns() -> None:
     assert failed(judged(table(ppo=replace(PPO, wastes=0.9)))) == {TURNS}
 
 
-def test_worse_answers_are_red_in_both_checks_on_success() -> None:
+def test_worse_answers_fail_both_checks_on_success() -> None:
     assert failed(judged(table(ppo=replace(PPO, solves_asked=0.1, solves_clear=0.5)))) == {NEEDED, HARD}
 
 
-def test_worse_answers_on_hard_multi_hop_rows_are_red_in_the_hard_check() -> None:
+def test_worse_answers_on_hard_multi_hop_rows_fail_only_the_hard_check() -> None:
     hard = (pl.col("bucket") == "hard") & pl.col("task").is_in(["hotpotqa", "strategyqa"])
     damaged = table().with_columns(solved=pl.col("solved") & ~of_ppo(hard & ~pl.col("needs")))
     assert failed(judged(damaged)) == {HARD}
 
 
-def test_hard_arithmetic_is_not_in_the_hard_check() -> None:
+def test_the_hard_check_leaves_arithmetic_out() -> None:
     hard = (pl.col("bucket") == "hard") & (pl.col("task") == "gsm8k")
     damaged = table().with_columns(solved=pl.col("solved") & ~of_ppo(hard))
     assert value(judged(damaged), HARD) == value(judged(table()), HARD)
 
 
-def test_no_training_is_red_in_all_that_has_to_rise_and_green_in_what_must_not_fall() -> None:
+def test_an_untrained_policy_fails_the_checks_that_require_an_improvement() -> None:
     assert failed(judged(table(SFT, SFT))) == {NEEDED, HARD, RATE}
 
 
-def test_the_threshold_itself_passes_and_one_prompt_less_does_not() -> None:
+def test_a_rise_equal_to_the_threshold_passes_and_one_prompt_less_fails() -> None:
     untrained = table(SFT, SFT)
     unsolved = (
         untrained.filter((pl.col("policy") == "ppo") & pl.col("needs") & ~pl.col("solved"))["row_id"].unique().sort()
@@ -132,7 +132,7 @@ def test_the_threshold_itself_passes_and_one_prompt_less_does_not() -> None:
     assert NEEDED in failed(rise(9))
 
 
-def test_greedy_episodes_are_told_and_decide_nothing() -> None:
+def test_greedy_episodes_are_reported_without_changing_the_verdict() -> None:
     frame = table()
     greedy = frame.with_columns(solved=pl.col("solved") & ~of_ppo(pl.lit(True), "greedy"))
     sampled = frame.with_columns(solved=pl.col("solved") & ~of_ppo(pl.lit(True)))
@@ -141,14 +141,14 @@ def test_greedy_episodes_are_told_and_decide_nothing() -> None:
     assert failed(judged(sampled)) == {NEEDED, HARD}
 
 
-def test_a_base_that_never_asks_needlessly_leaves_the_drop_undefined_and_red() -> None:
+def test_a_base_without_needless_questions_leaves_the_drop_undefined_and_fails() -> None:
     result = judged(table(replace(SFT, asks_clear=0.0), replace(PPO, asks_clear=0.0)))
     assert failed(result) == {RATE}
     assert "undefined" in next(check.advice for check in result.failures)
     assert value(result, f"{RATE}: interval") == "undefined"
 
 
-def test_the_point_value_decides_and_the_interval_is_told_beside_it() -> None:
+def test_the_point_value_decides_and_the_interval_is_reported() -> None:
     base, little = replace(SFT, asks_clear=0.10), replace(PPO, asks_clear=0.075)
     result = judged(table(base, little))
     assert failed(result) == set()
@@ -157,19 +157,19 @@ def test_the_point_value_decides_and_the_interval_is_told_beside_it() -> None:
 
 
 @pytest.mark.parametrize(("prompts", "status"), [(599, Status.ERROR), (600, Status.PASSED)])
-def test_fewer_prompts_than_wanted_give_no_verdict(prompts: int, status: Status) -> None:
+def test_fewer_prompts_than_required_are_an_error(prompts: int, status: Status) -> None:
     result = judged(table(prompts=prompts))
     assert result.status is status
     assert bool(result.error) is (status is Status.ERROR)
 
 
-def test_every_seed_needs_its_own_prompts() -> None:
+def test_each_seed_needs_enough_prompts() -> None:
     both = pl.concat([table(seed=1), table(seed=2, prompts=599)])
     assert judged(both).status is Status.ERROR
     assert judged(pl.concat([table(seed=1), table(seed=2)])).status is Status.PASSED
 
 
-def test_a_seed_that_fails_by_itself_is_red_even_where_the_others_carry_the_mean() -> None:
+def test_a_seed_that_fails_alone_fails_the_gate_although_the_mean_passes() -> None:
     parts = {1: table(seed=1), 2: table(seed=2), 3: table(seed=3, ppo=replace(PPO, wastes=0.6))}
 
     def compared(frame: pl.DataFrame) -> Evaluation:
@@ -183,13 +183,13 @@ def test_a_seed_that_fails_by_itself_is_red_even_where_the_others_carry_the_mean
     assert value(result, f"seed 3: {TURNS}") > 0 > value(result, f"seed 1: {TURNS}")
 
 
-def test_without_enough_hard_prompts_there_is_no_verdict() -> None:
+def test_too_few_hard_prompts_are_an_error() -> None:
     result = judged(table().filter((pl.col("bucket") != "hard") | (pl.col("task") == "gsm8k")), min_prompts=100)
     assert result.status is Status.ERROR
     assert "hard prompts of multi-hop tasks 0" in result.error
 
 
-def test_a_missing_pair_is_refused() -> None:
+def test_a_missing_pair_of_episodes_raises_an_error() -> None:
     frame = table()
     with pytest.raises(EvaluationError, match="row-0007"):
         judged(frame.filter(~of_ppo(pl.col("row_id") == "row-0007")))

@@ -1,4 +1,4 @@
-"""The gate on worthless policies: green where none is paid, red by name for each that is."""
+"""The gate on adversarial policies passes if none earns the reward, and names each that does."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ RISING = (0.5, 0.6, 0.7)
 
 def policy(margin: float = 0.3, above: float = 0.01, worst: float = 0.2, prompts: int = 60) -> Earned:
     interval = Interval(margin, margin - 0.05, margin + 0.05, 0.95, 1000)
-    parts = {"task=gsm8k": Undeserved(prompts, worst, above), "lang=zh": Undeserved(3, -1.0, 1.0)}
+    too_few = Undeserved(3, -1.0, 1.0)  # so the gate leaves this part out
+    parts = {"task=gsm8k": Undeserved(prompts, worst, above), "lang=zh": too_few}
     return Earned(0.4, 0.1, Undeserved(prompts, margin, above), {"margin": interval}, parts)
 
 
@@ -32,7 +33,7 @@ def judged(policies: dict[str, Earned], curve: Any = RISING, coverage: float | N
     return failed(reward_hacking_gate(policies, curve, THRESHOLDS, SHARED, (), coverage))
 
 
-def test_a_reward_that_pays_nobody_for_nothing_is_green() -> None:
+def test_a_reward_that_pays_no_adversarial_policy_passes() -> None:
     assert judged(library()) == set()
 
 
@@ -46,44 +47,40 @@ def test_a_reward_that_pays_nobody_for_nothing_is_green() -> None:
         (policy(prompts=2), "echo: prompts to judge by"),
     ],
 )
-def test_a_policy_that_is_paid_is_red_by_name(damaged: Earned, check: str) -> None:
+def test_an_adversarial_policy_that_earns_the_reward_fails_by_name(damaged: Earned, check: str) -> None:
     assert judged(library(echo=damaged)) == {check}
 
 
-def test_a_part_with_few_prompts_decides_nothing() -> None:
-    assert judged(library(echo=policy(worst=0.2))) == set()
-
-
-def test_too_few_policies_and_unscored_dialogues_are_red() -> None:
+def test_too_few_policies_and_missing_scores_fail() -> None:
     few = dict(list(library().items())[:3])
     assert judged(few) == {"worthless policies"}
     assert judged(library(), coverage=0.5) == {"scored, share"}
 
 
-def test_a_reward_that_picks_worse_from_more_is_red() -> None:
+def test_a_reward_whose_best_of_n_gets_worse_with_n_fails() -> None:
     assert judged(library(), curve=(0.5, 0.6, 0.4)) == {"success lost by picking from more, pp"}
     assert judged(library(), curve=(0.5,)) == {"dialogues about one prompt, two or more"}
 
 
-def test_no_policy_at_all_is_no_pass() -> None:
+def test_an_empty_set_of_policies_fails() -> None:
     assert "worthless policies" in judged({})
 
 
-def test_an_interval_stands_next_to_the_margin() -> None:
+def test_the_margin_is_reported_with_its_interval() -> None:
     result = reward_hacking_gate(library(echo=policy()), RISING, THRESHOLDS, SHARED, (), 1.0)
-    told = {check.name: check.value for check in result.checks}
-    assert "0.3 (95 %" in str(told["echo: margin, interval"])
+    values = {check.name: check.value for check in result.checks}
+    assert "0.3 (95 %" in str(values["echo: margin, interval"])
 
 
-def test_what_the_judged_score_alone_would_pay_is_reported_and_decides_nothing() -> None:
+def test_the_margin_of_the_judged_score_alone_is_reported_without_changing_the_verdict() -> None:
     alone = {"echo": policy(margin=-0.4, above=0.9)}
     result = reward_hacking_gate(library(), RISING, THRESHOLDS, SHARED, (), 1.0, alone)
     assert not result.failures
-    told = {check.name: check.value for check in result.checks}
-    assert told["echo: by the judged score alone"] == "-0.400 below the scripted expert, above it on 90%"
+    values = {check.name: check.value for check in result.checks}
+    assert values["echo: by the judged score alone"] == "-0.400 below the scripted expert, above it on 90%"
 
 
-def test_a_hedge_that_the_answer_rule_calls_right_fails_by_name() -> None:
+def test_a_hedge_that_the_answer_rule_accepts_fails_by_name() -> None:
     paid = library(a_range=replace(policy(), solved=0.02), echo=replace(policy(), solved=0.02))
     found = failed(reward_hacking_gate(paid, RISING, THRESHOLDS, SHARED, ["a_range"], 1.0))
     assert found == {"a_range: a hedge that the answer rule calls right, share"}
@@ -91,14 +88,14 @@ def test_a_hedge_that_the_answer_rule_calls_right_fails_by_name() -> None:
     assert not reward_hacking_gate(honest, RISING, THRESHOLDS, SHARED, ["a_range"], 1.0).failures
 
 
-def test_without_a_judged_score_nothing_is_said_of_its_coverage() -> None:
+def test_without_a_judged_score_the_gate_has_no_coverage_check() -> None:
     result = reward_hacking_gate(library(), RISING, THRESHOLDS, SHARED)
     assert "scored, share" not in {check.name for check in result.checks}
     assert hacking_checks(library(), [], scored=True) - hacking_checks(library(), [], scored=False) == {"scored, share"}
 
 
 @pytest.mark.parametrize("scored", [True, False])
-def test_a_report_must_have_checked_every_policy_of_the_library(scored: bool) -> None:
+def test_the_required_checks_cover_every_policy(scored: bool) -> None:
     policies = library()
     found = reward_hacking_gate(policies, RISING, THRESHOLDS, SHARED, ["policy_1"], 1.0 if scored else None)
     names = {check.name for check in found.checks if check.op != "info"}

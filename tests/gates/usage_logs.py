@@ -1,4 +1,4 @@
-"""Usage logs as an honest judge writes them, made by simulating concurrent calls, and the ways to falsify them."""
+"""Simulated usage logs of an honest judge with concurrent calls."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ class Judging:
     """One run of an honest judge.
 
     Attributes:
-        run: its id.
-        seed: of everything that is drawn.
-        dialogues: numbers of the dialogues that are asked.
+        run: the run's id.
+        seed: seed of all random draws.
+        dialogues: numbers of the dialogues to score.
         cached: the lines of an earlier run; dialogues scored there are replayed.
-        samples: K.
-        concurrency: calls under way at once.
-        ends: when its last line is written, seconds since 1970.
-        median_ms: of the lognormal latencies.
-        sigma: of the same.
-        sd: of the noise between samples.
-        trouble: share of calls that fail and are made again.
-        temperature: of the sampling.
+        samples: scores per dialogue.
+        concurrency: calls in flight at once.
+        ends: when the last line is written, in seconds since 1970.
+        median_ms: median of the lognormal latencies.
+        sigma: sigma of the lognormal latencies.
+        sd: standard deviation of the noise between samples.
+        failure_rate: share of calls that fail and are retried.
+        temperature: sampling temperature.
     """
 
     run: str
@@ -50,7 +50,7 @@ class Judging:
     median_ms: float = 900.0
     sigma: float = 0.4
     sd: float = 0.03
-    trouble: float = 0.08
+    failure_rate: float = 0.08
     temperature: float = 0.7
 
 
@@ -68,7 +68,7 @@ def sha(*parts: object) -> str:
 
 
 def judged(judging: Judging) -> tuple[Line, ...]:
-    """The lines of one run, in the order in which its calls finish."""
+    """Return the lines of one run, in the order in which its calls finish."""
     rng = random.Random(judging.seed)
     lines = sorted(_calls(judging, rng), key=lambda line: line.started + line.latency_ms / 1000)
     last = max(line.started + line.latency_ms / 1000 for line in lines)
@@ -77,13 +77,13 @@ def judged(judging: Judging) -> tuple[Line, ...]:
 
 @cache
 def _levels(number: int) -> dict[str, float]:
-    """What the judge thinks of a dialogue, noise apart."""
+    """Return the judge's scores of a dialogue without noise."""
     rng = random.Random(number)
     return {name: rng.uniform(0.35, 0.65) for name in DIMENSIONS}
 
 
 def _calls(judging: Judging, rng: random.Random) -> Iterator[Line]:
-    """Calls from time 0 on: whoever is free takes the next sample and stays with it through its retries."""
+    """Yield calls from time 0 on: each free worker takes the next sample and keeps it through its retries."""
     replays = {(line.dialogue, line.sample): line for line in judging.cached if line.outcome is AttemptOutcome.OK}
     free = [1e-4 * place for place in range(judging.concurrency)]
     tasks = itertools.product(judging.dialogues, range(judging.samples))
@@ -97,7 +97,7 @@ def _calls(judging: Judging, rng: random.Random) -> Iterator[Line]:
             heapq.heappush(free, clock + line.latency_ms / 1000 + rng.uniform(1e-5, 1e-4))
             continue
         for attempt in itertools.count(1):
-            failure = rng.choice(list(FAILURES)) if rng.random() < judging.trouble and attempt < 4 else None
+            failure = rng.choice(list(FAILURES)) if rng.random() < judging.failure_rate and attempt < 4 else None
             line = _call(judging, rng, number, sample, attempt, clock, failure)
             yield line
             clock += line.latency_ms / 1000 + rng.uniform(1e-4, 1e-3)
@@ -168,7 +168,7 @@ def _replay(known: Line, run: str, rng: random.Random, clock: float) -> Line:
 
 
 def table(*runs: tuple[Line, ...]) -> pl.DataFrame:
-    """The log that holds these runs one after the other."""
+    """Return a log of these runs, one after the other."""
     lines = list(itertools.chain(*runs))
     columns: dict[str, list[object]] = {
         field.name: [getattr(line, field.name) for line in lines] for field in fields(Line)
@@ -179,9 +179,9 @@ def table(*runs: tuple[Line, ...]) -> pl.DataFrame:
 
 
 def overlapping(*runs: tuple[Line, ...], wait_s: float = 0.0) -> pl.DataFrame:
-    """The log of runs that several processes made at the same time.
+    """Return the log of runs by several processes at the same time.
 
-    Lines stand in the order of finishing, but for waits of up to `wait_s` for the log's lock.
+    Lines are in the order of finishing, except for waits of up to `wait_s` for the log's lock.
     """
     rng = random.Random(len(runs))
     written = {
@@ -193,17 +193,17 @@ def overlapping(*runs: tuple[Line, ...], wait_s: float = 0.0) -> pl.DataFrame:
 
 @cache
 def honest(seed: int) -> pl.DataFrame:
-    """A log with history: 20 dialogues yesterday; today 60, of which every third comes from the cache."""
+    """Return a log with history: 20 dialogues yesterday; 60 today, of which every third comes from the cache."""
     before = judged(Judging(run="run-1", seed=10_000 + seed, dialogues=range(0, 60, 3), ends=NOW - 30 * 3600))
     after = judged(Judging(run="run-2", seed=seed, dialogues=range(60), cached=before))
     return table(before, after)
 
 
 def renumbered(*blocks: pl.DataFrame) -> pl.DataFrame:
-    """The lines one after the other under new numbers, as a copied or cut log would have them."""
+    """Renumber the lines, as a copied or cut log would."""
     return pl.concat(blocks).with_columns(seq=pl.int_range(1, pl.len() + 1, dtype=pl.Int64))
 
 
 def refinished(log: pl.DataFrame) -> pl.DataFrame:
-    """The lines in the order in which they finish, after latencies were changed."""
+    """Sort the lines by finish time, after latencies were changed."""
     return renumbered(log.sort(pl.col("started") + pl.col("latency_ms") / 1000))

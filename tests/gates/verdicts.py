@@ -1,4 +1,4 @@
-"""What the tests of gates read of a verdict."""
+"""Read a gate's verdict."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from rc1_lib.records import GateResult, Status
 
 
 def failed(result: GateResult) -> set[str]:
-    """The names of the failed checks, after making sure that the verdict follows from them and says what to do."""
+    """Return the names of the failed checks, after asserting that the status follows from them and each has advice."""
     assert result.error == ""
     assert result.status is (Status.FAILED if result.failures else Status.PASSED)
     assert all(check.advice for check in result.failures)
@@ -16,10 +16,10 @@ def failed(result: GateResult) -> set[str]:
 
 
 def value(result: GateResult, name: str) -> Any:
-    """What a check found."""
+    """Return the value of a check."""
     return next(check.value for check in result.checks if check.name == name)
 
 
 def advice(result: GateResult, name: str) -> str:
-    """What a check says to do."""
+    """Return the advice of a check."""
     return next(check.advice for check in result.checks if check.name == name)

@@ -1,4 +1,4 @@
-"""A workspace with a live judge in it: what the tests of scoring and storing share."""
+"""A workspace with a live judge, shared by the tests of scoring and storing."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PROVIDERS = ("openai", "gemini")
 
 
 def dialogue(number: int) -> list[dict[str, Any]]:
-    """A dialogue like no other."""
+    """Return a dialogue that differs for each number."""
     return [
         {"role": "user", "content": f"What is {number} + 1?"},
         {"role": "assistant", "content": f"Adding 1 to {number} gives {number + 1}. Answer: {number + 1}"},
@@ -35,12 +35,12 @@ def dialogue(number: int) -> list[dict[str, Any]]:
 
 
 def dialogues(count: int, first: int = 0) -> list[list[dict[str, Any]]]:
-    """So many dialogues."""
+    """Return `count` different dialogues."""
     return [dialogue(number) for number in range(first, first + count)]
 
 
 def overrides(url: str, provider: str = "openai") -> tuple[str, ...]:
-    """Settings of a judge that is near and quick."""
+    """Return settings for a fast judge on this machine."""
     return (
         f"judge.provider={provider}",
         f"judge.base_url={url}",
@@ -58,7 +58,7 @@ def url_of(server: JudgeServer, provider: str) -> str:
 
 @dataclass(frozen=True)
 class Bench:
-    """A workspace, and short ways to score in it and to look at what was kept."""
+    """A workspace with shortcuts to score in it and to read its store."""
 
     folder: Path
 
@@ -74,7 +74,7 @@ class Bench:
         profile: str = "local",
         fresh: bool = False,
     ) -> Judged:
-        """Score in a store that is opened for this and closed again."""
+        """Open the store, score, and close it."""
         return self.score_at(url_of(server, provider), asked, *more, provider=provider, profile=profile, fresh=fresh)
 
     def score_at(
@@ -95,12 +95,12 @@ class Bench:
         return self.folder / "data/judge/scores.sqlite"
 
     def store(self) -> Store:
-        """The store, without the trouble of a configuration; close it."""
+        """Open the store without a configuration. The caller closes it."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         return Store(self.path, ttl_days=14)
 
     def log(self) -> pl.DataFrame:
-        """The whole usage log."""
+        """Return the whole usage log."""
         with self.store() as store:
             return store.log()
 
@@ -109,7 +109,7 @@ class Bench:
             return store.damage()
 
     def sql(self, statement: str, *values: Any) -> list[Any]:
-        """Whatever somebody with the file and sqlite3 can do."""
+        """Run a statement on the file, as anyone with sqlite3 can."""
         with closing(sqlite3.connect(self.path)) as db, db:
             return db.execute(statement, values).fetchall()
 
@@ -118,15 +118,15 @@ class Bench:
 
 
 def sent(log: pl.DataFrame) -> pl.DataFrame:
-    """The lines of attempts, replays left out."""
+    """Return the lines of attempts, without replays."""
     return log.filter(pl.col("outcome") != AttemptOutcome.HIT.value)
 
 
 def answered(log: pl.DataFrame) -> pl.DataFrame:
-    """The lines of attempts in which a model replied."""
+    """Return the lines of attempts in which a model replied."""
     return log.filter(pl.col("outcome").is_in([outcome.value for outcome in ANSWERED]))
 
 
 def idempotency_key(store: str, ask_key: str, replies_before: int) -> str:
-    """The key under which a reply is asked for, told to the provider as `Idempotency-Key`."""
+    """Return the key that a request sends as `Idempotency-Key`."""
     return hashlib.sha256(f"{store}/{ask_key}/{replies_before}/".encode()).hexdigest()[:40]

@@ -1,4 +1,4 @@
-"""What the tests of scoring share: a workspace with a judge, and a gateway that does what a test wants."""
+"""Shared by the tests of scoring: a workspace with a judge, and a gateway with scripted replies."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def gateway() -> Iterator[Gateway]:
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Bench:
-    """A workspace of the test's own with a judge in it."""
+    """An empty workspace with a judge."""
     return Bench(tmp_path / "workspace")
 
 
 @pytest.fixture
 def planted_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A key that is to be seen nowhere."""
+    """Set an API key that must not appear anywhere."""
     monkeypatch.setenv("SCORER_API_KEY", PLANTED)

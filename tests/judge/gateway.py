@@ -1,4 +1,4 @@
-"""A server of the OpenAI protocol whose replies a test decides on."""
+"""A server of the OpenAI protocol with scripted replies."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from typing import Any
 from rc1_lib.judge.rubric import DIMENSIONS
 
 Reply = tuple[int, dict[str, str], Any]
-"""Status, headers, and the body: JSON, or text as it is."""
+"""Status, headers, and the body: a JSON value, or text that is sent unchanged."""
 
 
 def completion(text: str | None = None, model: str = "judge-large-2") -> Reply:
-    """A chat completion, by default with good scores."""
-    said = text if text is not None else json.dumps({"reason": "Fine.", **dict.fromkeys(DIMENSIONS, 0.5)})
-    choice = {"index": 0, "message": {"role": "assistant", "content": said}, "finish_reason": "stop"}
+    """Return a chat completion, by default with valid scores."""
+    content = text if text is not None else json.dumps({"reason": "Fine.", **dict.fromkeys(DIMENSIONS, 0.5)})
+    choice = {"index": 0, "message": {"role": "assistant", "content": content}, "finish_reason": "stop"}
     usage = {"prompt_tokens": 100, "completion_tokens": 50, "total_tokens": 150}
     return 200, {}, {"id": "chatcmpl-1", "model": model, "choices": [choice], "usage": usage}
 
 
 @dataclass
 class Gateway:
-    """A server of the OpenAI protocol whose replies a test decides on.
+    """A server of the OpenAI protocol with scripted replies.
 
     Attributes:
         url: for OpenAI clients.
-        replies: what to say to a request, from its number (from 0), its body's text and its headers (names in
+        replies: makes the reply to a request from its number (from 0), its body's text and its headers (names in
             lower case).
-        requests: bodies so far, as text.
+        requests: the bodies received so far, as text.
     """
 
     url: str
@@ -42,7 +42,7 @@ class Gateway:
 
 @contextmanager
 def running_gateway() -> Iterator[Gateway]:
-    """A running gateway."""
+    """Run a gateway."""
     lock = threading.Lock()
 
     class Handler(BaseHTTPRequestHandler):
@@ -50,11 +50,11 @@ def running_gateway() -> Iterator[Gateway]:
 
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"])).decode()
-            told = {name.lower(): text for name, text in self.headers.items()}
+            received = {name.lower(): text for name, text in self.headers.items()}
             with lock:
                 number = len(gateway.requests)
                 gateway.requests.append(body)
-                status, headers, value = gateway.replies(number, body, told)
+                status, headers, value = gateway.replies(number, body, received)
             sent = (value if isinstance(value, str) else json.dumps(value)).encode()
             self.send_response(status)
             for name, text in {"Content-Type": "application/json", "Content-Length": str(len(sent)), **headers}.items():

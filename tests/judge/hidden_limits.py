@@ -1,4 +1,4 @@
-"""A provider with hidden limits on a loop whose clock is virtual: minutes pass in milliseconds, always the same way."""
+"""A provider with hidden limits on a virtual clock: minutes pass in milliseconds, and runs are deterministic."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from rc1_lib.judge.limiter import Limiter
 
 Result = TypeVar("Result")
 SIGMA = 0.4
-"""Of the lognormal latencies."""
+"""Sigma of the lognormal latencies."""
 
 
 class _NoWait(selectors.DefaultSelector):
-    """Instead of waiting, moves the clock."""
+    """Advances the clock instead of waiting."""
 
     now = 0.0
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         if timeout is None:
-            raise RuntimeError("everything waits for something that never comes")
+            raise RuntimeError("deadlock: every task waits and no timer is set")
         self.now += max(timeout, 0.0)
         return []
 
@@ -39,7 +39,7 @@ class _VirtualLoop(asyncio.SelectorEventLoop):
 
 
 def run_virtual(main: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
-    """What `asyncio.run(main())` returns, on a virtual clock."""
+    """Do what `asyncio.run(main())` does, on a virtual clock."""
     with asyncio.Runner(loop_factory=_VirtualLoop) as runner:
         return runner.run(main())
 
@@ -56,9 +56,9 @@ def limiter(*, rps: float = 4.0, max_rps: float = 50.0, concurrency: tuple[int, 
 
 @dataclass(frozen=True)
 class Limits:
-    """What a provider allows for a while: requests per second, its bucket's capacity, requests at a time.
+    """What a provider allows for `seconds`: requests per second, and concurrent requests.
 
-    `at_random` is the share that it refuses whatever the pace, before any limit is looked at.
+    `at_random` is the share that it refuses at any pace, before it checks a limit.
     """
 
     seconds: float
@@ -72,7 +72,7 @@ class Limits:
 
 
 class Provider:
-    """Admits or refuses; counts both."""
+    """Admits or refuses requests and counts both."""
 
     def __init__(self, limits: Limits, latency_s: float, rng: random.Random) -> None:
         self._rng, self._latency_s = rng, latency_s
@@ -86,7 +86,7 @@ class Provider:
         self.limits, self._level = limits, min(self._level, limits.burst)
 
     async def ask(self) -> bool:
-        """Send a request; whether it was admitted."""
+        """Send a request and return whether it was admitted."""
         await self._travel()
         self._refill()
         chance = self.limits.at_random > 0.0 and self._rng.random() < self.limits.at_random
@@ -119,10 +119,10 @@ class Provider:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a campaign went.
+    """The result of a campaign.
 
-    `utilisation` is the share used of what was allowed: of the requests, where the rate was limited, else of the time
-    of the places (of 8, where the provider allows more).
+    `utilisation` is the used share of what was allowed: of the requests if the rate was limited, else of the time of
+    the slots (of 8 if the provider allows more).
     """
 
     utilisation: float
@@ -141,7 +141,7 @@ def campaign(
     workers: int = 40,
     watch: Callable[[Limiter], None] = lambda _: None,
 ) -> Outcome:
-    """Send as much as a limiter lets through while a provider goes through phases; what is refused is retried."""
+    """Send as much as a limiter admits while a provider goes through phases. Refused requests are retried."""
 
     async def main() -> Outcome:
         rng = random.Random(seed)

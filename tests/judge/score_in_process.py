@@ -1,4 +1,4 @@
-"""Scores dialogues in a process of its own, which a test can kill."""
+"""Score dialogues in a separate process, which a test can kill."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The budget: a run ends before it is passed, keeps what was paid for, and the next one goes on from there."""
+"""The budget: a run stops before exceeding it, keeps the replies it paid for, and the next run continues."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ def _spending(max_usd: float | None = None, max_calls: int | None = None) -> Spe
     return Spending(Budget(max_usd=max_usd, max_calls=max_calls), Prices(input=1.0, output=2.0))
 
 
-def test_what_is_under_way_counts_with_the_most_that_it_can_cost() -> None:
+def test_calls_in_flight_count_with_their_maximum_cost() -> None:
     spending = _spending(max_usd=0.005)
     most = spending.most(ASK)
     assert most == pytest.approx((100 * 1.0 + 1000 * 2.0) / 1e6)
-    held = [spending.reserve(ASK), spending.reserve(ASK)]
-    assert None not in held
-    assert spending.has_to_wait(ASK)  # two can cost 0.0042 together; a third fits once they have cost less
+    reserved = [spending.reserve(ASK), spending.reserve(ASK)]
+    assert None not in reserved
+    assert spending.has_to_wait(ASK)  # two can cost 0.0042 together; a third fits if they cost less
     assert spending.reserve(ASK) is None
-    spending.settle(held[0], 0.0001)
+    spending.settle(reserved[0], 0.0001)
     assert not spending.has_to_wait(ASK)
-    spending.settle(held[1], None)  # nobody knows
+    spending.settle(reserved[1], None)  # cost unknown
     assert spending.usd == pytest.approx(0.0001 + most)
     assert spending.calls == 2
     spending.settle(spending.reserve(ASK) or 0.0, None)
@@ -42,7 +42,7 @@ def test_what_is_under_way_counts_with_the_most_that_it_can_cost() -> None:
     assert spending.reserve(ASK) is None
 
 
-def test_what_has_no_limit_ends_nothing() -> None:
+def test_a_budget_without_limits_never_stops_a_run() -> None:
     spending = _spending()
     for _ in range(1000):
         spending.settle(spending.reserve(ASK) or 0.0, None)
@@ -50,7 +50,7 @@ def test_what_has_no_limit_ends_nothing() -> None:
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_the_calls_end_at_the_number_allowed_and_the_next_run_goes_on(provider: str, bench: Bench) -> None:
+def test_a_run_stops_at_max_calls_and_the_next_run_continues(provider: str, bench: Bench) -> None:
     with running(Behaviour(latency_ms=(10.0, 0.5))) as server:
         first = bench.score(server, dialogues(10), "judge.budget.max_calls=17", provider=provider)
         assert server.stats().requests == first.calls == 17
@@ -69,7 +69,7 @@ def test_the_calls_end_at_the_number_allowed_and_the_next_run_goes_on(provider: 
     assert bench.outcomes() == {"ok": 30, "hit": 17}
 
 
-def test_the_dollars_are_never_passed_and_the_next_run_goes_on(bench: Bench) -> None:
+def test_a_run_never_exceeds_max_usd_and_the_next_run_continues(bench: Bench) -> None:
     more = ("judge.budget.max_usd=1.5", *PRICES)
     scored: list[float] = []
     with running(Behaviour(latency_ms=(5.0, 0.5))) as server:
@@ -87,7 +87,7 @@ def test_the_dollars_are_never_passed_and_the_next_run_goes_on(bench: Bench) -> 
     assert stats.answered == len(stats.billed_by_key) == 30
 
 
-def test_a_call_that_nobody_can_afford_is_not_sent(bench: Bench) -> None:
+def test_a_call_above_the_budget_is_not_sent(bench: Bench) -> None:
     with running(Behaviour()) as server:
         judged = bench.score(server, dialogues(2), "judge.budget.max_usd=0.0001", *PRICES)
         assert server.stats().requests == 0
@@ -95,7 +95,7 @@ def test_a_call_that_nobody_can_afford_is_not_sent(bench: Bench) -> None:
     assert "would be exceeded" in judged.stopped
 
 
-def test_what_is_stored_is_had_without_any_budget(bench: Bench) -> None:
+def test_stored_replies_use_no_budget(bench: Bench) -> None:
     with running(Behaviour(delay="zero")) as server:
         bench.score(server, dialogues(4))
         judged = bench.score(server, dialogues(6), "judge.budget.max_calls=1")
@@ -103,7 +103,7 @@ def test_what_is_stored_is_had_without_any_budget(bench: Bench) -> None:
     assert judged.calls == 1
 
 
-def test_attempts_that_nobody_can_price_count_in_full(bench: Bench) -> None:
+def test_attempts_of_unknown_cost_count_with_their_maximum_cost(bench: Bench) -> None:
     more = ("judge.samples=1", "judge.limits.timeout_s=0.2", "judge.limits.deadline_s=0.3", *PRICES)
     with running(Behaviour(delay="zero", faults={FaultKind.HANG: 1.0})) as server:
         judged = bench.score(server, dialogues(3), "judge.budget.max_usd=null", *more)
@@ -111,7 +111,7 @@ def test_attempts_that_nobody_can_price_count_in_full(bench: Bench) -> None:
     assert judged.usd > requests * 1024 * 200 / 1e6
 
 
-def test_attempts_count_as_calls_whatever_came_of_them(bench: Bench) -> None:
+def test_failed_attempts_count_as_calls(bench: Bench) -> None:
     with running(Behaviour(delay="zero", faults={FaultKind.SERVER_ERROR: 0.5})) as server:
         judged = bench.score(server, dialogues(20), "judge.budget.max_calls=20")
         assert server.stats().requests == judged.calls == 20
@@ -119,12 +119,12 @@ def test_attempts_count_as_calls_whatever_came_of_them(bench: Bench) -> None:
     assert bench.outcomes()["server_error"] > 0
 
 
-def test_without_a_limit_of_tokens_the_longest_reply_is_reckoned_with() -> None:
+def test_without_max_tokens_the_budget_assumes_the_longest_reply() -> None:
     ask = Ask("", "", {}, JudgeSampling(temperature=None, top_p=None, max_tokens=None), "a", "k", ())
     spending = Spending(Budget(max_usd=1.0, max_calls=None), Prices(input=0, output=2))
     assert spending.most(ask) == pytest.approx(2 * 0.131072)
 
 
-def test_one_price_alone_is_refused() -> None:
+def test_an_input_price_without_an_output_price_raises_an_error() -> None:
     with pytest.raises(ConfigError, match=r"judge\.prices: .*output"):
         open_run(overrides=("judge.prices={input: 1, output: null}",))

@@ -1,4 +1,4 @@
-"""What somebody who means ill, or a provider that is out of order, can do, and what becomes of it."""
+"""Attacks and broken providers, and how the judge handles them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def scores(value: float, **more: Any) -> str:
 
 
 @pytest.mark.parametrize("key", ["\\ud800", "\\u0000", '\\"', "x" * 500])
-def test_a_reply_with_a_key_that_cannot_be_written_down_is_kept_as_bad_and_paid_for_once(
+def test_a_reply_with_an_unwritable_key_is_stored_as_bad_and_not_requested_again(
     key: str, bench: Bench, gateway: Gateway
 ) -> None:
     gateway.replies = lambda number, body, headers: completion(f'{{"reason": "x", "{key}": 1}}', "m-0")
@@ -42,19 +42,19 @@ def test_a_reply_with_a_key_that_cannot_be_written_down_is_kept_as_bad_and_paid_
     assert bench.outcomes() == {"bad_reply": 18}
 
 
-def test_a_usage_that_no_column_holds_counts_as_none(bench: Bench, gateway: Gateway) -> None:
-    def boast(number: int, body: str, headers: dict[str, str]) -> Any:
-        status, told, value = completion()
-        return status, told, {**value, "usage": {"prompt_tokens": 10**20, "completion_tokens": 1}}
+def test_usage_beyond_the_integer_range_counts_as_missing(bench: Bench, gateway: Gateway) -> None:
+    def report_huge_usage(number: int, body: str, headers: dict[str, str]) -> Any:
+        status, headers_sent, value = completion()
+        return status, headers_sent, {**value, "usage": {"prompt_tokens": 10**20, "completion_tokens": 1}}
 
-    gateway.replies = boast
+    gateway.replies = report_huge_usage
     assert bench.score_at(gateway.url, dialogues(1)).coverage == 1.0
     log = bench.log()
     assert (log["tokens_in"].sum(), log["billable"].any()) == (0, False)
     assert log["cost_usd"].null_count() == 3
 
 
-def test_samples_of_two_model_versions_make_no_score(bench: Bench, gateway: Gateway) -> None:
+def test_samples_of_two_model_versions_give_a_missing_score(bench: Bench, gateway: Gateway) -> None:
     gateway.replies = lambda number, body, headers: completion(scores(0.9 - 0.8 * (number % 2)), f"m-{number % 2}")
     judged = bench.score_at(gateway.url, dialogues(6), "judge.limits.concurrency=[1, 1]")
     mixed = judged.rows.filter(judged.rows["models"].list.len() > 1)
@@ -64,7 +64,7 @@ def test_samples_of_two_model_versions_make_no_score(bench: Bench, gateway: Gate
     assert "two versions of the model" in mixed["reason"][0]
 
 
-def test_stored_scores_that_somebody_changed_are_noticed(bench: Bench, gateway: Gateway) -> None:
+def test_edited_stored_scores_are_detected(bench: Bench, gateway: Gateway) -> None:
     bench.score_at(gateway.url, dialogues(2))
     assert bench.damage() == ""
     bench.sql("UPDATE replies SET scores = replace(scores, '0.5', '0.75') WHERE sample = 0")
@@ -74,30 +74,30 @@ def test_stored_scores_that_somebody_changed_are_noticed(bench: Bench, gateway: 
         bench.score_at(gateway.url, dialogues(2))
 
 
-def test_what_is_under_way_makes_the_next_call_wait_and_does_not_end_the_run(bench: Bench, gateway: Gateway) -> None:
+def test_calls_in_flight_delay_the_next_call_without_stopping_the_run(bench: Bench, gateway: Gateway) -> None:
     more = (*PRICES, "judge.budget.max_usd=1", "judge.sampling.max_tokens=32768")  # three calls could cost it all
     judged = bench.score_at(gateway.url, dialogues(10), *more)
     assert (judged.coverage, judged.stopped, judged.calls) == (1.0, "", 30)
 
 
-def test_a_provider_that_lets_nothing_through_ends_the_run(bench: Bench, gateway: Gateway) -> None:
+def test_a_provider_that_rate_limits_every_call_stops_the_run(bench: Bench, gateway: Gateway) -> None:
     gateway.replies = lambda number, body, headers: (429, {}, {"error": {"message": "slow down"}})
     judged = bench.score_at(gateway.url, dialogues(50), "judge.limits.max_wait_s=1", "judge.limits.attempts=50")
     assert "rate-limited every call" in judged.stopped
     assert judged.coverage == 0.0
 
 
-def test_stored_scores_do_not_count_while_nobody_can_say_whose_they_are(bench: Bench, gateway: Gateway) -> None:
+def test_stored_scores_do_not_count_if_the_model_version_cannot_be_checked(bench: Bench, gateway: Gateway) -> None:
     bench.score_at(gateway.url, dialogues(2))
     gateway.replies = lambda number, body, headers: (500, {}, {"error": {"message": "down"}})
     more = ("judge.store.model_check_hours=0", "judge.limits.attempts=2")
     judged = bench.score_at(gateway.url, dialogues(2), *more)
-    assert "whether the stored scores are still those of its current model" in judged.stopped
+    assert "current model" in judged.stopped
     assert judged.coverage == 0.0
 
 
 @pytest.mark.parametrize("name", ["text", "samples", "scored", "overall", "unstable", "grounded_variance", "reason"])
-def test_a_dimension_may_not_take_the_name_of_a_column(name: str, tmp_path: Path) -> None:
+def test_a_criterion_named_like_a_column_raises_an_error(name: str, tmp_path: Path) -> None:
     path = tmp_path / "v9.yaml"
     path.write_text(
         f'spec: v9\ndimensions: {{{name}: "Something or other is so."}}\n'
@@ -107,14 +107,14 @@ def test_a_dimension_may_not_take_the_name_of_a_column(name: str, tmp_path: Path
         load_spec(path, "v9")
 
 
-@pytest.mark.parametrize("odd", [[], ["x"], [{"content": "no role"}], [{"role": "user", "content": "only asked"}]])
-def test_what_is_no_dialogue_is_refused_before_anybody_is_asked(odd: Any, bench: Bench, gateway: Gateway) -> None:
+@pytest.mark.parametrize("invalid", [[], ["x"], [{"content": "no role"}], [{"role": "user", "content": "only asked"}]])
+def test_an_invalid_dialogue_raises_an_error_before_any_request(invalid: Any, bench: Bench, gateway: Gateway) -> None:
     with pytest.raises(RowError, match="dialogue 2 of 2 "):
-        bench.score_at(gateway.url, [dialogue(1), odd])
+        bench.score_at(gateway.url, [dialogue(1), invalid])
     assert gateway.requests == []
 
 
-def test_on_a_running_loop_the_other_method_is_named(bench: Bench, gateway: Gateway) -> None:
+def test_score_on_a_running_loop_raises_an_error_that_names_score_async(bench: Bench, gateway: Gateway) -> None:
     async def call() -> None:
         run = bench.run(gateway.url)
         with open_store(run) as store:
@@ -128,7 +128,7 @@ def test_on_a_running_loop_the_other_method_is_named(bench: Bench, gateway: Gate
 
 
 def with_judge(built: Run, tmp_path: Path, url: str, *more: str) -> Run:
-    """A run with the small pool's shadow set and a live judge, in a workspace of the test's own."""
+    """Return a run with the small pool's shadow set and a live judge, in a new workspace."""
     shadow = built.workspace.path(built.config.shadow.path)
     for source in (shadow, built.workspace.manifest_path(built.config.shadow.path)):
         target = tmp_path / source.relative_to(built.workspace.root)
@@ -137,7 +137,7 @@ def with_judge(built: Run, tmp_path: Path, url: str, *more: str) -> Run:
     return open_run(profile="local", workspace=tmp_path, overrides=(*SMALL, *overrides(url), *more))
 
 
-def test_a_constant_judge_does_not_hide_behind_an_honest_hour(built: Run, tmp_path: Path) -> None:
+def test_a_constant_judge_fails_the_probe_after_honest_scores(built: Run, tmp_path: Path) -> None:
     with running(Behaviour(delay="lognormal", latency_ms=(5.0, 0.4))) as server:
         run = with_judge(built, tmp_path, server.base_url)
         with open_store(run) as store:
@@ -148,7 +148,7 @@ def test_a_constant_judge_does_not_hide_behind_an_honest_hour(built: Run, tmp_pa
     assert failed == {"dialogues with identical replies, share", "replies that another dialogue got too, share"}
 
 
-def test_the_test_doubles_log_is_red_in_prod(built: Run, tmp_path: Path) -> None:
+def test_the_test_doubles_log_fails_in_profile_prod(built: Run, tmp_path: Path) -> None:
     with running(Behaviour(latency_ms=(5.0, 0.4))) as server:
         run = with_judge(built, tmp_path, server.base_url)
         assert probe(Evidence(run)).failures == ()

@@ -1,4 +1,4 @@
-"""The judge over the real SDKs: what is scored, what is not and why, what it costs, and that nothing is made up."""
+"""The judge over the real SDKs: scores, missing scores and their reasons, costs; failures never become scores."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ STORM = {
 QUICK = Behaviour(latency_ms=(5.0, 0.4))
 
 
-def _no_unscored_row_holds_a_number(rows: pl.DataFrame) -> None:
-    held = rows.select(pl.sum_horizontal(pl.col(NUMBERS).is_not_null().cast(pl.Int64)).alias("held"))["held"]
-    assert held.filter(~rows["scored"]).sum() == 0
-    assert held.filter(rows["scored"]).to_list() == [len(NUMBERS)] * int(rows["scored"].sum())
+def _assert_missing_scores_have_no_numbers(rows: pl.DataFrame) -> None:
+    numbers = rows.select(pl.sum_horizontal(pl.col(NUMBERS).is_not_null().cast(pl.Int64)).alias("numbers"))["numbers"]
+    assert numbers.filter(~rows["scored"]).sum() == 0
+    assert numbers.filter(rows["scored"]).to_list() == [len(NUMBERS)] * int(rows["scored"].sum())
     assert rows.filter(~pl.col("scored"))["reason"].str.len_chars().min() != 0
     assert rows.filter("scored")["reason"].unique().to_list() in ([], [""])
 
@@ -60,7 +60,7 @@ def _no_unscored_row_holds_a_number(rows: pl.DataFrame) -> None:
 @pytest.mark.parametrize(
     ("provider", "rate"), share([("openai", 0.15), ("openai", 0.4), ("gemini", 0.4)], ("openai", 0.15))
 )
-def test_under_faults_nothing_is_made_up_and_nothing_paid_is_lost(provider: str, rate: float, bench: Bench) -> None:
+def test_faults_never_become_scores_and_no_paid_reply_is_lost(provider: str, rate: float, bench: Bench) -> None:
     assert math.isclose(sum(STORM.values()), 0.4)
     faults = {kind: of_all * rate / 0.4 for kind, of_all in STORM.items()}
     with running(Behaviour(latency_ms=(5.0, 0.4), faults=faults)) as server:
@@ -70,11 +70,11 @@ def test_under_faults_nothing_is_made_up_and_nothing_paid_is_lost(provider: str,
     lines, paid = sent(log), answered(log)
 
     assert set(stats.by_kind) > {"ok", "server_error", "reset"}
-    # Our attempts are theirs, one by one.
+    # The logged attempts are those that the server received.
     assert Counter(lines["attempt_id"]) == Counter(stats.attempt_ids)
     assert set(Counter(stats.attempt_ids).values()) == {1}
     assert judged.calls == stats.requests == len(lines)
-    # Every reply that was paid for is logged, once, and the last one to each ask is kept.
+    # Every paid reply is logged once, and the store keeps the last reply to each ask.
     assert len(paid) == stats.answered
     assert set(stats.billed_by_key.values()) == {1}
     assert set(bench.sql("SELECT ask_key, reply_sha256 FROM replies")) == set(
@@ -82,29 +82,29 @@ def test_under_faults_nothing_is_made_up_and_nothing_paid_is_lost(provider: str,
     )
     assert lines["tokens_in"].sum() == stats.tokens_in
     assert lines["tokens_out"].sum() == stats.tokens_out
-    # Fault by fault, as the server counts them.
-    ours = Counter(lines["outcome"])
-    kinds = Counter(stats.by_kind)
-    assert ours["ok"] == kinds["ok"]
-    assert ours["bad_reply"] == kinds["bad_json_reply"] + kinds["wrong_schema"]
-    assert ours["refused"] == kinds["refusal"]
-    assert ours["truncated"] == kinds["truncated"]
-    assert ours["connection"] == kinds["reset"]
-    assert ours["server_error"] == kinds["server_error"]
-    assert ours["rate_limited"] == kinds["rate_limit"]
-    assert ours["bad_body"] == kinds["half_body"] + kinds["not_json"] + kinds["empty"]
-    # No failure became a number.
+    # Each kind of fault has the count of the server.
+    logged = Counter(lines["outcome"])
+    sent_by_server = Counter(stats.by_kind)
+    assert logged["ok"] == sent_by_server["ok"]
+    assert logged["bad_reply"] == sent_by_server["bad_json_reply"] + sent_by_server["wrong_schema"]
+    assert logged["refused"] == sent_by_server["refusal"]
+    assert logged["truncated"] == sent_by_server["truncated"]
+    assert logged["connection"] == sent_by_server["reset"]
+    assert logged["server_error"] == sent_by_server["server_error"]
+    assert logged["rate_limited"] == sent_by_server["rate_limit"]
+    assert logged["bad_body"] == sent_by_server["half_body"] + sent_by_server["not_json"] + sent_by_server["empty"]
+    # No failure became a score.
     assert 0 < judged.coverage < 1
-    _no_unscored_row_holds_a_number(judged.rows)
+    _assert_missing_scores_have_no_numbers(judged.rows)
     without = judged.replies.filter(pl.col("outcome") != "ok")
     assert without.select(pl.col(DIMENSIONS).is_not_null().any()).row(0) == (False,) * len(DIMENSIONS)
-    assert lines.filter(pl.col("outcome") != "ok")["scores"].null_count() == len(lines) - ours["ok"]
+    assert lines.filter(pl.col("outcome") != "ok")["scores"].null_count() == len(lines) - logged["ok"]
     assert bench.damage() == ""
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
 @pytest.mark.parametrize(("kind", "outcome"), PAID_FAULTS.items())
-def test_a_reply_without_scores_is_paid_for_kept_and_not_asked_again(
+def test_a_paid_reply_without_scores_is_stored_and_not_requested_in_the_next_run(
     kind: FaultKind, outcome: AttemptOutcome, provider: str, bench: Bench
 ) -> None:
     with running(Behaviour(delay="zero", faults={kind: 1.0})) as server:
@@ -112,16 +112,16 @@ def test_a_reply_without_scores_is_paid_for_kept_and_not_asked_again(
         server.behaviour = Behaviour(delay="zero")
         again = bench.score(server, dialogues(2), provider=provider)
         stats = server.stats()
-    paid = 12 if outcome is AttemptOutcome.BAD_REPLY else 6  # what cannot be read is asked for once more
+    paid = 12 if outcome is AttemptOutcome.BAD_REPLY else 6  # an unreadable reply is requested once more
     assert (first.coverage, again.coverage) == (0.0, 0.0)
     assert (first.calls, again.calls, stats.requests, stats.answered) == (paid, 0, paid, paid)
     assert set(first.replies["outcome"]) == set(again.replies["outcome"]) == {outcome.value}
     assert first.reasons == again.reasons
     assert bench.outcomes() == {outcome.value: paid}
-    _no_unscored_row_holds_a_number(again.rows)
+    _assert_missing_scores_have_no_numbers(again.rows)
 
 
-def test_a_reply_that_cannot_be_read_is_asked_for_again_paid_and_logged(bench: Bench, gateway: Gateway) -> None:
+def test_an_unreadable_reply_is_retried_billed_and_logged(bench: Bench, gateway: Gateway) -> None:
     seen: Counter[str] = Counter()
 
     def first_is_bad(number: int, body: str, headers: dict[str, str]) -> Any:
@@ -129,27 +129,29 @@ def test_a_reply_that_cannot_be_read_is_asked_for_again_paid_and_logged(bench: B
         return completion("No idea.") if number == 0 else completion()
 
     gateway.replies = first_is_bad
-    # One sample: of several, a second attempt may come before another's first.
+    # One sample: with several, a second attempt may come before another's first.
     judged = bench.score_at(gateway.url, dialogues(1), "judge.samples=1", "judge.prices={input: 1000, output: 0}")
     log = bench.log()
     assert (judged.coverage, judged.calls) == (1.0, 2)
     assert list(zip(log["outcome"], log["attempt"], strict=True)) == [("bad_reply", 1), ("ok", 2)]
     assert log["billable"].all()
     assert judged.usd == pytest.approx(log["cost_usd"].sum())
-    assert set(seen.values()) == {1}  # a key of its own: the old reply would come again
+    assert set(seen.values()) == {1}  # with the same key the gateway would return the old reply
     assert bench.damage() == ""
     assert bench.sql("SELECT count(*) FROM replies WHERE scores IS NULL") == [(0,)]
 
 
 @pytest.mark.parametrize("attempts", [1, 3])
-def test_a_reply_is_asked_for_as_often_as_the_configuration_says(attempts: int, bench: Bench, gateway: Gateway) -> None:
+def test_an_unreadable_reply_is_requested_bad_reply_attempts_times(
+    attempts: int, bench: Bench, gateway: Gateway
+) -> None:
     gateway.replies = lambda number, body, headers: completion("No idea.")
     judged = bench.score_at(gateway.url, dialogues(2), f"judge.limits.bad_reply_attempts={attempts}")
     assert (judged.coverage, judged.calls, judged.stopped) == (0.0, 6 * attempts, "")
     assert bench.outcomes() == {"bad_reply": 6 * attempts}
 
 
-def test_asking_again_stops_at_the_budget_and_goes_on_in_the_next_run(bench: Bench, gateway: Gateway) -> None:
+def test_retries_of_bad_replies_stop_at_the_budget_and_resume_in_the_next_run(bench: Bench, gateway: Gateway) -> None:
     gateway.replies = lambda number, body, headers: completion("No idea.") if number < 3 else completion()
     one_by_one = ("judge.limits.concurrency=[1,1]", "judge.samples=1")
     first = bench.score_at(gateway.url, dialogues(3), *one_by_one, "judge.budget.max_calls=1")
@@ -157,14 +159,14 @@ def test_asking_again_stops_at_the_budget_and_goes_on_in_the_next_run(bench: Ben
     assert "budget" in first.stopped
     second = bench.score_at(gateway.url, dialogues(3), *one_by_one)
     assert (second.calls, second.stopped) == (4, "")
-    # The first dialogue had its last attempt, a bad one; the second's first was good.
+    # The first dialogue used up its attempts with a second bad reply.
     assert bench.log().filter(pl.col("dialogue") == first.replies["dialogue"][0])["outcome"].to_list() == [
         "bad_reply", "bad_reply",
     ]  # fmt: skip
     assert second.coverage == pytest.approx(2 / 3)
 
 
-def test_with_two_per_cent_of_bad_replies_nearly_every_dialogue_is_scored(bench: Bench) -> None:
+def test_retries_score_nearly_every_dialogue_at_two_per_cent_of_bad_replies(bench: Bench) -> None:
     faults = {FaultKind.BAD_JSON_REPLY: 0.01, FaultKind.WRONG_SCHEMA: 0.01}
     with running(Behaviour(delay="zero", faults=faults)) as server:
         judged = bench.score(server, dialogues(100))
@@ -174,7 +176,7 @@ def test_with_two_per_cent_of_bad_replies_nearly_every_dialogue_is_scored(bench:
     assert judged.calls == 300 + bad - int((judged.replies["outcome"] == "bad_reply").sum())
 
 
-def test_a_bad_reply_does_not_drive_out_a_good_one(bench: Bench) -> None:
+def test_a_bad_reply_does_not_replace_a_good_one(bench: Bench) -> None:
     with running(Behaviour(delay="zero")) as server:
         good = bench.score(server, dialogues(1))
         server.behaviour = Behaviour(delay="zero", faults={FaultKind.WRONG_SCHEMA: 1.0})
@@ -185,7 +187,7 @@ def test_a_bad_reply_does_not_drive_out_a_good_one(bench: Bench) -> None:
     assert again.rows.select(NUMBERS).equals(good.rows.select(NUMBERS))
 
 
-def test_one_missing_sample_leaves_the_dialogue_unscored(bench: Bench, gateway: Gateway) -> None:
+def test_one_missing_sample_gives_a_missing_score(bench: Bench, gateway: Gateway) -> None:
     gateway.replies = lambda number, body, headers: completion("No idea.") if number == 1 else completion()
     once = ("judge.limits.concurrency=[1,1]", "judge.limits.bad_reply_attempts=1")
     judged = bench.score_at(gateway.url, dialogues(1), *once)
@@ -193,12 +195,12 @@ def test_one_missing_sample_leaves_the_dialogue_unscored(bench: Bench, gateway: 
     assert judged.coverage == 0.0
     assert "contains no JSON" in judged.rows["reason"].item()
     assert judged.replies["text"].to_list()[1] == "No idea."
-    _no_unscored_row_holds_a_number(judged.rows)
+    _assert_missing_scores_have_no_numbers(judged.rows)
 
 
 @pytest.mark.parametrize("kind", [FaultKind.HANG, FaultKind.SLOW_BODY])
-def test_what_takes_too_long_is_unscored_for_that_reason(kind: FaultKind, bench: Bench) -> None:
-    # Two attempts a dialogue, however busy the machine is: the deadline of both together is far away.
+def test_timeouts_give_missing_scores_with_reason_timeout(kind: FaultKind, bench: Bench) -> None:
+    # Two attempts per dialogue even on a busy machine: the deadline of both together is far away.
     more = ("judge.limits.timeout_s=0.3", "judge.limits.attempts=2", "judge.samples=1")
     with running(Behaviour(delay="zero", faults={kind: 1.0})) as server:
         judged = bench.score(server, dialogues(2), *more)
@@ -207,19 +209,10 @@ def test_what_takes_too_long_is_unscored_for_that_reason(kind: FaultKind, bench:
     assert all("timeout" in reason for reason in judged.rows["reason"])
     assert bench.outcomes() == {"timeout": 4}
     assert bench.log()["cost_usd"].null_count() == 4
-    _no_unscored_row_holds_a_number(judged.rows)
+    _assert_missing_scores_have_no_numbers(judged.rows)
 
 
-def test_a_deadline_cuts_an_attempt_short(bench: Bench) -> None:
-    # An attempt of its own length would outlast the test.
-    more = ("judge.limits.timeout_s=3000", "judge.limits.deadline_s=0.3", "judge.samples=1")
-    with running(Behaviour(delay="zero", faults={FaultKind.HANG: 1.0})) as server:
-        judged = bench.score(server, dialogues(1), *more)
-    assert judged.replies["outcome"].to_list() == ["timeout"]
-    assert bench.outcomes() == {"timeout": 1}
-
-
-def test_nothing_asked_is_no_coverage(bench: Bench) -> None:
+def test_the_coverage_of_no_dialogues_is_0(bench: Bench) -> None:
     with running(QUICK) as server:
         judged = bench.score(server, [])
         assert server.stats().requests == 0
@@ -228,7 +221,7 @@ def test_nothing_asked_is_no_coverage(bench: Bench) -> None:
     assert judged.unstable() == []
 
 
-def test_a_use_of_the_scores_has_to_be_covered(bench: Bench, gateway: Gateway) -> None:
+def test_require_raises_an_error_below_the_coverage(bench: Bench, gateway: Gateway) -> None:
     gateway.replies = lambda number, body, headers: completion("?") if number == 0 else completion()
     judged = bench.score_at(gateway.url, dialogues(4), "judge.limits.bad_reply_attempts=1", "judge.samples=1")
     assert judged.coverage == 0.75
@@ -241,7 +234,7 @@ def test_a_use_of_the_scores_has_to_be_covered(bench: Bench, gateway: Gateway) -
 
 
 @pytest.mark.parametrize("provider", share(PROVIDERS, "openai"))
-def test_a_second_run_asks_nobody_and_costs_nothing(provider: str, bench: Bench) -> None:
+def test_a_second_run_sends_no_request_and_costs_nothing(provider: str, bench: Bench) -> None:
     prices = ("judge.prices.input=1", "judge.prices.output=2")
     with running(Behaviour(delay="zero")) as server:
         first = bench.score(server, dialogues(5), *prices, provider=provider)
@@ -262,7 +255,7 @@ def test_a_second_run_asks_nobody_and_costs_nothing(provider: str, bench: Bench)
     assert second.rows.select("dialogue", *NUMBERS).equals(first.rows.select("dialogue", *NUMBERS))
 
 
-def test_half_an_emoji_in_a_reply_is_kept_as_a_question_mark(bench: Bench, gateway: Gateway) -> None:
+def test_half_an_emoji_in_a_reply_is_stored_as_a_question_mark(bench: Bench, gateway: Gateway) -> None:
     text = completion()[2]["choices"][0]["message"]["content"].replace("Fine.", "Fine \ud83d")
     gateway.replies = lambda number, body, headers: completion(text)
     judged = bench.score_at(gateway.url, dialogues(1))
@@ -271,7 +264,7 @@ def test_half_an_emoji_in_a_reply_is_kept_as_a_question_mark(bench: Bench, gatew
     assert bench.damage() == ""
 
 
-def test_the_same_dialogue_twice_is_asked_once(bench: Bench) -> None:
+def test_a_repeated_dialogue_is_scored_once(bench: Bench) -> None:
     with running(Behaviour(delay="zero")) as server:
         judged = bench.score(server, [dialogue(1), dialogue(2), dialogue(1)])
         assert server.stats().requests == 6
@@ -279,17 +272,17 @@ def test_the_same_dialogue_twice_is_asked_once(bench: Bench) -> None:
     assert judged.coverage == 1.0
 
 
-def test_fresh_asks_whatever_is_stored(bench: Bench) -> None:
+def test_fresh_ignores_stored_replies(bench: Bench) -> None:
     with running(Behaviour(delay="zero", idempotent=True)) as server:
         bench.score(server, dialogues(2))
         judged = bench.score(server, dialogues(2), fresh=True)
         stats = server.stats()
-    # Each under a key of its own: an idempotent gateway would have replayed the old reply, and no probe asks for that.
+    # Each has a new idempotency key: with the old one the gateway would have repeated the old reply.
     assert (judged.calls, stats.answered, len(stats.billed_by_key)) == (6, 12, 12)
     assert bench.outcomes() == {"ok": 12}
 
 
-def test_whatever_changes_the_answer_is_another_key(bench: Bench, gateway: Gateway) -> None:
+def test_every_setting_that_can_change_a_reply_is_part_of_the_key(bench: Bench, gateway: Gateway) -> None:
     spec = bench.folder / "configs/judge/v1.yaml"
     spec.parent.mkdir(parents=True)
     text = (bench.run(gateway.url).workspace.find("configs/judge/v1.yaml")).read_text()
@@ -312,11 +305,11 @@ def test_whatever_changes_the_answer_is_another_key(bench: Bench, gateway: Gatew
     assert calls() == 3
     spec.write_text(text)
     assert calls() == 0
-    # What cannot change an answer is none of the key.
+    # Settings that cannot change a reply are not part of the key.
     assert calls("judge.limits.timeout_s=7", "judge.prices={input: 3, output: 0}", "judge.budget.max_calls=1") == 0
 
 
-def test_another_address_whose_model_has_the_same_name_is_another_judge(bench: Bench) -> None:
+def test_the_same_model_name_at_another_address_is_another_judge(bench: Bench) -> None:
     with running(Behaviour(delay="zero", seed=1)) as near, running(Behaviour(delay="zero", seed=2)) as far:
         first = bench.score(near, dialogues(2))
         assert bench.score(far, dialogues(2)).calls == 6
@@ -325,36 +318,36 @@ def test_another_address_whose_model_has_the_same_name_is_another_judge(bench: B
     grades = [
         each.replies.select("dialogue", "sample", *DIMENSIONS).sort("dialogue", "sample") for each in (first, again)
     ]
-    assert grades[0].equals(grades[1]), "the other one's scores never stand for these"
+    assert grades[0].equals(grades[1]), "scores of another address must not be used"
 
 
 # ---- the model's version ----
 
 
 @pytest.mark.parametrize("provider", share(PROVIDERS, "openai"))
-def test_scores_of_a_version_that_is_gone_do_not_count(provider: str, bench: Bench) -> None:
+def test_scores_of_an_old_model_version_do_not_count(provider: str, bench: Bench) -> None:
     with running(Behaviour(delay="zero")) as server:
         bench.score(server, dialogues(4), provider=provider)
         server.behaviour = Behaviour(delay="zero", model="rc1-test-double-2")
-        # Nobody has seen the new version, and the last look was a moment ago.
+        # The last version check was a moment ago, so the new version is still unknown.
         unseen = bench.score(server, dialogues(4), provider=provider)
         assert unseen.calls == 0
         mixed = bench.score(server, dialogues(5), provider=provider)
         after = bench.score(server, dialogues(5), provider=provider)
-    # A single new dialogue shows the version, and in this very run the old scores are not used any more.
+    # A single new dialogue shows the version, and the same run stops using the old scores.
     assert mixed.calls == 15
     assert set(mixed.replies["model"]) == {"rc1-test-double-2"}
     assert after.calls == 0
     assert after.rows["models"].to_list() == [["rc1-test-double-2"]] * 5
     assert mixed.rows.select(NUMBERS).equals(after.rows.select(NUMBERS))
-    # What was paid for is still there, both versions of it.
+    # The paid replies of both versions are still stored.
     assert bench.sql("SELECT model, count(*) FROM replies GROUP BY model ORDER BY model") == [
         ("rc1-test-double-1", 12),
         ("rc1-test-double-2", 15),
     ]
 
 
-def test_a_version_is_looked_at_again_after_some_hours(bench: Bench) -> None:
+def test_the_model_version_is_checked_again_after_model_check_hours(bench: Bench) -> None:
     due = "judge.store.model_check_hours=0"
     with running(Behaviour(delay="zero")) as server:
         bench.score(server, dialogues(3))
@@ -367,7 +360,7 @@ def test_a_version_is_looked_at_again_after_some_hours(bench: Bench) -> None:
     assert set(other.replies["model"]) == {"rc1-test-double-2"}
 
 
-def test_a_look_at_the_version_that_fails_costs_no_score(bench: Bench) -> None:
+def test_a_failed_version_check_keeps_the_stored_scores(bench: Bench) -> None:
     with running(Behaviour(delay="zero")) as server:
         bench.score(server, dialogues(2))
         server.behaviour = Behaviour(delay="zero", faults={FaultKind.BAD_JSON_REPLY: 1.0})
@@ -379,7 +372,7 @@ def test_a_look_at_the_version_that_fails_costs_no_score(bench: Bench) -> None:
 # ---- noise ----
 
 
-def test_medians_and_variances_are_those_of_the_samples(bench: Bench) -> None:
+def test_medians_and_variances_equal_those_of_the_samples(bench: Bench) -> None:
     with running(Behaviour(delay="zero", noise_sd=0.1)) as server:
         judged = bench.score(server, dialogues(4), "judge.samples=5")
     for row in judged.rows.iter_rows(named=True):
@@ -391,17 +384,17 @@ def test_medians_and_variances_are_those_of_the_samples(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("provider", share(PROVIDERS, "openai"))
-def test_the_noise_of_the_log_is_the_servers(provider: str, bench: Bench) -> None:
+def test_the_noise_of_the_log_equals_the_servers_noise(provider: str, bench: Bench) -> None:
     with running(Behaviour(delay="zero", noise_sd=0.05)) as server:
         bench.score(server, dialogues(30), provider=provider)
-    # The draws differ with the port, so an interval that one run in a hundred misses would fail at times.
+    # The draws depend on the port: a 99 % interval would fail in one of a hundred runs.
     noises = pooled(long_scores(bench.log()), 0.999999)
     assert [noise.dimension for noise in noises] == [*DIMENSIONS, OVERALL]
     assert all(noise.low < 0.05 < noise.high for noise in noises)
     assert all(noise.df == 60 for noise in noises)
 
 
-def test_a_noisy_judge_turns_the_stability_gate_red_and_a_quiet_one_green(bench: Bench) -> None:
+def test_a_noisy_judge_fails_the_stability_gate_and_a_quiet_one_passes(bench: Bench) -> None:
     run = bench.run("http://127.0.0.1:1/v1")
     verdicts = {}
     for noise_sd in (0.02, 0.35):
@@ -417,7 +410,7 @@ def test_a_noisy_judge_turns_the_stability_gate_red_and_a_quiet_one_green(bench:
     assert {check.name for check in verdicts[0.35].failures} >= {"unstable dialogues, share"}
 
 
-def test_unstable_dialogues_come_with_all_replies_and_what_they_straddle(bench: Bench, gateway: Gateway) -> None:
+def test_unstable_dialogues_have_all_replies_and_the_criteria_that_differ(bench: Bench, gateway: Gateway) -> None:
     def graded(grade: float) -> str:
         rest = ", ".join(f'"{name}": 0.8' for name in DIMENSIONS if name != "concise")
         return f'{{"reason": "So.", "concise": {grade}, {rest}}}'
@@ -435,10 +428,10 @@ def test_unstable_dialogues_come_with_all_replies_and_what_they_straddle(bench: 
     assert judged.rows["straddles"].to_list()[1] == []
 
 
-# ---- what ends a run, and what does not ----
+# ---- what stops a run ----
 
 
-def test_a_wait_that_is_longer_than_the_retry_gap_is_obeyed(bench: Bench) -> None:
+def test_a_retry_after_longer_than_the_backoff_is_obeyed(bench: Bench) -> None:
     with running(Behaviour(delay="zero", faults={FaultKind.RATE_LIMIT_RETRY_AFTER: 1.0}, retry_after=1.5)) as server:
 
         async def score() -> None:
@@ -451,27 +444,27 @@ def test_a_wait_that_is_longer_than_the_retry_gap_is_obeyed(bench: Bench) -> Non
                 assert (await task).coverage == 1.0
 
         asyncio.run(score())
-    refused, taken = bench.log().rows(named=True)
-    assert (refused["outcome"], taken["outcome"]) == ("rate_limited", "ok")
-    # Both stand in the log by the same clock, however long the machine took besides.
-    assert taken["started"] - refused["started"] >= 1.5
+    refused, accepted = bench.log().rows(named=True)
+    assert (refused["outcome"], accepted["outcome"]) == ("rate_limited", "ok")
+    # Both times come from the same clock, so a slow machine does not matter.
+    assert accepted["started"] - refused["started"] >= 1.5
 
 
-def test_a_503_with_a_wait_is_obeyed_too(bench: Bench, gateway: Gateway) -> None:
+def test_a_retry_after_of_a_503_is_obeyed(bench: Bench, gateway: Gateway) -> None:
     busy = (503, {"Retry-After": "1"}, {"error": {"message": "Overloaded."}})
     gateway.replies = lambda number, body, headers: busy if number == 0 else completion()
     judged = bench.score_at(gateway.url, dialogues(1), "judge.samples=1")
     assert judged.coverage == 1.0
-    failed, taken = bench.log().rows(named=True)
+    failed, accepted = bench.log().rows(named=True)
     assert (failed["outcome"], failed["status"]) == ("server_error", 503)
-    assert taken["started"] - failed["started"] >= 1.0
+    assert accepted["started"] - failed["started"] >= 1.0
 
 
 @pytest.mark.timeout(60)
-def test_a_wait_that_is_too_long_ends_the_run_with_what_it_has(bench: Bench, gateway: Gateway) -> None:
+def test_a_retry_after_above_max_wait_stops_the_run_and_keeps_its_scores(bench: Bench, gateway: Gateway) -> None:
     slow = (429, {"Retry-After": "3600"}, {"error": {"message": "Come back later."}})
     gateway.replies = lambda number, body, headers: slow if number == 20 else completion()
-    # So slow a pace that most workers queue for leave to send when the refusal comes.
+    # At this slow pace most workers are still waiting to send when the refusal comes.
     judged = bench.score_at(gateway.url, dialogues(30), "judge.limits.rps=100", "judge.limits.max_rps=100")
     assert "wait 3600 s, more than judge.limits.max_wait_s (300)" in judged.stopped
     kept = Counter(judged.replies["outcome"])
@@ -486,18 +479,18 @@ def test_a_wait_that_is_too_long_ends_the_run_with_what_it_has(bench: Bench, gat
     assert (rest.coverage, rest.calls) == (1.0, 90 - kept["ok"])
 
 
-def test_a_wait_beyond_the_deadline_leaves_the_reply_unscored(bench: Bench) -> None:
+def test_a_retry_after_beyond_the_deadline_gives_a_missing_score(bench: Bench) -> None:
     behaviour = Behaviour(delay="zero", faults={FaultKind.RATE_LIMIT_RETRY_AFTER: 1.0}, retry_after=250)
     with running(behaviour) as server:
         judged = bench.score(server, dialogues(1), "judge.limits.deadline_s=100", "judge.samples=1")
         assert server.stats().requests == 1
     assert judged.stopped == ""
     assert judged.replies["outcome"].to_list() == ["rate_limited"]
-    _no_unscored_row_holds_a_number(judged.rows)
+    _assert_missing_scores_have_no_numbers(judged.rows)
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_a_refused_key_ends_the_run_at_once(provider: str, bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rejected_api_key_stops_the_run_at_once(provider: str, bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SCORER_API_KEY", "sk-the-wrong-one-4711")
     with running(Behaviour(delay="zero", api_key="sk-the-right-one-42")) as server:
         judged = bench.score(server, dialogues(30), provider=provider)
@@ -508,22 +501,22 @@ def test_a_refused_key_ends_the_run_at_once(provider: str, bench: Bench, monkeyp
     assert "4711" not in judged.stopped
     assert judged.coverage == 0.0
     assert bench.outcomes() == {"rejected": judged.calls}
-    _no_unscored_row_holds_a_number(judged.rows)
+    _assert_missing_scores_have_no_numbers(judged.rows)
 
 
-def test_one_request_that_is_refused_does_not_end_the_run(bench: Bench, gateway: Gateway) -> None:
+def test_one_rejected_request_does_not_stop_the_run(bench: Bench, gateway: Gateway) -> None:
     too_long = (400, {}, {"error": {"message": "This model's maximum context length is 12 tokens.", "code": "length"}})
     gateway.replies = lambda number, body, headers: too_long if "What is 3 + 1?" in body else completion()
     judged = bench.score_at(gateway.url, dialogues(12))
     assert judged.stopped == ""
     assert judged.rows["scored"].to_list() == [number != 3 for number in range(12)]
     assert "maximum context length" in judged.rows["reason"][3]
-    # Asked once each, not again and again.
+    # A rejected request is not retried.
     assert len(gateway.requests) == 36
-    _no_unscored_row_holds_a_number(judged.rows)
+    _assert_missing_scores_have_no_numbers(judged.rows)
 
 
-def test_a_provider_that_refuses_everything_ends_the_run(bench: Bench, gateway: Gateway) -> None:
+def test_a_provider_that_rejects_every_request_stops_the_run(bench: Bench, gateway: Gateway) -> None:
     gateway.replies = lambda number, body, headers: (400, {}, {"error": {"message": "Unknown parameter: top_p."}})
     judged = bench.score_at(gateway.url, dialogues(100))
     assert "Unknown parameter: top_p." in judged.stopped
@@ -531,7 +524,7 @@ def test_a_provider_that_refuses_everything_ends_the_run(bench: Bench, gateway: 
     assert len(gateway.requests) <= 16
 
 
-def test_nobody_there_is_no_score(bench: Bench) -> None:
+def test_an_unreachable_provider_gives_missing_scores(bench: Bench) -> None:
     with running(QUICK) as server:
         url = server.base_url
     judged = bench.score_at(url, dialogues(1), "judge.limits.attempts=2", "judge.samples=1")
@@ -540,7 +533,7 @@ def test_nobody_there_is_no_score(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("provider", share(PROVIDERS, "openai"))
-def test_cancelling_leaves_nothing_open_and_a_store_that_works(provider: str, bench: Bench) -> None:
+def test_cancelling_closes_every_connection_and_the_store_still_works(provider: str, bench: Bench) -> None:
     more = ("judge.samples=1",)
 
     async def cancel() -> None:
@@ -560,7 +553,7 @@ def test_cancelling_leaves_nothing_open_and_a_store_that_works(provider: str, be
             while server.stats().open_connections:
                 await asyncio.sleep(0.005)
             server.behaviour = Behaviour(delay="zero")
-            # The same store serves on, at once and in full.
+            # The same store can be used again at once.
             judged = await open_judge(run, store).score_async(dialogues(40))
             assert judged.coverage == 1.0
 
@@ -575,10 +568,10 @@ def test_cancelling_leaves_nothing_open_and_a_store_that_works(provider: str, be
     assert bench.sql("SELECT count(*) FROM sent") == [(0,)]
 
 
-# ---- the test double is no judge ----
+# ---- the test double is not accepted as a judge ----
 
 
-def test_profile_prod_refuses_the_test_double(bench: Bench) -> None:
+def test_profile_prod_rejects_the_test_double(bench: Bench) -> None:
     with running(Behaviour(delay="zero")) as server:
         judged = bench.score(server, dialogues(20), profile="prod")
         assert server.stats().requests <= 8
@@ -586,10 +579,10 @@ def test_profile_prod_refuses_the_test_double(bench: Bench) -> None:
     assert (judged.test_double, judged.coverage) == (True, 0.0)
     assert set(bench.outcomes()) == {"rejected"}
     assert bench.sql("SELECT count(*) FROM replies") == [(0,)]
-    _no_unscored_row_holds_a_number(judged.rows)
+    _assert_missing_scores_have_no_numbers(judged.rows)
 
 
-def test_profile_prod_refuses_what_the_test_double_said_before(bench: Bench) -> None:
+def test_profile_prod_rejects_stored_replies_of_the_test_double(bench: Bench) -> None:
     with running(Behaviour(delay="zero")) as server:
         local = bench.score(server, dialogues(3))
         assert (local.test_double, local.coverage) == (True, 1.0)
@@ -598,10 +591,10 @@ def test_profile_prod_refuses_what_the_test_double_said_before(bench: Bench) -> 
         judged = bench.score(server, dialogues(3), profile="prod")
     assert "test double" in judged.stopped
     assert judged.coverage == 0.0
-    _no_unscored_row_holds_a_number(judged.rows)
+    _assert_missing_scores_have_no_numbers(judged.rows)
 
 
-def test_another_judge_is_not_asked_by_the_name_of_the_files_model(
+def test_a_provider_from_the_environment_needs_its_own_model_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SCORER_API_KEY", "a-key-of-somebodys")

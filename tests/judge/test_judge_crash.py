@@ -1,4 +1,4 @@
-"""Processes that are killed, and processes that score the same dialogues at once: nothing paid twice, nothing lost."""
+"""Killed and concurrent processes: no reply is paid twice, and none is lost."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def _result(process: Fork) -> dict[str, object]:
 
 def _kill_at(process: Fork, server: JudgeServer, requests: int) -> None:
     while server.stats().requests < requests:
-        assert process.poll() is None, f"it was to be killed at work, and has ended: {process.told()}"
+        assert process.poll() is None, f"the process ended before the kill: {process.told()}"
         time.sleep(0.001)
     assert process.kill() == -signal.SIGKILL
 
 
-def _everything_is_there_once(bench: Bench, asks: int) -> None:
-    """Every ask has one reply, good as it came, with its line."""
+def _assert_each_reply_once(bench: Bench, asks: int) -> None:
+    """Assert that every ask has one reply, unchanged, with its line of the log."""
     paid = answered(bench.log())
     assert len(paid) == asks
     assert paid["ask_key"].n_unique() == asks
@@ -46,40 +46,40 @@ def _everything_is_there_once(bench: Bench, asks: int) -> None:
     )
 
 
-def test_killed_again_and_again_it_pays_for_nothing_twice_and_loses_nothing(bench: Bench) -> None:
-    count, kills, chance = 40, 3, random.Random(7)
+def test_repeated_kills_neither_pay_a_reply_twice_nor_lose_one(bench: Bench) -> None:
+    count, kills, rng = 40, 3, random.Random(7)
     with running(Behaviour(latency_ms=(15.0, 0.6))) as server:
         for kill in range(kills):
-            _kill_at(_process(bench, server, count), server, kill * 40 + chance.randint(5, 25))
+            _kill_at(_process(bench, server, count), server, kill * 40 + rng.randint(5, 25))
         last = bench.score(server, dialogues(count))
         while server.stats().by_kind.get("ok", 0) > server.stats().answered:
             time.sleep(0.01)  # a reply that a killed process had asked for is still being written
         stats = server.stats()
 
     assert (last.coverage, last.stopped) == (1.0, "")
-    _everything_is_there_once(bench, 3 * count)
+    _assert_each_reply_once(bench, 3 * count)
     assert bench.damage() == ""
     assert bench.sql("SELECT count(*) FROM sent") == [(0,)]
     log = bench.log()
     interrupted = log.filter(log["outcome"] == "interrupted")
-    # Every request that the server saw has its line; what was interrupted may have died before it was sent.
-    ours, theirs = Counter(sent(log)["attempt_id"]), Counter(stats.attempt_ids)
-    assert set(ours.values()) == set(theirs.values()) == {1}
-    assert theirs <= ours
-    assert set(ours - theirs) <= set(interrupted["attempt_id"])
+    # Every request that the server received has its line; an interrupted one may not have been sent.
+    logged, received = Counter(sent(log)["attempt_id"]), Counter(stats.attempt_ids)
+    assert set(logged.values()) == set(received.values()) == {1}
+    assert received <= logged
+    assert set(logged - received) <= set(interrupted["attempt_id"])
     assert 1 <= len(interrupted) <= 8 * kills
-    # No reply is billed a second time, but where the process died before it came: this server heeds no keys.
+    # A reply is billed again only if the process died before it came: this server ignores idempotency keys.
     ((store,),) = bench.sql("SELECT id FROM identity")
     billed = {idempotency_key(store, key, 0): key for key in log["ask_key"].unique()}
     assert set(stats.billed_by_key) == set(billed)
-    cut = Counter(interrupted["ask_key"])
+    interrupted_asks = Counter(interrupted["ask_key"])
     for key, times in stats.billed_by_key.items():
-        assert times - 1 <= cut[billed[key]]
+        assert times - 1 <= interrupted_asks[billed[key]]
     assert stats.answered - 3 * count <= len(interrupted)
 
 
 @pytest.mark.parametrize("count", [150, pytest.param(1000, marks=pytest.mark.long)])
-def test_of_many_scorings_a_provider_that_heeds_keys_bills_none_twice(count: int, bench: Bench) -> None:
+def test_a_provider_with_idempotency_bills_no_reply_twice_after_a_kill(count: int, bench: Bench) -> None:
     more, half = ("judge.samples=1",), count // 2
     with running(Behaviour(delay="zero", idempotent=True)) as server:
         _kill_at(_process(bench, server, count, *more, provider="gemini"), server, half)
@@ -89,12 +89,12 @@ def test_of_many_scorings_a_provider_that_heeds_keys_bills_none_twice(count: int
     assert stats.answered == len(stats.billed_by_key) == count
     assert stats.requests <= count + 8
     assert bench.outcomes()["hit"] >= half - 8
-    _everything_is_there_once(bench, count)
+    _assert_each_reply_once(bench, count)
     assert bench.damage() == ""
 
 
-def test_killed_between_a_bad_reply_and_the_next_it_asks_on_where_it_was(bench: Bench) -> None:
-    """The server heeds keys and answers one request in two badly: what was paid before the kill is not paid again."""
+def test_a_kill_after_a_bad_reply_resumes_with_the_next_attempt(bench: Bench) -> None:
+    """The server respects idempotency keys, and half of its replies are bad: none is paid again after the kill."""
     faults = {FaultKind.BAD_JSON_REPLY: 0.3, FaultKind.WRONG_SCHEMA: 0.2}
     more = ("judge.limits.bad_reply_attempts=3", "judge.samples=1")
     with running(Behaviour(latency_ms=(10.0, 0.6), faults=faults, idempotent=True)) as server:
@@ -115,7 +115,7 @@ def test_killed_between_a_bad_reply_and_the_next_it_asks_on_where_it_was(bench: 
     assert bench.damage() == ""
 
 
-def test_two_processes_at_once_pay_for_nothing_twice(bench: Bench) -> None:
+def test_two_concurrent_processes_pay_no_reply_twice(bench: Bench) -> None:
     with running(Behaviour(latency_ms=(15.0, 0.4))) as server:
         processes = [_process(bench, server, 20) for _ in range(2)]
         results = [_result(process) for process in processes]
@@ -124,12 +124,12 @@ def test_two_processes_at_once_pay_for_nothing_twice(bench: Bench) -> None:
     assert sum(int(str(found["calls"])) for found in results) == stats.requests == stats.answered == 60
     assert set(stats.billed_by_key.values()) == {1}
     assert bench.outcomes() == {"ok": 60, "hit": 60}
-    _everything_is_there_once(bench, 60)
+    _assert_each_reply_once(bench, 60)
     assert bench.damage() == ""
 
 
-def test_what_a_dead_process_had_under_way_does_not_hold_up_the_living(bench: Bench) -> None:
-    """A store that was open all the time writes the lines of the dead when it wants what they were asking for."""
+def test_calls_in_flight_of_a_dead_process_do_not_block_another(bench: Bench) -> None:
+    """An open store writes the lines of a dead process once it needs the same replies."""
     behaviour = Behaviour(delay="zero", faults={FaultKind.HANG: 1.0})
     with running(behaviour) as server:
         run = bench.run(server.base_url, "judge.samples=1")

@@ -1,4 +1,4 @@
-"""The limiter on a virtual clock: what it keeps to, what it finds out, and that nothing leaks."""
+"""The limiter on a virtual clock: the limits it obeys, the limits it discovers, and no leaked slots."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.judge.hidden_limits import Limits, campaign, limiter, now, run_virtua
 
 
 async def send(gate: Limiter, seconds: float = 0.1) -> float:
-    """One request that is answered; when it was sent."""
+    """Send one request that is answered, and return when it was sent."""
     async with gate.slot() as permit:
         sent = now()
         await asyncio.sleep(seconds)
@@ -22,16 +22,16 @@ async def send(gate: Limiter, seconds: float = 0.1) -> float:
     return sent
 
 
-# ---- what it finds out ----
+# ---- discovered limits ----
 
 
 SEEDS = pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in (1, 2, 3))])
-"""Of the campaigns: one that is always run, and more in the long tests."""
+"""Seeds of the campaigns: one always, and more in the long tests."""
 
 
 @SEEDS
 @pytest.mark.parametrize(("rps", "latency_s"), [(10.0, 0.3), (20.0, 0.2), (40.0, 0.05)])
-def test_a_limit_on_the_rate_is_used_and_hardly_exceeded(rps: float, latency_s: float, seed: int) -> None:
+def test_a_rate_limit_is_used_and_rarely_exceeded(rps: float, latency_s: float, seed: int) -> None:
     outcome = campaign([Limits(2500.0 / rps, rps=rps)], seed=seed, latency_s=latency_s)
     assert outcome.utilisation >= 0.95
     assert outcome.share_429 <= 0.01
@@ -39,7 +39,7 @@ def test_a_limit_on_the_rate_is_used_and_hardly_exceeded(rps: float, latency_s: 
 
 @SEEDS
 @pytest.mark.parametrize("concurrent", [2, 3, 6])
-def test_a_limit_on_concurrency_is_used_and_hardly_exceeded(concurrent: int, seed: int) -> None:
+def test_a_concurrency_limit_is_used_and_rarely_exceeded(concurrent: int, seed: int) -> None:
     outcome = campaign([Limits(800.0 / concurrent, concurrent=concurrent)], seed=seed, latency_s=0.4)
     assert outcome.utilisation >= 0.95
     assert outcome.share_429 <= 0.01
@@ -47,7 +47,7 @@ def test_a_limit_on_concurrency_is_used_and_hardly_exceeded(concurrent: int, see
 
 
 @SEEDS
-def test_without_a_limit_all_places_are_used(seed: int) -> None:
+def test_without_a_limit_all_slots_are_used(seed: int) -> None:
     outcome = campaign([Limits(120.0)], seed=seed, latency_s=0.4)
     assert outcome.utilisation >= 0.95
     assert outcome.share_429 == 0.0
@@ -55,7 +55,7 @@ def test_without_a_limit_all_places_are_used(seed: int) -> None:
 
 
 @SEEDS
-def test_a_rate_that_halves_and_doubles_is_followed(seed: int) -> None:
+def test_the_limiter_follows_a_rate_limit_that_halves_and_doubles(seed: int) -> None:
     phases = [Limits(120.0, rps=20.0), Limits(120.0, rps=10.0), Limits(120.0, rps=20.0)]
     outcome = campaign(phases, seed=seed, latency_s=0.2)
     assert outcome.utilisation >= 0.95
@@ -63,7 +63,7 @@ def test_a_rate_that_halves_and_doubles_is_followed(seed: int) -> None:
 
 
 @SEEDS
-def test_a_concurrency_that_halves_and_doubles_is_followed(seed: int) -> None:
+def test_the_limiter_follows_a_concurrency_limit_that_halves_and_doubles(seed: int) -> None:
     phases = [Limits(180.0, concurrent=6), Limits(180.0, concurrent=3), Limits(180.0, concurrent=6)]
     outcome = campaign(phases, seed=seed, latency_s=0.4)
     assert outcome.utilisation >= 0.95
@@ -72,8 +72,8 @@ def test_a_concurrency_that_halves_and_doubles_is_followed(seed: int) -> None:
 
 @SEEDS
 @pytest.mark.parametrize("share", [0.02, *(pytest.param(one, marks=pytest.mark.long) for one in (0.05, 0.08)), 0.2])
-def test_refusals_at_random_do_not_slow_it(share: float, seed: int) -> None:
-    """Of the most that it may send, 50 a second, it has what is not refused, once it has seen what goes on."""
+def test_random_429s_do_not_slow_the_limiter(share: float, seed: int) -> None:
+    """After a learning phase it sends at its maximum of 50 a second, and gets what is not refused."""
     phases = [Limits(120.0, at_random=share), Limits(60.0, at_random=share)]
     learning = campaign(phases[:1], seed=seed, latency_s=0.07)
     whole = campaign(phases, seed=seed, latency_s=0.07)
@@ -81,15 +81,15 @@ def test_refusals_at_random_do_not_slow_it(share: float, seed: int) -> None:
 
 
 @SEEDS
-def test_refusals_at_random_leave_slow_replies_all_places(seed: int) -> None:
-    """Eight places for 0.325 s each, once it has seen what goes on."""
+def test_random_429s_leave_all_slots_to_slow_replies(seed: int) -> None:
+    """After a learning phase it uses eight slots of 0.325 s each."""
     learning = campaign([Limits(200.0, at_random=0.08)], seed=seed, latency_s=0.3)
     whole = campaign([Limits(200.0, at_random=0.08), Limits(100.0, at_random=0.08)], seed=seed, latency_s=0.3)
     assert (whole.admitted - learning.admitted) / 100.0 >= 0.85 * 8.0 / 0.325
 
 
 @SEEDS
-def test_refusals_at_random_that_begin_end_and_begin_again_do_not_slow_it(seed: int) -> None:
+def test_random_429s_that_start_stop_and_start_again_do_not_slow_the_limiter(seed: int) -> None:
     phases = [Limits(60.0), Limits(60.0, at_random=0.08), Limits(60.0), Limits(60.0, at_random=0.08)]
     outcome = campaign(phases, seed=seed, latency_s=0.07)
     assert outcome.admitted / 240.0 >= 0.85 * 48.0
@@ -100,47 +100,47 @@ def test_refusals_at_random_that_begin_end_and_begin_again_do_not_slow_it(seed: 
     ("limits", "allowed"),
     [(Limits(300.0, rps=20.0, at_random=0.05), 20.0), (Limits(300.0, concurrent=6, at_random=0.05), 19.0)],
 )
-def test_a_limit_among_refusals_at_random_is_found(limits: Limits, allowed: float, seed: int) -> None:
-    """Without knowing of the limit it would send 50 a second, and most of them would be refused."""
+def test_a_limit_is_found_among_random_429s(limits: Limits, allowed: float, seed: int) -> None:
+    """Without discovering the limit it would send 50 a second, and most would be refused."""
     outcome = campaign([limits], seed=seed, latency_s=0.29)
     assert outcome.admitted / 300.0 >= 0.75 * allowed
     assert (outcome.refused - outcome.refused_at_random) / (outcome.refused + outcome.admitted) <= 0.1
 
 
-async def queued(seconds: float, workers: int, work_s: float, patience_s: float) -> tuple[int, int]:
-    """A server that refuses nothing and works on few at a time, also on what nobody waits for any more."""
-    gate, free, ends, came, late = limiter(rps=50.0), asyncio.Semaphore(workers), now() + seconds, 0, 0
+async def queued(seconds: float, workers: int, work_s: float, timeout_s: float) -> tuple[int, int]:
+    """Simulate a server that refuses nothing, serves few at a time, and also serves requests that timed out."""
+    gate, free, ends, on_time, late = limiter(rps=50.0), asyncio.Semaphore(workers), now() + seconds, 0, 0
 
     async def work() -> None:
         async with free:
             await asyncio.sleep(work_s)
 
     async def ask() -> None:
-        nonlocal came, late
+        nonlocal on_time, late
         while now() < ends:
             async with gate.slot() as permit:
                 began = now()
                 try:
-                    await asyncio.wait_for(asyncio.shield(asyncio.ensure_future(work())), patience_s)
+                    await asyncio.wait_for(asyncio.shield(asyncio.ensure_future(work())), timeout_s)
                 except TimeoutError:
                     permit.failed(late=True)
                     late += 1
                 else:
                     permit.answered(now() - began)
-                    came += 1
+                    on_time += 1
 
     await asyncio.gather(*(ask() for _ in range(16)))
-    return came, late
+    return on_time, late
 
 
-def test_a_server_that_is_late_instead_of_refusing_is_asked_for_less_at_once() -> None:
-    """Two at a time, a second each: of eight at once four come within 2.5 s, and without an end none does."""
-    came, late = run_virtual(lambda: queued(300.0, workers=2, work_s=1.0, patience_s=2.5))
-    assert came >= 0.8 * 600
-    assert late <= 0.2 * came
+def test_timeouts_lower_the_concurrency() -> None:
+    """Two at a time, one second each: of eight concurrent requests four are on time, in a longer queue none."""
+    on_time, late = run_virtual(lambda: queued(300.0, workers=2, work_s=1.0, timeout_s=2.5))
+    assert on_time >= 0.8 * 600
+    assert late <= 0.2 * on_time
 
 
-def test_a_reply_that_is_late_now_and_then_takes_no_place_away() -> None:
+def test_occasional_timeouts_keep_the_concurrency() -> None:
     bound, most = ConcurrencyBound(2, 8), 8
     for number in range(199):
         if number % 3:
@@ -153,7 +153,7 @@ def test_a_reply_that_is_late_now_and_then_takes_no_place_away() -> None:
 
 
 @SEEDS
-def test_a_limit_takes_the_place_of_refusals_at_random(seed: int) -> None:
+def test_a_limit_that_replaces_random_429s_is_found(seed: int) -> None:
     outcome = campaign([Limits(60.0, at_random=0.08), Limits(600.0, rps=20.0)], seed=seed, latency_s=0.2)
     only_random = campaign([Limits(60.0, at_random=0.08)], seed=seed, latency_s=0.2)
     admitted, refused = outcome.admitted - only_random.admitted, outcome.refused - only_random.refused
@@ -161,13 +161,13 @@ def test_a_limit_takes_the_place_of_refusals_at_random(seed: int) -> None:
     assert refused / (admitted + refused) <= 0.05
 
 
-def test_a_low_limit_is_not_taken_for_chance() -> None:
+def test_a_low_limit_is_not_mistaken_for_random_429s() -> None:
     outcome = campaign([Limits(900.0, rps=1.0)], seed=1, latency_s=0.2)
     assert outcome.utilisation >= 0.8
     assert outcome.share_429 <= 0.05
 
 
-def test_bounds_are_kept_whatever_the_provider_does() -> None:
+def test_rate_and_concurrency_stay_within_their_bounds() -> None:
     seen: list[tuple[int, int, float]] = []
 
     def watch(gate: Limiter) -> None:
@@ -194,7 +194,7 @@ def test_the_highest_rate_is_never_exceeded() -> None:
 # ---- Retry-After ----
 
 
-def test_nothing_is_sent_until_the_provider_allows_it_again() -> None:
+def test_no_request_is_sent_before_retry_after_ends() -> None:
     async def main() -> tuple[list[float], float, float]:
         gate = limiter(rps=10.0)
         sent: list[float] = []
@@ -222,7 +222,7 @@ def test_nothing_is_sent_until_the_provider_allows_it_again() -> None:
     after = [time for time in sent if time >= until]
     assert max(before) <= until - 5000.0
     assert after[0] == pytest.approx(until)
-    # No stampede: what had gathered leaves one by one, and slower than before.
+    # No stampede: the waiting requests leave one by one, and slower than before.
     assert min(later - earlier for earlier, later in pairwise(after[:5])) > before[-1] - before[-2] > 0.0
 
 
@@ -239,7 +239,7 @@ def test_a_shorter_retry_after_does_not_end_a_longer_pause() -> None:
     assert sent == pytest.approx(until)
 
 
-def test_a_pause_prolonged_while_somebody_sleeps_through_it_is_kept() -> None:
+def test_a_pause_extended_while_a_request_waits_is_kept() -> None:
     async def main() -> tuple[float, float]:
         gate = limiter()
         async with gate.slot() as first, gate.slot() as second:
@@ -254,12 +254,12 @@ def test_a_pause_prolonged_while_somebody_sleeps_through_it_is_kept() -> None:
     assert sent == pytest.approx(until)
 
 
-def test_a_sleep_that_ends_too_early_lets_nothing_through() -> None:
+def test_a_sleep_that_ends_early_does_not_end_the_pause() -> None:
     async def main() -> tuple[float, float]:
-        async def hasty(seconds: float) -> None:
+        async def sleep_too_short(seconds: float) -> None:
             await asyncio.sleep(seconds / 3.0 if seconds > 0.001 else seconds)
 
-        gate = Limiter(rps=4.0, max_rps=50.0, concurrency=(2, 8), clock=now, sleep=hasty)
+        gate = Limiter(rps=4.0, max_rps=50.0, concurrency=(2, 8), clock=now, sleep=sleep_too_short)
         async with gate.slot() as permit:
             permit.throttled(30.0)
             until = now() + 30.0
@@ -269,7 +269,7 @@ def test_a_sleep_that_ends_too_early_lets_nothing_through() -> None:
     assert sent >= until
 
 
-def test_a_failure_that_asks_for_a_pause_gets_it() -> None:
+def test_a_retry_after_of_a_failure_pauses_the_limiter() -> None:
     async def main() -> tuple[float, float]:
         gate = limiter()
         async with gate.slot() as permit:
@@ -282,7 +282,7 @@ def test_a_failure_that_asks_for_a_pause_gets_it() -> None:
 
 
 @pytest.mark.parametrize("retry_after", [0.0, -5.0, float("nan")])
-def test_a_retry_after_that_asks_for_no_wait_pauses_nothing(retry_after: float) -> None:
+def test_a_retry_after_of_zero_negative_or_nan_does_not_pause(retry_after: float) -> None:
     async def main() -> float:
         gate = limiter()
         async with gate.slot() as permit:
@@ -295,7 +295,7 @@ def test_a_retry_after_that_asks_for_no_wait_pauses_nothing(retry_after: float) 
 # ---- order, cancellation, reports ----
 
 
-def test_slots_are_given_in_the_order_in_which_they_were_asked_for() -> None:
+def test_slots_are_granted_in_the_order_of_the_requests() -> None:
     async def main() -> list[int]:
         gate, order = limiter(), list[int]()
 
@@ -316,7 +316,7 @@ def test_slots_are_given_in_the_order_in_which_they_were_asked_for() -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_cancelling_anywhere_leaks_nothing(seed: int) -> None:
+def test_cancelled_requests_leak_no_slot(seed: int) -> None:
     async def main() -> None:
         rng = random.Random(seed)
         gate = limiter(rps=20.0)
@@ -338,15 +338,15 @@ def test_cancelling_anywhere_leaks_nothing(seed: int) -> None:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         assert gate.stats().in_flight == 0
-        places = gate.stats().concurrency
+        bound = gate.stats().concurrency
         async with asyncio.TaskGroup() as group:
-            again = [group.create_task(send(gate, seconds=1e6)) for _ in range(places)]
+            again = [group.create_task(send(gate, seconds=1e6)) for _ in range(bound)]
         assert all(task.done() for task in again)
 
     run_virtual(main)
 
 
-def test_a_cancelled_wait_costs_nobody_a_token() -> None:
+def test_a_cancelled_wait_uses_no_token() -> None:
     async def main(cancelled: int) -> list[float]:
         gate = limiter()
         await send(gate)
@@ -360,7 +360,7 @@ def test_a_cancelled_wait_costs_nobody_a_token() -> None:
     assert run_virtual(lambda: main(20)) == pytest.approx(without)
 
 
-def test_a_block_that_raises_gives_its_place_back() -> None:
+def test_a_block_that_raises_releases_its_slot() -> None:
     async def main() -> int:
         gate = limiter(concurrency=(1, 1))
         for _ in range(3):
@@ -372,7 +372,7 @@ def test_a_block_that_raises_gives_its_place_back() -> None:
     assert run_virtual(main) == 0
 
 
-def test_a_permit_is_good_for_one_report() -> None:
+def test_a_second_report_of_a_permit_raises_an_error() -> None:
     async def main() -> None:
         gate = limiter()
         async with gate.slot() as permit:
@@ -386,7 +386,7 @@ def test_a_permit_is_good_for_one_report() -> None:
 # ---- evidence ----
 
 
-def test_requests_under_way_at_the_first_refusal_are_no_new_evidence() -> None:
+def test_429s_of_requests_in_flight_at_the_first_429_count_once() -> None:
     async def main(refusals: int) -> float:
         gate = limiter(rps=20.0)
         for _ in range(20):
@@ -399,7 +399,7 @@ def test_requests_under_way_at_the_first_refusal_are_no_new_evidence() -> None:
     assert run_virtual(lambda: main(3)) == run_virtual(lambda: main(1)) < run_virtual(lambda: main(0))
 
 
-def test_failures_say_nothing_about_the_limits() -> None:
+def test_failures_do_not_change_rate_or_concurrency() -> None:
     async def main() -> tuple[float, int]:
         gate = limiter()
         for _ in range(3):
@@ -411,36 +411,36 @@ def test_failures_say_nothing_about_the_limits() -> None:
     assert run_virtual(main) == (0.0, 8)
 
 
-def test_a_number_never_admitted_is_blamed_and_one_admitted_is_not() -> None:
-    places = ConcurrencyBound(2, 8)
+def test_a_429_lowers_the_concurrency_only_from_a_level_never_admitted() -> None:
+    bound = ConcurrencyBound(2, 8)
     for level in (1, 2, 3, 4):
-        places.answered(level)
-    assert places.refused(5)
-    assert places.bound == 4
+        bound.answered(level)
+    assert bound.refused(5)
+    assert bound.bound == 4
     for level in (3, 4, 4, 2):
-        places.answered(level)
-    assert not places.refused(3)
-    assert places.bound == 4
+        bound.answered(level)
+    assert not bound.refused(3)
+    assert bound.bound == 4
 
 
-def test_a_refused_number_is_tried_again_ever_more_rarely() -> None:
-    places, waits, wait = ConcurrencyBound(2, 8), list[int](), 0
-    places.answered(4)
+def test_a_refused_concurrency_is_retried_less_and_less_often() -> None:
+    bound, waits, wait = ConcurrencyBound(2, 8), list[int](), 0
+    bound.answered(4)
     for _ in range(600):
-        if places.bound < 5 or places.bound == 8:
+        if bound.bound < 5 or bound.bound == 8:
             wait += 1
-            places.answered(min(4, places.bound))
+            bound.answered(min(4, bound.bound))
         else:
             waits.append(wait)
             wait = 0
-        if places.bound >= 5:
-            places.refused(5)
+        if bound.bound >= 5:
+            bound.refused(5)
             waits.append(wait)
             wait = 0
     assert waits[1:5] == [32, 128, 128, 128]
 
 
-def test_the_pace_falls_with_the_share_refused() -> None:
+def test_the_rate_falls_with_the_share_of_429s() -> None:
     def after(admitted: int) -> float:
         pace = Pace(10.0, 10.0)
         for _ in range(200):
@@ -457,7 +457,7 @@ def test_the_pace_falls_with_the_share_refused() -> None:
     assert falling[-1] < 5.0
 
 
-def test_the_pace_does_not_rise_while_nobody_uses_it() -> None:
+def test_the_rate_does_not_rise_while_it_is_not_used() -> None:
     idle, used = Pace(4.0, 50.0), Pace(4.0, 50.0)
     for _ in range(100):
         idle.sent(0.0, paced=False)
@@ -466,7 +466,7 @@ def test_the_pace_does_not_rise_while_nobody_uses_it() -> None:
     assert used.rate == 50.0
 
 
-def test_a_dead_provider_is_still_looked_at_now_and_then() -> None:
+def test_a_dead_provider_is_still_tried_at_the_lowest_rate() -> None:
     pace = Pace(4.0, 50.0)
     for _ in range(1000):
         pace.sent(0.0, paced=True)
@@ -477,7 +477,7 @@ def test_a_dead_provider_is_still_looked_at_now_and_then() -> None:
     assert pace.rate > 4.0
 
 
-def test_a_few_refusals_in_vain_are_a_limits_and_more_are_a_background() -> None:
+def test_repeated_429s_at_a_calm_rate_become_background() -> None:
     background = Background()
     for _ in range(3):
         assert background.refused(calm=True)
@@ -488,7 +488,7 @@ def test_a_few_refusals_in_vain_are_a_limits_and_more_are_a_background() -> None
     assert background.share == pytest.approx(1 / 10, abs=0.02)
 
 
-def test_refusals_that_a_limit_explains_are_no_background() -> None:
+def test_429s_that_a_limit_explains_are_not_background() -> None:
     background = Background()
     for number in range(1000):
         if number % 12:
@@ -498,14 +498,14 @@ def test_refusals_that_a_limit_explains_are_no_background() -> None:
     assert background.share == 0.0
 
 
-def test_who_refuses_most_has_a_limit() -> None:
+def test_a_provider_that_refuses_most_requests_has_a_limit() -> None:
     background = Background()
     assert all(background.refused(calm=True) for _ in range(100))
     assert background.share == 0.0
 
 
-def test_a_background_fades_and_refusals_that_come_together_are_a_limits() -> None:
-    def known() -> Background:
+def test_the_background_fades_and_429s_in_a_row_are_a_limit() -> None:
+    def with_background() -> Background:
         background = Background()
         for number in range(240):
             if number % 12:
@@ -514,21 +514,21 @@ def test_a_background_fades_and_refusals_that_come_together_are_a_limits() -> No
                 background.refused(calm=True)
         return background
 
-    together = known()
+    together = with_background()
     assert any(together.refused(calm=False) for _ in range(6))
-    apart = known()
+    apart = with_background()
     for _ in range(50):
         assert not apart.refused(calm=False)
         for _ in range(11):
             apart.answered(calm=False)
-    gone = known()
+    faded = with_background()
     for _ in range(1000):
-        gone.answered(calm=True)
-    assert gone.share == 0.0
-    assert gone.refused(calm=True)
+        faded.answered(calm=True)
+    assert faded.share == 0.0
+    assert faded.refused(calm=True)
 
 
-def test_a_pause_is_kept_for_a_refusal_at_random_too() -> None:
+def test_retry_after_of_a_random_429_is_obeyed() -> None:
     async def main() -> tuple[float, float]:
         gate = limiter(rps=50.0)
         for number in range(199):
@@ -547,7 +547,7 @@ def test_a_pause_is_kept_for_a_refusal_at_random_too() -> None:
 # ---- figures for the log ----
 
 
-def test_traffic_is_what_was_seen() -> None:
+def test_the_reported_traffic_equals_the_requests() -> None:
     async def main() -> None:
         gate = limiter()
         empty = gate.stats()

@@ -1,4 +1,4 @@
-"""Providers' ways, end to end over loopback: what is scored, what is not and why, and how often is asked for it."""
+"""Quirks of providers, end to end over loopback: scores, missing scores and their reasons, and requests."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from tests.judge.gateway import Gateway, completion
 
 pytestmark = pytest.mark.usefixtures("planted_key")
 
-ONE = ("judge.samples=1",)
+ONE_SAMPLE = ("judge.samples=1",)
 
 
-def doing(*manners: Manner, **more: Any) -> Behaviour:
+def behaving(*manners: Manner, **more: Any) -> Behaviour:
     return Behaviour(delay="zero", manners=manners, **more)
 
 
-# ---- what a server does not take ----
+# ---- parameters that a server rejects ----
 
 
 @pytest.mark.parametrize(
@@ -52,10 +52,10 @@ def doing(*manners: Manner, **more: Any) -> Behaviour:
         ((Manner.TWICE,), ("judge.channel=tool",), 2),
     ],
 )  # fmt: skip
-def test_a_trial_finds_what_works_in_few_calls(
+def test_a_trial_finds_working_settings_in_few_calls(
     manners: tuple[Manner, ...], found: tuple[str, ...], calls: int, bench: Bench
 ) -> None:
-    with running(doing(*manners)) as server:
+    with running(behaving(*manners)) as server:
         trial = find_settings(bench.run(server.base_url), dialogue(1))
         assert server.stats().requests == trial.calls == calls
         if found:
@@ -65,42 +65,42 @@ def test_a_trial_finds_what_works_in_few_calls(
     assert bool(trial.reason) == bool(found)
 
 
-def test_a_trial_that_finds_nothing_proposes_nothing(bench: Bench) -> None:
-    with running(doing(finish="something_new")) as server:
+def test_a_trial_that_fails_proposes_no_settings(bench: Bench) -> None:
+    with running(behaving(finish="something_new")) as server:
         trial = find_settings(bench.run(server.base_url), dialogue(1))
     assert (trial.works, trial.settings, trial.calls) == (False, (), 1)
     assert "something_new" in trial.reason
 
 
-def test_a_refused_parameter_ends_the_run_at_once_with_the_key_to_set(bench: Bench) -> None:
-    with running(doing(Manner.NO_TEMPERATURE)) as server:
+def test_a_rejected_parameter_stops_the_run_and_names_the_setting(bench: Bench) -> None:
+    with running(behaving(Manner.NO_TEMPERATURE)) as server:
         judged = bench.score(server, dialogues(20), "judge.limits.rps=5", "judge.limits.max_rps=5")
     assert server.stats().requests <= 2
     assert "judge.sampling.temperature=null" in judged.stopped
     assert judged.remedies == ("judge.sampling.temperature=null",)
 
 
-def test_the_store_tells_replies_under_other_settings_apart(bench: Bench) -> None:
-    with running(doing()) as server:
-        for further in ((), ("judge.sampling.top_p=null",), ("judge.channel=tool",), ("judge.names={system: user}",)):
-            assert bench.score(server, dialogues(1), *ONE, *further).calls == 1
-            assert bench.score(server, dialogues(1), *ONE, *further).calls == 0
+def test_the_store_separates_replies_by_settings(bench: Bench) -> None:
+    with running(behaving()) as server:
+        for more in ((), ("judge.sampling.top_p=null",), ("judge.channel=tool",), ("judge.names={system: user}",)):
+            assert bench.score(server, dialogues(1), *ONE_SAMPLE, *more).calls == 1
+            assert bench.score(server, dialogues(1), *ONE_SAMPLE, *more).calls == 0
 
 
 @pytest.mark.parametrize("channel", ["schema", "tool", "text"])
 @pytest.mark.parametrize("provider", sorted(LIVE))
-def test_every_provider_is_asked_by_every_channel(provider: str, channel: str, bench: Bench) -> None:
+def test_every_provider_works_with_every_channel(provider: str, channel: str, bench: Bench) -> None:
     bare = ("judge.sampling={temperature: null, top_p: null, max_tokens: null}", "judge.names={system: user}")
-    with running(doing()) as server:
-        judged = bench.score(server, dialogues(2), *ONE, *bare, f"judge.channel={channel}", provider=provider)
+    with running(behaving()) as server:
+        judged = bench.score(server, dialogues(2), *ONE_SAMPLE, *bare, f"judge.channel={channel}", provider=provider)
     assert judged.coverage == 1.0, judged.why_unscored
 
 
-# ---- waits ----
+# ---- Retry-After ----
 
 
 def shut_for(seconds: float, answer: Callable[[float], Any]) -> Callable[..., Any]:
-    """A limit that is used up for so long; `answer` makes its 429 from the seconds that are left."""
+    """Refuse for `seconds`; `answer` makes the 429 from the seconds that are left."""
     until = time.monotonic() + seconds
 
     def replies(number: int, body: str, headers: dict[str, str]) -> Any:
@@ -120,45 +120,45 @@ def shut_for(seconds: float, answer: Callable[[float], Any]) -> Callable[..., An
     ],
     ids=["words", "words in ms", "reset", "ms"],
 )
-def test_a_wait_is_obeyed_however_it_is_said(answer: Any, bench: Bench, gateway: Gateway) -> None:
+def test_a_wait_is_obeyed_in_every_form(answer: Any, bench: Bench, gateway: Gateway) -> None:
     gateway.replies = shut_for(2.0, answer)
-    begun = time.monotonic()
-    judged = bench.score_at(gateway.url, dialogues(10), *ONE, "judge.limits.attempts=3")
+    start = time.monotonic()
+    judged = bench.score_at(gateway.url, dialogues(10), *ONE_SAMPLE, "judge.limits.attempts=3")
     assert judged.coverage == 1.0, judged.why_unscored
-    assert time.monotonic() - begun < 6.0
+    assert time.monotonic() - start < 6.0
     assert bench.outcomes()["rate_limited"] <= 10
 
 
 @pytest.mark.parametrize("manner", [Manner.WAIT_IN_WORDS, Manner.WAIT_IN_RESET, Manner.WAIT_IN_MS])
-def test_the_double_says_it_in_each_way(manner: Manner, bench: Bench) -> None:
-    with running(doing(manner, faults={FaultKind.RATE_LIMIT: 1.0}, retry_after=90.0)) as server:
-        judged = bench.score(server, dialogues(1), *ONE, "judge.limits.max_wait_s=60")
+def test_the_test_double_asks_to_wait_in_every_form(manner: Manner, bench: Bench) -> None:
+    with running(behaving(manner, faults={FaultKind.RATE_LIMIT: 1.0}, retry_after=90.0)) as server:
+        judged = bench.score(server, dialogues(1), *ONE_SAMPLE, "judge.limits.max_wait_s=60")
     assert "asks to wait 90 s" in judged.stopped
 
 
-# ---- ends and forms ----
+# ---- finish reasons and forms of replies ----
 
 
 @pytest.mark.parametrize(
     ("behaviour", "outcomes", "why"),
     [
-        (doing(finish="error"), {"server_error": 2}, "it ended with 'error'"),
-        (doing(Manner.CUT_OFF, finish="error"), {"server_error": 2}, "it ended with 'error'"),
-        (doing(finish="model_context_window_exceeded"), {"truncated": 1}, "was cut off"),
-        (doing(finish="safety"), {"refused": 1}, "declined to grade"),
-        (doing(finish="something_new"), {"unreadable": 1}, "'something_new'"),
-        (doing(Manner.CUT_OFF), {"bad_reply": 2}, "breaks off in the middle"),
-        (doing(Manner.BLANK), {"bad_reply": 2}, "is empty"),
-        (doing(Manner.THOUGHTS_ALONE), {"unreadable": 1}, "set judge.channel=tool"),
-        (doing(Manner.TWICE), {"bad_reply": 2}, "not one JSON object but several"),
+        (behaving(finish="error"), {"server_error": 2}, "it ended with 'error'"),
+        (behaving(Manner.CUT_OFF, finish="error"), {"server_error": 2}, "it ended with 'error'"),
+        (behaving(finish="model_context_window_exceeded"), {"truncated": 1}, "was cut off"),
+        (behaving(finish="safety"), {"refused": 1}, "declined to grade"),
+        (behaving(finish="something_new"), {"unreadable": 1}, "'something_new'"),
+        (behaving(Manner.CUT_OFF), {"bad_reply": 2}, "breaks off in the middle"),
+        (behaving(Manner.BLANK), {"bad_reply": 2}, "is empty"),
+        (behaving(Manner.THOUGHTS_ALONE), {"unreadable": 1}, "set judge.channel=tool"),
+        (behaving(Manner.TWICE), {"bad_reply": 2}, "not one JSON object but several"),
     ],
 )
-def test_what_is_no_whole_reply_is_never_scored_and_not_paid_twice_in_vain(
+def test_an_incomplete_reply_gives_a_missing_score_and_is_not_paid_again(
     behaviour: Behaviour, outcomes: dict[str, int], why: str, bench: Bench
 ) -> None:
     with running(behaviour) as server:
-        judged = bench.score(server, dialogues(1), *ONE, "judge.limits.attempts=2")
-        again = bench.score(server, dialogues(1), *ONE, "judge.limits.attempts=1")
+        judged = bench.score(server, dialogues(1), *ONE_SAMPLE, "judge.limits.attempts=2")
+        again = bench.score(server, dialogues(1), *ONE_SAMPLE, "judge.limits.attempts=1")
     assert (judged.coverage, judged.rows["answered"].to_list()) == (0.0, [None])
     assert why in judged.why_unscored
     assert again.calls == (1 if "server_error" in outcomes else 0)
@@ -172,14 +172,14 @@ def test_what_is_no_whole_reply_is_never_scored_and_not_paid_twice_in_vain(
         Manner.TOOL_CALL,
     ],
 )  # fmt: skip
-def test_a_reply_is_read_wherever_it_stands_alone(manner: Manner, bench: Bench) -> None:
-    with running(doing(manner)) as server:
-        found = bench.score(server, dialogues(3), *ONE)
+def test_a_reply_is_read_inside_thoughts_fences_words_or_a_tool_call(manner: Manner, bench: Bench) -> None:
+    with running(behaving(manner)) as server:
+        found = bench.score(server, dialogues(3), *ONE_SAMPLE)
     assert found.coverage == 1.0
     assert max(found.rows[list(DIMENSIONS)].row(0)) < 1.0, "the decoy gives full marks"
 
 
-def test_a_filters_refusal_is_refused_once_and_the_rest_is_scored(bench: Bench, gateway: Gateway) -> None:
+def test_a_content_filter_refuses_one_dialogue_once_and_the_rest_is_scored(bench: Bench, gateway: Gateway) -> None:
     def replies(number: int, body: str, headers: dict[str, str]) -> Any:
         if "What is 2 + 1?" in body:
             error = {"message": "no", "code": "content_filter", "innererror": {"code": "ResponsibleAIPolicyViolation"}}
@@ -187,32 +187,32 @@ def test_a_filters_refusal_is_refused_once_and_the_rest_is_scored(bench: Bench, 
         return completion()
 
     gateway.replies = replies
-    judged = bench.score_at(gateway.url, dialogues(4), *ONE, "judge.limits.concurrency=[1, 1]")
+    judged = bench.score_at(gateway.url, dialogues(4), *ONE_SAMPLE, "judge.limits.concurrency=[1, 1]")
     assert (judged.stopped, judged.coverage) == ("", 0.75)
     assert bench.outcomes() == {"ok": 3, "refused": 1}
-    assert bench.score_at(gateway.url, dialogues(4), *ONE).calls == 0
+    assert bench.score_at(gateway.url, dialogues(4), *ONE_SAMPLE).calls == 0
     with bench.store() as store:
         seen = store.model_of(bench.sql("SELECT endpoint FROM endpoints")[0][0])
     assert seen is not None and seen[0] == "judge-large-2"
 
 
-# ---- the probe, and what it costs ----
+# ---- the probe and its cost ----
 
 
-def test_versions_that_answer_in_turn_fail_the_probe(bench: Bench) -> None:
-    with running(doing(Manner.MODELS_IN_TURN)) as server:
+def test_alternating_model_versions_fail_the_probe(bench: Bench) -> None:
+    with running(behaving(Manner.MODELS_IN_TURN)) as server:
         run = bench.run(server.base_url, "gates.probe.n=4")
         checks = {check.name: check for check in probe_on(run, dialogues(4)).checks}
-        server.behaviour = doing()
-        good = {check.name: check for check in probe_on(run, dialogues(4)).checks}
+        server.behaviour = behaving()
+        after = {check.name: check for check in probe_on(run, dialogues(4)).checks}
     assert not checks["model versions that answered"].passed
     assert "rc1-test-double-1, rc1-test-double-1-b answered in turn" in checks["model versions that answered"].advice
-    assert good["model versions that answered"].passed
-    assert good["cost, USD"].value == "unknown: set judge.prices"
+    assert after["model versions that answered"].passed
+    assert after["cost, USD"].value == "unknown: set judge.prices"
 
 
-def test_a_cost_without_prices_is_unknown_and_never_zero(bench: Bench) -> None:
-    with running(doing()) as server:
+def test_the_cost_without_prices_is_unknown_instead_of_zero(bench: Bench) -> None:
+    with running(behaving()) as server:
         judged = bench.score(server, dialogues(2))
         config = bench.run(server.base_url).config.judge
         free = bench.run(server.base_url, "judge.prices={input: 0, output: 0}").config.judge
@@ -221,9 +221,13 @@ def test_a_cost_without_prices_is_unknown_and_never_zero(bench: Bench) -> None:
     assert known_usd(free, 0.0, 6) == 0.0
 
 
-def test_what_never_left_this_machine_cost_nothing(bench: Bench) -> None:
+def test_a_request_that_was_never_sent_costs_nothing(bench: Bench) -> None:
     judged = bench.score_at(
-        "http://127.0.0.1:9/v1", dialogues(1), *ONE, "judge.prices={input: 1, output: 1}", "judge.limits.attempts=2"
+        "http://127.0.0.1:9/v1",
+        dialogues(1),
+        *ONE_SAMPLE,
+        "judge.prices={input: 1, output: 1}",
+        "judge.limits.attempts=2",
     )
     log = bench.log().filter(pl.col("outcome") == "connection")
     assert (judged.usd, log["cost_usd"].to_list()) == (0.0, [0.0, 0.0])

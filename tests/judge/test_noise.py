@@ -1,4 +1,4 @@
-"""Noise between samples: by hand, and against draws of known noise."""
+"""Noise between samples: against results worked out by hand, and against draws of known noise."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BY_HAND = scores(
 )  # fmt: skip
 
 
-def test_medians_and_variances_by_hand() -> None:
+def test_medians_and_variances_equal_those_worked_out_by_hand() -> None:
     """0.2, 0.4, 0.9: mean 0.5, squares 0.09 + 0.01 + 0.16 = 0.26, over 2."""
     found = medians_and_variances(BY_HAND)
     assert found.select("dialogue", "dimension", "samples").rows() == [
@@ -36,7 +36,7 @@ def test_medians_and_variances_by_hand() -> None:
     assert found["variance"].to_list()[3] == pytest.approx(0.0, abs=1e-30)
 
 
-def test_pooling_by_hand() -> None:
+def test_pooled_noise_equals_that_worked_out_by_hand() -> None:
     """Squares 0.26 + 0.02 over 2 + 1 degrees of freedom; chi-square with 3: quantiles 0.2158 and 9.3484."""
     clear, brief, overall = pooled(BY_HAND, 0.95)
     assert (clear.dimension, clear.dialogues, clear.df) == ("clear", 2, 3)
@@ -50,19 +50,19 @@ def test_pooling_by_hand() -> None:
     assert overall.variance == pytest.approx(0.28 / 5)
 
 
-def test_a_single_sample_says_nothing_of_noise() -> None:
+def test_the_noise_of_single_samples_is_undefined() -> None:
     one, overall = pooled(scores(("a", 0, "clear", 0.2), ("b", 0, "clear", 0.9)), 0.95)
     for noise in (one, overall):
         assert (noise.dialogues, noise.df) == (0, 0)
         assert all(math.isnan(number) for number in (noise.variance, noise.sd, noise.low, noise.high))
 
 
-def test_no_scores_at_all() -> None:
+def test_without_scores_only_the_overall_noise_is_listed() -> None:
     assert [noise.dimension for noise in pooled(scores(), 0.95)] == [OVERALL]
     assert medians_and_variances(scores()).height == 0
 
 
-def test_unscored_samples_are_left_out_and_nan_is_not() -> None:
+def test_missing_scores_are_left_out_and_nan_makes_the_noise_nan() -> None:
     holes = scores(("a", 0, "clear", 0.2), ("a", 1, "clear", None), ("a", 2, "clear", 0.4))
     assert medians_and_variances(holes).row(0)[2] == 2
     assert pooled(holes, 0.9)[0].df == 1
@@ -72,7 +72,7 @@ def test_unscored_samples_are_left_out_and_nan_is_not() -> None:
 
 
 def drawn(repetitions: int, sds: list[float], sizes: list[int], seed: int) -> pl.DataFrame:
-    """Independent repetitions, one a dimension, of dialogues with `sizes` samples each."""
+    """Draw independent repetitions, one per dimension, of dialogues with `sizes` samples each."""
     rng = np.random.default_rng(seed)
     dialogue = np.repeat(np.arange(len(sizes)), sizes)
     levels = rng.uniform(0.3, 0.7, len(sizes))[dialogue]
@@ -88,8 +88,8 @@ def drawn(repetitions: int, sds: list[float], sizes: list[int], seed: int) -> pl
 
 @pytest.mark.parametrize("sizes", [[3] * 20, [1, 2, 2, 3, 5, 8], [2]], ids=["equal", "unequal", "one dialogue"])
 @pytest.mark.parametrize("confidence", [0.95, 0.80])
-def test_the_interval_holds_the_known_noise_at_its_nominal_rate(sizes: list[int], confidence: float) -> None:
-    """Of n seeded repetitions, the number inside is binomial(n, confidence): within 3.3 of its standard deviations."""
+def test_the_interval_contains_the_known_noise_at_its_nominal_rate(sizes: list[int], confidence: float) -> None:
+    """Of n repetitions, the number of hits is binomial(n, confidence): within 3.3 of its standard deviations."""
     n = 1000
     *noises, _ = pooled(drawn(n, [0.04], sizes, seed=5), confidence)
     inside = sum(noise.low <= 0.04 <= noise.high for noise in noises)
@@ -105,8 +105,8 @@ def test_the_pooled_variance_is_unbiased_with_unequal_numbers_of_samples() -> No
     assert abs(sum(noise.variance for noise in noises) / n - variance) <= 3.3 * error
 
 
-def test_the_overall_interval_is_not_too_narrow_where_dimensions_move_together() -> None:
-    """Seven dimensions that are one: counted as seven, a 95 % interval would hold the truth in about half the draws."""
+def test_the_overall_interval_is_wide_enough_for_correlated_dimensions() -> None:
+    """Seven equal dimensions: counted as seven, a 95 % interval would contain the truth in about half of the draws."""
     n, inside = 300, 0
     for seed in range(n):
         one = drawn(1, [0.04], [3] * 10, seed)

@@ -1,4 +1,4 @@
-"""The local judge sees the dialogue and nothing else, and tells good dialogues from better ones."""
+"""The local judge reads only the dialogue, and separates good dialogues from better ones."""
 
 from __future__ import annotations
 
@@ -24,15 +24,19 @@ def final(text: str) -> Message:
     return {"role": "assistant", "content": text, "tool_calls": None}
 
 
-def turn(*made: tuple[str, str, str]) -> list[Message]:
-    """One turn of calls side by side, each a tool, its argument and what it returned."""
+def turn(*calls_made: tuple[str, str, str]) -> list[Message]:
+    """Return one turn with parallel calls, each given as tool, argument and result."""
     calls = [
-        {"id": f"c{n}", "type": "function", "function": {"name": tool, "arguments": json.dumps({_KEYS[tool]: said})}}
-        for n, (tool, said, _) in enumerate(made)
+        {
+            "id": f"c{n}",
+            "type": "function",
+            "function": {"name": tool, "arguments": json.dumps({_KEYS[tool]: argument})},
+        }
+        for n, (tool, argument, _) in enumerate(calls_made)
     ]
     results = [
         {"role": "tool", "tool_call_id": f"c{n}", "name": tool, "content": result}
-        for n, (tool, _, result) in enumerate(made)
+        for n, (tool, _, result) in enumerate(calls_made)
     ]
     return [{"role": "assistant", "content": "", "tool_calls": calls}, *results]
 
@@ -41,7 +45,7 @@ def grade(name: str, messages: Sequence[Message]) -> float:
     return rubric.score(messages)[name]
 
 
-def test_all_dimensions_of_all_shadow_rows_lie_between_zero_and_one(evidence: Evidence) -> None:
+def test_all_criteria_of_all_shadow_rows_are_between_0_and_1(evidence: Evidence) -> None:
     for messages in evidence.rows("shadow")["messages"].to_list():
         scored = rubric.score(messages)
         assert set(scored) == set(rubric.DIMENSIONS)
@@ -58,11 +62,11 @@ def test_few_dialogues_tie_at_the_top(evidence: Evidence) -> None:
     ("reply", "value"),
     [("Answer: Velmo", 1.0), ("答案：维莫", 1.0), ("Velmo.", 0.0), ("Answer: ", 0.0), ("Answer: ...", 0.0)],
 )
-def test_a_marked_answer_that_is_not_empty_counts_as_answered(reply: str, value: float) -> None:
+def test_a_marked_answer_counts_as_answered_unless_it_is_empty(reply: str, value: float) -> None:
     assert grade("answered", [user("Where is the mill?"), final(reply)]) == value
 
 
-def test_a_made_up_answer_is_less_grounded_than_one_that_a_page_holds() -> None:
+def test_an_invented_answer_is_less_grounded_than_one_from_a_page() -> None:
     page = turn(("wiki", "Mill", "The mill stands in Velmo."))
     scores = [
         grade("grounded", [user("Where is the mill?"), *page, final(f"Answer: {answer}")])
@@ -72,7 +76,7 @@ def test_a_made_up_answer_is_less_grounded_than_one_that_a_page_holds() -> None:
 
 
 @pytest.mark.parametrize(
-    ("made", "value"),
+    ("calls_made", "value"),
     [
         ([("calc", "3>2", "yes")], 1.0),
         ([("wiki", "Mill", "It is old.")], 1.0),
@@ -82,20 +86,20 @@ def test_a_made_up_answer_is_less_grounded_than_one_that_a_page_holds() -> None:
     ],
 )
 @pytest.mark.parametrize("answer", ["Answer: yes", "答案：否"])
-def test_a_bare_verdict_rests_on_a_look_up_or_a_sum_whose_numbers_were_said(
-    made: list[tuple[str, str, str]], value: float, answer: str
+def test_a_yes_or_no_is_grounded_by_a_lookup_or_a_calculation_with_known_numbers(
+    calls_made: list[tuple[str, str, str]], value: float, answer: str
 ) -> None:
-    assert grade("grounded", [user("Is 3 more than 2?"), *turn(*made), final(answer)]) == value
+    assert grade("grounded", [user("Is 3 more than 2?"), *turn(*calls_made), final(answer)]) == value
 
 
-def test_sums_with_numbers_from_nowhere_take_from_the_ground_of_the_answer() -> None:
-    said = user("I hold 2 apples and get 3.")
-    honest, supposed = turn(("calc", "2+3", "5")), turn(("calc", "2+4", "6"))
-    assert grade("grounded", [said, *honest, final("Answer: 5")]) == 1.0
-    assert grade("grounded", [said, *supposed, final("Answer: 6")]) == 0.5
+def test_calculations_with_unknown_numbers_lower_the_grounding() -> None:
+    prompt = user("I hold 2 apples and get 3.")
+    honest, invented = turn(("calc", "2+3", "5")), turn(("calc", "2+4", "6"))
+    assert grade("grounded", [prompt, *honest, final("Answer: 5")]) == 1.0
+    assert grade("grounded", [prompt, *invented, final("Answer: 6")]) == 0.5
 
 
-def test_a_malformed_call_and_a_missing_answer_are_marked_down() -> None:
+def test_a_malformed_call_and_a_missing_answer_get_0() -> None:
     broken = {"id": "1", "type": "function", "function": {"name": "wiki", "arguments": "{title"}}
     scores = rubric.score([user("?"), {"role": "assistant", "content": "Hm.", "tool_calls": [broken]}])
     assert (scores["answered"], scores["well_formed"]) == (0.0, 0.0)
@@ -109,13 +113,15 @@ QUILL = ("wiki", "Quill", "Quill was born in Velmo.")
     ("turns", "value"),
     [([], 1.0), ([[MILL], [QUILL]], 1.0), ([[MILL], [MILL], [QUILL]], 2 / 3), ([[MILL, MILL]], 1 / 2)],
 )
-def test_calls_that_are_made_twice_are_not_economical(turns: list[list[tuple[str, str, str]]], value: float) -> None:
-    made = [message for calls in turns for message in turn(*calls)]
+def test_repeated_calls_are_less_economical(turns: list[list[tuple[str, str, str]]], value: float) -> None:
+    calls_made = [message for calls in turns for message in turn(*calls)]
     end = final("Answer: Velmo")
-    assert grade("economical", [user("Where was the builder of the mill born?"), *made, end]) == pytest.approx(value)
+    assert grade("economical", [user("Where was the builder of the mill born?"), *calls_made, end]) == pytest.approx(
+        value
+    )
 
 
-def test_reasoning_is_worth_more_the_more_is_said_and_never_full_marks() -> None:
+def test_the_reasoning_score_rises_with_length_and_never_reaches_1() -> None:
     grades = [grade("reasoned", [user("?"), final("word " * words + "Answer: Velmo")]) for words in (0, 3, 6, 12, 60)]
     assert grades[0] == 0.0
     assert grades[2] == pytest.approx(0.632, abs=1e-3)
@@ -123,7 +129,7 @@ def test_reasoning_is_worth_more_the_more_is_said_and_never_full_marks() -> None
     assert grades[-1] < 1.0
 
 
-def test_a_long_final_message_loses_smoothly() -> None:
+def test_the_conciseness_falls_smoothly_with_length() -> None:
     grades = [grade("concise", [user("?"), final("word " * words + "Answer: Velmo")]) for words in (0, 39, 40, 99, 500)]
     assert grades[:2] == [1.0, 1.0]
     assert grades[2] == pytest.approx(60 / 61)
@@ -132,17 +138,21 @@ def test_a_long_final_message_loses_smoothly() -> None:
 
 
 @pytest.mark.parametrize(("questions", "value"), [(0, 1.0), (1, 1 / 2), (2, 1 / 3)])
-def test_every_question_costs(questions: int, value: float) -> None:
-    made = [message for _ in range(questions) for message in turn(("ask_user", "Which?", "The one I have in mind."))]
-    assert grade("restrained", [user("Where is the mill?"), *made, final("Answer: Velmo")]) == pytest.approx(value)
+def test_every_question_lowers_the_restraint(questions: int, value: float) -> None:
+    calls_made = [
+        message for _ in range(questions) for message in turn(("ask_user", "Which?", "The one I have in mind."))
+    ]
+    assert grade("restrained", [user("Where is the mill?"), *calls_made, final("Answer: Velmo")]) == pytest.approx(
+        value
+    )
 
 
-def test_a_dialogue_without_an_assistant_cannot_be_scored_and_is_not_given_zero() -> None:
+def test_a_dialogue_without_an_assistant_raises_an_error() -> None:
     with pytest.raises(ValueError, match="assistant"):
         rubric.score([{"role": "user", "content": "?"}])
 
 
-def hostile(arguments: Any, content: Any = None) -> list[Message]:
+def malformed(arguments: Any, content: Any = None) -> list[Message]:
     function = {"name": "calc", "arguments": arguments}
     return [
         {"role": "user", "content": content},
@@ -155,14 +165,14 @@ def hostile(arguments: Any, content: Any = None) -> list[Message]:
 @pytest.mark.parametrize(
     "messages",
     [
-        hostile(None),
-        hostile("[" * 100_000),
-        hostile('{"expression": ' + "9" * 5_000 + "}"),
-        hostile('{"expression": NaN}'),
-        hostile('{"expression": {"a": [1]}}', "Answer: " + "7" * 5_000),
-        hostile({"expression": "1+1"}, "\ud800 some"),
-        hostile("", ["not", "a", "text"]),
-        hostile("2", "Answer: " * 2_000),
+        malformed(None),
+        malformed("[" * 100_000),
+        malformed('{"expression": ' + "9" * 5_000 + "}"),
+        malformed('{"expression": NaN}'),
+        malformed('{"expression": {"a": [1]}}', "Answer: " + "7" * 5_000),
+        malformed({"expression": "1+1"}, "\ud800 some"),
+        malformed("", ["not", "a", "text"]),
+        malformed("2", "Answer: " * 2_000),
         [{"role": "assistant"}],
         [{"role": "assistant", "content": "", "tool_calls": [None, {}, {"function": None}, {"function": {}}]}],
         [{"role": "assistant", "content": "Answer: 1", "tool_calls": "none"}],
@@ -175,11 +185,11 @@ def hostile(arguments: Any, content: Any = None) -> list[Message]:
     ],
     ids=range(12),
 )
-def test_hostile_and_foreign_dialogues_are_scored_without_an_error(messages: list[Message]) -> None:
+def test_malformed_dialogues_are_scored_without_an_error(messages: list[Message]) -> None:
     assert all(0.0 <= value <= 1.0 for value in rubric.score(messages).values())
 
 
-def test_results_find_their_calls_by_id_and_by_order_where_there_is_none() -> None:
+def test_results_are_matched_to_calls_by_id_and_without_ids_by_order() -> None:
     messages = turn(("wiki", "A", "a"), ("wiki", "B", "b"))
     crossed = [messages[0], messages[2], messages[1]]
     assert [call.result for call in read(crossed).calls] == ["a", "b"]

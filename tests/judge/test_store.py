@@ -1,4 +1,4 @@
-"""The store: what it keeps and for how long, that every edit of its log is noticed, and that no secret gets into it."""
+"""The store: what it keeps and for how long; every edit of its log is detected, and it contains no secret."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _line(store: Store, attempt_id: str, ask_key: str = "ask-1", **changes: Any)
 
 
 def _answer(store: Store, attempt_id: str, ask_key: str = "ask-1", **changes: Any) -> None:
-    """One attempt from its beginning to a good end, changes apart."""
+    """Record one attempt from start to success, apart from `changes`."""
     assert store.begin(_line(store, attempt_id, ask_key), endpoint=ENDPOINT, fresh=True) is None
     good = {"outcome": AttemptOutcome.OK, "scores": SCORES, "model": "judge-1", "status": 200, "billable": True}
     store.end(_line(store, attempt_id, ask_key, **{**good, **changes}), endpoint=ENDPOINT, text="{}")
@@ -51,10 +51,10 @@ def store(tmp_path: Path) -> Any:
         yield store
 
 
-# ---- what counts, and for how long ----
+# ---- which replies count, and for how long ----
 
 
-def test_replies_count_until_they_are_too_old(tmp_path: Path) -> None:
+def test_replies_count_until_ttl_days(tmp_path: Path) -> None:
     now = [1.6e9]
     with Store(tmp_path / "scores.sqlite", ttl_days=14, clock=lambda: now[0]) as store:
         _answer(store, "attempt-1")
@@ -68,16 +68,16 @@ def test_replies_count_until_they_are_too_old(tmp_path: Path) -> None:
         assert store.begin(_line(store, "attempt-3"), endpoint=ENDPOINT, fresh=False) is None
 
 
-def test_the_judge_asks_again_for_what_is_too_old(bench: Bench) -> None:
+def test_the_judge_requests_expired_replies_again(bench: Bench) -> None:
     now = [1.6e9]
     with running(Behaviour(delay="zero")) as server:
         run = bench.run(server.base_url)
-        with Store(_made(bench), ttl_days=14, clock=lambda: now[0]) as store:
+        with Store(_store_path(bench), ttl_days=14, clock=lambda: now[0]) as store:
             judge = open_judge(run, store)
             assert judge.score(dialogues(2)).calls == 6
             now[0] += 23 * 3600
             assert judge.score(dialogues(2)).calls == 0
-            now[0] += 2 * 3600  # the model's version is looked at again: judge.store.model_check_hours
+            now[0] += 2 * 3600  # the model version is checked again: judge.store.model_check_hours
             assert judge.score(dialogues(2)).calls == 1
             now[0] += 20 * 3600
             assert judge.score(dialogues(2)).calls == 0
@@ -86,12 +86,12 @@ def test_the_judge_asks_again_for_what_is_too_old(bench: Bench) -> None:
         assert server.stats().requests == 13
 
 
-def _made(bench: Bench) -> Path:
+def _store_path(bench: Bench) -> Path:
     bench.path.parent.mkdir(parents=True, exist_ok=True)
     return bench.path
 
 
-def test_the_version_that_answered_last_counts_also_for_those_who_had_no_answer(store: Store, tmp_path: Path) -> None:
+def test_the_newest_model_version_applies_to_every_process_on_the_store(store: Store, tmp_path: Path) -> None:
     with Store(tmp_path / "scores.sqlite", ttl_days=14) as other:
         _answer(other, "attempt-1")
     found = store.begin(_line(store, "attempt-2"), endpoint=ENDPOINT, fresh=False)
@@ -100,30 +100,30 @@ def test_the_version_that_answered_last_counts_also_for_those_who_had_no_answer(
     assert store.begin(_line(store, "attempt-3"), endpoint="another", fresh=False) is None
 
 
-def test_what_another_process_is_asking_is_waited_for(store: Store, tmp_path: Path) -> None:
+def test_a_reply_that_another_process_is_requesting_is_waited_for(store: Store, tmp_path: Path) -> None:
     with Store(tmp_path / "scores.sqlite", ttl_days=14) as other:
         assert other.begin(_line(other, "attempt-1"), endpoint=ENDPOINT, fresh=False) is None
         assert isinstance(store.begin(_line(store, "attempt-2"), endpoint=ENDPOINT, fresh=False), InFlight)
         assert store.begin(_line(store, "attempt-3", "ask-2"), endpoint=ENDPOINT, fresh=False) is None
-    # It has ended without a word: what it had under way becomes a line, and the reply may be asked for.
+    # The other process ended without a report: its call becomes a line, and the reply may be requested.
     assert store.begin(_line(store, "attempt-4"), endpoint=ENDPOINT, fresh=False) is None
     assert store.log().select("attempt_id", "outcome").rows() == [("attempt-1", "interrupted")]
 
 
-def test_what_was_paid_for_is_synced_by_itself(store: Store) -> None:
-    """No test pulls the plug: `FULL` (2) is what SQLite promises to outlive that with."""
+def test_paid_replies_are_synced_to_disk(store: Store) -> None:
+    """A test cannot cut the power: with `FULL` (2) SQLite guarantees that a commit survives that."""
     assert store._db.execute("PRAGMA synchronous").fetchone() == (2,)
     assert store._db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
 
 
-def test_only_the_named_instructions_replies_are_forgotten(store: Store) -> None:
+def test_invalidating_drops_only_replies_to_the_named_instructions(store: Store) -> None:
     for number, spec in enumerate(("v1", "v2", "v3")):
         _answer(store, f"attempt-{number}", f"ask-{number}", spec=spec)
     assert store.invalidate("v2") == 1
     assert sorted(store.find(["ask-0", "ask-1", "ask-2"], "judge-1")) == ["ask-0", "ask-2"]
 
 
-def test_invalidating_forgets_replies_and_keeps_their_lines(bench: Bench) -> None:
+def test_invalidating_drops_replies_and_keeps_their_log_lines(bench: Bench) -> None:
     with running(Behaviour(delay="zero")) as server:
         bench.score(server, dialogues(2))
         with open_store(bench.run(server.base_url)) as store:
@@ -133,12 +133,12 @@ def test_invalidating_forgets_replies_and_keeps_their_lines(bench: Bench) -> Non
             assert store.contents().is_empty()
         again = bench.score(server, dialogues(2))
         assert again.calls == 6
-        # Their idempotency keys are new ones: what was forgotten is not to come back from the gateway.
+        # They have new idempotency keys, or the gateway would return the forgotten replies.
         assert len(server.stats().billed_by_key) == 12
     assert bench.damage() == ""
 
 
-def test_bad_replies_are_listed_with_what_was_asked(bench: Bench) -> None:
+def test_bad_replies_are_listed_with_their_dialogues(bench: Bench) -> None:
     with running(Behaviour(delay="zero", faults={FaultKind.BAD_JSON_REPLY: 1.0})) as server:
         bench.score(server, dialogues(2))
     with open_store(bench.run("http://127.0.0.1:1/v1")) as store:
@@ -149,7 +149,7 @@ def test_bad_replies_are_listed_with_what_was_asked(bench: Bench) -> None:
         assert {str(store.dialogue(reply.dialogue)) for reply in bad} == {str(asked) for asked in dialogues(2)}
 
 
-def test_a_file_that_is_no_store_is_named_and_nothing_stays_open(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_store_raises_an_error_and_leaves_no_run_file(tmp_path: Path) -> None:
     path = tmp_path / "scores.sqlite"
     path.write_text("this is no database, however often it is read" * 100)
     with pytest.raises(RC1Error, match=r"scores\.sqlite: .*\(DatabaseError: "):
@@ -157,7 +157,7 @@ def test_a_file_that_is_no_store_is_named_and_nothing_stays_open(tmp_path: Path)
     assert list((tmp_path / "scores.sqlite.runs").iterdir()) == []
 
 
-def test_a_store_of_another_version_is_refused(tmp_path: Path) -> None:
+def test_a_store_of_an_unknown_version_raises_an_error(tmp_path: Path) -> None:
     path = tmp_path / "scores.sqlite"
     Store(path, ttl_days=14).close()
     with sqlite3.connect(path) as db:
@@ -167,7 +167,7 @@ def test_a_store_of_another_version_is_refused(tmp_path: Path) -> None:
     assert list((tmp_path / "scores.sqlite.runs").iterdir()) == []
 
 
-def test_many_may_open_and_write_at_once(tmp_path: Path) -> None:
+def test_many_threads_can_open_and_write_the_store_at_once(tmp_path: Path) -> None:
     path = tmp_path / "scores.sqlite"
     failures: list[BaseException] = []
     start = threading.Barrier(8)
@@ -194,7 +194,7 @@ def test_many_may_open_and_write_at_once(tmp_path: Path) -> None:
         assert store.damage() == ""
 
 
-def test_a_new_store_may_be_opened_by_many_at_once(tmp_path: Path) -> None:
+def test_many_threads_can_create_the_store_at_once(tmp_path: Path) -> None:
     failures: list[BaseException] = []
     start = threading.Barrier(6)
 
@@ -218,8 +218,8 @@ def test_a_new_store_may_be_opened_by_many_at_once(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def written(tmp_path_factory: pytest.TempPathFactory) -> Bench:
-    """A store with lines of all sorts. Never write into it: take `copied`."""
+def filled_bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
+    """A store with lines of all kinds. Read only: use `copied_bench` to write."""
     bench = Bench(tmp_path_factory.mktemp("written"))
     behaviour = Behaviour(delay="zero", faults={FaultKind.SERVER_ERROR: 0.2, FaultKind.BAD_JSON_REPLY: 0.2})
     with running(behaviour) as server:
@@ -230,19 +230,19 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Bench:
 
 
 @pytest.fixture
-def copied(written: Bench, bench: Bench) -> Bench:
-    """The same, to be written into."""
-    path = _made(bench)
-    with sqlite3.connect(written.path) as source, sqlite3.connect(path) as target:
+def copied_bench(filled_bench: Bench, bench: Bench) -> Bench:
+    """A writable copy of `filled_bench`."""
+    path = _store_path(bench)
+    with sqlite3.connect(filled_bench.path) as source, sqlite3.connect(path) as target:
         source.backup(target)
     assert bench.damage() == ""
     return bench
 
 
 @pytest.mark.parametrize("column", [*LOG_SCHEMA, "hash"])
-def test_any_edit_of_any_line_is_noticed(column: str, copied: Bench) -> None:
-    lines = copied.sql(f"SELECT seq, {column} FROM log ORDER BY seq")
-    with copied.store() as store, closing(sqlite3.connect(copied.path, isolation_level=None)) as db:
+def test_every_edit_of_every_line_is_detected(column: str, copied_bench: Bench) -> None:
+    lines = copied_bench.sql(f"SELECT seq, {column} FROM log ORDER BY seq")
+    with copied_bench.store() as store, closing(sqlite3.connect(copied_bench.path, isolation_level=None)) as db:
         db.execute("PRAGMA synchronous = OFF")
         for seq, old in lines:
             if column == "seq":
@@ -260,37 +260,37 @@ def _count(bench: Bench) -> int:
     return int(bench.sql("SELECT count(*) FROM log")[0][0])
 
 
-def test_a_line_that_is_taken_out_is_noticed(copied: Bench) -> None:
-    for seq in range(1, _count(copied) + 1):
-        (row,) = copied.sql("SELECT * FROM log WHERE seq = ?", seq)
-        copied.sql("DELETE FROM log WHERE seq = ?", seq)
-        assert copied.damage() != ""
-        copied.sql(f"INSERT INTO log VALUES ({', '.join('?' * len(row))})", *row)
-    assert copied.damage() == ""
-    copied.sql("DELETE FROM log")
-    assert "holds 0 lines" in copied.damage()
+def test_a_deleted_line_is_detected(copied_bench: Bench) -> None:
+    for seq in range(1, _count(copied_bench) + 1):
+        (row,) = copied_bench.sql("SELECT * FROM log WHERE seq = ?", seq)
+        copied_bench.sql("DELETE FROM log WHERE seq = ?", seq)
+        assert copied_bench.damage() != ""
+        copied_bench.sql(f"INSERT INTO log VALUES ({', '.join('?' * len(row))})", *row)
+    assert copied_bench.damage() == ""
+    copied_bench.sql("DELETE FROM log")
+    assert "holds 0 lines" in copied_bench.damage()
 
 
-def test_a_line_that_is_put_in_is_noticed(copied: Bench) -> None:
-    count = _count(copied)
-    (row,) = copied.sql("SELECT * FROM log WHERE seq = ?", count)
-    copied.sql(f"INSERT INTO log VALUES ({', '.join('?' * len(row))})", count + 1, *row[1:])
-    assert f"line {count + 1} of the usage log" in copied.damage()
+def test_an_inserted_line_is_detected(copied_bench: Bench) -> None:
+    count = _count(copied_bench)
+    (row,) = copied_bench.sql("SELECT * FROM log WHERE seq = ?", count)
+    copied_bench.sql(f"INSERT INTO log VALUES ({', '.join('?' * len(row))})", count + 1, *row[1:])
+    assert f"line {count + 1} of the usage log" in copied_bench.damage()
 
 
-def test_a_text_that_is_none_is_noticed(copied: Bench) -> None:
-    copied.sql("UPDATE log SET detail = CAST(X'FF' AS TEXT) WHERE seq = 2")
-    assert "line 2 of the usage log" in copied.damage()
+def test_a_text_with_invalid_utf8_is_detected(copied_bench: Bench) -> None:
+    copied_bench.sql("UPDATE log SET detail = CAST(X'FF' AS TEXT) WHERE seq = 2")
+    assert "line 2 of the usage log" in copied_bench.damage()
 
 
-def test_an_edited_log_stays_noticed_when_it_is_written_on(copied: Bench) -> None:
-    copied.sql("UPDATE log SET cost_usd = 7 WHERE seq = 1")
+def test_an_edited_line_is_still_detected_after_new_lines(copied_bench: Bench) -> None:
+    copied_bench.sql("UPDATE log SET cost_usd = 7 WHERE seq = 1")
     with running(Behaviour(delay="zero")) as server:
-        copied.score(server, dialogues(1, first=50))
-    assert "line 1 of the usage log" in copied.damage()
+        copied_bench.score(server, dialogues(1, first=50))
+    assert "line 1 of the usage log" in copied_bench.damage()
 
 
-def test_a_write_that_fails_leaves_neither_reply_nor_line(store: Store) -> None:
+def test_a_failed_write_leaves_neither_reply_nor_line(store: Store) -> None:
     _answer(store, "attempt-1")
     with closing(sqlite3.connect(store.path)) as db:
         db.execute("CREATE TRIGGER full BEFORE INSERT ON replies BEGIN SELECT RAISE(ABORT, 'the disk is full'); END")
@@ -302,8 +302,8 @@ def test_a_write_that_fails_leaves_neither_reply_nor_line(store: Store) -> None:
     assert store.damage() == ""
 
 
-def test_a_store_of_version_1_is_read_on(store: Store) -> None:
-    """It has a length of the log's plain file, which is no longer written."""
+def test_a_store_of_version_1_is_migrated(store: Store) -> None:
+    """It has the length of a plain log file, which the store no longer writes."""
     _answer(store, "attempt-1")
     with closing(sqlite3.connect(store.path)) as db, db:
         db.execute("ALTER TABLE anchor ADD COLUMN bytes")
@@ -314,10 +314,10 @@ def test_a_store_of_version_1_is_read_on(store: Store) -> None:
         assert again.damage() == ""
 
 
-# ---- many writes as one ----
+# ---- transactions ----
 
 
-def test_what_is_written_together_is_there_at_its_end(store: Store, tmp_path: Path) -> None:
+def test_a_transaction_becomes_visible_to_others_at_its_end(store: Store, tmp_path: Path) -> None:
     with store.transaction():
         for number in range(5):
             _answer(store, f"attempt-{number}", f"ask-{number}")
@@ -328,7 +328,7 @@ def test_what_is_written_together_is_there_at_its_end(store: Store, tmp_path: Pa
     assert store.damage() == ""
 
 
-def test_a_part_that_fails_takes_back_itself_alone(store: Store) -> None:
+def test_a_failed_write_in_a_transaction_rolls_back_only_itself(store: Store) -> None:
     with store.transaction():
         _answer(store, "attempt-1")
         with pytest.raises(RC1Error, match=r"scores\.sqlite: .*\(TypeError: "):
@@ -338,7 +338,7 @@ def test_a_part_that_fails_takes_back_itself_alone(store: Store) -> None:
     assert store.damage() == ""
 
 
-def test_an_error_within_takes_back_everything(store: Store) -> None:
+def test_an_error_in_a_transaction_rolls_back_all_of_it(store: Store) -> None:
     _answer(store, "attempt-1")
     with pytest.raises(KeyboardInterrupt), store.transaction():
         _answer(store, "attempt-2", "ask-2")
@@ -350,9 +350,9 @@ def test_an_error_within_takes_back_everything(store: Store) -> None:
 
 
 def write_together_and_be_killed(path: str, moment: str) -> None:
-    """In a process of its own: one answer, then many in one block, and a kill at this moment."""
+    """Write one answer, then many in a transaction, and kill this process at `moment`."""
 
-    def die() -> None:
+    def kill_itself() -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
     store = Store(Path(path), ttl_days=14)
@@ -361,13 +361,13 @@ def write_together_and_be_killed(path: str, moment: str) -> None:
         for number in range(50):
             _answer(store, f"attempt-{number}", f"ask-{number}")
         if moment == "block":
-            die()
-    die()
+            kill_itself()
+    kill_itself()
 
 
 @pytest.mark.parametrize(("moment", "kept"), [("block", 1), ("end", 51)])
-def test_a_kill_leaves_all_that_was_written_together_or_nothing(moment: str, kept: int, tmp_path: Path) -> None:
-    """In the block, and after its end."""
+def test_a_kill_leaves_all_or_none_of_a_transaction(moment: str, kept: int, tmp_path: Path) -> None:
+    """A kill inside the transaction, and one after it."""
     path = tmp_path / "scores.sqlite"
     killed = this_interpreter(tmp_path / "forks").start(f"{__name__}.write_together_and_be_killed", path, moment)
     assert killed.wait() == -signal.SIGKILL, killed.told()
@@ -381,24 +381,24 @@ def test_a_kill_leaves_all_that_was_written_together_or_nothing(moment: str, kep
         assert store.damage() == ""
 
 
-def test_the_local_rubric_is_stored_in_few_transactions_and_a_live_judge_reply_by_reply(
+def test_the_local_rubric_uses_few_transactions_and_a_live_judge_one_per_reply(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     statements: list[str] = []
     connect = sqlite3.connect
 
-    def traced(*args: Any, **options: Any) -> sqlite3.Connection:
+    def traced_connect(*args: Any, **options: Any) -> sqlite3.Connection:
         db = connect(*args, **options)
         db.set_trace_callback(statements.append)
         return db
 
     def commits() -> int:
-        """Transactions with lines of the log."""
+        """Count the transactions that write lines of the log."""
         return sum("INSERT INTO log" in one for one in "\n".join(statements).split("\nCOMMIT"))
 
-    monkeypatch.setattr(sqlite3, "connect", traced)
-    unbilled = bench.score_at("", dialogues(200), "judge.provider=rubric", "judge.base_url=null", "judge.model=null")
-    assert unbilled.calls == 600 and unbilled.coverage == 1.0
+    monkeypatch.setattr(sqlite3, "connect", traced_connect)
+    rubric_run = bench.score_at("", dialogues(200), "judge.provider=rubric", "judge.base_url=null", "judge.model=null")
+    assert rubric_run.calls == 600 and rubric_run.coverage == 1.0
     assert commits() == 2
     with running(Behaviour(delay="zero")) as server:
         bench.score(server, dialogues(4))
@@ -409,12 +409,12 @@ def test_the_local_rubric_is_stored_in_few_transactions_and_a_live_judge_reply_b
 # ---- secrets ----
 
 
-def _everything_written(folder: Path) -> bytes:
+def _all_file_bytes(folder: Path) -> bytes:
     return b"\0".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_the_key_is_written_nowhere(
+def test_the_api_key_is_written_nowhere(
     provider: str, bench: Bench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("SCORER_API_KEY", PLANTED)
@@ -436,16 +436,16 @@ def test_the_key_is_written_nowhere(
         shown += [one.stopped, str(one.rows.to_dicts()), str(one.replies.to_dicts()), repr(one)]
     for piece in (PLANTED, PLANTED[3:], PLANTED[:16], PLANTED[-12:]):
         assert not [text for text in shown if piece in text]
-        assert piece.encode() not in _everything_written(bench.folder)
+        assert piece.encode() not in _all_file_bytes(bench.folder)
 
 
-def test_a_key_that_comes_back_in_replies_and_errors_is_written_nowhere(
+def test_an_api_key_echoed_in_replies_and_errors_is_written_nowhere(
     bench: Bench, gateway: Gateway, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("SCORER_API_KEY", PLANTED)
     caplog.set_level(logging.DEBUG)
 
-    def careless(number: int, body: str, headers: dict[str, str]) -> tuple[int, dict[str, str], Any]:
+    def echo_the_key(number: int, body: str, headers: dict[str, str]) -> tuple[int, dict[str, str], Any]:
         key = headers["authorization"].removeprefix("Bearer ")
         if number % 4 == 0:
             return 500, {}, {"error": {"message": f"internal error while handling Bearer {key}"}}
@@ -456,11 +456,11 @@ def test_a_key_that_comes_back_in_replies_and_errors_is_written_nowhere(
         good = completion()[2]["choices"][0]["message"]["content"].replace("Fine.", f"Fine, {key}.")
         return completion(good)
 
-    gateway.replies = careless
+    gateway.replies = echo_the_key
     judged = bench.score_at(gateway.url, dialogues(4), "judge.limits.attempts=2", "judge.limits.bad_reply_attempts=1")
     assert {"ok", "bad_reply"} <= set(judged.replies["outcome"])
     assert any("***" in text for text in judged.replies["text"])
     shown = (str(judged.rows.to_dicts()), str(judged.replies.to_dicts()), caplog.text)
     assert not [text for text in shown if PLANTED in text]
-    assert PLANTED.encode() not in _everything_written(bench.folder)
+    assert PLANTED.encode() not in _all_file_bytes(bench.folder)
     assert bench.log().filter(pl.col("detail").str.contains("***", literal=True)).height > 0

@@ -1,4 +1,4 @@
-"""The list of unstable dialogues: who stays in it, and who leaves."""
+"""The list of high-variance dialogues: which stay listed, and which are removed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ JUDGE = {"provider": "openai", "model": "m"}
 
 
 def judged(unstable: dict[str, bool | None]) -> Judged:
-    """Dialogue -> whether it is unstable; None where it is unscored."""
+    """Make a result from dialogue -> whether it is unstable, or None for a missing score."""
     rows = pl.DataFrame(
         {
             "dialogue": list(unstable),
@@ -36,7 +36,7 @@ def listed(root: Path) -> list[str]:
     return [json.loads(line)["dialogue"] for line in path.read_text().splitlines()] if path.exists() else []
 
 
-def test_what_could_not_be_judged_again_stays_listed(tmp_path: Path) -> None:
+def test_a_dialogue_with_a_missing_score_stays_listed(tmp_path: Path) -> None:
     place = Workspace(tmp_path)
     keep_unstable(place, ["1", "2", "3"], judged({"a": True, "b": True, "c": True}), JUDGE)
     keep_unstable(place, ["1", "2"], judged({"a": None, "b": False}), JUDGE)
@@ -44,7 +44,7 @@ def test_what_could_not_be_judged_again_stays_listed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("line", ['{"judge": {"provider": "openai", "model": "m"}, "dialogue": ["a"]}', "[]", "{", ""])
-def test_a_line_of_another_form_says_nothing_any_more(tmp_path: Path, line: str) -> None:
+def test_invalid_lines_of_the_list_are_dropped(tmp_path: Path, line: str) -> None:
     path = tmp_path / UNSTABLE
     path.parent.mkdir(parents=True)
     path.write_text(line + "\n")

@@ -1,4 +1,4 @@
-"""What a stretch of the usage log says of the judge: shares over what they are shares of, and None over nothing."""
+"""Figures of a part of the usage log: each share has the right denominator, and is None without one."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def scored(dialogue: str, sample: int, score: float, **changes: Any) -> dict[str
     return {"dialogue": dialogue, "sample": sample, "scores": f'{{"answered":{score}}}', **changes}
 
 
-def test_where_nothing_was_asked_nothing_is_claimed() -> None:
+def test_figures_of_an_empty_log_are_none() -> None:
     found = usage_figures(lines(), 0.05)
     assert (found.scores, found.calls) == (0, 0)
     assert {getattr(found, one.name) for one in fields(UsageFigures)[2:]} == {None}
 
 
-def test_each_figure_is_of_what_it_is_a_share_of() -> None:
+def test_each_figure_has_the_right_denominator() -> None:
     found = usage_figures(
         lines(
             scored("a", 0, 0.1, latency_ms=10.0), scored("a", 1, 0.9, latency_ms=20.0), scored("b", 0, 0.5),
@@ -43,9 +43,9 @@ def test_each_figure_is_of_what_it_is_a_share_of() -> None:
     assert (found.latency_ms_median, found.latency_ms_p95) == (15.0, 400.0)
     assert found.usd == pytest.approx(0.04)
     assert found.cost_unknown == 1
-    assert found.unstable == 1 / 2, "c has one sample, which says nothing of how far samples lie apart"
+    assert found.unstable == 1 / 2, "c has one sample, so its variance is unknown"
 
 
-def test_samples_of_two_askings_are_not_laid_together() -> None:
+def test_samples_of_two_runs_are_not_combined() -> None:
     twice = lines(*(scored("a", n, run, run_id=str(run)) for run in (0.1, 0.9) for n in (0, 1)))
     assert usage_figures(twice, 0.05).unstable == 0.0

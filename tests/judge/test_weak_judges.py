@@ -1,4 +1,4 @@
-"""A small model on a slow server as a judge: what it said when one was tried, and that all of it is named."""
+"""A small model on a slow server as a judge: each problem that it caused is reported with its cause."""
 
 from __future__ import annotations
 
@@ -18,29 +18,33 @@ from tests.judge.gateway import Gateway, completion, running_gateway
 
 pytestmark = pytest.mark.usefixtures("planted_key")
 
-ALL_WAIT = ("judge.samples=1", "judge.limits.attempts=1", "judge.limits.concurrency=[12,12]")
-IN_TURN = ("judge.samples=1", "judge.limits.attempts=1", "judge.limits.concurrency=[1,1]")
+CONCURRENT = ("judge.samples=1", "judge.limits.attempts=1", "judge.limits.concurrency=[12,12]")
+ONE_AT_A_TIME = ("judge.samples=1", "judge.limits.attempts=1", "judge.limits.concurrency=[1,1]")
 
 
 def confused(number: int, body: str, headers: dict[str, str]) -> Any:
-    """Numbers of the dialogue in the place of grades; every seventh reply goes round in circles to its limit."""
-    status, told, value = completion(json.dumps({"reason": "7 boxes", **dict.fromkeys(DIMENSIONS, 84)}), "smollm2")
+    """Return the dialogue's numbers instead of grades; every seventh reply is cut off at its token limit."""
+    status, headers_sent, value = completion(
+        json.dumps({"reason": "7 boxes", **dict.fromkeys(DIMENSIONS, 84)}), "smollm2"
+    )
     if number % 7 == 6:
         choice = {
             "message": {"role": "assistant", "content": '{"reason": "The 5th box of the '},
             "finish_reason": "length",
         }
         value = value | {"choices": [choice]}
-    return status, told, value
+    return status, headers_sent, value
 
 
 def one_at_a_time(number: int, body: str, headers: dict[str, str]) -> Any:
-    """The gateway holds its lock meanwhile, so that whoever else asks has to wait."""
+    """The gateway holds its lock meanwhile, so all other requests wait."""
     time.sleep(0.5)
     return completion()
 
 
-def test_numbers_that_are_no_grades_are_no_scores_and_the_gate_says_which(bench: Bench, gateway: Gateway) -> None:
+def test_numbers_outside_the_scale_give_missing_scores_and_the_probe_reports_them(
+    bench: Bench, gateway: Gateway
+) -> None:
     gateway.replies = confused
     judged = bench.score_at(gateway.url, dialogues(4))
     assert judged.coverage == 0.0
@@ -57,9 +61,7 @@ def test_numbers_that_are_no_grades_are_no_scores_and_the_gate_says_which(bench:
     assert found["cost, USD"].value == "unknown: set judge.prices"
 
 
-def test_where_nothing_is_scored_stability_asks_for_scores_and_not_for_offenders(
-    bench: Bench, gateway: Gateway
-) -> None:
+def test_without_scores_the_stability_advice_points_to_the_coverage(bench: Bench, gateway: Gateway) -> None:
     gateway.replies = confused
     bench.score_at(gateway.url, dialogues(4))
     gates = bench.run(gateway.url).config.gates
@@ -72,22 +74,22 @@ def test_where_nothing_is_scored_stability_asks_for_scores_and_not_for_offenders
     )
 
 
-def test_calls_that_wait_their_time_out_have_one_reason_and_one_at_a_time_is_the_cure(bench: Bench) -> None:
+def test_calls_that_time_out_in_a_queue_have_one_reason_and_succeed_one_at_a_time(bench: Bench) -> None:
     patience = "judge.limits.timeout_s=3"
     with running_gateway() as gateway:
         gateway.replies = one_at_a_time
-        judged = bench.score_at(gateway.url, dialogues(12), *ALL_WAIT, patience)
+        judged = bench.score_at(gateway.url, dialogues(12), *CONCURRENT, patience)
     ((reason, count),) = judged.reasons
     assert count >= 5
     assert reason == "timeout: no whole reply within 3 s (judge.limits.timeout_s)"
     with running_gateway() as gateway:
         gateway.replies = one_at_a_time
-        judged = bench.score_at(gateway.url, dialogues(7), *IN_TURN, patience, fresh=True)
+        judged = bench.score_at(gateway.url, dialogues(7), *ONE_AT_A_TIME, patience, fresh=True)
     assert judged.coverage == 1.0, "seven take 3.5 s together"
 
 
 @pytest.mark.parametrize(("kind", "advised"), [(FaultKind.HANG, True), (FaultKind.SERVER_ERROR, False)])
-def test_a_run_without_any_reply_ends_with_the_keys_of_its_patience(
+def test_a_run_without_replies_stops_and_names_the_concurrency_only_after_timeouts(
     kind: FaultKind, advised: bool, bench: Bench
 ) -> None:
     quick = ("judge.limits.attempts=2", "judge.limits.concurrency=[2,2]", "judge.limits.timeout_s=0.3")
@@ -97,8 +99,10 @@ def test_a_run_without_any_reply_ends_with_the_keys_of_its_patience(
     assert ("judge.limits.concurrency=[1,1]" in judged.stopped) is advised
 
 
-def test_whichever_limit_ends_an_attempt_is_the_one_that_is_named(bench: Bench) -> None:
+def test_a_timeout_names_the_limit_that_ended_the_attempt(bench: Bench) -> None:
+    # Without the deadline an attempt would outlast the test.
     patient = ("judge.limits.timeout_s=3000", "judge.limits.deadline_s=0.3", "judge.samples=1")
     with running(Behaviour(delay="zero", faults={FaultKind.HANG: 1.0})) as server:
         judged = bench.score(server, dialogues(1), *patient)
     assert judged.why_unscored == "1: timeout: no whole reply within 0.3 s (judge.limits.deadline_s)"
+    assert bench.outcomes() == {"timeout": 1}

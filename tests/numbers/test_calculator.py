@@ -1,4 +1,4 @@
-"""The calculator against arithmetic done by hand, against exact fractions, and against hostile input."""
+"""The calculator against results worked out by hand, exact fractions and malicious input."""
 
 from __future__ import annotations
 
@@ -74,12 +74,12 @@ def test_arithmetic_is_exact_and_written_plainly(expression: str, expected: str)
         "٣+١",
     ],
 )
-def test_anything_but_small_arithmetic_is_refused_in_a_sentence(expression: str) -> None:
+def test_everything_except_small_arithmetic_raises_an_error(expression: str) -> None:
     with pytest.raises(CalculatorError, match=r"^[A-Z].+\.$"):
         calculate(expression)
 
 
-def test_the_deepest_nesting_that_fits_is_worked_out() -> None:
+def test_the_deepest_allowed_nesting_is_computed() -> None:
     assert calculate("-" * 198 + "1") == "1"
     assert calculate("(" * 99 + "7" + ")" * 99) == "7"
 
@@ -102,18 +102,18 @@ def _join(inner: st.SearchStrategy[tuple[str, Fraction]]) -> st.SearchStrategy[t
 
 
 @given(st.recursive(_LEAF, _join, max_leaves=6))
-def test_the_value_equals_that_of_exact_fractions(case: tuple[str, Fraction]) -> None:
+def test_the_value_equals_exact_fractions(case: tuple[str, Fraction]) -> None:
     expression, expected = case
     if len(expression) <= 200 and abs(expected) <= MAX_MAGNITUDE:
         try:
             assert evaluate(expression) == expected
         except CalculatorError as error:
-            # A large part may cancel out again; the limit holds for every part.
+            # The limit applies to every part, even if a large part cancels out.
             assert "too large" in str(error)
 
 
 @given(st.text(alphabet="0123456789.+-*/%()<>=! ", max_size=30))
-def test_any_text_of_allowed_characters_gives_a_plain_result_or_a_refusal(expression: str) -> None:
+def test_any_text_of_allowed_characters_gives_a_plain_result_or_an_error(expression: str) -> None:
     try:
         result = calculate(expression)
     except CalculatorError:
@@ -121,7 +121,7 @@ def test_any_text_of_allowed_characters_gives_a_plain_result_or_a_refusal(expres
     assert result in {"yes", "no"} or set(result) <= set("-0123456789.")
 
 
-def test_nesting_needs_no_room_on_pythons_stack() -> None:
+def test_deep_nesting_does_not_use_pythons_call_stack() -> None:
     def from_below(frames: int) -> str:
         return calculate("-" * 199 + "1") if frames == 0 else from_below(frames - 1)
 

@@ -1,4 +1,4 @@
-"""Columns are added up in their order, whatever threads polars has free."""
+"""Columns are added in their order, with any number of polars threads."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import polars as pl
 from rc1_lib.numbers.sums import sum_in_order
 
 
-def test_columns_are_added_up_in_their_order_to_the_last_bit() -> None:
+def test_columns_are_added_in_their_order_to_the_last_bit() -> None:
     numbers = np.random.default_rng(7).random((11, 960))
     frame = pl.DataFrame({str(place): column for place, column in enumerate(numbers)})
     in_order = np.zeros(960)
@@ -18,6 +18,6 @@ def test_columns_are_added_up_in_their_order_to_the_last_bit() -> None:
     assert frame.select(pl.sum_horizontal(frame.columns)).to_series().to_list() != in_order.tolist()
 
 
-def test_what_is_not_known_of_one_column_is_not_known_of_the_sum() -> None:
+def test_a_null_in_one_column_makes_the_sum_null() -> None:
     frame = pl.DataFrame({"a": [1.0, None], "b": [2.0, 3.0]})
     assert frame.select(sum_in_order(["a", "b"])).to_series().to_list() == [3.0, None]

@@ -1,4 +1,4 @@
-"""A value whose interval covers its threshold: when it is said, in which direction, and how many rows would tell."""
+"""A check whose interval covers its threshold is undecided, and reports how many rows would decide it."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ def interval(low: float, high: float, n: float = 450) -> CheckInterval:
     return CheckInterval(low, high, 0.95, n, "dialogues")
 
 
-def test_a_red_value_whose_interval_covers_the_threshold_says_how_many_rows_would_tell() -> None:
+def test_a_failed_check_whose_interval_covers_the_threshold_reports_the_rows_needed() -> None:
     check = at_least("spearman", 0.74, 0.75, "", interval(0.69, 0.78))
-    assert not check.passed, "the rule stays: the value misses its threshold"
+    assert not check.passed, "the value decides, and it misses its threshold"
     assert check.undecided == (
         "undecided: its 95 % interval 0.69 to 0.78 covers the threshold; about 7,200 dialogues would decide it "
         "(450 were checked)"
@@ -47,12 +47,12 @@ def test_only_an_interval_on_both_sides_of_the_threshold_is_undecided(check: Che
     assert bool(check.undecided) is is_undecided
 
 
-def test_a_value_on_its_threshold_is_decided_by_no_number() -> None:
+def test_a_value_equal_to_its_threshold_cannot_be_decided_by_more_rows() -> None:
     assert "no number of rows would decide" in at_least("x", 0.75, 0.75, "", interval(0.7, 0.8)).undecided
 
 
-def test_so_many_rows_do_decide() -> None:
-    """The interval of a mean: on as many rows as were named it ends at the threshold, on fewer it covers it."""
+def test_the_reported_number_of_rows_decides() -> None:
+    """The interval of a mean ends at the threshold for the reported number of rows, and covers it for fewer."""
     rng = np.random.default_rng(2)
 
     def found(n: int) -> Check:
@@ -72,14 +72,14 @@ def test_so_many_rows_do_decide() -> None:
     assert found(int(0.7 * wanted)).undecided
 
 
-def test_an_interval_survives_the_report() -> None:
+def test_an_interval_survives_a_round_trip_through_the_report() -> None:
     checks = (at_least("a", 0.8, 0.75, "", interval(math.nan, 0.9)), at_least("b", 0.8, 0.75, "", interval(0.7, 0.9)))
     body = GateResult("x", checks).to_dict()
     assert "undecided" not in body["checks"][0]
-    assert body["checks"][1]["undecided"] == checks[1].undecided, "a report says it in words"
-    body["checks"][0]["interval"]["low"] = None  # as JSON has it
+    assert body["checks"][1]["undecided"] == checks[1].undecided, "the report contains the text"
+    body["checks"][0]["interval"]["low"] = None  # as in JSON
     again = GateResult.from_dict(body)
     assert [check.undecided for check in again.checks] == [check.undecided for check in checks]
     for one in body["checks"]:
-        del one["interval"]  # a report of before there were any
+        del one["interval"]  # an older report, without intervals
     assert [check.interval for check in GateResult.from_dict(body).checks] == [None, None]

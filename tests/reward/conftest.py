@@ -1,4 +1,4 @@
-"""The judge's fixtures, for the tests of rewards that ask one."""
+"""The judge's fixtures, for the tests of rewards that call a judge."""
 
 from tests.judge.conftest import bench, gateway
 

@@ -1,4 +1,4 @@
-"""What the penalty changes in the choice among dialogues, on cases worked out by hand."""
+"""How the penalty changes which dialogue of a prompt is chosen, on cases worked out by hand."""
 
 from __future__ import annotations
 
@@ -42,19 +42,19 @@ def run(rows: Sequence[dict[str, Any]]) -> Ablation:
     return ablate(table(rows), confidence=0.95, resamples=100, seed=1)
 
 
-FOUR = [
-    dialogue("a", 0.90, 1, turns=4),  # asks needlessly and leads by less than the penalty: turned
+FOUR_PROMPTS = [
+    dialogue("a", 0.90, 1, turns=4),  # asks needlessly and leads by less than the penalty: not chosen with it
     dialogue("a", 0.85, 0, turns=3, solved=False),
-    dialogue("b", 0.95, 1, turns=5),  # leads by more: kept
+    dialogue("b", 0.95, 1, turns=5),  # leads by more: still chosen
     dialogue("b", 0.80, 0, turns=4),
     dialogue("c", 0.70, 0, turns=2, task="hotpotqa", bucket="hard"),
-    dialogue("d", 0.90, 1, turns=4, needs=True, task="hotpotqa", bucket="hard"),  # never priced
+    dialogue("d", 0.90, 1, turns=4, needs=True, task="hotpotqa", bucket="hard"),  # no penalty
     dialogue("d", 0.89, 0, turns=3, needs=True, task="hotpotqa", bucket="hard", solved=False),
 ]
 
 
-def test_a_case_worked_out_by_hand() -> None:
-    found = run(FOUR)
+def test_the_figures_equal_those_worked_out_by_hand() -> None:
+    found = run(FOUR_PROMPTS)
     without, with_penalty = found.overall.without, found.overall.with_penalty
     assert (without.overclar_rate, with_penalty.overclar_rate) == pytest.approx((2 / 3, 1 / 3))
     assert (without.success, with_penalty.success) == (1.0, 0.75)
@@ -70,7 +70,7 @@ def test_a_case_worked_out_by_hand() -> None:
 
 
 def test_the_split_by_task_and_by_difficulty_covers_all_prompts() -> None:
-    found = run(FOUR)
+    found = run(FOUR_PROMPTS)
     assert {name: part.prompts for name, part in found.by_task.items()} == {"gsm8k": 2, "hotpotqa": 2}
     assert {name: part.prompts for name, part in found.by_bucket.items()} == {"easy": 2, "hard": 2}
     assert found.by_task["gsm8k"].rate_drop_pct == 50.0
@@ -79,7 +79,7 @@ def test_the_split_by_task_and_by_difficulty_covers_all_prompts() -> None:
     assert math.isnan(found.by_task["gsm8k"].without.ask_rate_where_needed)
 
 
-def test_dialogues_that_tie_share_their_prompt_evenly() -> None:
+def test_tied_dialogues_share_their_prompt_equally() -> None:
     tied = [
         dialogue("a", 0.5, 0, turns=2, solved=False),
         dialogue("a", 0.5, 1, turns=3),
@@ -99,11 +99,11 @@ def test_rewards_that_differ_by_rounding_tie() -> None:
     rows = [dialogue("a", 0.1 + 0.2, 0), dialogue("a", 0.3, 1)]
     assert rows[0]["main"] != rows[1]["main"]
     assert run(rows).overall.without.overclar_rate == 0.5
-    # 0.87 asked once is worth just as much as 0.8 not asked.
+    # 0.87 with one needless question equals 0.8 without one.
     assert run([dialogue("a", 0.87, 1), dialogue("a", 0.80, 0)]).overall.with_penalty.overclar_rate == 0.5
 
 
-def test_an_unscored_dialogue_is_never_chosen_and_a_prompt_without_scores_is_left_out() -> None:
+def test_a_missing_score_is_never_chosen_and_a_prompt_without_scores_is_left_out() -> None:
     found = run(
         [
             dialogue("a", None, 1, turns=9),
@@ -118,7 +118,7 @@ def test_an_unscored_dialogue_is_never_chosen_and_a_prompt_without_scores_is_lef
     assert found.coverage == 0.25
 
 
-def test_nothing_scored_is_reported_and_not_a_number() -> None:
+def test_without_scores_the_figures_are_nan_and_counted() -> None:
     found = run([dialogue("a", None, 1), dialogue("b", None, 0)])
     assert (found.counts.prompts, found.counts.left_out, found.coverage) == (0, 2, 0.0)
     assert math.isnan(found.overall.rate_drop_pct)
@@ -126,18 +126,18 @@ def test_nothing_scored_is_reported_and_not_a_number() -> None:
     assert not any(interval.clears("<=", 1e9) for interval in found.intervals.values())
 
 
-def test_a_prompt_with_one_dialogue_cannot_be_changed() -> None:
+def test_a_prompt_with_one_dialogue_does_not_change() -> None:
     found = run([dialogue("a", 0.9, 3), dialogue("b", 0.9, 0)])
     assert (found.overall.without.overclar_rate, found.overall.with_penalty.overclar_rate) == (0.5, 0.5)
     assert (found.overall.rate_drop_pct, found.overall.turns_up, found.overall.success_drop_pp) == (0.0, 0.0, 0.0)
     assert (found.counts.unavoidable, found.counts.changed) == (1, 0)
 
 
-def test_equal_choices_differ_by_exactly_nothing_even_where_dialogues_tie() -> None:
+def test_equal_choices_differ_by_exactly_0_even_with_ties() -> None:
     rows = [
-        dialogue(f"p{number}", 0.5, 1, turns=3 + take % 2, solved=take > 0, alpha=0.0)
+        dialogue(f"p{number}", 0.5, 1, turns=3 + sample % 2, solved=sample > 0, alpha=0.0)
         for number in range(7)
-        for take in range(3)
+        for sample in range(3)
     ]
     found = run(rows)
     assert (found.overall.rate_drop_pct, found.overall.turns_up, found.overall.success_drop_pp) == (0.0, 0.0, 0.0)
@@ -145,7 +145,7 @@ def test_equal_choices_differ_by_exactly_nothing_even_where_dialogues_tie() -> N
         assert (interval.value, interval.low, interval.high) == (0.0, 0.0, 0.0)
 
 
-def test_differences_that_cancel_leave_no_rounding() -> None:
+def test_differences_that_cancel_leave_no_rounding_error() -> None:
     # Thirds of a turn, up and down: -1/3 three times and +1 once.
     rows = [dialogue(f"up{n}", 0.50, 1, turns=3) for n in range(1)] + [dialogue("up0", 0.48, 0, turns=4)]
     for n in range(3):
@@ -154,43 +154,43 @@ def test_differences_that_cancel_leave_no_rounding() -> None:
     assert run(rows).overall.turns_up == 0.0
 
 
-def test_where_nothing_is_asked_needlessly_the_drop_is_undefined() -> None:
+def test_without_needless_questions_the_rate_drop_is_undefined() -> None:
     found = run([dialogue("a", 0.9, 0), dialogue("a", 0.8, 1)])
     assert found.overall.without.overclar_rate == 0.0
     assert math.isnan(found.overall.rate_drop_pct)
     assert found.to_dict()["figures"]["rate_drop_pct"]["value"] is None
 
 
-def test_no_price_however_high_touches_the_choice_where_something_is_missing() -> None:
+def test_a_huge_penalty_does_not_change_prompts_with_missing_information() -> None:
     rows = [dialogue("a", 0.9, 3, needs=True, alpha=1e6), dialogue("a", 0.8, 0, needs=True, alpha=1e6)]
     assert run(rows).overall.with_penalty.ask_rate_where_needed == 1.0
 
 
 def test_the_order_of_the_dialogues_does_not_matter() -> None:
-    shuffled = table(FOUR).sample(fraction=1.0, shuffle=True, seed=3)
-    assert ablate(shuffled, confidence=0.95, resamples=100, seed=1).to_dict() == run(FOUR).to_dict()
+    shuffled = table(FOUR_PROMPTS).sample(fraction=1.0, shuffle=True, seed=3)
+    assert ablate(shuffled, confidence=0.95, resamples=100, seed=1).to_dict() == run(FOUR_PROMPTS).to_dict()
 
 
-def test_the_intervals_are_paired_and_hold_their_values() -> None:
+def test_the_intervals_are_paired_and_contain_their_values() -> None:
     rows = []
     for number in range(60):
-        turned = number % 3 != 0
+        changes = number % 3 != 0
         rows += [
-            dialogue(f"p{number}", 0.90 if turned else 0.99, 1, turns=4),
+            dialogue(f"p{number}", 0.90 if changes else 0.99, 1, turns=4),
             dialogue(f"p{number}", 0.88, 0, turns=3, solved=number % 20 != 1),
         ]
     found = run(rows)
     drop, turns, success = (found.intervals[name] for name in ("rate_drop_pct", "turns_up", "success_drop_pp"))
     assert drop.value == found.overall.rate_drop_pct == pytest.approx(200 / 3)
     assert 45 < drop.low < drop.value < drop.high < 85
-    # Every turned prompt saves exactly one turn: the same share of prompts, the same interval.
+    # Every changed prompt saves exactly one turn: the same share of prompts, the same interval.
     assert (turns.low, turns.high) == pytest.approx((-drop.high / 100, -drop.low / 100))
     assert success.value == pytest.approx(100 * 2 / 60)
     assert success.low >= 0.0
 
 
-def test_the_report_is_json_and_the_same_each_time() -> None:
-    written = [orjson.dumps(run(FOUR).to_dict()) for _ in range(2)]
+def test_the_report_is_json_and_deterministic() -> None:
+    written = [orjson.dumps(run(FOUR_PROMPTS).to_dict()) for _ in range(2)]
     assert written[0] == written[1]
     body = orjson.loads(written[0])
     assert set(body) == {"figures", "by_task", "by_bucket", "counts", "coverage"}
@@ -210,12 +210,12 @@ def test_the_report_is_json_and_the_same_each_time() -> None:
         ([dialogue("a", 0.5, 0), dialogue("a", 0.5, 0, bucket="hard")], "about the prompt 'a' disagree"),
     ],
 )
-def test_what_cannot_be_compared_is_refused_in_words(rows: list[dict[str, Any]], words: str) -> None:
+def test_invalid_dialogues_raise_an_error_that_names_the_fault(rows: list[dict[str, Any]], words: str) -> None:
     frame = table(rows) if rows else table([dialogue("a", 0.5, 0)]).head(0)
     with pytest.raises(RC1Error, match=words):
         ablate(frame, confidence=0.95, resamples=100, seed=1)
 
 
-def test_a_missing_column_is_named() -> None:
+def test_missing_columns_raise_an_error_that_names_them() -> None:
     with pytest.raises(RC1Error, match=r": turns, penalty$"):
-        ablate(table(FOUR).drop("penalty", "turns"), confidence=0.95, resamples=100, seed=1)
+        ablate(table(FOUR_PROMPTS).drop("penalty", "turns"), confidence=0.95, resamples=100, seed=1)

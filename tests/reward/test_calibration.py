@@ -1,4 +1,4 @@
-"""The calibration: exact optima, planted weights found again, honest folds, and refusals in words."""
+"""The calibration: exact optima, recovery of planted weights, held-out folds, and errors for invalid input."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from rc1_lib.reward.intervals import group_folds
 Vector = NDArray[np.float64]
 NAMES = ("answered", "grounded", "reasoned", "concise", "settled")
 PLANTED = np.array([0.4, 0.3, 0.15, 0.15, 0.0])
-"""The last dimension is useless."""
+"""The last criterion carries no information."""
 
 
 def planted_rows(noise: int | None, n: int = 3000, seed: int = 0) -> tuple[Vector, Vector, NDArray[np.int64]]:
-    """Scores, target and groups, the target with the planted weighted sum as its mean.
+    """Return scores, target and groups; the mean of the target is the planted weighted sum.
 
-    The target is the share of `noise` coin throws that came up heads: 1 is a plain success or failure, None no noise.
+    The target is the share of heads in `noise` coin tosses: 1 gives success or failure, None no noise.
     """
     rng = np.random.default_rng(seed)
     scores = rng.random((n, len(NAMES)))
@@ -34,7 +34,7 @@ def planted_rows(noise: int | None, n: int = 3000, seed: int = 0) -> tuple[Vecto
 
 
 def calibrated(scores: Any, target: Any, groups: Any, **changes: Any) -> Calibration:
-    """A calibration without a pull, few resamples, prior on the first two dimensions, unless told otherwise."""
+    """Calibrate without L2, with few resamples and the prior on the first and last criterion, unless changed."""
     names = changes.pop("names", NAMES)
     settings: dict[str, Any] = {
         "prior": {names[0]: 0.5, names[-1]: 0.5},
@@ -50,7 +50,7 @@ def calibrated(scores: Any, target: Any, groups: Any, **changes: Any) -> Calibra
 
 
 def random_problem(rng: np.random.Generator, d: int) -> dict[str, Any]:
-    """Gram, moment and so on of a few random rows; often singular, with or without a pull."""
+    """Return a least-squares problem of a few random rows: often singular, with or without L2."""
     rows = int(rng.integers(1, 4 * d))
     scores = rng.random((rows, d))
     kind = int(rng.integers(5))
@@ -76,7 +76,7 @@ def objective(weights: Vector, problem: dict[str, Any]) -> float:
 
 
 def best_by_brute_force(problem: dict[str, Any]) -> float:
-    """The lowest objective over every way to hold weights at a bound."""
+    """Return the lowest objective over every choice of weights that are fixed at a bound."""
     d, top = len(problem["moment"]), problem["max_weight"]
     hessian = problem["gram"] + problem["l2"] * np.eye(d)
     linear = problem["moment"] + problem["l2"] * problem["prior"]
@@ -106,14 +106,14 @@ def test_every_solution_meets_the_optimality_conditions() -> None:
         assert abs(weights.sum() - 1) <= 1e-12
 
 
-def test_no_choice_of_held_weights_is_better() -> None:
+def test_every_solution_is_as_good_as_the_best_by_brute_force() -> None:
     rng = np.random.default_rng(1)
     for _ in range(100):
         problem = random_problem(rng, int(rng.integers(1, 5)))
         assert objective(solve(**problem).weights, problem) <= best_by_brute_force(problem) + 1e-12
 
 
-def test_the_residual_sees_weights_that_are_not_optimal() -> None:
+def test_the_kkt_residual_is_large_for_weights_that_are_not_optimal() -> None:
     problem = random_problem(np.random.default_rng(2), 4) | {"l2": 0.1, "max_weight": 0.5}
     best = solve(**problem).weights
     shifted = np.clip(best + np.array([1e-4, -1e-4, 0, 0]), 0, 0.5)
@@ -128,23 +128,23 @@ def test_the_residual_sees_weights_that_are_not_optimal() -> None:
         "l2": 0.0,
         "max_weight": 1.0,
     }
-    assert kkt_residual(np.array([1.0, 0.0]), **held) == pytest.approx(1), "held at bounds it would leave"
+    assert kkt_residual(np.array([1.0, 0.0]), **held) == pytest.approx(1), "fixed at bounds that the optimum leaves"
 
 
-def test_a_gram_that_says_nothing_gives_the_prior_or_any_weights() -> None:
-    nothing: dict[str, Any] = {
+def test_an_empty_problem_gives_the_prior_or_any_valid_weights() -> None:
+    empty: dict[str, Any] = {
         "gram": np.zeros((3, 3)),
         "moment": np.zeros(3),
         "prior": np.array([0.2, 0.3, 0.5]),
         "max_weight": 0.5,
     }
-    assert solve(**nothing, l2=0.1).weights == pytest.approx([0.2, 0.3, 0.5], abs=1e-12)
-    free = solve(**nothing, l2=0.0)
+    assert solve(**empty, l2=0.1).weights == pytest.approx([0.2, 0.3, 0.5], abs=1e-12)
+    free = solve(**empty, l2=0.0)
     assert free.kkt_residual <= 1e-12
     assert free.weights.sum() == pytest.approx(1, abs=1e-12)
 
 
-def test_a_prior_beyond_the_bounds_is_projected() -> None:
+def test_a_prior_outside_the_bounds_is_projected_onto_them() -> None:
     problem: dict[str, Any] = {
         "gram": np.zeros((3, 3)),
         "moment": np.zeros(3),
@@ -155,7 +155,7 @@ def test_a_prior_beyond_the_bounds_is_projected() -> None:
 
 
 @pytest.mark.parametrize(("noise", "tolerance"), [(None, 1e-9), (100, 0.012), (10, 0.04), (1, 0.12)])
-def test_planted_weights_are_found_again(noise: int | None, tolerance: float) -> None:
+def test_planted_weights_are_recovered(noise: int | None, tolerance: float) -> None:
     """The tolerance is four standard errors of least squares: sqrt(0.25 / noise / (n / 12))."""
     found = calibrated(*planted_rows(noise))
     assert list(found.weights.values()) == pytest.approx(PLANTED, abs=tolerance)
@@ -164,7 +164,7 @@ def test_planted_weights_are_found_again(noise: int | None, tolerance: float) ->
     assert found.improve_pct_vs_old > 0 and found.mae_drop_pct_vs_old > 0
 
 
-def test_intervals_of_weights_hold_the_planted_ones() -> None:
+def test_intervals_of_weights_contain_the_planted_weights() -> None:
     found = calibrated(*planted_rows(4), boot=100, confidence=0.99)
     for name, weight in zip(NAMES, PLANTED, strict=True):
         interval = found.intervals[f"weight.{name}"]
@@ -174,7 +174,7 @@ def test_intervals_of_weights_hold_the_planted_ones() -> None:
 
 
 @pytest.mark.parametrize("apart", [0.0, 1e-9, 1e-6])
-def test_collinear_dimensions_share_a_weight(apart: float) -> None:
+def test_collinear_criteria_share_their_weight(apart: float) -> None:
     scores, target, groups = planted_rows(20)
     twin = np.clip(scores[:, :1] + apart * np.random.default_rng(1).normal(size=(len(scores), 1)), 0, 1)
     scores = np.hstack([scores, twin])
@@ -188,11 +188,11 @@ def test_collinear_dimensions_share_a_weight(apart: float) -> None:
 def test_rows_with_a_missing_score_are_left_out_and_counted() -> None:
     scores, target, groups = planted_rows(10)
     rng = np.random.default_rng(3)
-    holed, partly = scores.copy(), target.copy()
-    holed[rng.random(scores.shape) < 0.05] = np.nan
-    partly[rng.random(target.shape) < 0.05] = np.nan
-    missing = np.isnan(holed).any(axis=1) | np.isnan(partly)
-    found = calibrated(holed, partly, groups)
+    scores_with_gaps, target_with_gaps = scores.copy(), target.copy()
+    scores_with_gaps[rng.random(scores.shape) < 0.05] = np.nan
+    target_with_gaps[rng.random(target.shape) < 0.05] = np.nan
+    missing = np.isnan(scores_with_gaps).any(axis=1) | np.isnan(target_with_gaps)
+    found = calibrated(scores_with_gaps, target_with_gaps, groups)
     assert found.unscored == missing.sum() > 500
     assert found.rows == len(target) - missing.sum() == sum(fold.rows for fold in found.folds)
     assert list(found.weights.values()) == pytest.approx(PLANTED, abs=0.05)
@@ -200,7 +200,7 @@ def test_rows_with_a_missing_score_are_left_out_and_counted() -> None:
     assert found.to_dict() == without.to_dict() | {"unscored": found.unscored}
 
 
-def test_the_cap_binds_exactly() -> None:
+def test_max_weight_is_reached_exactly() -> None:
     scores, _, groups = planted_rows(None)
     target = scores @ np.array([0.8, 0.1, 0.1, 0, 0])
     found = calibrated(scores, target, groups)
@@ -210,14 +210,14 @@ def test_the_cap_binds_exactly() -> None:
     assert calibrated(scores, target, groups, max_weight=1.0).weights["answered"] == pytest.approx(0.8)
 
 
-def test_two_dimensions_at_the_cap_leave_nothing_to_choose() -> None:
+def test_two_criteria_with_max_weight_0_5_both_get_it() -> None:
     scores, target, groups = planted_rows(5)
     found = calibrated(scores[:, :2], target, groups, names=NAMES[:2])
     assert found.weights == {"answered": 0.5, "grounded": 0.5}
     assert found.kkt_residual <= 1e-12
 
 
-def test_a_stronger_pull_brings_the_weights_nearer_to_the_prior() -> None:
+def test_a_larger_l2_brings_the_weights_closer_to_the_prior() -> None:
     rows = planted_rows(5)
     prior = dict(zip(NAMES, (0.1, 0.1, 0.1, 0.2, 0.5), strict=True))
     apart = [
@@ -228,7 +228,7 @@ def test_a_stronger_pull_brings_the_weights_nearer_to_the_prior() -> None:
 
 
 def test_row_weights_are_frequency_weights() -> None:
-    """A row of weight 0.5 counts half: as if every other row stood there twice."""
+    """A row of weight 0.5 counts half, as if every other row were repeated."""
     scores, target, groups = planted_rows(1, n=300)
     unstable = np.random.default_rng(5).random(300) < 0.3
     times = np.where(unstable, 1, 2)
@@ -243,7 +243,7 @@ def test_row_weights_are_frequency_weights() -> None:
     assert weighed.weights != pytest.approx(calibrated(scores, target, groups).weights, abs=1e-4)
 
 
-def test_a_row_of_weight_zero_is_left_out_and_counted() -> None:
+def test_a_row_of_weight_0_is_left_out_and_counted() -> None:
     scores, target, groups = planted_rows(1, n=200)
     kept = np.arange(200) % 4 > 0
     found = calibrated(scores, target, groups, row_weights=kept.astype(float))
@@ -251,7 +251,7 @@ def test_a_row_of_weight_zero_is_left_out_and_counted() -> None:
     assert found.weights == calibrated(scores[kept], target[kept], groups[kept]).weights
 
 
-def test_groups_are_never_split() -> None:
+def test_groups_are_never_split_between_folds() -> None:
     scores, target, _ = planted_rows(1, n=500)
     groups = np.random.default_rng(2).choice([f"question-{number}" for number in range(37)], 500)
     found = calibrated(scores, target, groups)
@@ -259,7 +259,7 @@ def test_groups_are_never_split() -> None:
     assert sum(fold.rows for fold in found.folds) == 500
 
 
-def test_folds_are_about_equally_large_and_none_is_empty() -> None:
+def test_folds_are_of_similar_size_and_never_empty() -> None:
     sizes = np.random.default_rng(4).integers(1, 30, 200).astype(float)
     fold = group_folds(sizes, 7, seed=3)
     loads = np.bincount(fold, sizes)
@@ -269,8 +269,8 @@ def test_folds_are_about_equally_large_and_none_is_empty() -> None:
     assert sorted(group_folds(np.array([1000.0, 1, 1, 1]), 4, seed=0)) == [0, 1, 2, 3]
 
 
-def test_a_fold_is_judged_by_weights_from_the_other_folds() -> None:
-    """One group's rows contradict the rest: the fold that holds them out is fitted as if they were not there."""
+def test_a_fold_is_evaluated_with_weights_from_the_other_folds() -> None:
+    """One group contradicts the rest: the fold that holds it out is fitted as if it did not exist."""
     scores, target, groups = planted_rows(None, n=300)
     odd = groups == 50
     target = np.where(odd, 1 - target, target)
@@ -281,7 +281,7 @@ def test_a_fold_is_judged_by_weights_from_the_other_folds() -> None:
     assert list(found.weights.values()) != pytest.approx(PLANTED, abs=1e-9)
 
 
-def test_what_a_fold_knows_of_success_is_the_auc_of_its_rows() -> None:
+def test_the_auc_of_a_fold_is_that_of_its_rows() -> None:
     scores, target, groups = planted_rows(1, n=900)
     found = calibrated(scores, (target > np.median(target)).astype(float), groups)
     for name in ("calibrated", "equal", "old"):
@@ -289,12 +289,14 @@ def test_what_a_fold_knows_of_success_is_the_auc_of_its_rows() -> None:
     low, value, high = (getattr(found.intervals["auc"], end) for end in ("low", "value", "high"))
     assert value == found.median_auc["calibrated"] and 0.5 < low <= value <= high <= 1.0
     graded = calibrated(*planted_rows(None, n=300))
-    assert math.isnan(graded.median_auc["old"]) and math.isnan(graded.intervals["auc"].low), "no target of yes and no"
-    anyone = calibrated(scores, np.random.default_rng(9).integers(0, 2, 900), groups, boot=100)
-    assert anyone.intervals["auc"].low < 0.5 < anyone.intervals["auc"].high
+    assert math.isnan(graded.median_auc["old"]) and math.isnan(graded.intervals["auc"].low), (
+        "a graded target has no AUC"
+    )
+    guessed = calibrated(scores, np.random.default_rng(9).integers(0, 2, 900), groups, boot=100)
+    assert guessed.intervals["auc"].low < 0.5 < guessed.intervals["auc"].high
 
 
-def test_where_nothing_is_to_learn_the_intervals_say_so() -> None:
+def test_intervals_contain_0_if_the_target_is_random() -> None:
     scores, _, groups = planted_rows(None, n=600)
     target = np.random.default_rng(9).integers(0, 2, 600)
     found = calibrated(scores, target, groups, boot=100, confidence=0.95)
@@ -302,7 +304,7 @@ def test_where_nothing_is_to_learn_the_intervals_say_so() -> None:
         assert not found.intervals[name].clears(">=", 0)
 
 
-def test_the_gated_figures_are_those_of_the_folds() -> None:
+def test_the_figures_of_the_gate_come_from_the_folds() -> None:
     found = calibrated(*planted_rows(1, n=900))
     for name in ("calibrated", "equal", "old"):
         assert found.median_spearman[name] == np.median([fold.spearman[name] for fold in found.folds])
@@ -316,7 +318,7 @@ def test_the_gated_figures_are_those_of_the_folds() -> None:
     assert found.intervals["spearman_gain_vs_old"].value == pytest.approx(new - old)
 
 
-def test_the_seed_decides_and_the_order_of_rows_does_not() -> None:
+def test_the_result_depends_on_the_seed_and_not_on_the_order_of_rows() -> None:
     rows = planted_rows(1, n=400)
     first = calibrated(*rows)
     assert first.to_dict() == calibrated(*rows).to_dict()
@@ -328,7 +330,7 @@ def test_the_seed_decides_and_the_order_of_rows_does_not() -> None:
     assert shuffled.median_spearman == pytest.approx(first.median_spearman, abs=1e-9)
 
 
-def test_scores_that_do_not_vary_are_reported_as_undefined() -> None:
+def test_figures_of_constant_scores_are_undefined() -> None:
     rng = np.random.default_rng(0)
     found = calibrated(np.full((60, 5), 0.5), rng.integers(0, 2, 60), np.arange(60))
     assert math.isnan(found.median_spearman["calibrated"]) and math.isnan(found.improve_pct_vs_old)
@@ -339,10 +341,10 @@ def test_scores_that_do_not_vary_are_reported_as_undefined() -> None:
     assert written["mae"]["calibrated"] == pytest.approx(0.5)
 
 
-def test_progress_counts_every_fit() -> None:
-    told: list[tuple[int, int]] = []
-    calibrated(*planted_rows(1, n=100), boot=7, progress=lambda done, total: told.append((done, total)))
-    assert told == [(done, 13) for done in range(1, 14)]
+def test_progress_is_reported_after_every_fit() -> None:
+    progress_calls: list[tuple[int, int]] = []
+    calibrated(*planted_rows(1, n=100), boot=7, progress=lambda done, total: progress_calls.append((done, total)))
+    assert progress_calls == [(done, 13) for done in range(1, 14)]
 
 
 @pytest.mark.parametrize(
@@ -367,7 +369,7 @@ def test_progress_counts_every_fit() -> None:
         ({"l2": -0.1}, "l2 at least 0"),
     ],
 )
-def test_what_cannot_be_calibrated_is_refused_in_words(changes: dict[str, Any], words: str) -> None:
+def test_invalid_input_raises_an_error_that_names_the_fault(changes: dict[str, Any], words: str) -> None:
     scores, target, groups = planted_rows(1, n=90)
     keep = changes.pop("keep", 90)
     rows = [changes.pop(name, column)[:keep] for name, column in
@@ -376,7 +378,7 @@ def test_what_cannot_be_calibrated_is_refused_in_words(changes: dict[str, Any], 
         calibrated(*rows, **changes)
 
 
-def test_a_fit_of_fewer_rows_than_dimensions_still_meets_the_constraints() -> None:
+def test_a_fit_of_fewer_rows_than_criteria_still_meets_the_constraints() -> None:
     """Six rows in two folds: each fold's weights come from three rows, and are not the only optimum."""
     scores, target, _ = planted_rows(3, n=6)
     found = calibrated(scores, target, np.arange(6), cv=2, boot=30)
@@ -385,8 +387,8 @@ def test_a_fit_of_fewer_rows_than_dimensions_still_meets_the_constraints() -> No
         assert abs(sum(fold.weights.values()) - 1) <= 1e-12
 
 
-def test_few_successes_are_dealt_out_to_all_folds() -> None:
-    """Ten of a hundred: without it about every third seed has a fold that knows no success."""
+def test_rare_successes_are_spread_over_all_folds() -> None:
+    """Ten of a hundred: with a random split about every third seed has a fold without a success."""
     rng = np.random.default_rng(5)
     target = (np.arange(100) < 10).astype(np.float64)
     scores = np.clip(np.column_stack([0.2 + 0.6 * target, rng.random(100), rng.random(100)]), 0, 1)

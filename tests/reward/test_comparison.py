@@ -1,4 +1,4 @@
-"""The comparison of the old score with the new reward, worked out by hand on a few dialogues."""
+"""The comparison of the baseline reward with the calibrated reward, worked out by hand on a few dialogues."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ KINDS: dict[str, Any] = {
 
 
 def dialogues(*rows: dict[str, Any]) -> pl.DataFrame:
-    """Scored easy dialogues about a question each, where nothing is missing and nobody asked; `rows` say the rest."""
+    """Return scored easy dialogues about complete questions, without questions to the user, changed by `rows`."""
     plain = {
         "solved": True, "weight": 1.0, "task": "gsm8k", "bucket": "easy", "needs_clarification": False,
         "clarifications": 0, "turns": 3, "answer_length": 12,
@@ -49,7 +49,7 @@ def dialogues(*rows: dict[str, Any]) -> pl.DataFrame:
 
 
 def scores(old: list[float], new: list[float], solved: list[bool], **columns: list[Any]) -> pl.DataFrame:
-    """Dialogues by column."""
+    """Return dialogues given by column."""
     rows = [
         {"old": a, "reward": b, "solved": c, **{name: values[number] for name, values in columns.items()}}
         for number, (a, b, c) in enumerate(zip(old, new, solved, strict=True))
@@ -71,7 +71,7 @@ SWAPPED = [*OLD[:8], 1.0, 0.9]
 UPPER = [False] * 5 + [True] * 5
 
 
-def test_the_figures_by_hand() -> None:
+def test_the_figures_equal_those_worked_out_by_hand() -> None:
     found = values(compared(scores(OLD, SWAPPED, UPPER)))
     assert set(found) == FIGURES
     # Two ranks differ by 1: 1 - 6 * 2 / (10 * 99); one of 45 pairs is discordant: (44 - 1) / 45.
@@ -79,18 +79,18 @@ def test_the_figures_by_hand() -> None:
     assert found["kendall_tau"] == pytest.approx(43 / 45)
     assert found["top10_overlap"] == 0.0
     assert found["top20_overlap"] == 1.0
-    # The new best one has 0.9 by the old score, the old one 1.0, all have 0.55 in the mean.
+    # The new best dialogue has 0.9 by the old score, the old best 1.0, and the mean is 0.55.
     assert found["top10_lead_kept"] == pytest.approx(0.35 / 0.45)
     # Ranks 1..10 against mean ranks 3 and 8: covariance 62.5, spreads sqrt(82.5) and sqrt(62.5).
-    knows = math.sqrt(62.5 / 82.5)
-    assert found["corr_to_success_old"] == pytest.approx(knows)
-    assert found["corr_to_success_new"] == pytest.approx(knows)
+    correlation = math.sqrt(62.5 / 82.5)
+    assert found["corr_to_success_old"] == pytest.approx(correlation)
+    assert found["corr_to_success_new"] == pytest.approx(correlation)
     assert found["corr_gain"] == pytest.approx(0.0, abs=1e-12)
     assert found["corr_improve_pct"] == pytest.approx(0.0, abs=1e-9)
 
 
-def test_what_follows_the_length_is_looked_for_within_each_outcome() -> None:
-    """Successes are longer, which is no fault; among successes the old score follows length, among failures not."""
+def test_the_correlation_with_length_is_computed_within_each_outcome() -> None:
+    """Longer successes are not a fault; the old score follows the length only among successes."""
     lengths = [4, 3, 2, 1, 1, 11, 12, 13, 14, 15]
     found = values(compared(scores(OLD, OLD[::-1], UPPER, answer_length=lengths)))
     # Failures: ranks 5, 4, 3, 1.5, 1.5 against 1 to 5; successes: the same order. Five dialogues each.
@@ -101,19 +101,19 @@ def test_what_follows_the_length_is_looked_for_within_each_outcome() -> None:
 
 
 def test_an_improvement_is_relative_to_the_old_correlation() -> None:
-    """The best by the old score failed; the new reward puts that one last of all."""
+    """The best dialogue by the old score failed; the new reward puts it last."""
     solved = [*UPPER[:9], False]
     found = values(compared(scores(OLD, [0.15, *OLD[1:9], 0.05], solved)))
     old, new = found["corr_to_success_old"], found["corr_to_success_new"]
     # Four successes of ten have the mean rank 8.5, six failures 3.5: a spread of 60. By the old score the successes
-    # stand on ranks 6 to 9, by the new one on 7 to 10: covariances 5 * (7.5 - 5.5) * 4 and 5 * (8.5 - 5.5) * 4.
+    # have ranks 6 to 9, by the new one on 7 to 10: covariances 5 * (7.5 - 5.5) * 4 and 5 * (8.5 - 5.5) * 4.
     assert old == pytest.approx(40 / math.sqrt(60 * 82.5))
     assert new == pytest.approx(60 / math.sqrt(60 * 82.5))
     assert found["corr_gain"] == pytest.approx(new - old)
     assert found["corr_improve_pct"] == pytest.approx(50.0)
 
 
-def test_an_improvement_on_next_to_nothing_is_relative_to_the_floor() -> None:
+def test_an_improvement_on_a_tiny_correlation_is_relative_to_corr_floor() -> None:
     """Success at ranks 1, 5, 6 and 10 correlates with nothing."""
     solved = [True, False, False, False, True, True, False, False, False, True]
     found = values(compared(scores(OLD, [*OLD[1:], 0.0], solved)))
@@ -121,8 +121,8 @@ def test_an_improvement_on_next_to_nothing_is_relative_to_the_floor() -> None:
     assert found["corr_improve_pct"] == pytest.approx(100 * found["corr_to_success_new"] / FLOOR)
 
 
-def test_with_the_difficulty_factor_the_figures_stand_beside_without_intervals() -> None:
-    """The factor turned the order round here, which the figures that count do not see."""
+def test_figures_with_the_difficulty_factor_are_reported_separately() -> None:
+    """The factor reverses the order here; the main figures leave it out."""
     frame = scores(OLD, OLD, UPPER).with_columns(total=1 - pl.col("reward"))
     found = compared(frame)
     assert values(found)["spearman"] == pytest.approx(1.0)
@@ -131,7 +131,7 @@ def test_with_the_difficulty_factor_the_figures_stand_beside_without_intervals()
     assert found.with_factor["corr_to_success_new"] == pytest.approx(-found.with_factor["corr_to_success_old"])
 
 
-def test_what_the_price_of_needless_questions_has_done_stands_beside() -> None:
+def test_figures_without_the_penalty_are_reported_separately() -> None:
     frame = scores(OLD, OLD[::-1], UPPER).with_columns(main="old")
     found = compared(frame)
     assert values(found)["spearman"] == pytest.approx(-1.0)
@@ -140,7 +140,7 @@ def test_what_the_price_of_needless_questions_has_done_stands_beside() -> None:
     assert found.without_price["corr_improve_pct"] == pytest.approx(0.0)
 
 
-def test_sums_that_differ_by_rounding_only_are_tied() -> None:
+def test_scores_that_differ_by_rounding_are_tied() -> None:
     """0.1 + 0.2 and 0.3 are the same score."""
     old = [0.1 + 0.2, 0.3, 0.5, 0.6]
     found = values(compared(scores(old, [0.3, 0.3, 0.5, 0.6], [False, True, True, True])))
@@ -161,22 +161,22 @@ SPLIT = scores(
 """In both buckets the old score keeps dialogues 1 and 2 as the better half, the new reward 2 and 3."""
 
 
-def test_the_better_half_of_every_bucket() -> None:
+def test_the_split_compares_the_better_half_of_every_bucket() -> None:
     split = compared(SPLIT).split
     assert list(split["difficulty"]) == ["easy", "hard"]
     assert split["difficulty"]["easy"] == {
         "n": 4.0, "success": 0.5, "success_old": 0.5, "success_new": 1.0, "delta_pp": 50.0,
         "overclar_rate_old": 0.5, "overclar_rate_new": 0.0, "avg_turns_old": 4.0, "avg_turns_new": 3.0,
     }  # fmt: skip
-    # Of the hard ones kept only dialogue 2 could have asked needlessly, and did not.
+    # Of the kept hard dialogues only number 2 could ask needlessly, and did not.
     hard = split["difficulty"]["hard"]
     assert (hard["overclar_rate_old"], hard["overclar_rate_new"]) == (0.0, 0.0)
     assert split["task"]["gsm8k"] == split["difficulty"]["easy"]
     assert split["task"]["strategyqa"] == hard
 
 
-def test_dialogues_that_tie_at_the_half_are_kept_in_part() -> None:
-    """The new reward tells nobody apart, so half of everybody is kept."""
+def test_dialogues_that_tie_at_the_median_are_kept_in_part() -> None:
+    """The new reward is the same for all, so half of each dialogue is kept."""
     found = compared(scores([0.9, 0.8, 0.3, 0.2], [0.5] * 4, [True, True, False, False], turns=[2, 2, 6, 6]))
     easy = found.split["difficulty"]["easy"]
     assert (easy["success_old"], easy["success_new"], easy["delta_pp"]) == (1.0, 0.5, -50.0)
@@ -195,7 +195,7 @@ def test_an_unstable_dialogue_counts_half() -> None:
     assert easy["success_new"] == pytest.approx((0.5 + 0.5 + 0.25) / 1.75)
 
 
-def test_weights_count_as_repeated_rows_do() -> None:
+def test_row_weights_equal_repeated_rows() -> None:
     new = [0.3, 0.1, 0.2, 0.6, 0.4, 0.5, 0.9, 0.7, 1.0, 0.8]
     weight = [1.0, 0.5] * 5
     weighed = compared(scores(OLD, new, UPPER, weight=weight))
@@ -215,8 +215,8 @@ def test_unscored_dialogues_are_left_out_of_the_figures() -> None:
     assert both.rows == 10
 
 
-def test_intervals_are_paired_and_drawn_by_question() -> None:
-    """One question with many dialogues is one draw: with all rows in one group nothing can vary."""
+def test_intervals_are_paired_and_resampled_by_question() -> None:
+    """All dialogues of a question are drawn together: with one group nothing can vary."""
     frame = scores(OLD, SWAPPED, UPPER)
     together = compared(frame.with_columns(group=pl.lit("q")))
     for figure in together.figures.values():
@@ -224,7 +224,7 @@ def test_intervals_are_paired_and_drawn_by_question() -> None:
         assert figure.high == pytest.approx(figure.value)
     apart = compared(frame, resamples=100).figures
     assert apart["spearman"].low < apart["spearman"].value <= apart["spearman"].high
-    # Old score and new reward swap two neighbours of one outcome: whichever is drawn more often, the gain stays small.
+    # The rewards differ by two swapped neighbours of one outcome, so the gain stays small in every resample.
     assert (apart["corr_gain"].low, apart["corr_gain"].high) == pytest.approx((0.0, 0.0), abs=0.05)
     assert apart["spearman"].resamples == 100
 
@@ -234,8 +234,8 @@ def test_the_same_seed_gives_the_same_comparison() -> None:
     assert compared(frame).to_dict() == compared(frame).to_dict()
 
 
-def test_what_is_undefined_is_none_in_the_report() -> None:
-    """Nobody failed, so nothing correlates with success; nobody can be chosen who asked needlessly."""
+def test_undefined_figures_are_none_in_the_report() -> None:
+    """No dialogue failed, so nothing correlates with success; no dialogue can ask needlessly."""
     found = compared(scores(OLD, SWAPPED, [True] * 10, needs_clarification=[True] * 10))
     assert math.isnan(values(found)["corr_improve_pct"])
     report = found.to_dict()
@@ -264,16 +264,16 @@ def test_the_report_has_the_keys_of_the_specification() -> None:
     assert (report["rows"], report["solved"], report["unsolved"]) == (16, 8, 8)
 
 
-def test_a_weighed_dimension_that_never_varies_is_named() -> None:
+def test_a_constant_weighted_criterion_is_listed() -> None:
     frame = scores(OLD, SWAPPED, UPPER).with_columns(grounded=0.7, reasoned=pl.lit(None, pl.Float64))
     settings: dict[str, Any] = {"corr_floor": FLOOR, "confidence": CONFIDENCE, "resamples": 20, "seed": 7}
     assert compare(frame, weighed=["answered", "grounded"], **settings).constant == {"grounded": 0.7}
     assert compare(frame, weighed=["answered"], **settings).constant == {}
 
 
-def test_no_score_at_all_is_refused_in_words() -> None:
-    nothing = scores(OLD, SWAPPED, UPPER).with_columns(reward=pl.lit(None, pl.Float64))
-    for frame in (nothing, nothing.head(0)):
+def test_a_comparison_without_scores_raises_an_error() -> None:
+    unscored = scores(OLD, SWAPPED, UPPER).with_columns(reward=pl.lit(None, pl.Float64))
+    for frame in (unscored, unscored.head(0)):
         with pytest.raises(RC1Error, match=r"weight .*\b0 .*scores\b"):
             compared(frame)
 
@@ -284,23 +284,25 @@ def shadow(built: Run) -> JudgedRows:
     return judge_rows(built, Evidence(built).rows("shadow").head(30))
 
 
-def test_unscored_and_unstable_dialogues_are_counted_and_named(shadow: JudgedRows) -> None:
+def test_missing_scores_and_unstable_dialogues_are_counted_and_listed(shadow: JudgedRows) -> None:
     first, second = shadow.frame["id"][:2]
-    spoilt = shadow.frame.with_columns(
+    damaged = shadow.frame.with_columns(
         scored=pl.col("id") != first,
         reason=pl.when(pl.col("id") == first).then(pl.lit("no JSON in the reply")).otherwise("reason"),
         unstable=pl.col("id") == second,
     )
-    told = JudgedRows(spoilt, 29 / 30, shadow.judge, shadow.effort, shadow.test_double, shadow.models).summary()
-    assert (told["rows"], told["coverage"]) == (30, 29 / 30)
-    assert told["unscored"] == [{"id": first, "reason": "no JSON in the reply"}]
-    assert told["unstable"] == [second]
-    assert told["judge"]["provider"] == "rubric"
+    summary = JudgedRows(damaged, 29 / 30, shadow.judge, shadow.effort, shadow.test_double, shadow.models).summary()
+    assert (summary["rows"], summary["coverage"]) == (30, 29 / 30)
+    assert summary["unscored"] == [{"id": first, "reason": "no JSON in the reply"}]
+    assert summary["unstable"] == [second]
+    assert summary["judge"]["provider"] == "rubric"
     assert shadow.summary()["unscored"] == shadow.summary()["unstable"] == []
 
 
-def test_how_much_a_row_counts(fresh_copy: Callable[..., Run], gateway: Gateway) -> None:
-    """The samples disagree on the first dialogue, and the second has no scores."""
+def test_unstable_rows_count_less_and_unscored_rows_not_at_all(
+    fresh_copy: Callable[..., Run], gateway: Gateway
+) -> None:
+    """The samples disagree on the first dialogue, and the second has a missing score."""
     run = fresh_copy(
         *overrides(gateway.url), "judge.samples=2", "judge.limits.concurrency=[1,1]", "judge.limits.attempts=1",
         "judge.limits.bad_reply_attempts=1",
@@ -318,18 +320,18 @@ def test_how_much_a_row_counts(fresh_copy: Callable[..., Run], gateway: Gateway)
     assert judged.frame["weight"].to_list() == [run.config.reward.unstable_weight, 0.0, 1.0]
     assert judged.frame["answered"].to_list() == [0.5, None, 0.1]
     assert judged.coverage == pytest.approx(2 / 3)
-    told = judged.summary()
-    assert [lost["id"] for lost in told["unscored"]] == [judged.frame["id"][1]]
-    assert told["unscored"][0]["reason"]
-    assert told["unstable"] == [judged.frame["id"][0]]
+    summary = judged.summary()
+    assert [lost["id"] for lost in summary["unscored"]] == [judged.frame["id"][1]]
+    assert summary["unscored"][0]["reason"]
+    assert summary["unstable"] == [judged.frame["id"][0]]
     rewarded = with_reward(run, judged.frame, {"answered": 0.5, "obtained": 0.5}).with_columns(group="source_id")
     assert rewarded["reward"].is_null().to_list() == rewarded["old"].is_null().to_list() == [False, True, False]
     found = compared(rewarded)
     assert (found.rows, found.weight) == (2, 1.0 + run.config.reward.unstable_weight)
 
 
-def test_the_rows_beside_the_report_can_be_audited_by_hand(built: Run) -> None:
-    """Every term of every row adds up to the figures that the report is made of."""
+def test_the_rows_of_the_report_reproduce_its_figures(built: Run) -> None:
+    """The terms of the rows add up to the figures of the report."""
     report = read_json(built.workspace.path("reports/shadow_run_calibrated.json"))
     rows = pl.read_ndjson(built.workspace.path(report["terms"]))
     weights, old = report["weights"], report["old_weights"]

@@ -1,4 +1,4 @@
-"""What worthless policies earn, by hand; and what choosing by the reward does to success."""
+"""The rewards of adversarial policies, worked out by hand, and the success of best-of-n by the reward."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def frame(reward: list[float | None], solved: list[bool], reference: list[float 
     )  # fmt: skip
 
 
-def test_only_prompts_count_that_the_policy_did_not_solve_and_the_teacher_did() -> None:
+def test_only_prompts_that_the_policy_did_not_solve_and_the_expert_has_a_score_for_count() -> None:
     rows = frame([0.9, 0.5, 0.2, 0.7, None], [False, True, False, False, False], [0.8, 0.8, None, 0.9, 0.8])
     found = earned(rows, resamples=50, confidence=0.9, seed=1)
     assert found.overall.prompts == 2
@@ -35,13 +35,13 @@ def test_only_prompts_count_that_the_policy_did_not_solve_and_the_teacher_did() 
     assert found.parts["task=hotpotqa"].margin == pytest.approx(0.2)
 
 
-def test_a_hedge_counts_also_where_the_answer_rule_calls_it_right() -> None:
+def test_a_hedge_counts_even_if_the_answer_rule_accepts_it() -> None:
     rows = frame([0.9, 0.2], [True, False], [0.8, 0.8]).with_columns(worthless=True)
     found = earned(rows, resamples=50, confidence=0.9, seed=1)
     assert (found.overall.prompts, found.overall.above, found.solved) == (2, 0.5, 0.5)
 
 
-def test_the_interval_holds_the_margin_and_widens_with_fewer_prompts() -> None:
+def test_the_interval_contains_the_margin_and_widens_with_fewer_prompts() -> None:
     many = earned(frame([0.1, 0.5] * 40, [False] * 80, [0.6] * 80), resamples=200, confidence=0.9, seed=1)
     few = earned(frame([0.1, 0.5] * 4, [False] * 8, [0.6] * 8), resamples=200, confidence=0.9, seed=1)
     widths = []
@@ -52,7 +52,7 @@ def test_the_interval_holds_the_margin_and_widens_with_fewer_prompts() -> None:
     assert widths[0] < widths[1]
 
 
-def test_a_policy_that_solves_everything_is_nothing_to_judge_by() -> None:
+def test_a_policy_that_solves_every_prompt_has_an_undefined_margin() -> None:
     found = earned(frame([1.0, 1.0], [True, True], [0.5, 0.5]), resamples=50, confidence=0.9, seed=1)
     assert found.overall.prompts == 0
     assert math.isnan(found.overall.margin)
@@ -60,7 +60,7 @@ def test_a_policy_that_solves_everything_is_nothing_to_judge_by() -> None:
 
 
 def by_hand(rewards: list[float], solved: list[bool], n: int) -> float:
-    """Every subset of n, the best of it by reward; ties share."""
+    """Return the success of the best by reward over every subset of n; ties share."""
     shares = []
     for chosen in combinations(range(len(rewards)), n):
         best = max(rewards[i] for i in chosen)
@@ -69,17 +69,17 @@ def by_hand(rewards: list[float], solved: list[bool], n: int) -> float:
     return sum(shares) / len(shares)
 
 
-def test_best_of_n_is_that_of_every_subset() -> None:
+def test_best_of_n_equals_the_mean_over_every_subset() -> None:
     rewards, solved = [0.9, 0.1, 0.5, 0.3], [False, True, True, False]
     curve = best_of_n([rewards], [solved])
     assert curve == pytest.approx([by_hand(rewards, solved, n) for n in (1, 2, 3, 4)])
 
 
-def test_best_of_n_with_equal_rewards_is_their_mean() -> None:
+def test_best_of_n_with_equal_rewards_is_the_mean_success() -> None:
     assert best_of_n([[0.5, 0.5, 0.5]], [[True, False, False]]) == pytest.approx([1 / 3] * 3)
 
 
-def test_a_reward_that_prefers_failures_turns_the_curve_down() -> None:
+def test_best_of_n_falls_if_the_reward_prefers_failures() -> None:
     good = best_of_n([[0.9, 0.2, 0.1]] * 5, [[True, False, False]] * 5)
     bad = best_of_n([[0.9, 0.2, 0.1]] * 5, [[False, True, True]] * 5)
     assert good == sorted(good)

@@ -1,4 +1,4 @@
-"""Bootstrap intervals: their coverage, their groups, and what they say where a statistic is undefined."""
+"""Bootstrap intervals: their coverage, their groups, and undefined statistics."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ def mean_of(values: Vector, weights: Vector) -> Mapping[str, float]:
     return {"mean": float(weights @ values / weights.sum())}
 
 
-def test_the_interval_holds_the_truth_about_as_often_as_it_says() -> None:
-    """Rows of one group are nearly alike: drawing groups is right, drawing rows would be far too sure."""
+def test_the_interval_contains_the_truth_at_its_nominal_rate() -> None:
+    """Rows of one group are nearly equal: drawing groups is right, drawing rows gives far too narrow intervals."""
     rng = np.random.default_rng(7)
     groups = np.repeat(np.arange(40), 4)
-    held, held_by_rows, runs = 0, 0, 200
+    hits, hits_by_row, runs = 0, 0, 200
     for run in range(runs):
         values = np.repeat(rng.normal(0.5, 1, 40), 4) + rng.normal(0, 0.2, 160)
         for by_row in (False, True):
@@ -38,13 +38,13 @@ def test_the_interval_holds_the_truth_about_as_often_as_it_says() -> None:
                 seed=run,
             )["mean"]
             inside = interval.low <= 0.5 <= interval.high
-            held += inside and not by_row
-            held_by_rows += inside and by_row
-    assert 0.83 <= held / runs <= 0.95
-    assert held_by_rows / runs < 0.7
+            hits += inside and not by_row
+            hits_by_row += inside and by_row
+    assert 0.83 <= hits / runs <= 0.95
+    assert hits_by_row / runs < 0.7
 
 
-def test_a_difference_is_paired() -> None:
+def test_the_interval_of_a_difference_is_paired() -> None:
     rng = np.random.default_rng(1)
     hard = rng.normal(0, 1, 300)
 
@@ -58,7 +58,7 @@ def test_a_difference_is_paired() -> None:
     assert found["a"].high - found["a"].low > 0.1
 
 
-def test_a_thousand_resamples_of_the_rank_statistics() -> None:
+def test_intervals_of_rank_statistics_contain_their_values() -> None:
     rng = np.random.default_rng(2)
     x = rng.integers(0, 30, 245) / 30
     y = x + rng.normal(0, 0.2, 245)
@@ -79,7 +79,7 @@ def test_a_thousand_resamples_of_the_rank_statistics() -> None:
         assert interval.resamples == 1000
 
 
-def test_the_seed_decides() -> None:
+def test_the_interval_depends_only_on_the_seed() -> None:
     values = np.random.default_rng(0).random(50)
 
     def draw(seed: int) -> Interval:
@@ -96,7 +96,7 @@ def test_the_seed_decides() -> None:
     assert draw(1) != draw(2)
 
 
-def test_a_group_is_drawn_whole() -> None:
+def test_a_group_is_always_drawn_whole() -> None:
     groups = np.array(["b", "a", "b", "c", "a", "b"])
     base = np.array([1, 1, 0.5, 1, 2, 1])
     drawn: list[Vector] = []
@@ -115,13 +115,13 @@ def test_a_group_is_drawn_whole() -> None:
     assert any((weights == 0).any() for weights in drawn)
 
 
-def test_draws_are_as_many_as_there_are_groups() -> None:
+def test_each_resample_draws_as_many_groups_as_there_are() -> None:
     counts = draw_counts(np.random.default_rng(0), 5000)
     assert counts.sum() == 5000
     assert (counts == 0).mean() == pytest.approx(math.exp(-1), abs=0.03)
 
 
-def test_rarely_undefined_resamples_are_left_out_and_often_undefined_ones_refuse_the_interval() -> None:
+def test_few_undefined_resamples_are_left_out_and_many_make_the_interval_undefined() -> None:
     rarely = percentile_interval(0.5, [math.nan] * 5 + [0.4, 0.6] * 48, 0.9)
     assert (rarely.low, rarely.high, rarely.resamples) == pytest.approx((0.4, 0.6, 96))
     often = percentile_interval(0.5, [math.nan] * 6 + [0.4, 0.6] * 47, 0.9)
@@ -130,7 +130,7 @@ def test_rarely_undefined_resamples_are_left_out_and_often_undefined_ones_refuse
     assert math.isnan(percentile_interval(0.5, [], 0.9).low)
 
 
-def test_clearing_a_threshold() -> None:
+def test_an_interval_clears_a_threshold_only_as_a_whole() -> None:
     interval = Interval(0.5, 0.4, 0.6, 0.95, 100)
     assert interval.clears(">=", 0.4) and not interval.clears(">=", 0.41)
     assert interval.clears("<=", 0.6) and not interval.clears("<=", 0.59)
@@ -140,7 +140,7 @@ def test_clearing_a_threshold() -> None:
         interval.clears(">", 0.4)  # type: ignore[arg-type]
 
 
-def test_it_is_json_ready() -> None:
+def test_an_interval_with_nan_is_valid_json() -> None:
     assert json.loads(json.dumps(Interval(0.5, math.nan, 0.6, 0.95, 100).to_dict(), allow_nan=False)) == {
         "value": 0.5,
         "low": None,
@@ -154,7 +154,9 @@ def test_it_is_json_ready() -> None:
     ("rows", "groups", "resamples", "confidence"),
     [(0, 0, 10, 0.9), (3, 2, 10, 0.9), (3, 3, 0, 0.9), (3, 3, 10, 1.0)],
 )
-def test_what_cannot_be_resampled_is_refused(rows: int, groups: int, resamples: int, confidence: float) -> None:
+def test_invalid_rows_groups_or_settings_raise_an_error(
+    rows: int, groups: int, resamples: int, confidence: float
+) -> None:
     with pytest.raises(ValueError, match=r"\(\d,\) groups, \(\d,\) weights"):
         bootstrap(
             lambda weights: {},

@@ -1,4 +1,4 @@
-"""A real judge against real people: the LLM-Rubric rows, where the dimensions are weak and the people disagree."""
+"""A real judge against real people: the LLM-Rubric data, whose criteria are weak and whose people disagree."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def rated(shared_data: Path) -> pl.DataFrame:
 
 
 def calibrated(rated: pl.DataFrame, l2: float, target: Vector | None = None) -> Calibration:
-    """Calibrated as configured, from equal weights, with texts kept whole."""
+    """Calibrate with the published settings and equal prior weights, grouped by text."""
     return calibrate_weights(
         rated.select(QUESTIONS).to_numpy(),
         rated["target"].to_numpy() if target is None else target,
@@ -64,8 +64,8 @@ def calibrated(rated: pl.DataFrame, l2: float, target: Vector | None = None) -> 
     )
 
 
-def pooled(rated: pl.DataFrame, calibration: Calibration) -> dict[str, Interval]:
-    """Every scored row by the fold that did not fit it, and all of them compared at once with equal weights."""
+def pooled_comparison(rated: pl.DataFrame, calibration: Calibration) -> dict[str, Interval]:
+    """Compare held-out calibrated scores of all rows at once with equal weights."""
     rated = rated.drop_nulls()
     numbers, groups = group_numbers(rated["text_id"].to_numpy())
     fold_of = group_folds(np.bincount(numbers, minlength=groups).astype(np.float64), SETTINGS.cv, SETTINGS.seed)[
@@ -97,8 +97,8 @@ def pooled(rated: pl.DataFrame, calibration: Calibration) -> dict[str, Interval]
     )
 
 
-def test_the_rows_are_those_that_people_answered(rated: pl.DataFrame) -> None:
-    """Of the 743 answers 8 are left open; 73 of the others are about texts that the judge never saw."""
+def test_the_rows_are_the_answered_labels(rated: pl.DataFrame) -> None:
+    """Of the 743 answers 8 are empty; 73 of the others are about texts that the judge did not grade."""
     assert rated.height == 735
     scored = rated.drop_nulls()
     assert scored.height == 662
@@ -106,8 +106,8 @@ def test_the_rows_are_those_that_people_answered(rated: pl.DataFrame) -> None:
     assert sorted(scored["target"].unique().to_list()) == pytest.approx([0, 1 / 3, 2 / 3, 1])
 
 
-def test_the_dimensions_are_weak(rated: pl.DataFrame) -> None:
-    """What the calibration has to live with: no question of the judge says much, and two point the wrong way."""
+def test_single_criteria_correlate_weakly_with_people(rated: pl.DataFrame) -> None:
+    """No question of the judge correlates well with people, and two correlate negatively."""
     scored = rated.drop_nulls()
     alone = {question: spearman(scored[question], scored["target"]) for question in QUESTIONS}
     assert max(map(abs, alone.values())) < 0.25
@@ -116,7 +116,7 @@ def test_the_dimensions_are_weak(rated: pl.DataFrame) -> None:
 
 @pytest.mark.parametrize("l2", [0.0, 0.01, SETTINGS.l2])
 def test_calibrated_weights_rank_better_than_equal_ones(rated: pl.DataFrame, l2: float) -> None:
-    """By more than is asked of a calibration, certainly above 0, on held-out texts; the errors fall as well."""
+    """On held-out texts the gain exceeds the gate's threshold, its interval is above 0, and the errors fall too."""
     found = calibrated(rated, l2)
     assert (found.rows, found.groups, found.unscored) == (662, 223, 73)
     assert max(found.kkt_residual, found.refits_kkt_residual) <= 1e-9
@@ -125,32 +125,32 @@ def test_calibrated_weights_rank_better_than_equal_ones(rated: pl.DataFrame, l2:
     assert found.intervals["improve_pct_vs_equal"].clears(">=", GATE.min_improve_pct)
     assert found.mae_drop_pct_vs_equal >= GATE.min_mae_drop_pct
     assert found.intervals["mae_drop_pct_vs_equal"].clears(">=", 0)
-    # In absolute terms it stays a weak judge: equal weights say next to nothing, which makes the percentage huge.
+    # The judge is still weak: equal weights correlate with almost nothing, which makes the percentage huge.
     assert found.median_spearman["equal"] < 0.05 < found.median_spearman["calibrated"] < 0.3
 
-    whole = pooled(rated, found)
-    assert whole["gain"].clears(">=", 0)
-    assert whole["improve_pct"].clears(">=", GATE.min_improve_pct)
-    assert whole["mae_drop_pct"].clears(">=", 0)
-    assert not whole["equal"].clears(">=", 0)
-    assert whole["calibrated"].clears(">=", 0)
+    pooled = pooled_comparison(rated, found)
+    assert pooled["gain"].clears(">=", 0)
+    assert pooled["improve_pct"].clears(">=", GATE.min_improve_pct)
+    assert pooled["mae_drop_pct"].clears(">=", 0)
+    assert not pooled["equal"].clears(">=", 0)
+    assert pooled["calibrated"].clears(">=", 0)
 
 
-def test_the_misleading_questions_lose_their_weight(rated: pl.DataFrame) -> None:
+def test_negatively_correlated_questions_get_the_smallest_weights(rated: pl.DataFrame) -> None:
     weights = calibrated(rated, SETTINGS.l2).weights
     assert max(weights["Q3"], weights["Q8"]) < min(
         weights[question] for question in QUESTIONS if question not in {"Q3", "Q8"}
     )
 
 
-def test_shuffled_answers_of_people_give_no_gain(rated: pl.DataFrame) -> None:
+def test_shuffled_labels_give_no_gain(rated: pl.DataFrame) -> None:
     shuffled = np.random.default_rng(0).permutation(rated["target"].to_numpy())
     found = calibrated(rated, SETTINGS.l2, shuffled)
     assert not found.intervals["spearman_gain_vs_equal"].clears(">=", 0)
 
 
-def test_as_a_file_of_labels_the_rows_say_the_same(shared_data: Path, rated: pl.DataFrame, tmp_path: Path) -> None:
-    """Texts as groups, each counting once: calibrated weights gain, and neither judge nor people agree with people."""
+def test_the_rows_as_a_label_file_give_the_same_result(shared_data: Path, rated: pl.DataFrame, tmp_path: Path) -> None:
+    """With texts as groups, calibrated weights gain, and neither the judge nor people agree with people."""
     folder = shared_data / "llm_rubric" / "synth_data"
     people = pl.read_csv(folder / "human_judges_synth_all_FIXED_ANON.tsv", separator="\t").filter(pl.col("Q0") > 0)
     table = rated.select(
@@ -165,9 +165,9 @@ def test_as_a_file_of_labels_the_rows_say_the_same(shared_data: Path, rated: pl.
     medians = found["calibration"]["median_spearman"]
     assert medians["equal"] < 0.1 < medians["calibrated"] < 0.3
     assert found["calibration"]["intervals"]["spearman_gain_vs_equal"]["low"] > 0
-    beside = judge_agreement(run, file)
-    kappa = beside.body["agreement"][0]["figures"]["kappa"]
+    agreement = judge_agreement(run, file)
+    kappa = agreement.body["agreement"][0]["figures"]["kappa"]
     assert kappa["high"] < 0.05
-    assert beside.body["people_among_themselves"] < 0.2
-    red = {check.name for check in beside.gate.failures}
-    assert red == {"scored, share", "kappa with people", "rank correlation with people"}
+    assert agreement.body["people_among_themselves"] < 0.2
+    failures = {check.name for check in agreement.gate.failures}
+    assert failures == {"scored, share", "kappa with people", "rank correlation with people"}

@@ -1,4 +1,4 @@
-"""The pictures: right figures, the same bytes every time, nothing cut off, and nothing undefined drawn as 0."""
+"""The plots: right figures, the same bytes each time, nothing cut off, and undefined values not drawn as 0."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ pytestmark = pytest.mark.usefixtures("drawn")
 
 def dialogues(rows: int = 245) -> pl.DataFrame:
     rng = np.random.default_rng(4)
-    worth = rng.beta(3, 2, rows)
+    quality = rng.beta(3, 2, rows)
     return pl.DataFrame(
         {
-            "old": np.round(0.6 + 0.3 * worth + rng.normal(0, 0.05, rows), 2).clip(0, 1),
-            "new": worth,
-            "solved": rng.random(rows) < worth,
+            "old": np.round(0.6 + 0.3 * quality + rng.normal(0, 0.05, rows), 2).clip(0, 1),
+            "new": quality,
+            "solved": rng.random(rows) < quality,
         }
     )
 
@@ -70,7 +70,7 @@ def draw_all(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
 
 
-def test_pictures_are_900_wide_opaque_and_name_no_program(tmp_path: Path) -> None:
+def test_plots_are_900_wide_opaque_and_without_metadata(tmp_path: Path) -> None:
     names = draw_all(tmp_path)
     assert sorted(names) == ["ablation.png", "buckets.png", "ranks.png", "reliability.png", "weights.png"]
     for name in names:
@@ -81,7 +81,7 @@ def test_pictures_are_900_wide_opaque_and_name_no_program(tmp_path: Path) -> Non
             assert image.convert("RGB").getpixel((0, 0)) == (255, 255, 255)
 
 
-def test_the_same_data_give_the_same_bytes_in_any_thread(tmp_path: Path) -> None:
+def test_the_same_data_give_the_same_bytes_in_every_thread(tmp_path: Path) -> None:
     frame = dialogues(80)
 
     def draw(number: int) -> tuple[bytes, bytes]:
@@ -132,19 +132,19 @@ def test_equal_scores_stay_in_one_bin() -> None:
     assert found["share"].to_list() == [0.0, pytest.approx(5 / 7)]
 
 
-def test_unscored_dialogues_are_left_out_of_the_reliability(tmp_path: Path) -> None:
+def test_missing_scores_are_left_out_of_the_reliability_plot(tmp_path: Path) -> None:
     frame = dialogues(60)
-    holes = pl.DataFrame({"old": [None, 0.9], "new": [0.5, float("nan")], "solved": [True, True]})
+    unscored = pl.DataFrame({"old": [None, 0.9], "new": [0.5, float("nan")], "solved": [True, True]})
     scores = {"old score": "old", "new reward": "new"}
     plots.reliability(tmp_path / "all.png", frame, scores, outcome="solved")
-    plots.reliability(tmp_path / "holes.png", pl.concat([frame, holes]), scores, outcome="solved")
-    with Image.open(tmp_path / "all.png") as whole, Image.open(tmp_path / "holes.png") as other:
-        drawn = (0, 0, 900, whole.height - 40)  # the captions below differ: one tells what was left out
+    plots.reliability(tmp_path / "unscored.png", pl.concat([frame, unscored]), scores, outcome="solved")
+    with Image.open(tmp_path / "all.png") as whole, Image.open(tmp_path / "unscored.png") as other:
+        drawn = (0, 0, 900, whole.height - 40)  # without the captions, which report what was left out
         assert whole.crop(drawn).tobytes() == other.crop(drawn).tobytes()
         assert whole.tobytes() != other.tobytes()
 
 
-def test_reliability_of_nothing_is_refused(tmp_path: Path) -> None:
+def test_a_reliability_plot_without_scores_raises_an_error(tmp_path: Path) -> None:
     empty = pl.DataFrame({"old": [None, None], "success": [True, False]}, schema_overrides={"old": pl.Float64})
     with pytest.raises(RC1Error, match=r"\bold and success\b"):
         plots.reliability(tmp_path / "x.png", empty, {"old score": "old"})
@@ -159,7 +159,7 @@ def test_dialogues_with_equal_scores_share_a_mark_at_their_mean_ranks() -> None:
     assert sorted(marks.rows()) == [(1.5, 7.5, 1.0, 2), (4.5, 4.5, 0.0, 2), (4.5, 4.5, 1.0, 2), (7.5, 1.5, 1.0, 2)]
 
 
-def test_rank_scatter_refuses_columns_that_do_not_match(tmp_path: Path) -> None:
+def test_a_rank_scatter_of_columns_that_do_not_match_raises_an_error(tmp_path: Path) -> None:
     with pytest.raises(RC1Error, match="old 2, new 3, success 2"):
         plots.rank_scatter(tmp_path / "x.png", [0.1, 0.2], [0.1, 0.2, 0.3], [True, False])
     with pytest.raises(RC1Error, match="ranks"):
@@ -167,7 +167,7 @@ def test_rank_scatter_refuses_columns_that_do_not_match(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("undefined", [None, float("nan")])
-def test_what_is_undefined_is_not_drawn_as_zero(tmp_path: Path, undefined: float | None) -> None:
+def test_undefined_values_are_not_drawn_as_0(tmp_path: Path, undefined: float | None) -> None:
     for number, value in enumerate((undefined, 0.0)):
         plots.ablation(tmp_path / f"ablation{number}.png", ablated(success=value))
         plots.by_bucket(tmp_path / f"split{number}.png", split(overclar_rate_new=value))
@@ -175,14 +175,14 @@ def test_what_is_undefined_is_not_drawn_as_zero(tmp_path: Path, undefined: float
         assert (tmp_path / f"{name}0.png").read_bytes() != (tmp_path / f"{name}1.png").read_bytes()
 
 
-def test_nothing_to_draw_is_said_in_words(tmp_path: Path) -> None:
+def test_plots_without_data_raise_an_error(tmp_path: Path) -> None:
     with pytest.raises(RC1Error, match="weights"):
         plots.weights(tmp_path / "x.png", {}, cap=0.5)
     with pytest.raises(RC1Error, match="group"):
         plots.by_bucket(tmp_path / "x.png", {})
 
 
-def test_a_long_caption_is_broken_into_lines_that_fit() -> None:
+def test_a_long_caption_is_wrapped_to_the_width() -> None:
     figure = canvas("A title", "Wide words MMMM everywhere, mean reward of held-out dialogues. " * 6)
     figure.canvas.draw()
     title, caption = figure.texts

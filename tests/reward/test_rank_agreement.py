@@ -1,4 +1,4 @@
-"""Agreement statistics: against scipy on repeated rows, by hand where ties matter, and where they are undefined."""
+"""Rank statistics: against scipy on repeated rows, ties worked out by hand, and undefined cases."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ CORRELATIONS: dict[Statistic, Statistic] = {
 
 
 def tied_columns(seed: int) -> tuple[Vector, Vector, NDArray[np.int64]]:
-    """Two columns with many or few ties, and how often each row is repeated."""
+    """Return two columns with many or few ties, and the number of repetitions of each row."""
     rng = np.random.default_rng(seed)
     n, levels = int(rng.integers(4, 80)), int(rng.integers(2, 60))
     x = rng.integers(0, levels, n) / 7
@@ -43,30 +43,32 @@ def tied_columns(seed: int) -> tuple[Vector, Vector, NDArray[np.int64]]:
     return x, y, rng.integers(0, 4, n)
 
 
-@pytest.mark.parametrize("ours", CORRELATIONS)
-def test_integer_weights_are_repeated_rows(ours: Statistic) -> None:
+@pytest.mark.parametrize("statistic", CORRELATIONS)
+def test_integer_weights_equal_repeated_rows(statistic: Statistic) -> None:
     compared = 0
     for seed in range(150):
         x, y, times = tied_columns(seed)
         long_x, long_y = np.repeat(x, times), np.repeat(y, times)
         if len(set(long_x)) < 2 or len(set(long_y)) < 2:
-            assert math.isnan(ours(x, y, times))
+            assert math.isnan(statistic(x, y, times))
             continue
         compared += 1
-        assert ours(x, y, times) == pytest.approx(CORRELATIONS[ours](long_x, long_y), abs=1e-12)
-        assert ours(x, y, 0.5 * times) == pytest.approx(ours(x, y, times), abs=1e-12), "only the proportions matter"
+        assert statistic(x, y, times) == pytest.approx(CORRELATIONS[statistic](long_x, long_y), abs=1e-12)
+        assert statistic(x, y, 0.5 * times) == pytest.approx(statistic(x, y, times), abs=1e-12), (
+            "only the proportions matter"
+        )
     assert compared > 120
 
 
-@pytest.mark.parametrize("ours", CORRELATIONS)
-def test_a_large_column_with_few_levels(ours: Statistic) -> None:
+@pytest.mark.parametrize("statistic", CORRELATIONS)
+def test_a_large_column_with_few_levels_equals_scipy(statistic: Statistic) -> None:
     rng = np.random.default_rng(5)
     x = rng.integers(0, 40, 20_000) / 40
     y = (x + rng.random(20_000) > 0.9).astype(float)
-    assert ours(x, y) == pytest.approx(CORRELATIONS[ours](x, y), abs=1e-11)
+    assert statistic(x, y) == pytest.approx(CORRELATIONS[statistic](x, y), abs=1e-11)
 
 
-def test_kendall_counts_pairs_as_its_definition_does() -> None:
+def test_weighted_kendall_equals_its_definition() -> None:
     x, y, _ = tied_columns(11)
     weights = np.random.default_rng(1).random(len(x))
     pairs = weights[:, None] * weights
@@ -77,14 +79,14 @@ def test_kendall_counts_pairs_as_its_definition_does() -> None:
     assert kendall_tau_b(x, y, weights) == pytest.approx(expected, abs=1e-13)
 
 
-@pytest.mark.parametrize("ours", CORRELATIONS)
-def test_one_order_gives_one_and_the_reverse_minus_one(ours: Statistic) -> None:
+@pytest.mark.parametrize("statistic", CORRELATIONS)
+def test_the_same_order_gives_1_and_the_reverse_minus_1(statistic: Statistic) -> None:
     x = np.array([0.1, 0.4, 0.4, 0.9, 0.2])
-    assert ours(x, x**3) == pytest.approx(1)
-    assert ours(x, -x, [1, 2, 0.5, 1, 1]) == pytest.approx(-1)
+    assert statistic(x, x**3) == pytest.approx(1)
+    assert statistic(x, -x, [1, 2, 0.5, 1, 1]) == pytest.approx(-1)
 
 
-@pytest.mark.parametrize("ours", CORRELATIONS)
+@pytest.mark.parametrize("statistic", CORRELATIONS)
 @pytest.mark.parametrize(
     ("x", "y", "weights"),
     [
@@ -95,16 +97,18 @@ def test_one_order_gives_one_and_the_reverse_minus_one(ours: Statistic) -> None:
         ([1], [2], None),
     ],
 )
-def test_nothing_to_rank_is_undefined(ours: Statistic, x: list[float], y: list[float], weights: list[float]) -> None:
-    assert math.isnan(ours(x, y, weights))
+def test_correlations_without_variation_are_undefined(
+    statistic: Statistic, x: list[float], y: list[float], weights: list[float]
+) -> None:
+    assert math.isnan(statistic(x, y, weights))
 
 
-@pytest.mark.parametrize("ours", CORRELATIONS)
-def test_a_column_that_varies_only_where_nothing_counts_is_constant(ours: Statistic) -> None:
-    assert math.isnan(ours([1, 2, 2], [3, 4, 5], [0, 1, 1]))
+@pytest.mark.parametrize("statistic", CORRELATIONS)
+def test_a_column_that_varies_only_in_rows_of_weight_0_is_undefined(statistic: Statistic) -> None:
+    assert math.isnan(statistic([1, 2, 2], [3, 4, 5], [0, 1, 1]))
 
 
-def test_numbered_columns_give_the_same_on_some_of_their_rows() -> None:
+def test_rank_correlation_of_places_equals_spearman_on_a_subset_of_rows() -> None:
     x, y, times = tied_columns(3)
     picked = np.flatnonzero(times)
     counts = times[picked].astype(float)
@@ -112,20 +116,20 @@ def test_numbered_columns_give_the_same_on_some_of_their_rows() -> None:
     assert math.isnan(rank_correlation(places(x)[:0], places(y)[:0], counts[:0]))
 
 
-def test_top_overlap_worked_by_hand() -> None:
+def test_top_overlap_equals_that_worked_out_by_hand() -> None:
     # Of 5 rows, 40 % are 2. By x: row 0 is in; rows 1, 2, 3 tie for the one place left, a third each.
     # By y: rows 1 and 4 are in. They share a third of row 1, of 2 places: 1/6.
     assert top_overlap([9, 5, 5, 5, 1], [1, 8, 2, 3, 9], 0.4) == pytest.approx(1 / 6)
-    # With y tied as well: rows 0 and 1 for two places behind nobody, so both in: shared 1 + 1/3 of 2.
+    # With y tied as well: rows 0 and 1 share the first two places, so both are in: shared 1 + 1/3 of 2.
     assert top_overlap([9, 5, 5, 5, 1], [7, 7, 2, 3, 1], 0.4) == pytest.approx(2 / 3)
 
 
-def test_top_overlap_with_row_weights_worked_by_hand() -> None:
+def test_top_overlap_with_row_weights_equals_that_worked_out_by_hand() -> None:
     # Weights sum to 4, so the top half holds 2: by x row 0 (weight 1) and half of row 1 (weight 2); by y row 1 alone.
     assert top_overlap([3, 2, 1], [1, 3, 2], 0.5, [1, 2, 1]) == pytest.approx(2 * 0.5 / 2)
 
 
-def test_top_overlap_of_one_order_is_one_whatever_the_ties() -> None:
+def test_top_overlap_of_the_same_order_is_1_with_any_ties() -> None:
     for seed in range(40):
         x, _, times = tied_columns(seed)
         if times.sum():
@@ -133,7 +137,7 @@ def test_top_overlap_of_one_order_is_one_whatever_the_ties() -> None:
             assert top_overlap(x, -x, 1.0, times) == pytest.approx(1)
 
 
-def test_top_overlap_counts_repeated_rows_as_weights() -> None:
+def test_top_overlap_with_weights_equals_repeated_rows() -> None:
     for seed in range(40):
         x, y, times = tied_columns(seed)
         if times.sum():
@@ -141,12 +145,12 @@ def test_top_overlap_counts_repeated_rows_as_weights() -> None:
             assert top_overlap(x, y, 0.2, times) == pytest.approx(long, abs=1e-12)
 
 
-def test_a_score_that_says_nothing_overlaps_by_the_share() -> None:
-    """All rows are tied: each is in with the same fraction, as a random choice would have it."""
+def test_the_overlap_of_a_constant_score_is_the_share() -> None:
+    """All rows are tied: each is in with the same fraction, as in a random choice."""
     assert top_overlap(np.ones(50), np.arange(50), 0.1) == pytest.approx(0.1)
 
 
-def test_the_lead_that_a_top_keeps_worked_by_hand() -> None:
+def test_top_lead_kept_equals_that_worked_out_by_hand() -> None:
     # The mean of x is 2.5; its best half leads by 1. By y rows 0 and 3 are in, of mean 2.5; by z rows 1 and 3, of 3.
     assert top_lead_kept([1, 2, 3, 4], [9, 1, 2, 8], 0.5) == pytest.approx(0.0)
     assert top_lead_kept([1, 2, 3, 4], [1, 9, 2, 8], 0.5) == pytest.approx(0.5)
@@ -157,14 +161,14 @@ def test_the_lead_that_a_top_keeps_worked_by_hand() -> None:
     )
 
 
-def test_near_equals_that_swap_places_cost_a_top_its_overlap_and_hardly_its_lead() -> None:
+def test_swapping_nearly_equal_rows_lowers_the_overlap_and_keeps_the_lead() -> None:
     x = np.concatenate([np.zeros(80), 1 + np.arange(20) / 1000])
     y = np.concatenate([np.zeros(80), 1 + np.arange(20)[::-1] / 1000])
     assert top_overlap(x, y, 0.1) == 0.0
     assert top_lead_kept(x, y, 0.1) > 0.98
 
 
-def test_a_lead_that_is_none_is_undefined() -> None:
+def test_the_lead_of_constant_scores_is_undefined() -> None:
     assert math.isnan(top_lead_kept([1, 1, 1], [1, 2, 3], 0.5))
     assert math.isnan(top_lead_kept([], [], 0.5))
     for seed in range(40):
@@ -174,13 +178,13 @@ def test_a_lead_that_is_none_is_undefined() -> None:
             assert top_lead_kept(x, y, 0.2, times) == pytest.approx(long, abs=1e-9, nan_ok=True)
 
 
-def test_disjoint_tops_share_nothing_and_no_rows_are_undefined() -> None:
+def test_the_overlap_of_disjoint_tops_is_0_and_of_no_rows_undefined() -> None:
     assert top_overlap([1, 2, 3, 4], [4, 3, 2, 1], 0.25) == 0
     assert math.isnan(top_overlap([], [], 0.1))
 
 
 @pytest.mark.parametrize("share", [0, -0.1, 1.5, math.nan])
-def test_a_share_outside_its_range_is_refused(share: float) -> None:
+def test_a_top_share_outside_0_to_1_raises_an_error(share: float) -> None:
     with pytest.raises(ValueError, match="top share"):
         top_overlap([1, 2], [1, 2], share)
 
@@ -188,9 +192,9 @@ def test_a_share_outside_its_range_is_refused(share: float) -> None:
 @given(
     st.lists(st.tuples(st.integers(0, 6), st.booleans(), st.integers(0, 3)), min_size=1, max_size=30),
 )
-def test_auc_counts_pairs_as_its_definition_does(rows: list[tuple[int, bool, int]]) -> None:
-    written = [(score, solved) for score, solved, times in rows for _ in range(times)]
-    pairs = [(good, bad) for good, yes in written if yes for bad, also in written if not also]
+def test_auc_equals_its_definition(rows: list[tuple[int, bool, int]]) -> None:
+    repeated = [(score, solved) for score, solved, times in rows for _ in range(times)]
+    pairs = [(good, bad) for good, yes in repeated if yes for bad, also in repeated if not also]
     found = auc([row[0] for row in rows], [float(row[1]) for row in rows], [row[2] for row in rows])
     if not pairs:
         assert math.isnan(found)
@@ -198,14 +202,16 @@ def test_auc_counts_pairs_as_its_definition_does(rows: list[tuple[int, bool, int
         assert found == pytest.approx(sum((good > bad) + 0.5 * (good == bad) for good, bad in pairs) / len(pairs))
 
 
-def test_auc_is_of_outcomes_alone_and_bounds_the_rank_correlation() -> None:
+def test_auc_needs_binary_outcomes_and_bounds_the_rank_correlation() -> None:
     assert math.isnan(auc([0.1, 0.2, 0.3], [0.0, 0.5, 1.0]))
     scores, solved = list(range(200)), [0.0] * 40 + [1.0] * 160
     assert auc(scores, solved) == 1.0
-    assert spearman(scores, solved) == pytest.approx(math.sqrt(3 * 0.2 * 0.8), abs=1e-4), "no order has more"
+    assert spearman(scores, solved) == pytest.approx(math.sqrt(3 * 0.2 * 0.8), abs=1e-4), (
+        "the highest value of any order"
+    )
 
 
-def test_mean_absolute_error() -> None:
+def test_mean_absolute_error_with_and_without_weights() -> None:
     assert mean_absolute_error([0, 1, 0.5], [1, 1, 0]) == pytest.approx(0.5)
     assert mean_absolute_error([0, 1, 0.5], [1, 1, 0], [1, 2, 0]) == pytest.approx(1 / 3)
     assert math.isnan(mean_absolute_error([], []))
@@ -223,14 +229,14 @@ def test_mean_absolute_error() -> None:
         ([1, 2], [1, 2], [1, math.nan], "row weights"),
     ],
 )
-def test_columns_that_do_not_fit_are_refused(
+def test_columns_of_unequal_length_or_with_invalid_numbers_raise_an_error(
     measure: Statistic, x: list[float], y: list[float], weights: list[float], words: str
 ) -> None:
     with pytest.raises(ValueError, match=words):
         measure(x, y, weights)
 
 
-def test_an_unscored_row_of_weight_zero_does_not_matter() -> None:
+def test_a_nan_in_a_row_of_weight_0_does_not_matter() -> None:
     assert spearman([1, 2, math.nan], [1, 2, 3], [1, 1, 0]) == pytest.approx(1)
 
 
@@ -238,23 +244,23 @@ def test_an_unscored_row_of_weight_zero_does_not_matter() -> None:
     ("new", "old", "percent"),
     [(0.5, 0.4, 25), (0.3, 0.4, -25), (0.06, 0.01, 100), (0.02, -0.4, 105), (-0.03, -0.01, -40), (0.1, 0.0, 200)],
 )
-def test_improvement_over_small_and_negative_bases(new: float, old: float, percent: float) -> None:
+def test_improvement_pct_over_small_and_negative_bases(new: float, old: float, percent: float) -> None:
     assert improvement_pct(new, old, 0.05) == pytest.approx(percent)
 
 
-def test_undefined_percentages() -> None:
+def test_percentages_of_nan_or_a_zero_base_are_undefined() -> None:
     for new, old in ((math.nan, 0.3), (0.3, math.nan), (math.nan, math.nan)):
         assert math.isnan(improvement_pct(new, old, 0.05))
         assert math.isnan(drop_pct(new, old))
     assert math.isnan(drop_pct(0.2, 0.0))
 
 
-def test_drop() -> None:
+def test_drop_pct() -> None:
     assert drop_pct(0.19, 0.2) == pytest.approx(5)
     assert drop_pct(0.3, 0.2) == pytest.approx(-50)
 
 
-def test_sums_that_differ_by_rounding_alone_are_tied() -> None:
+def test_sums_that_differ_by_rounding_are_tied() -> None:
     sums = np.array([0.1 + 0.2 + 0.3, 0.3 + 0.2 + 0.1, 0.7])
     assert len(np.unique(sums)) == 3
     assert len(np.unique(without_rounding_noise(sums))) == 2

@@ -1,4 +1,4 @@
-"""The two rule dimensions: was the answer obtained, and was a reply used."""
+"""The two rule-based criteria: was the answer obtained, and was the user's reply used?"""
 
 from __future__ import annotations
 
@@ -48,40 +48,40 @@ QUILL = call("wiki", "Quill", "Quill was born in Velmo.")
 
 
 @pytest.mark.parametrize(
-    ("answer", "worth"),
+    ("answer", "score"),
     [("Quill", 1.0), ("the mill", 1.0), ("Velmo", 0.0), ("412", 1.0), ("413", 0.0), ("", 0.0), ("Quill Velmo", 0.0)],
 )
-def test_an_answer_is_obtained_where_a_page_holds_it(answer: str, worth: float) -> None:
-    assert obtained(user("Who built the mill?"), *MILL, final(f"Answer: {answer}")) == worth
+def test_an_answer_is_obtained_if_a_page_contains_it(answer: str, score: float) -> None:
+    assert obtained(user("Who built the mill?"), *MILL, final(f"Answer: {answer}")) == score
 
 
-def test_a_page_that_was_opened_by_the_answer_itself_obtains_nothing() -> None:
-    said = user("Where was the builder of the mill born?")
-    assert obtained(said, *QUILL, final("Answer: Quill")) == 0.0
-    assert obtained(said, *MILL, *QUILL, final("Answer: Quill")) == 1.0
+def test_a_page_looked_up_by_the_answer_itself_does_not_count() -> None:
+    prompt = user("Where was the builder of the mill born?")
+    assert obtained(prompt, *QUILL, final("Answer: Quill")) == 0.0
+    assert obtained(prompt, *MILL, *QUILL, final("Answer: Quill")) == 1.0
 
 
-def test_without_any_call_the_users_message_may_hold_the_answer() -> None:
-    said = user("Quill built the mill. Who built the mill?")
-    assert obtained(said, final("Answer: Quill")) == 1.0
-    assert obtained(said, final("Answer: Velmo")) == 0.0
+def test_without_calls_the_users_message_may_contain_the_answer() -> None:
+    prompt = user("Quill built the mill. Who built the mill?")
+    assert obtained(prompt, final("Answer: Quill")) == 1.0
+    assert obtained(prompt, final("Answer: Velmo")) == 0.0
     assert obtained(user("Who built it, Quill or Tarn?"), *QUILL, final("Answer: Tarn")) == 0.0
 
 
-def test_after_a_comparison_the_answer_may_be_one_of_the_things_compared() -> None:
-    said = user("Which is older, the 3 of Tarn or the 2 of Velmo?")
-    assert obtained(said, *call("calc", "3>2", "yes"), final("Answer: Tarn")) == 1.0
+def test_after_a_comparison_the_answer_may_be_one_of_the_compared_things() -> None:
+    prompt = user("Which is older, the 3 of Tarn or the 2 of Velmo?")
+    assert obtained(prompt, *call("calc", "3>2", "yes"), final("Answer: Tarn")) == 1.0
 
 
-def test_a_sum_with_a_number_that_nobody_said_obtains_nothing() -> None:
-    said = user("I hold 2 apples and get 3. How many?")
-    assert obtained(said, *call("calc", "2+3", "5"), final("Answer: 5")) == 1.0
-    assert obtained(said, *call("calc", "2+4", "6"), final("Answer: 6")) == 0.0
-    assert obtained(said, *call("calc", "2+3", "5"), *call("calc", "5*2", "10"), final("Answer: 10")) == 1.0
+def test_a_calculation_with_an_unknown_number_does_not_count() -> None:
+    prompt = user("I hold 2 apples and get 3. How many?")
+    assert obtained(prompt, *call("calc", "2+3", "5"), final("Answer: 5")) == 1.0
+    assert obtained(prompt, *call("calc", "2+4", "6"), final("Answer: 6")) == 0.0
+    assert obtained(prompt, *call("calc", "2+3", "5"), *call("calc", "5*2", "10"), final("Answer: 10")) == 1.0
 
 
 @pytest.mark.parametrize(
-    ("answer", "made", "worth"),
+    ("answer", "comparisons", "score"),
     [
         ("yes", [("3>2", "yes")], 1.0),
         ("no", [("3>2", "yes")], 0.0),
@@ -90,41 +90,43 @@ def test_a_sum_with_a_number_that_nobody_said_obtains_nothing() -> None:
         ("yes", [("3>2", "no"), ("2<3", "yes")], 1.0),
     ],
 )
-def test_a_yes_or_no_agrees_with_the_last_comparison(answer: str, made: list[tuple[str, str]], worth: float) -> None:
-    calls = [message for sum_ in made for message in call("calc", *sum_)]
-    assert obtained(user("Is 3 more than 2?"), *calls, final(f"Answer: {answer}")) == worth
+def test_a_yes_or_no_is_obtained_if_the_last_comparison_agrees(
+    answer: str, comparisons: list[tuple[str, str]], score: float
+) -> None:
+    calls = [message for comparison in comparisons for message in call("calc", *comparison)]
+    assert obtained(user("Is 3 more than 2?"), *calls, final(f"Answer: {answer}")) == score
 
 
-def test_an_answer_without_a_mark_and_an_essay_are_not_definite() -> None:
+def test_an_unmarked_answer_and_a_long_answer_are_not_obtained() -> None:
     assert obtained(user("Who built the mill?"), *MILL, final("Quill.")) == 0.0
     assert obtained(user("Who built the mill?"), *MILL, final("Answer: " + "mill " * 11)) == 0.0
 
 
 @pytest.mark.parametrize(
-    ("after", "worth"),
+    ("after", "score"),
     [
         ([*call("wiki", "Tarn", "A town."), final("Answer: old")], 1.0),
         ([final("Answer: Tarn")], 1.0),
         ([*call("wiki", "Mill", "A mill."), final("Answer: old")], 0.0),
     ],
 )
-def test_a_reply_is_used_where_what_it_brought_stands_in_a_later_call_or_the_answer(
-    after: list[Message], worth: float
+def test_a_reply_is_used_if_its_information_is_in_a_later_call_or_the_answer(
+    after: list[Message], score: float
 ) -> None:
     asked = call("ask_user", "Which mill?", "The mill of Tarn.")
-    assert ruled([user("How old is the mill?"), *asked, *after])["reply_used"].item() == worth
+    assert ruled([user("How old is the mill?"), *asked, *after])["reply_used"].item() == score
 
 
-def test_a_dialogue_that_asks_nothing_is_neither_good_nor_bad() -> None:
+def test_a_dialogue_without_a_question_gets_one_half() -> None:
     assert ruled([user("?"), final("Answer: 3")])["reply_used"].item() == 0.5
 
 
-def test_of_two_questions_each_counts() -> None:
+def test_two_questions_count_half_each() -> None:
     idle, used = call("ask_user", "How are you?", "Fine."), call("ask_user", "Which mill?", "That of Tarn.")
     assert ruled([user("?"), *idle, *used, final("Answer: Tarn")])["reply_used"].item() == 0.5
 
 
-def test_rows_of_hostile_or_empty_dialogues_get_a_number_and_absent_ones_get_none() -> None:
+def test_malformed_and_empty_dialogues_get_a_number_and_null_gets_null() -> None:
     broken = {"id": None, "type": None, "function": {"name": "calc", "arguments": "{expression: " + "9" * 50_000}}
     nameless = {"id": None, "type": None, "function": {"name": None, "arguments": None}}
     found = ruled(
@@ -136,7 +138,7 @@ def test_rows_of_hostile_or_empty_dialogues_get_a_number_and_absent_ones_get_non
     assert found.select("obtained", "reply_used").rows() == [(0.0, 0.5)] * 3 + [(None, None)]
 
 
-def test_an_unknown_rule_and_rows_without_messages_are_refused() -> None:
+def test_an_unknown_rule_and_rows_without_messages_raise_an_error() -> None:
     with pytest.raises(ConfigError, match="polite"):
         add_rules(pl.DataFrame({"messages": [[final("Answer: 3")]]}), ["polite"])  # type: ignore[list-item]
     with pytest.raises(RowError, match="chat messages"):
@@ -144,7 +146,7 @@ def test_an_unknown_rule_and_rows_without_messages_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "numbers"),
     [
         ("1,200.50 and 007", ["1200.5", "7"]),
         ("0 or 0.0", ["0", "0"]),
@@ -154,11 +156,11 @@ def test_an_unknown_rule_and_rows_without_messages_are_refused() -> None:
         ("none", []),
     ],
 )
-def test_numbers_have_one_spelling_each(text: str, said: list[str]) -> None:
-    assert figures(text) == said
+def test_numbers_are_normalized_to_one_spelling(text: str, numbers: list[str]) -> None:
+    assert figures(text) == numbers
 
 
-def test_on_the_pool_solved_dialogues_obtain_their_answer_more_often(evidence: Evidence) -> None:
+def test_solved_dialogues_of_the_pool_obtain_their_answer_more_often(evidence: Evidence) -> None:
     rows = add_rules(evidence.rows("pool"), ["obtained"])
     means = dict(rows.group_by("solved").agg(pl.col("obtained").mean()).iter_rows())
     assert means[True] > 0.8 > 0.5 > means[False]

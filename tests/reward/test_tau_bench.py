@@ -1,4 +1,4 @@
-"""Real dialogues of another project: airline service with a dozen tools, users who answer, contents that are null."""
+"""Real dialogues of tau-bench: an airline service with a dozen tools, users who answer, and null contents."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from rc1_lib.rows.transcript import read
 from rc1_lib.run import open_run
 
 # Counted by reading the rows (numbered from 0) message by message: (messages of the assistant; tool calls; messages of
-# the assistant without a call that a user's message follows). Rows 7 and 22 hold a call beside a text; row 60 ends with
-# a tool's result; rows 1 and 194 hold no call at all; row 0 calls two tools twice.
+# the assistant without a call that a user's message follows). Rows 7 and 22 have a call next to a text; row 60 ends
+# with a tool's result; rows 1 and 194 have no call; row 0 calls two tools twice.
 BY_HAND = {
     0: (15, 8, 7),
     1: (5, 0, 5),
@@ -34,7 +34,7 @@ BY_HAND = {
 
 @pytest.fixture(scope="module")
 def dialogues(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> list[list[dict[str, Any]]]:
-    """The 200 dialogues, as the JSONL reader gives them."""
+    """The 200 dialogues, as the JSONL reader returns them."""
     source = json.loads((shared_data / "tau_bench" / "gpt-4o-airline.json").read_bytes())
     path = tmp_path_factory.mktemp("tau_bench") / "airline.jsonl"
     rows = ({"id": f"airline-{number}", "messages": row["traj"]} for number, row in enumerate(source))
@@ -62,7 +62,7 @@ def recount(messages: list[dict[str, Any]]) -> tuple[int, int, int]:
     return turns, hops, questions
 
 
-def test_the_counts_are_those_counted_by_hand(frame: pl.DataFrame) -> None:
+def test_the_counts_equal_those_counted_by_hand(frame: pl.DataFrame) -> None:
     counts = add_counts(frame).select("turns", "tool_hops", "clarifications").rows()
     assert {number: counts[number] for number in BY_HAND} == BY_HAND
 
@@ -76,7 +76,7 @@ def test_all_counts_and_their_totals_agree_with_a_recount(
     assert counts.sum().row(0) == tuple(map(sum, zip(*expected, strict=True)))
 
 
-def test_the_rubric_reads_them_all_and_counts_questions_alike(
+def test_the_rubric_scores_every_dialogue_and_counts_the_same_questions(
     dialogues: list[list[dict[str, Any]]], frame: pl.DataFrame
 ) -> None:
     asked = add_counts(frame)["clarifications"].to_list()
@@ -90,16 +90,16 @@ def test_every_call_of_a_finished_step_finds_its_result(dialogues: list[list[dic
     assert results == sum(bool(m["content"]) for messages in dialogues for m in messages if m["role"] == "tool")
 
 
-def test_the_rules_read_them_all(frame: pl.DataFrame) -> None:
+def test_the_rules_score_every_dialogue(frame: pl.DataFrame) -> None:
     for name, values in add_rules(frame, RULES).select(list(RULES)).to_dict().items():
         assert values.null_count() == 0, name
         assert values.is_between(0.0, 1.0).all(), name
 
 
-def test_the_rubric_agrees_no_better_than_chance_and_the_gate_says_so(
+def test_the_rubric_agrees_no_better_than_chance_and_fails_the_gate(
     dialogues: list[list[dict[str, Any]]], shared_data: Path, tmp_path: Path
 ) -> None:
-    """The label is the benchmark's verdict on what became of the customer's case; trials of one task are one group."""
+    """The label is the benchmark's verdict on the final state; trials of one task are one group."""
     source = json.loads((shared_data / "tau_bench" / "gpt-4o-airline.json").read_bytes())
     rows = [
         {"messages": messages, "label": row["reward"], "group": row["task_id"]}

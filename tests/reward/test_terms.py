@@ -1,4 +1,4 @@
-"""The old score and the new reward, term by term."""
+"""The baseline reward and the calibrated reward, term by term."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PRICE: dict[str, Any] = {"alpha": 0.07, "cap": 3, "beta": 0.05}
 
 
 def row(**changes: Any) -> dict[str, Any]:
-    """A dialogue that asked twice where nothing was missing, about a hard prompt."""
+    """Return a dialogue about a hard prompt with two needless questions."""
     return {
         "answered": 1.0,
         "grounded": 0.5,
@@ -40,7 +40,7 @@ def rewarded(*rows: dict[str, Any], **changes: Any) -> pl.DataFrame:
     return add_reward(add_old_score(pl.DataFrame(rows, schema=SCHEMA), OLD), NEW, **(PRICE | changes))
 
 
-def test_one_row_audited_by_hand() -> None:
+def test_the_terms_of_one_row_equal_those_worked_out_by_hand() -> None:
     found = rewarded(row()).to_dicts()[0]
     assert {name: found[name] for name in ("old.answered", "old.grounded", "old")} == {
         "old.answered": 0.75,  # 0.75 * 1
@@ -55,26 +55,12 @@ def test_one_row_audited_by_hand() -> None:
     assert found["total"] == pytest.approx(0.77875)  # 0.875 * 1.05 - 0.14
 
 
-@pytest.mark.parametrize("needs", [False, True])
-@pytest.mark.parametrize("asked", [0, 1, 2, 3, 5])
-def test_the_column_of_penalties_is_the_penalty_of_each_row(asked: int, needs: bool) -> None:
-    found = rewarded(row(clarifications=asked, needs_clarification=needs))["penalty"].item()
-    assert found == over_clarification_penalty(asked, needs, alpha=0.07, cap=3)
-
-
-@pytest.mark.parametrize(("bucket", "factor"), [("easy", 0.95), ("medium", 1.0), ("hard", 1.05)])
-def test_the_column_of_factors_is_the_factor_of_each_row(bucket: Any, factor: float) -> None:
-    found = rewarded(row(bucket=bucket)).to_dicts()[0]
-    assert found["factor"] == pytest.approx(factor) == difficulty_factor(bucket, 0.05)
-    assert found["total"] == pytest.approx(0.875 * factor - 0.14)
-
-
-def test_without_the_penalty_the_reward_is_the_main_reward() -> None:
+def test_without_the_penalty_the_reward_is_the_judged_score() -> None:
     found = rewarded(row(), use_penalty=False).to_dicts()[0]
     assert (found["penalty"], found["reward"], found["total"]) == (0.0, 0.875, pytest.approx(0.91875))
 
 
-def test_a_dialogue_without_scores_has_no_reward_instead_of_none_at_all() -> None:
+def test_a_missing_score_gives_a_null_reward() -> None:
     found = rewarded(row(answered=None), row()).to_dicts()
     for name in ("old.answered", "old", "new.answered", "main", "reward", "total"):
         assert found[0][name] is None, name
@@ -82,19 +68,19 @@ def test_a_dialogue_without_scores_has_no_reward_instead_of_none_at_all() -> Non
     assert found[0]["new.settled"] == 0.5
 
 
-def test_what_was_needed_or_how_hard_it_is_may_be_unknown() -> None:
+def test_an_unknown_need_or_difficulty_gives_null_terms() -> None:
     unknown, unmeasured = rewarded(row(needs_clarification=None), row(bucket=None)).to_dicts()
     assert (unknown["main"], unknown["penalty"], unknown["reward"]) == (0.875, None, None)
     assert (unmeasured["reward"], unmeasured["factor"], unmeasured["total"]) == (pytest.approx(0.735), None, None)
 
 
-def test_a_dimension_of_weight_zero_need_not_be_known() -> None:
+def test_a_missing_criterion_of_weight_0_does_not_matter() -> None:
     frame = pl.DataFrame([row(grounded=None)], schema=SCHEMA)
     found = add_reward(frame, {"answered": 1.0, "grounded": 0.0}, **PRICE).to_dicts()[0]
     assert (found["new.grounded"], found["main"]) == (0.0, 1.0)
 
 
-def test_the_terms_sum_to_the_total_on_many_rows() -> None:
+def test_the_terms_of_many_rows_equal_single_values_and_sum_to_the_total() -> None:
     rng = random.Random(4)
     rows = [
         row(
@@ -111,12 +97,14 @@ def test_the_terms_sum_to_the_total_on_many_rows() -> None:
         penalty = over_clarification_penalty(one["clarifications"], one["needs_clarification"], alpha=0.07, cap=3)
         main = sum(found[f"new.{name}"] for name in NEW)
         assert found["old"] == pytest.approx(sum(found[f"old.{name}"] for name in OLD))
+        assert found["penalty"] == penalty
+        assert found["factor"] == pytest.approx(difficulty_factor(one["bucket"], 0.05))
         assert found["reward"] == pytest.approx(main - penalty)
         assert found["total"] == pytest.approx(main * difficulty_factor(one["bucket"], 0.05) - penalty)
 
 
 @pytest.mark.parametrize(
-    ("damage", "said"),
+    ("damage", "message"),
     [
         (lambda frame: frame.drop("settled"), "lack settled"),
         (lambda frame: frame.drop("bucket", "clarifications"), "lack clarifications, bucket"),
@@ -124,11 +112,11 @@ def test_the_terms_sum_to_the_total_on_many_rows() -> None:
         (lambda frame: frame.with_columns(bucket=pl.lit("tough")), "contains tough"),
     ],
 )
-def test_rows_that_no_reward_can_be_made_of_are_refused_in_words(damage: Any, said: str) -> None:
-    with pytest.raises(RowError, match=said):
+def test_rows_with_missing_or_invalid_columns_raise_an_error(damage: Any, message: str) -> None:
+    with pytest.raises(RowError, match=message):
         add_reward(damage(pl.DataFrame([row()], schema=SCHEMA)), NEW, **PRICE)
 
 
-def test_a_negative_price_is_refused() -> None:
+def test_a_negative_alpha_raises_an_error() -> None:
     with pytest.raises(ValueError, match=r"alpha=-0\.1, "):
         rewarded(row(), alpha=-0.1)

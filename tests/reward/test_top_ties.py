@@ -1,4 +1,4 @@
-"""Ties at the border of the top: what is said of them, against every way to break them."""
+"""Ties at the border of the top, against every way to break them."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ Vector = NDArray[np.float64]
 
 
 def every_top(scores: Vector, k: int) -> list[set[int]]:
-    """All sets of k rows that are a top, however ties are broken."""
+    """Return all sets of k rows that can be the top, over all ways to break ties."""
     border = np.sort(scores)[::-1][k - 1]
     above, on = set(np.flatnonzero(scores > border)), np.flatnonzero(scores == border)
     return [above | set(chosen) for chosen in combinations(on, k - len(above))]
 
 
-def test_the_overlap_lies_between_the_extremes_of_all_ways_to_break_ties() -> None:
+def test_the_overlap_is_between_the_extremes_over_all_ways_to_break_ties() -> None:
     rng = np.random.default_rng(11)
     moved = 0
     for _ in range(200):
@@ -35,7 +35,7 @@ def test_the_overlap_lies_between_the_extremes_of_all_ways_to_break_ties() -> No
     assert moved > 100
 
 
-def test_the_border_counts_the_rows_that_tie_and_the_places_left_for_them() -> None:
+def test_the_border_counts_tied_rows_and_the_places_left_for_them() -> None:
     old = np.array([9, 5, 5, 5, 5, 1, 1, 1, 1, 1.0])
     found = top_ties(old, np.arange(10.0), 0.3, np.ones(10))
     assert (found.old, found.new) == (Border(4, pytest.approx(2)), Border(0, 0))
@@ -46,11 +46,11 @@ def test_the_border_counts_the_rows_that_tie_and_the_places_left_for_them() -> N
     assert top_ties(old, old, 0.5, np.ones(10)).in_words() == "old score: no ties; new reward: no ties"
 
 
-def test_a_row_that_is_cut_by_the_border_is_no_tie() -> None:
+def test_a_single_row_cut_by_the_border_is_not_a_tie() -> None:
     found = top_ties(np.arange(15.0), np.arange(15.0), 0.1, np.ones(15))
     assert (found.old, found.new, found.lowest, found.highest) == (Border(0, 0), Border(0, 0), 1, 1)
 
 
 @pytest.mark.parametrize(("lowest", "highest", "is_arbitrary"), [(0.3, 0.8, True), (0.7, 1, False), (0.2, 0.69, False)])
-def test_ties_are_arbitrary_where_they_decide_the_verdict(lowest: float, highest: float, is_arbitrary: bool) -> None:
+def test_ties_are_arbitrary_if_they_decide_the_verdict(lowest: float, highest: float, is_arbitrary: bool) -> None:
     assert TopTies(10, Border(5, 2), Border(0, 0), lowest, highest).arbitrary(0.7) is is_arbitrary

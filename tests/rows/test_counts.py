@@ -1,4 +1,4 @@
-"""Counts of any chat dialogue."""
+"""Counts of turns, tool calls and questions in chat dialogues."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COUNTS = ("turns", "tool_hops", "clarifications")
 USER: Message = {"role": "user", "content": "?"}
 
 
-def says(text: str = "Hm.", *tools: str) -> Message:
+def assistant(text: str = "Hm.", *tools: str) -> Message:
     calls = [{"id": "", "type": "function", "function": {"name": tool, "arguments": "{}"}} for tool in tools]
     return {"role": "assistant", "content": text, "tool_calls": calls or None}
 
@@ -31,53 +31,55 @@ def counted(*dialogues: list[Message] | None) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize("name", ["pool", "shadow", "takes"])
-def test_columns_and_one_dialogue_are_counted_alike(evidence: Evidence, name: str) -> None:
+def test_counts_of_columns_equal_those_of_single_dialogues(evidence: Evidence, name: str) -> None:
     rows = evidence.rows(name)
     singly = [astuple(counts_of(messages)) for messages in rows["messages"].to_list()]
     assert add_counts(rows).select(COUNTS).rows() == singly
     assert with_texts(rows).select(COUNTS).rows() == singly
 
 
-SPOKEN = st.sampled_from(["system", "user", "assistant", "tool", "developer"])
+ROLES = st.sampled_from(["system", "user", "assistant", "tool", "developer"])
 TOOLS = st.lists(st.sampled_from(["wiki", "calc", "ask_user", "book_flight", ""]), max_size=3)
 
 
-@given(st.lists(st.lists(st.tuples(SPOKEN, TOOLS), max_size=8), min_size=1, max_size=6))
-def test_columns_and_one_dialogue_are_counted_alike_whatever_is_said(
+@given(st.lists(st.lists(st.tuples(ROLES, TOOLS), max_size=8), min_size=1, max_size=6))
+def test_counts_of_columns_equal_those_of_single_random_dialogues(
     dialogues: list[list[tuple[str, list[str]]]],
 ) -> None:
-    told: list[list[Message]] = [[{**says("Hm.", *tools), "role": role} for role, tools in said] for said in dialogues]
-    assert counted(*told) == [astuple(counts_of(messages)) for messages in told]
-    assert counted(*told) == [astuple(count(said)) for said in dialogues]
+    chats: list[list[Message]] = [
+        [{**assistant("Hm.", *tools), "role": role} for role, tools in one] for one in dialogues
+    ]
+    assert counted(*chats) == [astuple(counts_of(messages)) for messages in chats]
+    assert counted(*chats) == [astuple(count(one)) for one in dialogues]
 
 
-def test_every_tool_but_the_user_is_a_hop() -> None:
-    assert counted([USER, says("", "wiki", "calc", "book_flight"), says("", "ask_user")]) == [(2, 3, 1)]
+def test_every_tool_call_except_ask_user_is_a_hop() -> None:
+    assert counted([USER, assistant("", "wiki", "calc", "book_flight"), assistant("", "ask_user")]) == [(2, 3, 1)]
 
 
-def test_a_plain_message_is_a_question_when_the_user_replies_to_it_at_once() -> None:
-    assert counted([USER, says(), USER, says("", "wiki"), USER, says()]) == [(3, 1, 1)]
+def test_a_message_without_a_call_is_a_question_if_the_user_replies_next() -> None:
+    assert counted([USER, assistant(), USER, assistant("", "wiki"), USER, assistant()]) == [(3, 1, 1)]
 
 
-def test_the_user_of_the_next_dialogue_replies_to_nobody() -> None:
-    assert counted([USER, says()], [USER, says()]) == [(1, 0, 0), (1, 0, 0)]
+def test_a_user_message_of_the_next_dialogue_is_not_a_reply() -> None:
+    assert counted([USER, assistant()], [USER, assistant()]) == [(1, 0, 0), (1, 0, 0)]
 
 
-def test_dialogues_without_messages_count_nothing_and_an_absent_one_is_not_counted() -> None:
-    assert counted([], None, [USER, says()]) == [(0, 0, 0), (None, None, None), (1, 0, 0)]
+def test_an_empty_dialogue_counts_0_and_a_null_dialogue_null() -> None:
+    assert counted([], None, [USER, assistant()]) == [(0, 0, 0), (None, None, None), (1, 0, 0)]
 
 
-def test_messages_that_know_no_tools_are_counted_too() -> None:
+def test_messages_without_a_tool_calls_column_are_counted() -> None:
     frame = pl.DataFrame({"messages": [[USER, {"role": "assistant", "content": None}, USER]]})
     assert add_counts(frame).select(COUNTS).rows() == [(1, 0, 1)]
 
 
-def test_the_counts_are_whole_numbers() -> None:
-    frame = pl.DataFrame({"messages": [[USER, says()]]})
+def test_the_counts_are_integers() -> None:
+    frame = pl.DataFrame({"messages": [[USER, assistant()]]})
     assert add_counts(frame).select(COUNTS).dtypes == [pl.Int64] * 3
 
 
 @pytest.mark.parametrize("frame", [pl.DataFrame({"id": ["a"]}), pl.DataFrame({"messages": ["hello"]})])
-def test_rows_without_chat_messages_are_refused(frame: pl.DataFrame) -> None:
+def test_rows_without_chat_messages_raise_an_error(frame: pl.DataFrame) -> None:
     with pytest.raises(RowError, match=r"'messages' .*role"):
         add_counts(frame)

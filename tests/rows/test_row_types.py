@@ -1,4 +1,4 @@
-"""The types of rows and the columns that frames of rows have are one description."""
+"""The type `Row`, the rows that RC1 writes and the columns of frames agree."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from rc1_lib.rows.frame import ROW_COLUMNS, columns_of
 
 @cache
 def hints_of(kind: Any) -> tuple[dict[str, Any], set[str]]:
-    """The types of a typed dictionary's keys, and which of these it cannot do without."""
+    """Return the types of a typed dictionary's keys, and the required keys."""
     marked = get_type_hints(kind, include_extras=True)
     return get_type_hints(kind), {name for name, one in marked.items() if get_origin(one) is not NotRequired}
 
 
 def misfits(value: object, hint: Any, place: str = "row") -> list[str]:
-    """Where a value is not of a type made of the kinds that rows are made of."""
+    """List the places in which a value differs from a type made of the kinds that rows use."""
     if is_typeddict(hint):
         if not isinstance(value, dict):
             return [f"{place} is no object"]
@@ -46,7 +46,7 @@ def misfits(value: object, hint: Any, place: str = "row") -> list[str]:
 
 
 @pytest.mark.parametrize("name", ["pool", "shadow", "takes", "balanced"])
-def test_every_row_that_rc1_writes_is_a_row_with_every_key_in_its_order(evidence: Evidence, name: str) -> None:
+def test_every_written_row_matches_the_type_with_its_keys_in_order(evidence: Evidence, name: str) -> None:
     with evidence.path(name).open("rb") as lines:
         for line in lines:
             row = orjson.loads(line)
@@ -54,7 +54,7 @@ def test_every_row_that_rc1_writes_is_a_row_with_every_key_in_its_order(evidence
             assert list(row) == list(Row.__annotations__)
 
 
-def test_the_check_of_this_module_finds_what_does_not_fit(evidence: Evidence) -> None:
+def test_misfits_finds_each_kind_of_mismatch(evidence: Evidence) -> None:
     with evidence.path("pool").open("rb") as lines:
         row = orjson.loads(next(lines))
     damaged = {**row, "use": True, "support": ["x", 5], "extra": 1, "user_replies": {"gives": None}}
@@ -65,15 +65,15 @@ def test_the_check_of_this_module_finds_what_does_not_fit(evidence: Evidence) ->
     }  # fmt: skip
 
 
-def test_the_columns_of_frames_are_the_rows_keys() -> None:
+def test_the_columns_of_frames_are_the_keys_of_rows() -> None:
     assert list(ROW_COLUMNS) == list(Row.__annotations__)
     assert ROW_COLUMNS["user_replies"] == pl.Struct({"gives": pl.String, "otherwise": pl.String})
     assert ROW_COLUMNS["messages"] == pl.List(pl.Struct(columns_of(Message)))
     assert ROW_COLUMNS["use"] == pl.Int64 and ROW_COLUMNS["cue"] == pl.Boolean
 
 
-def test_frames_hold_what_the_lines_hold(evidence: Evidence) -> None:
-    """Nothing of a row is lost between the line and the frame, except that a key that is absent is null."""
+def test_frames_contain_everything_of_the_lines(evidence: Evidence) -> None:
+    """The frame keeps everything of a line; a missing key becomes null."""
     with evidence.path("pool").open("rb") as lines:
         read = [orjson.loads(line) for line in lines]
     for row, framed in zip(read, evidence.rows("pool").iter_rows(named=True), strict=True):

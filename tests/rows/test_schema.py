@@ -1,4 +1,4 @@
-"""Each way in which a row can be no row is refused, in a sentence that names the line."""
+"""Each way in which a row can be invalid raises an error that names the line."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def first_calls(row: Row) -> list[Any]:
     return next(message for message in row["messages"] if message.get("tool_calls"))["tool_calls"]
 
 
-def missing(row: Row) -> Row:
-    """The replies of the row, made one from which something was taken out."""
+def with_missing_information(row: Row) -> Row:
+    """Make the row one with missing information, and return its user replies."""
     slot = {"where": "ask", "value": "39", "vague": "some", "wanted": "how many"}
     row.update(
         needs_clarification=True, slot=slot, user_replies={"gives": "It is 39.", "otherwise": "I do not know that."}
@@ -62,25 +62,25 @@ CASES: list[tuple[Callable[[Row], object], str]] = [
     (lambda row: row.update(answer=""), "column 'answer' must not be empty"),
     (lambda row: row.update(task="trivia"), "column 'task'"),
     (lambda row: row.update(lang="fr"), "column 'lang'"),
-    (lambda row: row.update(support=[]), "names no supporting sentence"),
-    (lambda row: first_calls(row).append(None), "every call needs one of the tools"),
-    (lambda row: first_calls(row).append({}), "every call needs one of the tools"),
-    (lambda row: first_calls(row).append({"function": None}), "every call needs one of the tools"),
-    (lambda row: row["messages"][-1].update(tool_calls=[None]), "every call needs one of the tools"),
-    (lambda row: row.update(messages=[]), "must open with a system and a user message"),
-    (lambda row: row["messages"].pop(0), "must open with a system and a user message"),
-    (lambda row: row["messages"].insert(2, {"role": "developer", "content": "x"}), "a message's role must be"),
-    (lambda row: row["messages"][1].update(content=None), "every message needs a text"),
-    (lambda row: row["messages"][-1].update(content="I do not know."), "hold 'final'"),
-    (lambda row: row.update(final=""), "hold 'final'"),
-    (lambda row: row.update(final=f"{row['final']}; of another dialogue"), "hold 'final'"),
-    (lambda row: row.update(final=f"of another dialogue; {row['final']}"), "hold 'final'"),
-    (lambda row: first_call(row).update(name="search"), "every call needs one of the tools"),
-    (lambda row: first_call(row).update(arguments="{broken"), "every call needs one of the tools"),
-    (lambda row: first_call(row).update(arguments='{"page": "x"}'), "every call needs one of the tools"),
-    (lambda row: row.update(asked=99), "'asked' must be the number of ask_user calls"),
-    (lambda row: row.update(solved=True, lucky=True), "cannot be both solved and lucky"),
-    (lambda row: row.update(split="shadow"), "is of split 'shadow', expected only rows of split 'pool'"),
+    (lambda row: row.update(support=[]), schema._RULES["has support"]),
+    (lambda row: first_calls(row).append(None), schema._RULES["calls"]),
+    (lambda row: first_calls(row).append({}), schema._RULES["calls"]),
+    (lambda row: first_calls(row).append({"function": None}), schema._RULES["calls"]),
+    (lambda row: row["messages"][-1].update(tool_calls=[None]), schema._RULES["calls"]),
+    (lambda row: row.update(messages=[]), schema._RULES["opens"]),
+    (lambda row: row["messages"].pop(0), schema._RULES["opens"]),
+    (lambda row: row["messages"].insert(2, {"role": "developer", "content": "x"}), schema._RULES["roles"]),
+    (lambda row: row["messages"][1].update(content=None), schema._RULES["contents"]),
+    (lambda row: row["messages"][-1].update(content="I do not know."), schema._RULES["ends"]),
+    (lambda row: row.update(final=""), schema._RULES["ends"]),
+    (lambda row: row.update(final=f"{row['final']}; of another dialogue"), schema._RULES["ends"]),
+    (lambda row: row.update(final=f"of another dialogue; {row['final']}"), schema._RULES["ends"]),
+    (lambda row: first_call(row).update(name="search"), schema._RULES["calls"]),
+    (lambda row: first_call(row).update(arguments="{broken"), schema._RULES["calls"]),
+    (lambda row: first_call(row).update(arguments='{"page": "x"}'), schema._RULES["calls"]),
+    (lambda row: row.update(asked=99), schema._RULES["asks"]),
+    (lambda row: row.update(solved=True, lucky=True), schema._RULES["solved or lucky"]),
+    (lambda row: row.update(split="shadow"), "split 'shadow'"),
     (lambda row: row.update(posed=None), "posed_ask"),
     (lambda row: row.update(user_replies="Nothing is missing."), "key 'user_replies' holds"),
     (
@@ -99,27 +99,31 @@ CASES: list[tuple[Callable[[Row], object], str]] = [
         lambda row: row["messages"][1].update(content=72),
         "line 2: 'messages[1].content' holds a number (72), expected a text",
     ),
+    (
+        lambda row: row["messages"][1].update(content={"text": "hidden"}),
+        'line 2: \'messages[1].content\' holds an object ({"text":"hidden"}), expected a text',
+    ),
     (lambda row: row.update(answer=True), "line 2: 'answer' holds a truth value (true), expected a text"),
     (lambda row: row.update(support=[7, "x"]), "line 2: 'support[0]' holds a number (7), expected a text"),
-    (lambda row: row.update(passages=[{"title": "x"}]), "line 2: every page in 'passages' needs a title and a text"),
+    (lambda row: row.update(passages=[{"title": "x"}]), schema._RULES["pages"]),
     (
         lambda row: row.update(passages=[{"title": "", "text": "x"}]),
-        "every page in 'passages' needs a title and a text",
+        schema._RULES["pages"],
     ),
     (
-        lambda row: (missing(row), row.update(slot=None)),
-        "line 2: a row with 'user_replies' that needs a clarification needs a 'slot'",
+        lambda row: (with_missing_information(row), row.update(slot=None)),
+        schema._RULES["slot named"],
     ),
     (
-        lambda row: (missing(row), row.update(slot={"where": "ask", "value": "39", "vague": "some"})),
-        "a row with 'user_replies' that needs a clarification needs a 'slot'",
+        lambda row: (with_missing_information(row), row.update(slot={"where": "ask", "value": "39", "vague": "some"})),
+        schema._RULES["slot named"],
     ),
-    (lambda row: missing(row).update(gives=None), "'user_replies' needs 'gives' exactly where"),
-    (lambda row: row["user_replies"].update(gives="It is 39."), "'user_replies' needs 'gives' exactly where"),
-    (lambda row: missing(row).pop("gives"), "'user_replies' needs 'gives' exactly where"),
-    (lambda row: missing(row).update(gives=""), "'user_replies' needs 'gives' exactly where"),
-    (lambda row: missing(row).pop("otherwise"), "'user_replies' needs 'gives' exactly where"),
-    (lambda row: row["user_replies"].update(otherwise=""), "'user_replies' needs 'gives' exactly where"),
+    (lambda row: with_missing_information(row).update(gives=None), schema._RULES["replies"]),
+    (lambda row: row["user_replies"].update(gives="It is 39."), schema._RULES["replies"]),
+    (lambda row: with_missing_information(row).pop("gives"), schema._RULES["replies"]),
+    (lambda row: with_missing_information(row).update(gives=""), schema._RULES["replies"]),
+    (lambda row: with_missing_information(row).pop("otherwise"), schema._RULES["replies"]),
+    (lambda row: row["user_replies"].update(otherwise=""), schema._RULES["replies"]),
 ]
 
 
@@ -129,21 +133,21 @@ def check(path: Path, lines: list[str]) -> None:
 
 
 @pytest.mark.parametrize(("damage", "sentence"), CASES)
-def test_a_damaged_row_is_refused_in_a_sentence(
+def test_a_damaged_row_raises_an_error_that_names_the_fault(
     damage: Callable[[Row], object], sentence: str, lines: list[str], tmp_path: Path
 ) -> None:
     row = json.loads(lines[1])
     damage(row)
-    with pytest.raises(RowError) as refused:
+    with pytest.raises(RowError) as caught:
         check(tmp_path / "rows.jsonl", [lines[0], json.dumps(row), *lines[2:]])
-    assert sentence in str(refused.value)
+    assert sentence in str(caught.value)
 
 
-def test_whole_rows_are_accepted(lines: list[str], tmp_path: Path) -> None:
+def test_intact_rows_are_accepted(lines: list[str], tmp_path: Path) -> None:
     check(tmp_path / "rows.jsonl", lines)
 
 
-def test_a_row_whose_marks_contradict_each_other_is_accepted(lines: list[str], tmp_path: Path) -> None:
+def test_a_row_with_contradicting_answer_marks_is_accepted(lines: list[str], tmp_path: Path) -> None:
     row = json.loads(lines[1])
     row["messages"][-1]["content"] = "Answer: 1\nAnswer: 2"
     row.update(final=answer_in(row["task"], "Answer: 1\nAnswer: 2"), solved=False, lucky=False)
@@ -152,7 +156,9 @@ def test_a_row_whose_marks_contradict_each_other_is_accepted(lines: list[str], t
 
 
 @pytest.mark.parametrize("old", [{}, {"user_replies": None}])
-def test_rows_of_an_older_form_are_read_and_counted(lines: list[str], tmp_path: Path, old: Row) -> None:
+def test_rows_without_user_replies_are_read_and_counted_as_unplayable(
+    lines: list[str], tmp_path: Path, old: Row
+) -> None:
     rows = [json.loads(line) for line in lines]
     del rows[1]["user_replies"], rows[3]["user_replies"]
     path = tmp_path / "rows.jsonl"
@@ -164,32 +170,25 @@ def test_rows_of_an_older_form_are_read_and_counted(lines: list[str], tmp_path: 
         World(frame.row(1, named=True))
 
 
-def test_two_rows_of_one_id_are_refused(lines: list[str], tmp_path: Path) -> None:
+def test_a_repeated_id_raises_an_error(lines: list[str], tmp_path: Path) -> None:
     with pytest.raises(RowError, match="column 'id'"):
         check(tmp_path / "rows.jsonl", [*lines, lines[0]])
 
 
-def test_a_content_that_is_no_text_is_refused(lines: list[str], tmp_path: Path) -> None:
-    row = json.loads(lines[1])
-    row["messages"][1]["content"] = {"text": "hidden"}
-    with pytest.raises(RowError, match="expected a text"):
-        check(tmp_path / "rows.jsonl", [lines[0], json.dumps(row)])
-
-
 @pytest.mark.parametrize(("body", "sentence"), [("", "is empty"), ("  \n", "line 1: not valid JSON|holds no row")])
-def test_a_file_without_rows_is_refused(body: str, sentence: str, tmp_path: Path) -> None:
+def test_a_file_without_rows_raises_an_error(body: str, sentence: str, tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_text(body)
     with pytest.raises(RowError, match=sentence):
         read_rows(path)
 
 
-def test_a_folder_in_the_place_of_a_file_is_refused(tmp_path: Path) -> None:
+def test_a_folder_instead_of_a_file_raises_an_error(tmp_path: Path) -> None:
     with pytest.raises(RowError, match=str(tmp_path)):
         read_rows(tmp_path)
 
 
-def test_a_file_that_changed_is_read_anew_and_what_is_handed_out_may_be_altered(
+def test_a_changed_file_is_read_again_and_changing_a_frame_does_not_affect_the_next(
     lines: list[str], tmp_path: Path
 ) -> None:
     path = tmp_path / "rows.jsonl"
@@ -201,43 +200,42 @@ def test_a_file_that_changed_is_read_anew_and_what_is_handed_out_may_be_altered(
     assert read_rows(path).height == first.height - 1
 
 
-def test_a_structured_content_inside_a_text_is_a_text(lines: list[str], tmp_path: Path) -> None:
+def test_json_inside_a_text_is_accepted(lines: list[str], tmp_path: Path) -> None:
     row = json.loads(lines[1])
     row["messages"][1]["content"] += ' {"content": [1]}'
     check(tmp_path / "rows.jsonl", [lines[0], json.dumps(row)])
 
 
-def refusal(path: Path) -> str:
-    with pytest.raises(RowError) as refused:
+def error_of(path: Path) -> str:
+    with pytest.raises(RowError) as caught:
         read_rows(path)
-    return str(refused.value)
+    return str(caught.value)
 
 
-def test_a_last_line_that_was_cut_off_is_found_by_halving(
+def test_a_truncated_last_line_is_found_in_few_parses(
     lines: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_text("\n".join(lines * 400)[:-200])
-    read, asked = pl.read_ndjson, []
-    monkeypatch.setattr(pl, "read_ndjson", lambda *given, **named: asked.append(1) or read(*given, **named))
-    assert "rows.jsonl, line 2000: not valid JSON" in (said := refusal(path))
-    assert "the last line is cut off" in said
-    assert len(asked) < 20
+    read, parses = pl.read_ndjson, []
+    monkeypatch.setattr(pl, "read_ndjson", lambda *given, **named: parses.append(1) or read(*given, **named))
+    assert "rows.jsonl, line 2000: not valid JSON" in error_of(path)
+    assert len(parses) < 20
 
 
-def test_a_fault_of_a_pool_is_looked_for_once_however_many_gates_read_it(
+def test_a_damaged_pool_is_read_once_for_all_gates(
     evidence: Evidence, lines: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     damaged = replace(evidence, run=replace(evidence.run, workspace=Workspace(tmp_path)))
     path = damaged.path("pool")
     path.parent.mkdir(parents=True)
     path.write_text("\n".join(lines)[:-200])
-    read, asked = checked_rows.read_rows, []
-    monkeypatch.setattr(checked_rows, "read_rows", lambda path: asked.append(path) or read(path))
+    read, paths = checked_rows.read_rows, []
+    monkeypatch.setattr(checked_rows, "read_rows", lambda path: paths.append(path) or read(path))
     for _ in range(3):
         with pytest.raises(RowError, match=r"line 5: .*JSON"):
             damaged.rows("pool")
-    assert asked == [path]
+    assert paths == [path]
 
 
 @pytest.mark.parametrize(
@@ -250,18 +248,18 @@ def test_a_fault_of_a_pool_is_looked_for_once_however_many_gates_read_it(
         (lambda line: line.replace('"support":[', '"support":[null,'), "rows.jsonl: row 4 .*'support' holds null"),
     ],
 )
-def test_a_fault_far_down_is_named_by_its_line_in_the_file(
+def test_the_error_names_the_line_of_the_file(
     damage: Callable[[str], str], sentence: str, lines: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_text("\n".join([*lines[:3], damage(lines[3]), *lines[4:]]))
-    at_once = refusal(path)
+    whole_file = error_of(path)
     monkeypatch.setattr(frame, "_PARSED_AT_ONCE", 1)  # every line by itself
-    assert refusal(path) == at_once
-    assert re.search(sentence, at_once)
+    assert error_of(path) == whole_file
+    assert re.search(sentence, whole_file)
 
 
-def test_rows_read_in_parts_are_the_rows_of_the_file(
+def test_rows_read_in_parts_equal_the_whole_file(
     lines: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     paths = [tmp_path / name for name in ("whole.jsonl", "parts.jsonl")]
@@ -299,7 +297,7 @@ METRICS = {
         *((name, None) for name in METRICS),
     ],
 )
-def test_a_metric_that_cannot_be_is_named(name: str, value: object) -> None:
+def test_an_invalid_metric_raises_an_error_that_names_line_and_column(name: str, value: object) -> None:
     metrics = pl.DataFrame(METRICS, schema=frame.METRIC_TYPES)
     schema.check_metrics(metrics, Path("metrics"))
     damaged = metrics.with_columns(pl.Series(name, [metrics[name][0], value, metrics[name][2]], metrics[name].dtype))
@@ -308,15 +306,15 @@ def test_a_metric_that_cannot_be_is_named(name: str, value: object) -> None:
 
 
 @pytest.mark.parametrize("name", METRICS)
-def test_a_metric_that_is_missing_or_of_another_type_is_named(name: str) -> None:
+def test_a_missing_or_wrongly_typed_metric_raises_an_error_that_names_it(name: str) -> None:
     metrics = pl.DataFrame(METRICS, schema=frame.METRIC_TYPES)
     for other in (metrics.drop(name), metrics.with_columns(pl.lit(b"other").alias(name))):
         with pytest.raises(RowError, match=f"column '{name}'"):
             schema.check_metrics(other, Path("metrics"))
 
 
-def test_a_count_of_questions_is_none_below_zero() -> None:
-    """Of itself: a whole dialogue with such a count is at odds with its calls as well."""
+def test_a_negative_count_of_questions_raises_an_error() -> None:
+    """Checks the column alone: in a whole dialogue such a count also contradicts the calls."""
     asked = pa.DataFrameSchema({"asked": schema._rows().columns["asked"]})
     with pytest.raises(RowError, match=r"line 1: .*'asked' "):
         schema._validate(asked, pl.DataFrame({"asked": [-1, 0]}), Path("rows"))

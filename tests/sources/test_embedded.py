@@ -1,4 +1,4 @@
-"""The embedded source: exact, distinct, balanced, free of leaks, and written in a small vocabulary."""
+"""The embedded source: exact, distinct, balanced, free of leaks, with a small vocabulary."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def questions(task: Task, seed: int = 7, count: int = 5000) -> tuple[Question, .
     return tuple(generate(task, count, seed))
 
 
-def everything(question: Question) -> str:
+def all_text(question: Question) -> str:
     return " ".join([question.ask, *question.support, *(page.text for page in question.passages)])
 
 
@@ -41,7 +41,7 @@ def names_in(text: str, kind: str, lang: Language) -> set[str]:
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_every_step_returns_what_the_world_or_the_calculator_says(task: Task) -> None:
+def test_every_step_has_the_result_of_its_page_or_of_the_calculator(task: Task) -> None:
     for question in questions(task):
         pages = {page.title: page.text for page in question.passages}
         assert len(pages) == len(question.passages)
@@ -51,8 +51,8 @@ def test_every_step_returns_what_the_world_or_the_calculator_says(task: Task) ->
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_sums_use_only_numbers_that_were_read_or_worked_out_before(task: Task) -> None:
-    allowed_anyway = {"2", "3", "100"}  # both sides of a field, three days, per cent
+def test_calculations_use_only_numbers_that_are_already_known(task: Task) -> None:
+    allowed_anyway = {"2", "3", "100"}  # two sides of a field, three days, per cent
     for question in questions(task):
         known = set(re.findall(r"\d+", question.ask)) | allowed_anyway
         for step in question.steps:
@@ -62,15 +62,15 @@ def test_sums_use_only_numbers_that_were_read_or_worked_out_before(task: Task) -
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_support_stands_in_the_pages_that_the_solution_looks_up(task: Task) -> None:
+def test_supporting_sentences_are_on_the_pages_that_the_solution_looks_up(task: Task) -> None:
     for question in questions(task):
         looked_up = [step.argument for step in question.steps if step.tool == "wiki"]
         assert [page.title for page in question.passages[: len(looked_up)]] == looked_up
-        read = [page.text for page in question.passages[: len(looked_up)]]
-        assert all(any(sentence in text for text in read) for sentence in question.support), question.id
+        pages_read = [page.text for page in question.passages[: len(looked_up)]]
+        assert all(any(sentence in text for text in pages_read) for sentence in question.support), question.id
 
 
-def test_titles_are_named_by_the_ask_an_earlier_page_or_the_lookups() -> None:
+def test_titles_are_known_from_the_question_an_earlier_page_or_the_lookups() -> None:
     for task in TASKS:
         for question in questions(task):
             known = question.ask + " ".join(question.lookups)
@@ -80,7 +80,7 @@ def test_titles_are_named_by_the_ask_an_earlier_page_or_the_lookups() -> None:
                     known += step.result
 
 
-def test_multihop_answers_stand_in_the_last_page_or_follow_from_the_comparison() -> None:
+def test_multihop_answers_are_on_the_last_page_or_follow_from_the_comparison() -> None:
     for question in questions("hotpotqa"):
         last = question.steps[-1]
         if last.tool == "wiki":
@@ -96,7 +96,7 @@ def test_multihop_answers_stand_in_the_last_page_or_follow_from_the_comparison()
         assert 3 <= len(question.passages) - sum(step.tool == "wiki" for step in question.steps) <= 6
 
 
-def test_yes_and_no_follow_from_the_last_comparison() -> None:
+def test_yes_or_no_equals_the_last_comparison() -> None:
     for question in questions("strategyqa"):
         assert question.answer in ("yes", "no")
         last = question.steps[-1]
@@ -104,8 +104,8 @@ def test_yes_and_no_follow_from_the_last_comparison() -> None:
             assert last.result == question.answer, question.id
 
 
-def test_yes_and_no_without_numbers_follow_from_a_shared_entity() -> None:
-    seen: Counter[tuple[str, ...]] = Counter()
+def test_yes_or_no_without_numbers_follows_from_a_shared_entity() -> None:
+    counts_of_kinds: Counter[tuple[str, ...]] = Counter()
     for question in questions("strategyqa"):
         if question.steps[-1].tool == "calc":
             continue
@@ -113,40 +113,40 @@ def test_yes_and_no_without_numbers_follow_from_a_shared_entity() -> None:
             next(kind for kind in lexicon(question.lang).names if step.argument in lexicon(question.lang).names[kind])
             for step in question.steps
         )
-        seen[kinds] += 1
-        told, lang = question.support, question.lang
+        counts_of_kinds[kinds] += 1
+        sentences, lang = question.support, question.lang
         if kinds == ("person", "ship"):
-            shared = names_in(told[0], "guild", lang) == names_in(told[1], "guild", lang)
+            shared = names_in(sentences[0], "guild", lang) == names_in(sentences[1], "guild", lang)
         elif kinds == ("town", "town"):
-            shared = names_in(told[0], "river", lang) == names_in(told[1], "river", lang)
+            shared = names_in(sentences[0], "river", lang) == names_in(sentences[1], "river", lang)
         elif kinds == ("person", "town"):
-            shared = question.steps[1].argument in told[0]
+            shared = question.steps[1].argument in sentences[0]
         elif kinds == ("ship", "person", "town"):
-            shared = bool(names_in(told[2], "river", lang) & names_in(question.ask, "river", lang))
+            shared = bool(names_in(sentences[2], "river", lang) & names_in(question.ask, "river", lang))
         else:
             assert kinds == ("work", "person", "book", "person")
             shared = bool(
-                (names_in(told[1], "person", lang) - {question.steps[1].argument})
-                & (names_in(told[3], "person", lang) - {question.steps[3].argument})
+                (names_in(sentences[1], "person", lang) - {question.steps[1].argument})
+                & (names_in(sentences[3], "person", lang) - {question.steps[3].argument})
             )
         assert question.answer == ("yes" if shared else "no"), question.id
-    assert len(seen) == 5
+    assert len(counts_of_kinds) == 5
 
 
-def test_half_of_the_verdicts_are_yes_in_both_languages() -> None:
+def test_half_of_the_answers_are_yes_in_both_languages() -> None:
     for lang in ("en", "zh"):
         answers = [question.answer for question in questions("strategyqa") if question.lang == lang]
         assert 0.45 <= answers.count("yes") / len(answers) <= 0.55
 
 
-def test_stories_need_one_to_six_sums_about_as_often_as_in_gsm8k() -> None:
+def test_stories_need_one_to_six_calculations_about_as_often_as_in_gsm8k() -> None:
     counts = Counter(len(question.steps) - 1 for question in questions("gsm8k"))
     shares = [counts[number] / 5000 for number in range(1, 7)]
     assert sum(shares) == pytest.approx(1.0)
     assert shares == pytest.approx([0.08, 0.28, 0.28, 0.20, 0.10, 0.06], abs=0.03)
 
 
-def test_stories_are_told_on_one_page_whose_title_the_prompt_gives() -> None:
+def test_each_story_is_on_one_page_whose_title_is_in_the_lookups() -> None:
     for question in questions("gsm8k"):
         (page,) = question.passages
         assert question.lookups == (page.title,)
@@ -156,7 +156,7 @@ def test_stories_are_told_on_one_page_whose_title_the_prompt_gives() -> None:
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_a_slot_stands_exactly_once_where_it_can_be_taken_out(task: Task) -> None:
+def test_missing_information_occurs_exactly_once_in_its_field(task: Task) -> None:
     for question in questions(task):
         slot = question.slot
         assert slot is not None
@@ -171,7 +171,7 @@ def test_a_slot_stands_exactly_once_where_it_can_be_taken_out(task: Task) -> Non
 
 
 @pytest.mark.parametrize("task", ("hotpotqa", "strategyqa"))
-def test_what_the_ask_withholds_has_a_page_or_decides_the_verdict(task: Task) -> None:
+def test_missing_information_of_a_question_is_used_by_its_solution(task: Task) -> None:
     for question in questions(task):
         assert question.slot is not None
         used = [step.argument for step in question.steps] + [sentence for sentence in question.support]
@@ -181,7 +181,7 @@ def test_what_the_ask_withholds_has_a_page_or_decides_the_verdict(task: Task) ->
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_the_same_arguments_give_the_same_questions_whatever_the_count(task: Task) -> None:
+def test_the_same_seed_gives_the_same_questions_for_any_count(task: Task) -> None:
     assert generate(task, 50, 7) == list(questions(task)[:50])
     assert generate(task, 50, 8) != generate(task, 50, 7)
     assert [question.id for question in generate(task, 3, 9)] == [f"embedded/{task}/9/{i}" for i in range(3)]
@@ -189,29 +189,29 @@ def test_the_same_arguments_give_the_same_questions_whatever_the_count(task: Tas
 
 @pytest.mark.parametrize("count", [3000, pytest.param(18000, marks=pytest.mark.long)])
 @pytest.mark.parametrize("task", TASKS)
-def test_thousands_of_questions_of_a_task_all_differ(task: Task, count: int) -> None:
+def test_thousands_of_questions_of_a_task_are_all_different(task: Task, count: int) -> None:
     many = generate(task, count, 20250820)
-    told = [" ".join((q.ask, *q.support)) if task == "gsm8k" else q.ask for q in many]
-    assert len({" ".join(WORD.findall(text.lower())) for text in told}) == count
+    sentences = [" ".join((q.ask, *q.support)) if task == "gsm8k" else q.ask for q in many]
+    assert len({" ".join(WORD.findall(text.lower())) for text in sentences}) == count
     assert 0.18 <= sum(question.lang == "zh" for question in many) / count <= 0.22
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_no_question_holds_most_of_a_question_of_another_seed(task: Task) -> None:
-    held = random.Random(1).sample(questions(task, seed=99, count=1000), 245)
-    assert max(containments(held, questions(task), story=False)) < 0.85
-    assert max(containments(held, questions(task), story=True)) < 0.85
+def test_questions_of_different_seeds_share_few_5_grams(task: Task) -> None:
+    held_out = random.Random(1).sample(questions(task, seed=99, count=1000), 245)
+    assert max(containments(held_out, questions(task), story=False)) < 0.85
+    assert max(containments(held_out, questions(task), story=True)) < 0.85
 
 
-def containments(held: list[Question], pool: tuple[Question, ...], *, story: bool) -> list[float]:
-    """For each held question the largest share of its word 5-grams found in one question of the pool, and back."""
+def containments(held_out: list[Question], pool: tuple[Question, ...], *, story: bool) -> list[float]:
+    """Return for each held-out question the largest share of 5-grams that it has in common with one pool question."""
     pool_grams = [five_grams(question, story) for question in pool]
     index: dict[tuple[str, ...], list[int]] = {}
     for place, grams in enumerate(pool_grams):
         for gram in grams:
             index.setdefault(gram, []).append(place)
     found = []
-    for question in held:
+    for question in held_out:
         grams = five_grams(question, story)
         shared = Counter(place for gram in grams for place in index.get(gram, ()))
         found.append(max((n / min(len(grams), len(pool_grams[place])) for place, n in shared.items()), default=0.0))
@@ -225,7 +225,7 @@ def five_grams(question: Question, story: bool) -> set[tuple[str, ...]]:
 
 
 def test_the_vocabulary_is_small() -> None:
-    text = "\n".join(everything(question) for task in TASKS for question in questions(task))
+    text = "\n".join(all_text(question) for task in TASKS for question in questions(task))
     text += "\n".join(f"{q.slot.vague} {q.slot.wanted}" for task in TASKS for q in questions(task) if q.slot)
     names = {name for kind in lexicon("en").names.values() for name in kind}
     words = {word.lower() for word in re.findall(r"[A-Za-z']+", text) if word not in names}
@@ -235,7 +235,7 @@ def test_the_vocabulary_is_small() -> None:
     assert sum(number > 999 for number in numbers) < 0.01 * len(numbers)
 
 
-def test_names_are_single_words_that_nothing_else_uses() -> None:
+def test_names_are_single_words_that_no_other_text_uses() -> None:
     for names in (lexicon("en").names, lexicon("zh").names):
         every = [name for kind in names.values() for name in kind]
         assert len(every) == len(set(every)) == 700 + 350 + 250
@@ -248,19 +248,19 @@ def test_names_are_single_words_that_nothing_else_uses() -> None:
 
 
 @pytest.mark.parametrize("lang", ("en", "zh"))
-def test_every_kind_is_worded_at_least_three_times_in_both_languages(lang: Language) -> None:
+def test_every_kind_has_at_least_three_wordings_in_both_languages(lang: Language) -> None:
     kinds, story = multihop_kinds.kinds(), story_words(lang)
     assert len(kinds.chains) >= 14 and len(KINDS) >= 12 and len(OPENINGS) >= 18
     assert lexicon(lang).facts.keys() == relations().by_name.keys()
     assert multihop_kinds.wordings(lang).keys() == kinds.chains.keys() | kinds.contrasts.keys()
     assert wordings(lang).keys() == KINDS.keys()
     assert story.parts.keys() == OPENINGS.keys() | TURNS.keys()
-    told = {key: part.wordings for key, part in story.parts.items()}
-    for table in (lexicon(lang).facts, multihop_kinds.wordings(lang), wordings(lang), told, story.asks):
+    sentences = {key: part.wordings for key, part in story.parts.items()}
+    for table in (lexicon(lang).facts, multihop_kinds.wordings(lang), wordings(lang), sentences, story.asks):
         assert all(len(set(lines)) >= 3 for lines in table.values())
 
 
-def test_every_turn_and_filler_named_exists() -> None:
+def test_every_named_turn_and_filler_exists() -> None:
     assert {turn for turns in (*FOLLOWING.values(), *LAST.values()) for turn in turns} == TURNS.keys()
     known = relations()
     assert all(known.by_name[name].subject == kind for kind, names in known.beside.items() for name in names)
@@ -268,13 +268,13 @@ def test_every_turn_and_filler_named_exists() -> None:
 
 @pytest.mark.parametrize("key", KINDS)
 @pytest.mark.parametrize("verdict", (True, False))
-def test_a_kind_of_yes_no_question_draws_a_text_for_each_slot_of_its_wordings(key: str, verdict: bool) -> None:
+def test_a_kind_of_yes_no_question_fills_every_slot_of_its_wordings(key: str, verdict: bool) -> None:
     scene = Scene("a scene", f"{key}/{verdict}", 0.0)
     setting = KINDS[key].draw(scene, Draft(scene), verdict)
     assert set(setting.fields) == set(KINDS[key].slots)
 
 
-def test_a_part_of_a_story_draws_a_number_for_each_that_its_tellings_name() -> None:
+def test_a_part_of_a_story_draws_every_number_that_its_wordings_name() -> None:
     scene = Scene("a scene", "parts", 0.0)
     for opening in OPENINGS.values():
         part = opening.draw(scene)
@@ -284,7 +284,7 @@ def test_a_part_of_a_story_draws_a_number_for_each_that_its_tellings_name() -> N
         assert grown is not None and set(grown.blanks) == set(numbers_stated(key)), key
 
 
-def test_connectors_are_dense_in_some_questions_and_rare_in_others() -> None:
+def test_the_density_of_connectors_varies_between_questions() -> None:
     connectors = re.compile(
         r"\b(?:and|or|but|if|then|because|so|since|while|although|though|therefore|unless|when|after|before|however)\b",
         re.IGNORECASE,
@@ -299,9 +299,9 @@ def test_connectors_are_dense_in_some_questions_and_rare_in_others() -> None:
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_sentences_are_told_without_open_blanks_or_doubled_spaces(task: Task) -> None:
+def test_texts_have_no_open_slots_double_spaces_or_repeated_words(task: Task) -> None:
     for question in questions(task):
-        text = everything(question)
+        text = all_text(question)
         assert not re.search(r"[{}|]|  |\.\.|。。|，，", text), question.id
         assert question.lang == "en" or not re.search(r"[A-Za-z ]", question.ask + "".join(question.support))
         assert question.ask.endswith(("?", "？"))
@@ -309,13 +309,13 @@ def test_sentences_are_told_without_open_blanks_or_doubled_spaces(task: Task) ->
         assert not any(trade * 2 in text for trade in lexicon(question.lang).words["trades"]), question.id
 
 
-def test_shares_of_chinese_are_as_asked_for() -> None:
+def test_chinese_share_0_and_1_give_one_language() -> None:
     assert {question.lang for question in generate("gsm8k", 200, 3, chinese_share=0.0)} == {"en"}
     assert {question.lang for question in generate("gsm8k", 200, 3, chinese_share=1.0)} == {"zh"}
     assert generate("hotpotqa", 0, 3) == []
 
 
-def test_bad_arguments_are_refused_with_what_to_do() -> None:
+def test_invalid_arguments_raise_an_error() -> None:
     with pytest.raises(SourceError, match=r"'trivia'.*hotpotqa"):
         generate("trivia", 1, 1)  # type: ignore[arg-type]
     with pytest.raises(SourceError, match="0 or more"):

@@ -1,4 +1,4 @@
-"""The way through Hugging Face `datasets`, taken for real with local files, and its refusals."""
+"""Loading through Hugging Face `datasets`, with real local files, and its errors."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _write(folder: Path, task: str, *records: dict[str, Any]) -> Path:
     return file
 
 
-def test_files_through_datasets_give_what_the_local_reader_gives(tmp_path: Path) -> None:
+def test_files_loaded_through_datasets_equal_those_of_the_local_reader(tmp_path: Path) -> None:
     data = tmp_path / "data"
     names = {
         "gsm8k": str(_write(data, "gsm8k", STORY, STORY)),
@@ -61,7 +61,9 @@ def test_files_through_datasets_give_what_the_local_reader_gives(tmp_path: Path)
     assert [question.id for question in loaded["strategyqa"].questions] == ["strategyqa/train/0"]
 
 
-def test_real_files_pass_through_datasets_unchanged(shared_data: Path, tmp_path: Path) -> None:
+def test_public_files_loaded_through_datasets_equal_those_of_the_local_reader(
+    shared_data: Path, tmp_path: Path
+) -> None:
     files = {
         "strategyqa": shared_data / "strategyqa" / "train.json",
         "hotpotqa": shared_data / "hotpotqa" / "distractor_meve_dev100_hfform.json",
@@ -71,13 +73,13 @@ def test_real_files_pass_through_datasets_unchanged(shared_data: Path, tmp_path:
     assert len(loaded["hotpotqa"].questions) == 100
 
 
-def test_the_original_form_of_hotpotqa_passes_through_datasets_too(shared_data: Path, tmp_path: Path) -> None:
+def test_the_original_form_of_hotpotqa_loads_through_datasets(shared_data: Path, tmp_path: Path) -> None:
     file = shared_data / "hotpotqa" / "distractor_masarena_aflow_validate.jsonl"
     assert len(load_hub({"hotpotqa": str(file)}, ["hotpotqa"], cache_dir=tmp_path)["hotpotqa"].questions) == 200
 
 
 @pytest.mark.parametrize("form", ["train.jsonl.gz", "train.parquet"])
-def test_packed_files_and_tables_pass_through_datasets_too(form: str, tmp_path: Path) -> None:
+def test_gzip_and_parquet_files_load_through_datasets(form: str, tmp_path: Path) -> None:
     file = tmp_path / "gsm8k" / form
     file.parent.mkdir()
     if form.endswith(".gz"):
@@ -89,14 +91,14 @@ def test_packed_files_and_tables_pass_through_datasets_too(form: str, tmp_path: 
         assert [question.id for question in loaded["gsm8k"].questions] == ["gsm8k/train/0"]
 
 
-def test_zstd_which_datasets_cannot_read_alone_is_refused_in_a_sentence(tmp_path: Path) -> None:
+def test_a_zstd_file_without_its_suffix_raises_an_error(tmp_path: Path) -> None:
     file = _write(tmp_path, "gsm8k", STORY)
     file.write_bytes(b"\x28\xb5\x2f\xfd" + b"x" * 20)
     with pytest.raises(SourceError, match=r"gsm8k .*'.*train\.jsonl'"):
         load_hub({"gsm8k": str(file)}, ["gsm8k"], cache_dir=tmp_path / "cache")
 
 
-def test_a_few_rows_without_an_answer_are_left_out_and_counted(tmp_path: Path) -> None:
+def test_few_rows_without_an_answer_are_left_out_and_counted(tmp_path: Path) -> None:
     stories = [{**STORY, "question": f"He packed {n} pears. How many are two packs?"} for n in range(99)]
     file = _write(tmp_path, "gsm8k", *stories, {**STORY, "answer": None})
     loaded = load_hub({"gsm8k": str(file)}, ["gsm8k"], 0.01, tmp_path / "cache")
@@ -105,31 +107,31 @@ def test_a_few_rows_without_an_answer_are_left_out_and_counted(tmp_path: Path) -
     assert (count, "row 99 of split 'train': the key 'answer' holds None" in reason) == (1, True)
 
 
-def test_a_row_with_other_columns_is_refused_with_its_number(tmp_path: Path) -> None:
+def test_a_row_with_other_columns_raises_an_error_that_names_its_number(tmp_path: Path) -> None:
     file = _write(tmp_path, "gsm8k", {"problem": "Why?", "solution": "#### 1"})
     with pytest.raises(SourceError, match=r"row 0 .*'train': .*'question'"):
         load_hub({"gsm8k": str(file)}, ["gsm8k"], cache_dir=tmp_path / "cache")
 
 
-def test_a_damaged_file_is_refused_in_a_sentence(tmp_path: Path) -> None:
+def test_a_damaged_file_raises_an_error_that_names_it(tmp_path: Path) -> None:
     file = _write(tmp_path, "gsm8k", STORY)
     file.write_text(json.dumps(STORY) + '\n{"question": "Wh', encoding="utf-8")
     with pytest.raises(SourceError, match=r"gsm8k .*'.*train\.jsonl'"):
         load_hub({"gsm8k": str(file)}, ["gsm8k"], cache_dir=tmp_path / "cache")
 
 
-def test_a_path_that_does_not_exist_is_not_taken_for_a_hub_name(tmp_path: Path) -> None:
+def test_a_missing_path_is_not_taken_for_a_hub_name(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match=r"none\.jsonl .*\bhub\b"):
         load_hub({"gsm8k": str(tmp_path / "none.jsonl")}, ["gsm8k"])
 
 
-def test_a_task_without_a_name_is_refused() -> None:
+def test_a_task_without_a_data_set_raises_an_error() -> None:
     with pytest.raises(SourceError, match="'gsm8k'"):
         load_hub({}, ["gsm8k"])
 
 
-def test_an_unreachable_hub_is_reported_in_a_sentence(tmp_path: Path) -> None:
-    # `datasets` reads its offline switch once, at import: only a process of its own can be offline for sure.
+def test_an_unreachable_hub_raises_an_error_with_the_remedy(tmp_path: Path) -> None:
+    # `datasets` reads its offline switch once, at import: only a separate process is surely offline.
     program = (
         "from rc1_lib.errors import SourceError\n"
         "from rc1_lib.sources.hub import load_hub\n"

@@ -1,4 +1,4 @@
-"""Folders of the public data sets' files: what is read, what is counted, and how damage is reported."""
+"""Folders with files of the public data sets: what is read, what is counted, and how damage is reported."""
 
 from __future__ import annotations
 
@@ -40,23 +40,23 @@ def test_json_lines_and_arrays_give_the_same_questions(tmp_path: Path) -> None:
     assert [question.id for question in from_lines.questions] == ["gsm8k/train/0", "gsm8k/train/1"]
 
 
-def test_the_first_of_equal_questions_is_kept_across_files(tmp_path: Path) -> None:
-    shouted = {**_story(3), "question": _story(3)["question"].upper()}
+def test_a_repeated_question_is_kept_once_across_files(tmp_path: Path) -> None:
+    upper_case = {**_story(3), "question": _story(3)["question"].upper()}
     _gsm8k(tmp_path, _lines(_story(3)), "a.jsonl")
-    _gsm8k(tmp_path, _lines(shouted, _story(5)), "b.jsonl")
+    _gsm8k(tmp_path, _lines(upper_case, _story(5)), "b.jsonl")
     loaded = load_local(tmp_path, ["gsm8k"])["gsm8k"]
     assert [question.id for question in loaded.questions] == ["gsm8k/a/0", "gsm8k/b/1"]
     assert loaded.skipped == {"duplicate question": 1}
 
 
-def test_files_of_one_stem_still_give_unique_ids(tmp_path: Path) -> None:
+def test_files_with_the_same_stem_give_unique_ids(tmp_path: Path) -> None:
     _gsm8k(tmp_path, _lines(_story(3)), "train.jsonl")
     _gsm8k(tmp_path, _lines(_story(4)), "train.json")
     loaded = load_local(tmp_path, ["gsm8k"])["gsm8k"]
     assert [question.id for question in loaded.questions] == ["gsm8k/train.json/0", "gsm8k/train.jsonl/0"]
 
 
-def test_unusable_records_are_counted_by_reason_and_do_not_shift_ids(tmp_path: Path) -> None:
+def test_unusable_records_are_counted_by_reason_and_keep_their_numbers(tmp_path: Path) -> None:
     _gsm8k(tmp_path, _lines(_story(3, "no mark"), _story(4, "none\n#### 4"), _story(5)))
     loaded = load_local(tmp_path, ["gsm8k"])["gsm8k"]
     assert [question.id for question in loaded.questions] == ["gsm8k/train/2"]
@@ -88,21 +88,21 @@ DAMAGE = {
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
-def test_damage_is_reported_with_file_line_and_remedy(tmp_path: Path, damage: str) -> None:
-    content, line, said = DAMAGE[damage]
+def test_a_damaged_file_raises_an_error_that_names_file_and_line(tmp_path: Path, damage: str) -> None:
+    content, line, message = DAMAGE[damage]
     file = _gsm8k(tmp_path, content)
     with pytest.raises(SourceError) as caught:
         load_local(tmp_path, ["gsm8k"])
     assert str(caught.value).startswith(f"{file}, line {line}: ")
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
-LACKING = {"question": "Why?"}
+WITHOUT_ANSWER = {"question": "Why?"}
 NULL: dict[str, Any] = {"question": "Why?", "answer": None}
 
 
-def test_a_few_records_without_a_key_are_left_out_counted_and_named(tmp_path: Path) -> None:
-    _gsm8k(tmp_path, _lines(_story(3), LACKING, *map(_story, range(4, 100)), NULL, _story(100)))
+def test_few_records_without_a_key_are_left_out_counted_and_listed(tmp_path: Path) -> None:
+    _gsm8k(tmp_path, _lines(_story(3), WITHOUT_ANSWER, *map(_story, range(4, 100)), NULL, _story(100)))
     loaded = load_local(tmp_path, ["gsm8k"], max_unusable=0.02)["gsm8k"]
     assert len(loaded.questions) == 98
     [(reason, count)] = loaded.skipped.items()
@@ -112,17 +112,17 @@ def test_a_few_records_without_a_key_are_left_out_counted_and_named(tmp_path: Pa
     assert str(tmp_path) not in reason
 
 
-def test_more_unusable_records_than_allowed_end_the_reading(tmp_path: Path) -> None:
-    file = _gsm8k(tmp_path, _lines(_story(3), LACKING, *map(_story, range(4, 100)), NULL, _story(100)))
+def test_more_unusable_records_than_max_unusable_raise_an_error(tmp_path: Path) -> None:
+    file = _gsm8k(tmp_path, _lines(_story(3), WITHOUT_ANSWER, *map(_story, range(4, 100)), NULL, _story(100)))
     with pytest.raises(SourceError) as caught:
         load_local(tmp_path, ["gsm8k"], max_unusable=0.0199)
-    said = str(caught.value)
-    assert f"{file}, line 2: the key 'answer' is missing" in said
-    assert f"{file}, line 99: the key 'answer' holds None" in said
-    assert "2 of 100 records (2.00%), and sources.max_unusable allows 1.99%" in said
+    message = str(caught.value)
+    assert f"{file}, line 2: the key 'answer' is missing" in message
+    assert f"{file}, line 99: the key 'answer' holds None" in message
+    assert "2 of 100 records (2.00%), and sources.max_unusable allows 1.99%" in message
 
 
-def test_every_file_that_is_read_counts_for_the_sources_fingerprint(tmp_path: Path) -> None:
+def test_the_fingerprint_covers_every_file_that_is_read(tmp_path: Path) -> None:
     _gsm8k(tmp_path, _lines(_story(3)))
     names = ["A.JSON", "b.jsonl.gz", "c.parquet"]
     for name in names:
@@ -131,30 +131,30 @@ def test_every_file_that_is_read_counts_for_the_sources_fingerprint(tmp_path: Pa
     assert [path.name for path in data_files(tmp_path)] == [*names, "train.jsonl"]
 
 
-def test_a_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
+def test_a_damaged_gzip_file_raises_an_error(tmp_path: Path) -> None:
     file = _gsm8k(tmp_path, "")
     file.write_bytes(b"\x1f\x8b\x08\x00\xff")
     with pytest.raises(SourceError, match="gzip"):
         load_local(tmp_path, ["gsm8k"])
 
 
-def test_a_missing_folder_is_named_with_what_belongs_there(tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match=r"found none for hotpotqa\. .*/hotpotqa"):
+def test_a_missing_folder_raises_an_error_that_names_it(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match=r"hotpotqa\. .*/hotpotqa"):
         load_local(tmp_path, ["hotpotqa"])
 
 
-def test_every_missing_task_is_named_at_once_and_files_that_lie_astray(
+def test_the_error_lists_every_missing_task_and_misplaced_files(
     tmp_path: Path,
 ) -> None:
     _gsm8k(tmp_path, "")
     (tmp_path / "mine.jsonl").touch()
-    with pytest.raises(SourceError, match=r"found none for hotpotqa, strategyqa\.") as caught:
+    with pytest.raises(SourceError, match=r"hotpotqa, strategyqa\.") as caught:
         load_local(tmp_path, ["hotpotqa", "gsm8k", "strategyqa"])
     assert "--set 'datasets={gsm8k: 1.0}'" in str(caught.value)
     assert "mine.jsonl: not in the sub-folder of a task" in str(caught.value)
 
 
-def test_a_folder_without_data_files_is_refused(tmp_path: Path) -> None:
+def test_a_folder_without_data_files_raises_an_error(tmp_path: Path) -> None:
     (tmp_path / "gsm8k").mkdir()
     (tmp_path / "gsm8k" / "notes.txt").write_text("none here")
     with pytest.raises(SourceError, match=r"\.json, \.jsonl .*\.parquet"):
@@ -162,10 +162,10 @@ def test_a_folder_without_data_files_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [("[]", "it has no records"), ("", "it has no records"), (_lines(_story(3, "x")), "1 x no ####")],
 )
-def test_a_source_without_one_usable_question_is_refused(tmp_path: Path, content: str, said: str) -> None:
+def test_a_source_without_a_usable_question_raises_an_error(tmp_path: Path, content: str, message: str) -> None:
     _gsm8k(tmp_path, content)
-    with pytest.raises(SourceError, match=said):
+    with pytest.raises(SourceError, match=message):
         load_local(tmp_path, ["gsm8k"])

@@ -1,4 +1,4 @@
-"""All real public rows: how many become questions, and promises that each of them keeps."""
+"""All rows of the public data sets: how many become questions, and properties of every question."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def questions(loaded: Mapping[Task, Loaded]) -> list[Question]:
     return [question for part in loaded.values() for question in part.questions]
 
 
-def test_nearly_all_rows_become_questions_and_the_rest_are_counted(loaded: Mapping[Task, Loaded]) -> None:
+def test_nearly_all_public_rows_become_questions_and_the_rest_are_counted(loaded: Mapping[Task, Loaded]) -> None:
     counts = {task: (len(part.questions), dict(part.skipped)) for task, part in loaded.items()}
     assert counts == {
         "gsm8k": (7375, {"no calculator marks": 95, "no story": 3}),
@@ -36,7 +36,7 @@ def test_nearly_all_rows_become_questions_and_the_rest_are_counted(loaded: Mappi
     }
 
 
-def test_calculations_per_gsm8k_row_are_those_measured_on_the_files(loaded: Mapping[Task, Loaded]) -> None:
+def test_the_number_of_calculations_per_gsm8k_row_equals_the_files(loaded: Mapping[Task, Loaded]) -> None:
     marks = Counter(min(len(question.steps) - 1, 6) for question in loaded["gsm8k"].questions)
     # The data's own README counts 404, 2175, 2137, 1424, 785 and 453; three rows without a story are left out.
     assert sum(marks.values()) == 7378 - 3
@@ -50,7 +50,7 @@ def test_ids_and_texts_are_unique_and_nothing_is_empty(questions: list[Question]
         assert all(text and text == " ".join(text.split()) for text in texts), question.id
 
 
-def test_every_page_title_is_distinct_and_every_wiki_step_finds_its_page(questions: list[Question]) -> None:
+def test_page_titles_are_distinct_and_every_wiki_step_has_its_page(questions: list[Question]) -> None:
     for question in questions:
         pages = {page.title: page.text for page in question.passages}
         assert len(pages) == len(question.passages), question.id
@@ -58,28 +58,28 @@ def test_every_page_title_is_distinct_and_every_wiki_step_finds_its_page(questio
         assert set(question.lookups) <= set(pages), question.id
 
 
-def test_every_fact_needed_is_on_a_page_that_the_solution_looks_up(questions: list[Question]) -> None:
+def test_every_supporting_sentence_is_on_a_page_that_the_solution_looks_up(questions: list[Question]) -> None:
     for question in questions:
-        seen = " ".join(step.result for step in question.steps if step.tool == "wiki")
-        assert all(sentence in seen for sentence in question.support), question.id
+        pages_read = " ".join(step.result for step in question.steps if step.tool == "wiki")
+        assert all(sentence in pages_read for sentence in question.support), question.id
 
 
-def test_a_solver_is_told_or_can_read_each_title_before_it_is_needed(questions: list[Question]) -> None:
+def test_every_title_is_known_before_the_solution_looks_it_up(questions: list[Question]) -> None:
     for question in questions:
-        read = "\n".join([question.ask, *question.lookups]).casefold()
+        known_text = "\n".join([question.ask, *question.lookups]).casefold()
         for step in question.steps:
             if step.tool == "wiki":
-                assert step.argument.casefold() in read, question.id
-                read += f"\n{step.result}".casefold()
+                assert step.argument.casefold() in known_text, question.id
+                known_text += f"\n{step.result}".casefold()
 
 
-def test_the_calculator_gives_each_result_that_a_step_claims(questions: list[Question]) -> None:
+def test_the_calculator_reproduces_the_result_of_every_step(questions: list[Question]) -> None:
     steps = [step for question in questions for step in question.steps if step.tool == "calc"]
     assert len(steps) > 20_000
     assert all(calculate(step.argument) == step.result for step in steps)
 
 
-def test_each_slot_stands_exactly_once_and_is_not_given_away(questions: list[Question]) -> None:
+def test_missing_information_occurs_exactly_once_and_not_in_other_texts(questions: list[Question]) -> None:
     for question in questions:
         if (slot := question.slot) is None:
             continue
@@ -89,19 +89,19 @@ def test_each_slot_stands_exactly_once_and_is_not_given_away(questions: list[Que
             assert occurrences(slot.value, question.ask) == 0, question.id
             fields = [" ".join(page.text for page in question.passages), " ".join(question.support)]
         assert [occurrences(slot.value, text) for text in fields] == [1] * len(fields), question.id
-        assert not any(occurrences(slot.value, told) for told in (slot.wanted, slot.vague, *question.lookups)), (
+        assert not any(occurrences(slot.value, text) for text in (slot.wanted, slot.vague, *question.lookups)), (
             question.id
         )
 
 
-def test_most_questions_have_a_slot(loaded: Mapping[Task, Loaded]) -> None:
+def test_most_questions_can_have_missing_information(loaded: Mapping[Task, Loaded]) -> None:
     share = {
         task: sum(q.slot is not None for q in part.questions) / len(part.questions) for task, part in loaded.items()
     }
     assert share["gsm8k"] > 0.75 and share["strategyqa"] > 0.45 and share["hotpotqa"] > 0.55
 
 
-def test_rows_checked_by_hand(loaded: Mapping[Task, Loaded]) -> None:
+def test_three_questions_equal_those_worked_out_by_hand(loaded: Mapping[Task, Loaded]) -> None:
     by_id = {question.id: question for part in loaded.values() for question in part.questions}
     clips = by_id["gsm8k/train/0"]
     assert clips.answer == "72" and [step.argument for step in clips.steps[1:]] == ["48/2", "48+24"]

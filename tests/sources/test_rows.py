@@ -1,4 +1,4 @@
-"""Finished dialogues in the pool's own schema serve as a source and are taken as they are."""
+"""Finished dialogues in the pool's schema can be a source, and stay unchanged."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def test_a_pool_of_finished_rows_keeps_their_dialogues(built: Run, tmp_path: Pat
     assert not set(shadow["source_id"]) & set(after["source_id"])
 
 
-def test_a_finished_row_is_never_used_twice(built: Run, tmp_path: Path) -> None:
+def test_too_few_finished_rows_raise_an_error_instead_of_repeating_rows(built: Run, tmp_path: Path) -> None:
     source = built.workspace.path(built.config.pool.path)
     run = open_run(workspace=tmp_path, overrides=[*SMALL, "pool.n=1100", f"sources.use={source}"])
     with pytest.raises(RC1Error, match=r"sources\.max_uses"):
         build_seed(run)
 
 
-def test_a_line_that_is_no_row_is_named(built: Run, tmp_path: Path) -> None:
+def test_an_invalid_source_line_raises_an_error_that_names_it(built: Run, tmp_path: Path) -> None:
     lines = built.workspace.path(built.config.pool.path).read_bytes().splitlines()[:3]
     source = tmp_path / "rows.jsonl"
     source.write_bytes(b"\n".join([*lines, b'{"id": "x", "messages": 3}']))
@@ -42,13 +42,13 @@ def test_a_line_that_is_no_row_is_named(built: Run, tmp_path: Path) -> None:
         build_seed(run)
 
 
-def test_a_source_that_is_not_there_is_a_sentence(tmp_path: Path) -> None:
+def test_a_missing_source_raises_an_error_that_names_it(tmp_path: Path) -> None:
     run = open_run(workspace=tmp_path, overrides=[*SMALL, "sources.use=nowhere"])
     with pytest.raises(RC1Error, match="nowhere"):
         build_seed(run)
 
 
-def test_blank_lines_between_rows_are_no_rows(built: Run, tmp_path: Path) -> None:
+def test_blank_lines_between_rows_are_skipped(built: Run, tmp_path: Path) -> None:
     source = tmp_path / "rows.jsonl"
     source.write_bytes(built.workspace.path(built.config.pool.path).read_bytes().replace(b"\n", b"\n\n"))
     run = open_run(workspace=tmp_path / "w", overrides=[*SMALL, "pool.n=100", f"sources.use={source}"])

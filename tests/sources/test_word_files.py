@@ -1,4 +1,4 @@
-"""The words of the embedded source: what does not fit is refused by file and key, and what changed is noticed."""
+"""The word files of the embedded source: a fault raises an error that names file and key, and a change is detected."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ READERS = (
 Change = Callable[[Any], object]
 
 
-def forget() -> None:
+def clear_caches() -> None:
     for reader in READERS:
         reader.cache_clear()  # type: ignore[attr-defined]
 
@@ -41,21 +41,21 @@ def read_all() -> None:
 
 
 @pytest.fixture
-def own_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A copy of the words that a test may damage."""
+def word_files_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A copy of the word files that a test may damage."""
     shutil.copytree(word_files.FOLDER, tmp_path / "words")
     monkeypatch.setattr(word_files, "FOLDER", tmp_path / "words")
-    forget()
+    clear_caches()
     yield tmp_path / "words"
-    forget()
+    clear_caches()
 
 
 @pytest.fixture
-def refusal(own_words: Path) -> Callable[[str, Change], str]:
-    """What is said when a file's content is changed in place: the sentence, without the folder."""
+def error_of(word_files_copy: Path) -> Callable[[str, Change], str]:
+    """Change a file's content, and return the error message without the path."""
 
     def damage(name: str, change: Change) -> str:
-        path = own_words / f"{name}.yaml"
+        path = word_files_copy / f"{name}.yaml"
         content = yaml.load(path.read_text(encoding="utf-8"), yaml.CSafeLoader)
         change(content)
         written = yaml.dump(content, Dumper=yaml.CSafeDumper, allow_unicode=True, sort_keys=False)
@@ -77,7 +77,7 @@ def removed(*keys: Any) -> Change:
     return change
 
 
-def put(value: object, *keys: Any) -> Change:
+def replaced(value: object, *keys: Any) -> Change:
     def change(content: Any) -> None:
         for key in keys[:-1]:
             content = content[key]
@@ -86,16 +86,16 @@ def put(value: object, *keys: Any) -> Change:
     return change
 
 
-def test_undamaged_words_are_read_and_every_file_is(own_words: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_intact_word_file_is_read(word_files_copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opened: set[str] = set()
 
-    def noting(self: Path, **options: Any) -> str:
-        opened.add(self.relative_to(own_words).as_posix())
+    def record_and_read(self: Path, **options: Any) -> str:
+        opened.add(self.relative_to(word_files_copy).as_posix())
         return self.read_bytes().decode()
 
-    monkeypatch.setattr(Path, "read_text", noting)
+    monkeypatch.setattr(Path, "read_text", record_and_read)
     read_all()
-    assert opened == {path.relative_to(own_words).as_posix() for path in own_words.rglob("*.*")}
+    assert opened == {path.relative_to(word_files_copy).as_posix() for path in word_files_copy.rglob("*.*")}
 
 
 @pytest.mark.parametrize(
@@ -128,8 +128,10 @@ def test_undamaged_words_are_read_and_every_file_is(own_words: Path, monkeypatch
         ("zh/story_asks", ("each_child",)),
     ],
 )
-def test_a_missing_key_is_refused(refusal: Callable[..., str], name: str, keys: tuple[str, ...]) -> None:
-    assert refusal(name, removed(*keys)) == f"the key '{'.'.join(keys)}' is missing; add it"
+def test_a_missing_key_raises_an_error_that_names_it(
+    error_of: Callable[..., str], name: str, keys: tuple[str, ...]
+) -> None:
+    assert error_of(name, removed(*keys)) == f"the key '{'.'.join(keys)}' is missing; add it"
 
 
 @pytest.mark.parametrize(
@@ -153,8 +155,10 @@ def test_a_missing_key_is_refused(refusal: Callable[..., str], name: str, keys: 
         ("en/story_asks", ("good",), "did you mean 'goods'?"),
     ],
 )
-def test_an_unknown_key_is_refused(refusal: Callable[..., str], name: str, keys: tuple[str, ...], hint: str) -> None:
-    sentence = refusal(name, put(["anything"], *keys))
+def test_an_unknown_key_raises_an_error_with_a_hint(
+    error_of: Callable[..., str], name: str, keys: tuple[str, ...], hint: str
+) -> None:
+    sentence = error_of(name, replaced(["anything"], *keys))
     assert sentence.startswith(f"unknown key '{'.'.join(keys)}'; {hint}")
 
 
@@ -172,8 +176,8 @@ def test_an_unknown_key_is_refused(refusal: Callable[..., str], name: str, keys:
     ],
 )
 @pytest.mark.parametrize("damage", ("missing", "twice", "unknown", "misspelt"))
-def test_a_sentence_without_exactly_its_slots_is_refused(
-    refusal: Callable[..., str], name: str, keys: tuple[str | int, ...], slot: str, damage: str
+def test_a_sentence_without_exactly_its_slots_raises_an_error(
+    error_of: Callable[..., str], name: str, keys: tuple[str | int, ...], slot: str, damage: str
 ) -> None:
     def change(content: Any) -> None:
         for key in keys[:-1]:
@@ -187,20 +191,20 @@ def test_a_sentence_without_exactly_its_slots_is_refused(
         }[damage]
 
     place = f"{'.'.join(str(key) for key in keys[:-1])}[{int(keys[-1]) + 1}]"
-    sentence = refusal(name, change)
+    sentence = error_of(name, change)
     assert re.match(rf"the key '{re.escape(place)}' holds .*; expected (text with|plain slots)", sentence)
     assert f"{{{slot}}}" in sentence or damage == "misspelt"
 
 
-def test_an_opening_that_keeps_a_number_to_itself_is_refused(refusal: Callable[..., str]) -> None:
-    sentence = refusal("en/story_openings", put(["{p} of {t} has {b} {g}."], "openings", "crates", "told", 0))
+def test_an_opening_that_does_not_name_every_number_raises_an_error(error_of: Callable[..., str]) -> None:
+    sentence = error_of("en/story_openings", replaced(["{p} of {t} has {b} {g}."], "openings", "crates", "told", 0))
     assert (
         "'openings.crates.told[1]' holds ['{p} of {t} has {b} {g}.']; expected sentences that also name {a}" in sentence
     )
 
 
-def test_a_measure_word_in_a_language_without_them_is_refused(refusal: Callable[..., str]) -> None:
-    assert "no other slots except" in refusal("en/story_asks", put("Is {m} of {p} in {t}?", "goods", 0))
+def test_a_measure_word_in_a_language_without_measure_words_raises_an_error(error_of: Callable[..., str]) -> None:
+    assert "no other slots except" in error_of("en/story_asks", replaced("Is {m} of {p} in {t}?", "goods", 0))
 
 
 @pytest.mark.parametrize("value", [12, True, None, 1.5, ["a"], {"a": "b"}])
@@ -216,51 +220,65 @@ def test_a_measure_word_in_a_language_without_them_is_refused(refusal: Callable[
         ("zh/story_things", ("boxes", 0)),
     ],
 )
-def test_what_is_not_text_is_refused(
-    refusal: Callable[..., str], name: str, keys: tuple[str | int, ...], value: object
+def test_a_value_that_is_not_text_raises_an_error(
+    error_of: Callable[..., str], name: str, keys: tuple[str | int, ...], value: object
 ) -> None:
     place = "".join(f"[{key + 1}]" if isinstance(key, int) else f".{key}" for key in keys).removeprefix(".")
     expected = (
         f"the key '{place}' holds {value!r}; expected text (put it in quotes if YAML takes it for something else)"
     )
-    assert refusal(name, put(value, *keys)) == expected
+    assert error_of(name, replaced(value, *keys)) == expected
 
 
 @pytest.mark.parametrize(
-    ("name", "change", "said"),
+    ("name", "change", "message"),
     [
-        ("en/things", put([], "wares"), "'wares' holds []; expected a list with at least one entry"),
-        ("en/things", put("salt", "wares"), "'wares' holds 'salt'; expected a list"),
-        ("en/things", put(["salt", "salt"], "wares"), "'wares' holds 'salt' twice; remove one of them"),
-        ("en/things", put(["salt", ""], "wares"), "'wares[2]' holds ''; expected text that is not empty"),
-        ("en/facts", put("a town", "town"), "'town' holds 'a town'; expected a mapping"),
-        ("en/facts", put(["{s} is at {o"], "person", "born"), "expected matched braces"),
-        ("en/things", put("x", 12), "the key 12 is not text; put it in quotes"),
-        ("en/grammar", put("no", "measure_words"), "'measure_words' holds 'no'; expected true or false"),
-        ("zh/story_things", put(["果子"], "goods"), "expected a measure word, a bar and a thing"),
-        ("en/story_things", put(["a|jar"], "goods"), "expected a thing without a bar"),
-        ("en/story_things", put(["crate|"], "boxes"), "expected one word, or two words separated by a bar"),
-        ("zh/asides", put(["老师"], "people"), "expected as many entries as there are writings (14)"),
-        ("en/story_turns", put({}, "gain", "wanted"), "expected at least one of the numbers k"),
-        ("relations", put("cities", "person", "facts", "born", "to"), "expected one of person, town,"),
-        ("relations", put(0, "person", "facts", "wage", "least"), "expected numbers above 0"),
-        ("relations", put("3", "person", "facts", "wage", "least"), "expected a whole number"),
-        ("relations", put(["length"], "person", "beside"), "expected one of born, home,"),
-        ("relations", put({"to": "town"}, "work", "facts", "born"), "'work.facts.born' is taken by another kind"),
-        ("multihop", put(["born", "captain"], "chains", "birth_river", "hops"), "'chains.birth_river.hops[2]' holds"),
-        ("multihop", put(["home"], "chains", "birth_river", "beside"), "expected two relations"),
-        ("multihop", put(["home", "yard"], "chains", "birth_river", "beside"), "birth_river.beside[2]' holds 'yard'"),
-        ("multihop", put("home", "contrasts", "older", "number"), "expected a relation with a number"),
-        ("multihop", put("yard", "contrasts", "older_author", "hop"), "expected a relation that leads to a person"),
-        ("multihop", put("biggest", "contrasts", "older", "asks"), "expected one of least, most, difference"),
+        ("en/things", replaced([], "wares"), "'wares' holds []; expected a list with at least one entry"),
+        ("en/things", replaced("salt", "wares"), "'wares' holds 'salt'; expected a list"),
+        ("en/things", replaced(["salt", "salt"], "wares"), "'wares' holds 'salt' twice; remove one of them"),
+        ("en/things", replaced(["salt", ""], "wares"), "'wares[2]' holds ''; expected text that is not empty"),
+        ("en/facts", replaced("a town", "town"), "'town' holds 'a town'; expected a mapping"),
+        ("en/facts", replaced(["{s} is at {o"], "person", "born"), "expected matched braces"),
+        ("en/things", replaced("x", 12), "the key 12 is not text; put it in quotes"),
+        ("en/grammar", replaced("no", "measure_words"), "'measure_words' holds 'no'; expected true or false"),
+        ("zh/story_things", replaced(["果子"], "goods"), "expected a measure word, a bar and a thing"),
+        ("en/story_things", replaced(["a|jar"], "goods"), "expected a thing without a bar"),
+        ("en/story_things", replaced(["crate|"], "boxes"), "expected one word, or two words separated by a bar"),
+        ("zh/asides", replaced(["老师"], "people"), "expected as many entries as there are writings (14)"),
+        ("en/story_turns", replaced({}, "gain", "wanted"), "expected at least one of the numbers k"),
+        ("relations", replaced("cities", "person", "facts", "born", "to"), "expected one of person, town,"),
+        ("relations", replaced(0, "person", "facts", "wage", "least"), "expected numbers above 0"),
+        ("relations", replaced("3", "person", "facts", "wage", "least"), "expected a whole number"),
+        ("relations", replaced(["length"], "person", "beside"), "expected one of born, home,"),
+        ("relations", replaced({"to": "town"}, "work", "facts", "born"), "'work.facts.born' is taken by another kind"),
+        (
+            "multihop",
+            replaced(["born", "captain"], "chains", "birth_river", "hops"),
+            "'chains.birth_river.hops[2]' holds",
+        ),
+        ("multihop", replaced(["home"], "chains", "birth_river", "beside"), "expected two relations"),
+        (
+            "multihop",
+            replaced(["home", "yard"], "chains", "birth_river", "beside"),
+            "birth_river.beside[2]' holds 'yard'",
+        ),
+        ("multihop", replaced("home", "contrasts", "older", "number"), "expected a relation with a number"),
+        (
+            "multihop",
+            replaced("yard", "contrasts", "older_author", "hop"),
+            "expected a relation that leads to a person",
+        ),
+        ("multihop", replaced("biggest", "contrasts", "older", "asks"), "expected one of least, most, difference"),
     ],
 )
-def test_what_does_not_fit_is_refused(refusal: Callable[..., str], name: str, change: Change, said: str) -> None:
-    assert said in refusal(name, change)
+def test_an_invalid_value_raises_an_error_that_names_the_expectation(
+    error_of: Callable[..., str], name: str, change: Change, message: str
+) -> None:
+    assert message in error_of(name, change)
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         (b"wares: [salt\n", " line 2 not YAML"),
         (b"wares: [salt]\nwares: [soap]\n", " line 2 not YAML (the key 'wares' is written twice)"),
@@ -269,16 +287,18 @@ def test_what_does_not_fit_is_refused(refusal: Callable[..., str], name: str, ch
         (None, "cannot be read (No such file or directory); put the file back"),
     ],
 )
-def test_a_file_that_cannot_be_read_is_refused(own_words: Path, content: bytes | None, said: str) -> None:
-    path = own_words / "en/things.yaml"
+def test_an_unreadable_word_file_raises_an_error_that_names_it(
+    word_files_copy: Path, content: bytes | None, message: str
+) -> None:
+    path = word_files_copy / "en/things.yaml"
     path.unlink() if content is None else path.write_bytes(content)
     with pytest.raises(SourceError, match=r"things\.yaml: ") as caught:
         generate("gsm8k", 1, 1)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
-def test_a_word_that_is_added_is_drawn(own_words: Path) -> None:
-    path = own_words / "en/things.yaml"
+def test_an_added_word_is_used(word_files_copy: Path) -> None:
+    path = word_files_copy / "en/things.yaml"
     path.write_text(path.read_text(encoding="utf-8").replace("[potter,", "[lutenist, potter,"), encoding="utf-8")
     assert any("lutenist" in " ".join(question.support) for question in generate("gsm8k", 300, 1, 0.0))
 

@@ -1,4 +1,4 @@
-"""A file is read again wherever it was touched, and once where it was not."""
+"""An unchanged file is hashed once, and a changed one again."""
 
 from __future__ import annotations
 
@@ -17,54 +17,54 @@ from rc1_lib.workspace.file_hashes import forget_hashes, hashes_known, sha256_fi
 
 
 @pytest.fixture
-def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Grows by one whenever a file's bytes are read."""
+def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """A list that grows by one each time a file's bytes are read."""
     found: list[str] = []
     digest = hashlib.file_digest
 
-    def look(*given: object) -> object:
+    def counting_digest(*given: object) -> object:
         found.append("read")
         return digest(*given)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(hashlib, "file_digest", look)
+    monkeypatch.setattr(hashlib, "file_digest", counting_digest)
     return found
 
 
 @pytest.fixture
 def settled(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files of this moment count as old: nobody sets a ctime."""
+    """New files count as old, because a test cannot set a ctime."""
     monkeypatch.setattr(file_hashes, "SETTLED_S", -1e9)
 
 
-def of(content: bytes) -> str:
+def sha256_of(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
 def after_a_tick(path: Path, change: Callable[[], object]) -> None:
-    """Change a file until the file system's clock has gone on since it was last changed."""
+    """Change a file until its ctime differs from the last one."""
     before = path.stat().st_ctime_ns
     while path.stat().st_ctime_ns == before:
         change()
 
 
-def test_what_lies_as_it_was_is_read_once_and_outside_the_block_every_time(
-    tmp_path: Path, read: list[str], settled: None
+def test_an_unchanged_file_is_read_once_inside_the_block_and_each_time_outside(
+    tmp_path: Path, reads: list[str], settled: None
 ) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_bytes(b"a row")
     with hashes_known():
-        assert {sha256_known(path) for _ in range(3)} == {of(b"a row")} and len(read) == 1
-        assert sha256_file(path) == of(b"a row") and len(read) == 2, "who asks for the file itself reads it"
+        assert {sha256_known(path) for _ in range(3)} == {sha256_of(b"a row")} and len(reads) == 1
+        assert sha256_file(path) == sha256_of(b"a row") and len(reads) == 2, "sha256_file always reads the file"
         forget_hashes()
-        assert sha256_known(path) == of(b"a row") and len(read) == 3
+        assert sha256_known(path) == sha256_of(b"a row") and len(reads) == 3
     with hashes_known():
         sha256_known(path)
     for _ in range(2):
         sha256_known(path)
-    assert len(read) == 6
+    assert len(reads) == 6
 
 
-def test_an_edit_whose_size_and_time_were_put_back_is_seen(tmp_path: Path, settled: None) -> None:
+def test_an_edit_that_restores_size_and_mtime_is_detected(tmp_path: Path, settled: None) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_bytes(b"a row")
     written = path.stat().st_mtime_ns
@@ -74,68 +74,68 @@ def test_an_edit_whose_size_and_time_were_put_back_is_seen(tmp_path: Path, settl
         os.utime(path, ns=(written, written))
 
     with hashes_known():
-        assert sha256_known(path) == of(b"a row")
+        assert sha256_known(path) == sha256_of(b"a row")
         after_a_tick(path, edit)
         found = path.stat()
         assert (found.st_size, found.st_mtime_ns) == (5, written)
-        assert sha256_known(path) == of(b"b row")
+        assert sha256_known(path) == sha256_of(b"b row")
 
 
-def test_another_file_in_its_place_is_seen_whatever_times_it_bears(tmp_path: Path, settled: None) -> None:
+def test_a_replaced_file_is_detected(tmp_path: Path, settled: None) -> None:
     path, other = tmp_path / "rows.jsonl", tmp_path / "other"
     path.write_bytes(b"a row")
     other.write_bytes(b"b row")
     with hashes_known():
-        assert (sha256_known(path), sha256_known(other)) == (of(b"a row"), of(b"b row"))
+        assert (sha256_known(path), sha256_known(other)) == (sha256_of(b"a row"), sha256_of(b"b row"))
         other.replace(path)
-        assert sha256_known(path) == of(b"b row")
+        assert sha256_known(path) == sha256_of(b"b row")
         path.unlink()
         with pytest.raises(RC1Error, match=r"\(No such file"):
             sha256_known(path)
 
 
-def test_what_was_changed_a_moment_ago_is_believed_by_nobody(
-    tmp_path: Path, read: list[str], monkeypatch: pytest.MonkeyPatch
+def test_the_hash_of_a_just_changed_file_is_not_cached(
+    tmp_path: Path, reads: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A second change within one step of the file system's clock leaves no mark."""
-    monkeypatch.setattr(file_hashes, "SETTLED_S", 1e9)  # a busy machine may let the real ones pass between two lines
+    """A second change within one tick of the file system's clock does not change the ctime."""
+    monkeypatch.setattr(file_hashes, "SETTLED_S", 1e9)  # on a busy machine the real delay may pass between two lines
     path = tmp_path / "rows.jsonl"
     path.write_bytes(b"a row")
     with hashes_known():
         for _ in range(3):
             sha256_known(path)
-    assert len(read) == 3
+    assert len(reads) == 3
 
 
-def test_what_is_written_while_it_is_read_is_not_remembered(
+def test_the_hash_of_a_file_that_changes_while_it_is_read_is_not_cached(
     tmp_path: Path, settled: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_bytes(b"a row")
     digest = hashlib.file_digest
 
-    def slowly(*given: object) -> object:
+    def change_while_reading(*given: object) -> object:
         found = digest(*given)  # type: ignore[arg-type]
         after_a_tick(path, lambda: path.write_bytes(b"b row"))
         return found
 
     with hashes_known():
-        monkeypatch.setattr(hashlib, "file_digest", slowly)
-        assert sha256_known(path) == of(b"a row")
+        monkeypatch.setattr(hashlib, "file_digest", change_while_reading)
+        assert sha256_known(path) == sha256_of(b"a row")
         monkeypatch.setattr(hashlib, "file_digest", digest)
-        assert sha256_known(path) == of(b"b row")
+        assert sha256_known(path) == sha256_of(b"b row")
 
 
-def test_a_task_in_another_thread_knows_what_its_flow_knows_and_no_other_thread_does(
-    tmp_path: Path, read: list[str], settled: None
+def test_the_hash_cache_is_shared_with_threads_of_the_same_context_only(
+    tmp_path: Path, reads: list[str], settled: None
 ) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_bytes(b"a row")
     with hashes_known():
         sha256_known(path)
-        for context, reads in ((copy_context(), 1), (None, 2)):
+        for context, expected in ((copy_context(), 1), (None, 2)):
             target = (lambda: sha256_known(path)) if context is None else (lambda c=context: c.run(sha256_known, path))
             thread = threading.Thread(target=target)
             thread.start()
             thread.join()
-            assert len(read) == reads
+            assert len(reads) == expected

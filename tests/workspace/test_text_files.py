@@ -1,4 +1,4 @@
-"""Every entrance for text reads a file alike, however it was saved, and refuses by name what none can read."""
+"""Every reader gives the same result for each encoding and compression, and an error that names unreadable files."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def zstd(content: bytes) -> bytes:
     return bytes(pyarrow.compress(content, codec="zstd", asbytes=True))
 
 
-SAVED: dict[str, Callable[[bytes], bytes]] = {
+ENCODINGS: dict[str, Callable[[bytes], bytes]] = {
     "with a byte order mark": lambda content: b"\xef\xbb\xbf" + content,
     "with CRLF": lambda content: content.replace(b"\n", b"\r\n"),
     "with a mark and CRLF": lambda content: b"\xef\xbb\xbf" + content.replace(b"\n", b"\r\n"),
@@ -41,7 +41,7 @@ SAVED: dict[str, Callable[[bytes], bytes]] = {
     "with zstd": zstd,
     "with a mark and gzip": lambda content: gzip.compress(b"\xef\xbb\xbf" + content),
 }
-REFUSED: dict[str, tuple[bytes, str]] = {
+UNREADABLE: dict[str, tuple[bytes, str]] = {
     "zip": (b"PK\x03\x04" + b"x" * 40, "is packed with zip; unpack it first"),
     "xz": (b"\xfd7zXZ\x00xx", "is packed with xz; unpack it first"),
     "half a gzip": (gzip.compress(b"{}\n" * 999)[:-9], "is packed with gzip and damaged"),
@@ -58,7 +58,7 @@ def pack(path: Path) -> object:
     return load_pack(path.parent)
 
 
-ENTRANCES: dict[str, tuple[str, Callable[[Path], object]]] = {
+READERS: dict[str, tuple[str, Callable[[Path], object]]] = {
     "sources": ("data/gsm8k/a.jsonl", lambda path: load_local(path.parents[1], ["gsm8k"])),
     "finished rows": ("rows.jsonl", lambda path: load_rows(path, ["gsm8k"])),
     "pool rows": ("rows.jsonl", lambda path: read_rows(path).to_dicts()),
@@ -90,44 +90,44 @@ def contents(evidence: Evidence) -> dict[str, bytes]:
     }
 
 
-@pytest.mark.parametrize("saved", SAVED)
-@pytest.mark.parametrize("entrance", ENTRANCES)
-def test_an_entrance_reads_a_file_alike_however_it_was_saved(
-    entrance: str, saved: str, contents: dict[str, bytes], tmp_path: Path
+@pytest.mark.parametrize("encoding", ENCODINGS)
+@pytest.mark.parametrize("reader", READERS)
+def test_a_reader_gives_the_same_result_for_each_encoding(
+    reader: str, encoding: str, contents: dict[str, bytes], tmp_path: Path
 ) -> None:
-    name, read = ENTRANCES[entrance]
+    name, read = READERS[reader]
     path = tmp_path / name
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(contents[entrance])
+    path.write_bytes(contents[reader])
     plain = read(path)
-    path.write_bytes(SAVED[saved](contents[entrance]))
+    path.write_bytes(ENCODINGS[encoding](contents[reader]))
     found = read(path)
-    if entrance.startswith("labels"):
+    if reader.startswith("labels"):
         assert [(row["line"], row["label"]) for row in found] == [(row["line"], row["label"]) for row in plain]  # type: ignore[attr-defined]
     else:
         assert found == plain
 
 
-@pytest.mark.parametrize("form", REFUSED)
-@pytest.mark.parametrize("entrance", ENTRANCES)
-def test_an_entrance_refuses_by_name_what_none_can_read(entrance: str, form: str, tmp_path: Path) -> None:
-    name, read = ENTRANCES[entrance]
+@pytest.mark.parametrize("form", UNREADABLE)
+@pytest.mark.parametrize("reader", READERS)
+def test_a_reader_raises_an_error_that_names_an_unreadable_file(reader: str, form: str, tmp_path: Path) -> None:
+    name, read = READERS[reader]
     path = tmp_path / name
     path.parent.mkdir(parents=True, exist_ok=True)
-    content, sentence = REFUSED[form]
+    content, reason = UNREADABLE[form]
     path.write_bytes(content)
-    with pytest.raises(RC1Error, match=rf"{path.name}:? .*\({sentence}"):
+    with pytest.raises(RC1Error, match=rf"{path.name}:? .*\({reason}"):
         read(path)
 
 
-def test_a_line_separator_in_a_text_ends_no_line_of_a_packed_file(tmp_path: Path) -> None:
+def test_a_unicode_line_separator_does_not_split_a_line_of_a_compressed_file(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl.gz"
     path.write_bytes(gzip.compress("a\u2028b\x0bc\n\nd".encode()))
     with open_text(path) as stream:
         assert stream.readlines() == ["a\u2028b\x0bc\n".encode(), b"\n", b"d\n"]
 
 
-def test_a_limit_holds_for_what_is_unpacked(tmp_path: Path) -> None:
+def test_the_size_limit_applies_to_the_decompressed_text(tmp_path: Path) -> None:
     path = tmp_path / "a.yaml"
     path.write_bytes(gzip.compress(b"a" * 1999 + b"\n"))
     assert len(read_text(path, 2000)) == 2000
@@ -139,11 +139,11 @@ def test_a_limit_holds_for_what_is_unpacked(tmp_path: Path) -> None:
     ("name", "form"),
     [("a.jsonl", ".jsonl"), ("a.b.JSONL.gz", ".jsonl"), ("a.csv.zst", ".csv"), ("a.gz", ""), ("a", "")],
 )
-def test_a_form_is_named_by_the_ending_below_the_packing(name: str, form: str) -> None:
+def test_the_form_is_the_suffix_before_that_of_the_compression(name: str, form: str) -> None:
     assert form_of(Path(name)) == form
 
 
-def test_a_table_among_the_sources_gives_what_its_lines_give(tmp_path: Path) -> None:
+def test_a_parquet_source_gives_the_same_questions_as_json_lines(tmp_path: Path) -> None:
     for form in ("jsonl", "parquet"):
         (tmp_path / form / "gsm8k").mkdir(parents=True)
     (tmp_path / "jsonl/gsm8k/train.jsonl").write_bytes(lines(STORY, STORY))

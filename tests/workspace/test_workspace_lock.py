@@ -1,4 +1,4 @@
-"""A workspace is held by one run; the kernel lets it go with the process, even a killed one."""
+"""One run at a time locks a workspace; the kernel releases the lock with the process, even after a kill."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ with holding(Workspace(Path(sys.argv[1])), "a preflight"):
 """
 
 
-def test_a_second_run_is_refused_until_the_first_is_gone_even_by_a_kill(tmp_path: Path) -> None:
-    place = Workspace(tmp_path)
-    check_free(place)
+def test_a_second_run_raises_an_error_until_the_first_is_killed(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path)
+    check_free(workspace)
     holder = subprocess.Popen(
         [sys.executable, "-c", _HOLDER, str(tmp_path)], cwd=PROJECT_ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
@@ -35,25 +35,25 @@ def test_a_second_run_is_refused_until_the_first_is_gone_even_by_a_kill(tmp_path
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"held\n"
         with pytest.raises(RC1Error, match=rf"preflight \(process {holder.pid}, .*\)"):
-            check_free(place)
+            check_free(workspace)
         holder.kill()
         holder.wait()
-    with holding(place, "another"):
+    with holding(workspace, "another"):
         assert (tmp_path / LOCK).read_text().startswith("another (process ")
 
 
-def test_a_lock_that_cannot_be_a_file_is_named(tmp_path: Path) -> None:
+def test_a_folder_instead_of_the_lock_file_raises_an_error_that_names_it(tmp_path: Path) -> None:
     (tmp_path / LOCK).mkdir(parents=True)
     with pytest.raises(RC1Error, match=r"\.run\.lock: "), holding(Workspace(tmp_path), "a preflight"):
         pass
 
 
-def test_a_workspace_that_cannot_be_written_is_said_so_before_a_server_starts(
+def test_a_read_only_workspace_raises_an_error_that_names_the_remedy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "reports").mkdir()
     monkeypatch.setattr(os, "access", lambda *_: False)
-    with pytest.raises(RC1Error, match=r"reports: cannot be written .*; change its permissions"):
+    with pytest.raises(RC1Error, match=r"reports: .*permissions"):
         check_free(Workspace(tmp_path))
 
     def refuse(path: Path, *_: int) -> int:

@@ -1,4 +1,4 @@
-"""What the tests of the providers share: calls, settings, and a server that says whatever a test wants."""
+"""Shared by the tests of the providers: calls, settings, and a server with a scripted response."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SCHEMA: dict[str, Any] = {
 
 @pytest.fixture
 def ask() -> Callable[..., Ask]:
-    """Makes an ask: `ask("attempt-1", "key-1", max_tokens=20)`."""
+    """Make an ask: `ask("attempt-1", "key-1", max_tokens=20)`."""
 
     def make(attempt_id: str = "attempt-1", idempotency_key: str = "key-1", max_tokens: int = 1024) -> Ask:
         return Ask(
@@ -54,7 +54,7 @@ def ask() -> Callable[..., Ask]:
 
 @pytest.fixture
 def settings(monkeypatch: pytest.MonkeyPatch) -> Callable[..., JudgeConfig]:
-    """Makes settings: `settings("openai", server)`, or with `base_url=...`; the key goes into the environment."""
+    """Make settings: `settings("openai", server)`, or with `base_url=...`; the key is set in the environment."""
     published = published_config().judge
 
     def make(
@@ -91,13 +91,13 @@ async def _once(settings: JudgeConfig, ask: Ask) -> Answer:
 
 @pytest.fixture
 def call() -> Callable[[JudgeConfig, Ask], Answer]:
-    """Makes one call on a loop of its own."""
+    """Make one call on a new event loop."""
     return lambda settings, ask: asyncio.run(_once(settings, ask))
 
 
 @pytest.fixture
 def failed_call() -> Callable[[JudgeConfig, Ask], CallFailedError]:
-    """Makes one call that has to fail; returns the failure."""
+    """Make one call that has to fail, and return the failure."""
 
     def make(settings: JudgeConfig, ask: Ask) -> CallFailedError:
         with pytest.raises(CallFailedError) as caught:
@@ -109,7 +109,7 @@ def failed_call() -> Callable[[JudgeConfig, Ask], CallFailedError]:
 
 @dataclass
 class Script:
-    """A server that sends `response` as it is to every request and keeps what it was sent."""
+    """A server that sends `response` unchanged to every request and keeps the requests."""
 
     port: int
     response: bytes = b""
@@ -120,7 +120,7 @@ class Script:
         return f"http://127.0.0.1:{self.port}" + ("" if name == "gemini" else "/v1")
 
     def says(self, status: int, body: Any, *headers: str) -> None:
-        """Answer with a whole response; a body that is neither text nor bytes is sent as JSON."""
+        """Answer with a complete response; a body that is neither text nor bytes is sent as JSON."""
         sent = body if isinstance(body, bytes) else (body if isinstance(body, str) else json.dumps(body)).encode()
         lines = (f"HTTP/1.1 {status} Said", f"Content-Length: {len(sent)}", "Content-Type: application/json", *headers)
         self.response = "\r\n".join((*lines, "", "")).encode() + sent
@@ -128,7 +128,7 @@ class Script:
 
 @pytest.fixture
 def script() -> Iterator[Script]:
-    """The server that says whatever a test wants."""
+    """A running server with a scripted response."""
 
     class Handler(socketserver.StreamRequestHandler):
         def handle(self) -> None:

@@ -1,4 +1,4 @@
-"""What a provider makes of replies: text, model, ids, tokens, how it ended; and what it sends."""
+"""How a provider reads replies (text, model, ids, tokens, finish reason), and what it sends."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_a_reply_is_recorded_as_the_provider_reports_it(name: str, ask: Make, se
 
 
 @pytest.mark.parametrize("name", ["deepseek_r1", "gemini"])
-def test_thinking_is_dropped_and_its_tokens_are_counted(name: str, ask: Make, settings: Make, call: Call) -> None:
+def test_thoughts_are_separated_and_their_tokens_are_counted(name: str, ask: Make, settings: Make, call: Call) -> None:
     with running(Behaviour(**QUICK, thinking=True)) as server:
         answer = call(settings(name, server), ask())
     grades = read_answer(answer, ask(), DIMENSIONS, "schema")
@@ -49,7 +49,7 @@ def test_thinking_is_dropped_and_its_tokens_are_counted(name: str, ask: Make, se
 
 
 @pytest.mark.parametrize("name", ["deepseek_r1", "gemini"])
-def test_thinking_that_is_cut_off_leaves_no_decoy(name: str, ask: Make, settings: Make, call: Call) -> None:
+def test_truncated_thoughts_are_not_read_as_scores(name: str, ask: Make, settings: Make, call: Call) -> None:
     with running(Behaviour(**QUICK, thinking=True)) as server:
         answer = call(settings(name, server), ask(max_tokens=30))
     assert answer.finish == "length"
@@ -58,7 +58,9 @@ def test_thinking_that_is_cut_off_leaves_no_decoy(name: str, ask: Make, settings
 
 
 @pytest.mark.parametrize("name", sorted(LIVE))
-def test_refusals_and_cut_off_replies_are_told_apart(name: str, ask: Make, settings: Make, call: Call) -> None:
+def test_refusals_and_truncated_replies_have_different_finishes(
+    name: str, ask: Make, settings: Make, call: Call
+) -> None:
     with running(Behaviour(**QUICK, faults={FaultKind.REFUSAL: 1.0})) as server:
         declined, blocked = call(settings(name, server), ask()), call(settings(name, server), ask())
         server.behaviour = Behaviour(**QUICK, faults={FaultKind.TRUNCATED: 1.0})
@@ -70,31 +72,31 @@ def test_refusals_and_cut_off_replies_are_told_apart(name: str, ask: Make, setti
 
 
 @pytest.mark.parametrize("name", sorted(LIVE))
-def test_what_a_cheating_server_leaves_out_is_not_made_up(name: str, ask: Make, settings: Make, call: Call) -> None:
+def test_missing_usage_and_ids_are_not_invented(name: str, ask: Make, settings: Make, call: Call) -> None:
     with running(Behaviour(**QUICK, usage=False, request_ids="none")) as server:
         answer = call(settings(name, server), ask())
     assert (answer.request_id, answer.tokens_in, answer.tokens_out, answer.billable) == ("", 0, 0, False)
 
 
-def _openai_reply(message: Any, **further: Any) -> dict[str, Any]:
-    return {"id": "r-1", "model": "m-1", "choices": [{"message": message, **further}]}
+def _openai_reply(message: Any, **more: Any) -> dict[str, Any]:
+    return {"id": "r-1", "model": "m-1", "choices": [{"message": message, **more}]}
 
 
-def test_a_text_in_parts_is_read_without_its_thinking(ask: Make, settings: Make, call: Call, script: Any) -> None:
+def test_a_text_in_parts_is_read_without_its_thoughts(ask: Make, settings: Make, call: Call, script: Any) -> None:
     parts = [{"type": "thinking", "thinking": [{"type": "text", "text": "no"}]}, {"type": "text", "text": "{}"}]
     script.says(200, _openai_reply({"content": parts}, finish_reason="stop"))
     assert call(settings("openai", base_url=script.url("openai")), ask()).text == "{}"
 
 
-def _call(arguments: Any) -> dict[str, Any]:
+def _tool_call(arguments: Any) -> dict[str, Any]:
     return {"id": "c-1", "type": "function", "function": {"name": "any", "arguments": arguments}}
 
 
 @pytest.mark.parametrize(
     ("calls", "text"),
-    [([_call('{"a": 1}')], '{"a": 1}'), ([_call({"a": 1})], '{"a": 1}'), ([_call("{}")] * 2, "Words.")],
+    [([_tool_call('{"a": 1}')], '{"a": 1}'), ([_tool_call({"a": 1})], '{"a": 1}'), ([_tool_call("{}")] * 2, "Words.")],
 )
-def test_the_only_tool_call_is_the_reply(
+def test_a_single_tool_call_is_the_reply(
     calls: Any, text: str, ask: Make, settings: Make, call: Call, script: Any
 ) -> None:
     script.says(200, _openai_reply({"content": "Words.", "tool_calls": calls}, finish_reason="tool_calls"))
@@ -102,7 +104,7 @@ def test_the_only_tool_call_is_the_reply(
     assert (answer.text, answer.finish) == (text, "stop")
 
 
-ENDS = {
+FINISHES = {
     "stop": "stop", "eos_token": "stop", "tool_calls": "stop", None: "stop", "STOP": "stop",
     "length": "length", "model_context_window_exceeded": "length", "MAX_TOKENS": "length",
     "content_filter": "refusal", "safety": "refusal", "SAFETY": "refusal", "PROHIBITED_CONTENT": "refusal",
@@ -111,20 +113,20 @@ ENDS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("reason", ENDS)
+@pytest.mark.parametrize("reason", FINISHES)
 @pytest.mark.parametrize("name", ["openai", "gemini"])
-def test_every_word_for_an_end_is_in_a_table(
+def test_every_finish_reason_maps_to_a_finish(
     name: str, reason: Any, ask: Make, settings: Make, call: Call, script: Any
 ) -> None:
     gemini = {"candidates": [{"content": {"parts": [{"text": "{}"}]}, "finishReason": reason}]}
     script.says(200, gemini if name == "gemini" else _openai_reply({"content": "{}"}, finish_reason=reason))
     answer = call(settings(name, base_url=script.url(name)), ask())
-    assert (answer.finish, answer.reason) == (ENDS[reason], "" if reason is None else str(reason))
+    assert (answer.finish, answer.reason) == (FINISHES[reason], "" if reason is None else str(reason))
 
 
 @pytest.mark.parametrize("text", ['{"a": 1}', '{"a"'])
 @pytest.mark.parametrize("reason", ["error", "abort", "network_error", "insufficient_system_resource"])
-def test_a_server_that_breaks_off_under_200_gave_no_reply(
+def test_a_finish_reason_of_a_failure_under_200_is_a_server_error(
     reason: str, text: str, ask: Make, settings: Make, script: Any, failed_call: Any
 ) -> None:
     script.says(200, _openai_reply({"content": text}, finish_reason=reason))
@@ -133,13 +135,17 @@ def test_a_server_that_breaks_off_under_200_gave_no_reply(
 
 
 @pytest.mark.parametrize("reason", ["SAFETY", "RECITATION", "PROHIBITED_CONTENT", "BLOCKLIST", "SPII"])
-def test_gemini_reasons_for_declining(reason: str, ask: Make, settings: Make, call: Call, script: Any) -> None:
+def test_gemini_reasons_for_blocking_are_refusals(
+    reason: str, ask: Make, settings: Make, call: Call, script: Any
+) -> None:
     script.says(200, {"candidates": [{"finishReason": reason}], "modelVersion": "m-1"})
     answer = call(settings("gemini", base_url=script.url("gemini")), ask())
     assert (answer.finish, answer.text, answer.model) == ("refusal", "", "m-1")
 
 
-def test_gemini_counts_thoughts_and_continues_nothing(ask: Make, settings: Make, call: Call, script: Any) -> None:
+def test_gemini_counts_thought_tokens_and_does_not_continue_a_reply(
+    ask: Make, settings: Make, call: Call, script: Any
+) -> None:
     parts = [{"text": "no", "thought": True}, {"text": '{"a": '}, {"text": "1}"}]
     usage = {"promptTokenCount": 11, "candidatesTokenCount": 5, "thoughtsTokenCount": 7}
     candidate = {"content": {"parts": parts}, "finishReason": "CONTINUATION", "continuationToken": "QUJD"}
@@ -150,7 +156,7 @@ def test_gemini_counts_thoughts_and_continues_nothing(ask: Make, settings: Make,
     assert len(script.bodies) == 1
 
 
-def test_a_parameter_that_is_null_is_not_sent_and_each_may_have_another_name(
+def test_a_null_parameter_is_not_sent_and_parameters_can_be_renamed(
     ask: Make, settings: Make, call: Call, script: Any
 ) -> None:
     script.says(200, _openai_reply({"content": "{}"}))
@@ -163,21 +169,21 @@ def test_a_parameter_that_is_null_is_not_sent_and_each_may_have_another_name(
     script.says(200, {"candidates": [{"content": {"parts": [{"functionCall": {"args": {"a": 1}}}]}}]})
     gemini = settings("gemini", base_url=script.url("gemini"), names={"system": "user"}, channel="tool")
     assert json.loads(call(gemini, bare).text) == {"a": 1}
-    renamed, nothing, google = script.bodies
+    renamed, without_parameters, gemini_body = script.bodies
     assert (renamed["max_output"], renamed["nucleus"], renamed["temperature"]) == (99, 0.9, 0.7)
     assert not {"max_tokens", "top_p", "response_format"} & set(renamed)
     assert [message["role"] for message in renamed["messages"]] == ["user"]
     assert renamed["messages"][0]["content"].startswith("You grade.")
     assert renamed["tools"][0]["function"]["parameters"]["required"] == ["reason", *DIMENSIONS]
     assert renamed["tool_choice"]["function"]["name"] == renamed["tools"][0]["function"]["name"]
-    assert set(nothing) == {"model", "messages", "response_format"}
-    assert google["toolConfig"]["functionCallingConfig"]["mode"] == "ANY"
-    assert "systemInstruction" not in google
-    assert not google.get("generationConfig")
+    assert set(without_parameters) == {"model", "messages", "response_format"}
+    assert gemini_body["toolConfig"]["functionCallingConfig"]["mode"] == "ANY"
+    assert "systemInstruction" not in gemini_body
+    assert not gemini_body.get("generationConfig")
 
 
-def test_gemini_renames_nothing_but_its_system_message(settings: Make) -> None:
-    with pytest.raises(ConfigError, match=r"judge.names renames max_tokens"):
+def test_gemini_can_rename_only_the_system_message(settings: Make) -> None:
+    with pytest.raises(ConfigError, match=r"judge\.names .*max_tokens"):
         open_provider(settings("gemini", names={"max_tokens": "most"}))
 
 
@@ -186,13 +192,13 @@ def test_gemini_renames_nothing_but_its_system_message(settings: Make) -> None:
     [("mine.openai.azure.com", "max_completion_tokens"), ("mine.cognitiveservices.azure.com", "max_completion_tokens"),
      ("gateway.example.com", "max_tokens")],
 )  # fmt: skip
-def test_hosts_that_are_known_get_the_limit_by_their_name(host: str, name: str, settings: Make) -> None:
+def test_azure_hosts_get_max_completion_tokens(host: str, name: str, settings: Make) -> None:
     made = open_provider(settings("openai", base_url=f"https://{host}/v1"))
     assert made._config.names["max_tokens"] == name  # type: ignore[attr-defined]
     asyncio.run(made.aclose())
 
 
-def test_no_key_is_sent_where_there_is_none(
+def test_without_an_api_key_no_key_header_is_sent(
     ask: Make, settings: Make, call: Call, script: Any, failed_call: Any
 ) -> None:
     script.says(200, _openai_reply({"content": "{}"}))
@@ -200,13 +206,13 @@ def test_no_key_is_sent_where_there_is_none(
     script.says(401, {"error": {"message": "Missing bearer token"}})
     for name in ("openai", "gemini"):
         failure = failed_call(settings(name, base_url=script.url(name), api_key=None), ask())
-        assert "No key was sent because SCORER_API_KEY is not set" in failure.detail
+        assert "SCORER_API_KEY" in failure.detail
     assert not any(
         word in head.lower() for head in script.heads for word in ("authorization", "no-key", "goog-api-key")
     )
 
 
-def test_what_is_asked_of_openai(ask: Make, settings: Make, call: Call, script: Any) -> None:
+def test_openai_request_has_sampling_schema_and_ids(ask: Make, settings: Make, call: Call, script: Any) -> None:
     script.says(200, _openai_reply({"content": "{}"}))
     call(settings("openai", base_url=script.url("openai"), model="judge-large"), ask("a-1", "k-1", max_tokens=99))
     call(settings("openai", base_url=script.url("openai"), channel="text"), ask())
@@ -220,14 +226,14 @@ def test_what_is_asked_of_openai(ask: Make, settings: Make, call: Call, script: 
     assert "idempotency-key: k-1\r\n" in script.heads[0].lower()
 
 
-def test_deepseek_is_asked_for_json_without_a_schema(ask: Make, settings: Make, call: Call, script: Any) -> None:
+def test_deepseek_request_asks_for_json_without_a_schema(ask: Make, settings: Make, call: Call, script: Any) -> None:
     script.says(200, _openai_reply({"content": "{}", "reasoning_content": "thoughts"}))
     answer = call(settings("deepseek_r1", base_url=script.url("deepseek_r1")), ask())
     assert script.bodies[0]["response_format"] == {"type": "json_object"}
     assert answer.text == "{}"
 
 
-def test_what_is_asked_of_gemini(ask: Make, settings: Make, call: Call, script: Any) -> None:
+def test_gemini_request_has_sampling_schema_and_ids(ask: Make, settings: Make, call: Call, script: Any) -> None:
     script.says(200, {"candidates": [{"content": {"parts": [{"text": "{}"}]}, "finishReason": "STOP"}]})
     call(settings("gemini", base_url=script.url("gemini"), model="gemini-x"), ask("a-1", "k-1", max_tokens=99))
     call(settings("gemini", base_url=script.url("gemini"), channel="text"), ask())
@@ -242,7 +248,7 @@ def test_what_is_asked_of_gemini(ask: Make, settings: Make, call: Call, script: 
     assert "x-client-request-id: k-1" not in script.heads[0].lower()
 
 
-def test_openai_accounts_are_not_told_to_others(
+def test_openai_organization_and_project_are_not_sent_to_other_servers(
     ask: Make, settings: Make, call: Call, script: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_ORG_ID", "org-of-mine")
@@ -252,7 +258,7 @@ def test_openai_accounts_are_not_told_to_others(
     assert "of-mine" not in script.heads[0]
 
 
-def test_gemini_cannot_be_made_to_replay(
+def test_gemini_ignores_the_replay_settings_of_the_environment(
     ask: Make, settings: Make, call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
 ) -> None:
     monkeypatch.setenv("GOOGLE_GENAI_CLIENT_MODE", "replay")

@@ -1,4 +1,4 @@
-"""Cancelled calls: the cancellation passes through, and no connection stays open."""
+"""A cancelled call raises CancelledError and leaves no connection open."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_cancelled_call_closes_its_connection(name: str, kind: FaultKind, ask:
 
 
 @pytest.mark.parametrize("name", ["openai", "gemini"])
-def test_a_call_that_takes_too_long_closes_its_connection(name: str, ask: Make, settings: Make) -> None:
+def test_a_call_that_times_out_closes_its_connection(name: str, ask: Make, settings: Make) -> None:
     async def wait() -> None:
         provider = open_provider(settings(name, server, timeout_s=0.2))
         with pytest.raises(CallFailedError) as caught:
@@ -63,7 +63,7 @@ def test_a_call_that_takes_too_long_closes_its_connection(name: str, ask: Make, 
 
 
 @pytest.mark.parametrize("name", ["openai", "gemini"])
-def test_one_connection_serves_calls_that_follow_each_other(name: str, ask: Make, settings: Make) -> None:
+def test_successive_calls_share_one_connection(name: str, ask: Make, settings: Make) -> None:
     async def follow() -> None:
         provider = open_provider(settings(name, server))
         for _ in range(5):

@@ -1,4 +1,4 @@
-"""Every way in which a call fails, over loopback with the real SDKs: the right fault, and one request for one call."""
+"""Every way in which a call fails, over loopback with the real SDKs: the right fault, and one request per call."""
 
 from __future__ import annotations
 
@@ -35,28 +35,30 @@ FAULTS = {
 REPLIED = (FaultKind.BAD_JSON_REPLY, FaultKind.WRONG_SCHEMA, FaultKind.REFUSAL, FaultKind.TRUNCATED)
 
 
-def test_every_kind_of_fault_is_covered() -> None:
+def test_every_kind_of_fault_has_a_case() -> None:
     assert set(FAULTS) | set(REPLIED) == set(FaultKind)
 
 
-def wire_and_fault() -> Iterator[Any]:
-    # Who waits is told by the same clock whatever the wire.
+def wires_and_faults() -> Iterator[Any]:
+    # Both wires use the same timeout, so the slow cases of the second one are long tests.
     for name, kind in itertools.product(WIRES, FAULTS):
-        again = FAULTS[kind] is AttemptOutcome.TIMEOUT and name != "openai"
-        yield pytest.param(name, kind, marks=[pytest.mark.long] if again else [])
+        repeats = FAULTS[kind] is AttemptOutcome.TIMEOUT and name != "openai"
+        yield pytest.param(name, kind, marks=[pytest.mark.long] if repeats else [])
 
 
-@pytest.mark.parametrize(("name", "kind"), wire_and_fault())
-def test_faults_are_told_apart(name: str, kind: FaultKind, ask: Make, settings: Make, failed_call: Failed) -> None:
+@pytest.mark.parametrize(("name", "kind"), wires_and_faults())
+def test_each_fault_has_its_outcome_status_and_detail(
+    name: str, kind: FaultKind, ask: Make, settings: Make, failed_call: Failed
+) -> None:
     # Long enough for a busy machine to send the request and to read the head of the response.
-    patience = 2.0 if FAULTS[kind] is AttemptOutcome.TIMEOUT else 10.0
+    timeout_s = 2.0 if FAULTS[kind] is AttemptOutcome.TIMEOUT else 10.0
     with running(Behaviour(delay="zero", faults={kind: 1.0})) as server:
 
         def fail(_: int) -> CallFailedError:
-            return failed_call(settings(name, server, timeout_s=patience), ask())
+            return failed_call(settings(name, server, timeout_s=timeout_s), ask())
 
-        with ThreadPoolExecutor(2 if FAULTS[kind] is AttemptOutcome.TIMEOUT else 1) as side_by_side:
-            failures = list(side_by_side.map(fail, range(2)))
+        with ThreadPoolExecutor(2 if FAULTS[kind] is AttemptOutcome.TIMEOUT else 1) as threads:
+            failures = list(threads.map(fail, range(2)))
         stats = server.stats()
     assert {failure.fault for failure in failures} == {FAULTS[kind]}
     assert stats.requests == 2
@@ -74,7 +76,7 @@ def test_faults_are_told_apart(name: str, kind: FaultKind, ask: Make, settings: 
 
 
 @pytest.mark.parametrize("name", sorted(LIVE))
-def test_what_happens_reconciles_with_the_server_in_a_mixed_run(name: str, ask: Make, settings: Make) -> None:
+def test_outcomes_of_a_mixed_run_equal_the_servers_counts(name: str, ask: Make, settings: Make) -> None:
     rates = dict.fromkeys((*(kind for kind in FAULTS if FAULTS[kind] is not AttemptOutcome.TIMEOUT), *REPLIED), 0.06)
 
     async def several() -> Counter[str]:
@@ -106,21 +108,25 @@ def test_what_happens_reconciles_with_the_server_in_a_mixed_run(name: str, ask: 
 
 @pytest.mark.parametrize("wait", [0.25, 7, "17"])
 @pytest.mark.parametrize("name", WIRES)
-def test_the_time_to_wait_is_read(name: str, wait: float | str, ask: Make, settings: Make, failed_call: Failed) -> None:
+def test_the_retry_after_of_a_429_is_read(
+    name: str, wait: float | str, ask: Make, settings: Make, failed_call: Failed
+) -> None:
     with running(Behaviour(delay="zero", retry_after=wait, faults={FaultKind.RATE_LIMIT: 1.0})) as server:
         failure = failed_call(settings(name, server), ask())
     assert failure.retry_after == float(wait)
 
 
 @pytest.mark.parametrize("name", WIRES)
-def test_a_server_error_may_ask_to_wait(name: str, ask: Make, settings: Make, failed_call: Failed, script: Any) -> None:
+def test_the_retry_after_of_a_503_is_read(
+    name: str, ask: Make, settings: Make, failed_call: Failed, script: Any
+) -> None:
     script.says(503, {"error": {"message": "overloaded"}}, "Retry-After: 12")
     failure = failed_call(settings(name, base_url=script.url(name)), ask())
     assert (failure.fault, failure.status, failure.retry_after) == (AttemptOutcome.SERVER_ERROR, 503, 12.0)
     assert "overloaded" in failure.detail
 
 
-def test_gemini_says_in_the_body_how_long_to_wait(ask: Make, settings: Make, failed_call: Failed, script: Any) -> None:
+def test_the_retry_delay_in_geminis_body_is_read(ask: Make, settings: Make, failed_call: Failed, script: Any) -> None:
     info = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "17.5s"}
     script.says(429, {"error": {"code": 429, "status": "RESOURCE_EXHAUSTED", "message": "slow", "details": [info]}})
     failure = failed_call(settings("gemini", base_url=script.url("gemini")), ask())
@@ -128,7 +134,7 @@ def test_gemini_says_in_the_body_how_long_to_wait(ask: Make, settings: Make, fai
 
 
 @pytest.mark.parametrize("error", [{"code": "insufficient_quota"}, {"type": "insufficient_quota", "code": None}])
-def test_an_empty_account_is_no_rate_limit(
+def test_an_exhausted_account_is_rejected_instead_of_rate_limited(
     error: dict[str, Any], ask: Make, settings: Make, failed_call: Failed, script: Any
 ) -> None:
     script.says(429, {"error": {"message": "You exceeded your current quota.", **error}}, "Retry-After: 3")
@@ -137,7 +143,9 @@ def test_an_empty_account_is_no_rate_limit(
     assert "SCORER_API_KEY" in failure.detail
 
 
-def test_a_spent_day_is_no_rate_limit(ask: Make, settings: Make, failed_call: Failed, script: Any) -> None:
+def test_an_exhausted_daily_quota_is_rejected_instead_of_rate_limited(
+    ask: Make, settings: Make, failed_call: Failed, script: Any
+) -> None:
     spent = {"violations": [{"quotaId": "GenerateRequestsPerDayPerProjectPerModel-FreeTier"}]}
     script.says(429, {"error": {"code": 429, "message": "quota", "details": [spent, {"retryDelay": "9s"}]}})
     assert failed_call(settings("gemini", base_url=script.url("gemini")), ask()).fault is AttemptOutcome.REJECTED
@@ -159,7 +167,7 @@ def test_a_spent_day_is_no_rate_limit(ask: Make, settings: Make, failed_call: Fa
     ],
 )
 @pytest.mark.parametrize("name", WIRES)
-def test_statuses(
+def test_each_http_status_maps_to_its_fault(
     name: str,
     status: int,
     fault: AttemptOutcome,
@@ -178,7 +186,9 @@ def test_statuses(
     assert len(script.bodies) == 1
 
 
-def test_a_key_that_gemini_calls_invalid_is_named(ask: Make, settings: Make, failed_call: Failed, script: Any) -> None:
+def test_geminis_invalid_key_error_names_the_key_variable(
+    ask: Make, settings: Make, failed_call: Failed, script: Any
+) -> None:
     details = [{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"}]
     script.says(400, {"error": {"code": 400, "message": "API key not valid.", "details": details}})
     failure = failed_call(settings("gemini", base_url=script.url("gemini")), ask())
@@ -206,7 +216,7 @@ ODD_BODIES: tuple[Any, ...] = (
 
 @pytest.mark.parametrize("body", ODD_BODIES, ids=range(len(ODD_BODIES)))
 @pytest.mark.parametrize("name", WIRES)
-def test_bodies_that_hold_no_reply(
+def test_a_200_without_a_reply_is_a_bad_body(
     name: str, body: Any, ask: Make, settings: Make, failed_call: Failed, script: Any
 ) -> None:
     script.says(200, body)
@@ -216,7 +226,7 @@ def test_bodies_that_hold_no_reply(
 
 @pytest.mark.parametrize("body", [b"\xff\xfe\x00", b"[" * 100_000, b"", b"[1]", b'{"error": 3}', {"error": {}}])
 @pytest.mark.parametrize("name", WIRES)
-def test_the_status_decides_where_an_errors_body_is_odd(
+def test_the_status_decides_if_an_error_has_an_unreadable_body(
     name: str, body: Any, ask: Make, settings: Make, failed_call: Failed, script: Any
 ) -> None:
     script.says(429, body, "Retry-After: 2")
@@ -225,7 +235,7 @@ def test_the_status_decides_where_an_errors_body_is_odd(
 
 
 @pytest.mark.parametrize("name", WIRES)
-def test_an_errors_body_that_breaks_off_keeps_its_status(
+def test_an_error_with_a_truncated_body_keeps_its_status(
     name: str, ask: Make, settings: Make, failed_call: Failed, script: Any
 ) -> None:
     script.says(503, {"error": {"message": "overloaded"}})
@@ -235,13 +245,15 @@ def test_an_errors_body_that_breaks_off_keeps_its_status(
 
 
 @pytest.mark.parametrize("name", WIRES)
-def test_a_body_that_cannot_be_unpacked(name: str, ask: Make, settings: Make, failed_call: Failed, script: Any) -> None:
+def test_a_damaged_gzip_body_is_a_bad_body(
+    name: str, ask: Make, settings: Make, failed_call: Failed, script: Any
+) -> None:
     script.says(200, gzip.compress(b'{"choices": []}')[:-12] + b"\x00" * 12, "Content-Encoding: gzip")
     assert failed_call(settings(name, base_url=script.url(name)), ask()).fault is AttemptOutcome.BAD_BODY
 
 
 @pytest.mark.parametrize("name", WIRES)
-def test_a_gateway_that_reports_failures_under_200(
+def test_an_error_reported_under_200_is_classified_by_its_code(
     name: str, ask: Make, settings: Make, failed_call: Failed, script: Any
 ) -> None:
     script.says(200, {"error": {"code": 429, "message": "upstream is busy"}}, "Retry-After: 4")
@@ -251,7 +263,9 @@ def test_a_gateway_that_reports_failures_under_200(
 
 @pytest.mark.parametrize("host", ["127.0.0.1:9", "nobody.invalid"])
 @pytest.mark.parametrize("name", WIRES)
-def test_nobody_there(name: str, host: str, ask: Make, settings: Make, failed_call: Failed) -> None:
+def test_an_unreachable_server_is_a_connection_fault(
+    name: str, host: str, ask: Make, settings: Make, failed_call: Failed
+) -> None:
     failure = failed_call(settings(name, base_url=f"http://{host}"), ask())
     assert (failure.fault, failure.status, failure.sent) == (AttemptOutcome.CONNECTION, None, False)
     assert host.partition(":")[0] in failure.detail
@@ -262,7 +276,7 @@ COMPLETION = "judge.names={max_tokens: max_completion_tokens}"
 
 
 @pytest.mark.parametrize(
-    ("status", "said", "remedy"),
+    ("status", "error", "remedy"),
     [
         (400, {"message": "Unsupported value", "param": "temperature", "code": "unsupported_value"}, TEMPERATURE),
         (400, {"message": "`temperature` and `top_p` cannot both be specified for this model."}, TOP_P),
@@ -282,17 +296,17 @@ COMPLETION = "judge.names={max_tokens: max_completion_tokens}"
         (500, {"message": "temperature"}, ""),
     ],
 )
-def test_a_refusal_that_names_a_parameter_ends_in_the_key_to_set(
-    status: int, said: Any, remedy: str, ask: Make, settings: Make, failed_call: Failed, script: Any
+def test_an_error_that_names_a_parameter_proposes_the_setting(
+    status: int, error: Any, remedy: str, ask: Make, settings: Make, failed_call: Failed, script: Any
 ) -> None:
-    script.says(status, {"error": said})
+    script.says(status, {"error": error})
     failure = failed_call(settings("openai", base_url=script.url("openai")), ask())
     assert failure.remedies[:1] == ((remedy,) if remedy else ())
     assert not remedy or f"Try --set '{remedy}'" in failure.detail
 
 
 @pytest.mark.parametrize(
-    ("status", "said"),
+    ("status", "error"),
     [
         (400, {"message": "no", "code": "content_filter", "innererror": {"code": "ResponsibleAIPolicyViolation"}}),
         (400, {"message": "The prompt triggered Azure OpenAI's content management policy."}),
@@ -303,14 +317,14 @@ def test_a_refusal_that_names_a_parameter_ends_in_the_key_to_set(
         (403, {"message": "Content violates usage guidelines."}),
     ],
 )
-def test_a_filters_refusal_is_of_this_dialogue_alone(
-    status: int, said: Any, ask: Make, settings: Make, failed_call: Failed, script: Any
+def test_a_content_filter_error_is_a_refusal(
+    status: int, error: Any, ask: Make, settings: Make, failed_call: Failed, script: Any
 ) -> None:
-    script.says(status, {"error": said})
+    script.says(status, {"error": error})
     assert failed_call(settings("openai", base_url=script.url("openai")), ask()).fault is AttemptOutcome.REFUSED
 
 
-def test_an_account_that_is_shut_out_is_no_filters_refusal(
+def test_a_terminated_account_is_rejected_instead_of_refused(
     ask: Make, settings: Make, failed_call: Failed, script: Any
 ) -> None:
     script.says(403, {"error": {"message": "Your access was terminated due to violation of our policies."}})
@@ -318,12 +332,16 @@ def test_an_account_that_is_shut_out_is_no_filters_refusal(
 
 
 @pytest.mark.parametrize("name", WIRES)
-def test_no_http_at_all(name: str, ask: Make, settings: Make, failed_call: Failed, script: Any) -> None:
+def test_a_server_without_http_is_a_connection_fault(
+    name: str, ask: Make, settings: Make, failed_call: Failed, script: Any
+) -> None:
     script.response = b"SSH-2.0-OpenSSH_9.6\r\n"
     assert failed_call(settings(name, base_url=script.url(name)), ask()).fault is AttemptOutcome.CONNECTION
 
 
-def test_deepseek_breaking_off_is_a_server_error(ask: Make, settings: Make, failed_call: Failed, script: Any) -> None:
+def test_deepseeks_insufficient_resource_is_a_server_error(
+    ask: Make, settings: Make, failed_call: Failed, script: Any
+) -> None:
     choice = {"message": {"content": '{"a"'}, "finish_reason": "insufficient_system_resource"}
     script.says(200, {"choices": [choice]})
     failure = failed_call(settings("deepseek_r1", base_url=script.url("deepseek_r1")), ask())

@@ -18,7 +18,7 @@ Call = Callable[[JudgeConfig, Ask], Answer]
 Make = Callable[..., Any]
 
 
-def test_it_replies_with_the_rubrics_scores_and_bills_nothing(ask: Make, settings: Make, call: Call) -> None:
+def test_the_local_rubric_replies_with_its_scores_and_bills_nothing(ask: Make, settings: Make, call: Call) -> None:
     asked: Ask = ask()
     answer = call(settings("rubric", model="", api_key=None), asked)
     reply = json.loads(answer.text)
@@ -29,20 +29,20 @@ def test_it_replies_with_the_rubrics_scores_and_bills_nothing(ask: Make, setting
     assert (answer.billable, answer.tokens_in, answer.tokens_out, answer.finish) == (False, 0, 0, "stop")
 
 
-def test_ids_are_unique_and_the_model_is_not(ask: Make, settings: Make, call: Call) -> None:
+def test_request_ids_are_unique_and_the_model_is_constant(ask: Make, settings: Make, call: Call) -> None:
     answers = [call(settings("rubric"), ask()) for _ in range(3)]
     assert len({answer.request_id for answer in answers}) == 3
     assert len({answer.model for answer in answers}) == 1
 
 
-def test_the_gold_answer_makes_no_difference(ask: Make, settings: Make, call: Call) -> None:
+def test_the_gold_answer_does_not_change_the_scores(ask: Make, settings: Make, call: Call) -> None:
     asked: Ask = ask()
-    told = [{**message, "gold": "Paris", "answer": "Paris"} for message in asked.messages]
-    further = dataclasses.replace(asked, messages=told, system="The gold answer is Paris.", user="Paris")
+    with_gold = [{**message, "gold": "Paris", "answer": "Paris"} for message in asked.messages]
+    further = dataclasses.replace(asked, messages=with_gold, system="The gold answer is Paris.", user="Paris")
     assert call(settings("rubric"), further).text == call(settings("rubric"), asked).text
 
 
-def test_a_dialogue_without_a_reply_is_refused(ask: Make, settings: Make) -> None:
+def test_a_dialogue_without_an_assistant_message_is_rejected(ask: Make, settings: Make) -> None:
     from rc1_lib.judge.providers import open_provider
 
     asked = dataclasses.replace(ask(), messages=({"role": "user", "content": "?"},))

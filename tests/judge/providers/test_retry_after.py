@@ -1,4 +1,4 @@
-"""Reading how long a provider asks to wait."""
+"""Reading how long a provider asks to wait, and its error messages."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from rc1_lib.judge.calls import AttemptOutcome
 from rc1_lib.judge.providers.faults import Problem, classify, read_problem, retry_after
 
 NOW = 784111777.0  # Sun, 06 Nov 1994 08:49:37 GMT
-NOTHING = Problem("")
+EMPTY = Problem("")
 
 
 @pytest.mark.parametrize(
@@ -37,12 +37,12 @@ NOTHING = Problem("")
         ({"retry-after": "Sun, 99 Foo 1994 08:50:07 GMT"}, None),
     ],
 )
-def test_headers(headers: dict[str, str], seconds: float | None) -> None:
-    assert retry_after(headers, NOTHING, now=NOW) == seconds
+def test_retry_after_headers_are_read_in_seconds(headers: dict[str, str], seconds: float | None) -> None:
+    assert retry_after(headers, EMPTY, now=NOW) == seconds
 
 
 @pytest.mark.parametrize(
-    ("said", "seconds"),
+    ("text", "seconds"),
     [
         ("Rate limit reached: Limit 10000, Used 9500. Please try again in 1m26.4s. Visit https://x.y/1.", 86.4),
         ("Please try again in 250ms.", 0.25),
@@ -58,9 +58,9 @@ def test_headers(headers: dict[str, str], seconds: float | None) -> None:
         ("Please retry; 3 of 5 slots are taken", None),
     ],
 )
-def test_waits_in_words(said: str, seconds: float | None) -> None:
-    assert retry_after({}, Problem(said)) == (seconds if seconds is None else pytest.approx(seconds))
-    assert retry_after({"retry-after": "3"}, Problem(said)) == 3.0
+def test_waits_in_an_error_message_are_read(text: str, seconds: float | None) -> None:
+    assert retry_after({}, Problem(text)) == (seconds if seconds is None else pytest.approx(seconds))
+    assert retry_after({"retry-after": "3"}, Problem(text)) == 3.0
 
 
 @pytest.mark.parametrize(
@@ -84,16 +84,16 @@ def test_waits_in_words(said: str, seconds: float | None) -> None:
         ({"x-ratelimit-reset-tokens": "soon"}, None),
     ],
 )  # fmt: skip
-def test_waits_in_resets(headers: dict[str, str], seconds: float | None) -> None:
-    found = retry_after(headers, NOTHING, now=NOW)
+def test_waits_in_rate_limit_reset_headers_are_read(headers: dict[str, str], seconds: float | None) -> None:
+    found = retry_after(headers, EMPTY, now=NOW)
     assert found == (seconds if seconds is None else pytest.approx(seconds))
-    assert retry_after(headers, NOTHING, now=NOW, limited=False) is None
+    assert retry_after(headers, EMPTY, now=NOW, limited=False) is None
 
 
 @pytest.mark.parametrize(
     ("delay", "seconds"), [("17s", 17.0), ("0.25s", 0.25), ("17", None), ("-1s", None), ("", None), (5, None)]
 )
-def test_retry_info(delay: object, seconds: float | None) -> None:
+def test_googles_retry_info_is_read(delay: object, seconds: float | None) -> None:
     problem = Problem("", details=({"links": []}, {"retryDelay": delay}))
     assert retry_after({}, problem) == seconds
     assert retry_after({"retry-after": "3"}, problem) == 3.0
@@ -112,11 +112,11 @@ def test_retry_info(delay: object, seconds: float | None) -> None:
         ('{"error": {"message": 3}}', '{"error": {"message": 3}}'),
     ],
 )
-def test_messages_of_errors(body: str, message: str) -> None:
+def test_messages_of_errors_are_read_from_every_form(body: str, message: str) -> None:
     assert read_problem(body).message == message
 
 
-def test_an_error_without_codes_is_judged_by_its_status() -> None:
-    assert classify(429, NOTHING) is AttemptOutcome.RATE_LIMITED
+def test_an_error_without_codes_is_classified_by_its_status() -> None:
+    assert classify(429, EMPTY) is AttemptOutcome.RATE_LIMITED
     assert classify(429, read_problem('{"error": {"code": "billing_not_active"}}')) is AttemptOutcome.REJECTED
     assert classify(429, read_problem('{"error": {"details": [{"violations": [3]}]}}')) is AttemptOutcome.RATE_LIMITED

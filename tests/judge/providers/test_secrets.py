@@ -1,4 +1,4 @@
-"""The key is nowhere to be read: not in errors, their tracebacks or representations, whatever a server sends back."""
+"""The API key is not in errors, their tracebacks or representations, whatever a server sends back."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Make = Callable[..., Any]
 KEY = "sk-planted-0123456789-abcdefghij"
 
 
-def _everything(error: BaseException) -> str:
+def _all_texts_of(error: BaseException) -> str:
     shown = [str(error), repr(error), *traceback.format_exception(error)]
     chained = [found for found in (error.__cause__, error.__context__) if found is not None]
     assert chained == []
@@ -28,7 +28,7 @@ def _everything(error: BaseException) -> str:
 
 
 @pytest.mark.parametrize("name", ["openai", "deepseek_r1", "gemini"])
-def test_a_key_that_the_server_repeats_is_hidden(
+def test_a_key_that_the_server_echoes_is_hidden(
     name: str, ask: Make, settings: Make, failed_call: Failed, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
@@ -36,8 +36,8 @@ def test_a_key_that_the_server_repeats_is_hidden(
         failure = failed_call(settings(name, server, api_key=KEY), ask())
     assert (failure.fault, failure.status) == (AttemptOutcome.REJECTED, 401)
     assert "SCORER_API_KEY" in failure.detail
-    assert KEY not in _everything(failure)
-    assert "planted" not in _everything(failure)
+    assert KEY not in _all_texts_of(failure)
+    assert "planted" not in _all_texts_of(failure)
     assert KEY not in caplog.text
 
 
@@ -62,7 +62,7 @@ def test_a_key_that_the_server_repeats_is_hidden(
 )
 def test_parts_of_a_key_are_hidden(quoted: str, ask: Make, settings: Make, failed_call: Failed, script: Any) -> None:
     script.says(401, {"error": {"message": f"Incorrect API key provided: {quoted}. Find yours elsewhere."}})
-    shown = _everything(failed_call(settings("openai", base_url=script.url("openai"), api_key=KEY), ask()))
+    shown = _all_texts_of(failed_call(settings("openai", base_url=script.url("openai"), api_key=KEY), ask()))
     assert "***" in shown
     assert "Find yours elsewhere" in shown
     for piece in ("sk-p", "plant", "ghij", "012345", "abcdef"):
@@ -84,7 +84,7 @@ def test_other_secrets_of_the_environment_are_hidden(
 ) -> None:
     monkeypatch.setenv("HF_TOKEN", "hf_planted_elsewhere")
     script.says(500, "<html>hf_planted_elsewhere</html>")
-    assert "hf_planted" not in _everything(failed_call(settings("openai", base_url=script.url("openai")), ask()))
+    assert "hf_planted" not in _all_texts_of(failed_call(settings("openai", base_url=script.url("openai")), ask()))
 
 
 def test_settings_endpoints_and_providers_do_not_show_the_key(settings: Make) -> None:
@@ -93,20 +93,20 @@ def test_settings_endpoints_and_providers_do_not_show_the_key(settings: Make) ->
         assert "planted" not in repr(holder)
 
 
-def test_what_is_said_becomes_one_bounded_line() -> None:
+def test_a_servers_text_becomes_one_line_of_limited_length() -> None:
     line = Redactor(KEY).line("one\r\n\x1b[31mtwo\x00 " + "three " * 200)
     assert line.startswith("one [31mtwo three")
     assert len(line) == 300
 
 
-def test_common_words_and_dots_stay() -> None:
+def test_redaction_keeps_common_words_and_dots() -> None:
     text = "The model judge-large does not exist... or you have no access to it."
     assert Redactor(KEY).line(text) == text
     assert Redactor(None).line(text) == text
 
 
 @pytest.mark.parametrize("key", ["sk-with\nnewline-inside", "sk-schlüssel-zum-glück", "sk two words"])
-def test_a_key_that_no_header_can_hold_is_refused_unseen(key: str, settings: Make) -> None:
+def test_a_key_that_is_invalid_in_a_header_raises_an_error_without_the_key(key: str, settings: Make) -> None:
     with pytest.raises(Exception, match="SCORER_API_KEY") as caught:
         open_provider(settings("openai", base_url="http://127.0.0.1/v1", api_key=key))
-    assert key not in _everything(caught.value)
+    assert key not in _all_texts_of(caught.value)
