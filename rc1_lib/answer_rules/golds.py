@@ -192,6 +192,8 @@ def gold_of(given: object) -> Gold:
         raise ValueError(f"found {str(given)[:60]!r}, expected the text of an answer, or an object with `answer`")
     if not isinstance(given["answer"], str):
         raise ValueError(f"`answer` is {given['answer']!r}, expected text: write a number as '72'")
+    if not given["answer"].strip():
+        raise ValueError("`answer` is empty, expected the text of an answer")
     aliases = given.get("aliases") or ()
     if not isinstance(aliases, list | tuple) or not all(isinstance(alias, str) for alias in aliases):
         raise ValueError(f"`aliases` is {aliases!r}, expected a list of texts")

@@ -12,7 +12,7 @@ import typer
 
 from rc1_lib.cli.session import Session
 from rc1_lib.errors import RC1Error
-from rc1_lib.workspace.artifacts import PROJECT_ROOT, write_text
+from rc1_lib.workspace.artifacts import INSTALLED, PROJECT_ROOT, write_text
 
 if TYPE_CHECKING:
     from rc1_lib.testing.judge_server import FaultKind, JudgeServer, Manner, Stats
@@ -153,6 +153,8 @@ def reference_of(app: typer.Typer) -> Callable[..., int]:
         from rc1_lib.cli.reference import FOLDER, pages
 
         del session
+        if INSTALLED:  # the pages would be written into the package, whose fingerprint tickets name
+            raise RC1Error("docs/reference is not in an installed package; run `rc1 dev reference` in a checkout")
         differ = []
         for name, text in pages(app).items():
             page = PROJECT_ROOT / FOLDER / name

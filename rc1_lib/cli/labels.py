@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from rc1_lib.cli.endings import Ending, end, then
+from rc1_lib.cli.endings import Ending, end, flagged, then
 from rc1_lib.cli.reward_tables import calibration_table
 from rc1_lib.cli.session import Session, stages
 from rc1_lib.cli.tables import table
@@ -68,7 +68,9 @@ def judge_agreement(
     with stages():
         outcome = compare(run, file, target)
     session.show(*agreement_tables(outcome.body))
-    return show_step(session, run, outcome, "judge-agreement")
+    changed = {f"--{name}": key for name, key in keys.items() if key != name}
+    files = {"--labels": labels, "--among": among, "--dimensions": dimensions, "--scale": scale}
+    return show_step(session, run, outcome, "judge-agreement", *flagged(files | changed))
 
 
 def calibrate_on_labels(

@@ -51,7 +51,7 @@ def probe_gate(lines: pl.DataFrame, *, provider: str, asked: int, samples: int, 
         ),
         above(
             "shortest latency, ms", number(shortest), 0.0,
-            "a real answer takes time: a stand-in replied" if answered.height else "the judge did not answer",
+            "a real answer takes time: a stand-in replied" if answered.height else "no reply has scores",
         ),
         equal(
             "scores outside [0, 1]", outside, 0,

@@ -28,6 +28,9 @@ SCORE_SCHEMA: dict[str, type[pl.DataType]] = {
 }
 """Scores in long form: one row per score; a sample without a score has no row, or a null."""
 NOT_ASKED = "not asked: the run ended before"
+_NOT_REPEATED = (AttemptOutcome.REFUSED.value, AttemptOutcome.TRUNCATED.value, AttemptOutcome.UNREADABLE.value)
+"""Outcomes that stay in the store: running the command again does not ask again."""
+_REPLAY = ". Running again keeps refused, truncated and unreadable replies; `rc1 scorecache replay-bad` asks again"
 
 
 class JudgeStoppedError(RC1Error):
@@ -126,6 +129,7 @@ class Judged:
             raise RC1Error(
                 f"the judge scored {self.coverage:.1%} of {len(self.rows)} dialogues, expected at least "
                 f"{min_coverage:.0%}; a mean over the rest would mislead. Unscored: {self.why_unscored}"
+                + (_REPLAY if self.replies["outcome"].is_in(_NOT_REPEATED).any() else "")
             )
         return self.rows
 

@@ -10,6 +10,7 @@ from rc1_lib.errors import ConfigError
 from rc1_lib.judge.judge import check_judge
 from rc1_lib.preflight.ticket_key import check_can_sign
 from rc1_lib.run import Run
+from rc1_lib.runtime.libraries import check_hub
 from rc1_lib.sources.local import files_of_tasks
 from rc1_lib.sources.rows import check_dialogues
 from rc1_lib.training.derived import BASE
@@ -38,13 +39,16 @@ def check_preconditions(run: Run, *, calibrates: bool, ticket: bool) -> None:
 
 
 def check_source(run: Run) -> None:
-    """Reject a folder of questions that lacks files for a task of the mix.
+    """Reject a folder of questions that lacks files for a task of the mix, and the hub without its extra.
 
     Raises:
         SourceError: says which tasks, and where their files belong.
+        RC1Error: names the extra.
     """
     use = run.config.sources.use
-    if use not in ("embedded", "hub") and (place := source_path(use, run.workspace)).is_dir():
+    if use == "hub":
+        check_hub()
+    elif use != "embedded" and (place := source_path(use, run.workspace)).is_dir():
         files_of_tasks(place, list(run.config.datasets))
 
 

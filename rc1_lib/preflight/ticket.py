@@ -242,12 +242,12 @@ def _revoked(run: Run, ticket: dict[str, Any]) -> list[str]:
 
 def _run_causes(ticket: dict[str, Any], run: Run) -> list[str]:
     causes, package = [], ticket.get("package")
-    if ticket.get("code_sha256") != code_sha256():
-        commit = str(ticket.get("commit"))[:12]
-        issued = f"by package {package}" if package else f"at commit {commit}"
-        causes.append(f"the code has changed since it was issued ({issued}); {_AGAIN}")
     if package and INSTALLED and package != (here := read_package().facts()):
-        causes.append(f"the installed package has changed: the ticket has {package}, this is {here}; {_AGAIN}")
+        theirs, ours = _package_named(package), _package_named(here)
+        causes.append(f"the installed package has changed: the ticket has {theirs}, this is {ours}; {_AGAIN}")
+    elif ticket.get("code_sha256") != code_sha256():
+        issued = f"by package {_package_named(package)}" if package else f"at commit {str(ticket.get('commit'))[:12]}"
+        causes.append(f"the code has changed since it was issued ({issued}); {_AGAIN}")
     if ticket.get("config_sha256") != run.config_sha256:
         causes.append(
             f"the effective configuration differs ({_differences(ticket['config'], run)}); verify with the preflight's "
@@ -261,6 +261,10 @@ def _run_causes(ticket: dict[str, Any], run: Run) -> list[str]:
         theirs = ticket.get("judge") or {}
         causes.append(f"the judge differs ({_differing(judge, theirs)})")
     return causes
+
+
+def _package_named(package: Mapping[str, str | None]) -> str:
+    return f"{package['version']} (SHA-256 {str(package['sha256'])[:12]})"
 
 
 def _differences(then: dict[str, Any], run: Run, most: int = 5) -> str:

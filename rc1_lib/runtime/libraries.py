@@ -35,6 +35,16 @@ def check_training() -> None:
         raise RC1Error(f"{_TRAIN} (not installed: {', '.join(lacking)})")
 
 
+def check_hub() -> None:
+    """Check that the extra `hub` is installed.
+
+    Raises:
+        RC1Error: names the extra and its library.
+    """
+    if find_spec("datasets") is None:
+        raise RC1Error(f"{_HUB} (not installed: datasets)")
+
+
 def extra_of(error: Exception) -> str:
     """Return which extra an import error is about, as a sentence; "" for other errors."""
     if not isinstance(error, ModuleNotFoundError):

@@ -196,6 +196,7 @@ def test_decimals_are_written_without_an_exponent() -> None:
         (72, "expected the text of an answer"),
         ({"gold": "72"}, "expected the text of an answer"),
         ({"answer": 72}, "write a number as '72'"),
+        ({"answer": " "}, "`answer` is empty"),
         ({"answer": "72", "aliases": "seventy-two"}, "a list of texts"),
         ({"answer": "72", "question": 5}, "`question` is 5"),
     ],

@@ -277,3 +277,15 @@ def test_what_cannot_be_compared_is_refused_in_words(
     done = rc1(command[0], "--workspace", tmp_path, *command[1:])
     assert done.code == 2
     assert told in done.err
+
+
+def test_a_comparison_that_fails_is_repeated_with_its_own_flags(rc1: Rc1, tmp_path: Path) -> None:
+    path = tmp_path / "people.csv"
+    path.write_text("id,annotator,overall,clear,short\nt1,ada,4,0.75,0.50\nt1,bob,5,0.75,0.50\nt2,ada,2,0.50,1.00\n")
+    flags = ("--label", "overall", "--dimensions", "clear,short", "--scale", "1:5")
+    done = rc1("judge-agreement", "--workspace", tmp_path / "w", "--labels", path, *flags)
+    assert done.code == 2
+    repeated = done.out.splitlines()[-1].partition(": ")[2].split()
+    for flag, value in zip(flags[::2], flags[1::2], strict=True):
+        assert repeated[repeated.index(flag) + 1] == value
+    assert str(path) in repeated

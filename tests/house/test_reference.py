@@ -86,3 +86,11 @@ def test_values_are_those_of_the_file() -> None:
     assert given(tree, ("priority_sampling", "seed_ratio_schedule", "[]", "step")) == "0, 16, 32"
     with pytest.raises(KeyError):
         given(tree, ("pool", "recipes", "*", "nothing"))
+
+
+def test_an_installed_package_writes_no_pages_into_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dev, "PROJECT_ROOT", tmp_path)
+    monkeypatch.setattr(dev, "INSTALLED", True)
+    with pytest.raises(RC1Error, match="run `rc1 dev reference` in a checkout"):
+        dev.reference_of(app)(Session(Options(), sys.stdout), write=True)
+    assert not list(tmp_path.iterdir())

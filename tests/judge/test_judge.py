@@ -226,7 +226,17 @@ def test_require_raises_an_error_below_the_coverage(bench: Bench, gateway: Gatew
     judged = bench.score_at(gateway.url, dialogues(4), "judge.limits.bad_reply_attempts=1", "judge.samples=1")
     assert judged.coverage == 0.75
     assert len(judged.require(0.75)) == 4
-    with pytest.raises(RC1Error, match=r"75\.0% of 4 .* 98%.*\bJSON\b"):
+    with pytest.raises(RC1Error, match=r"75\.0% of 4 .* 98%.*\bJSON\b") as refused:
+        judged.require(0.98)
+    assert "replay-bad" not in str(refused.value)
+
+
+def test_replies_that_the_next_run_keeps_are_named_with_what_asks_again(bench: Bench, gateway: Gateway) -> None:
+    reply = completion()
+    reply[2]["choices"][0]["finish_reason"] = "content_filter"
+    gateway.replies = lambda number, body, headers: reply
+    judged = bench.score_at(gateway.url, dialogues(1), "judge.samples=1")
+    with pytest.raises(RC1Error, match=r"declined to grade.*`rc1 scorecache replay-bad` asks again"):
         judged.require(0.98)
 
 

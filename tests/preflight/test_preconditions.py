@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from rc1_lib.errors import ConfigError
+from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.preflight.preconditions import check_preconditions
 from rc1_lib.run import open_run
+from rc1_lib.runtime import libraries
 
 LIVE = ("judge.provider=gemini", "judge.base_url=http://127.0.0.1:9/")
 
@@ -24,3 +25,11 @@ def test_a_live_judge_that_cannot_be_asked_is_refused_unless_nobody_asks_it(tmp_
     verified = (*LIVE, "training.reward.judge=0", "training.reward.success=1")
     check_preconditions(open_run(workspace=tmp_path, overrides=verified), calibrates=True, ticket=False)
     assert not list(tmp_path.iterdir())
+
+
+def test_the_hub_without_its_extra_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(libraries, "find_spec", lambda name: None)
+    run = open_run(workspace=tmp_path, overrides=("sources.use=hub",))
+    with pytest.raises(RC1Error, match=r"rc1\[hub\].*not installed: datasets"):
+        check_preconditions(run, calibrates=True, ticket=False)
+    check_preconditions(run, calibrates=False, ticket=False)
