@@ -21,7 +21,7 @@ from rc1_lib.errors import RC1Error
 from rc1_lib.evaluation.control import GATE as CONTROL
 from rc1_lib.evaluation.gate import GATE
 from rc1_lib.forecast.judge_cost import check_training_cost
-from rc1_lib.forecast.too_few import check_held_out
+from rc1_lib.forecast.too_few import check_enough_held_out
 from rc1_lib.preflight.round_report import write_git_state
 from rc1_lib.provenance.code import code_sha256
 from rc1_lib.records import Status
@@ -101,7 +101,7 @@ def _train(
     with story.timed("ticket"):
         run = replace(run, vouched=outcome(verify(run, return_state=True))["vouched"])
     if evaluate and not has_checkpoints(run, seeds):
-        check_held_out(run)
+        check_enough_held_out(run)
     check_training_cost(run, len(seeds), evaluate=evaluate, agreed=judge_cost_agreed)
     run.write_effective_config()
     write_git_state(run)
@@ -130,7 +130,7 @@ def _what_was_trained(story: Story) -> str:
 def _controlled(run: Run, seeds: Sequence[int], kind: ControlKind) -> State[Any]:
     """Run a control instead of a training; it does not touch segments, reports or checkpoints of real runs."""
     run = replace(run, vouched=outcome(verify(run, return_state=True))["vouched"])
-    check_held_out(run)
+    check_enough_held_out(run)
     state = control_task(run, kind, seeds, return_state=True)
     found = read_report(CONTROL, state)
     if found.fault:

@@ -92,7 +92,7 @@ def train(
             )
         return _train_small(session, small, resume_from, start_over)
     run = session.open({"pool.seed": pool_seed})
-    from rc1_lib.forecast.too_few import check_held_out
+    from rc1_lib.forecast.too_few import check_enough_held_out
     from rc1_lib.preflight.ticket import verify_ticket, vouched_by
     from rc1_lib.training.train_arguments import check_control, chosen_seeds, has_checkpoints, named_checkpoint
 
@@ -104,12 +104,12 @@ def train(
         return _profile_step(session, replace(run, vouched=vouched_by(ticket)), chosen[0])
     if control is not None:
         check_control(run, control, resume_from, evaluate=evaluate, start_over=start_over)
-        check_held_out(run)
+        check_enough_held_out(run)
         return _control(session, run, control, chosen, verbose)
     if resume_from is not None:
         named_checkpoint(run, chosen[0], resume_from)
     if evaluate and not has_checkpoints(run, chosen):
-        check_held_out(run)
+        check_enough_held_out(run)
     agreed = training_cost_agreed(session, run, len(chosen), evaluate=evaluate)
     before = stamps(run, _REPORT, _EVALUATIONS)
     session.show(*training_outline(run, chosen, _last_seconds(run), evaluate=evaluate))

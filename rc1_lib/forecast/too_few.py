@@ -36,7 +36,7 @@ def shortages(run: Run) -> tuple[str, str]:
     return next(empty, ""), few
 
 
-def check_held_out(run: Run) -> None:
+def check_enough_held_out(run: Run) -> None:
     """Reject an evaluation that is sure to have too few prompts for a verdict, before anything is trained.
 
     Raises:
