@@ -166,7 +166,8 @@ def _recorded_settings(workspace: str | None) -> tuple[str | None, str | None]:
 
     A ticket holds only for its own settings, and the schedule of the nightly knows none.
     """
-    return (None, EFFECTIVE) if workspace_at(workspace).path(EFFECTIVE).is_file() else ("local", None)
+    path = workspace_at(workspace).path(EFFECTIVE)
+    return (None, str(path)) if path.is_file() else ("local", None)
 
 
 def _nightly(
