@@ -28,9 +28,10 @@ from rc1_lib.forecast.judge_cost import check_preflight_cost
 from rc1_lib.preflight.gate_list import NIGHTLY, check_waivers, gates_of_round, round_name, round_title, waiting
 from rc1_lib.preflight.nights import Night, NightOutcome
 from rc1_lib.preflight.preconditions import check_preconditions
+from rc1_lib.preflight.ticket import check_same_settings
 from rc1_lib.provenance.derived import Build
 from rc1_lib.records import GateResult
-from rc1_lib.run import Run, open_run, workspace_at
+from rc1_lib.run import EFFECTIVE, Run, open_run, workspace_at
 from rc1_lib.workspace.file_hashes import hashes_known
 from rc1_lib.workspace.folder import holding
 from tasks.calibrate import judge_baseline
@@ -79,7 +80,8 @@ def preflight(
         ticket: issue the ticket if round 2 was run and everything passed.
         on_red_revoke: revoke an existing ticket if something fails, since the newest evidence contradicts it.
         recheck: for the nightly: verify the existing ticket first, run the gates without writing their reports,
-            which the ticket pins, and issue no ticket.
+            which the ticket pins, and issue no ticket. Without `config` and `overrides` it takes the settings that the
+            workspace has recorded. Other settings than the ticket's are an error and revoke nothing.
         gate_processes: processes of a local Dask cluster that evaluates gates that only read files, with the same
             verdicts as this process (extra `dask`); 0: this process evaluates all.
         judge_cost_agreed: whether a person has agreed to what the judge may cost; otherwise more than
@@ -88,6 +90,8 @@ def preflight(
     night = Night(str(flow_run.id), workspace_at(workspace)) if recheck else None
     with night or nullcontext():
         try:
+            if night is not None and (profile, config, tuple(overrides)) == ("local", None, ()):
+                profile, config = _recorded_settings(workspace)
             run = open_run(profile=profile, config=config, overrides=overrides, workspace=workspace)
             if night is not None:
                 night.run = run
@@ -157,6 +161,15 @@ def _after_failed_calibration(run: Run, done: Calibrated, failed: State[Any], nu
     )
 
 
+def _recorded_settings(workspace: str | None) -> tuple[str | None, str | None]:
+    """Return profile and configuration that the workspace has recorded, or the published local ones.
+
+    A ticket holds only for its own settings, and the schedule of the nightly knows none.
+    """
+    path = workspace_at(workspace).path(EFFECTIVE)
+    return (None, str(path)) if path.is_file() else ("local", None)
+
+
 def _nightly(
     run: Run,
     night: Night,
@@ -166,6 +179,7 @@ def _nightly(
     on_red_revoke: bool,
     cluster: TaskRunner[Any] | None,
 ) -> State[Any]:
+    check_same_settings(run)
     try:
         outcome(verify(run, return_state=True))
     except RC1Error as refusal:

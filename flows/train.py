@@ -21,11 +21,12 @@ from rc1_lib.errors import RC1Error
 from rc1_lib.evaluation.control import GATE as CONTROL
 from rc1_lib.evaluation.gate import GATE
 from rc1_lib.forecast.judge_cost import check_training_cost
+from rc1_lib.forecast.too_few import check_enough_held_out
 from rc1_lib.preflight.round_report import write_git_state
 from rc1_lib.provenance.code import code_sha256
 from rc1_lib.records import Status
 from rc1_lib.run import Run, open_run
-from rc1_lib.training.train_arguments import Seeds, check_control, chosen_seeds
+from rc1_lib.training.train_arguments import Seeds, check_control, chosen_seeds, has_checkpoints
 from rc1_lib.workspace.folder import holding
 from tasks.calibrate import read_report
 from tasks.control import control as control_task
@@ -99,6 +100,8 @@ def _train(
     story = Story()
     with story.timed("ticket"):
         run = replace(run, vouched=outcome(verify(run, return_state=True))["vouched"])
+    if evaluate and not has_checkpoints(run, seeds):
+        check_enough_held_out(run)
     check_training_cost(run, len(seeds), evaluate=evaluate, agreed=judge_cost_agreed)
     run.write_effective_config()
     write_git_state(run)
@@ -127,6 +130,7 @@ def _what_was_trained(story: Story) -> str:
 def _controlled(run: Run, seeds: Sequence[int], kind: ControlKind) -> State[Any]:
     """Run a control instead of a training; it does not touch segments, reports or checkpoints of real runs."""
     run = replace(run, vouched=outcome(verify(run, return_state=True))["vouched"])
+    check_enough_held_out(run)
     state = control_task(run, kind, seeds, return_state=True)
     found = read_report(CONTROL, state)
     if found.fault:

@@ -82,6 +82,7 @@ def train(
     """
     if seed and all_seeds:
         raise ConfigError("--seed and --all-seeds: give one of them")
+    quieten(hub=True)  # before what reads the configuration imports these libraries
     small = train_config_file(session)
     if small is not None:
         if seed or all_seeds or not evaluate or control or profile_step or pool_seed is not None:
@@ -91,8 +92,9 @@ def train(
             )
         return _train_small(session, small, resume_from, start_over)
     run = session.open({"pool.seed": pool_seed})
+    from rc1_lib.forecast.too_few import check_enough_held_out
     from rc1_lib.preflight.ticket import verify_ticket, vouched_by
-    from rc1_lib.training.train_arguments import check_control, chosen_seeds, named_checkpoint
+    from rc1_lib.training.train_arguments import check_control, chosen_seeds, has_checkpoints, named_checkpoint
 
     ticket = verify_ticket(run)  # the flow checks this and the following too; here answers come before a server starts
     chosen = chosen_seeds(run, "all" if all_seeds else seed, resume_from)
@@ -102,9 +104,12 @@ def train(
         return _profile_step(session, replace(run, vouched=vouched_by(ticket)), chosen[0])
     if control is not None:
         check_control(run, control, resume_from, evaluate=evaluate, start_over=start_over)
+        check_enough_held_out(run)
         return _control(session, run, control, chosen, verbose)
     if resume_from is not None:
         named_checkpoint(run, chosen[0], resume_from)
+    if evaluate and not has_checkpoints(run, chosen):
+        check_enough_held_out(run)
     agreed = training_cost_agreed(session, run, len(chosen), evaluate=evaluate)
     before = stamps(run, _REPORT, _EVALUATIONS)
     session.show(*training_outline(run, chosen, _last_seconds(run), evaluate=evaluate))
@@ -220,7 +225,6 @@ def _training_tables(report: dict[str, Any]) -> list[Table]:
 def _train_small(session: Session, path: Path, resume_from: str | None, start_over: bool) -> int:
     from rc1_lib.training.train_local import train_small
 
-    quieten(hub=True)
     with stages():
         done = train_small(
             path, session.workspace, resume_from, session.options.settings, session.show, start_over=start_over

@@ -8,6 +8,7 @@ import orjson
 import polars as pl
 
 from rc1_lib.difficulty.derived import BALANCED, METRICS
+from rc1_lib.errors import ConfigError
 from rc1_lib.records import BUCKETS, Row
 from rc1_lib.rows.playable import is_playable
 from rc1_lib.run import Run
@@ -33,6 +34,19 @@ def shortages(run: Run) -> tuple[str, str]:
     needed = run.config.gates.evaluation.min_prompts
     few = f"at most {prompts:,} prompts are held out, the evaluation needs {needed:,}" if prompts < needed else ""
     return next(empty, ""), few
+
+
+def check_enough_held_out(run: Run) -> None:
+    """Reject an evaluation that is sure to have too few prompts for a verdict, before anything is trained.
+
+    Raises:
+        ConfigError: says how many there are, and what to do.
+    """
+    if few := shortages(run)[1]:
+        raise ConfigError(
+            f"{few} (gates.evaluation.min_prompts), so it could give no verdict; raise pool.n or training.max_tokens "
+            f"and run the preflight again, or train without the evaluation (--no-evaluate)"
+        )
 
 
 def _fitting(run: Run) -> tuple[Counter[str], Counter[str]]:

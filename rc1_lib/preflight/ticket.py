@@ -214,6 +214,31 @@ def verify_ticket(run: Run, at: datetime | None = None) -> dict[str, Any]:
     return ticket
 
 
+def check_same_settings(run: Run) -> None:
+    """Reject a night whose settings are not the ticket's: what it finds would say nothing about the ticket.
+
+    A file that is no ticket passes here, since `verify_ticket` says what is wrong with it.
+
+    Raises:
+        ConfigError: names the settings that differ.
+    """
+    try:
+        ticket = read_ticket(run)
+    except TicketError:
+        return
+    theirs, ours = ticket.get("profile"), run.config.profile
+    if theirs != ours:
+        differ = f"profile is {ours}, the ticket has {theirs}"
+    elif ticket.get("config_sha256") != run.config_sha256:
+        differ = _differences(ticket["config"], run)
+    else:
+        return
+    raise ConfigError(
+        f"the ticket was not checked, because this run has other settings ({differ}); start rc1/nightly with those of "
+        f"the ticket's preflight (parameters profile, config, overrides)"
+    )
+
+
 def _own_causes(ticket: dict[str, Any], at: datetime, ttl_hours: float) -> list[str]:
     causes = []
     if ticket["revoked"] is None and ticket.get("ticket_sha256") != _digest(ticket):

@@ -61,6 +61,11 @@ def named_checkpoint(run: Run, seed: int, name: str) -> Path:
     )
 
 
+def has_checkpoints(run: Run, seeds: Sequence[int]) -> bool:
+    """Whether every one of these seeds has been trained at least for a while; its evaluation is then worth a look."""
+    return all(any(run.workspace.path(paths_of(run, seed).checkpoints).glob("step_*")) for seed in seeds)
+
+
 def check_control(
     run: Run, kind: ControlKind, resume_from: str | None, *, evaluate: bool, start_over: bool = False
 ) -> None:

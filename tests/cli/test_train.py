@@ -12,9 +12,12 @@ import pytest
 from rc1_lib.preflight.ticket import revoke_ticket
 from rc1_lib.run import Run
 from rc1_lib.training.checkpoint.manifest import fingerprint
+from rc1_lib.training.train_arguments import has_checkpoints
 from rc1_lib.workspace.artifacts import PROJECT_ROOT, read_json
 from rc1_lib.workspace.folder import holding
+from tests.conftest import Verdicts
 from tests.once import copied
+from tests.ticketed import ticketed
 from tests.training.tiny import write_base
 
 from .conftest import Done, Rc1, Served, settings
@@ -178,3 +181,19 @@ def test_the_small_local_configuration_takes_no_flags_of_the_flow(rc1: Rc1, tmp_
     done = rc1("train", "--config", config, "--workspace", str(tmp_path), "--no-evaluate")
     assert done.code == 2
     assert "only --resume-from, --start-over, --set and --workspace" in done.err
+
+
+def test_an_evaluation_with_too_few_prompts_for_a_verdict_is_refused_before_a_server_has_started(
+    rc1: Rc1, own: Run, built: Run, verdicts: Verdicts
+) -> None:
+    """It was said after the training, hours later; what has been trained already is evaluated all the same."""
+    run = ticketed(own.workspace.root, built, verdicts, "gates.evaluation.min_prompts=13")
+    place = ("--workspace", str(run.workspace.root), *settings(run.overrides))
+    for flags in ((), ("--control", "random")):
+        done = rc1("train", *place, *flags)
+        assert done.code == 2
+        assert "at most 12 prompts are held out, the evaluation needs 13" in done.err
+        assert not run.workspace.path(".prefect").exists()
+    assert not has_checkpoints(run, [20250820])
+    run.workspace.path("checkpoints/rc1/step_00002").mkdir(parents=True)
+    assert has_checkpoints(run, [20250820]) and not has_checkpoints(run, [20250820, 20250821])

@@ -12,6 +12,7 @@ import pytest
 from prefect import State
 from prefect.artifacts import Artifact
 
+from flows.preflight import preflight
 from rc1_lib.check_words import round_sentence
 from rc1_lib.config.thresholds import ResourcesGate
 from rc1_lib.errors import TicketError
@@ -223,3 +224,25 @@ def test_what_cannot_be_asked_for_is_refused(
     state = run_flow(built, workspace=str(tmp_path), **parameters)
     assert (state.is_failed(), state.name) == (True, "Refused")
     assert words in str(state.message)
+
+
+def test_the_nightly_of_the_schedule_takes_the_settings_that_the_workspace_has_recorded(
+    green_copy: Run, only_gates: Only
+) -> None:
+    """The schedule knows no settings; the shipped ones once revoked a valid ticket of other settings."""
+    only_gates("judge_drift")
+    place = str(green_copy.workspace.root)
+    state = preflight(workspace=place, **NIGHTLY_PARAMETERS, rounds=[1], return_state=True)
+    assert state.name == "TicketConfirmed", state.message
+    assert verify_ticket(green_copy)
+
+
+def test_a_night_with_other_settings_than_the_tickets_is_refused_and_revokes_nothing(
+    green_copy: Run, run_flow: Start
+) -> None:
+    state = run_flow(green_copy, **NIGHTLY_PARAMETERS, overrides=[*green_copy.overrides, "lr=0.0001"])
+    assert (state.is_failed(), state.name) == (True, "Refused")
+    assert "other settings (lr is 0.0001, the ticket has 0.0025)" in str(state.message)
+    assert verify_ticket(green_copy), "the ticket was not checked, so nothing speaks against it"
+    (night,) = nights(green_copy)
+    assert (night.outcome, night.revoked) == ("refused", None)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from rc1_lib.errors import RC1Error
-from rc1_lib.forecast.too_few import shortages
+from rc1_lib.forecast.too_few import check_enough_held_out, shortages
 from rc1_lib.run import Run
 from rc1_lib.training.ppo_run import prepare
 
@@ -39,3 +39,6 @@ def test_held_out_prompts_are_never_counted_too_low(tiny: Tiny) -> None:
         assert shortages(enough)[1] == ""
     few = tiny("training.held_out.prompts=12", "gates.evaluation.min_prompts=13")
     assert shortages(few)[1] == "at most 12 prompts are held out, the evaluation needs 13"
+    check_enough_held_out(tiny("training.held_out.prompts=12", "gates.evaluation.min_prompts=12"))
+    with pytest.raises(RC1Error, match=r"the evaluation needs 13 \(.*--no-evaluate"):
+        check_enough_held_out(few)
