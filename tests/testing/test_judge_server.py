@@ -14,7 +14,7 @@ import sys
 import threading
 import urllib.request
 import warnings
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -37,13 +37,9 @@ AT_ONCE = Behaviour(delay="zero")
 SYSTEM = (
     "You grade one finished dialogue between the lines <dialogue-0123456789abcdef> and </dialogue-0123456789abcdef>."
 )
+USER = '<dialogue-0123456789abcdef>\n[{"role": "user", "content": "How far is it?"}]\n</dialogue-0123456789abcdef>'
 LONG_S = 20.0
 WITHOUT_TLS: dict[str, Any] = {"verify": False}  # reading certificates takes most of the time of opening a client
-
-
-def fenced(dialogue: str = "How far is it?") -> str:
-    line = json.dumps([{"role": "user", "content": dialogue}])
-    return f"<dialogue-0123456789abcdef>\n{line}\n</dialogue-0123456789abcdef>"
 
 
 def headers(attempt: str | None, key: str | None) -> dict[str, str]:
@@ -54,34 +50,21 @@ def headers(attempt: str | None, key: str | None) -> dict[str, str]:
 class OpenAI:
     """The openai SDK, its connections kept alive."""
 
-    def __init__(self, server: JudgeServer, api_key: str = "any", timeout: float = LONG_S) -> None:
+    def __init__(self, server: JudgeServer, api_key: str = "any") -> None:
         self.sdk = openai.AsyncOpenAI(
             base_url=server.base_url,
             api_key=api_key,
             max_retries=0,
-            timeout=timeout,
+            timeout=LONG_S,
             http_client=openai.DefaultAsyncHttpxClient(**WITHOUT_TLS),
         )
 
-    async def ask(
-        self,
-        user: str | None = None,
-        system: str = SYSTEM,
-        attempt: str | None = None,
-        key: str | None = None,
-        max_tokens: int = 1024,
-        schema: Mapping[str, Any] | None = None,
-    ) -> ChatCompletion:
-        wrapped = {"type": "json_schema", "json_schema": {"name": "grades", "strict": True, "schema": schema}}
+    async def ask(self, attempt: str | None = None, key: str | None = None) -> ChatCompletion:
         return await self.sdk.chat.completions.create(
             model="asked-for",
-            messages=[
-                {"role": "system", "content": system},
-                {"role": "user", "content": fenced() if user is None else user},
-            ],
-            max_tokens=max_tokens,
+            messages=[{"role": "system", "content": SYSTEM}, {"role": "user", "content": USER}],
+            max_tokens=1024,
             extra_headers=headers(attempt, key),
-            response_format=wrapped if schema else openai.omit,  # type: ignore[arg-type]
         )
 
     async def aclose(self) -> None:
@@ -91,34 +74,25 @@ class OpenAI:
 class Gemini:
     """The google-genai SDK."""
 
-    def __init__(self, server: JudgeServer, api_key: str = "any", timeout: float = LONG_S) -> None:
+    def __init__(self, server: JudgeServer, api_key: str = "any") -> None:
         self.sdk = genai.Client(
             api_key=api_key,
             http_options=types.HttpOptions(
                 base_url=server.gemini_url,
-                timeout=int(1000 * timeout),
+                timeout=int(1000 * LONG_S),
                 client_args=WITHOUT_TLS,
                 async_client_args=WITHOUT_TLS,
             ),
         )
 
-    async def ask(
-        self,
-        user: str | None = None,
-        system: str = SYSTEM,
-        attempt: str | None = None,
-        key: str | None = None,
-        max_tokens: int = 1024,
-        schema: Mapping[str, Any] | None = None,
-    ) -> types.GenerateContentResponse:
+    async def ask(self, attempt: str | None = None, key: str | None = None) -> types.GenerateContentResponse:
         return await self.sdk.aio.models.generate_content(
             model="asked-for",
-            contents=fenced() if user is None else user,
+            contents=USER,
             config=types.GenerateContentConfig(
-                system_instruction=system,
-                max_output_tokens=max_tokens,
+                system_instruction=SYSTEM,
+                max_output_tokens=1024,
                 response_mime_type="application/json",
-                response_json_schema=schema,
                 http_options=types.HttpOptions(headers=headers(attempt, key)),
             ),
         )
@@ -153,10 +127,6 @@ def use(
     with running(behaviour) as server:
         result = asyncio.run(run())
     return result, server.stats()
-
-
-def ask(sdk: type[Any], behaviour: Behaviour, **asked: Any) -> tuple[Any, Stats]:
-    return use(sdk, behaviour, lambda opened, _: opened.ask(**asked))
 
 
 async def answered(opened: Any, _: JudgeServer) -> Any:
