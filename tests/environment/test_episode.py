@@ -174,7 +174,7 @@ def test_finished_episode_rejects_another_turn() -> None:
 
 
 def test_every_status_can_be_reached() -> None:
-    """One short episode per status, so that nobody adds a status that no episode can reach."""
+    """One short episode per status, so that a status which no episode can reach is found."""
     ends = {
         play([WIKI]).status,
         play([ANSWER]).status,

@@ -68,5 +68,5 @@ def test_summary_of_no_episodes_is_empty() -> None:
     assert summary([]) == {}
 
 
-def test_the_order_of_the_episodes_does_not_matter() -> None:
+def test_summary_does_not_depend_on_the_order_of_episodes() -> None:
     assert summary(EPISODES) == pytest.approx(summary(EPISODES[::-1]))

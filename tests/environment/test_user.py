@@ -97,7 +97,7 @@ def test_chinese_user_rejects_off_target_and_english_questions(question: str) ->
     assert World(CHINESE).ask_user(question).text == UNSURE["zh"]
 
 
-def test_kind_of_thing_decides_if_a_name_is_missing() -> None:
+def test_question_must_name_the_kind_of_thing_if_a_name_is_missing() -> None:
     assert World(SHIP).ask_user("Which ship do you mean?").text == "It is Breerimbar."
     for other in ("Which book do you mean?", "Which person you mean?", "The name of that town, please."):
         assert World(SHIP).ask_user(other).text == UNSURE["en"]

@@ -63,7 +63,7 @@ def test_equal_policies_differ_by_exactly_zero() -> None:
     assert {(each.value, each.low, each.high) for each in change.values()} == {(0.0, 0.0, 0.0)}
 
 
-def test_the_order_of_the_episodes_does_not_matter() -> None:
+def test_changes_do_not_depend_on_the_order_of_episodes() -> None:
     frame = table(prompts=108)
     assert compared(frame.sample(fraction=1.0, shuffle=True, seed=3)).to_dict() == compared(frame).to_dict()
 

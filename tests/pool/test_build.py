@@ -36,7 +36,7 @@ def rows(evidence: Evidence) -> pl.DataFrame:
 
 def test_pool_bytes_depend_on_the_seed_and_not_on_the_workers(built: Run, tmp_path: Path) -> None:
     again = open_run(workspace=tmp_path, overrides=[*SMALL, "pool.workers=2"])
-    build_seed(again)
+    build_seed(again, ("shadow", "pool"))
     for relative in (built.config.pool.path, built.config.shadow.path):
         assert sha256_file(built.workspace.path(relative)) == sha256_file(again.workspace.path(relative))
 
@@ -73,7 +73,7 @@ def test_pool_excludes_the_questions_of_a_hold_out_file(built: Run, tmp_path: Pa
     excluding = open_run(workspace=tmp_path / "excluding", overrides=(*few, f"pool.hold_out={hold_out}"))
     found = []
     for run in (without, excluding):
-        build_seed(run)
+        build_seed(run, ("pool",))
         found.append(held_out & set(read_rows(run.workspace.path(run.config.pool.path))["source_id"]))
     assert found[0] and not found[1]
     assert POOL.state(excluding) is FileState.FRESH

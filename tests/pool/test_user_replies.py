@@ -30,7 +30,7 @@ def pack(built: Run) -> Pack:
     return load_pack(built.workspace.find(built.config.pool.templates_dir))
 
 
-def heard(row: Row) -> set[str]:
+def replies_in(row: Row) -> set[str]:
     return {message["content"] or "" for message in row["messages"] if message.get("name") == "ask_user"}
 
 
@@ -61,7 +61,7 @@ def test_every_row_has_both_replies_in_the_words_of_its_template(rows: list[Row]
 def test_user_replies_of_a_row_match_its_dialogue(rows: list[Row]) -> None:
     asking = [row for row in rows if row["asked"]]
     assert Counter(row["needs_clarification"] for row in asking).keys() == {True, False}
-    assert all(heard(row) == {answered(row)} for row in asking)
+    assert all(replies_in(row) == {answered(row)} for row in asking)
 
 
 def test_rows_that_do_not_ask_use_every_phrase(rows: list[Row], pack: Pack) -> None:
