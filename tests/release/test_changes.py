@@ -69,7 +69,7 @@ def test_no_forecast_beyond_the_length_of_the_window() -> None:
     (course,) = courses(kept(falling), 7)
     assert course.trend is not None
     assert nights_left(course) is None
-    assert "crossed" not in reported(falling)[0].words
+    assert "crosses" not in reported(falling)[0].words
 
 
 def test_trend_away_from_the_threshold_is_not_a_drift() -> None:

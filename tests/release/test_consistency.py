@@ -58,10 +58,10 @@ DAMAGES: tuple[tuple[str, str, str, Callable[[bytes], bytes | None], str], ...] 
     ("empty manifest", "reports/rc1/rc1_seed.manifest", "", lambda old: b"{}", "match data/"),
     ("empty checksum", "reports/rc1/rc1_seed.sha256", "", lambda old: b"", "SHA-256 of data/rollouts"),
     ("missing checksum", "reports/rc1/weights.sha256", "", lambda old: None, "SHA-256 of configs/weights"),
-    ("truncated configuration", "reports/config_effective", "", lambda old: old[:500], "configuration"),
-    ("configuration of brackets", "reports/config_effective", "", lambda old: b"[" * 5000, "configuration"),
+    ("truncated configuration", "reports/config_effective", "", lambda old: old[:500], "not this run's configuration"),
+    ("configuration of brackets", "reports/config_effective", "", lambda old: b"[" * 5000, "this run's configuration"),
     ("different configuration", "reports/config_effective", "",
-     lambda old: old.replace(b"\nsteps: 4\n", b"\nsteps: 400\n"), "configuration"),
+     lambda old: old.replace(b"\nsteps: 4\n", b"\nsteps: 400\n"), "not this run's configuration"),
     ("empty metrics", "reports/metrics", "", lambda old: b"", "step 1 of 4"),
     ("truncated metrics", "reports/metrics", "", lambda old: old[: old.index(b"\n") + 1], "step 2 of 4"),
     ("metrics that are not JSON", "reports/metrics", "", lambda old: b"\xff\nnull\n", "step 1 of 4"),
@@ -122,12 +122,12 @@ def fail_first_check(body: Any) -> None:
 
 
 FORGERIES: tuple[tuple[str, Callable[[Any], object], str], ...] = (
-    ("failed check", fail_first_check, "held-out prompts of a seed"),
-    ("missing check", lambda body: body["gate"]["checks"].pop(0), "held-out prompts of a seed"),
+    ("failed check", fail_first_check, "failed (held-out prompts of a seed"),
+    ("missing check", lambda body: body["gate"]["checks"].pop(0), "checks held-out prompts of a seed"),
     ("another gate", lambda body: body["gate"].update(name="git"), "gate is git"),
-    ("gate without checks", lambda body: body["gate"].update(checks=[], evidence=None), "gate: "),
+    ("gate without checks", lambda body: body["gate"].update(checks=[], evidence=None), "gate: is not a verdict"),
     ("pass as a number", lambda body: body.update({"pass": 7}), "ppo_eval failed"),
-    ("another key", lambda body: body.update(key="../../etc/x"), "name"),
+    ("another key", lambda body: body.update(key="../../etc/x"), "another name"),
     ("missing checkpoints", lambda body: body.pop("checkpoints"), "checkpoints: "),
     ("episodes as a list", lambda body: body.update(episodes=[]), "episodes: "),
 )  # fmt: skip
