@@ -195,7 +195,7 @@ def test_model_that_truncates_the_questions_fails(
 
 def test_causal_language_model_fails(clean: pl.DataFrame, shadow: pl.DataFrame) -> None:
     limits = LIMITS.model_copy(update={"min_found": 0.1})
-    checks, _ = leaks_in_other_words(clean.head(10), shadow, limits, PROJECT_ROOT / "models/embedded")
+    checks, _ = leaks_in_other_words(clean.head(50), shadow, limits, PROJECT_ROOT / "models/embedded")
     assert by_name(checks)[RECOGNISED].passed is False
 
 
