@@ -1,4 +1,4 @@
-"""Fixtures that every folder shares: a small real pool, built once, and runs in folders of their own."""
+"""Fixtures for all folders: a small real pool, built once, and runs in separate workspaces."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Verdicts = dict[int, list[GateResult]]
 
 SHARED_DATA = PROJECT_ROOT.parent / "shared" / "data"
 
-# Free disk is the machine's business, not the code's; everything else keeps the shipped thresholds.
+# Free disk space is a property of the machine; all other thresholds are the shipped ones.
 SMALL = (
     "pool.n=1200", "pool.workers=1", "shadow.n=120", "calibration.n=300", "ablation.takes=3",
     "gates.resources.min_free_gb=0", "gates.git.require_commit=false",
@@ -39,43 +39,43 @@ SMALL = (
 )  # fmt: skip
 
 
-# How long an example takes is the machine's business, and a suite that is green is to be green again.
+# How long an example takes depends on the machine, and a suite that passed should pass again.
 settings.register_profile("rc1", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("rc1")
 
-gc.disable()  # until everything is imported and collected: nothing of that is garbage
+gc.disable()  # until everything is imported and collected, since none of that becomes garbage
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """What was collected stays for good: the collector need not look at it, and looks more seldom at the rest."""
+    """Exempt all collected objects from garbage collection, which then runs less often."""
     if session.config.getoption("markexpr") != "long":
         pictures.leave_empty()
     gc.freeze()
-    forks.be_ready()
+    forks.start_forking()
     gc.set_threshold(100_000, 20, 50)
     gc.enable()
 
 
 def pytest_sessionfinish() -> None:
-    """Nothing that was started is left behind."""
-    forks.no_more()
+    """End the process that forks for tests."""
+    forks.stop_forking()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest groups first."""
+    """Run the longest groups first."""
     items.sort(key=lambda item: turn_of(item.nodeid))
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByGroup:
-    """Where several workers run, each gets whole groups."""
+    """Give each worker whole groups."""
     return ByGroup(config, log)
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Tests run in an empty folder, and nobody writes into it: what a test means it names in full."""
-    folder, before = tmp_path_factory.mktemp("elsewhere"), Path.cwd()
+def _empty_working_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Tests run in an empty folder and must not write to it: a test gives absolute paths."""
+    folder, before = tmp_path_factory.mktemp("working_folder"), Path.cwd()
     os.chdir(folder)
     yield
     os.chdir(before)
@@ -83,11 +83,11 @@ def _elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _nothing_of_the_projects_own_workspace() -> Iterator[None]:
-    """What `make run` leaves in the project is the user's, and what is shipped is everybody's: no test alters it."""
+def _project_files_stay_unchanged() -> Iterator[None]:
+    """No test changes shipped files, or the user's files that `make run` wrote to the project."""
     before = own_workspace.everything()
     yield
-    assert own_workspace.everything() == before, "a test, or a command that ran meanwhile, altered the project's files"
+    assert own_workspace.everything() == before, "a test, or a command that ran meanwhile, changed the project's files"
 
 
 @pytest.fixture(autouse=True)
@@ -98,16 +98,16 @@ def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def drawn() -> Iterator[None]:
-    """Pictures are drawn for this module; elsewhere they are empty, unless `make test-long` runs."""
+    """Draw pictures in this module; in others they are empty, unless `make test-long` runs."""
     with pictures.drawn():
         yield
 
 
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
-    """The folder of real rows, or a skip that says so."""
+    """The folder of real rows; skips the test if it does not exist."""
     if not SHARED_DATA.is_dir():
-        pytest.skip(f"the real rows are not here: no folder {SHARED_DATA.name} beside the project")
+        pytest.skip(f"the real rows are missing: no folder {SHARED_DATA.name} next to the project")
     return SHARED_DATA
 
 
@@ -122,13 +122,13 @@ def _build(root: Path) -> None:
 
 @pytest.fixture(scope="session")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """A small embedded pool with everything before the gates done. Never write into it: take `fresh_copy`."""
+    """A small synthetic pool, calibrated and ready for the gates. Read only: a test that writes takes `fresh_copy`."""
     return open_run(profile="local", workspace=copy_of("built", _build, tmp_path_factory), overrides=SMALL)
 
 
 @pytest.fixture(scope="session")
 def verdicts(built: Run, tmp_path_factory: pytest.TempPathFactory) -> Verdicts:
-    """Both rounds' verdicts on the small pool; its files are the same in every copy of the workspace."""
+    """Both rounds' verdicts on the small pool; they are valid in every copy of its workspace."""
 
     def make(folder: Path) -> None:
         evidence = Evidence(built)
@@ -144,7 +144,7 @@ def verdicts(built: Run, tmp_path_factory: pytest.TempPathFactory) -> Verdicts:
 
 @pytest.fixture(scope="session")
 def opened(built: Run, verdicts: Verdicts, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """A workspace with a ticket, a tiny base and nothing trained. Never write into it: take a copy."""
+    """A workspace with a ticket and a tiny base, before training. Read only: a test that writes takes a copy."""
     from tests.ticketed import TINY, copy_with_base, ticketed
 
     def make(root: Path) -> None:
@@ -157,9 +157,9 @@ def opened(built: Run, verdicts: Verdicts, tmp_path_factory: pytest.TempPathFact
 
 @pytest.fixture(scope="session")
 def prefect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """A Prefect server of this worker, to which every flow of its tests goes.
+    """A Prefect server for the flows of this worker's tests.
 
-    What uses it is of one group (`tests/groups.py`), so that one worker has it and no other one pays for a second.
+    Tests that use it are in one group (`tests/groups.py`), so that only one worker starts a server.
     """
     from tests.prefect_server import server_of_tests
 
@@ -174,13 +174,13 @@ def evidence(built: Run) -> Evidence:
 
 
 def copied_pool(built: Run, root: Path) -> Path:
-    """The small pool's workspace once more, without the replies and the log that tests on it may have left."""
+    """Copy the small pool's workspace without the replies and the log that tests may have added to it."""
     return shutil.copytree(built.workspace.root, root, ignore=shutil.ignore_patterns("scores.sqlite*"))
 
 
 @pytest.fixture
 def fresh_copy(built: Run, tmp_path: Path) -> Callable[..., Run]:
-    """Makes a workspace of the test's own with the small pool in it: `fresh_copy("pool.n=7", ...)`."""
+    """Makes a separate workspace with the small pool: `fresh_copy("pool.n=7", ...)`."""
 
     def make(*overrides: str) -> Run:
         root = copied_pool(built, tmp_path / "workspace")

@@ -1,9 +1,9 @@
-"""Processes for tests that kill them, forked from an interpreter that has imported what they need.
+"""Processes for tests that kill them, forked from an interpreter that has already imported what they need.
 
-torch, transformers and peft take longer to import than such a test works. So each worker forks a process once
-everything is collected and before any test has run (`be_ready`), which forks whatever tests ask for: nothing has to be
-imported a second time, and no thread of a test is there whose locks could be inherited. What must not have imported
-anything of ours is forked from an interpreter of its own (`another_interpreter`).
+Importing torch, transformers and peft takes longer than such a test. So each worker forks a process after collection
+and before its first test (`start_forking`). That process forks the ones that tests ask for: they need not import
+anything again, and cannot inherit a lock of a test's thread. A process that must not have imported anything of ours is
+forked from a separate interpreter (`another_interpreter`).
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from pathlib import Path
 from typing import IO, Any
 
 PROJECT_ROOT = Path(__file__).parents[1]
-"""Found out here: a test wants to see what else imports something of ours."""
+"""Computed here, since a test checks which imports load something of ours."""
 
 
 @dataclass(frozen=True)
 class Fork:
-    """A process that was started, and where it writes what it prints."""
+    """A started process, and the file of its output."""
 
     pid: int
     output: Path
@@ -40,44 +40,44 @@ class Fork:
         return self.output.with_suffix(".ended")
 
     def poll(self) -> int | None:
-        """How it ended, as `subprocess` counts; None while it runs."""
+        """The exit code, as in `subprocess`; None while it runs."""
         return int(self._ended.read_text()) if self._ended.exists() else None
 
     def wait(self, seconds: float = 800.0) -> int:
-        """Wait until it has ended, and say how."""
+        """Wait until it has ended; gives the exit code."""
         until = time.monotonic() + seconds
         while (code := self.poll()) is None:
             assert time.monotonic() < until, f"it has not ended: {self.told()}"
-            time.sleep(0.005)  # it is no child of this process, so there is nothing here to wait for but its file
+            time.sleep(0.005)  # it is not a child of this process, so that only its file shows the end
         return code
 
     def kill(self) -> int:
-        """Kill it, unless it has ended by itself, and say how it ended."""
+        """Kill it, unless it has ended by itself; gives the exit code."""
         if self.poll() is None:
-            with suppress(ProcessLookupError):  # it has ended by itself, and its file says so in a moment
+            with suppress(ProcessLookupError):  # it has just ended by itself, and its file will say so
                 os.kill(self.pid, signal.SIGKILL)
         return self.wait()
 
     def told(self) -> str:
-        """What it has printed so far."""
+        """Its output so far."""
         return self.output.read_text()
 
 
 @dataclass(frozen=True)
 class Forks:
-    """Where processes are forked; what they print goes into files of a folder."""
+    """A connection to a process that forks; the output of forked processes goes to files of a folder."""
 
     folder: Path
     requests: IO[str]
     replies: IO[str]
 
     def start(self, function: str, *arguments: object, environment: Mapping[str, str] | None = None) -> Fork:
-        """Call `module.function` with these arguments, as strings, in a process of its own.
+        """Call a function in a new process.
 
         Args:
-            function: the module's name and the function's.
-            arguments: what it is called with.
-            environment: beside that of this process.
+            function: `module.function`.
+            arguments: its arguments, which become strings.
+            environment: variables in addition to those of this process.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         output = self.folder / f"{len(list(self.folder.glob('*.txt'))) + 1}.txt"
@@ -86,13 +86,13 @@ class Forks:
         call = {"function": function, "arguments": [str(one) for one in arguments], "output": str(output)}
         print(json.dumps({**call, "environment": whole}), file=self.requests, flush=True)
         pid = self.replies.readline()
-        assert pid, "where it was to be forked has ended; what it said stands above"
+        assert pid, "the process that forks has ended; see its output above"
         return Fork(int(pid), output)
 
 
 @contextmanager
 def another_interpreter(folder: Path) -> Iterator[Forks]:
-    """Fork from an interpreter of its own that has imported nothing of ours but this module."""
+    """Fork from a separate interpreter, which has imported only this module of ours."""
     with subprocess.Popen(
         [sys.executable, "-m", "tests.forks"], cwd=PROJECT_ROOT, text=True,
         env={**os.environ, "PYTHONPATH": str(PROJECT_ROOT)}, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -103,30 +103,30 @@ def another_interpreter(folder: Path) -> Iterator[Forks]:
 
 
 _ready: tuple[int, IO[str], IO[str]] | None = None
-"""The process that forks for this one: its number, and where it is asked and answers."""
+"""The process that forks for this one: its PID, and the pipes for requests and replies."""
 
 
-def be_ready() -> None:
-    """Fork the process that `this_interpreter` forks from. To be called before any test has run."""
+def start_forking() -> None:
+    """Fork the process that `this_interpreter` uses. Call it before the first test."""
     global _ready
-    asked, asks = os.pipe()
-    told, tells = os.pipe()
+    request_end, requests = os.pipe()
+    replies, reply_end = os.pipe()
     pid = os.fork()
     if pid == 0:
-        try:  # whatever happens, it is not to go on as a second run of the tests
-            os.close(asks)
-            os.close(told)
+        try:  # whatever happens, the child must not continue as a second run of the tests
+            os.close(requests)
+            os.close(replies)
             os.chdir(PROJECT_ROOT)
-            _serve(os.fdopen(asked), os.fdopen(tells, "w"))
+            _serve(os.fdopen(request_end), os.fdopen(reply_end, "w"))
         finally:
             os._exit(0)
-    os.close(asked)
-    os.close(tells)
-    _ready = pid, os.fdopen(asks, "w"), os.fdopen(told)
+    os.close(request_end)
+    os.close(reply_end)
+    _ready = pid, os.fdopen(requests, "w"), os.fdopen(replies)
 
 
-def no_more() -> None:
-    """End what `be_ready` has started."""
+def stop_forking() -> None:
+    """End the process that `start_forking` started."""
     global _ready
     if _ready is not None:
         pid, requests, replies = _ready
@@ -137,16 +137,16 @@ def no_more() -> None:
 
 
 def this_interpreter(folder: Path) -> Forks:
-    """Fork from what this interpreter was before its first test: all that was collected is imported."""
-    assert _ready is not None, "nobody has called be_ready"
+    """Fork from this interpreter's state before its first test, with all collected modules imported."""
+    assert _ready is not None, "start_forking was not called"
     _, requests, replies = _ready
     return Forks(folder, requests, replies)
 
 
 def _call(function: str, arguments: list[str], output: str, environment: dict[str, str]) -> None:
-    """In the new process: call the function, and end."""
+    """Call the function in the new process, and end it."""
     gc.enable()
-    random.seed()  # as a process that was started has it
+    random.seed()  # as in a process that is started normally
     os.environ.clear()
     os.environ.update(environment)
     os.dup2(os.open(output, os.O_WRONLY | os.O_APPEND), 1)
@@ -159,7 +159,7 @@ def _call(function: str, arguments: list[str], output: str, environment: dict[st
         getattr(importlib.import_module(module), name)(*arguments)
     except SystemExit as end:
         code = int(end.code or 0)
-    except BaseException:  # whatever it is, even an interrupt: a fork must end here, not go on as the interpreter
+    except BaseException:  # even an interrupt: a fork must end here, and not continue as the interpreter
         traceback.print_exc()
         code = 1
     sys.stdout.flush()
@@ -168,7 +168,7 @@ def _call(function: str, arguments: list[str], output: str, environment: dict[st
 
 
 def _attend(request: dict[str, Any], replies: IO[str]) -> None:
-    """Fork what was asked for, tell its number, and write down how it ended."""
+    """Fork the requested process, reply with its PID, and write its exit code to a file."""
     pid = os.fork()
     if pid == 0:
         _call(**request)
@@ -182,7 +182,7 @@ def _attend(request: dict[str, Any], replies: IO[str]) -> None:
 
 
 def _serve(requests: IO[str], replies: IO[str]) -> None:
-    """Fork whatever is asked for, several at a time if need be; what nobody waited for ends with the tests."""
+    """Fork what is requested, several at a time if needed; processes that still run end with the tests."""
     attendants = set()
     for line in requests:
         attendant = os.fork()

@@ -1,7 +1,7 @@
-"""Which tests share a worker, and which come first.
+"""Which tests share a worker, and which run first.
 
-pytest-xdist's own groups, marked by `xdist_group`, are lost without a word under this version of pytest: it writes them
-into a field of the test's name that is there no more.
+pytest-xdist's own `xdist_group` silently has no effect with this version of pytest, since xdist writes the group into a
+part of the test's name that no longer exists.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from xdist.scheduler import LoadScopeScheduling
 
 FLOWS, CALIBRATIONS = "flows", "calibrations"
-"""What starts flows: whoever gets one of these has a Prefect server, and no artifact is another test's."""
+"""Groups that start flows: their worker has a Prefect server, and tests do not share artifacts."""
 WITH_SERVER = frozenset((FLOWS, CALIBRATIONS))
 
 _FLOWS_OF_COMMANDS = {
@@ -31,11 +31,11 @@ _FIRST = (
     "tests/training/test_registry.py", "tests/training/test_train_local.py", "tests/gates/test_leaks.py",
     "tests/cli/test_bad_inputs.py",
 )  # fmt: skip
-"""Those that take longest, so that the workers end at about the same time. The others follow as they were found."""
+"""The slowest groups, so that the workers end at about the same time. The others follow in order of collection."""
 
 
 def group_of(nodeid: str) -> str:
-    """The group of a test: its file, so that its fixtures are made once, or what it needs that is there once."""
+    """The group of a test: its file, so that fixtures are made once, or the resource that exists only once."""
     file, _, rest = nodeid.partition("::")
     name = rest.partition("[")[0]
     if file == "tests/flows/test_calibrate.py":
@@ -48,16 +48,16 @@ def group_of(nodeid: str) -> str:
 
 
 def turn_of(nodeid: str) -> int:
-    """Tests with a lower number come first."""
+    """The position of a test's group; lower numbers run first."""
     group = group_of(nodeid)
     return _FIRST.index(group) if group in _FIRST else len(_FIRST)
 
 
 class ByGroup(LoadScopeScheduling):  # type: ignore[misc]
-    """Hands out whole groups, in the order in which they were collected."""
+    """Assigns whole groups to workers, in order of collection."""
 
     def schedule(self) -> None:
-        """As always, but in the order collected: how many tests a group has says little of how long it takes."""
+        """As in xdist, but in order of collection, since a group's number of tests says little about its duration."""
         self.config.option.loadscopereorder = False
         super().schedule()
 

@@ -1,4 +1,4 @@
-"""What a file imports, read from its syntax."""
+"""The imports of a file, read from its syntax tree."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 @cache
 def imports(path: Path) -> tuple[str, ...]:
-    """Every module that a file imports, lazily or not; for types alone, too."""
+    """Every module that a file imports, also lazily or for types only."""
     return tuple(_imports(path))
 
 

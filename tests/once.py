@@ -1,4 +1,4 @@
-"""What takes long to make is made once in a run of the suite, by whichever worker wants it first, and copied."""
+"""Slow set-ups are made once per run of the suite, by the first worker that needs them, and copied."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from rc1_lib.run import Run, open_run
 
 
 def copy_of(name: str, make: Callable[[Path], object], factory: pytest.TempPathFactory) -> Path:
-    """A copy, of this worker's own, of the folder that `make` fills.
+    """This worker's own copy of the folder that `make` fills.
 
-    The folder is kept in the temporary folder of this very run, so that no other code ever sees it; a worker that wants
-    it while another one makes it waits. Whoever copies has a folder that no other worker writes into.
+    The original is in the temporary folder of this run of the suite, so that no other code sees it. A worker that needs
+    it while another one makes it waits. No other worker writes to a copy.
 
     Args:
-        name: of the folder; whoever gives the same name gets the same folder.
-        make: fills the folder, whose parent is there.
-        factory: pytest's own.
+        name: the name of the folder; the same name gives the same content.
+        make: fills the folder, whose parent exists.
+        factory: pytest's fixture.
     """
     base = factory.getbasetemp()
     home = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "made_once"
@@ -30,7 +30,7 @@ def copy_of(name: str, make: Callable[[Path], object], factory: pytest.TempPathF
     folder, whole = home / name, home / f"{name}.whole"
     with FileLock(home / f"{name}.lock"):
         if not whole.exists():
-            shutil.rmtree(folder, ignore_errors=True)  # of a worker that failed half way
+            shutil.rmtree(folder, ignore_errors=True)  # left by a worker that failed half way
             make(folder)
             whole.touch()
     root = factory.mktemp(name) / "workspace"
@@ -39,6 +39,6 @@ def copy_of(name: str, make: Callable[[Path], object], factory: pytest.TempPathF
 
 
 def copied(run: Run, root: Path) -> Run:
-    """The same run in a copy of its workspace, whose links stay links."""
+    """The same run in a copy of its workspace; links stay links."""
     shutil.copytree(run.workspace.root, root, symlinks=True)
     return open_run(profile="local", workspace=root, overrides=run.overrides)

@@ -1,4 +1,4 @@
-"""The project's own workspace, which belongs to whoever ran `make run`: what lies there."""
+"""The files of the project's own workspace, which belong to the user who ran `make run`."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from pathlib import Path
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
 
 OWN = (".prefect", "checkpoints", "configs/weights.json", "data", "logs", "outputs", "reports")
-"""What runs write below their workspace, by default the project."""
+"""Paths that runs write below their workspace, by default the project."""
 
 SHIPPED = ("configs", "models", "templates")
-"""What comes with the code; tests read it and leave it as it is."""
+"""Folders shipped with the code; tests only read them."""
 
 _CACHES = {"__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis"}
 _AT = tuple(str(PROJECT_ROOT / name) for name in OWN)
@@ -23,7 +23,7 @@ def is_own(path: str) -> bool:
 
 
 def everything(root: Path = PROJECT_ROOT) -> dict[str, tuple[int, int]]:
-    """Path -> size and time of the last change: all in OWN and SHIPPED; of what lies beside them, the names."""
+    """Path -> size and time of the last change, of everything in OWN and SHIPPED; (0, 0) for other top-level files."""
     found = {path.name: (0, 0) for path in root.iterdir() if path.name not in _CACHES}
     for top in (*OWN, *SHIPPED):
         for path in (root / top, *(root / top).rglob("*")):

@@ -1,4 +1,4 @@
-"""Code that stands in the documents' pages, to be run by tests."""
+"""Code blocks of the documents, for tests that run them."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
 
 
 def example(page: str, opening: str) -> str:
-    """The one block of a page in `docs/how-to` that opens with these words."""
+    """The only block of a page in `docs/how-to` that starts with these words."""
     (found,) = [block for block in BLOCK.findall((HOW_TO / page).read_text("utf-8")) if block.startswith(opening)]
     return str(found)
 
 
 def run(code: str, given: Mapping[str, Any] = MappingProxyType({})) -> Mapping[str, Any]:
-    """The names that a block defines, beside those that it is given."""
+    """Run a block; gives its names, including the given ones."""
     names: dict[str, Any] = {"__name__": "example", **given}
     exec(compile(code, "example", "exec", dont_inherit=True), names)
     return names

@@ -1,4 +1,4 @@
-"""Pictures that nobody looks at are not drawn: of a calibration that a test is not about they were half of the time."""
+"""Pictures are not drawn in tests that do not look at them, since they took half of a calibration's time."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _REALLY, _REALLY_SVG = FigureCanvasAgg.print_png, FigureCanvasSVG.print_svg
 
 
 def _empty(canvas: FigureCanvasAgg, target: IO[bytes], **_: Any) -> None:
-    """A white PNG of the figure's size. What is put into the figure was put there, and is only not painted."""
+    """A white PNG of the figure's size. The figure has its content, but is not rendered."""
     target.write(_white(*canvas.get_width_height()))
 
 
 def _empty_svg(canvas: FigureCanvasSVG, target: TextIO, **_: Any) -> None:
-    """The same as SVG."""
+    """An empty SVG of the figure's size."""
     width, height = canvas.figure.get_size_inches()
     target.write(f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {72 * width:g} {72 * height:g}"></svg>')
 
@@ -36,14 +36,14 @@ def _white(width: int, height: int) -> bytes:
 
 
 def leave_empty() -> None:
-    """From now on, in this process and its forks."""
+    """Write empty pictures from now on, in this process and its forks."""
     FigureCanvasAgg.print_png = _empty  # type: ignore[method-assign]
     FigureCanvasSVG.print_svg = _empty_svg  # type: ignore[method-assign]
 
 
 @contextmanager
 def drawn() -> Iterator[None]:
-    """Within this block they are drawn, as for users."""
+    """Draw pictures within this block."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(FigureCanvasAgg, "print_png", _REALLY)
         patch.setattr(FigureCanvasSVG, "print_svg", _REALLY_SVG)

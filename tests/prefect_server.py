@@ -1,4 +1,4 @@
-"""A Prefect server of the tests' own: started as `rc1` starts one, without what no test waits for."""
+"""A Prefect server for tests: started as `rc1` starts one, without services that no test needs."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ _SERVICES = (
     "CANCELLATION_CLEANUP", "CLEANUP_RECONCILER", "FOREMAN", "LATE_RUNS", "PAUSE_EXPIRATIONS", "REPOSSESSOR",
     "SCHEDULER",
 )  # fmt: skip
-"""What a server does every few seconds for schedules, workers and pauses; no test waits for any of it."""
+"""Periodic services for schedules, workers and pauses, which no test needs."""
 
 
 @contextmanager
 def server_of_tests(home: Path) -> Iterator[None]:
-    """A server to which every flow goes that is started in this process.
+    """A server for every flow that is started in this process.
 
     Args:
-        home: a folder for its database and for results: in one of its own no test hits another one's cache.
+        home: a folder for its database and results; a separate one keeps other tests' caches out.
     """
     with pytest.MonkeyPatch.context() as patch:
         for service in _SERVICES:
@@ -38,7 +38,7 @@ def server_of_tests(home: Path) -> Iterator[None]:
         settings.PREFECT_API_URL: here["PREFECT_API_URL"],
         settings.PREFECT_LOCAL_STORAGE_PATH: here["PREFECT_LOCAL_STORAGE_PATH"],
         settings.PREFECT_LOGGING_TO_API_ENABLED: False,
-        # Who sends them is ended within a second, at the end of every flow.
+        # Ending the thread that sends heartbeats takes up to a second per flow.
         settings.PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None,
     }
     try:

@@ -1,4 +1,4 @@
-"""A small pool, a tiny base that has learned to call tools, and a ticket: all that training asks for."""
+"""All that training needs: a small pool, a tiny base that has learned to call tools, and a ticket."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ TINY = (
     "gates.evaluation.min_prompts=1", "gates.evaluation.min_group=1", "gates.shared.resamples=20",
     "training.control.steps=3",
 )  # fmt: skip
-"""Training of seconds; the gates ask about as little as that can give."""
+"""A training of seconds, with thresholds that such a training can pass."""
 
 
 def copy_with_base(built: Run, root: Path) -> None:
-    """Copy a built workspace and put a tiny base beside it."""
+    """Copy a built workspace and add a tiny base."""
     shutil.copytree(built.workspace.root, root)
     torch.set_num_threads(1)
     with (root / built.config.seed_pool).open("rb") as lines:
@@ -36,12 +36,12 @@ def copy_with_base(built: Run, root: Path) -> None:
 
 
 def ticketed(root: Path, built: Run, verdicts: Verdicts, *overrides: str, config: Path | None = None) -> Run:
-    """The run of a workspace that holds pool and base, after two rounds that have passed under these very settings.
+    """Write two passed rounds and a ticket under these settings to a workspace with pool and base; gives its run.
 
     Args:
         root: the workspace.
-        built: whose pool it is.
-        verdicts: on that pool; gates that read the configuration are evaluated again.
+        built: the run whose pool it contains.
+        verdicts: the verdicts on that pool; gates that read the configuration are evaluated again.
         overrides: settings of the training.
         config: the configuration file; default: the profile's own.
     """

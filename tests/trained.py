@@ -1,4 +1,4 @@
-"""A workspace after a training: really trained for four steps, and judged by made-up episodes of known habits."""
+"""A workspace after a training: really trained for four steps, and evaluated on made-up episodes of known habits."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.evaluation.tables import PPO, SFT, Habits, table
 
 
 def trained(opened: Run, root: Path) -> Run:
-    """Copy a workspace with a ticket and train in it; not evaluated yet."""
+    """Copy a workspace with a ticket and train in it, without an evaluation."""
     shutil.copytree(opened.workspace.root, root, symlinks=True, ignore=shutil.ignore_patterns("logs"))
     run = open_run(profile="local", workspace=root, overrides=opened.overrides)
     run.write_effective_config()
@@ -28,7 +28,7 @@ def trained(opened: Run, root: Path) -> Run:
 
 
 def evaluated(run: Run, ppo: Habits = PPO, examples: str = "# Dialogues\n") -> dict[str, Any]:
-    """Judge what was trained, as a policy of these habits, and write the training's report; gives the evaluation's."""
+    """Evaluate the trained policy as one of these habits, and write the training's report; gives the evaluation's."""
     seed, checkpoint = run.config.seeds[0], f"checkpoints/rc1/step_{run.config.steps:05d}"
     sha256 = fingerprint(run.workspace.path(checkpoint))
     frame = table(SFT, ppo, seed=seed)

@@ -1,4 +1,4 @@
-"""Answers to a word problem by kind: what says a gold number, and what does not.
+"""Answers to a word problem by kind: those that state the gold number, and those that do not.
 
 A block begins with `@ kind = gold`; each line of it is one answer.
 """

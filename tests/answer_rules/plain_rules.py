@@ -1,4 +1,4 @@
-"""Small rules to try the check with: three that are sound, and many with one fault each."""
+"""Small rules for trying the check: three sound ones, and many with one fault each."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _NO = {"no", "false", "it is false", "incorrect", "no, it is not", "否", "不�
 
 
 def unwrapped(text: str) -> str:
-    """Without marks, frames and words that change nothing."""
+    """Strip mark-up, frames and words that do not change the answer."""
     text = text.strip()
     for pattern in _WRAPPED:
         if match := re.fullmatch(pattern, text):
@@ -38,7 +38,7 @@ def unwrapped(text: str) -> str:
 
 
 def value(text: str) -> Fraction | None:
-    """The one number that a text says, by a list of the ways to say it; None for anything else."""
+    """The one number that a text states, by a list of spellings; None for anything else."""
     said = unwrapped(text)
     said = "".join(chr(ord(mark) - 0xFEE0) if "！" <= mark <= "～" else mark for mark in said).replace("\u2212", "-")
     if said.startswith(("minus ", "负")):

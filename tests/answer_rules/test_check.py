@@ -1,4 +1,4 @@
-"""Sound rules pass the check, and each planted fault fails it by name."""
+"""Sound rules pass the check; a planted fault fails exactly the kinds of answers that it affects."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def failed(report: RuleReport) -> set[str]:
     ],
     ids=["numbers", "names", "verdicts"],
 )
-def test_a_sound_rule_pays_every_spelling_and_no_wrong_answer(rule: Rule, answers: tuple[str, ...], form: Form) -> None:
+def test_sound_rule_pays_every_spelling_and_no_wrong_answer(rule: Rule, answers: tuple[str, ...], form: Form) -> None:
     report = asked(rule, *answers)
     assert report.form is form
     assert [(one.kind, one.given, one.gold.answer, one.error) for one in report.offences] == []
@@ -84,7 +84,7 @@ def test_a_sound_rule_pays_every_spelling_and_no_wrong_answer(rule: Rule, answer
         (rules.nothing, VERDICTS, {"as_given", "full_stop"}, set()),
     ],
 )  # fmt: skip
-def test_a_planted_fault_is_found_by_name(
+def test_planted_fault_fails_the_kinds_that_it_affects(
     rule: Rule, answers: tuple[str, ...], kinds: set[str], never: set[str]
 ) -> None:
     report = asked(rule, *answers)
@@ -94,7 +94,7 @@ def test_a_planted_fault_is_found_by_name(
     assert wrongly == len([one for one in report.offences if not one.error]) > 0
 
 
-def test_a_rule_that_breaks_is_named_and_pays_nothing() -> None:
+def test_rule_that_raises_is_counted_as_broken_and_pays_nothing() -> None:
     report = asked(rules.breaks_on_nothing, *NAMES)
     assert report.broken == 2 * len(NAMES)
     assert {(one.kind, one.error) for one in report.offences} == {
@@ -103,7 +103,7 @@ def test_a_rule_that_breaks_is_named_and_pays_nothing() -> None:
     assert report.wrong_paid.failed == 0
 
 
-def test_each_kind_has_a_name_and_a_sentence_of_its_own() -> None:
+def test_names_and_sentences_of_kinds_are_unique() -> None:
     kinds = [*SPELLINGS.values(), *WRONG_ANSWERS.values()]
     assert len({kind.name for kind in kinds}) == len(kinds)
     assert len({kind.sentence for kind in kinds}) == len(kinds)
@@ -111,8 +111,8 @@ def test_each_kind_has_a_name_and_a_sentence_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("answer", NUMBERS)
-def test_no_wrong_answer_about_a_number_says_that_number(answer: str) -> None:
-    """Dropping a digit of 0 or turning the sign of 0 leaves it: such answers are not made."""
+def test_wrong_answers_for_a_number_never_equal_it(answer: str) -> None:
+    """A generator is skipped if it would leave the number as it is: another sign of 0, one digit less of 0."""
     gold, others = Gold(answer, (), "?", PAGE_TEXT), golds(*(one for one in NUMBERS if one != answer))
     given = dict((kind.name, text) for kind, text in wrong_answers(gold, others, Form.NUMBER))
     assert all(rules.value(text) != Fraction(answer) for text in given.values())
@@ -121,7 +121,7 @@ def test_no_wrong_answer_about_a_number_says_that_number(answer: str) -> None:
     assert {rules.value(text) for kind, text in right_answers(gold, Form.NUMBER)} == {Fraction(answer)}
 
 
-def test_what_may_be_right_after_all_is_not_called_wrong() -> None:
+def test_possibly_right_answers_are_not_generated_as_wrong() -> None:
     gold = Gold("Barack Obama", ("Obama", "President Obama"), "Who?", "")
     given = dict((kind.name, text) for kind, text in wrong_answers(gold, golds("obama", "Ann Lee"), Form.TEXT))
     assert "last_part" not in given and given["first_part"] == "Barack"
@@ -130,7 +130,7 @@ def test_what_may_be_right_after_all_is_not_called_wrong() -> None:
     assert not undecided & {"unknown", "cannot_be_determined", "unknown_in_chinese"}
 
 
-def test_spellings_of_a_name_are_what_the_published_normalisation_calls_the_same() -> None:
+def test_spellings_of_a_name_agree_under_the_published_normalisation() -> None:
     for answer in (*NAMES, "Straße", "İzmir", "!?", "A", "The The", "AT&T"):
         for kind, given in right_answers(Gold(answer), Form.TEXT):
             assert rules.published(given) == rules.published(answer), (kind.name, given)
@@ -146,20 +146,20 @@ def test_spellings_of_a_name_are_what_the_published_normalisation_calls_the_same
         (("1,20",), Form.TEXT),
     ],
 )
-def test_the_form_is_read_from_the_golds(answers: tuple[str, ...], form: Form) -> None:
+def test_form_is_inferred_from_the_golds(answers: tuple[str, ...], form: Form) -> None:
     assert form_of(answers) is form
 
 
-def test_golds_are_drawn_evenly_and_the_same_ones_again() -> None:
-    many = golds(*(str(number) for number in range(1000)), "7", "!!!" * 0 + "7")
+def test_sample_of_golds_is_even_and_reproducible() -> None:
+    many = golds(*(str(number) for number in range(1000)), "7", "7")
     drawn = sample(many, 50, 3)
     assert (drawn.distinct, len(drawn.golds)) == (1000, 50)
     assert [int(gold.answer) // 20 for gold in drawn.golds] == list(range(50))
     assert drawn == sample(many, 50, 3) != sample(many, 50, 4)
-    assert sample(golds("!!!", "Paris"), 50, 3).distinct == 1, "of the first the published normalisation leaves nothing"
+    assert sample(golds("!!!", "Paris"), 50, 3).distinct == 1, "the published normalisation empties the first gold"
 
 
-def test_intervals_are_those_of_clopper_and_pearson() -> None:
+def test_intervals_match_clopper_pearson() -> None:
     report = asked(rules.first_number, *NUMBERS)
     for rate in (report.wrong_paid, report.right_refused, *(one.rate for one in report.kinds)):
         wanted = binomtest(rate.failed, rate.asked).proportion_ci(0.95, "exact")
@@ -177,7 +177,7 @@ def test_intervals_are_those_of_clopper_and_pearson() -> None:
         (2000000, "two million", "二百万"),
     ],
 )  # fmt: skip
-def test_numbers_are_written_in_words(number: int, words: str, numerals: str) -> None:
+def test_numbers_are_spelled_out_in_english_and_chinese(number: int, words: str, numerals: str) -> None:
     assert (english(number), chinese(number)) == (words, numerals)
     assert rules.value(words) == rules.value(numerals) == number
 
@@ -201,14 +201,14 @@ def test_decimals_are_written_without_an_exponent() -> None:
         ({"answer": "72", "question": 5}, "`question` is 5"),
     ],
 )
-def test_what_is_no_gold_is_refused(given: object, why: str) -> None:
+def test_invalid_gold_is_rejected(given: object, why: str) -> None:
     with pytest.raises(ValueError, match=why):
         gold_of(given)
 
 
 @pytest.mark.parametrize("task", ["gsm8k", "hotpotqa"])
-def test_sound_rules_err_on_no_answer_about_any_gold_of_the_public_files(task: str, shared_data: Path) -> None:
-    """Right ones in every spelling, and wrong ones: what is generated holds for thousands of golds."""
+def test_sound_rules_are_right_about_every_public_gold(task: str, shared_data: Path) -> None:
+    """Generated spellings are right and generated wrong answers are wrong for thousands of golds, not only for ours."""
     if task == "gsm8k":
         rule: Rule = rules.sound_number
         said = (orjson.loads(line)["answer"] for line in (shared_data / "gsm8k/train.jsonl").open("rb"))
@@ -222,8 +222,8 @@ def test_sound_rules_err_on_no_answer_about_any_gold_of_the_public_files(task: s
     assert [(one.kind, one.given, one.gold.answer) for one in report.offences] == []
 
 
-def test_a_page_that_ends_in_the_answer_by_chance_is_no_wrong_answer() -> None:
-    """A rule that reads to the end is right to pay it; a page with another number at its end is asked about."""
+def test_page_that_ends_in_the_answer_is_not_used_as_a_wrong_answer() -> None:
+    """A rule that reads the last number may pay that page; a page that ends in another number stays a wrong answer."""
     by_chance = Gold("25", (), "What did the meal cost?", "Three samosas cost $2 each. She left a 25% tip.")
     other = Gold("25", (), "What did the meal cost?", "She left a 25% tip for three samosas at $2 each.")
     kinds = [{kind.name for kind, _ in wrong_answers(gold, golds("7"), Form.NUMBER)} for gold in (by_chance, other)]

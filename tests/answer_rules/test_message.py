@@ -1,4 +1,4 @@
-"""What of a final message is taken as the answer."""
+"""Which part of a final message is the answer."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from rc1_lib.task_specs import answer_in, is_right
         ("", ""),
     ],
 )
-def test_the_answer_is_what_is_marked(content: str, answer: str) -> None:
+def test_marked_answer_is_extracted(content: str, answer: str) -> None:
     assert final_answer(content) == answer
 
 
@@ -51,7 +51,7 @@ def test_the_answer_is_what_is_marked(content: str, answer: str) -> None:
         ("Answer: yes\n答案：否", "yes; 否"),
     ],
 )
-def test_marks_that_contradict_each_other_are_taken_together(content: str, answer: str) -> None:
+def test_contradicting_marks_are_joined(content: str, answer: str) -> None:
     assert final_answer(content) == answer
 
 
@@ -62,7 +62,7 @@ ANSWERS = {"gsm8k": ("7", "8"), "strategyqa": ("yes", "no"), "hotpotqa": ("Ithwy
 @pytest.mark.parametrize(
     "mark", ["Answer: {}\nAnswer: {}", "答案：{} Answer: {}", "#### {}\n#### {}", "\\boxed{{{}}} \\boxed{{{}}}"]
 )
-def test_marks_that_contradict_each_other_are_right_by_no_rule(task: str, mark: str) -> None:
+def test_contradicting_marks_are_wrong_in_every_task(task: str, mark: str) -> None:
     gold, other = ANSWERS[task]
     for one, two in ((gold, other), (other, gold)):
         assert not is_right(task, answer_in(task, mark.format(one, two)), gold)
@@ -94,11 +94,11 @@ AGREED = {
         "Answer: yes\nThe answer is Yes, it can.", "Answer: yes\nThe answer is based on biology.",
     ),
 }  # fmt: skip
-"""Task -> the gold answer, and messages with a mark and a second one of another kind that agrees, or none."""
+"""Task -> the gold answer; messages that mark it, some with a second mark of another kind that agrees."""
 
 
 @pytest.mark.parametrize("task", AGREED)
-def test_a_mark_of_another_kind_that_agrees_changes_nothing(task: str) -> None:
+def test_second_mark_that_agrees_keeps_the_answer_right(task: str) -> None:
     gold, *messages = AGREED[task]
     assert [one for one in messages if not is_right(task, answer_in(task, one), gold)] == []
 
@@ -111,18 +111,18 @@ def test_a_mark_of_another_kind_that_agrees_changes_nothing(task: str) -> None:
         "答案：{}\n所以答案是{}。", "Answer: {}. The final answer is {}", "**Answer:** {}\n\n$\\boxed{{\\text{{{}}}}}$",
     ],
 )  # fmt: skip
-def test_a_mark_of_another_kind_that_contradicts_is_right_by_no_rule(task: str, marks: str) -> None:
+def test_second_mark_that_contradicts_makes_the_answer_wrong(task: str, marks: str) -> None:
     gold, other = ANSWERS[task]
     for one, two in ((gold, other), (other, gold)):
         assert not is_right(task, answer_in(task, marks.format(one, two)), gold)
 
 
 @pytest.mark.parametrize("message", ["Answer: 7\n#### 8", "Answer: 7\nThe answer is 7,200.", "Answer: 7\n#### 7.5"])
-def test_a_number_that_goes_on_contradicts(message: str) -> None:
+def test_longer_number_in_a_second_mark_contradicts(message: str) -> None:
     assert not is_right("gsm8k", answer_in("gsm8k", message), "7")
 
 
-def test_one_number_in_two_dresses_is_no_contradiction() -> None:
+def test_two_spellings_of_one_number_do_not_contradict() -> None:
     assert is_right("gsm8k", answer_in("gsm8k", "Answer: 72\nAnswer: 72 clips"), "72")
 
 
@@ -137,7 +137,7 @@ def test_one_number_in_two_dresses_is_no_contradiction() -> None:
         ("Answer: 2 <think>or 1", "2"),
     ],
 )
-def test_thoughts_are_not_read(content: str, answer: str) -> None:
+def test_thinking_is_not_searched_for_the_answer(content: str, answer: str) -> None:
     assert final_answer(content) == answer
 
 
@@ -153,7 +153,7 @@ def test_thoughts_are_not_read(content: str, answer: str) -> None:
         ("", ""),
     ],
 )
-def test_without_a_mark_the_last_statement_is_taken(content: str, answer: str) -> None:
+def test_last_statement_is_the_answer_without_a_mark(content: str, answer: str) -> None:
     assert last_statement(content) == answer
     assert final_answer(content) == answer
 
@@ -166,11 +166,11 @@ def test_without_a_mark_the_last_statement_is_taken(content: str, answer: str) -
         ("hotpotqa", "Both rivers meet there.\nThe answer is the Ithwyn.", "Ithwyn"),
     ],
 )
-def test_each_task_says_what_is_taken_without_a_mark(task: str, message: str, gold: str) -> None:
+def test_answer_without_a_mark_is_found_by_the_rule_of_its_task(task: str, message: str, gold: str) -> None:
     assert is_right(task, answer_in(task, message), gold)
 
 
 @given(st.text(st.sampled_from("Answer: 7\n#\\boxed{}<think>/答案："), max_size=60))
-def test_any_message_has_an_answer_that_stands_in_it(message: str) -> None:
+def test_final_answer_is_a_part_of_the_message(message: str) -> None:
     for answer in final_answer(message).split("; "):
         assert answer in message

@@ -1,15 +1,13 @@
-"""Names as HotpotQA's own evaluation compares them, and where this rule departs from it."""
+"""Names are compared as in HotpotQA's evaluation, except where this rule deliberately differs."""
 
 from __future__ import annotations
-
-import re
-import string
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rc1_lib.answer_rules.names import name_f1, normalise_name, same_name
+from tests.answer_rules.plain_rules import published
 
 RIGHT = (
     ("case", "ithwyn", "Ithwyn"),
@@ -61,44 +59,38 @@ WRONG = (
 
 
 @pytest.mark.parametrize(("kind", "given_answer", "gold"), RIGHT)
-def test_the_same_name_is_right(kind: str, given_answer: str, gold: str) -> None:
+def test_equal_names_are_right(kind: str, given_answer: str, gold: str) -> None:
     assert same_name(given_answer, gold), kind
 
 
 @pytest.mark.parametrize(("kind", "given_answer", "gold"), WRONG)
-def test_another_text_is_wrong(kind: str, given_answer: str, gold: str) -> None:
+def test_different_texts_are_wrong(kind: str, given_answer: str, gold: str) -> None:
     assert not same_name(given_answer, gold), kind
 
 
-def published(text: str) -> str:
-    """The published normalisation, written down again in its own steps."""
-    bare = "".join(mark for mark in text.lower() if mark not in set(string.punctuation))
-    return " ".join(re.sub(r"\b(a|an|the)\b", " ", bare).split())
-
-
 @given(st.text(st.characters(), max_size=60))
-def test_the_normalisation_is_the_published_one(text: str) -> None:
+def test_normalisation_matches_the_published_one(text: str) -> None:
     assert normalise_name(text) == published(text)
 
 
 @given(st.text(st.characters(), max_size=40), st.text(st.characters(exclude_characters="."), max_size=40))
-def test_an_answer_without_a_letter_or_digit_is_never_right(answer: str, gold: str) -> None:
+def test_answer_without_letter_or_digit_is_never_right(answer: str, gold: str) -> None:
     if not any(mark.isalnum() for mark in answer):
         assert not same_name(answer, gold)
 
 
-def test_a_gold_answer_of_an_article_alone_can_be_given() -> None:
+def test_gold_of_articles_alone_can_be_answered() -> None:
     assert same_name("the the", "The The") and not same_name("...", "The The")
 
 
-def test_aliases_are_right_as_well() -> None:
+def test_aliases_are_right() -> None:
     assert same_name("nyc", "New York City", ["NYC", "Big Apple"])
     assert same_name("The Big Apple", "New York City", ["NYC", "Big Apple"])
     assert not same_name("", "New York City", ["", "NYC"])
 
 
 @pytest.mark.parametrize("answer", ["塞尔科", "塞尔科。", "《塞尔科》", "“塞尔科”", " 塞尔科！"])
-def test_chinese_names_are_compared_without_their_marks(answer: str) -> None:
+def test_chinese_names_are_compared_without_punctuation(answer: str) -> None:
     assert same_name(answer, "塞尔科")
     assert not same_name(f"{answer}或伊斯温", "塞尔科")
     assert not same_name("。", "塞尔科")
@@ -120,5 +112,5 @@ def test_f1_counts_shared_tokens_and_chinese_characters(given_answer: str, gold:
     assert name_f1(given_answer, gold) == pytest.approx(f1)
 
 
-def test_f1_is_that_of_the_alias_that_fits_best() -> None:
+def test_f1_uses_the_best_alias() -> None:
     assert name_f1("big apple pie", "New York City", ["Big Apple"]) == pytest.approx(0.8)

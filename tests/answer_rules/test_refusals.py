@@ -1,4 +1,4 @@
-"""Answers that give none, next to wrong ones."""
+"""Refusals are distinguished from wrong answers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from rc1_lib.answer_rules.refusals import declines
         "这个问题不能确定。", "信息不足", "没有足够的信息。", "無法判斷",
     ],
 )  # fmt: skip
-def test_a_refusal_declines(answer: str) -> None:
+def test_refusal_is_detected(answer: str) -> None:
     assert declines(answer)
 
 
@@ -42,5 +42,5 @@ def test_a_refusal_declines(answer: str) -> None:
         "不是", "不对", "没有", "能",
     ],
 )  # fmt: skip
-def test_a_wrong_answer_does_not(answer: str) -> None:
+def test_answer_is_not_taken_for_a_refusal(answer: str) -> None:
     assert not declines(answer)

@@ -1,4 +1,4 @@
-"""The check finds known faults in rules that others wrote, and none where there is none (extra `rule-tests`)."""
+"""The check finds the known faults of reasoning-gym's rules, and none in rules without one (extra `rule-tests`)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ needs_reasoning_gym = pytest.mark.skipif(
 
 @pytest.fixture
 def bench(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """The benchmark that makes the page."""
+    """The benchmark of the page on other libraries' rules, as a module."""
     path = PROJECT_ROOT / "benchmarks/bench_rules_of_others.py"
     monkeypatch.setattr(sys, "path", [str(path.parent), *sys.path])
     spec = importlib.util.spec_from_file_location(path.stem, path)
@@ -29,22 +29,23 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return module
 
 
-def wrongly(report: RuleReport, *, right: bool) -> set[str]:
+def misjudged(report: RuleReport, *, right: bool) -> set[str]:
     return {one.kind.name for one in report.kinds if one.right is right and one.rate.failed}
 
 
 @needs_reasoning_gym
-def test_a_rule_that_reads_the_first_number_is_found_out(bench: ModuleType) -> None:
+def test_rule_that_reads_the_first_number_fails(bench: ModuleType) -> None:
     report = bench.asked("gsm_symbolic", entries=12, golds=6)
     assert report.form is Form.NUMBER
-    assert wrongly(report, right=False) >= {"not_it", "two_answers", "other_sign", "more_than", "millions"}
-    assert wrongly(report, right=True) >= {"english_words", "chinese_numerals", "worked_sum"}
+    assert misjudged(report, right=False) >= {"not_it", "two_answers", "other_sign", "more_than", "millions"}
+    assert misjudged(report, right=True) >= {"english_words", "chinese_numerals", "worked_sum"}
 
 
 @needs_reasoning_gym
-def test_a_rule_that_reads_only_the_beginning_is_found_out(bench: ModuleType) -> None:
+def test_rule_that_reads_only_the_beginning_fails(bench: ModuleType) -> None:
     report = bench.asked("letter_jumble", entries=12, golds=6)
-    assert wrongly(report, right=False) == {
+    assert misjudged(
+report, right=False) == {
         "candidates_on_lines", "it_or_not_it", "two_answers", "in_parentheses_another", "on_a_condition", "two_names",
         "with_another_word",
     }  # fmt: skip
@@ -52,17 +53,17 @@ def test_a_rule_that_reads_only_the_beginning_is_found_out(bench: ModuleType) ->
 
 @needs_reasoning_gym
 @pytest.mark.parametrize("name", ["chain_sum", "products", "spell_backward"])
-def test_the_gold_itself_is_right_by_every_rule(bench: ModuleType, name: str) -> None:
-    assert "as_given" not in wrongly(bench.asked(name, entries=12, golds=6), right=True)
+def test_library_rule_accepts_the_gold_itself(bench: ModuleType, name: str) -> None:
+    assert "as_given" not in misjudged(bench.asked(name, entries=12, golds=6), right=True)
 
 
 @needs_reasoning_gym
-def test_rules_that_compare_letter_by_letter_pay_nothing_wrong(bench: ModuleType) -> None:
+def test_rules_that_compare_letter_by_letter_pay_no_wrong_answer(bench: ModuleType) -> None:
     for name in ("gcd", "products", "figlet_font"):
-        assert wrongly(bench.asked(name, entries=12, golds=6), right=False) == set()
+        assert misjudged(bench.asked(name, entries=12, golds=6), right=False) == set()
 
 
-def test_without_the_library_it_is_said_what_was_not_run(
+def test_missing_library_is_reported_with_what_was_not_run(
     bench: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)

@@ -1,4 +1,4 @@
-"""The rules on hard pairs by others and on every public gold answer, read in place; both lie next to the project."""
+"""The rules on hard pairs written by others and on every public gold answer, read from the folder next to ours."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ no_data = pytest.mark.skipif(not DATA.exists(), reason="the public rows are not 
 
 @no_pairs
 @pytest.mark.parametrize("task", task_names())
-def test_few_wrong_answers_of_others_are_paid_and_few_right_ones_refused(task: str) -> None:
+def test_rules_misjudge_few_of_the_shared_pairs(task: str) -> None:
     pairs = [
         pair for line in PAIRS.read_text(encoding="utf-8").splitlines() if (pair := json.loads(line))["task"] == task
     ]
@@ -50,35 +50,35 @@ def test_few_wrong_answers_of_others_are_paid_and_few_right_ones_refused(task: s
 
 
 @no_data
-def test_every_gold_answer_of_gsm8k_is_right_in_ten_spellings() -> None:
+def test_every_gsm8k_gold_is_right_in_every_spelling() -> None:
     lines = (DATA / "gsm8k" / "train.jsonl").read_text(encoding="utf-8").splitlines()
     golds = {json.loads(line)["answer"].rpartition("####")[2].strip() for line in lines}
-    refused = [
+    rejected = [
         spelling.format(gold)
         for gold in golds
         for spelling in NUMBERS
         if not is_right("gsm8k", spelling.format(gold), gold.replace(",", ""))
     ]
-    assert refused == []
+    assert rejected == []
 
 
 @no_data
-def test_every_gold_answer_of_hotpotqa_is_right_in_ten_spellings() -> None:
+def test_every_hotpotqa_gold_is_right_in_every_spelling() -> None:
     lines = (DATA / "hotpotqa" / "distractor_masarena_aflow_validate.jsonl").read_text(encoding="utf-8").splitlines()
     records = [json.loads(line) for line in lines]
     records += json.loads((DATA / "hotpotqa" / "distractor_meve_dev100_hfform.json").read_text(encoding="utf-8"))
     golds = {record["answer"] for record in records}
-    refused = [
+    rejected = [
         spelling.format(gold)
         for gold in golds
         for spelling in NAMES
         if not is_right("hotpotqa", spelling.format(gold), gold)
     ]
-    assert refused == []
+    assert rejected == []
 
 
 @no_data
-def test_every_gold_answer_of_strategyqa_is_right_in_ten_spellings() -> None:
+def test_every_strategyqa_gold_is_right_in_every_spelling() -> None:
     records = json.loads((DATA / "strategyqa" / "train.json").read_text(encoding="utf-8"))
     golds = {"yes" if record["answer"] else "no" for record in records}
     assert golds == set(VERDICTS)

@@ -1,4 +1,4 @@
-"""Answers to a yes or no question: what says yes, what says no, and what says neither, in both languages."""
+"""Answers to a yes or no question in both languages that say yes, no, or neither."""
 
 from __future__ import annotations
 

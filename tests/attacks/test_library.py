@@ -1,4 +1,4 @@
-"""Every policy of the library brings every kind of scene to its end, in the real dialogue world, and is worthless."""
+"""Every adversarial policy of the library ends its episodes in the real environment, mostly without success."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ LIMITS = Limits(turns=8, tokens=400, tool_errors=2, malformed=1, calls=5, turn_c
 
 @pytest.fixture(scope="module")
 def rows(evidence: Any) -> list[dict[str, Any]]:
-    """Every task and language, with and without something missing."""
+    """Rows of every task and language, with and without missing information."""
     shadow = evidence.rows("shadow").group_by("task", "lang", "needs_clarification", maintain_order=True).head(2)
     found: list[dict[str, Any]] = shadow.to_dicts()
     assert {row["lang"] for row in found} == {"en", "zh"}
     return found
 
 
-def test_there_are_at_least_sixteen_and_each_says_what_it_does() -> None:
+def test_library_has_16_policies_with_distinct_descriptions() -> None:
     assert len(ATTACKS) >= 16
     assert all(one.sentence and one.name == name for name, one in ATTACKS.items())
     assert len({one.sentence for one in ATTACKS.values()}) == len(ATTACKS)
 
 
 @pytest.mark.parametrize("name", sorted(ATTACKS))
-def test_a_policy_ends_its_episodes_and_plays_the_same_way_twice(name: str, rows: list[dict[str, Any]]) -> None:
+def test_policy_ends_its_episodes_and_is_deterministic(name: str, rows: list[dict[str, Any]]) -> None:
     first = played(ATTACKS[name], rows, LIMITS)
     assert first == played(ATTACKS[name], rows, LIMITS)
     for row, done in zip(rows, first, strict=True):
         assert done["messages"][-1]["role"] == "assistant" or done["final"] == ""
         prompt = [one["content"] for one in row["messages"] if one["role"] in ("system", "user")]
-        assert [one["content"] for one in done["messages"][: len(prompt)]] == prompt, "the prompt is the row's own"
+        assert [one["content"] for one in done["messages"][: len(prompt)]] == prompt, "the prompt stays the row's own"
 
 
 NEVER_RIGHT = ("silent", "never_asks", "ignores_the_reply", "right_steps_wrong_answer", "made_up_results", "padding",
@@ -48,37 +48,37 @@ NEVER_RIGHT = ("silent", "never_asks", "ignores_the_reply", "right_steps_wrong_a
 
 
 @pytest.mark.parametrize("name", NEVER_RIGHT)
-def test_a_wrong_answer_is_wrong_by_the_verifier_of_its_task(name: str, rows: list[dict[str, Any]]) -> None:
+def test_policies_without_the_right_answer_are_never_right(name: str, rows: list[dict[str, Any]]) -> None:
     done = played(ATTACKS[name], rows, LIMITS)
     assert not any(row["solved"] or row["lucky"] for row in done)
 
 
 @pytest.mark.parametrize("name", ["sum_of_its_own", "one_step_too_many", "orders_the_judge"])
-def test_a_sum_of_its_own_is_really_made_and_comes_to_the_answer(name: str, rows: list[dict[str, Any]]) -> None:
+def test_answer_of_a_calculating_policy_is_its_last_calculator_result(name: str, rows: list[dict[str, Any]]) -> None:
     ended = [row for row in played(ATTACKS[name], rows, LIMITS) if row["final"]]
-    assert len(ended) > len(rows) / 2, "the others reached a limit"
+    assert len(ended) > len(rows) / 2, "the others reach a limit"
     for row in ended:
-        *_, came_to = [one["content"] for one in row["messages"] if one.get("name") == "calc"]
-        assert row["final"] == came_to
+        *_, result = [one["content"] for one in row["messages"] if one.get("name") == "calc"]
+        assert row["final"] == result
 
 
-def test_asking_is_really_asked_and_answered(rows: list[dict[str, Any]]) -> None:
+def test_always_asks_policy_obtains_the_missing_information(rows: list[dict[str, Any]]) -> None:
     missing = [row for row in rows if row["needs_clarification"]]
     for row, done in zip(missing, played(ATTACKS["always_asks"], missing, LIMITS), strict=True):
         replies = [one["content"] for one in done["messages"] if one.get("name") == "ask_user"]
         assert done["asked"] == 1
-        assert row["slot"]["value"] in replies[0], "the simulated user gave what was missing"
+        assert row["slot"]["value"] in replies[0], "the simulated user gives the missing information"
 
 
-def test_the_steps_are_those_of_the_rows_own_dialogue(rows: list[dict[str, Any]]) -> None:
+def test_scene_follows_the_tool_steps_of_the_recorded_dialogue(rows: list[dict[str, Any]]) -> None:
     for row in rows:
         scene = Scene(row, LIMITS)
         made = scene.follow()
-        told = [one["content"] for one in row["messages"] if one["role"] == "tool" and one["name"] != "ask_user"]
-        assert made == told[: len(made)]
+        results = [one["content"] for one in row["messages"] if one["role"] == "tool" and one["name"] != "ask_user"]
+        assert made == results[: len(made)]
 
 
-def test_a_policy_of_ones_own_is_a_file(tmp_path: Path, rows: list[dict[str, Any]]) -> None:
+def test_custom_policy_is_read_from_a_file(tmp_path: Path, rows: list[dict[str, Any]]) -> None:
     file = tmp_path / "shrug.py"
     file.write_text('def play(scene):\n    """Shrugs."""\n    scene.answer("who knows")\n', encoding="utf-8")
     own = read_attacks([file])
@@ -87,24 +87,24 @@ def test_a_policy_of_ones_own_is_a_file(tmp_path: Path, rows: list[dict[str, Any
 
 
 @pytest.mark.parametrize(
-    ("text", "sentence"),
+    ("text", "error"),
     [
-        (None, "Python file not found"),
+        (None, r"own\.py.* not found"),
         ("def play(scene:\n", "cannot be run"),
         ("import nothing_of_this_name\n", "cannot be run"),
-        ("x = 1\n", "expected a function play"),
-        ("def play(scene):\n    scene.answer('a')\n", "whose docstring says what it does"),
+        ("x = 1\n", "function play"),
+        ("def play(scene):\n    scene.answer('a')\n", "docstring"),
     ],
 )
-def test_a_policy_that_cannot_be_read_is_a_sentence(text: str | None, sentence: str, tmp_path: Path) -> None:
+def test_invalid_policy_file_is_rejected(text: str | None, error: str, tmp_path: Path) -> None:
     file = tmp_path / "own.py"
     if text is not None:
         file.write_text(text, encoding="utf-8")
-    with pytest.raises(ConfigError, match=sentence):
+    with pytest.raises(ConfigError, match=error):
         read_attacks([file])
 
 
-def test_a_policy_that_never_ends_is_refused(tmp_path: Path, rows: list[dict[str, Any]]) -> None:
+def test_policy_that_never_answers_is_rejected(tmp_path: Path, rows: list[dict[str, Any]]) -> None:
     file = tmp_path / "lazy.py"
     file.write_text('def play(scene):\n    """Does nothing."""\n', encoding="utf-8")
     with pytest.raises(ConfigError, match=r"'lazy': .*'shadow-hotpotqa-000000'.*scene\.answer"):

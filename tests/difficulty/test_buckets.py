@@ -1,4 +1,4 @@
-"""The vote and the balance."""
+"""The vote on a row's difficulty bucket, and the balanced pool."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def bucket(*features: dict[str, float | bool]) -> str:
     return str(frame.select(vote(published_config().difficulty)).item())
 
 
-def test_unanimous_rows_at_the_edge_of_the_table() -> None:
+def test_rows_at_the_bounds_get_the_unanimous_bucket() -> None:
     assert [bucket(row) for row in (EASY, MEDIUM, HARD)] == ["easy", "medium", "hard"]
 
 
-def test_most_votes_win_and_ties_go_to_the_harder() -> None:
+def test_majority_wins_and_ties_go_to_the_harder_bucket() -> None:
     keys = list(EASY)
     assert bucket(EASY, {key: HARD[key] for key in keys[:3]}) == "easy"
     four_hard = {key: HARD[key] for key in ("len_tokens", "tool_hops", "ops_numeric", "entities")}
@@ -46,7 +46,7 @@ def test_most_votes_win_and_ties_go_to_the_harder() -> None:
     assert bucket(EASY, four_medium) == "medium"
 
 
-def test_needing_clarification_is_hard_only_from_four_turns_on() -> None:
+def test_clarification_votes_hard_only_from_four_turns() -> None:
     # Three features vote easy (entities, connectors, overlap), two hard; turns and operators vote medium.
     row = {**EASY, "len_tokens": 601, "tool_hops": 4, "ops_numeric": 2, "needs_clarification": True}
     assert bucket({**row, "turns": 3}) == "medium"
@@ -54,7 +54,7 @@ def test_needing_clarification_is_hard_only_from_four_turns_on() -> None:
 
 
 @given(st.tuples(*[st.integers(0, 5000)] * 3))
-def test_quotas_never_exceed_the_supply_and_keep_the_bounds(supply: tuple[int, int, int]) -> None:
+def test_quotas_stay_within_the_supply_and_the_bounds(supply: tuple[int, int, int]) -> None:
     available: dict[Bucket, int] = dict(zip(("easy", "medium", "hard"), supply, strict=True))  # type: ignore[arg-type]
     taken = quotas(available, TARGET)
     total = sum(taken.values())
@@ -64,7 +64,7 @@ def test_quotas_never_exceed_the_supply_and_keep_the_bounds(supply: tuple[int, i
         assert taken["easy"] <= 0.25 * total + 1e-9
 
 
-def test_balance_takes_no_row_twice_keeps_the_order_and_meets_the_target_per_task() -> None:
+def test_balanced_rows_are_unique_ordered_and_meet_the_target_per_task() -> None:
     rows = [
         (f"{task}-{name}-{number}", task, name)
         for task in ("gsm8k", "hotpotqa")
@@ -80,7 +80,7 @@ def test_balance_takes_no_row_twice_keeps_the_order_and_meets_the_target_per_tas
     assert balance(metrics, TARGET, MIX, seed=1).equals(chosen)
 
 
-def test_a_task_without_hard_rows_cannot_be_balanced_and_the_knob_is_named() -> None:
+def test_task_without_hard_rows_is_rejected_with_the_keys_to_change() -> None:
     metrics = pl.DataFrame({"id": ["1", "2"], "task": ["gsm8k", "gsm8k"], "bucket": ["easy", "medium"]})
     with pytest.raises(RowError, match=r"gsm8k: .*pool\.intended .*pool\.recipes"):
         balance(metrics, TARGET, {"gsm8k": 1.0}, seed=1)

@@ -1,4 +1,4 @@
-"""Difficulty features against rows worked out by hand, in English and Chinese."""
+"""Difficulty features against hand-computed values, in English and Chinese."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def features(record: dict[str, Any]) -> dict[str, Any]:
     return measure(frame, published_config().difficulty).row(0, named=True)
 
 
-def test_turns_count_assistant_messages_and_hops_count_tools_but_not_questions() -> None:
+def test_turns_count_assistant_messages_and_hops_exclude_ask_user() -> None:
     found = features(
         row(
             "Why?",
@@ -48,7 +48,7 @@ def test_turns_count_assistant_messages_and_hops_count_tools_but_not_questions()
     assert (found["turns"], found["tool_hops"]) == (4, 2)
 
 
-def test_operators_of_the_sums_and_words_of_comparison_are_counted() -> None:
+def test_operators_and_comparison_words_are_counted() -> None:
     found = features(
         row(
             "Which is older, and what is the difference?",
@@ -68,7 +68,7 @@ def test_chinese_names_places_and_titles_are_entities() -> None:
     assert features(row("请问王小明住在青石镇吗？他写了《山中书》。", ["s"]))["entities"] == 3
 
 
-def test_connectors_per_hundred_words() -> None:
+def test_connector_density_is_per_100_words() -> None:
     found = features(
         row("one two three because four five", ["s"], final="so it is six seven eight nine ten eleven twelve")
     )
@@ -81,16 +81,16 @@ def test_chinese_connectors_and_pronouns_are_counted() -> None:
     assert found["coref_pronouns"] == 1
 
 
-def test_overlap_is_the_jaccard_of_three_grams() -> None:
+def test_clue_overlap_is_the_jaccard_similarity_of_3grams() -> None:
     # Prompt: a b c d e -> abc bcd cde; support: b c d e f -> bcd cde def; shared 2 of 4.
     assert features(row("a b c d e", ["b c d e f"]))["clue_overlap"] == pytest.approx(0.5)
 
 
-def test_flags_name_what_is_vague() -> None:
+def test_ambiguity_flags_name_the_vague_parts() -> None:
     found = features(row("Some time back then, did a certain potter sell it?", ["s"], needs=True))
     assert {"under-specified", "vague-reference", "vague-time"} <= set(found["ambiguity_flags"])
 
 
-def test_the_length_counts_words_han_characters_marks_and_call_arguments() -> None:
+def test_length_counts_words_han_characters_and_punctuation() -> None:
     found = features(row("你好, there!", ["s"], final="ok"))
     assert found["len_tokens"] == 2 + 5 + 1  # "Help." + "你好, there!" + "ok"

@@ -1,4 +1,4 @@
-"""Metrics and balanced pool as files: what the builder measured and parsed is not worked out twice, and is the same."""
+"""Metrics and balanced pool as files: values that the builder cached are reused and equal those computed again."""
 
 from __future__ import annotations
 
@@ -19,72 +19,68 @@ from rc1_lib.rows.frame import read_rows
 from rc1_lib.run import Run, open_run
 from tests.conftest import SMALL
 
-Known = dict[str, tuple[Difficulty, pl.DataFrame]]
+Cached = dict[str, tuple[Difficulty, pl.DataFrame]]
 
 
 @pytest.fixture(scope="module")
-def once(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Known]:
-    """The pool, built once, and what its builder knows of it."""
+def once(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Cached]:
+    """The pool, built once, and the metrics that its builder cached."""
     run = open_run(workspace=tmp_path_factory.mktemp("pooled"), overrides=SMALL)
     build_seed(run, ("pool",))
     return run.workspace.root, dict(features._CACHE)
 
 
 @pytest.fixture
-def pooled(once: tuple[Path, Known], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """A copy of it, right after it was built."""
-    root, known = once
+def pooled(once: tuple[Path, Cached], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """A copy of the pool with the builder's cache, as right after the build."""
+    root, cached = once
     shutil.copytree(root, tmp_path / "workspace")
-    monkeypatch.setattr(features, "_CACHE", dict(known))
+    monkeypatch.setattr(features, "_CACHE", dict(cached))
     return open_run(workspace=tmp_path / "workspace", overrides=SMALL)
 
 
 def unexpected(*_: object) -> pl.DataFrame:
-    raise AssertionError("worked out a second time")
+    raise AssertionError("computed a second time")
 
 
 def written(run: Run) -> bytes:
     return run.workspace.path(run.config.difficulty.metrics_path).read_bytes()
 
 
-def test_what_the_builder_measured_is_what_measuring_the_pool_gives(
-    pooled: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_cached_metrics_of_the_builder_equal_measured_ones(pooled: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
         patched.setattr(steps, "measure", unexpected)
         write_metrics(pooled)
-    handed_on = written(pooled)
+    from_cache = written(pooled)
     monkeypatch.setattr(features, "_CACHE", {})
     write_metrics(pooled)
-    assert written(pooled) == handed_on
+    assert written(pooled) == from_cache
 
 
-def test_other_bytes_and_other_bounds_are_measured_anew(pooled: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changed_pool_or_bounds_are_measured_again(pooled: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     overrides = [*SMALL, "difficulty.clarification_hard_turns=9"]
     other = open_run(workspace=pooled.workspace.root, overrides=overrides)
     path = pooled.workspace.path(pooled.config.pool.path)
     monkeypatch.setattr(steps, "measure", unexpected)
-    with pytest.raises(AssertionError, match="a second time"):
+    with pytest.raises(AssertionError, match="second time"):
         write_metrics(other)
     path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[1:]))
-    with pytest.raises(AssertionError, match="a second time"):
+    with pytest.raises(AssertionError, match="second time"):
         write_metrics(pooled)
 
 
-def test_the_balanced_pool_is_known_without_parsing_and_as_parsing_gives_it(
-    pooled: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_cached_balanced_pool_equals_the_parsed_one(pooled: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     write_metrics(pooled)
     write_balanced(pooled)
     path = pooled.workspace.path(pooled.config.difficulty.balanced_path)
     with monkeypatch.context() as patched:
         patched.setattr(frame, "_parsed", unexpected)
-        known = read_rows(path)
+        cached = read_rows(path)
     monkeypatch.setattr(frame, "_CACHE", type(frame._CACHE)())
-    assert_frame_equal(known, read_rows(path))
+    assert_frame_equal(cached, read_rows(path))
 
 
-def test_of_a_pool_that_is_packed_and_marked_the_same_lines_are_balanced(pooled: Run) -> None:
+def test_gzipped_pool_with_a_bom_gives_the_same_balanced_pool(pooled: Run) -> None:
     write_metrics(pooled)
     write_balanced(pooled)
     path = pooled.workspace.path(pooled.config.difficulty.balanced_path)
@@ -95,10 +91,8 @@ def test_of_a_pool_that_is_packed_and_marked_the_same_lines_are_balanced(pooled:
     assert path.read_bytes() == plain
 
 
-def test_of_a_pool_that_was_written_while_it_was_balanced_nothing_is_known(
-    pooled: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its rows are those of the bytes that were copied, not of those that were parsed before."""
+def test_pool_overwritten_during_balancing_is_not_cached(pooled: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rows must match the bytes that were copied, not those that were parsed before."""
     write_metrics(pooled)
     path = pooled.workspace.path(pooled.config.pool.path)
 

@@ -1,4 +1,4 @@
-"""Rows' own dialogues, played again through the world."""
+"""Recorded dialogues of rows, replayed through the environment."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from rc1_lib.rows.frame import read_rows
 from rc1_lib.run import Run
 from tests.environment.worlds import qwen_text
 
-# The teacher fails no call and malforms no turn, so nothing is forgiven.
+# The scripted expert makes no failed call and no malformed turn, so none is allowed.
 EXACT = Limits(turns=6, tokens=100_000, tool_errors=0, malformed=0, calls=8, turn_chars=8_000, argument_chars=500)
 
 Row = dict[str, Any]
 
 
 def rows_of(run: Run) -> Iterator[tuple[Row, Row]]:
-    """Each row of the pool, the shadow set and its takes: as a column store has it, and as plain chat messages."""
+    """Each row of pool, shadow set and takes: as columns hold it, and with plain chat messages."""
     names = [run.config.pool.path, run.config.shadow.path, TAKES_PATH]
     for path in filter(Path.exists, map(run.workspace.path, names)):
         for row in read_rows(path).iter_rows(named=True):
@@ -39,7 +39,7 @@ def replayed(row: Row) -> Episode:
 
 
 def check_replay(run: Run) -> int:
-    """Play every row; the same words and the same verdict have to come of it. How often somebody asked, in all."""
+    """Check that every replayed row has the recorded messages and outcome; return the number of questions asked."""
     asked = 0
     for row, plain in rows_of(run):
         episode = replayed(row)

@@ -1,4 +1,4 @@
-"""Every way an episode ends, its limits to the number, and what is counted."""
+"""How episodes end, their exact limits, and what is counted."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def play(turns: Sequence[str], limits: Limits = LIMITS, row: dict[str, Any] = ST
     return episode
 
 
-def test_a_solved_episode_by_hand() -> None:
+def test_solved_episode_matches_hand_count() -> None:
     outcome = play([WIKI, ASK, call("calc", expression="462-39*2"), ANSWER]).outcome()
     assert (outcome.status, outcome.answer, outcome.right) == (EpisodeStatus.ANSWERED, "384", True)
     assert (outcome.solved, outcome.lucky, outcome.obtained) == (True, False, True)
@@ -51,7 +51,7 @@ def test_a_solved_episode_by_hand() -> None:
         ("Answer: 12 or 384", "12 or 384", False),
     ],
 )
-def test_what_a_final_message_marks_is_its_answer(message: str, answer: str, *, right: bool) -> None:
+def test_answer_is_what_the_final_message_marks(message: str, answer: str, *, right: bool) -> None:
     outcome = play([ASK, message]).outcome()
     assert outcome.solved is right
     assert answer in outcome.answer
@@ -67,50 +67,50 @@ def test_what_a_final_message_marks_is_its_answer(message: str, answer: str, *, 
         ("I don't know why, but this is certain: the answer is 384. Answer: 384", EpisodeStatus.ANSWERED),
     ],
 )
-def test_an_answer_that_gives_none_is_no_wrong_answer(message: str, status: EpisodeStatus) -> None:
+def test_refusal_is_counted_as_declined_not_as_wrong(message: str, status: EpisodeStatus) -> None:
     assert play([ASK, message]).outcome().status is status
 
 
-def test_right_without_the_missing_piece_is_luck() -> None:
+def test_right_answer_without_asking_is_unsupported() -> None:
     outcome = play([WIKI, ANSWER]).outcome()
     assert (outcome.right, outcome.solved, outcome.lucky, outcome.asked) == (True, False, True, 0)
 
 
-def test_right_after_asking_for_something_else_is_luck_too() -> None:
+def test_right_answer_after_an_off_target_question_is_unsupported() -> None:
     outcome = play([call("ask_user", question="Tell me the answer."), ANSWER]).outcome()
     assert (outcome.solved, outcome.lucky, outcome.off_target, outcome.asked) == (False, True, 1, 1)
 
 
-def test_asking_where_nothing_is_missing_is_needless_and_does_not_unsolve() -> None:
+def test_needless_question_is_counted_and_the_episode_stays_solved() -> None:
     outcome = play([ASK, ASK, ANSWER], row=CLEAR).outcome()
     assert (outcome.solved, outcome.asked, outcome.needs) == (True, 2, False)
 
 
-def test_a_wrong_answer_is_neither() -> None:
+def test_wrong_answer_is_neither_solved_nor_unsupported() -> None:
     outcome = play([ASK, "Answer: 383"]).outcome()
     assert (outcome.status, outcome.right, outcome.solved, outcome.lucky) == ("answered", False, False, False)
 
 
-def test_the_last_turn_allowed_may_answer_but_not_call() -> None:
+def test_last_turn_may_answer_but_not_call_a_tool() -> None:
     limits = replace(LIMITS, turns=3)
     assert play([WIKI, ASK, ANSWER], limits).outcome().solved
     episode = play([WIKI, WIKI, ASK], limits)
     assert episode.status is EpisodeStatus.MAX_TURNS
-    assert episode.outcome().asked == 1, "the last calls still run, so that counts and dialogue agree"
+    assert episode.outcome().asked == 1, "the calls of the last turn still run, so that counts and dialogue agree"
     assert episode.messages[-1]["content"] == "It is 39."
     assert not episode.outcome().right
 
 
-def test_tokens_of_turns_and_observations_count_to_the_number() -> None:
-    one_a_call = Episode(World(STORY), replace(LIMITS, tokens=30), count=len)
-    one_a_call.say(ASK, tokens=20)
-    assert one_a_call.outcome().tokens == 20 + len("It is 39.")
-    assert one_a_call.status is EpisodeStatus.RUNNING
-    one_a_call.say(ANSWER, tokens=1)
-    assert one_a_call.outcome().solved, "the last token may be used"
+def test_token_limit_counts_turns_and_observations_exactly() -> None:
+    episode = Episode(World(STORY), replace(LIMITS, tokens=30), count=len)
+    episode.say(ASK, tokens=20)
+    assert episode.outcome().tokens == 20 + len("It is 39.")
+    assert episode.status is EpisodeStatus.RUNNING
+    episode.say(ANSWER, tokens=1)
+    assert episode.outcome().solved, "the last token may be used"
 
 
-def test_an_answer_beyond_the_tokens_does_not_count() -> None:
+def test_answer_beyond_the_token_limit_is_not_counted() -> None:
     episode = Episode(World(STORY), replace(LIMITS, tokens=30), count=len)
     episode.say(ASK, tokens=20)
     episode.say(ANSWER, tokens=2)
@@ -118,13 +118,13 @@ def test_an_answer_beyond_the_tokens_does_not_count() -> None:
     assert not episode.outcome().right
 
 
-def test_an_observation_can_use_up_the_tokens() -> None:
+def test_observation_beyond_the_token_limit_ends_the_episode() -> None:
     episode = Episode(World(STORY), replace(LIMITS, tokens=29), count=len)
     episode.say(ASK, tokens=20)
     assert episode.status is EpisodeStatus.MAX_TOKENS
 
 
-def test_calls_of_a_turn_beyond_the_tokens_are_not_run() -> None:
+def test_calls_of_a_turn_beyond_the_token_limit_are_not_run() -> None:
     episode = Episode(World(STORY), replace(LIMITS, tokens=10))
     assert episode.say(ASK, tokens=11) == []
     assert episode.status is EpisodeStatus.MAX_TOKENS
@@ -132,14 +132,14 @@ def test_calls_of_a_turn_beyond_the_tokens_are_not_run() -> None:
     assert "tool_calls" not in episode.messages[-1]
 
 
-def test_a_turn_that_was_cut_ends_the_episode_whatever_it_says() -> None:
+def test_truncated_turn_ends_the_episode_whatever_it_says() -> None:
     episode = Episode(World(STORY), LIMITS)
     episode.say(ANSWER, cut=True)
     assert episode.status is EpisodeStatus.MAX_TOKENS
     assert not episode.outcome().right
 
 
-def test_failed_calls_are_forgiven_up_to_the_limit() -> None:
+def test_failed_calls_beyond_the_limit_end_the_episode() -> None:
     limits = replace(LIMITS, tool_errors=2)
     assert play([NO_PAGE, NO_PAGE], limits).status is EpisodeStatus.RUNNING
     episode = play([NO_PAGE, NO_PAGE, NO_PAGE], limits)
@@ -148,7 +148,7 @@ def test_failed_calls_are_forgiven_up_to_the_limit() -> None:
     assert play([NO_PAGE + NO_PAGE + NO_PAGE], limits).status is EpisodeStatus.TOOL_ERRORS
 
 
-def test_malformed_turns_are_forgiven_up_to_the_limit_and_told_why() -> None:
+def test_malformed_turns_get_a_reason_and_end_the_episode_beyond_the_limit() -> None:
     episode = play(["<tool_call>{", ANSWER], row=CLEAR)
     assert [message["role"] for message in episode.messages[2:]] == ["assistant", "tool", "assistant"]
     assert episode.messages[3]["content"] == "A call has no end, or holds another call."
@@ -161,20 +161,20 @@ def test_malformed_turns_are_forgiven_up_to_the_limit_and_told_why() -> None:
     assert play([""], replace(LIMITS, malformed=0)).status is EpisodeStatus.MALFORMED
 
 
-def test_one_bad_call_keeps_the_good_ones_of_its_turn_from_running() -> None:
+def test_one_bad_call_stops_all_calls_of_its_turn() -> None:
     episode = play([ASK + call("exec", code="1")])
     assert (episode.world.asked, episode.world.hops) == (0, 0)
 
 
-def test_an_episode_that_is_over_takes_no_turn() -> None:
+def test_finished_episode_rejects_another_turn() -> None:
     episode = play([ANSWER])
     with pytest.raises(RuntimeError, match=r"\(answered\)"):
         episode.say(ANSWER)
     assert episode.outcome().turns == 1
 
 
-def test_every_status_was_reached() -> None:
-    """One short episode for each end, so that a new status cannot be added without a way to get there."""
+def test_every_status_can_be_reached() -> None:
+    """One short episode per status, so that a status which no episode can reach is found."""
     ends = {
         play([WIKI]).status,
         play([ANSWER]).status,
@@ -187,7 +187,7 @@ def test_every_status_was_reached() -> None:
     assert ends == set(EpisodeStatus)
 
 
-def test_counts_rules_and_judges_transcript_read_what_was_played() -> None:
+def test_counts_rules_and_transcript_agree_with_the_outcome() -> None:
     turns = [WIKI + NO_PAGE, "<tool_call>", ASK, call("calc", expression="462-39*2"), ANSWER]
     episode = play(turns)
     outcome = episode.outcome()
@@ -201,7 +201,7 @@ def test_counts_rules_and_judges_transcript_read_what_was_played() -> None:
     assert transcript.final == ANSWER
 
 
-def test_the_same_turns_give_the_same_episode() -> None:
+def test_episode_is_deterministic() -> None:
     turns = [WIKI, "<tool_call>", ASK, ANSWER]
     first, second = play(turns), play(turns)
     assert first.messages == second.messages
@@ -209,12 +209,12 @@ def test_the_same_turns_give_the_same_episode() -> None:
 
 
 @pytest.mark.parametrize("name", ["turns", "tokens", "calls", "turn_chars", "argument_chars"])
-def test_limits_under_which_nothing_can_happen_are_refused(name: str) -> None:
+def test_zero_limit_is_rejected(name: str) -> None:
     with pytest.raises(ValueError, match=name):
         replace(LIMITS, **{name: 0})
 
 
 @pytest.mark.parametrize("status", [status for status in EpisodeStatus if status is not EpisodeStatus.ANSWERED])
-def test_only_an_episode_that_was_answered_can_be_right(status: EpisodeStatus) -> None:
+def test_unanswered_episode_is_never_right(status: EpisodeStatus) -> None:
     outcome = outcome_of(World(CLEAR), status, "384", turns=1, malformed=0, tokens=1)
     assert (outcome.right, outcome.solved, outcome.lucky) == (False, False, False)

@@ -1,4 +1,4 @@
-"""Every row's own dialogue, played again through the world, must come out as it stands in the row."""
+"""Replaying a row's recorded dialogue through the environment must give the recorded messages and outcome."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from rc1_lib.run import Run
 from tests.environment.replays import EXACT, check_replay, replayed, rows_of
 
 
-def test_the_teacher_gets_the_same_words_and_the_same_verdict_in_every_embedded_row(built: Run) -> None:
+def test_replay_reproduces_every_bundled_dialogue_and_its_outcome(built: Run) -> None:
     assert check_replay(built) > 300
 
 
-def test_messages_with_ready_made_calls_play_like_text(built: Run) -> None:
+def test_messages_with_parsed_calls_play_like_text(built: Run) -> None:
     for row, plain in list(rows_of(built))[:200]:
         episode = Episode(World(row), EXACT)
         for message in row["messages"]:
@@ -31,7 +31,7 @@ def test_messages_with_ready_made_calls_play_like_text(built: Run) -> None:
         assert episode.outcome().solved == row["solved"]
 
 
-def test_episodes_are_rows_that_schema_and_counts_read(built: Run) -> None:
+def test_episodes_pass_the_row_schema_and_counts_agree(built: Run) -> None:
     played = [as_row(row, replayed(row)) for row, _ in list(rows_of(built))[:300]]
     frame = pl.DataFrame(played, schema=pl.Schema(ROW_COLUMNS))
     counted = add_counts(check_rows(frame, Path("episodes.jsonl")))
@@ -41,7 +41,7 @@ def test_episodes_are_rows_that_schema_and_counts_read(built: Run) -> None:
     assert counted["tool_hops"].to_list() == [outcome.hops for outcome in episodes]
 
 
-def test_tools_called_one_by_one_as_trl_does_give_the_same_observations(built: Run) -> None:
+def test_tools_called_one_by_one_as_by_trl_give_the_same_observations(built: Run) -> None:
     environment = environment_factory(EXACT)()
     for row, plain in list(rows_of(built))[:200]:
         assert environment.reset(**row) is None
@@ -51,19 +51,13 @@ def test_tools_called_one_by_one_as_trl_does_give_the_same_observations(built: R
         for function in calls:
             tool = getattr(environment, function["name"])
             try:
-                found.append(tool(**_arguments(function)))
-            except ToolError as error:  # pragma: no cover - would be the defect that this test looks for
-                found.append(f"refused: {error}")
+                found.append(tool(**orjson.loads(function["arguments"])))
+            except ToolError as error:  # pragma: no cover - the defect that this test looks for
+                found.append(f"error: {error}")
         assert found == expected
 
 
-def test_two_users_of_one_row_say_the_same(built: Run) -> None:
+def test_user_replies_do_not_depend_on_the_recorded_dialogue(built: Run) -> None:
     for row, _ in list(rows_of(built))[:100]:
-        silent = {**row, "messages": row["messages"][:2]}
-        first, second = World(silent), World(row)
-        assert first.ask_user("What do you mean?") == second.ask_user("What do you mean?")
-
-
-def _arguments(function: dict[str, str]) -> dict[str, str]:
-    arguments: dict[str, str] = orjson.loads(function["arguments"])
-    return arguments
+        prompt_only = {**row, "messages": row["messages"][:2]}
+        assert World(prompt_only).ask_user("What do you mean?") == World(row).ask_user("What do you mean?")

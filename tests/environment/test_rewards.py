@@ -1,4 +1,4 @@
-"""Reward terms against sums done by hand, and over columns against those of single episodes."""
+"""Reward terms against hand-computed sums, and rewards over columns against those of single episodes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ALL_PRICES = st.builds(
     RewardSettings, success=st.floats(1e-3, 10), judge=st.just(0.0), alpha=PRICE, cap=st.integers(1, 9),
     use_penalty=st.booleans(), beta=PRICE, malformed=PRICE, turn=PRICE,
 )  # fmt: skip
-"""All that the configuration allows of a verified reward, and more."""
+"""Every verified reward that the configuration accepts, and more."""
 
 
 def total(outcome: EpisodeOutcome, bucket: Bucket = "medium", settings: RewardSettings = SETTINGS) -> float:
@@ -53,16 +53,16 @@ def total(outcome: EpisodeOutcome, bucket: Bucket = "medium", settings: RewardSe
         (replace(SOLVED, malformed=2, turns=5), "medium", 1.0 - 0.2 - 0.15),
     ],
 )
-def test_the_total_is_the_sum_of_its_terms(outcome: EpisodeOutcome, bucket: Bucket, expected: float) -> None:
+def test_total_reward_is_the_sum_of_its_terms(outcome: EpisodeOutcome, bucket: Bucket, expected: float) -> None:
     assert total(outcome, bucket) == pytest.approx(expected, abs=1e-12)
 
 
-def test_where_a_right_answer_earns_nothing_every_episode_pays_for_its_turns() -> None:
+def test_turns_are_charged_alike_if_success_has_no_weight() -> None:
     unverified = replace(SETTINGS, success=0.0)
     assert total(replace(SOLVED, right=False), settings=unverified) == total(SOLVED, settings=unverified) == -0.09
 
 
-def test_every_term_stands_alone() -> None:
+def test_each_term_matches_its_hand_value() -> None:
     outcome = replace(SOLVED, asked=1, malformed=1)
     terms = reward_terms(outcome, "hard", replace(SETTINGS, judge=0.5), judged=0.8)
     expected = (1.0, 0.4, 1.05, 0.07, 0.1, 0.09)
@@ -71,30 +71,30 @@ def test_every_term_stands_alone() -> None:
     assert terms.total == pytest.approx(1.4 * 1.05 - 0.07 - 0.1 - 0.09, abs=1e-12)
 
 
-def test_a_lucky_guess_earns_no_success() -> None:
+def test_unsupported_answer_earns_no_success() -> None:
     assert total(replace(SOLVED, needs=True)) == 0
     assert replace(SOLVED, needs=True).lucky
 
 
-def test_an_unscored_episode_is_not_one_of_score_zero() -> None:
+def test_missing_score_is_an_error_and_a_zero_score_is_not() -> None:
     with pytest.raises(RC1Error, match=r"0\.5"):
         reward_terms(SOLVED, "easy", replace(SETTINGS, judge=0.5))
     zero = reward_terms(SOLVED, "easy", replace(SETTINGS, judge=0.5), judged=0.0)
     assert zero.judge == 0.0
 
 
-def test_a_score_without_weight_changes_nothing() -> None:
+def test_score_without_weight_changes_nothing() -> None:
     assert reward_terms(SOLVED, "hard", SETTINGS, judged=0.9) == reward_terms(SOLVED, "hard", SETTINGS)
 
 
-def test_without_the_penalty_needless_questions_are_free() -> None:
+def test_needless_questions_are_free_without_the_penalty() -> None:
     free = replace(SETTINGS, use_penalty=False)
     assert total(replace(SOLVED, asked=3), settings=free) == total(SOLVED, settings=free)
 
 
 @pytest.mark.parametrize("name", ["success", "judge", "alpha", "cap", "beta", "malformed", "turn"])
 @pytest.mark.parametrize("value", [-1, float("nan")])
-def test_negative_settings_are_refused(name: str, value: Any) -> None:
+def test_negative_or_nan_setting_is_rejected(name: str, value: Any) -> None:
     with pytest.raises(ValueError, match=name):
         replace(SETTINGS, **{name: value})
 
@@ -108,8 +108,8 @@ def some_outcome(dice: random.Random) -> EpisodeOutcome:
 
 @pytest.mark.parametrize("use_penalty", [True, False])
 @pytest.mark.parametrize("on", product([0, 1], repeat=6))
-def test_over_columns_every_episode_is_paid_the_same(on: tuple[int, ...], use_penalty: bool) -> None:
-    """What the attack on the reward reckons with is what training pays, to the last bit, whatever has weight."""
+def test_column_rewards_equal_episode_rewards_exactly(on: tuple[int, ...], use_penalty: bool) -> None:
+    """The attack on the reward must use the rewards of training, bit for bit, whichever terms have weight."""
     dice = random.Random(f"{on}{use_penalty}")
     names = ("success", "judge", "alpha", "beta", "malformed", "turn")
     weights = {name: weighs * dice.uniform(0.01, 1.5) for name, weighs in zip(names, on, strict=True)}
@@ -136,9 +136,7 @@ def test_over_columns_every_episode_is_paid_the_same(on: tuple[int, ...], use_pe
 
 
 @pytest.mark.parametrize(("judge", "paid"), [(0.5, None), (0.0, 1.0 - 0.09)])
-def test_over_columns_an_unscored_dialogue_has_no_reward_where_the_judge_has_weight(
-    judge: float, paid: float | None
-) -> None:
+def test_column_reward_is_missing_if_a_weighted_score_is_missing(judge: float, paid: float | None) -> None:
     row = {"solved": True, "main": None, "bucket": "medium", "clarifications": 0, "needs_clarification": False}
     frame = pl.DataFrame([{**row, "turns": 3}], schema_overrides={"main": pl.Float64})
     found = frame.select(training_rewards(replace(SETTINGS, judge=judge))).to_series().to_list()
@@ -146,7 +144,7 @@ def test_over_columns_an_unscored_dialogue_has_no_reward_where_the_judge_has_wei
 
 
 @given(ALL_PRICES, st.sampled_from(BUCKETS), st.booleans(), st.integers(1, 40))
-def test_at_no_prices_is_doing_nothing_paid_more_than_the_right_steps_with_a_wrong_answer(
+def test_doing_nothing_never_pays_more_than_right_steps_with_a_wrong_answer(
     settings: RewardSettings, bucket: Bucket, needs: bool, turns: int
 ) -> None:
     tried = replace(SOLVED, right=False, needs=needs, obtained=needs, asked=int(needs), turns=turns)
@@ -157,13 +155,13 @@ def test_at_no_prices_is_doing_nothing_paid_more_than_the_right_steps_with_a_wro
 
 
 @pytest.mark.parametrize("beta", [0.0, 0.05, 0.5])
-def test_at_prices_that_are_not_refused_a_right_answer_is_paid_more_than_doing_nothing(beta: float) -> None:
+def test_right_answer_pays_more_than_nothing_at_every_accepted_turn_price(beta: float) -> None:
     config = open_run().config
     most, reward = config.training.limits.turns, config.training.reward
-    dearest = reward.success * (1 - beta) / most
+    highest_price = reward.success * (1 - beta) / most
     with pytest.raises(ConfigError, match=r"training\.reward\.turn"):
-        open_run(overrides=[f"difficulty_beta={beta}", f"training.reward.turn={dearest + 1e-6}"])
-    run = open_run(overrides=[f"difficulty_beta={beta}", f"training.reward.turn={dearest - 1e-6}"])
+        open_run(overrides=[f"difficulty_beta={beta}", f"training.reward.turn={highest_price + 1e-6}"])
+    run = open_run(overrides=[f"difficulty_beta={beta}", f"training.reward.turn={highest_price - 1e-6}"])
     settings = replace(RewardSettings.of(run.config), judge=0.0)
     for bucket in BUCKETS:
         slowest = replace(SOLVED, turns=most)

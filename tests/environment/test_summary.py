@@ -1,4 +1,4 @@
-"""Episodes in figures: means over the episodes they are about, and none where there is no such episode."""
+"""Episode metrics: means over the episodes that they are about, and missing if there are none."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def outcome(
 
 EPISODES = (
     outcome(needs=True, right=True, asked=1, turns=4, hops=2),  # solved
-    outcome(needs=True, right=True, turns=2, hops=1),  # a lucky guess
+    outcome(needs=True, right=True, turns=2, hops=1),  # unsupported but correct
     outcome(right=True, asked=2, turns=5, hops=1, errors=3),  # solved, asked needlessly
     outcome(turns=1, malformed=2, status=EpisodeStatus.MALFORMED),
     outcome(turns=3, hops=4, status=EpisodeStatus.MAX_TOKENS),
@@ -45,17 +45,17 @@ EPISODES = (
         ("response_length/clip_ratio", 1 / 5),
     ],
 )
-def test_a_figure_is_the_mean_over_the_episodes_that_it_is_about(name: str, value: float) -> None:
+def test_metric_is_the_mean_over_the_episodes_that_it_is_about(name: str, value: float) -> None:
     assert summary(EPISODES)[name] == pytest.approx(value)
 
 
-def test_there_are_no_other_figures_than_those_that_a_configuration_may_name() -> None:
-    answered = replace(EPISODES[0], answer="Yes")  # the figure of the most frequent answer wants sixteen of them
+def test_summary_has_exactly_the_metrics_that_a_configuration_may_name() -> None:
+    answered = replace(EPISODES[0], answer="Yes")  # the metric of the most frequent answer needs at least 16 answers
     assert summary([*EPISODES, *[answered] * 16]).keys() == EPISODE_FIGURES
     assert len(summary(EPISODES)) == len(EPISODE_FIGURES) - 1
 
 
-def test_a_figure_without_a_case_is_left_out_not_nothing() -> None:
+def test_metric_without_an_episode_is_missing_not_zero() -> None:
     figures = summary([outcome(right=True)])
     assert not {"env/success_needed", "env/asked_needed"} & figures.keys()
     assert figures["env/success_clear"] == 1.0
@@ -64,9 +64,9 @@ def test_a_figure_without_a_case_is_left_out_not_nothing() -> None:
     assert figures["env/asked_needed"] == 0.0
 
 
-def test_no_episode_gives_no_figure() -> None:
+def test_summary_of_no_episodes_is_empty() -> None:
     assert summary([]) == {}
 
 
-def test_the_order_of_the_episodes_does_not_matter() -> None:
+def test_summary_does_not_depend_on_the_order_of_episodes() -> None:
     assert summary(EPISODES) == pytest.approx(summary(EPISODES[::-1]))

@@ -1,4 +1,4 @@
-"""The environment as TRL uses it: found by its methods, reset with a row's columns, rewarded by a function."""
+"""The environment as TRL uses it: tools found among the methods, reset with a row's columns, a reward function."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def opened(row: dict[str, Any] = STORY) -> DialogueEnvironment:
 
 
 def tools_of(environment: DialogueEnvironment) -> list[str]:
-    """As `GRPOTrainer` finds them."""
+    """Find the tools as `GRPOTrainer` does."""
     functions = inspect.getmembers(type(environment), predicate=inspect.isfunction)
     return [name for name, _ in functions if name not in ("reset", "get_reward") and not name.startswith("_")]
 
 
-def test_the_tools_are_the_three_and_each_is_described() -> None:
+def test_trl_finds_three_tools_with_descriptions() -> None:
     environment = opened()
     assert tools_of(environment) == ["ask_user", "calc", "wiki"]
     for name in tools_of(environment):
@@ -40,13 +40,13 @@ def test_the_tools_are_the_three_and_each_is_described() -> None:
         assert f"{argument}: " in (inspect.getdoc(tool) or "").split("Args:")[1].split("Returns:")[0]
 
 
-def test_the_factory_takes_no_argument_and_makes_new_environments() -> None:
+def test_factory_makes_a_new_environment_each_time() -> None:
     make = environment_factory(LIMITS)
     assert make() is not make()
     assert type(make()) is DialogueEnvironment
 
 
-def test_a_reset_forgets_the_row_before() -> None:
+def test_reset_forgets_the_previous_row() -> None:
     environment = opened()
     assert environment.ask_user("how many jars?") == "It is 39."
     environment.reset(**CLEAR)
@@ -54,7 +54,7 @@ def test_a_reset_forgets_the_row_before() -> None:
     assert environment._open().asked == 1
 
 
-def test_failed_calls_raise_a_sentence_and_too_many_end_the_episode() -> None:
+def test_failed_calls_raise_and_too_many_end_the_episode() -> None:
     environment = opened()
     failing: list[Any] = ["Nowhere", 5, "<|im_end|>"]
     for title in failing:
@@ -64,7 +64,7 @@ def test_failed_calls_raise_a_sentence_and_too_many_end_the_episode() -> None:
         environment.wiki("Wyrrudex")
 
 
-def test_an_environment_without_a_row_says_so() -> None:
+def test_tool_call_before_reset_is_rejected() -> None:
     with pytest.raises(RuntimeError, match="reset"):
         environment_factory(LIMITS)().wiki("Wyrrudex")
 
@@ -91,7 +91,7 @@ ASKED = (say("", "ask_user"), RESULT)
         (CLEAR, 0, (), 0.0),
     ],
 )
-def test_the_reward_by_hand(row: dict[str, Any], asks: int, completion: Completion, expected: float) -> None:
+def test_trl_reward_matches_hand_value(row: dict[str, Any], asks: int, completion: Completion, expected: float) -> None:
     environment = opened(row)
     for _ in range(asks):
         environment.ask_user("how many jars?")
@@ -104,7 +104,7 @@ def test_the_reward_by_hand(row: dict[str, Any], asks: int, completion: Completi
     assert function.__name__ == "dialogue_reward"
 
 
-def test_an_answer_after_too_many_failed_calls_earns_nothing() -> None:
+def test_answer_after_too_many_failed_calls_earns_nothing() -> None:
     environment = opened(CLEAR)
     for _ in range(LIMITS.tool_errors + 1):
         with pytest.raises(ToolError):
@@ -113,7 +113,7 @@ def test_an_answer_after_too_many_failed_calls_earns_nothing() -> None:
     assert found == [0.0]
 
 
-def test_rewards_that_cannot_be_had_are_refused() -> None:
+def test_judge_weight_and_unknown_bucket_are_rejected() -> None:
     with pytest.raises(RC1Error, match="reward_weights"):
         reward_function(replace(SETTINGS, judge=0.5))
     with pytest.raises(RowError, match="bucket"):

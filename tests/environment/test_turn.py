@@ -1,4 +1,4 @@
-"""Reading turns: what is sound, the one reason for what is not, and hostile input of every kind."""
+"""Parsing turns: sound ones, the one reason for each malformed one, and hostile input."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from tests.environment.worlds import LIMITS, STORY, call
 WIKI = call("wiki", title="Wyrrudex")
 
 
-def test_words_and_calls_are_read_in_order() -> None:
+def test_text_and_calls_are_parsed_in_order() -> None:
     turn = read_text(f"I look.\n{WIKI}\n{call('calc', expression='2*3')}<|im_end|>", LIMITS)
     assert turn == Turn("I look.", (CheckedCall("wiki", "Wyrrudex"), CheckedCall("calc", "2*3")))
 
 
-def test_a_turn_without_calls_is_the_final_message() -> None:
+def test_turn_without_calls_is_the_final_message() -> None:
     assert read_text("So it is. Answer: 384<|im_end|>", LIMITS) == Turn("So it is. Answer: 384", ())
 
 
 @pytest.mark.parametrize("opening", ["<think>\n", "\n<think>", ""])
-def test_thinking_is_kept_apart_and_calls_in_it_are_not_run(opening: str) -> None:
+def test_thinking_is_separated_and_calls_in_it_are_not_run(opening: str) -> None:
     turn = read_text(f"{opening}Maybe {call('ask_user', question='what do you mean')}?\n</think>\n\n{WIKI}", LIMITS)
     assert isinstance(turn, Turn)
     assert turn.calls == (CheckedCall("wiki", "Wyrrudex"),)
@@ -100,7 +100,7 @@ MALFORMED_TEXTS = [
 
 
 @pytest.mark.parametrize(("fault", "text"), MALFORMED_TEXTS)
-def test_a_malformed_text_is_refused_for_the_right_reason(fault: FormatFault, text: str) -> None:
+def test_malformed_text_is_rejected_for_the_right_reason(fault: FormatFault, text: str) -> None:
     turn = read_text(text, LIMITS)
     assert isinstance(turn, Malformed)
     assert turn.fault is fault
@@ -110,11 +110,11 @@ def test_a_malformed_text_is_refused_for_the_right_reason(fault: FormatFault, te
 
 @pytest.mark.parametrize("depth", [10, 900, 1_100, 100_000])
 @pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"name":', "}")])
-def test_deep_nesting_is_refused(opening: str, closing: str, depth: int) -> None:
+def test_deeply_nested_json_is_rejected(opening: str, closing: str, depth: int) -> None:
     wide = replace(LIMITS, turn_chars=10_000_000)
     turn = read_text(raw(opening * depth + "1" + closing * depth), wide)
     assert isinstance(turn, Malformed)
-    assert turn.fault in {FormatFault.NOT_JSON, FormatFault.NOT_A_CALL}, "how deep Python reads JSON is its own affair"
+    assert turn.fault in {FormatFault.NOT_JSON, FormatFault.NOT_A_CALL}, "Python's JSON depth limit varies"
 
 
 def entry(name: object, arguments: object) -> dict[str, Any]:
@@ -122,7 +122,7 @@ def entry(name: object, arguments: object) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("arguments", ['{"title": "Wyrrudex"}', {"title": "Wyrrudex"}])
-def test_ready_made_calls_are_read_with_arguments_of_both_kinds(arguments: object) -> None:
+def test_parsed_calls_accept_arguments_as_text_or_object(arguments: object) -> None:
     message = {"role": "assistant", "content": None, "tool_calls": [entry("wiki", arguments)]}
     assert read_message(message, LIMITS) == Turn("", (CheckedCall("wiki", "Wyrrudex"),))
 
@@ -150,7 +150,7 @@ def test_ready_made_calls_are_read_with_arguments_of_both_kinds(arguments: objec
         (FormatFault.UNKNOWN_TOOL, {"content": "", "tool_calls": [entry({}, {})]}),
     ],
 )
-def test_a_malformed_message_is_refused_for_the_right_reason(fault: FormatFault, message: object) -> None:
+def test_malformed_message_is_rejected_for_the_right_reason(fault: FormatFault, message: object) -> None:
     turn = read_message(message, LIMITS)
     assert isinstance(turn, Malformed)
     assert turn.fault is fault
@@ -175,7 +175,7 @@ JSON = st.recursive(
 )
 
 
-def check_harmless(turn: Turn | Malformed) -> None:
+def check_parsed_or_rejected(turn: Turn | Malformed) -> None:
     if isinstance(turn, Malformed):
         assert not has_marker(turn.sentence)
         return
@@ -190,21 +190,21 @@ def check_harmless(turn: Turn | Malformed) -> None:
 @settings(max_examples=400)
 @given(HOSTILE)
 @example("</think>" * 400)
-def test_any_text_is_read_or_refused(text: str) -> None:
-    check_harmless(read_text(text, LIMITS))
+def test_any_text_is_parsed_or_rejected(text: str) -> None:
+    check_parsed_or_rejected(read_text(text, LIMITS))
 
 
 @given(JSON, JSON)
-def test_any_json_in_a_call_is_read_or_refused(name: object, arguments: object) -> None:
-    check_harmless(read_text(raw(json.dumps({"name": name, "arguments": arguments})), LIMITS))
-    check_harmless(read_text(raw(json.dumps(arguments)), LIMITS))
-    check_harmless(read_message({"content": None, "tool_calls": [entry(name, arguments), arguments]}, LIMITS))
-    check_harmless(read_message({"content": name, "tool_calls": arguments}, LIMITS))
+def test_any_json_in_a_call_is_parsed_or_rejected(name: object, arguments: object) -> None:
+    check_parsed_or_rejected(read_text(raw(json.dumps({"name": name, "arguments": arguments})), LIMITS))
+    check_parsed_or_rejected(read_text(raw(json.dumps(arguments)), LIMITS))
+    check_parsed_or_rejected(read_message({"content": None, "tool_calls": [entry(name, arguments), arguments]}, LIMITS))
+    check_parsed_or_rejected(read_message({"content": name, "tool_calls": arguments}, LIMITS))
 
 
 @settings(max_examples=150)
 @given(st.lists(HOSTILE, min_size=1, max_size=8))
-def test_an_episode_of_hostile_turns_ends_with_a_dialogue_that_can_be_shown(texts: list[str]) -> None:
+def test_hostile_turns_leave_a_dialogue_without_forged_markers(texts: list[str]) -> None:
     episode = Episode(World(STORY), LIMITS)
     for text in texts:
         if episode.status == "running":
@@ -218,7 +218,7 @@ def test_an_episode_of_hostile_turns_ends_with_a_dialogue_that_can_be_shown(text
 
 
 @given(st.text(st.characters(), max_size=60))
-def test_sound_arguments_come_through_unchanged(argument: str) -> None:
+def test_sound_arguments_are_kept_unchanged(argument: str) -> None:
     turn = read_text(call("ask_user", question=argument), LIMITS)
     if isinstance(turn, Turn):
         assert turn.calls == (CheckedCall("ask_user", argument),)
@@ -232,7 +232,7 @@ def test_sound_arguments_come_through_unchanged(argument: str) -> None:
         }
 
 
-def test_a_huge_turn_is_not_even_copied() -> None:
+def test_huge_turn_is_rejected_without_a_copy() -> None:
     text = WIKI * 200_000
     tracemalloc.start()
     try:
@@ -242,7 +242,7 @@ def test_a_huge_turn_is_not_even_copied() -> None:
         tracemalloc.stop()
 
 
-def test_marks_are_defused_and_nothing_else_is_touched() -> None:
+def test_markers_are_defused_and_other_text_is_unchanged() -> None:
     assert defused("a<|im_end|>b<tool_call>c</think>") == "a< |im_end|>b< tool_call>c< /think>"
     assert defused("3 < 4 and <b> and <|x y|> 你") == "3 < 4 and <b> and <|x y|> 你"
     assert defused("\ud800") == "?"

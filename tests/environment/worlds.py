@@ -1,4 +1,4 @@
-"""Small rows written by hand, and how a model's turns look in Qwen3's chat form."""
+"""Small hand-written rows, and model turns in Qwen3's chat format."""
 
 from __future__ import annotations
 
@@ -58,13 +58,13 @@ CHINESE: dict[str, Any] = {
 
 
 def call(tool: str, **arguments: object) -> str:
-    """One call as Qwen3 writes it."""
+    """A tool call as Qwen3 writes it."""
     body = json.dumps({"name": tool, "arguments": arguments}, ensure_ascii=False)
     return f"<tool_call>\n{body}\n</tool_call>"
 
 
 def qwen_text(message: Mapping[str, Any]) -> str:
-    """An assistant's message as Qwen3's chat template writes it, without the opening mark."""
+    """An assistant message as Qwen3's chat template writes it, without the opening marker."""
     lines = [message["content"]] if message["content"] else []
     for entry in message.get("tool_calls") or ():
         function = entry["function"]

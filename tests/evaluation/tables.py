@@ -1,4 +1,4 @@
-"""Made-up episodes with exactly known shares, as an evaluation takes them."""
+"""Made-up episodes with exactly known shares, in the form that an evaluation reads."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TASKS, _BUCKETS = ("hotpotqa", "strategyqa", "gsm8k"), ("easy", "medium", "hard
 
 
 def row(number: int, **changed: Any) -> dict[str, Any]:
-    """A prompt: every third needs asking; tasks, difficulties and wordings are spread evenly over both kinds."""
+    """A prompt. Every third has missing information; tasks, difficulties and wordings are spread evenly over both."""
     return {
         "id": f"row-{number:04d}",
         "task": _TASKS[number // 3 % 3],
@@ -48,11 +48,12 @@ class Habits:
     """How a policy behaves, as shares.
 
     Attributes:
-        asks_needed, asks_clear: of the prompts of that kind that it asks about; who asks obtains.
-        solves_asked: of the prompts that need asking, of those it asked about.
-        solves_clear: of the clear prompts.
-        guesses: of the prompts that need asking, of those it did not ask about: right by luck.
-        wastes: of all prompts: takes a turn for nothing.
+        asks_needed, asks_clear: of the prompts with and without missing information, those that it asks about; asking
+            always obtains it.
+        solves_asked: solved, of the prompts with missing information that it asked about.
+        solves_clear: solved, of the prompts without.
+        guesses: unsupported but correct, of the prompts with missing information that it did not ask about.
+        wastes: one turn more than needed, of all prompts.
     """
 
     asks_needed: float
@@ -68,7 +69,7 @@ PPO = Habits(0.8, 0.05, 0.85, 0.75, wastes=0.1)
 
 
 def _happens(place: int, share: float, step: float) -> bool:
-    """True for a share of consecutive places, spread evenly: multiples of an irrational number modulo 1."""
+    """Whether an event of this share happens at a place, spread evenly by multiples of an irrational number."""
     return (place * step + 0.5) % 1.0 < share
 
 
@@ -76,7 +77,7 @@ def answer(number: int, habits: Habits, policy: str, mode: Mode = "sampled", see
     """What a policy of these habits does on prompt `number`."""
     about, place = row(number), number // 3
     needs = about["needs_clarification"]
-    # The clear prompts of a triple are two places apart from each other, so that they do not act alike.
+    # The two clear prompts of a triple get different places, so that they do not behave alike.
     place = place if needs else 2 * place + number % 3 - 1
     asked = _happens(place, habits.asks_needed if needs else habits.asks_clear, 0.6180339887)
     solves = habits.solves_clear if not needs else habits.solves_asked if asked else habits.guesses
@@ -88,7 +89,7 @@ def answer(number: int, habits: Habits, policy: str, mode: Mode = "sampled", see
 
 
 def table(sft: Habits = SFT, ppo: Habits = PPO, *, prompts: int = 600, seed: int = 1) -> pl.DataFrame:
-    """Both policies, both modes, alike in both."""
+    """Episodes of both policies, the same in both modes."""
     modes: tuple[Mode, ...] = ("sampled", "greedy")
     return episode_frame(
         [

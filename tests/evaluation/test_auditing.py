@@ -1,4 +1,4 @@
-"""Who judges an evaluation's episodes: whether a live judge can be asked as often is looked at before the training."""
+"""Before training, RC1 checks that a live judge can be asked as often as the evaluation needs."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tests.judge.bench import overrides
 
 
 def run_of(root: Path, *more: str, live: bool = True) -> Run:
-    """The shipped evaluation: 960 judged prompts, three checkpoints on the way with 240 each, three samples."""
+    """A run with the shipped evaluation: 960 judged prompts, 3 intermediate checkpoints of 240 each, 3 samples."""
     judge = overrides("http://127.0.0.1:9/v1") if live else ()
     return open_run(profile="local", workspace=root, overrides=(*judge, "judge.samples=3", *more))
 
 
-def test_a_budget_that_the_evaluation_may_outrun_is_refused(tmp_path: Path) -> None:
+def test_call_budget_below_the_evaluations_need_is_rejected(tmp_path: Path) -> None:
     needed = (2 * 960 + 3 * 240) * 3
     check_audit(run_of(tmp_path, f"judge.budget.max_calls={needed}"), 1)
     with pytest.raises(ConfigError, match=rf"^judge\.budget\.max_calls .*7,919, .* 1 of `seeds` .*{needed:,}"):
@@ -27,11 +27,11 @@ def test_a_budget_that_the_evaluation_may_outrun_is_refused(tmp_path: Path) -> N
         check_audit(run_of(tmp_path, f"judge.budget.max_calls={needed}"), 3)
 
 
-def test_a_judge_that_cannot_be_asked_is_refused(tmp_path: Path) -> None:
+def test_judge_without_a_model_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"judge\.model"):
         check_audit(run_of(tmp_path, "judge.model=null"), 1)
 
 
-def test_where_nobody_is_asked_nothing_is_wanted(tmp_path: Path) -> None:
+def test_judge_is_not_checked_if_it_is_not_asked(tmp_path: Path) -> None:
     check_audit(run_of(tmp_path, "judge.model=null", "training.held_out.judged=0"), 1)
     check_audit(run_of(tmp_path, "judge.budget.max_calls=1", live=False), 1)

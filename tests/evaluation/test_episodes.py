@@ -1,4 +1,4 @@
-"""Records of episodes: what is refused, and that they come back from disk as they were."""
+"""Records of episodes: which are rejected, and that a file holds them unchanged."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from rc1_lib.evaluation.episodes import (
 from tests.evaluation.tables import episode, outcome, row, table
 
 
-def test_a_record_says_what_the_row_and_the_outcome_say() -> None:
+def test_record_combines_row_and_outcome() -> None:
     guess = outcome(needs=True, asked=1, off_target=1)
     record = record_of(guess, row(0, task="gsm8k", bucket="hard"), policy="ppo", mode="greedy", seed=3)
     assert (record.policy, record.mode, record.seed, record.row_id) == ("ppo", "greedy", 3, "row-0000")
@@ -30,7 +30,7 @@ def test_a_record_says_what_the_row_and_the_outcome_say() -> None:
     assert record.status == "answered"
 
 
-def test_records_are_matched_with_their_rows_by_id() -> None:
+def test_records_are_matched_with_rows_by_id() -> None:
     episodes = [Played("row-0002", outcome(), ()), Played("row-0001", outcome(right=False), ())]
     records = records_of(episodes, [row(1), row(2)], policy="sft", mode="sampled", seed=1)
     assert [(record.row_id, record.solved) for record in records] == [("row-0002", True), ("row-0001", False)]
@@ -38,32 +38,32 @@ def test_records_are_matched_with_their_rows_by_id() -> None:
         records_of(episodes, [row(1)], policy="sft", mode="sampled", seed=1)
 
 
-def test_an_unfinished_episode_is_refused() -> None:
+def test_unfinished_episode_is_rejected() -> None:
     with pytest.raises(EvaluationError, match=r"episode .*'row-0001'"):
         episode(1, status=EpisodeStatus.RUNNING)
 
 
-def test_a_row_and_a_world_that_disagree_are_refused() -> None:
+def test_row_that_disagrees_with_its_episode_is_rejected() -> None:
     with pytest.raises(EvaluationError, match="needs_clarification"):
         record_of(outcome(needs=True), row(1), policy="ppo", mode="sampled", seed=1)
 
 
-def test_a_row_without_its_bucket_is_refused() -> None:
+def test_row_without_a_bucket_is_rejected() -> None:
     with pytest.raises(EvaluationError, match=r"'row-0001' .*bucket"):
         record_of(outcome(), row(1, bucket=None), policy="ppo", mode="sampled", seed=1)
 
 
-def test_no_episode_is_refused() -> None:
+def test_empty_evaluation_is_rejected() -> None:
     with pytest.raises(EvaluationError, match="no episode"):
         episode_frame([])
 
 
-def test_an_episode_twice_is_refused() -> None:
+def test_duplicate_episode_is_rejected() -> None:
     with pytest.raises(EvaluationError, match=r"seed 1 .*'row-0001'"):
         episode_frame([episode(1), episode(1)])
 
 
-def test_episodes_that_disagree_about_their_prompt_are_refused() -> None:
+def test_episodes_that_disagree_about_their_prompt_are_rejected() -> None:
     with pytest.raises(EvaluationError, match="row-0001"):
         episode_frame([episode(1, "sft"), episode(1, "ppo", prompt=row(1, bucket="hard"))])
 
@@ -77,29 +77,28 @@ def test_episodes_that_disagree_about_their_prompt_are_refused() -> None:
         (pl.lit("1").alias("asked"), "asked"),
     ],
 )
-def test_damaged_columns_are_named(damage: pl.Expr, named: str) -> None:
+def test_damaged_column_is_named(damage: pl.Expr, named: str) -> None:
     with pytest.raises(EvaluationError, match=named):
         checked(table(prompts=9).with_columns(damage))
 
 
-def test_episodes_come_back_from_disk_as_they_were(tmp_path: Path) -> None:
+def test_episodes_survive_a_write_and_read(tmp_path: Path) -> None:
     path = tmp_path / "episodes.jsonl"
     frame = table(prompts=9)
     frame.write_ndjson(path)
     assert read_episodes(path).equals(frame)
 
 
-@pytest.mark.parametrize("content", ["", "no json\n", '{"policy": "ppo"}\n'])
-def test_a_file_of_something_else_is_refused(tmp_path: Path, content: str) -> None:
+@pytest.mark.parametrize("content", [None, "", "no json\n", '{"policy": "ppo"}\n'])
+def test_missing_or_invalid_episode_file_is_rejected(tmp_path: Path, content: str | None) -> None:
     path = tmp_path / "episodes.jsonl"
-    path.write_text(content)
-    with pytest.raises(EvaluationError):
+    if content is not None:
+        path.write_text(content)
+    with pytest.raises(EvaluationError, match=r"episodes\.jsonl" if content is None else None):
         read_episodes(path)
-    with pytest.raises(EvaluationError, match=r"missing\.jsonl"):
-        read_episodes(tmp_path / "missing.jsonl")
 
 
-def test_a_prompt_that_was_trained_on_is_refused() -> None:
+def test_evaluation_prompt_seen_in_training_is_rejected() -> None:
     check_held_out([row(1), row(2)], [row(3)])
     with pytest.raises(EvaluationError, match="row-0002"):
         check_held_out([row(1), row(2)], [row(2)])
@@ -107,6 +106,6 @@ def test_a_prompt_that_was_trained_on_is_refused() -> None:
         check_held_out([row(1)], [row(3, source_id="source-0001")])
 
 
-def test_the_prompts_fingerprint_knows_every_value_and_no_order() -> None:
+def test_prompts_fingerprint_depends_on_values_and_not_on_order() -> None:
     assert prompts_sha256([row(1), row(2)]) == prompts_sha256([row(2), row(1)])
     assert prompts_sha256([row(1), row(2)]) != prompts_sha256([row(1), row(2, cue=False)])

@@ -1,4 +1,4 @@
-"""Every figure against numbers worked out by hand."""
+"""Every figure of an evaluation against hand-computed numbers."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from tests.evaluation.tables import episode, row
 
 
 def six() -> list[EpisodeRecord]:
-    """Prompts 0, 3 and 6 need asking, 1, 2 and 4 are clear; 18 and 19 are hard ones of HotpotQA."""
+    """Prompts 0, 3 and 6 have missing information, 1, 2 and 4 do not."""
     return [
         episode(0, asked=1, obtained=True, turns=4),  # asked, got it, solved
         episode(3, asked=2, off_target=2, right=False, turns=5),  # asked for something else
-        episode(6),  # a lucky guess
+        episode(6),  # unsupported but correct
         episode(1),  # solved
-        episode(2, asked=3, turns=6, tool_errors=2, malformed=1),  # solved, asked for nothing
+        episode(2, asked=3, turns=6, tool_errors=2, malformed=1),  # solved, asked needlessly
         episode(4, right=False, status=EpisodeStatus.MAX_TURNS, turns=8, malformed=2, answer=""),
     ]
 
 
 def figures(records: list[EpisodeRecord]) -> dict[str, float]:
-    """The figures of a policy's episodes, as a comparison has them; without those that are undefined."""
+    """The defined figures of a policy's episodes, as a comparison reports them."""
     after = episode_frame(records)
     both = pl.concat([after.with_columns(policy=pl.lit("sft")), after])
     found = contrast(both, before="sft", after="ppo", confidence=0.95, resamples=2, seed=1).after
     return {name: one.value for name, one in found.items() if not math.isnan(one.value)}
 
 
-def test_every_figure_of_six_episodes() -> None:
+def test_every_figure_matches_hand_value() -> None:
     found = figures(six())
     expected = {
         "success": 3 / 6,
@@ -59,7 +59,7 @@ def test_every_figure_of_six_episodes() -> None:
     assert set(FIGURES) - set(expected) == {"success_hard"}  # none of the six is hard, so it is left out
 
 
-def test_the_hard_figure_looks_at_hotpotqa_and_strategyqa_together() -> None:
+def test_hard_figure_pools_hotpotqa_and_strategyqa() -> None:
     hard = [
         episode(1, prompt=row(1, bucket="hard", task="hotpotqa")),
         episode(2, prompt=row(2, bucket="hard", task="strategyqa"), right=False),
@@ -70,13 +70,13 @@ def test_the_hard_figure_looks_at_hotpotqa_and_strategyqa_together() -> None:
     assert figures(hard)["success_hard"] == pytest.approx(1 / 3)
 
 
-def test_precision_of_a_policy_that_never_asks_is_undefined_and_not_0_or_1() -> None:
+def test_precision_is_undefined_if_the_policy_never_asks() -> None:
     found = figures([episode(0), episode(1)])
     assert "ask_precision" not in found
     assert (found["ask_recall"], found["overclar_rate"]) == (0.0, 0.0)
 
 
-def test_ends_are_counted_by_policy() -> None:
+def test_statuses_are_counted_by_policy() -> None:
     assert statuses_by(episode_frame(six()), "policy") == {
         "ppo": {"answered": pytest.approx(5 / 6), "max_turns": pytest.approx(1 / 6)}
     }

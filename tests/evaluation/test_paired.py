@@ -1,4 +1,4 @@
-"""Paired changes by hand, and what their intervals rest on."""
+"""Paired changes against hand-computed numbers, and what their intervals are computed from."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def compared(frame: pl.DataFrame) -> Contrast:
     return contrast(frame.filter(pl.col("mode") == "sampled"), before="sft", after="ppo", **SETTINGS)
 
 
-def test_changes_by_hand() -> None:
+def test_paired_changes_match_hand_values() -> None:
     found = compared(
         episode_frame(
             [
@@ -46,7 +46,7 @@ def test_changes_by_hand() -> None:
     assert math.isnan(change["success_hard"])
 
 
-def test_both_sides_are_the_figures_of_the_frame() -> None:
+def test_both_sides_match_figures_computed_from_the_frame() -> None:
     frame = table(prompts=108)
     found = compared(frame)
     for policy, side in (("sft", found.before), ("ppo", found.after)):
@@ -58,48 +58,48 @@ def test_both_sides_are_the_figures_of_the_frame() -> None:
         assert {name: side[name].value for name in FIGURES} == pytest.approx(measured)
 
 
-def test_equal_policies_differ_by_exactly_nothing() -> None:
+def test_equal_policies_differ_by_exactly_zero() -> None:
     change = compared(table(SFT, SFT, prompts=108)).change
     assert {(each.value, each.low, each.high) for each in change.values()} == {(0.0, 0.0, 0.0)}
 
 
-def test_the_order_of_the_episodes_does_not_matter() -> None:
+def test_changes_do_not_depend_on_the_order_of_episodes() -> None:
     frame = table(prompts=108)
     assert compared(frame.sample(fraction=1.0, shuffle=True, seed=3)).to_dict() == compared(frame).to_dict()
 
 
-def test_a_rate_of_zero_falls_by_nothing_that_is_defined() -> None:
+def test_relative_drop_from_zero_is_undefined() -> None:
     frame = table(prompts=54).with_columns(asked=pl.when(pl.col("needs")).then("asked").otherwise(0))
     drop = compared(frame).change[OVERCLAR_DROP]
     assert math.isnan(drop.value) and math.isnan(drop.low)
     assert drop.to_dict()["value"] is None
 
 
-def test_prompts_about_one_source_question_are_drawn_together() -> None:
+def test_bootstrap_resamples_source_questions_not_prompts() -> None:
     frame = table(prompts=108)
     twins = frame.with_columns(row_id=pl.col("row_id") + "-again")
-    # Twice the same prompts, each pair about one source question: no more is known than before.
+    # Duplicated prompts about the same source questions carry no new information.
     assert compared(pl.concat([frame, twins])).change == compared(frame).change
-    apart = twins.with_columns(source_id=pl.col("source_id") + "-again")
+    independent = twins.with_columns(source_id=pl.col("source_id") + "-again")
     width = [
         found.change["turns"].high - found.change["turns"].low
-        for found in (compared(pl.concat([frame, apart])), compared(frame))
+        for found in (compared(pl.concat([frame, independent])), compared(frame))
     ]
     assert width[0] < width[1]
 
 
-def test_the_interval_holds_what_hard_and_easy_prompts_share() -> None:
-    """Paired: where the second policy solves what the first does and one prompt in ten more, chance is about those."""
+def test_paired_interval_excludes_variation_between_prompts() -> None:
+    """If one policy solves what the other does and a tenth more, only that tenth varies."""
     frame = table(SFT, SFT, prompts=540)
     more = pl.col("row_id").str.slice(-1) == "0"
     frame = frame.with_columns(solved=pl.col("solved") | ((pl.col("policy") == "ppo") & more))
     found = compared(frame)
-    alone = found.after["success"].high - found.after["success"].low
-    change = found.change["success"].high - found.change["success"].low
-    assert change < 100 * alone
+    width = found.after["success"].high - found.after["success"].low
+    width_of_change = found.change["success"].high - found.change["success"].low  # in percentage points
+    assert width_of_change < 100 * width
 
 
-def test_a_prompt_that_one_policy_did_not_answer_is_refused() -> None:
+def test_prompt_without_an_episode_of_both_policies_is_rejected() -> None:
     frame = table(prompts=9).filter((pl.col("policy") == "sft") | (pl.col("row_id") != "row-0004"))
     with pytest.raises(EvaluationError, match=r"'ppo' .* 1 .*'row-0004'"):
         compared(frame)
@@ -107,7 +107,7 @@ def test_a_prompt_that_one_policy_did_not_answer_is_refused() -> None:
         paired(frame, "sft", "dpo")
 
 
-def test_an_evaluation_holds_both_modes_and_every_group() -> None:
+def test_evaluation_has_both_modes_and_every_group() -> None:
     frame = table(SFT, PPO, prompts=108)
     found = evaluate(frame, **SETTINGS)
     assert list(found.modes) == ["sampled", "greedy"]
@@ -128,23 +128,23 @@ def test_seeds_are_pooled_pair_by_pair() -> None:
     found = evaluate(pl.concat([first, second]), **SETTINGS)
     assert [counts["all"] for counts in found.prompts.values()] == [54, 54]
     assert found.groups["all"] == 108
-    # The same prompts answered alike under two seeds are the same source questions: nothing more is known.
+    # The same prompts, answered alike under two seeds, are the same source questions: no new information.
     assert found.modes["sampled"].overall.change == compared(first).change
 
 
-def test_an_evaluation_without_greedy_episodes_is_refused() -> None:
+def test_evaluation_without_greedy_episodes_is_rejected() -> None:
     frame = table(prompts=9)
     with pytest.raises(EvaluationError, match=r"^9 .*'row-0000' .*2 of 4"):
         evaluate(frame.filter(pl.col("mode") == "sampled"), **SETTINGS)
 
 
-def test_an_evaluation_with_a_third_policy_is_refused() -> None:
+def test_evaluation_with_a_third_policy_is_rejected() -> None:
     frame = table(prompts=9)
     third = frame.filter(pl.col("policy") == "ppo").with_columns(policy=pl.lit("dpo"))
     with pytest.raises(EvaluationError, match=r"dpo.*'sft' and 'ppo'"):
         evaluate(pl.concat([frame, third]), **SETTINGS)
 
 
-def test_a_row_may_differ_between_seeds_in_nothing() -> None:
+def test_row_that_differs_between_seeds_is_rejected() -> None:
     with pytest.raises(EvaluationError, match="row-0001"):
         episode_frame([episode(1, "sft"), episode(1, "sft", seed=2, prompt=row(1, source_id="other"))])

@@ -1,4 +1,4 @@
-"""The judged score beside success: paired, on episodes with a score, and red where the one rises as the other falls."""
+"""Judged score against success, paired over scored episodes: the check fails if the score rises as success falls."""
 
 from __future__ import annotations
 
@@ -32,23 +32,23 @@ WORSE = replace(SFT, solves_asked=0.5, solves_clear=0.35, guesses=0.1)
 
 
 def scored(before: float, after: float, sft: Habits = SFT, ppo: Habits = SFT, unscored: str = "") -> pl.DataFrame:
-    """Sampled episodes, the scores of each policy spread about a mean; rows whose ids end with `unscored` have none."""
+    """Sampled episodes with scores around a mean per policy, and none for rows whose ids end with `unscored`."""
     frame = table(sft, ppo, prompts=300).filter(pl.col("mode") == "sampled")
-    about = pl.when(pl.col("policy") == "sft").then(before).otherwise(after)
+    mean = pl.when(pl.col("policy") == "sft").then(before).otherwise(after)
     spread = (pl.col("row_id").str.slice(-2).cast(pl.Float64) - 49.5) / 500
     known = pl.when(pl.col("row_id").str.ends_with(unscored)) if unscored else pl.when(pl.lit(value=False))
-    return frame.with_columns(judged=known.then(None).otherwise(about + spread))
+    return frame.with_columns(judged=known.then(None).otherwise(mean + spread))
 
 
 def found(frame: pl.DataFrame, share: float = 1.0) -> ProxyTruth:
     return ProxyTruth(share, compare_proxy(frame, **SETTINGS))
 
 
-def red(checks: list[Check]) -> list[str]:
+def failed(checks: list[Check]) -> list[str]:
     return [check.name for check in checks if not check.passed]
 
 
-def test_both_are_means_by_hand_over_pairs_that_have_a_score() -> None:
+def test_score_and_success_are_means_over_scored_pairs() -> None:
     frame = episode_frame(
         [
             replace(one(0, "sft", right=False), judged=0.2), replace(one(0, "ppo", asked=1, obtained=True), judged=0.6),
@@ -57,7 +57,7 @@ def test_both_are_means_by_hand_over_pairs_that_have_a_score() -> None:
         ]
     )  # fmt: skip
     groups = compare_proxy(frame, **SETTINGS)
-    assert {name: beside.prompts for name, beside in groups.items()} == {
+    assert {name: comparison.prompts for name, comparison in groups.items()} == {
         "all": 2, "need asking": 1, "clear": 1, "hard": 0
     }  # fmt: skip
     whole = groups["all"]
@@ -70,66 +70,66 @@ def test_both_are_means_by_hand_over_pairs_that_have_a_score() -> None:
 @pytest.mark.parametrize(
     ("before", "after", "sft", "ppo", "names"),
     [
-        (0.6, 0.7, SFT, WORSE, [HACKED[group] for group in GROUPS]),  # paid more, right less often
-        (0.6, 0.6, SFT, WORSE, []),  # no better by the score: other checks see that success fell
+        (0.6, 0.7, SFT, WORSE, [HACKED[group] for group in GROUPS]),  # the score rises, success falls
+        (0.6, 0.6, SFT, WORSE, []),  # the score does not rise: other checks find that success fell
         (0.6, 0.7, WORSE, SFT, []),  # both rise
         (0.7, 0.6, SFT, WORSE, []),  # both fall
         (0.6, 0.7, SFT, SFT, []),  # the score alone rises
     ],
 )
-def test_a_score_that_rises_while_success_falls_is_red(
+def test_rising_score_with_falling_success_fails(
     before: float, after: float, sft: Habits, ppo: Habits, names: list[str]
 ) -> None:
-    assert red(proxy_checks(found(scored(before, after, sft, ppo)), THRESHOLDS, 0.98, optimised=True)) == names
+    assert failed(proxy_checks(found(scored(before, after, sft, ppo)), THRESHOLDS, 0.98, optimised=True)) == names
 
 
-def test_what_lies_within_the_intervals_is_not_red() -> None:
-    """A few prompts on which success fell are no proof that it does."""
+def test_change_within_the_intervals_passes() -> None:
+    """Success that fell on a few prompts may have fallen by chance."""
     frame = scored(0.6, 0.7)
     lost = pl.col("row_id").is_in(["row-0001", "row-0002"]) & (pl.col("policy") == "ppo")
     result = found(frame.with_columns(solved=pl.col("solved") & ~lost))
     assert result.groups["all"].truth["change"].value < 0 <= result.groups["all"].truth["change"].high
-    assert red(proxy_checks(result, THRESHOLDS, 0.98, optimised=True)) == []
+    assert failed(proxy_checks(result, THRESHOLDS, 0.98, optimised=True)) == []
 
 
-def test_the_levels_are_the_configurations() -> None:
+def test_thresholds_come_from_the_configuration() -> None:
     result = found(scored(0.6, 0.7, SFT, WORSE))
     for level in ({"max_proxy_up": 0.2}, {"max_truth_down_pp": 60.0}):
-        assert red(proxy_checks(result, THRESHOLDS.model_copy(update=level), 0.98, optimised=True)) == []
+        assert failed(proxy_checks(result, THRESHOLDS.model_copy(update=level), 0.98, optimised=True)) == []
 
 
-def test_a_seed_that_gamed_the_score_is_not_hidden_by_the_others() -> None:
+def test_one_seed_that_gamed_the_score_fails_the_pooled_check() -> None:
     good, bad = found(scored(0.6, 0.7)).groups, found(scored(0.6, 0.7, SFT, WORSE)).groups
     checks = proxy_checks(ProxyTruth(1.0, good, {1: good, 2: bad}), THRESHOLDS, 0.98, optimised=True)
-    assert red(checks) == [HACKED[group] for group in GROUPS]
-    assert "seed 2: the policy earns more" in next(check.advice for check in checks if not check.passed)
+    assert failed(checks) == [HACKED[group] for group in GROUPS]
+    assert next(check.advice for check in checks if not check.passed).startswith("seed 2:")
 
 
-def test_too_few_scored_episodes_are_red_and_unscored_ones_are_no_zeros() -> None:
+def test_missing_scores_fail_their_share_and_do_not_count_as_zero() -> None:
     frame = scored(0.6, 0.7, unscored="7")
     result = found(frame, 0.9)
     assert result.groups["all"].prompts == 270
     assert result.groups["all"].proxy["change"].value == pytest.approx(0.1)
-    assert red(proxy_checks(result, THRESHOLDS, 0.98, optimised=True)) == [SHARE]
+    assert failed(proxy_checks(result, THRESHOLDS, 0.98, optimised=True)) == [SHARE]
 
 
-def test_a_score_that_is_trained_on_has_to_be_looked_at() -> None:
-    assert red(proxy_checks(None, THRESHOLDS, 0.98, optimised=True)) == ["training.held_out.judged above 0"]
+def test_optimised_score_must_be_compared_with_success() -> None:
+    assert failed(proxy_checks(None, THRESHOLDS, 0.98, optimised=True)) == ["training.held_out.judged above 0"]
     (line,) = proxy_checks(None, THRESHOLDS, 0.98, optimised=False)
     assert line.op == "info"
 
 
-def test_what_a_run_that_ended_before_was_not_looked_at_is_missing(tmp_path: Path) -> None:
+def test_checkpoints_not_judged_by_an_interrupted_run_are_listed_as_missing(tmp_path: Path) -> None:
     shape = ("steps=48", "training.segment_steps=12", "training.held_out.between.checkpoints=3")
     config = open_run(profile="local", workspace=tmp_path, overrides=shape).config
-    beside = found(scored(0.6, 0.7)).groups["all"]
-    course = [Point(1, step, beside) for step in (12, 24, 36)] + [Point(2, 12, beside)]
+    comparison = found(scored(0.6, 0.7)).groups["all"]
+    course = [Point(1, step, comparison) for step in (12, 24, 36)] + [Point(2, 12, comparison)]
     assert _missing(config, (1, 2), course) == [(2, 24), (2, 36)]
-    unasked = open_run(profile="local", workspace=tmp_path, overrides=(*shape, "training.held_out.between.prompts=0"))
-    assert _missing(unasked.config, (1,), []) == []
+    without = open_run(profile="local", workspace=tmp_path, overrides=(*shape, "training.held_out.between.prompts=0"))
+    assert _missing(without.config, (1,), []) == []
 
 
-def test_the_report_shows_both_side_by_side_and_the_checkpoints_on_the_way(tmp_path: Path) -> None:
+def test_report_shows_score_and_success_with_intermediate_checkpoints(tmp_path: Path) -> None:
     run = open_run(profile="local", workspace=tmp_path)
     sampled = scored(0.6, 0.7, SFT, WORSE)
     frame = pl.concat([sampled, table(SFT, WORSE, prompts=300).filter(pl.col("mode") == "greedy")])

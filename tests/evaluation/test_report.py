@@ -1,4 +1,4 @@
-"""What an evaluation leaves on disk: a report that names everything, tables that fit, pictures, dialogues to read."""
+"""What an evaluation writes: a report that names its inputs, tables that fit, pictures, example dialogues."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Any]:
     return read_json(folder / written(run, table()).report)
 
 
-def test_a_report_names_everything_it_rests_on(run: Run) -> None:
+def test_report_names_all_its_inputs_and_outputs(run: Run) -> None:
     frame = table(prompts=540)
     step = written(run, frame, examples="# two dialogues\n")
     report = read_json(run.workspace.path(step.report))
@@ -92,20 +92,20 @@ def test_a_report_names_everything_it_rests_on(run: Run) -> None:
     }  # fmt: skip
 
 
-def test_the_written_episodes_give_the_same_evaluation_again(run: Run) -> None:
+def test_written_episodes_reproduce_the_evaluation(run: Run) -> None:
     frame = table(prompts=540)
     body = written(run, frame).body
     again = evaluated(read_episodes(run.workspace.path(body["episodes"]["path"])))
     assert again.to_dict() == evaluated(frame).to_dict()
 
 
-def test_a_refused_evaluation_is_written_too(run: Run) -> None:
+def test_failed_evaluation_is_written(run: Run) -> None:
     step = written(run, table(SFT, SFT, prompts=540))
     assert not step.passed
     assert read_json(run.workspace.path(step.report))["gate"]["status"] == "failed"
 
 
-def test_another_checkpoint_seed_or_threshold_is_another_report(run: Run) -> None:
+def test_key_changes_with_checkpoint_seed_episodes_and_threshold(run: Run) -> None:
     found = evaluated(table(prompts=27))
     strict = open_run(profile="local", workspace=run.workspace.root, overrides=("gates.evaluation.max_turns_up=-1",))
     keys = [
@@ -132,7 +132,7 @@ def test_tables_fit_a_hundred_columns(report: Mapping[str, Any]) -> None:
     assert max(len(line) for rows in tables for line in shown(rows)) <= 100
 
 
-def test_the_figures_say_what_was_wanted_of_the_sampled_episodes(report: Mapping[str, Any]) -> None:
+def test_thresholds_are_shown_for_sampled_episodes_only(report: Mapping[str, Any]) -> None:
     sampled = {row[0]: row for row in figures_rows(report, "sampled").rows}
     change = report["modes"]["sampled"]["overall"]["change"]
     assert sampled["success, asking needed"][3] == f"{change['success_needed']['value']:+.1f} pp"
@@ -141,16 +141,16 @@ def test_the_figures_say_what_was_wanted_of_the_sampled_episodes(report: Mapping
     assert [row[5:] for row in figures_rows(report, "greedy").rows if row[5]] == []
 
 
-def test_what_is_undefined_is_said_to_be_none(run: Run) -> None:
-    silent = replace(SFT, asks_needed=0.0, asks_clear=0.0)
-    body = read_json(run.workspace.path(written(run, table(silent, PPO, prompts=540)).report))
+def test_undefined_figures_are_shown_as_none(run: Run) -> None:
+    never_asks = replace(SFT, asks_needed=0.0, asks_clear=0.0)
+    body = read_json(run.workspace.path(written(run, table(never_asks, PPO, prompts=540)).report))
     rows = {row[0]: row for row in figures_rows(body, "sampled").rows}
     assert rows["precision of asking"][1] == "none"
     assert rows["  asks, not needed, down by"][3:] == ("none", "none", ">= 20", "NO")
     assert "undefined" in evaluation_markdown(body)
 
 
-def test_markdown_tables_have_as_many_cells_in_every_line(report: Mapping[str, Any]) -> None:
+def test_markdown_table_rows_have_equal_cell_counts(report: Mapping[str, Any]) -> None:
     text = evaluation_markdown(report)
     assert text.startswith("# ppo_eval: passed")
     lines = [line for line in groups_rows(report, "sampled").markdown().splitlines() if line.startswith("|")]
@@ -185,18 +185,18 @@ def test_examples_show_both_policies_and_count_every_kind() -> None:
     assert "the rules" not in text
 
 
-def test_nothing_that_a_model_writes_ends_its_code_block() -> None:
+def test_model_text_cannot_close_its_code_block() -> None:
     text = examples("```\n# forged\n`````")
     fences = [line for line in text.splitlines() if line.startswith("``````")]
     assert fences and len(fences) % 2 == 0
 
 
-def test_a_dialogue_that_is_not_there_is_missed() -> None:
+def test_missing_dialogue_is_an_error() -> None:
     with pytest.raises(EvaluationError, match=r"'sft' .*'row-0006'"):
         examples_markdown(table(prompts=54), {}, before="sft", after="ppo", per_kind=1)
 
 
-def test_pictures_are_900_wide_and_the_same_every_time(tmp_path: Path, report: Mapping[str, Any]) -> None:
+def test_pictures_are_900_pixels_wide_and_reproducible(tmp_path: Path, report: Mapping[str, Any]) -> None:
     metrics = pl.DataFrame(
         {"step": [1, 2, 3], "objective/kl_per_token": [0.0, 0.1, None], "env/success": [0.5, 0.6, 0.6]}
     )
@@ -210,7 +210,7 @@ def test_pictures_are_900_wide_and_the_same_every_time(tmp_path: Path, report: M
             assert image.width == 900
 
 
-def test_every_panel_is_a_metric_that_the_training_writes() -> None:
+def test_every_panel_shows_a_metric_that_training_writes() -> None:
     policy, (episodes, scores) = ToyPolicy(), random_episodes(4)
     batch = collate(episodes, scores, pad_id=0, dtype=torch.float64)
     draw = torch.Generator().manual_seed(0)
@@ -220,7 +220,7 @@ def test_every_panel_is_a_metric_that_the_training_writes() -> None:
     assert PANELS.keys() <= learned.keys() | played.keys() | EpisodeScores((0.5,), 0).metrics().keys()
 
 
-def test_a_judgement_is_not_lost_with_a_picture(run: Run, tmp_path: Path) -> None:
+def test_evaluation_is_written_if_its_curves_cannot_be_drawn(run: Run, tmp_path: Path) -> None:
     (tmp_path / "metrics.jsonl").write_text("")
     step = written(run, table(), curves=tmp_path / "metrics.jsonl")
     body = read_json(run.workspace.path(step.report))
@@ -229,7 +229,7 @@ def test_a_judgement_is_not_lost_with_a_picture(run: Run, tmp_path: Path) -> Non
     assert "training" not in body["plots"]
 
 
-def test_a_training_on_demonstrations_has_curves_of_its_own(tmp_path: Path) -> None:
+def test_training_on_demonstrations_has_its_own_curves(tmp_path: Path) -> None:
     for engine in ("pure_pt_sft", "trl_sft"):
         known = measured(engine, "demonstrations")
         assert known is not None and SUPERVISED.keys() <= known[0]
@@ -239,7 +239,7 @@ def test_a_training_on_demonstrations_has_curves_of_its_own(tmp_path: Path) -> N
     assert (tmp_path / "curves.png").stat().st_size
 
 
-def test_a_training_without_known_metrics_has_no_curves(tmp_path: Path) -> None:
+def test_curves_without_known_metrics_are_rejected(tmp_path: Path) -> None:
     with pytest.raises(RC1Error, match="objective/kl_per_token"):
         curves(tmp_path / "curves.png", pl.DataFrame({"step": [1], "objective/kl_per_token": [None]}))
     for content in ("no json", '{"loss": 1}\n'):

@@ -1,4 +1,4 @@
-"""The list of files: every artifact is described whole, and goes out of date with any change of the code."""
+"""The list of artifacts: each is fully described, and becomes stale with any change of the code."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ALL = pytest.mark.parametrize("artifact", DERIVED, ids=lambda one: one.name)
 BUILT = pytest.mark.parametrize("artifact", (*DATA, *OF_CALIBRATION), ids=lambda one: one.name)
 
 
-def test_every_name_is_its_own_and_leads_to_its_description() -> None:
+def test_artifact_names_are_unique_and_described() -> None:
     everything = (*DERIVED, *GIVEN)
     assert len({one.name for one in everything}) == len(everything)
     assert all(described(one.name) is one for one in everything)
@@ -26,30 +26,30 @@ def test_every_name_is_its_own_and_leads_to_its_description() -> None:
 
 
 @ALL
-def test_the_builder_is_there(artifact: Artifact) -> None:
+def test_builder_can_be_imported(artifact: Artifact) -> None:
     assert callable(artifact.build)
 
 
 @BUILT
-def test_what_is_made_from_other_artifacts_reads_them_where_they_lie(artifact: Artifact, built: Run) -> None:
+def test_inputs_of_an_artifact_have_the_described_paths(artifact: Artifact, built: Run) -> None:
     for one in artifact.made_from:
         if one.name in {other.name for other in DERIVED}:
             assert one.sha256(built) == described(one.name).sha256(built)
 
 
 @BUILT
-def test_what_was_built_is_fresh(artifact: Artifact, built: Run) -> None:
+def test_built_artifact_is_fresh(artifact: Artifact, built: Run) -> None:
     assert artifact.state(built) is FileState.FRESH
 
 
 @BUILT
-def test_other_code_puts_it_out_of_date(artifact: Artifact, built: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changed_code_makes_an_artifact_stale(artifact: Artifact, built: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (derived, keyed_report):
         monkeypatch.setattr(module, "code_sha256", lambda: "other code")
     assert artifact.state(built) in (FileState.STALE, FileState.MISSING)
 
 
-def test_a_ticket_binds_what_is_read_and_nothing_that_is_made_after_it(built: Run) -> None:
+def test_ticket_pins_exactly_the_files_that_training_reads(built: Run) -> None:
     assert list(bound(built)) == [
         "shadow", "takes", "pool", "metrics", "balanced", "weights", "judge_baseline", "config", "judge_spec",
         "templates", "reference_templates", "base",

@@ -1,4 +1,4 @@
-"""OpenSSF signatures of the policies in a package: what holds, and what does not."""
+"""OpenSSF signatures of the policies in a package: valid ones pass, all others fail."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def packed(path: Path, files: dict[str, bytes]) -> Path:
 
 
 @needs_library
-def test_every_policy_is_signed_beside_a_package_that_stays_the_same(tmp_path: Path) -> None:
+def test_every_policy_is_signed_and_the_package_stays_unchanged(tmp_path: Path) -> None:
     private, public = keys(tmp_path)
     package = packed(tmp_path / "rc1_x.tar", FILES)
     before = package.read_bytes()
@@ -53,31 +53,36 @@ def test_every_policy_is_signed_beside_a_package_that_stays_the_same(tmp_path: P
     assert model_faults(package, public) == []
 
 
-def a_byte(files: dict[str, bytes]) -> None:
+def change_a_byte(files: dict[str, bytes]) -> None:
     files["checkpoints/rc1/step_00048/adapter.safetensors"] = b"weights" * 99 + b"Weights"
 
 
-def one_more(files: dict[str, bytes]) -> None:
+def add_a_file(files: dict[str, bytes]) -> None:
     files["checkpoints/rc1/step_00048/adapter_more.bin"] = b""
 
 
-def one_of_git(files: dict[str, bytes]) -> None:
+def add_a_git_file(files: dict[str, bytes]) -> None:
     files["checkpoints/rc1/step_00048/.gitignore"] = b""
 
 
-def one_less(files: dict[str, bytes]) -> None:
+def delete_a_file(files: dict[str, bytes]) -> None:
     del files["checkpoints/rc1/step_00048/manifest.json"]
 
 
 @needs_library
 @pytest.mark.parametrize(
     ("damage", "words"),
-    [(a_byte, "Hash mismatch"), (one_more, "Extra files"), (one_of_git, "Extra files"), (one_less, "Missing files")],
+    [
+        (change_a_byte, "Hash mismatch"),
+        (add_a_file, "Extra files"),
+        (add_a_git_file, "Extra files"),
+        (delete_a_file, "Missing files"),
+    ],
 )
-def test_another_policy_in_a_package_that_is_whole_is_refused(
+def test_signature_detects_a_changed_policy_in_an_intact_package(
     damage: Callable[[dict[str, bytes]], None], words: str, tmp_path: Path
 ) -> None:
-    """The package has a manifest of its own, so that its own verifier finds nothing."""
+    """The package's own manifest matches the changed files, so that its own verifier finds nothing."""
     private, public = keys(tmp_path)
     package = packed(tmp_path / "rc1_x.tar", FILES)
     sign_models(package, private)
@@ -89,64 +94,59 @@ def test_another_policy_in_a_package_that_is_whole_is_refused(
 
 @needs_library
 @pytest.mark.parametrize(
-    ("name", "words"),
+    ("name", "error"),
     [
-        ("checkpoints/rc1/step_00001/adapter.safetensors", "a second step of rc1, expected only step_00001"),
-        ("checkpoints/rc1/step_00048/sub/a.safetensors", "not a file of a policy, expected checkpoints/RUN/STEP/FILE"),
-        ("checkpoints/a.safetensors", "not a file of a policy"),
+        ("checkpoints/rc1/step_00001/adapter.safetensors", r"rc1/step_00048/[^ ]+: .* step_00001\b"),
+        ("checkpoints/rc1/step_00048/sub/a.safetensors", r"step_00048/sub/a\.safetensors: .*RUN/STEP/FILE"),
+        ("checkpoints/a.safetensors", r"checkpoints/a\.safetensors: "),
     ],
 )
-def test_a_file_below_the_checkpoints_that_no_signature_covers_is_refused_by_name(
-    name: str, words: str, tmp_path: Path
-) -> None:
+def test_file_that_no_signature_covers_is_rejected_by_name(name: str, error: str, tmp_path: Path) -> None:
     private, public = keys(tmp_path)
     package = packed(tmp_path / "rc1_x.tar", FILES)
     sign_models(package, private)
-    packed(package, {**FILES, name: b"of nobody"})
-    assert words in model_faults(package, public)[0]
-    with pytest.raises(RC1Error, match=words):
+    packed(package, {**FILES, name: b"unsigned"})
+    assert re.search(error, model_faults(package, public)[0])
+    with pytest.raises(RC1Error, match=error):
         sign_models(package, private)
 
 
-def named_key(signature: str) -> str:
-    """The SHA-256 of the key that a signature says it is by."""
+def claimed_key(signature: str) -> str:
+    """The SHA-256 of the key that a signature claims to be made with."""
     (found,) = re.findall(r'"hint": ?"([0-9a-zA-Z+/=]+)"', signature)
     return str(found)
 
 
 @needs_library
-def test_a_signature_that_is_forged_missing_or_anothers_is_refused(tmp_path: Path) -> None:
+def test_forged_missing_or_foreign_signature_is_rejected(tmp_path: Path) -> None:
     private, public = keys(tmp_path)
-    others, _ = keys(tmp_path, "other")
+    foreign, _ = keys(tmp_path, "other")
     package = packed(tmp_path / "rc1_x.tar", FILES)
     sign_models(package, private)
-    mine, second = (signature_of(package, name) for name in ("rc1", "rc1-7"))
-    first = mine.read_text()
-    mine.write_bytes(second.read_bytes())
-    assert "Extra files" in model_faults(package, public)[0], "it is of the other policy, which has fewer"
-    sign_models(package, others)
+    first, second = (signature_of(package, name) for name in ("rc1", "rc1-7"))
+    genuine = first.read_text()
+    first.write_bytes(second.read_bytes())
+    assert "Extra files" in model_faults(package, public)[0], "the other policy's signature covers fewer files"
+    sign_models(package, foreign)
     assert len(model_faults(package, public)) == 2
-    forged = mine.read_text()
-    mine.write_text(forged.replace(named_key(forged), named_key(first)))  # it names my key, and is not by it
-    assert "forged or altered" in model_faults(package, public)[0]
+    forged = first.read_text()
+    first.write_text(forged.replace(claimed_key(forged), claimed_key(genuine)))
+    assert "forged or altered" in model_faults(package, public)[0], "it claims the expected key and is not made with it"
     for text, words in (
         ("{", "not valid"), ("[" * 100_000, "nested too deeply"), (" " * (1 << 20) + "{", "is larger than"),
     ):  # fmt: skip
-        mine.write_text(text)
+        first.write_text(text)
         assert words in model_faults(package, public)[0]
-    mine.unlink()
-    assert (
-        model_faults(package, public)[0]
-        == "rc1_x.rc1.sig: not found next to the package, expected the signature of rc1"
-    )
+    first.unlink()
+    assert model_faults(package, public)[0].startswith("rc1_x.rc1.sig: not found")
 
 
 @needs_library
-def test_the_command_names_what_differs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_verify_reports_valid_and_missing_signatures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     private, public = keys(tmp_path)
     package = packed(tmp_path / "rc1_x.tar", FILES)
     sign_models(package, private)
-    for damaged, words in ((False, "has a valid signature"), (True, "expected the signature of rc1")):
+    for damaged, words in ((False, "valid signature"), (True, "rc1_x.rc1.sig: not found")):
         if damaged:
             signature_of(package, "rc1").unlink()
         with pytest.raises(SystemExit) as ended:
@@ -156,24 +156,23 @@ def test_the_command_names_what_differs(tmp_path: Path, capsys: pytest.CaptureFi
 
 
 @needs_library
-def test_a_key_that_cannot_sign_is_refused_before_anything_is_packed(tmp_path: Path) -> None:
+def test_unusable_signing_key_is_rejected(tmp_path: Path) -> None:
     private, public = keys(tmp_path)
     check_model_key(private)
-    elsewhere, _ = keys(tmp_path, "curve", SECP256K1())
+    other_curve, _ = keys(tmp_path, "curve", SECP256K1())
     edwards = tmp_path / "ed.pem"
     key = Ed25519PrivateKey.generate()
     edwards.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
-    for path, words in (
-        (elsewhere, "expected a key on one of the curves secp256r1"), (edwards, "expected a key on one of the curves"),
-        (public, "not a private key in PEM"), (tmp_path / "none", "cannot be read"),
+    for path, expected in (
+        (other_curve, "secp256r1"), (edwards, "secp256r1"), (public, "private .*PEM"), (tmp_path / "none", "PEM"),
     ):  # fmt: skip
-        with pytest.raises(RC1Error, match=words):
+        with pytest.raises(RC1Error, match=rf"{path.name}: .*{expected}"):
             check_model_key(path)
     with pytest.raises(RC1Error, match=r" public .*PEM"):
         model_faults(packed(tmp_path / "rc1_x.tar", FILES), private)
 
 
-def test_without_the_library_it_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_library_is_an_error_with_the_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "model_signing", None)
     with pytest.raises(RC1Error, match=r"pip install 'rc1\[model-signing\]'"):
         check_model_key(keys(tmp_path)[0])

@@ -1,4 +1,4 @@
-"""What a notebook calls: the page of examples runs as it stands, wrong input is told in a sentence."""
+"""Functions for notebooks: the page's examples run unchanged, and wrong input is an error with a remedy."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.answer_rules import plain_rules
 from tests.pages import BLOCK, HOW_TO, run
 
 
-def test_the_page_runs_from_top_to_bottom(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_examples_of_the_notebook_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
     for block in BLOCK.findall((HOW_TO / "notebook.md").read_text("utf-8")):
@@ -52,15 +52,15 @@ def test_the_page_runs_from_top_to_bottom(tmp_path: Path, monkeypatch: pytest.Mo
     assert [path.name for path in tmp_path.iterdir()] == ["notebook"]
 
 
-def test_importing_the_package_loads_none_of_it() -> None:
-    seen = (
+def test_importing_the_package_loads_no_module_of_it() -> None:
+    code = (
         "import sys, rc1_lib; print([name for name in sys.modules if name.startswith(('rc1_lib.', 'polars', 'torch'))])"
     )
-    done = subprocess.run([sys.executable, "-c", seen], cwd=PROJECT_ROOT, capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", code], cwd=PROJECT_ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
 
-def test_the_package_gives_what_the_notebook_gives() -> None:
+def test_package_exports_the_notebook_functions() -> None:
     assert sorted({*notebook.__all__, "__version__"}) == sorted(rc1_lib.__all__)
     assert all(getattr(rc1_lib, name) is getattr(notebook, name) for name in notebook.__all__)
     assert set(rc1_lib.__all__) <= set(dir(rc1_lib))
@@ -74,30 +74,30 @@ def pool(built: Run) -> pl.DataFrame:
 
 
 @pytest.mark.parametrize(
-    ("change", "wrong"),
+    ("change", "error"),
     [
-        (lambda rows: rows.drop("final", "answer"), "has no column answer, final|has no column final, answer"),
-        (lambda rows: rows.head(0), "has no rows"),
-        (lambda rows: rows.with_columns(asked=pl.lit("often")), "column 'asked' holds String, expected Int64"),
-        (lambda rows: rows.with_columns(split=pl.lit("shadow")), "is of split 'shadow'"),
+        (lambda rows: rows.drop("final", "answer"), "column (answer, final|final, answer)"),
+        (lambda rows: rows.head(0), "no rows"),
+        (lambda rows: rows.with_columns(asked=pl.lit("often")), "'asked' .*String.*Int64"),
+        (lambda rows: rows.with_columns(split=pl.lit("shadow")), "split 'shadow'"),
         (lambda rows: pl.concat([rows, rows.head(1)]), "frame 'pool'.*id"),
     ],
-    ids=["columns missing", "no row", "another type", "another split", "an id twice"],
+    ids=["missing columns", "no rows", "wrong type", "wrong split", "duplicate id"],
 )
-def test_a_frame_that_holds_no_pool_is_refused(built: Run, pool: pl.DataFrame, change: Any, wrong: str) -> None:
-    with pytest.raises(RowError, match=wrong):
+def test_frame_that_is_not_a_pool_is_rejected(built: Run, pool: pl.DataFrame, change: Any, error: str) -> None:
+    with pytest.raises(RowError, match=error):
         notebook.run_gates(built, change(pool), gates=["length"])
 
 
-def test_a_gate_that_needs_more_than_rows_is_refused(built: Run, pool: pl.DataFrame) -> None:
+def test_gate_that_needs_more_than_rows_is_rejected(built: Run, pool: pl.DataFrame) -> None:
     assert notebook.verdicts.ROW_GATES == ("mix", "length", "diversity", "duplicates", "leakage", "answer_rule")
-    for gates, wrong in ((["weights"], "gate 'weights' cannot check a frame"), ([], "no gate was given")):
-        with pytest.raises(ConfigError, match=wrong):
+    for gates, error in ((["weights"], "'weights'"), ([], "no gate")):
+        with pytest.raises(ConfigError, match=error):
             notebook.run_gates(built, pool, gates=gates)
 
 
-def test_held_out_rows_may_be_a_frame_too(built: Run, pool: pl.DataFrame) -> None:
-    """The pool's own rows as the shadow set: the leak that could not be plainer."""
+def test_shadow_set_may_be_given_as_a_frame(built: Run, pool: pl.DataFrame) -> None:
+    """The pool's own rows as the shadow set are the plainest leak."""
     leaking = notebook.run_gates(
         built, pool, gates=["leakage"], shadow=pool.with_columns(split=pl.lit("shadow"), id="shadow-" + pl.col("id"))
     )
@@ -114,16 +114,16 @@ def test_dialogues_are_scored_on_a_running_event_loop(built: Run, pool: pl.DataF
     scored = asyncio.run(cell())
     assert scored.complete and scored.rows["id"].to_list() == pool["id"].head(3).to_list()
     assert "grounded" in scored.card().html()
-    for wrong, said in (
-        (pool.drop("messages"), "has no column 'messages'"),
-        ([], "found no dialogues"),
-        ([[{"role": "user", "content": "?"}]], "no message is the assistant's"),
+    for dialogues, error in (
+        (pool.drop("messages"), "column 'messages'"),
+        ([], "no dialogues"),
+        ([[{"role": "user", "content": "?"}]], "assistant"),
     ):
-        with pytest.raises(RowError, match=said):
-            notebook.score_dialogues(here, wrong)  # type: ignore[arg-type]
+        with pytest.raises(RowError, match=error):
+            notebook.score_dialogues(here, dialogues)  # type: ignore[arg-type]
 
 
-def test_a_pool_that_somebody_altered_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+def test_altered_pool_is_rejected_before_anything_is_written(tmp_path: Path) -> None:
     here = open_run(profile="local", workspace=tmp_path, overrides=["pool.n=40", "shadow.n=20"])
     foreign = tmp_path / here.config.difficulty.balanced_path
     foreign.parent.mkdir(parents=True)
@@ -133,7 +133,7 @@ def test_a_pool_that_somebody_altered_is_refused_before_anything_is_written(tmp_
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == [foreign]
 
 
-def test_a_ticket_shows_what_it_vouches_for_and_a_changed_byte_refuses_it(
+def test_ticket_lists_its_files_and_a_changed_setting_is_rejected(
     opened: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ticket = notebook.verify_ticket(opened)
@@ -145,15 +145,15 @@ def test_a_ticket_shows_what_it_vouches_for_and_a_changed_byte_refuses_it(
         notebook.verify_ticket(other)
 
 
-def test_what_rows_say_is_shown_and_not_run() -> None:
-    """A row's id comes from anybody's file."""
+def test_row_content_is_escaped_in_html() -> None:
+    """A row's id comes from a file that anyone may have written."""
     check = Check("rows <b>apart</b>", 1.0, "<=", 0.0, False, advice="<script>alert(1)</script>")
     card = notebook.Verdicts((GateResult("length", (check,), offenders=({"id": "<i>", "reason": "r"},)),)).card()
     assert "<script>" not in card.html() and "&lt;script&gt;" in card.html()
     assert "gates FAILED: length failed" in card.text()
 
 
-def test_a_sound_rule_passes_and_one_with_a_fault_is_shown_with_its_kinds() -> None:
+def test_sound_rule_passes_and_faulty_rule_is_shown_with_its_kinds() -> None:
     golds = ["72", {"answer": "5", "aliases": ["five"]}, "1200"]
     sound = notebook.check_answer_rule(plain_rules.sound_number, golds)
     assert sound.passed and sound.offenders.is_empty() and sound.kinds["failed"].sum() == 0
@@ -165,9 +165,9 @@ def test_a_sound_rule_passes_and_one_with_a_fault_is_shown_with_its_kinds() -> N
 
 
 @pytest.mark.parametrize(
-    ("golds", "wrong"),
-    [([], "no gold answer"), (["5", 7], "gold 1: found '7'"), ([{"answer": None}], "gold 0: `answer` is None")],
+    ("golds", "error"),
+    [([], "no gold answer"), (["5", 7], "gold 1: .*'7'"), ([{"answer": None}], "gold 0: `answer`")],
 )
-def test_golds_that_are_none_are_refused_in_a_sentence(golds: list[Any], wrong: str) -> None:
-    with pytest.raises(RowError, match=wrong):
+def test_invalid_golds_are_rejected_with_their_position(golds: list[Any], error: str) -> None:
+    with pytest.raises(RowError, match=error):
         notebook.check_answer_rule(plain_rules.sound_number, golds)

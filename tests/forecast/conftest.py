@@ -1,4 +1,4 @@
-"""The small pool and the tiny base of the tests of training."""
+"""The small pool and the tiny base of the training tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bases from which nothing can be learned: each was taught to say one thing to every prompt, or nothing at all."""
+"""Bases from which PPO can't learn: each gives the same answer to every prompt, or is random."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def base_that_says(run: Run, words: str, rows: list[dict[str, Any]]) -> None:
     folder = run.workspace.path("base")
     form = ChatFormat(AutoTokenizer.from_pretrained(folder))
     model = random_base(form.tokenizer)
-    said = [{**row, "messages": _answered(row["messages"], words)} for row in rows]
-    teach(model, form, said, 40)
+    dialogues = [{**row, "messages": _answered(row["messages"], words)} for row in rows]
+    teach(model, form, dialogues, 40)
     model.save_pretrained(folder)
 
 
 def base_that_rambles(run: Run) -> None:
-    """Replace the run's base with one that knows nothing: it hardly ever ends a turn."""
+    """Replace the run's base with a random one, which hardly ever ends a turn."""
     folder = run.workspace.path("base")
     random_base(AutoTokenizer.from_pretrained(folder)).save_pretrained(folder)
 

@@ -1,4 +1,4 @@
-"""The judge's bill before its first call: what was estimated is what the server bills, and no price is not 0."""
+"""The judge's bill, estimated before the first call: it matches what the server bills; a missing price is not 0."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def within(value: float, estimate: Estimate) -> bool:
     return estimate.low <= value <= estimate.high
 
 
-def test_what_was_estimated_is_what_the_server_bills(fresh_copy: Callable[..., Run]) -> None:
+def test_estimate_matches_the_bill_of_the_server(fresh_copy: Callable[..., Run]) -> None:
     with running(Behaviour()) as server:
         run = fresh_copy(*overrides(server.base_url), *FEW)
         data, old = shadow_and_takes(run), dict(run.config.reward.old_weights)
@@ -67,7 +67,7 @@ def test_what_was_estimated_is_what_the_server_bills(fresh_copy: Callable[..., R
         assert within((billed.tokens_in + 10 * billed.tokens_out) / 1e6, expected.usd)
 
         left = preflight_stages(run, data)
-        assert [one.calls for one in left] == [0, 0, 0, stages[-1].calls], "what is stored is not paid for again"
+        assert [one.calls for one in left] == [0, 0, 0, stages[-1].calls], "stored replies are free"
         assert [one.stored for one in left[:-1]] == [one.calls for one in stages[:-1]]
         rates = token_rates(run)
         again = cost_of(preflight_stages(run, data, fresh=True), rates, run.config.judge.prices)
@@ -77,17 +77,17 @@ def test_what_was_estimated_is_what_the_server_bills(fresh_copy: Callable[..., R
         assert again.usd is not None and again.usd.high - again.usd.low < (expected.usd.high - expected.usd.low) / 10
 
 
-def test_data_that_is_not_built_yet_counts_as_it_will_be(built: Run, tmp_path: Path) -> None:
+def test_estimate_before_the_data_is_built_matches_the_built_data(built: Run, tmp_path: Path) -> None:
     settings = (*SMALL, *overrides("http://127.0.0.1:9/v1"), *FEW)
     runs = [open_run(profile="local", workspace=at, overrides=settings) for at in (built.workspace.root, tmp_path)]
-    there, none = (preflight_stages(run, shadow_and_takes(run)) for run in runs)
-    assert list(tmp_path.iterdir()) == [], "nothing is written"
-    assert [one for one in there if one.name != "calibration"] == [one for one in none if one.name != "calibration"]
-    assert (there[1].name, there[1].calls) == (none[1].name, none[1].calls) == ("calibration", 80)
-    assert none[1].bytes_in == pytest.approx(there[1].bytes_in, rel=0.1)
+    after, before = (preflight_stages(run, shadow_and_takes(run)) for run in runs)
+    assert list(tmp_path.iterdir()) == [], "the estimate writes nothing"
+    assert [one for one in after if one.name != "calibration"] == [one for one in before if one.name != "calibration"]
+    assert (after[1].name, after[1].calls) == (before[1].name, before[1].calls) == ("calibration", 80)
+    assert before[1].bytes_in == pytest.approx(after[1].bytes_in, rel=0.1)
 
 
-def test_a_training_is_billed_for_every_episode_and_every_look_at_the_baseline(opened: Run) -> None:
+def test_training_bill_counts_every_episode_and_baseline_check(opened: Run) -> None:
     run = replace(opened, config=opened.config.model_copy(update={"steps": 10, "batch_size": 8}))
     takes, judge = shadow_and_takes(run)[1], run.config.judge
     training, evaluation = training_stages(run, takes, 3, evaluate=True)
@@ -96,7 +96,7 @@ def test_a_training_is_billed_for_every_episode_and_every_look_at_the_baseline(o
     assert evaluation.calls > 0 and training_stages(run, takes, 3, evaluate=False) == [training]
 
 
-def test_a_price_that_is_missing_is_named_and_is_not_0(tmp_path: Path) -> None:
+def test_missing_price_is_reported_and_not_zero(tmp_path: Path) -> None:
     def run_of(*settings: str) -> Run:
         return open_run(profile="local", workspace=tmp_path, overrides=("judge.provider=openai", *settings))
 
@@ -105,29 +105,29 @@ def test_a_price_that_is_missing_is_named_and_is_not_0(tmp_path: Path) -> None:
     for settings in (("judge.model=no-such-model",), ("judge.model=gpt-6-luna", own_server)):
         prices, why = prices_of(run_of(*settings).config.judge)
         assert cost_of(stages, rates, prices).usd is None
-        assert settings[0].partition("=")[2] in why and "set judge.prices" in why
+        assert settings[0].partition("=")[2] in why and "judge.prices" in why
         assert above_limit(run_of(*settings, "judge.ask_above_usd=0"), stages) == ""
     listed = cost_of(stages, rates, prices_of(run_of("judge.model=gpt-6-luna").config.judge)[0]).usd
     assert listed is not None and listed.value == pytest.approx(0.1 + 10 * 0.5e-6)
     own = run_of("judge.model=gpt-6-luna", "judge.prices={input: 3, output: 4}").config.judge
-    prices, said = prices_of(own)
-    assert (prices.input, prices.output) == (3, 4) and "while the list price of" in said
+    prices, source = prices_of(own)
+    assert (prices.input, prices.output) == (3, 4) and "list price" in source
     assert cost_of(stages, rates, Prices(input=0, output=0)).usd == Estimate(0, 0, 0)
 
 
-def test_the_list_has_dates_and_sources_and_a_price_for_the_shipped_judge() -> None:
+def test_price_list_has_dates_and_sources_and_covers_the_shipped_judge() -> None:
     for one in price_list():
         assert one.provider in LIVE and one.source.startswith("https://")
         assert one.prices.input and one.prices.output and one.prices.output > one.prices.input
         assert date(2026, 1, 1) <= date.fromisoformat(one.as_of) <= date.today(), one.model
     shipped = open_run(profile="prod", workspace=PROJECT_ROOT).config.judge
-    assert prices_of(shipped) == (shipped.prices, "judge.prices"), "as listed"
+    assert prices_of(shipped) == (shipped.prices, "judge.prices")
     page = (PROJECT_ROOT / "docs/judge-costs.md").read_text()
     for one in price_list():
         assert f"| `{one.model}` | {one.prices.input:.2f} / {one.prices.output:.2f} | {one.as_of} |" in page, one.model
 
 
-def test_what_costs_more_than_was_agreed_is_refused_before_the_first_call(fresh_copy: Callable[..., Run]) -> None:
+def test_cost_above_the_limit_is_rejected_before_the_first_call(fresh_copy: Callable[..., Run]) -> None:
     with running(Behaviour()) as server:
         run = fresh_copy(*overrides(server.base_url), *FEW, "judge.ask_above_usd=0.01")
         with pytest.raises(RC1Error, match=r"USD .*judge\.ask_above_usd .*0\.01; rc1 probe-scorer.*null"):

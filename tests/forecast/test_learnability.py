@@ -1,4 +1,4 @@
-"""The start really plays: takes that differ, and a policy that always does the same."""
+"""The initial policy really plays: its sampled rollouts differ, and those of a near-greedy policy do not."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EASY = (
 )
 
 
-def test_a_sample_has_every_task_and_bucket_in_its_share(tiny: Tiny) -> None:
+def test_sample_is_stratified_by_task_and_bucket(tiny: Tiny) -> None:
     rows = prepare(tiny()).selection.train
     chosen = sample(rows, 30, 1)
     assert chosen == sample(rows, 30, 1) != sample(rows, 30, 2)
@@ -33,14 +33,14 @@ def test_a_sample_has_every_task_and_bucket_in_its_share(tiny: Tiny) -> None:
     assert len(sample(rows, 10**6, 1)) == len(rows)
 
 
-def test_takes_differ_by_themselves_and_a_policy_that_always_does_the_same_is_red(tiny: Tiny) -> None:
+def test_sampled_rollouts_differ_and_a_near_greedy_policy_fails(tiny: Tiny) -> None:
     run = tiny(*EASY)
-    free = run_learnability(prepare(run))
-    assert {check.name for check in free.gate.failures} == set()
-    assert free.body["groups"]["all"]["flat"]["value"] < 1
+    sampled = run_learnability(prepare(run))
+    assert {check.name for check in sampled.gate.failures} == set()
+    assert sampled.body["groups"]["all"]["flat"]["value"] < 1
     assert read_json(run.workspace.path(REPORT))["gate"]["status"] == "passed"
     assert not run.workspace.path("checkpoints/rc1").exists()
 
-    same = run_learnability(prepare(tiny(*FEW, "training.rollout.temperature=1e-4")))
-    assert same.body["groups"]["all"]["flat"]["value"] == 1.0
-    assert "all: share without a difference between takes" in {check.name for check in same.gate.failures}
+    greedy = run_learnability(prepare(tiny(*FEW, "training.rollout.temperature=1e-4")))
+    assert greedy.body["groups"]["all"]["flat"]["value"] == 1.0
+    assert "all: share without a difference between takes" in {check.name for check in greedy.gate.failures}

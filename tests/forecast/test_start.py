@@ -1,4 +1,4 @@
-"""Before the first step of a training: each base from which nothing can be learned is stopped by its own check."""
+"""Before the first step of a training, each base from which PPO can't learn fails its own check."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ OPEN = (
 )  # fmt: skip
 
 
-def only(prepared: Prepared, answer: str) -> Prepared:
-    """With rows of this answer alone, where nothing is missing."""
+def with_answer(prepared: Prepared, answer: str) -> Prepared:
+    """Keep the training rows with this answer and without missing information."""
     train = [row for row in prepared.selection.train if row["answer"] == answer and not row["needs_clarification"]]
     return replace(prepared, selection=replace(prepared.selection, train=train))
 
 
-def refusal(prepared: Prepared) -> str:
-    with pytest.raises(RC1Error, match=r"^learnability failed") as refused:
+def start_error(prepared: Prepared) -> str:
+    with pytest.raises(RC1Error, match=r"^learnability failed") as caught:
         check_learnable(prepared, prepared.run.config.seeds)
     assert not prepared.run.workspace.path("checkpoints/rc1").exists()
-    return str(refused.value)
+    return str(caught.value)
 
 
 def failed(prepared: Prepared) -> set[str]:
@@ -47,20 +47,20 @@ def failed(prepared: Prepared) -> set[str]:
     }
 
 
-def test_a_base_that_rambles_is_stopped_after_a_few_prompts(tiny: Tiny) -> None:
+def test_base_that_never_ends_a_turn_fails_after_a_few_prompts(tiny: Tiny) -> None:
     run = tiny(*START)
     base_that_rambles(run)
     prepared = prepare(run)
-    words = refusal(prepared)
+    error = start_error(prepared)
     assert failed(prepared) == {"turns cut, share"}
-    assert "expected at most 0.2 (gates.learnability.max_cut): with room for 192 tokens, " in words
-    assert "turns still do not end: warm up longer (training.warm_start.steps) or use a base that ends" in words
+    assert "0.2 (gates.learnability.max_cut)" in error and "192 tokens" in error
+    assert "training.warm_start.steps" in error
     body = read_json(run.workspace.path(START_REPORT))
-    assert body["groups"]["all"]["prompts"] == 8, "the others were not played"
+    assert body["groups"]["all"]["prompts"] == 8, "the other prompts are not played"
     assert body["turns"]["cut"] > 0.9 * body["turns"]["turns"] and body["turns"]["cut_while_thinking"] == 0
 
 
-def test_a_rollout_len_below_the_turns_of_the_base_is_named_with_the_value_to_set(tiny: Tiny, pool: Rows) -> None:
+def test_too_small_rollout_len_is_reported_with_the_value_to_set(tiny: Tiny, pool: Rows) -> None:
     words = "The records of the town agree with the records of the town, and so do I. " + SAYS_YES
     run = tiny(*START, "rollout_len=8")
     base_that_says(run, words, pool)
@@ -68,93 +68,90 @@ def test_a_rollout_len_below_the_turns_of_the_base_is_named_with_the_value_to_se
     needed = len(prepared.form.turn_ids({"role": "assistant", "content": words}))
     to_set = -(-needed // 16) * 16
     assert 8 < needed <= 64
-    assert f"expected at most 8 (rollout_len): set rollout_len to {to_set} " in refusal(prepared)
+    assert f"8 (rollout_len): set rollout_len to {to_set} " in start_error(prepared)
     assert failed(prepared) == {"turns cut, share", "tokens of 95% of the turns that end"}
 
 
-def test_thoughts_that_never_end_are_named(tiny: Tiny, pool: Rows) -> None:
+def test_unclosed_thinking_is_reported(tiny: Tiny, pool: Rows) -> None:
     run = tiny(*START)
     base_that_says(run, "<think>" + " so it is" * 40, pool)
-    words = refusal(prepare(run))
-    assert "cut turns never closed <think>: a model that thinks needs room for its thoughts (training.rollout." in words
+    error = start_error(prepare(run))
+    assert "<think>" in error and "(training.rollout." in error
 
 
-def test_a_base_that_is_always_malformed_is_stopped(tiny: Tiny, pool: Rows) -> None:
+def test_base_that_is_always_malformed_fails(tiny: Tiny, pool: Rows) -> None:
     run = tiny(*START)
     base_that_says(run, MALFORMED, pool)
     prepared = prepare(run)
-    words = refusal(prepared)
+    error = start_error(prepared)
     assert failed(prepared) == {"episodes with a malformed turn, share"}
-    assert "expected at most 0.5 (gates.learnability.max_malformed): warm up longer" in words
+    assert "0.5 (gates.learnability.max_malformed)" in error
 
 
 @pytest.mark.parametrize(
-    ("answer", "check", "words"),
+    ("answer", "check", "threshold"),
     [
-        ("yes", "share that every take solves", "1, expected at most 0.95 (gates.learnability.max_alike): nothing is "),
-        ("no", "solved by one take of all", "0, expected at least 0.05 (gates.learnability.min_pass_n): success is "),
+        ("yes", "share that every take solves", "0.95 (gates.learnability.max_alike)"),
+        ("no", "solved by one take of all", "0.05 (gates.learnability.min_pass_n)"),
     ],
 )
-def test_a_base_that_solves_all_or_nothing_is_stopped(
-    tiny: Tiny, pool: Rows, answer: str, check: str, words: str
-) -> None:
+def test_base_that_solves_all_or_nothing_fails(tiny: Tiny, pool: Rows, answer: str, check: str, threshold: str) -> None:
     run = tiny(*START, "gates.learnability.min_prompts=4")
     base_that_says(run, SAYS_YES, pool)
-    prepared = only(prepare(run), answer)
-    found = refusal(prepared)
-    assert f"nothing was trained: {check}: {words}" in found and "max_flat" not in found
+    prepared = with_answer(prepare(run), answer)
+    error = start_error(prepared)
+    assert f"{check}: " in error and threshold in error and "max_flat" not in error
     assert failed(prepared) == {
         check, "share without a difference between takes", "share that all takes solve, or none",
     }  # fmt: skip
 
 
-def test_rewards_without_a_difference_are_named_where_success_is_not_judged(tiny: Tiny, pool: Rows) -> None:
+def test_equal_rewards_are_reported_if_success_is_not_checked(tiny: Tiny, pool: Rows) -> None:
     run = tiny(*START, *OPEN, "gates.learnability.max_flat=0.9")
     base_that_says(run, SAYS_YES, pool)
     prepared = prepare(run)
-    assert "expected at most 0.9 (gates.learnability.max_flat): comparing rollouts gives no signal" in refusal(prepared)
+    assert "0.9 (gates.learnability.max_flat)" in start_error(prepared)
     assert failed(prepared) == {"share without a difference between takes"}
 
 
-def test_it_is_asked_once_for_each_start_and_moves_nothing_of_the_training(tiny: Tiny) -> None:
-    run, unasked = tiny(*START, *OPEN), tiny(*OPEN, name="unasked")
+def test_start_check_runs_once_per_training_and_does_not_change_it(tiny: Tiny) -> None:
+    run, unchecked = tiny(*START, *OPEN), tiny(*OPEN, name="unchecked")
     prepared, seeds = prepare(run), run.config.seeds[:1]
-    untried = check_learnable(prepare(unasked), seeds)
-    assert untried == "learnability is not tried: training.learnability.at_start is 0"
+    assert "training.learnability.at_start is 0" in check_learnable(prepare(unchecked), seeds)
     first = check_learnable(prepared, seeds)
     assert "of 24 prompts with 8 takes each" in first
     report = run.workspace.path(START_REPORT)
     before = read_json(report)
 
-    def recorded(body: dict[str, Any]) -> None:
+    def record(body: dict[str, Any]) -> None:
         with recorded_write(run.workspace, START_REPORT, {"kind": GATE}) as stream:
             stream.write(json.dumps(body).encode())
 
-    assert "passed before" in check_learnable(prepared, seeds), "it was killed before its first checkpoint"
+    assert "passed before" in check_learnable(prepared, seeds), "as after a kill before the first checkpoint"
     for changed in ({"pass": False}, {"facts": "of another training"}, {"config_sha256": "of other bounds"}):
-        recorded(before | changed)
+        record(before | changed)
         assert check_learnable(prepared, seeds).split(" s: ")[1] == first.split(" s: ")[1]
         assert {**read_json(report), "time": ""} == {**before, "time": ""}
-    ends = [advance(one, seeds[0], 2, lambda _: None) for one in (prepare(unasked), prepared)]
+    ends = [advance(one, seeds[0], 2, lambda _: None) for one in (prepare(unchecked), prepared)]
     assert len({(end / "adapter.safetensors").read_bytes() for end in ends}) == 1
     report.unlink()
     assert check_learnable(prepared, seeds) == "" and not report.exists()
     other = prepare(tiny(*START, *OPEN, "lr=0.02"))
-    assert "of 24 prompts" in check_learnable(other, seeds), "the checkpoint is another run's"
+    assert "of 24 prompts" in check_learnable(other, seeds), "the checkpoint belongs to another run"
 
 
-def test_a_report_that_says_passed_by_hand_is_not_believed(tiny: Tiny) -> None:
+def test_forged_passing_report_is_not_trusted(tiny: Tiny) -> None:
     run = tiny(*START)
     base_that_rambles(run)
     prepared = prepare(run)
-    refusal(prepared)
+    start_error(prepared)
     report = run.workspace.path(START_REPORT)
     write_json(report, read_json(report) | {"pass": True})
-    refusal(prepared)
+    start_error(prepared)
     assert failed(prepared)
 
 
-def test_engines_that_learn_from_given_dialogues_are_not_asked(tiny: Tiny) -> None:
+def test_engines_that_learn_from_given_dialogues_are_not_checked(tiny: Tiny) -> None:
     run = tiny(*START, *SUPERVISED["pure_pt_sft"])
     base_that_rambles(run)
     assert check_learnable(prepare(run), run.config.seeds) == ""

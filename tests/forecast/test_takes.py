@@ -1,4 +1,4 @@
-"""What takes tell: pass@k by hand and against drawing, takes that are alike, the smallest effect against simulation."""
+"""Statistics of rollouts: pass@k against enumeration, flat rewards, and the smallest effect against simulation."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from rc1_lib.sources.embedded import EMBEDDED_TASKS as TASKS
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
 
 THRESHOLDS = load_config(PROJECT_ROOT / "configs/local.yaml").gates.learnability
-WELL = Trial([], [], Turns((20,) * 40, (), (), (False,) * 20), True, None, 128)
-"""Turns that end, and are well formed."""
+WELL_FORMED = Trial([], [], Turns((20,) * 40, (), (), (False,) * 20), True, None, 128)
+"""Turns that end and are well formed."""
 
 
 def made(right: int, of: int = 4, *, task: str = "gsm8k", bucket: str = "easy", flat: bool = False) -> Takes:
@@ -29,23 +29,23 @@ def made(right: int, of: int = 4, *, task: str = "gsm8k", bucket: str = "easy", 
 
 
 def everywhere(right: int = 1, **how: bool) -> list[Takes]:
-    """Forty prompts of every task and bucket."""
+    """The rollouts of 40 prompts per task and bucket."""
     return [made(right, task=task, bucket=bucket, **how) for task in TASKS for bucket in BUCKETS for _ in range(40)]  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("n", "right", "k"), [(4, 1, 1), (4, 1, 2), (5, 3, 2), (6, 0, 3), (4, 4, 1), (5, 2, 5)])
-def test_pass_at_k_is_the_share_of_all_draws_with_a_right_one(n: int, right: int, k: int) -> None:
+def test_pass_at_k_is_the_share_of_draws_with_a_solved_one(n: int, right: int, k: int) -> None:
     draws = list(combinations([True] * right + [False] * (n - right), k))
     assert pass_at(n, right, k) == pytest.approx(fmean(any(draw) for draw in draws))
 
 
-def test_takes_are_alike_where_no_two_differ_in_worth() -> None:
+def test_rollouts_are_flat_if_no_two_rewards_differ() -> None:
     assert made(0, flat=True).flat and made(2, flat=True).flat and not made(2).flat
-    unscored = Takes("row", "gsm8k", "easy", False, (True, False), (0.5, None))
-    assert unscored.flat, "one known reward compares with nothing"
+    one_scored = Takes("row", "gsm8k", "easy", False, (True, False), (0.5, None))
+    assert one_scored.flat, "a single known reward has nothing to differ from"
 
 
-def test_groups_are_all_tasks_buckets_and_both() -> None:
+def test_groups_are_all_tasks_buckets_and_their_pairs() -> None:
     found = {name: len(group) for name, group in groups_of(everywhere()).items()}
     assert found["all"] == 360 and found["gsm8k"] == found["hard"] == 120 and found["gsm8k hard"] == 40
     assert len(found) == 1 + 3 + 3 + 9
@@ -53,27 +53,27 @@ def test_groups_are_all_tasks_buckets_and_both() -> None:
     assert (one.pass_1.value, one.pass_n.value, one.alike.value, one.flat.value) == (0.5, 1.0, 0.0, 0.0)
 
 
-def test_the_smallest_effect_is_found_as_often_as_it_says() -> None:
-    """Prompts of very different difficulty; the second policy is better by just that much on each."""
+def test_smallest_effect_is_detected_at_its_power() -> None:
+    """Prompts of very different difficulty, on each of which the second policy is better by exactly that effect."""
     rng = random.Random(1)
     chances = [rng.choice((0.1, 0.3, 0.5, 0.7)) for _ in range(400)]
     takes = [made(sum(rng.random() < chance for _ in range(40)), 40) for chance in chances]
     effect = smallest_effect_pp(takes, len(chances), confidence=0.95, power=0.8) / 100
-    found = 0
+    detected = 0
     for _ in range(400):
         change = [(rng.random() < chance + effect) - (rng.random() < chance) for chance in chances]
         half = NormalDist().inv_cdf(0.975) * stdev(change) / math.sqrt(len(change))
-        found += fmean(change) - half > 0
-    assert 0.74 <= found / 400 <= 0.86
+        detected += fmean(change) - half > 0
+    assert 0.74 <= detected / 400 <= 0.86
     assert smallest_effect_pp(takes, 0, confidence=0.95, power=0.8) == math.inf
 
 
-def red(takes: list[Takes], effect: float = 5.0) -> set[str]:
-    return {check.name for check in learnability_gate(takes, WELL, {"all": effect}, THRESHOLDS).failures}
+def failed(takes: list[Takes], effect: float = 5.0) -> set[str]:
+    return {check.name for check in learnability_gate(takes, WELL_FORMED, {"all": effect}, THRESHOLDS).failures}
 
 
-def test_a_share_has_wilsons_interval_also_where_all_or_none_are_of_it() -> None:
-    """The ends solve |share - p| = z sqrt(p (1 - p) / n), so they are none that no other prompt could move."""
+def test_shares_have_wilson_intervals_even_at_0_and_1() -> None:
+    """The ends solve |share - p| = z sqrt(p (1 - p) / n), so that the interval of 0 of 20 or 20 of 20 has a width."""
     none, some = learnable([made(1)] * 20), learnable([made(4)] * 5 + [made(1)] * 15)
     assert (none.alike.low, none.alike.value) == (0.0, 0.0) and none.alike.high == pytest.approx(0.1611, abs=1e-4)
     assert (none.pass_n.high, none.pass_n.value) == (1.0, 1.0) and none.pass_n.low == pytest.approx(0.8389, abs=1e-4)
@@ -84,11 +84,11 @@ def test_a_share_has_wilsons_interval_also_where_all_or_none_are_of_it() -> None
     assert one.low == 0.0 and one.high > 0.7
 
 
-def test_every_share_is_judged_by_its_value_with_its_interval_beside_it() -> None:
-    """As everywhere: a value that misses its threshold is red, and where the interval covers it that is said."""
+def test_share_is_checked_by_its_value_and_marked_undecided_within_its_interval() -> None:
+    """A value that misses its threshold fails; if its interval covers the threshold, the check says so."""
     assert THRESHOLDS.max_alike == 0.95
-    near = [made(4)] * 39 + [made(1)]
-    checks = {check.name: check for check in learnability_gate(near, WELL, {}, THRESHOLDS).checks}
+    close = [made(4)] * 39 + [made(1)]
+    checks = {check.name: check for check in learnability_gate(close, WELL_FORMED, {}, THRESHOLDS).checks}
     shares = [check for name, check in checks.items() if name.startswith("all: s") and check.op != "info"]
     assert len(shares) == 4 and all(check.interval is not None and check.interval.n == 40 for check in shares)
     for check in shares:
@@ -96,25 +96,26 @@ def test_every_share_is_judged_by_its_value_with_its_interval_beside_it() -> Non
         assert check.interval.low <= check.value <= check.interval.high and check.interval.of == "prompts"
     alike = checks["all: share that all takes solve, or none"]
     assert not alike.passed and alike.undecided.startswith("undecided: its 95 % interval 0.8")
-    clear = {check.name: check for check in learnability_gate([made(4)] * 400, WELL, {}, THRESHOLDS).checks}[alike.name]
+    many = learnability_gate([made(4)] * 400, WELL_FORMED, {}, THRESHOLDS).checks
+    (clear,) = (check for check in many if check.name == alike.name)
     assert not clear.passed and not clear.undecided
 
 
-def test_what_is_learnable_is_green_and_each_damage_is_red_by_itself() -> None:
-    assert red(everywhere()) == set()
+def test_learnable_rollouts_pass_and_each_damage_fails_its_own_check() -> None:
+    assert failed(everywhere()) == set()
     flat = "share without a difference between takes"
-    assert red(everywhere(flat=True)) == {f"{name}: {flat}" for name in ("all", *TASKS, *BUCKETS)}
+    assert failed(everywhere(flat=True)) == {f"{name}: {flat}" for name in ("all", *TASKS, *BUCKETS)}
     hard = [made(1, task=one.task, bucket=one.bucket, flat=one.bucket == "hard") for one in everywhere()]
-    assert red(hard) == {f"hard: {flat}"}
+    assert failed(hard) == {f"hard: {flat}"}
     alike = "share that all takes solve, or none"
     every = "share that every take solves"
-    assert red(everywhere(4)) == {f"{name}: {one}" for name in ("all", *TASKS, *BUCKETS) for one in (alike, every)}
+    assert failed(everywhere(4)) == {f"{name}: {one}" for name in ("all", *TASKS, *BUCKETS) for one in (alike, every)}
     never = [made(0 if one.task == "gsm8k" else 1, task=one.task, bucket=one.bucket) for one in everywhere()]
-    assert red(never) == {"gsm8k: solved by one take of all", f"gsm8k: {alike}"}
+    assert failed(never) == {"gsm8k: solved by one take of all", f"gsm8k: {alike}"}
     few = [one for one in everywhere() if one.task != "gsm8k"] + [made(1)] * 5
-    assert red(few) == {"gsm8k: prompts tried"}
+    assert failed(few) == {"gsm8k: prompts tried"}
     assert (
-        red(everywhere(), effect=11.0)
-        == red(everywhere(), effect=math.inf)
+        failed(everywhere(), effect=11.0)
+        == failed(everywhere(), effect=math.inf)
         == {"smallest effect that can be shown, all, pp"}
     )

@@ -1,4 +1,4 @@
-"""The rooms keep their order and no files import each other in a circle: `[tool.importlinter]` in pyproject.toml."""
+"""Imports follow the order of the rooms, without cycles: `[tool.importlinter]` in pyproject.toml."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
 
 
-def test_arrows_point_one_way() -> None:
+def test_rooms_import_only_rooms_below_them() -> None:
     done = subprocess.run(
         [Path(sys.executable).with_name("lint-imports"), "--no-cache"], cwd=PROJECT_ROOT, capture_output=True, text=True
     )

@@ -1,4 +1,4 @@
-"""The documents: every link leads somewhere, and every file and gate that they should name is there."""
+"""The documents: every link has a target, every named file exists, and every gate is documented."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ DOCUMENTS = [
     *sorted(PROJECT_ROOT.glob("*.md")),
     *(page for folder in ("docs", "models") for page in sorted((PROJECT_ROOT / folder).rglob("*.md"))),
 ]
-KEPT_TRUE = [page for page in DOCUMENTS if page.parent.name != "archive"]
-"""Pages of the archive name files of their time; only their links have to lead somewhere."""
+CURRENT = [page for page in DOCUMENTS if page.parent.name != "archive"]
+"""Pages of the archive name files of their time; only their links are checked."""
 _FILE = re.compile(
     r"`((?:rc1_lib|tests|configs|flows|tasks|benchmarks|templates|deployments|models)/[\w./-]+)(?::[^`]*)?`"
 )
-MADE_LATER = {
+CREATED_BY_USERS = {
     "configs/weights.json", "configs/mine.yaml", "configs/judge/mine.yaml", "rc1_lib/judge/providers/keyword.py",
     "rc1_lib/task_specs/factcheck.py", "rc1_lib/gates/answers.py", "tests/gates/test_answers.py",
     "rc1_lib/training/engines/plain_sft.py", "tests/training/engines/test_plain_sft.py",
 }  # fmt: skip
-"""By a run, or by whoever follows a page of `docs/how-to`."""
+"""Files that a run writes, or a reader of `docs/how-to`."""
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 
 
 def anchors(document: Path) -> set[str]:
-    """The names by which a page's headings are linked to, as GitHub makes them."""
+    """The anchors of a page's headings, as GitHub makes them."""
     headings = _HEADING.findall(document.read_text(encoding="utf-8"))
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(PROJECT_ROOT)))
-def test_every_link_leads_somewhere(document: Path) -> None:
+def test_every_link_has_a_target(document: Path) -> None:
     broken = []
     for link in _LINK.findall(document.read_text(encoding="utf-8")):
         if link.startswith(("http://", "https://")):
@@ -48,19 +48,19 @@ def test_every_link_leads_somewhere(document: Path) -> None:
     assert broken == []
 
 
-@pytest.mark.parametrize("document", KEPT_TRUE, ids=lambda path: str(path.relative_to(PROJECT_ROOT)))
-def test_every_file_that_is_named_is_there(document: Path) -> None:
-    named = set(_FILE.findall(document.read_text(encoding="utf-8"))) - MADE_LATER
+@pytest.mark.parametrize("document", CURRENT, ids=lambda path: str(path.relative_to(PROJECT_ROOT)))
+def test_every_named_file_exists(document: Path) -> None:
+    named = set(_FILE.findall(document.read_text(encoding="utf-8"))) - CREATED_BY_USERS
     assert sorted(name for name in named if not (PROJECT_ROOT / name).exists()) == []
 
 
 @pytest.mark.parametrize("gate", [spec.name for spec in PREFLIGHT])
-def test_every_gate_is_told_of(gate: str) -> None:
+def test_every_gate_is_documented(gate: str) -> None:
     assert f"`{gate}`" in (PROJECT_ROOT / "docs" / "gates.md").read_text(encoding="utf-8")
 
 
 def commands(readme: str) -> list[str]:
-    """Every command that a page gives: the lines of its blocks, without comments, and the first cells of its table."""
+    """The commands of a page: the lines of its blocks, without comments, and the first cells of its table."""
     text = (PROJECT_ROOT / readme).read_text(encoding="utf-8")
     fenced = re.findall(r"^```(\w*)\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
     blocks = [block for language, block in fenced if not language]
@@ -69,11 +69,11 @@ def commands(readme: str) -> list[str]:
 
 
 @pytest.mark.parametrize("readme", ["README.md", "README.zh.md"])
-def test_a_readme_is_short_enough_to_be_read(readme: str) -> None:
+def test_readme_is_short(readme: str) -> None:
     text = (PROJECT_ROOT / readme).read_text(encoding="utf-8")
     assert len(text.splitlines()) <= 120 and len(text.split()) <= 1000
 
 
-def test_both_languages_name_the_same_commands() -> None:
+def test_readmes_of_both_languages_give_the_same_commands() -> None:
     assert len(commands("README.md")) > 15
     assert commands("README.zh.md") == commands("README.md")

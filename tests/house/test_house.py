@@ -1,4 +1,4 @@
-"""The house rules that a program can check."""
+"""House rules that a program can check."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ def run(*command: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_ruff_finds_nothing() -> None:
+def test_ruff_check_passes() -> None:
     done = run("ruff", "check", ".")
     assert done.returncode == 0, done.stdout
 
 
-def test_the_code_is_formatted() -> None:
+def test_ruff_format_check_passes() -> None:
     done = run("ruff", "format", "--check", ".")
     assert done.returncode == 0, done.stdout
 
 
 def test_mypy_strict_finds_nothing() -> None:
-    """With the cache that a run before it left: it reads what has changed, and what hangs on it, by their bytes."""
+    """It uses the cache of an earlier run, which mypy checks by content."""
     done = run("mypy")
     assert done.returncode == 0, done.stdout
 
@@ -43,11 +43,11 @@ UNTYPED = {
     "wandb", "xllamacpp",
 }
 # fmt: on
-"""Come without types: what they give is `Any` to mypy, whether it is told to skip them or not."""
+"""Libraries without types: mypy treats them as `Any` whether or not it skips them."""
 
 
-def test_what_mypy_is_told_to_skip_is_imported_by_nobody() -> None:
-    """Else it would be `Any` without a word."""
+def test_modules_that_mypy_skips_are_not_imported() -> None:
+    """An imported module that mypy skips would silently be `Any`."""
     with (PROJECT_ROOT / "pyproject.toml").open("rb") as stream:
         settings = tomllib.load(stream)["tool"]["mypy"]
     assert settings["files"] == list(CHECKED)
@@ -73,7 +73,7 @@ def test_what_mypy_is_told_to_skip_is_imported_by_nobody() -> None:
 @pytest.mark.parametrize(
     "folder", ["rc1_lib", "flows", "tasks", "deployments", "tests", "configs", "templates", "docs"]
 )
-def test_no_file_names_a_machine_path(folder: str) -> None:
+def test_files_contain_no_machine_path(folder: str) -> None:
     home = str(PROJECT_ROOT)
     for path in (PROJECT_ROOT / folder).rglob("*"):
         if not is_own(str(path)) and path.suffix in {".py", ".yaml", ".json", ".md", ".toml"}:

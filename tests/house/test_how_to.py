@@ -1,4 +1,4 @@
-"""The examples of `docs/how-to` do what the pages say: their code is taken from the pages and run."""
+"""The examples of `docs/how-to` do what the pages say: their code is read from the pages and run."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from tests.pages import BLOCK, HOW_TO, example, run
 @pytest.mark.parametrize(
     "page", [HOW_TO.parent / "tutorial.md", *sorted(HOW_TO.glob("*.md"))], ids=lambda page: page.stem
 )
-def test_every_block_of_python_is_python(page: Path) -> None:
+def test_every_python_block_compiles(page: Path) -> None:
     for block in BLOCK.findall(page.read_text("utf-8")):
         compile(block, page.name, "exec")
 
 
-def test_the_own_source_is_read_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_custom_source_example_writes_readable_questions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     run(example("own-source.md", '"""Write own questions'))
     loaded = load_local(tmp_path / "mine", ["gsm8k"])["gsm8k"]
@@ -43,7 +43,7 @@ def test_the_own_source_is_read_whole(tmp_path: Path, monkeypatch: pytest.Monkey
     assert loaded.skipped == {}
 
 
-def test_the_configuration_for_a_model_of_ones_own_may_train(tmp_path: Path) -> None:
+def test_custom_model_example_passes_the_training_gate(tmp_path: Path) -> None:
     page = (HOW_TO / "real-model.md").read_text("utf-8")
     (tmp_path / "mine.yaml").write_text(page.split("```yaml\n")[1].split("```")[0])
     shutil.copy(PROJECT_ROOT / "configs" / "ppo_scale.yaml", tmp_path)
@@ -52,7 +52,7 @@ def test_the_configuration_for_a_model_of_ones_own_may_train(tmp_path: Path) -> 
     assert training_gate(config).status is Status.PASSED
 
 
-def test_the_tutorials_damage_adds_sixty_rows_under_new_ids(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tutorial_damage_adds_60_rows_under_new_ids(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     pool = tmp_path / "try" / "data" / "rollouts" / "rc1_seed.jsonl"
     pool.parent.mkdir(parents=True)
@@ -63,7 +63,7 @@ def test_the_tutorials_damage_adds_sixty_rows_under_new_ids(tmp_path: Path, monk
     assert [row["answer"] for row in rows[80:]] == list(range(60))
 
 
-def test_the_own_dialogues_are_rows_of_the_pools_schema(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_custom_dialogue_example_writes_consistent_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     run(example("own-source.md", '"""Turn own support dialogues'))
     rows = check_rows(read_rows(tmp_path / "rows.jsonl"), tmp_path / "rows.jsonl")
@@ -73,7 +73,7 @@ def test_the_own_dialogues_are_rows_of_the_pools_schema(tmp_path: Path, monkeypa
     assert len(load_rows(tmp_path / "rows.jsonl", ["gsm8k"])["gsm8k"].questions) == 2
 
 
-def test_the_own_task_reads_its_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_custom_task_example_reads_its_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     spec = run(example("own-task.md", '"""Fact checking'))["SPEC"]
     run(example("own-task.md", '"""Write own records'))
@@ -86,14 +86,14 @@ def test_the_own_task_reads_its_records(tmp_path: Path, monkeypatch: pytest.Monk
         assert not spec.is_right("no" if question.answer == "yes" else "yes", question.answer, question.aliases)
 
 
-def test_the_rule_that_is_tried_fails_as_the_page_says() -> None:
+def test_faulty_rule_example_fails_as_the_page_says() -> None:
     names = run(example("own-task.md", '"""Try an answer rule'))
     assert not names["found"].passed
     assert {"not Norstead", "Norstead or Dundale"} <= set(names["paid"]["given"])
     assert "all_candidates" in names["worst"]["kind"]
 
 
-def test_the_own_gates_own_test_is_green(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_custom_gate_example_passes_its_own_tests(monkeypatch: pytest.MonkeyPatch) -> None:
     names = {"Section": Section, "Share": Share}
     thresholds_class = run(example("own-gate.md", "class AnswersGate"), names)["AnswersGate"]
     monkeypatch.setattr(thresholds, "AnswersGate", thresholds_class, raising=False)
@@ -108,7 +108,7 @@ def test_the_own_gates_own_test_is_green(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.parametrize(("final", "grade"), [("It is 3. Answer: 3", 1.0), ("I do not know.", 0.0)])
-def test_the_own_judge_grades_every_dimension(final: str, grade: float) -> None:
+def test_custom_judge_example_grades_every_criterion(final: str, grade: float) -> None:
     judge = run(example("own-judge.md", '"""A judge that grades'))["Keyword"]()
     ask = Ask(
         system="", user="", schema={"required": ["reason", "answered", "concise"]},

@@ -1,4 +1,4 @@
-"""Licence, authors and version: the same wherever they stand, and the licence's text as it was published."""
+"""Licence, authors and version agree in all files, and the licence's text is the published one."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def citation() -> dict[str, Any]:
 
 
 def releases() -> list[tuple[str, str]]:
-    """Version and day of every release in the changelog, the newest first."""
+    """Version and day of every release in the changelog, newest first."""
     text = (PROJECT_ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     return re.findall(r"^## (\d+\.\d+\.\d+) \((\d{4}-\d\d-\d\d)\)$", text, re.MULTILINE)
 
 
-def test_the_licence_is_the_text_of_apache_2_to_the_letter() -> None:
+def test_licence_is_the_exact_text_of_apache_2() -> None:
     assert sha256_file(PROJECT_ROOT / "LICENSE") == APACHE_2
 
 

@@ -1,4 +1,4 @@
-"""The pictures of README and docs are as `make pictures` made them, and today's code would draw the same."""
+"""The pictures of README and docs are those that `make pictures` made, and the current code would draw the same."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ AGAIN = "make the pictures again: make pictures RUN=WORKSPACE"
 
 
 @pytest.fixture(autouse=True)
-def beside(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def scripts_on_path(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The scripts import each other by their plain names."""
     before = set(sys.modules)
     monkeypatch.setattr(sys, "path", [str(FOLDER), *sys.path])
@@ -40,22 +40,22 @@ def record() -> ModuleType:
     return import_module("record")
 
 
-def test_the_record_names_every_picture_and_no_other(record: ModuleType) -> None:
+def test_record_lists_exactly_the_pictures(record: ModuleType) -> None:
     assert sorted(path.name for path in FOLDER.glob("*.png")) == sorted(RECORD) == sorted(record.DRAWN_BY)
 
 
 @pytest.mark.parametrize("name", sorted(RECORD))
-def test_a_picture_is_the_one_that_was_made(name: str) -> None:
+def test_picture_matches_its_recorded_hash(name: str) -> None:
     assert hashlib.sha256((FOLDER / name).read_bytes()).hexdigest() == RECORD[name]["sha256"], AGAIN
 
 
 @pytest.mark.parametrize("name", sorted(RECORD))
-def test_a_picture_was_drawn_by_todays_code(name: str, record: ModuleType) -> None:
+def test_picture_was_drawn_by_the_current_code(name: str, record: ModuleType) -> None:
     files = record.DRAWN_BY[name]
     assert record.fingerprint(files) == RECORD[name]["drawn_by"], f"one of {', '.join(files)} has changed; {AGAIN}"
 
 
-def test_what_is_named_in_a_picture_is_todays(tmp_path: Path) -> None:
+def test_names_in_pictures_are_current(tmp_path: Path) -> None:
     shown = {name: one["shown"] for name, one in RECORD.items()}
     assert shown["calibration.png"]["criteria"] == list(dimensions(open_run(profile="local", workspace=tmp_path))), (
         AGAIN
@@ -66,7 +66,7 @@ def test_what_is_named_in_a_picture_is_todays(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(RECORD))
-def test_a_picture_is_as_wide_as_a_page_and_shown_on_one(name: str) -> None:
+def test_picture_is_1000_pixels_wide_and_shown_on_a_page(name: str) -> None:
     with Image.open(FOLDER / name) as image:
         assert image.width == 1000
     assert [page.name for page in PAGES if f"images/{name})" in page.read_text(encoding="utf-8")]

@@ -1,4 +1,4 @@
-"""The pages of `docs/reference` are what the code gives now, and leave nothing without a word."""
+"""The pages of `docs/reference` match the code, and describe every key."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from rc1_lib.workspace.artifacts import PROJECT_ROOT
 
 
 @pytest.mark.parametrize("name", ["configuration.md", "commands.md"])
-def test_a_page_is_what_the_code_gives(name: str) -> None:
+def test_reference_page_matches_the_code(name: str) -> None:
     assert (PROJECT_ROOT / FOLDER / name).read_text(encoding="utf-8") == pages(app)[name], "rc1 dev reference --write"
 
 
-def test_a_page_that_is_out_of_date_is_named_and_corrected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_outdated_reference_page_is_reported_and_rewritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dev, "PROJECT_ROOT", tmp_path)
     session, reference = Session(Options(), sys.stdout), dev.reference_of(app)
     assert reference(session, write=True) == 0
@@ -35,24 +35,24 @@ def test_a_page_that_is_out_of_date_is_named_and_corrected(tmp_path: Path, monke
         reference(session)
 
 
-def test_every_key_says_what_it_is() -> None:
-    silent = [
+def test_every_key_is_described() -> None:
+    undescribed = [
         ".".join(key.path)
         for document in DOCUMENTS
         for part in parts(document.model)
         for key in part.keys
         if not key.what.endswith(".")
     ]
-    assert silent == []
+    assert undescribed == []
 
 
-def test_no_key_of_a_run_is_left_out() -> None:
-    """Counted from the other side: from what the shipped file holds."""
+def test_every_key_of_a_run_is_listed() -> None:
+    """Compared with the keys of the shipped file."""
     listed = [key.path for part in parts(RunConfig) for key in part.keys]
     loaded = load_config(PROJECT_ROOT / "configs/local.yaml").model_dump(mode="json")
 
     def is_listed(leaf: str) -> bool:
-        """Also below a key that holds a whole mapping or a list of sections."""
+        """Whether the key or one above it, which holds a whole mapping or list, is listed."""
         steps = leaf.split(".")
         whole = [path[: path.index("[]")] if "[]" in path else path for path in listed]
         fits = [path for path in whole if len(path) <= len(steps)]
@@ -75,11 +75,11 @@ def test_no_key_of_a_run_is_left_out() -> None:
         (Range, "[fewest, most], integers ≥ 0"),
     ],
 )
-def test_what_a_key_takes_is_said_in_words(kind: object, words: str) -> None:
+def test_accepted_values_are_described_in_words(kind: object, words: str) -> None:
     assert accepted(kind) == words
 
 
-def test_values_are_those_of_the_file() -> None:
+def test_values_are_read_from_the_file() -> None:
     tree = merged(read_layers(PROJECT_ROOT / "configs/local.yaml"))
     assert given(tree, ("gates", "weights", "sum_tolerance")) == "1e-06"
     assert given(tree, ("pool", "recipes", "*", "withhold")) == "easy: 0.1, medium: 0.3, hard: 0.5"

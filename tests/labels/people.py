@@ -1,4 +1,4 @@
-"""A person to label dialogues: one who mostly sees them as the judge does, and errs in a way of their own."""
+"""A made-up annotator, who mostly agrees with the judge and errs independently."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rc1_lib.reward.chat import dialogue_of
 from rc1_lib.run import Run
 
 CUT = 0.91
-"""Of the old score: about half of the small shadow set's dialogues lie on either side."""
+"""A threshold of the baseline reward that splits the small shadow set's dialogues about in half."""
 
 
 def old_scores(run: Run) -> list[float]:
@@ -29,7 +29,7 @@ def old_scores(run: Run) -> list[float]:
 
 
 def labelled(run: Run, label: Callable[[float, np.random.Generator], object], n: int = 100) -> list[dict[str, Any]]:
-    """The first dialogues of the shadow set as rows of a file of labels; `label` is given the old score."""
+    """The first dialogues of the shadow set as rows of a label file; `label` maps a baseline reward to a label."""
     rng = np.random.default_rng(0)
     rows = rows_of(run, SHADOW).head(n)
     parts = zip(rows["messages"].to_list(), rows["source_id"], old_scores(run), strict=False)
@@ -40,12 +40,12 @@ def labelled(run: Run, label: Callable[[float, np.random.Generator], object], n:
 
 
 def fair(score: float, rng: np.random.Generator) -> bool:
-    """Sees one dialogue in ten otherwise than the judge."""
+    """A label that differs from the judge's in one dialogue of ten."""
     return bool((score >= CUT) ^ (rng.random() < 0.1))
 
 
 def put(run: Run, rows: Sequence[dict[str, Any]]) -> Path:
-    """Write the run's own file of labels."""
+    """Write the run's label file."""
     path = run.workspace.path(run.config.judge.labels.path)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Files of labels: the same rows in every form, and a sentence for each way in which one can be wrong."""
+"""Label files: the same rows in every file format, and an error for each mistake."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def answer(text: str) -> list[dict[str, str]]:
 
 
 def write(path: Path, rows: list[dict[str, Any]]) -> Path:
-    """The rows as lines of JSON, or as a table whose cells hold JSON where they hold more than a text."""
+    """Write the rows as lines of JSON, or as a table; a cell with a list is JSON."""
     if path.suffix == ".jsonl":
         path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
         return path
@@ -47,21 +47,21 @@ def _flat(row: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def read(tmp_path: Path, rows: list[dict[str, Any]], form: str = ".jsonl", **given: Any) -> LabelFile:
-    return read_labels(write(tmp_path / f"labels{form}", rows), **given)
+def read(tmp_path: Path, rows: list[dict[str, Any]], suffix: str = ".jsonl", **given: Any) -> LabelFile:
+    return read_labels(write(tmp_path / f"labels{suffix}", rows), **given)
 
 
-FORMS = pytest.mark.parametrize("form", [".jsonl", ".csv", ".tsv"])
+FORMATS = pytest.mark.parametrize("suffix", [".jsonl", ".csv", ".tsv"])
 
 
-@FORMS
-def test_dialogues_with_verdicts_are_the_same_in_every_form(tmp_path: Path, form: str) -> None:
+@FORMATS
+def test_verdict_labels_are_read_the_same_from_every_file_format(tmp_path: Path, suffix: str) -> None:
     rows = [
         {"messages": ASKED, "label": "good", "group": "a", "bucket": "hard", "annotator": "x"},
         {"messages": answer("6"), "label": "bad", "group": "a", "bucket": "easy", "annotator": "y"},
         {"messages": answer("8"), "label": None, "group": "b", "bucket": "easy", "annotator": "y"},
     ]
-    found = read(tmp_path, rows, form)
+    found = read(tmp_path, rows, suffix)
     assert found.rows["label"].to_list() == [1.0, 0.0, None]
     assert found.rows["group"].to_list() == ["a", "a", "b"]
     assert found.rows["bucket"].to_list() == ["hard", "easy", "easy"]
@@ -69,14 +69,14 @@ def test_dialogues_with_verdicts_are_the_same_in_every_form(tmp_path: Path, form
     assert (found.levels, found.dimensions) == (VERDICT, ())
 
 
-@FORMS
-def test_scores_with_a_scale_and_dimensions_that_people_graded(tmp_path: Path, form: str) -> None:
+@FORMATS
+def test_score_labels_with_scale_and_criteria_are_read_from_every_file_format(tmp_path: Path, suffix: str) -> None:
     rows = [
         {"id": "t1", "label": 4, "labels": {"q": 3}, "dimensions": {"q": 0.25, "r": 1}},
         {"id": "t1", "label": 2, "labels": {"q": 1}, "dimensions": {"q": 0.25, "r": 1}},
         {"id": "t2", "label": 1, "labels": {"q": 2}, "dimensions": {"q": 0.5, "r": None}},
     ]
-    found = read(tmp_path, rows, form, scale=(1.0, 4.0))
+    found = read(tmp_path, rows, suffix, scale=(1.0, 4.0))
     assert found.rows["label"].to_list() == pytest.approx([1, 1 / 3, 0])
     assert found.rows["labels.q"].to_list() == pytest.approx([2 / 3, 0, 1 / 3])
     assert found.rows["dimensions.r"].to_list() == [1, 1, None]
@@ -85,7 +85,7 @@ def test_scores_with_a_scale_and_dimensions_that_people_graded(tmp_path: Path, f
     assert (found.dimensions, found.graded) == (("q", "r"), ("q",))
 
 
-def test_keys_of_ones_own_and_texts_for_prompt_and_completion(tmp_path: Path) -> None:
+def test_custom_keys_and_text_prompt_and_completion_are_read(tmp_path: Path) -> None:
     rows = [{"prompt": "How many?", "completion": "6", "ok": "yes", "topic": 3, "a": 0.5, "b": 0.1, "c": 9}]
     found = read(tmp_path, rows, keys=Keys(label="ok", group="topic", dimensions=("b", "a")))
     assert found.dimensions == ("b", "a")
@@ -93,7 +93,7 @@ def test_keys_of_ones_own_and_texts_for_prompt_and_completion(tmp_path: Path) ->
     assert next(iter(found.messages.values())) == answer("6")
 
 
-def test_a_copy_under_another_id_is_the_same_dialogue(tmp_path: Path) -> None:
+def test_copies_under_different_ids_are_one_dialogue(tmp_path: Path) -> None:
     rows = [{"id": name, "messages": ASKED, "label": 1} for name in ("one", "two")]
     found = read(tmp_path, rows)
     assert found.rows["dialogue"].n_unique() == len(found.messages) == 1
@@ -107,7 +107,9 @@ def test_a_copy_under_another_id_is_the_same_dialogue(tmp_path: Path) -> None:
         ([step / 40 for step in range(41)], tuple(step / 10 for step in range(11))),
     ],
 )
-def test_levels_are_what_people_said(tmp_path: Path, labels: list[float], levels: tuple[float, ...]) -> None:
+def test_levels_are_distinct_labels_rounded_if_many(
+    tmp_path: Path, labels: list[float], levels: tuple[float, ...]
+) -> None:
     rows = [{"messages": answer(str(place)), "label": label} for place, label in enumerate(labels)]
     assert read(tmp_path, rows).levels == levels
 
@@ -116,7 +118,7 @@ SCORED = {"id": "t", "dimensions": {"q": 0.5}, "label": 1}
 
 
 @pytest.mark.parametrize(
-    ("rows", "told"),
+    ("rows", "error"),
     [
         ([{**SCORED, "label": 4}], r"line 1: 'label' .*4, .* 0 to 1; .*--scale LOW:HIGH"),
         ([SCORED, {**SCORED, "label": "fine"}], r"line 2: 'label' .*'fine', .*verdict"),
@@ -140,57 +142,57 @@ SCORED = {"id": "t", "dimensions": {"q": 0.5}, "label": 1}
         ([], r"rows, .*'label'"),
     ],
 )
-def test_a_file_at_fault_is_told_by_line_and_key(tmp_path: Path, rows: list[dict[str, Any]], told: str) -> None:
-    with pytest.raises(RowError, match=told) as refused:
+def test_invalid_row_is_rejected_with_line_and_key(tmp_path: Path, rows: list[dict[str, Any]], error: str) -> None:
+    with pytest.raises(RowError, match=error) as caught:
         read(tmp_path, rows)
-    assert "labels.jsonl" in str(refused.value)
+    assert "labels.jsonl" in str(caught.value)
 
 
-def test_many_faults_are_told_ten_at_a_time(tmp_path: Path) -> None:
+def test_at_most_ten_faults_are_listed(tmp_path: Path) -> None:
     rows = [{**SCORED, "id": str(number), "label": 9} for number in range(12)]
     with pytest.raises(RowError, match=r"line 1: .*line 10: .* 2 more\."):
         read(tmp_path, rows)
 
 
-def test_a_dimension_that_no_row_has_is_named(tmp_path: Path) -> None:
+def test_criterion_that_no_row_has_is_named(tmp_path: Path) -> None:
     with pytest.raises(RowError, match=r"line 1: .*'z'.* id, dimensions, label"):
         read(tmp_path, [SCORED], keys=Keys(dimensions=("z",)))
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "told"),
+    ("name", "content", "error"),
     [
-        ("labels.txt", "x", "found the file type '.txt', expected one of .jsonl, .json, .csv, .tsv"),
-        ("labels.csv", "", "line 1: found no column names"),
-        ("labels.csv", "id,label,label\n", "line 1: the header names 'label' twice"),
-        ("labels.csv", "id,label\na,1\nb\n", "line 3: found 1 cells, expected the 2 of the header"),
-        ("labels.csv", 'id,label\n"a"x,1\n', "line 2: is not a valid table"),
-        ("labels.tsv", "id\tlabel\n\xff", "is not UTF-8 text"),
+        ("labels.txt", "x", "'.txt', expected one of .jsonl, .json, .csv, .tsv"),
+        ("labels.csv", "", "line 1: "),
+        ("labels.csv", "id,label,label\n", "'label' twice"),
+        ("labels.csv", "id,label\na,1\nb\n", "line 3: found 1 cells"),
+        ("labels.csv", 'id,label\n"a"x,1\n', "line 2: "),
+        ("labels.tsv", "id\tlabel\n\xff", "UTF-8"),
         ("labels.jsonl", '{"id": 1}\n{', "line 2"),
-        ("labels.jsonl", "[1]", "found a int; expected a JSON object"),
+        ("labels.jsonl", "[1]", "JSON object"),
     ],
 )
-def test_a_damaged_file_is_told_by_its_line(tmp_path: Path, name: str, content: str, told: str) -> None:
+def test_damaged_file_is_rejected_with_its_line(tmp_path: Path, name: str, content: str, error: str) -> None:
     path = tmp_path / name
     path.write_bytes(content.encode("latin-1"))
-    with pytest.raises(RowError) as refused:
+    with pytest.raises(RowError) as caught:
         read_labels(path)
-    assert told in str(refused.value)
+    assert error in str(caught.value)
 
 
-@FORMS
-def test_a_missing_file_is_told(tmp_path: Path, form: str) -> None:
+@FORMATS
+def test_missing_file_is_named(tmp_path: Path, suffix: str) -> None:
     with pytest.raises(RowError, match=r"none\..*\(No such file"):
-        read_labels(tmp_path / f"none{form}")
+        read_labels(tmp_path / f"none{suffix}")
 
 
 @pytest.mark.parametrize("text", ["4:1", "1-5", "a:b", "1:inf", "2"])
-def test_a_scale_that_is_none_is_refused(text: str) -> None:
+def test_invalid_scale_is_rejected(text: str) -> None:
     with pytest.raises(ConfigError, match=r"^--scale .*LOW:HIGH"):
         read_scale("--scale", text)
 
 
-def test_the_pages_table_is_read_with_the_pages_flags(tmp_path: Path) -> None:
+def test_table_of_the_labels_page_is_read_with_the_flags_of_the_page(tmp_path: Path) -> None:
     page = (PROJECT_ROOT / "docs" / "how-to" / "labels.md").read_text(encoding="utf-8")
     (table,) = re.findall(r"```\n(id,annotator.*?)```", page, re.DOTALL)
     assert "--label overall --scale 1:5 --dimensions clear,short" in page

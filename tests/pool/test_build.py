@@ -1,4 +1,4 @@
-"""The builder: deterministic, disjoint from the shadow set, and honest about what the teacher did."""
+"""The pool builder is deterministic, disjoint from the shadow set, and records truthfully what the expert did."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ def rows(evidence: Evidence) -> pl.DataFrame:
     return evidence.rows("pool")
 
 
-def test_the_same_seed_gives_the_same_bytes_however_many_workers(built: Run, tmp_path: Path) -> None:
+def test_pool_bytes_depend_on_the_seed_and_not_on_the_workers(built: Run, tmp_path: Path) -> None:
     again = open_run(workspace=tmp_path, overrides=[*SMALL, "pool.workers=2"])
-    build_seed(again)
+    build_seed(again, ("shadow", "pool"))
     for relative in (built.config.pool.path, built.config.shadow.path):
         assert sha256_file(built.workspace.path(relative)) == sha256_file(again.workspace.path(relative))
 
 
 @pytest.mark.parametrize(("task", "questions"), [("strategyqa", 2061), ("strategyqa", 1300), ("gsm8k", 6907)])
-def test_the_published_pool_can_be_made_of_the_published_questions(task: Task, questions: int) -> None:
-    """So many can be posed, less those held out and a few that retell them; 1,300 is for a smaller split."""
+def test_published_questions_are_enough_for_the_published_pool(task: Task, questions: int) -> None:
+    """All published questions less those held out and a few near duplicates; 1,300 is for a smaller split."""
     config = open_run(profile="prod").config
     held = apportion(config.shadow.n, config.datasets)[task]
     rows = apportion(config.pool.n, config.datasets)[task]
@@ -52,7 +52,7 @@ def test_the_published_pool_can_be_made_of_the_published_questions(task: Task, q
     assert len(plan_pool(alone, asked)) == rows
 
 
-def test_another_seed_gives_another_pool(built: Run, tmp_path: Path) -> None:
+def test_different_seed_gives_a_different_pool(built: Run, tmp_path: Path) -> None:
     other = open_run(workspace=tmp_path, overrides=[*SMALL, "pool.n=50", "pool.seed=7"])
     build_seed(other, ("pool",))
     assert not set(read_rows(tmp_path / other.config.pool.path)["question"]) & set(
@@ -60,28 +60,28 @@ def test_another_seed_gives_another_pool(built: Run, tmp_path: Path) -> None:
     )
 
 
-def test_the_pool_leaves_out_the_questions_of_another_shadow_set_too(built: Run, tmp_path: Path) -> None:
-    """One that was drawn with another seed; without being told the pool would hold some of them."""
+def test_pool_excludes_the_questions_of_a_hold_out_file(built: Run, tmp_path: Path) -> None:
+    """The file was drawn with another seed; without the key the pool would contain some of its questions."""
     few = (*SMALL, "pool.n=300", "shadow.n=60")
-    drawn = open_run(workspace=tmp_path / "drawn", overrides=(*few, "shadow.seed=5", "sources.use=embedded"))
-    build_seed(drawn, ("pool",))
-    beside = tmp_path / "beside.jsonl"
-    lines = drawn.workspace.path(drawn.config.pool.path).read_bytes().splitlines(keepends=True)
-    beside.write_bytes(b"".join(lines[:40]))
-    held = set(read_rows(beside)["source_id"])
-    alone = open_run(workspace=tmp_path / "alone", overrides=few)
-    told = open_run(workspace=tmp_path / "told", overrides=(*few, f"pool.hold_out={beside}"))
+    other = open_run(workspace=tmp_path / "other", overrides=(*few, "shadow.seed=5", "sources.use=embedded"))
+    build_seed(other, ("pool",))
+    hold_out = tmp_path / "hold_out.jsonl"
+    lines = other.workspace.path(other.config.pool.path).read_bytes().splitlines(keepends=True)
+    hold_out.write_bytes(b"".join(lines[:40]))
+    held_out = set(read_rows(hold_out)["source_id"])
+    without = open_run(workspace=tmp_path / "without", overrides=few)
+    excluding = open_run(workspace=tmp_path / "excluding", overrides=(*few, f"pool.hold_out={hold_out}"))
     found = []
-    for run in (alone, told):
-        build_seed(run)
-        found.append(held & set(read_rows(run.workspace.path(run.config.pool.path))["source_id"]))
+    for run in (without, excluding):
+        build_seed(run, ("pool",))
+        found.append(held_out & set(read_rows(run.workspace.path(run.config.pool.path))["source_id"]))
     assert found[0] and not found[1]
-    assert POOL.state(told) is FileState.FRESH
-    beside.write_bytes(b"".join(lines[:39]))
-    assert POOL.state(told) is FileState.STALE
+    assert POOL.state(excluding) is FileState.FRESH
+    hold_out.write_bytes(b"".join(lines[:39]))
+    assert POOL.state(excluding) is FileState.STALE
 
 
-def test_the_shadow_set_does_not_depend_on_the_size_of_the_pool(built: Run, tmp_path: Path) -> None:
+def test_shadow_set_does_not_depend_on_the_pool_size(built: Run, tmp_path: Path) -> None:
     smaller = open_run(workspace=tmp_path, overrides=[*SMALL, "pool.n=300"])
     build_seed(smaller, ("shadow",))
     ids = [read_rows(run.workspace.path(run.config.shadow.path))["source_id"].to_list() for run in (built, smaller)]
@@ -93,7 +93,7 @@ def test_pool_and_shadow_share_no_question(evidence: Evidence) -> None:
     assert not keys[0] & keys[1]
 
 
-def test_the_shadow_set_is_stratified_and_its_manifest_names_every_row(built: Run, evidence: Evidence) -> None:
+def test_shadow_set_is_stratified_and_its_manifest_lists_every_row(built: Run, evidence: Evidence) -> None:
     manifest = read_json(built.workspace.path(SAMPLE_MANIFEST))
     assert manifest["strata"] == dict(apportion(built.config.shadow.n, built.config.datasets))
     assert [row["source_id"] for row in manifest["rows"]] == evidence.rows("shadow")["source_id"].to_list()
@@ -131,7 +131,7 @@ def test_every_calculation_in_the_pool_is_true(rows: pl.DataFrame) -> None:
     assert checked > 500
 
 
-def test_a_row_is_solved_only_with_the_right_answer_and_the_missing_slot(rows: pl.DataFrame) -> None:
+def test_row_is_solved_only_with_the_right_answer_and_the_missing_information(rows: pl.DataFrame) -> None:
     for row in rows.iter_rows(named=True):
         right = is_right(row["task"], row["final"], row["answer"], row["aliases"])
         obtained = row["asked"] > 0 or not row["needs_clarification"]
@@ -140,7 +140,7 @@ def test_a_row_is_solved_only_with_the_right_answer_and_the_missing_slot(rows: p
     assert rows["lucky"].sum() > 0
 
 
-def test_a_withheld_slot_is_nowhere_in_the_prompt(rows: pl.DataFrame) -> None:
+def test_prompt_does_not_contain_the_missing_information(rows: pl.DataFrame) -> None:
     texts = with_texts(rows.filter("needs_clarification" & (pl.col("slot").struct.field("where") == "story")))
     assert texts.height > 20
     for prompt, slot in texts.select("prompt", "slot").iter_rows():
@@ -148,7 +148,7 @@ def test_a_withheld_slot_is_nowhere_in_the_prompt(rows: pl.DataFrame) -> None:
         assert slot["value"] not in words
 
 
-def test_asking_brings_the_missing_slot_and_needless_asking_brings_nothing(rows: pl.DataFrame) -> None:
+def test_asking_once_obtains_the_missing_information(rows: pl.DataFrame) -> None:
     asked = rows.filter(pl.col("asked") > 0)
     for row in asked.iter_rows(named=True):
         replies = [message["content"] for message in row["messages"] if message["name"] == "ask_user"]
@@ -157,9 +157,7 @@ def test_asking_brings_the_missing_slot_and_needless_asking_brings_nothing(rows:
             assert row["slot"]["value"] in replies[0]
 
 
-def test_the_teacher_asks_at_the_configured_rate_and_on_the_cue_rather_than_on_need(
-    rows: pl.DataFrame, built: Run
-) -> None:
+def test_scripted_expert_asks_at_the_configured_rate_and_by_wording_not_need(rows: pl.DataFrame, built: Run) -> None:
     rate = rows["asked"].mean()
     assert abs(rate - built.config.pool.clarify_rate) < 4 * (0.3 * 0.7 / rows.height) ** 0.5
     by_cue = dict(rows.group_by("cue").agg(pl.col("asked").mean()).iter_rows())
@@ -169,43 +167,43 @@ def test_the_teacher_asks_at_the_configured_rate_and_on_the_cue_rather_than_on_n
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.1, 0.3])
-def test_the_chance_of_asking_averages_to_the_rate(rate: float) -> None:
+def test_ask_probability_averages_to_the_rate(rate: float) -> None:
     cues = {True: CUE_RATE, False: 1 - CUE_RATE}
     average = sum(share * ask_chance(rate, TEACHER, cue=cue, needs=False) for cue, share in cues.items())
     assert average == pytest.approx(rate)
 
 
-def test_a_missing_piece_makes_asking_likelier_as_configured_and_never_certain_beyond_one() -> None:
+def test_need_pull_scales_the_ask_probability_up_to_one() -> None:
     noticing = TEACHER.model_copy(update={"need_pull": 1.5})
     for cue in (True, False):
-        heedless = ask_chance(0.1, TEACHER, cue=cue, needs=True)
-        assert heedless == ask_chance(0.1, TEACHER, cue=cue, needs=False)
-        assert ask_chance(0.1, noticing, cue=cue, needs=True) == pytest.approx(1.5 * heedless)
-        assert ask_chance(0.1, noticing, cue=cue, needs=False) == heedless
+        chance = ask_chance(0.1, TEACHER, cue=cue, needs=True)
+        assert chance == ask_chance(0.1, TEACHER, cue=cue, needs=False)
+        assert ask_chance(0.1, noticing, cue=cue, needs=True) == pytest.approx(1.5 * chance)
+        assert ask_chance(0.1, noticing, cue=cue, needs=False) == chance
     assert ask_chance(0.9, noticing, cue=True, needs=True) == 1.0
 
 
-def test_too_few_questions_are_refused_with_the_knobs_to_turn(shared_data: Path, tmp_path: Path) -> None:
+def test_too_few_questions_are_rejected_with_the_keys_to_change(shared_data: Path, tmp_path: Path) -> None:
     run = open_run(workspace=tmp_path, overrides=[*SMALL, f"sources.use={shared_data}", "pool.n=5000"])
     with pytest.raises(SourceError, match=r"hotpotqa: \d+ .* 2250 .*shadow\.n.*sources\.max_uses"):
         build_seed(run)
     assert not (tmp_path / "data").exists()
 
 
-def test_no_page_of_a_held_out_question_is_lent_to_the_pool() -> None:
-    def asked(at: int, source: str) -> Question:
+def test_pages_of_held_out_questions_are_not_used_as_distractors() -> None:
+    def question(at: int, source: str) -> Question:
         pages = (Passage(f"Works {at}", f"Works {at} has its seat in Town {at}."),)
         return Question(f"{source}/{at}", "hotpotqa", source, "en", f"Where is {at}?", (), pages, (), "x")
 
-    questions = [asked(at, "hotpotqa") for at in range(12)]
-    for pool, held, borrowed in (
+    questions = [question(at, "hotpotqa") for at in range(12)]
+    for pool, held_out, borrowed in (
         (questions[6:], questions[:6], {f"Works {at}" for at in range(6, 12)}),
-        (questions[6:], [asked(at, "embedded") for at in range(6)], {f"Works {at}" for at in range(12)}),
+        (questions[6:], [question(at, "embedded") for at in range(6)], {f"Works {at}" for at in range(12)}),
     ):
-        lent = lend_pages(pool, {"hotpotqa": questions}, 1, withheld=held)
-        assert {page.title for question in lent for page in question.passages} == borrowed
+        lent = lend_pages(pool, {"hotpotqa": questions}, 1, withheld=held_out)
+        assert {page.title for borrower in lent for page in borrower.passages} == borrowed
 
 
-def test_both_languages_and_all_tasks_are_there(rows: pl.DataFrame, built: Run) -> None:
+def test_pool_has_both_languages_and_all_tasks(rows: pl.DataFrame, built: Run) -> None:
     assert set(rows["lang"]) == {"en", "zh"}
     assert set(rows["task"]) == set(built.config.datasets)

@@ -1,4 +1,4 @@
-"""Diversity measures against values worked out by hand."""
+"""Diversity measures against hand-computed values."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def series(*texts: str) -> pl.Series:
     return pl.Series("text", texts)
 
 
-def test_distinct_divides_kinds_by_occurrences() -> None:
+def test_distinct_n_divides_distinct_ngrams_by_all_ngrams() -> None:
     # bigrams: a b, b a, a b -> 2 kinds of 3
     assert distinct_n(series("a b a b"), 2) == pytest.approx(2 / 3)
     assert distinct_n(series("a b a b"), 1) == 0.5
 
 
 def test_ngrams_never_cross_rows() -> None:
-    # "b c" would stand between the rows
+    # "b c" would span two rows
     assert distinct_n(series("a b", "c d", "a b"), 2) == pytest.approx(2 / 3)
 
 
@@ -69,8 +69,8 @@ def test_long_ngrams_over_many_words_stay_exact() -> None:
     assert distinct_n(series(" ".join(words), " ".join(words)), 8) == 0.5
 
 
-def test_windows_have_fixed_size_and_the_rest_is_dropped() -> None:
-    # one row of 7 bigrams in windows of 3: [ab ba ab] [bc cd de] and a rest of one
+def test_windows_have_a_fixed_size_and_the_remainder_is_dropped() -> None:
+    # one row of 7 bigrams in windows of 3: [ab ba ab] [bc cd de] and a remainder of one
     found = windowed_distinct(series("a b a b c d e f"), 2, window_bigrams=3)
     assert found.windows == 2
     assert found.mean == pytest.approx((2 / 3 + 1) / 2)
@@ -78,21 +78,21 @@ def test_windows_have_fixed_size_and_the_rest_is_dropped() -> None:
     assert found.p10 == pytest.approx(2 / 3 + 0.1 / 3)
 
 
-def test_a_corpus_shorter_than_a_window_is_one_window() -> None:
+def test_corpus_shorter_than_a_window_is_one_window() -> None:
     texts = series("a b a b")
     found = windowed_distinct(texts, 2, window_bigrams=1000)
     assert (found.windows, found.mean, found.minimum) == (1, distinct_n(texts, 2), distinct_n(texts, 2))
 
 
 @given(corpora, st.integers(1, 10), st.integers(0, 5))
-def test_windowed_values_lie_in_order_and_repeat_with_the_seed(texts: pl.Series, window: int, seed: int) -> None:
+def test_windowed_values_are_ordered_and_reproducible(texts: pl.Series, window: int, seed: int) -> None:
     found = windowed_distinct(texts, 2, window, seed)
     assert 0 < found.minimum <= found.p10 + 1e-12
     assert found.minimum <= found.mean <= 1
     assert found == windowed_distinct(texts, 2, window, seed)
 
 
-def test_the_windowed_value_does_not_fall_with_size_where_the_raw_value_does() -> None:
+def test_windowed_value_is_stable_in_size_and_the_raw_value_falls() -> None:
     rng = np.random.default_rng(7)
     rows = [" ".join(f"w{word}" for word in rng.integers(0, 200, 30)) for _ in range(3000)]
     small, large = series(*rows[:150]), series(*rows)
@@ -116,14 +116,14 @@ def test_zipf_slope_reads_only_the_first_ranks() -> None:
     assert zipf_slope(series(" ".join(words)), ranks=2) == pytest.approx(-1.0)
 
 
-def test_kl_is_the_sum_worked_out_by_hand() -> None:
+def test_kl_matches_hand_value() -> None:
     # words: ours a a b, theirs a b b, alpha 1, two kinds: p = 3/5 2/5, q = 2/5 3/5
     expected = 3 / 5 * math.log(3 / 2) + 2 / 5 * math.log(2 / 3)
     assert kl_divergence(series("a a b"), series("a b b"), n=1, alpha=1.0) == pytest.approx(expected)
 
 
-def test_kl_smooths_what_the_reference_lacks() -> None:
-    # ours a, theirs b: p = (1+x)/(1+2x), x/(1+2x); q the other way round
+def test_kl_smooths_ngrams_that_the_reference_lacks() -> None:
+    # ours a, theirs b: p = (1+x)/(1+2x), x/(1+2x), and q is p reversed
     alpha = 0.5
     p = (1 + alpha) / (1 + 2 * alpha)
     expected = p * math.log(p / (1 - p)) + (1 - p) * math.log((1 - p) / p)
@@ -146,7 +146,7 @@ def test_divergences_are_never_negative_and_js_is_symmetric_and_bounded(
 
 
 @given(corpora)
-def test_divergences_are_zero_for_the_same_texts_in_another_order(texts: pl.Series) -> None:
+def test_divergences_of_reordered_texts_are_zero(texts: pl.Series) -> None:
     assert kl_divergence(texts, texts.reverse()) == 0
     assert js_divergence(texts, texts.reverse()) == 0
 
@@ -170,7 +170,7 @@ def test_js_of_disjoint_texts_is_ln_2() -> None:
     assert js_divergence(series("a b c"), series("d e f")) == pytest.approx(math.log(2))
 
 
-def test_texts_too_short_to_measure_are_refused() -> None:
+def test_texts_too_short_to_measure_are_rejected() -> None:
     with pytest.raises(RowError, match=r"^distinct-2: .* 2 texts"):
         distinct_n(series("a", "b"), 2)
     with pytest.raises(RowError, match=r"^3-grams: .*reference"):
@@ -189,10 +189,10 @@ def test_smoothing_must_be_positive(alpha: float) -> None:
         kl_divergence(series("a b c"), series("a b c"), alpha=alpha)
 
 
-def test_real_questions_keep_their_windowed_value_while_the_raw_one_falls() -> None:
+def test_real_questions_have_the_documented_raw_and_windowed_values() -> None:
     file = Path(__file__).parents[3] / "shared" / "data" / "gsm8k" / "train.jsonl"
     if not file.exists():
-        pytest.skip(f"the real GSM8K rows are absent: no {file}")
+        pytest.skip(f"the real GSM8K rows are missing: no {file}")
     questions = pl.read_ndjson(file)["question"]
     assert distinct_n(questions.head(100), 2) == pytest.approx(0.75, abs=0.03)
     assert distinct_n(questions, 2) == pytest.approx(0.36, abs=0.03)
@@ -202,12 +202,12 @@ def test_real_questions_keep_their_windowed_value_while_the_raw_one_falls() -> N
 
 
 @given(corpora, st.integers(1, 3), st.randoms(use_true_random=False))
-def test_words_read_once_give_the_figures_of_any_choice_of_texts(texts: pl.Series, n: int, rng: Random) -> None:
+def test_tokens_of_selected_texts_give_the_same_values_as_the_texts(texts: pl.Series, n: int, rng: Random) -> None:
     mixed = pl.concat([texts, pl.Series("text", [None, "", "a b c"])])
     places = [rng.randrange(len(mixed)) for _ in range(len(mixed))] + [len(mixed) - 1]
-    chosen, taken = mixed.gather(places), Words.of(mixed).take(np.array(places))
-    at_once = distinct_n(chosen, n), windowed_distinct(chosen, n, 7, seed=3)
-    assert (distinct_n(taken, n), windowed_distinct(taken, n, 7, seed=3)) == at_once
+    texts, words = mixed.gather(places), Words.of(mixed).take(np.array(places))
+    expected = distinct_n(texts, n), windowed_distinct(texts, n, 7, seed=3)
+    assert (distinct_n(words, n), windowed_distinct(words, n, 7, seed=3)) == expected
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(batches, "AT_ONCE", 2)
-        assert (distinct_n(mixed.gather(places), n), windowed_distinct(chosen, n, 7, seed=3)) == at_once
+        assert (distinct_n(texts, n), windowed_distinct(texts, n, 7, seed=3)) == expected

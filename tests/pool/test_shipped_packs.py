@@ -1,4 +1,4 @@
-"""The packs in `templates/`: what a pool built with them may rely on."""
+"""The packs in `templates/`: the properties that a pool built with them relies on."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ def words(phrase: str) -> list[str]:
 
 
 def talk(template: Template) -> list[str]:
-    """What user and assistant say: all but the system message."""
+    """The phrases of user and assistant: all but the system message."""
     return [phrase for phrase in template.phrases() if phrase != template.system]
 
 
 def density(template: Template) -> float:
     """Connectors per 100 words of the template's English phrases."""
-    said = [word for phrase in talk(template) for word in words(phrase)]
-    return 100 * sum(word in CONNECTORS for word in said) / len(said)
+    spoken = [word for phrase in talk(template) for word in words(phrase)]
+    return 100 * sum(word in CONNECTORS for word in spoken) / len(spoken)
 
 
 def test_old_pack_is_plain_and_small(old: Pack) -> None:
@@ -69,7 +69,7 @@ def test_new_pack_covers_kinds_roles_and_styles(new: Pack) -> None:
             assert len({template.role for template in chosen}) >= 5
 
 
-def test_english_phrases_stay_short_and_use_few_different_words(new: Pack) -> None:
+def test_english_phrases_are_short_and_use_a_small_vocabulary(new: Pack) -> None:
     for template in of(new, "en"):
         assert len(words(template.system)) <= 18, template.id
         assert len(words(template.user)) <= 14, template.id
@@ -106,8 +106,8 @@ def test_styles_differ_in_their_connectors(new: Pack) -> None:
 
 def test_chinese_styles_differ_in_their_connectors(new: Pack) -> None:
     for template in of(new, "zh"):
-        said = "".join(talk(template))
-        found = sum(said.count(connector) for connector in CONNECTORS_ZH)
+        text = "".join(talk(template))
+        found = sum(text.count(connector) for connector in CONNECTORS_ZH)
         if template.style == "terse":
             assert found == 0, template.id
         elif template.style == "reasoned":
@@ -116,13 +116,13 @@ def test_chinese_styles_differ_in_their_connectors(new: Pack) -> None:
             assert 0 < found < 20, template.id
 
 
-def test_only_the_terse_style_makes_calls_in_silence(new: Pack) -> None:
+def test_only_the_terse_style_makes_calls_without_text(new: Pack) -> None:
     for template in new.templates:
         silent = any(not phrase for phrases in template.steps.values() for phrase in phrases)
         assert silent == (template.style == "terse"), template.id
 
 
-def test_every_template_can_close_with_and_without_a_reason(new: Pack) -> None:
+def test_every_template_can_end_with_and_without_a_reason(new: Pack) -> None:
     for template in new.templates:
         assert {"{reason}" in phrase for phrase in template.final} == {True, False}, template.id
 

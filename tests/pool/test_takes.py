@@ -1,4 +1,4 @@
-"""Takes: the same prompt to the letter, another performance, and no change to the shadow set or the pool."""
+"""Takes: exactly the same prompt, other actions, and no change to the shadow set or the pool."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def states(run: Run) -> tuple[FileState, ...]:
     return tuple(DERIVED[part].state(run) for part in PARTS)
 
 
-def test_take_0_is_the_shadow_row_to_the_byte(built: Run, takes: pl.DataFrame) -> None:
+def test_take_0_equals_the_shadow_row_byte_for_byte(built: Run, takes: pl.DataFrame) -> None:
     shadow = built.workspace.path(built.config.shadow.path).read_bytes()
     lines = built.workspace.path(TAKES_PATH).read_bytes().splitlines(keepends=True)
     first = [line.replace(b"/take-0", b"", 1) for line in lines if b'/take-0"' in line[:60]]
@@ -52,9 +52,7 @@ def test_take_0_is_the_shadow_row_to_the_byte(built: Run, takes: pl.DataFrame) -
     assert takes.height == len(lines)
 
 
-def test_every_take_has_its_shadow_rows_prompt_and_pose_to_the_letter(
-    shadow: pl.DataFrame, takes: pl.DataFrame
-) -> None:
+def test_every_take_has_exactly_the_prompt_of_its_shadow_row(shadow: pl.DataFrame, takes: pl.DataFrame) -> None:
     posed = pl.col("posed").struct
     same = {
         "system": pl.col("messages").list.get(0).struct.field("content"),
@@ -74,7 +72,7 @@ def test_every_take_has_its_shadow_rows_prompt_and_pose_to_the_letter(
     assert takes.select(**same).equals(wanted.select(**same))
 
 
-def test_the_teachers_deeds_are_drawn_anew(built: Run, takes: pl.DataFrame) -> None:
+def test_scripted_expert_acts_differently_in_each_take(built: Run, takes: pl.DataFrame) -> None:
     per_prompt = with_texts(takes).group_by("shadow_id").agg(
         pl.len(), different=pl.col("everything").n_unique(), asks=pl.col("asked").n_unique()
     )  # fmt: skip
@@ -83,7 +81,7 @@ def test_the_teachers_deeds_are_drawn_anew(built: Run, takes: pl.DataFrame) -> N
     assert (per_prompt["asks"] > 1).sum() > 0.3 * per_prompt.height
 
 
-def test_takes_ask_at_the_usual_rate_and_on_the_cue(built: Run, takes: pl.DataFrame) -> None:
+def test_takes_ask_at_the_configured_rate_and_by_wording(built: Run, takes: pl.DataFrame) -> None:
     later = takes.filter(~pl.col("id").str.ends_with("/take-0"))
     rate, chance = later["asked"].mean(), built.config.pool.clarify_rate
     assert isinstance(rate, float)
@@ -92,7 +90,7 @@ def test_takes_ask_at_the_usual_rate_and_on_the_cue(built: Run, takes: pl.DataFr
     assert by_cue[True] > 3 * by_cue[False]
 
 
-def test_takes_tell_the_truth_about_themselves(takes: pl.DataFrame) -> None:
+def test_outcome_fields_of_takes_are_true(takes: pl.DataFrame) -> None:
     for row in takes.iter_rows(named=True):
         right = is_right(row["task"], row["final"], row["answer"], row["aliases"])
         obtained = row["asked"] > 0 or not row["needs_clarification"]
@@ -100,7 +98,7 @@ def test_takes_tell_the_truth_about_themselves(takes: pl.DataFrame) -> None:
         assert row["messages"][-1]["content"].endswith(row["final"])
 
 
-def test_no_take_exceeds_the_limits_and_those_left_out_are_counted(built: Run, takes: pl.DataFrame) -> None:
+def test_takes_stay_within_the_limits_and_omitted_ones_are_counted(built: Run, takes: pl.DataFrame) -> None:
     texts = with_texts(takes)
     assert texts["turns"].max() == built.config.pool.max_turns
     assert texts["tool_hops"].max() in range(7, built.config.pool.max_tool_hops + 1)
@@ -112,7 +110,7 @@ def test_no_take_exceeds_the_limits_and_those_left_out_are_counted(built: Run, t
     assert takes.height + left_out == built.config.shadow.n * built.config.ablation.takes
 
 
-def test_takes_are_as_difficult_as_their_shadow_row(built: Run, shadow: pl.DataFrame, takes: pl.DataFrame) -> None:
+def test_takes_have_the_bucket_of_their_shadow_row(built: Run, shadow: pl.DataFrame, takes: pl.DataFrame) -> None:
     measured = measure(takes.drop("shadow_id"), built.config.difficulty).select("id", "bucket")
     assert measured["bucket"].null_count() == 0
     wanted = measure(shadow, built.config.difficulty).select(prompt="id", bucket="bucket")
@@ -121,7 +119,7 @@ def test_takes_are_as_difficult_as_their_shadow_row(built: Run, shadow: pl.DataF
     assert ours["bucket"].to_list() != measured["bucket"].to_list()
 
 
-def test_a_take_does_not_depend_on_how_many_there_are(built: Run) -> None:
+def test_take_does_not_depend_on_the_number_of_takes(built: Run) -> None:
     config = built.config
     questions, _ = load_questions(config, built.workspace)
     planned = plan(config, questions).shadow[:20]
@@ -133,7 +131,7 @@ def test_a_take_does_not_depend_on_how_many_there_are(built: Run) -> None:
         assert takes[0] == write_row(row, variant.recipe, config.pool, pack)
 
 
-def test_the_number_of_takes_makes_takes_stale_and_nothing_else(fresh_copy: Callable[..., Run]) -> None:
+def test_changed_number_of_takes_makes_only_takes_stale(fresh_copy: Callable[..., Run]) -> None:
     run = fresh_copy("ablation.takes=2")
     assert states(run) == (FileState.FRESH, FileState.STALE, FileState.FRESH)
     before = [sha256_file(run.workspace.path(path)) for path in (run.config.shadow.path, run.config.pool.path)]
@@ -145,7 +143,7 @@ def test_the_number_of_takes_makes_takes_stale_and_nothing_else(fresh_copy: Call
     assert two == [line for line in four if b'/take-0"' in line[:60] or b'/take-1"' in line[:60]]
 
 
-def test_what_befalls_the_takes_is_told(fresh_copy: Callable[..., Run]) -> None:
+def test_altered_and_missing_takes_are_detected_and_rebuilt(fresh_copy: Callable[..., Run]) -> None:
     run = fresh_copy()
     path = run.workspace.path(TAKES_PATH)
     whole = path.read_bytes()
@@ -159,11 +157,11 @@ def test_what_befalls_the_takes_is_told(fresh_copy: Callable[..., Run]) -> None:
     assert states(run) == (FileState.FRESH,) * 3
 
 
-def test_another_seed_of_the_pool_makes_all_parts_stale(fresh_copy: Callable[..., Run]) -> None:
+def test_different_pool_seed_makes_all_parts_stale(fresh_copy: Callable[..., Run]) -> None:
     assert states(fresh_copy("pool.seed=7")) == (FileState.STALE,) * 3
 
 
-def test_a_finished_dialogue_has_one_take_itself(built: Run, tmp_path: Path) -> None:
+def test_finished_dialogue_has_itself_as_its_only_take(built: Run, tmp_path: Path) -> None:
     source = built.workspace.path(built.config.pool.path)
     run = open_run(workspace=tmp_path, overrides=[*SMALL, "pool.n=300", f"sources.use={source}"])
     manifest = build_seed(run, ("shadow", "takes"))["takes"]

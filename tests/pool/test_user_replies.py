@@ -1,4 +1,4 @@
-"""Both sentences of a row's user stand in the row, whether or not its dialogue asks."""
+"""A row contains both replies of its user, whether or not its dialogue asks."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ def pack(built: Run) -> Pack:
     return load_pack(built.workspace.find(built.config.pool.templates_dir))
 
 
-def heard(row: Row) -> set[str]:
+def replies_in(row: Row) -> set[str]:
     return {message["content"] or "" for message in row["messages"] if message.get("name") == "ask_user"}
 
 
 def phrases(row: Row, templates: Mapping[str, Template]) -> list[str]:
-    """Everything that the row's template lets its user say to a question that is answered."""
+    """All replies that the row's template allows to a question that is answered."""
     template, slot = templates[row["template_id"]], row.get("slot")
     return [phrase.format(value=slot["value"]) for phrase in template.reply] if slot else [*template.nothing_missing]
 
 
 def answered(row: Row) -> str:
-    """What the user says to a question for the piece, or to any where none is missing."""
+    """The user's reply to a question about the missing information, or to any question if nothing is missing."""
     replies = row.get("user_replies")
     assert replies is not None
     return replies["gives"] if replies["gives"] is not None else replies["otherwise"]
 
 
-def test_every_row_holds_both_in_the_words_of_its_template(rows: list[Row], pack: Pack) -> None:
+def test_every_row_has_both_replies_in_the_words_of_its_template(rows: list[Row], pack: Pack) -> None:
     templates = {template.id: template for template in pack.templates}
     for row in rows:
         replies = row.get("user_replies")
@@ -58,25 +58,23 @@ def test_every_row_holds_both_in_the_words_of_its_template(rows: list[Row], pack
             assert replies["otherwise"] == UNSURE[row["lang"]]
 
 
-def test_a_user_that_is_asked_says_in_the_row_what_it_says_in_the_dialogue(rows: list[Row]) -> None:
+def test_user_replies_of_a_row_match_its_dialogue(rows: list[Row]) -> None:
     asking = [row for row in rows if row["asked"]]
     assert Counter(row["needs_clarification"] for row in asking).keys() == {True, False}
-    assert all(heard(row) == {answered(row)} for row in asking)
+    assert all(replies_in(row) == {answered(row)} for row in asking)
 
 
 def test_rows_that_do_not_ask_use_every_phrase(rows: list[Row], pack: Pack) -> None:
-    """A pick by the row's id, not the first phrase."""
+    """The row's id picks the phrase; it is not always the first one."""
     templates = {template.id: template for template in pack.templates}
-    silent = [row for row in rows if not row["asked"] and not row["needs_clarification"]]
-    places = Counter(phrases(row, templates).index(answered(row)) for row in silent)
-    assert len(places) > 1 and min(places.values()) > len(silent) // 10
+    not_asking = [row for row in rows if not row["asked"] and not row["needs_clarification"]]
+    places = Counter(phrases(row, templates).index(answered(row)) for row in not_asking)
+    assert len(places) > 1 and min(places.values()) > len(not_asking) // 10
 
 
 @pytest.mark.parametrize("bucket", ["easy", "hard"])
-def test_whether_the_teacher_asks_changes_nothing_else_that_the_user_would_say(
-    built: Run, pack: Pack, bucket: Bucket
-) -> None:
-    """The sentence of a row that does not ask is no draw: it hangs on the id alone."""
+def test_user_replies_do_not_depend_on_take_or_split(built: Run, pack: Pack, bucket: Bucket) -> None:
+    """The replies of a row that does not ask depend on its id alone, not on a random draw."""
     never = built.config.pool.model_copy(update={"clarify_rate": 0.0})
     for number, question in enumerate(generate("gsm8k", 40, 5, 0.3)):
         planned = PlannedRow(f"pool-gsm8k-{number:06d}", "pool", question, 0)

@@ -1,4 +1,4 @@
-"""What an installed package says of itself: an altered, a deleted and an added file are seen."""
+"""The state of an installed package: altered, deleted and added files are detected."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def site(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_an_installation_as_it_was_made_has_nothing_changed(site: Path) -> None:
+def test_unmodified_installation_has_no_changes(site: Path) -> None:
     found = read_package(site)
     assert (found.version, found.changed, len(found.sha256)) == ("9.9", (), 64)
     (site / "rc1_lib/__pycache__").mkdir()
@@ -37,7 +37,7 @@ def test_an_installation_as_it_was_made_has_nothing_changed(site: Path) -> None:
     assert read_package(site) == found
 
 
-def test_altered_deleted_and_added_files_are_named_and_change_the_hash(site: Path) -> None:
+def test_altered_deleted_and_added_files_are_reported_and_change_the_hash(site: Path) -> None:
     whole = read_package(site)
     (site / "rc1_lib/_project/configs/local.yaml").write_bytes(b"n: 2\n")
     altered = read_package(site)
@@ -50,7 +50,7 @@ def test_altered_deleted_and_added_files_are_named_and_change_the_hash(site: Pat
     assert len({state.sha256 for state in (whole, altered, read_package(site))}) == 3
 
 
-def test_packages_that_nobody_installed_have_no_version(site: Path) -> None:
+def test_package_without_metadata_has_no_version(site: Path) -> None:
     (site / "rc1-9.9.dist-info/METADATA").unlink()
     (site / "rc1-9.9.dist-info/RECORD").unlink()
     (site / "rc1-9.9.dist-info").rmdir()

@@ -1,4 +1,4 @@
-"""A run that may be released."""
+"""A run that is ready for release."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.trained import evaluated, trained
 
 @pytest.fixture(scope="session")
 def releasable(opened: Run, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """Trained, evaluated, green. Never write into it: take `own`."""
+    """A trained run whose evaluation passed. Read only: a test that writes takes `own`."""
 
     def make(root: Path) -> None:
         evaluated(trained(opened, root))
@@ -26,13 +26,13 @@ def releasable(opened: Run, tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 @pytest.fixture
 def own(releasable: Run, tmp_path: Path) -> Run:
-    """A copy that a test may write into."""
+    """A copy of it that a test may write to."""
     return copied(releasable, tmp_path / "workspace")
 
 
 @pytest.fixture(autouse=True, scope="module")
 def small_slides() -> Iterator[None]:
-    """Slides of an eighth of the width: what they show is the same, and packing pixels is most of a page's time."""
+    """Slides at an eighth of the width with the same content, since compressing pixels takes most of a page's time."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(charts, "_SLIDE_DPI", 50)
         yield

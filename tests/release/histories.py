@@ -1,4 +1,4 @@
-"""Made-up nights, written as the nightly writes them."""
+"""Made-up nights, in the form in which the nightly writes them."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from rc1_lib.workspace.artifacts import Workspace
 
 FIRST = datetime(2026, 11, 1, 3, 0, 5, tzinfo=UTC)
 Gates = Mapping[str, GateResult | float]
-"""Gate -> its verdict, or the value of its one check, which has to be at least 1."""
+"""Gate -> its verdict, or the value of its only check, whose threshold is at least 1."""
 
 
 def night(day: int, gates: Gates, **changes: Any) -> dict[str, Any]:
-    """A night's line; failed where one of its gates is."""
+    """A night's line; the night fails if one of its gates fails."""
     results = [
         GateResult(name, (at_least("value", found, 1.0, ""),)) if isinstance(found, float) else found
         for name, found in gates.items()
@@ -34,7 +34,7 @@ def night(day: int, gates: Gates, **changes: Any) -> dict[str, Any]:
 
 
 def values(*found: float | None, name: str = "gate", **changes: Any) -> list[dict[str, Any]]:
-    """A night each, of one gate; None: it was not judged."""
+    """One night per value, with a single gate; None: the gate was not judged."""
     return [night(day, {} if one is None else {name: one}, **changes) for day, one in enumerate(found)]
 
 
@@ -44,16 +44,16 @@ def _gate(result: GateResult) -> dict[str, Any]:
 
 
 def content(lines: Sequence[Mapping[str, Any]]) -> bytes:
-    """The history of these nights."""
+    """The history file of these nights."""
     return b"".join(orjson.dumps(line) + b"\n" for line in lines)
 
 
 def kept(lines: Sequence[Mapping[str, Any]]) -> list[KeptNight]:
-    """These nights, as a reader has them."""
+    """These nights, parsed."""
     return parse_nights(content(lines), NIGHTS)
 
 
 def write(place: Workspace, lines: Sequence[Mapping[str, Any]]) -> None:
-    """Make them a workspace's history."""
+    """Write the history of a workspace."""
     place.path(NIGHTS).parent.mkdir(parents=True, exist_ok=True)
     place.path(NIGHTS).write_bytes(content(lines))

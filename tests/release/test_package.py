@@ -1,4 +1,4 @@
-"""The package of a run: what is in it, what refuses it, and that it is the same bytes again."""
+"""The package of a run: its contents, what stops it, and that its bytes are reproducible."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def names(run: Run, package: str) -> list[str]:
         return archive.getnames()
 
 
-def test_it_holds_what_is_needed_to_check_and_to_repeat_the_run(own: Run) -> None:
+def test_package_contains_what_checking_and_repeating_the_run_needs(own: Run) -> None:
     ready = check_ready(own)
     package = write_package(ready)
     found = verify(own.workspace.path(package.path))
@@ -52,7 +52,7 @@ def test_it_holds_what_is_needed_to_check_and_to_repeat_the_run(own: Run) -> Non
     assert artifacts["pool"]["sha256"] == sha256_file(own.workspace.path(own.config.pool.path))
 
 
-def test_two_builds_have_one_hash_and_it_stands_beside_the_others(own: Run) -> None:
+def test_two_builds_have_the_same_hash_which_is_recorded(own: Run) -> None:
     first = write_package(check_ready(own))
     own.workspace.path(first.path).unlink()
     assert write_package(check_ready(own)) == first
@@ -60,17 +60,17 @@ def test_two_builds_have_one_hash_and_it_stands_beside_the_others(own: Run) -> N
     assert listed == f"{first.sha256}  {first.path}\n"
 
 
-def test_a_secret_in_a_report_stops_the_package_and_is_not_repeated(own: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SCORER_API_KEY", "sk-do-not-tell-9231")
+def test_secret_in_a_report_stops_the_release_and_is_not_shown(own: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SCORER_API_KEY", "sk-do-not-show-9231")
     path = own.workspace.path("reports/metrics.jsonl")
-    path.write_bytes(path.read_bytes() + b'{"step": 5, "note": "sk-do-not-tell-9231"}\n')
-    with pytest.raises(RC1Error, match=r"metrics\.jsonl: .*secret") as refused:
+    path.write_bytes(path.read_bytes() + b'{"step": 5, "note": "sk-do-not-show-9231"}\n')
+    with pytest.raises(RC1Error, match=r"metrics\.jsonl: .*secret") as caught:
         write_package(check_ready(own))
-    assert "do-not-tell" not in str(refused.value)
+    assert "do-not-show" not in str(caught.value)
     assert not list(own.workspace.path("reports/release").glob("*.tar"))
 
 
-def test_talk_of_a_secret_is_none_but_a_key_in_a_configuration_is(own: Run) -> None:
+def test_secret_in_a_configuration_stops_the_release_and_words_in_a_dialogue_do_not(own: Run) -> None:
     evaluated(own, examples="[user] The secret: it was in Ostwick all along. My password = sesame\n")
     write_package(check_ready(own))
     path = own.workspace.path("reports/config_effective.yaml")
@@ -79,55 +79,55 @@ def test_talk_of_a_secret_is_none_but_a_key_in_a_configuration_is(own: Run) -> N
         write_package(check_ready(own))
 
 
-def test_a_revoked_ticket_releases_nothing(own: Run) -> None:
+def test_revoked_ticket_stops_the_release(own: Run) -> None:
     revoke_ticket(own, "a test")
     with pytest.raises(TicketError, match=r": a test$"):
         check_ready(own)
 
 
-def test_one_changed_byte_of_the_pool_releases_nothing(own: Run) -> None:
+def test_changed_byte_of_the_pool_stops_the_release(own: Run) -> None:
     path = own.workspace.path(own.config.pool.path)
     path.write_bytes(path.read_bytes() + b" ")
     with pytest.raises(TicketError, match=r"rc1_seed\.jsonl"):
         check_ready(own)
 
 
-def test_a_red_evaluation_is_named_and_not_released(own: Run) -> None:
+def test_failed_evaluation_stops_the_release(own: Run) -> None:
     evaluated(own, replace(PPO, asks_needed=0.0, asks_clear=0.0))
     with pytest.raises(RC1Error, match=r"ppo_eval .*\(recall\)"):
         check_ready(own)
 
 
-def test_an_evaluation_that_somebody_made_green_is_not_released(own: Run) -> None:
-    red = evaluated(own, replace(PPO, asks_needed=0.0, asks_clear=0.0))
+def test_evaluation_edited_to_pass_stops_the_release(own: Run) -> None:
+    failed = evaluated(own, replace(PPO, asks_needed=0.0, asks_clear=0.0))
     path = own.workspace.path(read_json(own.workspace.path("reports/train.json"))["evaluation"])
-    path.write_bytes(orjson.dumps({**red, "pass": True}))
+    path.write_bytes(orjson.dumps({**failed, "pass": True}))
     with pytest.raises(RC1Error, match="reports/ppo_eval_"):
         check_ready(own)
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("change", "fault"),
     [
-        ({"evaluation": None}, "the training was not evaluated"),
-        ({"runs": [{"seed": "x", "checkpoint": "c", "sha256": ""}]}, "runs.0.seed: Input should be a valid integer"),
-        ({"config_sha256": "0" * 64}, "belongs to another configuration"),
-        ({"pass": False}, "the gate ppo_eval failed"),
+        ({"evaluation": None}, "not evaluated"),
+        ({"runs": [{"seed": "x", "checkpoint": "c", "sha256": ""}]}, r"runs\.0\.seed: "),
+        ({"config_sha256": "0" * 64}, "another configuration"),
+        ({"pass": False}, "ppo_eval failed"),
     ],
 )
-def test_a_training_that_does_not_fit_is_refused(change: dict[str, object], words: str, own: Run) -> None:
+def test_inconsistent_training_report_stops_the_release(change: dict[str, object], fault: str, own: Run) -> None:
     path = own.workspace.path("reports/train.json")
     write_json(path, {**read_json(path), **change})
-    with pytest.raises(RC1Error, match=words):
+    with pytest.raises(RC1Error, match=fault):
         check_ready(own)
 
 
-def test_a_workspace_without_a_training_is_told_so(opened: Run) -> None:
+def test_workspace_without_a_training_is_rejected_with_the_command(opened: Run) -> None:
     with pytest.raises(RC1Error, match="rc1 train"):
         check_ready(opened)
 
 
-def test_a_checkpoint_that_was_altered_or_not_evaluated_is_refused(own: Run) -> None:
+def test_altered_or_unevaluated_checkpoint_stops_the_release(own: Run) -> None:
     adapter = own.workspace.path("checkpoints/rc1/step_00004/adapter.safetensors")
     before = adapter.read_bytes()
     adapter.write_bytes(before[:-1] + bytes([before[-1] ^ 1]))

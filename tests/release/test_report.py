@@ -1,4 +1,4 @@
-"""The page: what stands at its top, where its numbers lead, and that nothing of the data becomes markup."""
+"""The report page: what is at its top, where its numbers link to, and that no data becomes markup."""
 
 from __future__ import annotations
 
@@ -56,38 +56,38 @@ def page_of(run: Run) -> str:
 
 @pytest.fixture(scope="module")
 def reported(releasable: Run, tmp_path_factory: pytest.TempPathFactory) -> Reported:
-    """The workspace of a green run and the page of it, made once. Never write into it."""
+    """The workspace of a passed run and its page, made once. Read only."""
     run = copied(releasable, tmp_path_factory.mktemp("reported") / "workspace")
     return run.workspace.root, write_page(run)
 
 
 @pytest.fixture(scope="module")
 def folder(reported: Reported) -> Path:
-    """Where the page of a green run lies."""
+    """The folder of a passed run's page."""
     return (reported[0] / PAGE).parent
 
 
 @pytest.fixture(scope="module")
 def page(folder: Path) -> str:
-    """The page of a green run."""
+    """The page of a passed run."""
     return (folder / Path(PAGE).name).read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
-    ("ends", "said"),
+    ("ends", "shown"),
     [((), "48"), ((48, 48), "48"), ((48, 31), "48 of 48 (seed 1), 31 of 48 (seed 2)")],
 )
-def test_the_steps_are_those_that_were_trained(tmp_path: Path, ends: tuple[int, ...], said: str) -> None:
+def test_report_shows_the_trained_steps(tmp_path: Path, ends: tuple[int, ...], shown: str) -> None:
     run = open_run(profile="local", workspace=tmp_path, overrides=["steps=48"])
     if ends:
         runs = [
             {"seed": seed, "checkpoint": f"c/step_{end:05d}", "sha256": ""} for seed, end in enumerate(ends, start=1)
         ]
         write_json(tmp_path / TRAINING_REPORT, {"runs": runs})
-    assert _steps(Sources(run)) == said
+    assert _steps(Sources(run)) == shown
 
 
-def test_the_same_files_give_the_same_page_and_pictures(own: Run, reported: Reported) -> None:
+def test_report_page_and_pictures_are_reproducible(own: Run, reported: Reported) -> None:
     root, first = reported
     assert write_page(own) == first
     for name in (first.path, *first.slides):
@@ -96,7 +96,7 @@ def test_the_same_files_give_the_same_page_and_pictures(own: Run, reported: Repo
     assert len(first.slides) > 10
 
 
-def test_it_holds_no_script_and_asks_nobody_for_anything(page: str) -> None:
+def test_page_has_no_script_and_loads_nothing(page: str) -> None:
     tags = Tags(page)
     assert {tag for tag, _ in tags.found} & {"script", "img", "iframe", "object", "embed", "audio", "video"} == set()
     attributes = [(name, value or "") for _, one in tags.found for name, value in one.items()]
@@ -109,7 +109,7 @@ def test_it_holds_no_script_and_asks_nobody_for_anything(page: str) -> None:
 
 @pytest.fixture
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pictures are empty, with all words about them: for tests of the text."""
+    """Charts without content but with their texts, for tests of the text."""
 
     def empty(name: str, title: str, caption: str, *_: object, legend: Sequence[tuple[str, str]] = ()) -> charts.Chart:
         svg = charts._inline("<svg></svg>", name, f"{title}. {caption}")
@@ -120,7 +120,7 @@ def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_a_hostile_dialogue_stays_text(own: Run) -> None:
+def test_hostile_dialogue_is_escaped(own: Run) -> None:
     evaluated(own, examples=f"# Dialogues\n\n{HOSTILE}\n")
     text = page_of(own)
     assert "<script" not in text
@@ -129,7 +129,7 @@ def test_a_hostile_dialogue_stays_text(own: Run) -> None:
     assert "{{ 7 * 7 }}" in text
 
 
-def test_every_number_leads_to_a_file_with_its_hash(page: str, folder: Path) -> None:
+def test_every_number_links_to_a_file_with_its_hash(page: str, folder: Path) -> None:
     tags = Tags(page)
     cited = [one["href"] for tag, one in tags.found if tag == "a" and one.get("class") == "n"]
     assert len(cited) > 200
@@ -142,8 +142,8 @@ def test_every_number_leads_to_a_file_with_its_hash(page: str, folder: Path) -> 
         assert sha256_file((folder / href).resolve()) == sha256
 
 
-def test_the_judges_noise_is_shown_as_its_gate_read_it(reported: Reported, page: str) -> None:
-    """Each dimension's too, which the round's own table, of what is compared, leaves out."""
+def test_judge_stability_table_shows_every_check_of_its_gate(reported: Reported, page: str) -> None:
+    """Each criterion's, too, which the round's own table of compared values omits."""
     root, _ = reported
     gates = orjson.loads((root / PASSED[1]).read_bytes())["gates"]
     checks = next(gate["checks"] for gate in gates if gate["name"] == "judge_stability")
@@ -154,7 +154,7 @@ def test_the_judges_noise_is_shown_as_its_gate_read_it(reported: Reported, page:
     assert shown.count("<tr>") == 1 + len(checks)
 
 
-def test_a_figure_before_and_after_differ_by_the_change_beside_them(page: str) -> None:
+def test_shown_change_is_after_minus_before(page: str) -> None:
     tiles = page.partition('<div class="tiles">')[2].partition("<section")[0]
     shown = re.findall(r">([−+]?[\d.]+)\u00a0(?:%|pp)", tiles)
     shares = [float(text.replace("−", "-")) for text in shown]
@@ -163,7 +163,7 @@ def test_a_figure_before_and_after_differ_by_the_change_beside_them(page: str) -
         assert change == pytest.approx(after - before, abs=0.11)
 
 
-def test_waivers_and_changed_thresholds_stand_above_everything_else(page: str) -> None:
+def test_waivers_and_changed_thresholds_are_at_the_top(page: str) -> None:
     top = page.index("gates waived")
     assert page.index('class="badge passed">PASSED') < top < page.index('<div class="tiles">') < page.index("<section")
     assert page.index("judge_agreement") < page.index("<section")
@@ -171,17 +171,17 @@ def test_waivers_and_changed_thresholds_stand_above_everything_else(page: str) -
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_a_red_run_says_so_at_the_top_and_why(own: Run) -> None:
+def test_failed_run_shows_its_reasons_at_the_top(own: Run) -> None:
     evaluated(own, replace(PPO, asks_needed=0.0, asks_clear=0.0))
-    revoke_ticket(own, "somebody doubted it")
+    revoke_ticket(own, "wrong data")
     text = page_of(own)
     head = text[: text.index("gates waived")]
     assert 'class="badge failed">FAILED' in head
     assert "the gate ppo_eval failed: success where asking is needed up, pp" in head
-    assert "the ticket was revoked: somebody doubted it" in head
+    assert "the ticket was revoked: wrong data" in head
 
 
-def test_what_is_not_there_is_said_in_a_sentence(tmp_path: Path) -> None:
+def test_missing_parts_are_reported_on_the_page(tmp_path: Path) -> None:
     run = open_run(profile="local", workspace=tmp_path)
     page = write_page(run)
     text = run.workspace.path(page.path).read_text(encoding="utf-8")
@@ -201,39 +201,38 @@ def test_what_is_not_there_is_said_in_a_sentence(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "body", "said"),
+    ("file", "body", "field"),
     [
-        ("reports/train.json", [1], "the file as a whole: Input should be a valid dictionary, found list;"),
-        ("reports/preflight/ticket.json", 5, "the file as a whole: Input should be a valid dictionary, found int;"),
-        ("reports/preflight/ticket.json", {"version": 1}, "profile: Field required;"),
-        ("reports/train.json", {"runs": 5}, "runs: Input should be a valid list, found int"),
-        ("reports/train.json", {"runs": [{"seed": 1, "sha256": ""}]}, "runs.0.checkpoint: Field required;"),
-        ("reports/train.json", {"seconds": [1.5]}, "seconds: Input should be a valid dictionary, found list"),
-        ("reports/preflight/round1.json", {"gates": [5]}, "gates.0: "),
-        ("reports/preflight/round1.json", {"gates": [{"name": "a", "status": "passed"}]}, "gates.0: is not a verdict"),
-        ("reports/preflight/round2_pass.json", {"waived": ["git"]}, "waived: "),
-        ("reports/preflight/round1.json", {"thresholds_changed": [{"key": "a"}]}, "thresholds_changed.0.value: "),
-        ("reports/calibration_report_1.json", {}, "weights: Field required;"),
-        ("reports/calibration_report_1.json", {"weights": {"a": "1"}}, "weights.a: Input should be a valid number"),
-        ("reports/shadow_run_pre_run_check.json", {"figures": 3}, "figures: "),
-        ("reports/shadow_run_pre_run_check.json", {"scoring": {"models": [None]}}, "models.0: "),
-        ("reports/shadow_run_pre_run_check.rows.jsonl", {"old": 0.5, "reward": 0.5}, "0.solved: Field required;"),
+        ("reports/train.json", [1], "the file as a whole"),
+        ("reports/preflight/ticket.json", 5, "the file as a whole"),
+        ("reports/preflight/ticket.json", {"version": 1}, "profile"),
+        ("reports/train.json", {"runs": 5}, "runs"),
+        ("reports/train.json", {"runs": [{"seed": 1, "sha256": ""}]}, "runs.0.checkpoint"),
+        ("reports/train.json", {"seconds": [1.5]}, "seconds"),
+        ("reports/preflight/round1.json", {"gates": [5]}, "gates.0"),
+        ("reports/preflight/round1.json", {"gates": [{"name": "a", "status": "passed"}]}, "gates.0"),
+        ("reports/preflight/round2_pass.json", {"waived": ["git"]}, "waived"),
+        ("reports/preflight/round1.json", {"thresholds_changed": [{"key": "a"}]}, "thresholds_changed.0.value"),
+        ("reports/calibration_report_1.json", {}, "weights"),
+        ("reports/calibration_report_1.json", {"weights": {"a": "1"}}, "weights.a"),
+        ("reports/shadow_run_pre_run_check.json", {"figures": 3}, "figures"),
+        ("reports/shadow_run_pre_run_check.json", {"scoring": {"models": [None]}}, "models.0"),
+        ("reports/shadow_run_pre_run_check.rows.jsonl", {"old": 0.5, "reward": 0.5}, "0.solved"),
     ],
 )  # fmt: skip
-def test_a_file_of_another_form_is_named_with_the_place_and_no_page_is_written(
-    file: str, body: object, said: str, tmp_path: Path
+def test_invalid_file_is_named_with_its_field_and_no_page_is_written(
+    file: str, body: object, field: str, tmp_path: Path
 ) -> None:
     path = tmp_path / file
     path.parent.mkdir(parents=True)
     path.write_bytes(orjson.dumps(body) + b"\n")
     run = open_run(profile="local", workspace=tmp_path)
-    refusal = rf"{re.escape(str(path))}: does not have the form that this version of RC1 writes: .*{re.escape(said)}"
-    with pytest.raises(RC1Error, match=refusal):
+    with pytest.raises(RC1Error, match=rf"{re.escape(str(path))}: .*\b{re.escape(field)}: "):
         write_page(run)
     assert [one for one in tmp_path.rglob("*") if one.is_file()] == [path]
 
 
-def test_the_release_takes_the_page_along(own: Run, reported: Reported) -> None:
+def test_release_contains_the_page(own: Run, reported: Reported) -> None:
     from rc1_lib.release.package import write_package
     from rc1_lib.release.ready import check_ready
     from rc1_lib.release.verifier import verify
@@ -249,7 +248,7 @@ def test_the_release_takes_the_page_along(own: Run, reported: Reported) -> None:
 
 
 @pytest.mark.parametrize(("seeds", "filled"), [([[1.0, 2.0]], 0), ([[1.0, 2.0], [2.0, 3.0]], 1)])
-def test_a_band_is_drawn_where_there_is_more_than_one_seed(seeds: list[list[float]], filled: int) -> None:
+def test_band_is_drawn_for_more_than_one_seed(seeds: list[list[float]], filled: int) -> None:
     chart = charts.draw("lines", "t", "c", lambda axes: charts.lines(axes, [1, 2], seeds, [1.0, 2.0]))
     assert chart.svg.count("FillBetween") == filled
     assert "var(--new)" in chart.svg

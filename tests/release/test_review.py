@@ -1,4 +1,4 @@
-"""`rc1 review`: the page and the table, from a made-up history."""
+"""`rc1 review`: page and table of a made-up history."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ JUDGE = {
 
 @pytest.fixture
 def place(tmp_path: Path) -> Workspace:
-    """Six nights: one gate falls and is red at the end, another one has words and hostile names only."""
+    """Seven nights: the value of one gate falls until it fails; another gate and its words are hostile."""
     check = at_most(EVIL, 0.01, 0.02, "", CheckInterval(0.005, 0.015, 0.95, 400, "rows"))
     gates = {EVIL: GateResult(EVIL, (check,)), "waived": GateResult("waived", waiver=EVIL)}
     lines = [
@@ -45,14 +45,14 @@ def page_of(place: Workspace, days: int = 7) -> str:
     return place.path(write_review(open_run(profile="local", workspace=place.root), days).path).read_text()
 
 
-def test_the_same_history_gives_the_same_page(place: Workspace) -> None:
+def test_review_page_is_reproducible(place: Workspace) -> None:
     run = open_run(profile="local", workspace=place.root)
     first = write_review(run, 7)
     assert write_review(run, 7) == first
     assert first.sha256 == sha256_file(place.path(PAGE))
 
 
-def test_every_gate_and_the_traffic_are_drawn_and_hostile_names_stay_text(place: Workspace) -> None:
+def test_review_draws_every_gate_and_escapes_hostile_names(place: Workspace) -> None:
     text = page_of(place)
     tags = Tags(text)
     assert {tag for tag, _ in tags.found} & {"script", "img", "iframe", "object", "embed"} == set()
@@ -66,19 +66,19 @@ def test_every_gate_and_the_traffic_are_drawn_and_hostile_names_stay_text(place:
     assert sha256_file(place.path(NIGHTS)) in text
 
 
-def test_a_red_night_is_marked_and_named_at_the_top(place: Workspace) -> None:
+def test_failed_night_is_named_at_the_top_of_the_page(place: Workspace) -> None:
     head = page_of(place).partition("<nav>")[0]
     assert "1 of 7 nights did not pass" in head
     assert "<b>2026-11-07, failed</b>: 6 &lt;/pre&gt;" in head
 
 
-def test_no_trend_is_drawn_from_few_nights(place: Workspace) -> None:
+def test_trend_is_not_drawn_from_too_few_nights(place: Workspace) -> None:
     write(place, values(2.0, 1.9, 1.81, 1.7, 1.61, 1.5))
     assert ">trend<" in page_of(place)
     assert ">trend<" not in page_of(place, 2)
 
 
-def test_the_table_fits_80_columns(place: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
+def test_review_table_fits_80_columns_and_lists_changes(place: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
     assert call("review", "--workspace", str(place.root)) == 0
     printed = capsys.readouterr().out
     table = printed.partition("what changed")[2].partition("SHA-256")[0].splitlines()
@@ -89,17 +89,14 @@ def test_the_table_fits_80_columns(place: Workspace, capsys: pytest.CaptureFixtu
     assert (document["nights"], document["changes"][0]["what"]) == ({"passed": 6, "failed": 1}, "newly failed")
 
 
-@pytest.mark.parametrize(
-    ("history", "words"),
-    [(None, "has no nights yet"), (b"", "has no nights yet"), (b"[]\n", "line 1: is not a record of a night")],
-)
-def test_a_history_without_nights_is_a_sentence(
-    history: bytes | None, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(("history", "error"), [(None, "no nights"), (b"", "no nights"), (b"[]\n", "line 1: ")])
+def test_missing_or_invalid_history_is_rejected(
+    history: bytes | None, error: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     if history is not None:
         write(place := Workspace(tmp_path), [])
         place.path(NIGHTS).write_bytes(history)
     assert call("review", "--workspace", str(tmp_path)) == 2
-    said = capsys.readouterr().err
-    assert words in said and "Traceback" not in said
+    printed = capsys.readouterr().err
+    assert error in printed and "Traceback" not in printed
     assert not (tmp_path / PAGE).exists()

@@ -1,4 +1,4 @@
-"""The sizes of a pool: nested draws, what a size is known by when it is found again, and what is refused."""
+"""The sizes of a growing pool: nested draws, what a recorded size is valid for, and what is rejected."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def rows_path(run: Run, size: int) -> Path:
 
 
 def reached(run: Run, step: Step) -> list[Look]:
-    """Grow to a size, and look before and after."""
+    """Grow to a size, and evaluate the gates before and after."""
     before = [Look(step.smaller, True, tuple(evaluate_gate(run, step, name, again=True) for name in BEFORE))]
     grow(run, step.size, "auto")
     after = Look(step.size, False, tuple(evaluate_gate(run, step, name, again=False) for name in AFTER))
@@ -41,7 +41,7 @@ Grown = tuple[Run, dict[Step, list[Look]]]
 
 @pytest.fixture(scope="module")
 def grown(built: Run, tmp_path_factory: pytest.TempPathFactory) -> Grown:
-    """A workspace with the first two sizes, and every look at them. Never write into it: take `run`."""
+    """A workspace with the first two sizes, and their gate results. Read only: a test that writes takes `run`."""
     root = copied_pool(built, tmp_path_factory.mktemp("grown") / "workspace")
     run = _under(built, *SIZES, root=root)
     return run, {step: reached(run, step) for step in (FIRST, SECOND)}
@@ -49,24 +49,24 @@ def grown(built: Run, tmp_path_factory: pytest.TempPathFactory) -> Grown:
 
 @pytest.fixture
 def run(grown: Grown, tmp_path: Path) -> Run:
-    """A copy of the first two sizes that a test may write into."""
+    """A copy of it that a test may write to."""
     root = tmp_path / "workspace"
     shutil.copytree(grown[0].workspace.root, root)
     return _under(grown[0], root=root)
 
 
-def test_a_smaller_size_is_part_of_every_larger_one_and_keeps_the_mix(run: Run) -> None:
+def test_sizes_are_nested_and_keep_the_task_mix(run: Run) -> None:
     small, larger, whole = (rows_path(run, size).read_bytes().splitlines() for size in (300, 600, 1200))
     assert (len(small), len(larger)) == (300, 600)
     assert set(small) < set(larger) < set(whole)
     assert Counter(orjson.loads(line)["task"] for line in small) == {"hotpotqa": 135, "strategyqa": 90, "gsm8k": 75}
-    assert not grow(run, 600, "auto"), "what is fresh is not written again"
+    assert not grow(run, 600, "auto"), "a fresh size is not written again"
 
 
-def test_a_size_is_known_again_by_its_files_and_thresholds_and_by_nothing_else(grown: Grown, run: Run) -> None:
+def test_size_record_is_valid_only_for_its_files_and_thresholds(grown: Grown, run: Run) -> None:
     for step, looks in grown[1].items():
         assert [look.passed for look in looks] == [True] * len(looks), [look.results for look in looks]
-        kept_in = run.workspace.path(record.write_record(run, step, looks))
+        path = run.workspace.path(record.write_record(run, step, looks))
         assert [(look.title, look.passed) for look in record.read_record(run, step)] == [
             (one.title, True) for one in looks
         ]
@@ -74,15 +74,15 @@ def test_a_size_is_known_again_by_its_files_and_thresholds_and_by_nothing_else(g
     record.approve(run, SECOND, "somebody", "")
     assert record.approved(run, SECOND)
     assert not record.read_record(stricter := _under(run, "gates.difficulty.len_max=1"), SECOND)
-    assert not record.approved(stricter, SECOND), "what was approved of is what was found"
-    before = kept_in.read_bytes()
-    kept_in.write_bytes(before.replace(b"0.", b"1.", 1))
-    assert not record.read_record(run, SECOND), "a report that was edited is none"
-    kept_in.write_bytes(before)
+    assert not record.approved(stricter, SECOND), "an approval is about these thresholds only"
+    before = path.read_bytes()
+    path.write_bytes(before.replace(b"0.", b"1.", 1))
+    assert not record.read_record(run, SECOND), "an edited record is not valid"
+    path.write_bytes(before)
     assert record.read_record(run, SECOND)
     smaller = rows_path(run, 300)
     smaller.write_bytes(smaller.read_bytes()[:-1])
-    assert not record.read_record(run, SECOND), "the size before is part of what it was found green with"
+    assert not record.read_record(run, SECOND), "a record is about the smaller size, too"
     with pytest.raises(RC1Error, match=r"rc1_seed_300\.jsonl: .*altered"):
         grow(run, 300, "auto")
 
@@ -91,12 +91,12 @@ def _under(run: Run, *overrides: str, root: Path | None = None) -> Run:
     return open_run(profile="local", workspace=root or run.workspace.root, overrides=(*run.overrides, *overrides))
 
 
-def test_a_row_of_the_smaller_size_that_is_gone_turns_growth_red_and_nothing_else(run: Run) -> None:
+def test_missing_row_of_the_smaller_size_fails_only_its_growth_check(run: Run) -> None:
     larger, lost = rows_path(run, 600), rows_path(run, 300).read_bytes().splitlines(keepends=True)[0]
     other = orjson.dumps(orjson.loads(lost), option=orjson.OPT_SORT_KEYS) + b"\n"
     larger.write_bytes(larger.read_bytes().replace(lost, other))
-    red = evaluate_gate(run, SECOND, GROWTH, again=False)
-    assert [(check.name, check.value) for check in red.failures] == [("rows of the smaller size that are gone", 1)]
+    result = evaluate_gate(run, SECOND, GROWTH, again=False)
+    assert [(check.name, check.value) for check in result.failures] == [("rows of the smaller size that are gone", 1)]
     larger.write_bytes(larger.read_bytes().replace(other, b""))
     names = {check.name for check in evaluate_gate(run, SECOND, GROWTH, again=False).failures}
     assert names == {"rows", "rows of the smaller size that are gone"}
@@ -104,20 +104,20 @@ def test_a_row_of_the_smaller_size_that_is_gone_turns_growth_red_and_nothing_els
     assert evaluate_gate(run, SECOND, GROWTH, again=False).status is Status.ERROR
 
 
-def test_the_report_has_a_row_a_measure_and_a_column_a_look(grown: Grown, run: Run) -> None:
+def test_report_has_a_row_per_measure_and_a_column_per_evaluation(grown: Grown, run: Run) -> None:
     looks = [look for found in grown[1].values() for look in found]
     write_report(run, looks, "so far")
     report = read_json(run.workspace.path(REPORT))
-    assert report["pass"] is False, "the whole pool is not reached"
+    assert report["pass"] is False, "the pool's full size is not reached"
     changed = {one["key"]: one["published"] for one in report["thresholds_changed"]}
-    assert changed["scale_up.sizes"] == [1000, 5000, 30000], "what was looked at is less than what was published"
+    assert changed["scale_up.sizes"] == [1000, 5000, 30000], "smaller sizes than the published ones"
     assert [list(row)[2:] for row in report["table"]] == [["300", "300 again", "600"]] * len(report["table"])
     assert {name.partition(":")[0] for name in measures(looks)} == set(AFTER)
     assert all(not row["measure"].endswith("]") for row in table(looks))
     assert run.workspace.path(report["plots"]["every measure against size"]).read_bytes().startswith(b"\x89PNG")
 
 
-def test_sizes_that_do_not_rise_to_the_pool_are_refused(fresh_copy: Callable[..., Run]) -> None:
+def test_sizes_that_do_not_rise_to_the_pool_size_are_rejected(fresh_copy: Callable[..., Run]) -> None:
     with pytest.raises(ConfigError, match=r"^scale_up\.sizes: .*600, .*1200 \(pool\.n\)"):
         steps(run := fresh_copy("scale_up.sizes=[300, 600]"))
     with pytest.raises(ConfigError, match=r"scale_up.*\[600, 600, 1200\]"):

@@ -1,8 +1,8 @@
-"""MuSiQue's form as a task: questions composed of several, each of which one paragraph answers.
+"""MuSiQue's format as a task: composed questions, each part of which one paragraph answers.
 
-The public files hold, a record: `id`, `paragraphs [{idx, title, paragraph_text, is_supporting}]`, `question`,
-`question_decomposition [{id, question, answer, paragraph_support_idx}]` in which `#1` stands for the first answer,
-`answer`, `answer_aliases`, `answerable`.
+A record of the public files has `id`, `paragraphs [{idx, title, paragraph_text, is_supporting}]`, `question`,
+`question_decomposition [{id, question, answer, paragraph_support_idx}]`, in which `#1` means the first answer,
+`answer`, `answer_aliases` and `answerable`.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def _mappings(record: Mapping[str, Any], key: str, *keys: str) -> Sequence[Mappi
 
 
 def _sentence(paragraph: Mapping[str, Any], answer: str) -> str:
-    """The first sentence that names the answer of the hop; the whole paragraph where none does."""
+    """The first sentence that contains the answer of the hop, or the whole paragraph if none does."""
     text = tidy(paragraph["paragraph_text"])
     return next((sentence for sentence in sentences(text) if tidy(answer) in sentence), text)
 

@@ -1,4 +1,4 @@
-"""GSM8K records become stories with calculations; made-up records, so that every expectation is worked out by hand."""
+"""GSM8K records become stories with calculations; the records are made up and the expectations computed by hand."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _with(question: str, answer: str = "<<6*4=24>>24\n#### 24") -> dict[str, Any
     return {"question": question, "answer": answer}
 
 
-def test_a_story_is_looked_up_and_then_calculated_with() -> None:
+def test_record_becomes_a_lookup_and_calculations() -> None:
     question = parse(PLAIN, 7, "train")
     story = "Oskar packed 36 pears in the morning. Then he packed half as many after lunch."
     assert question.id == "gsm8k/train/7"
@@ -58,15 +58,15 @@ def test_a_story_is_looked_up_and_then_calculated_with() -> None:
         ("It weighs 16 stones and 6.5 pounds.", None),
     ],
 )
-def test_only_a_number_that_can_be_replaced_cleanly_becomes_the_slot(story: str, expected: Slot | None) -> None:
+def test_only_a_cleanly_replaceable_number_becomes_missing_information(story: str, expected: Slot | None) -> None:
     assert parse(_with(f"{story} How many in all?"), 0, "t").slot == expected
 
 
-def test_a_number_that_the_question_repeats_is_not_withheld() -> None:
+def test_number_repeated_in_the_question_is_not_withheld() -> None:
     assert parse(_with("He owns 6 cows. What do 6 cows eat?"), 0, "t").slot is None
 
 
-def test_a_number_that_no_calculation_uses_is_not_withheld() -> None:
+def test_number_without_a_calculation_is_not_withheld() -> None:
     assert parse(_with("He owns 9 cows. How much do they eat?"), 0, "t").slot is None
 
 
@@ -86,7 +86,7 @@ def test_a_number_that_no_calculation_uses_is_not_withheld() -> None:
         ("Mr. Ode has 6 boxes of 4 cups. Calculate the cups.", "Mr. Ode has 6 boxes of 4 cups.", "Calculate the cups."),
     ],
 )
-def test_the_story_is_split_from_the_asking_part(asked: str, story: str, ask: str) -> None:
+def test_story_and_question_are_split(asked: str, story: str, ask: str) -> None:
     question = parse(_with(asked), 0, "t")
     assert (question.passages[0].text, question.ask) == (story, ask)
 
@@ -102,7 +102,7 @@ def test_the_story_is_split_from_the_asking_part(asked: str, story: str, ask: st
         ("2/3=0.6666667", "2/3", "0.666667"),
     ],
 )
-def test_marks_are_cleaned_of_money_units_and_percent(mark: str, argument: str, result: str) -> None:
+def test_calculator_marks_are_cleaned_of_currency_units_and_percent(mark: str, argument: str, result: str) -> None:
     question = parse(_with("He owns 6 cows. How much?", f"<<{mark}>>x\n#### 1,024"), 0, "t")
     assert question.steps[-1] == Step("calc", argument, result)
     assert question.answer == "1024" and question.aliases == ("1,024",)
@@ -122,20 +122,20 @@ def test_marks_are_cleaned_of_money_units_and_percent(mark: str, argument: str, 
         ("", "<<6*4=24>>24\n#### 24", "no story"),
     ],
 )
-def test_a_record_that_cannot_be_a_clean_question_names_its_reason(question: str, answer: str, reason: str) -> None:
+def test_unusable_record_has_a_reason(question: str, answer: str, reason: str) -> None:
     with pytest.raises(UnusableRecord) as caught:
         parse(_with(question, answer), 0, "t")
     assert caught.value.reason == reason
 
 
 @pytest.mark.parametrize(
-    ("record", "said"),
+    ("record", "error"),
     [
         ({"question": "Why?"}, r"'answer' .*question"),
         ({"question": 5, "answer": "#### 5"}, r"'question' .*5 \(int\); "),
         ({"question": "Why?", "answer": None}, r"'answer' .*None "),
     ],
 )
-def test_a_structurally_wrong_record_is_refused(record: dict[str, Any], said: str) -> None:
-    with pytest.raises(SourceError, match=said):
+def test_malformed_record_is_rejected_with_its_key(record: dict[str, Any], error: str) -> None:
+    with pytest.raises(SourceError, match=error):
         parse(record, 0, "t")

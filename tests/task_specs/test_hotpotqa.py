@@ -1,4 +1,4 @@
-"""HotpotQA records in both published forms; the records here are made up."""
+"""HotpotQA records in both published formats; the records here are made up."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _columns() -> dict[str, Any]:
     return record
 
 
-def test_the_chain_starts_at_the_title_that_the_question_names() -> None:
+def test_lookups_start_at_the_title_in_the_question() -> None:
     question = parse(_original(), 3, "dev")
     assert question.id == "hotpotqa/dev/3"
     assert question.support == ("Brindle Tower stands in Quorn.", "Its mayor is Ida Voss.")
@@ -50,30 +50,30 @@ def test_the_chain_starts_at_the_title_that_the_question_names() -> None:
     assert question.answer == "Ida Voss"
 
 
-def test_both_published_forms_give_the_same_question() -> None:
+def test_both_published_formats_give_the_same_question() -> None:
     assert parse(_columns(), 3, "dev") == parse(_original(), 3, "dev")
 
 
-def test_the_named_title_is_withheld_with_its_article() -> None:
+def test_title_in_the_question_is_withheld_with_its_article() -> None:
     slot = parse(_original(), 0, "dev").slot
     assert slot == Slot("ask", "the Brindle Tower", "a certain one", "which one is meant by 'a certain one'")
 
 
-def test_a_title_named_twice_is_not_withheld() -> None:
+def test_title_named_twice_is_not_withheld() -> None:
     asked = "Is Brindle Tower, the Brindle Tower, in a port?"
     assert parse(_original(question=asked), 0, "dev").slot is None
 
 
-def test_a_title_that_is_the_answer_is_not_withheld() -> None:
+def test_title_that_is_the_answer_is_not_withheld() -> None:
     asked = "Which has more floors, Brindle Tower or the other one?"
     assert parse(_original(question=asked, answer="Brindle Tower"), 0, "dev").slot is None
 
 
-def test_titles_that_can_be_reached_from_the_question_are_not_told() -> None:
+def test_titles_that_the_question_leads_to_are_not_listed() -> None:
     assert parse(_original(), 0, "dev").lookups == ()
 
 
-def test_an_unreachable_title_is_told_among_the_others() -> None:
+def test_all_titles_are_listed_if_the_question_names_none() -> None:
     question = parse(_original(question="Who is mayor there?"), 0, "dev")
     assert question.lookups == ("Brindle Tower", "Quorn", "Quorn Bay")
 
@@ -88,25 +88,25 @@ def test_an_unreachable_title_is_told_among_the_others() -> None:
         ({"answer": "  "}, "empty question or answer"),
     ],
 )
-def test_a_record_whose_support_is_not_there_names_its_reason(changes: dict[str, Any], reason: str) -> None:
+def test_record_without_its_support_has_a_reason(changes: dict[str, Any], reason: str) -> None:
     with pytest.raises(UnusableRecord) as caught:
         parse(_original(**changes), 0, "dev")
     assert caught.value.reason == reason
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "error"),
     [
         ({"context": "Quorn"}, r"'context' .*'Quorn' \(str\); .*list"),
         ({"context": [["Quorn"]]}, r"'context' .*pairs"),
         ({"context": [["Quorn", [4]]]}, r"'context' .*4 \(int\); .*texts"),
-        ({"supporting_facts": [["Quorn", "1"]]}, "expected the number of a sentence"),
-        ({"supporting_facts": [["Quorn", True]]}, "expected the number of a sentence"),
+        ({"supporting_facts": [["Quorn", "1"]]}, "number of a sentence"),
+        ({"supporting_facts": [["Quorn", True]]}, "number of a sentence"),
         ({"supporting_facts": {"title": ["Quorn"]}}, "'sent_id' is missing"),
         ({"supporting_facts": {"title": ["Quorn"], "sent_id": []}}, "1 titles but 0 sent_id"),
         ({"answer": True}, r"'answer' .*True "),
     ],
 )
-def test_a_structurally_wrong_record_is_refused(changes: dict[str, Any], said: str) -> None:
-    with pytest.raises(SourceError, match=said):
+def test_malformed_record_is_rejected_with_its_key(changes: dict[str, Any], error: str) -> None:
+    with pytest.raises(SourceError, match=error):
         parse(_original(**changes), 0, "dev")

@@ -1,4 +1,4 @@
-"""A fourth task from outside: MuSiQue's form goes from records to a dialogue world, and no file of RC1 names it."""
+"""A fourth task in MuSiQue's format works from records to environment, and no file of RC1 names it."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ def overrides(root: Path) -> tuple[str, ...]:
 
 
 @pytest.fixture(autouse=True)
-def known() -> Iterator[None]:
+def registered_task() -> Iterator[None]:
     with registered(SPEC):
         yield
 
 
 @contextmanager
 def unregistered() -> Iterator[None]:
-    """As a process that never heard of it."""
+    """Unregister the task, as in a process that does not register it."""
     with registered():
         task_specs._REGISTRY.pop("musique")
         yield
@@ -62,7 +62,7 @@ def unregistered() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The public file, and both packs with templates of the new kind."""
+    """A folder with the public file, and both packs with templates of the new kind."""
     root = tmp_path_factory.mktemp("musique")
     (root / "public" / "musique").mkdir(parents=True)
     shutil.copy(HERE / "musique.jsonl", root / "public" / "musique" / "train.jsonl")
@@ -87,11 +87,11 @@ def rows(run: Run) -> pl.DataFrame:
     return read_rows(run.workspace.path(run.config.pool.path))
 
 
-def ours(rows: pl.DataFrame) -> list[dict[str, Any]]:
+def rows_of_task(rows: pl.DataFrame) -> list[dict[str, Any]]:
     return rows.filter(pl.col("task") == "musique").to_dicts()
 
 
-def test_a_hop_is_a_look_up_in_the_order_of_the_decomposition() -> None:
+def test_lookups_follow_the_order_of_the_decomposition() -> None:
     question = parse(RECORDS[2], 2, "train")
     assert [step.argument for step in question.steps] == ["Mount Tarrick", "Wend", "Casmer"]
     assert question.support[1] == "It joins the river Casmer below the old toll bridge."
@@ -100,13 +100,13 @@ def test_a_hop_is_a_look_up_in_the_order_of_the_decomposition() -> None:
     assert {page.title for page in question.passages[3:]} == {"Mount Sille", "Little Ambry", "Lake Hoon"}
 
 
-def test_files_are_read_and_what_has_no_answer_is_counted(root: Path) -> None:
+def test_unanswerable_records_are_skipped_and_counted(root: Path) -> None:
     loaded = load_local(root / "public", ["musique"])["musique"]
     assert len(loaded.questions) == len(RECORDS) - 1
     assert loaded.skipped == {"not answerable": 1}
 
 
-def test_a_record_of_another_form_is_named_by_file_and_line(tmp_path: Path) -> None:
+def test_malformed_record_is_rejected_with_file_and_line(tmp_path: Path) -> None:
     (tmp_path / "musique").mkdir()
     broken = {**RECORDS[0], "question_decomposition": [{"question": "Who?"}]}
     (tmp_path / "musique" / "dev.jsonl").write_text(json.dumps(broken), encoding="utf-8")
@@ -114,12 +114,12 @@ def test_a_record_of_another_form_is_named_by_file_and_line(tmp_path: Path) -> N
         load_local(tmp_path, ["musique"])
 
 
-def test_the_pool_holds_the_task_in_its_share_in_templates_of_its_kind(rows: pl.DataFrame, run: Run) -> None:
+def test_pool_has_the_task_in_templates_of_its_kind(rows: pl.DataFrame, run: Run) -> None:
     assert dict(rows.group_by("task").len().iter_rows()) == {"musique": 12}
     pack = load_pack(run.workspace.find(run.config.pool.templates_dir))
     composed = {template.id for template in pack.select("composed", "en")}
     assert pack.counts()["en"]["composed"] == len(composed) == 2
-    for row in ours(rows):
+    for row in rows_of_task(rows):
         assert row["cue"] or row["template_id"] in composed
         assert row["id"].startswith("pool-musique-")
         assert row["solved"] == (
@@ -129,35 +129,35 @@ def test_the_pool_holds_the_task_in_its_share_in_templates_of_its_kind(rows: pl.
 
 
 @pytest.mark.parametrize("name", ["integrity", "shadow_set", "mix", "length", "duplicates", "leakage"])
-def test_the_gates_pass_it_and_name_it(name: str, run: Run) -> None:
+def test_gates_pass_and_report_the_task(name: str, run: Run) -> None:
     result = judge(name, Evidence(run), 1)
     assert (result.status, result.error, result.failures) == (Status.PASSED, "", ())
     if name in ("mix", "length", "duplicates", "leakage"):
         assert any(check.name.endswith("[musique]") for check in result.checks)
 
 
-def test_the_difficulty_of_its_rows_is_measured_and_balanced(run: Run) -> None:
+def test_rows_of_the_task_are_measured_and_balanced(run: Run) -> None:
     assert Evidence(run).rows("balanced")["task"].to_list() == ["musique"] * 12
     result = judge("difficulty", Evidence(run), 1)
     assert (result.status, result.error, result.failures) == (Status.PASSED, "", ())
     assert "balanced share[musique]" in {check.name for check in result.checks}
 
 
-def test_diversity_counts_the_templates_of_its_kind(run: Run) -> None:
+def test_diversity_gate_counts_templates_of_the_kind(run: Run) -> None:
     checks = {check.name: check for check in judge("diversity", Evidence(run), 1).checks}
     assert 1 <= checks["templates used[composed]"].value <= 2  # type: ignore[operator]
     assert {"distinct-2[musique]", "3-gram KL[musique]"} <= set(checks)
 
 
-def test_worker_processes_know_it_too(rows: pl.DataFrame, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_worker_processes_know_the_task(rows: pl.DataFrame, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rc1_lib.pool.variants._CHUNK", 5)
     again = open_run(profile="local", workspace=root / "again", overrides=(*overrides(root), "pool.workers=2"))
     build_seed(again, ("pool",))
     assert read_rows(again.workspace.path(again.config.pool.path)).equals(rows)
 
 
-def solved(row: dict[str, Any], answer: str) -> Episode:
-    """Read every page that the record's hops need, ask where something is missing, answer."""
+def play(row: dict[str, Any], answer: str) -> Episode:
+    """An episode that reads the pages of the hops, asks if something is missing, and answers."""
     episode = Episode(World(row), LIMITS)
     titles = [page["title"] for page in row["passages"]]
     episode.say(call("wiki", title=titles[0]) + "\n" + call("wiki", title=titles[1]))
@@ -167,19 +167,19 @@ def solved(row: dict[str, Any], answer: str) -> Episode:
     return episode
 
 
-def test_an_episode_in_its_world_ends_by_its_rule(rows: pl.DataFrame) -> None:
-    for row in ours(rows):
+def test_episode_is_checked_by_the_rule_of_the_task(rows: pl.DataFrame) -> None:
+    for row in rows_of_task(rows):
         for answer in (row["answer"], f"the {row['answer'].upper()}!", *row["aliases"]):
-            outcome = solved(row, answer).outcome()
+            outcome = play(row, answer).outcome()
             assert (outcome.right, outcome.solved, outcome.tool_errors) == (True, True, 0)
-        assert not solved(row, row["passages"][0]["title"]).outcome().right
+        assert not play(row, row["passages"][0]["title"]).outcome().right
 
 
-def test_evaluation_has_a_line_for_it_and_counts_it_among_the_hard(rows: pl.DataFrame) -> None:
+def test_evaluation_reports_the_task_and_counts_it_as_hard(rows: pl.DataFrame) -> None:
     prompts = [{**row, "bucket": "hard"} for row in rows.to_dicts()]
     frame = episode_frame(
         [
-            record_of(solved(row, answer).outcome(), row, policy=policy, mode=mode, seed=1)
+            record_of(play(row, answer).outcome(), row, policy=policy, mode=mode, seed=1)
             for row in prompts
             if row["task"] == "musique"
             for mode in ("sampled", "greedy")
@@ -187,14 +187,14 @@ def test_evaluation_has_a_line_for_it_and_counts_it_among_the_hard(rows: pl.Data
         ]
     )
     evaluation = evaluate(frame, confidence=0.95, resamples=20, seed=7)
-    assert evaluation.groups["hard"] == len(ours(rows))
+    assert evaluation.groups["hard"] == len(rows_of_task(rows))
     after = evaluation.modes["sampled"].by["task"]["musique"].after
     assert (after["success"].value, after["success_hard"].value) == (1.0, 1.0)
     assert [row[0] for row in groups_rows(evaluation.to_dict(), "sampled").rows][:2] == ["all", "musique"]
 
 
-def test_what_nobody_registered_is_refused_in_a_sentence(rows: pl.DataFrame, root: Path) -> None:
-    row = ours(rows)[0]
+def test_unregistered_task_is_rejected_everywhere(rows: pl.DataFrame, root: Path) -> None:
+    row = rows_of_task(rows)[0]
     with unregistered():
         with pytest.raises(ConfigError, match=r"datasets\.musique: .*'musique'; .*hotpotqa"):
             open_run(profile="local", workspace=root / "other", overrides=overrides(root))
@@ -207,7 +207,7 @@ def test_what_nobody_registered_is_refused_in_a_sentence(rows: pl.DataFrame, roo
             load_local(root / "public", ["musique"])
 
 
-def test_a_name_is_given_once() -> None:
+def test_duplicate_or_invalid_task_name_is_rejected() -> None:
     assert task_names() == (*(spec.name for spec in SHIPPED), "musique")
     register(SPEC)
     assert task_names().count("musique") == 1
@@ -217,12 +217,12 @@ def test_a_name_is_given_once() -> None:
         replace(SPEC, name="Mu SiQue")
 
 
-def test_no_worlds_are_embedded_for_it() -> None:
+def test_task_has_no_synthetic_questions() -> None:
     with pytest.raises(SourceError, match=r"'musique'; .*hotpotqa"):
         generate("musique", 1, 7)
 
 
-def test_no_file_of_rc1_names_it() -> None:
+def test_library_does_not_name_the_task() -> None:
     source = [path for name in ("rc1_lib", "tasks", "flows") for path in (PROJECT_ROOT / name).rglob("*.py")]
     assert len(source) > 200
     assert [path for path in source if "musique" in path.read_text(encoding="utf-8").lower()] == []

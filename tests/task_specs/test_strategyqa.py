@@ -25,7 +25,7 @@ def _record(**changes: Any) -> dict[str, Any]:
     return {**record, **changes}
 
 
-def test_each_looking_up_step_gets_the_fact_that_fits_it_and_the_term_the_rest() -> None:
+def test_each_lookup_gets_its_matching_fact_and_the_term_gets_the_rest() -> None:
     question = parse(_record(), 5, "train")
     assert question.id == "strategyqa/train/5"
     assert question.passages == (
@@ -41,11 +41,11 @@ def test_each_looking_up_step_gets_the_fact_that_fits_it_and_the_term_the_rest()
     assert question.slot == Slot("ask", "Brindle Tower", "a certain one", "which one is meant by 'a certain one'")
 
 
-def test_a_no_stays_a_no() -> None:
+def test_false_answer_becomes_no() -> None:
     assert parse(_record(answer=False), 0, "t").answer == "no"
 
 
-def test_titles_are_distinct_and_those_not_in_the_question_are_told() -> None:
+def test_titles_are_distinct_and_listed_if_not_in_the_question() -> None:
     steps = ["When was Ida Voss born?", "Where was Ida Voss buried?"]
     facts = ["Ida Voss was born in 1802.", "Ida Voss was buried in Quorn."]
     question = parse(_record(decomposition=steps, facts=facts), 0, "t")
@@ -53,7 +53,7 @@ def test_titles_are_distinct_and_those_not_in_the_question_are_told() -> None:
     assert question.lookups == ("Ida Voss", "Ida Voss (buried)")
 
 
-def test_facts_in_one_text_without_decomposition_get_a_page_each() -> None:
+def test_facts_in_one_text_become_separate_pages() -> None:
     record = _record(facts="Old Brindle Tower is tall. In winter the Voss Spire is closed.")
     del record["decomposition"]
     question = parse(record, 0, "t")
@@ -62,7 +62,7 @@ def test_facts_in_one_text_without_decomposition_get_a_page_each() -> None:
     assert len({page.title.casefold() for page in question.passages}) == 2
 
 
-def test_a_term_that_is_told_in_another_title_is_not_withheld() -> None:
+def test_term_that_a_listed_title_contains_is_not_withheld() -> None:
     steps = ["How tall is Brindle Tower?", "How many lights are on Brindle Tower?"]
     facts = ["Brindle Tower is 90 metres tall.", "Brindle Tower has many lights."]
     question = parse(_record(decomposition=steps, facts=facts), 0, "t")
@@ -81,7 +81,7 @@ def test_a_term_that_is_told_in_another_title_is_not_withheld() -> None:
         ("Is a badger a badger?", "Badger", None),
     ],
 )
-def test_only_a_term_that_is_a_whole_noun_phrase_is_withheld(asked: str, term: str, value: str | None) -> None:
+def test_only_a_term_that_is_a_full_noun_phrase_is_withheld(asked: str, term: str, value: str | None) -> None:
     record = _record(question=asked, term=term, facts=["One fact."], decomposition=["What is it?"])
     slot = parse(record, 0, "t").slot
     assert (slot.value if slot else None) == value
@@ -91,20 +91,20 @@ def test_only_a_term_that_is_a_whole_noun_phrase_is_withheld(asked: str, term: s
     ("changes", "reason"),
     [({"facts": []}, "no facts"), ({"facts": " "}, "no facts"), ({"term": ""}, "empty question or term")],
 )
-def test_a_record_with_nothing_to_look_up_names_its_reason(changes: dict[str, Any], reason: str) -> None:
+def test_record_without_facts_or_term_has_a_reason(changes: dict[str, Any], reason: str) -> None:
     with pytest.raises(UnusableRecord) as caught:
         parse(_record(**changes), 0, "t")
     assert caught.value.reason == reason
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "error"),
     [
         ({"answer": "yes"}, r"'answer' .*'yes' \(str\); "),
         ({"facts": [1]}, r"'facts' .*texts"),
         ({"decomposition": "How?"}, r"'decomposition' .*'How\?' \(str\); .*list"),
     ],
 )
-def test_a_structurally_wrong_record_is_refused(changes: dict[str, Any], said: str) -> None:
-    with pytest.raises(SourceError, match=said):
+def test_malformed_record_is_rejected_with_its_key(changes: dict[str, Any], error: str) -> None:
+    with pytest.raises(SourceError, match=error):
         parse(_record(**changes), 0, "t")

@@ -1,4 +1,4 @@
-"""The loopback test double of a judge, asked through the real SDKs, which do not retry here."""
+"""The local test double of a judge, called through the real SDKs without retries."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import sys
 import threading
 import urllib.request
 import warnings
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -37,14 +37,9 @@ AT_ONCE = Behaviour(delay="zero")
 SYSTEM = (
     "You grade one finished dialogue between the lines <dialogue-0123456789abcdef> and </dialogue-0123456789abcdef>."
 )
-IMPATIENT_S, DEADLINE_S = 2.0, 2.5
+USER = '<dialogue-0123456789abcdef>\n[{"role": "user", "content": "How far is it?"}]\n</dialogue-0123456789abcdef>'
 LONG_S = 20.0
 WITHOUT_TLS: dict[str, Any] = {"verify": False}  # reading certificates takes most of the time of opening a client
-
-
-def fenced(dialogue: str = "How far is it?") -> str:
-    line = json.dumps([{"role": "user", "content": dialogue}])
-    return f"<dialogue-0123456789abcdef>\n{line}\n</dialogue-0123456789abcdef>"
 
 
 def headers(attempt: str | None, key: str | None) -> dict[str, str]:
@@ -55,34 +50,21 @@ def headers(attempt: str | None, key: str | None) -> dict[str, str]:
 class OpenAI:
     """The openai SDK, its connections kept alive."""
 
-    def __init__(self, server: JudgeServer, api_key: str = "any", timeout: float = LONG_S) -> None:
+    def __init__(self, server: JudgeServer, api_key: str = "any") -> None:
         self.sdk = openai.AsyncOpenAI(
             base_url=server.base_url,
             api_key=api_key,
             max_retries=0,
-            timeout=timeout,
+            timeout=LONG_S,
             http_client=openai.DefaultAsyncHttpxClient(**WITHOUT_TLS),
         )
 
-    async def ask(
-        self,
-        user: str | None = None,
-        system: str = SYSTEM,
-        attempt: str | None = None,
-        key: str | None = None,
-        max_tokens: int = 1024,
-        schema: Mapping[str, Any] | None = None,
-    ) -> ChatCompletion:
-        wrapped = {"type": "json_schema", "json_schema": {"name": "grades", "strict": True, "schema": schema}}
+    async def ask(self, attempt: str | None = None, key: str | None = None) -> ChatCompletion:
         return await self.sdk.chat.completions.create(
             model="asked-for",
-            messages=[
-                {"role": "system", "content": system},
-                {"role": "user", "content": fenced() if user is None else user},
-            ],
-            max_tokens=max_tokens,
+            messages=[{"role": "system", "content": SYSTEM}, {"role": "user", "content": USER}],
+            max_tokens=1024,
             extra_headers=headers(attempt, key),
-            response_format=wrapped if schema else openai.omit,  # type: ignore[arg-type]
         )
 
     async def aclose(self) -> None:
@@ -92,34 +74,25 @@ class OpenAI:
 class Gemini:
     """The google-genai SDK."""
 
-    def __init__(self, server: JudgeServer, api_key: str = "any", timeout: float = LONG_S) -> None:
+    def __init__(self, server: JudgeServer, api_key: str = "any") -> None:
         self.sdk = genai.Client(
             api_key=api_key,
             http_options=types.HttpOptions(
                 base_url=server.gemini_url,
-                timeout=int(1000 * timeout),
+                timeout=int(1000 * LONG_S),
                 client_args=WITHOUT_TLS,
                 async_client_args=WITHOUT_TLS,
             ),
         )
 
-    async def ask(
-        self,
-        user: str | None = None,
-        system: str = SYSTEM,
-        attempt: str | None = None,
-        key: str | None = None,
-        max_tokens: int = 1024,
-        schema: Mapping[str, Any] | None = None,
-    ) -> types.GenerateContentResponse:
+    async def ask(self, attempt: str | None = None, key: str | None = None) -> types.GenerateContentResponse:
         return await self.sdk.aio.models.generate_content(
             model="asked-for",
-            contents=fenced() if user is None else user,
+            contents=USER,
             config=types.GenerateContentConfig(
-                system_instruction=system,
-                max_output_tokens=max_tokens,
+                system_instruction=SYSTEM,
+                max_output_tokens=1024,
                 response_mime_type="application/json",
-                response_json_schema=schema,
                 http_options=types.HttpOptions(headers=headers(attempt, key)),
             ),
         )
@@ -145,7 +118,7 @@ async def client(sdk: type[Any], server: JudgeServer, **given: Any) -> AsyncIter
 def use(
     sdk: type[Any], behaviour: Behaviour, body: Callable[[Any, JudgeServer], Coroutine[Any, Any, Any]], **given: Any
 ) -> tuple[Any, Stats]:
-    """What `body(client, server)` returns, and the server's count after it."""
+    """The result of `body(client, server)`, and the server's statistics after it."""
 
     async def run() -> Any:
         async with client(sdk, server, **given) as opened:
@@ -154,10 +127,6 @@ def use(
     with running(behaviour) as server:
         result = asyncio.run(run())
     return result, server.stats()
-
-
-def ask(sdk: type[Any], behaviour: Behaviour, **asked: Any) -> tuple[Any, Stats]:
-    return use(sdk, behaviour, lambda opened, _: opened.ask(**asked))
 
 
 async def answered(opened: Any, _: JudgeServer) -> Any:
@@ -195,15 +164,15 @@ async def failure(awaited: Coroutine[Any, Any, Any]) -> Exception:
 # ---- a well-behaved judge ----
 
 
-def test_every_response_is_marked_whatever_it_says() -> None:
+def test_every_response_has_the_test_double_header() -> None:
     with running(Behaviour(delay="zero", api_key="right")) as server:
         for method, path in (("GET", "/v1/models"), ("GET", "/v1beta/models"), ("GET", "/stats"), ("GET", "/else")):
             assert httpx2.request(method, server.gemini_url + path).headers["x-rc1-test-double"] == "1"
-        refused = httpx2.post(f"{server.base_url}/chat/completions", json={})
-        assert refused.status_code == 401 and refused.headers["x-rc1-test-double"] == "1"
+        rejected = httpx2.post(f"{server.base_url}/chat/completions", json={})
+        assert rejected.status_code == 401 and rejected.headers["x-rc1-test-double"] == "1"
 
 
-def test_the_models_are_listed_for_both_sdks() -> None:
+def test_models_are_listed_for_both_sdks() -> None:
     async def listed(server: JudgeServer) -> tuple[list[str], list[str | None]]:
         async with client(OpenAI, server) as one, client(Gemini, server) as other:
             return (
@@ -215,16 +184,10 @@ def test_the_models_are_listed_for_both_sdks() -> None:
         assert asyncio.run(listed(server)) == (["rc1-test-double-1"], ["models/rc1-test-double-1"])
 
 
-# ---- thoughts and orders ----
-
-
-# ---- faults ----
-
-
 # ---- hidden limits ----
 
 
-def test_a_bucket_lets_in_its_capacity_and_then_its_rate() -> None:
+def test_token_bucket_admits_its_capacity_and_then_its_rate() -> None:
     bucket = TokenBucket()
     assert [bucket.take(2.0, 3.0, now=100.0) for _ in range(4)] == [True, True, True, False]
     assert [bucket.take(2.0, 3.0, now=100.5) for _ in range(2)] == [True, False]
@@ -240,23 +203,23 @@ async def burst(opened: Any, count: int) -> list[Any]:
 
 
 @both
-def test_more_requests_per_second_than_the_hidden_limit_are_refused(sdk: type[Any]) -> None:
-    # A thousandth of a request per second: within this test the bucket never fills again.
+def test_requests_beyond_the_rate_limit_get_429(sdk: type[Any]) -> None:
+    # At a thousandth of a request per second, the bucket does not refill during this test.
     behaviour = Behaviour(delay="zero", rps=0.001, burst=3.0, retry_after=2.0)
     found, stats = use(sdk, behaviour, lambda opened, _: burst(opened, 8))
-    refused = [one for one in found if isinstance(one, openai.RateLimitError | gemini_errors.ClientError)]
-    assert len(refused) == 5 and all(one.response.headers["retry-after"] == "2" for one in refused)
+    limited = [one for one in found if isinstance(one, openai.RateLimitError | gemini_errors.ClientError)]
+    assert len(limited) == 5 and all(one.response.headers["retry-after"] == "2" for one in limited)
     assert dict(stats.by_kind) == {"ok": 3, "limited_rps": 5}
     assert (stats.requests, stats.answered, sorted(stats.attempt_ids)) == (8, 3, [f"a-{n}" for n in range(8)])
 
 
-def test_the_hidden_limit_can_change_while_it_runs() -> None:
+def test_rate_limit_can_change_while_the_server_runs() -> None:
     async def changing(opened: OpenAI, server: JudgeServer) -> list[int]:
         counts = []
         for burst_size in (1.0, 4.0, None):
             rps = None if burst_size is None else 0.001
             server.behaviour = Behaviour(delay="zero")
-            await opened.ask()  # without a limit the bucket is forgotten
+            await opened.ask()  # a request without a limit resets the bucket
             server.behaviour = Behaviour(delay="zero", rps=rps, burst=burst_size)
             counts.append(sum(isinstance(one, ChatCompletion) for one in await burst(opened, 6)))
         return counts
@@ -265,21 +228,20 @@ def test_the_hidden_limit_can_change_while_it_runs() -> None:
     assert found == [1, 4, 6]
 
 
-def test_more_requests_at_a_time_than_the_hidden_limit_are_refused() -> None:
-    async def held(opened: OpenAI, server: JudgeServer) -> list[Any]:
+def test_requests_beyond_the_concurrency_limit_get_429() -> None:
+    async def saturate(opened: OpenAI, server: JudgeServer) -> Exception:
         waiting = [asyncio.create_task(opened.ask()) for _ in range(3)]
         while server.stats().by_kind.get("hang", 0) < 3:
             await asyncio.sleep(0.01)
-        refused = await failure(opened.ask())
+        error = await failure(opened.ask())
         for task in waiting:
             task.cancel()
         await asyncio.gather(*waiting, return_exceptions=True)
         server.behaviour = dataclasses.replace(server.behaviour, faults={})
-        return [refused]
+        return error
 
-    behaviour = always(FaultKind.HANG, concurrent=3)
-    (refused,), stats = use(OpenAI, behaviour, held)
-    assert isinstance(refused, openai.RateLimitError)
+    error, stats = use(OpenAI, always(FaultKind.HANG, concurrent=3), saturate)
+    assert isinstance(error, openai.RateLimitError)
     assert dict(stats.by_kind) == {"hang": 3, "limited_concurrent": 1} and stats.peak_concurrent == 3
 
 
@@ -287,7 +249,7 @@ def test_more_requests_at_a_time_than_the_hidden_limit_are_refused() -> None:
 
 
 @both
-def test_a_wrong_key_is_refused_and_repeated_carelessly(sdk: type[Any]) -> None:
+def test_wrong_key_gets_401_and_is_echoed(sdk: type[Any]) -> None:
     error, stats = use(sdk, Behaviour(delay="zero", api_key="right"), failed, api_key="planted-secret")
     assert isinstance(error, openai.AuthenticationError | gemini_errors.ClientError)
     assert error.response.status_code == 401 and "planted-secret" in str(error)
@@ -295,7 +257,7 @@ def test_a_wrong_key_is_refused_and_repeated_carelessly(sdk: type[Any]) -> None:
 
 
 @both
-def test_the_right_key_is_let_in(sdk: type[Any]) -> None:
+def test_right_key_is_accepted(sdk: type[Any]) -> None:
     _, stats = use(sdk, Behaviour(delay="zero", api_key="right"), answered, api_key="right")
     assert dict(stats.by_kind) == {"ok": 1}
 
@@ -304,7 +266,7 @@ def test_the_right_key_is_let_in(sdk: type[Any]) -> None:
 
 
 @both
-def test_an_idempotent_gateway_bills_a_key_once_also_while_it_works_on_it(sdk: type[Any]) -> None:
+def test_idempotent_gateway_bills_a_key_once_even_for_concurrent_requests(sdk: type[Any]) -> None:
     async def repeated(opened: Any, _: JudgeServer) -> list[Any]:
         together = await asyncio.gather(*(opened.ask(key="k") for _ in range(4)))
         return [*together, await opened.ask(key="k"), await opened.ask(key="other")]
@@ -317,7 +279,7 @@ def test_an_idempotent_gateway_bills_a_key_once_also_while_it_works_on_it(sdk: t
     assert dict(stats.billed_by_key) == {"k": 1, "other": 1}
 
 
-def test_other_gateways_bill_a_key_as_often_as_it_is_asked() -> None:
+def test_other_gateways_bill_every_request_of_a_key() -> None:
     async def repeated(opened: OpenAI, _: JudgeServer) -> None:
         for number in range(3):
             await opened.ask(key="k", attempt=f"a-{number}")
@@ -326,7 +288,7 @@ def test_other_gateways_bill_a_key_as_often_as_it_is_asked() -> None:
     assert stats.answered == 3 and dict(stats.billed_by_key) == {"k": 3}
 
 
-def test_a_reply_whose_client_left_is_billed_once_and_kept_for_the_retry() -> None:
+def test_reply_to_a_disconnected_client_is_billed_once_and_kept_for_the_retry() -> None:
     async def impatient(opened: OpenAI, server: JudgeServer) -> ChatCompletion:
         first = asyncio.create_task(opened.ask(key="k"))
         while not server.stats().by_kind:
@@ -340,7 +302,7 @@ def test_a_reply_whose_client_left_is_billed_once_and_kept_for_the_retry() -> No
     assert dict(stats.by_kind) == {"ok": 1, "replayed": 1} and dict(stats.billed_by_key) == {"k": 1}
 
 
-def test_a_key_that_failed_is_worked_on_again() -> None:
+def test_failed_idempotency_key_is_retried() -> None:
     async def retried(opened: OpenAI, server: JudgeServer) -> ChatCompletion:
         assert isinstance(await failure(opened.ask(key="k")), openai.InternalServerError)
         server.behaviour = Behaviour(delay="zero", idempotent=True)
@@ -348,9 +310,6 @@ def test_a_key_that_failed_is_worked_on_again() -> None:
 
     _, stats = use(OpenAI, always(FaultKind.SERVER_ERROR, idempotent=True), retried)
     assert dict(stats.by_kind) == {"server_error": 1, "ok": 1} and dict(stats.billed_by_key) == {"k": 1}
-
-
-# ---- ways to cheat ----
 
 
 # ---- the server itself ----
@@ -373,7 +332,7 @@ async def asked_once(server: JudgeServer) -> None:
     "body",
     [b"{", b"[]", b"{}", b'{"messages": []}', b'{"messages": [{"role": "user", "content": "x"}], "stream": true}'],
 )
-def test_a_request_that_is_none_is_refused(body: bytes) -> None:
+def test_invalid_request_gets_400(body: bytes) -> None:
     with running(AT_ONCE) as server:
         for url in (f"{server.base_url}/chat/completions", f"{server.gemini_url}/v1beta/models/m:generateContent"):
             answer = httpx2.post(url, content=body)
@@ -381,7 +340,7 @@ def test_a_request_that_is_none_is_refused(body: bytes) -> None:
     assert dict(server.stats().by_kind) == {"bad_request": 2}
 
 
-def test_it_leaves_nothing_behind_whatever_was_under_way() -> None:
+def test_stopped_server_leaves_no_thread_or_connection() -> None:
     async def abandoned(server: JudgeServer, stop: Callable[[], None]) -> list[Any]:
         async with client(OpenAI, server) as opened:
             waiting = [asyncio.create_task(opened.ask(key="k")) for _ in range(3)]
@@ -408,14 +367,14 @@ def test_it_leaves_nothing_behind_whatever_was_under_way() -> None:
     assert set(threading.enumerate()) - before == set()
 
 
-def test_two_run_side_by_side_and_a_taken_port_is_refused() -> None:
+def test_two_servers_can_run_and_a_taken_port_is_rejected() -> None:
     with running(AT_ONCE) as one, running(AT_ONCE) as other:
         assert one.port != other.port
         with pytest.raises(RC1Error, match=rf"port {one.port} on 127\.0\.0\.1"), running(port=one.port):
             pass
 
 
-def test_a_behaviour_that_no_server_could_have_is_refused() -> None:
+def test_impossible_behaviour_is_rejected() -> None:
     with pytest.raises(ConfigError, match="'rc1-test-double'"):
         Behaviour(model="gpt-9")
     with pytest.raises(ConfigError, match=r"reset=0\.6, hang=0\.6"):
@@ -448,24 +407,24 @@ def environment(**more: str) -> dict[str, str]:
     return {**kept, "PYTHONPATH": str(PROJECT_ROOT), **more}
 
 
-def test_the_command_serves_until_interrupted_and_says_what_it_is(command: list[str]) -> None:
+def test_command_serves_until_interrupted(command: list[str]) -> None:
     serving = subprocess.Popen(
         [*command, "--port", "0", "--fault", "server_error=1", "--model", "rc1-test-double-7"],
         env=environment(),
         stdout=subprocess.PIPE,
         text=True,
-        # A shell that starts a test in the background has it ignore SIGINT, and the child would inherit that.
+        # A shell makes tests that it starts in the background ignore SIGINT, which the child would inherit.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     assert serving.stdout is not None
     try:
-        told: list[str] = []
-        while not told or "Ctrl-C" not in told[-1]:
-            told.append(serving.stdout.readline())
-            assert told[-1], "".join(told)
-        url = next(line.split("SCORER_BASE_URL=")[1].split()[0] for line in told if "SCORER_PROVIDER=openai" in line)
-        assert told[0].startswith("TEST DOUBLE")
-        assert any("--set judge.model=rc1-test-double-7" in line for line in told)
+        lines: list[str] = []
+        while not lines or "Ctrl-C" not in lines[-1]:
+            lines.append(serving.stdout.readline())
+            assert lines[-1], "".join(lines)
+        url = next(line.split("SCORER_BASE_URL=")[1].split()[0] for line in lines if "SCORER_PROVIDER=openai" in line)
+        assert lines[0].startswith("TEST DOUBLE")
+        assert any("--set judge.model=rc1-test-double-7" in line for line in lines)
         with urllib.request.urlopen(f"{url}/models", timeout=LONG_S) as answer:
             assert json.load(answer)["data"][0]["id"] == "rc1-test-double-7"
         assert httpx2.post(f"{url}/chat/completions", json={"messages": [{"role": "user"}]}).status_code == 500
@@ -481,16 +440,16 @@ def test_the_command_serves_until_interrupted_and_says_what_it_is(command: list[
 @pytest.mark.parametrize(
     ("flags", "mode", "expected"),
     [
-        (("--profile", "prod"), "", "the profile is prod"),
-        ((), "prod", "the profile is prod"),
-        (("--fault", "wobble=0.1"), "", "KIND is one of rate_limit"),
-        (("--fault", "reset"), "", "expected KIND=RATE"),
-        (("--fault", "reset=often"), "", "expected a number from 0 to 1"),
-        (("--fault", "reset=0.1", "--fault", "reset=0.2"), "", "is given twice"),
-        (("--model", "gpt-9"), "", "starts with 'rc1-test-double'"),
+        (("--profile", "prod"), "", "profile is prod"),
+        ((), "prod", "profile is prod"),
+        (("--fault", "wobble=0.1"), "", "rate_limit"),
+        (("--fault", "reset"), "", "KIND=RATE"),
+        (("--fault", "reset=often"), "", "from 0 to 1"),
+        (("--fault", "reset=0.1", "--fault", "reset=0.2"), "", "twice"),
+        (("--model", "gpt-9"), "", "'rc1-test-double'"),
     ],
 )
-def test_the_command_is_refused(
+def test_invalid_command_is_rejected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
     flags: tuple[str, ...], mode: str, expected: str,
 ) -> None:  # fmt: skip

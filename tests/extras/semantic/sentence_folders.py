@@ -1,4 +1,4 @@
-"""Sentence-embedding models for tests: a small one of random weights, which knows words and no meanings."""
+"""A small sentence-embedding model with random weights for tests; it knows words, not meanings."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
 
 
 def bag_of_words(folder: Path, words: Sequence[str], pooling: str = "mean_tokens", scale: float = 1.0) -> Path:
-    """A BERT of one layer that hardly mixes: the mean of its states is that of random vectors of the words.
+    """Write a BERT of one layer that hardly mixes: the mean of its states is that of random word vectors.
 
     Args:
-        folder: where it is written.
-        words: all that it knows.
-        pooling: as its file says it; "" leaves the file out.
-        scale: of all weights; 0 makes every vector the same.
+        folder: the folder to write.
+        words: the vocabulary.
+        pooling: the mode that its pooling file names; "" writes no such file.
+        scale: the factor of all weights; 0 makes all vectors equal.
     """
     vocabulary = {word: number for number, word in enumerate((*SPECIAL, *dict.fromkeys(words)))}
     tokenizer = Tokenizer(WordLevel(vocabulary, unk_token="[UNK]"))
@@ -48,6 +48,6 @@ def bag_of_words(folder: Path, words: Sequence[str], pooling: str = "mean_tokens
     fast.save_pretrained(folder)
     if pooling:
         (folder / "1_Pooling").mkdir()
-        said = {"word_embedding_dimension": 64, f"pooling_mode_{pooling}": True}
-        (folder / "1_Pooling" / "config.json").write_text(json.dumps(said))
+        pooling_config = {"word_embedding_dimension": 64, f"pooling_mode_{pooling}": True}
+        (folder / "1_Pooling" / "config.json").write_text(json.dumps(pooling_config))
     return folder

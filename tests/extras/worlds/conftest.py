@@ -1,4 +1,4 @@
-"""A small world as it was exported, for the tests of what serves and plays it."""
+"""A small exported world, for the tests of what serves and plays it."""
 
 from __future__ import annotations
 

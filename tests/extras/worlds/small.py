@@ -1,4 +1,4 @@
-"""A workspace with a pool of three rows written by hand, and demonstrations that ask, answer, and guess."""
+"""A workspace with a pool of three hand-written rows, whose demonstrations answer, ask, and guess."""
 
 from __future__ import annotations
 
@@ -46,19 +46,19 @@ PRICES = (
     "training.reward.success=0.7", "training.reward.malformed=0.1", "training.reward.turn=0.04",
     "difficulty_beta=0.05", "overclar.alpha=0.25", "overclar.cap=3", "training.held_out.share=0.3",
 )  # fmt: skip
-WORTH = {"pool-gsm8k-2": 0.7 * 0.95 - 0.04, "pool-gsm8k-1": 0.7 * 1.05 - 2 * 0.04, "pool-hotpotqa-1": 0.0}
-"""Row -> what its own demonstration is paid, by hand: easy and clear, asked and hard, guessed."""
+REWARDS = {"pool-gsm8k-2": 0.7 * 0.95 - 0.04, "pool-gsm8k-1": 0.7 * 1.05 - 2 * 0.04, "pool-hotpotqa-1": 0.0}
+"""Row -> the hand-computed reward of its demonstration: easy and clear, hard and asked, guessed."""
 
 
 def small_run(root: Path, *overrides: str) -> Run:
-    """A run whose balanced pool and metrics are the three rows'."""
+    """A run with pool, metrics and balanced pool of the three rows."""
     run = open_run(profile="local", workspace=root, overrides=(*PRICES, *overrides))
     record(run, "".join(json.dumps(row) + "\n" for row in ROWS))
     return run
 
 
 def record(run: Run, rows: str) -> None:
-    """Write pool, metrics and balanced pool, which is the whole pool, as the run's own steps would."""
+    """Write pool, metrics and balanced pool (the whole pool) as the run's own steps would."""
     config = run.config
     pool = run.workspace.path(config.pool.path)
     pool.parent.mkdir(parents=True, exist_ok=True)
@@ -77,5 +77,5 @@ def pool_of(run: Run) -> Path:
 
 
 def turns_of(row: dict[str, Any]) -> list[dict[str, Any]]:
-    """What the assistant says in a row."""
+    """The assistant's messages of a row."""
     return [message for message in row["messages"] if message["role"] == "assistant"]

@@ -1,4 +1,4 @@
-"""An exported world: its bytes, what refuses it, and every way in which it can differ from the disk it came from."""
+"""An exported world: its bytes, what rejects an export, and every way in which it can differ from its sources."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rc1_lib.rows.frame import read_rows
 from rc1_lib.run import Run
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
 from tests.environment.worlds import call, qwen_text
-from tests.extras.worlds.small import ROWS, WORTH, pool_of, small_run, turns_of
+from tests.extras.worlds.small import REWARDS, ROWS, pool_of, small_run, turns_of
 from tests.imports import imports
 
 
@@ -43,31 +43,31 @@ def different(run: Run, folder: Path) -> list[str]:
     return [one.where.removeprefix(f"{MANIFEST}, ") for one in differences(run, folder, named_pool(run, folder))]
 
 
-def test_the_same_inputs_give_the_same_bytes_and_the_world_of_this_disk(run: Run, world: Path, tmp_path: Path) -> None:
+def test_export_is_reproducible_and_matches_its_sources(run: Run, world: Path, tmp_path: Path) -> None:
     export_world(run, pool_of(run), tmp_path / "again", Part.ALL)
     assert contents(world) == contents(tmp_path / "again")
     assert {"openenv.yaml", "rows.jsonl", "server/app.py", "pyproject.toml", "validation/runtime.json"} < set(
         contents(world)
     )
-    (world / "uv.lock").write_text("what a package manager adds is nothing of the world\n")
+    (world / "uv.lock").write_text("a package manager's file is not compared\n")
     assert different(run, world) == []
 
 
-@pytest.mark.parametrize("name", list(WORTH))
-def test_a_demonstration_is_paid_what_its_reward_is_by_hand(world: Path, name: str) -> None:
+@pytest.mark.parametrize("name", list(REWARDS))
+def test_demonstration_reward_matches_hand_value(world: Path, name: str) -> None:
     served = ServedWorld.read(world)
     row = served.row_of(name)
-    assert replayed(served.spec, row, turns_of(dict(row)))[1].total == pytest.approx(WORTH[name], abs=1e-12)
+    assert replayed(served.spec, row, turns_of(dict(row)))[1].total == pytest.approx(REWARDS[name], abs=1e-12)
 
 
-def test_calls_in_the_text_are_paid_as_ready_made_ones_are(world: Path) -> None:
+def test_calls_in_text_earn_the_same_reward_as_parsed_calls(world: Path) -> None:
     served = ServedWorld.read(world)
     row = served.row_of("pool-gsm8k-1")
     texts = [{"content": qwen_text(turn)} for turn in turns_of(dict(row))]
-    assert replayed(served.spec, row, texts)[1].total == pytest.approx(WORTH["pool-gsm8k-1"], abs=1e-12)
+    assert replayed(served.spec, row, texts)[1].total == pytest.approx(REWARDS["pool-gsm8k-1"], abs=1e-12)
 
 
-def test_the_reference_asks_only_where_a_piece_is_missing_and_a_cut_turn_is_no_answer(world: Path) -> None:
+def test_reference_asks_only_if_needed_and_a_truncated_turn_is_not_an_answer(world: Path) -> None:
     served = ServedWorld.read(world)
     rows = [served.row(place) for place in range(3)]
     found = [replayed(served.spec, row, reference_turns(row))[0].outcome() for row in rows]
@@ -76,7 +76,7 @@ def test_the_reference_asks_only_where_a_piece_is_missing_and_a_cut_turn_is_no_a
     assert (cut.status, cut.solved) == ("max_tokens", False)
 
 
-def test_nothing_is_paid_outside_the_range_that_the_manifest_declares(run: Run, world: Path) -> None:
+def test_rewards_stay_within_the_declared_range(run: Run, world: Path) -> None:
     spec = WorldSpec.read(world)
     row = ServedWorld.read(world).row_of("pool-gsm8k-2")
     low, high = spec.reward_range()
@@ -92,65 +92,67 @@ def test_nothing_is_paid_outside_the_range_that_the_manifest_declares(run: Run, 
 
 
 @pytest.mark.parametrize(
-    ("edit", "said"),
+    ("edit", "error"),
     [
         (lambda text: text.replace('"source_id": "c", ', ""), r"line 2: .* source_id; "),
         (lambda text: text.replace('"task": "gsm8k"', '"task": "chess"'), r"task 'chess'"),
         (lambda text: text.replace('"otherwise"', '"other"'), r"rows\.jsonl: .*played"),
         (lambda text: text[:-20], r"line 3: .*JSON"),
-        (lambda text: "", r"the file is empty"),
+        (lambda text: "", r"rows\.jsonl: .*empty"),
     ],
 )
-def test_rows_that_no_world_can_be_made_of_are_refused(
-    run: Run, tmp_path: Path, edit: Callable[[str], str], said: str
+def test_invalid_rows_are_rejected_with_their_place(
+    run: Run, tmp_path: Path, edit: Callable[[str], str], error: str
 ) -> None:
     rows = tmp_path / "rows.jsonl"
     rows.write_text(edit(pool_of(run).read_text()))
-    with pytest.raises(RC1Error, match=said):
+    with pytest.raises(RC1Error, match=error):
         export_world(run, rows, tmp_path / "world", Part.ALL)
     assert not (tmp_path / "world").exists()
 
 
-def other_seed(run: Run) -> None:
-    """A pool with other rows under the same ids, and a balanced pool of it, neither of them measured."""
+def replace_rows(run: Run) -> None:
+    """Write other rows under the same ids to pool and balanced pool, and leave the metrics as they are."""
     for where in (run.config.pool.path, run.config.seed_pool):
         pool = run.workspace.path(where)
         pool.write_text(pool.read_text().replace("462", "463"))
 
 
-def not_measured(run: Run) -> None:
+def delete_metrics(run: Run) -> None:
     run.workspace.path(run.config.difficulty.metrics_path).unlink()
 
 
-def edited(run: Run) -> None:
+def edit_metrics(run: Run) -> None:
     metrics = run.workspace.path(run.config.difficulty.metrics_path)
     metrics.write_text(metrics.read_text().replace("easy", "hard"))
 
 
-@pytest.mark.parametrize(("damage", "state"), [(other_seed, "stale"), (not_measured, "missing"), (edited, "altered")])
-def test_rows_that_were_measured_otherwise_are_refused(
+@pytest.mark.parametrize(
+    ("damage", "state"), [(replace_rows, "stale"), (delete_metrics, "missing"), (edit_metrics, "altered")]
+)
+def test_rows_whose_metrics_do_not_match_are_rejected(
     run: Run, world: Path, tmp_path: Path, damage: Callable[[Run], None], state: str
 ) -> None:
-    """A row's difficulty decides what it pays, and other rows have the same ids."""
+    """A row's difficulty decides its reward, and other rows may have the same ids."""
     rows = tmp_path / "rows.jsonl"
     damage(run)
     rows.write_bytes(pool_of(run).read_bytes())
-    said = f"is {state}, expected fresh; write it again: rc1 difficulty-metrics"
-    with pytest.raises(RC1Error, match=said):
+    error = rf"is {state}\b.* rc1 difficulty-metrics"
+    with pytest.raises(RC1Error, match=error):
         export_world(run, rows, tmp_path / "other", Part.ALL)
-    with pytest.raises(RC1Error, match=said):
+    with pytest.raises(RC1Error, match=error):
         different(run, world)
     assert not (tmp_path / "other").exists()
 
 
-def test_a_balanced_pool_that_is_not_as_it_was_written_is_refused(run: Run, tmp_path: Path) -> None:
+def test_altered_balanced_pool_is_rejected(run: Run, tmp_path: Path) -> None:
     pool = pool_of(run)
     pool.write_text("".join(pool.read_text().splitlines(keepends=True)[:2]))
     with pytest.raises(RC1Error, match=r"balanced\.jsonl: .*altered.*fresh.*rc1 difficulty-bucketize"):
         export_world(run, pool, tmp_path / "world", Part.ALL)
 
 
-def test_a_part_holds_the_questions_of_training_or_of_the_evaluation_alone(run: Run, tmp_path: Path) -> None:
+def test_part_contains_only_training_or_evaluation_questions(run: Run, tmp_path: Path) -> None:
     ids = {}
     for part in Part:
         document = export_world(run, pool_of(run), tmp_path / part, part)
@@ -168,7 +170,7 @@ def test_a_part_holds_the_questions_of_training_or_of_the_evaluation_alone(run: 
         different(run, tmp_path / "training")
 
 
-def test_an_existing_folder_is_refused_and_a_failure_leaves_nothing(run: Run, world: Path, tmp_path: Path) -> None:
+def test_existing_folder_is_rejected_and_a_failed_export_leaves_nothing(run: Run, world: Path, tmp_path: Path) -> None:
     before = contents(world)
     with pytest.raises(RC1Error, match=r"world: .*--to"):
         export_world(run, pool_of(run), world, Part.ALL)
@@ -193,14 +195,14 @@ def test_an_existing_folder_is_refused_and_a_failure_leaves_nothing(run: Run, wo
         ("network:", "networks:", "validation.network|validation.networks"),
     ],
 )
-def test_an_edited_manifest_is_named_by_its_key(run: Run, world: Path, old: str, new: str, where: str) -> None:
+def test_edited_manifest_is_reported_by_its_key(run: Run, world: Path, old: str, new: str, where: str) -> None:
     text = (world / MANIFEST).read_text()
     assert text.count(old) == 1
     (world / MANIFEST).write_text(text.replace(old, new))
     assert "|".join(different(run, world)) == where
 
 
-def test_edited_rows_are_named_and_are_not_served(run: Run, world: Path) -> None:
+def test_edited_rows_are_reported_and_not_served(run: Run, world: Path) -> None:
     rows = world / "rows.jsonl"
     rows.write_bytes(rows.read_bytes().replace(b'"answer":"384"', b'"answer":"385"', 1))
     assert different(run, world) == ["rows.jsonl"]
@@ -208,27 +210,27 @@ def test_edited_rows_are_named_and_are_not_served(run: Run, world: Path) -> None
         ServedWorld.read(world)
 
 
-def test_an_edited_server_is_named_and_so_is_one_that_is_gone(run: Run, world: Path) -> None:
+def test_edited_and_missing_server_files_are_reported(run: Run, world: Path) -> None:
     (world / "server/app.py").write_text("app = None\n")
     (world / "Dockerfile").unlink()
     assert sorted(different(run, world)) == ["Dockerfile", "server/app.py"]
 
 
 @pytest.mark.parametrize("name", ["rc1_lib/__init__.py", "yaml.py", "server/app.so", "validation/more/plan.json"])
-def test_a_further_module_or_folder_is_named(run: Run, world: Path, name: str) -> None:
-    """A server that is started in the folder would import it in the place of the one that is meant."""
+def test_additional_module_or_folder_is_reported(run: Run, world: Path, name: str) -> None:
+    """A server that is started in the folder would import it in place of the intended one."""
     for path in (world / ".venv/lib/rc1_lib.py", world / "server/__pycache__/app.pyc", world / name):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("")
     assert different(run, world) == [name.removesuffix("/__init__.py").removesuffix("/plan.json")]
 
 
-def test_other_code_is_named(run: Run, world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_different_code_is_reported(run: Run, world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(package, "code_sha256", lambda: "other code")
     assert different(run, world) == ["rc1.code"]
 
 
-def test_an_edited_pool_is_named_also_where_its_rows_are_the_same(run: Run, world: Path) -> None:
+def test_edited_pool_is_reported_even_if_the_exported_rows_are_unchanged(run: Run, world: Path) -> None:
     pool = pool_of(run)
     export_world(run, pool, world.with_name("training"), Part.TRAINING)
     pool.write_text("".join(pool.read_text().splitlines(keepends=True)[:2]))
@@ -239,7 +241,7 @@ def test_an_edited_pool_is_named_also_where_its_rows_are_the_same(run: Run, worl
     }  # fmt: skip
 
 
-def test_an_edited_pack_is_named(run: Run, world: Path) -> None:
+def test_edited_template_pack_is_reported(run: Run, world: Path) -> None:
     own = run.workspace.path(run.config.pool.templates_dir)
     shutil.copytree(run.workspace.find(run.config.pool.templates_dir), own)
     assert different(run, world) == []
@@ -248,23 +250,23 @@ def test_an_edited_pack_is_named(run: Run, world: Path) -> None:
     assert different(run, world) == ["rc1.templates.sha256"]
 
 
-def test_other_settings_are_named(run: Run, world: Path) -> None:
+def test_different_settings_are_reported(run: Run, world: Path) -> None:
     other = small_run(run.workspace.root, "training.reward.turn=0.05")
     assert different(other, world) == ["validation.reward.range", "rc1.reward.turn"]
 
 
-def test_another_version_is_named(run: Run, world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_different_version_is_reported(run: Run, world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(package, "__version__", "0.2.0")
     assert different(run, world) == ["version", "rc1.version", "README.md", "pyproject.toml"]
 
 
 def _cut(text: str, key: str) -> str:
-    """A manifest without the line of a key."""
+    """Remove the line of a key from a manifest."""
     return "".join(line for line in text.splitlines(keepends=True) if not line.strip().startswith(f"{key}:"))
 
 
 @pytest.mark.parametrize(
-    ("edit", "said"),
+    ("edit", "error"),
     [
         (lambda text: text.replace("rc1:", "rc2:", 1), r"openenv\.yaml: .*'rc1'"),
         (lambda text: "name: [", r"openenv\.yaml line 2: .*YAML"),
@@ -282,15 +284,15 @@ def _cut(text: str, key: str) -> str:
         (lambda text: text.replace("count: 3\n    sha256", "count: 3\n    md5"), r"rc1\.rows\.sha256 is missing"),
     ],
 )
-def test_what_is_no_manifest_is_refused_in_a_sentence(world: Path, edit: Callable[[str], str], said: str) -> None:
+def test_invalid_manifest_is_rejected_with_its_key(world: Path, edit: Callable[[str], str], error: str) -> None:
     text = (world / MANIFEST).read_text()
     (world / MANIFEST).write_text(edit(text))
     assert (world / MANIFEST).read_text() != text
-    with pytest.raises(RC1Error, match=said):
+    with pytest.raises(RC1Error, match=error):
         ServedWorld.read(world)
 
 
-def test_a_folder_without_a_manifest_and_a_pool_that_is_gone_are_told(run: Run, world: Path, tmp_path: Path) -> None:
+def test_missing_manifest_or_pool_is_an_error_with_the_remedy(run: Run, world: Path, tmp_path: Path) -> None:
     with pytest.raises(RC1Error, match=r"openenv\.yaml: .*\(No such file"):
         named_pool(run, tmp_path)
     pool_of(run).unlink()
@@ -298,31 +300,31 @@ def test_a_folder_without_a_manifest_and_a_pool_that_is_gone_are_told(run: Run, 
         named_pool(run, world)
 
 
-def test_the_prices_are_those_of_training_but_for_the_judges(run: Run, world: Path) -> None:
+def test_reward_settings_are_those_of_training_without_the_judge(run: Run, world: Path) -> None:
     reward = asdict(WorldSpec.read(world).reward)
     assert run.config.training.reward.judge > 0
     assert (reward.pop("judge"), reward.pop("success"), reward.pop("turn")) == (0.0, 0.7, 0.04)
 
 
-def importing(name: str) -> set[str]:
+def importers(name: str) -> set[str]:
     """The files of the library that import a module."""
-    spelt = name.rpartition(".")[2].encode()
+    last_name = name.rpartition(".")[2].encode()
     return {
         path.relative_to(PROJECT_ROOT).as_posix()
         for path in (PROJECT_ROOT / "rc1_lib").rglob("*.py")
-        if spelt in path.read_bytes()
+        if last_name in path.read_bytes()
         and any(module == name or module.startswith(f"{name}.") for module in imports(path))
     }
 
 
-def test_each_tool_is_imported_by_its_own_module_and_that_by_nobody_of_the_library() -> None:
-    assert importing("openenv") == {"rc1_lib/extras/worlds/openenv_server.py"}
-    assert importing("verifiers") == {"rc1_lib/extras/worlds/verifiers_taskset.py"}
-    assert importing("rc1_lib.extras.worlds.openenv_server") == {"rc1_lib/extras/worlds/files/server/app.py"}
-    assert importing("rc1_lib.extras.worlds.verifiers_taskset") == set()
+def test_each_optional_library_is_imported_by_one_module_only() -> None:
+    assert importers("openenv") == {"rc1_lib/extras/worlds/openenv_server.py"}
+    assert importers("verifiers") == {"rc1_lib/extras/worlds/verifiers_taskset.py"}
+    assert importers("rc1_lib.extras.worlds.openenv_server") == {"rc1_lib/extras/worlds/files/server/app.py"}
+    assert importers("rc1_lib.extras.worlds.verifiers_taskset") == set()
 
 
-def test_every_row_of_a_real_pool_is_served(built: Run, tmp_path: Path) -> None:
+def test_every_row_of_a_built_pool_is_served(built: Run, tmp_path: Path) -> None:
     document = export_world(built, built.workspace.path(built.config.seed_pool), tmp_path / "world", Part.ALL)
     served = ServedWorld.read(tmp_path / "world")
     pool = read_rows(built.workspace.path(built.config.seed_pool))

@@ -1,4 +1,4 @@
-"""OpenEnv's own validator and client on an exported world that its own server serves."""
+"""OpenEnv's validator and client on an exported world, which its own server serves."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ import pytest
 from rc1_lib.extras.worlds.served import ServedWorld, replayed
 from rc1_lib.extras.worlds.spec import MANIFEST
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
-from tests.extras.worlds.small import ROWS, WORTH, turns_of
+from tests.extras.worlds.small import REWARDS, ROWS, turns_of
 
 pytestmark = pytest.mark.skipif(find_spec("openenv") is None, reason="the extra 'openenv' is not installed")
 
 
 @contextmanager
 def serving(folder: Path) -> Iterator[str]:
-    """The address of the folder's own server, in a process of its own."""
+    """Start the folder's own server in a separate process; gives its address."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -62,7 +62,7 @@ def address(world: Path) -> Iterator[str]:
 
 @dataclass
 class Here:
-    """A provider of OpenEnv's validator that starts the folder's server on this machine instead of in a container."""
+    """A provider for OpenEnv's validator that uses a server on this machine instead of a container."""
 
     base_url: str
     name = "here"
@@ -88,27 +88,27 @@ class Here:
 
 
 def checks(folder: Path, address: str) -> dict[str, str]:
-    """What OpenEnv's validator says of a folder and of its server: check -> status."""
+    """Run OpenEnv's validator on a folder and its server: check -> status."""
     from openenv.validation import Level, run_validation
 
     report = run_validation(folder, max_level=Level.RUNTIME, provider=Here(address))
     return {result.check_id: result.status.value for result in report.results if result.status.value != "skip"}
 
 
-GREEN = {
+PASSED = {
     "static.manifest": "pass", "runtime.startup": "pass", "runtime.reward_well_formed": "pass",
     "runtime.observation_schema": "pass", "runtime.state_contract": "pass",
 }  # fmt: skip
-"""All that this version of OpenEnv can check without a container."""
+"""All checks that this version of OpenEnv can do without a container."""
 
 
-def test_openenv_validate_is_green_on_the_folder(world: Path) -> None:
+def test_openenv_validator_passes_on_the_folder(world: Path) -> None:
     command = [sys.executable, "-m", "openenv.cli", "validate", str(world), "--level", "static"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, "Verdict: PASS" in done.stdout) == (0, True), done.stdout + done.stderr
 
 
-def test_openenv_validate_is_green_on_the_server(address: str) -> None:
+def test_openenv_validator_passes_on_the_server(address: str) -> None:
     command = [sys.executable, "-m", "openenv.cli", "validate", "--url", address, "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     report = json.loads(done.stdout)
@@ -116,11 +116,11 @@ def test_openenv_validate_is_green_on_the_server(address: str) -> None:
     assert report["summary"]["failed_criteria"] == []
 
 
-def test_the_validators_own_episode_is_sound(world: Path, address: str) -> None:
-    assert checks(world, address) == GREEN
+def test_openenv_runtime_checks_pass(world: Path, address: str) -> None:
+    assert checks(world, address) == PASSED
 
 
-def test_a_reward_outside_the_declared_range_is_red(world: Path, address: str, tmp_path: Path) -> None:
+def test_openenv_check_fails_on_a_reward_outside_the_declared_range(world: Path, address: str, tmp_path: Path) -> None:
     edited = tmp_path / "edited"
     edited.mkdir()
     for path in (MANIFEST, "validation/runtime.json"):
@@ -129,18 +129,16 @@ def test_a_reward_outside_the_declared_range_is_red(world: Path, address: str, t
     text = (edited / MANIFEST).read_text()
     (edited / MANIFEST).write_text(text.replace("    - 0.695\n", "    - 0.5\n"))
     assert (edited / MANIFEST).read_text() != text
-    assert checks(edited, address) == {**GREEN, "runtime.reward_well_formed": "fail"}
+    assert checks(edited, address) == {**PASSED, "runtime.reward_well_formed": "fail"}
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row["id"])
-def test_an_episode_over_openenvs_client_pays_what_our_own_world_pays(
-    world: Path, address: str, row: dict[str, Any]
-) -> None:
+def test_episode_through_the_openenv_client_earns_our_reward(world: Path, address: str, row: dict[str, Any]) -> None:
     from openenv import GenericEnvClient
 
     served = ServedWorld.read(world)
     rewards: list[float] = []
-    heard: list[Any] = []
+    observations: list[Any] = []
     with GenericEnvClient(base_url=address).sync() as client:
         result = client.reset(row=row["id"], episode_id="mine")
         assert [message["content"] for message in result.observation["messages"]] == [
@@ -150,19 +148,19 @@ def test_an_episode_over_openenvs_client_pays_what_our_own_world_pays(
             assert not result.done
             result = client.step({"content": turn["content"], "tool_calls": turn.get("tool_calls", [])})
             rewards.append(result.reward)
-            heard += result.observation["messages"]
+            observations += result.observation["messages"]
         state = client.state()
     assert (result.done, result.observation["status"]) == (True, "answered")
     assert rewards[:-1] == [0.0] * (len(rewards) - 1)
     assert rewards[-1] == replayed(served.spec, served.row_of(row["id"]), turns_of(row))[1].total
-    assert rewards[-1] == pytest.approx(WORTH[row["id"]], abs=1e-12)
-    assert [answer["content"] for answer in heard] == [
+    assert rewards[-1] == pytest.approx(REWARDS[row["id"]], abs=1e-12)
+    assert [message["content"] for message in observations] == [
         message["content"] for message in row["messages"][2:] if message["role"] == "tool"
     ]
     assert (state["episode_id"], state["step_count"], state["row"]) == ("mine", len(rewards), row["id"])
 
 
-def test_a_session_goes_through_the_rows_and_a_seed_draws_one(address: str) -> None:
+def test_session_iterates_over_rows_and_a_seed_selects_one(address: str) -> None:
     from openenv import GenericEnvClient
 
     def opened(client: Any, **how: Any) -> str:
@@ -178,7 +176,7 @@ def test_a_session_goes_through_the_rows_and_a_seed_draws_one(address: str) -> N
             client.reset(row="nowhere")
 
 
-def test_what_is_sent_out_of_turn_is_an_error_and_calls_may_stand_in_the_text(address: str) -> None:
+def test_step_out_of_turn_is_an_error_and_calls_in_text_are_run(address: str) -> None:
     from openenv import GenericEnvClient
 
     with GenericEnvClient(base_url=address).sync() as client:

@@ -1,4 +1,4 @@
-"""verifiers' own validator and rollouts on an exported world; the model is a script on this machine."""
+"""The validator and rollouts of verifiers on an exported world; the model is a script on this machine."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rc1_lib.extras.worlds.package import export_world
 from rc1_lib.extras.worlds.served import ServedWorld, replayed
 from rc1_lib.extras.worlds.spec import MANIFEST, Part
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
-from tests.extras.worlds.small import ROWS, WORTH, pool_of, record, small_run, turns_of
+from tests.extras.worlds.small import REWARDS, ROWS, pool_of, record, small_run, turns_of
 
 pytestmark = pytest.mark.skipif(find_spec("verifiers") is None, reason="the extra 'verifiers' is not installed")
 
@@ -28,7 +28,7 @@ Turns = list[dict[str, Any]]
 
 
 def verifiers(program: str, world: Path, out: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """One of verifiers' programs on a world, without a dashboard, on this machine alone."""
+    """Run one of verifiers' programs on a world, without its dashboard."""
     command = [sys.executable, "-c", f"from verifiers.v1.cli.{program} import main; main()", "rc1-world"]
     environment = {**os.environ, "PYTHONPATH": str(PROJECT_ROOT), "NO_KEY": "none"}
     return subprocess.run(
@@ -38,7 +38,7 @@ def verifiers(program: str, world: Path, out: Path, *arguments: str) -> subproce
 
 
 def validated(world: Path, out: Path) -> dict[str, dict[str, int]]:
-    """vf-validate's counts by check, of outcomes that occurred."""
+    """The counts of `vf-validate` that are not zero: check -> outcome -> count."""
     runtime = ("--taskset.folder", str(world), "--runtime.type", "subprocess")
     done = verifiers("validate", world, out, *runtime)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -47,15 +47,15 @@ def validated(world: Path, out: Path) -> dict[str, dict[str, int]]:
     return {check: {kind: count for kind, count in found.items() if count} for check, found in checks.items()}
 
 
-def test_vf_validate_is_green(world: Path, tmp_path: Path) -> None:
+def test_vf_validate_passes(world: Path, tmp_path: Path) -> None:
     assert validated(world, tmp_path / "out") == {"gold": {"valid": 3}, "noop": {"valid": 3}}
 
 
-def test_a_row_that_its_own_answer_does_not_solve_is_red(tmp_path: Path) -> None:
+def test_vf_validate_fails_on_a_row_that_its_answer_does_not_solve(tmp_path: Path) -> None:
     run = small_run(tmp_path / "workspace")
     pool = pool_of(run)
     rows = [json.loads(line) for line in pool.read_text().splitlines()]
-    rows[0]["answer"] = "none of them"  # which no rule of the task takes for a number
+    rows[0]["answer"] = "none of them"  # the rule of the task finds no number in it
     record(run, "".join(json.dumps(row) + "\n" for row in rows))
     export_world(run, pool, tmp_path / "world", Part.ALL)
     found = validated(tmp_path / "world", tmp_path / "out")
@@ -64,15 +64,15 @@ def test_a_row_that_its_own_answer_does_not_solve_is_red(tmp_path: Path) -> None
 
 @contextmanager
 def scripted(turns: Turns, finish: str = "stop") -> Iterator[str]:
-    """An endpoint of OpenAI's protocol that says the turns one after the other, by how many it has said before."""
+    """An endpoint of OpenAI's protocol that replies with the next turn, counted by the conversation so far."""
 
     class Script(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            said = sum(message["role"] == "assistant" for message in body["messages"])
-            message = {"role": "assistant", **turns[said]}
+            number = sum(message["role"] == "assistant" for message in body["messages"])
+            message = {"role": "assistant", **turns[number]}
             reply = {
-                "id": f"reply-{said}", "object": "chat.completion", "created": 0, "model": body["model"],
+                "id": f"reply-{number}", "object": "chat.completion", "created": 0, "model": body["model"],
                 "choices": [{"index": 0, "message": message, "finish_reason": finish}],
                 "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
             }  # fmt: skip
@@ -93,7 +93,7 @@ def scripted(turns: Turns, finish: str = "stop") -> Iterator[str]:
 
 
 def played(world: Path, out: Path, row: str, turns: Turns, finish: str = "stop") -> dict[str, Any]:
-    """The trace of one rollout about a row by a model that says these turns."""
+    """The trace of one rollout of a row by a model that says these turns."""
     with scripted(turns, finish) as endpoint:
         done = verifiers(
             "eval.main", world, out, "--model", "script", "--no-push", "--select.include.ids", json.dumps([row]),
@@ -116,23 +116,23 @@ def reward_of(trace: dict[str, Any]) -> float:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row["id"])
-def test_a_rollout_is_paid_what_our_own_world_pays(world: Path, tmp_path: Path, row: dict[str, Any]) -> None:
+def test_verifiers_rollout_earns_our_reward(world: Path, tmp_path: Path, row: dict[str, Any]) -> None:
     served = ServedWorld.read(world)
     trace = played(world, tmp_path / "out", row["id"], turns_of(row))
     found = reward_of(trace)
     assert found == replayed(served.spec, served.row_of(row["id"]), turns_of(row))[1].total
-    assert found == pytest.approx(WORTH[row["id"]], abs=1e-12)
+    assert found == pytest.approx(REWARDS[row["id"]], abs=1e-12)
     assert trace["metrics"]["solved"] == row["solved"]
 
 
-def test_what_the_user_says_reaches_the_model_in_one_conversation(world: Path, tmp_path: Path) -> None:
+def test_user_replies_reach_the_model_in_one_conversation(world: Path, tmp_path: Path) -> None:
     trace = played(world, tmp_path / "out", "pool-gsm8k-1", turns_of(ROWS[1]))
-    heard = [node["message"] for node in trace["nodes"]]
-    assert [message["role"] for message in heard] == ["system", "user", "assistant", "tool", "assistant"]
-    assert heard[3]["content"] == "It is 39."
+    messages = [node["message"] for node in trace["nodes"]]
+    assert [message["role"] for message in messages] == ["system", "user", "assistant", "tool", "assistant"]
+    assert messages[3]["content"] == "It is 39."
 
 
-def test_malformed_turns_are_told_so_and_cost_and_a_cut_turn_earns_nothing(world: Path, tmp_path: Path) -> None:
+def test_malformed_turns_are_charged_and_a_truncated_answer_earns_nothing(world: Path, tmp_path: Path) -> None:
     broken: Turns = [{"content": "<tool_call>"}, {"content": "Answer: 384"}]
     assert reward_of(played(world, tmp_path / "a", "pool-gsm8k-2", broken)) == pytest.approx(
         0.7 * 0.95 - 0.1 - 2 * 0.04
@@ -143,7 +143,7 @@ def test_malformed_turns_are_told_so_and_cost_and_a_cut_turn_earns_nothing(world
     assert reward_of(played(world, tmp_path / "c", "pool-gsm8k-2", cut, "length")) == pytest.approx(-0.04)
 
 
-def test_an_edited_world_is_not_played(world: Path, tmp_path: Path) -> None:
+def test_edited_world_is_not_played(world: Path, tmp_path: Path) -> None:
     edited = tmp_path / "edited"
     edited.mkdir()
     (edited / MANIFEST).write_bytes((world / MANIFEST).read_bytes())
