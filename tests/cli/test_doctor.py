@@ -10,11 +10,11 @@ import pytest
 
 from rc1_lib.cli.session import WIDTH
 from rc1_lib.run import Run
-from tests.doctor.conftest import versions_as_they_are
+from tests.doctor.conftest import pinned_versions
 
 from .conftest import Rc1, settings
 
-__all__ = ["versions_as_they_are"]
+__all__ = ["pinned_versions"]
 
 
 def test_doctor_shows_a_table_that_fits_and_writes_nothing(

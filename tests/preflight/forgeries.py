@@ -308,7 +308,7 @@ OF_THE_TICKET = (
 OF_THE_REPORTS = (
     Forgery("a byte edited", lambda run: edited(run.workspace.path(PASSED[1])), "the report of round1", long=False),
     Forgery("removed", lambda run: run.workspace.path(PASSED[2]).unlink(), "the report of round2"),
-    Forgery("a red value under `passed`, recomputed",
+    Forgery("a failing value under `passed`, recomputed",
             reports(gate("length", lambda one: [check.update(value=10**6) for check in one["checks"]])),
             "round 1 has not passed according to its report", long=False),
     Forgery("a gate left out, recomputed", reports(without("leakage"), 2),
