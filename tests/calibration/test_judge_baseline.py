@@ -140,9 +140,9 @@ def test_another_judge_or_other_instructions_need_a_new_baseline(
     first = JUDGE_BASELINE.path(run).read_bytes()
     other = live(run.workspace.root, server, "judge.model=rc1-test-double-2")
     assert JUDGE_BASELINE.state(other) is FileState.STALE
-    for refused in (lambda: record_baseline(other), lambda: drift_verdict(other)):
+    for rejected in (lambda: record_baseline(other), lambda: drift_verdict(other)):
         with pytest.raises(RC1Error, match=r"rc1-test-double-1' .*rc1-test-double-2' "):
-            refused()
+            rejected()
     assert JUDGE_BASELINE.path(run).read_bytes() == first
     spec = run.workspace.path("configs/judge/v1.yaml")
     spec.parent.mkdir(parents=True, exist_ok=True)
@@ -175,9 +175,9 @@ def test_edited_or_missing_baseline_is_named(night: Callable[..., Run]) -> None:
     path = JUDGE_BASELINE.path(run)
     body = path.read_text()
     path.write_text(body.replace('"recorded": "2', '"recorded": "1', 1))
-    for refused in (record_baseline, drift_verdict):
+    for rejected in (record_baseline, drift_verdict):
         with pytest.raises(RC1Error, match=r"judge_baseline\.json: .*altered.*`rc1 judge-baseline --new`"):
-            refused(run)
+            rejected(run)
     path.unlink()
     with pytest.raises(RC1Error, match=r"judge_baseline\.json: .*missing.*`rc1 judge-baseline --new`"):
         record_baseline(run)

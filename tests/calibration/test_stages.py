@@ -40,7 +40,7 @@ from rc1_lib.workspace.artifacts import FileState, read_json
 from tests.conftest import SMALL
 from tests.forks import Fork, this_interpreter
 
-# The first sample of each dialogue is stored in the shared pool; intervals decide nothing.
+# The shared pool has the first sample of each dialogue stored; intervals do not affect the verdicts.
 QUICK = (
     "judge.samples=1", "calibration.n=100", "calibration.boot=20", "gates.shared.resamples=20",
 )  # fmt: skip

@@ -289,7 +289,7 @@ def test_adopting_weights_that_differ_from_the_report_is_an_error(run: Run, dama
     assert [file.name for file in place(run).parent.iterdir()] == [place(run).name]
 
 
-# ---- what became of it ----
+# ---- fresh, stale and due ----
 
 
 @pytest.mark.parametrize(

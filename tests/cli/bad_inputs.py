@@ -24,7 +24,7 @@ class BadInput:
 
     Attributes:
         kind: what is given, as docs/experiments/bad-input.md names it.
-        command: the command and its flags; `{w}` stands for the workspace.
+        command: the command and its flags; `{w}` is the workspace.
         error: a part of the expected error message.
         make: writes the input into the workspace.
         environment: additional environment variables.

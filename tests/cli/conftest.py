@@ -87,9 +87,8 @@ def fits(text: str, root: Path) -> bool:
 
 
 @pytest.fixture(autouse=True)
-def no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("RUN_MODE", "BASE_MODEL", "SCORER_PROVIDER", "COLUMNS"):
-        monkeypatch.delenv(name, raising=False)
+def default_width(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
 
 
 @pytest.fixture

@@ -93,8 +93,8 @@ def test_latest_that_links_to_itself_is_ignored(rc1: Rc1, place: Path) -> None:
     latest.symlink_to("latest")
     done = rc1("ckpt", "list", "--workspace", place, "--json")
     assert (done.code, [row["latest"] for row in json.loads(done.out)["checkpoints"]]) == (0, [False] * 3)
-    refused = rc1("ckpt", "diff", "latest", "1", "--workspace", place)
-    assert (refused.code, "latest: no such checkpoint" in refused.err) == (2, True)
+    rejected = rc1("ckpt", "diff", "latest", "1", "--workspace", place)
+    assert (rejected.code, "latest: no such checkpoint" in rejected.err) == (2, True)
 
 
 def test_equal_checkpoints_exit_0_and_different_ones_2(rc1: Rc1, place: Path) -> None:

@@ -160,8 +160,8 @@ def test_every_command_that_takes_other_settings_takes_other_sources(rc1: Rc1, t
     shown = ("config", "show", "--workspace", tmp_path, "--json", "--sources")
     assert json.loads(rc1(*shown, tmp_path / "questions").out)["sources"]["use"] == str(tmp_path / "questions")
     assert json.loads(rc1(*shown, "hub", "--set", "sources.use=embedded").out)["sources"]["use"] == "hub"
-    refused = rc1(*shown, tmp_path / "nowhere")
-    assert (refused.code, "found no such folder or .jsonl file" in refused.err) == (2, True)
+    rejected = rc1(*shown, tmp_path / "nowhere")
+    assert (rejected.code, "found no such folder or .jsonl file" in rejected.err) == (2, True)
 
 
 def test_config_verify_fails_for_settings_that_may_not_train(rc1: Rc1, tmp_path: Path) -> None:

@@ -307,7 +307,7 @@ def test_bundle_includes_a_rejected_configuration_with_keys_masked(rc1: Rc1, tmp
 
 @pytest.mark.parametrize("before", ["", "a", "ab", "user:", "Bearer "])
 def test_secret_is_masked_in_base64(before: str) -> None:
-    text = base64.b64encode(f"{before}{PLANTED}:after".encode()).decode()
+    text = base64.b64encode(f"{before}{PLANTED}:suffix".encode()).decode()
     shown = mask(text, secrets({"A_KEY": PLANTED}))
     assert "***" in shown
     assert b"planted" not in b"".join(base64.b64decode(piece + "=" * (-len(piece) % 4)) for piece in shown.split("***"))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rc1_lib.config.file import load_config
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
-from rc1_lib.workspace.folder import PARTS, shipped
+from rc1_lib.workspace.folder import shipped
 
 from .conftest import Rc1
 
@@ -72,8 +72,3 @@ def test_dangling_link_is_not_followed(rc1: Rc1, tmp_path: Path) -> None:
     (tmp_path / "configs/base.yaml").symlink_to(tmp_path / "elsewhere")
     assert rc1("init", tmp_path).code == 2
     assert not (tmp_path / "elsewhere").exists()
-
-
-def test_wheel_packages_the_files_that_init_copies() -> None:
-    text = (PROJECT_ROOT / "setup.py").read_text(encoding="utf-8")
-    assert [pattern for pattern in PARTS.values() if f'"{pattern}"' not in text] == []

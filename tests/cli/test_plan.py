@@ -38,8 +38,8 @@ def test_plan_writes_a_report_and_needs_a_valid_ticket(rc1: Rc1, own: Run) -> No
     assert not own.workspace.path("checkpoints/rc1").exists()
 
     revoke_ticket(own, "a test")
-    refused = rc1(*call)
-    assert (refused.code, "the ticket is not valid" in refused.err) == (2, True)
+    rejected = rc1(*call)
+    assert (rejected.code, "the ticket is not valid" in rejected.err) == (2, True)
     short = rc1(*call[:-1], "1")
     assert short.code == 2 and "pilot-steps" in short.err
 
@@ -53,8 +53,8 @@ def test_learnability_reports_groups_and_a_gate_and_needs_a_valid_ticket(rc1: Rc
     assert {"all", "gsm8k", "hard"} <= body["groups"].keys()
     assert own.workspace.path("reports/learnability.json").is_file()
     revoke_ticket(own, "a test")
-    refused = rc1(*call)
-    assert (refused.code, "the ticket is not valid" in refused.err) == (2, True)
+    rejected = rc1(*call)
+    assert (rejected.code, "the ticket is not valid" in rejected.err) == (2, True)
 
 
 def test_only_the_first_process_of_a_launcher_runs_a_single_process_command(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -63,9 +63,9 @@ def check_ticket(rc1: Rc1, place: tuple[Any, ...], dialogues: int, *flags: str) 
     assert "configuration differs" in rc1("ticket", "verify", *place, "--set", "pool.seed=1").err
     assert "not verified" in rc1("ticket", "show", *place).out
     assert rc1("ticket", "revoke", *place, "--reason", "a test").code == 0
-    refused = rc1("ticket", "verify", *place)
-    assert refused.code == 2
-    assert "revoked" in refused.err
+    rejected = rc1("ticket", "verify", *place)
+    assert rejected.code == 2
+    assert "revoked" in rejected.err
 
 
 def test_passed_round_before_another_takes_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -93,8 +93,8 @@ def test_profile_step_shows_the_time_by_part_and_writes_no_run(ask: Ask, own: Ru
     assert not own.workspace.path("checkpoints/rc1").exists()
     assert not own.workspace.path("reports/metrics.jsonl").exists()
     for flags in (("--control", "random"), ("--all-seeds",), ("--no-evaluate",), ("--resume-from", "latest")):
-        refused = ask("train", "--profile-step", *flags)
-        assert (refused.code, "--profile-step: allows at most one --seed" in refused.err) == (2, True)
+        rejected = ask("train", "--profile-step", *flags)
+        assert (rejected.code, "--profile-step: allows at most one --seed" in rejected.err) == (2, True)
 
 
 def test_policy_that_fails_the_evaluation_is_reported_and_training_resumes(ask: Ask, own: Run, served: Served) -> None:

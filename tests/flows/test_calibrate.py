@@ -36,7 +36,7 @@ from tests.shares import share
 from .conftest import keep_gates
 from .shown import artifacts, statuses, task_runs
 
-# The stages' verdicts rest on point values: few resamples widen nothing but the intervals beside them.
+# The stages' verdicts use point values: few resamples only widen the intervals.
 QUICK = ("gates.shared.resamples=50", "calibration.boot=20")
 Only = Callable[..., None]
 NAMES = [stage.name for stage in STAGES]

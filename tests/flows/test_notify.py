@@ -104,6 +104,6 @@ def test_manual_webhook_block_is_used_and_without_one_there_is_no_automation(rec
 
 @pytest.mark.parametrize("address", ["hooks.example.org/T0/abc", "file:///T0/abc", "https:///T0/abc"])
 def test_invalid_webhook_address_is_rejected_and_not_repeated(address: str) -> None:
-    with pytest.raises(ConfigError, match=r"^RC1_WEBHOOK_SECRET_URL: ") as refused:
+    with pytest.raises(ConfigError, match=r"^RC1_WEBHOOK_SECRET_URL: ") as caught:
         notify_on_failure(address)
-    assert "abc" not in str(refused.value)
+    assert "abc" not in str(caught.value)

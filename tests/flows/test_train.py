@@ -207,8 +207,8 @@ def test_control_run_is_evaluated_without_touching_the_real_run(done: Ended, tmp
     card = Artifact.get("rc1-control-constant")
     assert card is not None and "constant reward, seed 20250820" in str(card.data)
     verify_ticket(run)
-    refused = start(run, control="random", evaluate=False)
-    assert refused.name == "Refused" and "leave out --no-evaluate" in str(refused.message)
+    rejected = start(run, control="random", evaluate=False)
+    assert rejected.name == "Refused" and "leave out --no-evaluate" in str(rejected.message)
 
 
 def of_habits(sft: Habits, ppo: Habits) -> Callable[..., GateReport]:

@@ -27,9 +27,9 @@ def test_forgery_is_detected_or_listed_as_undetected(ticketed: Run, forgery: For
     if forgery.error is None:
         verify_ticket(ticketed)
         return
-    with pytest.raises(RC1Error) as refused:
+    with pytest.raises(RC1Error) as caught:
         verify_ticket(ticketed)
-    assert forgery.error in str(refused.value)
+    assert forgery.error in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_forgery_undetected_without_a_key_is_detected_with_signed_tickets(
     issue_ticket(ticketed)
     verify_ticket(ticketed)
     forgery.forge(ticketed)
-    with pytest.raises(TicketError) as refused:
+    with pytest.raises(TicketError) as caught:
         verify_ticket(ticketed)
-    assert forgery.signed and forgery.signed in str(refused.value)
-    assert str(signing_key) not in str(refused.value)
+    assert forgery.signed and forgery.signed in str(caught.value)
+    assert str(signing_key) not in str(caught.value)

@@ -18,9 +18,9 @@ _A_SECOND = 1.1
 
 
 def error_of(run: Run) -> str:
-    with pytest.raises(TicketError) as refused:
+    with pytest.raises(TicketError) as caught:
         verify_ticket(run)
-    return str(refused.value)
+    return str(caught.value)
 
 
 def revocation_list(key: Path) -> Path:
@@ -73,9 +73,9 @@ def test_unusable_key_is_rejected_without_repeating_its_path(
     ):
         monkeypatch.setenv(TICKET_KEY, str(path))
         for act in (issue_ticket, verify_ticket, check_can_issue):
-            with pytest.raises(RC1Error, match=f"RC1_TICKET_KEY: {error}") as refused:
+            with pytest.raises(RC1Error, match=f"RC1_TICKET_KEY: {error}") as caught:
                 act(ticketed)
-            assert str(path) not in str(refused.value)
+            assert str(path) not in str(caught.value)
 
 
 def test_revoked_ticket_stays_revoked_after_it_is_deleted_and_restored(passed: Run, signing_key: Path) -> None:

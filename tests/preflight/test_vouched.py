@@ -79,9 +79,9 @@ def remove(path: Path) -> None:
 
 
 def error_of(act: Callable[..., Any], *given: Any) -> str:
-    with pytest.raises(RC1Error) as refused:
+    with pytest.raises(RC1Error) as caught:
         act(*given)
-    return str(refused.value)
+    return str(caught.value)
 
 
 def test_kinds_are_all_that_a_ticket_pins(whole: Run) -> None:
