@@ -143,16 +143,10 @@ def _commands(command: Any, name: str = "rc1") -> dict[str, Any]:
     }
 
 
-def _flags(command: Any) -> dict[str, set[str]]:
-    """Command -> its flags."""
-    return {
-        name: {flag for parameter in one.params for flag in parameter.opts} for name, one in _commands(command).items()
-    }
-
-
 def test_every_command_that_takes_other_settings_takes_other_sources(rc1: Rc1, tmp_path: Path) -> None:
     """A preflight with --sources needs the same sources in the commands after it."""
-    known = _flags(typer.main.get_command(app))
+    commands = _commands(typer.main.get_command(app)).items()
+    known = {name: {flag for parameter in one.params for flag in parameter.opts} for name, one in commands}
     assert {"rc1 train", "rc1 evaluate", "rc1 ckpt export"} < known.keys()
     assert [name for name, flags in known.items() if "--set" in flags and "--sources" not in flags] == []
     assert [name for name, flags in known.items() if "--set" not in flags and "--sources" in flags] == []

@@ -174,7 +174,7 @@ def arguments(rows: Path, tmp_path: Path) -> Sequence[str]:
     return ("label", "--workspace", str(tmp_path / "w"), "--in", str(rows), "--n", "4")
 
 
-def test_terminal_key_needs_no_return_and_is_saved_at_once(rows: Path, tmp_path: Path) -> None:
+def test_terminal_key_needs_no_return_and_is_saved_immediately(rows: Path, tmp_path: Path) -> None:
     path = tmp_path / "w" / LABELS
     with terminal(*arguments(rows, tmp_path)) as (ours, its, process):
         before = termios.tcgetattr(its)
@@ -270,7 +270,7 @@ def test_weight_calib_fits_weights_to_a_foreign_table_of_scores(rc1: Rc1, tmp_pa
         (("judge-agreement", "--labels", "people.csv", *FLAGS), "line 2: found no 'messages' and no 'prompt', and no"),
     ],
 )
-def test_what_cannot_be_compared_is_refused_in_words(
+def test_unusable_labels_or_flags_fail_with_a_message(
     rc1: Rc1, tmp_path: Path, command: tuple[str, ...], error: str
 ) -> None:
     judged(tmp_path / "people.csv")

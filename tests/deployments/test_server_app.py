@@ -28,10 +28,6 @@ def insert(number: int) -> str:
     return f"INSERT INTO counted VALUES ({number})"
 
 
-def over(database: Path) -> InTurn:
-    return InTurn(connection_url=f"sqlite+aiosqlite:///{database}")
-
-
 async def with_table(configuration: AioSqliteConfiguration) -> AsyncEngine:
     engine = await configuration.engine()
     async with AsyncSession(engine) as session:
@@ -58,7 +54,7 @@ def test_two_transactions_that_read_before_writing_both_succeed(tmp_path: Path) 
             assert (await session.execute(COUNT)).scalar() == 2
         await engine.dispose()
 
-    asyncio.run(both(over(tmp_path / "one.db")))
+    asyncio.run(both(InTurn(connection_url=f"sqlite+aiosqlite:///{tmp_path / 'one.db'}")))
 
 
 def print_database_configuration() -> None:

@@ -35,6 +35,7 @@ from tests.shares import share
 
 from .conftest import keep_gates
 from .shown import artifacts, statuses, task_runs
+from .trainings import Ended
 
 # The stages' verdicts use point values: few resamples only widen the intervals.
 QUICK = ("gates.shared.resamples=50", "calibration.boot=20")
@@ -43,14 +44,6 @@ NAMES = [stage.name for stage in STAGES]
 PRE_RUN_REPORT = "reports/shadow_run_pre_run_check.json"
 ROUND_2 = ("reports/preflight/round2_pass.json", "reports/preflight/round2_fail.json")
 KEY = "sk-planted-1b5c0d9e8f7a"
-
-
-@dataclass(frozen=True)
-class Ended:
-    """A workspace and the final state of a flow on it."""
-
-    run: Run
-    state: State[Any]
 
 
 def copied(run: Run, root: Path, *overrides: str, weights: bool = True) -> Run:

@@ -22,7 +22,7 @@ LAST = f"{RUN}/step_00004"
 
 @dataclass(frozen=True)
 class Ended:
-    """A workspace and the final state of a training in it."""
+    """A workspace and the final state of a flow on it."""
 
     run: Run
     state: State[Any]

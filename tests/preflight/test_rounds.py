@@ -42,13 +42,9 @@ def test_rubric_passes_probe_and_stability_but_not_as_a_billed_judge(fresh_copy:
     assert evaluate("judge_probe", evidence, 1).failures == ()
     assert evaluate("judge_stability", evidence, 1).failures == ()
     assert "billed scorings" in {check.name for check in evaluate("anti_simulation", evidence, 1).failures}
-    billed = Evidence(reopened(evidence.run, "gates.probe.require_billed=true"))
+    settings = (*SMALL, "gates.probe.require_billed=true")
+    billed = Evidence(open_run(profile="local", workspace=evidence.run.workspace.root, overrides=settings))
     assert "billed calls" in {check.name for check in evaluate("judge_probe", billed, 1).failures}
-
-
-def reopened(run: Run, *overrides: str) -> Run:
-    """The same workspace under further overrides."""
-    return open_run(profile="local", workspace=run.workspace.root, overrides=(*SMALL, *overrides))
 
 
 def test_profile_local_shows_judge_gates_as_waived_with_their_reason(evidence: Evidence) -> None:
