@@ -82,8 +82,8 @@ def test_finished_dialogues_as_source_cannot_be_calibrated_on(tmp_path: Path) ->
 
 def test_failed_rubric_on_custom_questions_gives_advice(tmp_path: Path) -> None:
     """Other runs get no such advice."""
-    passed = GateResult("shadow_baseline", (Check("a", 1, 1, "==", True, ""),))
-    failed = [passed, GateResult("calibration", (Check("a gain", 1.0, 8.0, ">=", False, "no advice"),))]
+    passed = GateResult("shadow_baseline", (Check("a", 1, "==", 1, True, ""),))
+    failed = [passed, GateResult("calibration", (Check("a gain", 1.0, ">=", 8.0, False, "no advice"),))]
     mine = f"sources.use={tmp_path}"
     assert stand_in_hint(again(tmp_path, mine), failed) == STAND_IN
     assert "--reward verified" in STAND_IN and "judge.provider" in STAND_IN

@@ -39,7 +39,7 @@ def run_json(tmp_path: Path, built: Run, verdicts: Verdicts) -> RunJson:
     run = ticketed(root, built, verdicts, "training.shards=2", "training.processes=1")
     given = ("--workspace", str(root), *settings(run.overrides), "--json")
 
-    def run(how: tuple[str, ...], name: str, *arguments: str, code: int) -> dict[str, Any]:
+    def run_command(how: tuple[str, ...], name: str, *arguments: str, code: int) -> dict[str, Any]:
         done = subprocess.run(
             [sys.executable, "-m", *how, name, *arguments, *given],
             env={**os.environ, "PYTHONPATH": str(PROJECT_ROOT)}, capture_output=True, text=True,
@@ -48,7 +48,7 @@ def run_json(tmp_path: Path, built: Run, verdicts: Verdicts) -> RunJson:
         body: dict[str, Any] = json.loads(done.stdout)
         return body
 
-    return run
+    return run_command
 
 
 @pytest.mark.long
