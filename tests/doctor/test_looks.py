@@ -85,7 +85,7 @@ def test_sound_workspace_passes_every_check_and_nothing_is_written(opened: Run) 
 @pytest.mark.parametrize(
     ("damage", "failed", "words"),
     [
-        (revoked_ticket, {"ticket"}, "it was revoked_ticket"),
+        (revoked_ticket, {"ticket"}, "it was revoked"),
         (file_instead_of_logs, {"folders"}, "logs is not a folder"),
         # Checks that read the base fail too, and so does the ticket, which pins it.
         (truncated_base, {"ticket", "base", "engine", "chat_contract", "disk", "memory"}, "was truncated or altered"),
