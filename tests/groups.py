@@ -13,12 +13,12 @@ FLOWS, CALIBRATIONS = "flows", "calibrations"
 WITH_SERVER = frozenset((FLOWS, CALIBRATIONS))
 
 _FLOWS_OF_COMMANDS = {
-    "test_a_policy_that_fails_the_gate_is_shown_with_what_failed": FLOWS,
-    "test_a_fault_while_training_is_fatal_and_reported": FLOWS,
-    "test_calibrate_packs_what_is_red_and_leaves_the_weights": CALIBRATIONS,
-    "test_a_ticket_is_issued_verified_shown_and_revoked": CALIBRATIONS,
-    "test_preflight_from_nothing_issues_a_ticket_that_can_be_verified_shown_and_revoked": CALIBRATIONS,
-    "test_red_round_exits_2_shows_the_failing_check_and_packs": CALIBRATIONS,
+    "test_policy_that_fails_the_evaluation_is_reported_and_training_resumes": FLOWS,
+    "test_fault_during_training_exits_1_with_report_and_debug_bundle": FLOWS,
+    "test_failed_calibrate_writes_a_debug_bundle_and_keeps_the_weights": CALIBRATIONS,
+    "test_ticket_is_issued_verified_shown_and_revoked": CALIBRATIONS,
+    "test_preflight_builds_everything_and_issues_a_ticket": CALIBRATIONS,
+    "test_failed_round_exits_2_with_its_failing_check_and_a_debug_bundle": CALIBRATIONS,
 }
 _MYPY = "test_mypy_strict_finds_nothing"
 _FIRST = (

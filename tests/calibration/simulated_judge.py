@@ -1,9 +1,9 @@
-"""A judge that is made up: with a given skill it sees which dialogues are right, and it grades better ones higher.
+"""A simulated judge: it recognises right dialogues with a given skill, and grades better dialogues higher.
 
-What makes a dialogue better is read off it: how much of what was found its final message quotes, how few calls it took,
-how short it is. A part that belongs to the dialogue as a whole is drawn, and so is what a judge takes it for. All seven
-dimensions share these, so that they go along with one another as a real judge's do. Nothing is asked or stored: the
-grades stand in the place of those that the run's own judge has given.
+Quality comes from the dialogue: how much evidence its final message quotes, how few calls it made, how short it is. A
+random part per dialogue is added, and the judge's opinion of right and wrong is drawn too. All seven criteria share
+these, so that they correlate as a real judge's do. No call is made and nothing stored: the grades replace those of the
+run's own judge.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from rc1_lib.text.tokens import tokenize
 
 Floats = NDArray[np.float64]
 QUOTED, CALLS, WORDS = 8.0, 3.0, 60.0
-"""Words of evidence after which 63 % of their worth is reached; calls and words that halve what there is to gain."""
+"""Words of evidence that reach 63 % of their reward; calls and words that halve theirs."""
 _HEDGES = [name for name, one in ATTACKS.items() if one.never_right]
 
 
@@ -35,12 +35,12 @@ class Simulated:
     """The judge, called like `judge_rows`.
 
     Attributes:
-        skill: share of the dialogues of which it sees rightly whether they are right, and whether asking was needed.
-        spread: how much of the differences in quality it sees; at 0 all right dialogues are equal but for the noise.
-        halo: standard deviation of what is drawn for a dialogue as a whole, in quality.
-        noise: standard deviation of each grade by itself.
-        step: grades are multiples of it; 0 leaves them as they are.
-        asked: which time it is asked: the noise is drawn for each, all else is the same.
+        skill: share of dialogues for which it recognises whether they are right, and whether asking was needed.
+        spread: share of the quality differences that it sees; at 0 right dialogues differ only by noise.
+        halo: standard deviation of the random part per dialogue, in quality.
+        noise: standard deviation of each grade.
+        step: grades are rounded to multiples of it; 0 does not round.
+        asked: number of the call: each has its own noise, all else is the same.
     """
 
     skill: float
@@ -55,7 +55,7 @@ class Simulated:
         return self.on(judge_rows(run, rows, **options), rows)
 
     def on(self, judged: JudgedRows, rows: pl.DataFrame) -> JudgedRows:
-        """Rows that somebody else has judged, with its grades instead."""
+        """Rows of another judge with its grades instead."""
         grades = self.grades(rows, judged.frame["clarifications"].to_numpy())
         columns = [pl.Series(name, values) for name, values in grades.items()]
         return replace(judged, frame=judged.frame.with_columns(columns))
@@ -64,9 +64,9 @@ class Simulated:
         """Its grades in [0, 1], an array of shape (n,) for each dimension.
 
         Args:
-            rows: `id, messages, solved, lucky, needs_clarification` of n dialogues; a hedge of the attack's, by its
+            rows: `id, messages, solved, lucky, needs_clarification` of n dialogues; an attack's hedge, by its
                 id, is wrong whatever the answer rule says.
-            questions: shape (n,), how many each has asked the user.
+            questions: shape (n,), number of questions that each asked the user.
         """
         ids = rows["id"].to_list()
         evidence, economy, brevity = (0.5 + self.spread * (features_of(rows["messages"].to_list()) - 0.5)).T
@@ -78,7 +78,7 @@ class Simulated:
         restrained = np.where(needed, 1.0, 1.0 / (1 + questions))
 
         def grade(name: str, own: Floats, wrong: float) -> Floats:
-            """A quarter its own matter, a quarter the whole dialogue; less by `wrong` where it is taken as wrong."""
+            """A quarter is the criterion's own, a quarter the dialogue's; `wrong` is subtracted if it looks wrong."""
             noise = self.noise * _normal(ids, f"{name}, {self.asked}")
             kept = np.clip(0.5 + 0.25 * own + 0.25 * quality - wrong * ~right + noise, 0.0, 1.0)
             return np.round(kept / self.step) * self.step if self.step else kept
@@ -95,7 +95,7 @@ class Simulated:
 
 
 def features_of(dialogues: list[list[Message]]) -> Floats:
-    """What is better or worse about dialogues, each in [0, 1]: evidence quoted, economy of calls, brevity; (n, 3)."""
+    """Quality of dialogues, each in [0, 1]: evidence quoted, economy of calls, brevity; shape (n, 3)."""
     return np.array([_features(messages) for messages in dialogues], np.float64).reshape(-1, 3)
 
 

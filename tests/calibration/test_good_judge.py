@@ -1,4 +1,4 @@
-"""A judge that grades well is not refused for it, and one that is refused learns why."""
+"""A judge that already predicts success needs no gain from calibration, and a failed gain comes with advice."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from rc1_lib.run import Run
 from tests.calibration.simulated_judge import Simulated
 
 STRICT = ("gates.shared.enough_auc=1.0",)
-"""As if it were not asked how much of success the new score knows."""
+"""Disables the exception for a score that already predicts success."""
 PUBLISHED = "overclar.alpha=0.07"
-KNOWS = Simulated(0.98)
+SKILLED = Simulated(0.98)
 GAIN, ERROR = "rank correlation gained, per cent", "mean absolute error lowered, per cent"
 BETTER = "corr_improve_pct"
 
@@ -31,38 +31,38 @@ def check(gate: GateResult, name: str) -> Check:
 
 
 def gain(gate: GateResult, name: str) -> tuple[bool, float]:
-    """Whether the check of the gain passed, and what was asked for."""
+    """Whether the check of the gain passed, and its threshold."""
     found = check(gate, name)
     assert isinstance(found.threshold, float)
     return found.passed, found.threshold
 
 
-def test_a_judge_who_knows_what_is_right_leaves_nothing_to_gain_and_is_taken(fresh_copy: Callable[..., Run]) -> None:
+def test_skilled_judge_passes_although_calibration_gains_little(fresh_copy: Callable[..., Run]) -> None:
     run = fresh_copy(PUBLISHED)
-    found = weight_calib(run, judge=KNOWS)
+    found = weight_calib(run, judge=SKILLED)
     assert found.gate.failures == ()
     assert gain(found.gate, GAIN) == (True, -5.0)
     gained = found.body["calibration"]["improve_pct_vs_old"]
-    assert gained < run.config.gates.calibration.min_improve_pct, "else this test shows nothing"
-    compared = shadow_run(run, CALIBRATED, found.body["weights"], judge=KNOWS)
+    assert gained < run.config.gates.calibration.min_improve_pct, "otherwise this test is void"
+    compared = shadow_run(run, CALIBRATED, found.body["weights"], judge=SKILLED)
     assert gain(compared.gate, BETTER) == (True, -5.0)
     assert compared.body["auc_old"] > 0.95 and compared.body["auc_new"] > 0.95
     wanted = compared.body["corr_to_success_old"] * (1 + run.config.gates.shadow_run.min_improve_pct / 100)
     solved = compared.body["solved"] / compared.body["rows"]
-    assert wanted > math.sqrt(3 * solved * (1 - solved)), "no order of so many solved ones reaches that"
+    assert wanted > math.sqrt(3 * solved * (1 - solved)), "no ranking can reach the usual threshold"
 
 
 @pytest.mark.long
-def test_it_is_how_much_the_score_knows_that_spares_it_the_gain(fresh_copy: Callable[..., Run]) -> None:
+def test_skilled_judge_must_gain_without_the_exception(fresh_copy: Callable[..., Run]) -> None:
     run = fresh_copy(PUBLISHED, *STRICT)
-    found = weight_calib(run, judge=KNOWS)
+    found = weight_calib(run, judge=SKILLED)
     assert gain(found.gate, GAIN) == (False, 8.0)
-    compared = shadow_run(run, CALIBRATED, found.body["weights"], judge=KNOWS)
+    compared = shadow_run(run, CALIBRATED, found.body["weights"], judge=SKILLED)
     assert gain(compared.gate, BETTER) == (False, 10.0)
     assert "takes more than all of them" in check(compared.gate, BETTER).advice
 
 
-def test_the_local_rubric_knows_too_little_to_be_spared(fresh_copy: Callable[..., Run]) -> None:
+def test_rubric_must_gain_from_calibration(fresh_copy: Callable[..., Run]) -> None:
     run = fresh_copy()
     found = weight_calib(run)
     assert gain(found.gate, GAIN) == (True, 8.0)
@@ -71,15 +71,15 @@ def test_the_local_rubric_knows_too_little_to_be_spared(fresh_copy: Callable[...
     assert gain(compared.gate, BETTER) == (False, 10.0)
 
 
-def test_a_high_price_of_questions_is_named_where_it_hides_what_the_score_knows(fresh_copy: Callable[..., Run]) -> None:
+def test_high_penalty_that_hides_the_judges_skill_is_named(fresh_copy: Callable[..., Run]) -> None:
     run = fresh_copy("overclar.alpha=0.5")
-    weights = weight_calib(run, judge=KNOWS).body["weights"]
-    found = check(shadow_run(run, CALIBRATED, weights, judge=KNOWS).gate, BETTER)
+    weights = weight_calib(run, judge=SKILLED).body["weights"]
+    found = check(shadow_run(run, CALIBRATED, weights, judge=SKILLED).gate, BETTER)
     assert not found.passed and "the penalty on needless questions is the cause" in found.advice
 
 
-def test_dimensions_that_all_know_the_same_have_no_weights_that_gain(fresh_copy: Callable[..., Run]) -> None:
-    """One grade for all seven, and no rule beside them: whatever the weights, the score is the same."""
+def test_identical_criteria_cannot_gain_and_the_advice_says_so(fresh_copy: Callable[..., Run]) -> None:
+    """With one grade for all seven criteria and no rules, every set of weights gives the same score."""
     run = fresh_copy("reward.rules=[]")
 
     def alike(run: Run, rows: pl.DataFrame, **options: Any) -> JudgedRows:

@@ -1,4 +1,4 @@
-"""The judge beside people on real dialogues: green for a fair person, red for each way in which labels are unsound."""
+"""Agreement of judge and people on real dialogues: a fair annotator passes, each kind of unsound labels fails."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _shadow(root: Path) -> None:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """A shadow set, and no weights in force: the old score is judged."""
+    """A shadow set without calibrated weights: the gate uses the baseline reward."""
     root = copy_of("labelled_shadow", _shadow, tmp_path_factory)
     return open_run(profile="local", workspace=root, overrides=SETTINGS)
 
@@ -50,15 +50,15 @@ def compared(run: Run, rows: Rows, tmp_path: Path, **given: Any) -> GateReport:
     return judge_agreement(run, read_labels(path), **given)
 
 
-def whole(report: GateReport) -> dict[str, Any]:
-    """The figures of the score that is judged, over all dialogues."""
+def overall(report: GateReport) -> dict[str, Any]:
+    """The figures of the compared score over all dialogues."""
     return dict(report.body["agreement"][0]["figures"])
 
 
-def test_a_fair_person_on_a_hundred_dialogues_is_green(run: Run, tmp_path: Path) -> None:
+def test_fair_annotator_on_a_hundred_dialogues_passes(run: Run, tmp_path: Path) -> None:
     found = compared(run, labelled(run, fair), tmp_path)
     assert failed(found.gate) == set()
-    figures = whole(found)
+    figures = overall(found)
     assert found.body["judged_by"]["score"] == OLD
     assert 0.7 < figures["kappa"]["value"] < 0.95 < 1
     assert figures["kappa"]["low"] < figures["kappa"]["value"] < figures["kappa"]["high"]
@@ -70,28 +70,28 @@ def test_a_fair_person_on_a_hundred_dialogues_is_green(run: Run, tmp_path: Path)
     }  # fmt: skip
 
 
-def test_shuffled_labels_are_red(run: Run, tmp_path: Path) -> None:
+def test_shuffled_labels_fail(run: Run, tmp_path: Path) -> None:
     rows = labelled(run, fair)
     labels = np.random.default_rng(5).permutation([row["label"] for row in rows]).tolist()
     shuffled = [{**row, "label": label} for row, label in zip(rows, labels, strict=True)]
     assert {"kappa with people", "rank correlation with people"} <= failed(compared(run, shuffled, tmp_path).gate)
 
 
-def test_one_verdict_for_everything_is_red_however_often_the_judge_agrees(run: Run, tmp_path: Path) -> None:
+def test_constant_labels_fail_despite_high_agreement(run: Run, tmp_path: Path) -> None:
     lenient = open_run(
         profile="local", workspace=run.workspace.root, overrides=(*run.overrides, "judge.verdict_at=0.7")
     )
     found = compared(lenient, labelled(run, lambda *_: "good"), tmp_path)
-    figures = whole(found)
+    figures = overall(found)
     assert figures["agreement"]["value"] > 0.85
     assert figures["kappa"]["value"] == pytest.approx(0, abs=1e-9)
     assert {"bad dialogues, by people", "kappa with people", "rank correlation with people"} <= failed(found.gate)
 
 
-def test_the_judges_own_verdicts_handed_in_as_labels_are_red(run: Run, tmp_path: Path) -> None:
+def test_labels_copied_from_the_judge_fail(run: Run, tmp_path: Path) -> None:
     own = compared(run, labelled(run, lambda score, _: score >= CUT), tmp_path)
     assert failed(own.gate) == {LIKENESS, SECOND}
-    assert whole(own)["kappa"]["value"] == pytest.approx(1)
+    assert overall(own)["kappa"]["value"] == pytest.approx(1)
     scores = compared(run, labelled(run, lambda score, _: round(score, 3)), tmp_path)
     assert LIKENESS in failed(scores.gate)
 
@@ -103,21 +103,21 @@ def test_copies_of_a_dialogue_count_once(run: Run, tmp_path: Path) -> None:
     assert {check.name: check.value for check in thrice.gate.failures}[LABELLED] == 40
     assert failed(thrice.gate) == failed(once.gate)
     for name in ("kappa", "agreement", "people", "rank correlation"):
-        assert whole(thrice)[name]["value"] == pytest.approx(whole(once)[name]["value"])
-        assert whole(thrice)[name]["high"] == pytest.approx(whole(once)[name]["high"])
+        assert overall(thrice)[name]["value"] == pytest.approx(overall(once)[name]["value"])
+        assert overall(thrice)[name]["high"] == pytest.approx(overall(once)[name]["high"])
 
 
-def test_people_who_disagree_share_the_dialogues_weight(run: Run, tmp_path: Path) -> None:
+def test_disagreeing_annotators_share_the_weight_of_a_dialogue(run: Run, tmp_path: Path) -> None:
     rows = labelled(run, fair, n=60)
     torn = [{**row, "label": not row["label"], "annotator": "other"} for row in rows]
     found = compared(run, [*({**row, "annotator": "one"} for row in rows), *torn], tmp_path)
     assert found.body["labels"]["annotators"] == 2
     assert found.body["people_among_themselves"] < 0
-    assert whole(found)["people"]["value"] == pytest.approx(0.5)
+    assert overall(found)["people"]["value"] == pytest.approx(0.5)
 
 
 def as_scored(run: Run, rows: Rows, model: str | None, spec: str | None) -> list[dict[str, Any]]:
-    """The rows as somebody hands them in who has scored them already."""
+    """The rows as a file that already has scores."""
     rng = np.random.default_rng(3)
     names = list(read_spec(run).dimensions)
     return [
@@ -129,9 +129,7 @@ def as_scored(run: Run, rows: Rows, model: str | None, spec: str | None) -> list
     ]  # fmt: skip
 
 
-def test_labels_of_another_model_version_or_other_instructions_leave_the_judge_uncalibrated(
-    run: Run, tmp_path: Path
-) -> None:
+def test_labels_scored_by_another_version_or_instructions_do_not_count(run: Run, tmp_path: Path) -> None:
     rows, spec, model = labelled(run, fair), read_spec(run).sha256, rubric.version()
     assert LABELLED not in failed(compared(run, as_scored(run, rows, model, spec), tmp_path).gate)
     for others in ((model, "0" * 64), ("another-version", spec), ("another-version", None)):
@@ -141,24 +139,24 @@ def test_labels_of_another_model_version_or_other_instructions_leave_the_judge_u
         assert "100 more were scored by another model version or with other instructions" in check.advice
 
 
-def test_scores_that_name_no_judge_are_the_files_own_and_calibrate_none_in_a_round(run: Run, tmp_path: Path) -> None:
+def test_scores_without_a_judges_name_do_not_count_in_a_round(run: Run, tmp_path: Path) -> None:
     rows = as_scored(run, labelled(run, fair), None, None)
     assert LABELLED not in failed(compared(run, rows, tmp_path).gate)
     assert LABELLED in failed(compared(run, rows, tmp_path, judge_again=True).gate)
 
 
-def test_a_round_judges_again_what_a_file_claims_to_be_scored(run: Run, tmp_path: Path) -> None:
+def test_round_judges_dialogues_again_despite_scores_in_the_file(run: Run, tmp_path: Path) -> None:
     rows = labelled(run, fair)
     labels = np.random.default_rng(5).permutation([row["label"] for row in rows]).tolist()
     forged = [
         {**row, "label": label, "dimensions": dict.fromkeys(read_spec(run).dimensions, 0.4 + 0.59 * label)}
         for row, label in zip(rows, labels, strict=True)
     ]
-    assert whole(compared(run, forged, tmp_path))["kappa"]["value"] > 0.99
+    assert overall(compared(run, forged, tmp_path))["kappa"]["value"] > 0.99
     assert "kappa with people" in failed(compared(run, forged, tmp_path, judge_again=True).gate)
 
 
-def test_buckets_and_dimensions_that_people_graded_are_told_apart(run: Run, tmp_path: Path) -> None:
+def test_buckets_and_labelled_criteria_are_reported_separately(run: Run, tmp_path: Path) -> None:
     rows = [
         {**row, "bucket": ("easy", "hard")[place % 2], "labels": {"concise": place % 3 > 0}}
         for place, row in enumerate(labelled(run, fair))
@@ -171,24 +169,20 @@ def test_buckets_and_dimensions_that_people_graded_are_told_apart(run: Run, tmp_
     assert concise["figures"]["people"]["value"] == pytest.approx(66 / 100)
 
 
-def test_dialogues_without_a_label_count_for_the_share_of_good_ones(run: Run, tmp_path: Path) -> None:
+def test_unlabelled_dialogues_count_towards_the_share_of_good_ones(run: Run, tmp_path: Path) -> None:
     rows = labelled(run, fair, n=110)
     blank = [{**row, "label": None} if place >= 60 else row for place, row in enumerate(rows)]
     found = compared(run, blank, tmp_path)
-    share, full = found.body["share_good"], compared(run, rows, tmp_path).body
+    share, full = found.body["share_good"], compared(run, rows, tmp_path)
     assert found.body["labels"]["dialogues"] == 60
-    assert share["good, by the judge"]["value"] == pytest.approx(whole_of(full)["judge"]["value"])
-    assert share["good, corrected"]["low"] < whole_of(full)["people"]["value"] < share["good, corrected"]["high"]
-    # Where every dialogue is labelled, the correction gives what people said.
-    everything = full["share_good"]["good, corrected"]["value"]
-    assert everything == pytest.approx(whole_of(full)["people"]["value"])
+    assert share["good, by the judge"]["value"] == pytest.approx(overall(full)["judge"]["value"])
+    assert share["good, corrected"]["low"] < overall(full)["people"]["value"] < share["good, corrected"]["high"]
+    # If every dialogue is labelled, the corrected share is that of the labels.
+    everything = full.body["share_good"]["good, corrected"]["value"]
+    assert everything == pytest.approx(overall(full)["people"]["value"])
 
 
-def whole_of(body: Any) -> dict[str, Any]:
-    return dict(body["agreement"][0]["figures"])
-
-
-def test_dialogues_of_another_file_can_be_asked_about(run: Run, tmp_path: Path) -> None:
+def test_share_of_good_dialogues_is_estimated_for_another_file(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "others.jsonl"
     bad = [row for row in labelled(run, lambda score, _: score) if row["label"] < CUT]
     path.write_text("".join(json.dumps({"messages": row["messages"]}) + "\n" for row in bad), encoding="utf-8")
@@ -197,21 +191,21 @@ def test_dialogues_of_another_file_can_be_asked_about(run: Run, tmp_path: Path) 
     assert found.body["share_good"]["good, corrected"]["value"] < 0.1
 
 
-def test_the_gate_reads_the_runs_own_file_and_says_what_is_missing(run: Run) -> None:
+def test_gate_reads_the_runs_label_file_and_reports_missing_labels(run: Run) -> None:
     path = run.workspace.path(run.config.judge.labels.path)
     path.unlink(missing_ok=True)
     result = evaluate("judge_agreement", Evidence(run), 1)
     assert result.status is Status.ERROR
     assert "the judge is uncalibrated until people have labelled dialogues; `rc1 label` asks for labels" in result.error
     put(run, labelled(run, fair))
-    green = evaluate("judge_agreement", Evidence(run), 1)
-    assert green.status is Status.PASSED
-    assert Evidence(run).label("labels") in green.evidence
+    passing = evaluate("judge_agreement", Evidence(run), 1)
+    assert passing.status is Status.PASSED
+    assert Evidence(run).label("labels") in passing.evidence
     put(run, labelled(run, fair, n=49))
     assert failed(evaluate("judge_agreement", Evidence(run), 2)) == {LABELLED}
 
 
-def test_the_ticket_vouches_for_labels_where_the_gate_is_not_waived(run: Run) -> None:
+def test_ticket_pins_labels_unless_the_gate_is_waived(run: Run) -> None:
     put(run, labelled(run, fair))
     assert "labels" in bound(run)
     waived = open_run(
@@ -224,14 +218,14 @@ def test_the_ticket_vouches_for_labels_where_the_gate_is_not_waived(run: Run) ->
     assert "labels" in bound(open_run(profile="prod", workspace=run.workspace.root))
 
 
-def test_where_weights_are_in_force_their_score_is_judged(fresh_copy: Callable[..., Run], tmp_path: Path) -> None:
+def test_calibrated_weights_are_compared_when_present(fresh_copy: Callable[..., Run], tmp_path: Path) -> None:
     run = fresh_copy("gates.shared.resamples=20")
     found = compared(run, labelled(run, fair), tmp_path)
     assert found.body["judged_by"]["score"] == CALIBRATED
     assert {OLD, CALIBRATED} < {line["score"] for line in found.body["agreement"]}
 
 
-def test_weights_are_found_on_labels_by_group_and_nothing_in_force_changes(run: Run, tmp_path: Path) -> None:
+def test_weights_are_fitted_to_labels_by_group_without_changing_the_run(run: Run, tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     rows = []
     for place in range(240):
@@ -255,7 +249,7 @@ def test_weights_are_found_on_labels_by_group_and_nothing_in_force_changes(run: 
     assert label_calib(run, read_labels(path)).gate.status is Status.FAILED
 
 
-def test_weights_on_dialogues_are_those_of_judge_and_rules(run: Run, tmp_path: Path) -> None:
+def test_weights_fitted_to_dialogues_cover_judge_criteria_and_rules(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "labels.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in labelled(run, fair)), encoding="utf-8")
     found = label_calib(run, read_labels(path))
@@ -263,14 +257,14 @@ def test_weights_on_dialogues_are_those_of_judge_and_rules(run: Run, tmp_path: P
     assert found.body["old_weights"] == dict(run.config.reward.old_weights)
 
 
-def test_dimensions_that_are_none_of_the_judges_are_taken_at_their_mean(run: Run, tmp_path: Path) -> None:
+def test_foreign_criteria_are_scored_by_their_mean(run: Run, tmp_path: Path) -> None:
     rows = [{"id": str(place), "dimensions": {"a": place / 60, "b": 0.5}, "label": place >= 30} for place in range(60)]
     found = compared(run, rows, tmp_path)
     assert found.body["judged_by"] == {"score": MEAN, "weights": {"a": 0.5, "b": 0.5}}
-    assert whole(found)["rank correlation"]["value"] > 0.8
+    assert overall(found)["rank correlation"]["value"] > 0.8
 
 
-def test_too_few_labels_to_calibrate_on_are_refused_in_words(run: Run, tmp_path: Path) -> None:
+def test_calibration_on_too_few_labels_is_an_error(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "few.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in labelled(run, fair, n=3)), encoding="utf-8")
     with pytest.raises(RC1Error, match=r"^3 .* 9 criteria "):

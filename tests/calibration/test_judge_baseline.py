@@ -1,4 +1,4 @@
-"""The fixed set and the nightly's gate, with a judge over loopback that drifts, stays, fails or is another one."""
+"""The judge's baseline and the nightly drift gate, with a loopback judge that drifts, stays, fails or changes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.conftest import SMALL, copied_pool
 
 N, K = 20, 3
 ENOUGH = 15
-"""Dialogues that have to be scored: half of the shipped bound, for half as many to ask about."""
+"""Dialogues that must be scored: half of the shipped bound, for half as many dialogues."""
 USUAL = Behaviour(latency_ms=(1.0, 0.1), noise_sd=0.05)
 
 
@@ -34,7 +34,7 @@ def server() -> Iterator[JudgeServer]:
 
 @pytest.fixture(scope="module")
 def recorded(built: Run, server: JudgeServer, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """A workspace with a baseline of the live judge. Never write into it: take `night`."""
+    """A workspace with a baseline of the live judge. Read-only: to write, take `night`."""
     root = copied_pool(built, tmp_path_factory.mktemp("recorded") / "workspace")
     run = live(root, server)
     server.behaviour = USUAL
@@ -44,7 +44,7 @@ def recorded(built: Run, server: JudgeServer, tmp_path_factory: pytest.TempPathF
 
 @pytest.fixture
 def night(recorded: Run, server: JudgeServer, tmp_path: Path) -> Iterator[Callable[..., Run]]:
-    """`night("a.b=c")`: a copy of the workspace that has a baseline; the judge is the usual one again afterwards."""
+    """`night("a.b=c")`: a copy of the workspace with a baseline; afterwards the judge is reset."""
 
     def copied(*overrides: str) -> Run:
         root = tmp_path / "workspace"
@@ -67,7 +67,7 @@ def live(root: Path, server: JudgeServer, *overrides: str) -> Run:
 
 
 def moved(result: GateResult) -> set[str]:
-    """The dimensions whose checks failed."""
+    """The criteria whose checks failed."""
     return {check.name.partition(":")[0] for check in result.failures}
 
 
@@ -75,33 +75,31 @@ def check_of(result: GateResult, name: str) -> Check:
     return next(check for check in result.checks if check.name == name)
 
 
-def test_the_same_judge_with_its_usual_noise_is_green_and_is_really_asked_each_time(
-    night: Callable[..., Run], server: JudgeServer
-) -> None:
+def test_unchanged_judge_passes_and_is_called_each_time(night: Callable[..., Run], server: JudgeServer) -> None:
     run = night()
     for _ in range(2):
         before = server.stats().answered
         result = drift_verdict(run)
         assert result.failures == ()
-        assert server.stats().answered - before == N * K, "no cached score answers for the judge"
+        assert server.stats().answered - before == N * K, "no stored reply is used"
         assert check_of(result, "samples that somebody really gave").value == N * K
     with open_store(run) as store:
-        assert store.log().is_empty(), "the scores in use are left alone"
+        assert store.log().is_empty(), "the run's store is unchanged"
 
 
-@pytest.mark.parametrize(("behaviour", "red"), [
+@pytest.mark.parametrize(("behaviour", "criterion"), [
     (replace(USUAL, shift=0.1), "overall"),
     pytest.param(replace(USUAL, shift=-0.1, model="rc1-test-double-2"), "overall", marks=pytest.mark.long),
     (replace(USUAL, shift=0.15, shifted="grounded"), "grounded"),
 ])  # fmt: skip
-def test_a_judge_that_moved_is_red_whatever_its_version_is_called(
-    behaviour: Behaviour, red: str, night: Callable[..., Run], server: JudgeServer
+def test_drifted_judge_fails_under_any_version_name(
+    behaviour: Behaviour, criterion: str, night: Callable[..., Run], server: JudgeServer
 ) -> None:
     run = night()
     server.behaviour = behaviour
     result = drift_verdict(run)
     assert result.status is Status.FAILED
-    assert red in moved(result)
+    assert criterion in moved(result)
     if behaviour.shifted:
         assert moved(result) <= {"grounded", "overall"}
     version = check_of(result, "model versions")
@@ -109,44 +107,42 @@ def test_a_judge_that_moved_is_red_whatever_its_version_is_called(
     assert "rc1 judge-baseline --new" in result.failures[0].advice
 
 
-def test_another_version_is_red_although_it_grades_alike(night: Callable[..., Run], server: JudgeServer) -> None:
+def test_another_model_version_fails_even_with_equal_grades(night: Callable[..., Run], server: JudgeServer) -> None:
     run = night()
     server.behaviour = replace(USUAL, model="rc1-test-double-2")
     (version,) = drift_verdict(run).failures
     assert (version.name, version.threshold, version.value) == ("model versions", USUAL.model, "rc1-test-double-2")
 
 
-def test_dialogues_without_a_score_are_no_zeros_and_too_few_are_red(
-    night: Callable[..., Run], server: JudgeServer
-) -> None:
+def test_missing_scores_do_not_count_as_zero_and_too_many_fail(night: Callable[..., Run], server: JudgeServer) -> None:
     run = night("judge.limits.bad_reply_attempts=1")
     server.behaviour = replace(USUAL, faults={FaultKind.REFUSAL: 0.04})
     result = drift_verdict(run)
     scored = check_of(result, "dialogues compared").value
     assert isinstance(scored, int) and ENOUGH <= scored < N
-    assert not moved(result) - {"scored again, share"}, "an unscored dialogue does not pull the medians down"
+    assert not moved(result) - {"scored again, share"}, "a missing score does not lower the medians"
     server.behaviour = replace(USUAL, faults={FaultKind.REFUSAL: 0.5})
     result = drift_verdict(run)
     assert {"scored again, share", "dialogues compared"} <= {check.name for check in result.failures}
     assert "declined to grade" in check_of(result, "scored again, share").advice
 
 
-def test_a_spent_budget_ends_it_as_an_error(night: Callable[..., Run]) -> None:
+def test_spent_budget_is_an_error_of_the_drift_gate(night: Callable[..., Run]) -> None:
     result = evaluate("judge_drift", Evidence(night("judge.budget.max_calls=20")), NIGHTLY)
     assert result.status is Status.ERROR
     assert "max_calls" in result.error
 
 
-def test_another_judge_or_other_instructions_need_a_new_baseline_by_command(
+def test_another_judge_or_other_instructions_need_a_new_baseline(
     night: Callable[..., Run], server: JudgeServer
 ) -> None:
     run = night()
     first = JUDGE_BASELINE.path(run).read_bytes()
     other = live(run.workspace.root, server, "judge.model=rc1-test-double-2")
     assert JUDGE_BASELINE.state(other) is FileState.STALE
-    for refused in (lambda: record_baseline(other), lambda: drift_verdict(other)):
+    for rejected in (lambda: record_baseline(other), lambda: drift_verdict(other)):
         with pytest.raises(RC1Error, match=r"rc1-test-double-1' .*rc1-test-double-2' "):
-            refused()
+            rejected()
     assert JUDGE_BASELINE.path(run).read_bytes() == first
     spec = run.workspace.path("configs/judge/v1.yaml")
     spec.parent.mkdir(parents=True, exist_ok=True)
@@ -164,26 +160,24 @@ def test_another_judge_or_other_instructions_need_a_new_baseline_by_command(
     assert check_of(result, "it replaced one of").value == body["replaces"]["recorded"]
 
 
-def test_a_drifted_judge_gets_its_new_baseline_from_answers_of_today(
-    night: Callable[..., Run], server: JudgeServer
-) -> None:
+def test_new_baseline_of_a_drifted_judge_comes_from_fresh_calls(night: Callable[..., Run], server: JudgeServer) -> None:
     run = night()
     server.behaviour = replace(USUAL, shift=0.1)
     assert drift_verdict(run).failures
     record_baseline(run)
-    assert drift_verdict(run).failures, "without being told to, nothing is recorded anew"
+    assert drift_verdict(run).failures, "without new=True nothing is recorded"
     record_baseline(run, new=True)
     assert drift_verdict(run).failures == ()
 
 
-def test_a_baseline_that_was_edited_or_taken_away_is_named(night: Callable[..., Run]) -> None:
+def test_edited_or_missing_baseline_is_named(night: Callable[..., Run]) -> None:
     run = night()
     path = JUDGE_BASELINE.path(run)
     body = path.read_text()
     path.write_text(body.replace('"recorded": "2', '"recorded": "1', 1))
-    for refused in (record_baseline, drift_verdict):
+    for rejected in (record_baseline, drift_verdict):
         with pytest.raises(RC1Error, match=r"judge_baseline\.json: .*altered.*`rc1 judge-baseline --new`"):
-            refused(run)
+            rejected(run)
     path.unlink()
     with pytest.raises(RC1Error, match=r"judge_baseline\.json: .*missing.*`rc1 judge-baseline --new`"):
         record_baseline(run)
@@ -191,23 +185,23 @@ def test_a_baseline_that_was_edited_or_taken_away_is_named(night: Callable[..., 
     assert check_baseline(run) is FileState.FRESH
 
 
-def test_the_first_baseline_takes_what_is_stored_and_a_second_call_leaves_it(fresh_copy: Callable[..., Run]) -> None:
+def test_first_baseline_uses_stored_replies_and_is_kept_by_a_second_call(fresh_copy: Callable[..., Run]) -> None:
     run = fresh_copy()
     before = JUDGE_BASELINE.path(run).read_bytes()
     assert record_baseline(run)["judge"]["provider"] == "rubric"
     assert JUDGE_BASELINE.path(run).read_bytes() == before
     result = drift_verdict(run)
-    assert (result.status, result.failures) == (Status.PASSED, ()), "a judge by rule grades as it did"
+    assert (result.status, result.failures) == (Status.PASSED, ()), "the rubric does not drift"
 
 
-def test_without_a_baseline_the_gate_is_an_error(fresh_copy: Callable[..., Run]) -> None:
+def test_missing_baseline_is_an_error_of_the_drift_gate(fresh_copy: Callable[..., Run]) -> None:
     run = fresh_copy("judge.baseline.path=data/judge/baseline/other.json")
     result = evaluate("judge_drift", Evidence(run), NIGHTLY)
     assert result.status is Status.ERROR
     assert "no baseline" in result.error or "file not found" in result.error
 
 
-def test_too_small_a_shadow_set_records_nothing(fresh_copy: Callable[..., Run]) -> None:
+def test_baseline_on_too_few_dialogues_is_an_error(fresh_copy: Callable[..., Run]) -> None:
     run = fresh_copy("judge.baseline.path=data/judge/baseline/other.json", "judge.baseline.n=20")
     with pytest.raises(RC1Error, match=r" 20 dialogues .*gates\.drift\.min_dialogues \(30\)"):
         record_baseline(run)

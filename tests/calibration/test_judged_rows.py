@@ -1,4 +1,4 @@
-"""Rows with what the judge made of them: what is unstable is listed, whoever asked."""
+"""Judged rows: dialogues with high variance are listed, and a judge without scores is an error."""
 
 from __future__ import annotations
 
@@ -20,14 +20,12 @@ from tests.judge.gateway import completion, running_gateway
 UNSTABLE = "reports/rc1/unstable_samples.jsonl"
 
 
-def listed(run: Run) -> list[dict[str, object]]:
+def unstable_samples(run: Run) -> list[dict[str, object]]:
     path = run.workspace.path(UNSTABLE)
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
-def test_dialogues_on_which_the_samples_disagree_are_listed_as_they_are_judged(
-    evidence: Evidence, tmp_path: Path
-) -> None:
+def test_list_of_high_variance_dialogues_is_updated_with_each_judging(evidence: Evidence, tmp_path: Path) -> None:
     rows = evidence.rows("shadow").head(5)
     with running(Behaviour(delay="zero")) as server:
 
@@ -37,21 +35,25 @@ def test_dialogues_on_which_the_samples_disagree_are_listed_as_they_are_judged(
         strict, usual = judging("gates.stability.max_variance=0.0000001"), judging()
         found = judge_rows(strict, rows.head(3)).frame
         assert found["unstable"].to_list() == [True] * 3
-        assert [one["ids"] for one in listed(strict)] == [[name] for name in rows["id"].head(3)]
-        assert {len(one["replies"]) for one in listed(strict)} == {3}
+        assert [one["ids"] for one in unstable_samples(strict)] == [[name] for name in rows["id"].head(3)]
+        assert {len(one["replies"]) for one in unstable_samples(strict)} == {3}
 
         judge_rows(strict, rows[2:])
-        assert [one["ids"] for one in listed(strict)] == [[name] for name in rows["id"]], "each stands there once"
+        assert [one["ids"] for one in unstable_samples(strict)] == [[name] for name in rows["id"]], (
+            "each is listed once"
+        )
 
         judge_rows(usual, rows.head(4))
-        assert [one["ids"] for one in listed(usual)] == [[rows["id"][4]]], "what is stable now is listed no more"
+        assert [one["ids"] for one in unstable_samples(usual)] == [[rows["id"][4]]], (
+            "a dialogue that became stable is removed"
+        )
 
         another = judging("judge.model=another")
         judge_rows(another, rows.head(1))
-        assert listed(another) == [], "what another judge said is no news of this one"
+        assert unstable_samples(another) == [], "another judge has its own list"
 
 
-def test_a_judge_without_one_score_is_named_with_its_reason(evidence: Evidence, tmp_path: Path) -> None:
+def test_judge_without_any_score_is_an_error_with_the_reason(evidence: Evidence, tmp_path: Path) -> None:
     with running_gateway() as gateway:
         gateway.replies = lambda *_: completion(json.dumps({"reason": "84", **dict.fromkeys(DIMENSIONS, 84)}))
         run = open_run(workspace=tmp_path, overrides=[*SMALL, *overrides(gateway.url)])

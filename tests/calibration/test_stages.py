@@ -1,4 +1,4 @@
-"""The calibration as a whole: weights change only when every stage is green, and a kill leaves nothing half done."""
+"""The whole calibration: weights change only when every stage passes, and a kill leaves no partial state."""
 
 from __future__ import annotations
 
@@ -40,18 +40,18 @@ from rc1_lib.workspace.artifacts import FileState, read_json
 from tests.conftest import SMALL
 from tests.forks import Fork, this_interpreter
 
-# The first sample of each dialogue is stored in the shared pool; intervals decide nothing.
+# The shared pool has the first sample of each dialogue stored; intervals do not affect the verdicts.
 QUICK = (
     "judge.samples=1", "calibration.n=100", "calibration.boot=20", "gates.shared.resamples=20",
 )  # fmt: skip
 FEW_ROWS = "gates.shadow_run.min_top10=0"
-"""A tenth of 120 dialogues is twelve: with weights of a quick calibration chance decides which."""
+"""A tenth of 120 dialogues is twelve: with quickly fitted weights it is random which."""
 NAMES = [stage.name for stage in STAGES]
 
 
 @pytest.fixture
 def scored_copy(built: Run, tmp_path: Path) -> Callable[..., Run]:
-    """A workspace of the test's own with the small pool, its weights and the judge's stored replies."""
+    """A copy of the small pool's workspace with weights and the judge's stored replies."""
 
     def make(*overrides: str) -> Run:
         root = tmp_path / "workspace"
@@ -71,7 +71,7 @@ def files(run: Run, pattern: str = "reports/*.json") -> dict[str, bytes]:
     return {path.relative_to(root).as_posix(): path.read_bytes() for path in sorted(root.glob(pattern))}
 
 
-def test_finished_dialogues_are_refused_before_anything_is_calibrated_on_them(tmp_path: Path) -> None:
+def test_finished_dialogues_as_source_cannot_be_calibrated_on(tmp_path: Path) -> None:
     rows = tmp_path / "rows.jsonl"
     rows.touch()
     with pytest.raises(ConfigError, match=r"rows\.jsonl: .*`rc1 build-pool`"):
@@ -80,10 +80,10 @@ def test_finished_dialogues_are_refused_before_anything_is_calibrated_on_them(tm
     check_can_calibrate(again(tmp_path))
 
 
-def test_the_rubric_is_no_judge_of_questions_that_were_not_made_for_it(tmp_path: Path) -> None:
-    """Where it fails there, the way out is named; elsewhere it is the checks alone that say why."""
-    passed = GateResult("shadow_baseline", (Check("a", 1, 1, "==", True, ""),))
-    failed = [passed, GateResult("calibration", (Check("a gain", 1.0, 8.0, ">=", False, "no way"),))]
+def test_failed_rubric_on_custom_questions_gives_advice(tmp_path: Path) -> None:
+    """Other runs get no such advice."""
+    passed = GateResult("shadow_baseline", (Check("a", 1, "==", 1, True, ""),))
+    failed = [passed, GateResult("calibration", (Check("a gain", 1.0, ">=", 8.0, False, "no advice"),))]
     mine = f"sources.use={tmp_path}"
     assert stand_in_hint(again(tmp_path, mine), failed) == STAND_IN
     assert "--reward verified" in STAND_IN and "judge.provider" in STAND_IN
@@ -100,7 +100,7 @@ def ended(done: list[GateReport]) -> dict[str, str]:
 
 
 def asked(done: list[GateReport]) -> tuple[int, int]:
-    """Calls of the judge, and replies taken from the store."""
+    """Judge calls, and replies taken from the store."""
     effort = [outcome.body["scoring"] for outcome in done]
     return int(sum(one["calls"] for one in effort)), int(sum(one["replayed"] for one in effort))
 
@@ -111,23 +111,23 @@ def weights_and_manifest(run: Run) -> dict[str, bytes]:
 
 
 def reports(names: Iterable[str]) -> set[str]:
-    """Those that people read; the records of who wrote what lie in reports/rc1."""
+    """Reports for readers, without the manifests in reports/rc1."""
     return {name for name in names if not name.startswith("reports/rc1/")}
 
 
-def still_in_force(before: Run) -> bool:
-    """Whether the weights are green under the configuration that they were found with."""
+def weights_pass(before: Run) -> bool:
+    """Whether the weights pass under the configuration that they were fitted with."""
     return evaluate("weights", Evidence(before), 1).status is Status.PASSED
 
 
-def test_a_candidate_that_misses_the_gate_is_kept_aside(scored_copy: Callable[..., Run]) -> None:
+def test_weights_that_fail_their_gate_are_kept_in_a_refused_report(scored_copy: Callable[..., Run]) -> None:
     run = scored_copy(*QUICK, "gates.calibration.min_improve_pct=1000")
     weights, before = weights_and_manifest(run), files(run)
     done = run_stages(run, evaluate_here)
     assert ended(done) == {"shadow_baseline": "passed", "calibration": "failed"}
     assert asked(done) == (0, run.config.shadow.n + run.config.calibration.n)
     assert [check.name for check in done[-1].gate.failures] == ["rank correlation gained, per cent"]
-    # The candidate is there to be looked at, under a name that says so; nothing behind it was run.
+    # The rejected weights are in a report with a name that says so; no later stage ran.
     report = read_json(run.workspace.path(done[-1].report))
     assert done[-1].report.startswith("reports/calibration_report_")
     assert done[-1].report.endswith("_refused.json")
@@ -137,33 +137,33 @@ def test_a_candidate_that_misses_the_gate_is_kept_aside(scored_copy: Callable[..
     assert set(after) - set(before) == {done[-1].report}
     assert {name for name in before if after[name] != before[name]} == {"reports/shadow_run_baseline.json"}
     assert weights_and_manifest(run) == weights
-    assert still_in_force(again(run.workspace.root))
+    assert weights_pass(again(run.workspace.root))
 
 
-@pytest.mark.parametrize("red", NAMES)
-def test_behind_a_red_stage_nothing_is_run_and_nothing_adopted(built: Run, red: str) -> None:
-    """Whichever it is, by verdicts that are given away; one that was red is remembered (`note_refusal`)."""
+@pytest.mark.parametrize("failing", NAMES)
+def test_failed_stage_stops_the_calibration_and_adopts_nothing(built: Run, failing: str) -> None:
+    """For every stage, with made-up verdicts."""
     run, order = again(built.workspace.root), list[str]()
 
     def judged(_: Run, stage: Stage, found: Weights | None) -> GateReport:
         order.append(stage.name)
         assert (found is not None) == ("calibration" in order[:-1])
-        passed = stage.name != red
+        passed = stage.name != failing
         gate = GateResult(stage.name, checks=(Check("any", int(passed), ">=", 1, passed),))
         return GateReport(gate, "a report", {"weights": {"answered": 1.0}})
 
     def adopted(*_: object) -> None:
-        raise AssertionError("weights were adopted behind a red stage")
+        raise AssertionError("weights were adopted after a failed stage")
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("rc1_lib.calibration.stages.note_refusal", lambda _: None)
-        assert [one.passed for one in run_stages(run, judged, adopt=adopted)] == [name != red for name in order]
-    assert order == NAMES[: NAMES.index(red) + 1]
+        assert [one.passed for one in run_stages(run, judged, adopt=adopted)] == [name != failing for name in order]
+    assert order == NAMES[: NAMES.index(failing) + 1]
 
 
 @pytest.mark.long
-def test_a_red_ablation_leaves_the_old_weights_in_force(scored_copy: Callable[..., Run]) -> None:
-    """A price next to nothing changes next to no choice."""
+def test_failed_ablation_keeps_the_old_weights(scored_copy: Callable[..., Run]) -> None:
+    """A tiny penalty changes almost no choice."""
     run = scored_copy(*QUICK, "overclar.alpha=0.000001")
     weights, before = weights_and_manifest(run), files(run)
     done = run_stages(run, evaluate_here)
@@ -171,22 +171,22 @@ def test_a_red_ablation_leaves_the_old_weights_in_force(scored_copy: Callable[..
     assert "rate drop, %" in {check.name for check in done[-1].gate.failures}
     assert reports(files(run)) - set(before) == {done[1].report, done[2].report, done[3].report}
     assert weights_and_manifest(run) == weights
-    assert still_in_force(again(run.workspace.root))
+    assert weights_pass(again(run.workspace.root))
 
 
 @pytest.mark.long
-def test_a_red_final_shadow_run_leaves_the_old_weights_in_force(scored_copy: Callable[..., Run]) -> None:
+def test_failed_final_shadow_run_keeps_the_old_weights(scored_copy: Callable[..., Run]) -> None:
     run = scored_copy(*QUICK, FEW_ROWS, "gates.shadow_run.min_improve_pct=1000")
     weights = weights_and_manifest(run)
     done = run_stages(run, evaluate_here)
     assert ended(done) == {**dict.fromkeys(NAMES, "passed"), "shadow_run": "failed"}
     assert [check.name for check in done[-1].gate.failures] == ["corr_improve_pct"]
     assert weights_and_manifest(run) == weights
-    assert still_in_force(again(run.workspace.root))
+    assert weights_pass(again(run.workspace.root))
 
 
-def test_the_shadow_set_takes_no_part_in_the_calibration(built: Run) -> None:
-    """Not by its rows, and not by other dialogues about its questions."""
+def test_calibration_excludes_the_shadow_set(built: Run) -> None:
+    """It excludes its rows and other dialogues about its questions."""
     evidence, rows = Evidence(built), calibration_rows(built)
     assert rows.height == built.config.calibration.n
     assert rows["id"].n_unique() == rows.height
@@ -225,8 +225,8 @@ def _start(run: Run, moment: str = "", report: str = "") -> Fork:
     return forks.start(where, run.workspace.root, moment, report, *run.overrides)
 
 
-def _whole(run: Run) -> None:
-    """Every report and picture that lies there under its name is complete."""
+def _assert_complete(run: Run) -> None:
+    """Every report and picture is complete."""
     for body in (files(run) | files(run, "configs/*.json") | files(run, "reports/rc1/*.json")).values():
         orjson.loads(body)
     for picture in files(run, "reports/plots/*.png").values():
@@ -234,7 +234,7 @@ def _whole(run: Run) -> None:
 
 
 @pytest.mark.long
-def test_killed_while_judging_and_before_adopting_the_next_run_completes(fresh_copy: Callable[..., Run]) -> None:
+def test_calibration_completes_after_kills_while_judging_and_before_adopting(fresh_copy: Callable[..., Run]) -> None:
     run = fresh_copy(*QUICK, FEW_ROWS)
     weights, reports = weights_and_manifest(run), set(files(run))
 
@@ -248,14 +248,14 @@ def test_killed_while_judging_and_before_adopting_the_next_run_completes(fresh_c
 
     process = _start(run)
     while lines() < 40:
-        assert process.poll() is None, "it was to be killed at work, and has ended"
+        assert process.poll() is None, "the calibration ended before it was killed"
         time.sleep(0.002)
     assert process.kill() == -signal.SIGKILL
-    _whole(run)
+    _assert_complete(run)
     assert weights_and_manifest(run) == weights
 
     assert _start(run, "overclar_ablation_*").wait() == -signal.SIGKILL
-    _whole(run)
+    _assert_complete(run)
     assert weights_and_manifest(run) == weights
     assert WEIGHTS.state(run) is FileState.STALE
     assert is_due(run, "auto")
@@ -263,14 +263,14 @@ def test_killed_while_judging_and_before_adopting_the_next_run_completes(fresh_c
 
     done = run_stages(run, evaluate_here)
     assert ended(done) == dict.fromkeys(NAMES, "passed")
-    _whole(run)
+    _assert_complete(run)
     found = read_weights(run, dimensions(run))
     # The same rows and settings give the same weights, to the last digit.
     assert found == done[1].body["weights"] == read_json(run.workspace.path(killed))["weights"]
     assert WEIGHTS.state(run) is FileState.FRESH
     assert not is_due(run, "auto")
-    assert still_in_force(run)
-    # What was judged before the kills is not asked for again.
+    assert weights_pass(run)
+    # Replies from before the kills are not requested again.
     baseline, calibration = (outcome.body["scoring"] for outcome in done[:2])
     assert (baseline["calls"], baseline["replayed"]) == (0, run.config.shadow.n)
     assert (calibration["calls"], calibration["replayed"]) == (0, run.config.calibration.n)
@@ -285,10 +285,10 @@ def test_killed_while_judging_and_before_adopting_the_next_run_completes(fresh_c
         ("weights.sha256", FileState.STALE),
     ],
 )
-def test_killed_while_adopting_the_file_is_the_old_one_or_the_new_one(
+def test_kill_while_adopting_leaves_the_old_or_the_new_weights(
     fresh_copy: Callable[..., Run], moment: str, state: FileState
 ) -> None:
-    """A write has three renames; the report of the new weights is planted here."""
+    """A write has three renames; the test writes the report of the new weights itself."""
     run = fresh_copy("calibration.seed=43")
     old = read_json(run.workspace.path(run.config.weights))
     body = read_json(run.workspace.path(old["report"]["path"]))
@@ -297,7 +297,7 @@ def test_killed_while_adopting_the_file_is_the_old_one_or_the_new_one(
     run.workspace.path(report).write_bytes(orjson.dumps({**body, "weights": new}))
 
     assert _start(run, moment, report).wait() == -signal.SIGKILL
-    _whole(run)
+    _assert_complete(run)
     assert read_weights(run, dimensions(run)) == (new if moment == "weights.sha256" else old["weights"])
     assert WEIGHTS.state(run) is state
     assert is_due(run, "auto")

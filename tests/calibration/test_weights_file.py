@@ -1,4 +1,4 @@
-"""The weights in force are those of a passed calibration, to the digit; whatever else they are is said and is red."""
+"""The gate on the weights file passes only for the exact weights of a passed calibration."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ OF_REPORT, NAMED = "weights are those of the report", "the report is the one nam
 CALIBRATED, PASSED = "calibrated", "the calibration passed"
 JUDGE, OLD = "calibrated for this judge", "old weights are those of the report"
 FILE = "file"
-"""Fails beside the others wherever the file is not as its calibration left it, or would be another one today."""
+"""Also fails whenever the file differs from what its calibration wrote, or would write today."""
 NO_REPORT = {CALIBRATED, NAMED, OF_REPORT, PASSED, JUDGE, OLD}
 OTHER_OLD = (
     "reward.old_weights={answered: 0.3, grounded: 0.1, well_formed: 0.15, economical: 0.15, reasoned: 0.1, "
@@ -40,7 +40,7 @@ def run(fresh_copy: Callable[..., Run]) -> Run:
 
 
 def again(run: Run, *overrides: str) -> Run:
-    """The same workspace under another configuration."""
+    """The same workspace with another configuration."""
     return open_run(profile="local", workspace=run.workspace.root, overrides=(*SMALL, *overrides))
 
 
@@ -57,30 +57,30 @@ def report(run: Run) -> Path:
 
 
 def name_report(run: Run, path: str) -> None:
-    """Write into the weights that their report is the file at `path`, as it is now."""
-    told = {"path": path, "sha256": sha256_file(run.workspace.path(path))}
-    write_json(place(run), {**content(run), "report": told})
+    """Name the file at `path` as the report of the weights, with its current hash."""
+    named = {"path": path, "sha256": sha256_file(run.workspace.path(path))}
+    write_json(place(run), {**content(run), "report": named})
 
 
-def judged(run: Run) -> GateResult:
+def gate_of(run: Run) -> GateResult:
     return evaluate("weights", Evidence(run), 1)
 
 
-def red(run: Run) -> set[str]:
-    result = judged(run)
+def failed(run: Run) -> set[str]:
+    result = gate_of(run)
     assert all(check.advice for check in result.failures)
     assert result.status is (Status.FAILED if result.failures else Status.PASSED), result.error
     return {check.name for check in result.failures}
 
 
-def refusal(run: Run) -> str:
-    result = judged(run)
+def error_of(run: Run) -> str:
+    result = gate_of(run)
     assert result.status is Status.ERROR
     return result.error
 
 
 def change_a_digit(path: Path, after: bytes) -> None:
-    """Another digit in the fifth decimal of the number that stands behind `after`."""
+    """Change the fifth decimal of the number after `after`."""
     body = bytearray(path.read_bytes())
     digit = body.index(b".", body.index(after)) + 5
     assert chr(body[digit]).isdigit()
@@ -88,114 +88,114 @@ def change_a_digit(path: Path, after: bytes) -> None:
     path.write_bytes(body)
 
 
-def test_the_weights_of_a_passed_calibration_are_green_and_fresh(run: Run) -> None:
-    assert red(run) == set()
+def test_weights_of_a_passed_calibration_pass_and_are_fresh(run: Run) -> None:
+    assert failed(run) == set()
     assert WEIGHTS.state(run) is FileState.FRESH
     assert not is_due(run, "auto")
     assert read_weights(run, dimensions(run)) == read_json(report(run))["weights"]
 
 
-def test_one_digit_edited_by_hand(run: Run) -> None:
+def test_one_edited_digit_fails(run: Run) -> None:
     change_a_digit(place(run), b'"grounded"')
-    assert red(run) >= {OF_REPORT, FILE}
-    told = next(check for check in judged(run).failures if check.name == OF_REPORT)
-    assert "edited the weights by hand" in told.advice
+    assert failed(run) >= {OF_REPORT, FILE}
+    check = next(check for check in gate_of(run).failures if check.name == OF_REPORT)
+    assert "edited the weights by hand" in check.advice
     assert WEIGHTS.state(run) is FileState.ALTERED
 
 
-def test_weights_edited_so_that_their_sum_stays_1(run: Run) -> None:
+def test_edited_weights_with_sum_1_fail(run: Run) -> None:
     body = content(run)
     body["weights"] |= {"grounded": body["weights"]["grounded"] - 0.01, "restrained": 0.01}
     write_json(place(run), body)
-    assert red(run) == {OF_REPORT, FILE}
+    assert failed(run) == {OF_REPORT, FILE}
 
 
-def test_the_report_edited(run: Run) -> None:
+def test_edited_report_fails(run: Run) -> None:
     change_a_digit(report(run), b'"improve_pct_vs_old"')
-    assert red(run) == {NAMED}
+    assert failed(run) == {NAMED}
 
 
-def test_the_report_edited_along_with_the_weights(run: Run) -> None:
+def test_report_and_weights_edited_together_fail(run: Run) -> None:
     for path in (place(run), report(run)):
         body = read_json(path)
         body["weights"] |= {"grounded": body["weights"]["grounded"] - 0.01, "restrained": 0.01}
         write_json(path, body)
-    assert red(run) == {NAMED, FILE}
+    assert failed(run) == {NAMED, FILE}
     name_report(run, content(run)["report"]["path"])
-    assert red(run) == {FILE}
+    assert failed(run) == {FILE}
     assert WEIGHTS.state(run) is FileState.ALTERED
 
 
 @pytest.mark.parametrize("damage", ["removed", "no JSON", "no object", "a folder"])
-def test_the_report_gone_or_no_report(run: Run, damage: str) -> None:
+def test_missing_or_unreadable_report_fails(run: Run, damage: str) -> None:
     path = report(run)
     path.unlink()
     if damage == "a folder":
         path.mkdir()
     elif damage != "removed":
         path.write_text("[1, 2" if damage == "no JSON" else "[1, 2]")
-    assert red(run) == NO_REPORT
-    told = next(check for check in judged(run).failures if check.name == CALIBRATED)
-    assert "no calibration report supports them" in told.advice
+    assert failed(run) == NO_REPORT
+    check = next(check for check in gate_of(run).failures if check.name == CALIBRATED)
+    assert "no calibration report supports them" in check.advice
 
 
-def test_no_report_named(run: Run) -> None:
+def test_weights_without_a_valid_report_reference_fail(run: Run) -> None:
     for named in (None, {}, "reports/x.json", {"path": 3}, {"path": report(run).name, "sha256": ""}):
         write_json(place(run), {**content(run), "report": named})
-        assert red(run) == {*NO_REPORT, FILE}
+        assert failed(run) == {*NO_REPORT, FILE}
 
 
-def test_the_report_of_a_refused_calibration_named(run: Run) -> None:
-    """Whatever it says at its top, the verdict is drawn from its checks again."""
+def test_weights_with_the_report_of_a_failed_calibration_fail(run: Run) -> None:
+    """The verdict is recomputed from the checks, whatever `pass` says."""
     body = read_json(report(run))
     check = next(check for check in body["gate"]["checks"] if check["name"] == "rank correlation gained, per cent")
     check["passed"] = False
     write_json(run.workspace.path("reports/calibration_report_refused.json"), {**body, "pass": True})
     name_report(run, "reports/calibration_report_refused.json")
-    assert red(run) == {PASSED, FILE}
+    assert failed(run) == {PASSED, FILE}
 
 
-def test_a_report_without_a_verdict_named(run: Run) -> None:
+def test_weights_with_a_report_without_a_verdict_fail(run: Run) -> None:
     body = read_json(report(run))
     for gate in (None, {}, {"name": "calibration"}, {**body["gate"], "checks": []}, {**body["gate"], "error": "x"}):
         write_json(run.workspace.path("reports/bare.json"), {**body, "gate": gate})
         name_report(run, "reports/bare.json")
-        assert red(run) == {PASSED, FILE}
+        assert failed(run) == {PASSED, FILE}
 
 
-def test_the_report_of_something_else_named(run: Run) -> None:
+def test_weights_with_a_report_of_another_kind_fail(run: Run) -> None:
     name_report(run, "reports/shadow_run_calibrated.json")
-    assert red(run) >= {JUDGE}
+    assert failed(run) >= {JUDGE}
 
 
 @pytest.mark.parametrize("way", ["../outside.json", "reports/../../outside.json", "absolute"])
-def test_a_report_outside_of_the_workspace_is_not_read(run: Run, way: str) -> None:
+def test_report_outside_the_workspace_is_not_read(run: Run, way: str) -> None:
     outside = run.workspace.root.parent / "outside.json"
     outside.write_bytes(report(run).read_bytes())
     named = str(outside) if way == "absolute" else way
     write_json(place(run), {**content(run), "report": {"path": named, "sha256": sha256_file(outside)}})
-    assert red(run) == {*NO_REPORT, FILE}
+    assert failed(run) == {*NO_REPORT, FILE}
 
 
-def test_weights_of_another_judge(run: Run) -> None:
+def test_weights_of_another_judge_fail_and_are_stale(run: Run) -> None:
     other = again(run, "judge.provider=openai", "judge.model=gpt-9")
-    assert red(other) == {JUDGE, FILE}
+    assert failed(other) == {JUDGE, FILE}
     assert WEIGHTS.state(other) is FileState.STALE
 
 
-def test_weights_of_a_judge_with_other_instructions(run: Run) -> None:
-    """One word more in them, and they are another judge's."""
+def test_weights_of_other_judge_instructions_fail_and_are_stale(run: Run) -> None:
+    """One more word in the instructions makes another judge."""
     given = (PROJECT_ROOT / "configs/judge/v1.yaml").read_text()
     spec = run.workspace.path("configs/judge/v1.yaml")
     spec.parent.mkdir(parents=True)
     spec.write_text(given.replace("You grade one", "You strictly grade one", 1))
-    assert red(run) == {JUDGE, FILE}
+    assert failed(run) == {JUDGE, FILE}
     assert WEIGHTS.state(run) is FileState.STALE
 
 
-def test_weights_beside_other_old_weights(run: Run) -> None:
+def test_weights_with_other_baseline_weights_fail_and_are_stale(run: Run) -> None:
     other = again(run, OTHER_OLD)
-    assert red(other) == {OLD, FILE}
+    assert failed(other) == {OLD, FILE}
     assert WEIGHTS.state(other) is FileState.STALE
 
 
@@ -210,29 +210,29 @@ def test_weights_beside_other_old_weights(run: Run) -> None:
         ({"obtained": 0.6}, {"largest weight", "sum"}),
     ],
 )
-def test_weights_that_cannot_be_used(run: Run, change: dict[str, Any], checks: set[str]) -> None:
+def test_unusable_weights_fail(run: Run, change: dict[str, Any], checks: set[str]) -> None:
     body = content(run)
     write_json(place(run), {**body, "weights": {**body["weights"], **change}})
-    assert red(run) == {*checks, OF_REPORT, FILE}
+    assert failed(run) == {*checks, OF_REPORT, FILE}
 
 
-def test_a_dimension_taken_out_of_the_weights(run: Run) -> None:
-    """Even one of weight 0."""
+def test_missing_criterion_fails(run: Run) -> None:
+    """Even a criterion of weight 0."""
     body = content(run)
     assert body["weights"].pop("restrained") == 0.0
     write_json(place(run), body)
-    assert red(run) == {OF_REPORT, FILE}
+    assert failed(run) == {OF_REPORT, FILE}
 
 
 @pytest.mark.parametrize("body", [[], 7, None, {}, {"weights": {}}, {"weights": [0.5, 0.5]}])
-def test_json_that_holds_no_weights(run: Run, body: Any) -> None:
+def test_json_without_weights_fails(run: Run, body: Any) -> None:
     write_json(place(run), body)
-    assert red(run) >= {"weights present", "sum", FILE, *NO_REPORT}
+    assert failed(run) >= {"weights present", "sum", FILE, *NO_REPORT}
     with pytest.raises(RC1Error, match=r'weights\.json: .*"weights"; .*rc1 weight-calib'):
         read_weights(run, dimensions(run))
 
 
-def test_weights_that_no_reward_can_be_made_with_are_refused_in_words(run: Run) -> None:
+def test_reading_unusable_weights_is_an_error(run: Run) -> None:
     body = content(run)
     for change in ({"kindness": 0.1}, {"restrained": "0"}, {"restrained": True}, {"restrained": None}):
         write_json(place(run), {**body, "weights": {**body["weights"], **change}})
@@ -240,32 +240,32 @@ def test_weights_that_no_reward_can_be_made_with_are_refused_in_words(run: Run) 
             read_weights(run, dimensions(run))
 
 
-def test_broken_json(run: Run) -> None:
+def test_broken_json_is_an_error(run: Run) -> None:
     place(run).write_bytes(place(run).read_bytes()[:-20])
-    assert "weights.json: is not JSON" in refusal(run)
-    assert "rc1 weight-calib" in refusal(run)
+    assert "weights.json: is not JSON" in error_of(run)
+    assert "rc1 weight-calib" in error_of(run)
 
 
-def test_a_missing_file(run: Run) -> None:
+def test_missing_weights_file_is_an_error(run: Run) -> None:
     place(run).unlink()
-    assert "weights.json: file not found" in refusal(run)
-    assert "rc1 calibrate" in refusal(run)
+    assert "weights.json: file not found" in error_of(run)
+    assert "rc1 calibrate" in error_of(run)
     with pytest.raises(NoWeightsError, match="`rc1 weight-calib`"):
         read_weights(run, dimensions(run))
     assert WEIGHTS.state(run) is FileState.MISSING
     assert is_due(run, "auto")
 
 
-def test_a_folder_in_the_place_of_the_file(run: Run) -> None:
+def test_folder_instead_of_the_weights_file_is_an_error(run: Run) -> None:
     place(run).unlink()
     place(run).mkdir()
-    assert "weights.json: cannot be read" in refusal(run)
+    assert "weights.json: cannot be read" in error_of(run)
 
 
 # ---- who may write the file ----
 
 
-def test_adopting_writes_what_the_report_holds(run: Run) -> None:
+def test_adopting_writes_the_weights_of_the_report(run: Run) -> None:
     before, path = content(run), content(run)["report"]["path"]
     place(run).unlink()
     adopt(run, before["weights"], path)
@@ -274,7 +274,7 @@ def test_adopting_writes_what_the_report_holds(run: Run) -> None:
 
 
 @pytest.mark.parametrize("damage", ["other weights", "fewer weights", "refused"])
-def test_nothing_is_adopted_that_the_report_does_not_hold(run: Run, damage: str) -> None:
+def test_adopting_weights_that_differ_from_the_report_is_an_error(run: Run, damage: str) -> None:
     before, body = place(run).read_bytes(), content(run)
     weights, path = dict(body["weights"]), body["report"]["path"]
     if damage == "other weights":
@@ -289,7 +289,7 @@ def test_nothing_is_adopted_that_the_report_does_not_hold(run: Run, damage: str)
     assert [file.name for file in place(run).parent.iterdir()] == [place(run).name]
 
 
-# ---- what became of it ----
+# ---- fresh, stale and due ----
 
 
 @pytest.mark.parametrize(
@@ -310,10 +310,10 @@ def test_nothing_is_adopted_that_the_report_does_not_hold(run: Run, damage: str)
         "judge.samples=2",
     ],
 )
-def test_weights_made_from_other_settings_are_stale_and_due(run: Run, override: str) -> None:
+def test_weights_of_other_settings_are_stale_and_due(run: Run, override: str) -> None:
     changed = again(run, override)
     assert WEIGHTS.state(changed) is FileState.STALE
-    assert FILE in red(changed)
+    assert FILE in failed(changed)
     assert is_due(changed, "auto")
     assert not is_due(changed, "never")
 
@@ -321,12 +321,12 @@ def test_weights_made_from_other_settings_are_stale_and_due(run: Run, override: 
 @pytest.mark.parametrize(
     "override", ["gates.shadow_run.min_spearman=0.8", "judge.budget.max_calls=7", "ticket.ttl_hours=1"]
 )
-def test_settings_that_do_not_enter_leave_them_fresh(run: Run, override: str) -> None:
+def test_weights_stay_fresh_when_unrelated_settings_change(run: Run, override: str) -> None:
     assert WEIGHTS.state(again(run, override)) is FileState.FRESH
 
 
 def test_weights_of_another_balanced_pool_are_stale(run: Run) -> None:
-    """Due they are only when RC1 wrote that pool: on rows that somebody changed nothing is calibrated."""
+    """They are not due, because rows that RC1 did not write are not calibrated on."""
     balanced = run.workspace.path(run.config.difficulty.balanced_path)
     lines = balanced.read_bytes().splitlines(keepends=True)
     balanced.write_bytes(b"".join(reversed(lines)))
@@ -334,14 +334,14 @@ def test_weights_of_another_balanced_pool_are_stale(run: Run) -> None:
     assert not is_due(run, "auto")
 
 
-def test_an_ablation_that_is_missing_makes_the_calibration_due(run: Run) -> None:
+def test_missing_ablation_makes_the_calibration_due(run: Run) -> None:
     changed = again(run, "gates.ablation.min_rate_drop_pct=10")
     assert WEIGHTS.state(changed) is FileState.FRESH
     assert is_due(changed, "auto")
 
 
 @pytest.mark.parametrize("damage", ["altered", "foreign"])
-def test_weights_that_somebody_wrote_are_never_written_over_unasked(run: Run, damage: str) -> None:
+def test_foreign_or_altered_weights_are_overwritten_only_with_build_always(run: Run, damage: str) -> None:
     if damage == "altered":
         change_a_digit(place(run), b'"grounded"')
     else:
@@ -352,8 +352,8 @@ def test_weights_that_somebody_wrote_are_never_written_over_unasked(run: Run, da
     assert not is_due(again(run, "calibration.l2=0.2"), "auto")
 
 
-def test_a_write_that_was_interrupted_is_due(run: Run) -> None:
-    """The manifest tells of the new file already, and the old one still lies there."""
+def test_interrupted_write_makes_the_calibration_due(run: Run) -> None:
+    """The manifest already describes the new file, but the old file is still there."""
     manifest = run.workspace.manifest_path(run.config.weights)
     body = read_json(manifest)
     manifest.write_bytes(orjson.dumps({**body, "previous_sha256": body["sha256"], "sha256": "0" * 64}))

@@ -1,4 +1,4 @@
-"""Input that no command can use, and the workspaces that it lies in: empty but for what `make` puts there."""
+"""Bad input, and how to place it into an empty workspace."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from rc1_lib.run import PUBLISHED
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
 
 KEY = "sk-planted-4711"
-"""A key that is given where none belongs: nothing may repeat it."""
+"""A key that is given in the wrong place: no output may repeat it."""
 LONG = "x" * 300
 Make = Callable[[Path], object]
 
 
 @dataclass(frozen=True)
 class BadInput:
-    """One kind.
+    """One kind of bad input.
 
     Attributes:
-        kind: what is given, as the page calls it.
-        command: the command and its flags; `{w}` stands for the workspace.
-        said: a part of the sentence that refuses it.
-        make: what lies in the workspace beforehand.
-        environment: beside the usual one.
+        kind: what is given, as docs/experiments/bad-input.md names it.
+        command: the command and its flags; `{w}` is the workspace.
+        error: a part of the expected error message.
+        make: writes the input into the workspace.
+        environment: additional environment variables.
     """
 
     kind: str
     command: str
-    said: str
+    error: str
     make: Make = lambda root: None
     environment: Mapping[str, str] = field(default_factory=dict)
 
@@ -55,12 +55,12 @@ def file(name: str, content: str | bytes = b"") -> Make:
 
 
 def both(first: Make, second: Make) -> Make:
-    """One after the other."""
+    """Both, in this order."""
     return lambda root: (first(root), second(root))
 
 
 def pipe(name: str) -> Make:
-    """A pipe that nobody writes into."""
+    """A pipe without a writer."""
     return lambda root: os.mkfifo(_at(root, name))
 
 
@@ -75,7 +75,7 @@ def link(name: str, target: str) -> Make:
 
 
 def large(name: str) -> Make:
-    """A file of 200 MB without a byte on the disk."""
+    """A sparse file of 200 MB."""
 
     def make(root: Path) -> None:
         with _at(root, name).open("wb") as stream:
@@ -85,7 +85,7 @@ def large(name: str) -> Make:
 
 
 def config(text: str) -> Make:
-    """A configuration of its own, `{w}/mine.yaml`."""
+    """A custom configuration, `{w}/mine.yaml`."""
     return file("mine.yaml", text)
 
 
@@ -119,5 +119,5 @@ _TICKET = {
 
 
 def ticket(**change: object) -> Make:
-    """A ticket that is whole in form but for this."""
+    """A well-formed ticket except for these fields."""
     return file(TICKET, json.dumps({**_TICKET, **change}))

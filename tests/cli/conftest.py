@@ -49,7 +49,7 @@ Served = Callable[[Path], None]
 
 
 _the_commands = cache(typer.main.get_command)
-"""Put together once: a process has one command, and these tests have hundreds."""
+"""Built once: these tests call the command hundreds of times."""
 
 
 def call(*arguments: str) -> int:
@@ -79,17 +79,16 @@ def records(path: Path) -> list[dict[str, Any]]:
 
 
 def fits(text: str, root: Path) -> bool:
-    """Whether tables keep within the terminal; sentences and paths are wrapped by it, so that they can be copied."""
+    """Whether tables fit into the terminal. Sentences and paths may be longer: the terminal wraps them."""
     gates = ("shadow_run: ", "reward_hacking: ", "calibration: ", "overclar_ablation: ", "answer_rule: ")
-    said = ("    ", "fail: ", "what to do: ", *gates, *(f"  {name}" for name in gates))
-    tables = [line for line in text.splitlines() if str(root) not in line and not line.startswith(said)]
+    wrapped = ("    ", "fail:  ", "what to do: ", *gates, *(f"  {name}" for name in gates))
+    tables = [line for line in text.splitlines() if str(root) not in line and not line.startswith(wrapped)]
     return max(map(len, tables)) <= NARROW and "…" not in text
 
 
 @pytest.fixture(autouse=True)
-def no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("RUN_MODE", "BASE_MODEL", "SCORER_PROVIDER", "COLUMNS"):
-        monkeypatch.delenv(name, raising=False)
+def default_width(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
 
 
 @pytest.fixture
@@ -111,7 +110,7 @@ def server() -> Iterator[JudgeServer]:
 
 @pytest.fixture
 def served(prefect_server: None, request: pytest.FixtureRequest) -> Iterator[Served]:
-    """`served(root)` says that the tests' server serves a workspace: no command in it starts one of its own."""
+    """`served(root)` records the tests' server as the one of a workspace, so that no command starts another."""
     group = group_of(request.node.nodeid)
     assert group in WITH_SERVER, "name this test in tests/groups.py, or it starts another server"
     with serving() as serve:
@@ -120,7 +119,7 @@ def served(prefect_server: None, request: pytest.FixtureRequest) -> Iterator[Ser
 
 @contextmanager
 def serving() -> Iterator[Served]:
-    """What is called with a workspace says that the tests' server serves it."""
+    """A function that records the tests' server as the one of a workspace."""
     from prefect.settings import PREFECT_API_URL
 
     url, before = str(PREFECT_API_URL.value()).removesuffix("/api"), dict(os.environ)

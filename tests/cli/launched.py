@@ -1,4 +1,4 @@
-"""What a launcher starts in the tests of its commands: `rc1`, as a module."""
+"""`rc1` as a module, for a launcher to start."""
 
 from rc1_lib.cli import main
 

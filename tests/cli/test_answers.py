@@ -1,4 +1,4 @@
-"""`rc1 check-answers`: rules are asked about the pool's golds or a file's, and the exit code says what came out."""
+"""`rc1 check-answers`: answer rules are checked on the gold answers of the pool or of a file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ANSWERS = ("72", "5", "-3", "1200", "0.5")
 
 @pytest.fixture
 def own_tasks() -> Iterator[None]:
-    """Two tasks of one's own, of which one has a sound rule."""
+    """Two custom tasks, of which one has a sound answer rule."""
     specs = (("sound_sums", rules.sound_number), ("first_sums", rules.first_number))
     with registered(*(replace(gsm8k.SPEC, name=name, is_right=rule) for name, rule in specs)):
         yield
@@ -33,7 +33,7 @@ def golds(tmp_path: Path) -> Path:
 
 
 @pytest.mark.usefixtures("own_tasks")
-def test_a_sound_rule_of_ones_own_passes_on_a_file_of_golds(rc1: Rc1, tmp_path: Path, golds: Path) -> None:
+def test_sound_custom_rule_passes_on_a_file_of_gold_answers(rc1: Rc1, tmp_path: Path, golds: Path) -> None:
     done = rc1("check-answers", "--workspace", tmp_path, "--task", "sound_sums", "--golds", golds, "--json")
     body = json.loads(done.out)
     assert (done.code, body["pass"], list(body["rules"])) == (0, True, ["sound_sums"])
@@ -45,7 +45,7 @@ def test_a_sound_rule_of_ones_own_passes_on_a_file_of_golds(rc1: Rc1, tmp_path: 
 
 
 @pytest.mark.usefixtures("own_tasks")
-def test_a_rule_that_reads_the_first_number_is_refused_with_the_answers_it_paid(
+def test_rule_that_reads_the_first_number_fails_with_the_wrong_answers_it_accepts(
     rc1: Rc1, tmp_path: Path, golds: Path
 ) -> None:
     done = rc1("check-answers", "--workspace", tmp_path, "--task", "first_sums", "--golds", golds)
@@ -59,7 +59,7 @@ def test_a_rule_that_reads_the_first_number_is_refused_with_the_answers_it_paid(
     ).items()
 
 
-def test_all_tasks_of_the_pool_are_asked(rc1: Rc1, workspace: Path) -> None:
+def test_all_tasks_of_the_pool_are_checked_by_default(rc1: Rc1, workspace: Path) -> None:
     done = rc1("check-answers", "--workspace", workspace, *SMALL, "--json")
     body = json.loads(done.out)
     assert done.code == (0 if body["pass"] else 2)
@@ -71,7 +71,7 @@ def test_all_tasks_of_the_pool_are_asked(rc1: Rc1, workspace: Path) -> None:
 
 @pytest.mark.usefixtures("own_tasks")
 @pytest.mark.parametrize(
-    ("content", "flags", "why"),
+    ("content", "flags", "error"),
     [
         ("", ("--task", "sound_sums"), "has no gold answers"),
         ('{"answer": "1"}\n{"answer": 5}\n', ("--task", "sound_sums"), "line 2: `answer` is 5, expected text"),
@@ -81,18 +81,18 @@ def test_all_tasks_of_the_pool_are_asked(rc1: Rc1, workspace: Path) -> None:
         (None, ("--task", "sound_sums"), "cannot be read"),
     ],
 )
-def test_what_cannot_be_asked_about_is_refused_in_a_sentence(
-    rc1: Rc1, tmp_path: Path, content: str | None, flags: tuple[str, ...], why: str
+def test_unusable_golds_or_task_fail_with_a_message(
+    rc1: Rc1, tmp_path: Path, content: str | None, flags: tuple[str, ...], error: str
 ) -> None:
     path = tmp_path / "golds.jsonl"
     if content is not None:
         path.write_text(content)
     done = rc1("check-answers", "--workspace", tmp_path, "--golds", path, *flags)
-    assert done.code == 2 and why in done.err.replace("\n", " ")
+    assert done.code == 2 and error in done.err.replace("\n", " ")
     assert "Traceback" not in done.err
 
 
 @pytest.mark.usefixtures("own_tasks")
-def test_a_task_that_the_pool_lacks_is_named(rc1: Rc1, workspace: Path) -> None:
+def test_task_without_rows_in_the_pool_fails_with_a_hint(rc1: Rc1, workspace: Path) -> None:
     done = rc1("check-answers", "--workspace", workspace, *SMALL, "--task", "sound_sums")
     assert done.code == 2 and "has no rows of this task" in done.err and "--golds" in done.err

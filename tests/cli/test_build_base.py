@@ -1,4 +1,4 @@
-"""`build-base`: a base from a recipe, and whether the one that lies there is what the recipe gives."""
+"""`build-base`: it builds a base from a recipe, and compares an existing base with its record."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _threads_as_before():
 
 @pytest.fixture
 def recipe(tmp_path: Path) -> Path:
-    """A recipe of a second."""
+    """A recipe that builds within a second."""
     from tests.training.base_builder.test_build import tiny_recipe
 
     path = tmp_path / "base.yaml"
@@ -34,7 +34,7 @@ def recipe(tmp_path: Path) -> Path:
 
 
 @pytest.mark.long
-def test_a_base_is_built_told_of_and_found_equal_to_its_recipe(rc1: Rc1, recipe: Path, tmp_path: Path) -> None:
+def test_base_is_built_and_check_finds_a_damaged_file(rc1: Rc1, recipe: Path, tmp_path: Path) -> None:
     call = ("build-base", "--workspace", tmp_path / "place", "--recipe", recipe)
     done = rc1(*call)
     assert done.code == 0, done.err
@@ -53,7 +53,7 @@ def test_a_base_is_built_told_of_and_found_equal_to_its_recipe(rc1: Rc1, recipe:
 
 
 @pytest.mark.parametrize(
-    ("flags", "said"),
+    ("flags", "error"),
     [
         (("--out", "other", "--check"), "there is no base to compare with"),
         (("--out", "../elsewhere"), "expected a folder below the workspace"),
@@ -61,10 +61,10 @@ def test_a_base_is_built_told_of_and_found_equal_to_its_recipe(rc1: Rc1, recipe:
         (("--recipe", "strange.yaml"), "sugar"),
     ],
 )
-def test_what_cannot_be_built_is_a_sentence(
-    rc1: Rc1, recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flags: tuple[str, ...], said: str
+def test_invalid_output_or_recipe_fails_with_a_message(
+    rc1: Rc1, recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flags: tuple[str, ...], error: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("strange.yaml").write_text(recipe.read_text() + "\nsugar: 1\n")
     done = rc1("build-base", "--workspace", tmp_path / "place", "--recipe", recipe, *flags)
-    assert (done.code, said in done.err) == (2, True), done.err
+    assert (done.code, error in done.err) == (2, True), done.err

@@ -1,4 +1,4 @@
-"""`ckpt list` and `ckpt diff`: which checkpoints there are, whether they are whole, and what differs."""
+"""`ckpt list` and `ckpt diff`: checkpoints, their integrity and their differences."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def save(root: Path, step: int, weight: float, folder: str = RUN) -> Path:
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
-    """A workspace with steps 1 and 2, and one kept for good."""
+    """A workspace with the checkpoints of steps 1 and 2, and one kept permanently."""
     save(tmp_path, 1, 1.0)
     keep_permanently(save(tmp_path, 2, 1.5), tmp_path / RUN)
     return tmp_path
 
 
-def test_every_checkpoint_is_listed_with_its_fingerprint(rc1: Rc1, place: Path) -> None:
+def test_every_checkpoint_is_listed_with_its_hash(rc1: Rc1, place: Path) -> None:
     done = rc1("ckpt", "list", "--workspace", place, "--json")
     rows = json.loads(done.out)["checkpoints"]
     assert done.code == 0
@@ -45,7 +45,7 @@ def test_every_checkpoint_is_listed_with_its_fingerprint(rc1: Rc1, place: Path) 
     ]  # fmt: skip
 
 
-def test_a_workspace_without_checkpoints_ends_with_how_to_get_one(rc1: Rc1, tmp_path: Path) -> None:
+def test_workspace_without_checkpoints_suggests_training(rc1: Rc1, tmp_path: Path) -> None:
     done = rc1("ckpt", "list", "--workspace", tmp_path)
     assert done.code == 0
     assert done.out.splitlines()[-2:] == [
@@ -53,7 +53,7 @@ def test_a_workspace_without_checkpoints_ends_with_how_to_get_one(rc1: Rc1, tmp_
     ]  # fmt: skip
 
 
-def test_a_damaged_checkpoint_is_listed_as_such(rc1: Rc1, place: Path) -> None:
+def test_damaged_checkpoint_is_listed_as_damaged(rc1: Rc1, place: Path) -> None:
     (place / RUN / "step_00001/adapter.safetensors").unlink()
     done = rc1("ckpt", "list", "--workspace", place, "--json")
     states = [row["state"].partition(":")[0] for row in json.loads(done.out)["checkpoints"]]
@@ -66,7 +66,7 @@ def test_a_damaged_checkpoint_is_listed_as_such(rc1: Rc1, place: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["adapter.safetensors", "manifest.json"])
-def test_a_file_that_leads_to_itself_is_a_damage(rc1: Rc1, place: Path, name: str) -> None:
+def test_checkpoint_file_that_links_to_itself_is_damaged(rc1: Rc1, place: Path, name: str) -> None:
     circle = place / RUN / "step_00001" / name
     circle.unlink()
     circle.symlink_to(name)
@@ -75,7 +75,7 @@ def test_a_file_that_leads_to_itself_is_a_damage(rc1: Rc1, place: Path, name: st
     assert (done.code, states) == (2, ["DAMAGED", "whole", "whole"])
 
 
-def test_what_is_not_called_as_a_checkpoint_is_not_listed(rc1: Rc1, place: Path) -> None:
+def test_folder_with_another_name_is_not_listed(rc1: Rc1, place: Path) -> None:
     for name in ("step_00012_backup", "step_00001.2", "best/step_00002.old"):
         (place / RUN / name).mkdir()
     (place / RUN / "step_x").write_text("a note")
@@ -87,14 +87,14 @@ def test_what_is_not_called_as_a_checkpoint_is_not_listed(rc1: Rc1, place: Path)
     assert rows == [("step_00001", 1), ("step_00002", 2), ("best/step_00002", 2), ("best/step_00002.2", 2)]
 
 
-def test_a_latest_that_leads_to_itself_is_no_checkpoint_and_the_others_are_listed(rc1: Rc1, place: Path) -> None:
+def test_latest_that_links_to_itself_is_ignored(rc1: Rc1, place: Path) -> None:
     latest = place / RUN / "latest"
     latest.unlink()
     latest.symlink_to("latest")
     done = rc1("ckpt", "list", "--workspace", place, "--json")
     assert (done.code, [row["latest"] for row in json.loads(done.out)["checkpoints"]]) == (0, [False] * 3)
-    refused = rc1("ckpt", "diff", "latest", "1", "--workspace", place)
-    assert (refused.code, "latest: no such checkpoint" in refused.err) == (2, True)
+    rejected = rc1("ckpt", "diff", "latest", "1", "--workspace", place)
+    assert (rejected.code, "latest: no such checkpoint" in rejected.err) == (2, True)
 
 
 def test_equal_checkpoints_exit_0_and_different_ones_2(rc1: Rc1, place: Path) -> None:
@@ -109,7 +109,7 @@ def test_equal_checkpoints_exit_0_and_different_ones_2(rc1: Rc1, place: Path) ->
     assert "state.json/step: 1 and 2" in other.out
 
 
-def test_a_zeros_sign_is_a_difference_of_bits_alone(rc1: Rc1, place: Path) -> None:
+def test_sign_of_zero_differs_only_in_exact_mode(rc1: Rc1, place: Path) -> None:
     save(place, 3, 0.0)
     save(place, 3, -0.0, "checkpoints/other")
     pair = ("ckpt", "diff", "3", "checkpoints/other/step_00003", "--workspace", place)
@@ -117,13 +117,13 @@ def test_a_zeros_sign_is_a_difference_of_bits_alone(rc1: Rc1, place: Path) -> No
     assert rc1(*pair, "--exact").code == 2
 
 
-def test_a_checkpoint_that_is_not_there_is_a_sentence(rc1: Rc1, place: Path) -> None:
+def test_missing_checkpoint_fails_with_the_existing_steps(rc1: Rc1, place: Path) -> None:
     done = rc1("ckpt", "diff", "1", "9", "--workspace", place)
     assert done.code == 2
     assert "no such checkpoint; steps in" in done.err and ": 1, 2;" in done.err
 
 
-def test_a_checkpoint_that_the_rule_removed_is_not_merely_not_there(rc1: Rc1, place: Path) -> None:
+def test_checkpoint_removed_by_retention_is_reported_as_removed(rc1: Rc1, place: Path) -> None:
     prune(place / "checkpoints/rc1", place / "reports/ckpt_manifest.jsonl", KeepRule(1))
     done = rc1("ckpt", "diff", "1", "2", "--workspace", place)
     assert done.code == 2

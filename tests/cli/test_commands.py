@@ -15,7 +15,7 @@ from rc1_lib.cli.app import app
 from .conftest import SMALL, Rc1, widest_table_line
 
 
-def test_pool_is_built_once_and_then_left_alone(rc1: Rc1, tmp_path: Path) -> None:
+def test_existing_pool_is_not_rebuilt(rc1: Rc1, tmp_path: Path) -> None:
     first = rc1("build_pool", "--workspace", tmp_path, "--n", "120", "--max_turns=6", *SMALL[2:], "--json")
     body = json.loads(first.out)
     assert (first.code, body["pool"]["rows"], body["pool"]["written_now"]) == (0, 120, True)
@@ -32,7 +32,7 @@ def test_mix_and_output_path_reach_the_builder(rc1: Rc1, tmp_path: Path) -> None
     assert (tmp_path / "data/other.jsonl").exists()
 
 
-def test_pool_is_judged_and_reported(rc1: Rc1, workspace: Path) -> None:
+def test_validate_pool_reports_its_gates_and_changed_thresholds(rc1: Rc1, workspace: Path) -> None:
     done = rc1(
         "validate-pool", "--workspace", workspace, *SMALL, "data/rollouts/rc1_seed.jsonl", "--max_dup_pct", "100"
     )
@@ -44,7 +44,7 @@ def test_pool_is_judged_and_reported(rc1: Rc1, workspace: Path) -> None:
     assert widest_table_line(done.out) <= 100
 
 
-def test_by_task_restricts_the_checks_per_task_but_not_the_mix(rc1: Rc1, workspace: Path) -> None:
+def test_by_task_restricts_checks_per_task_except_the_mix(rc1: Rc1, workspace: Path) -> None:
     done = rc1("validate-pool", "--workspace", workspace, *SMALL, "--by_task", "gsm8k", "--json")
     names = {gate["name"]: [check["name"] for check in gate["checks"]] for gate in json.loads(done.out)["gates"]}
     assert "shortest[gsm8k]" in names["length"]
@@ -52,7 +52,7 @@ def test_by_task_restricts_the_checks_per_task_but_not_the_mix(rc1: Rc1, workspa
     assert "share[hotpotqa]" in names["mix"]
 
 
-def test_red_gate_exits_2_with_advice_and_the_rows_at_fault(rc1: Rc1, workspace: Path) -> None:
+def test_failed_gate_exits_2_with_advice_and_offending_rows(rc1: Rc1, workspace: Path) -> None:
     done = rc1("validate-pool", "--workspace", workspace, *SMALL, "--min_len", "300")
     offenders = workspace / "reports/rc1/validate_pool_length_offenders.jsonl"
     assert done.code == 2
@@ -77,13 +77,13 @@ def test_difficulty_report_is_written_and_drawn(rc1: Rc1, workspace: Path) -> No
     assert widest_table_line(done.out) <= 100
 
 
-def test_difficulty_files_are_fresh_after_they_were_written(rc1: Rc1, workspace: Path) -> None:
+def test_existing_difficulty_files_are_not_rewritten(rc1: Rc1, workspace: Path) -> None:
     for name in ("difficulty-metrics", "difficulty-bucketize"):
         done = rc1(name, "--workspace", workspace, *SMALL, "--json")
         assert (done.code, json.loads(done.out)["written_now"]) == (0, False)
 
 
-def test_other_target_changes_the_balance(rc1: Rc1, workspace: Path) -> None:
+def test_custom_target_changes_the_balanced_pool(rc1: Rc1, workspace: Path) -> None:
     target = ("--target", "easy:0.10,medium:0.45,hard:0.45", "--by_task", "gsm8k,hotpotqa,strategyqa")
     flags = (*target, "--out", "data/b.jsonl")
     done = rc1("difficulty-bucketize", "--workspace", workspace, *SMALL, *flags, "--json")
@@ -100,7 +100,7 @@ def test_diversity_is_reported_for_a_pack_and_for_rows(rc1: Rc1, workspace: Path
     assert report["kl_3gram"] > 0
 
 
-def test_probe_passes_locally_and_fails_when_somebody_has_to_be_billed(rc1: Rc1, workspace: Path) -> None:
+def test_probe_passes_with_the_rubric_and_fails_without_a_live_judge(rc1: Rc1, workspace: Path) -> None:
     assert rc1("probe-scorer", "--workspace", workspace, *SMALL, "--n", "4").code == 0
     assert rc1("probe-scorer", "--workspace", workspace, *SMALL, "--n", "4", "--live").code == 2
     done = rc1("probe-scorer", "--workspace", workspace, *SMALL, "--provider", "gemini")
@@ -109,10 +109,10 @@ def test_probe_passes_locally_and_fails_when_somebody_has_to_be_billed(rc1: Rc1,
     done = rc1("probe-scorer", "--workspace", workspace, *SMALL, "--provider", "gemini", "--model", "any")
     assert done.code == 2
     assert "SCORER_API_KEY is not set" in done.out.splitlines()[-4]
-    assert "asked about" not in done.out, "nobody was"
+    assert "asked about" not in done.out, "no judge was called"
 
 
-def test_assert_not_simulated_is_an_error_even_where_the_preflight_waives_it(rc1: Rc1, workspace: Path) -> None:
+def test_assert_not_simulated_ignores_the_waiver_of_the_preflight(rc1: Rc1, workspace: Path) -> None:
     done = rc1("assert_not_simulated", "--workspace", workspace, *SMALL, "--cache_hit_lt", "0.9", "--json")
     gate = json.loads(done.out)["gates"][0]
     assert (done.code, gate["status"], gate["waiver"]) == (2, "error", "")
@@ -143,16 +143,10 @@ def _commands(command: Any, name: str = "rc1") -> dict[str, Any]:
     }
 
 
-def _flags(command: Any) -> dict[str, set[str]]:
-    """Command -> its flags."""
-    return {
-        name: {flag for parameter in one.params for flag in parameter.opts} for name, one in _commands(command).items()
-    }
-
-
 def test_every_command_that_takes_other_settings_takes_other_sources(rc1: Rc1, tmp_path: Path) -> None:
-    """Whoever gave a preflight --sources gives it to what follows, too."""
-    known = _flags(typer.main.get_command(app))
+    """A preflight with --sources needs the same sources in the commands after it."""
+    commands = _commands(typer.main.get_command(app)).items()
+    known = {name: {flag for parameter in one.params for flag in parameter.opts} for name, one in commands}
     assert {"rc1 train", "rc1 evaluate", "rc1 ckpt export"} < known.keys()
     assert [name for name, flags in known.items() if "--set" in flags and "--sources" not in flags] == []
     assert [name for name, flags in known.items() if "--set" not in flags and "--sources" in flags] == []
@@ -160,11 +154,11 @@ def test_every_command_that_takes_other_settings_takes_other_sources(rc1: Rc1, t
     shown = ("config", "show", "--workspace", tmp_path, "--json", "--sources")
     assert json.loads(rc1(*shown, tmp_path / "questions").out)["sources"]["use"] == str(tmp_path / "questions")
     assert json.loads(rc1(*shown, "hub", "--set", "sources.use=embedded").out)["sources"]["use"] == "hub"
-    refused = rc1(*shown, tmp_path / "nowhere")
-    assert (refused.code, "found no such folder or .jsonl file" in refused.err) == (2, True)
+    rejected = rc1(*shown, tmp_path / "nowhere")
+    assert (rejected.code, "found no such folder or .jsonl file" in rejected.err) == (2, True)
 
 
-def test_config_that_may_not_train_is_refused_by_verify(rc1: Rc1, tmp_path: Path) -> None:
+def test_config_verify_fails_for_settings_that_may_not_train(rc1: Rc1, tmp_path: Path) -> None:
     assert rc1("config", "verify", "--workspace", tmp_path).code == 0
     done = rc1("config", "verify", "--workspace", tmp_path, "--set", "steps=10")
     assert done.code == 2
@@ -176,7 +170,7 @@ def test_version_and_help_end_with_0(rc1: Rc1) -> None:
     assert "Exit codes" in rc1("--help").out
 
 
-def test_the_program_alone_shows_the_commands_to_begin_with(rc1: Rc1) -> None:
+def test_rc1_without_a_command_shows_the_first_commands(rc1: Rc1) -> None:
     done = rc1()
     assert done.code == 0
     shown = [line.split("  ")[1] for line in done.out.splitlines() if line.startswith("  rc1 ")]
@@ -186,7 +180,7 @@ def test_the_program_alone_shows_the_commands_to_begin_with(rc1: Rc1) -> None:
     assert max(map(len, done.out.splitlines())) <= 100
 
 
-def test_every_help_is_a_sentence_an_example_of_that_command_and_its_exit_codes(rc1: Rc1) -> None:
+def test_every_help_has_a_summary_an_example_and_exit_codes(rc1: Rc1) -> None:
     for name, command in _commands(typer.main.get_command(app)).items():
         first = command.help.split("\n\n")[0]
         assert len(first) <= 120 and first[-1] in ".?", name
@@ -199,7 +193,7 @@ def test_every_help_is_a_sentence_an_example_of_that_command_and_its_exit_codes(
     assert "Example: rc1 train" in rc1("train", "--help").out
 
 
-def test_blank_line_in_the_pool_is_no_row_of_the_balance(rc1: Rc1, workspace: Path) -> None:
+def test_blank_lines_in_the_pool_are_ignored(rc1: Rc1, workspace: Path) -> None:
     pool = workspace / "data/rollouts/rc1_seed.jsonl"
     balanced = workspace / "data/rollouts/rc1_seed.balanced.jsonl"
     before = balanced.read_bytes()
@@ -211,7 +205,7 @@ def test_blank_line_in_the_pool_is_no_row_of_the_balance(rc1: Rc1, workspace: Pa
 
 
 @pytest.mark.parametrize("lost", ["sample_manifest.json", "shadow_eval_245.sha256"])
-def test_side_file_of_the_shadow_set_is_written_again_when_it_was_lost(rc1: Rc1, workspace: Path, lost: str) -> None:
+def test_lost_side_file_of_the_shadow_set_is_rewritten(rc1: Rc1, workspace: Path, lost: str) -> None:
     path = workspace / "reports/rc1" / lost
     before = json.loads(path.read_text())["rows"] if path.suffix == ".json" else path.read_text()
     path.unlink()
@@ -221,14 +215,14 @@ def test_side_file_of_the_shadow_set_is_written_again_when_it_was_lost(rc1: Rc1,
     assert (json.loads(path.read_text())["rows"] if path.suffix == ".json" else path.read_text()) == before
 
 
-def test_file_of_finished_rows_is_a_source(rc1: Rc1, workspace: Path, tmp_path: Path) -> None:
+def test_file_of_finished_rows_can_be_a_source(rc1: Rc1, workspace: Path, tmp_path: Path) -> None:
     rows = workspace / "data/rollouts/rc1_seed.jsonl"
     flags = ("--sources", rows, "--n", "60", "--set", "shadow.n=10", "--set", "pool.workers=1", "--json")
     done = rc1("build-pool", "--workspace", tmp_path / "other", *flags)
     assert (done.code, json.loads(done.out)["pool"]["rows"]) == (0, 60)
 
 
-def test_pool_from_outside_the_workspace_can_be_judged(rc1: Rc1, workspace: Path, tmp_path: Path) -> None:
+def test_pool_outside_the_workspace_can_be_validated(rc1: Rc1, workspace: Path, tmp_path: Path) -> None:
     outside = tmp_path / "rc1_seed.balanced.jsonl"
     outside.write_bytes((workspace / "data/rollouts/rc1_seed.jsonl").read_bytes())
     assert "Traceback" not in rc1("validate-pool", "--workspace", workspace, *SMALL, outside).err

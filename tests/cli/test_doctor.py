@@ -1,4 +1,4 @@
-"""`doctor` from the command line: its table, its exit codes, and that it writes nothing."""
+"""`doctor` from the command line: table and exit codes; it writes nothing."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import pytest
 
 from rc1_lib.cli.session import WIDTH
 from rc1_lib.run import Run
-from tests.doctor.conftest import versions_as_they_are
+from tests.doctor.conftest import pinned_versions
 
 from .conftest import Rc1, settings
 
-__all__ = ["versions_as_they_are"]
+__all__ = ["pinned_versions"]
 
 
-def test_it_shows_a_table_that_fits_and_writes_nothing(
+def test_doctor_shows_a_table_that_fits_and_writes_nothing(
     opened: Run, rc1: Rc1, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.delenv("PREFECT_API_URL", raising=False)
@@ -29,14 +29,14 @@ def test_it_shows_a_table_that_fits_and_writes_nothing(
     assert done.out.splitlines()[-1].startswith(f"next: rc1 train --workspace {root} ")
     assert sorted(root.rglob("*")) == before
 
-    elsewhere = tmp_path / "w"  # where there is nothing
-    red = rc1("doctor", "--workspace", str(elsewhere))
-    assert red.code == 2
-    *shown, following = red.out.splitlines()
+    elsewhere = tmp_path / "w"  # does not exist
+    failed = rc1("doctor", "--workspace", str(elsewhere))
+    assert failed.code == 2
+    *shown, following = failed.out.splitlines()
     assert max(len(line) for line in shown if not line.startswith("what to do: ")) <= WIDTH
     assert following == f"next, once that is fixed: rc1 doctor --workspace {elsewhere}"
     assert next(line for line in shown if line.startswith("fail: ")).count("ticket") == 1
-    assert "there is no ticket" in " ".join(red.out.split())
+    assert "there is no ticket" in " ".join(failed.out.split())
     body = json.loads(rc1("doctor", "--workspace", str(elsewhere), "--json").out)
     looks = body["looks"]
     assert (body["exit_code"], looks["ticket"]["failed"], looks["folders"]["failed"]) == (2, True, False)

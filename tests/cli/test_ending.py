@@ -1,4 +1,4 @@
-"""The last lines of a command: few, no wider than a page, and with what to do."""
+"""The last lines of a command: few, within the width of a page, and with advice."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def gate(name: str, *checks: Check, **more: Any) -> dict[str, Any]:
     return GateResult(name, checks, **more).to_dict()
 
 
-def test_a_pass_is_a_verdict_a_report_and_the_next_command() -> None:
+def test_pass_shows_verdict_report_and_next_command() -> None:
     gates = [gate("length", FINE), gate("git", waiver="why"), gate("judge", not_applicable="why")]
     assert judged("round 1", gates, REPORT, after_pass=NEXT, after_fail="no").lines() == [
         "pass: round 1, 3 gates: 1 passed, 1 waived, 1 not applicable", f"report: {REPORT}", NEXT,
@@ -29,7 +29,7 @@ def test_a_pass_is_a_verdict_a_report_and_the_next_command() -> None:
     assert judged("length", gates[:1], None).lines() == ["pass: length"]
 
 
-def test_a_fail_names_the_first_failing_check_and_what_to_do() -> None:
+def test_failure_shows_the_first_failing_check_and_its_advice() -> None:
     gates = [gate("git", FINE), gate("length", FINE, BROKEN, BROKEN), gate("mix", error="no such file")]
     assert judged("round 1", gates, REPORT, after_pass="no", after_fail=NEXT).lines() == [
         "fail: round 1, 2 of 3 gates: length, mix", "  length: shortest is 12, wanted >= 64; 1 more above",
@@ -37,15 +37,15 @@ def test_a_fail_names_the_first_failing_check_and_what_to_do() -> None:
     ]  # fmt: skip
     only = judged("round 1", gates[2:] + gates[1:2], REPORT).lines()
     assert only[1:] == ["  mix: no such file", "  length: shortest is 12, wanted >= 64", f"report: {REPORT}"], (
-        "what to do is said of what stands first"
+        "advice belongs to the first failure only"
     )
     assert failure_of(gates[2]) == Failure("mix: no such file")
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 9, 200])
-@pytest.mark.parametrize("length", [3, 60, 99, 100, 101, 500])
+@pytest.mark.parametrize("count", [1, 3, 200])
+@pytest.mark.parametrize("length", [3, 99, 100, 101, 500])
 @pytest.mark.parametrize("spaced", [True, False], ids=["words", "one long word"])
-def test_an_ending_fits_however_much_failed(count: int, length: int, spaced: bool) -> None:
+def test_ending_fits_for_any_number_and_length_of_failures(count: int, length: int, spaced: bool) -> None:
     words = ("word " * length)[:length] if spaced else "字" * length
     for report, following in ((REPORT, NEXT), (None, NEXT), (None, "")):
         for advice in (words, ""):
@@ -58,9 +58,9 @@ def test_an_ending_fits_however_much_failed(count: int, length: int, spaced: boo
             assert (count > len(shown)) == shown[-1].endswith(f"; {count - len(shown)} more above")
 
 
-def test_advice_a_path_and_a_command_are_never_cut() -> None:
+def test_advice_path_and_command_are_never_truncated() -> None:
     far, command = Path("/" + "w" * 300), f"next: rc1 train --workspace {'w' * 300}"
-    advice = "leave out one of these rows, " * 20 + "or mend it"
+    advice = "leave out one of these rows, " * 20 + "or fix it"
     assert Ending("fail", "length", [Failure("too short", advice)]).lines()[-1] == f"what to do: {advice}"
     assert Ending("done", "written", report=far, following=command).lines() == [
         "done: written",

@@ -1,4 +1,4 @@
-"""Faults, interruptions, the log and the failure package."""
+"""Faults, interruptions, the log and the debug bundle (`failpack`)."""
 
 from __future__ import annotations
 
@@ -52,7 +52,9 @@ def read_package(path: Path) -> dict[str, bytes]:
         return {name: archive.extractfile(name).read() for name in archive.getnames()}  # type: ignore[union-attr]
 
 
-def test_fault_exits_1_and_leaves_a_report_and_a_package(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_fault_exits_1_and_writes_a_report_and_a_debug_bundle(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run_command(broken, options(tmp_path), {}) == 1
     (report,) = (tmp_path / "reports").glob("ERROR_*.json")
     body = json.loads(report.read_text())
@@ -69,7 +71,7 @@ def large(session: Session) -> int:
     return 0
 
 
-def test_full_disk_is_named_with_the_file_that_found_no_room(
+def test_full_disk_error_names_the_file_that_could_not_be_written(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -78,13 +80,13 @@ def test_full_disk_is_named_with_the_file_that_found_no_room(
         assert run_command(large, options(tmp_path), {}) == 1
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    said = capsys.readouterr().err
-    assert f"FATAL: {tmp_path}/data/large.txt: cannot be written (File too large); free space" in said
+    stderr = capsys.readouterr().err
+    assert f"FATAL: {tmp_path}/data/large.txt: cannot be written (File too large); free space" in stderr
     assert not list((tmp_path / "data").iterdir())
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-def test_a_disk_without_room_for_the_log_is_a_sentence_and_leaves_nothing(
+def test_full_disk_at_the_log_fails_with_a_message_and_leaves_no_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     log = tmp_path / "logs/ops_now.log"
@@ -92,8 +94,8 @@ def test_a_disk_without_room_for_the_log_is_a_sentence_and_leaves_nothing(
     log.symlink_to("/dev/full")
     monkeypatch.setattr("rc1_lib.cli.streams.stamped", lambda *_: log)
     assert run_command(large, options(tmp_path), {}) == 2
-    said = capsys.readouterr().err
-    assert said == (
+    stderr = capsys.readouterr().err
+    assert stderr == (
         f"rc1: --workspace {tmp_path}: cannot write the log there (No space left on device); "
         f"free space, or choose another folder\n"
     )
@@ -104,7 +106,7 @@ def without_room(session: Session) -> int:
     raise RuntimeError("the server ended; 0 MB are free on the disk of here: free space, or name another --workspace")
 
 
-def test_a_full_disk_is_said_once(
+def test_full_disk_is_reported_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     usage = shutil.disk_usage(tmp_path)
@@ -119,7 +121,7 @@ def talkative(session: Session) -> int:
     return 0
 
 
-def test_a_log_that_finds_no_more_room_ends_no_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_succeeds_when_its_log_runs_out_of_space(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, hard))
     try:
@@ -130,20 +132,20 @@ def test_a_log_that_finds_no_more_room_ends_no_command(tmp_path: Path, capsys: p
     assert capsys.readouterr().err == f"rc1: {log}: lacks lines, they could not be written (File too large)\n"
 
 
-@pytest.mark.parametrize(("free", "told"), [(1_000, True), (10**9, False)])
-def test_a_fault_on_a_full_disk_says_so_whoever_found_it_full(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], free: int, told: bool
+@pytest.mark.parametrize(("free", "reported"), [(1_000, True), (10**9, False)])
+def test_any_fault_on_a_full_disk_reports_the_free_space(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], free: int, reported: bool
 ) -> None:
     usage = shutil.disk_usage(tmp_path)
     monkeypatch.setattr("rc1_lib.workspace.folder.shutil.disk_usage", lambda path: usage._replace(free=free))
     assert run_command(broken, options(tmp_path), {}) == 1
-    said = capsys.readouterr().err
-    assert "is on fire" in said
-    assert (f"; 0 MB are free on the disk of {tmp_path}: free space, or name another --workspace" in said) is told
+    stderr = capsys.readouterr().err
+    assert "is on fire" in stderr
+    assert (f"; 0 MB are free on the disk of {tmp_path}: free space, or name another --workspace" in stderr) is reported
 
 
 @pytest.mark.parametrize("number", [errno.EACCES, errno.EROFS])
-def test_a_missing_right_is_the_users_to_mend_and_no_fault(
+def test_missing_permission_is_a_user_error_not_a_fault(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], number: int
 ) -> None:
     def refuse(dir: Path, prefix: str, suffix: str) -> None:
@@ -151,41 +153,41 @@ def test_a_missing_right_is_the_users_to_mend_and_no_fault(
 
     monkeypatch.setattr(tempfile, "mkstemp", refuse)
     assert run_command(large, options(tmp_path), {}) == 2
-    said = capsys.readouterr().err
-    assert said.startswith(
+    stderr = capsys.readouterr().err
+    assert stderr.startswith(
         f"rc1: {tmp_path}/data: cannot be used ({os.strerror(number)}); give yourself the right to read"
     )
-    assert "FATAL" not in said and not (tmp_path / "reports").exists()
+    assert "FATAL" not in stderr and not (tmp_path / "reports").exists()
 
 
-def refused_by_the_system(session: Session) -> int:
+def not_permitted(session: Session) -> int:
     raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
 
 
-def test_a_right_that_concerns_no_file_is_a_fault(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run_command(refused_by_the_system, options(tmp_path), {}) == 1
+def test_missing_permission_without_a_file_is_a_fault(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command(not_permitted, options(tmp_path), {}) == 1
     assert f"FATAL: [Errno {errno.EPERM}] {os.strerror(errno.EPERM)}" in capsys.readouterr().err
 
 
-def refused_twice(session: Session) -> int:
+def error_with_note(session: Session) -> int:
     error = RC1Error("the metric is not there")
     error.add_note("at the end also: the disk is full")
     raise error
 
 
-def test_what_failed_beside_a_refusal_is_told_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run_command(refused_twice, options(tmp_path), {}) == 2
+def test_notes_of_an_error_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command(error_with_note, options(tmp_path), {}) == 2
     assert "rc1: the metric is not there; at the end also: the disk is full\n" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("state", "code", "packed"), [("Refused", 2, 0), ("GatesFailed", 2, 1), ("Failed", 1, 1)])
-def test_a_run_that_was_refused_leaves_no_package(tmp_path: Path, state: str, code: int, packed: int) -> None:
+def test_rejected_run_writes_no_debug_bundle(tmp_path: Path, state: str, code: int, packed: int) -> None:
     outcome = FlowOutcome(code, state, "pool.n: too small", "")
     assert end_flow(Session(options(tmp_path), sys.stdout), outcome, {}, Ending("fail", "it")) == code
     assert len(list(tmp_path.glob("reports/rc1/FAIL_*.tgz"))) == packed
 
 
-def test_interruption_exits_130_without_a_trace(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_interruption_exits_130_without_traceback_or_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command(interrupted, options(tmp_path), {}) == 130
     assert "interrupted" in capsys.readouterr().err
     assert not (tmp_path / "reports").exists()
@@ -214,26 +216,26 @@ run_command(wait, Options(Path(sys.argv[1])), {})
 """
 
 
-def test_a_command_that_is_stopped_says_so_and_its_workers_do_not(tmp_path: Path) -> None:
+def test_terminated_command_reports_it_once_and_its_workers_do_not(tmp_path: Path) -> None:
     command = [sys.executable, "-c", STOPPED, str(tmp_path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None and process.stdout.readline() == "waits\n"
         process.send_signal(signal.SIGTERM)
-        _, said = process.communicate(timeout=60)
+        _, stderr = process.communicate(timeout=60)
     assert process.returncode == -signal.SIGTERM
     assert (
-        said.split()
+        stderr.split()
         == "rc1: stopped (SIGTERM); files are written whole or not at all, so run the command again".split()
     )
 
 
-def test_a_command_leaves_the_answer_to_sigterm_as_it_was(tmp_path: Path) -> None:
+def test_command_restores_the_sigterm_handler(tmp_path: Path) -> None:
     before = signal.getsignal(signal.SIGTERM)
     assert run_command(lambda session: 0, options(tmp_path), {}) == 0
     assert signal.getsignal(signal.SIGTERM) is before
 
 
-def test_fault_is_still_reported_when_the_disk_refuses_the_report(
+def test_fault_is_reported_when_its_report_cannot_be_written(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "reports").write_text("a file where a folder should be")
@@ -241,7 +243,7 @@ def test_fault_is_still_reported_when_the_disk_refuses_the_report(
     assert "could not be written" in capsys.readouterr().err
 
 
-def test_planted_key_stands_nowhere(
+def test_planted_key_appears_in_no_output_log_or_bundle(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("SCORER_API_KEY", PLANTED)
@@ -268,11 +270,11 @@ def test_planted_key_stands_nowhere(
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("joined", [True, False])
-def test_key_given_as_a_setting_stands_nowhere(
+def test_key_given_as_a_setting_appears_in_no_output_or_log(
     rc1: Rc1, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, setting: str, joined: bool
 ) -> None:
     flags = [f"--set={setting}"] if joined else ["--set", setting]
-    monkeypatch.setattr("sys.argv", ["rc1", "config", "show", *flags])  # what the log's first line tells
+    monkeypatch.setattr("sys.argv", ["rc1", "config", "show", *flags])  # the log's first line shows it
     done = rc1("config", "show", "--workspace", tmp_path, *flags)
     assert done.code == 2
     assert PLANTED not in done.out + done.err
@@ -282,7 +284,7 @@ def test_key_given_as_a_setting_stands_nowhere(
 
 
 @pytest.mark.parametrize("address", [f"http://{PLANTED}@host/v1", f"http://host/v1?key={PLANTED}"])
-def test_key_in_an_address_of_the_environment_stands_nowhere(
+def test_key_in_an_address_from_the_environment_appears_in_no_bundle(
     rc1: Rc1, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, address: str
 ) -> None:
     monkeypatch.setenv("SCORER_BASE_URL", address)
@@ -295,27 +297,28 @@ def test_key_in_an_address_of_the_environment_stands_nowhere(
     assert not (tmp_path / ".prefect").exists()
 
 
-def test_package_hides_a_key_in_a_refused_configuration(rc1: Rc1, tmp_path: Path) -> None:
+def test_bundle_includes_a_rejected_configuration_with_keys_masked(rc1: Rc1, tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text(f"judge:\n  api_key: '{PLANTED}'\n  base_url: http://{PLANTED}@host\n  n: 3\n")
     done = rc1("failpack", "--workspace", tmp_path, "--config", tmp_path / "mine.yaml", "--json")
+    assert done.code == 0
     packed = read_package(Path(json.loads(done.out)["failpack"]))["configs/mine.yaml"]
     assert packed == b"judge:\n  api_key: '***'\n  base_url: http://***@host\n  n: 3\n"
 
 
 @pytest.mark.parametrize("before", ["", "a", "ab", "user:", "Bearer "])
-def test_secret_is_hidden_in_base64_too(before: str) -> None:
-    text = base64.b64encode(f"{before}{PLANTED}:behind".encode()).decode()
+def test_secret_is_masked_in_base64(before: str) -> None:
+    text = base64.b64encode(f"{before}{PLANTED}:suffix".encode()).decode()
     shown = mask(text, secrets({"A_KEY": PLANTED}))
     assert "***" in shown
     assert b"planted" not in b"".join(base64.b64decode(piece + "=" * (-len(piece) % 4)) for piece in shown.split("***"))
 
 
-def test_what_looks_like_a_secret_and_is_none_stays() -> None:
+def test_text_that_only_resembles_a_secret_is_kept() -> None:
     text = "max_tokens: 128; key: gates.mix; a // b; tokens=5; see https://host/v1?page=2 and mail@host"
     assert conceal(text, ()) == text
 
 
-def test_package_holds_fingerprints_of_the_data_and_not_the_data(rc1: Rc1, workspace: Path) -> None:
+def test_bundle_has_hashes_of_the_data_but_not_the_data(rc1: Rc1, workspace: Path) -> None:
     done = rc1("failpack", "--workspace", workspace, "--json")
     files = read_package(Path(json.loads(done.out)["failpack"]))
     listed = {item["path"]: item for item in json.loads(files["FINGERPRINTS.json"])["data"]}
@@ -328,23 +331,14 @@ def test_package_holds_fingerprints_of_the_data_and_not_the_data(rc1: Rc1, works
     assert "configs/local.yaml" in files
 
 
-def test_package_takes_a_refused_configuration_along(rc1: Rc1, tmp_path: Path) -> None:
-    (tmp_path / "mine.yaml").write_text("profile: nonsense\n")
-    done = rc1("failpack", "--workspace", tmp_path, "--config", tmp_path / "mine.yaml", "--json")
-    assert done.code == 0
-    assert read_package(Path(json.loads(done.out)["failpack"]))["configs/mine.yaml"] == b"profile: nonsense\n"
-
-
-def test_packages_do_not_swallow_earlier_ones_or_overwrite_them(tmp_path: Path) -> None:
+def test_bundles_neither_include_nor_overwrite_earlier_ones(tmp_path: Path) -> None:
     first, second = (write_failpack(Workspace(tmp_path)) for _ in range(2))
     assert first != second
     assert not any(name.endswith(".tgz") for name in read_package(second))
 
 
-def test_packages_hold_nothing_that_a_run_wrote_in_another_workspace(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The project is a workspace too: what it ships is taken along, the weights of a run there are not this one's."""
+def test_bundle_excludes_run_files_of_another_workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The project may be a workspace too: its shipped files are included, weights of runs there are not."""
     project, place = tmp_path / "project", tmp_path / "workspace"
     for root, name in ((project, "local.yaml"), (project, "weights.json"), (place, "mine.json")):
         (root / "configs").mkdir(parents=True, exist_ok=True)
@@ -357,34 +351,34 @@ def test_packages_hold_nothing_that_a_run_wrote_in_another_workspace(
         }
 
 
-def test_secrets_are_found_by_name_and_short_values_are_left_alone() -> None:
+def test_secrets_are_found_by_name_and_short_values_are_kept() -> None:
     environment = {"A_KEY": "abcdef-1", "b_token": 'quo"ted-2', "C_PASSWORD": "none", "KEYBOARD": "qwertz-3"}
     found = secrets(environment)
     assert mask('abcdef-1 quo"ted-2 quo\\"ted-2 none qwertz-3', found) == "*** *** *** none qwertz-3"
 
 
-def test_secret_of_several_lines_is_hidden_line_by_line() -> None:
+def test_multi_line_secret_is_masked_line_by_line() -> None:
     assert mask("second-line-9", secrets({"PRIVATE_KEY": "first-line-8\nsecond-line-9"})) == "***"
 
 
 @pytest.mark.parametrize(
     "name", ["OPENAI_APIKEY", "db_pass", "DBPASS", "SCORER_KEY_2", "MY_SECRET_VALUE", "API_TOKEN_3", "PGPASSWORD"]
 )
-def test_variable_that_is_named_like_a_secret_is_one(name: str) -> None:
+def test_variable_with_a_secret_like_name_is_masked(name: str) -> None:
     assert mask("it is abcdef-1", secrets({name: "abcdef-1"})) == "it is ***"
 
 
 @pytest.mark.parametrize("name", ["KEYBOARD", "MONKEY", "TOKENIZERS_PARALLELISM", "GIT_ASKPASS", "PASSAGE"])
-def test_variable_that_is_named_otherwise_is_none(name: str) -> None:
+def test_variable_with_another_name_is_kept(name: str) -> None:
     assert secrets({name: "abcdef-1"}) == ()
 
 
-def test_password_inside_an_address_is_hidden_as_written_and_as_meant() -> None:
+def test_password_in_an_address_is_masked_encoded_and_decoded() -> None:
     found = secrets({"DATABASE_URL": "postgresql+asyncpg://rc1:pa%40ss-word@host:5432/db", "PLAIN_URL": "http://a/b"})
     assert mask("postgresql://rc1:pa%40ss-word@host pa@ss-word", found) == "postgresql://rc1:***@host ***"
 
 
-def test_secret_that_yaml_would_quote_is_not_shown(rc1: Rc1, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_secret_that_yaml_quotes_is_masked(rc1: Rc1, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SCORER_API_KEY", "it's: a key-4711")
     flags = ("--workspace", tmp_path, "--set", """base_model="it's: a key-4711\"""")
     for form in ((), ("--json",)):
@@ -394,7 +388,7 @@ def test_secret_that_yaml_would_quote_is_not_shown(rc1: Rc1, tmp_path: Path, mon
         assert "***" in done.out
 
 
-def test_log_holds_the_command_and_what_was_printed(rc1: Rc1, tmp_path: Path) -> None:
+def test_log_has_the_command_and_its_output(rc1: Rc1, tmp_path: Path) -> None:
     done = rc1("config", "show", "--workspace", tmp_path, "--json")
     (log,) = (tmp_path / "logs").glob("ops_*.log")
     first, *printed = log.read_text().splitlines()
@@ -402,7 +396,7 @@ def test_log_holds_the_command_and_what_was_printed(rc1: Rc1, tmp_path: Path) ->
     assert printed == done.out.splitlines()
 
 
-def test_help_imports_nothing_heavy() -> None:
+def test_help_imports_no_heavy_library() -> None:
     heavy = ("polars", "pandera", "prefect", "datasets", "pydantic")
     code = f"import sys; import rc1_lib.cli.app; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -1,4 +1,4 @@
-"""What a long command says before it starts, and the command that comes next, typed as it stands on the same run."""
+"""The plan that a long command prints first, and the next command, which can be typed for the same run."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def words(line: str) -> list[str]:
     return shlex.split(line[line.index("rc1 ") :])
 
 
-def test_many_settings_are_named_by_the_file_that_records_them(tmp_path: Path) -> None:
+def test_next_command_names_the_recorded_file_when_there_are_many_settings(tmp_path: Path) -> None:
     session = opened(tmp_path, *MANY)
     assert words(then(session, "train"))[4:] == settings(MANY), "not recorded yet"
     assert session.run is not None
@@ -46,7 +46,7 @@ def test_many_settings_are_named_by_the_file_that_records_them(tmp_path: Path) -
     assert words(then(few, "train"))[4:] == ["--set", MANY[0], "--set", MANY[1]]
 
 
-def test_the_recorded_file_is_named_from_where_one_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recorded_file_is_named_relative_to_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     session = opened(tmp_path, *MANY)
     assert session.run is not None
     session.run.write_effective_config()
@@ -57,13 +57,13 @@ def test_the_recorded_file_is_named_from_where_one_stands(tmp_path: Path, monkey
     assert words(then(reopened, "train"))[2:4] == ["--config", EFFECTIVE]
 
 
-def test_a_reward_and_sources_are_shown_by_their_own_flags(tmp_path: Path) -> None:
+def test_reward_and_sources_are_shown_by_their_own_flags(tmp_path: Path) -> None:
     session = opened(tmp_path, "pool.n=600", sources="embedded", reward="verified")
     shown = ["--set", "pool.n=600", "--reward", "verified", "--sources", "embedded"]
     assert words(then(session, "train"))[4:] == shown
 
 
-def test_what_a_flag_asked_of_the_gates_holds_for_the_same_command_alone(tmp_path: Path) -> None:
+def test_gate_thresholds_given_as_flags_are_repeated_only_for_the_same_command(tmp_path: Path) -> None:
     session = Session(Options(tmp_path), io.StringIO())
     session.open({"pool.seed": 3, "gates.length.min_len": 9})
     place = ["--workspace", str(tmp_path)]
@@ -73,7 +73,7 @@ def test_what_a_flag_asked_of_the_gates_holds_for_the_same_command_alone(tmp_pat
     ]  # fmt: skip
 
 
-def test_where_nothing_can_be_trained_a_preflight_elsewhere_comes_next(
+def test_preflight_without_torch_suggests_a_machine_with_the_extra(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session = Session(Options(tmp_path), io.StringIO())
@@ -83,9 +83,9 @@ def test_where_nothing_can_be_trained_a_preflight_elsewhere_comes_next(
     assert line == f"next, where the extra train is installed: rc1 preflight --workspace {tmp_path}"
 
 
-def test_the_next_command_is_typed_as_it_stands(tmp_path: Path) -> None:
-    """Workspace, profile and settings are this run's: another configuration would be another run."""
-    setting = "gates.waivers={judge_agreement: no labels yet}"  # which a shell would tear apart
+def test_next_command_repeats_workspace_profile_and_settings(tmp_path: Path) -> None:
+    """Another configuration would be another run."""
+    setting = "gates.waivers={judge_agreement: no labels yet}"  # needs quoting in a shell
     session = Session(Options(tmp_path, None, "local", [setting]), io.StringIO())
     run = session.open({"sources.use": "embedded"})
 
@@ -108,14 +108,14 @@ def test_the_next_command_is_typed_as_it_stands(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_what_is_refused_without_a_ticket_names_the_preflight(rc1: Rc1, tmp_path: Path) -> None:
+def test_missing_ticket_suggests_a_preflight(rc1: Rc1, tmp_path: Path) -> None:
     done = rc1("train", "--workspace", tmp_path, "--set", "pool.n=600")
     assert done.code == 2
     assert done.err.splitlines()[-1] == f"next, for a ticket: rc1 preflight --workspace {tmp_path} --set pool.n=600"
 
 
 def ticket_of(config_sha256: str) -> dict[str, object]:
-    """What is read as a ticket; it does not hold."""
+    """A well-formed but invalid ticket."""
     empty = {name: {} for name in ("files", "reports", "waived", "not_applicable", "config")}
     times = {"issued": "2026-01-01T00:00:00+00:00", "expires": "2026-01-02T00:00:00+00:00"}
     judge = {"provider": "rubric", "spec": "v1"}
@@ -123,7 +123,7 @@ def ticket_of(config_sha256: str) -> dict[str, object]:
     return {"version": 1, "profile": "local", "judge": judge, "config_sha256": config_sha256} | empty | times | nothing
 
 
-def test_a_ticket_of_other_settings_is_verified_with_those(rc1: Rc1, tmp_path: Path) -> None:
+def test_ticket_of_recorded_settings_suggests_to_verify_with_them(rc1: Rc1, tmp_path: Path) -> None:
     run = opened(tmp_path, *MANY).run
     assert run is not None
     run.write_effective_config()
@@ -140,7 +140,7 @@ def test_a_ticket_of_other_settings_is_verified_with_those(rc1: Rc1, tmp_path: P
         assert done.err.splitlines()[-1] == following
 
 
-def test_what_is_refused_for_another_reason_is_repeated_as_it_was_typed(
+def test_command_that_failed_on_its_input_is_repeated_as_typed(
     rc1: Rc1, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "a b.jsonl").write_text("{")
@@ -151,12 +151,12 @@ def test_what_is_refused_for_another_reason_is_repeated_as_it_was_typed(
     assert done.err.splitlines()[-1] == f"next, once that is fixed: {shlex.join(['rc1', *typed])}"
 
 
-def test_a_setting_at_fault_is_not_repeated(rc1: Rc1, tmp_path: Path) -> None:
+def test_invalid_setting_is_not_repeated(rc1: Rc1, tmp_path: Path) -> None:
     done = rc1("config", "show", "--workspace", tmp_path, "--set", "pool.n=0")
     assert done.code == 2 and "next" not in done.err
 
 
-def test_a_configuration_is_shown_alone_and_its_ending_next_to_it(rc1: Rc1, tmp_path: Path) -> None:
+def test_config_show_prints_yaml_to_stdout_and_the_ending_to_stderr(rc1: Rc1, tmp_path: Path) -> None:
     done = rc1("config", "show", "--workspace", tmp_path, "--set", "pool.n=600")
     assert yaml.safe_load(done.out)["pool"]["n"] == 600
     assert done.err.splitlines() == [
@@ -165,7 +165,9 @@ def test_a_configuration_is_shown_alone_and_its_ending_next_to_it(rc1: Rc1, tmp_
     ]
 
 
-def test_a_pool_that_is_too_small_is_named_with_the_ticket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pool_too_small_for_training_is_reported_with_the_ticket(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     session = opened(tmp_path, "pool.n=600")
     run = session.run
     assert run is not None
@@ -188,7 +190,7 @@ def test_a_pool_that_is_too_small_is_named_with_the_ticket(tmp_path: Path, monke
 
 @pytest.fixture
 def session(tmp_path: Path) -> Session:
-    """A session with a setting that a shell would tear apart."""
+    """A session with a setting that needs quoting in a shell."""
     made = Session(Options(tmp_path, None, "local", ["gates.waivers={judge_agreement: no labels yet}"]), io.StringIO())
     made.open({"sources.use": "embedded"})
     return made
@@ -206,7 +208,7 @@ def test_plans_fit_a_narrow_terminal_and_name_every_stage(session: Session) -> N
     assert any("48 steps of 128 episodes" in line for line in learning)
 
 
-def test_shares_are_told_only_of_what_was_measured_and_add_up(session: Session) -> None:
+def test_plan_shows_shares_of_time_only_when_measured_and_they_sum_to_100(session: Session) -> None:
     assert session.run is not None
     seeds = session.run.config.seeds
     for plan in (
@@ -222,7 +224,7 @@ def test_shares_are_told_only_of_what_was_measured_and_add_up(session: Session) 
         assert "about" not in "".join(plan)
 
 
-def test_the_seconds_of_the_last_training_take_the_place_of_shares(session: Session) -> None:
+def test_plan_shows_the_seconds_of_the_last_training_instead_of_shares(session: Session) -> None:
     assert session.run is not None
     plan = training_outline(session.run, session.run.config.seeds[:1], {"training": 384.2}, evaluate=True)
     assert next(line for line in plan if "training " in line).endswith("last time 384 s")

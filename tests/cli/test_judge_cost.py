@@ -1,4 +1,4 @@
-"""`judge-cost`, and the question before a bill that is above `judge.ask_above_usd`."""
+"""`judge-cost`, and the confirmation of costs above `judge.ask_above_usd`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Keyboard(io.StringIO):
         return True
 
 
-def test_the_rubric_is_free_and_the_table_says_what_live_judges_cost(rc1: Rc1, workspace: Path) -> None:
+def test_judge_cost_lists_live_judges_and_says_when_no_judge_is_called(rc1: Rc1, workspace: Path) -> None:
     done = rc1("judge-cost", "--workspace", workspace, *SMALL, "--json")
     body = json.loads(done.out)
     assert done.code == 0 and [one["model"] for one in body["models"]] == [one.model for one in price_list()]
@@ -34,7 +34,7 @@ def test_the_rubric_is_free_and_the_table_says_what_live_judges_cost(rc1: Rc1, w
 
 
 @pytest.mark.parametrize("typed", [None, "n\n", ""], ids=["no terminal", "no", "end of input"])
-def test_a_calibration_that_nobody_agrees_to_asks_nothing(
+def test_calibration_without_confirmed_costs_makes_no_call(
     rc1: Rc1, workspace: Path, monkeypatch: pytest.MonkeyPatch, typed: str | None
 ) -> None:
     with running(Behaviour()) as server:
@@ -46,13 +46,13 @@ def test_a_calibration_that_nobody_agrees_to_asks_nothing(
         done = rc1("calibrate", "--workspace", workspace, *SMALL, *live, *priced)
         assert done.code == 2 and server.stats().requests == 0
         assert "reward_hacking" in done.out and "bounds, no replies" in done.out
-        said = "judge.ask_above_usd is 0.001" if typed is None else "you declined the cost of the judge; no call"
-        assert said in done.err
+        message = "judge.ask_above_usd is 0.001" if typed is None else "you declined the cost of the judge; no call"
+        assert message in done.err
         if typed is not None:
             assert "Go on? [y/N]" in done.err
 
 
-def test_an_unknown_price_is_shown_as_unknown(rc1: Rc1, workspace: Path) -> None:
+def test_unknown_price_is_shown_as_unknown(rc1: Rc1, workspace: Path) -> None:
     live = settings(overrides("http://127.0.0.1:9/v1"))
     done = rc1("judge-cost", "--workspace", workspace, *SMALL, *live)
     assert done.code == 0 and "unknown" in done.out and "set judge.prices=" in done.out

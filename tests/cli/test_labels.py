@@ -1,4 +1,4 @@
-"""`rc1 label`, `judge-agreement` and `weight-calib --labels`: in a pipe, in a real terminal, and what they refuse."""
+"""`rc1 label`, `judge-agreement` and `weight-calib --labels`: in a pipe, in a real terminal, and their errors."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ LABELS = "data/judge/labels.jsonl"
 
 @pytest.fixture
 def rows(tmp_path: Path) -> Path:
-    """Eight dialogues, each with what a person must not see."""
-    told = {"solved": True, "answer": "SECRET-GOLD", "score": 0.87, "id": "shadow/echo", "label": "good"}
+    """Eight dialogues, each with fields that an annotator must not see."""
+    hidden = {"solved": True, "answer": "SECRET-GOLD", "score": 0.87, "id": "shadow/echo", "label": "good"}
     path = tmp_path / "rows.jsonl"
-    path.write_text("".join(json.dumps({"messages": one, **told}) + "\n" for one in dialogues(8)))
+    path.write_text("".join(json.dumps({"messages": one, **hidden}) + "\n" for one in dialogues(8)))
     return path
 
 
@@ -49,7 +49,7 @@ def press(rc1: Rc1, rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     return run
 
 
-def test_one_key_a_verdict_and_the_file_holds_them(press: Any, tmp_path: Path) -> None:
+def test_each_key_writes_one_verdict(press: Any, tmp_path: Path) -> None:
     done = press("gb\nxg", "--n", "3")
     assert done.code == 0
     assert "unknown key 'x': g good, b bad" in done.out
@@ -59,7 +59,7 @@ def test_one_key_a_verdict_and_the_file_holds_them(press: Any, tmp_path: Path) -
     assert len(found.messages) == 3
 
 
-def test_whoever_labels_sees_the_dialogue_and_nothing_that_is_said_of_it(press: Any, rows: Path) -> None:
+def test_annotator_sees_the_dialogue_but_no_score_or_gold_answer(press: Any, rows: Path) -> None:
     done = press("gggggggg", "--n", "8")
     for record in records(rows):
         for message in record["messages"]:
@@ -68,7 +68,7 @@ def test_whoever_labels_sees_the_dialogue_and_nothing_that_is_said_of_it(press: 
         assert secret not in done.out
 
 
-def test_an_ended_session_goes_on_where_it_was(press: Any, tmp_path: Path) -> None:
+def test_session_resumes_at_the_next_dialogue(press: Any, tmp_path: Path) -> None:
     first = press("gb")
     assert "2 labelled by me" in first.out and "48 to go" in first.out
     before = records(tmp_path / "w" / LABELS)
@@ -83,7 +83,7 @@ def test_an_ended_session_goes_on_where_it_was(press: Any, tmp_path: Path) -> No
     assert len(records(tmp_path / "w" / LABELS)) == 8
 
 
-def test_what_is_skipped_comes_again_and_the_last_verdict_can_be_taken_back(press: Any, tmp_path: Path) -> None:
+def test_skipped_dialogue_comes_again_and_verdicts_can_be_undone(press: Any, tmp_path: Path) -> None:
     done = press("sgugbuuuq")
     assert "there is no verdict of this session to undo" in done.out
     assert records(tmp_path / "w" / LABELS) == []
@@ -95,7 +95,7 @@ def test_what_is_skipped_comes_again_and_the_last_verdict_can_be_taken_back(pres
     assert skipped["messages"] not in [one["messages"] for one in found]
 
 
-def test_each_person_labels_everything_once(press: Any, tmp_path: Path) -> None:
+def test_each_annotator_labels_every_dialogue_once(press: Any, tmp_path: Path) -> None:
     press("gggg", "--n", "4", "--annotator", "ada")
     press("bbbb", "--n", "4", "--annotator", "bob")
     found = read_labels(tmp_path / "w" / LABELS).rows
@@ -103,7 +103,7 @@ def test_each_person_labels_everything_once(press: Any, tmp_path: Path) -> None:
     assert found["dialogue"].n_unique() == 4
 
 
-def test_the_shadow_set_is_labelled_by_default_with_groups_and_buckets(
+def test_shadow_set_is_labelled_by_default_with_groups_and_buckets(
     rc1: Rc1, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO("gbgb"))
@@ -116,19 +116,19 @@ def test_the_shadow_set_is_labelled_by_default_with_groups_and_buckets(
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "error"),
     [("{", "line 1"), ('{"id": 1}\n', "line 1: found no 'messages'")],
 )
-def test_a_file_that_holds_no_labels_is_never_written_over(press: Any, tmp_path: Path, content: str, told: str) -> None:
+def test_file_without_labels_is_not_overwritten(press: Any, tmp_path: Path, content: str, error: str) -> None:
     path = tmp_path / "w" / LABELS
     path.parent.mkdir(parents=True)
     path.write_text(content)
     done = press("g")
-    assert done.code == 2 and told in done.err
+    assert done.code == 2 and error in done.err
     assert path.read_text() == content
 
 
-def test_two_sessions_do_not_write_one_file(press: Any, tmp_path: Path) -> None:
+def test_second_session_on_the_same_file_fails(press: Any, tmp_path: Path) -> None:
     path = tmp_path / "w" / LABELS
     path.parent.mkdir(parents=True)
     with FileLock(f"{path}.lock"):
@@ -142,7 +142,7 @@ def test_two_sessions_do_not_write_one_file(press: Any, tmp_path: Path) -> None:
 
 @contextmanager
 def terminal(*command: str) -> Iterator[tuple[int, int, subprocess.Popen[bytes]]]:
-    """The program in a terminal of its own: (our end of it, its end of it, the process)."""
+    """The program in its own terminal: (our end, its end, the process)."""
     ours, its = pty.openpty()
     environment = {**os.environ, "PYTHONPATH": str(PROJECT_ROOT), "TERM": "xterm"}
     process = subprocess.Popen(
@@ -161,7 +161,7 @@ def terminal(*command: str) -> Iterator[tuple[int, int, subprocess.Popen[bytes]]
 
 
 def wait_for(screen: int, text: str, seen: bytearray) -> None:
-    """Read the screen until a text stands on it."""
+    """Read the screen until it has a text."""
     deadline = time.monotonic() + 120
     while text.encode() not in seen:
         assert time.monotonic() < deadline, f"'{text}' never came; the screen: {seen.decode(errors='replace')}"
@@ -174,7 +174,7 @@ def arguments(rows: Path, tmp_path: Path) -> Sequence[str]:
     return ("label", "--workspace", str(tmp_path / "w"), "--in", str(rows), "--n", "4")
 
 
-def test_in_a_terminal_a_key_needs_no_return_and_every_verdict_is_kept_at_once(rows: Path, tmp_path: Path) -> None:
+def test_terminal_key_needs_no_return_and_is_saved_immediately(rows: Path, tmp_path: Path) -> None:
     path = tmp_path / "w" / LABELS
     with terminal(*arguments(rows, tmp_path)) as (ours, its, process):
         before = termios.tcgetattr(its)
@@ -190,7 +190,7 @@ def test_in_a_terminal_a_key_needs_no_return_and_every_verdict_is_kept_at_once(r
         assert termios.tcgetattr(its) == before
 
 
-def test_a_killed_session_loses_nothing_and_an_interrupted_one_leaves_the_terminal_as_it_was(
+def test_killed_session_keeps_its_labels_and_an_interrupted_one_restores_the_terminal(
     rows: Path, tmp_path: Path
 ) -> None:
     path = tmp_path / "w" / LABELS
@@ -215,7 +215,7 @@ def test_a_killed_session_loses_nothing_and_an_interrupted_one_leaves_the_termin
 
 
 def judged(path: Path) -> Path:
-    """A table of people's scores from 1 to 5 on texts that two dimensions were scored on."""
+    """A table of people's scores from 1 to 5 next to two scored criteria."""
     lines = ["text,by,overall,clear,short"]
     for number in range(80):
         grade = 1 + number % 5
@@ -230,7 +230,7 @@ def judged(path: Path) -> Path:
 FLAGS = ("--label", "overall", "--group", "text", "--dimensions", "clear,short", "--scale", "1:5")
 
 
-def test_anybodys_table_is_compared_and_told(rc1: Rc1, tmp_path: Path) -> None:
+def test_judge_agreement_reports_a_foreign_table_of_scores(rc1: Rc1, tmp_path: Path) -> None:
     path = judged(tmp_path / "people.csv")
     path.write_text(path.read_text().replace("text,", "id,", 1))
     flags = ("--workspace", tmp_path / "w", "--labels", path, *FLAGS[:2], *FLAGS[4:], "--json")
@@ -247,7 +247,7 @@ def test_anybodys_table_is_compared_and_told(rc1: Rc1, tmp_path: Path) -> None:
     assert widest_table_line(shown.out) <= 100
 
 
-def test_weights_are_found_on_anybodys_table(rc1: Rc1, tmp_path: Path) -> None:
+def test_weight_calib_fits_weights_to_a_foreign_table_of_scores(rc1: Rc1, tmp_path: Path) -> None:
     path = judged(tmp_path / "people.csv")
     path.write_text(path.read_text().replace("text,", "id,", 1))
     small = ("--set", "gates.weights.max_weight=0.9", "--boot", "20")
@@ -261,7 +261,7 @@ def test_weights_are_found_on_anybodys_table(rc1: Rc1, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "told"),
+    ("command", "error"),
     [
         (("judge-agreement",), "there are no labels yet; run rc1 label"),
         (("judge-agreement", "--labels", "none.csv"), "none.csv: cannot be read"),
@@ -270,13 +270,13 @@ def test_weights_are_found_on_anybodys_table(rc1: Rc1, tmp_path: Path) -> None:
         (("judge-agreement", "--labels", "people.csv", *FLAGS), "line 2: found no 'messages' and no 'prompt', and no"),
     ],
 )
-def test_what_cannot_be_compared_is_refused_in_words(
-    rc1: Rc1, tmp_path: Path, command: tuple[str, ...], told: str
+def test_unusable_labels_or_flags_fail_with_a_message(
+    rc1: Rc1, tmp_path: Path, command: tuple[str, ...], error: str
 ) -> None:
     judged(tmp_path / "people.csv")
     done = rc1(command[0], "--workspace", tmp_path, *command[1:])
     assert done.code == 2
-    assert told in done.err
+    assert error in done.err
 
 
 def test_a_comparison_that_fails_is_repeated_with_its_own_flags(rc1: Rc1, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Commands that a launcher starts twice are one command, which says what it says without a launcher."""
+"""A command that a launcher starts in two processes reports what one process reports."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ from tests.training.ranks.test_launched import TWO
 from . import launched
 from .conftest import settings
 
-Told = Callable[..., dict[str, Any]]
+RunJson = Callable[..., dict[str, Any]]
 ALONE = (launched.__name__,)
-"""Two shards of one process."""
+"""Two shards in one process."""
 LAUNCHED = (*TWO, launched.__name__)
-RED = 2
-LAUNCHERS_OWN = 1
-"""What torch's launcher ends with when a process of its own ended with anything but 0."""
-WHEN = {"time", "seconds"}
+FAILED = 2
+LAUNCHER_FAILED = 1
+"""Exit code of torch's launcher when any of its processes failed."""
+TIMES = {"time", "seconds"}
 
 
 @pytest.fixture
-def told(tmp_path: Path, built: Run, verdicts: Verdicts) -> Told:
-    """Runs a command in one workspace with a ticket; gives what it tells with `--json`."""
+def run_json(tmp_path: Path, built: Run, verdicts: Verdicts) -> RunJson:
+    """Runs a command in one workspace with a ticket; returns its `--json` document."""
     root = tmp_path / "workspace"
     copy_with_base(built, root)
     run = ticketed(root, built, verdicts, "training.shards=2", "training.processes=1")
     given = ("--workspace", str(root), *settings(run.overrides), "--json")
 
-    def tell(how: tuple[str, ...], name: str, *arguments: str, code: int) -> dict[str, Any]:
+    def run_command(how: tuple[str, ...], name: str, *arguments: str, code: int) -> dict[str, Any]:
         done = subprocess.run(
             [sys.executable, "-m", *how, name, *arguments, *given],
             env={**os.environ, "PYTHONPATH": str(PROJECT_ROOT)}, capture_output=True, text=True,
@@ -48,28 +48,31 @@ def told(tmp_path: Path, built: Run, verdicts: Verdicts) -> Told:
         body: dict[str, Any] = json.loads(done.stdout)
         return body
 
-    return tell
+    return run_command
 
 
 @pytest.mark.long
-def test_a_launched_plan_is_one_plan_by_steps_that_both_processes_share(told: Told) -> None:
-    body = told(LAUNCHED, "plan", "--pilot-steps", "2", code=0)
+def test_launched_processes_share_the_steps_of_one_plan(run_json: RunJson) -> None:
+    body = run_json(LAUNCHED, "plan", "--pilot-steps", "2", code=0)
     assert body["parts"]["training"]["hours"]["value"] > 0
     assert (body["pilot"]["device"], body["pilot"]["gpus"]) == ("cpu", 0)
 
 
 @pytest.mark.long
-def test_launched_learnability_finds_what_one_process_finds(told: Told) -> None:
-    alone, shared = told(ALONE, "learnability", code=RED), told(LAUNCHED, "learnability", code=LAUNCHERS_OWN)
-    assert found(alone) == found(shared) and alone["gate"]["status"] == "failed"
+def test_launched_learnability_equals_that_of_one_process(run_json: RunJson) -> None:
+    alone, shared = (
+        run_json(ALONE, "learnability", code=FAILED),
+        run_json(LAUNCHED, "learnability", code=LAUNCHER_FAILED),
+    )
+    assert without_times(alone) == without_times(shared) and alone["gate"]["status"] == "failed"
 
 
 @pytest.mark.long
-def test_a_launched_evaluation_of_a_checkpoint_finds_what_one_process_finds(told: Told) -> None:
-    told(ALONE, "train", code=RED)
-    alone, shared = told(ALONE, "evaluate", code=0), told(LAUNCHED, "evaluate", code=0)
-    assert found(alone) == found(shared)
+def test_launched_evaluation_equals_that_of_one_process(run_json: RunJson) -> None:
+    run_json(ALONE, "train", code=FAILED)
+    alone, shared = run_json(ALONE, "evaluate", code=0), run_json(LAUNCHED, "evaluate", code=0)
+    assert without_times(alone) == without_times(shared)
 
 
-def found(body: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in body.items() if key not in WHEN}
+def without_times(body: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in body.items() if key not in TIMES}

@@ -25,7 +25,7 @@ from .test_train import own
 __all__ = ["own"]
 
 
-def test_a_plan_is_a_table_and_a_report_and_needs_the_ticket(rc1: Rc1, own: Run) -> None:
+def test_plan_writes_a_report_and_needs_a_valid_ticket(rc1: Rc1, own: Run) -> None:
     call = ("plan", "--workspace", str(own.workspace.root), *settings(own.overrides), "--pilot-steps", "2")
     done = rc1(*call, "--json")
     body = json.loads(done.out)
@@ -38,26 +38,26 @@ def test_a_plan_is_a_table_and_a_report_and_needs_the_ticket(rc1: Rc1, own: Run)
     assert not own.workspace.path("checkpoints/rc1").exists()
 
     revoke_ticket(own, "a test")
-    refused = rc1(*call)
-    assert (refused.code, "the ticket is not valid" in refused.err) == (2, True)
+    rejected = rc1(*call)
+    assert (rejected.code, "the ticket is not valid" in rejected.err) == (2, True)
     short = rc1(*call[:-1], "1")
     assert short.code == 2 and "pilot-steps" in short.err
 
 
-def test_learnability_is_groups_and_a_gate_and_needs_the_ticket(rc1: Rc1, own: Run) -> None:
+def test_learnability_reports_groups_and_a_gate_and_needs_a_valid_ticket(rc1: Rc1, own: Run) -> None:
     call = ("learnability", "--workspace", str(own.workspace.root), *settings(own.overrides))
     done = rc1(*call, "--json")
     body = json.loads(done.out)
-    # A base of seconds solves next to nothing, and twelve held-out prompts show no effect.
+    # A base trained for seconds solves almost nothing, and twelve held-out prompts show no effect.
     assert (done.code, body["exit_code"], body["gate"]["status"]) == (2, 2, "failed"), done.err
     assert {"all", "gsm8k", "hard"} <= body["groups"].keys()
     assert own.workspace.path("reports/learnability.json").is_file()
     revoke_ticket(own, "a test")
-    refused = rc1(*call)
-    assert (refused.code, "the ticket is not valid" in refused.err) == (2, True)
+    rejected = rc1(*call)
+    assert (rejected.code, "the ticket is not valid" in rejected.err) == (2, True)
 
 
-def test_of_the_processes_of_a_launcher_only_the_first_one_tells_a_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_first_process_of_a_launcher_runs_a_single_process_command(monkeypatch: pytest.MonkeyPatch) -> None:
     begun = list[str]()
     monkeypatch.setattr("rc1_lib.cli._leads", lambda: False)
     monkeypatch.setattr("rc1_lib.cli.app.app", lambda arguments, **_: begun.append(arguments[0]))
@@ -67,7 +67,7 @@ def test_of_the_processes_of_a_launcher_only_the_first_one_tells_a_plan(monkeypa
 
 
 @pytest.mark.parametrize("size", [1, 2])
-def test_each_process_holds_a_gpu_of_its_own(opened: Run, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+def test_each_process_counts_one_gpu(opened: Run, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
     training = opened.config.training.model_copy(update={"shards": 2})
     monkeypatch.setattr(launched, "_joined", LaunchedGroup([Pipe()[0]]) if size > 1 else None)
     assert gpus_of(training) == 0
@@ -76,7 +76,7 @@ def test_each_process_holds_a_gpu_of_its_own(opened: Run, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize(("steps", "asked", "timed"), [(48, None, 4), (3, None, 3), (1, None, 2), (1, 2, 2), (9, 9, 9)])
-def test_a_pilot_is_no_longer_than_the_training_but_an_interval_needs_two_steps(
+def test_pilot_is_at_most_as_long_as_training_and_at_least_two_steps(
     opened: Run, steps: int, asked: int | None, timed: int
 ) -> None:
     run = replace(opened, config=opened.config.model_copy(update={"steps": steps}))

@@ -1,4 +1,4 @@
-"""The preflight from the command line: the flow's verdict, its tables, the ticket and the failure package."""
+"""The preflight from the command line: verdict, tables, ticket and debug bundle."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rc1_lib.cli.preflight import show_rounds
 from rc1_lib.cli.session import Session
 from rc1_lib.records import Check, GateResult
 from rc1_lib.run import Run
-from tests.flows.conftest import stand
+from tests.flows.conftest import keep_gates
 
 from .conftest import SMALL, Rc1, Served, settings
 
@@ -26,28 +26,26 @@ OPEN = (
 """The gates ask about the data here, not about the machine that runs the tests."""
 
 
-def test_a_ticket_is_issued_verified_shown_and_revoked(
+def test_ticket_is_issued_verified_shown_and_revoked(
     rc1: Rc1, built: Run, tmp_path: Path, served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of files that are there, with few gates in a round: what those find is told elsewhere."""
+    """With existing files and few gates, since other tests check the gates."""
     root = tmp_path / "workspace"
     shutil.copytree(built.workspace.root, root)
     served(root)
-    stand(monkeypatch, "length")
+    keep_gates(monkeypatch, "length")
     check_ticket(rc1, ("--workspace", root, *settings(built.overrides)), 60, "--build", "never")
 
 
 @pytest.mark.long
-def test_preflight_from_nothing_issues_a_ticket_that_can_be_verified_shown_and_revoked(
-    rc1: Rc1, workspace: Path, served: Served
-) -> None:
+def test_preflight_builds_everything_and_issues_a_ticket(rc1: Rc1, workspace: Path, served: Served) -> None:
     served(workspace)
     check_ticket(rc1, ("--workspace", workspace, *OPEN), 40)
 
 
-def check_ticket(rc1: Rc1, place: tuple[Any, ...], dialogues: int, *how: str) -> None:
-    """Have a preflight issue a ticket, and do with it all that there is a command for."""
-    done = rc1("preflight", *place, *how, "--json")
+def check_ticket(rc1: Rc1, place: tuple[Any, ...], dialogues: int, *flags: str) -> None:
+    """Have a preflight issue a ticket, and run every command about tickets on it."""
+    done = rc1("preflight", *place, *flags, "--json")
     body = json.loads(done.out)
     assert done.code == 0, (body, done.err)
     assert [report["round"] for report in body["rounds"]] == ["round1", "round2"]
@@ -58,19 +56,19 @@ def check_ticket(rc1: Rc1, place: tuple[Any, ...], dialogues: int, *how: str) ->
     assert "pass: ticket valid" in rc1("ticket", "verify", *place).out
     assert f"{dialogues} dialogues, judge rubric" in rc1("judge-baseline", *place).out
     assert rc1("judge-drift", *place).code == 0
-    assert "pass: ticket valid" in rc1("ticket", "verify", *place).out, "neither command altered what it vouches for"
+    assert "pass: ticket valid" in rc1("ticket", "verify", *place).out, "neither command changed a file of the ticket"
     again = rc1("judge-baseline", *place, "--new").out
     assert "a new baseline: it replaces that of" in again and "rc1 preflight" in again
     assert "judge_baseline.json has changed" in rc1("ticket", "verify", *place).err
     assert "configuration differs" in rc1("ticket", "verify", *place, "--set", "pool.seed=1").err
     assert "not verified" in rc1("ticket", "show", *place).out
     assert rc1("ticket", "revoke", *place, "--reason", "a test").code == 0
-    refused = rc1("ticket", "verify", *place)
-    assert refused.code == 2
-    assert "revoked" in refused.err
+    rejected = rc1("ticket", "verify", *place)
+    assert rejected.code == 2
+    assert "revoked" in rejected.err
 
 
-def test_a_round_that_passed_before_another_takes_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_passed_round_before_another_takes_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     gates = [{**GateResult("length", (Check("shortest", 65, ">=", 64, True),)).to_dict(), "offenders": 0}]
     rounds = {f"{name}.json": {"round": name, "pass": True, "gates": gates} for name in ("round1", "round2")}
     show_rounds(Session(Options(workspace=tmp_path), sys.stdout), rounds)
@@ -79,14 +77,16 @@ def test_a_round_that_passed_before_another_takes_one_line(tmp_path: Path, capsy
     assert sum("length" in line for line in rest) == 1
 
 
-def test_red_round_exits_2_shows_the_failing_check_and_packs(rc1: Rc1, workspace: Path, served: Served) -> None:
+def test_failed_round_exits_2_with_its_failing_check_and_a_debug_bundle(
+    rc1: Rc1, workspace: Path, served: Served
+) -> None:
     served(workspace)
     done = rc1("round1", "--workspace", workspace, *OPEN, "--set", "gates.length.min_len=300", "--build", "never")
     assert done.code == 2
     assert "round 1: failed" in done.out
     assert "length: shortest is" in done.out
     assert done.out.index("differ from the published ones") < done.out.index("length: shortest is"), (
-        "what failed comes last"
+        "failures come last"
     )
     verdict, *failed, report, following = done.out.splitlines()[-5:]
     assert verdict.startswith("fail: round 1, ") and "length" in verdict

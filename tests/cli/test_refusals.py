@@ -1,4 +1,4 @@
-"""What is refused where more than one thing is said or done: the kinds of bad input are in `bad_input_kinds.py`."""
+"""Errors that need more than one command or check. `bad_input_kinds.py` has the simple kinds of bad input."""
 
 from __future__ import annotations
 
@@ -15,39 +15,39 @@ from rc1_lib.workspace.folder import holding
 from .conftest import SMALL, Rc1
 
 
-def refusal(rc1: Rc1, *arguments: object) -> str:
+def error_of(rc1: Rc1, *arguments: object) -> str:
     done = rc1(*arguments)
     assert done.code == 2
     assert "Traceback" not in done.err
     return done.err
 
 
-def test_pool_that_was_altered_is_only_overwritten_with_rebuild(rc1: Rc1, workspace: Path) -> None:
+def test_altered_pool_is_overwritten_only_with_rebuild(rc1: Rc1, workspace: Path) -> None:
     pool = workspace / "data/rollouts/rc1_seed.jsonl"
     whole = pool.read_bytes()
     pool.write_bytes(whole + b"\n")
-    assert "was altered after RC1 wrote it" in refusal(rc1, "build-pool", "--workspace", workspace, *SMALL)
+    assert "was altered after RC1 wrote it" in error_of(rc1, "build-pool", "--workspace", workspace, *SMALL)
     assert pool.read_bytes() == whole + b"\n"
     assert rc1("build-pool", "--workspace", workspace, *SMALL, "--force").code == 0
     assert pool.read_bytes() == whole
 
 
-def test_refusal_in_json_is_a_document_too(rc1: Rc1, tmp_path: Path) -> None:
+def test_error_with_json_is_a_document(rc1: Rc1, tmp_path: Path) -> None:
     done = rc1("validate-pool", "--workspace", tmp_path, "--json")
     body = json.loads(done.out)
     assert body["exit_code"] == done.code == 2
     assert body["error"] in done.err
 
 
-def test_pool_of_another_measurement_cannot_be_balanced(rc1: Rc1, workspace: Path) -> None:
+def test_pool_that_differs_from_its_metrics_cannot_be_balanced(rc1: Rc1, workspace: Path) -> None:
     pool = workspace / "data/rollouts/rc1_seed.jsonl"
     pool.write_bytes(b"".join(pool.read_bytes().splitlines(keepends=True)[1:]))
-    words = refusal(rc1, "difficulty-bucketize", "--workspace", workspace, *SMALL, "--rebuild")
+    words = error_of(rc1, "difficulty-bucketize", "--workspace", workspace, *SMALL, "--rebuild")
     assert "run `rc1 difficulty-metrics` again" in words
 
 
 @pytest.mark.parametrize(
-    ("command", "said"),
+    ("command", "error"),
     [
         ("difficulty-bucketize --by-task gsm8k", "name all of hotpotqa,strategyqa,gsm8k"),
         ("difficulty-bucketize --target easy:0.5,hard:0.5", "difficulty.target: lacks medium"),
@@ -55,12 +55,12 @@ def test_pool_of_another_measurement_cannot_be_balanced(rc1: Rc1, workspace: Pat
         ("shadow-run --materialize data", "--materialize data: is a folder"),
     ],
 )
-def test_what_a_finished_workspace_cannot_do_is_refused(rc1: Rc1, workspace: Path, command: str, said: str) -> None:
-    assert said in refusal(rc1, *command.split(), "--workspace", workspace, *SMALL)
+def test_invalid_request_on_a_finished_workspace_fails(rc1: Rc1, workspace: Path, command: str, error: str) -> None:
+    assert error in error_of(rc1, *command.split(), "--workspace", workspace, *SMALL)
 
 
-def test_underscores_in_values_are_left_alone(rc1: Rc1, tmp_path: Path) -> None:
-    words = refusal(rc1, "validate-pool", "--workspace", tmp_path, "data/my_own_pool.jsonl")
+def test_underscores_in_argument_values_are_kept(rc1: Rc1, tmp_path: Path) -> None:
+    words = error_of(rc1, "validate-pool", "--workspace", tmp_path, "data/my_own_pool.jsonl")
     assert "data/my_own_pool.jsonl" in words
 
 
@@ -68,35 +68,34 @@ def test_metrics_never_replace_the_pool(rc1: Rc1, workspace: Path) -> None:
     pool = workspace / "data/rollouts/rc1_seed.jsonl"
     whole = pool.read_bytes()
     flags = ("--in", "data/shadow_eval_245.jsonl", "--out", "data/rollouts/rc1_seed.jsonl")
-    words = refusal(rc1, "difficulty-metrics", "--workspace", workspace, *SMALL, *flags)
+    words = error_of(rc1, "difficulty-metrics", "--workspace", workspace, *SMALL, *flags)
     assert "difficulty.metrics_path and pool.path have the same file name" in words
     moved = (*SMALL, "--set", "pool.path=data/elsewhere.jsonl")
-    words = refusal(rc1, "difficulty-metrics", "--workspace", workspace, *moved, *flags)
+    words = error_of(rc1, "difficulty-metrics", "--workspace", workspace, *moved, *flags)
     assert "was not written by RC1 for this purpose" in words
     assert pool.read_bytes() == whole
 
 
 @pytest.mark.parametrize(
-    ("change", "sentence"),
+    ("change", "error"),
     [
         (lambda text: gzip.compress(text)[:-20], "is packed with gzip and damaged"),
         (lambda text: text.replace(b'"support":["', b'"support":["\\ud800', 1), "line 1: not valid JSON"),
         (lambda text: text.replace(b'"support":["', b'"support":[null,"', 1), "'support' holds null among its values"),
     ],
 )
-def test_rows_that_no_step_could_read_are_named(rc1: Rc1, workspace: Path, change, sentence: str) -> None:  # type: ignore[no-untyped-def]
+def test_unreadable_rows_are_named(rc1: Rc1, workspace: Path, change, error: str) -> None:  # type: ignore[no-untyped-def]
     pool = workspace / "data/rollouts/rc1_seed.jsonl"
     pool.write_bytes(change(pool.read_bytes()))
-    assert sentence in refusal(rc1, "validate-pool", "--workspace", workspace, *SMALL)
+    assert error in error_of(rc1, "validate-pool", "--workspace", workspace, *SMALL)
 
 
-@pytest.mark.parametrize("name", ["ALL_PROXY", "https_proxy"])
-def test_socks_proxy_is_named_before_a_server_is_started(
-    rc1: Rc1, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+def test_socks_proxy_is_rejected_before_a_server_starts(
+    rc1: Rc1, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(name, "socks5://user:word-4711@127.0.0.1:9")
-    words = refusal(rc1, "preflight", "--workspace", tmp_path)
-    assert f"{name}: names a SOCKS proxy" in words
+    monkeypatch.setenv("https_proxy", "socks5://user:word-4711@127.0.0.1:9")
+    words = error_of(rc1, "preflight", "--workspace", tmp_path)
+    assert "https_proxy: names a SOCKS proxy" in words
     assert "word-4711" not in words
     assert not (tmp_path / ".prefect").exists()
 
@@ -109,40 +108,40 @@ def test_shadow_set_alone_needs_no_questions_for_a_pool(rc1: Rc1, workspace: Pat
     flags = ("--workspace", workspace, *few, "--sources", source)
     assert rc1("shadow-run", *flags, "--materialize", "data/own.jsonl").code == 0
     assert len((workspace / "data/own.jsonl").read_bytes().splitlines()) == 20
-    assert "are left for the pool" in refusal(rc1, "build-pool", *flags, "--rebuild")
+    assert "are left for the pool" in error_of(rc1, "build-pool", *flags, "--rebuild")
 
 
-@pytest.mark.parametrize("none", ["0", "00", "+0"])
-def test_no_threads_at_all_is_refused(rc1: Rc1, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, none: str) -> None:
-    monkeypatch.setenv("POLARS_MAX_THREADS", none)
-    assert "POLARS_MAX_THREADS: found 0, expected 1 or more" in refusal(rc1, "config", "show", "--workspace", tmp_path)
+@pytest.mark.parametrize("zero", ["00", "+0"])
+def test_zero_polars_threads_are_rejected(rc1: Rc1, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, zero: str) -> None:
+    monkeypatch.setenv("POLARS_MAX_THREADS", zero)
+    assert "POLARS_MAX_THREADS: found 0, expected 1 or more" in error_of(rc1, "config", "show", "--workspace", tmp_path)
 
 
-@pytest.mark.parametrize("what", ["preflight", "round1", "calibrate"])
-def test_finished_rows_are_told_at_once_what_they_can_be_used_for(rc1: Rc1, tmp_path: Path, what: str) -> None:
+@pytest.mark.parametrize("what", ["round1", "calibrate"])
+def test_finished_rows_as_source_fail_before_a_server_starts(rc1: Rc1, tmp_path: Path, what: str) -> None:
     (tmp_path / "rows.jsonl").touch()
-    words = refusal(rc1, what, "--workspace", tmp_path, "--sources", tmp_path / "rows.jsonl")
+    words = error_of(rc1, what, "--workspace", tmp_path, "--sources", tmp_path / "rows.jsonl")
     assert "has finished dialogues, one per prompt" in words
     assert not (tmp_path / ".prefect").exists()
 
 
-def test_a_folder_without_the_files_of_a_task_is_an_error_before_a_server_starts(rc1: Rc1, tmp_path: Path) -> None:
-    words = refusal(rc1, "preflight", "--workspace", tmp_path, "--sources", tmp_path)
+def test_source_folder_without_task_files_fails_before_a_server_starts(rc1: Rc1, tmp_path: Path) -> None:
+    words = error_of(rc1, "preflight", "--workspace", tmp_path, "--sources", tmp_path)
     assert "found none for hotpotqa, strategyqa, gsm8k" in words
     assert not (tmp_path / ".prefect").exists()
 
 
-def test_what_fails_by_the_configuration_alone_is_said_before_anything_is_built(rc1: Rc1, tmp_path: Path) -> None:
+def test_gate_that_the_configuration_fails_is_announced_before_the_run(rc1: Rc1, tmp_path: Path) -> None:
     free = ("--set", "gates.resources.min_free_gb=0", "--set", "gates.git.require_commit=false")
-    with holding(Workspace(tmp_path), "a preflight"):  # so that this one ends before it begins
+    with holding(Workspace(tmp_path), "a preflight"):  # so that this preflight ends at once
         done = rc1("preflight", "--workspace", tmp_path, *free, "--set", "seeds=[1,2]")
         assert "round 1 will fail: training_config: seeds 2, wanted >= 3 (" in done.out
         assert "will fail" not in rc1("preflight", "--workspace", tmp_path, *free).out
 
 
 @pytest.mark.parametrize("what", ["preflight", "calibrate"])
-def test_second_run_in_a_workspace_is_told_who_holds_it(rc1: Rc1, tmp_path: Path, what: str) -> None:
+def test_second_run_in_a_workspace_names_the_first(rc1: Rc1, tmp_path: Path, what: str) -> None:
     with holding(Workspace(tmp_path), "a preflight"):
-        words = refusal(rc1, what, "--workspace", tmp_path)
+        words = error_of(rc1, what, "--workspace", tmp_path)
     assert f"a preflight (process {os.getpid()}, since 2" in words
     assert not (tmp_path / ".prefect").exists()

@@ -54,7 +54,7 @@ def ask(rc1: Rc1, built: Run, reward_workspace: Path) -> Ask:
 
 @pytest.fixture
 def narrow(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> Ask:
-    """The same in a terminal of 80 columns, without the colours."""
+    """The same in a terminal of 80 columns, with colour codes removed."""
     monkeypatch.setenv("TTY_COMPATIBLE", "1")
     monkeypatch.setenv("COLUMNS", str(NARROW))
 
@@ -66,7 +66,7 @@ def narrow(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> Ask:
 
 
 def files(root: Path) -> dict[str, str]:
-    """Everything in the workspace but its logs, with fingerprints."""
+    """Every file of the workspace except logs, with its SHA-256."""
     return {
         path.relative_to(root).as_posix(): sha256_file(path)
         for path in sorted(root.rglob("*"))
@@ -84,7 +84,7 @@ def test_shadow_run_writes_the_report_of_its_tag(ask: Ask, reward_workspace: Pat
     assert (reward_workspace / written["terms"]).is_file()
 
 
-def test_shadow_run_is_manual_by_default_and_exits_2_when_red(narrow: Ask, reward_workspace: Path) -> None:
+def test_shadow_run_exits_2_when_it_fails_and_has_tag_manual_by_default(narrow: Ask, reward_workspace: Path) -> None:
     done = narrow("shadow_run", "--set", "gates.shadow_run.min_spearman=0.999")
     assert done.code == 2
     assert fits(done.out, reward_workspace)
@@ -95,7 +95,7 @@ def test_shadow_run_is_manual_by_default_and_exits_2_when_red(narrow: Ask, rewar
     assert read_json(reward_workspace / "reports/shadow_run_manual.json")["pass"] is False
 
 
-def test_shadow_run_that_only_materialises_needs_no_weights_and_compares_nothing(ask: Ask, own: Path) -> None:
+def test_shadow_run_that_only_materialises_needs_no_weights(ask: Ask, own: Path) -> None:
     (own / WEIGHTS).unlink()
     flags = ("--materialize", "data/other.jsonl", "--dump_manifest", "data/other.json", "--n", "40", "--json")
     done = ask("shadow-run", *flags, at=own)
@@ -107,14 +107,14 @@ def test_shadow_run_that_only_materialises_needs_no_weights_and_compares_nothing
 
 
 @pytest.mark.long
-def test_shadow_run_materialises_and_compares_when_both_are_asked_for(ask: Ask, own: Path) -> None:
+def test_shadow_run_materialises_and_compares_when_given_both_flags(ask: Ask, own: Path) -> None:
     done = ask("shadow-run", "--materialize", "data/other.jsonl", "--tag", "both", "--json", at=own)
     body = json.loads(done.out)
     assert (done.code, body["written_now"], body["tag"]) == (0, True, "both")
     assert body["shadow"] == {"path": "data/other.jsonl", "sha256": sha256_file(own / "data/other.jsonl")}
 
 
-def test_weight_calib_shows_what_it_found_and_writes_the_weights(narrow: Ask, own: Path) -> None:
+def test_weight_calib_shows_and_writes_the_weights(narrow: Ask, own: Path) -> None:
     (own / WEIGHTS).unlink()
     done = narrow("weight_calib", "--cv", "5", "--boot", "200", "--l2", "0.1", "--seed", "42", at=own)
     assert done.code == 0, done.err
@@ -130,20 +130,20 @@ def test_weight_calib_shows_what_it_found_and_writes_the_weights(narrow: Ask, ow
 
 
 @pytest.mark.long
-def test_weight_calib_keeps_a_candidate_that_was_refused_aside(ask: Ask, own: Path) -> None:
+def test_weight_calib_keeps_rejected_weights_out_of_the_weights_file(ask: Ask, own: Path) -> None:
     before = sha256_file(own / WEIGHTS)
-    red = ("--set", "gates.calibration.min_improve_pct=1000")
-    done = ask("weight-calib", "--cv", "3", "--boot", "20", *red, "--json", at=own)
+    failing = ("--set", "gates.calibration.min_improve_pct=1000")
+    done = ask("weight-calib", "--cv", "3", "--boot", "20", *failing, "--json", at=own)
     body = json.loads(done.out)
     assert (done.code, body["pass"], body["written"]) == (2, False, None)
     assert body["report"].endswith("_refused.json")
     assert set(read_json(own / body["report"])["weights"]) == set(body["weights"])
     assert sha256_file(own / WEIGHTS) == before
-    remembered = read_json(own / "reports/rc1/weights.refused.json")
-    assert remembered["balanced"] == sha256_file(own / BALANCED), "weights of these rows and settings no longer count"
+    rejected = read_json(own / "reports/rc1/weights.refused.json")
+    assert rejected["balanced"] == sha256_file(own / BALANCED), "these rows and settings are recorded as rejected"
 
 
-def test_overclar_penalty_shows_who_pays_what(narrow: Ask, ask: Ask, reward_workspace: Path) -> None:
+def test_overclar_penalty_is_charged_only_for_needless_questions(narrow: Ask, ask: Ask, reward_workspace: Path) -> None:
     done = narrow("overclar-penalty", "--alpha", "0.07", "--cap", "3")
     assert done.code == 0
     assert fits(done.out, reward_workspace)
@@ -156,7 +156,7 @@ def test_overclar_penalty_shows_who_pays_what(narrow: Ask, ask: Ask, reward_work
         assert row["penalty"] == (0.1 if pays else 0.0)
 
 
-def test_overclar_penalty_is_shown_to_do_its_work(narrow: Ask, reward_workspace: Path) -> None:
+def test_overclar_ablation_passes_with_a_penalty(narrow: Ask, reward_workspace: Path) -> None:
     done = narrow("overclar_penalty", "--alpha", "0.25", "--cap", "3", "--ablation")
     assert done.code == 0, done.out
     assert fits(done.out, reward_workspace)
@@ -164,7 +164,7 @@ def test_overclar_penalty_is_shown_to_do_its_work(narrow: Ask, reward_workspace:
     assert "report: " in done.out
 
 
-def test_overclar_penalty_that_costs_nothing_is_red(ask: Ask, reward_workspace: Path) -> None:
+def test_overclar_ablation_fails_with_a_penalty_of_0(ask: Ask, reward_workspace: Path) -> None:
     done = ask("overclar-penalty", "--alpha", "0", "--ablation", "--json")
     body = json.loads(done.out)
     assert (done.code, body["pass"], body["alpha"]) == (2, False, 0.0)
@@ -172,8 +172,8 @@ def test_overclar_penalty_that_costs_nothing_is_red(ask: Ask, reward_workspace: 
     assert read_json(reward_workspace / body["report"])["pass"] is False
 
 
-def test_calibrate_packs_what_is_red_and_leaves_the_weights(ask: Ask, own: Path, served: Served) -> None:
-    """A green one is shown in `tests/flows/test_calibrate.py`."""
+def test_failed_calibrate_writes_a_debug_bundle_and_keeps_the_weights(ask: Ask, own: Path, served: Served) -> None:
+    """A passing calibration is tested in `tests/flows/test_calibrate.py`."""
     served(own)
     adopted = sha256_file(own / WEIGHTS)
     (own / BALANCED).unlink()
@@ -203,7 +203,7 @@ def test_calibrate_packs_what_is_red_and_leaves_the_weights(ask: Ask, own: Path,
     ],
 )
 @pytest.mark.parametrize("form", [(), ("--json",)])
-def test_what_cannot_be_asked_for_is_refused_in_words(
+def test_invalid_argument_fails_with_a_message_and_writes_nothing(
     arguments: tuple[str, ...], words: str, form: tuple[str, ...], ask: Ask, tmp_path: Path
 ) -> None:
     done = ask(*arguments, *form, at=tmp_path)
@@ -231,7 +231,7 @@ def test_what_cannot_be_asked_for_is_refused_in_words(
         (("overclar-penalty", "--ablation"), TAKES, "file not found"),
     ],
 )
-def test_what_is_not_there_yet_is_named_and_nothing_is_written(
+def test_missing_file_is_named_and_nothing_is_written(
     arguments: tuple[str, ...], missing: str, words: str, ask: Ask, own: Path
 ) -> None:
     (own / missing).unlink()
@@ -242,7 +242,7 @@ def test_what_is_not_there_yet_is_named_and_nothing_is_written(
     assert files(own) == before
 
 
-def test_too_few_dialogues_to_calibrate_on_are_counted(ask: Ask, own: Path) -> None:
+def test_calibration_on_too_few_rows_fails_with_their_number(ask: Ask, own: Path) -> None:
     before = files(own)
     done = ask("weight-calib", "--n", "5", at=own)
     assert (done.code, done.out) == (2, "")
@@ -252,19 +252,19 @@ def test_too_few_dialogues_to_calibrate_on_are_counted(ask: Ask, own: Path) -> N
 
 
 @pytest.mark.parametrize("tag", ["baseline", "calibrated"])
-def test_tags_of_the_calibration_are_not_given_by_hand(ask: Ask, tag: str) -> None:
+def test_tags_of_calibrate_are_rejected_in_shadow_run(ask: Ask, tag: str) -> None:
     done = ask("shadow-run", "--tag", tag)
     assert (done.code, f"--tag {tag}: rc1 calibrate uses this tag" in done.err) == (2, True)
 
 
-def test_a_look_at_fewer_rows_leaves_the_shadow_set_as_it_is(ask: Ask, own: Path) -> None:
+def test_shadow_run_on_fewer_rows_keeps_the_shadow_set(ask: Ask, own: Path) -> None:
     before = (own / "data/shadow_eval_245.jsonl").read_bytes()
     done = ask("shadow-run", "--n", "30", "--tag", "few", at=own)
     assert (done.code, "--materialize PATH to write another shadow set" in done.err) == (2, True)
     assert (own / "data/shadow_eval_245.jsonl").read_bytes() == before
 
 
-def test_weights_that_somebody_edited_are_not_worked_with(ask: Ask, own: Path) -> None:
+def test_edited_weights_are_rejected(ask: Ask, own: Path) -> None:
     weights = own / "configs/weights.json"
     weights.write_text(weights.read_text().replace('"obtained": 0.', '"obtained": 0.1', 1))
     for command in (("overclar-penalty", "--ablation"), ("shadow-run",), ("weight-calib",)):

@@ -1,4 +1,4 @@
-"""The tables of the reward: what stands in them, within 80 columns, and that undefined is never 0."""
+"""The reward's tables: their figures, a width of 80 columns, and that an undefined figure is never shown as 0."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def drawn(tables: Table | Iterable[Table]) -> str:
 
 
 def line(text: str, start: str) -> list[str]:
-    """The cells' words of the first line that starts so."""
+    """The words of the first line with this start."""
     return next(found for found in text.splitlines() if found.strip().startswith(start)).split()
 
 
@@ -90,21 +90,21 @@ def ablated(**changed: float | None) -> dict[str, Any]:
     }
 
 
-def test_calibration_shows_every_weight_beside_the_old_one() -> None:
+def test_calibration_shows_every_weight_next_to_the_baseline_weight() -> None:
     text = drawn(calibration_table(calibration()))
     assert line(text, "grounded") == ["grounded", "0.200", "0.302", "0.282", "to", "0.322"]
     assert line(text, "settled") == ["settled", "0.000", "0.327", "0.307", "to", "0.347"]
     assert line(text, "sourced")[-1] == "none"
 
 
-def test_calibration_shows_every_fold_and_all_of_them() -> None:
+def test_calibration_shows_every_fold_and_the_total() -> None:
     text = drawn(calibration_table(calibration()))
     sides = ["-0.123", "/", "-0.234", "/", "-0.346"]
     assert line(text, "5") == ["5", "100000", "100000", *sides, *sides]
     assert line(text, "all") == ["all", "100000", "100000", *sides, *sides]
 
 
-def test_calibration_says_whether_the_interval_clears_what_the_gate_wants() -> None:
+def test_calibration_says_whether_the_interval_clears_the_threshold() -> None:
     checks = (
         Check("rank correlation gained, per cent", 12.3, ">=", 8.0, True),
         Check("mean absolute error lowered, per cent", float("nan"), ">=", 5.0, False),
@@ -115,11 +115,11 @@ def test_calibration_says_whether_the_interval_clears_what_the_gate_wants() -> N
     assert line(text, "mae_drop_pct_vs_old")[1] == "none"
 
 
-def test_an_undefined_correlation_is_none() -> None:
+def test_undefined_correlation_is_shown_as_none() -> None:
     assert line(drawn(calibration_table(calibration(spearman=None))), "all")[3] == "none"
 
 
-def test_shadow_figures_with_what_was_wanted() -> None:
+def test_shadow_figures_are_shown_with_their_thresholds() -> None:
     checks = (
         Check("spearman", 0.8, ">=", 0.75, True),
         Check("top10_overlap", 0.8, ">=", 0.9, False),
@@ -136,7 +136,7 @@ def test_shadow_figures_with_what_was_wanted() -> None:
     assert line(text, "corr_improve_pct")[1:] == ["1234.6", "-1234.5", "to", "1250.0"]
 
 
-def test_shadow_figures_without_a_gate() -> None:
+def test_shadow_figures_are_shown_without_a_gate() -> None:
     assert line(drawn(shadow_table(shadow())), "spearman")[1:] == ["0.812", "-0.750", "to", "0.860"]
 
 
@@ -164,5 +164,5 @@ def test_ablation_shows_both_sides_and_the_differences() -> None:
 
 
 @pytest.mark.parametrize("name", ["overclar_rate", "success", "avg_turns", "ask_rate_where_needed"])
-def test_an_undefined_side_of_the_ablation_is_none(name: str) -> None:
+def test_undefined_side_of_the_ablation_is_shown_as_none(name: str) -> None:
     assert drawn(ablation_table(ablated(**{name: None}))).count("none") == 3  # success_drop_pp holds the other two

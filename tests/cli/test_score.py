@@ -1,4 +1,4 @@
-"""`rc1 score` over the loopback test double: files, table, and what is refused."""
+"""`rc1 score` with the loopback test double: files, table and errors."""
 
 from __future__ import annotations
 
@@ -23,21 +23,19 @@ def write(path: Path, rows: list[Any]) -> Path:
 
 @pytest.fixture
 def rows(tmp_path: Path) -> Path:
-    """Three rows with ids, a bare one, and the first again."""
+    """Three rows with ids, one without, and the first again."""
     asked = dialogues(4)
     named = [{"id": f"row-{place}", "task": "gsm8k", "messages": one} for place, one in enumerate(asked[:3])]
     return write(tmp_path / "rows.jsonl", [*named, {"messages": asked[3]}, {"id": 5, "messages": asked[0]}])
 
 
-def test_scores_in_a_file_of_ones_own_are_written_again(
-    rc1: Rc1, server: JudgeServer, rows: Path, tmp_path: Path
-) -> None:
+def test_scores_in_a_custom_file_can_be_rewritten(rc1: Rc1, server: JudgeServer, rows: Path, tmp_path: Path) -> None:
     words = ("score", "--workspace", tmp_path / "w", "--in", rows, "--out", "mine/scores.jsonl", *judge_at(server))
     assert [rc1(*words).code for _ in range(2)] == [0, 0]
     assert len(records(tmp_path / "w/mine/scores.jsonl")) == 5
 
 
-def test_scores_are_written_row_by_row_and_told(rc1: Rc1, server: JudgeServer, rows: Path, tmp_path: Path) -> None:
+def test_scores_are_written_per_row_and_summarised(rc1: Rc1, server: JudgeServer, rows: Path, tmp_path: Path) -> None:
     done = rc1("score", "--workspace", tmp_path / "w", "--in", rows, *judge_at(server))
     assert done.code == 0
     assert done.out.startswith("TEST DOUBLE")
@@ -63,7 +61,7 @@ def test_scores_are_written_row_by_row_and_told(rc1: Rc1, server: JudgeServer, r
     assert server.stats().requests == 12
 
 
-def test_second_run_replays_and_is_marked_all_the_same(
+def test_second_run_replays_and_is_still_marked_as_a_test_double(
     rc1: Rc1, server: JudgeServer, rows: Path, tmp_path: Path
 ) -> None:
     flags = ("--workspace", tmp_path / "w", "--in", rows, *judge_at(server))
@@ -91,7 +89,7 @@ def test_flags_reach_the_judge(rc1: Rc1, server: JudgeServer, rows: Path, tmp_pa
     assert body["dimensions"]["answered"]["sd"] is None
 
 
-def test_shadow_set_is_the_default_and_missed_by_name(
+def test_score_reads_the_shadow_set_by_default_and_names_a_missing_one(
     rc1: Rc1, server: JudgeServer, workspace: Path, tmp_path: Path
 ) -> None:
     done = rc1("score", "--workspace", workspace, *judge_at(server), "--n", "2", "--json")
@@ -102,7 +100,7 @@ def test_shadow_set_is_the_default_and_missed_by_name(
     assert "there is no shadow set yet; run `rc1 build-pool`" in nothing.err
 
 
-def test_damaged_rows_are_told_by_line_before_anything_is_asked(rc1: Rc1, server: JudgeServer, tmp_path: Path) -> None:
+def test_damaged_rows_are_reported_by_line_before_any_call(rc1: Rc1, server: JudgeServer, tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     asked = dialogues(1)[0]
     lines = [
@@ -120,7 +118,7 @@ def test_damaged_rows_are_told_by_line_before_anything_is_asked(rc1: Rc1, server
     path.write_text("\n".join(lines))
     done = rc1("score", "--workspace", tmp_path / "w", "--in", path, *judge_at(server))
     assert done.code == 2
-    for told in (
+    for error in (
         "line 2: not valid JSON",
         "line 4: is a JSON list, expected an object",
         "line 5: has no 'messages'",
@@ -131,24 +129,24 @@ def test_damaged_rows_are_told_by_line_before_anything_is_asked(rc1: Rc1, server
         "line 10: message 1 has a tool call whose function lacks",
         "Nothing was asked",
     ):
-        assert told in done.err
+        assert error in done.err
     assert "line 1:" not in done.err
     assert server.stats().requests == 0
     assert not (tmp_path / "w/data").exists()
     assert rc1("score", "--workspace", tmp_path / "w", "--in", path, "--n", "1", *judge_at(server)).code == 0
 
 
-@pytest.mark.parametrize(("content", "told"), [("", "has no dialogues"), (None, "cannot read it")])
-def test_no_rows_at_all(rc1: Rc1, tmp_path: Path, content: str | None, told: str) -> None:
+@pytest.mark.parametrize(("content", "error"), [("", "has no dialogues"), (None, "cannot read it")])
+def test_missing_or_empty_input_file_fails(rc1: Rc1, tmp_path: Path, content: str | None, error: str) -> None:
     path = tmp_path / "rows.jsonl"
     if content is not None:
         path.write_text(content)
     done = rc1("score", "--workspace", tmp_path / "w", "--in", path)
     assert done.code == 2
-    assert told in done.err
+    assert error in done.err
 
 
-def test_low_coverage_is_refused_with_the_files_written_and_marked(rc1: Rc1, rows: Path, tmp_path: Path) -> None:
+def test_low_coverage_fails_and_marks_the_files_incomplete(rc1: Rc1, rows: Path, tmp_path: Path) -> None:
     with running(Behaviour(delay="zero", faults={FaultKind.WRONG_SCHEMA: 0.9})) as server:
         done = rc1("score", "--workspace", tmp_path / "w", "--in", rows, *judge_at(server))
     assert done.code == 2
@@ -167,9 +165,7 @@ def test_low_coverage_is_refused_with_the_files_written_and_marked(rc1: Rc1, row
     assert "expected at least 98%" in summary["incomplete"]
 
 
-def test_a_spent_budget_is_refused_with_what_was_scored_kept(
-    rc1: Rc1, server: JudgeServer, rows: Path, tmp_path: Path
-) -> None:
+def test_spent_budget_fails_and_keeps_the_scores(rc1: Rc1, server: JudgeServer, rows: Path, tmp_path: Path) -> None:
     flags = ("--workspace", tmp_path / "w", "--in", rows, *judge_at(server), "--json")
     done = rc1("score", *flags, "--set", "judge.budget.max_calls=5")
     body = json.loads(done.out)
@@ -180,7 +176,7 @@ def test_a_spent_budget_is_refused_with_what_was_scored_kept(
     assert (rest["complete"], rest["calls"], rest["replayed"]) == (True, 7, 5)
 
 
-def test_unstable_samples_are_written_with_all_replies_and_removed_when_there_are_none(
+def test_high_variance_samples_are_written_and_removed_when_there_are_none(
     rc1: Rc1, server: JudgeServer, rows: Path, tmp_path: Path
 ) -> None:
     flags = ("--workspace", tmp_path / "w", "--in", rows, *judge_at(server))
@@ -196,14 +192,14 @@ def test_unstable_samples_are_written_with_all_replies_and_removed_when_there_ar
     assert not (tmp_path / "w" / UNSTABLE).exists()
 
 
-def test_output_stays_in_the_workspace(rc1: Rc1, server: JudgeServer, rows: Path, tmp_path: Path) -> None:
+def test_output_outside_the_workspace_is_rejected(rc1: Rc1, server: JudgeServer, rows: Path, tmp_path: Path) -> None:
     done = rc1("score", "--workspace", tmp_path / "w", "--in", rows, "--out", "../scores.jsonl", *judge_at(server))
     assert done.code == 2
     assert "outside the workspace" in done.err
     assert server.stats().requests == 0
 
 
-def test_the_rubric_needs_nobody(rc1: Rc1, rows: Path, tmp_path: Path) -> None:
+def test_rubric_scores_without_a_live_judge(rc1: Rc1, rows: Path, tmp_path: Path) -> None:
     done = rc1("score", "--workspace", tmp_path / "w", "--in", rows)
     assert done.code == 0
     assert "TEST DOUBLE" not in done.out

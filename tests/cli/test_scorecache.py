@@ -1,4 +1,4 @@
-"""`rc1 scorecache`, also as `scorecache-cli`: looking at the store never makes one, and bad replies are mended."""
+"""`rc1 scorecache`, also as `scorecache-cli`: statistics, deletion, and replay of bad replies."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def bench(tmp_path: Path) -> Bench:
     return Bench(tmp_path / "w")
 
 
-def with_a_call(number: int) -> list[dict[str, Any]]:
-    """A dialogue with a tool call, which the store keeps in a shorter form."""
+def with_tool_call(number: int) -> list[dict[str, Any]]:
+    """A dialogue with a tool call, which the store compresses."""
     call = {"id": "call_0", "type": "function", "function": {"name": "calc", "arguments": '{"expression":"1"}'}}
     question, answer = dialogue(number)
     return [question, {"role": "assistant", "content": None, "tool_calls": [call]}, answer]
@@ -37,7 +37,7 @@ def files(folder: Path) -> set[str]:
     return {name for name in found if not name.startswith("logs/")}
 
 
-def test_looking_at_no_store_makes_none(rc1: Rc1, tmp_path: Path) -> None:
+def test_missing_store_is_reported_and_not_created(rc1: Rc1, tmp_path: Path) -> None:
     done = rc1("scorecache", "stat", "--workspace", tmp_path)
     assert done.code == 0
     assert "done: there is no store yet; the first scoring makes it" in done.out
@@ -52,7 +52,7 @@ def test_looking_at_no_store_makes_none(rc1: Rc1, tmp_path: Path) -> None:
     assert not (tmp_path / "data").exists()
 
 
-def test_stat_counts_attempts_retries_and_replays_apart(
+def test_stat_counts_attempts_retries_and_replays_separately(
     rc1: Rc1, server: JudgeServer, bench: Bench, tmp_path: Path
 ) -> None:
     server.behaviour = Behaviour(delay="zero", seed=3, faults={FaultKind.SERVER_ERROR: 0.2})
@@ -82,7 +82,7 @@ def test_stat_counts_attempts_retries_and_replays_apart(
     assert widest_table_line(done.out) <= 100
 
 
-def test_stat_tells_expired_replies_unknown_costs_and_an_edited_log(
+def test_stat_reports_expired_replies_unknown_costs_and_an_edited_log(
     rc1: Rc1, server: JudgeServer, bench: Bench
 ) -> None:
     server.behaviour = Behaviour(delay="zero", faults={FaultKind.RESET: 1.0})
@@ -103,7 +103,9 @@ def test_stat_tells_expired_replies_unknown_costs_and_an_edited_log(
     assert (body["intact"], body["replies"][0]["expired"], body["total"]["cost_unknown"]) == (False, 1, 1)
 
 
-def test_invalidate_forgets_one_version_and_names_the_others(rc1: Rc1, server: JudgeServer, bench: Bench) -> None:
+def test_invalidate_deletes_one_instruction_version_and_names_the_others(
+    rc1: Rc1, server: JudgeServer, bench: Bench
+) -> None:
     bench.score(server, [dialogue(1), dialogue(2)])
     other = rc1("scorecache", "invalidate", "--spec", "v2", "--workspace", bench.folder, "--json")
     assert (other.code, json.loads(other.out)) == (2, {"spec": "v2", "invalidated": 0, "specs": ["v1"]})
@@ -115,8 +117,8 @@ def test_invalidate_forgets_one_version_and_names_the_others(rc1: Rc1, server: J
     assert bench.score(server, [dialogue(1)]).calls == 3
 
 
-def test_bad_replies_are_fixed_and_then_count(rc1: Rc1, server: JudgeServer, bench: Bench) -> None:
-    asked = [with_a_call(number) for number in range(3)]
+def test_replay_bad_replaces_bad_replies(rc1: Rc1, server: JudgeServer, bench: Bench) -> None:
+    asked = [with_tool_call(number) for number in range(3)]
     server.behaviour = BAD
     assert bench.score(server, asked).coverage == 0
     server.behaviour = GOOD
@@ -133,19 +135,19 @@ def test_bad_replies_are_fixed_and_then_count(rc1: Rc1, server: JudgeServer, ben
     assert max(server.stats().billed_by_key.values()) == 1
 
 
-def test_what_stays_bad_is_told_and_exits_2(rc1: Rc1, server: JudgeServer, bench: Bench) -> None:
+def test_replay_bad_exits_2_when_replies_stay_bad(rc1: Rc1, server: JudgeServer, bench: Bench) -> None:
     server.behaviour = BAD
     bench.score(server, [dialogue(1)])
     done = rc1("scorecache", "replay-bad", "--workspace", bench.folder, *judge_at(server), "--json")
     body = json.loads(done.out)
     assert (done.code, body["asked"], body["fixed"], body["left"]) == (2, 3, 0, 3)
     assert body["calls"] == 2 * 3
-    told = rc1("scorecache", "replay-bad", "--workspace", bench.folder, *judge_at(server))
-    assert "3 bad replies: 0 fixed, 3 left" in told.out
-    assert "    1: the reply" in told.out
+    shown = rc1("scorecache", "replay-bad", "--workspace", bench.folder, *judge_at(server))
+    assert "3 bad replies: 0 fixed, 3 left" in shown.out
+    assert "    1: the reply" in shown.out
 
 
-def test_bad_replies_of_other_settings_and_versions_are_left(rc1: Rc1, server: JudgeServer, bench: Bench) -> None:
+def test_replay_bad_skips_replies_of_other_settings_and_versions(rc1: Rc1, server: JudgeServer, bench: Bench) -> None:
     server.behaviour = BAD
     bench.score(server, [dialogue(1)], "judge.sampling.temperature=0.1")
     bench.score(server, [dialogue(2)], "judge.samples=5")
@@ -162,7 +164,7 @@ def test_bad_replies_of_other_settings_and_versions_are_left(rc1: Rc1, server: J
     assert (newer.code, json.loads(newer.out)["asked"]) == (0, 0)
 
 
-def test_a_judge_that_refuses_ends_the_replay(rc1: Rc1, server: JudgeServer, bench: Bench) -> None:
+def test_judge_that_rejects_the_key_ends_the_replay(rc1: Rc1, server: JudgeServer, bench: Bench) -> None:
     server.behaviour = BAD
     bench.score(server, [dialogue(1)])
     server.behaviour = Behaviour(delay="zero", api_key="another-key")
@@ -180,7 +182,7 @@ def own(capsys: pytest.CaptureFixture[str], *arguments: str) -> Done:
     return Done(int(ended.value.code or 0), *capsys.readouterr())
 
 
-def test_the_program_of_its_own_takes_the_same_commands(
+def test_scorecache_cli_takes_the_same_commands(
     rc1: Rc1, server: JudgeServer, bench: Bench, capsys: pytest.CaptureFixture[str]
 ) -> None:
     bench.score(server, [dialogue(1)])
@@ -193,7 +195,7 @@ def test_the_program_of_its_own_takes_the_same_commands(
     assert "stat" in own(capsys, "--help").out
 
 
-def test_the_program_reads_the_arguments_of_the_process(
+def test_scorecache_cli_reads_the_process_arguments(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.argv", ["scorecache-cli", "stat", "--workspace", str(tmp_path), "--json"])

@@ -1,4 +1,4 @@
-"""Standard streams that nobody reads, that are closed or lead to a full disk: the exit code is the command's."""
+"""Standard streams that are closed, that lost their reader or lead to a full disk do not change the exit code."""
 
 from __future__ import annotations
 
@@ -19,66 +19,66 @@ RC1 = "from rc1_lib.cli import main; main()"
 
 
 def ended(command: str, streams: str, workspace: Path) -> subprocess.CompletedProcess[str]:
-    """The program in a process of its own, its streams as a shell gives them."""
+    """Run the program in its own process, with streams redirected by a shell."""
     line = f'exec "$0" -c "$1" {command} --workspace "$2" {streams}'
     given = ["sh", "-c", line, sys.executable, RC1, str(workspace)]
     environment = {**os.environ, "PYTHONPATH": str(PROJECT_ROOT)}
     return subprocess.run(given, env=environment, capture_output=True, text=True, timeout=120, check=False)
 
 
-def left_behind(workspace: Path) -> list[Path]:
+def failure_files(workspace: Path) -> list[Path]:
     return [*workspace.glob("reports/ERROR_*"), *workspace.glob("reports/rc1/FAIL_*")]
 
 
 @pytest.mark.parametrize(("command", "code"), [("config show", 0), ("ticket show", 2)])
 @pytest.mark.parametrize("streams", share([">&-", "2>&-", "<&- >&- 2>&-"], ">&-"))
-def test_closed_streams_change_no_exit_code(tmp_path: Path, command: str, code: int, streams: str) -> None:
+def test_closed_streams_do_not_change_the_exit_code(tmp_path: Path, command: str, code: int, streams: str) -> None:
     done = ended(command, streams, tmp_path)
     assert done.returncode == code, done.stderr
-    assert left_behind(tmp_path) == []
+    assert failure_files(tmp_path) == []
     (log,) = tmp_path.glob("logs/ops_*.log")
     lines = log.read_text(encoding="utf-8").splitlines()
-    assert lines[0].endswith(f"--workspace {tmp_path}") and len(lines) > 1, "the log has what nobody could read"
+    assert lines[0].endswith(f"--workspace {tmp_path}") and len(lines) > 1, "the log has the output of a closed stream"
 
 
 @pytest.mark.parametrize(("command", "code"), [("config show", 0), ("config show --json", 0), ("--help", 0)])
-def test_a_reader_that_leaves_early_ends_nothing(
+def test_command_succeeds_when_its_reader_closes_the_pipe(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, code: int
 ) -> None:
     reads, writes = os.pipe()
     os.close(reads)
-    with open(writes, "w", encoding="utf-8") as nobody:
-        monkeypatch.setattr(sys, "stdout", nobody)
+    with open(writes, "w", encoding="utf-8") as unread:
+        monkeypatch.setattr(sys, "stdout", unread)
         words = command.split()
         assert call(*words, *(() if command == "--help" else ("--workspace", str(tmp_path)))) == code
-    assert left_behind(tmp_path) == []
+    assert failure_files(tmp_path) == []
 
 
 @pytest.mark.skipif(not FULL.exists(), reason="needs /dev/full")
 @pytest.mark.parametrize("command", ["config show", "config show --json", "--help"])
-def test_a_full_disk_behind_the_output_is_a_fault_that_names_it(
+def test_full_disk_of_stdout_is_a_fault_that_names_stdout(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str
 ) -> None:
     with FULL.open("w", encoding="utf-8") as full:
         monkeypatch.setattr(sys, "stdout", full)
         words = command.split()
         assert call(*words, *(() if command == "--help" else ("--workspace", str(tmp_path)))) == 1
-    said = capsys.readouterr().err
-    assert "FATAL: standard output: cannot be written (No space left on device)" in said and "Traceback" not in said
+    stderr = capsys.readouterr().err
+    assert "FATAL: standard output: cannot be written (No space left on device)" in stderr and "Traceback" not in stderr
 
 
 @pytest.mark.skipif(not FULL.exists(), reason="needs /dev/full")
-def test_a_full_disk_behind_the_messages_changes_no_exit_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_disk_of_stderr_does_not_change_the_exit_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with FULL.open("w", encoding="utf-8") as full:
         monkeypatch.setattr(sys, "stderr", full)
         assert call("ticket", "show", "--workspace", str(tmp_path)) == 2
         assert call("config", "show", "--workspace", str(tmp_path)) == 0
 
 
-def test_a_pipe_that_breaks_within_a_command_is_a_fault(
+def test_broken_pipe_inside_a_command_is_a_fault(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A worker that is gone, say: it was taken for a reader that had left, and nothing was said."""
+    """Such as of a worker that ended. It was once taken for a reader that closed stdout, and not reported."""
 
     def broken(*_: object, **__: object) -> None:
         raise BrokenPipeError(32, "Broken pipe")
@@ -86,4 +86,4 @@ def test_a_pipe_that_breaks_within_a_command_is_a_fault(
     monkeypatch.setattr("rc1_lib.cli.session.Session.open", broken)
     assert call("config", "show", "--workspace", str(tmp_path)) == 1
     assert "FATAL: [Errno 32] Broken pipe" in capsys.readouterr().err
-    assert len(left_behind(tmp_path)) == 2
+    assert len(failure_files(tmp_path)) == 2

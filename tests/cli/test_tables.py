@@ -1,4 +1,4 @@
-"""Which check is shown as deciding, and how figures read."""
+"""The check that a gate's table shows as deciding, and how figures are written."""
 
 from __future__ import annotations
 
@@ -31,50 +31,50 @@ LOOSE = Check("loose", 9.0, ">=", 1.0, True)
 BROKEN = Check("broken", 5, "<=", 4, False, "do less")
 
 
-def test_first_failing_check_decides_a_red_gate() -> None:
+def test_failed_gate_shows_its_first_failing_check() -> None:
     assert "broken" in drawn(gate(TIGHT, BROKEN))
     assert failed_lines(gate(TIGHT, BROKEN), "x.jsonl") == ["length: broken is 5, wanted <= 4", "    do less"]
 
 
-def test_a_value_that_its_interval_leaves_undecided_says_so() -> None:
+def test_value_whose_interval_covers_the_threshold_is_undecided() -> None:
     wide = CheckInterval(0.5, 0.7, 0.95, 100, "dialogues")
     words = "undecided: its 95 % interval 0.5 to 0.7 covers the threshold; about"
-    red, green = (Check("spearman", value, ">=", 0.60, value > 0.6, "", wide) for value in (0.59, 0.61))
-    assert failed_lines(gate(red), "")[1].startswith(f"    {words} ")
-    assert undecided_lines([gate(red)]) == [], "it stands below what failed"
-    assert undecided_lines([gate(green), gate(TIGHT)]) == [
+    failed, passed = (Check("spearman", value, ">=", 0.60, value > 0.6, "", wide) for value in (0.59, 0.61))
+    assert failed_lines(gate(failed), "")[1].startswith(f"    {words} ")
+    assert undecided_lines([gate(failed)]) == [], "the failed check has this line"
+    assert undecided_lines([gate(passed), gate(TIGHT)]) == [
         f"length: spearman is 0.61, wanted >= 0.6; {words} 13,000 dialogues would decide it (100 were checked)"
     ]
-    assert "0.61 >= 0.6, undecided" in drawn(gate(green))
+    assert "0.61 >= 0.6, undecided" in drawn(gate(passed))
 
 
-def test_closest_call_decides_a_green_gate() -> None:
+def test_passed_gate_shows_the_check_closest_to_its_threshold() -> None:
     text = drawn(gate(LOOSE, TIGHT))
     assert "tight" in text
     assert "0.61 >= 0.6" in text
     assert failed_lines(gate(LOOSE, TIGHT), "x.jsonl") == []
 
 
-def test_waiver_and_error_are_told_in_words() -> None:
-    assert "nobody is billed" in drawn(gate(waiver="nobody is billed"))
+def test_waiver_and_error_are_shown_with_their_reason() -> None:
+    assert "no call is billed" in drawn(gate(waiver="no call is billed"))
     assert failed_lines(gate(error="no such file"), "") == ["length: no such file"]
 
 
-def test_an_error_of_several_gates_is_said_by_the_first_of_them() -> None:
+def test_error_of_several_gates_is_shown_by_the_first() -> None:
     broken = [{**gate(error="no such file"), "name": name} for name in ("mix", "length", "leakage")]
     broken[1]["error"] = "another"
     found = errors_once([*broken, gate(LOOSE)])
     assert [one["error"] for one in found] == ["no such file", "another", "as mix", ""]
 
 
-def test_a_reason_that_several_gates_have_in_common_is_said_once() -> None:
+def test_reason_shared_by_several_gates_is_shown_once() -> None:
     aside = [{**gate(not_applicable="no judge"), "name": name} for name in ("weights", "judge_probe")]
     assert [one["not_applicable"] for one in errors_once(aside)] == ["no judge", "as weights"]
     report = {"waived": {"git": "no judge"}, "not_applicable": {"weights": "no judge", "judge_probe": "no judge"}}
     assert set_aside(report) == ["waived: git (no judge)", "not applicable: weights, judge_probe (no judge)"]
 
 
-def test_a_gate_that_was_not_reached_says_what_it_waits_for() -> None:
+def test_gate_that_was_not_reached_names_what_it_waits_for() -> None:
     text = drawn(gate(waits_for="the calibration"))
     assert "not judged" in text and "waits for the calibration" in text
     assert "passed" not in text
@@ -88,7 +88,7 @@ def test_a_gate_that_was_not_reached_says_what_it_waits_for() -> None:
         (("gates.a", "pool.n"), ["2 settings differ from the published ones: reports/x.json"]),
     ],
 )
-def test_settings_that_are_not_the_published_ones_take_one_line(keys: tuple[str, ...], lines: list[str]) -> None:
+def test_settings_that_differ_from_the_published_ones_take_one_line(keys: tuple[str, ...], lines: list[str]) -> None:
     changed = [{"key": key, "value": 1, "published": [1, 2]} for key in keys]
     report = {"waived": {"git": "why"}, "thresholds_changed": changed}
     assert notes(report, "reports/x.json") == ["waived: git (why)", *lines]
@@ -98,7 +98,7 @@ def test_settings_that_are_not_the_published_ones_take_one_line(keys: tuple[str,
     ("value", "text"),
     [(True, "yes"), (0.123456, "0.1235"), (None, "none"), ([0.1, 2], "0.1 to 2"), (["a", "b"], "a, b")],
 )
-def test_figures_are_short(value: object, text: str) -> None:
+def test_figure_is_formatted_briefly(value: object, text: str) -> None:
     assert figure(value) == text
 
 
@@ -127,7 +127,7 @@ def test_difficulty_report_counts_every_row_once() -> None:
     assert report["histograms"]["turns"]["edges"] == list(range(12))
 
 
-def test_difficulty_report_of_one_row_and_of_none_is_still_a_report() -> None:
+def test_difficulty_report_handles_one_row_and_none() -> None:
     assert sum(difficulty_report(metrics(1), [])["histograms"]["clue_overlap"]["pool"]) == 1
     empty = difficulty_report(metrics(1).clear(), [])
     assert empty["counts"]["pool"]["all"]["total"] == 0

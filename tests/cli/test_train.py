@@ -1,4 +1,4 @@
-"""`train` from the command line: what opens it, what it shows, how it fails, and the small local configuration."""
+"""`train` from the command line: its ticket, output and failures, and the small local configuration."""
 
 from __future__ import annotations
 
@@ -46,26 +46,26 @@ def packages(run: Run) -> int:
     return len(list(run.workspace.path("reports/rc1").glob("FAIL_*.tgz")))
 
 
-def test_without_a_ticket_it_is_refused_before_anything_starts(ask: Ask, own: Run) -> None:
+def test_train_fails_before_a_server_starts_when_the_ticket_is_revoked(ask: Ask, own: Run) -> None:
     revoke_ticket(own, "a test")
     done = ask("train")
     assert done.code == 2
     assert "the ticket is not valid: it was revoked" in done.err
     assert "Traceback" not in done.err
-    assert packages(own) == 0, "the sentence says all"
+    assert packages(own) == 0, "the message is enough"
     assert not own.workspace.path("checkpoints").exists()
     assert not own.workspace.path(".prefect").exists()
 
 
 @pytest.mark.parametrize("flag", ["--no-evaluate", "--profile-step"])
-def test_beside_another_run_it_is_refused_before_anything_starts(ask: Ask, own: Run, flag: str) -> None:
+def test_train_fails_before_a_server_starts_when_another_run_holds_the_workspace(ask: Ask, own: Run, flag: str) -> None:
     with holding(own.workspace, "a preflight"):
         done = ask("train", flag)
     assert (done.code, f"a preflight (process {os.getpid()}, since 2" in done.err) == (2, True), done.err
     assert not own.workspace.path(".prefect").exists()
 
 
-def test_other_settings_than_the_preflights_are_named(ask: Ask, own: Run) -> None:
+def test_settings_that_differ_from_the_ticket_are_named(ask: Ask, own: Run) -> None:
     done = ask("train", "--set", "lr=0.5")
     assert done.code == 2
     assert "lr is 0.5, the ticket has 0.01" in done.err
@@ -82,15 +82,13 @@ def test_other_settings_than_the_preflights_are_named(ask: Ask, own: Run) -> Non
         ("--resume-from 4", "no such checkpoint; steps in"),
     ],
 )
-def test_what_cannot_be_trained_is_refused_before_a_server_has_started(
-    ask: Ask, own: Run, flags: str, sentence: str
-) -> None:
+def test_invalid_flags_fail_before_a_server_starts(ask: Ask, own: Run, flags: str, sentence: str) -> None:
     done = ask("train", *flags.split())
     assert (done.code, sentence in done.err) == (2, True), done.err
     assert not own.workspace.path(".prefect").exists()
 
 
-def test_the_time_of_a_step_is_shown_by_part_and_nothing_of_a_run_is_written(ask: Ask, own: Run) -> None:
+def test_profile_step_shows_the_time_by_part_and_writes_no_run(ask: Ask, own: Run) -> None:
     done = ask("train", "--profile-step")
     assert done.code == 0, done.err
     for words in ("a step of 8 episodes", "s in 1 process", "play: next tokens", "learn: backward", "step_trace.json"):
@@ -98,19 +96,19 @@ def test_the_time_of_a_step_is_shown_by_part_and_nothing_of_a_run_is_written(ask
     assert not own.workspace.path("checkpoints/rc1").exists()
     assert not own.workspace.path("reports/metrics.jsonl").exists()
     for flags in (("--control", "random"), ("--all-seeds",), ("--no-evaluate",), ("--resume-from", "latest")):
-        refused = ask("train", "--profile-step", *flags)
-        assert (refused.code, "--profile-step: allows at most one --seed" in refused.err) == (2, True)
+        rejected = ask("train", "--profile-step", *flags)
+        assert (rejected.code, "--profile-step: allows at most one --seed" in rejected.err) == (2, True)
 
 
-def test_a_policy_that_fails_the_gate_is_shown_with_what_failed(ask: Ask, own: Run, served: Served) -> None:
+def test_policy_that_fails_the_evaluation_is_reported_and_training_resumes(ask: Ask, own: Run, served: Served) -> None:
     served(own.workspace.root)
     done = ask("train")
     assert done.code == 2, done.err
     assert max(len(line) for line in done.out.splitlines() if line[:1] in "┏┃┡│└" or " ── " in line) <= 100
     for words in ("success, asking needed", "ppo_eval", "checkpoints/rc1/step_00004", "warm start", "the checkpoints"):
         assert words in done.out
-    verdict, why, advice, report, following = done.out.splitlines()[-5:]
-    assert verdict == f"fail: training of seed {own.config.seeds[0]}, ppo_eval" and why.startswith("  ppo_eval: ")
+    verdict, reason, advice, report, following = done.out.splitlines()[-5:]
+    assert verdict == f"fail: training of seed {own.config.seeds[0]}, ppo_eval" and reason.startswith("  ppo_eval: ")
     assert advice.startswith("what to do: ") and report.startswith(f"report: {own.workspace.root}/reports/ppo_eval_")
     assert following.startswith("next, with other settings, as a new run: rc1 preflight --config ")
     assert "train: 4/4" in done.err and "Loading weights" not in done.err
@@ -122,14 +120,12 @@ def test_a_policy_that_fails_the_gate_is_shown_with_what_failed(ask: Ask, own: R
     again = ask("train", "--resume-from", "checkpoints/rc1/latest", "--no_evaluate", "--json")
     body = json.loads(again.out)
     assert (again.code, body["state"]) == (0, "PolicyTrained"), again.err
-    assert (body["evaluation"], body["failpack"]) == (None, None), (
-        "a report of an earlier run is not shown as this one's"
-    )
+    assert (body["evaluation"], body["failpack"]) == (None, None), "the report of an earlier run is not shown again"
     (one,) = body["training"]["runs"]
     assert one["sha256"] == fingerprint(own.workspace.path("checkpoints/rc1/step_00004"))
 
 
-def test_a_fault_while_training_is_fatal_and_reported(ask: Ask, own: Run, served: Served) -> None:
+def test_fault_during_training_exits_1_with_report_and_debug_bundle(ask: Ask, own: Run, served: Served) -> None:
     served(own.workspace.root)
     own.workspace.path("reports/metrics.jsonl").mkdir()
     done = ask("train", "--no-evaluate")
@@ -140,7 +136,7 @@ def test_a_fault_while_training_is_fatal_and_reported(ask: Ask, own: Run, served
     assert packages(own) == 1
 
 
-def test_the_small_local_configuration_asks_for_no_ticket_and_resumes(rc1: Rc1, tmp_path: Path) -> None:
+def test_small_local_configuration_trains_without_a_ticket_and_resumes(rc1: Rc1, tmp_path: Path) -> None:
     base = write_base(tmp_path / "base")
     place = ("--config", "configs/train_local.yaml", "--workspace", str(tmp_path / "place"))
     call = ("train", *place, *settings((*SMALL, f"model.base={base}")))
@@ -148,13 +144,13 @@ def test_the_small_local_configuration_asks_for_no_ticket_and_resumes(rc1: Rc1, 
     body = json.loads(done.out)
     assert (done.code, body["step"]) == (0, 2), done.err
     assert (tmp_path / "place" / body["checkpoint"]).is_dir()
-    # By the original launcher's flag.
+    # --resume is the flag of the original launcher.
     on = rc1(*call, "--set", "run.max_steps=3", "--resume", "checkpoints/local/latest")
     assert on.code == 0, on.err
     assert "step 3" in on.out and "resumed from step_00002" in on.out
 
 
-def test_the_small_local_configuration_takes_its_base_from_the_environment(
+def test_small_local_configuration_reads_its_base_from_the_environment(
     rc1: Rc1, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("BASE_MODEL", "models/of_my_own")
@@ -163,7 +159,7 @@ def test_the_small_local_configuration_takes_its_base_from_the_environment(
     assert json.loads(rc1(*call, "--set", "model.base=models/other").out)["model"]["base"] == "models/other"
 
 
-def test_the_small_local_configuration_is_verified_before_it_trains(rc1: Rc1, tmp_path: Path) -> None:
+def test_small_local_configuration_is_verified_before_training(rc1: Rc1, tmp_path: Path) -> None:
     config = ("--config", "configs/train_local.yaml", "--workspace", str(tmp_path))
     done = rc1("config", "verify", *config)
     assert done.code == 0, done.err
@@ -173,10 +169,10 @@ def test_the_small_local_configuration_is_verified_before_it_trains(rc1: Rc1, tm
     for command in (("config", "verify"), ("train",)):
         played = rc1(*command, *config, "--set", "engine.name=trl_ppo")
         assert (played.code, "engine.name: trl_ppo learns from episodes" in played.err) == (2, True), played.err
-    assert not (tmp_path / "data").exists(), "nothing is made up for what cannot be trained"
+    assert not (tmp_path / "data").exists(), "no data is written for a configuration that cannot be trained"
 
 
-def test_the_small_local_configuration_takes_no_flags_of_the_flow(rc1: Rc1, tmp_path: Path) -> None:
+def test_small_local_configuration_rejects_flags_of_the_flow(rc1: Rc1, tmp_path: Path) -> None:
     config = str(PROJECT_ROOT / "configs/train_local.yaml")
     done = rc1("train", "--config", config, "--workspace", str(tmp_path), "--no-evaluate")
     assert done.code == 2

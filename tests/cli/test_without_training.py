@@ -1,4 +1,4 @@
-"""The core does without the libraries of training, and what does not ends with one sentence."""
+"""The core needs no training library; a command that does ends with one message."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rc1_lib.workspace.artifacts import PROJECT_ROOT
 
 from .conftest import Rc1
 
-SENTENCE = "rc1: training needs the extra: pip install 'rc1[train]' (not installed: torch)\n"
+NEEDS_EXTRA = "rc1: training needs the extra: pip install 'rc1[train]' (not installed: torch)\n"
 _CORE = """
 import sys
 from importlib import import_module
@@ -43,34 +43,34 @@ def _absent(name: str) -> ModuleSpec | None:
     return None if name == "torch" else ModuleSpec(name, None)
 
 
-def test_the_commands_and_flows_of_the_core_load_nothing_of_training(tmp_path: Path) -> None:
+def test_core_commands_and_flows_import_no_training_library(tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(PROJECT_ROOT)}
     done = subprocess.run([sys.executable, "-c", _CORE, tmp_path], env=environment, capture_output=True, text=True)
     assert (done.returncode, done.stdout.splitlines()[-1:]) == (0, ["loaded: []"]), done.stderr
 
 
 @pytest.mark.parametrize("name", ["train", "plan", "learnability", "evaluate", "doctor", "build-base"])
-def test_a_command_that_trains_names_the_extra(
+def test_training_command_without_torch_names_the_extra(
     rc1: Rc1, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     monkeypatch.setattr(libraries, "find_spec", _absent)
     given = ("latest",) if name == "evaluate" else ()
     done = rc1(name, *given, "--workspace", tmp_path)
-    assert (done.code, done.out, done.err) == (2, "", SENTENCE)
+    assert (done.code, done.out, done.err) == (2, "", NEEDS_EXTRA)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_import_that_fails_names_its_extra_and_another_one_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_import_of_an_extra_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(libraries, "find_spec", lambda name: None)
-    assert libraries.extra_of(ModuleNotFoundError("no", name="torch.nn")) == SENTENCE.removeprefix("rc1: ").strip()
+    assert libraries.extra_of(ModuleNotFoundError("no", name="torch.nn")) == NEEDS_EXTRA.removeprefix("rc1: ").strip()
     assert "'rc1[hub]'" in libraries.extra_of(ModuleNotFoundError("no", name="datasets.exceptions"))
     assert libraries.extra_of(ModuleNotFoundError("no", name="rc1_lib.gone")) == ""
     assert libraries.extra_of(ImportError("no", name="torch")) == ""
     monkeypatch.setattr(libraries, "find_spec", lambda name: ModuleSpec(name, None))
-    assert libraries.extra_of(ModuleNotFoundError("no", name="torch")) == "", "it is there, and something else is wrong"
+    assert libraries.extra_of(ModuleNotFoundError("no", name="torch")) == "", "torch is installed: another fault"
 
 
-def test_the_extra_has_what_training_imports_and_the_core_has_none_of_it() -> None:
+def test_extra_train_has_the_training_libraries_and_the_core_has_none() -> None:
     with (PROJECT_ROOT / "pyproject.toml").open("rb") as stream:
         project = tomllib.load(stream)["project"]
     train = {one.partition("==")[0] for one in project["optional-dependencies"]["train"]}

@@ -1,4 +1,4 @@
-"""`rc1 world export` and `rc1 world verify`: what they print, their exit codes, and what they refuse."""
+"""`rc1 world export` and `rc1 world verify`: output, exit codes and errors."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_world_is_written_verified_and_named_where_it_differs(rc1: Rc1, root: Path) -> None:
+def test_export_is_verified_and_differences_are_named(rc1: Rc1, root: Path) -> None:
     done = rc1("world", "export", "--workspace", root, *SETTINGS)
     assert done.code == 0
     assert "2 rows of data/rollouts/rc1_seed.balanced.jsonl" in done.out
-    assert "pool-hotpotqa-1" not in (root / "outputs/rc1_world/rows.jsonl").read_text(), "it is of the evaluation"
+    assert "pool-hotpotqa-1" not in (root / "outputs/rc1_world/rows.jsonl").read_text(), "it belongs to the evaluation"
     assert "the judge's share, 0.3 of the reward, is left out" in done.out
     again = rc1("world", "export", "--workspace", root, *SETTINGS)
     assert (again.code, "already exists" in again.err) == (2, True)
@@ -35,7 +35,7 @@ def test_a_world_is_written_verified_and_named_where_it_differs(rc1: Rc1, root: 
     assert "openenv.yaml, rc1.reward.cap: the folder has 3, an export now would have 2" in other.out
 
 
-def test_a_given_pool_is_exported_and_verified(rc1: Rc1, root: Path) -> None:
+def test_custom_rows_are_exported_and_verified(rc1: Rc1, root: Path) -> None:
     own = root / "own.jsonl"
     own.write_text((root / "data/rollouts/rc1_seed.balanced.jsonl").read_text().splitlines()[0] + "\n")
     to = ("--to", "outputs/mine", "--workspace", root, *SETTINGS)
@@ -46,7 +46,7 @@ def test_a_given_pool_is_exported_and_verified(rc1: Rc1, root: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "error"),
     [
         (("export", "--rows", "none.jsonl"), "file not found; `rc1 difficulty"),
         (("export", "--part", "some"), "'some' is not one of 'all'"),
@@ -54,9 +54,9 @@ def test_a_given_pool_is_exported_and_verified(rc1: Rc1, root: Path) -> None:
         (("verify", "data/rollouts/rc1_seed.balanced.jsonl"), "openenv.yaml: cannot be read (Not a directory)"),
     ],
 )
-def test_bad_input_is_a_sentence_and_writes_no_world(
-    rc1: Rc1, root: Path, arguments: tuple[str, ...], said: str
+def test_bad_input_fails_with_a_message_and_writes_no_world(
+    rc1: Rc1, root: Path, arguments: tuple[str, ...], error: str
 ) -> None:
     done = rc1("world", *arguments, "--workspace", root)
-    assert (done.code, said in done.err) == (2, True), done.err
+    assert (done.code, error in done.err) == (2, True), done.err
     assert not (root / "outputs").exists()

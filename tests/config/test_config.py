@@ -1,4 +1,4 @@
-"""Configuration files: every shipped one loads, and each fault is a sentence that names the key."""
+"""Configuration files: every shipped one loads, and the error of each fault names the key."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from rc1_lib.run import PUBLISHED, open_run, published_config
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
 
 LOCAL = PROJECT_ROOT / "configs/local.yaml"
-OF_OTHER_KINDS = ("base.yaml", "train_local.yaml")
-SHIPPED = sorted(path.name for path in LOCAL.parent.glob("*.yaml") if path.name not in OF_OTHER_KINDS)
+OTHER_KINDS = ("base.yaml", "train_local.yaml")
+SHIPPED = sorted(path.name for path in LOCAL.parent.glob("*.yaml") if path.name not in OTHER_KINDS)
 
 
 @pytest.mark.parametrize("name", SHIPPED)
@@ -37,23 +37,23 @@ def test_every_shipped_configuration_loads(name: str) -> None:
     load_config(LOCAL.with_name(name))
 
 
-def test_the_published_configuration_holds_every_key() -> None:
+def test_published_configuration_has_every_key() -> None:
     (published,) = read_layers(PROJECT_ROOT / PUBLISHED)
     assert flatten(published.tree).keys() == flatten(published_config().model_dump(mode="json")).keys()
 
 
 @pytest.mark.parametrize("name", [name for name in SHIPPED if name != Path(PUBLISHED).name])
-def test_every_other_one_holds_only_what_differs(name: str) -> None:
-    """What is written twice is changed in one place and forgotten in the other."""
+def test_other_configurations_have_only_keys_that_differ(name: str) -> None:
+    """A duplicated value would be changed in one place and forgotten in the other."""
     own, *others = read_layers(LOCAL.with_name(name))
     assert others[-1].path == PROJECT_ROOT / PUBLISHED
     below = flatten(merged(others))
-    said = {key: value for key, value in flatten(own.tree).items() if key != EXTENDS}
-    assert {key: value for key, value in said.items() if key in below and below[key] == value} == {}
+    given = {key: value for key, value in flatten(own.tree).items() if key != EXTENDS}
+    assert {key: value for key, value in given.items() if key in below and below[key] == value} == {}
 
 
-def test_who_alters_what_was_read_alters_nothing_for_the_next_reader(tmp_path: Path) -> None:
-    """The same text is parsed once a process."""
+def test_changing_a_read_mapping_does_not_change_the_next_read(tmp_path: Path) -> None:
+    """The same text is parsed once per process."""
     path = tmp_path / "some.yaml"
     path.write_text("a: {b: [1]}\n", encoding="utf-8")
     read_yaml(path)["a"]["b"].append(2)
@@ -65,14 +65,14 @@ def test_who_alters_what_was_read_alters_nothing_for_the_next_reader(tmp_path: P
 @pytest.mark.parametrize(
     ("metric", "key"), [("env/same_answer", "batch_size"), ("eval/env/same_answer", "training.eval_shadow.prompts")]
 )
-def test_a_run_is_not_ended_by_a_share_among_too_few_answers(metric: str, key: str) -> None:
+def test_early_stop_by_a_share_needs_enough_answers(metric: str, key: str) -> None:
     settings = (f"training.early_stop.metric={metric}", "training.eval_shadow.every_steps=12")
     with pytest.raises(ConfigError, match=rf"early_stop\.metric .*'{metric}'.* 16 .*{key} .*15"):
         load_config(LOCAL, [*settings, f"{key}=15"])
     load_config(LOCAL, [*settings, f"{key}=16"])
 
 
-def test_the_effective_configuration_loads_again_unchanged(tmp_path: Path) -> None:
+def test_effective_configuration_loads_unchanged(tmp_path: Path) -> None:
     config = load_config(LOCAL, ["pool.n=600", "gates.mix.tolerance_pp=2.5"])
     copy = tmp_path / "effective.yaml"
     copy.write_text(dump_config(config), encoding="utf-8")
@@ -80,12 +80,12 @@ def test_the_effective_configuration_loads_again_unchanged(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("key", ["pool.n.x", "nowhere.x", "pool"])
-def test_a_secret_in_an_override_that_is_refused_is_hidden(monkeypatch: pytest.MonkeyPatch, key: str) -> None:
+def test_secret_in_a_rejected_override_is_masked(monkeypatch: pytest.MonkeyPatch, key: str) -> None:
     monkeypatch.setenv("SCORER_API_KEY", "sk-not-for-logs")
     separator = "" if key == "pool" else "="
-    with pytest.raises(ConfigError) as refused:
+    with pytest.raises(ConfigError) as caught:
         load_config(LOCAL, [f"{key}{separator}sk-not-for-logs"])
-    assert "sk-not-for-logs" not in str(refused.value) and "***" in str(refused.value)
+    assert "sk-not-for-logs" not in str(caught.value) and "***" in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -200,10 +200,10 @@ def test_a_secret_in_an_override_that_is_refused_is_hidden(monkeypatch: pytest.M
         ("pool.intended={? [1] : 2}", "is not valid YAML"),
     ],
 )
-def test_each_fault_is_a_sentence_that_names_the_key(override: str, sentence: str) -> None:
-    with pytest.raises(ConfigError) as refused:
+def test_error_of_each_fault_names_the_key(override: str, sentence: str) -> None:
+    with pytest.raises(ConfigError) as caught:
         load_config(LOCAL, [override])
-    assert sentence in str(refused.value)
+    assert sentence in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -220,16 +220,16 @@ def test_each_fault_is_a_sentence_that_names_the_key(override: str, sentence: st
         ("a: !!map [1]\n", "is not valid YAML"),
     ],
 )
-def test_a_file_that_cannot_be_read_is_a_sentence(tmp_path: Path, text: str, sentence: str) -> None:
+def test_unreadable_file_is_an_error_with_its_path(tmp_path: Path, text: str, sentence: str) -> None:
     path = tmp_path / "bad.yaml"
     path.write_text(text, encoding="utf-8")
-    with pytest.raises(ConfigError) as refused:
+    with pytest.raises(ConfigError) as caught:
         load_config(path)
-    assert sentence in str(refused.value)
-    assert str(path) in str(refused.value)
+    assert sentence in str(caught.value)
+    assert str(path) in str(caught.value)
 
 
-def test_aliases_and_large_files_are_refused_at_once(tmp_path: Path) -> None:
+def test_aliases_and_large_files_are_rejected(tmp_path: Path) -> None:
     path = tmp_path / "bomb.yaml"
     levels = [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 30)]
     path.write_text("\n".join(["a0: &a0 [x]", *levels]))
@@ -242,22 +242,22 @@ def test_aliases_and_large_files_are_refused_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("override", ["pool.n=true", "seeds=[true]", "lr=yes", "datasets={gsm8k: true}"])
-def test_yes_is_no_number(override: str) -> None:
+def test_boolean_is_not_a_number(override: str) -> None:
     with pytest.raises(ConfigError, match="found true"):
         load_config(LOCAL, [override])
 
 
-def test_the_file_is_not_blamed_for_the_command_line(tmp_path: Path) -> None:
+def test_errors_of_file_and_command_line_are_separate(tmp_path: Path) -> None:
     path = own(tmp_path, "extends: local.yaml\nlr: none\n")
-    with pytest.raises(ConfigError) as refused:
+    with pytest.raises(ConfigError) as caught:
         load_config(path, ["steps=abc", "seeds=5"])
-    said = f"{path}, changed on the command line: "
-    assert f"{said}steps: found 'abc', expected" in str(refused.value)
-    assert "seeds: found '5', expected a list" in str(refused.value)
-    assert f"{path}: lr: found 'none'" in str(refused.value)
+    changed = f"{path}, changed on the command line: "
+    assert f"{changed}steps: found 'abc', expected" in str(caught.value)
+    assert "seeds: found '5', expected a list" in str(caught.value)
+    assert f"{path}: lr: found 'none'" in str(caught.value)
 
 
-def test_a_missing_or_binary_file_is_a_sentence(tmp_path: Path) -> None:
+def test_missing_or_binary_file_is_an_error_with_its_path(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"none\.yaml: .*--config"):
         load_config(tmp_path / "none.yaml")
     (tmp_path / "binary.yaml").write_bytes(b"a\xff\xfe\x00")
@@ -273,8 +273,8 @@ def test_thresholds_that_differ_from_the_published_ones_are_listed() -> None:
     assert departures(published_config(), published_config()) == []
 
 
-def test_other_thresholds_in_the_published_file_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Against a file that was loosened too, a loosened gate would not be listed."""
+def test_altered_published_thresholds_are_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compared with a loosened published file, a loosened gate would not be listed."""
     file = tmp_path / PUBLISHED
     file.parent.mkdir()
     shutil.copyfile(PROJECT_ROOT / PUBLISHED, file)
@@ -327,7 +327,7 @@ def test_other_thresholds_in_the_published_file_are_refused(tmp_path: Path, monk
         ),
     ],
 )
-def test_what_decides_beside_the_gates_is_listed_too(override: str, key: str) -> None:
+def test_changed_setting_outside_the_gates_is_listed(override: str, key: str) -> None:
     assert key in [item["key"] for item in departures(load_config(LOCAL, [override]), published_config())]
 
 
@@ -340,25 +340,27 @@ def test_what_decides_beside_the_gates_is_listed_too(override: str, key: str) ->
         (("scale_up.sizes=[5000, 30000]", "scale_up.judged=1"), ["scale_up.judged", "scale_up.sizes"]),
     ],
 )
-def test_what_a_scale_up_goes_by_is_listed(overrides: tuple[str, ...], keys: list[str]) -> None:
+def test_changed_scale_up_settings_are_listed(overrides: tuple[str, ...], keys: list[str]) -> None:
     found = departures(load_config(LOCAL, overrides), published_config())
     assert [item["key"] for item in found if item["key"].startswith("scale_up")] == keys
 
 
 @pytest.mark.parametrize("override", [f"gates.length.max_len={10**30}", f"scale_up.sizes=[1, {2**63}]"])
-def test_a_number_that_no_report_could_hold_is_refused(override: str) -> None:
+def test_number_too_large_for_a_report_is_rejected(override: str) -> None:
     with pytest.raises(ConfigError, match=r"9\.22e\+18$"):
         load_config(LOCAL, [override])
 
 
 def test_every_setting_is_listed_unless_it_is_declared_free() -> None:
-    """A key that is added one day is listed as long as nobody declares it free."""
+    """A new key is listed by default."""
     published = published_config()
     leaves = flatten(published.model_dump(mode="json"))
     listed = {*decisive(published)}
     free = {key for key in leaves if key not in listed}
     assert free == {key for one in _FREE for key in leaves if f"{key}.".startswith(f"{one}.")}
-    assert not [one for one in _FREE if not any(f"{key}.".startswith(f"{one}.") for key in leaves)], "each is a setting"
+    assert not [one for one in _FREE if not any(f"{key}.".startswith(f"{one}.") for key in leaves)], (
+        "each free key exists"
+    )
     assert not [key for key in free if key.startswith(("gates", "reward", "calibration", "difficulty.bo", "ticket"))]
 
 
@@ -378,34 +380,34 @@ def test_every_setting_is_listed_unless_it_is_declared_free() -> None:
         ("jugde.base_url=http://PLANTED@host", "unknown section 'jugde'"),
     ],
 )
-def test_a_key_in_the_configuration_is_refused_unseen(override: str, sentence: str) -> None:
-    with pytest.raises(ConfigError) as refused:
+def test_key_in_the_configuration_is_rejected_and_not_shown(override: str, sentence: str) -> None:
+    with pytest.raises(ConfigError) as caught:
         load_config(LOCAL, [override])
-    assert sentence in str(refused.value)
-    assert "PLANTED" not in str(refused.value)
+    assert sentence in str(caught.value)
+    assert "PLANTED" not in str(caught.value)
 
 
 @pytest.mark.parametrize("override", ["pool.n=20000", "pool.n=40000", "gates.waivers={mix: why}", "seeds=[1]"])
-def test_published_sizes_waivers_and_seeds_are_no_departures(override: str) -> None:
+def test_sizes_waivers_and_seeds_are_not_departures(override: str) -> None:
     assert departures(load_config(LOCAL, [override]), published_config()) == departures(
         load_config(LOCAL), published_config()
     )
 
 
 @pytest.mark.parametrize("key", ["require_commit", "require_clean"])
-def test_profile_prod_cannot_switch_the_git_gate_off(key: str) -> None:
+def test_profile_prod_cannot_disable_the_git_gate(key: str) -> None:
     with pytest.raises(ConfigError, match=r"gates\.git\.require_commit .*require_clean"):
         open_run(profile="prod", overrides=[f"gates.git.{key}=false"])
 
 
-def test_a_file_that_is_only_read_may_lie_anywhere(tmp_path: Path) -> None:
+def test_file_that_is_only_read_may_be_outside_the_workspace(tmp_path: Path) -> None:
     elsewhere = str(tmp_path / "rc1_seed.metrics.jsonl")
     run = open_run(workspace=tmp_path / "work", reading={"pool.path": elsewhere})
     assert run.config.pool.path == elsewhere
     assert f"pool.path={elsewhere}" in run.overrides
 
 
-def test_the_environment_chooses_profile_model_and_judge(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_sets_profile_model_and_judge(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RUN_MODE", "prod")
     monkeypatch.setenv("SCORER_PROVIDER", "openai")
     monkeypatch.setenv("BASE_MODEL", "some/model")
@@ -413,7 +415,7 @@ def test_the_environment_chooses_profile_model_and_judge(monkeypatch: pytest.Mon
     assert (config.profile, config.judge.provider, config.base_model) == ("prod", "openai", "some/model")
 
 
-def test_a_file_of_another_profile_is_refused() -> None:
+def test_file_of_another_profile_is_rejected() -> None:
     with pytest.raises(ConfigError, match=r"local\.yaml: .*'local'.*'prod'"):
         open_run(profile="prod", config=LOCAL)
     with pytest.raises(ConfigError, match=r"\(--profile .*\).* local, prod$"):
@@ -421,34 +423,34 @@ def test_a_file_of_another_profile_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "provider", "fault"),
+    ("mode", "provider", "fault"),
     [
         ("1", "rubric", r"REWARD_LIVE_MODE.*'rubric'"),
         ("0", "openai", r"REWARD_LIVE_MODE.*'openai'"),
         ("maybe", "rubric", "expected one of"),
     ],
 )
-def test_a_live_mode_that_the_judge_does_not_have_is_refused(
-    said: str, provider: str, fault: str, monkeypatch: pytest.MonkeyPatch
+def test_live_mode_that_contradicts_the_judge_is_rejected(
+    mode: str, provider: str, fault: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("REWARD_LIVE_MODE", said)
+    monkeypatch.setenv("REWARD_LIVE_MODE", mode)
     with pytest.raises(ConfigError, match=fault):
         open_run(profile="local", overrides=[f"judge.provider={provider}"])
 
 
-def test_a_model_is_not_answered_for_by_the_local_rubric() -> None:
+def test_judge_model_with_the_rubric_is_rejected() -> None:
     with pytest.raises(ConfigError, match=r"judge\.model .*'gpt-x'.* judge\.provider .*'rubric'"):
         open_run(profile="local", overrides=["judge.model=gpt-x"])
     assert open_run(profile="local", overrides=["judge.model=gpt-x", "judge.provider=openai"]).config.judge.model
 
 
-def test_live_mode_off_is_refused_in_prod(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_live_mode_off_is_rejected_in_prod(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REWARD_LIVE_MODE", "off")
     with pytest.raises(ConfigError, match=r"^REWARD_LIVE_MODE .*prod"):
         open_run(profile="prod")
 
 
-def test_the_judges_address_may_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_judge_address_is_read_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SCORER_BASE_URL", "http://127.0.0.1:9/v1")
     monkeypatch.setenv("REWARD_LIVE_MODE", "1")
     assert open_run(profile="prod").config.judge.base_url == "http://127.0.0.1:9/v1"
@@ -457,29 +459,28 @@ def test_the_judges_address_may_come_from_the_environment(monkeypatch: pytest.Mo
 @pytest.mark.parametrize(
     "override",
     [
-        "training.engine=trl_ppo",
         "training.update.minibatches=128",
         "training.adapter.alpha=8.0",
     ],
 )
-def test_what_a_run_can_be_trained_with_is_taken(override: str) -> None:
+def test_valid_training_setting_loads(override: str) -> None:
     load_config(LOCAL, [override])
 
 
 @pytest.mark.parametrize("key", [*MOVED, *FIXED])
-def test_a_key_of_the_version_before_is_refused_with_what_became_of_it(key: str) -> None:
-    with pytest.raises(ConfigError, match=f" '{re.escape(key)}' ") as refused:
+def test_moved_or_removed_key_is_rejected_with_its_replacement(key: str) -> None:
+    with pytest.raises(ConfigError, match=f" '{re.escape(key)}' ") as caught:
         load_config(LOCAL, [f"{key}=1"])
     target = MOVED.get(key)
     if target is None:
-        assert f" {FIXED[key]}; " in str(refused.value)
+        assert f" {FIXED[key]}; " in str(caught.value)
         return
-    assert f" {target}; " in str(refused.value)
+    assert f" {target}; " in str(caught.value)
     assert any(f"{known}.".startswith(f"{target}.") for known in flatten(load_config(LOCAL).model_dump()))
 
 
 def own(tmp_path: Path, text: str) -> Path:
-    """A file of one's own, next to copies of the shipped ones that it may extend."""
+    """A custom file next to copies of the shipped ones that it may extend."""
     for shipped in (LOCAL, PROJECT_ROOT / PUBLISHED):
         shutil.copy(shipped, tmp_path)
     path = tmp_path / "mine.yaml"
@@ -487,12 +488,12 @@ def own(tmp_path: Path, text: str) -> Path:
     return path
 
 
-def test_a_file_takes_a_task_out_of_the_mix_with_a_share_of_0(tmp_path: Path) -> None:
+def test_share_of_0_removes_a_task_from_the_mix(tmp_path: Path) -> None:
     path = own(tmp_path, "extends: local.yaml\ndatasets: {hotpotqa: 0.5, strategyqa: 0, gsm8k: 0.5}\n")
     assert open_run(config=str(path), workspace=tmp_path).config.datasets == {"hotpotqa": 0.5, "gsm8k": 0.5}
 
 
-def test_a_file_that_extends_another_says_only_where_it_differs(tmp_path: Path) -> None:
+def test_extending_file_overrides_only_its_own_keys(tmp_path: Path) -> None:
     path = own(tmp_path, "extends: local.yaml\ntraining: {reward: {turn: 0.05}}\nseeds: [1, 2, 3]\n")
     expected = load_config(LOCAL, ["training.reward.turn=0.05", "seeds=[1, 2, 3]"])
     assert load_config(path) == expected
@@ -511,13 +512,13 @@ def test_a_file_that_extends_another_says_only_where_it_differs(tmp_path: Path) 
         ("extends: local.yaml\ntraining: {grqo: 1}\n", "unknown key 'training.grqo'; did you mean 'grpo'?"),
     ],
 )
-def test_what_cannot_be_extended_is_refused(tmp_path: Path, text: str, sentence: str) -> None:
-    with pytest.raises(ConfigError) as refused:
+def test_invalid_extends_is_rejected(tmp_path: Path, text: str, sentence: str) -> None:
+    with pytest.raises(ConfigError) as caught:
         load_config(own(tmp_path, text))
-    assert sentence in str(refused.value)
+    assert sentence in str(caught.value)
 
 
-def test_the_extended_file_is_the_one_beside_the_name_that_was_given(tmp_path: Path) -> None:
+def test_extended_file_is_next_to_the_given_name_not_the_link_target(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     there = own(tmp_path / "elsewhere", "extends: local.yaml\n")
     (tmp_path / "mine.yaml").symlink_to(there)
@@ -527,12 +528,12 @@ def test_the_extended_file_is_the_one_beside_the_name_that_was_given(tmp_path: P
     assert run.config_files == (there.resolve(), tmp_path / "local.yaml", tmp_path / "ppo_scale.yaml")
 
 
-def test_files_that_extend_each_other_are_refused(tmp_path: Path) -> None:
+def test_files_that_extend_each_other_are_rejected(tmp_path: Path) -> None:
     path = own(tmp_path, "extends: between.yaml\n")
     (tmp_path / "between.yaml").write_text("extends: mine.yaml\n", encoding="utf-8")
-    said = r"between\.yaml: extends: mine\.yaml extends this file in turn \(mine\.yaml, between\.yaml\), "
-    said += "expected a chain of files that ends with one without extends"
-    with pytest.raises(ConfigError, match=said):
+    error = r"between\.yaml: extends: mine\.yaml extends this file in turn \(mine\.yaml, between\.yaml\), "
+    error += "expected a chain of files that ends with one without extends"
+    with pytest.raises(ConfigError, match=error):
         load_config(path)
 
 
@@ -551,24 +552,22 @@ def test_files_that_extend_each_other_are_refused(tmp_path: Path) -> None:
         ("ppo_scale.yaml", "  cv: 5\n", "", "the key 'calibration.cv' is missing"),
     ],
 )  # fmt: skip
-def test_a_fault_is_named_by_the_file_in_which_it_stands(
-    tmp_path: Path, file: str, old: str, new: str, sentence: str
-) -> None:
+def test_fault_names_the_file_that_has_it(tmp_path: Path, file: str, old: str, new: str, sentence: str) -> None:
     path = own(tmp_path, "extends: local.yaml\nsteps: 50\n")
     faulty = tmp_path / file
     written = faulty.read_text(encoding="utf-8")
     assert old in written
     faulty.write_text(written.replace(old, new, 1), encoding="utf-8")
-    with pytest.raises(ConfigError) as refused:
+    with pytest.raises(ConfigError) as caught:
         load_config(path)
-    assert sentence in str(refused.value)
+    assert sentence in str(caught.value)
 
 
-def test_what_several_files_say_together_is_named_by_all_of_them(tmp_path: Path) -> None:
+def test_fault_of_several_files_together_names_all_of_them(tmp_path: Path) -> None:
     path = own(tmp_path, "extends: local.yaml\ntraining: {checkpoints: {keep_every: 24}}\n")
-    with pytest.raises(ConfigError) as refused:
+    with pytest.raises(ConfigError) as caught:
         load_config(path)
-    assert f"{path} over local.yaml over ppo_scale.yaml: training" in str(refused.value)
+    assert f"{path} over local.yaml over ppo_scale.yaml: training" in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -586,18 +585,16 @@ def test_what_several_files_say_together_is_named_by_all_of_them(tmp_path: Path)
         ),
     ],
 )
-def test_what_an_engine_cannot_use_is_refused_when_the_configuration_is_read(
-    name: str, setting: str, sentence: str
-) -> None:
-    brought = "demonstrations" if name == "trl_sft" else "groups"
-    engine = [f"training.engine={name}", f"training.strategy={brought}"]
+def test_setting_that_an_engine_cannot_use_is_rejected_on_loading(name: str, setting: str, sentence: str) -> None:
+    strategy = "demonstrations" if name == "trl_sft" else "groups"
+    engine = [f"training.engine={name}", f"training.strategy={strategy}"]
     load_config(LOCAL, engine)
     with pytest.raises(ConfigError, match=sentence):
         load_config(LOCAL, [*engine, setting])
     load_config(LOCAL, ["training.engine=torch_grpo", "training.strategy=groups", setting])
 
 
-def test_groups_have_to_fill_a_step() -> None:
+def test_batch_size_must_be_a_multiple_of_the_group_size() -> None:
     grouped = ["training.engine=torch_grpo", "training.strategy=groups"]
     assert load_config(LOCAL, grouped).prompts == 16
     with pytest.raises(ConfigError, match=r"batch_size .*100.* training\.update\.group_size \(8\)"):
@@ -607,7 +604,7 @@ def test_groups_have_to_fill_a_step() -> None:
 
 
 @pytest.mark.parametrize("name", names_of(ENGINES))
-def test_an_engine_takes_the_strategy_that_brings_what_it_learns_from_and_no_other(name: str) -> None:
+def test_engine_accepts_only_the_strategy_that_provides_its_data(name: str) -> None:
     fitting = "ppo" if name in ("torch_ppo", "trl_ppo") else "groups"
     if name in names_of(ENGINES, LearnsFrom.DEMONSTRATIONS):
         fitting = "demonstrations"

@@ -1,4 +1,4 @@
-"""A run's effective configuration opens that run again, and nothing else under its name."""
+"""A run's recorded effective configuration reopens exactly that run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def recorded(root: Path, *settings: str, **more: str) -> Run:
     return run
 
 
-def test_it_is_the_very_same_run(tmp_path: Path) -> None:
+def test_effective_configuration_reopens_the_same_run(tmp_path: Path) -> None:
     run = recorded(tmp_path, *SETTINGS)
     for config in (EFFECTIVE, str(tmp_path / EFFECTIVE)):
         reopened = open_run(workspace=tmp_path, config=config)
@@ -33,7 +33,7 @@ def test_it_is_the_very_same_run(tmp_path: Path) -> None:
     assert open_run(workspace=tmp_path, config=EFFECTIVE, overrides=["steps=20"]).config.steps == 20
 
 
-def test_its_ticket_holds_for_it(opened: Run, tmp_path: Path) -> None:
+def test_ticket_is_valid_for_the_reopened_run(opened: Run, tmp_path: Path) -> None:
     root = tmp_path / "workspace"
     shutil.copytree(opened.workspace.root, root, ignore=shutil.ignore_patterns("logs"))
     run = recorded(root, *opened.overrides)
@@ -42,7 +42,7 @@ def test_its_ticket_holds_for_it(opened: Run, tmp_path: Path) -> None:
         verify_ticket(open_run(workspace=root, config=EFFECTIVE, overrides=["lr=0.5"]))
 
 
-def test_what_the_environment_set_is_recorded_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings_from_the_environment_are_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BASE_MODEL", "models/of_my_own")
     run = recorded(tmp_path, *SETTINGS)
     assert open_run(workspace=tmp_path, config=EFFECTIVE) == run
@@ -51,7 +51,7 @@ def test_what_the_environment_set_is_recorded_too(tmp_path: Path, monkeypatch: p
 
 
 @pytest.mark.parametrize("edited", [EFFECTIVE, "configs/local.yaml"])
-def test_an_edited_one_is_refused(tmp_path: Path, edited: str) -> None:
+def test_edited_recorded_configuration_is_rejected(tmp_path: Path, edited: str) -> None:
     shipped = open_run().config_files
     (tmp_path / "configs").mkdir()
     for file in shipped:
@@ -67,7 +67,7 @@ def test_an_edited_one_is_refused(tmp_path: Path, edited: str) -> None:
         open_run(workspace=tmp_path, config=EFFECTIVE)
 
 
-def test_a_copy_by_another_name_is_a_configuration_of_its_own(tmp_path: Path) -> None:
+def test_renamed_copy_is_an_ordinary_configuration(tmp_path: Path) -> None:
     run = recorded(tmp_path, *SETTINGS)
     copy = tmp_path / "mine.yaml"
     copy.write_text((tmp_path / EFFECTIVE).read_text().replace("n: 600", "n: 601"))
@@ -76,7 +76,7 @@ def test_a_copy_by_another_name_is_a_configuration_of_its_own(tmp_path: Path) ->
     assert own.config_sha256 != run.config_sha256
 
 
-def test_no_secret_and_no_path_of_elsewhere_is_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_secrets_and_outside_paths_are_not_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SCORER_API_KEY", "sk-word-4711-word-4711")
     recorded(tmp_path / "w", "gates.waivers={judge_agreement: sk-word-4711-word-4711}")
     assert opening_of(tmp_path / "w" / EFFECTIVE) is None

@@ -1,4 +1,4 @@
-"""What the files for a team's deployments are held to: each function names what is wrong with one, in words."""
+"""Checks of the files for a team's deployments: each function lists the faults of one file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ POOLS = {"process": "prefect", "docker": "prefect-docker", "kubernetes": "prefec
 _METADATA = Path(prefect.server.api.__file__).parent / "collections_data/views/aggregate-worker-metadata.json"
 _PLACEHOLDER = re.compile(r"\{\{ *(\w+) *\}\}")
 _SECRET = re.compile(r"password|auth_string|authstring|secret|token|api_?key", re.IGNORECASE)
-_FROM_OUTSIDE = re.compile(r"\$\{\w+:\?[^}]+\}")
+_REFERENCE = re.compile(r"\$\{\w+:\?[^}]+\}")
 
 
 def template(kind: str) -> dict[str, Any]:
@@ -36,7 +36,7 @@ def prefects_own(kind: str) -> dict[str, Any]:
 
 
 def leaves(tree: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
-    """Every value of a document that holds no others, with the way to it."""
+    """Every leaf value of a document with its path."""
     if isinstance(tree, (dict, list)) and tree:
         for key, value in tree.items() if isinstance(tree, dict) else enumerate(tree):
             yield from leaves(value, (*path, key))
@@ -45,34 +45,34 @@ def leaves(tree: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, .
 
 
 def faults_of_template(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:
-    """Where a template leaves Prefect's own, defaults and additions aside, or has a variable that decides nothing."""
+    """Differences from Prefect's own template, except defaults and additions, and unused or undefined variables."""
     properties, original = ours["variables"]["properties"], theirs["variables"]["properties"]
     faults = [
-        f"{name}: not as Prefect has it"
+        f"{name}: differs from Prefect's"
         for name, made in original.items()
         if {**properties.get(name, {}), "default": 0} != {**made, "default": 0}
     ]
     job = dict(leaves(ours["job_configuration"]))
     faults += [
-        f"{path}: not as Prefect has it"
+        f"{path}: differs from Prefect's"
         for path, value in leaves(theirs["job_configuration"])
         if job.get(path) != value
     ]
     used = {name for value in job.values() for name in _PLACEHOLDER.findall(str(value))}
-    return [*faults, *(f"{name}: decides nothing, or is no variable" for name in used ^ set(properties))]
+    return [*faults, *(f"{name}: unused or undefined variable" for name in used ^ set(properties))]
 
 
 def secrets_in(document: Any) -> list[str]:
-    """Where a document holds a secret itself, in the place of the name by which it is given from outside."""
+    """The paths of secrets that a document has as values instead of references."""
     return [
         ".".join(map(str, path))
         for path, value in leaves(document)
-        if path and _SECRET.search(str(path[-1])) and isinstance(value, str) and not _given(str(path[-1]), value)
+        if path and _SECRET.search(str(path[-1])) and isinstance(value, str) and not _is_reference(str(path[-1]), value)
     ]
 
 
-def _given(key: str, value: str) -> bool:
-    return key == "existingSecret" or _FROM_OUTSIDE.fullmatch(value) is not None
+def _is_reference(key: str, value: str) -> bool:
+    return key == "existingSecret" or _REFERENCE.fullmatch(value) is not None
 
 
 def written(name: str) -> Any:
@@ -81,18 +81,18 @@ def written(name: str) -> Any:
 
 
 def instructions(dockerfile: str) -> list[tuple[str, str]]:
-    """The instructions of a Dockerfile with what follows each, its lines joined."""
+    """The instructions of a Dockerfile with their arguments, continued lines joined."""
     lines = [line for line in dockerfile.splitlines() if line and not line.startswith("#")]
     joined = "\n".join(lines).replace("\\\n", "")
     return [(line.partition(" ")[0], line.partition(" ")[2].strip()) for line in joined.splitlines()]
 
 
 def faults_of_dockerfile(dockerfile: str) -> list[str]:
-    """What an image would hold that no pin decides, and whom it would run as."""
+    """Unpinned installs and base images of a Dockerfile, and root as its user."""
     steps = instructions(dockerfile)
     installs = [part for name, what in steps if name == "RUN" for part in what.split("&&") if "pip install" in part]
-    faults = [f"{part.strip()}: from no pins" for part in installs if " -c " not in part and " --no-deps " not in part]
-    bases = [what for name, what in steps if name == "FROM"]
-    faults += [f"{base}: of no version" for base in bases if not re.search(r":\d+\.\d+", base)]
-    users = [what for name, what in steps if name == "USER"]
+    faults = [f"{part.strip()}: unpinned" for part in installs if " -c " not in part and " --no-deps " not in part]
+    bases = [argument for name, argument in steps if name == "FROM"]
+    faults += [f"{base}: without a version" for base in bases if not re.search(r":\d+\.\d+", base)]
+    users = [argument for name, argument in steps if name == "USER"]
     return faults if users and users[-1] != "root" else [*faults, "runs as root"]

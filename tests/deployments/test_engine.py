@@ -1,4 +1,4 @@
-"""What the worker starts for a flow run."""
+"""The process that a worker starts for a flow run, and the address of a server's database."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ begin("deployments.engine", run_name="__main__")
 """
 
 
-def test_a_flow_run_of_a_worker_is_as_quiet_about_other_libraries_as_a_command() -> None:
+def test_flow_run_of_a_worker_silences_other_libraries_like_a_command() -> None:
     done = subprocess.run([sys.executable, "-c", _ENGINE], cwd=PROJECT_ROOT, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "prefect.engine True\n"), done.stderr
 
 
 @pytest.mark.parametrize("name", ["plain", "x?y#z", "50 %41"])
-def test_a_servers_database_lies_in_its_workspace_whatever_that_is_called(name: str, tmp_path: Path) -> None:
+def test_database_address_is_valid_for_any_workspace_name(name: str, tmp_path: Path) -> None:
     home = tmp_path / name / ".prefect"
     home.mkdir(parents=True)
     address = settings(tmp_path / name, "http://127.0.0.1:1")["PREFECT_SERVER_DATABASE_CONNECTION_URL"]

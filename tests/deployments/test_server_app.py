@@ -1,4 +1,4 @@
-"""Over SQLite whoever writes waits for a turn."""
+"""With SQLite, transactions that may write wait for their turn."""
 
 from __future__ import annotations
 
@@ -28,10 +28,6 @@ def insert(number: int) -> str:
     return f"INSERT INTO counted VALUES ({number})"
 
 
-def over(database: Path) -> InTurn:
-    return InTurn(connection_url=f"sqlite+aiosqlite:///{database}")
-
-
 async def with_table(configuration: AioSqliteConfiguration) -> AsyncEngine:
     engine = await configuration.engine()
     async with AsyncSession(engine) as session:
@@ -39,7 +35,7 @@ async def with_table(configuration: AioSqliteConfiguration) -> AsyncEngine:
     return engine
 
 
-def test_two_that_read_before_they_write_are_both_served(tmp_path: Path) -> None:
+def test_two_transactions_that_read_before_writing_both_succeed(tmp_path: Path) -> None:
     async def both(configuration: AioSqliteConfiguration) -> None:
         engine = await with_table(configuration)
 
@@ -52,56 +48,57 @@ def test_two_that_read_before_they_write_are_both_served(tmp_path: Path) -> None
             async with configuration.begin_transaction(session):
                 assert (await session.execute(COUNT)).scalar() == 0
                 meanwhile = asyncio.create_task(other())
-                await asyncio.sleep(0.2)  # where nobody waits for a turn, the other one has written by then
+                await asyncio.sleep(0.2)  # without turns, the other one has written by then
                 await session.execute(text(insert(2)))
             await meanwhile
             assert (await session.execute(COUNT)).scalar() == 2
         await engine.dispose()
 
-    asyncio.run(both(over(tmp_path / "one.db")))
+    asyncio.run(both(InTurn(connection_url=f"sqlite+aiosqlite:///{tmp_path / 'one.db'}")))
 
 
-def tell_what_is_wired() -> None:
-    """As a process: make the application that the environment describes, and tell over which database it works."""
+def print_database_configuration() -> None:
+    """In a process: make the application for the environment, and print its database configuration."""
     refresh_global_settings_context()
     server_app.create_app()
     print(type(provide_database_interface().database_config).__name__)
 
 
 @pytest.mark.parametrize(
-    ("address", "wired"),
+    ("address", "configuration"),
     [
         ("sqlite+aiosqlite:///{folder}/one.db", "InTurn"),
-        ("postgresql+asyncpg://nobody@127.0.0.1:1/none", "AsyncPostgresConfiguration"),
+        ("postgresql+asyncpg://user@127.0.0.1:1/none", "AsyncPostgresConfiguration"),
     ],
     ids=["SQLite", "PostgreSQL"],
 )
-def test_the_application_is_for_sqlite_alone(tmp_path: Path, address: str, wired: str) -> None:
+def test_application_takes_turns_only_with_sqlite(tmp_path: Path, address: str, configuration: str) -> None:
     name = settings.PREFECT_SERVER_DATABASE_CONNECTION_URL.name
     process = this_interpreter(tmp_path / "forks").start(
-        "tests.deployments.test_server_app.tell_what_is_wired", environment={name: address.format(folder=tmp_path)}
+        "tests.deployments.test_server_app.print_database_configuration",
+        environment={name: address.format(folder=tmp_path)},
     )
     assert process.wait(120) == 0, process.told()
-    assert process.told() == f"{wired}\n"
+    assert process.told() == f"{configuration}\n"
 
 
 class _Started(Exception):
-    """In the place of a server."""
+    """Raised instead of starting a server."""
 
 
-def test_a_workspaces_server_is_this_application_and_no_module_of_the_current_folder(
+def test_server_runs_this_application_and_imports_nothing_from_its_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[Sequence[str]] = []
+    commands: list[Sequence[str]] = []
 
     def start(command: Sequence[str], *_: object) -> subprocess.Popen[bytes]:
-        asked.append(command)
+        commands.append(command)
         raise _Started
 
     monkeypatch.setattr(children, "start", start)
     with pytest.raises(_Started):
         server.start_server(tmp_path, 1)
-    (command,) = asked
+    (command,) = commands
     assert command[1:4] == ["-P", "-m", "uvicorn"]
     (tmp_path / "click.py").write_text("raise SystemExit(3)")  # uvicorn would import it
     assert subprocess.run([*command[:4], "--version"], cwd=tmp_path, stdout=subprocess.DEVNULL).returncode == 0

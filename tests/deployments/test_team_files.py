@@ -1,4 +1,4 @@
-"""Pools, images, compose and Helm values: as Prefect wants them, consistent with each other, and without a secret."""
+"""Pools, images, compose and Helm values: valid for Prefect, consistent, and without secrets."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ from .team_files import (
 )
 
 BUILT = {"build_image": {"image": "team/rc1:abc", "image_name": "team/rc1", "tag": "abc"}, "name": "rc1"}
-"""What `prefect deploy` knows once the image is built."""
+"""What `prefect deploy` knows after the image is built."""
 DOCKERFILE = (DEPLOYMENTS / "containers/Dockerfile").read_text()
 
 
 def pin(package: str) -> str:
-    """The version of a package that constraints.txt has."""
+    """The version of a package in constraints.txt."""
     pins = dict(line.split("==") for line in (PROJECT_ROOT / "constraints.txt").read_text().split() if "==" in line)
     return {name.lower(): version for name, version in pins.items()}[package]
 
@@ -52,11 +52,11 @@ def loaded(name: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
 
 
 @pytest.mark.parametrize("kind", POOLS)
-def test_a_pools_template_is_prefects_own_but_for_what_rc1_needs(kind: str) -> None:
+def test_pool_template_differs_from_prefects_only_where_allowed(kind: str) -> None:
     assert faults_of_template(template(kind), prefects_own(kind)) == []
 
 
-def test_deployments_in_containers_are_those_of_the_process_pool(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_container_deployments_equal_those_of_the_process_pool(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RC1_POOL", "rc1-docker")
     plain, _ = loaded("prefect.yaml")
     contained, steps = loaded("containers/prefect.yaml")
@@ -72,7 +72,7 @@ def test_deployments_in_containers_are_those_of_the_process_pool(monkeypatch: py
     assert ("WORKDIR", "/opt/prefect/rc1") in instructions(DOCKERFILE)
 
 
-def test_every_step_of_prefects_is_there_and_takes_what_it_is_given() -> None:
+def test_every_deployment_step_exists_and_accepts_its_arguments() -> None:
     if importlib.util.find_spec("prefect_docker") is None:
         pytest.skip("prefect-docker (extra `docker`) is not installed: its steps cannot be looked at")
     _, steps = loaded("containers/prefect.yaml")
@@ -82,7 +82,7 @@ def test_every_step_of_prefects_is_there_and_takes_what_it_is_given() -> None:
         inspect.signature(getattr(importlib.import_module(module), function)).bind(**arguments)
 
 
-def test_the_image_is_made_from_pins_and_runs_as_nobody_special() -> None:
+def test_image_is_pinned_and_does_not_run_as_root() -> None:
     assert faults_of_dockerfile(DOCKERFILE) == []
     project = tomllib.loads((PROJECT_ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
@@ -99,7 +99,7 @@ def test_the_image_is_made_from_pins_and_runs_as_nobody_special() -> None:
     assert shown == needed
 
 
-def test_runs_in_an_image_have_the_settings_of_the_local_server(tmp_path: Path) -> None:
+def test_image_has_the_settings_of_the_local_server(tmp_path: Path) -> None:
     (text,) = (what for name, what in instructions(DOCKERFILE) if name == "ENV")
     chosen, here = dict(one.split("=") for one in text.split()), settings(tmp_path, "http://127.0.0.1:4200")
     both = set(chosen) & set(here) - {"PREFECT_HOME"}
@@ -107,7 +107,7 @@ def test_runs_in_an_image_have_the_settings_of_the_local_server(tmp_path: Path) 
     assert {name: chosen[name] for name in both} == {name: here[name] for name in both}
 
 
-def test_nothing_that_git_has_is_kept_from_the_image() -> None:
+def test_image_has_every_tracked_file_and_no_private_one() -> None:
     rules = [line for line in (PROJECT_ROOT / ".dockerignore").read_text().splitlines() if not line.startswith("#")]
     tracked = subprocess.run(["git", "ls-files"], cwd=PROJECT_ROOT, capture_output=True, text=True, check=True)
     kept = PatternMatcher(rules)
@@ -117,7 +117,7 @@ def test_nothing_that_git_has_is_kept_from_the_image() -> None:
     assert [path for path in private if not kept.matches(path)] == []
 
 
-def test_compose_helm_and_pools_name_the_same_things() -> None:
+def test_compose_helm_and_pools_are_consistent() -> None:
     compose, docker, cluster = written("containers/compose.yaml"), template("docker"), template("kubernetes")
     variables = docker["variables"]["properties"]
     assert [compose["networks"]["rc1"]["name"]] == variables["networks"]["default"]
@@ -138,5 +138,5 @@ def test_compose_helm_and_pools_name_the_same_things() -> None:
 @pytest.mark.parametrize(
     "path", sorted(DEPLOYMENTS.rglob("*.yaml")), ids=lambda path: str(path.relative_to(DEPLOYMENTS))
 )
-def test_no_file_holds_a_secret(path: Path) -> None:
+def test_deployment_file_has_no_secret(path: Path) -> None:
     assert secrets_in(written(str(path.relative_to(DEPLOYMENTS)))) == []

@@ -1,4 +1,4 @@
-"""A workspace with a ticket and a tiny base, at which a training could begin."""
+"""A workspace with a ticket and a tiny base, ready for training."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ FROM_OUTSIDE = ("PREFECT_API_URL", "RC1_WEBHOOK_SECRET_URL", "http_proxy", "http
 
 
 @pytest.fixture(autouse=True)
-def nothing_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in FROM_OUTSIDE:
         monkeypatch.delenv(name, raising=False)
 
 
 @pytest.fixture(autouse=True)
-def versions_as_they_are(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """What is installed here is the machine's business: the look at it has a test of its own."""
+def pinned_versions(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Pin an installed version: the versions of this machine have their own test."""
     pins = tmp_path_factory.mktemp("pins") / "constraints.txt"
     pins.write_text(f"orjson=={version('orjson')}\n")
     monkeypatch.setattr(machine, "_CONSTRAINTS", str(pins))
@@ -36,6 +36,6 @@ def own(opened: Run, tmp_path: Path) -> Run:
 
 
 def with_settings(run: Run, *overrides: str) -> Run:
-    """The same workspace under other settings, which its ticket is not for."""
+    """The same workspace with settings that its ticket does not allow."""
     changed = open_run(profile="local", workspace=run.workspace.root, overrides=(*run.overrides, *overrides))
     return replace(changed, vouched=run.vouched)

@@ -1,4 +1,4 @@
-"""Every look is green where all is well, and red alone where just that is damaged."""
+"""Every check of the doctor passes in a sound workspace, and only the matching ones fail after damage."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from tests.training.vllm_double import served
 from .conftest import with_settings
 
 
-def reds(run: Run) -> set[str]:
+def failed_looks(run: Run) -> set[str]:
     return {name for name, one in examined(run).items() if one.failed}
 
 
@@ -47,34 +47,34 @@ def everything(root: Path) -> dict[Path, int]:
     return {path: path.lstat().st_mtime_ns for path in root.rglob("*")}
 
 
-def revoked(run: Run) -> None:
+def revoked_ticket(run: Run) -> None:
     revoke_ticket(run, "a test")
 
 
-def a_file_for_the_logs(run: Run) -> None:
+def file_instead_of_logs(run: Run) -> None:
     run.workspace.path("logs").write_text("")
 
 
-def a_torn_base(run: Run) -> None:
+def truncated_base(run: Run) -> None:
     weights = run.workspace.path("base/model.safetensors")
     weights.write_bytes(weights.read_bytes()[:-1])
 
 
-def no_tokenizer(run: Run) -> None:
+def missing_tokenizer(run: Run) -> None:
     run.workspace.path("base/tokenizer.json").unlink()
 
 
-def a_vocabulary_of_a_list(run: Run) -> None:
+def vocab_size_as_a_list(run: Run) -> None:
     path = run.workspace.path("base/config.json")
     write_json(path, {**read_json(path), "vocab_size": [1]})
 
 
-def states_of_no_width(run: Run) -> None:
+def negative_hidden_size(run: Run) -> None:
     path = run.workspace.path("base/config.json")
     write_json(path, {**read_json(path), "hidden_size": -1})
 
 
-def test_all_is_well_where_a_training_could_begin_and_nothing_is_written(opened: Run) -> None:
+def test_sound_workspace_passes_every_check_and_nothing_is_written(opened: Run) -> None:
     before = everything(opened.workspace.root)
     found = examined(opened)
     assert {name: one.advice for name, one in found.items() if one.failed} == {}
@@ -83,26 +83,28 @@ def test_all_is_well_where_a_training_could_begin_and_nothing_is_written(opened:
 
 
 @pytest.mark.parametrize(
-    ("damage", "red", "words"),
+    ("damage", "failed", "words"),
     [
-        (revoked, {"ticket"}, "it was revoked"),
-        (a_file_for_the_logs, {"folders"}, "logs is not a folder"),
-        # What is told from the base cannot be told any more, and the ticket vouches for it.
-        (a_torn_base, {"ticket", "base", "engine", "chat_contract", "disk", "memory"}, "was truncated or altered"),
-        (no_tokenizer, {"ticket", "base", "engine", "chat_contract", "disk", "memory"}, "lacks tokenizer.json"),
-        (a_vocabulary_of_a_list, {"ticket", "engine", "chat_contract", "memory"}, "cannot be loaded (Strict"),
-        (states_of_no_width, {"ticket", "engine", "memory"}, "describes no valid model"),
+        (revoked_ticket, {"ticket"}, "it was revoked"),
+        (file_instead_of_logs, {"folders"}, "logs is not a folder"),
+        # Checks that read the base fail too, and so does the ticket, which pins it.
+        (truncated_base, {"ticket", "base", "engine", "chat_contract", "disk", "memory"}, "was truncated or altered"),
+        (missing_tokenizer, {"ticket", "base", "engine", "chat_contract", "disk", "memory"}, "lacks tokenizer.json"),
+        (vocab_size_as_a_list, {"ticket", "engine", "chat_contract", "memory"}, "cannot be loaded (Strict"),
+        (negative_hidden_size, {"ticket", "engine", "memory"}, "describes no valid model"),
     ],
 )
-def test_what_is_damaged_is_red_and_named(own: Run, damage: Callable[[Run], None], red: set[str], words: str) -> None:
+def test_damage_fails_the_matching_checks_and_is_named(
+    own: Run, damage: Callable[[Run], None], failed: set[str], words: str
+) -> None:
     damage(own)
     found = examined(own)
-    assert {name for name, one in found.items() if one.failed} == red
+    assert {name for name, one in found.items() if one.failed} == failed
     assert any(words in f"{one.found} {one.advice}" for one in found.values())
 
 
 @pytest.mark.parametrize(
-    ("settings", "red"),
+    ("settings", "failed"),
     [
         (("gates.resources.min_free_gb=1e9",), "disk"),
         (("steps=1000000000", "training.checkpoints.every_steps=1"), "disk"),
@@ -114,13 +116,13 @@ def test_what_is_damaged_is_red_and_named(own: Run, damage: Callable[[Run], None
         (("training.adapter.targets=[q_proj, lm_head]",), "engine"),  # the embedding too: it is not in the files
     ],
 )
-def test_settings_that_cannot_be_met_are_red(own: Run, settings: tuple[str, ...], red: str) -> None:
+def test_impossible_settings_fail_the_matching_check(own: Run, settings: tuple[str, ...], failed: str) -> None:
     policy = own.workspace.path("own/two.py")
     policy.parent.mkdir()
     policy.write_text('def play(scene, more):\n    """Takes too much."""\n')
     chosen = [one.format(closed=free_port()) for one in settings]
-    # The ticket is for other settings, and says so.
-    assert reds(with_settings(own, *chosen)) == {*red.split(), "ticket"}
+    # The ticket is for other settings, so it fails too.
+    assert failed_looks(with_settings(own, *chosen)) == {*failed.split(), "ticket"}
 
 
 @pytest.mark.parametrize(
@@ -140,31 +142,27 @@ def test_settings_that_cannot_be_met_are_red(own: Run, settings: tuple[str, ...]
         ),
     ],
 )
-def test_a_bound_on_a_collapse_that_no_step_measures_is_told(
-    opened: Run, settings: tuple[str, ...], words: str
-) -> None:
+def test_collapse_bound_that_no_step_measures_is_reported(opened: Run, settings: tuple[str, ...], words: str) -> None:
     bounds = [f"training.collapse.{one}" for one in ("max_kl=1", "min_entropy=0.01", "max_same_answer=0.6")]
     found = LOOKS["engine"](with_settings(opened, *bounds, *settings)).found
     assert found.endswith(f"a collapse is {words}")
 
 
-def test_a_named_prefect_server_that_does_not_answer_is_red(opened: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreachable_prefect_server_fails(opened: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PREFECT_API_URL", f"http://127.0.0.1:{free_port()}/api")
-    assert reds(opened) == {"prefect"}
+    assert failed_looks(opened) == {"prefect"}
 
 
-def test_too_little_memory_is_red(opened: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    told = tmp_path / "meminfo"
-    told.write_text("MemTotal: 16 kB\nMemAvailable:    64 kB\n")
-    monkeypatch.setattr(memory, "_MEMINFO", told)
+def test_too_little_memory_fails(opened: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    meminfo = tmp_path / "meminfo"
+    meminfo.write_text("MemTotal: 16 kB\nMemAvailable:    64 kB\n")
+    monkeypatch.setattr(memory, "_MEMINFO", meminfo)
     found = examined(opened)
     assert {name for name, one in found.items() if one.failed} == {"memory"}
     assert "does not fit" in found["memory"].advice
 
 
-def test_another_version_than_the_tested_one_is_red(
-    opened: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_untested_version_fails(opened: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     pins = tmp_path / "constraints.txt"
     pins.write_text("orjson==0.0.1\n")
     monkeypatch.setattr(machine, "_CONSTRAINTS", str(pins))
@@ -176,7 +174,7 @@ def test_another_version_than_the_tested_one_is_red(
     ]  # fmt: skip
 
 
-def test_keys_are_named_and_never_shown(opened: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keys_are_named_but_not_shown(opened: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     live = ("judge.provider=openai", "judge.model=m", "judge.base_url=https://judge.example.com/v1")
     run = with_settings(opened, *live)
     lacking = LOOKS["keys"](run)
@@ -193,26 +191,26 @@ def test_keys_are_named_and_never_shown(opened: Run, monkeypatch: pytest.MonkeyP
 
 @pytest.fixture
 def answering() -> Iterator[str]:
-    """The address of a server that has nothing to give."""
+    """The address of a server that answers everything with 404."""
 
-    class Nothing(BaseHTTPRequestHandler):
+    class NotFound(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             self.send_error(404)
 
         def log_message(self, format: str, *args: Any) -> None:
-            """Nothing."""
+            """No log."""
 
-    with HTTPServer(("127.0.0.1", 0), Nothing) as server:
+    with HTTPServer(("127.0.0.1", 0), NotFound) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}"
         server.shutdown()
 
 
-def test_a_server_that_answers_anything_is_reached(answering: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_any_answer_counts_as_reachable_and_silence_does_not(answering: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert endpoints.unreachable(answering) == ""
     assert endpoints.unreachable(f"http://127.0.0.1:{free_port()}") == "Connection refused"
     monkeypatch.setattr(endpoints, "_TIMEOUT_S", 0.2)
-    with socket.create_server(("127.0.0.1", 0)) as silent:  # takes the connection and says nothing
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # accepts the connection without an answer
         assert endpoints.unreachable(f"http://127.0.0.1:{silent.getsockname()[1]}") != ""
 
 
@@ -220,7 +218,7 @@ def sampled_by(run: Run, address: str) -> Run:
     return with_settings(run, "training.rollout.sampler=vllm", f"training.vllm.base_url={address}")
 
 
-def test_a_vllm_server_is_looked_at_where_one_samples_and_what_it_serves_is_named(opened: Run) -> None:
+def test_vllm_server_is_checked_if_it_samples_and_its_models_are_named(opened: Run) -> None:
     assert LOOKS["vllm"](opened) == Finding("none: training.rollout.sampler is own")
     base = opened.workspace.path("base")
     with served(base) as double:
@@ -234,11 +232,11 @@ def test_a_vllm_server_is_looked_at_where_one_samples_and_what_it_serves_is_name
         assert found.failed and "found no model" in found.found and "step" not in found.found
         asked = {path for path, body in double.asked}
         assert asked == {"models", "load_lora_adapter"} and not any(body for _, body in double.asked), (
-            "it is given none"
+            "the doctor sends no adapter"
         )
 
 
-def test_a_vllm_server_that_was_started_otherwise_than_it_has_to_be_is_red(opened: Run) -> None:
+def test_vllm_server_with_wrong_start_options_fails_with_the_right_ones(opened: Run) -> None:
     base = opened.workspace.path("base")
     with served(base) as double:
         run = sampled_by(opened, double.base_url)
@@ -256,9 +254,9 @@ def test_a_vllm_server_that_was_started_otherwise_than_it_has_to_be_is_red(opene
         assert "that is base_model, but training starts from checkpoints/sft" in found.advice
 
 
-def test_a_vllm_server_that_is_not_there_or_says_nothing_is_red(opened: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreachable_or_silent_vllm_server_fails(opened: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     gone = sampled_by(opened, f"http://127.0.0.1:{free_port()}/v1")
-    assert reds(gone) == {"vllm", "ticket"}  # the ticket is for other settings
+    assert failed_looks(gone) == {"vllm", "ticket"}  # the ticket is for other settings
     found = LOOKS["vllm"](gone)
     assert "was asked once" in found.found and "step" not in found.found and "start it" in found.advice
     monkeypatch.setattr(endpoints, "_TIMEOUT_S", 0.2)
@@ -268,7 +266,7 @@ def test_a_vllm_server_that_is_not_there_or_says_nothing_is_red(opened: Run, mon
 
 
 def saved(run: Run, step: int, **other: Any) -> Path:
-    """A checkpoint of this run, but for what is given."""
+    """A checkpoint of this run, except for the given facts."""
     facts = configured_facts(run, run.config.seeds[0]) | {
         "pool": sha256_file(run.workspace.path(run.config.seed_pool)), **other,
     }  # fmt: skip
@@ -276,7 +274,7 @@ def saved(run: Run, step: int, **other: Any) -> Path:
     return save_checkpoint(state, run.workspace.path(CHECKPOINTS), run.workspace.path(LEDGER))
 
 
-def test_the_step_to_resume_from_is_the_newest_whole_one_of_this_run(own: Run) -> None:
+def test_resume_step_is_the_newest_whole_checkpoint_of_this_run(own: Run) -> None:
     assert LOOKS["resume"](own).found.startswith("from the start")
     saved(own, 2)
     path = saved(own, 3)
@@ -291,7 +289,7 @@ def test_the_step_to_resume_from_is_the_newest_whole_one_of_this_run(own: Run) -
     assert torn.failed and "from step 2" in torn.found and folder_name(3) in torn.advice
 
 
-def test_an_adapter_of_a_head_that_is_the_embedding_is_counted_and_no_layer_is_no_layer(opened: Run) -> None:
+def test_adapter_on_a_tied_head_is_counted_and_an_unknown_layer_is_an_error(opened: Run) -> None:
     base, name = read_base(opened), "training.adapter.targets"
     assert "lm_head.weight" not in base.shapes
     alone, both = (with_settings(opened, f"{name}=[q_proj{more}]").config for more in ("", ", lm_head"))
@@ -302,7 +300,7 @@ def test_an_adapter_of_a_head_that_is_the_embedding_is_counted_and_no_layer_is_n
         trained_parameters(with_settings(opened, f"{name}=[q_proj, head]").config, base)
 
 
-def test_by_what_a_run_may_end_is_told_and_a_metric_that_is_never_measured_is_refused(opened: Run) -> None:
+def test_early_stop_metric_is_reported_and_an_unknown_one_is_rejected(opened: Run) -> None:
     ends = "training.early_stop.metric"
     assert "ends early" not in LOOKS["engine"](opened).found
     assert "ends early by env/success" in LOOKS["engine"](with_settings(opened, f"{ends}=env/success")).found
@@ -310,8 +308,8 @@ def test_by_what_a_run_may_end_is_told_and_a_metric_that_is_never_measured_is_re
         with_settings(opened, f"{ends}=env/sucess")
 
 
-def test_a_checkpoint_is_as_large_as_computed(opened: Run, tmp_path: Path) -> None:
-    """Against one that the engine's own state makes, its optimizer stepped once."""
+def test_checkpoint_has_the_computed_size(opened: Run, tmp_path: Path) -> None:
+    """Compared with a checkpoint of the engine's own state after one optimizer step."""
     base = read_base(opened)
     engine = TorchPPO()
     engine.setup(Setup.of_run(opened.config, str(base.folder), 1))
@@ -342,10 +340,8 @@ def test_checkpoints_are_counted(opened: Run, steps: int, every: int, segment: i
 
 
 @pytest.mark.parametrize(("last", "every", "count"), [(3, "null", 7), (3, "24", 7), (3, "16", 9), (30, "null", 12)])
-def test_of_checkpoints_under_a_rule_those_are_counted_that_are_there_at_once(
-    opened: Run, last: int, every: str, count: int
-) -> None:
-    """The newest, those on the way that the evaluation looks at, every n-th, and the one that is being written."""
+def test_most_checkpoints_at_once_under_retention_are_counted(opened: Run, last: int, every: str, count: int) -> None:
+    """The newest, those that the evaluation needs, every n-th, and the one being written."""
     keep = f"keep_last: {last}, keep_every: {every}"
     rule = f"training.checkpoints={{every_steps: 4, every_minutes: null, {keep}}}"
     config = with_settings(opened, "steps=48", "training.segment_steps=12", "training.collapse.patience=2", rule).config
@@ -358,13 +354,13 @@ def test_of_checkpoints_under_a_rule_those_are_counted_that_are_there_at_once(
     assert most_at_once(config) == count and count - 1 <= most <= count
 
 
-def test_the_published_configuration_keeps_few_of_its_checkpoints(opened: Run) -> None:
+def test_published_configuration_keeps_few_checkpoints(opened: Run) -> None:
     config = open_run(profile="prod", workspace=opened.workspace.root).config
     assert (count_saved(config), most_at_once(config)) == (500, 17)
 
 
-class Narrow:
-    """An engine whose `train_step` takes no batch, and that cannot be put back."""
+class Incomplete:
+    """An engine whose `train_step` takes no batch, and without `load_state_dict`."""
 
     def setup(self, setup: Any) -> None: ...
 
@@ -373,9 +369,9 @@ class Narrow:
     def state_dict(self) -> None: ...
 
 
-def test_what_cannot_be_called_as_the_trainer_calls_it_is_named() -> None:
+def test_engine_methods_that_do_not_fit_the_trainer_are_named() -> None:
     names = ("setup", "train_step", "state_dict", "load_state_dict")
-    faults = misfits(Narrow, Engine, names)
+    faults = misfits(Incomplete, Engine, names)
     assert len(faults) == 2
     assert faults[0].startswith("train_step(self)") and faults[1].startswith("has no load_state_dict(self, state")
     assert misfits(TorchPPO, Engine, (*names, "eval_step")) == []
@@ -392,10 +388,10 @@ def test_what_cannot_be_called_as_the_trainer_calls_it_is_named() -> None:
         ('def play():\n    """No."""', "does not take one scene"),
         ('def play(scene, *, more):\n    """No."""', "does not take one scene"),
         ("def play(scene:", "is not valid Python"),
-        ("raise SystemExit  # it is read, not run", "no function play"),
+        ("raise SystemExit  # read, not run", "no function play"),
     ],
 )
-def test_a_policy_of_ones_own_is_read_and_not_run(tmp_path: Path, source: str, fault: str) -> None:
+def test_custom_policy_is_parsed_and_not_run(tmp_path: Path, source: str, fault: str) -> None:
     path = tmp_path / "own.py"
     path.write_text(source)
     found = policy_fault(path)

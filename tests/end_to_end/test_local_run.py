@@ -1,4 +1,4 @@
-"""A flow that a command runs where nothing has been started: with a server of its own, which ends with it."""
+"""A flow that a command runs without a running server: it starts its own, which ends with it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ COMMAND = "from rc1_lib.cli import main; main()"
 
 
 def server_of(process: subprocess.Popen[bytes], log: Path) -> int:
-    """The process of the private server, once it answers; the command tells so."""
+    """The process of the command's own server, after the command reported that it answers."""
     while b"Prefect server: 1/1" not in log.read_bytes():
         assert process.poll() is None, log.read_text()
         time.sleep(0.05)
@@ -46,31 +46,31 @@ def server_of(process: subprocess.Popen[bytes], log: Path) -> int:
 
 
 @pytest.mark.long
-def test_a_server_that_is_killed_under_a_run_ends_it_with_a_sentence(built: Run, tmp_path: Path) -> None:
-    root, log = tmp_path / "workspace", tmp_path / "said.txt"
+def test_server_killed_during_a_run_ends_the_command_with_a_message(built: Run, tmp_path: Path) -> None:
+    root, log = tmp_path / "workspace", tmp_path / "output.txt"
     shutil.copytree(built.workspace.root, root)
     flags = [part for override in built.overrides for part in ("--set", override)]
-    with log.open("wb") as said:
+    with log.open("wb") as stream:
         process = subprocess.Popen(
             [sys.executable, "-c", COMMAND, "round1", "--workspace", str(root), "--build", "never", *flags],
-            env={**bare(), "PYTHONPATH": str(PROJECT_ROOT)}, stdout=said, stderr=said,
+            env={**bare(), "PYTHONPATH": str(PROJECT_ROOT)}, stdout=stream, stderr=stream,
         )  # fmt: skip
     os.kill(server_of(process, log), signal.SIGKILL)
     assert process.wait(800) == 1, log.read_text()
     assert "ended during the run; files are written whole or not at all" in log.read_text()
 
 
-def test_a_disk_with_little_room_is_told_of_and_any_other_is_not(tmp_path: Path) -> None:
+def test_only_a_nearly_full_disk_is_reported(tmp_path: Path) -> None:
     assert little_room(tmp_path, little=0) == ""
     assert f"free on the disk of {tmp_path}: free space" in little_room(tmp_path, little=2**80)
 
 
 def bare() -> dict[str, str]:
-    """The environment as in a user's shell: what another test's server left in it would be taken for a wish."""
+    """The environment without Prefect settings of other tests."""
     return {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
 
 
-def test_a_local_run_needs_nothing_running_and_tells_how_it_ended(built: Run, tmp_path: Path) -> None:
+def test_local_run_starts_its_own_server_and_stores_the_results(built: Run, tmp_path: Path) -> None:
     root = tmp_path / "workspace"
     shutil.copytree(built.workspace.root, root)
     run = subprocess.run(
@@ -79,13 +79,13 @@ def test_a_local_run_needs_nothing_running_and_tells_how_it_ended(built: Run, tm
     )  # fmt: skip
     assert (run.returncode, run.stdout.split()[0]) == (2, "GatesFailed")
     assert "1 of 3 gates failed: training_config" in run.stdout
-    kept = what_is_kept(root / ".prefect/prefect.db")
+    kept = stored_results(root / ".prefect/prefect.db")
     assert kept["states"] == {"GateFailed": 1, "GatePassed": 2} and not kept["unfinished"]
     assert kept["artifacts"] and kept["events"] > 3
 
 
-def what_is_kept(database: Path) -> dict[str, Any]:
-    """What a later server will show of the run."""
+def stored_results(database: Path) -> dict[str, Any]:
+    """What a later server shows of the run."""
     with closing(sqlite3.connect(database)) as connection:
 
         def one(query: str) -> int:

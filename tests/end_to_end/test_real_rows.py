@@ -26,7 +26,7 @@ from tests.environment.replays import check_replay
 _WHOLE = ("pool.n=600", "shadow.n=245", "calibration.n=600")
 
 
-RED = (Status.FAILED, Status.ERROR)
+FAILURES = (Status.FAILED, Status.ERROR)
 
 
 @pytest.fixture(scope="module")
@@ -42,19 +42,19 @@ def real(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
 NEEDS_CALIBRATION = {"weights", "reward_hacking", "overclar_ablation"}
 
 
-def test_every_gate_that_asks_about_the_rows_is_green(real: Run) -> None:
+def test_every_gate_on_the_rows_passes(real: Run) -> None:
     evidence, names = Evidence(real), {spec.name for spec in gates_of_round(1)}
     assert names > NEEDS_CALIBRATION
     results = [evaluate(name, evidence, 1) for name in sorted(names - NEEDS_CALIBRATION)]
-    assert {result.name: result.error or result.failures for result in results if result.status in RED} == {}
+    assert {result.name: result.error or result.failures for result in results if result.status in FAILURES} == {}
 
 
-def test_the_teacher_gets_the_same_words_and_the_same_verdict_in_every_row(real: Run) -> None:
+def test_scripted_expert_replays_every_row_with_the_same_text_and_outcome(real: Run) -> None:
     assert check_replay(real) > 50
 
 
-def test_public_questions_get_a_ticket_by_the_verified_outcome_alone(real: Run) -> None:
-    """No judge is asked and no weights are made; what is left passes, and a changed byte is refused as ever."""
+def test_public_questions_earn_a_ticket_with_the_verified_outcome_alone(real: Run) -> None:
+    """Without judge and weights the other gates pass, and a changed byte invalidates the ticket."""
     run = open_run(workspace=real.workspace.root, overrides=[*real.overrides, *VERIFIED])
     assert {outcome.gate.name: outcome.gate.status for outcome in run_stages(run, evaluate_here)} == {
         "shadow_baseline": Status.NOT_APPLICABLE,
@@ -79,13 +79,13 @@ def test_public_questions_get_a_ticket_by_the_verified_outcome_alone(real: Run) 
 
 
 @pytest.mark.long
-def test_the_local_rubric_is_no_judge_of_public_questions_and_the_way_out_is_named(real: Run) -> None:
+def test_rubric_fails_on_public_questions_with_advice(real: Run) -> None:
     *_, last = run_stages(real, evaluate_here)
     assert last.gate.status is Status.FAILED
     assert "--reward verified" in stand_in_hint(real, [last.gate])
 
 
-def test_the_manifest_says_what_the_builder_had_to_do(real: Run) -> None:
+def test_manifest_reports_reused_and_dropped_questions(real: Run) -> None:
     manifest = read_manifest(real.workspace, real.config.pool.path)
     assert manifest is not None
     assert manifest["report"]["rows"] == {"gsm8k": 150, "hotpotqa": 270, "strategyqa": 180}
@@ -94,12 +94,12 @@ def test_the_manifest_says_what_the_builder_had_to_do(real: Run) -> None:
     assert manifest["skipped_records"]["gsm8k"]["no calculator marks"] > 0
 
 
-def test_most_rows_survive_the_balance(real: Run) -> None:
+def test_balancing_keeps_most_rows(real: Run) -> None:
     balanced, pool = (Evidence(real).rows(name).height for name in ("balanced", "pool"))
     assert balanced / pool > 0.85
 
 
-def test_real_questions_keep_their_answers(real: Run) -> None:
+def test_real_answers_keep_their_form(real: Run) -> None:
     rows = Evidence(real).rows("pool")
     assert rows.filter(pl.col("task") == "strategyqa")["answer"].is_in(["yes", "no"]).all()
     assert rows.filter(pl.col("task") == "gsm8k")["answer"].str.contains(r"^-?[\d,.]+$").all()

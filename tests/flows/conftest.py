@@ -1,4 +1,4 @@
-"""Flows run on the small pool in workspaces of their own."""
+"""Flows on the small pool, each in its own workspace."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from .trainings import start as start_training
 
 @pytest.fixture(scope="session", autouse=True)
 def _prefect(prefect_server: None) -> None:
-    """Every test here has the server, whether or not it says so."""
+    """Every test of this folder uses the server."""
 
 
 @pytest.fixture
 def no_automation_left() -> Iterator[None]:
-    """No automation outlives its test: the server would go on counting the events of every flow in its database."""
+    """Delete automations after the test: the server would count the events of every later flow for them."""
     yield
     with get_client(sync_client=True) as client:
         for one in client.read_automations():
@@ -38,7 +38,7 @@ def no_automation_left() -> Iterator[None]:
 
 
 def start(run: Run, **parameters: Any) -> State[Any]:
-    """Run the preflight on a run's workspace, with its overrides, on the files that are there."""
+    """Run the preflight on a run's workspace, with its overrides and existing files."""
     chosen = {"build": "never", "overrides": list(run.overrides), "workspace": str(run.workspace.root)}
     state: State[Any] = preflight(**{**chosen, **parameters}, return_state=True)
     return state
@@ -46,54 +46,50 @@ def start(run: Run, **parameters: Any) -> State[Any]:
 
 @pytest.fixture
 def run_flow() -> Callable[..., State[Any]]:
-    """`run_flow(run, build="auto", ...)` gives the flow's final state."""
+    """`run_flow(run, build="auto", ...)` returns the flow's final state."""
     return start
 
 
-BESIDE = ("git", "resources", "length", "anti_simulation", "judge_drift")
-"""Some in every round, and those that the small pool's configuration waives."""
+TRIVIAL = ("git", "resources", "length", "anti_simulation", "judge_drift")
+"""Gates that always pass: one or more in each round, and those that the small pool's configuration waives."""
 
 
-def stand(monkeypatch: pytest.MonkeyPatch, *names: str, beside: Iterable[str] = BESIDE) -> None:
-    """Let rounds have these gates, and some beside them that pass without a look at anything."""
-    for name in set(beside) - set(names):
-        given = GateResult(name, checks=(at_least("given away by a test", 1, 1, ""),))
-        looks = replace(BY_NAME[name], gate=lambda _, __, given=given: given, reads_world=True)
-        monkeypatch.setitem(BY_NAME, name, looks)
-    chosen = tuple(BY_NAME[spec.name] for spec in gate_list.PREFLIGHT if spec.name in {*names, *beside})
+def keep_gates(monkeypatch: pytest.MonkeyPatch, *names: str, trivial: Iterable[str] = TRIVIAL) -> None:
+    """Restrict rounds to these gates, plus some that pass without reading anything."""
+    for name in set(trivial) - set(names):
+        given = GateResult(name, checks=(at_least("set by a test", 1, 1, ""),))
+        passes = replace(BY_NAME[name], gate=lambda _, __, given=given: given, reads_world=True)
+        monkeypatch.setitem(BY_NAME, name, passes)
+    chosen = tuple(BY_NAME[spec.name] for spec in gate_list.PREFLIGHT if spec.name in {*names, *trivial})
     monkeypatch.setattr(gate_list, "PREFLIGHT", chosen)
 
 
 @pytest.fixture
 def only_gates(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """`only_gates("weights")`: where a flow's order is the subject, a round has these gates, and `BESIDE`.
-
-    Those pass without a look at anything. They stand in no cache: nobody else is to be shown a verdict that was given
-    away.
-    """
+    """`only_gates("weights")`: rounds have these gates and the `TRIVIAL` ones, for tests of a flow's order."""
 
     def choose(*names: str) -> None:
-        stand(monkeypatch, *names)
+        keep_gates(monkeypatch, *names)
 
     return choose
 
 
 @pytest.fixture(scope="session")
-def green(built: Run, tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, State[Any]]:
-    """A workspace after a green preflight, and the flow's state. Never write into it: take `green_copy`."""
-    run = copied(built, tmp_path_factory.mktemp("green") / "workspace")
+def passed_preflight(built: Run, tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, State[Any]]:
+    """A workspace after a passed preflight, and the flow's state. Read-only: to write, take `preflighted_copy`."""
+    run = copied(built, tmp_path_factory.mktemp("passed_preflight") / "workspace")
     return run, start(run)
 
 
 @pytest.fixture
-def green_copy(green: tuple[Run, State[Any]], tmp_path: Path) -> Run:
-    """A workspace of the test's own after a green preflight, with its ticket."""
-    run, _ = green
+def preflighted_copy(passed_preflight: tuple[Run, State[Any]], tmp_path: Path) -> Run:
+    """A copy of the workspace after a passed preflight, with its ticket."""
+    run, _ = passed_preflight
     return copied(run, tmp_path / "workspace")
 
 
 @pytest.fixture(scope="session")
 def done(opened: Run, tmp_path_factory: pytest.TempPathFactory) -> Ended:
-    """A training that nothing disturbed. Never write into it: take `copied`."""
+    """An undisturbed training. Read-only: to write, take `copied`."""
     run = copied(opened, tmp_path_factory.mktemp("done") / "workspace")
     return Ended(run, start_training(run))

@@ -1,4 +1,4 @@
-"""What a flow run has put into the UI."""
+"""The artifacts and task runs of a flow run, as the UI shows them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from prefect.client.schemas.sorting import ArtifactSort
 
 
 def artifacts(state: State[Any]) -> dict[str, Artifact]:
-    """The artifacts of this very run, by key, the latest of each: others at the same server write the same keys."""
+    """The latest artifact per key of this run: other runs at the same server write the same keys."""
     of_run = ArtifactFilter(flow_run_id=ArtifactFilterFlowRunId(any_=[state.state_details.flow_run_id]))
     with get_client(sync_client=True) as client:
         found = client.read_artifacts(artifact_filter=of_run, sort=ArtifactSort.CREATED_DESC)
@@ -20,7 +20,7 @@ def artifacts(state: State[Any]) -> dict[str, Artifact]:
 
 
 def task_runs(state: State[Any]) -> list[TaskRun]:
-    """The flow run's task runs in the order of their start, once the server has heard how each ended."""
+    """The flow run's task runs by start time, after the server knows the final state of each."""
     this_run = FlowRunFilter(id=FlowRunFilterId(any_=[state.state_details.flow_run_id]))
     with get_client(sync_client=True) as client:
         before = -1
@@ -30,7 +30,7 @@ def task_runs(state: State[Any]) -> list[TaskRun]:
                 return sorted(runs, key=lambda run: str(run.start_time))
             before = len(runs)
             time.sleep(0.3)
-    raise AssertionError("the server has not heard of every task's end")
+    raise AssertionError("the server lacks the final state of a task")
 
 
 def statuses(report: Any) -> dict[str, str]:

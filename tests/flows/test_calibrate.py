@@ -1,4 +1,4 @@
-"""The calibration as a flow: what it adopts, where it stops, what it shows, and when the preflight runs it."""
+"""The calibration as a flow: adopted weights, failing stages, output, and when the preflight runs it."""
 
 from __future__ import annotations
 
@@ -33,10 +33,11 @@ from tasks.reports import NIGHTLY
 from tests.cli.conftest import NARROW, call, fits, serving
 from tests.shares import share
 
-from .conftest import stand
+from .conftest import keep_gates
 from .shown import artifacts, statuses, task_runs
+from .trainings import Ended
 
-# The stages' verdicts rest on point values: few resamples widen nothing but the intervals beside them.
+# The stages' verdicts use point values: few resamples only widen the intervals.
 QUICK = ("gates.shared.resamples=50", "calibration.boot=20")
 Only = Callable[..., None]
 NAMES = [stage.name for stage in STAGES]
@@ -45,16 +46,8 @@ ROUND_2 = ("reports/preflight/round2_pass.json", "reports/preflight/round2_fail.
 KEY = "sk-planted-1b5c0d9e8f7a"
 
 
-@dataclass(frozen=True)
-class Ended:
-    """A workspace, and how a flow on it ended."""
-
-    run: Run
-    state: State[Any]
-
-
 def copied(run: Run, root: Path, *overrides: str, weights: bool = True) -> Run:
-    """A copy of a run's workspace, stored replies included, quick to calibrate; the weights may be left out."""
+    """A copy of a run's workspace with stored replies, with or without weights, which is quick to calibrate."""
     ignored = shutil.ignore_patterns() if weights else shutil.ignore_patterns("weights.json*")
     shutil.copytree(run.workspace.root, root, ignore=ignored)
     made = open_run(profile="local", workspace=root, overrides=(*run.overrides, *QUICK, *overrides))
@@ -63,7 +56,7 @@ def copied(run: Run, root: Path, *overrides: str, weights: bool = True) -> Run:
 
 
 def ended(flow: Callable[..., Any], run: Run, **parameters: Any) -> State[Any]:
-    """Run a flow on a run's workspace, with its overrides, by default on the files that are there."""
+    """Run a flow on a run's workspace, with its overrides, by default on existing files."""
     chosen = {"build": "never", "overrides": list(run.overrides), "workspace": str(run.workspace.root)}
     state: State[Any] = flow(**{**chosen, **parameters}, return_state=True)
     return state
@@ -74,13 +67,13 @@ def weights_file(run: Run) -> Path:
 
 
 def stage_states(state: State[Any]) -> dict[str, str | None]:
-    """Stage -> the name of its task run's state, in the order in which they ran."""
+    """Stage -> the name of its task run's state, in the order of the runs."""
     return {run.name: run.state_name for run in task_runs(state) if run.name in NAMES}
 
 
 @dataclass(frozen=True)
 class Shown(Ended):
-    """The same of a flow that a command has run in a terminal of 80 columns, and what it showed."""
+    """A flow that a command ran in a terminal of 80 columns, with its output."""
 
     code: int
     out: str
@@ -88,7 +81,7 @@ class Shown(Ended):
 
 
 def last_state() -> State[Any]:
-    """The final state of the flow run that began last: the server puts planned ones before it, by when they are due."""
+    """The final state of the last flow run that began; planned runs sort before it."""
     begun = FlowRunFilter(start_time=FlowRunFilterStartTime(is_null_=False))
     with get_client(sync_client=True) as client:
         (last,) = client.read_flow_runs(flow_run_filter=begun, sort=FlowRunSort.START_TIME_DESC, limit=1)
@@ -97,8 +90,8 @@ def last_state() -> State[Any]:
 
 
 @pytest.fixture(scope="module")
-def green_calibration(built: Run, tmp_path_factory: pytest.TempPathFactory) -> Shown:
-    """`rc1 calibrate` from no weights to weights. Never write into its workspace."""
+def passed_calibration(built: Run, tmp_path_factory: pytest.TempPathFactory) -> Shown:
+    """`rc1 calibrate` on a workspace without weights. Read-only."""
     run = copied(built, tmp_path_factory.mktemp("calibrated") / "workspace", weights=False)
     out, err = io.StringIO(), io.StringIO()
     with pytest.MonkeyPatch.context() as patch, serving() as serve, redirect_stdout(out), redirect_stderr(err):
@@ -113,15 +106,15 @@ def green_calibration(built: Run, tmp_path_factory: pytest.TempPathFactory) -> S
 
 @pytest.fixture(scope="module")
 def preflighted(built: Run, tmp_path_factory: pytest.TempPathFactory) -> Ended:
-    """A preflight of a workspace without weights; gates that do not ask about them pass. Never write into it."""
+    """A preflight of a workspace without weights; gates that do not depend on them always pass. Read-only."""
     run = copied(built, tmp_path_factory.mktemp("preflighted") / "workspace", weights=False)
     with pytest.MonkeyPatch.context() as patch:
-        stand(patch, "weights", "overclar_ablation", "reward_hacking", "integrity", "shadow_run", beside=BY_NAME)
+        keep_gates(patch, "weights", "overclar_ablation", "reward_hacking", "integrity", "shadow_run", trivial=BY_NAME)
         return Ended(run, ended(preflight, run, build="auto"))
 
 
-def test_green_stages_adopt_weights_that_their_gate_believes(green_calibration: Ended) -> None:
-    run, state = green_calibration.run, green_calibration.state
+def test_passed_stages_adopt_weights_that_pass_their_gate(passed_calibration: Ended) -> None:
+    run, state = passed_calibration.run, passed_calibration.state
     assert (state.is_completed(), state.name) == (True, "WeightsAdopted"), state.message
     assert f"5 of 5 stages passed; weights: {run.config.weights}" in str(state.message)
     report = read_json(run.workspace.path(read_json(weights_file(run))["report"]["path"]))
@@ -130,20 +123,20 @@ def test_green_stages_adopt_weights_that_their_gate_believes(green_calibration: 
 
 
 @pytest.mark.long
-def test_the_command_shows_every_stage_in_a_narrow_terminal(green_calibration: Shown) -> None:
-    root, out = green_calibration.run.workspace.root, green_calibration.out
-    assert green_calibration.code == 0, green_calibration.err
+def test_calibrate_shows_every_stage_in_a_narrow_terminal(passed_calibration: Shown) -> None:
+    root, out = passed_calibration.run.workspace.root, passed_calibration.out
+    assert passed_calibration.code == 0, passed_calibration.err
     assert fits(out, root)
     for name in NAMES:
         assert re.search(rf"│ {name} +│ passed", out)
         assert f"report, {name}: {root}/reports/" in out
     assert "calibration: 5 of 5 stages passed; weights: configs/weights.json" in out
-    assert "calibration: 1/5 shadow_baseline passed" in green_calibration.err
+    assert "calibration: 1/5 shadow_baseline passed" in passed_calibration.err
 
 
-@pytest.fixture(params=share(["preflighted", "green_calibration"], "preflighted"))
+@pytest.fixture(params=share(["preflighted", "passed_calibration"], "preflighted"))
 def calibrated(request: pytest.FixtureRequest) -> Ended:
-    """A green calibration: the one that a preflight begins with, or the command's."""
+    """A passed calibration: that of a preflight, or that of the command."""
     found: Ended = request.getfixturevalue(request.param)
     return found
 
@@ -153,7 +146,7 @@ def test_every_stage_is_a_task_run_named_by_its_verdict(calibrated: Ended) -> No
     assert "adopt weights" in [run.name.rsplit("-", 1)[0] for run in task_runs(calibrated.state)]
 
 
-def test_the_ui_shows_every_check_and_the_pictures_of_every_stage(calibrated: Ended) -> None:
+def test_ui_shows_every_check_and_the_pictures_of_every_stage(calibrated: Ended) -> None:
     shown = artifacts(calibrated.state)
     table = shown["rc1-calibration-gates"]
     assert table.type == "table"
@@ -165,7 +158,7 @@ def test_the_ui_shows_every_check_and_the_pictures_of_every_stage(calibrated: En
         assert str(card.data).count("(data:image/png;base64,iVBOR") == pictures
 
 
-def test_a_red_stage_is_the_last_one_keeps_the_weights_and_revokes_the_ticket(
+def test_failed_stage_stops_the_calibration_keeps_the_weights_and_revokes_the_ticket(
     preflighted: Ended, tmp_path: Path
 ) -> None:
     run = copied(preflighted.run, tmp_path / "workspace", "gates.calibration.min_improve_pct=1000")
@@ -184,7 +177,7 @@ def test_a_red_stage_is_the_last_one_keeps_the_weights_and_revokes_the_ticket(
     assert "stage 2 of 5" in read_ticket(run)["revoked"]["reason"]
 
 
-def test_a_red_calibration_by_the_rubric_on_questions_of_ones_own_names_the_way_out_once(
+def test_calibration_with_the_rubric_that_fails_on_custom_questions_gives_advice_once(
     built: Run, tmp_path: Path, only_gates: Only
 ) -> None:
     only_gates("length")
@@ -195,7 +188,7 @@ def test_a_red_calibration_by_the_rubric_on_questions_of_ones_own_names_the_way_
     assert last == STAND_IN and STAND_IN not in before
 
 
-def test_a_stage_that_cannot_be_evaluated_says_so_in_words(preflighted: Ended, tmp_path: Path) -> None:
+def test_stage_without_its_file_is_an_error_that_names_the_file(preflighted: Ended, tmp_path: Path) -> None:
     run = copied(preflighted.run, tmp_path / "workspace", weights=False)
     run.workspace.path(run.config.difficulty.balanced_path).unlink()
     state = ended(calibrate, run, on_red_revoke=False)
@@ -205,11 +198,11 @@ def test_a_stage_that_cannot_be_evaluated_says_so_in_words(preflighted: Ended, t
     assert "Traceback" not in str(state.message)
     assert stage_states(state) == {"shadow_baseline": "GatePassed", "calibration": "GateError"}
     assert not weights_file(run).exists()
-    assert read_ticket(run)["revoked"] is None, "so it was told"
+    assert read_ticket(run)["revoked"] is None, "on_red_revoke=False keeps the ticket"
     assert "rc1_seed.balanced.jsonl: file not found" in str(artifacts(state)["rc1-calibration-gates"].data)
 
 
-def test_a_red_calibration_asks_nobody_behind_it_and_the_key_stands_in_no_report_and_in_no_artifact(
+def test_failed_calibration_stops_judge_calls_and_the_key_appears_in_no_artifact(
     built: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, only_gates: Only
 ) -> None:
     only_gates("judge_probe", "anti_simulation", "judge_stability")
@@ -223,12 +216,12 @@ def test_a_red_calibration_asks_nobody_behind_it_and_the_key_stands_in_no_report
         )  # fmt: skip
         state = ended(preflight, run, build="auto")
         asked = server.stats().answered
-    assert asked == run.config.shadow.n, "the judge was asked live, which it allows with the key only, and no probe was"
+    assert asked == run.config.shadow.n, "only the shadow set was judged; no probe ran"
     assert stage_states(state) == {"shadow_baseline": "GateFailed"}
     judged = statuses(read_json(run.workspace.path(PASSED[1])))
     assert (judged["judge_probe"], judged["anti_simulation"]) == ("not judged", "not judged")
     assert not run.workspace.path(run.config.judge.baseline.path).exists()
-    assert judged["judge_stability"] == "error", "one sample a dialogue says nothing of its noise"
+    assert judged["judge_stability"] == "error", "one sample per dialogue has no variance"
     shown = artifacts(state)
     assert "TEST DOUBLE" in str(shown["rc1-calibration-gates"].data)
     assert KEY not in str(state.message) + "".join(str(artifact) for artifact in shown.values())
@@ -237,7 +230,7 @@ def test_a_red_calibration_asks_nobody_behind_it_and_the_key_stands_in_no_report
     assert [path for path in files if KEY.encode() in path.read_bytes()] == []
 
 
-def test_a_preflight_without_weights_finds_them_first(preflighted: Ended) -> None:
+def test_preflight_without_weights_calibrates_first(preflighted: Ended) -> None:
     run, state = preflighted.run, preflighted.state
     assert state.name == "TicketIssued", state.message
     assert stage_states(state) == dict.fromkeys(NAMES, "GatePassed")
@@ -245,14 +238,14 @@ def test_a_preflight_without_weights_finds_them_first(preflighted: Ended) -> Non
     assert verify_ticket(run)["profile"] == "local"
 
 
-def test_round_2_leaves_the_report_of_its_shadow_run(preflighted: Ended) -> None:
+def test_round_2_writes_the_report_of_its_shadow_run(preflighted: Ended) -> None:
     report = read_json(preflighted.run.workspace.path(PRE_RUN_REPORT))
     assert (report["tag"], report["pass"]) == ("pre_run_check", True)
     assert report["weights"] == read_json(weights_file(preflighted.run))["weights"]
 
 
 @pytest.mark.long
-def test_the_nightly_confirms_the_ticket_of_calibrated_weights(
+def test_nightly_run_confirms_the_ticket_of_calibrated_weights(
     preflighted: Ended, tmp_path: Path, only_gates: Only
 ) -> None:
     only_gates("weights", "shadow_run")
@@ -263,7 +256,7 @@ def test_the_nightly_confirms_the_ticket_of_calibrated_weights(
     assert read_json(run.workspace.path(NIGHTLY))["pass"] is True
 
 
-def test_a_shadow_run_that_orders_otherwise_turns_round_2_red(
+def test_shadow_run_below_its_rank_correlation_fails_round_2(
     preflighted: Ended, tmp_path: Path, only_gates: Only
 ) -> None:
     only_gates("shadow_run")
@@ -286,7 +279,7 @@ def test_fresh_weights_are_not_calibrated_again(preflighted: Ended, tmp_path: Pa
     assert weights_file(run).read_bytes() == before
 
 
-def test_nothing_is_calibrated_where_nothing_may_be_built(preflighted: Ended, tmp_path: Path, only_gates: Only) -> None:
+def test_preflight_with_build_never_does_not_calibrate(preflighted: Ended, tmp_path: Path, only_gates: Only) -> None:
     only_gates("weights")
     run = copied(preflighted.run, tmp_path / "workspace", weights=False)
     state = ended(preflight, run, build="never", rounds=[1])
@@ -296,9 +289,7 @@ def test_nothing_is_calibrated_where_nothing_may_be_built(preflighted: Ended, tm
     assert not weights_file(run).exists()
 
 
-def test_weights_that_somebody_edited_are_named_and_left_alone(
-    preflighted: Ended, tmp_path: Path, only_gates: Only
-) -> None:
+def test_edited_weights_fail_and_are_not_overwritten(preflighted: Ended, tmp_path: Path, only_gates: Only) -> None:
     only_gates("weights")
     run = copied(preflighted.run, tmp_path / "workspace")
     content = read_json(weights_file(run))
@@ -316,7 +307,7 @@ def test_weights_that_somebody_edited_are_named_and_left_alone(
 
 
 @pytest.mark.long
-def test_beside_a_red_calibration_the_other_gates_of_round_1_are_judged_and_nothing_behind_it(
+def test_failed_calibration_leaves_only_dependent_gates_and_round_2_unevaluated(
     preflighted: Ended, tmp_path: Path, only_gates: Only
 ) -> None:
     only_gates("length", "weights", "overclar_ablation", "reward_hacking", "judge_probe")

@@ -1,4 +1,4 @@
-"""What a server learns about its deployments, and about runs whose process was lost."""
+"""Runs whose process was lost end as crashed, and free their work pool."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ POOL = "rc1-test"
 pytestmark = pytest.mark.usefixtures("no_automation_left")
 
 
-def test_a_run_left_over_by_an_earlier_server_frees_the_pool(tmp_path: Path) -> None:
+def test_leftover_run_of_an_earlier_server_ends_as_crashed_and_frees_the_pool(tmp_path: Path) -> None:
     create_pool(POOL)
     register(tmp_path, POOL)
     with get_client(sync_client=True) as client:
@@ -33,7 +33,7 @@ def test_a_run_left_over_by_an_earlier_server_frees_the_pool(tmp_path: Path) -> 
         assert state is not None and state.is_crashed()
 
 
-def test_the_heartbeat_watch_is_there_once_and_knows_every_way_a_run_ends() -> None:
+def test_heartbeat_watch_exists_once_and_knows_every_final_state() -> None:
     watch_heartbeats()
     watch_heartbeats()
     with get_client(sync_client=True) as client:

@@ -1,7 +1,7 @@
-"""Every engine through `prefect deployment run rc1/train` on the embedded base: killed once, started again, the same.
+"""Every engine through `prefect deployment run rc1/train` on the bundled base: killed and restarted, same bytes.
 
-A worker of a process pool starts the runs, as `make serve` has it. trl_sft is among them: it does the warm start of
-every one. What learns from rows alone is no run's engine (`configs/train_local.yaml`).
+A worker of a process pool starts the runs, as with `make serve`. trl_sft is among the engines because it does every
+warm start. Engines that learn from rows alone are not engines of a run (`configs/train_local.yaml`).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from rc1_lib.workspace.artifacts import PROJECT_ROOT
 from tests.conftest import Verdicts
 from tests.ticketed import ticketed
 
-from .trainings import logged, prints, start
+from .trainings import checkpoint_hashes, logged, start
 
 POOL = "rc1-engines"
 CONFIGS = {
@@ -47,12 +47,12 @@ SMALL = (
     "base_model=models/embedded", "training.max_tokens=336", "rollout_len=128", "lr=0.001", "training.shards=2",
     "training.warm_start.steps=2", "training.warm_start.batch_size=4",
 )  # fmt: skip
-"""The embedded base again, and a warm start, in a run that is otherwise of seconds."""
+"""The bundled base and a short warm start, in a run that otherwise takes seconds."""
 
 
 @pytest.fixture(scope="module")
 def worker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """The deployments on the tests' server and a worker of their pool; gives the environment that both go by."""
+    """The deployments on the tests' server and a worker of their pool; returns the environment of both."""
     home = tmp_path_factory.mktemp("served")
     create_pool(POOL)
     register(home, POOL)
@@ -77,7 +77,7 @@ def run_of(built: Run, verdicts: Verdicts, tmp_path: Path) -> Callable[..., Run]
 
 
 def deployed(run: Run, environment: dict[str, str], *flags: str) -> tuple[UUID, int]:
-    """`prefect deployment run rc1/train` for a run's configuration; the flow run, and how the command ended."""
+    """`prefect deployment run rc1/train` for a run's configuration: the flow run and the command's exit code."""
     parameters: dict[str, Any] = {
         "config": str(run.config_path), "overrides": list(run.overrides), "workspace": str(run.workspace.root),
         "evaluate": False,
@@ -90,7 +90,7 @@ def deployed(run: Run, environment: dict[str, str], *flags: str) -> tuple[UUID, 
 
 
 def trainings() -> list[FlowRun]:
-    """What `rc1/train` was asked for so far."""
+    """All flow runs of `rc1/train` so far."""
     with get_client(sync_client=True) as client:
         deployment = client.read_deployment_by_name("rc1/train").id
         return [one for one in client.read_flow_runs(limit=200) if one.deployment_id == deployment]
@@ -108,8 +108,8 @@ def until(condition: Callable[[], bool], otherwise: Callable[[], object], second
         time.sleep(0.01)
 
 
-def kill_behind(step: int, run: Run, flow_run: UUID) -> None:
-    """kill -9 of the process that trains, once this many steps are measured; the server is told by the worker."""
+def kill_after(step: int, run: Run, flow_run: UUID) -> None:
+    """kill -9 the training process after this many steps; the worker reports it to the server."""
     metrics = run.workspace.path("reports/metrics.jsonl")
     until(lambda: metrics.exists() and metrics.read_bytes().count(b"\n") >= step, lambda: seen(flow_run).state)
     pid = int(str(seen(flow_run).infrastructure_pid).rpartition(":")[2])
@@ -117,23 +117,23 @@ def kill_behind(step: int, run: Run, flow_run: UUID) -> None:
     until(lambda: (state := seen(flow_run).state) is not None and state.is_final(), lambda: seen(flow_run).state)
 
 
-def test_every_engine_that_a_run_can_name_is_among_them() -> None:
+def test_every_engine_has_a_configuration_here() -> None:
     assert set(CONFIGS) == set(ENGINES)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("engine", CONFIGS)
-def test_an_engine_killed_in_a_deployed_run_goes_on_to_the_same_bytes(
+def test_killed_deployed_run_resumes_to_the_same_bytes(
     engine: str, run_of: Callable[..., Run], worker: dict[str, str]
 ) -> None:
     alone, killed = run_of(engine, "alone"), run_of(engine, "killed")
     assert killed.config.training.engine == engine
     assert start(alone, config=str(alone.config_path)).is_completed()
     first, _ = deployed(killed, worker)
-    kill_behind(3, killed, first)
+    kill_after(3, killed, first)
     second, code = deployed(killed, worker, "--watch")
     states = [state.name for one in (first, second) if (state := seen(one).state) is not None]
     assert (states, code) == (["Crashed", "PolicyTrained"], 0)
-    assert prints(killed) == prints(alone) and len(prints(alone)) == 2
+    assert checkpoint_hashes(killed) == checkpoint_hashes(alone) and len(checkpoint_hashes(alone)) == 2
     assert logged(killed) == [1, 2, 3, 4]

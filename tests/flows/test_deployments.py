@@ -1,4 +1,4 @@
-"""Deployments and the programs that bring them up: what they refuse, and what they leave behind."""
+"""Deployments and the programs that start them: errors, and processes that end with their parent."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from rc1_lib.workspace.artifacts import PROJECT_ROOT
 
 
 def program(body: str, *arguments: str) -> subprocess.Popen[str]:
-    """Start a Python program that finds the project, as a user's shell would."""
+    """Start a Python program with the project on its path."""
     environment = {**os.environ, "PYTHONPATH": str(PROJECT_ROOT)}
     return subprocess.Popen(
         [sys.executable, "-c", body, *arguments], stdout=subprocess.PIPE, text=True, env=environment
@@ -44,14 +44,14 @@ def program(body: str, *arguments: str) -> subprocess.Popen[str]:
 
 
 def ended(pid: int) -> bool:
-    """Whether a process is gone, or only waits for its new parent to take note."""
+    """Whether a process ended (a zombie counts as ended)."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
     except FileNotFoundError:
         return True
 
 
-def test_the_yaml_file_and_the_launcher_register_the_same_deployments() -> None:
+def test_yaml_file_and_launcher_register_the_same_deployments() -> None:
     written = yaml.safe_load((PROJECT_ROOT / "deployments/prefect.yaml").read_text())["deployments"]
     by_name = {one["name"]: one for one in written}
     assert set(by_name) == {"preflight", "calibrate", "train", "scale-up", "release", "nightly"}
@@ -72,7 +72,7 @@ def test_the_yaml_file_and_the_launcher_register_the_same_deployments() -> None:
         flow.validate_parameters({**defaults, **one["parameters"]})
 
 
-def test_a_port_that_is_taken_is_refused_with_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_used_port_fails_with_a_message(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -81,7 +81,7 @@ def test_a_port_that_is_taken_is_refused_with_a_sentence(tmp_path: Path, capsys:
     assert f"port {port}" in capsys.readouterr().err
 
 
-def test_a_workspace_that_is_served_already_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_workspace_that_already_has_a_server_is_rejected(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     url = str(PREFECT_API_URL.value()).removesuffix("/api")
     (tmp_path / RECORD).parent.mkdir()
     (tmp_path / RECORD).write_text(json.dumps({"url": url, "pid": os.getpid()}))
@@ -90,7 +90,7 @@ def test_a_workspace_that_is_served_already_is_refused(tmp_path: Path, capsys: p
 
 
 @pytest.mark.parametrize("record", ["", "[]", '{"url": "http://127.0.0.1:9", "pid": 1}'])
-def test_a_stale_record_of_a_server_is_not_believed(tmp_path: Path, record: str) -> None:
+def test_stale_server_record_is_ignored(tmp_path: Path, record: str) -> None:
     (tmp_path / RECORD).parent.mkdir()
     (tmp_path / RECORD).write_text(record)
     assert running_server(tmp_path) is None
@@ -98,12 +98,12 @@ def test_a_stale_record_of_a_server_is_not_believed(tmp_path: Path, record: str)
 
 @pytest.fixture
 def bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in a user's shell: what an earlier test's local run left in the environment would be taken for a wish."""
+    """Remove settings that an earlier test's local run left in the environment."""
     for name in [name for name in os.environ if name.startswith("PREFECT_")]:
         monkeypatch.delenv(name)
 
 
-def test_no_setting_lets_a_call_leave_the_machine(tmp_path: Path, bare_environment: None) -> None:
+def test_settings_keep_prefect_on_this_machine(tmp_path: Path, bare_environment: None) -> None:
     chosen = settings(tmp_path, "http://127.0.0.1:4200")
     assert (chosen["PREFECT_SERVER_ANALYTICS_ENABLED"], chosen["DO_NOT_TRACK"]) == ("false", "1")
     assert chosen["PREFECT_SERVER_UI_V2_ENABLED"] == "false"
@@ -112,7 +112,7 @@ def test_no_setting_lets_a_call_leave_the_machine(tmp_path: Path, bare_environme
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux's kernel ends a child with its parent")
-def test_a_child_ends_with_the_parent_that_was_killed() -> None:
+def test_child_ends_when_its_parent_is_killed() -> None:
     body = (
         "import os, sys, time\nfrom deployments import children\n"
         "sleeper = [sys.executable, '-c', 'import time; time.sleep(600)']\n"
@@ -131,20 +131,20 @@ def test_a_child_ends_with_the_parent_that_was_killed() -> None:
     assert ended(child)
 
 
-def test_stopping_a_child_ends_what_it_started(tmp_path: Path) -> None:
+def test_stopping_a_child_ends_its_own_children(tmp_path: Path) -> None:
     body = (
         "import signal, subprocess, sys, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
         "grandchild = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
         "open(sys.argv[1], 'w').write(str(grandchild.pid))\ntime.sleep(600)"
     )
-    told = tmp_path / "pid"
-    child = children.start([sys.executable, "-c", body, str(told)], os.environ, None)
-    while not told.exists() or not told.read_text():
+    pid_file = tmp_path / "pid"
+    child = children.start([sys.executable, "-c", body, str(pid_file)], os.environ, None)
+    while not pid_file.exists() or not pid_file.read_text():
         time.sleep(0.05)
     children.stop(child, patience_s=0.2)
     assert child.poll() is not None
     for _ in range(600):
-        if ended(int(told.read_text())):
+        if ended(int(pid_file.read_text())):
             break
         time.sleep(0.1)
-    assert ended(int(told.read_text()))
+    assert ended(int(pid_file.read_text()))

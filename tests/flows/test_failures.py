@@ -1,4 +1,4 @@
-"""What a run that a worker started leaves behind when it fails: nobody at a command line does it for the run."""
+"""A failed run that a worker started writes its own report and debug bundle: no command does it for the run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tasks.endings import GATES_FAILED, NOT_APPROVED, REFUSED
 
 
 def ended(root: Path, state: State[Any], *, deployed: bool = True, **parameters: Any) -> list[str]:
-    """What lies in the reports of a workspace whose run ended so, without the time in the names."""
+    """The reports of a workspace after a run ended in this state, without the time in their names."""
     chosen = {"profile": "local", "workspace": str(root), **parameters}
     deployment = uuid4() if deployed else None
     run = FlowRun(name="a run", flow_id=uuid4(), deployment_id=deployment, parameters=chosen, state=state)
@@ -31,11 +31,11 @@ def ended(root: Path, state: State[Any], *, deployed: bool = True, **parameters:
 
 
 @pytest.mark.parametrize("flow", [train, preflight, calibrate, scale_up])
-def test_every_flow_leaves_it_however_it_fails(flow: Any) -> None:
+def test_every_flow_has_the_failure_hook(flow: Any) -> None:
     assert flow.on_failure_hooks == flow.on_crashed_hooks == [leave_failure]
 
 
-def test_a_fault_leaves_a_report_and_a_package(tmp_path: Path) -> None:
+def test_fault_writes_a_report_and_a_debug_bundle(tmp_path: Path) -> None:
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs/train.log").write_text("step 1\nstep 2\n")
     assert ended(tmp_path, Failed(data=ZeroDivisionError("a fault"), message="")) == ["ERROR.json", "FAIL.tgz"]
@@ -44,20 +44,20 @@ def test_a_fault_leaves_a_report_and_a_package(tmp_path: Path) -> None:
     assert (body["kind"], body["message"], body["last_lines"]) == ("ZeroDivisionError", "a fault", ["step 1", "step 2"])
 
 
-def test_a_process_that_died_leaves_the_states_sentence(tmp_path: Path) -> None:
+def test_report_of_a_killed_process_has_the_states_message(tmp_path: Path) -> None:
     assert ended(tmp_path, Crashed(message="killed by signal 9")) == ["ERROR.json", "FAIL.tgz"]
     (report,) = tmp_path.glob("reports/ERROR_*.json")
     assert read_json(report)["message"] == "killed by signal 9"
 
 
-def test_a_night_whose_process_died_is_in_the_history(tmp_path: Path) -> None:
+def test_nightly_run_whose_process_died_is_in_the_history(tmp_path: Path) -> None:
     for state in (Crashed(message="killed by signal 9"), Failed(message="a fault"), Failed(name=GATES_FAILED)):
         ended(tmp_path, state, recheck=True)
     (night,) = parse_nights((tmp_path / NIGHTS).read_bytes(), NIGHTS)
     assert (night.outcome, night.verdict) == ("crashed", "killed by signal 9")
 
 
-def test_no_key_reaches_the_runs_log_or_its_report(
+def test_key_reaches_neither_log_nor_report(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("SCORER_API_KEY", "sk-planted-0123456789-abcdefghij")
@@ -67,19 +67,19 @@ def test_no_key_reaches_the_runs_log_or_its_report(
     assert "sk-planted" not in caplog.text + report.read_text()
 
 
-def test_failed_gates_leave_a_package_alone(tmp_path: Path) -> None:
+def test_failed_gates_write_only_a_debug_bundle(tmp_path: Path) -> None:
     assert ended(tmp_path, Failed(name=GATES_FAILED, message="no")) == ["FAIL.tgz"]
 
 
 @pytest.mark.parametrize("name", [REFUSED, NOT_APPROVED])
 @pytest.mark.parametrize("overrides", [[], ["nonsense=1"]])
-def test_a_refusal_leaves_nothing(tmp_path: Path, name: str, overrides: list[str]) -> None:
+def test_rejected_run_writes_nothing(tmp_path: Path, name: str, overrides: list[str]) -> None:
     assert ended(tmp_path, Failed(name=name, message="no"), overrides=overrides) == []
 
 
-def test_a_fault_under_a_configuration_that_is_refused_is_packed_all_the_same(tmp_path: Path) -> None:
+def test_fault_with_an_invalid_configuration_still_writes_a_debug_bundle(tmp_path: Path) -> None:
     assert ended(tmp_path, Failed(message="a fault"), overrides=["nonsense=1"]) == ["ERROR.json", "FAIL.tgz"]
 
 
-def test_a_run_from_the_command_line_leaves_it_to_the_command(tmp_path: Path) -> None:
+def test_run_from_the_command_line_writes_nothing(tmp_path: Path) -> None:
     assert ended(tmp_path, Failed(name=GATES_FAILED, message="no"), deployed=False) == []

@@ -1,4 +1,4 @@
-"""The judge's gates in the flow, asked live over loopback: both rounds, their tasks, and where the key does not go."""
+"""The judge's gates in the flow with a live judge over loopback: both rounds, their calls, and secrecy of the key."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[JudgeServer]:
 
 
 def live(server: JudgeServer, *overrides: str) -> tuple[str, ...]:
-    # The double's grades know nothing of success: weights calibrated on them would be refused, and rightly.
+    # The double's grades are unrelated to success, so weights calibrated on them would fail.
     reason = "made-up grades order nothing"
     waived = (
         f"gates.waivers={{git: no commit here, weights: {reason}, overclar_ablation: {reason}, shadow_run: {reason}, "
@@ -75,7 +75,7 @@ OTHERS = (
         pytest.param(OTHERS[1:], id="another key", marks=pytest.mark.long),
     ],
 )
-def test_both_rounds_ask_live_and_earn_a_ticket(
+def test_both_rounds_call_the_judge_and_a_changed_judge_revokes_the_ticket(
     fresh_copy: Callable[..., Run],
     run_flow: Start,
     server: JudgeServer,
@@ -108,10 +108,10 @@ def test_both_rounds_ask_live_and_earn_a_ticket(
         with pytest.raises(TicketError, match=re.escape(cause)):
             verify_ticket(run)
         asked = 0.5 * probed + 30 * run.config.judge.samples if behaviour.api_key == KEY else 0
-        assert server.stats().answered - answered == asked, "it was really asked, and nobody behind a red gate"
+        assert server.stats().answered - answered == asked, "calls were made, but none after a failed gate"
 
 
-def test_a_flow_that_nobody_watches_refuses_what_the_judge_may_cost(
+def test_unattended_flow_rejects_judge_costs_above_the_limit(
     fresh_copy: Callable[..., Run], run_flow: Start, server: JudgeServer
 ) -> None:
     run = fresh_copy(
@@ -127,7 +127,7 @@ def test_a_flow_that_nobody_watches_refuses_what_the_judge_may_cost(
 
 
 @pytest.mark.parametrize(
-    ("behaviour", "red"),
+    ("behaviour", "failed"),
     [
         (Behaviour(constant_reply=True, api_key=KEY), {"judge_probe", "anti_simulation"}),
         pytest.param(Behaviour(request_ids="same", api_key=KEY), {"anti_simulation"}, marks=pytest.mark.long),
@@ -135,8 +135,8 @@ def test_a_flow_that_nobody_watches_refuses_what_the_judge_may_cost(
         (Behaviour(noise_sd=0.4, api_key=KEY), {"judge_stability"}),
     ],
 )
-def test_a_judge_that_cheats_or_wavers_turns_its_gate_red_and_ends_the_run(
-    behaviour: Behaviour, red: set[str], fresh_copy: Callable[..., Run], run_flow: Start, server: JudgeServer,
+def test_cheating_or_noisy_judge_fails_its_gate_and_ends_the_run(
+    behaviour: Behaviour, failed: set[str], fresh_copy: Callable[..., Run], run_flow: Start, server: JudgeServer,
     only_gates: Only,
 ) -> None:  # fmt: skip
     only_gates(*JUDGES)
@@ -145,11 +145,11 @@ def test_a_judge_that_cheats_or_wavers_turns_its_gate_red_and_ends_the_run(
     state = run_flow(run)
     assert state.name == "GatesFailed"
     gates = verdicts(run, 1)
-    assert {name for name in JUDGES if gates[name]["status"] != "passed"} == red
+    assert {name for name in JUDGES if gates[name]["status"] != "passed"} == failed
     assert not run.workspace.path(PASSED[2]).exists()
 
 
-def test_the_key_stands_nowhere_after_a_refusal_that_quotes_it(
+def test_key_quoted_in_a_judge_error_appears_in_no_file_or_database(
     fresh_copy: Callable[..., Run], run_flow: Start, server: JudgeServer, only_gates: Only
 ) -> None:
     only_gates(*JUDGES)
@@ -170,7 +170,7 @@ def test_the_key_stands_nowhere_after_a_refusal_that_quotes_it(
     assert KEY not in prefect_database()
 
 
-def test_the_key_may_come_from_a_prefect_secret(
+def test_judge_key_is_read_from_a_prefect_secret(
     fresh_copy: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = fresh_copy("judge.provider=openai", "judge.model=any")

@@ -1,4 +1,4 @@
-"""A red night is told of by a webhook: a real server's automation calls a receiver over HTTP."""
+"""A failed nightly run is reported by webhook: a real server's automation calls a receiver over HTTP."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ pytestmark = pytest.mark.usefixtures("no_automation_left")
 
 @dataclass
 class Receiver:
-    """What listens at the webhook's address, and what it has been told."""
+    """The listener at the webhook's address, and the calls that it received."""
 
     port: int = 0
-    told: Queue[tuple[str, Any]] = field(default_factory=Queue)
+    calls: Queue[tuple[str, Any]] = field(default_factory=Queue)
 
     @property
     def address(self) -> str:
@@ -47,12 +47,12 @@ def receiver() -> Iterator[Receiver]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
-            receives.told.put((self.path, json.loads(body)))
+            receives.calls.put((self.path, json.loads(body)))
             self.send_response(200)
             self.end_headers()
 
         def log_message(self, *_: Any) -> None:
-            """Nothing: the test reads what was told."""
+            """No log: the test reads the calls."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         receives.port = server.server_port
@@ -61,27 +61,27 @@ def receiver() -> Iterator[Receiver]:
         server.shutdown()
 
 
-def test_a_red_night_is_told_with_its_cause_and_a_green_one_is_not(
-    green_copy: Run, run_flow: Callable[..., State[Any]], only_gates: Callable[..., None], receiver: Receiver
+def test_only_a_failed_nightly_run_is_reported_with_its_cause(
+    preflighted_copy: Run, run_flow: Callable[..., State[Any]], only_gates: Callable[..., None], receiver: Receiver
 ) -> None:
     only_gates("judge_drift")
     assert notify_on_failure(receiver.address)
     nightly = {"build": "never", "refresh": True, "recheck": True, "ticket": False, "rounds": [1]}
-    assert run_flow(green_copy, **nightly).name == "TicketConfirmed"
-    pool = green_copy.workspace.path(green_copy.config.pool.path)
+    assert run_flow(preflighted_copy, **nightly).name == "TicketConfirmed"
+    pool = preflighted_copy.workspace.path(preflighted_copy.config.pool.path)
     pool.write_bytes(pool.read_bytes() + b"\n")
-    red = run_flow(green_copy, **nightly)
-    assert red.name == "GatesFailed"
-    path, body = receiver.told.get(timeout=PATIENCE_S)
+    failed = run_flow(preflighted_copy, **nightly)
+    assert failed.name == "GatesFailed"
+    path, body = receiver.calls.get(timeout=PATIENCE_S)
     assert path == SECRET
-    assert (body["state"], body["message"]) == ("GatesFailed", red.message)
-    assert f"{green_copy.config.pool.path} has changed" in body["text"]
-    assert receiver.told.empty(), "the green night was not told of"
-    _nowhere_in_what_the_server_shows()
+    assert (body["state"], body["message"]) == ("GatesFailed", failed.message)
+    assert f"{preflighted_copy.config.pool.path} has changed" in body["text"]
+    assert receiver.calls.empty(), "the passed run was not reported"
+    assert_address_is_hidden_by_the_server()
 
 
-def _nowhere_in_what_the_server_shows() -> None:
-    """The address is in no answer of the server's: neither block, automation nor any event of its own call."""
+def assert_address_is_hidden_by_the_server() -> None:
+    """No response of the server has the address: no block, automation, event or log."""
     url = str(PREFECT_API_URL.value())
     for route in ("block_documents/filter", "automations/filter", "events/filter", "logs/filter"):
         answer = httpx.post(f"{url}/{route}", json={"limit": 50} if route == "logs/filter" else {}, timeout=30)
@@ -89,11 +89,11 @@ def _nowhere_in_what_the_server_shows() -> None:
         assert SECRET not in answer.text, route
 
 
-def test_a_block_made_by_hand_is_called_and_without_one_there_is_no_automation(receiver: Receiver) -> None:
+def test_manual_webhook_block_is_used_and_without_one_there_is_no_automation(receiver: Receiver) -> None:
     with get_client(sync_client=True) as client:
         notify_on_failure(receiver.address)
         notify_on_failure()
-        assert len(client.read_automations_by_name(NAME)) == 1, "registered twice, it is there once"
+        assert len(client.read_automations_by_name(NAME)) == 1, "registering twice makes one automation"
         Webhook.delete(BLOCK)
         assert not notify_on_failure()
         assert not client.read_automations_by_name(NAME)
@@ -103,7 +103,7 @@ def test_a_block_made_by_hand_is_called_and_without_one_there_is_no_automation(r
 
 
 @pytest.mark.parametrize("address", ["hooks.example.org/T0/abc", "file:///T0/abc", "https:///T0/abc"])
-def test_what_is_no_address_is_refused_and_not_repeated(address: str) -> None:
-    with pytest.raises(ConfigError, match=r"^RC1_WEBHOOK_SECRET_URL: ") as refused:
+def test_invalid_webhook_address_is_rejected_and_not_repeated(address: str) -> None:
+    with pytest.raises(ConfigError, match=r"^RC1_WEBHOOK_SECRET_URL: ") as caught:
         notify_on_failure(address)
-    assert "abc" not in str(refused.value)
+    assert "abc" not in str(caught.value)

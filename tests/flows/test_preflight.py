@@ -1,4 +1,4 @@
-"""The preflight flow: what it issues when green, where it stops when red, and what it does to a ticket."""
+"""The preflight flow: the ticket it issues after passing, where it stops after a failure, and when it revokes."""
 
 from __future__ import annotations
 
@@ -44,24 +44,24 @@ def nights(run: Run) -> list[KeptNight]:
     return parse_nights(run.workspace.path(NIGHTS).read_bytes(), NIGHTS)
 
 
-def test_two_green_rounds_issue_a_ticket_that_verifies(green: tuple[Run, State[Any]]) -> None:
-    run, state = green
+def test_two_passed_rounds_issue_a_valid_ticket(passed_preflight: tuple[Run, State[Any]]) -> None:
+    run, state = passed_preflight
     assert (state.is_completed(), state.name) == (True, "TicketIssued"), state.message
     assert verify_ticket(run)["profile"] == "local"
 
 
-def test_a_gates_task_run_is_named_by_its_round_and_waits_for_no_limit_of_the_servers(
-    green: tuple[Run, State[Any]],
+def test_task_run_of_a_gate_is_named_by_its_round_and_has_no_tag(
+    passed_preflight: tuple[Run, State[Any]],
 ) -> None:
-    """Of a run with a tag Prefect asks the server, before it begins, how many of that tag there may be at once."""
-    runs = task_runs(green[1])
+    """A tag makes Prefect ask the server for a concurrency limit before each task run."""
+    runs = task_runs(passed_preflight[1])
     wanted = [f"round {number}: {spec.name}" for number in (1, 2) for spec in gates_of_round(number)]
     assert [run.name for run in runs if run.name.startswith("round") and ":" in run.name] == wanted
     assert not any(run.tags for run in runs)
 
 
-def test_waived_gates_are_shown_as_waived_everywhere(green: tuple[Run, State[Any]]) -> None:
-    run, state = green
+def test_waived_gates_are_shown_as_waived_everywhere(passed_preflight: tuple[Run, State[Any]]) -> None:
+    run, state = passed_preflight
     for number in (1, 2):
         assert statuses(read_json(run.workspace.path(PASSED[number])))["anti_simulation"] == "waived"
     assert "anti_simulation" in read_ticket(run)["waived"]
@@ -70,8 +70,8 @@ def test_waived_gates_are_shown_as_waived_everywhere(green: tuple[Run, State[Any
     assert card is not None and "waived" in str(card.data)
 
 
-def test_settings_that_are_not_the_published_ones_are_listed_in_the_rounds_table(green: tuple[Run, State[Any]]) -> None:
-    run, _ = green
+def test_changed_settings_are_listed_in_the_table_of_the_round(passed_preflight: tuple[Run, State[Any]]) -> None:
+    run, _ = passed_preflight
     listed = {one["key"] for one in read_json(run.workspace.path(PASSED[1]))["thresholds_changed"]}
     card = Artifact.get("rc1-round1-gates")
     assert card is not None
@@ -81,7 +81,7 @@ def test_settings_that_are_not_the_published_ones_are_listed_in_the_rounds_table
     assert (one["value"], one["wanted"]) == ("20", "published: 50000")
 
 
-def test_a_damaged_pool_stops_after_round_1_and_names_the_gate(
+def test_damaged_pool_stops_the_preflight_after_round_1(
     fresh_copy: Callable[..., Run], run_flow: Start, only_gates: Only
 ) -> None:
     only_gates("duplicates", "integrity", "weights")
@@ -93,117 +93,121 @@ def test_a_damaged_pool_stops_after_round_1_and_names_the_gate(
     report = read_json(run.workspace.path(PASSED[1]))
     assert report["pass"] is False
     assert [gate["name"] for gate in report["gates"]] == [spec.name for spec in gates_of_round(1)]
-    assert statuses(report)["weights"] == "passed", "the other gates are evaluated all the same"
+    assert statuses(report)["weights"] == "passed", "the other gates are still evaluated"
     assert not list(run.workspace.path("reports/preflight").glob("round2*"))
     assert not run.workspace.path(TICKET).exists()
 
 
-def test_red_gates_turn_the_flow_red_and_revokes_the_ticket_of_an_earlier_run(green_copy: Run, run_flow: Start) -> None:
-    weights = green_copy.workspace.path(green_copy.config.weights)
+def test_failed_gates_fail_the_flow_and_revoke_an_earlier_ticket(preflighted_copy: Run, run_flow: Start) -> None:
+    weights = preflighted_copy.workspace.path(preflighted_copy.config.weights)
     weights.write_text('{"correctness": 1.5}')
-    state = run_flow(green_copy)
+    state = run_flow(preflighted_copy)
     assert (state.is_failed(), state.name) == (True, "GatesFailed")
     assert f"round 1: 3 of {len(gates_of_round(1))} gates failed: weights" in str(state.message)
-    assert "weights" in read_ticket(green_copy)["revoked"]["reason"]
+    assert "weights" in read_ticket(preflighted_copy)["revoked"]["reason"]
 
 
-def test_a_cause_that_gates_share_is_said_once() -> None:
+def test_cause_shared_by_gates_is_reported_once() -> None:
     torn = "rows.jsonl, line 3: not valid JSON"
     results = [GateResult("mix", error=torn), GateResult("git", error="no commit"), GateResult("length", error=torn)]
     assert round_sentence(results) == f"3 of 3 gates failed: mix, length ({torn}), git (no commit)"
 
 
-def test_a_red_preflight_may_be_told_to_leave_the_ticket(green_copy: Run, run_flow: Start, only_gates: Only) -> None:
+def test_failed_preflight_keeps_the_ticket_when_configured_to(
+    preflighted_copy: Run, run_flow: Start, only_gates: Only
+) -> None:
     only_gates("shadow_set")
-    green_copy.workspace.path(green_copy.config.shadow.path).unlink()
-    assert run_flow(green_copy, rounds=[1], on_red_revoke=False).name == "GatesFailed"
-    assert read_ticket(green_copy)["revoked"] is None
+    preflighted_copy.workspace.path(preflighted_copy.config.shadow.path).unlink()
+    assert run_flow(preflighted_copy, rounds=[1], on_red_revoke=False).name == "GatesFailed"
+    assert read_ticket(preflighted_copy)["revoked"] is None
 
 
-def test_the_nightly_confirms_a_ticket_without_touching_what_it_vouches_for(
-    green_copy: Run, run_flow: Start, only_gates: Only
+def test_nightly_run_confirms_a_ticket_without_changing_its_files(
+    preflighted_copy: Run, run_flow: Start, only_gates: Only
 ) -> None:
     only_gates("judge_drift")
-    state = run_flow(green_copy, **NIGHTLY_PARAMETERS, rounds=[1])
+    state = run_flow(preflighted_copy, **NIGHTLY_PARAMETERS, rounds=[1])
     assert state.name == "TicketConfirmed", state.message
     assert str(state.message).endswith("; nightly: 1 of 1 gates passed")
-    assert verify_ticket(green_copy)
-    report = read_json(green_copy.workspace.path(NIGHTLY))
+    assert verify_ticket(preflighted_copy)
+    report = read_json(preflighted_copy.workspace.path(NIGHTLY))
     assert report["pass"] is True
     (drift,) = report["rounds"]["nightly"]
     assert (drift["name"], drift["status"]) == ("judge_drift", "passed")
-    assert drift["evidence"].keys() == {green_copy.config.judge.baseline.path, "configs/judge/v1.yaml"}
+    assert drift["evidence"].keys() == {preflighted_copy.config.judge.baseline.path, "configs/judge/v1.yaml"}
     card = Artifact.get("rc1-nightly-gates")
     assert card is not None and "overall: medians moved by" in str(card.data)
-    (night,) = nights(green_copy)
+    (night,) = nights(preflighted_copy)
     assert (night.outcome, night.verdict, night.revoked) == ("passed", state.message, None)
     assert {gate.round for gate in night.gates} == {"round1", "nightly"}
-    assert night.judge["hit_rate"] == 0.0, "the judge was asked past its store"
-    assert night.judge["calls"] == green_copy.config.judge.baseline.n * green_copy.config.judge.samples
+    assert night.judge["hit_rate"] == 0.0, "the judge was called without its store"
+    assert night.judge["calls"] == preflighted_copy.config.judge.baseline.n * preflighted_copy.config.judge.samples
 
 
-def test_behind_a_red_round_the_nightly_asks_nobody(
-    green_copy: Run, run_flow: Start, only_gates: Only, monkeypatch: pytest.MonkeyPatch
+def test_nightly_run_calls_no_judge_after_a_failed_round(
+    preflighted_copy: Run, run_flow: Start, only_gates: Only, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     only_gates("judge_drift")
     full = replace(BY_NAME["resources"], gate=lambda _, __: resources_gate(0.0, ResourcesGate(min_free_gb=1)))
     monkeypatch.setitem(BY_NAME, "resources", full)
-    state = run_flow(green_copy, **NIGHTLY_PARAMETERS, rounds=[1])
+    state = run_flow(preflighted_copy, **NIGHTLY_PARAMETERS, rounds=[1])
     assert (state.is_failed(), state.name) == (True, "GatesFailed")
     assert "round 1: 1 of" in str(state.message) and "resources (" in str(state.message)
-    (drift,) = read_json(green_copy.workspace.path(NIGHTLY))["rounds"]["nightly"]
+    (drift,) = read_json(preflighted_copy.workspace.path(NIGHTLY))["rounds"]["nightly"]
     assert drift["status"] == "not judged"
     assert "round 1, which failed" in drift["waits_for"]
-    (night,) = nights(green_copy)
+    (night,) = nights(preflighted_copy)
     assert (night.outcome, night.gates[-1].why, night.judge["calls"]) == ("failed", drift["waits_for"], 0)
     assert "round 1: 1 of" in str(night.revoked)
 
 
-def test_a_night_that_is_refused_is_kept(green_copy: Run, run_flow: Start) -> None:
-    with holding(green_copy.workspace, "a training"):
-        assert run_flow(green_copy, **NIGHTLY_PARAMETERS).name == "Refused"
-    assert run_flow(green_copy, **NIGHTLY_PARAMETERS, overrides=["nonsense=1"]).name == "Refused"
-    busy, wrong = nights(green_copy)
+def test_rejected_nightly_run_is_recorded(preflighted_copy: Run, run_flow: Start) -> None:
+    with holding(preflighted_copy.workspace, "a training"):
+        assert run_flow(preflighted_copy, **NIGHTLY_PARAMETERS).name == "Refused"
+    assert run_flow(preflighted_copy, **NIGHTLY_PARAMETERS, overrides=["nonsense=1"]).name == "Refused"
+    busy, wrong = nights(preflighted_copy)
     assert busy.outcome == wrong.outcome == "refused"
     assert "a training" in busy.verdict and busy.config_sha256 is not None
     assert "nonsense" in wrong.verdict and wrong.config_sha256 is None
 
 
-def test_another_judge_is_refused_before_anything_is_asked_or_built(green_copy: Run, run_flow: Start) -> None:
+def test_another_judge_is_rejected_before_any_call_or_build(preflighted_copy: Run, run_flow: Start) -> None:
     other = ("judge.provider=openai", "judge.model=any", "judge.base_url=http://127.0.0.1:9")
-    state = run_flow(green_copy, build="auto", overrides=[*green_copy.overrides, *other])
+    state = run_flow(preflighted_copy, build="auto", overrides=[*preflighted_copy.overrides, *other])
     assert (state.is_failed(), state.name) == (True, "Refused")
     assert "was recorded with the judge 'rubric' by 'v1'" in str(state.message)
     assert "rc1 judge-baseline --new" in str(state.message)
-    assert verify_ticket(green_copy), "nothing was said of what the ticket vouches for"
+    assert verify_ticket(preflighted_copy), "the ticket's files are unchanged"
 
 
-def test_the_nightly_revokes_the_ticket_after_one_byte_of_the_pool_changes(green_copy: Run, run_flow: Start) -> None:
-    pool = green_copy.workspace.path(green_copy.config.pool.path)
+def test_nightly_run_revokes_the_ticket_when_one_byte_of_the_pool_changed(
+    preflighted_copy: Run, run_flow: Start
+) -> None:
+    pool = preflighted_copy.workspace.path(preflighted_copy.config.pool.path)
     body = bytearray(pool.read_bytes())
     body[-3] ^= 1
     pool.write_bytes(bytes(body))
-    state = run_flow(green_copy, **NIGHTLY_PARAMETERS)
+    state = run_flow(preflighted_copy, **NIGHTLY_PARAMETERS)
     assert (state.is_failed(), state.name) == (True, "GatesFailed")
-    assert f"{green_copy.config.pool.path} has changed" in str(state.message)
+    assert f"{preflighted_copy.config.pool.path} has changed" in str(state.message)
     with pytest.raises(TicketError, match="revoked"):
-        verify_ticket(green_copy)
-    (night,) = nights(green_copy)
+        verify_ticket(preflighted_copy)
+    (night,) = nights(preflighted_copy)
     assert (night.outcome, night.verdict, night.gates) == ("failed", state.message, ())
-    assert f"{green_copy.config.pool.path} has changed" in str(night.revoked)
+    assert f"{preflighted_copy.config.pool.path} has changed" in str(night.revoked)
 
 
-def test_round_2_alone_earns_no_ticket(green_copy: Run, run_flow: Start, only_gates: Only) -> None:
+def test_round_2_alone_issues_no_ticket(preflighted_copy: Run, run_flow: Start, only_gates: Only) -> None:
     only_gates()
     for path in (PASSED[1], TICKET):
-        green_copy.workspace.path(path).unlink()
-    state = run_flow(green_copy, rounds=[2])
+        preflighted_copy.workspace.path(path).unlink()
+    state = run_flow(preflighted_copy, rounds=[2])
     assert (state.is_failed(), state.name) == (True, "Refused")
     assert "round 1 has not passed" in str(state.message)
-    assert not green_copy.workspace.path(TICKET).exists()
+    assert not preflighted_copy.workspace.path(TICKET).exists()
 
 
-def test_a_missing_source_is_a_sentence(tmp_path: Path, run_flow: Start, built: Run) -> None:
+def test_missing_source_rejects_the_preflight(tmp_path: Path, run_flow: Start, built: Run) -> None:
     state = run_flow(built, build="auto", workspace=str(tmp_path), overrides=[f"sources.use={tmp_path / 'nowhere'}"])
     assert (state.is_failed(), state.name) == (True, "Refused")
     assert "nowhere" in str(state.message)
@@ -218,7 +222,7 @@ def test_a_missing_source_is_a_sentence(tmp_path: Path, run_flow: Start, built: 
         ({"profile": "staging"}, "staging"),
     ],
 )
-def test_what_cannot_be_asked_for_is_refused(
+def test_invalid_parameters_reject_the_preflight(
     parameters: dict[str, Any], words: str, run_flow: Start, built: Run, tmp_path: Path
 ) -> None:
     state = run_flow(built, workspace=str(tmp_path), **parameters)

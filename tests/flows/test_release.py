@@ -1,4 +1,4 @@
-"""The release as a flow: a green run is packed and verified, a red one is refused behind its report."""
+"""The release as a flow: a passed run is packed and verified, a failed one is rejected after its report."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from tests.release.test_commands import keys
 __all__ = ["own", "releasable", "small_slides"]
 
 
-def start(run: Run, **how: Any) -> State[Any]:
+def start(run: Run, **parameters: Any) -> State[Any]:
     state: State[Any] = release(
-        overrides=list(run.overrides), workspace=str(run.workspace.root), **how, return_state=True
+        overrides=list(run.overrides), workspace=str(run.workspace.root), **parameters, return_state=True
     )
     return state
 
 
-def test_a_green_run_is_released_and_a_red_one_is_refused_behind_its_report(own: Run, tmp_path: Path) -> None:
+def test_passed_run_is_released_and_a_failed_one_is_rejected_after_its_report(own: Run, tmp_path: Path) -> None:
     private, public = keys(tmp_path)
     state = start(own, sign=private)
     assert (state.name, state.is_completed()) == ("Released", True), state.message
@@ -46,7 +46,7 @@ def test_a_green_run_is_released_and_a_red_one_is_refused_behind_its_report(own:
     assert page.is_file() and not archive.exists()
 
 
-def test_a_key_that_is_none_is_refused_before_anything_is_written(own: Run, tmp_path: Path) -> None:
+def test_missing_signing_key_is_rejected_before_anything_is_written(own: Run, tmp_path: Path) -> None:
     state = start(own, sign=str(tmp_path / "nothing.pem"))
     assert state.name == "Refused" and "nothing.pem" in str(state.message)
     assert not own.workspace.path("reports/release").exists()

@@ -1,4 +1,4 @@
-"""A fault that may pass by itself is tried again; a verdict or a refusal never is."""
+"""Transient faults are retried; verdicts and rejections are not."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def attempts(endings: list[Any]) -> tuple[int, State[Any]]:
 @pytest.mark.parametrize(
     "fault", [OSError(errno.EIO, "input/output error"), TimeoutError("slow"), ConnectionResetError("gone")]
 )
-def test_a_transient_fault_is_tried_again(fault: Exception) -> None:
+def test_transient_fault_is_retried(fault: Exception) -> None:
     made, state = attempts([fault, "done"])
     assert (made, state.is_completed()) == (2, True)
 
 
-def test_a_transient_fault_that_lasts_is_red_after_the_last_try() -> None:
+def test_transient_fault_that_persists_fails_after_the_last_retry() -> None:
     made, state = attempts([OSError(errno.EIO, "input/output error")] * 3)
     assert (made, state.is_failed()) == (1 + RETRIES, True)
 
@@ -50,19 +50,19 @@ def test_a_transient_fault_that_lasts_is_red_after_the_last_try() -> None:
 @pytest.mark.parametrize(
     "fault", [OSError(errno.ENOSPC, "disk full"), FileNotFoundError(errno.ENOENT, "gone"), ZeroDivisionError("a bug")]
 )
-def test_a_lasting_fault_is_not_tried_again(fault: Exception) -> None:
+def test_permanent_fault_is_not_retried(fault: Exception) -> None:
     made, state = attempts([fault, "done"])
     assert (made, state.is_failed()) == (1, True)
 
 
-def test_a_refusal_is_not_tried_again_and_keeps_its_sentence() -> None:
+def test_rejection_is_not_retried_and_keeps_its_message() -> None:
     made, state = attempts([SourceError("data/gsm8k: there is no such folder"), "done"])
     assert (made, state.name, state.message) == (1, "Refused", "data/gsm8k: there is no such folder")
     with pytest.raises(RC1Error, match=r"^data/gsm8k: "):
         outcome(state)
 
 
-def test_a_missed_threshold_is_not_tried_again(fresh_copy: Callable[..., Run]) -> None:
+def test_failed_gate_is_not_retried(fresh_copy: Callable[..., Run]) -> None:
     run = fresh_copy("gates.resources.min_free_gb=1000000000")
     state = gate(run, "resources", 1, return_state=True)
     assert (state.name, state.is_failed()) == ("GateFailed", True)
@@ -70,5 +70,5 @@ def test_a_missed_threshold_is_not_tried_again(fresh_copy: Callable[..., Run]) -
 
 
 @pytest.mark.parametrize("step", [gate, seed, metrics, balanced])
-def test_every_step_that_reads_files_follows_the_rule(step: Any) -> None:
+def test_task_that_reads_files_has_the_retry_rule(step: Any) -> None:
     assert (step.retries, step.retry_condition_fn) == (RETRIES, retry_when_transient)

@@ -1,4 +1,4 @@
-"""The runbook of a running training names figures that a training writes."""
+"""The runbook of a running training names only figures that a training writes."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from .trainings import Ended
 
 PAGE = PROJECT_ROOT / "docs/how-to/runbook.md"
 JUDGED = {"judge/score", "judge/scored", "judge/unstable"}
-"""Of a training that is paid by the score, which the tests' short one is not."""
+"""Figures of a training with a judged reward, which the tests' short training lacks."""
 
 
-def test_every_figure_that_it_names_is_written(done: Ended) -> None:
+def test_training_writes_every_figure_that_the_runbook_names(done: Ended) -> None:
     figures, stop, _ = PAGE.read_text("utf-8").partition("## Stop, or let it run")
     assert stop
     first_cells = [line.split("|")[1] for line in figures.splitlines() if line.startswith("| `")]

@@ -1,4 +1,4 @@
-"""The scale-up as a flow: it grows while green, stops where red, asks a person, and goes on after a kill."""
+"""The scale-up as a flow: it grows while gates pass, stops at a failure, asks for approval, resumes after a kill."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ def start(run: Run) -> State[Any]:
 
 
 def as_a_process(server: str, storage: str, workspace: str, *overrides: str) -> None:
-    """Grow as a worker's process does."""
+    """Scale up as a worker's process does."""
     with at_the_server(server, storage):
         state: State[Any] = scale_up(workspace=workspace, overrides=list(overrides), return_state=True)
     sys.exit(0 if state.is_completed() else 1)
 
 
 def tasks_of(state: State[Any]) -> dict[str, str]:
-    """Name of a task run -> its state's."""
+    """Task run -> the name of its state."""
     of_flow = FlowRunFilter(id=FlowRunFilterId(any_=[state.state_details.flow_run_id]))
     deadline = time.monotonic() + 30
     while True:  # events reach the server after the flow has ended
@@ -62,12 +62,14 @@ def tasks_of(state: State[Any]) -> dict[str, str]:
         time.sleep(0.2)
 
 
-def test_killed_between_two_sizes_it_goes_on_from_the_green_one(fresh_copy: Callable[..., Run], tmp_path: Path) -> None:
+def test_scale_up_killed_between_sizes_resumes_after_the_passed_size(
+    fresh_copy: Callable[..., Run], tmp_path: Path
+) -> None:
     run = fresh_copy(*SIZES)
     place = (PREFECT_API_URL.value(), tmp_path / "storage", run.workspace.root, *run.overrides)
     flow = this_interpreter(tmp_path / "forks").start("tests.flows.test_scale_up.as_a_process", *place)
     while not list(run.workspace.root.glob("reports/rc1/scale_up_600_*.sha256")):  # written last
-        assert flow.poll() is None, f"it was to be killed at work, and has ended: {flow.told()}"
+        assert flow.poll() is None, f"the flow ended before it was killed: {flow.told()}"
         time.sleep(0.01)
     assert flow.kill() == -signal.SIGKILL
 
@@ -75,7 +77,7 @@ def test_killed_between_two_sizes_it_goes_on_from_the_green_one(fresh_copy: Call
     assert (state.name, state.is_completed()) == ("ScaledUp", True), state.message
     names = tasks_of(state)
     assert (names["size 600"], names["size 1200"]) == ("Cached", "Due")
-    assert "diversity, 600" not in names, "what was green is not judged again"
+    assert "diversity, 600" not in names, "passed gates are not evaluated again"
     assert names["judge_stability, 600 again"] == names["growth, 1,200"] == "GatePassed"
     small, whole = (rows_artifact(run, size).path(sized(run, size)) for size in (600, 1200))
     assert set(small.read_bytes().splitlines()) < set(whole.read_bytes().splitlines())
@@ -84,7 +86,7 @@ def test_killed_between_two_sizes_it_goes_on_from_the_green_one(fresh_copy: Call
     assert card is not None and "every gate passed at 600, 1,200" in str(card.description)
 
 
-def test_nothing_runs_behind_the_first_red_gate(fresh_copy: Callable[..., Run]) -> None:
+def test_scale_up_stops_at_the_first_failed_gate(fresh_copy: Callable[..., Run]) -> None:
     run = fresh_copy(*SIZES, "gates.difficulty.turns_max=1")
     state = start(run)
     assert (state.name, state.is_failed()) == ("GatesFailed", True)
@@ -93,37 +95,37 @@ def test_nothing_runs_behind_the_first_red_gate(fresh_copy: Callable[..., Run]) 
     names = tasks_of(state)
     assert names["difficulty, 600"] == "GateFailed"
     assert not {"judge_stability, 600", "size 1200", "grow to 1200"} & names.keys()
-    assert not list(run.workspace.root.glob("reports/scale_up_600_*")), "a red size is never found green"
+    assert not list(run.workspace.root.glob("reports/scale_up_600_*")), "a failed size is not recorded as passed"
 
 
-@pytest.mark.parametrize(("said", "ending"), share([(True, "ScaledUp"), (False, "NotApproved")], False))
-def test_between_sizes_it_waits_for_a_person(said: bool, ending: str, fresh_copy: Callable[..., Run]) -> None:
+@pytest.mark.parametrize(("approved", "ending"), share([(True, "ScaledUp"), (False, "NotApproved")], False))
+def test_scale_up_waits_for_approval_between_sizes(approved: bool, ending: str, fresh_copy: Callable[..., Run]) -> None:
     run = fresh_copy(*SIZES, "scale_up.approval=true")
     with get_client(sync_client=True) as client:
         flow_id = client.create_flow(scale_up)
-        deployment = client.create_deployment(flow_id, name=f"scale-up {said}", parameters=parameters(run))
+        deployment = client.create_deployment(flow_id, name=f"scale-up {approved}", parameters=parameters(run))
         begun = client.create_flow_run_from_deployment(deployment)
         with pytest.raises(Pause):  # which ends the process of a worker's run
             run_as_a_worker_does(scale_up, begun, parameters(run), return_type="state")
         check_free(run.workspace)
-        client.resume_flow_run(begun.id, run_input={"approved": said, "by": "a reader", "note": "as I see it"})
+        client.resume_flow_run(begun.id, run_input={"approved": approved, "by": "a reader", "note": "as I see it"})
         resumed = client.read_flow_run(begun.id)
     state = run_as_a_worker_does(scale_up, resumed, parameters(run), return_type="state")
     assert isinstance(state, State) and state.name == ending, state
-    if not said:
+    if not approved:
         assert state.message == "a reader did not approve growth beyond 600 rows: as I see it"
 
 
 @pytest.mark.parametrize("sizes", ["[30000]", "[1000, 30000]"])
-def test_a_pool_that_grew_through_no_smaller_size_says_so(sizes: str, tmp_path: Path) -> None:
+def test_scale_up_without_a_smaller_size_reports_it(sizes: str, tmp_path: Path) -> None:
     run = open_run(profile="local", workspace=tmp_path, overrides=(f"scale_up.sizes={sizes}",))
-    green = tuple(GateResult(name, checks=(Check("any", 1, "<=", 1, True),)) for name in AFTER)
-    said = _sentence(run, [Look(30000, False, green)])
-    assert said.startswith("30,000 of 30,000 rows reached, every gate passed at 30,000")
-    assert said.endswith("has no smaller size, so none was checked") is (sizes == "[30000]")
+    passed = tuple(GateResult(name, checks=(Check("any", 1, "<=", 1, True),)) for name in AFTER)
+    message = _sentence(run, [Look(30000, False, passed)])
+    assert message.startswith("30,000 of 30,000 rows reached, every gate passed at 30,000")
+    assert message.endswith("has no smaller size, so none was checked") is (sizes == "[30000]")
 
 
-def test_a_run_that_nobody_could_approve_is_refused_before_anything_is_written(
+def test_run_that_cannot_wait_for_approval_is_rejected_before_anything_is_written(
     fresh_copy: Callable[..., Run],
 ) -> None:
     run = fresh_copy(*SIZES, "scale_up.approval=true")

@@ -1,4 +1,4 @@
-"""Gates judged by other processes: the very verdicts of this one, also where a process is lost."""
+"""Gates evaluated in other processes give the same verdicts, even if a process is lost."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tasks.endings import GATES_FAILED, ROUNDS_PASSED
 
 from .conftest import start
 
-GIVEN = (
+DISTRIBUTED = (
     "training_config", "overclar_penalty", "shadow_set", "mix", "length", "diversity", "duplicates", "leakage",
     "consistency", "answer_rule", "difficulty",
 )  # fmt: skip
@@ -35,41 +35,41 @@ needs_dask = pytest.mark.skipif(
 
 
 def judged(run: Run, ending: str = ROUNDS_PASSED, **parameters: Any) -> bytes:
-    """What round 1 of a preflight says of its gates, as bytes."""
+    """The gates in round 1's report, as bytes."""
     state = start(run, rounds=[1], ticket=False, **parameters)
     assert state.name == ending, state.message
     return orjson.dumps(read_json(run.workspace.path("reports/preflight/round1.json"))["gates"])
 
 
 def spawned() -> list[int]:
-    """The processes of a cluster that this one has started."""
+    """The processes of the cluster that this process started."""
     below = children.descendants(os.getpid())
     return [pid for pid in below if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()]
 
 
 @pytest.fixture
 def pure_gates(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A round has the gates that may be given away, and nothing else."""
+    """Rounds have only gates that other processes may evaluate."""
     chosen = tuple(spec for spec in gate_list.PREFLIGHT if not spec.reads_world)
     monkeypatch.setattr(gate_list, "PREFLIGHT", chosen)
 
 
-def test_only_what_reads_files_alone_is_given_away() -> None:
-    assert tuple(spec.name for spec in gates_of_round(1) if not spec.reads_world) == GIVEN
+def test_only_gates_that_read_just_files_are_distributed() -> None:
+    assert tuple(spec.name for spec in gates_of_round(1) if not spec.reads_world) == DISTRIBUTED
     assert all(spec.reads_world for spec in BY_NAME.values() if spec.asks or spec.looks_at)
 
 
-def test_shards_that_are_lost_are_judged_here(
-    green_copy: Run, pure_gates: None, monkeypatch: pytest.MonkeyPatch
+def test_gates_of_lost_processes_are_evaluated_locally(
+    preflighted_copy: Run, pure_gates: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     few = tuple(spec for spec in gate_list.PREFLIGHT if spec.name in ("mix", "length", "duplicates"))
     monkeypatch.setattr(gate_list, "PREFLIGHT", few)
-    alone = judged(green_copy)
+    alone = judged(preflighted_copy)
 
     asked: list[str] = []
 
     class Lost:
-        """A cluster whose processes are gone, and the future of whatever it was given."""
+        """A cluster whose processes are lost, and the future of its tasks."""
 
         def submit(self, _: Any, parameters: dict[str, Any]) -> Lost:
             asked.append(parameters["name"])
@@ -79,41 +79,41 @@ def test_shards_that_are_lost_are_judged_here(
             raise ConnectionError("the process is gone")
 
     monkeypatch.setattr("flows.preflight.dask_processes", lambda processes: nullcontext(Lost()))
-    assert judged(green_copy, gate_processes=2) == alone
+    assert judged(preflighted_copy, gate_processes=2) == alone
     assert asked == [spec.name for spec in few]
 
 
-def test_a_number_below_nothing_is_refused() -> None:
+def test_negative_number_of_processes_is_rejected() -> None:
     with pytest.raises(ConfigError, match=r"^gate_processes: .*-1.* 0"), dask_processes(-1):
         pass
 
 
 @pytest.mark.skipif(importlib.util.find_spec("prefect_dask") is not None, reason="prefect-dask is installed")
-def test_without_dask_it_is_said_what_to_install() -> None:
+def test_missing_dask_names_its_extra() -> None:
     with pytest.raises(ConfigError, match=r"\[dask\]"), dask_processes(2):
         pass
 
 
 @needs_dask
 @pytest.mark.long
-def test_a_red_gate_is_red_with_the_same_bytes_in_two_processes(green_copy: Run, pure_gates: None) -> None:
-    pool = green_copy.workspace.path(green_copy.config.pool.path)
+def test_failed_gate_has_the_same_bytes_with_two_processes(preflighted_copy: Run, pure_gates: None) -> None:
+    pool = preflighted_copy.workspace.path(preflighted_copy.config.pool.path)
     rows = pool.read_bytes().splitlines(keepends=True)
     pool.write_bytes(b"".join([*rows, *(row.replace(b'"id":"', b'"id":"again-', 1) for row in rows[:100])]))
-    alone = judged(green_copy, GATES_FAILED)
-    red = {one["name"] for one in orjson.loads(alone) if one["status"] == "failed"}
-    assert "duplicates" in red and "length" not in red
-    assert judged(green_copy, GATES_FAILED, gate_processes=2, refresh=True) == alone
+    alone = judged(preflighted_copy, GATES_FAILED)
+    failed = {one["name"] for one in orjson.loads(alone) if one["status"] == "failed"}
+    assert "duplicates" in failed and "length" not in failed
+    assert judged(preflighted_copy, GATES_FAILED, gate_processes=2, refresh=True) == alone
 
 
 @needs_dask
 @pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="the processes to be killed are found in /proc")
-def test_two_processes_say_what_one_says_also_when_one_is_killed(
-    green_copy: Run, pure_gates: None, monkeypatch: pytest.MonkeyPatch
+def test_two_processes_give_the_verdicts_of_one_even_when_one_is_killed(
+    preflighted_copy: Run, pure_gates: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    alone = judged(green_copy)
-    assert judged(green_copy, gate_processes=2, refresh=True) == alone
+    alone = judged(preflighted_copy)
+    assert judged(preflighted_copy, gate_processes=2, refresh=True) == alone
     killed: list[int] = []
 
     @contextmanager
@@ -126,7 +126,7 @@ def test_two_processes_say_what_one_says_also_when_one_is_killed(
 
             def submitted(task: Any, parameters: dict[str, Any]) -> Any:
                 future = submit(task, parameters)
-                if parameters["name"] == GIVEN[-1]:
+                if parameters["name"] == DISTRIBUTED[-1]:
                     killed.append(pids[0])
                     os.kill(pids[0], signal.SIGKILL)
                 return future
@@ -135,5 +135,5 @@ def test_two_processes_say_what_one_says_also_when_one_is_killed(
             yield cluster
 
     monkeypatch.setattr("flows.preflight.dask_processes", one_is_killed)
-    assert judged(green_copy, gate_processes=2, refresh=True) == alone
+    assert judged(preflighted_copy, gate_processes=2, refresh=True) == alone
     assert len(killed) == 1

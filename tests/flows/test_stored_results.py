@@ -1,4 +1,4 @@
-"""No verdict is kept for another process, and nothing that lies in Prefect's storage is read, whatever it names."""
+"""Verdicts are not stored for other processes, and nothing in Prefect's storage is read."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tests.forks import another_interpreter
 from tests.once import copied
 from tests.shares import share
 
-from .trainings import Ended, cached, prints, start
+from .trainings import Ended, cached, checkpoint_hashes, start
 
 _MODULES = (
     tasks.calibrate, tasks.control, tasks.data, tasks.evaluation, tasks.gates, tasks.reports, tasks.train,
@@ -41,10 +41,10 @@ TASKS = {name: one for module in _MODULES for name, one in vars(module).items() 
 
 
 class Touch:
-    """What, once unpickled, has made a file."""
+    """An object whose unpickling makes a folder."""
 
     def __init__(self, path: Path) -> None:
-        """The file."""
+        """The folder."""
         self.path = str(path)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -52,22 +52,22 @@ class Touch:
 
 
 def planted(ran: Path) -> bytes:
-    """A record as Prefect stores one, whose serializer runs code that makes `ran`."""
+    """A record as Prefect stores it, whose deserialization makes the folder `ran`."""
     result = base64.encodebytes(pickle.dumps(Touch(ran))).decode()
     return orjson.dumps({"metadata": {"serializer": {"type": "pickle", "picklelib": "pickle"}}, "result": result})
 
 
 @pytest.mark.parametrize("name", TASKS)
-def test_no_task_asks_prefects_storage_for_a_result(name: str) -> None:
+def test_task_neither_stores_nor_reads_results_in_prefect(name: str) -> None:
     assert (TASKS[name].persist_result, TASKS[name].cache_policy) == (False, NO_CACHE)
 
 
-def test_a_record_in_the_storage_would_run_code_if_it_were_read(tmp_path: Path) -> None:
+def test_planted_record_runs_code_when_deserialized(tmp_path: Path) -> None:
     ResultRecord.deserialize(planted(tmp_path / "ran"))
     assert (tmp_path / "ran").is_dir()
 
 
-def test_a_record_that_is_planted_under_every_key_asked_for_is_not_read(
+def test_records_planted_under_every_requested_key_are_not_read(
     done: Ended, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     storage, looked = Path(PREFECT_LOCAL_STORAGE_PATH.value()), ResultStore.exists
@@ -79,34 +79,34 @@ def test_a_record_that_is_planted_under_every_key_asked_for_is_not_read(
     monkeypatch.setattr(ResultStore, "exists", plant)
     run = copied(done.run, tmp_path / "workspace")
     assert start(run).name == "PolicyTrained"
-    assert (cached(run), prints(run)) == (2, prints(done.run))
+    assert (cached(run), checkpoint_hashes(run)) == (2, checkpoint_hashes(done.run))
     assert gate(run, "mix", 1, return_state=True).name == "GatePassed"
     assert not (tmp_path / "ran").exists()
 
 
-def test_a_gate_leaves_no_verdict_behind(fresh_copy: Callable[..., Run]) -> None:
+def test_gate_stores_no_verdict(fresh_copy: Callable[..., Run]) -> None:
     run, storage = fresh_copy(), Path(PREFECT_LOCAL_STORAGE_PATH.value())
     before = sorted(storage.rglob("*"))
     assert [gate(run, "mix", 1, return_state=True).name for _ in range(2)] == ["GatePassed"] * 2
     assert sorted(storage.rglob("*")) == before
 
 
-def test_a_failed_verdict_stays_one(fresh_copy: Callable[..., Run]) -> None:
+def test_failed_gate_fails_again(fresh_copy: Callable[..., Run]) -> None:
     run = fresh_copy("gates.length.max_len=65")
     first, second = (gate(run, "length", 1, return_state=True) for _ in range(2))
     assert [first.name, second.name] == ["GateFailed", "GateFailed"]
     assert second.is_failed() and "wanted <= 65" in str(second.message)
 
 
-def test_a_gate_whose_file_is_missing_is_an_error(fresh_copy: Callable[..., Run]) -> None:
+def test_gate_without_its_file_is_an_error(fresh_copy: Callable[..., Run]) -> None:
     run = fresh_copy()
     assert gate(run, "mix", 1, return_state=True).name == "GatePassed"
     run.workspace.path(run.config.pool.path).unlink()
     assert gate(run, "mix", 1, return_state=True).name == "GateError"
 
 
-@pytest.mark.parametrize("own", share([True, False], True), ids=["as RC1 starts Prefect", "as Prefect would by itself"])
-def test_how_prefect_logs_is_not_for_the_workspace_to_say(
+@pytest.mark.parametrize("own", share([True, False], True), ids=["started by RC1", "started by Prefect"])
+def test_workspace_cannot_configure_prefects_logging(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own: bool
 ) -> None:
     for name in [name for name in os.environ if name.startswith("PREFECT_")]:

@@ -1,4 +1,4 @@
-"""A server that a team has already: what is registered there, what is left as it is, and what is refused."""
+"""A team's existing server: registered deployments, settings that are kept, and errors."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.usefixtures("no_automation_left")
 
 
 @pytest.mark.parametrize("kind", ["process", "docker", "kubernetes"])
-def test_the_server_takes_the_pools_template_and_holds_deployments_to_it(kind: str) -> None:
+def test_server_accepts_the_pool_template_and_validates_deployments_with_it(kind: str) -> None:
     template = json.loads((PROJECT_ROOT / f"deployments/pools/{kind}.json").read_text())
     pool = f"{POOL}-{kind}"
     with get_client(sync_client=True) as client:
@@ -39,7 +39,7 @@ def test_the_server_takes_the_pools_template_and_holds_deployments_to_it(kind: s
             client.create_deployment(flow_id, **asked, job_variables={"env": "RUN_MODE=local"})
 
 
-def test_a_pool_that_is_there_keeps_its_limit() -> None:
+def test_joining_an_existing_pool_keeps_its_limit() -> None:
     create_pool(POOL)
     with get_client(sync_client=True) as client:
         template = client.read_work_pool(POOL).base_job_template
@@ -51,20 +51,20 @@ def test_a_pool_that_is_there_keeps_its_limit() -> None:
         assert client.read_work_pool(POOL).concurrency_limit == 1
 
 
-def test_a_pool_that_is_not_there_is_created_for_one_run_at_a_time() -> None:
+def test_joining_a_missing_pool_creates_it_with_limit_1() -> None:
     join_pool(f"{POOL}-new")
     with get_client(sync_client=True) as client:
         assert client.read_work_pool(f"{POOL}-new").concurrency_limit == 1
 
 
-def test_a_pool_for_another_kind_of_worker_is_refused() -> None:
+def test_pool_of_another_worker_type_is_rejected() -> None:
     with get_client(sync_client=True) as client:
         client.create_work_pool(WorkPoolCreate(name=f"{POOL}-other", type="docker"), overwrite=True)
     with pytest.raises(RC1Error, match=r"rc1-team-other .*docker.*process"):
         join_pool(f"{POOL}-other")
 
 
-def test_a_server_that_works_in_another_workspace_is_refused(tmp_path: Path) -> None:
+def test_server_of_another_workspace_is_rejected(tmp_path: Path) -> None:
     create_pool(POOL)
     register(tmp_path / "first", POOL)
     check_served_here(tmp_path / "first")
@@ -72,19 +72,19 @@ def test_a_server_that_works_in_another_workspace_is_refused(tmp_path: Path) -> 
         check_served_here(tmp_path / "second")
 
 
-def test_the_server_plans_the_nights(tmp_path: Path) -> None:
+def test_server_schedules_nightly_runs(tmp_path: Path) -> None:
     create_pool(POOL)
     register(tmp_path, POOL)
     with get_client(sync_client=True) as client:
         nightly = client.read_deployment_by_name("rc1/nightly").id
-        # The client's own way asks again where a busy server puts it off.
+        # client.request retries when a busy server rejects the request.
         client.request("POST", "/deployments/{id}/schedule", path_params={"id": nightly}, json={"max_runs": 2})
         planned = [run.expected_start_time for run in client.read_flow_runs(limit=200) if run.deployment_id == nightly]
     assert len(planned) >= 2
     assert {(when.hour, when.minute, when.utcoffset()) for when in planned if when} == {(3, 0, timedelta(0))}
 
 
-def test_runs_of_other_flows_are_not_taken_for_crashed() -> None:
+def test_heartbeat_watch_ignores_runs_of_other_flows() -> None:
     watch_heartbeats()
     with get_client(sync_client=True) as client:
         (watch,) = client.read_automations_by_name(NAME)
@@ -94,19 +94,19 @@ def test_runs_of_other_flows_are_not_taken_for_crashed() -> None:
     }  # fmt: skip
 
 
-def test_a_server_is_joined_by_its_own_address_or_its_apis() -> None:
+def test_server_is_joined_by_its_base_or_api_address() -> None:
     api = str(PREFECT_API_URL.value())
     assert joined_server(api) == joined_server(f"{api}/") == joined_server(api.removesuffix("/api"))
 
 
 @pytest.mark.parametrize(
-    ("address", "said"), [("team:4200", "is not an address"), ("http://127.0.0.1:9", "no Prefect server")]
+    ("address", "error"), [("team:4200", "is not an address"), ("http://127.0.0.1:9", "no Prefect server")]
 )
-def test_a_server_that_is_not_there_is_refused(
-    address: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_invalid_or_unreachable_server_is_rejected(
+    address: str, error: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = signal.getsignal(signal.SIGINT)
     assert serve.main(["--workspace", str(tmp_path), "--server", address]) == 2
-    assert signal.getsignal(signal.SIGINT) is before, "what comes behind it could not be interrupted"
-    assert said in capsys.readouterr().err
+    assert signal.getsignal(signal.SIGINT) is before, "later commands could not be interrupted"
+    assert error in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []

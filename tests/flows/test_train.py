@@ -1,10 +1,9 @@
-"""The training as a flow: what opens it, what it tells, and how its evaluation ends it."""
+"""The training as a flow: ticket, segments, reports and evaluation."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +29,7 @@ from tests.once import copied
 from tests.ticketed import ticketed
 
 from .shown import artifacts
-from .trainings import LAST, RUN, Ended, alter, cached, logged, prints, start
+from .trainings import LAST, RUN, Ended, alter, cached, checkpoint_hashes, logged, start
 
 
 @pytest.mark.parametrize(
@@ -50,7 +49,7 @@ def test_segments_end_on_multiples_of_their_size(
     assert spans(begun, steps, size) == found
 
 
-def test_from_a_start_that_cannot_learn_nothing_is_trained(
+def test_training_is_rejected_when_the_initial_policy_cannot_learn(
     built: Run, verdicts: Verdicts, opened: Run, tmp_path: Path
 ) -> None:
     copied(opened, tmp_path / "workspace")
@@ -61,7 +60,7 @@ def test_from_a_start_that_cannot_learn_nothing_is_trained(
     assert not run.workspace.path("checkpoints").exists()
 
 
-def test_steps_that_teach_nothing_end_a_training_with_a_checkpoint_and_again_at_its_next_start(
+def test_collapsed_rewards_end_training_with_a_checkpoint_also_after_a_restart(
     built: Run, verdicts: Verdicts, opened: Run, tmp_path: Path
 ) -> None:
     copied(opened, tmp_path / "workspace")
@@ -76,7 +75,7 @@ def test_steps_that_teach_nothing_end_a_training_with_a_checkpoint_and_again_at_
     assert not run.workspace.path(f"{RUN}/step_00003").exists()
 
 
-def test_without_a_ticket_nothing_is_trained(opened: Run, tmp_path: Path) -> None:
+def test_revoked_ticket_prevents_training(opened: Run, tmp_path: Path) -> None:
     run = copied(opened, tmp_path / "workspace")
     revoke_ticket(run, "a test")
     state = start(run)
@@ -86,7 +85,9 @@ def test_without_a_ticket_nothing_is_trained(opened: Run, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("kind", [None, "constant"])
-def test_nothing_is_trained_beside_another_run(opened: Run, tmp_path: Path, kind: str | None) -> None:
+def test_training_is_rejected_when_another_run_holds_the_workspace(
+    opened: Run, tmp_path: Path, kind: str | None
+) -> None:
     run = copied(opened, tmp_path / "workspace")
     with holding(run.workspace, "a preflight"):
         state = start(run, control=kind, evaluate=kind is not None)
@@ -95,7 +96,7 @@ def test_nothing_is_trained_beside_another_run(opened: Run, tmp_path: Path, kind
     assert not run.workspace.path("checkpoints").exists()
 
 
-def test_one_altered_byte_of_the_pool_closes_training(opened: Run, tmp_path: Path) -> None:
+def test_one_altered_byte_of_the_pool_prevents_training(opened: Run, tmp_path: Path) -> None:
     run = copied(opened, tmp_path / "workspace")
     alter(run.workspace.path(run.config.seed_pool))
     state = start(run)
@@ -104,7 +105,7 @@ def test_one_altered_byte_of_the_pool_closes_training(opened: Run, tmp_path: Pat
     assert not run.workspace.path("checkpoints").exists()
 
 
-def test_the_ticket_of_one_profile_opens_no_other(opened: Run, tmp_path: Path) -> None:
+def test_ticket_of_another_profile_prevents_training(opened: Run, tmp_path: Path) -> None:
     run = copied(opened, tmp_path / "workspace")
     state = start(run, profile="prod", overrides=[])
     assert state.name == "Refused"
@@ -112,7 +113,7 @@ def test_the_ticket_of_one_profile_opens_no_other(opened: Run, tmp_path: Path) -
     assert not run.workspace.path("checkpoints").exists()
 
 
-def test_a_seed_that_the_ticket_does_not_know_is_refused(opened: Run, tmp_path: Path) -> None:
+def test_seed_outside_the_ticket_and_resuming_several_seeds_are_rejected(opened: Run, tmp_path: Path) -> None:
     run = copied(opened, tmp_path / "workspace")
     state = start(run, seeds=[5])
     assert state.name == "Refused"
@@ -121,9 +122,9 @@ def test_a_seed_that_the_ticket_does_not_know_is_refused(opened: Run, tmp_path: 
     assert "a checkpoint belongs to one run, but 3 seeds" in str(many.message)
 
 
-def test_a_training_goes_through_every_segment_and_tells_of_it(done: Ended) -> None:
+def test_training_runs_every_segment_and_reports_it(done: Ended) -> None:
     assert (done.state.is_completed(), done.state.name) == (True, "PolicyTrained"), done.state.message
-    assert list(prints(done.run)) == ["step_00002", "step_00004"]
+    assert list(checkpoint_hashes(done.run)) == ["step_00002", "step_00004"]
     assert logged(done.run) == [1, 2, 3, 4]
     report = done.report
     assert report["runs"][0]["sha256"] == fingerprint(done.run.workspace.path(LAST))
@@ -138,7 +139,7 @@ def test_a_training_goes_through_every_segment_and_tells_of_it(done: Ended) -> N
     assert "rc1-warm-start" in shown
 
 
-def test_a_judged_training_goes_by_the_weights_that_the_ticket_vouches_for(
+def test_judged_training_uses_the_weights_of_the_ticket(
     built: Run, verdicts: Verdicts, opened: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     provided: list[str] = []
@@ -146,7 +147,7 @@ def test_a_judged_training_goes_by_the_weights_that_the_ticket_vouches_for(
     copied(opened, tmp_path / "workspace")
     run = ticketed(tmp_path / "workspace", built, verdicts, "training.reward.judge=0.5")
     state = start(run)
-    assert set(provided) == {"rubric"}, "whoever judges is provided with the key that a server holds"
+    assert set(provided) == {"rubric"}, "the judge gets the key that a server holds"
     assert (state.is_completed(), state.name) == (True, "PolicyTrained"), state.message
     lines = MetricsLog(run.workspace.path("reports/metrics.jsonl")).read()
     assert [line["step"] for line in lines] == [1, 2, 3, 4]
@@ -156,19 +157,17 @@ def test_a_judged_training_goes_by_the_weights_that_the_ticket_vouches_for(
     assert closed.name == "Refused" and f"{run.config.weights} has changed" in str(closed.message)
 
 
-def test_a_policy_that_fails_the_gate_turns_the_flow_red_and_keeps_what_was_trained(
-    done: Ended, tmp_path: Path
-) -> None:
-    """A base that knows nothing asks nothing: what is undefined passes no gate."""
+def test_policy_that_fails_the_evaluation_fails_the_flow_and_keeps_checkpoints(done: Ended, tmp_path: Path) -> None:
+    """An untrained base asks nothing, so its recall is undefined, which fails the gate."""
     run = copied(done.run, tmp_path / "workspace")
     state = start(run, evaluate=True)
     assert (state.is_failed(), state.name) == (True, "GatesFailed"), state.message
     assert "ppo_eval failed: " in str(state.message) and "the checkpoints stay" in str(state.message)
-    assert prints(run) == prints(done.run)
+    assert checkpoint_hashes(run) == checkpoint_hashes(done.run)
     report = read_json(run.workspace.path("reports/train.json"))
     assert (report["pass"], report["best"]) == (False, [])
     assert "training.learnability.at_start" in {one["key"] for one in report["thresholds_changed"]}, (
-        "no trial, and said"
+        "the changed threshold is reported"
     )
     assert read_json(run.workspace.path(report["evaluation"]))["gate"]["status"] == "failed"
     assert not run.workspace.path(f"{RUN}/best").exists()
@@ -180,7 +179,7 @@ def test_a_policy_that_fails_the_gate_turns_the_flow_red_and_keeps_what_was_trai
     assert "judged score and success, sft / ppo" in str(card.data)
 
 
-def test_a_run_that_ends_by_itself_is_told_evaluated_and_known_by_the_step_it_ended_with(
+def test_early_stopped_run_is_reported_and_evaluated_at_its_last_step(
     built: Run, verdicts: Verdicts, opened: Run, tmp_path: Path
 ) -> None:
     copied(opened, tmp_path / "workspace")
@@ -196,24 +195,24 @@ def test_a_run_that_ends_by_itself_is_told_evaluated_and_known_by_the_step_it_en
     assert start(run).name == "PolicyTrained" and logged(run) == [1, 2, 3] and cached(run) == 1
 
 
-def test_a_control_is_trained_and_judged_beside_the_real_run(done: Ended, tmp_path: Path) -> None:
+def test_control_run_is_evaluated_without_touching_the_real_run(done: Ended, tmp_path: Path) -> None:
     run = copied(done.run, tmp_path / "workspace")
     real = {name: run.workspace.path(name).read_bytes() for name in ("reports/train.json", "reports/metrics.jsonl")}
-    before = prints(run)
+    before = checkpoint_hashes(run)
     state = start(run, control="constant", evaluate=True)
     assert (state.is_completed(), state.name) == (True, "ControlPassed"), state.message
     assert {name: run.workspace.path(name).read_bytes() for name in real} == real
-    assert prints(run) == before and not run.workspace.path(f"{RUN}/best").exists()
+    assert checkpoint_hashes(run) == before and not run.workspace.path(f"{RUN}/best").exists()
     assert read_json(run.workspace.path("reports/control_constant.json"))["gate"]["status"] == "passed"
     card = Artifact.get("rc1-control-constant")
     assert card is not None and "constant reward, seed 20250820" in str(card.data)
     verify_ticket(run)
-    refused = start(run, control="random", evaluate=False)
-    assert refused.name == "Refused" and "leave out --no-evaluate" in str(refused.message)
+    rejected = start(run, control="random", evaluate=False)
+    assert rejected.name == "Refused" and "leave out --no-evaluate" in str(rejected.message)
 
 
 def of_habits(sft: Habits, ppo: Habits) -> Callable[..., GateReport]:
-    """An evaluation of made-up episodes, judged and written as real ones are."""
+    """An evaluation of made-up episodes, gated and written as real ones are."""
 
     def evaluate_run(prepared: Any, _seeds: Any) -> GateReport:
         run, frame = prepared.run, table(sft, ppo)
@@ -225,26 +224,18 @@ def of_habits(sft: Habits, ppo: Habits) -> Callable[..., GateReport]:
     return evaluate_run
 
 
-def test_a_policy_that_improved_is_kept_for_good(done: Ended, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_improved_policy_is_kept_permanently(done: Ended, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tasks.evaluation, "evaluate_run", of_habits(SFT, PPO))
     run = copied(done.run, tmp_path / "workspace")
     state = start(run, evaluate=True)
     assert (state.is_completed(), state.name) == (True, "PolicyImproved"), state.message
-    assert prints(run, f"{RUN}/best") == {"step_00004": prints(done.run)["step_00004"]}
+    assert checkpoint_hashes(run, f"{RUN}/best") == {"step_00004": checkpoint_hashes(done.run)["step_00004"]}
     assert read_json(run.workspace.path("reports/train.json"))["best"] == [f"{RUN}/best/step_00004"]
 
 
-@pytest.mark.long
-def test_a_policy_that_stopped_asking_is_red(done: Ended, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    silent = replace(PPO, asks_needed=0.0, asks_clear=0.0)
-    monkeypatch.setattr(tasks.evaluation, "evaluate_run", of_habits(SFT, silent))
-    run = copied(done.run, tmp_path / "workspace")
-    state = start(run, evaluate=True)
-    assert state.name == "GatesFailed"
-    assert "asking where needed (recall) up, pp" in str(state.message)
-
-
-def test_a_fault_while_evaluating_is_no_verdict(done: Ended, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fault_during_evaluation_fails_the_flow_without_a_verdict(
+    done: Ended, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def broken(_prepared: Any, _seeds: Any) -> GateReport:
         raise ZeroDivisionError("a fault")
 

@@ -1,4 +1,4 @@
-"""A training killed at random moments and started again ends with the bytes of one that nothing disturbed."""
+"""A training killed at random moments and restarted ends with the bytes of an undisturbed one."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from rc1_lib.training.checkpoint.manifest import steps
 from tests.forks import Fork, this_interpreter
 from tests.once import copied
 
-from .trainings import RUN, Ended, logged, prints
+from .trainings import RUN, Ended, checkpoint_hashes, logged
 
-pytestmark = pytest.mark.timeout(1800)  # several processes, one behind the other
+pytestmark = pytest.mark.timeout(1800)  # several processes, one after the other
 
 SEED = 20250820
-"""Of the moments; they hang on how far the training has come, so that every kill hits it at work."""
+"""Seed of the moments, which depend on the training's progress, so that every kill hits a working process."""
 
 
 def lines(path: Path) -> int:
@@ -28,16 +28,16 @@ def lines(path: Path) -> int:
 
 
 def kill_at_work(flow: Fork, run: Run, logged_before: int, step: int) -> None:
-    """Kill the flow once it has logged something of its own and `step` steps are measured."""
+    """Kill the flow after its first own log line and `step` measured steps."""
     log, metrics = run.workspace.path("logs/train.log"), run.workspace.path("reports/metrics.jsonl")
     while lines(log) == logged_before or lines(metrics) < step:
-        assert flow.poll() is None, f"it was to be killed at work, and has ended: {flow.told()}"
+        assert flow.poll() is None, f"the flow ended before it was killed: {flow.told()}"
         time.sleep(0.01)
     assert flow.kill() == -signal.SIGKILL
 
 
 @pytest.mark.parametrize("kills", [1, pytest.param(8, marks=pytest.mark.long)])
-def test_a_flow_killed_at_any_moment_ends_with_the_same_bytes(
+def test_flow_killed_at_any_moment_resumes_to_the_same_bytes(
     kills: int, done: Ended, opened: Run, tmp_path: Path
 ) -> None:
     run, moments = copied(opened, tmp_path / "workspace"), random.Random(SEED + kills)
@@ -50,5 +50,5 @@ def test_a_flow_killed_at_any_moment_ends_with_the_same_bytes(
         kill_at_work(flow, run, logged_before, there + moments.randint(0, 3 - there))
     flow = forks.start("tests.flows.trainings.as_a_process", *place)
     assert flow.wait() == 0, flow.told()
-    assert prints(run) == prints(done.run)
+    assert checkpoint_hashes(run) == checkpoint_hashes(done.run)
     assert logged(run) == [1, 2, 3, 4]

@@ -1,4 +1,4 @@
-"""What the UI shows of a training's steps: the figures that its engine measures, and no others."""
+"""The UI's table of training steps has exactly the figures that the engine measures."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tasks.training_cards import steps_table
 
 
 def step_of(engine: str, strategy: str) -> dict[str, float | None]:
-    """A line of the metrics, every figure 0.5; what the log names and this engine lacks is None, as it writes it."""
+    """A metrics line with every figure 0.5; figures that this engine does not measure are None, as in its log."""
     known = measured(engine, strategy)
     assert known is not None
     always = {"step": 1.0, "sec_per_step": 0.5, "mem_used_mb": 0.5, "kl": None, "ratio": None}
@@ -20,12 +20,12 @@ def heads(table: str) -> list[str]:
     return [cell.strip() for cell in lines[0].strip("|").split("|")]
 
 
-def test_a_supervised_step_has_its_accuracy_and_no_column_of_what_is_played() -> None:
+def test_supervised_step_has_accuracy_and_no_episode_columns() -> None:
     lines = [step_of("pure_pt_sft", "demonstrations")]
     assert heads(steps_table(lines)) == ["step", "loss", "accuracy", "seconds"]
 
 
-def test_a_step_of_episodes_has_what_they_were_like() -> None:
+def test_step_of_episodes_has_episode_columns() -> None:
     lines = [step_of("torch_ppo", "ppo") for _ in range(2)]
     assert heads(steps_table(lines)) == [
         "step", "loss", "KL", "reward", "success", "asked, needed", "asked, not needed", "turns", "seconds",

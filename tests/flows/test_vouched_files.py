@@ -1,4 +1,4 @@
-"""What a ticket vouches for is compared as training reads it, before the evaluation, and before anything is kept."""
+"""Files of a ticket are compared when training reads them, before the evaluation, and before a checkpoint is kept."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ from .test_train import of_habits
 from .trainings import LAST, RUN, Ended, alter, logged, start
 
 
-def own(run: Run) -> None:
-    """Give the workspace a copy of its own of what it takes from the project: the ticket's bytes, which can be hurt."""
+def copy_project_files(run: Run) -> None:
+    """Copy the project's files of the ticket into the workspace, where a test may damage them."""
     for name in ("configs/judge/v1.yaml", "templates/pack_v2", "templates/pack_v1"):
         source, target = PROJECT_ROOT / name, run.workspace.path(name)
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -43,14 +43,14 @@ def own(run: Run) -> None:
 
 
 def swap(run: Run, kind: str) -> str:
-    """Alter what bears the name, and say how it is called."""
+    """Alter the file or folder of this kind, and return its name."""
     path = described(kind).path(run)
     alter(path) if path.is_file() else alter(max(path.rglob("*.json")))
     return run.workspace.name(path)
 
 
 def after(monkeypatch: pytest.MonkeyPatch, name: str, act: Callable[[], object]) -> None:
-    """Let something happen right after a step of the flow."""
+    """Call `act` right after a step of the flow."""
     step = getattr(flows.train, name)
 
     def both(*args: Any, **kwargs: Any) -> Any:
@@ -62,11 +62,11 @@ def after(monkeypatch: pytest.MonkeyPatch, name: str, act: Callable[[], object])
 
 
 @pytest.mark.parametrize("kind", share(["balanced", "metrics", "templates", "base"], "balanced"))
-def test_what_is_swapped_right_after_the_ticket_was_verified_is_not_trained_on(
+def test_file_swapped_after_the_ticket_was_verified_prevents_training(
     opened: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     run = copied(opened, tmp_path / "workspace")
-    own(run)
+    copy_project_files(run)
     after(monkeypatch, "verify", lambda: swap(run, kind))
     state = start(run)
     assert (state.is_failed(), state.name) == (True, "Refused")
@@ -76,10 +76,10 @@ def test_what_is_swapped_right_after_the_ticket_was_verified_is_not_trained_on(
 
 
 @pytest.mark.parametrize("kind", ["weights", "judge_spec"])
-def test_what_a_judged_training_reads_is_compared_too(
+def test_judge_files_swapped_after_verification_prevent_judged_training(
     built: Run, verdicts: Verdicts, opened: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    own(copied(opened, tmp_path / "workspace"))
+    copy_project_files(copied(opened, tmp_path / "workspace"))
     run = ticketed(tmp_path / "workspace", built, verdicts, "training.reward.judge=0.5")
     after(monkeypatch, "verify", lambda: swap(run, kind))
     state = start(run)
@@ -88,7 +88,7 @@ def test_what_a_judged_training_reads_is_compared_too(
     assert not run.workspace.path(RUN).exists()
 
 
-def test_the_pool_swapped_between_two_segments_ends_the_training(
+def test_pool_swapped_between_segments_ends_training(
     opened: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = copied(opened, tmp_path / "workspace")
@@ -99,7 +99,7 @@ def test_the_pool_swapped_between_two_segments_ends_the_training(
     assert not run.workspace.path(LAST).exists()
 
 
-def test_a_ticket_revoked_between_two_segments_ends_the_training(
+def test_ticket_revoked_between_segments_ends_training(
     opened: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = copied(opened, tmp_path / "workspace")
@@ -110,7 +110,7 @@ def test_a_ticket_revoked_between_two_segments_ends_the_training(
     assert logged(run) == [1, 2] and not run.workspace.path(LAST).exists()
 
 
-def test_a_warm_start_that_was_swapped_with_its_record_is_not_trained_from(
+def test_warm_start_swapped_with_its_record_prevents_training(
     built: Run, verdicts: Verdicts, opened: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     copied(opened, tmp_path / "workspace")
@@ -130,15 +130,15 @@ def test_a_warm_start_that_was_swapped_with_its_record_is_not_trained_from(
     assert not run.workspace.path(RUN).exists()
 
 
-LOOKED_AT_AGAIN = ("shadow", "takes", "pool", "weights", "judge_spec", "reference_templates", "base")
+COMPARED_AGAIN = ("shadow", "takes", "pool", "weights", "judge_spec", "reference_templates", "base")
 
 
-@pytest.mark.parametrize("kind", share(LOOKED_AT_AGAIN, "pool", "weights"))
-def test_everything_is_looked_at_again_before_the_evaluation(
+@pytest.mark.parametrize("kind", share(COMPARED_AGAIN, "pool", "weights"))
+def test_every_file_is_compared_again_before_the_evaluation(
     done: Ended, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     run = copied(done.run, tmp_path / "workspace")
-    own(run)
+    copy_project_files(run)
     after(monkeypatch, "trained", lambda: swap(run, kind))
     state = start(run, evaluate=True)
     assert (state.is_failed(), state.name) == (True, "Refused"), state.message
@@ -147,7 +147,7 @@ def test_everything_is_looked_at_again_before_the_evaluation(
 
 
 def passing(act: Callable[[], object]) -> Callable[..., GateReport]:
-    """A green evaluation, beside which something else happens."""
+    """A passed evaluation during which `act` is called."""
     evaluate = of_habits(SFT, PPO)
 
     def both(*args: Any) -> GateReport:
@@ -158,7 +158,7 @@ def passing(act: Callable[[], object]) -> Callable[..., GateReport]:
     return both
 
 
-def test_everything_is_looked_at_again_before_a_checkpoint_is_kept_for_good(
+def test_every_file_is_compared_again_before_a_checkpoint_is_kept(
     done: Ended, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = copied(done.run, tmp_path / "workspace")
@@ -169,28 +169,28 @@ def test_everything_is_looked_at_again_before_a_checkpoint_is_kept_for_good(
     assert not run.workspace.path(f"{RUN}/best").exists()
 
 
-def another_checkpoint(run: Run) -> None:
-    """In the place of the last checkpoint an earlier one, which is whole in itself."""
+def replace_last_checkpoint(run: Run) -> None:
+    """Replace the last checkpoint by an earlier, valid one."""
     last = run.workspace.path(LAST)
     shutil.rmtree(last)
     shutil.copytree(last.with_name("step_00002"), last)
 
 
-def test_another_checkpoint_than_the_one_evaluated_is_not_kept_for_good(
+def test_checkpoint_replaced_during_the_evaluation_is_not_kept(
     done: Ended, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = copied(done.run, tmp_path / "workspace")
-    monkeypatch.setattr(tasks.evaluation, "evaluate_run", passing(lambda: another_checkpoint(run)))
+    monkeypatch.setattr(tasks.evaluation, "evaluate_run", passing(lambda: replace_last_checkpoint(run)))
     state = start(run, evaluate=True)
     assert state.name == "Refused"
     assert f"{LAST}/manifest.json: has SHA-256" in str(state.message)
     assert not run.workspace.path(f"{RUN}/best").exists()
 
 
-def test_another_checkpoint_than_the_one_trained_is_not_gone_on_from(
+def test_checkpoint_replaced_between_segments_ends_training(
     done: Ended, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whole in itself, of the same run by its own word, and yet not what the segment before has left."""
+    """The replacement is valid and names the same run, but is not the segment's result."""
     run = copied(done.run, tmp_path / "workspace")
     shutil.rmtree(run.workspace.path(LAST))
     first = run.workspace.path(f"{RUN}/step_00002")
@@ -208,12 +208,12 @@ def test_another_checkpoint_than_the_one_trained_is_not_gone_on_from(
     assert not run.workspace.path(LAST).exists()
 
 
-def test_another_checkpoint_than_the_one_trained_is_not_evaluated(
+def test_checkpoint_replaced_before_the_evaluation_fails_it(
     done: Ended, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = copied(done.run, tmp_path / "workspace")
     expected = fingerprint(run.workspace.path(LAST))
-    after(monkeypatch, "trained", lambda: another_checkpoint(run))
+    after(monkeypatch, "trained", lambda: replace_last_checkpoint(run))
     state = start(run, evaluate=True)
     assert (state.is_failed(), state.name) == (True, "GatesFailed")
     assert f"{LAST}/manifest.json: has SHA-256" in str(state.message) and f"expected {expected[:12]}" in str(
@@ -228,7 +228,7 @@ def rc1(*arguments: object) -> int:
 
 
 @pytest.mark.parametrize("command", [("ticket", "verify"), ("train",)])
-def test_a_base_moved_into_the_current_directory_ends_the_command_with_2(
+def test_base_moved_into_the_current_directory_makes_the_command_fail(
     opened: Run,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

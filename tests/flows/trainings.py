@@ -1,4 +1,4 @@
-"""Trainings through Prefect in workspaces of their own, and what they left."""
+"""Trainings through Prefect in their own workspaces, and their results."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LAST = f"{RUN}/step_00004"
 
 @dataclass(frozen=True)
 class Ended:
-    """A workspace, and how a training in it ended."""
+    """A workspace and the final state of a flow on it."""
 
     run: Run
     state: State[Any]
@@ -33,14 +33,14 @@ class Ended:
 
 
 def start(run: Run, **parameters: Any) -> State[Any]:
-    """Train in a run's workspace, with its overrides, without an evaluation unless one is asked for."""
+    """Train in a run's workspace, with its overrides; without an evaluation by default."""
     chosen = {"overrides": list(run.overrides), "workspace": str(run.workspace.root), "evaluate": False}
     state: State[Any] = train(**{**chosen, **parameters}, return_state=True)
     return state
 
 
 def as_a_process(server: str, storage: str, workspace: str, *overrides: str) -> None:
-    """Train as a worker's process does, and end as it ends."""
+    """Train as a worker's process does, with its exit code."""
     with at_the_server(server, storage):
         state: State[Any] = train(workspace=workspace, overrides=list(overrides), evaluate=False, return_state=True)
     print(state.name, state.message)
@@ -52,8 +52,8 @@ def cached(run: Run) -> int:
     return int(one["cached"])
 
 
-def prints(run: Run, folder: str = RUN) -> dict[str, str]:
-    """Checkpoint -> fingerprint."""
+def checkpoint_hashes(run: Run, folder: str = RUN) -> dict[str, str]:
+    """Checkpoint -> hash."""
     return {path.name: fingerprint(path) for path in sorted(run.workspace.path(folder).glob("step_*"))}
 
 

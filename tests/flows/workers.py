@@ -1,4 +1,4 @@
-"""What a process of a test has to know to run flows as a worker's process does."""
+"""Settings of a test's process that runs flows as a worker's process does."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from prefect.settings import (
 
 
 def at_the_server(server: str, storage: str) -> AbstractContextManager[Any]:
-    """The settings under which flows go to the tests' server, and leave their results with it."""
+    """Prefect settings that send flows to the tests' server."""
     chosen: dict[Any, Any] = {
         PREFECT_API_URL: server, PREFECT_LOCAL_STORAGE_PATH: storage, PREFECT_LOGGING_TO_API_ENABLED: False,
     }  # fmt: skip

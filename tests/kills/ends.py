@@ -1,4 +1,4 @@
-"""What a workspace holds once preflight and training have ended, without the times at which that was."""
+"""The contents of a workspace after preflight and training, without times."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from rc1_lib.training.run_paths import CHECKPOINTS, METRICS
 from rc1_lib.workspace.artifacts import FileState, read_json
 from rc1_lib.workspace.file_hashes import sha256_file
 
-_OF_THE_MACHINE = re.compile(r"latency|free|commit|changed files")
+_MACHINE_CHECKS = re.compile(r"latency|free|commit|changed files")
 """Checks whose value is a time, the disk, or the repository."""
 _DATED = ("weights", "judge_baseline")
-"""Files that tell when they were written, or name one that does."""
+"""Files with a date, or that name a file with one."""
 _TIMED = ("sec_per_step", "mem_used_mb")
 End = dict[str, Any]
-"""What it is -> a fingerprint of it, or its value."""
+"""Name -> hash or value."""
 
 
 def data(run: Run) -> dict[str, str]:
-    """The data files that are there and are what their manifests say."""
+    """The data files that match their manifests."""
     return {one.name: sha256_file(one.path(run)) for one in DATA if one.state(run) is FileState.FRESH}
 
 
 def ending(run: Run) -> End:
-    """Everything that an end has: files by their fingerprints, verdicts and figures as they are, without times."""
+    """All results of a workspace: hashes of files, verdicts and figures, without times."""
     ticket = read_json(run.workspace.path(TICKET))
     (evaluation,) = run.workspace.path("reports").glob("ppo_eval_*.json")
     tables = sorted(run.workspace.path("reports").glob("shadow_run_*.rows.jsonl"))
@@ -43,7 +43,7 @@ def ending(run: Run) -> End:
         **{f"file: {name}": sha256 for name, sha256 in data(run).items()},
         **{f"file: {path.name}": sha256_file(path) for path in tables},
         **{f"weights: {name}": weight for name, weight in read_json(WEIGHTS.path(run))["weights"].items()},
-        **_told("calibration", [stage["gate"] for stage in _report(run, "calibration_stages.json")["stages"]]),
+        **_check_values("calibration", [stage["gate"] for stage in _report(run, "calibration_stages.json")["stages"]]),
         **{key: value for number in PASSED for key, value in _round(run, number).items()},
         **{f"ticket: {name}": one["sha256"] for name, one in ticket["files"].items() if name not in _DATED},
         **{f"checkpoint: {path.parent.name}/{path.name}": fingerprint(path) for path in checkpoints},
@@ -54,7 +54,7 @@ def ending(run: Run) -> End:
 
 
 def holds(run: Run) -> bool:
-    """Whether the ticket opens a training."""
+    """Whether the ticket is valid."""
     try:
         verify_ticket(run)
     except RC1Error:
@@ -63,7 +63,7 @@ def holds(run: Run) -> bool:
 
 
 def foreign(run: Run) -> list[str]:
-    """Files of RC1 that it would take for somebody else's."""
+    """Files of RC1 that it would treat as foreign or altered."""
     wrong = (FileState.FOREIGN, FileState.ALTERED)
     return [one.name for one in (*DATA, WEIGHTS) if one.state(run) in wrong]
 
@@ -73,16 +73,16 @@ def _report(run: Run, name: str) -> Any:
 
 
 def _round(run: Run, number: int) -> End:
-    return _told(f"round {number}", read_json(run.workspace.path(PASSED[number]))["gates"])
+    return _check_values(f"round {number}", read_json(run.workspace.path(PASSED[number]))["gates"])
 
 
-def _told(where: str, gates: Iterable[Mapping[str, Any]]) -> End:
-    """Every value of these verdicts that does not hang on the machine."""
+def _check_values(where: str, gates: Iterable[Mapping[str, Any]]) -> End:
+    """Every check value that does not depend on the machine."""
     return {
         f"{where}: {gate['name']}: {check['name']}": check["value"]
         for gate in gates
         for check in gate["checks"]
-        if not _OF_THE_MACHINE.search(check["name"])
+        if not _MACHINE_CHECKS.search(check["name"])
     }
 
 

@@ -1,7 +1,7 @@
-"""`rc1 preflight` and `rc1 train` as one types them, killed at drawn moments and started again, until both have ended.
+"""`rc1 preflight` and `rc1 train`, killed at random moments and restarted until both complete.
 
-A moment is one of the lines that the program tells of its progress, and a while behind it, drawn from as long as it was
-to the next line where nothing disturbed it. The lines also say in which stage a kill has hit.
+A moment is a random time after one of the program's progress lines, up to the time of the next line in an undisturbed
+run. The lines also say in which stage a kill happened.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ SIGNS: Mapping[str, Mapping[str, str]] = {
     },
     TRAIN: {"warm start": BEGUN, "training": "train: ", "evaluation": "evaluation: "},
 }
-"""Command -> stage -> the line with which it begins; stages stand in their order."""
+"""Command -> stage -> its first line; stages are in order."""
 STAGES = {stage: command for command, signs in SIGNS.items() for stage in signs}
 LONGEST_S = {"ticket": 1.0}
-"""Of the stages behind whose work a server is waited for."""
+"""Limits for stages that end with waiting for a server."""
 LIMIT_S = 600.0
 _TRIES = 5
 _LINE = re.compile(
@@ -49,7 +49,7 @@ _LINE = re.compile(
 
 @dataclass(frozen=True)
 class Line:
-    """A line that a command has told: when, in seconds from its first one, and in which stage."""
+    """A progress line: its text, seconds since the first line, and stage."""
 
     text: str
     second: float
@@ -61,11 +61,11 @@ class Kill:
     """One kill.
 
     Attributes:
-        aimed: at which stage.
-        hit: which stage had begun last.
-        behind: the last line that was told.
-        opened: whether a ticket held right after it.
-        wrong: what was not as a kill may leave it, in words.
+        aimed: the stage that it was planned for.
+        hit: the last stage that had begun.
+        behind: the last progress line before it.
+        opened: whether a ticket was valid right after it.
+        wrong: invalid states right after it.
     """
 
     aimed: str
@@ -77,13 +77,13 @@ class Kill:
 
 @dataclass(frozen=True)
 class Undisturbed:
-    """What came of a workspace in which nothing was killed.
+    """The results of an undisturbed workspace.
 
     Attributes:
-        end: what it holds.
-        codes: how the commands ended.
-        gaps: stage -> its lines, each with the seconds to the next one.
-        start_s: command -> seconds until its server had started, which is the same work each time.
+        end: its contents.
+        codes: the commands' exit codes.
+        gaps: stage -> its lines with the seconds to the next one.
+        start_s: command -> seconds until its server started, the same work each time.
     """
 
     end: End
@@ -94,12 +94,12 @@ class Undisturbed:
 
 @dataclass(frozen=True)
 class Life:
-    """One workspace, from nothing to its end.
+    """One workspace, from empty to complete.
 
     Attributes:
-        root: of the workspace, in which the base lies.
-        overrides: of its configuration.
-        kills: that it has met.
+        root: the workspace, which has the base.
+        overrides: settings of its configuration.
+        kills: the kills so far.
     """
 
     root: Path
@@ -108,25 +108,25 @@ class Life:
 
     @property
     def run(self) -> Run:
-        """Its run, opened anew."""
+        """Its run, reopened."""
         return open_run(profile="local", workspace=self.root, overrides=self.overrides)
 
     def start(self, command: str) -> Start:
-        """Start a command as a shell does: in a process group of its own, knowing nothing of other servers."""
+        """Start a command as a shell does, in its own process group, without settings of other servers."""
         flags = [part for override in self.overrides for part in ("--set", override)]
         bare = {name: value for name, value in os.environ.items() if not name.startswith(("PREFECT_", "SCORER_"))}
         number = len(list(self.root.parent.glob(f"{self.root.name}.*.txt")))
         output = self.root.with_name(f"{self.root.name}.{number}.txt")
         program = [sys.executable, "-c", "from rc1_lib.cli import main; main()"]
-        with output.open("wb") as told:
+        with output.open("wb") as stream:
             process = subprocess.Popen(
-                [*program, command, "--workspace", str(self.root), *flags], stdin=subprocess.DEVNULL, stdout=told,
-                stderr=told, start_new_session=True, env={**bare, "PYTHONPATH": str(PROJECT_ROOT)},
+                [*program, command, "--workspace", str(self.root), *flags], stdin=subprocess.DEVNULL, stdout=stream,
+                stderr=stream, start_new_session=True, env={**bare, "PYTHONPATH": str(PROJECT_ROOT)},
             )  # fmt: skip
         return Start(command, process, output)
 
     def undisturbed(self) -> Undisturbed:
-        """Let both commands run to their ends."""
+        """Run both commands to completion."""
         codes: dict[str, int] = {}
         gaps: dict[str, list[tuple[str, float]]] = {stage: [] for stage in STAGES}
         start_s: dict[str, float] = {}
@@ -142,29 +142,29 @@ class Life:
         return Undisturbed(ending(self.run), codes, gaps, start_s)
 
     def meet(self, stages: Sequence[str], like: Undisturbed, draw: random.Random) -> dict[str, tuple[object, object]]:
-        """Be killed once in each of these stages, which stand in their order, and then come to the end.
+        """Run with one kill in each of these stages, given in order, and then to completion.
 
         Args:
-            stages: to be killed in.
-            like: what nothing disturbed.
-            draw: the moments.
+            stages: the stages of the kills.
+            like: the undisturbed workspace.
+            draw: the random generator of the moments.
 
         Returns:
-            What the end has otherwise than the undisturbed one: name -> both.
+            The differences from the undisturbed contents: name -> both values.
         """
         for command in SIGNS:
             for stage in stages:
                 if STAGES[stage] == command:
                     self.kills.append(self._kill_in(stage, like, draw))
             last = self.start(command)
-            assert last.wait() == like.codes[command], f"{command} has ended otherwise: {last.told()}"
+            assert last.wait() == like.codes[command], f"{command} has another exit code: {last.text()}"
         end = ending(self.run)
         names = sorted(like.end.keys() | end.keys())
         both = {name: (like.end.get(name), end.get(name)) for name in names}
         return {name: pair for name, pair in both.items() if pair[0] != pair[1]}
 
     def _kill_in(self, stage: str, like: Undisturbed, draw: random.Random) -> Kill:
-        """Kill in a stage; a start that has come to its end before the moment does not count."""
+        """Kill in a stage; a command that ended before the moment does not count."""
         lines = like.gaps[stage]
         for _ in range(_TRIES):
             ((text, gap),) = draw.choices(lines, [gap for _, gap in lines])
@@ -173,14 +173,14 @@ class Life:
             pace = start.lines()[0].second / like.start_s[start.command] if start.lines() else 1.0
             time.sleep(draw.uniform(0, gap * min(pace, 1.0)))
             if (hit := start.kill()) is not None:
-                return Kill(stage, hit.stage, hit.text, *self._right_behind(like, hit.stage))
-            assert start.wait() == like.codes[start.command], f"{start.command} has failed: {start.told()}"
-        raise AssertionError(f"{_TRIES} starts have ended before they were killed in {stage}")
+                return Kill(stage, hit.stage, hit.text, *self._right_after(like, hit.stage))
+            assert start.wait() == like.codes[start.command], f"{start.command} has failed: {start.text()}"
+        raise AssertionError(f"{_TRIES} commands ended before the kill in {stage}")
 
-    def _right_behind(self, like: Undisturbed, hit: str) -> tuple[bool, tuple[str, ...]]:
-        """Whether a ticket holds, and what is not as a kill may leave it."""
+    def _right_after(self, like: Undisturbed, hit: str) -> tuple[bool, tuple[str, ...]]:
+        """Whether a ticket is valid, and invalid states after the kill."""
         run = self.run
-        opened, wrong = holds(run), [f"{name} is taken for somebody else's" for name in foreign(run)]
+        opened, wrong = holds(run), [f"{name} is treated as foreign" for name in foreign(run)]
         wrong += [
             f"{name} has other bytes" for name, sha256 in data(run).items() if like.end[f"file: {name}"] != sha256
         ]
@@ -189,20 +189,20 @@ class Life:
             and hit in ("build", "calibration", "round 1", "round 2")
             and not any(one.opened for one in self.kills)
         ):
-            wrong.append("a ticket holds that was not earned")
+            wrong.append("a ticket is valid that was not earned")
         return opened, tuple(wrong)
 
 
 @dataclass(frozen=True)
 class Start:
-    """One start of a command, and where it writes what it tells."""
+    """One start of a command, and the file with its output."""
 
     command: str
     process: subprocess.Popen[bytes]
     output: Path
 
-    def told(self) -> str:
-        """All that it has told so far."""
+    def text(self) -> str:
+        """Its output so far."""
         return self.output.read_text(errors="replace")
 
     def wait(self) -> int:
@@ -210,10 +210,10 @@ class Start:
         return self.process.wait(LIMIT_S)
 
     def lines(self) -> list[Line]:
-        """What it has told of its progress since its server started, each line once."""
+        """Its progress lines since its server started, each once."""
         found: dict[str, Line] = {}
         stage = ""
-        for second, text in _LINE.findall(self.told()):
+        for second, text in _LINE.findall(self.text()):
             begun = [name for name, sign in SIGNS[self.command].items() if re.match(sign, text)]
             stage = begun[-1] if begun else stage
             if stage:
@@ -227,11 +227,11 @@ class Start:
         while self.process.poll() is None and not any(
             line.text == text or line.stage in later for line in self.lines()
         ):
-            assert time.monotonic() < deadline, f"never told: {text}; but {self.told()}"
+            assert time.monotonic() < deadline, f"missing line: {text}; output: {self.text()}"
             time.sleep(0.02)
 
     def kill(self) -> Line | None:
-        """Kill its process group at once; gives the last line that it told, or None where it had ended by itself."""
+        """Kill its process group; returns its last progress line, or None if it had already ended."""
         family = children.descendants(self.process.pid)
         if self.process.poll() is None:
             os.killpg(self.process.pid, signal.SIGKILL)
@@ -239,13 +239,13 @@ class Start:
             return None
         deadline = time.monotonic() + LIMIT_S
         while left := [pid for pid in family if _running(pid)]:
-            assert time.monotonic() < deadline, f"still running behind the kill: {left}"
+            assert time.monotonic() < deadline, f"still running after the kill: {left}"
             time.sleep(0.02)
         return self.lines()[-1]
 
 
 def _running(pid: int) -> bool:
-    """Whether a process is there that has not ended; one that has may wait for somebody to ask how."""
+    """Whether a process runs (a zombie does not)."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:

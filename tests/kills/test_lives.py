@@ -12,12 +12,12 @@ from tests.kills.lives import Life
 from tests.kills.worlds import OVERRIDES, PLAN, write_small_base
 
 SEED = 20250819
-"""Of the moments; those of the benchmark are others."""
+"""Seed of the moments; the benchmark has others."""
 
 
 @pytest.mark.long
 @pytest.mark.timeout(3600)
-def test_killed_in_every_stage_it_comes_to_the_same_end(tmp_path: Path) -> None:
+def test_workspace_killed_in_every_stage_ends_with_the_same_contents(tmp_path: Path) -> None:
     whole, killed = Life(tmp_path / "whole", OVERRIDES), Life(tmp_path / "killed", OVERRIDES)
     write_small_base(whole.root)
     shutil.copytree(whole.root / "base", killed.root / "base")

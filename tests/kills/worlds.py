@@ -1,4 +1,4 @@
-"""The small workspace that is killed: a base that has learned to ask, and settings under which every gate is green."""
+"""The small workspace for kills: a base that learned to ask, and settings with which every gate passes."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from tests.conftest import SMALL
 from tests.ticketed import TINY
 from tests.training.tiny_world import pool_rows, write_base
 
-ANYTHING = tuple(
+LENIENT = tuple(
     f"gates.evaluation.{key}"
     for key in (
         "min_needed_up_pp=-100", "min_hard_up_pp=-100", "min_overclar_down_pct=-100000", "max_turns_up=100",
         "min_asking_up_pp=-200", "max_truth_down_pp=100",
     )
 )  # fmt: skip
-"""Whatever is trained passes: what is evaluated and kept for good is to be the same, not good."""
-OVERRIDES = (*SMALL, *TINY, "training.warm_start.steps=3", "training.held_out.prompts=24", *ANYTHING)
+"""Every policy passes: evaluation and kept checkpoints must be equal, not good."""
+OVERRIDES = (*SMALL, *TINY, "training.warm_start.steps=3", "training.held_out.prompts=24", *LENIENT)
 
 
 def write_small_base(workspace: Path) -> None:
-    """Write the base into a workspace: taught long enough that it asks, now and then."""
+    """Write the base into a workspace, trained until it asks now and then."""
     torch.set_num_threads(1)
     write_base(workspace / "base", pool_rows(40), steps=400)
 
@@ -31,4 +31,4 @@ PLAN = (
     "build", "build", "calibration", "calibration", "round 1", "round 2", "ticket", "warm start", "training",
     "evaluation",
 )  # fmt: skip
-"""Where one life is killed."""
+"""Stages of the kills in one workspace."""

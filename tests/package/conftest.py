@@ -1,4 +1,4 @@
-"""One wheel for the whole run, and a folder of each worker's own with all that it holds."""
+"""One wheel per run of the suite, and a folder with its files per test."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _make(folder: Path) -> None:
 
 @pytest.fixture(scope="session")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A wheel of the code as it is now."""
+    """A wheel of the current code."""
     (found,) = copy_of("wheel", _make, tmp_path_factory).glob("*.whl")
     return found
 

@@ -1,6 +1,6 @@
-"""The wheel in an environment that has nothing else: a folder is laid out, a preflight passes, training says why not.
+"""The wheel alone in an environment: init and preflight work, and training names the missing extra.
 
-It needs the package registry, and minutes.
+It needs the package registry, and takes minutes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ABSENT = f"import importlib.util; print([n for n in {TRAINING!r} if importlib.u
 
 @pytest.mark.long
 @pytest.mark.timeout(1800)
-def test_a_preflight_on_600_rows_passes_where_only_the_wheel_is_installed(wheel: Path, tmp_path: Path) -> None:
+def test_preflight_on_600_rows_passes_with_only_the_wheel_installed(wheel: Path, tmp_path: Path) -> None:
     environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
     programs = tmp_path / "empty/bin"
 
@@ -35,13 +35,13 @@ def test_a_preflight_on_600_rows_passes_where_only_the_wheel_is_installed(wheel:
 
     run(sys.executable, "-m", "venv", tmp_path / "empty")
     run(programs / "python", "-m", "pip", "install", "--quiet", "-c", PROJECT_ROOT / "constraints.txt", wheel)
-    assert run(programs / "python", "-c", _ABSENT).strip() == "[]", "the core brings nothing of training"
+    assert run(programs / "python", "-c", _ABSENT).strip() == "[]", "the core installs no training library"
     rc1 = programs / "rc1"
     run(rc1, "init", "run")
     here = tmp_path / "run"
-    said = run(rc1, "preflight", *SETTINGS, at=here)
-    assert "pass: rounds 1 and 2, 22 gates; ticket until" in said
-    assert "next, where the extra train is installed: rc1 preflight" in said
+    output = run(rc1, "preflight", *SETTINGS, at=here)
+    assert "pass: rounds 1 and 2, 22 gates; ticket until" in output
+    assert "next, where the extra train is installed: rc1 preflight" in output
     assert "pass: ticket valid" in run(rc1, "ticket", "verify", *SETTINGS, at=here)
     ticket = json.loads((here / "reports/preflight/ticket.json").read_text())
     assert (ticket["commit"], ticket["package"]["version"]) == (None, __version__)

@@ -1,4 +1,4 @@
-"""A wheel holds all that a checkout has, works outside of one, and is the same code."""
+"""A wheel has every file of a checkout, works outside of one, and has the same code hash."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.deployments.team_files import DEPLOYMENTS
 from .wheels import run_there, sources
 
 PACKAGES = ("rc1_lib/", "rc1_world/", "tasks/", "flows/", "deployments/")
-LAID = ("configs/", "templates/", "models/")
+SHIPPED = ("configs/", "templates/", "models/")
 ALONE = {"LICENSE", "constraints.txt", "pyproject.toml"}
 INSIDE = "rc1_lib/_project/"
 _RC1 = "import sys; from rc1_lib.cli import main; main(sys.argv[1:])"
@@ -28,22 +28,17 @@ print(found.status, [check.value for check in found.checks])
 _ROOTS = "from rc1_lib.workspace.artifacts import *; print(CODE_ROOT, PROJECT_ROOT, Workspace(Path()).find('{}'))"
 
 
-def test_a_wheel_holds_the_packages_and_the_shipped_files_and_nothing_else(wheel: Path) -> None:
+def test_wheel_has_exactly_the_packages_and_shipped_files(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         held = {name for name in archive.namelist() if ".dist-info/" not in name}
         bytes_of = {name: archive.read(name) for name in held}
     wanted = {name: name for name in sources() if name.startswith(PACKAGES)}
-    wanted |= {f"{INSIDE}{name}": name for name in sources() if name.startswith(LAID) or name in ALONE}
+    wanted |= {f"{INSIDE}{name}": name for name in sources() if name.startswith(SHIPPED) or name in ALONE}
     assert held == wanted.keys()
     assert [name for name, source in wanted.items() if bytes_of[name] != (PROJECT_ROOT / source).read_bytes()] == []
 
 
-def test_what_a_run_wrote_is_not_shipped(wheel: Path) -> None:
-    with zipfile.ZipFile(wheel) as archive:
-        assert [name for name in archive.namelist() if "weights.json" in name or "__pycache__" in name] == []
-
-
-def test_the_wheel_is_the_same_code_as_the_checkout(site: Path, tmp_path: Path) -> None:
+def test_wheel_has_the_code_hash_of_the_checkout(site: Path, tmp_path: Path) -> None:
     done = run_there(site, tmp_path, "-c", _FINGERPRINT)
     assert (done.stdout.strip(), done.stderr) == (code_sha256(), "")
 
@@ -54,7 +49,7 @@ def test_shipped_files_are_found_inside_the_package(site: Path, tmp_path: Path) 
     assert done.stdout.split() == [str(site), packaged, f"{packaged}/configs/local.yaml"], done.stderr
 
 
-def test_without_a_checkout_nothing_is_written_into_a_folder_that_nobody_named(site: Path, tmp_path: Path) -> None:
+def test_installed_rc1_writes_nothing_outside_a_workspace(site: Path, tmp_path: Path) -> None:
     here = tmp_path / "here"
     here.mkdir()
     done = run_there(site, here, "-c", _RC1, "config", "show")
@@ -63,7 +58,7 @@ def test_without_a_checkout_nothing_is_written_into_a_folder_that_nobody_named(s
     assert list(here.iterdir()) == []
 
 
-def test_the_deployments_lead_to_the_packages(site: Path, tmp_path: Path) -> None:
+def test_deployments_load_the_installed_packages(site: Path, tmp_path: Path) -> None:
     code = (
         "from deployments.register import _flow, ENTRYPOINT; from deployments.server import settings; from pathlib "
         "import Path; print(_flow(ENTRYPOINT).name, settings(Path(), '')['PYTHONPATH'])"
@@ -73,15 +68,15 @@ def test_the_deployments_lead_to_the_packages(site: Path, tmp_path: Path) -> Non
     assert all((site / "deployments" / path.relative_to(DEPLOYMENTS)).is_file() for path in DEPLOYMENTS.rglob("*.yaml"))
 
 
-def test_a_folder_that_was_laid_out_is_a_workspace(site: Path, tmp_path: Path) -> None:
+def test_folder_made_by_init_is_a_workspace(site: Path, tmp_path: Path) -> None:
     assert run_there(site, tmp_path, "-c", _RC1, "init", "run").returncode == 0
     done = run_there(site, tmp_path / "run", "-c", _RC1, "config", "show", "--json")
     assert done.returncode == 0, done.stderr
     assert sorted(path.name for path in (tmp_path / "run").iterdir()) == ["configs", "logs", "models", "templates"]
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["run", "site"], "and nothing next to it"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["run", "site"], "no file outside the folder"
 
 
-def test_the_gate_git_asks_the_package_and_no_repository_that_lies_around_it(site: Path, tmp_path: Path) -> None:
+def test_git_gate_reads_the_package_and_not_a_surrounding_repository(site: Path, tmp_path: Path) -> None:
     for command in (("init",), ("add", "-A"), ("-c", "user.name=x", "-c", "user.email=x", "commit", "-qm", "not RC1")):
         subprocess.run(["git", *command], cwd=tmp_path, check=True, stdout=subprocess.DEVNULL)
     whole = run_there(site, tmp_path, "-c", _GATE)

@@ -1,4 +1,4 @@
-"""A wheel of this code, built without any network, and what it holds laid out as an installation does."""
+"""A wheel of this code, built without network, and its files as in an installation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _BUILD = "import sys; from setuptools import build_meta; build_meta.build_wheel(
 
 
 def sources() -> list[str]:
-    """What git has of the project, and what it would take if it were asked to."""
+    """The project's tracked files, and untracked ones that git does not ignore."""
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
         cwd=PROJECT_ROOT, capture_output=True, text=True, check=True,
@@ -24,7 +24,7 @@ def sources() -> list[str]:
 
 
 def build_wheel(folder: Path) -> Path:
-    """Build a wheel below `folder`, from a copy: a build leaves files where it was made."""
+    """Build a wheel below `folder`, from a copy, because a build leaves files in its source."""
     copy = folder / "source"
     for name in sources():
         (copy / name).parent.mkdir(parents=True, exist_ok=True)
@@ -36,7 +36,7 @@ def build_wheel(folder: Path) -> Path:
 
 
 def unpack(wheel: Path, site: Path) -> None:
-    """Lay a wheel's files out as an installer does."""
+    """Unpack a wheel's files as an installer does."""
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(site)
 

@@ -1,4 +1,4 @@
-"""Workspaces whose rounds have passed, and workspaces with a ticket."""
+"""Workspaces whose rounds passed, and workspaces with a ticket."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.once import copied
 
 @pytest.fixture(scope="session")
 def both_passed(built: Run, verdicts: Verdicts, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """A workspace whose two rounds have passed. Never write into it: take `passed`."""
+    """A workspace whose two rounds passed. Read-only: to write, take `passed`."""
     root = copied_pool(built, tmp_path_factory.mktemp("both_passed") / "workspace")
     run = open_run(profile="local", workspace=root, overrides=built.overrides)
     for number, found in verdicts.items():
@@ -27,7 +27,7 @@ def both_passed(built: Run, verdicts: Verdicts, tmp_path_factory: pytest.TempPat
 
 @pytest.fixture(scope="session")
 def issued(both_passed: Run, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """A workspace with a valid ticket. Never write into it: take `ticketed`."""
+    """A workspace with a valid ticket. Read-only: to write, take `ticketed`."""
     run = copied(both_passed, tmp_path_factory.mktemp("issued") / "workspace")
     issue_ticket(run)
     return run
@@ -35,19 +35,19 @@ def issued(both_passed: Run, tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 @pytest.fixture
 def passed(both_passed: Run, tmp_path: Path) -> Run:
-    """A workspace of the test's own whose two rounds have passed, without a ticket yet."""
+    """A copy of a workspace whose two rounds passed, without a ticket."""
     return copied(both_passed, tmp_path / "workspace")
 
 
 @pytest.fixture
 def ticketed(issued: Run, tmp_path: Path) -> Run:
-    """A workspace of the test's own with a valid ticket."""
+    """A copy of a workspace with a valid ticket."""
     return copied(issued, tmp_path / "workspace")
 
 
 @pytest.fixture
 def signing_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A private key outside the workspace, by which tickets have to be signed."""
+    """A private key outside the workspace that tickets must be signed with."""
     path = tmp_path / "keys of the issuer" / "ticket.pem"
     path.parent.mkdir()
     private = Ed25519PrivateKey.generate()

@@ -1,7 +1,7 @@
-"""What somebody who writes the workspace may do to a ticket and to all that it rests on, and what is said of it.
+"""Forgeries of a ticket and its files by someone with write access to the workspace, and the expected error.
 
-Each is done to a workspace whose ticket holds. `recomputed` ones have the digests worked out again, as far as the kind
-says; where the answer is None, it is not seen, and `docs/experiments/forgeries.md` says why.
+Each is applied to a workspace with a valid ticket. `recomputed` ones also have recomputed digests, as far as the kind
+says. An error of None means that it is not detected; `docs/experiments/forgeries.md` says why.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ Change = Callable[[Body], object]
 
 @dataclass(frozen=True)
 class Forgery:
-    """One kind.
+    """One kind of forgery.
 
     Attributes:
-        kind: what is done, as the page calls it.
-        forge: does it to the workspace of a run.
-        said: a part of the refusal; None where it is not seen without a key.
-        signed: a part of the refusal where tickets are signed, of those that are not seen otherwise.
-        long: whether it is left to `make test-long`.
+        kind: what is done, as the page names it.
+        forge: applies it to the workspace of a run.
+        error: a part of the error; None if it is not detected without a key.
+        signed: a part of the error with signed tickets, if it is not detected otherwise.
+        long: whether only `make test-long` runs it.
     """
 
     kind: str
     forge: Callable[[Run], object]
-    said: str | None
+    error: str | None
     signed: str = ""
     long: bool = True
 
@@ -53,7 +53,7 @@ def rewritten(path: Path, change: Change) -> None:
 
 
 def ticket(change: Change, *, digest: bool = True) -> Callable[[Run], None]:
-    """Change the ticket, and work its digest out again or leave it."""
+    """Change the ticket, and recompute its digest or keep it."""
 
     def forge(run: Run) -> None:
         def both(body: Body) -> None:
@@ -67,7 +67,7 @@ def ticket(change: Change, *, digest: bool = True) -> Callable[[Run], None]:
 
 
 def reports(change: Change, *numbers: int) -> Callable[[Run], None]:
-    """Change rounds' reports, and have the ticket name them as they are now."""
+    """Change rounds' reports, and update their hashes in the ticket."""
 
     def forge(run: Run) -> None:
         for number in numbers or PASSED:
@@ -99,13 +99,13 @@ def waived(report: Body) -> None:
 
 
 def not_applicable(report: Body) -> None:
-    """A gate that the configuration does apply."""
+    """Mark an applicable gate as not applicable."""
     gate("leakage", lambda one: one.update(not_applicable="none of it", checks=[], status="not applicable"))(report)
     report["not_applicable"]["leakage"] = "none of it"
 
 
 def at(kind: str, act: Callable[[Path], object]) -> Callable[[Run], None]:
-    """Do something to what bears a name in the registry; what the project lends is brought into the workspace."""
+    """Alter a registered file or folder, after copying it into the workspace if the project has it."""
 
     def forge(run: Run) -> None:
         path = described(kind).path(run)
@@ -119,7 +119,7 @@ def at(kind: str, act: Callable[[Path], object]) -> Callable[[Run], None]:
 
 
 def edited(path: Path) -> None:
-    """Another byte, in a file or in one of a folder."""
+    """Add a byte to a file, or to one in a folder."""
     path = path if path.is_file() else max(path.rglob("*.json"))
     path.write_bytes(path.read_bytes() + b"\n")
 
@@ -133,20 +133,20 @@ def linked_to_another(path: Path) -> None:
 
 
 def linked_folder_inside(path: Path) -> None:
-    """What is read through a link of a folder, in a folder."""
+    """A link to a folder inside a folder."""
     (path.parent / "elsewhere").mkdir()
     (path / "more").symlink_to(path.parent / "elsewhere")
 
 
 def damaged_pool(run: Run) -> Callable[[Body], None]:
-    """Change the pool, and give what puts its new fingerprint into a report or a ticket."""
+    """Change the pool; return a change that puts its new hash into a report or a ticket."""
     path = described("pool").path(run)
     edited(path)
     return lambda body: body["files"]["pool"].update(sha256=sha256_file(path))
 
 
 def pool_with_its_manifest(run: Run) -> None:
-    """The pool, with the manifest that says who wrote it."""
+    """Change the pool together with its manifest."""
     path = described("pool").path(run)
     edited(path)
     manifest = run.workspace.manifest_path(run.config.pool.path)
@@ -155,19 +155,19 @@ def pool_with_its_manifest(run: Run) -> None:
 
 
 def pool_in_the_ticket(run: Run) -> None:
-    """The pool, and its fingerprint in the ticket."""
+    """Change the pool and its hash in the ticket."""
     ticket(damaged_pool(run))(run)
 
 
 def pool_in_ticket_and_reports(run: Run) -> None:
-    """The pool, and its fingerprint wherever one stands: no gate was run on it."""
+    """Change the pool and every record of its hash: no gate was run on it."""
     renamed = damaged_pool(run)
     reports(renamed)(run)
     ticket(renamed)(run)
 
 
 def forged_weights(run: Run) -> Callable[[Body], None]:
-    """Other weights, in the report that they name and in their own record too; gives what names them elsewhere."""
+    """Change the weights with their report and record; return a change that updates their hash elsewhere."""
     path = described("weights").path(run)
     named = read_json(path)["report"]["path"]
     others = dict.fromkeys(read_json(path)["weights"], 0.0) | {"answered": 1.0}
@@ -181,19 +181,19 @@ def forged_weights(run: Run) -> Callable[[Body], None]:
 
 
 def weights_in_the_ticket(run: Run) -> None:
-    """Other weights with all that they rest on, and their fingerprint in the ticket."""
+    """Change the weights with their report and record, and their hash in the ticket."""
     ticket(forged_weights(run))(run)
 
 
 def weights_in_ticket_and_reports(run: Run) -> None:
-    """Other weights with all that they rest on, and their fingerprint wherever one stands."""
+    """Change the weights with their report and record, and every record of their hash."""
     renamed = forged_weights(run)
     reports(renamed)(run)
     ticket(renamed)(run)
 
 
 def shifted(hours: float) -> Change:
-    """Issued as if the clock stood elsewhere."""
+    """Issued at another time."""
 
     def change(body: Body) -> None:
         issued = datetime.now(UTC) + timedelta(hours=hours)
@@ -204,13 +204,13 @@ def shifted(hours: float) -> Change:
 
 
 def renewed(run: Run) -> None:
-    """A ticket that has expired, and then is given another day."""
+    """An expired ticket that is given another day."""
     ticket(shifted(-30))(run)
-    ticket(shifted(0.01))(run)  # not to the second as it was issued: that would be no other ticket
+    ticket(shifted(0.01))(run)  # not the second of its issue: that would be the same ticket
 
 
-def brought_back(digest: bool) -> Callable[[Run], None]:
-    """A revocation that is struck out."""
+def unrevoked(digest: bool) -> Callable[[Run], None]:
+    """Remove a revocation from the ticket."""
 
     def forge(run: Run) -> None:
         revoke_ticket(run, "for a reason")
@@ -219,8 +219,8 @@ def brought_back(digest: bool) -> Callable[[Run], None]:
     return forge
 
 
-def put_back(after: Callable[[Run], object], *places: str) -> Callable[[Run], None]:
-    """Copies of files, laid over what has become of them since."""
+def restored(after: Callable[[Run], object], *places: str) -> Callable[[Run], None]:
+    """Restore earlier copies of files."""
 
     def forge(run: Run) -> None:
         before = {place: run.workspace.path(place).read_bytes() for place in places}
@@ -232,13 +232,13 @@ def put_back(after: Callable[[Run], object], *places: str) -> Callable[[Run], No
 
 
 def failed_round(run: Run) -> None:
-    """A second round that fails, without a word to the ticket."""
+    """A failed second round that does not revoke the ticket."""
     body = read_json(run.workspace.path(PASSED[2]))
     results = [GateResult.from_dict({**gate, "offenders": ()}) for gate in body["gates"]]
     write_round(run, 2, [replace(one, error="broken") if one.name == "mix" else one for one in results])
 
 
-def other_kind_of_thing(place: str, make: Callable[[Path], object]) -> Callable[[Run], None]:
+def replaced_by(place: str, make: Callable[[Path], object]) -> Callable[[Run], None]:
     """A pipe or a folder in a file's place."""
 
     def forge(run: Run) -> None:
@@ -265,20 +265,20 @@ _SIGNATURE = "its signature is not valid for RC1_TICKET_KEY"
 _EDITED = "it was edited after it was issued (its digest does not match)"
 
 OF_THE_TICKET = (
-    Forgery("a word edited", ticket(lambda body: body.update(commit="another"), digest=False), _EDITED, long=False),
-    Forgery("its end moved", ticket(lambda body: body.update(expires=_FAR), digest=False), _EDITED),
-    Forgery("its end moved, recomputed", ticket(lambda body: body.update(expires=_FAR)),
+    Forgery("a field edited", ticket(lambda body: body.update(commit="another"), digest=False), _EDITED, long=False),
+    Forgery("its expiry changed", ticket(lambda body: body.update(expires=_FAR), digest=False), _EDITED),
+    Forgery("its expiry changed, recomputed", ticket(lambda body: body.update(expires=_FAR)),
             "it claims to be valid for longer than ticket.ttl_hours", long=False),
-    Forgery("expired, and left so", ticket(shifted(-30)), "it expired at"),
+    Forgery("expired", ticket(shifted(-30)), "it expired at"),
     Forgery("issued tomorrow, recomputed", ticket(shifted(24)), "it was issued in the future"),
     Forgery("expired and renewed, recomputed", renewed, None, _SIGNATURE, long=False),
-    Forgery("its revocation struck out", brought_back(False), _EDITED, long=False),
-    Forgery("its revocation struck out, recomputed", brought_back(True), "it was revoked at", long=False),
-    Forgery("a copy of before its revocation, put back", put_back(lambda run: revoke_ticket(run, "x"), TICKET),
+    Forgery("its revocation removed", unrevoked(False), _EDITED, long=False),
+    Forgery("its revocation removed, recomputed", unrevoked(True), "it was revoked at", long=False),
+    Forgery("a copy from before its revocation, restored", restored(lambda run: revoke_ticket(run, "x"), TICKET),
             "it was revoked at", long=False),
-    Forgery("it and the reports of before a round that failed, put back",
-            put_back(failed_round, TICKET, *PASSED.values()), "round 2 has failed since", long=False),
-    Forgery("its profile raised to prod, recomputed", ticket(lambda body: body.update(profile="prod")),
+    Forgery("it and the reports from before a failed round, restored",
+            restored(failed_round, TICKET, *PASSED.values()), "round 2 has failed since", long=False),
+    Forgery("its profile changed to prod, recomputed", ticket(lambda body: body.update(profile="prod")),
             "it was issued for profile 'prod', not for 'local'"),
     Forgery("other code named, recomputed", ticket(lambda body: body.update(code_sha256="0" * 64)),
             "the code has changed since"),
@@ -294,28 +294,28 @@ OF_THE_TICKET = (
             "it differs from its rounds' reports ('waived')"),
     Forgery("a file left out, recomputed", ticket(lambda body: body["files"].pop("pool")),
             "it does not pin pool"),
-    Forgery("a file that nothing reads, recomputed",
+    Forgery("an unknown file, recomputed",
             ticket(lambda body: body["files"].update(gold={"path": "gold.jsonl", "sha256": "0" * 64})),
             "it pins gold (gold.jsonl), which this version of RC1 does not read"),
-    Forgery("a file without a fingerprint, recomputed", ticket(lambda body: body["files"]["pool"].update(sha256=None)),
+    Forgery("a file without a hash, recomputed", ticket(lambda body: body["files"]["pool"].update(sha256=None)),
             "it does not pin pool"),
-    Forgery("of another form", ticket(lambda body: body.update(version=2)), "is not a ticket: version"),
+    Forgery("of another version", ticket(lambda body: body.update(version=2)), "is not a ticket: version"),
     Forgery("without reports, recomputed", ticket(lambda body: body["reports"].clear()), "the report of round1"),
     Forgery("removed", lambda run: run.workspace.path(TICKET).unlink(), "there is no ticket"),
-    Forgery("a pipe in its place", other_kind_of_thing(TICKET, os.mkfifo), "is a pipe"),
-    Forgery("a folder in its place", other_kind_of_thing(TICKET, Path.mkdir), "cannot be read (Is a directory)"),
+    Forgery("replaced by a pipe", replaced_by(TICKET, os.mkfifo), "is a pipe"),
+    Forgery("replaced by a folder", replaced_by(TICKET, Path.mkdir), "cannot be read (Is a directory)"),
 )  # fmt: skip
 OF_THE_REPORTS = (
     Forgery("a byte edited", lambda run: edited(run.workspace.path(PASSED[1])), "the report of round1", long=False),
     Forgery("removed", lambda run: run.workspace.path(PASSED[2]).unlink(), "the report of round2"),
-    Forgery("a red value under `passed`, recomputed",
+    Forgery("a failing value under `passed`, recomputed",
             reports(gate("length", lambda one: [check.update(value=10**6) for check in one["checks"]])),
             "round 1 has not passed according to its report", long=False),
     Forgery("a gate left out, recomputed", reports(without("leakage"), 2),
             "round 2 has not passed according to its report"),
     Forgery("a gate waived, recomputed", reports(waived),
             "round 1 waives gates that the configuration does not waive", long=False),
-    Forgery("a gate called not applicable, recomputed", reports(not_applicable),
+    Forgery("a gate marked not applicable, recomputed", reports(not_applicable),
             "round 1 does not list the gates that are not applicable", long=False),
     Forgery("a loosened threshold left out, recomputed", reports(lambda body: body["thresholds_changed"].pop(), 1),
             "round 1 does not list the settings that differ from the published ones"),
@@ -344,25 +344,25 @@ OF_THE_FILES = (
     Forgery("templates with one more file", at("templates", lambda path: (path / "x.json").touch()), "has changed"),
     Forgery("the pool and its manifest", pool_with_its_manifest, "has changed"),
     Forgery(
-        "the pool, and its fingerprint in the ticket",
+        "the pool, and its hash in the ticket",
         pool_in_the_ticket,
         "is not the file that round 1 read",
         long=False,
     ),
     Forgery(
-        "the pool, and its fingerprint everywhere",
+        "the pool, and its hash everywhere",
         pool_in_ticket_and_reports,
         "the gate integrity no longer passes",
         long=False,
     ),
     Forgery("the weights, their report and their record", forged_weights, "has changed"),
     Forgery(
-        "the weights with these, and their fingerprint in the ticket",
+        "the weights with these, and their hash in the ticket",
         weights_in_the_ticket,
         "is not the file that round 1 read",
     ),
     Forgery(
-        "the weights with these, and their fingerprint everywhere",
+        "the weights with these, and their hash everywhere",
         weights_in_ticket_and_reports,
         "the gate weights no longer passes",
     ),

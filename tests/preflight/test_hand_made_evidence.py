@@ -1,4 +1,4 @@
-"""Evidence that somebody made up, or that a double made, is not believed."""
+"""Forged evidence, and evidence of a test double, fails its gate."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def failures(run: Run, gate: str) -> set[str]:
     return {check.name for check in evaluate(gate, Evidence(run), 1).failures}
 
 
-def test_the_ablation_of_these_weights_is_green(run: Run) -> None:
+def test_ablation_of_these_weights_passes(run: Run) -> None:
     assert evaluate("overclar_ablation", Evidence(run), 1).status is Status.PASSED
     assert ABLATION.state(run) is FileState.FRESH
 
 
-def test_an_ablation_that_somebody_edited_is_red_and_run_again(run: Run) -> None:
+def test_edited_ablation_fails_and_is_due_again(run: Run) -> None:
     body = read_json(ablation(run))
     next(check for check in body["gate"]["checks"] if check["name"] == "rate drop, %")["value"] = 99.0
     ablation(run).write_bytes(orjson.dumps(body))
@@ -53,13 +53,13 @@ def test_an_ablation_that_somebody_edited_is_red_and_run_again(run: Run) -> None
     assert is_due(run, "auto")
 
 
-def test_a_made_up_ablation_is_no_verdict(run: Run) -> None:
+def test_ablation_with_made_up_checks_is_an_error(run: Run) -> None:
     body = read_json(ablation(run))
     made_up = {**body, "gate": {**body["gate"], "checks": [CHECK]}}
     write_json(ablation(run), made_up)
     result = evaluate("overclar_ablation", Evidence(run), 1)
     assert result.status is Status.ERROR
-    assert re.search(rf"{ablation(run).name}: .*'.+'", result.error), "the check that it lacks"
+    assert re.search(rf"{ablation(run).name}: .*'.+'", result.error), "it names the missing check"
 
 
 @pytest.mark.parametrize(
@@ -71,22 +71,22 @@ def test_a_made_up_ablation_is_no_verdict(run: Run) -> None:
         (">=", None, 0, False), ("<=", float("nan"), 1, False), (">=", "9", 1, False), ("info", None, None, True),
     ],
 )  # fmt: skip
-def test_what_a_report_says_of_a_check_is_worked_out_again(op: Any, value: Any, threshold: Any, true: bool) -> None:
+def test_result_of_a_check_in_a_report_is_recomputed(op: Any, value: Any, threshold: Any, true: bool) -> None:
     assert Check("x", value, op, threshold, True).holds() is true
     body = GateResult("g", (Check("x", value, op, threshold, True), Check("y", 1, ">=", 0, True))).to_dict()
     assert GateResult.from_dict(body).status is (Status.PASSED if true else Status.FAILED)
 
 
-def test_a_failure_that_a_report_tells_of_stays_one() -> None:
+def test_failed_check_in_a_report_stays_failed() -> None:
     body = GateResult("g", (Check("x", 9, ">=", 0, False),)).to_dict()
     assert GateResult.from_dict(body).status is Status.FAILED
 
 
-@pytest.mark.parametrize("said", [True, None, "no"])
-def test_scores_of_a_double_are_marked_and_red_in_prod(run: Run, said: Any) -> None:
+@pytest.mark.parametrize("double", [True, None, "no"])
+def test_scores_of_a_test_double_are_marked_and_fail_in_prod(run: Run, double: Any) -> None:
     for path in (ablation(run), *run.workspace.path("reports").glob("calibration_report_*.json")):
         body = read_json(path)
-        write_json(path, {**body, "scoring": {**body["scoring"], "test_double": said}})
+        write_json(path, {**body, "scoring": {**body["scoring"], "test_double": double}})
     local = evaluate("weights", Evidence(run), 1)
     assert "TEST DOUBLE: these scores are made up" in {check.name for check in local.checks}
     prod = open_run(profile="prod", workspace=run.workspace.root)
@@ -94,13 +94,13 @@ def test_scores_of_a_double_are_marked_and_red_in_prod(run: Run, said: Any) -> N
 
 
 @pytest.mark.parametrize("damage", [{"judge": "abc"}, {"old_weights": [1, 2]}, {"gate": 7}, {"scoring": []}])
-def test_a_damaged_report_is_red_and_no_fault(run: Run, damage: dict[str, Any]) -> None:
+def test_damaged_report_fails_the_gate_without_a_fault(run: Run, damage: dict[str, Any]) -> None:
     (path,) = run.workspace.path("reports").glob("calibration_report_*.json")
     write_json(path, {**read_json(path), **damage})
     assert evaluate("weights", Evidence(run), 1).status is Status.FAILED
 
 
-def test_a_report_whose_name_is_no_file_name_is_red(run: Run) -> None:
+def test_report_with_an_impossible_file_name_fails_the_gate(run: Run) -> None:
     weights = run.workspace.path(run.config.weights)
     write_json(weights, {**read_json(weights), "report": {"path": "x" * 5000, "sha256": ""}})
     assert "calibrated" in failures(run, "weights")
@@ -113,13 +113,13 @@ def test_a_report_whose_name_is_no_file_name_is_red(run: Run) -> None:
         "judge.channel=text",
     ],
 )  # fmt: skip
-def test_what_decides_the_scores_makes_weights_and_ablation_out_of_date(run: Run, override: str) -> None:
+def test_setting_that_affects_the_scores_makes_weights_and_ablation_stale(run: Run, override: str) -> None:
     other = open_run(profile="local", workspace=run.workspace.root, overrides=(*SMALL, override))
     assert WEIGHTS.state(other) is FileState.STALE
     assert ABLATION.state(other) is not FileState.FRESH
 
 
-def test_a_calibration_that_was_red_later_puts_the_weights_out_of_date(run: Run) -> None:
+def test_later_failed_calibration_makes_the_weights_stale(run: Run) -> None:
     assert WEIGHTS.state(run) is FileState.FRESH
     note_refusal(run)
     assert WEIGHTS.state(run) is FileState.STALE
@@ -127,7 +127,7 @@ def test_a_calibration_that_was_red_later_puts_the_weights_out_of_date(run: Run)
     assert is_due(run, "auto")
 
 
-def test_two_versions_of_a_model_are_red(run: Run, evidence: Evidence) -> None:
+def test_scores_of_two_model_versions_fail(run: Run, evidence: Evidence) -> None:
     judged = judge_rows(run, evidence.rows("shadow").head(2))
     assert all(check.passed for check in judge_checks(run, judged.models, judged.test_double))
     mixed: JudgedRows = replace(judged, models=("a-1", "a-2"))

@@ -1,4 +1,4 @@
-"""Rounds and ticket killed before any file is in place: nothing opens a training that was not earned, then or later."""
+"""Rounds and ticket killed before any rename: an incomplete preflight never leaves a valid ticket."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def rounds_and_ticket(workspace: str, verdicts: str, moment: str, *overrides: st
     issue_ticket(run)
 
 
-def until_they_are_whole(forks: Forks, run: Run, verdicts: Path, stride: int) -> Iterator[int]:
-    """Kill before every `stride`th rename, and at last not at all; gives each moment at which it was killed."""
+def kill_before_each_rename(forks: Forks, run: Run, verdicts: Path, stride: int) -> Iterator[int]:
+    """Kill before every `stride`th rename until a run completes; yields each moment of a kill."""
     for moment in range(1, 40, stride):
         where = f"{__name__}.rounds_and_ticket"
         code = forks.start(where, run.workspace.root, verdicts, moment, *run.overrides).wait()
@@ -49,7 +49,7 @@ def until_they_are_whole(forks: Forks, run: Run, verdicts: Path, stride: int) ->
 
 
 @pytest.mark.parametrize("stride", [3, pytest.param(1, marks=pytest.mark.long)])
-def test_killed_before_any_file_is_in_place_no_ticket_holds_until_it_is_whole(
+def test_killed_rounds_leave_no_valid_ticket_until_they_complete(
     stride: int, passed: Run, verdicts: Verdicts, tmp_path: Path
 ) -> None:
     for path in PASSED.values():
@@ -57,7 +57,7 @@ def test_killed_before_any_file_is_in_place_no_ticket_holds_until_it_is_whole(
     kept = tmp_path / "verdicts"
     kept.write_bytes(pickle.dumps(verdicts))
     moments = 0
-    for _ in until_they_are_whole(this_interpreter(tmp_path / "forks"), passed, kept, stride):
+    for _ in kill_before_each_rename(this_interpreter(tmp_path / "forks"), passed, kept, stride):
         moments += 1
         with pytest.raises(TicketError, match=r"preflight/ticket\.json: .*rc1 preflight"):
             verify_ticket(passed)

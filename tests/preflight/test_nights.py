@@ -1,4 +1,4 @@
-"""The history of the nightly: every night is in it once, whatever ended it, and nothing tears it."""
+"""The history of nightly runs has each run once, however it ended, and survives kills."""
 
 from __future__ import annotations
 
@@ -26,152 +26,152 @@ NEAR = CheckInterval(0.6, 0.8, 0.95, 400, "rows")
 GATES = {
     "round1": [
         GateResult("diversity", (at_least("distinct-2", 0.7, 0.65, "write more templates", NEAR), info("rows", 5))),
-        GateResult("judge_probe", error="nobody answered"),
+        GateResult("judge_probe", error="no answer"),
     ]
 }
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Workspace:
+def workspace(tmp_path: Path) -> Workspace:
     return Workspace(tmp_path)
 
 
-def keep(place: Workspace, name: str, **given: Any) -> None:
-    with Night(name, place, **given) as night:
+def keep(workspace: Workspace, name: str, **given: Any) -> None:
+    with Night(name, workspace, **given) as night:
         night.ended(NightOutcome.FAILED, f"of {name}", GATES)
 
 
-def kept(place: Workspace) -> list[KeptNight]:
-    return parse_nights(place.path(NIGHTS).read_bytes(), NIGHTS)
+def kept(workspace: Workspace) -> list[KeptNight]:
+    return parse_nights(workspace.path(NIGHTS).read_bytes(), NIGHTS)
 
 
-def test_a_night_is_kept_with_what_decided_each_gate(place: Workspace) -> None:
-    keep(place, "one")
-    (night,) = kept(place)
+def test_nightly_run_is_recorded_with_the_deciding_check_of_each_gate(workspace: Workspace) -> None:
+    keep(workspace, "one")
+    (night,) = kept(workspace)
     assert (night.outcome, night.verdict, night.judge) == (NightOutcome.FAILED, "of one", {})
     diversity, probe = night.gates
     assert (diversity.round, diversity.name, diversity.status) == ("round1", "diversity", "passed")
     (check,) = diversity.checks
     assert (check.name, check.value, check.threshold, check.interval) == ("distinct-2", 0.7, 0.65, NEAR)
-    assert (probe.status, probe.why) == ("error", "nobody answered")
+    assert (probe.status, probe.why) == ("error", "no answer")
 
 
-def test_a_night_is_kept_once_however_often_it_is_told_of(place: Workspace) -> None:
+def test_nightly_run_is_recorded_once(workspace: Workspace) -> None:
     for name in ("one", "two", "one"):
-        keep(place, name)
-    assert [night.verdict for night in kept(place)] == ["of one", "of two"]
+        keep(workspace, name)
+    assert [night.verdict for night in kept(workspace)] == ["of one", "of two"]
 
 
-def test_an_error_is_kept_and_goes_on(place: Workspace) -> None:
-    with pytest.raises(OSError, match="disk full"), Night("one", place):
+def test_error_of_a_nightly_run_is_recorded_and_raised(workspace: Workspace) -> None:
+    with pytest.raises(OSError, match="disk full"), Night("one", workspace):
         raise OSError("disk full")
-    with pytest.raises(OSError, match="disk full"), Night("two", place) as night:
+    with pytest.raises(OSError, match="disk full"), Night("two", workspace) as night:
         night.ended(NightOutcome.FAILED, "a gate failed", GATES)
         raise OSError("disk full")
-    first, second = kept(place)
+    first, second = kept(workspace)
     assert (first.outcome, first.verdict) == (NightOutcome.ERROR, "disk full")
     assert (second.outcome, second.verdict) == (NightOutcome.ERROR, "a gate failed; then disk full")
     assert len(second.gates) == 2
 
 
 @pytest.mark.parametrize("cut", [1, 40, -1])
-def test_a_torn_last_line_is_passed_over_and_cut_off(place: Workspace, cut: int) -> None:
-    keep(place, "one")
-    path = place.path(NIGHTS)
+def test_torn_last_line_is_ignored_and_removed(workspace: Workspace, cut: int) -> None:
+    keep(workspace, "one")
+    path = workspace.path(NIGHTS)
     whole = path.read_bytes()
     path.write_bytes(whole + whole.rstrip()[:cut])
-    assert len(kept(place)) == 1
-    keep(place, "two")
-    assert [night.verdict for night in kept(place)] == ["of one", "of two"]
+    assert len(kept(workspace)) == 1
+    keep(workspace, "two")
+    assert [night.verdict for night in kept(workspace)] == ["of one", "of two"]
     assert path.read_bytes().startswith(whole + b'{"id":"two"')
 
 
-def test_a_last_line_that_lacks_its_end_alone_is_whole(place: Workspace) -> None:
-    keep(place, "one")
-    path = place.path(NIGHTS)
+def test_last_line_without_a_newline_is_complete(workspace: Workspace) -> None:
+    keep(workspace, "one")
+    path = workspace.path(NIGHTS)
     path.write_bytes(path.read_bytes().rstrip())
-    keep(place, "two")
-    assert [night.verdict for night in kept(place)] == ["of one", "of two"]
+    keep(workspace, "two")
+    assert [night.verdict for night in kept(workspace)] == ["of one", "of two"]
 
 
-def append_for_ever(root: str) -> None:
+def append_forever(root: str) -> None:
     for number in count(1):
         keep(Workspace(Path(root)), f"{os.getpid()} {number}")
 
 
-def test_killed_while_appending_every_night_before_it_is_kept(place: Workspace, tmp_path: Path) -> None:
-    path, until = place.path(NIGHTS), time.monotonic() + 120
+def test_kill_while_appending_keeps_every_earlier_run(workspace: Workspace, tmp_path: Path) -> None:
+    path, until = workspace.path(NIGHTS), time.monotonic() + 120
     forks = this_interpreter(tmp_path / "forks")
     for _ in range(5):
         before = path.stat().st_size if path.exists() else 0
-        writer = forks.start(f"{__name__}.append_for_ever", place.root)
+        writer = forks.start(f"{__name__}.append_forever", workspace.root)
         while not path.exists() or path.stat().st_size < before + 10_000:
             assert writer.poll() is None and time.monotonic() < until, writer.told()
         assert writer.kill() == -signal.SIGKILL
-    keep(place, "0 1")
-    told = [night.verdict.split()[1:] for night in kept(place)]
-    for writer_id in dict.fromkeys(one for one, _ in told):
-        numbers = [int(number) for one, number in told if one == writer_id]
+    keep(workspace, "0 1")
+    verdicts = [night.verdict.split()[1:] for night in kept(workspace)]
+    for writer_id in dict.fromkeys(one for one, _ in verdicts):
+        numbers = [int(number) for one, number in verdicts if one == writer_id]
         assert numbers == list(range(1, len(numbers) + 1))
-    assert told[-1] == ["0", "1"]
+    assert verdicts[-1] == ["0", "1"]
 
 
 @pytest.mark.parametrize(("then", "now"), [("green", NightOutcome.PASSED), ("red", NightOutcome.FAILED)])
-def test_a_night_of_version_0_1_0_is_read(place: Workspace, then: str, now: NightOutcome) -> None:
-    keep(place, "one")
-    path = place.path(NIGHTS)
+def test_nightly_run_of_version_0_1_0_is_read(workspace: Workspace, then: str, now: NightOutcome) -> None:
+    keep(workspace, "one")
+    path = workspace.path(NIGHTS)
     path.write_bytes(orjson.dumps({**orjson.loads(path.read_bytes()), "outcome": then}) + b"\n")
-    assert [night.outcome for night in kept(place)] == [now]
+    assert [night.outcome for night in kept(workspace)] == [now]
 
 
-def test_a_check_of_version_0_1_0_has_todays_name(place: Workspace) -> None:
-    keep(place, "one")
-    path = place.path(NIGHTS)
+def test_check_of_version_0_1_0_is_read_with_its_current_name(workspace: Workspace) -> None:
+    keep(workspace, "one")
+    path = workspace.path(NIGHTS)
     check = {**at_least("x", 0.2, 0.05, "").to_dict(), "name": "echo: below the teacher by"}
     gate = {"name": "reward_hacking", "status": "passed", "why": "", "checks": [check]}
     path.write_bytes(orjson.dumps({**orjson.loads(path.read_bytes()), "rounds": {"round1": [gate]}}) + b"\n")
-    (night,) = kept(place)
+    (night,) = kept(workspace)
     assert [one.name for one in night.gates[0].checks] == ["echo: below the scripted expert by"]
 
 
-def test_what_is_no_night_is_named_by_its_line(place: Workspace) -> None:
-    keep(place, "one")
-    path = place.path(NIGHTS)
+def test_invalid_record_is_named_by_its_line(workspace: Workspace) -> None:
+    keep(workspace, "one")
+    path = workspace.path(NIGHTS)
     good = orjson.loads(path.read_bytes())
     for change in ({"rounds": []}, {"began": "yesterday"}, {"began": "2026-11-22T03:00:00"}, {"outcome": "purple"}):
         path.write_bytes(orjson.dumps(good) + b"\n" + orjson.dumps({**good, **change}) + b"\n")
         with pytest.raises(RC1Error, match=r"nights\.jsonl, line 2: "):
-            kept(place)
+            kept(workspace)
 
 
-def test_no_secret_gets_into_it(place: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_history_has_no_secret(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SCORER_API_KEY", "sk-planted-0123456789")
-    with pytest.raises(RC1Error), Night("one", place):
+    with pytest.raises(RC1Error), Night("one", workspace):
         raise RC1Error("refused for sk-planted-0123456789 at https://me:pass-word@host/?api_key=other-key-0123")
-    text = place.path(NIGHTS).read_text()
+    text = workspace.path(NIGHTS).read_text()
     assert "planted" not in text and "pass-word" not in text and "other-key" not in text
     assert "refused for ***" in text
 
 
-def test_without_a_workspace_there_is_nowhere_to_keep_it(place: Workspace) -> None:
-    nowhere = Workspace(place.root / "none")
+def test_nightly_run_without_a_workspace_is_not_recorded(workspace: Workspace) -> None:
+    nowhere = Workspace(workspace.root / "none")
     keep(nowhere, "one")
     assert not nowhere.root.exists()
 
 
-def test_where_nobody_was_asked_the_judges_figures_are_none(place: Workspace) -> None:
-    run = open_run(profile="local", workspace=place.root)
-    keep(place, "one", run=run)
-    (night,) = kept(place)
+def test_figures_of_an_unused_judge_are_none_and_a_damaged_store_is_unreadable(workspace: Workspace) -> None:
+    run = open_run(profile="local", workspace=workspace.root)
+    keep(workspace, "one", run=run)
+    (night,) = kept(workspace)
     assert night.config_sha256 == run.config_sha256
     assert (night.judge["calls"], night.judge["hit_rate"], night.judge["usd"]) == (0, None, None)
     run.workspace.path(run.config.judge.store.path).parent.mkdir(parents=True)
     run.workspace.path(run.config.judge.store.path).write_bytes(b"no database at all" * 99)
-    keep(place, "two", run=run)
-    assert list(kept(place)[1].judge) == ["unreadable"]
+    keep(workspace, "two", run=run)
+    assert list(kept(workspace)[1].judge) == ["unreadable"]
 
 
-def test_it_says_why_the_ticket_was_revoked(ticketed: Run) -> None:
+def test_nightly_run_records_why_the_ticket_was_revoked(ticketed: Run) -> None:
     keep(ticketed.workspace, "one", run=ticketed)
     revoke_ticket(ticketed, "the pool has changed")
     keep(ticketed.workspace, "two", run=ticketed)

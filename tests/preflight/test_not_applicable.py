@@ -1,4 +1,4 @@
-"""Training that pays for the verified outcome alone: the gates on the judged score do not apply, and that is said."""
+"""Training on the verified outcome alone: gates on the judged score are reported as not applicable."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def judged(run: Run, number: int) -> list[GateResult]:
 
 @pytest.fixture(scope="module")
 def calibrated(built: Run, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """A workspace whose weights and judged scores are gone, under a configuration that has no use for them."""
+    """A workspace without weights and judged scores, with a configuration that does not need them."""
     root = copied_pool(built, tmp_path_factory.mktemp("verified") / "workspace")
     run = open_run(profile="local", workspace=root, overrides=(*SMALL, *VERIFIED))
     for path in (run.config.weights, run.config.judge.store.path, run.config.judge.baseline.path):
@@ -50,25 +50,25 @@ def calibrated(built: Run, tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 @pytest.fixture
 def verified(calibrated: Run, tmp_path: Path) -> Run:
-    """A copy of it, which a test may alter."""
+    """A copy that a test may alter."""
     root = shutil.copytree(calibrated.workspace.root, tmp_path / "workspace")
     return open_run(profile="local", workspace=root, overrides=(*SMALL, *VERIFIED))
 
 
 @pytest.fixture(scope="module")
 def rounds(calibrated: Run) -> Rounds:
-    """The verdicts of both rounds; its files are the same in every copy of the workspace."""
+    """The verdicts of both rounds, valid for every copy of the workspace."""
     return {number: judged(calibrated, number) for number in (1, 2)}
 
 
-def test_a_ticket_is_issued_without_a_judge_and_says_what_was_not_judged(verified: Run, rounds: Rounds) -> None:
+def test_ticket_without_a_judge_lists_the_gates_that_do_not_apply(verified: Run, rounds: Rounds) -> None:
     for number, results in rounds.items():
         write_round(verified, number, results)
     ticket = issue_ticket(verified)
     assert verify_ticket(verified) == ticket
     assert set(ticket["not_applicable"]) == ON_SCORE - {"judge_drift"}
     assert all("training.reward.judge is 0" in why for why in ticket["not_applicable"].values())
-    assert "anti_simulation" not in ticket["waived"], "what does not apply is not waived"
+    assert "anti_simulation" not in ticket["waived"], "a gate that does not apply is not waived"
     changed = {one["key"] for one in ticket["thresholds_changed"]}
     assert {"training.reward.judge", "training.reward.success"} <= changed
     assert not {"weights", "judge_spec", "judge_baseline"} & set(ticket["files"])
@@ -80,12 +80,12 @@ def test_a_ticket_is_issued_without_a_judge_and_says_what_was_not_judged(verifie
         verify_ticket(verified)
 
 
-def test_where_nobody_scored_no_scores_are_called_made_up(rounds: Rounds) -> None:
+def test_gates_without_scores_report_no_test_double(rounds: Rounds) -> None:
     names = {check.name for one in rounds[1] for check in one.checks}
     assert not [name for name in names if name.startswith(TEST_DOUBLE)]
 
 
-def test_just_the_gates_on_the_judged_score_do_not_apply(built: Run, verified: Run) -> None:
+def test_exactly_the_gates_on_the_judged_score_do_not_apply(built: Run, verified: Run) -> None:
     assert set(not_applicable(verified)) == ON_SCORE
     assert {spec.name for spec in PREFLIGHT if spec.on_score} == ON_SCORE
     assert not_applicable(built) == {}
@@ -93,7 +93,7 @@ def test_just_the_gates_on_the_judged_score_do_not_apply(built: Run, verified: R
 
 
 @pytest.mark.parametrize("gate", ["reward_hacking", "consistency"])
-def test_a_report_that_calls_another_gate_not_applicable_earns_no_ticket(
+def test_report_that_marks_another_gate_not_applicable_earns_no_ticket(
     verified: Run, rounds: Rounds, gate: str
 ) -> None:
     for number, results in rounds.items():
@@ -103,9 +103,7 @@ def test_a_report_that_calls_another_gate_not_applicable_earns_no_ticket(
         issue_ticket(verified)
 
 
-def test_a_report_that_forgets_what_did_not_apply_is_refused_with_a_recomputed_ticket(
-    verified: Run, rounds: Rounds
-) -> None:
+def test_report_that_omits_a_not_applicable_gate_invalidates_the_ticket(verified: Run, rounds: Rounds) -> None:
     for number, results in rounds.items():
         write_round(verified, number, results)
     issue_ticket(verified)
@@ -121,7 +119,7 @@ def test_a_report_that_forgets_what_did_not_apply_is_refused_with_a_recomputed_t
         verify_ticket(verified)
 
 
-def test_profile_prod_wants_the_reason(tmp_path: Path) -> None:
+def test_profile_prod_requires_a_reason(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="verified_reward"):
         open_run(profile="prod", workspace=tmp_path, overrides=VERIFIED)
     why = "gates.not_applicable.verified_reward=answers are verified, and no judge is paid"
@@ -143,17 +141,17 @@ def test_profile_prod_wants_the_reason(tmp_path: Path) -> None:
         (("gates.waivers.mix='dessap \u202egnitset'",), "one line without control characters"),
     ],
 )
-def test_a_configuration_that_contradicts_itself_is_refused(overrides: tuple[str, ...], named: str) -> None:
+def test_contradictory_configuration_is_rejected(overrides: tuple[str, ...], named: str) -> None:
     with pytest.raises(ConfigError, match=named):
         open_run(profile="local", overrides=overrides)
 
 
-def test_profile_prod_allows_a_waiver_for_labels_alone(tmp_path: Path) -> None:
+def test_profile_prod_allows_a_waiver_only_for_labels(tmp_path: Path) -> None:
     run = open_run(profile="prod", workspace=tmp_path, overrides=["gates.waivers.judge_agreement=no labels yet"])
     assert run.config.gates.waivers == {"judge_agreement": "no labels yet"}
     with pytest.raises(ConfigError, match=r"gates\.waivers: .*anti_simulation.*judge_agreement"):
         open_run(profile="prod", workspace=tmp_path, overrides=["gates.waivers.anti_simulation=please"])
 
 
-def test_every_stage_says_whether_it_is_about_the_score() -> None:
+def test_only_two_stages_apply_without_a_judged_score() -> None:
     assert {stage.name for stage in STAGES if not stage.on_score} == {"reward_hacking", "overclar_ablation"}

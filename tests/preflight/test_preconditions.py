@@ -1,4 +1,4 @@
-"""What a preflight refuses before it builds anything."""
+"""Errors of a preflight before it builds anything."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rc1_lib.runtime import libraries
 LIVE = ("judge.provider=gemini", "judge.base_url=http://127.0.0.1:9/")
 
 
-def test_a_live_judge_that_cannot_be_asked_is_refused_unless_nobody_asks_it(tmp_path: Path) -> None:
+def test_unusable_live_judge_is_rejected_only_if_the_run_calls_it(tmp_path: Path) -> None:
     run = open_run(workspace=tmp_path, overrides=LIVE)
     with pytest.raises(ConfigError, match=r"judge\.model"):
         check_preconditions(run, calibrates=True, ticket=False)

@@ -20,7 +20,7 @@ from rc1_lib.workspace.artifacts import PROJECT_ROOT
 from tests.conftest import SMALL, Verdicts
 
 
-def test_prod_without_a_key_is_red_in_words_and_nothing_stands_in(fresh_copy: Callable[..., Run]) -> None:
+def test_prod_without_a_judge_key_fails_and_no_other_judge_is_used(fresh_copy: Callable[..., Run]) -> None:
     root = fresh_copy().workspace.root
     prod = open_run(profile="prod", workspace=root)
     gates = [evaluate(name, Evidence(prod), 1) for name in ("judge_probe", "anti_simulation", "judge_stability")]
@@ -29,7 +29,7 @@ def test_prod_without_a_key_is_red_in_words_and_nothing_stands_in(fresh_copy: Ca
     assert not round_passed(gates, 1)
 
 
-def test_a_log_that_was_never_written_is_an_error_and_no_pass(fresh_copy: Callable[..., Run]) -> None:
+def test_missing_usage_log_is_an_error(fresh_copy: Callable[..., Run]) -> None:
     evidence = Evidence(fresh_copy("gates.waivers={}"))
     for name in ("anti_simulation", "judge_stability"):
         result = evaluate(name, evidence, 1)
@@ -37,21 +37,17 @@ def test_a_log_that_was_never_written_is_an_error_and_no_pass(fresh_copy: Callab
         assert "no usage log" in result.error
 
 
-def test_the_rubric_passes_probe_and_stability_and_never_as_a_billed_judge(fresh_copy: Callable[..., Run]) -> None:
+def test_rubric_passes_probe_and_stability_but_not_as_a_billed_judge(fresh_copy: Callable[..., Run]) -> None:
     evidence = Evidence(fresh_copy("gates.waivers={}"))
     assert evaluate("judge_probe", evidence, 1).failures == ()
     assert evaluate("judge_stability", evidence, 1).failures == ()
     assert "billed scorings" in {check.name for check in evaluate("anti_simulation", evidence, 1).failures}
-    demanding = Evidence(fresh_copy_again(evidence.run, "gates.probe.require_billed=true"))
-    assert "billed calls" in {check.name for check in evaluate("judge_probe", demanding, 1).failures}
+    settings = (*SMALL, "gates.probe.require_billed=true")
+    billed = Evidence(open_run(profile="local", workspace=evidence.run.workspace.root, overrides=settings))
+    assert "billed calls" in {check.name for check in evaluate("judge_probe", billed, 1).failures}
 
 
-def fresh_copy_again(run: Run, *overrides: str) -> Run:
-    """The same workspace under further overrides."""
-    return open_run(profile="local", workspace=run.workspace.root, overrides=(*SMALL, *overrides))
-
-
-def test_local_shows_the_judges_gates_as_waived_with_their_reason(evidence: Evidence) -> None:
+def test_profile_local_shows_judge_gates_as_waived_with_their_reason(evidence: Evidence) -> None:
     result = evaluate("anti_simulation", evidence, 1)
     assert result.status is Status.WAIVED
     assert "bills nobody" in result.waiver
@@ -60,7 +56,7 @@ def test_local_shows_the_judges_gates_as_waived_with_their_reason(evidence: Evid
 @pytest.mark.parametrize(
     "name", ["mix", "length", "diversity", "duplicates", "leakage", "consistency", "answer_rule", "difficulty"]
 )
-def test_a_missing_pool_is_an_error_and_no_pass(name: str, fresh_copy: Callable[..., Run]) -> None:
+def test_missing_pool_is_an_error(name: str, fresh_copy: Callable[..., Run]) -> None:
     run = fresh_copy()
     for file in ("pool", "balanced"):
         Evidence(run).path(file).unlink()
@@ -69,7 +65,7 @@ def test_a_missing_pool_is_an_error_and_no_pass(name: str, fresh_copy: Callable[
     assert "file not found" in result.error
 
 
-def test_a_damaged_line_of_the_pool_is_an_error_that_names_the_line(fresh_copy: Callable[..., Run]) -> None:
+def test_damaged_line_of_the_pool_is_an_error_that_names_the_line(fresh_copy: Callable[..., Run]) -> None:
     run = fresh_copy()
     path = Evidence(run).path("pool")
     lines = path.read_bytes().splitlines(keepends=True)
@@ -78,13 +74,13 @@ def test_a_damaged_line_of_the_pool_is_an_error_that_names_the_line(fresh_copy: 
     assert "line 7: not valid JSON" in evaluate("mix", Evidence(run), 1).error
 
 
-def test_round_two_repeats_round_one_and_adds_the_shadow_run() -> None:
+def test_round_2_repeats_round_1_and_adds_the_shadow_run() -> None:
     first, second = ({spec.name for spec in gates_of_round(number)} for number in (1, 2))
     assert second - first == {"shadow_run"}
     assert first < set(BY_NAME)
 
 
-def test_an_altered_pool_turns_the_integrity_gate_red(fresh_copy: Callable[..., Run]) -> None:
+def test_altered_pool_fails_the_integrity_gate(fresh_copy: Callable[..., Run]) -> None:
     run = fresh_copy()
     path = Evidence(run).path("pool")
     path.write_bytes(path.read_bytes().replace(b"a", b"b", 1))
@@ -92,8 +88,8 @@ def test_an_altered_pool_turns_the_integrity_gate_red(fresh_copy: Callable[..., 
     assert failed["data/rollouts/rc1_seed.jsonl"] == "altered"
 
 
-def _counted(monkeypatch: pytest.MonkeyPatch, name: str) -> list[str]:
-    """Grows by one whenever the gate is computed."""
+def _count_calls(monkeypatch: pytest.MonkeyPatch, name: str) -> list[str]:
+    """A list that grows by one at each computation of the gate."""
     computed: list[str] = []
     spec = BY_NAME[name]
 
@@ -105,16 +101,16 @@ def _counted(monkeypatch: pytest.MonkeyPatch, name: str) -> list[str]:
     return computed
 
 
-def test_the_second_round_takes_over_what_the_first_found_on_the_same_bytes(
+def test_round_2_reuses_a_verdict_of_round_1_on_the_same_bytes(
     fresh_copy: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    computed, evidence = _counted(monkeypatch, "length"), Evidence(fresh_copy())
+    computed, evidence = _count_calls(monkeypatch, "length"), Evidence(fresh_copy())
     first = evaluate("length", evidence, 1)
     assert evaluate("length", evidence, 2, first) is first and len(computed) == 1
-    assert evaluate("length", evidence, 2) == first and len(computed) == 2, "nothing is known but what is handed over"
+    assert evaluate("length", evidence, 2) == first and len(computed) == 2, "without the first verdict it is computed"
 
 
-def test_neither_size_nor_time_of_the_last_write_says_what_a_file_holds(fresh_copy: Callable[..., Run]) -> None:
+def test_verdict_depends_on_content_not_on_size_or_modification_time(fresh_copy: Callable[..., Run]) -> None:
     evidence = Evidence(fresh_copy())
     first, pool = evaluate("length", evidence, 1), evidence.path("pool")
     body, written = pool.read_bytes(), pool.stat().st_mtime_ns
@@ -124,7 +120,7 @@ def test_neither_size_nor_time_of_the_last_write_says_what_a_file_holds(fresh_co
 
 
 def _own_copy(run: Run, file: str) -> Path:
-    """What a gate reads in the workspace's own copy; of a folder the first file in it."""
+    """The workspace's copy of a file that a gate reads, or the first file of a folder."""
     there, own = Evidence(run).path(file), run.workspace.path(Evidence(run).label(file))
     own.parent.mkdir(parents=True, exist_ok=True)
     if there != own:
@@ -134,57 +130,57 @@ def _own_copy(run: Run, file: str) -> Path:
     return own
 
 
-def test_a_byte_of_whatever_a_gate_reads_has_it_judged_again(
+def test_gate_is_evaluated_again_when_a_byte_of_its_files_changed(
     built: Run, verdicts: Verdicts, fresh_copy: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = fresh_copy()
     config = run.workspace.path("own.yaml")
     config.write_text(built.effective_config(), encoding="utf-8")
     run = open_run(config=config, workspace=run.workspace.root, overrides=SMALL)
-    green = {result.name: result for result in verdicts[1]}
-    looked: list[str] = []
+    passed = {result.name: result for result in verdicts[1]}
+    evaluated: list[str] = []
     for spec in gates_of_round(1):
         if spec.reads_world:
             continue
 
         def look(_: Evidence, __: int, name: str = spec.name) -> GateResult:
-            looked.append(name)
-            return green[name]
+            evaluated.append(name)
+            return passed[name]
 
         monkeypatch.setitem(BY_NAME, spec.name, replace(spec, gate=look))
         for file in files_of(spec, run):
             path = _own_copy(run, file)
             before, body = evaluate(spec.name, Evidence(run), 1), path.read_bytes()
-            for content, judged in ((body, []), (body + b"\n", [spec.name])):
+            for content, expected in ((body, []), (body + b"\n", [spec.name])):
                 path.write_bytes(content)
-                looked.clear()
+                evaluated.clear()
                 evaluate(spec.name, Evidence(run), 2, before)
-                assert looked == judged, f"{spec.name}: {file}"
+                assert evaluated == expected, f"{spec.name}: {file}"
             path.write_bytes(body)
 
 
-def test_a_verdict_rests_on_nothing_where_a_file_was_written_while_it_was_read(
+def test_verdict_is_not_reused_when_a_file_was_written_during_the_gate(
     fresh_copy: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The bytes before and after are the same, and nobody knows which ones the gate has read."""
+    """The bytes before and after are the same, but the gate may have read others."""
     run, spec = fresh_copy(), BY_NAME["length"]
 
     def swapped(evidence: Evidence, number: int) -> GateResult:
         pool = evidence.path("pool")
-        honest = pool.read_bytes()
+        original = pool.read_bytes()
         pool.write_bytes(b"")
-        pool.write_bytes(honest)
+        pool.write_bytes(original)
         return spec.gate(evidence, number)
 
     monkeypatch.setitem(BY_NAME, "length", replace(spec, gate=swapped))
     found = evaluate("length", Evidence(run), 1)
     assert found.status is Status.PASSED and found.evidence == {}
     monkeypatch.setitem(BY_NAME, "length", spec)
-    computed = _counted(monkeypatch, "length")
+    computed = _count_calls(monkeypatch, "length")
     assert evaluate("length", Evidence(run), 2, found).evidence and len(computed) == 1
 
 
-def test_a_verdict_rests_on_nothing_where_a_file_was_written_once_it_was_hashed(
+def test_verdict_is_not_reused_when_a_file_was_written_after_hashing(
     fresh_copy: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run, sha256 = fresh_copy(), Evidence.sha256
@@ -199,7 +195,7 @@ def test_a_verdict_rests_on_nothing_where_a_file_was_written_once_it_was_hashed(
     assert evaluate("length", Evidence(run), 1).evidence == {}
 
 
-def test_a_pool_that_was_edited_between_the_rounds_is_red_in_the_second(fresh_copy: Callable[..., Run]) -> None:
+def test_pool_edited_between_the_rounds_fails_in_round_2(fresh_copy: Callable[..., Run]) -> None:
     evidence = Evidence(fresh_copy())
     pool = evidence.path("pool")
     first = evaluate("duplicates", evidence, 1)
@@ -216,19 +212,19 @@ def test_a_pool_that_was_edited_between_the_rounds_is_red_in_the_second(fresh_co
     ("name", "override", "status"),
     [("length", "gates.length.max_len=65", Status.FAILED), ("resources", "pool.seed=42", Status.PASSED)],
 )
-def test_what_is_red_or_reads_the_world_is_judged_in_both_rounds(
+def test_failed_gate_and_gate_on_the_machine_are_evaluated_in_both_rounds(
     fresh_copy: Callable[..., Run], monkeypatch: pytest.MonkeyPatch, name: str, override: str, status: Status
 ) -> None:
-    computed, evidence = _counted(monkeypatch, name), Evidence(fresh_copy(override))
+    computed, evidence = _count_calls(monkeypatch, name), Evidence(fresh_copy(override))
     first = evaluate(name, evidence, 1)
     assert [first.status, evaluate(name, evidence, 2, first).status] == [status] * 2
     assert len(computed) == 2
 
 
-def test_another_pack_under_the_old_ones_name_is_no_reference(passed: Run) -> None:
+def test_altered_reference_templates_fail_the_diversity_gate(passed: Run) -> None:
     assert evaluate("diversity", Evidence(passed), 1).status is Status.PASSED
     shutil.copytree(PROJECT_ROOT / "templates/pack_v1", own := passed.workspace.path("templates/pack_v1"))
-    assert evaluate("diversity", Evidence(passed), 1).status is Status.PASSED, "a copy of it is it"
+    assert evaluate("diversity", Evidence(passed), 1).status is Status.PASSED, "an identical copy is accepted"
     file = own / "maths.en.json"
     file.write_text(file.read_text().replace("Answer", "Reply").replace("you", "thee"))
     failures = evaluate("diversity", Evidence(passed), 1).failures

@@ -1,4 +1,4 @@
-"""With a key a ticket is worth what the key is: who merely writes the workspace issues none, and revives none."""
+"""With a signing key, write access to the workspace is not enough to issue or revive a ticket."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from rc1_lib.run import TICKET_KEY, Run
 from rc1_lib.workspace.artifacts import read_json
 
 _A_SECOND = 1.1
-"""Tickets know whole seconds."""
+"""Tickets record whole seconds."""
 
 
-def refusal(run: Run) -> str:
-    with pytest.raises(TicketError) as refused:
+def error_of(run: Run) -> str:
+    with pytest.raises(TicketError) as caught:
         verify_ticket(run)
-    return str(refused.value)
+    return str(caught.value)
 
 
-def listed(key: Path) -> Path:
+def revocation_list(key: Path) -> Path:
     public = read_public(key.with_suffix(".pub"), TICKET_KEY)
     assert public is not None
     return key.with_name(f"{key_id(public)[:16]}.revoked.jsonl")
 
 
-def test_a_signed_ticket_opens_training_by_either_half_of_the_key(
+def test_signed_ticket_is_valid_with_private_or_public_key(
     passed: Run, signing_key: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     issue_ticket(passed)
@@ -41,14 +41,14 @@ def test_a_signed_ticket_opens_training_by_either_half_of_the_key(
     with pytest.raises(ConfigError, match=r"^RC1_TICKET_KEY: .*public"):
         check_can_issue(passed)
     monkeypatch.delenv(TICKET_KEY)
-    assert verify_ticket(passed), "who asks for no signature is given what an unsigned one proves"
+    assert verify_ticket(passed), "without a key no signature is required"
     assert str(signing_key) not in passed.workspace.path(TICKET).read_text()
 
 
-def test_without_a_signature_or_with_another_keys_it_is_refused(
+def test_ticket_without_signature_or_with_another_key_is_invalid(
     ticketed: Run, signing_key: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert "it is not signed, but RC1_TICKET_KEY requires a signature" in refusal(ticketed)
+    assert "it is not signed, but RC1_TICKET_KEY requires a signature" in error_of(ticketed)
     issue_ticket(ticketed)
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
@@ -57,10 +57,10 @@ def test_without_a_signature_or_with_another_keys_it_is_refused(
     form = (Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     other.write_bytes(Ed25519PrivateKey.generate().private_bytes(*form))
     monkeypatch.setenv(TICKET_KEY, str(other))
-    assert "its signature is not valid for RC1_TICKET_KEY" in refusal(ticketed)
+    assert "its signature is not valid for RC1_TICKET_KEY" in error_of(ticketed)
 
 
-def test_a_key_in_the_workspace_or_no_key_is_refused_and_its_path_not_repeated(
+def test_unusable_key_is_rejected_without_repeating_its_path(
     ticketed: Run, signing_key: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     inside = ticketed.workspace.path("keys/hidden.pem")
@@ -69,7 +69,7 @@ def test_a_key_in_the_workspace_or_no_key_is_refused_and_its_path_not_repeated(
     linked = signing_key.with_name("linked.pem")
     linked.symlink_to(inside)
     signing_key.with_name("words.pem").write_text("words")
-    for path, why in (
+    for path, error in (
         (inside, "is in the workspace"),
         (linked, "is in the workspace"),
         (signing_key.with_name("words.pem"), "is not a private key in PEM"),
@@ -77,22 +77,22 @@ def test_a_key_in_the_workspace_or_no_key_is_refused_and_its_path_not_repeated(
     ):
         monkeypatch.setenv(TICKET_KEY, str(path))
         for act in (issue_ticket, verify_ticket, check_can_issue):
-            with pytest.raises(RC1Error, match=f"RC1_TICKET_KEY: {why}") as refused:
+            with pytest.raises(RC1Error, match=f"RC1_TICKET_KEY: {error}") as caught:
                 act(ticketed)
-            assert str(path) not in str(refused.value)
+            assert str(path) not in str(caught.value)
 
 
-def test_a_revoked_ticket_stays_revoked_when_it_is_deleted_and_put_back(passed: Run, signing_key: Path) -> None:
+def test_revoked_ticket_stays_revoked_after_it_is_deleted_and_restored(passed: Run, signing_key: Path) -> None:
     place = passed.workspace.path(TICKET)
     issue_ticket(passed)
     issued = place.read_bytes()
     assert revoke_ticket(passed, "the pool was found to leak")
     place.unlink()
     place.write_bytes(issued)
-    assert "it was revoked for good at" in (said := refusal(passed)) and "the pool was found to leak" in said
+    assert "it was revoked for good at" in (error := error_of(passed)) and "the pool was found to leak" in error
     time.sleep(_A_SECOND)
     issue_ticket(passed)
-    assert verify_ticket(passed), "what is issued afterwards holds"
+    assert verify_ticket(passed), "a ticket issued later is valid"
 
 
 def test_revocation_with_the_private_key_reaches_whoever_trains_with_the_public_one(
@@ -105,42 +105,40 @@ def test_revocation_with_the_private_key_reaches_whoever_trains_with_the_public_
     place.write_bytes(issued)
     passed.workspace.path(REVOKED).unlink()
     monkeypatch.setenv(TICKET_KEY, str(signing_key.with_suffix(".pub")))
-    assert "it was revoked for good at" in refusal(passed)
+    assert "it was revoked for good at" in error_of(passed)
 
 
-def test_a_ticket_that_was_taken_away_before_it_was_revoked_is_revoked_all_the_same(
-    passed: Run, signing_key: Path
-) -> None:
+def test_ticket_removed_before_revocation_is_still_revoked(passed: Run, signing_key: Path) -> None:
     place = passed.workspace.path(TICKET)
     issue_ticket(passed)
     issued = place.read_bytes()
     place.unlink()
     time.sleep(_A_SECOND)
-    assert not revoke_ticket(passed, "a red night")
+    assert not revoke_ticket(passed, "a failed nightly run")
     place.write_bytes(issued)
-    assert "it was revoked for good at" in refusal(passed)
+    assert "it was revoked for good at" in error_of(passed)
 
 
-def test_a_note_that_somebody_else_put_there_first_keeps_nothing_from_being_revoked(
-    passed: Run, signing_key: Path
-) -> None:
+def test_forged_revocation_note_does_not_prevent_revocation(passed: Run, signing_key: Path) -> None:
     place = passed.workspace.path(TICKET)
     issue_ticket(passed)
     issued = place.read_bytes()
     place.write_bytes(issued.replace(b'"revoked": null', b'"revoked": {"time": "now", "reason": "so it looks done"}'))
     assert read_ticket(passed)["revoked"]
-    revoke_ticket(passed, "a red night")
+    revoke_ticket(passed, "a failed nightly run")
     place.write_bytes(issued)
-    assert "it was revoked for good at" in refusal(passed)
+    assert "it was revoked for good at" in error_of(passed)
 
 
-def test_where_the_list_cannot_be_kept_or_read_it_is_said(passed: Run, signing_key: Path) -> None:
+def test_unreadable_revocation_list_is_an_error(passed: Run, signing_key: Path) -> None:
     issue_ticket(passed)
-    listed(signing_key).write_text('{"time": "2026')
+    revocation_list(signing_key).write_text('{"time": "2026')
     with pytest.raises(RC1Error, match=r"revoked tickets .*RC1_TICKET_KEY"):
         verify_ticket(passed)
-    listed(signing_key).unlink()
-    listed(signing_key).mkdir()
+    revocation_list(signing_key).unlink()
+    revocation_list(signing_key).mkdir()
     with pytest.raises(TicketError, match=r"\(Is a directory\)"):
-        revoke_ticket(passed, "a red night")
-    assert read_json(passed.workspace.path(TICKET))["revoked"]["reason"] == "a red night", "the note is made"
+        revoke_ticket(passed, "a failed nightly run")
+    assert read_json(passed.workspace.path(TICKET))["revoked"]["reason"] == "a failed nightly run", (
+        "the note in the ticket is still written"
+    )

@@ -1,4 +1,4 @@
-"""Whatever a ticket vouches for: gone, elsewhere, or swapped after it was verified, it is refused by name."""
+"""A file of the ticket that is missing, moved or swapped after verification is an error that names it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.once import copied
 
 from .forgeries import edited
 
-GIVEN = (
+FROM_PROJECT = (
     "configs/local.yaml", "configs/ppo_scale.yaml", "configs/judge/v1.yaml", "templates/pack_v1", "templates/pack_v2",
     "models/embedded",
 )  # fmt: skip
@@ -42,9 +42,9 @@ EVERY = pytest.mark.parametrize("kind", KINDS)
 
 @pytest.fixture(scope="module")
 def verified(issued: Run, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """A workspace that holds everything its ticket vouches for itself, opened by that ticket. Take copies: `whole`."""
+    """A workspace with every file of its ticket, opened by that ticket. Read-only: to write, take `whole`."""
     run = copied(issued, root := tmp_path_factory.mktemp("verified") / "workspace")
-    for name in GIVEN:
+    for name in FROM_PROJECT:
         source, target = PROJECT_ROOT / name, root / name
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copytree(source, target) if source.is_dir() else shutil.copyfile(source, target)
@@ -55,14 +55,14 @@ def verified(issued: Run, tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 @pytest.fixture
 def whole(verified: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """A workspace with a ticket that holds everything it vouches for itself; the project has none of it."""
+    """A workspace with a ticket and every file of it; the project has none of them."""
     monkeypatch.setattr(artifacts, "PROJECT_ROOT", tmp_path / "project")
     return copied(verified, tmp_path / "workspace")
 
 
 @pytest.fixture
 def opened(whole: Run, verified: Run) -> Run:
-    """The run as a verified ticket opens it."""
+    """The run with the hashes of its verified ticket."""
     return replace(whole, vouched=verified.vouched)
 
 
@@ -70,7 +70,7 @@ def place(run: Run, kind: str) -> Path:
     return run.workspace.path(ROUNDS[kind]) if kind in ROUNDS else described(kind).path(run)
 
 
-def shown(run: Run, kind: str) -> str:
+def name_of(run: Run, kind: str) -> str:
     return run.workspace.name(place(run, kind))
 
 
@@ -78,101 +78,103 @@ def remove(path: Path) -> None:
     shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
-def refusal(act: Callable[..., Any], *given: Any) -> str:
-    with pytest.raises(RC1Error) as refused:
+def error_of(act: Callable[..., Any], *given: Any) -> str:
+    with pytest.raises(RC1Error) as caught:
         act(*given)
-    return str(refused.value)
+    return str(caught.value)
 
 
-def test_the_kinds_are_all_that_a_ticket_vouches_for(whole: Run) -> None:
+def test_kinds_are_all_that_a_ticket_pins(whole: Run) -> None:
     assert set(vouched_by(verify_ticket(whole))) == set(KINDS) == {*bound(whole), *ROUNDS}
 
 
-def test_another_value_in_a_file_that_the_configuration_extends_is_refused(whole: Run) -> None:
+def test_changed_value_in_an_extended_configuration_invalidates_the_ticket(whole: Run) -> None:
     file = whole.workspace.path("configs/ppo_scale.yaml")
     written = file.read_text(encoding="utf-8")
-    for old, new, said in (
+    for old, new, difference in (
         ("clip: 0.2\n", "clip: 0.3\n", "clip is 0.3, the ticket has 0.2"),
         ("min_distinct2: 0.60\n", "min_distinct2: 0.1\n", "gates.diversity.min_distinct2 is 0.1, the ticket has 0.6"),
     ):
         file.write_text(written.replace(old, new, 1), encoding="utf-8")
         run = open_run(profile="local", workspace=whole.workspace.root, overrides=whole.overrides)
-        with pytest.raises(TicketError, match=rf"configuration .*\({said}\)"):
+        with pytest.raises(TicketError, match=rf"configuration .*\({difference}\)"):
             verify_ticket(run)
 
 
 @EVERY
-def test_what_is_gone_is_refused_by_name(whole: Run, kind: str) -> None:
-    name = shown(whole, kind)
+def test_missing_file_is_named(whole: Run, kind: str) -> None:
+    name = name_of(whole, kind)
     remove(place(whole, kind))
-    said = refusal(verify_ticket, whole)
+    said = error_of(verify_ticket, whole)
     assert name in said
 
 
 @EVERY
-def test_what_lies_in_the_current_directory_instead_is_not_looked_at(
+def test_file_in_the_current_directory_does_not_replace_a_missing_one(
     whole: Run, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    name, elsewhere = shown(whole, kind), tmp_path / "elsewhere"
+    name, elsewhere = name_of(whole, kind), tmp_path / "elsewhere"
     target = elsewhere / place(whole, kind).relative_to(whole.workspace.root)
     target.parent.mkdir(parents=True)
     place(whole, kind).rename(target)
     monkeypatch.chdir(elsewhere)
-    said = refusal(verify_ticket, whole)
+    said = error_of(verify_ticket, whole)
     assert name in said
 
 
 @EVERY
-def test_what_is_replaced_by_the_other_kind_of_thing_is_refused_by_name(whole: Run, kind: str) -> None:
-    path, name = place(whole, kind), shown(whole, kind)
+def test_file_replaced_by_a_folder_or_the_reverse_is_named(whole: Run, kind: str) -> None:
+    path, name = place(whole, kind), name_of(whole, kind)
     was_folder = path.is_dir()
     remove(path)
     path.write_bytes(b"{}") if was_folder else path.mkdir()
-    assert name in refusal(verify_ticket, whole)
+    assert name in error_of(verify_ticket, whole)
 
 
 @EVERY
-def test_what_is_swapped_after_the_ticket_was_verified_is_refused_by_name(opened: Run, kind: str) -> None:
+def test_file_swapped_after_the_ticket_was_verified_is_named(opened: Run, kind: str) -> None:
     check_unchanged(opened)
     edited(place(opened, kind))
-    said = refusal(check_unchanged, opened)
-    assert f"{shown(opened, kind)} has changed since the ticket that pins it ({kind}) was verified" in said
+    said = error_of(check_unchanged, opened)
+    assert f"{name_of(opened, kind)} has changed since the ticket that pins it ({kind}) was verified" in said
 
 
 @EVERY
-def test_what_is_gone_after_the_ticket_was_verified_is_refused_by_name(opened: Run, kind: str) -> None:
-    name = shown(opened, kind)
+def test_file_removed_after_the_ticket_was_verified_is_named(opened: Run, kind: str) -> None:
+    name = name_of(opened, kind)
     remove(place(opened, kind))
-    assert f"{name} was removed after the ticket that pins it ({kind}) was verified" in refusal(check_unchanged, opened)
+    assert f"{name} was removed after the ticket that pins it ({kind}) was verified" in error_of(
+        check_unchanged, opened
+    )
 
 
 @pytest.mark.parametrize("kind", ["balanced", "metrics", "weights", "judge_spec"])
-def test_a_file_is_compared_by_the_very_bytes_that_are_read(opened: Run, kind: str) -> None:
+def test_file_is_compared_by_the_bytes_that_are_read(opened: Run, kind: str) -> None:
     assert read_vouched(opened, kind, place(opened, kind)) == place(opened, kind).read_bytes()
     edited(place(opened, kind))
-    assert f"{shown(opened, kind)} has changed since" in refusal(read_vouched, opened, kind, place(opened, kind))
+    assert f"{name_of(opened, kind)} has changed since" in error_of(read_vouched, opened, kind, place(opened, kind))
     remove(place(opened, kind))
-    assert f"{shown(opened, kind)} was removed" in refusal(read_vouched, opened, kind, place(opened, kind))
+    assert f"{name_of(opened, kind)} was removed" in error_of(read_vouched, opened, kind, place(opened, kind))
 
 
-def test_weights_and_instructions_are_compared_where_they_are_opened(opened: Run) -> None:
+def test_weights_and_judge_instructions_are_compared_when_opened(opened: Run) -> None:
     assert read_weights(opened, dimensions(opened)) and read_spec(opened)
     edited(place(opened, "weights"))
-    assert "configs/weights.json has changed since" in refusal(read_weights, opened, dimensions(opened))
+    assert "configs/weights.json has changed since" in error_of(read_weights, opened, dimensions(opened))
     edited(place(opened, "judge_spec"))
-    assert "configs/judge/v1.yaml has changed since" in refusal(read_spec, opened)
+    assert "configs/judge/v1.yaml has changed since" in error_of(read_spec, opened)
 
 
-def test_a_base_is_compared_before_it_is_read_and_when_it_was(opened: Run) -> None:
+def test_base_is_compared_before_and_after_it_is_read(opened: Run) -> None:
     with vouched_base(opened) as base:
         assert base == str(place(opened, "base"))
     with pytest.raises(TicketError, match=r"models/embedded .*SHA-256"), vouched_base(opened):
         edited(place(opened, "base"))
     with pytest.raises(TicketError, match=r"models/embedded .*SHA-256"), vouched_base(opened):
-        raise AssertionError("nothing is read of another base")
+        raise AssertionError("another base is not read")
 
 
-def test_a_base_of_the_same_name_in_the_current_directory_is_no_base(
+def test_base_in_the_current_directory_with_a_hub_name_is_rejected(
     whole: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     named = replace(whole, config=whole.config.model_copy(update={"base_model": HUB}))
@@ -183,27 +185,27 @@ def test_a_base_of_the_same_name_in_the_current_directory_is_no_base(
         base_name(named.config, named.workspace)
 
 
-def test_a_base_that_appears_is_not_vouched_for(whole: Run) -> None:
-    """The ticket of a base on the hub opens no run on a folder of that name."""
+def test_ticket_of_a_hub_base_rejects_a_local_base_of_that_name(whole: Run) -> None:
+    """A ticket that pins no local base must not open a run on one."""
     path = whole.workspace.path(TICKET)
     body = {key: value for key, value in read_json(path).items() if key not in ("ticket_sha256", "revoked")}
     del body["files"]["base"]
     write_json(path, {**body, "ticket_sha256": sha256_json(body), "revoked": None})
-    assert "it does not pin base" in refusal(verify_ticket, whole)
+    assert "it does not pin base" in error_of(verify_ticket, whole)
     hub = replace(whole, vouched={"pool": "0" * 64})
     with pytest.raises(TicketError, match=r"^models/embedded: .*base"), vouched_base(hub):
-        raise AssertionError("nothing is read of it")
+        raise AssertionError("it is not read")
 
 
-def test_a_name_that_nothing_bears_is_refused(whole: Run) -> None:
+def test_ticket_that_pins_an_unknown_kind_is_invalid(whole: Run) -> None:
     path = whole.workspace.path(TICKET)
     body = {key: value for key, value in read_json(path).items() if key not in ("ticket_sha256", "revoked")}
     body["files"]["gold"] = {"path": "data/gold.jsonl", "sha256": "0" * 64}
     write_json(path, {**body, "ticket_sha256": sha256_json(body), "revoked": None})
-    assert "it pins gold (data/gold.jsonl), which this version of RC1 does not read" in refusal(verify_ticket, whole)
+    assert "it pins gold (data/gold.jsonl), which this version of RC1 does not read" in error_of(verify_ticket, whole)
 
 
-def test_a_run_without_a_ticket_reads_what_is_there(whole: Run) -> None:
+def test_run_without_a_ticket_reads_files_unchecked(whole: Run) -> None:
     edited(place(whole, "weights"))
     check_unchanged(whole)
     assert read_vouched(whole, "weights", place(whole, "weights")) == place(whole, "weights").read_bytes()
