@@ -50,8 +50,10 @@ def probe_scorer(
     from rc1_lib.evidence import Evidence
     from rc1_lib.judge.providers import whom
     from rc1_lib.preflight.gate_list import evaluate
+    from rc1_lib.preflight.preconditions import OWN_WAIVERS, untrue_reasons
 
     failed = again(session, "probe-scorer")
+    own = ("--set", OWN_WAIVERS) if untrue_reasons(run) else ()
     built = run.workspace.path(run.config.shadow.path).exists()
     asked = run.config.shadow.path if built else "RC1's own dialogues"
     with stages():
@@ -66,7 +68,7 @@ def probe_scorer(
     document = {"asked_about": asked, "whom": whom(run.config.judge), "settings": trial.settings if trial else []}
     return conclude(
         session, run, f"judge {run.config.judge.provider}", [result], "reports/rc1/probe_scorer.json", document,
-        after_pass=then(session, "preflight"), after_fail=failed,
+        after_pass=then(session, "preflight", *own), after_fail=failed,
     )  # fmt: skip
 
 

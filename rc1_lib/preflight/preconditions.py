@@ -15,6 +15,11 @@ from rc1_lib.sources.local import files_of_tasks
 from rc1_lib.sources.rows import check_dialogues
 from rc1_lib.training.derived import BASE
 
+_RUBRIC = "local rubric"
+"""How reasons of `configs/local.yaml` name the free judge."""
+OWN_WAIVERS = "gates.waivers={judge_agreement: no labels yet}"
+"""A setting that is true of any judge without labels."""
+
 
 def check_preconditions(run: Run, *, calibrates: bool, ticket: bool) -> None:
     """Reject a preflight that could not finish.
@@ -29,6 +34,7 @@ def check_preconditions(run: Run, *, calibrates: bool, ticket: bool) -> None:
     Raises:
         RC1Error: says what to change.
     """
+    check_reasons(run)
     if calibrates:
         check_can_calibrate(run)
         check_source(run)
@@ -36,6 +42,27 @@ def check_preconditions(run: Run, *, calibrates: bool, ticket: bool) -> None:
             check_judge(run)
     if ticket:
         check_can_issue(run)
+
+
+def check_reasons(run: Run) -> None:
+    """Reject waivers because of the local rubric where another judge scores: the published local profile has two.
+
+    Raises:
+        ConfigError: says which, and what to set.
+    """
+    if untrue := untrue_reasons(run):
+        raise ConfigError(
+            f"gates.waivers: {', '.join(untrue)}: found a reason about the {_RUBRIC}, but judge.provider is "
+            f"'{run.config.judge.provider}'; set waivers that are true of it, for example --set '{OWN_WAIVERS}'"
+        )
+
+
+def untrue_reasons(run: Run) -> list[str]:
+    """Return the gates that are waived because of the local rubric although another judge scores."""
+    config = run.config
+    if config.judge.provider == "rubric" or config.why_not_judged:
+        return []
+    return [gate for gate, reason in config.gates.waivers.items() if _RUBRIC in reason]
 
 
 def check_source(run: Run) -> None:

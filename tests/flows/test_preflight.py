@@ -172,7 +172,7 @@ def test_rejected_nightly_run_is_recorded(preflighted_copy: Run, run_flow: Start
 
 
 def test_another_judge_is_rejected_before_any_call_or_build(preflighted_copy: Run, run_flow: Start) -> None:
-    other = ("judge.provider=openai", "judge.model=any", "judge.base_url=http://127.0.0.1:9")
+    other = ("judge.provider=openai", "judge.model=any", "judge.base_url=http://127.0.0.1:9", "gates.waivers={}")
     state = run_flow(preflighted_copy, build="auto", overrides=[*preflighted_copy.overrides, *other])
     assert (state.is_failed(), state.name) == (True, "Refused")
     assert "was recorded with the judge 'rubric' by 'v1'" in str(state.message)

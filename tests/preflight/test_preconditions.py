@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from rc1_lib.errors import ConfigError, RC1Error
-from rc1_lib.preflight.preconditions import check_preconditions
+from rc1_lib.preflight.preconditions import OWN_WAIVERS, check_preconditions
 from rc1_lib.run import open_run
 from rc1_lib.runtime import libraries
 
-LIVE = ("judge.provider=gemini", "judge.base_url=http://127.0.0.1:9/")
+LIVE = ("judge.provider=gemini", "judge.base_url=http://127.0.0.1:9/", OWN_WAIVERS)
 
 
 def test_unusable_live_judge_is_rejected_only_if_the_run_calls_it(tmp_path: Path) -> None:
@@ -25,6 +25,16 @@ def test_unusable_live_judge_is_rejected_only_if_the_run_calls_it(tmp_path: Path
     verified = (*LIVE, "training.reward.judge=0", "training.reward.success=1")
     check_preconditions(open_run(workspace=tmp_path, overrides=verified), calibrates=True, ticket=False)
     assert not list(tmp_path.iterdir())
+
+
+def test_waivers_because_of_the_local_rubric_are_rejected_for_another_judge(tmp_path: Path) -> None:
+    live = ("judge.provider=gemini", "judge.model=gemini-x")
+    shipped = open_run(workspace=tmp_path, overrides=live)
+    with pytest.raises(ConfigError, match=r"gates\.waivers: anti_simulation, judge_agreement.*'gemini'"):
+        check_preconditions(shipped, calibrates=False, ticket=False)
+    check_preconditions(open_run(workspace=tmp_path, overrides=(*live, OWN_WAIVERS)), calibrates=False, ticket=False)
+    unjudged = (*live, "training.reward.judge=0", "training.reward.success=1")
+    check_preconditions(open_run(workspace=tmp_path, overrides=unjudged), calibrates=False, ticket=False)
 
 
 def test_the_hub_without_its_extra_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
