@@ -70,7 +70,7 @@ def judge_agreement(
     session.show(*agreement_tables(outcome.body))
     changed = {f"--{name}": key for name, key in keys.items() if key != name}
     files = {"--labels": labels, "--among": among, "--dimensions": dimensions, "--scale": scale}
-    return show_step(session, run, outcome, "judge-agreement", *flagged(files | changed))
+    return show_step(session, run, outcome, "judge-agreement", *flagged({**files, **changed}))
 
 
 def calibrate_on_labels(

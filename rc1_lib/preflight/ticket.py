@@ -268,8 +268,10 @@ def _revoked(run: Run, ticket: dict[str, Any]) -> list[str]:
 def _run_causes(ticket: dict[str, Any], run: Run) -> list[str]:
     causes, package = [], ticket.get("package")
     if package and INSTALLED and package != (here := read_package().facts()):
-        theirs, ours = _package_named(package), _package_named(here)
-        causes.append(f"the installed package has changed: the ticket has {theirs}, this is {ours}; {_AGAIN}")
+        causes.append(
+            f"the installed package has changed: the ticket has {_package_named(package)}, this is "
+            f"{_package_named(here)}; {_AGAIN}"
+        )
     elif ticket.get("code_sha256") != code_sha256():
         issued = f"by package {_package_named(package)}" if package else f"at commit {str(ticket.get('commit'))[:12]}"
         causes.append(f"the code has changed since it was issued ({issued}); {_AGAIN}")
