@@ -47,7 +47,7 @@ class Fork:
         """Wait until it has ended; gives the exit code."""
         until = time.monotonic() + seconds
         while (code := self.poll()) is None:
-            assert time.monotonic() < until, f"it has not ended: {self.told()}"
+            assert time.monotonic() < until, f"it has not ended: {self.read_output()}"
             time.sleep(0.005)  # it is not a child of this process, so that only its file shows the end
         return code
 
@@ -58,7 +58,7 @@ class Fork:
                 os.kill(self.pid, signal.SIGKILL)
         return self.wait()
 
-    def told(self) -> str:
+    def read_output(self) -> str:
         """Its output so far."""
         return self.output.read_text()
 

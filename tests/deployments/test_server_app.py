@@ -78,8 +78,8 @@ def test_application_takes_turns_only_with_sqlite(tmp_path: Path, address: str, 
         "tests.deployments.test_server_app.print_database_configuration",
         environment={name: address.format(folder=tmp_path)},
     )
-    assert process.wait(120) == 0, process.told()
-    assert process.told() == f"{configuration}\n"
+    assert process.wait(120) == 0, process.read_output()
+    assert process.read_output() == f"{configuration}\n"
 
 
 class _Started(Exception):

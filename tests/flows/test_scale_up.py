@@ -69,7 +69,7 @@ def test_scale_up_killed_between_sizes_resumes_after_the_passed_size(
     place = (PREFECT_API_URL.value(), tmp_path / "storage", run.workspace.root, *run.overrides)
     flow = this_interpreter(tmp_path / "forks").start("tests.flows.test_scale_up.as_a_process", *place)
     while not list(run.workspace.root.glob("reports/rc1/scale_up_600_*.sha256")):  # written last
-        assert flow.poll() is None, f"the flow ended before it was killed: {flow.told()}"
+        assert flow.poll() is None, f"the flow ended before it was killed: {flow.read_output()}"
         time.sleep(0.01)
     assert flow.kill() == -signal.SIGKILL
 

@@ -31,7 +31,7 @@ def kill_at_work(flow: Fork, run: Run, logged_before: int, step: int) -> None:
     """Kill the flow after its first own log line and `step` measured steps."""
     log, metrics = run.workspace.path("logs/train.log"), run.workspace.path("reports/metrics.jsonl")
     while lines(log) == logged_before or lines(metrics) < step:
-        assert flow.poll() is None, f"the flow ended before it was killed: {flow.told()}"
+        assert flow.poll() is None, f"the flow ended before it was killed: {flow.read_output()}"
         time.sleep(0.01)
     assert flow.kill() == -signal.SIGKILL
 
@@ -49,6 +49,6 @@ def test_flow_killed_at_any_moment_resumes_to_the_same_bytes(
         flow = forks.start("tests.flows.trainings.as_a_process", *place)
         kill_at_work(flow, run, logged_before, there + moments.randint(0, 3 - there))
     flow = forks.start("tests.flows.trainings.as_a_process", *place)
-    assert flow.wait() == 0, flow.told()
+    assert flow.wait() == 0, flow.read_output()
     assert checkpoint_hashes(run) == checkpoint_hashes(done.run)
     assert logged(run) == [1, 2, 3, 4]

@@ -24,13 +24,13 @@ def _process(bench: Bench, server: JudgeServer, count: int, *more: str, provider
 
 
 def _result(process: Fork) -> dict[str, object]:
-    assert process.wait() == 0, process.told()
-    return dict(json.loads(process.told().splitlines()[-1]))
+    assert process.wait() == 0, process.read_output()
+    return dict(json.loads(process.read_output().splitlines()[-1]))
 
 
 def _kill_at(process: Fork, server: JudgeServer, requests: int) -> None:
     while server.stats().requests < requests:
-        assert process.poll() is None, f"the process ended before the kill: {process.told()}"
+        assert process.poll() is None, f"the process ended before the kill: {process.read_output()}"
         time.sleep(0.001)
     assert process.kill() == -signal.SIGKILL
 

@@ -370,7 +370,7 @@ def test_a_kill_leaves_all_or_none_of_a_transaction(moment: str, kept: int, tmp_
     """A kill inside the transaction, and one after it."""
     path = tmp_path / "scores.sqlite"
     killed = this_interpreter(tmp_path / "forks").start(f"{__name__}.write_together_and_be_killed", path, moment)
-    assert killed.wait() == -signal.SIGKILL, killed.told()
+    assert killed.wait() == -signal.SIGKILL, killed.read_output()
     with Store(path, ttl_days=14) as store:
         assert len(store.log()) == len(store.contents()) == kept
         assert store.damage() == ""

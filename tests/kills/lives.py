@@ -63,14 +63,14 @@ class Kill:
     Attributes:
         aimed: the stage that it was planned for.
         hit: the last stage that had begun.
-        behind: the last progress line before it.
+        before: the last progress line before it.
         opened: whether a ticket was valid right after it.
         wrong: invalid states right after it.
     """
 
     aimed: str
     hit: str
-    behind: str
+    before: str
     opened: bool
     wrong: tuple[str, ...] = ()
 

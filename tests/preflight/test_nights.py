@@ -106,7 +106,7 @@ def test_kill_while_appending_keeps_every_earlier_run(workspace: Workspace, tmp_
         before = path.stat().st_size if path.exists() else 0
         writer = forks.start(f"{__name__}.append_forever", workspace.root)
         while not path.exists() or path.stat().st_size < before + 10_000:
-            assert writer.poll() is None and time.monotonic() < until, writer.told()
+            assert writer.poll() is None and time.monotonic() < until, writer.read_output()
         assert writer.kill() == -signal.SIGKILL
     keep(workspace, "0 1")
     verdicts = [night.verdict.split()[1:] for night in kept(workspace)]

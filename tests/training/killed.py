@@ -28,8 +28,8 @@ LOOK_REPLIES = 20
 def until_done(forks: Forks, what: str, workspace: Path, *overrides: str, many: bool = False) -> int:
     """Run `what` (`train` to step 4, or the `warm` start) in `workspace`; returns how often it was killed."""
     done = forks.start("tests.training.killed.main", what, "many" if many else "few", workspace, *overrides)
-    assert done.wait() == 0, done.told()[-2000:]
-    return int(done.told().splitlines()[-1])
+    assert done.wait() == 0, done.read_output()[-2000:]
+    return int(done.read_output().splitlines()[-1])
 
 
 def work_of(what: str, workspace: Path, overrides: tuple[str, ...]) -> Callable[[], object]:

@@ -373,7 +373,7 @@ def test_step_cost_is_a_metric_and_is_paid_once(tiny: Tiny, server: JudgeServer)
 def test_cost_of_a_killed_step_counts_when_the_step_is_repeated(tiny: Tiny, server: JudgeServer, forks: Forks) -> None:
     run = live_run(tiny, server, "judge.prices={input: 1, output: 2}")
     killed = forks.start("tests.training.killed.score_and_be_killed", run.workspace.root, *run.overrides)
-    assert killed.wait() == -signal.SIGKILL, killed.told()[-2000:]
+    assert killed.wait() == -signal.SIGKILL, killed.read_output()[-2000:]
     again = EpisodeJudge(run).score(dialogues(2), SEED).metrics()
     assert again["costs/judge_calls"] == server.stats().requests == 6
     assert again["costs/judge_usd"] > 0
@@ -383,7 +383,7 @@ def test_cost_of_a_killed_step_counts_when_the_step_is_repeated(tiny: Tiny, serv
 def test_costs_of_killed_and_stopped_requests_count_in_the_step(tiny: Tiny, server: JudgeServer, forks: Forks) -> None:
     run = live_run(tiny, server, "judge.prices={input: 1, output: 2}")
     killed = forks.start("tests.training.killed.score_and_be_killed_midway", run.workspace.root, *run.overrides)
-    assert killed.wait() == -signal.SIGKILL, killed.told()[-2000:]
+    assert killed.wait() == -signal.SIGKILL, killed.read_output()[-2000:]
     with pytest.raises(JudgeStoppedError, match=r"judge\.budget\.max_calls \(1\)"):
         EpisodeJudge(
             reopened(run, "judge.budget.max_calls=1", "training.reward.judge=0", "training.reward.success=1")

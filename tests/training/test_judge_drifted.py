@@ -85,7 +85,7 @@ def test_cost_of_a_killed_check_counts(run: Run, server: JudgeServer, forks: For
         ASKED,
         *run.overrides,
     )
-    assert killed.wait() == -signal.SIGKILL, killed.told()[-2000:]
+    assert killed.wait() == -signal.SIGKILL, killed.read_output()[-2000:]
     with open_store(run, ASKED) as store:
         log = store.log()
     lost = log.filter(pl.col("cost_usd").is_null())

@@ -43,7 +43,7 @@ def done(forks: Forks, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """Two steps. Never write into its workspace."""
     root = tmp_path_factory.mktemp("published")
     process = forks.start(f"{__name__}.main", root)
-    assert process.wait() == 0, process.told()[-2000:]
+    assert process.wait() == 0, process.read_output()[-2000:]
     return small(root)
 
 

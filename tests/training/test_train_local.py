@@ -178,7 +178,7 @@ def test_training_killed_during_a_save_and_resumed_ends_with_the_same_bytes(
         undisturbed = tmp_path / "undisturbed"
         train(undisturbed, base, f"engine.name={name}")
     done = forks.start(f"{__name__}.killed_in_a_checkpoint", tmp_path, base, name)
-    assert done.wait() == -signal.SIGKILL, done.told()[-2000:]
+    assert done.wait() == -signal.SIGKILL, done.read_output()[-2000:]
     assert [line["step"] for line in MetricsLog(tmp_path / "reports/metrics.jsonl").read()] == [1, 2, 3, 4]
     train(tmp_path, base, f"engine.name={name}", resume="latest")
     ours, theirs = (resolve(6, folder / "checkpoints/local") for folder in (tmp_path, undisturbed))

@@ -52,7 +52,7 @@ def test_two_launched_processes_have_the_losses_of_one_unsharded_process(tiny: T
     one, two = (tiny(*alone, name=name) for name, alone in (("one", ("training.shards=1",)), ("two", (SHARDS,))))
     both = started(forks, two.workspace.root, 2)
     go(one, launches.LAST)
-    assert [process.wait() for process in both] == [0, 0], [process.told()[-2000:] for process in both]
+    assert [process.wait() for process in both] == [0, 0], [process.read_output()[-2000:] for process in both]
     of_one, of_two = losses(one.workspace.root), losses(two.workspace.root)
     assert len(of_one) == launches.LAST and of_two == pytest.approx(of_one, rel=0, abs=LOSS_TOLERANCE)
     assert len(set(of_one)) == launches.LAST, "steps without training would have equal losses"
@@ -63,7 +63,7 @@ def test_two_launched_processes_have_the_losses_and_bytes_of_one(tiny: Tiny, for
     one, two = (tiny(SHARDS, "training.processes=1", name=name).workspace.root for name in ("one", "two"))
     both = started(forks, two, 2)
     go(tiny(SHARDS, "training.processes=1", name="one"), launches.LAST)
-    assert [process.wait() for process in both] == [0, 0], [process.told()[-2000:] for process in both]
+    assert [process.wait() for process in both] == [0, 0], [process.read_output()[-2000:] for process in both]
     assert len(losses(one)) == launches.LAST and losses(two) == losses(one)
     ends = {fingerprint(root / f"checkpoints/rc1/step_{launches.LAST:05d}") for root in (one, two)}
     assert len(ends) == 1
