@@ -179,7 +179,7 @@ def test_small_local_configuration_rejects_flags_of_the_flow(rc1: Rc1, tmp_path:
     assert "only --resume-from, --start-over, --set and --workspace" in done.err
 
 
-def test_an_evaluation_with_too_few_prompts_for_a_verdict_is_refused_before_a_server_has_started(
+def test_too_few_held_out_prompts_are_rejected_before_a_server_starts(
     rc1: Rc1, own: Run, built: Run, verdicts: Verdicts
 ) -> None:
     """It was said after the training, hours later; what has been trained already is evaluated all the same."""

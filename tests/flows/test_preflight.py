@@ -230,23 +230,21 @@ def test_invalid_parameters_reject_the_preflight(
     assert words in str(state.message)
 
 
-def test_the_nightly_of_the_schedule_takes_the_settings_that_the_workspace_has_recorded(
-    green_copy: Run, only_gates: Only
-) -> None:
-    """The schedule knows no settings; the shipped ones once revoked a valid ticket of other settings."""
+def test_scheduled_nightly_run_takes_the_recorded_settings(preflighted_copy: Run, only_gates: Only) -> None:
+    """The schedule has no settings of its own; the shipped ones would revoke a valid ticket of other settings."""
     only_gates("judge_drift")
-    place = str(green_copy.workspace.root)
+    place = str(preflighted_copy.workspace.root)
     state = preflight(workspace=place, **NIGHTLY_PARAMETERS, rounds=[1], return_state=True)
     assert state.name == "TicketConfirmed", state.message
-    assert verify_ticket(green_copy)
+    assert verify_ticket(preflighted_copy)
 
 
-def test_a_night_with_other_settings_than_the_tickets_is_refused_and_revokes_nothing(
-    green_copy: Run, run_flow: Start
+def test_nightly_run_with_other_settings_is_rejected_and_keeps_the_ticket(
+    preflighted_copy: Run, run_flow: Start
 ) -> None:
-    state = run_flow(green_copy, **NIGHTLY_PARAMETERS, overrides=[*green_copy.overrides, "lr=0.0001"])
+    state = run_flow(preflighted_copy, **NIGHTLY_PARAMETERS, overrides=[*preflighted_copy.overrides, "lr=0.0001"])
     assert (state.is_failed(), state.name) == (True, "Refused")
     assert "other settings (lr is 0.0001, the ticket has 0.0025)" in str(state.message)
-    assert verify_ticket(green_copy), "the ticket was not checked, so nothing speaks against it"
-    (night,) = nights(green_copy)
+    assert verify_ticket(preflighted_copy), "the ticket was not checked, so nothing speaks against it"
+    (night,) = nights(preflighted_copy)
     assert (night.outcome, night.revoked) == ("refused", None)
