@@ -157,8 +157,11 @@ def _call(function: str, arguments: list[str], output: str, environment: dict[st
     code = 0
     try:
         getattr(importlib.import_module(module), name)(*arguments)
-    except SystemExit as end:
-        code = int(end.code or 0)
+    except SystemExit as end:  # like the interpreter: text is printed and means 1
+        code = end.code if isinstance(end.code, int) else 0
+        if isinstance(end.code, str):
+            print(end.code, file=sys.stderr)
+            code = 1
     except BaseException:  # even an interrupt: a fork must end here, and not continue as the interpreter
         traceback.print_exc()
         code = 1

@@ -15,12 +15,15 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from unittest.mock import patch
 
+import psutil
+
 from rc1_lib.judge.calls import Line
 from tests.forks import Forks
 
 FEW = {"train": (0, 1, 3), "warm": (0, 0, 1)}
 """The number of steps measured, or folders begun, before each kill: at once, halfway, near the end."""
 MANY = 60
+WORKERS_END_S = 300
 LOOK_REPLIES = 20
 """Replies that a check of the judge has received when it is killed."""
 
@@ -130,6 +133,21 @@ def _killed_after(replies: int) -> Iterator[None]:
         yield
 
 
+def _wait_for_the_end_of(workers: list[psutil.Process]) -> None:
+    """Wait until a killed training's workers have ended by themselves. Else their imports of torch pile up."""
+    until = time.monotonic() + WORKERS_END_S
+    while any(_runs(worker) for worker in workers):
+        assert time.monotonic() < until, "workers outlived a killed training"
+        time.sleep(0.05)
+
+
+def _runs(worker: psutil.Process) -> bool:
+    try:
+        return worker.is_running() and worker.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
 def main(what: str, how: str, root: str, *overrides: str) -> None:
     """Print how often the work was killed before it finished."""
     workspace = Path(root)
@@ -139,7 +157,9 @@ def main(what: str, how: str, root: str, *overrides: str) -> None:
         process.start()
         wait(process)
         if process.is_alive():
+            workers = psutil.Process(process.pid).children()
             process.kill()
+            _wait_for_the_end_of(workers)
         process.join()
         if process.exitcode == 0:
             print(f"\n{kills}")  # a killed child leaves half a line of progress
