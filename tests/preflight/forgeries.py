@@ -328,7 +328,7 @@ OF_THE_REPORTS = (
     Forgery("round 1's as round 2's, recomputed", copied_over(PASSED[1], PASSED[2]),
             "round 2 has not passed according to its report"),
     Forgery("round 2's as round 1's, recomputed", copied_over(PASSED[2], PASSED[1]),
-            "the report of round 1 is one of round2"),
+            "the report of round 1 belongs to round2"),
     Forgery("a gate with made-up checks, recomputed",
             reports(gate("leakage", lambda one: one.update(checks=[_CHECK]))), None, _SIGNATURE, long=False),
 )  # fmt: skip
