@@ -162,9 +162,9 @@ def _after_failed_calibration(run: Run, done: Calibrated, failed: State[Any], nu
 
 
 def _recorded_settings(workspace: str | None) -> tuple[str | None, str | None]:
-    """Return profile and configuration that the workspace has recorded, or the published local ones.
+    """Return the profile and configuration to open: the settings that the workspace has recorded, or profile `local`.
 
-    A ticket holds only for its own settings, and the schedule of the nightly knows none.
+    A ticket is valid only for its own settings, and the schedule of the nightly has none.
     """
     path = workspace_at(workspace).path(EFFECTIVE)
     return (None, str(path)) if path.is_file() else ("local", None)

@@ -52,9 +52,9 @@ class Fork:
         return code
 
     def kill(self) -> int:
-        """Kill it, unless it has ended by itself; gives the exit code."""
+        """Kill it, unless it has already ended; gives the exit code."""
         if self.poll() is None:
-            with suppress(ProcessLookupError):  # it has just ended by itself, and its file will say so
+            with suppress(ProcessLookupError):  # it has just ended, and its file will say so
                 os.kill(self.pid, signal.SIGKILL)
         return self.wait()
 
@@ -158,10 +158,9 @@ def _call(function: str, arguments: list[str], output: str, environment: dict[st
     try:
         getattr(importlib.import_module(module), name)(*arguments)
     except SystemExit as end:  # like the interpreter: text is printed and means 1
-        code = end.code if isinstance(end.code, int) else 0
-        if isinstance(end.code, str):
+        code = end.code if isinstance(end.code, int) else int(end.code is not None)
+        if code and not isinstance(end.code, int):
             print(end.code, file=sys.stderr)
-            code = 1
     except BaseException:  # even an interrupt: a fork must end here, and not continue as the interpreter
         traceback.print_exc()
         code = 1

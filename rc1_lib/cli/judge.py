@@ -50,10 +50,10 @@ def probe_scorer(
     from rc1_lib.evidence import Evidence
     from rc1_lib.judge.providers import whom
     from rc1_lib.preflight.gate_list import evaluate
-    from rc1_lib.preflight.preconditions import OWN_WAIVERS, untrue_reasons
+    from rc1_lib.preflight.preconditions import OWN_WAIVERS, untrue_waivers
 
     failed = again(session, "probe-scorer")
-    own = ("--set", OWN_WAIVERS) if untrue_reasons(run) else ()
+    own = ("--set", OWN_WAIVERS) if untrue_waivers(run) else ()
     built = run.workspace.path(run.config.shadow.path).exists()
     asked = run.config.shadow.path if built else "RC1's own dialogues"
     with stages():

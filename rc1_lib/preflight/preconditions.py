@@ -18,7 +18,7 @@ from rc1_lib.training.derived import BASE
 _RUBRIC = "local rubric"
 """How reasons of `configs/local.yaml` name the free judge."""
 OWN_WAIVERS = "gates.waivers={judge_agreement: no labels yet}"
-"""A setting that is true of any judge without labels."""
+"""Waivers for a live judge that nobody has compared with people's labels yet."""
 
 
 def check_preconditions(run: Run, *, calibrates: bool, ticket: bool) -> None:
@@ -34,7 +34,7 @@ def check_preconditions(run: Run, *, calibrates: bool, ticket: bool) -> None:
     Raises:
         RC1Error: says what to change.
     """
-    check_reasons(run)
+    check_waiver_reasons(run)
     if calibrates:
         check_can_calibrate(run)
         check_source(run)
@@ -44,20 +44,20 @@ def check_preconditions(run: Run, *, calibrates: bool, ticket: bool) -> None:
         check_can_issue(run)
 
 
-def check_reasons(run: Run) -> None:
+def check_waiver_reasons(run: Run) -> None:
     """Reject waivers because of the local rubric where another judge scores: the published local profile has two.
 
     Raises:
         ConfigError: says which, and what to set.
     """
-    if untrue := untrue_reasons(run):
+    if untrue := untrue_waivers(run):
         raise ConfigError(
             f"gates.waivers: {', '.join(untrue)}: found a reason about the {_RUBRIC}, but judge.provider is "
             f"'{run.config.judge.provider}'; set waivers that are true of it, for example --set '{OWN_WAIVERS}'"
         )
 
 
-def untrue_reasons(run: Run) -> list[str]:
+def untrue_waivers(run: Run) -> list[str]:
     """Return the gates that are waived because of the local rubric although another judge scores."""
     config = run.config
     if config.judge.provider == "rubric" or config.why_not_judged:

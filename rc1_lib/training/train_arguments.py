@@ -62,7 +62,7 @@ def named_checkpoint(run: Run, seed: int, name: str) -> Path:
 
 
 def has_checkpoints(run: Run, seeds: Sequence[int]) -> bool:
-    """Whether every one of these seeds has been trained at least for a while; its evaluation is then worth a look."""
+    """Whether each of these seeds has a checkpoint, so that there is something to evaluate, even with few prompts."""
     return all(any(run.workspace.path(paths_of(run, seed).checkpoints).glob("step_*")) for seed in seeds)
 
 

@@ -1,4 +1,4 @@
-"""Episode metrics: means over the episodes that they are about, and missing if there are none."""
+"""Episode metrics: means over the episodes that count for them; missing without such episodes."""
 
 from __future__ import annotations
 
