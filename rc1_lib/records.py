@@ -20,6 +20,8 @@ Task = str
 Language = Literal["en", "zh"]
 Tool = Literal["wiki", "calc", "ask_user"]
 Bucket = Literal["easy", "medium", "hard"]
+Way = Literal["gone", "ambiguous"]
+"""How a piece is missing: nothing that can be reached tells it, or the description fits several things."""
 Rule = Literal["obtained", "reply_used"]
 """Criteria computed by rule; like the judge's, they depend only on the dialogue."""
 BUCKETS: tuple[Bucket, ...] = ("easy", "medium", "hard")
@@ -55,12 +57,54 @@ class Slot:
         value: its exact text, which occurs there exactly once as a whole word.
         vague: what is written instead ("some", "that person", "某人").
         wanted: a noun phrase that completes "Could you tell me ...?" without revealing the value.
+        way: how it is missing if it is withheld.
+        hides: titles that the prompt does not list if the value is withheld, since they would give it away.
     """
 
     where: Literal["ask", "story"]
     value: str
     vague: str
     wanted: str
+    way: Way = "gone"
+    hides: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Twin:
+    """A second thing that fits the question's description but leads to another answer.
+
+    With it in the world and the name withheld, only the user knows which of the two is meant.
+
+    Attributes:
+        slot: the name in the question that is withheld, with its vague wording.
+        described: the sentences that say of the named thing what the question says of it.
+        support: the sentences that say the same of the twin, then those with the needed facts about it.
+        passages: the twin's pages.
+        steps: the worked solution if the twin is meant.
+        answer: its result.
+    """
+
+    slot: Slot
+    described: tuple[str, ...]
+    support: tuple[str, ...]
+    passages: tuple[Passage, ...]
+    steps: tuple[Step, ...]
+    answer: str
+
+
+@dataclass(frozen=True, slots=True)
+class Decoy:
+    """A sentence on a needed page that sounds as if something were missing, but says nothing that is needed.
+
+    Attributes:
+        title: the page.
+        plain: the same sentence with nothing missing, which the page has otherwise; empty if it has none.
+        vague: the sentence.
+    """
+
+    title: str
+    plain: str
+    vague: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +122,9 @@ class Question:
         steps: the worked solution as tool calls, in order, without asking the user.
         answer: the exact answer as text; for strategyqa always `yes` or `no`, in every language.
         aliases: other texts that count as the same answer.
-        slot: what can be withheld; None if nothing can be withheld cleanly.
+        slot: what can be withheld so that it is gone; None if nothing can be withheld cleanly.
+        twin: what makes the question ambiguous; None if nothing does.
+        decoy: what makes it sound incomplete although it is not; None if nothing does.
         lookups: titles that a reader could not guess, which the prompt lists.
         dialogue: a finished row of the pool's schema, which is used unchanged; None if one is to be written.
     """
@@ -94,6 +140,8 @@ class Question:
     answer: str
     aliases: tuple[str, ...] = ()
     slot: Slot | None = None
+    twin: Twin | None = None
+    decoy: Decoy | None = None
     lookups: tuple[str, ...] = ()
     dialogue: Row | None = None
 
@@ -148,12 +196,13 @@ class RowPassage(TypedDict):
 
 
 class RowSlot(TypedDict):
-    """A `Slot` in a row."""
+    """A `Slot` in a row; rows of an older form lack `way`, which is then `gone`."""
 
     where: Literal["ask", "story"]
     value: str
     vague: str
     wanted: str
+    way: NotRequired[Way | None]
 
 
 class UserReplies(TypedDict):
