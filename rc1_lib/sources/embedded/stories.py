@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from rc1_lib.records import Passage, Question, Slot, Step
-from rc1_lib.sources.embedded.draft import occurs_once
+from rc1_lib.sources.embedded.lookups import occurs_once
 from rc1_lib.sources.embedded.scene import Scene
 from rc1_lib.sources.embedded.story_openings import OPENINGS
 from rc1_lib.sources.embedded.story_sums import Part
