@@ -10,8 +10,8 @@ from typing import get_args
 from rc1_lib.records import Language
 from rc1_lib.sources.embedded.lexicon import Wordings, lexicon
 from rc1_lib.sources.embedded.story_openings import OPENINGS
-from rc1_lib.sources.embedded.story_sums import Unit
-from rc1_lib.sources.embedded.story_turns import TURNS, numbers_stated
+from rc1_lib.sources.embedded.story_sums import Unit, numbers_stated
+from rc1_lib.sources.embedded.story_turns import TURNS
 from rc1_lib.sources.embedded.word_files import Entry, braced, open_words, slots_of
 
 Pairs = tuple[tuple[str, str], ...]
@@ -73,8 +73,8 @@ def story_words(lang: Language) -> StoryWords:
         boxes=tuple(_box(entry) for entry in things["boxes"].items()),
         introductions=start["introductions"].texts((*_ALWAYS, "w"), ("mood",)),
         parts={
-            **{key: _opening(entry, OPENINGS[key].numbers, cast) for key, entry in openings.items()},
-            **{key: _turn(entry, numbers_stated(key), (*cast, *_NEW)) for key, entry in turns.items()},
+            **{key: _opening(entry, numbers_stated(OPENINGS[key].formulas), cast) for key, entry in openings.items()},
+            **{key: _turn(entry, numbers_stated(TURNS[key].formulas), (*cast, *_NEW)) for key, entry in turns.items()},
         },
         asks={unit: entry.texts(_ALWAYS, cast) for unit, entry in asks.items()},
     )
