@@ -34,7 +34,9 @@ def questions(task: Task, seed: int = 7, count: int = 5000) -> tuple[Question, .
 
 
 def all_text(question: Question) -> str:
-    return " ".join([question.ask, *question.support, *(page.text for page in question.passages)])
+    pages = (*question.passages, *(question.twin.passages if question.twin else ()))
+    decoy = question.decoy.vague if question.decoy else ""
+    return " ".join(filter(None, [question.ask, *question.support, *(page.text for page in pages), decoy]))
 
 
 def names_in(text: str, kind: str, lang: Language) -> set[str]:
