@@ -102,9 +102,7 @@ def fits(question: Question, pool: Pool) -> bool:
         return False
     hidden = question.slot.hides if question.slot else ()
     calls = [
-        Call(step.tool, step.argument, step.result)
-        for step in steps
-        if step.tool == "calc" or step.argument in hidden
+        Call(step.tool, step.argument, step.result) for step in steps if step.tool == "calc" or step.argument in hidden
     ]
     return _parallel_calls(calls, pool.max_turns - 2, hidden) is not None
 

@@ -127,7 +127,7 @@ def corpus_rows(recipe: Recipe, corpus: Corpus) -> list[Demonstration]:
     """
     config = load_config(PROJECT_ROOT / recipe.pool, corpus.overrides)
     templates = load_pack(PROJECT_ROOT / config.pool.templates_dir)
-    parts = shards(corpus.rows, corpus.seed, corpus.per_shard)
+    parts = shards(corpus.tasks, corpus.rows, corpus.seed, corpus.per_shard)
     rows = [row for shard in written(parts, config.pool, templates, corpus.workers) for row in shard]
     np.random.default_rng(corpus.seed).shuffle(rows)
     return rows

@@ -19,7 +19,7 @@ from rc1_lib.pool.plan import PlannedRow
 from rc1_lib.pool.templates import Pack
 from rc1_lib.records import BUCKETS, Message, Row, Task
 from rc1_lib.runtime.progress import report_progress
-from rc1_lib.sources.embedded import EMBEDDED_TASKS, generate
+from rc1_lib.sources.embedded import generate
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +38,16 @@ class Demonstration(TypedDict):
     made_up: bool
 
 
-def shards(rows: int, seed: int, per_shard: int) -> list[Shard]:
-    """Split a corpus of about `rows` rows into shards, equally many of every task."""
-    rounds = max(1, round(rows / (per_shard * len(EMBEDDED_TASKS))))
+def shards(tasks: Sequence[Task], rows: int, seed: int, per_shard: int) -> list[Shard]:
+    """Split a corpus of about `rows` rows into shards of `tasks` in turn."""
+    rounds = max(1, round(rows / (per_shard * len(tasks))))
     # Negative seeds, which no pool or evaluation uses.
-    return [Shard(task, per_shard, -(seed * 1000 + number + 1)) for number in range(rounds) for task in EMBEDDED_TASKS]
+    first = -(seed * 1000 + 1)
+    return [
+        Shard(task, per_shard, first - number * len(tasks) - place)
+        for number in range(rounds)
+        for place, task in enumerate(tasks)
+    ]
 
 
 def demonstrations(shard: Shard, pool: Pool, pack: Pack) -> Iterator[Row]:

@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import Field, model_validator
 
 from rc1_lib.config.file import read_model
-from rc1_lib.config.values import Positive, Section, Seed, Share
+from rc1_lib.config.values import Positive, Section, Seed, Share, TaskName
 
 Rate = Annotated[float, Field(gt=0)]
 
@@ -18,6 +18,8 @@ class Corpus(Section):
 
     seed: Seed
     """Seed of its questions and dialogues."""
+    tasks: Annotated[tuple[TaskName, ...], Field(min_length=1)]
+    """Tasks of the shards, in turn; a task that stands twice has twice the rows."""
     overrides: tuple[str, ...]
     """Overrides of the pool's configuration: the expert's habits, and the share of hard rows."""
     made_up: bool
@@ -26,7 +28,7 @@ class Corpus(Section):
     rows: Positive
     """Number of demonstrations, before those that are too long are dropped."""
     per_shard: Positive
-    """Number of demonstrations per shard, of one task each."""
+    """Number of demonstrations per shard; each is of one task."""
     workers: Positive
     """Number of processes that create it."""
     max_tokens: Positive

@@ -161,8 +161,8 @@ class Lookups:
                 value = fact[1] if hides else str(fact[2] or "")
                 if not value or value == answer or (not hides and self._form.asks == "leaf"):
                     continue
-                texts = [ask, *(text for page in passages if page.title not in hides for text in (page.title, page.text))]
-                if sum(text.count(value) for text in texts) == 1:
+                seen = [page for page in passages if page.title not in hides]
+                if sum(text.count(value) for page in seen for text in (page.title, page.text)) + ask.count(value) == 1:
                     fitting.append((value, hides, title, fact[0]))
         if not fitting:
             return None

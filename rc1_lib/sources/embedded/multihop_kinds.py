@@ -66,7 +66,8 @@ def _contrast(entry: Entry) -> Form:
     number, relation = _relation_at(fields["number"])
     if not relation.high:
         raise fields["number"].fault("a relation with a number")
-    path, start = (number,), relation.subject
+    path: tuple[str, ...] = (number,)
+    start = relation.subject
     if "hop" in fields:
         hop, leading = _relation_at(fields["hop"])
         path, start = (hop, number), leading.subject

@@ -139,9 +139,7 @@ KINDS: Mapping[str, Kind] = {
     # Who or what came first.
     "met": Kind(_of(_TWO_PEOPLE, "a died", "b birth", sums=["{0}>{1}"]), met),
     "standing": Kind(_of(_TWO_WORKS, "a built", "b built", sums=["{0}<{1}"]), standing),
-    "grown": Kind(
-        _of("p:person home=x, w:work stands=y", "p birth", "w built", sums=["{1}-{0}", "{r0}>{n}"]), grown
-    ),
+    "grown": Kind(_of("p:person home=x, w:work stands=y", "p birth", "w built", sums=["{1}-{0}", "{r0}>{n}"]), grown),
     "jubilee": Kind(
         _of("g:guild head=p, s:ship owner=q", "g opened", "s launched", sums=["{0}+{n}", "{r0}<{1}"]), jubilee
     ),
@@ -157,9 +155,7 @@ KINDS: Mapping[str, Kind] = {
     "carry_bell": Kind(_of("p:person home=x, w:work stands=y", "p cart", "w bell", sums=["{0}>{1}"]), carry_bell),
     "seated": Kind(_of("g:guild head=p, w:work stands=y", "g members", "w seats", sums=["{0}<{1}"]), seated),
     "ride": Kind(_of("p:person home=z, x:town", "p pace", "x road=y", sums=["{0}*{n}", "{r0}>{1}"]), ride),
-    "afford": Kind(
-        _of("p:person home=x, b:book keeper=q", "p wage", "b price", sums=["{0}*{n}", "{r0}>{1}"]), afford
-    ),
+    "afford": Kind(_of("p:person home=x, b:book keeper=q", "p wage", "b price", sums=["{0}*{n}", "{r0}>{1}"]), afford),
     "feed": Kind(_of("x:town founder=p, y:town", "x store", "y need", sums=["{1}*{n}", "{0}>{r0}"]), feed),
     "shortened": Kind(_of(_TWO_WORKS, "a height", "b height", sums=["{0}-{n}", "{r0}>{1}"]), shortened),
     # Belonging: do two facts lead to the same entity?
