@@ -21,7 +21,7 @@ from rc1_lib.sources.embedded.yesno import wordings as yesno_wordings
 from rc1_lib.workspace.artifacts import PROJECT_ROOT, FileState
 
 READERS = (
-    relations.relations, lexicon.lexicon, scene._draws, multihop_kinds.kinds, multihop_kinds.wordings, yesno_wordings,
+    relations.relations, lexicon.lexicon, scene._draws, multihop_kinds.forms, multihop_kinds.wordings, yesno_wordings,
     story_words.story_words,
 )  # fmt: skip
 Change = Callable[[Any], object]
@@ -33,7 +33,7 @@ def clear_caches() -> None:
 
 
 def read_all() -> None:
-    multihop_kinds.kinds()
+    multihop_kinds.forms()
     for lang in ("en", "zh"):
         story_words.story_words(lang)
         multihop_kinds.wordings(lang)

@@ -31,7 +31,7 @@ class Lexicon:
         joiners: openings of sentences that take no aside before them.
         vague: kind -> texts that replace something withheld; `gap` stands for an illegible part of a page.
         wanted: kind -> what the assistant then asks for.
-        wanted_facts: relation -> what the assistant asks for if this fact is illegible, with the slot `s`.
+        wanted_facts: relation that may be illegible -> what the assistant then asks for, with the slot `s`.
     """
 
     lang: Language

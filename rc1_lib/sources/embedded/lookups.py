@@ -159,7 +159,8 @@ class Lookups:
             for place, (title, fact) in enumerate(walk):
                 hides = tuple(at for at, _ in walk[place + 1 :])
                 value = fact[1] if hides else str(fact[2] or "")
-                if not value or value == answer or (not hides and self._form.asks == "leaf"):
+                asked_for = fact[0] in scene.lexicon.wanted_facts
+                if not value or not asked_for or value == answer or (not hides and self._form.asks == "leaf"):
                     continue
                 seen = [page for page in passages if page.title not in hides]
                 if sum(text.count(value) for page in seen for text in (page.title, page.text)) + ask.count(value) == 1:
