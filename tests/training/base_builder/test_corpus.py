@@ -14,19 +14,19 @@ def pack() -> Pack:
 
 
 def test_corpus_has_equal_parts_of_every_task_with_unique_seeds() -> None:
-    parts = shards(120, 7, 10)
+    parts = shards(TASKS, 120, 7, 10)
     assert [part.task for part in parts] == list(TASKS) * 4
     assert {part.questions for part in parts} == {10}
     assert len({(part.task, part.seed) for part in parts}) == len(parts)
 
 
 def test_corpus_seeds_are_negative_and_differ_by_corpus() -> None:
-    assert all(part.seed < 0 for part in shards(60_000, 0, 2000))
-    assert {part.seed for part in shards(60_000, 7, 2000)}.isdisjoint(part.seed for part in shards(60_000, 8, 2000))
+    assert all(part.seed < 0 for part in shards(TASKS, 60_000, 0, 2000))
+    assert {part.seed for part in shards(TASKS, 60_000, 7, 2000)}.isdisjoint(part.seed for part in shards(TASKS, 60_000, 8, 2000))
 
 
 def test_small_corpus_has_every_task() -> None:
-    assert [part.task for part in shards(1, 7, 2000)] == list(TASKS)
+    assert [part.task for part in shards(TASKS, 1, 7, 2000)] == list(TASKS)
 
 
 def test_demonstrations_are_english_dialogues_of_the_scripted_expert() -> None:
@@ -46,6 +46,6 @@ def test_row_says_whether_the_expert_invented_missing_information() -> None:
 
 
 def test_number_of_processes_does_not_change_the_corpus() -> None:
-    parts = shards(18, 7, 3)
+    parts = shards(TASKS, 18, 7, 3)
     one, two = (list(written(parts, shipped().pool, pack(), workers)) for workers in (1, 2))
     assert one == two and len(one) == len(parts)
