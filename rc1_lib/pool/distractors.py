@@ -23,17 +23,17 @@ def lend_pages(
 ) -> list[Question]:
     """Return the questions; if the task borrows pages, with as many distractors as any recipe may list.
 
-    No page of a `withheld` question is lent: next to a similar question its names would ask the withheld one. The pages
-    of an embedded question are exempt: they describe a world that no other question asks about.
+    No page of a `withheld` question is lent: next to a similar question its names would ask the withheld one. An
+    embedded question neither lends nor borrows: it has distractors of its own, and a page of another world could tell
+    what is missing from this one.
     """
     wanted = max(most for _, most in DISTRACTORS.values())
     shelves = {
-        task: [page for question in of_task for page in question.passages[:2]]
+        task: [page for question in of_task if question.source != "embedded" for page in question.passages[:2]]
         for task, of_task in lenders.items()
         if task_spec(task).borrows_pages
     }
-    asked_about = [question for question in withheld if question.source != "embedded"]
-    kept_back = frozenset(page.title.casefold() for question in asked_about for page in question.passages)
+    kept_back = frozenset(page.title.casefold() for question in withheld for page in question.passages)
     return [
         _with_pages(question, shelves[question.task], wanted, seed, kept_back) if question.task in shelves else question
         for question in questions
@@ -43,7 +43,7 @@ def lend_pages(
 def _with_pages(question: Question, shelf: Sequence[Passage], wanted: int, seed: int, kept_back: Set[str]) -> Question:
     needed = {step.argument for step in question.steps if step.tool == "wiki"}
     missing = wanted - sum(page.title not in needed for page in question.passages)
-    if missing <= 0 or question.dialogue is not None:
+    if missing <= 0 or question.dialogue is not None or question.source == "embedded":
         return question
     # A page titled like the answer or one of the question's own pages would not be a distractor.
     forbidden = {page.title.casefold() for page in question.passages} | {question.answer.casefold()} | kept_back

@@ -121,7 +121,7 @@ def posed_as(question: Question, how: How) -> Question:
             return replace(question, ask=ask, support=support)
         # Either of the two may come first: the order must not tell which one is meant.
         both = (support, twin.support) if zlib.crc32(question.id.encode()) % 2 else (twin.support, support)
-        return replace(question, ask=ask, support=(*both[0], *both[1]), passages=(*question.passages, *twin.passages))
+        return replace(question, ask=ask, support=(*both[0], *both[1]), passages=(*twin.passages, *question.passages))
     return question
 
 

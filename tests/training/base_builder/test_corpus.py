@@ -22,7 +22,9 @@ def test_corpus_has_equal_parts_of_every_task_with_unique_seeds() -> None:
 
 def test_corpus_seeds_are_negative_and_differ_by_corpus() -> None:
     assert all(part.seed < 0 for part in shards(TASKS, 60_000, 0, 2000))
-    assert {part.seed for part in shards(TASKS, 60_000, 7, 2000)}.isdisjoint(part.seed for part in shards(TASKS, 60_000, 8, 2000))
+    assert {part.seed for part in shards(TASKS, 60_000, 7, 2000)}.isdisjoint(
+        part.seed for part in shards(TASKS, 60_000, 8, 2000)
+    )
 
 
 def test_small_corpus_has_every_task() -> None:
