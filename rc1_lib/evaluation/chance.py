@@ -46,11 +46,10 @@ def chance(prompts: Iterable[Prompt]) -> Chance:
         ValueError: when a prompt has fewer than two possible answers, so that nothing is missing.
     """
     tasks: dict[str, list[Prompt]] = defaultdict(list)
-    for prompt in prompts:
-        task, answer, options = prompt
+    for task, answer, options in prompts:
         if options is not None and options < 2:
             raise ValueError(f"a prompt of task '{task}' has {options} possible answers, expected at least 2 or None")
-        tasks[task].append(prompt)
+        tasks[task].append((task, answer, options))
     by_task = {task: max(_best_constant(found), _best_draw(found)) for task, found in tasks.items()}
     count = sum(map(len, tasks.values()))
     right = sum(by_task[task] * len(found) for task, found in tasks.items())

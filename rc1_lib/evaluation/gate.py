@@ -23,6 +23,7 @@ from math import isnan, nan
 from rc1_lib.checks import above, at_least, at_most, equal, info
 from rc1_lib.config.thresholds import EvaluationGate
 from rc1_lib.evaluation.evaluate import Evaluation
+from rc1_lib.evaluation.metrics import LUCKY
 from rc1_lib.evaluation.paired import OVERCLAR_DROP
 from rc1_lib.gates.shadow_run import interval_in_words
 from rc1_lib.records import Check, GateResult
@@ -50,13 +51,13 @@ CHECK_OF = {
 """Metric -> the check on its change."""
 END_OF = {"right_needed": "low end", "right": "high end"}
 """Metric -> the end of its change's interval that the check compares; the others compare the change itself."""
-CHANCE = "chance of being right without asking"
+CHANCE = f"{LUCKY}, by chance"
 
 _SHOWN = {
     "success": "success", "success_needed": "success where asking is needed", "success_hard": "success on hard rows",
     "right": "right answers", "right_needed": "right where asking is needed",
     "right_clear": "right where nothing is missing", "right_hard": "right on hard rows",
-    "lucky": "right without asking, no success", "declined": "declines to answer", "ask_recall": "asks where needed",
+    "lucky": LUCKY, "declined": "declines to answer", "ask_recall": "asks where needed",
     "overclar_rate": "asks where not needed",
     "ask_precision": "asked prompts that needed it", "needless_questions": "needless questions, mean",
     "turns": "turns, mean", "malformed": "malformed turns, share",
@@ -74,8 +75,9 @@ def ppo_eval_gate(
     """Judge a policy's comparison with the one it started from.
 
     The point value decides a check; a line of information has the paired interval and says whether all of it passes.
-    Checks on right answers are decided by an end of their interval, as their names say; an undefined one fails. Too few prompts are an error, whatever the values. With several training seeds, each must also pass separately,
-    since a mean can hide a seed that failed.
+    Checks on right answers compare an end of their interval, as their names say; an undefined one fails. Too few
+    prompts are an error, whatever the values. With several training seeds, each must also pass separately, since a mean
+    can hide a seed that failed.
 
     Args:
         evaluation: the comparison, of one training seed or of several pooled.
@@ -211,8 +213,8 @@ def _task_advice(task: str, highs: Mapping[str, float]) -> str:
         return f"undefined: too few prompts of {task} need asking; evaluate on more of them"
     fell = " and ".join(words for words, high in highs.items() if high < 0)
     return (
-        f"the policy unlearned {task} where asking is needed ({fell} fell): read its dialogues in the examples, train on "
-        f"more of its rows, or start from a base that can use what the user says in this task"
+        f"the policy unlearned {task} where asking is needed ({fell} fell): read its dialogues in the examples, train "
+        f"on more of its rows, or start from a base that can use what the user says in this task"
     )
 
 

@@ -41,6 +41,8 @@ from rc1_lib.environment.outcome import EpisodeStatus
 from rc1_lib.task_specs import task_names, task_spec
 
 GAP = "ask_gap"
+LUCKY = "right without asking"
+"""What people read for the metric `lucky`."""
 
 
 @dataclass(frozen=True, slots=True)
