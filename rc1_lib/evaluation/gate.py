@@ -49,7 +49,7 @@ CHECK_OF = {
     "ask_precision": PRECISION, "ask_gap": GAP, "right_needed": RIGHT_NEEDED, "right": RIGHT,
 }  # fmt: skip
 """Metric -> the check on its change."""
-END_OF = {"right_needed": "low end", "right": "high end"}
+END_OF = {"right_needed": "low", "right": "high"}
 """Metric -> the end of its change's interval that the check compares; the others compare the change itself."""
 CHANCE = f"{LUCKY}, by chance"
 

@@ -87,6 +87,29 @@ def groups_rows(report: Report, mode: str) -> Rows:
     return Rows(f"{mode}, {report['before']} / {report['after']}", head, rows)
 
 
+def needed_rows(report: Report, mode: str) -> Rows:
+    """Tabulate success and right answers where asking is needed, of all and by task, next to chance."""
+    compared, chance = report["modes"][mode], report.get("chance") or {}
+    by_task = chance.get("by_task", {})
+    places = [("all", compared["overall"], chance.get("overall"))]
+    places += [(name, part, by_task.get(name)) for name, part in compared["by"]["task"].items()]
+    rows = [
+        (
+            name,
+            *(
+                cell
+                for figure in ("success_needed", "right_needed")
+                for cell in (" / ".join(_pair(figure, part)), _with_interval(part["change"][figure]))
+            ),
+            " / ".join(_pair("lucky", part)),
+            _NONE if by_chance is None else f"{100 * by_chance:.0f}",
+        )
+        for name, part, by_chance in places
+    ]
+    head = ("asking needed", "success %", "change, pp", "right %", "change, pp", "not asking %", "chance %")
+    return Rows(f"{mode}, {report['before']} / {report['after']}; not asking: {LUCKY}", head, rows)
+
+
 def success_rows(report: Report, mode: str) -> Rows:
     """Tabulate success and right answers, of all and by task, before and after, with the intervals of their changes."""
     compared = report["modes"][mode]
@@ -122,10 +145,14 @@ def _sides(found: Report) -> str:
 
 
 def _shift(found: Report) -> str:
-    value, low, high = (found["change"][name] for name in ("value", "low", "high"))
+    return _with_interval(found["change"], 100.0)
+
+
+def _with_interval(found: Report, scale: float = 1.0) -> str:
+    value, low, high = (found[name] for name in ("value", "low", "high"))
     if value is None or low is None or high is None:
         return _NONE
-    return f"{100 * value:+.1f} ({100 * low:+.1f}, {100 * high:+.1f})"
+    return f"{scale * value:+.1f} ({scale * low:+.1f}, {scale * high:+.1f})"
 
 
 def statuses_rows(report: Report, mode: str) -> Rows:

@@ -109,8 +109,8 @@ def success(path: Path, report: Mapping[str, Any], *, mode: str = "sampled", cap
     figure = canvas(
         f"Success and right answers on held-out prompts, {mode}",
         sentence(
-            "Below each pair: number of prompts. Solid, with its number: success. Lighter, on top: right without asking "
-            "for what was missing, which is no success; both together are the right answers",
+            "Below each pair: number of prompts. Solid, with its number: success. Lighter, on top: right without "
+            "asking, which is no success; together they are the right answers",
             _chance(report),
             _lines(overall["change"]["success"]),
             caption,
@@ -126,7 +126,11 @@ def success(path: Path, report: Mapping[str, Any], *, mode: str = "sampled", cap
 
 def _chance(report: Mapping[str, Any]) -> str:
     value = known((report.get("chance") or {}).get("overall"))
-    return "" if value is None else f"By chance, {100 * value:.0f}{NO_BREAK}% would be right without asking"
+    return (
+        ""
+        if value is None
+        else f"By chance, {100 * value:.0f}{NO_BREAK}% of the answers where asking is needed are right without it"
+    )
 
 
 def asking(path: Path, report: Mapping[str, Any], *, caption: str = "") -> None:
