@@ -106,8 +106,9 @@ def needed_rows(report: Report, mode: str) -> Rows:
         )
         for name, part, by_chance in places
     ]
-    head = ("asking needed", "success %", "change, pp", "right %", "change, pp", "not asking %", "chance %")
-    return Rows(f"{mode}, {report['before']} / {report['after']}; not asking: {LUCKY}", head, rows)
+    head = ("need asking", "success", "change, pp", "right", "change, pp", "unasked", "chance")
+    title = f"{mode}, {report['before']} / {report['after']}, % of prompts that need asking; unasked: {LUCKY}"
+    return Rows(title, head, rows)
 
 
 def success_rows(report: Report, mode: str) -> Rows:
