@@ -180,7 +180,7 @@ FOUND = (
     Found("ppo_eval", "a policy that asks everywhere", "over-clarification, precision, gap",
           f"{EVALUATION}.py::test_asking_everywhere_fails_in_over_clarification_precision_and_gap"),
     Found("ppo_eval", "wasted turns", "turns", f"{EVALUATION}.py::test_wasted_turns_fail_only_in_turns"),
-    Found("ppo_eval", "worse answers", "success and right answers where asking is needed, of hard rows, of all, by task",
+    Found("ppo_eval", "worse answers", "all checks on success and on right answers",
           f"{EVALUATION}.py::test_worse_answers_fail_every_check_on_success_and_right_answers"),
     Found("ppo_eval", "success that rises only because a question came first", "right answers where asking is needed",
           f"{EVALUATION}.py::test_success_that_rises_only_because_a_question_came_first_fails"),
