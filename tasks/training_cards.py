@@ -18,8 +18,8 @@ from rc1_lib.training.run_paths import paths_of
 
 _SHOWN = {
     "loss": "loss", "mean_token_accuracy": "accuracy", "kl": "KL", "objective/scores": "reward",
-    "judge/score": "judged score",
-    "env/success": "success", "env/asked_needed": "asked, needed", "env/asked_clear": "asked, not needed",
+    "judge/score": "judged score", "env/success": "success", "env/right": "right answers",
+    "env/asked_needed": "asked, needed", "env/asked_clear": "asked, not needed",
     "num_turns/mean": "turns", "sec_per_step": "seconds",
 }  # fmt: skip
 """Metric -> its column title; metrics that no step of a segment measures have no column."""

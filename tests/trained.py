@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from rc1_lib.evaluation.chance import Chance
 from rc1_lib.evaluation.evaluate import evaluate
 from rc1_lib.evaluation.gate import ppo_eval_gate
 from rc1_lib.evaluation.report import Provenance, write_evaluation
@@ -32,7 +33,8 @@ def evaluated(run: Run, ppo: Habits = PPO, examples: str = "# Dialogues\n") -> d
     seed, checkpoint = run.config.seeds[0], f"checkpoints/rc1/step_{run.config.steps:05d}"
     sha256 = fingerprint(run.workspace.path(checkpoint))
     frame = table(SFT, ppo, seed=seed)
-    found = evaluate(frame, confidence=0.95, resamples=50, seed=1)
+    chance = Chance(0.25, {"gsm8k": 0.1})
+    found = evaluate(frame, confidence=0.95, resamples=50, seed=1, chance=chance)
     made = Provenance({"sft": "a" * 64, f"ppo seed {seed}": sha256}, "c" * 64, "d" * 64, {"temperature": 1.0}, 1)
     gate = ppo_eval_gate(found, run.config.gates.evaluation)
     written = write_evaluation(

@@ -195,11 +195,12 @@ def _control(session: Session, run: Run, kind: ControlKind, seeds: list[int], ve
 
 
 def _show_evaluation(session: Session, run: Run, path: str, report: dict[str, Any]) -> None:
-    from rc1_lib.evaluation.tables import figures_rows, groups_rows, proxy_rows
+    from rc1_lib.evaluation.tables import figures_rows, groups_rows, needed_rows, proxy_rows
 
     if report["proxy"] is not None:
         session.show(tables.of_rows(proxy_rows(report)))
-    session.show(*map(tables.of_rows, (figures_rows(report, "sampled"), groups_rows(report, "sampled"))))
+    shown = (figures_rows, needed_rows, groups_rows)
+    session.show(*(tables.of_rows(rows_of(report, "sampled")) for rows_of in shown))
     session.show(*tables.verdict("evaluation", report["gate"]), *tables.notes(report, path))
     session.show(*(f"picture, {title}: {run.workspace.path(file)}" for title, file in report["plots"].items()))
     if "examples" in report:

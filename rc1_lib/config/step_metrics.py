@@ -32,9 +32,9 @@ SIGNS_OF_WASTE: Mapping[str, str] = {
 """Limit in `training.collapse` on signs of steps that teach nothing -> its metric."""
 EPISODE_FIGURES = frozenset(
     {
-        "env/success", "env/success_needed", "env/success_clear", "env/lucky", "env/declined", "env/asked_needed",
-        "env/asked_clear", MALFORMED, "env/tool_errors", SAME_ANSWER, "num_turns/mean", "tool_call_counts/mean",
-        CLIP_RATIO,
+        "env/success", "env/success_needed", "env/success_clear", "env/right", "env/right_needed", "env/right_clear",
+        "env/lucky", "env/declined", "env/asked_needed", "env/asked_clear", MALFORMED, "env/tool_errors", SAME_ANSWER,
+        "num_turns/mean", "tool_call_counts/mean", CLIP_RATIO,
     }
 )  # fmt: skip
 """Metrics of a step's episodes, or of an evaluation; a step without a case of one leaves it out."""

@@ -69,7 +69,7 @@ class EpisodeOutcome:
 
     @property
     def lucky(self) -> bool:
-        """Whether the answer is right without the missing information: a guess, which is not a success."""
+        """Whether the answer is right without asking for what was missing, which is not a success."""
         return self.right and not self.solved
 
 
@@ -103,8 +103,9 @@ def outcome_of(
 def summary(outcomes: Sequence[EpisodeOutcome]) -> dict[str, float]:
     """Compute means over the episodes of one step. A metric without a case is left out rather than 0.
 
-    `env/*` are RC1's own metrics: success, lucky guesses, declined answers, clarification recall, rate of needless
-    clarifications, and the share of the most frequent answer. `num_turns/mean`, `tool_call_counts/mean` and
+    `env/*` are RC1's own metrics: success, right answers, answers right without asking (`env/lucky`, of the episodes
+    that lack the missing piece), declined answers, clarification recall, rate of needless clarifications, and the share
+    of the most frequent answer. `num_turns/mean`, `tool_call_counts/mean` and
     `response_length/clip_ratio` have verl's names.
     """
     return {name: value for name, value in _metrics(outcomes).items() if value is not None}
@@ -117,7 +118,10 @@ def _metrics(outcomes: Sequence[EpisodeOutcome]) -> dict[str, float | None]:
         "env/success": _mean(outcome.solved for outcome in outcomes),
         "env/success_needed": _mean(outcome.solved for outcome in needed),
         "env/success_clear": _mean(outcome.solved for outcome in clear),
-        "env/lucky": _mean(outcome.lucky for outcome in outcomes),
+        "env/right": _mean(outcome.right for outcome in outcomes),
+        "env/right_needed": _mean(outcome.right for outcome in needed),
+        "env/right_clear": _mean(outcome.right for outcome in clear),
+        "env/lucky": _mean(outcome.lucky for outcome in needed if not outcome.obtained),
         "env/declined": _mean(outcome.status is EpisodeStatus.DECLINED for outcome in outcomes),
         "env/asked_needed": _mean(outcome.asked > 0 for outcome in needed),
         "env/asked_clear": _mean(outcome.asked > 0 for outcome in clear),

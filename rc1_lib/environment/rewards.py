@@ -97,7 +97,7 @@ def reward_terms(
     """Compute the reward terms of an episode.
 
     Args:
-        outcome: the outcome; a lucky guess does not count as success.
+        outcome: the outcome; a right answer without the missing information is no success.
         bucket: the difficulty of its row.
         settings: the weights of the terms.
         judged: the calibrated score of its dialogue in [0, 1]; None if it has no score.

@@ -116,7 +116,7 @@ class World:
         return Observation(defused(text))
 
     def is_right(self, answer: str) -> bool:
-        """Return whether `answer` is right by the task's answer rule, lucky or not."""
+        """Return whether `answer` is right by the task's answer rule, with or without asking."""
         return is_right(self.task, answer, self._answer, self._aliases)
 
     def _failed(self, sentence: str) -> Observation:

@@ -35,7 +35,10 @@ GATE = "control"
 AFTER = "control"
 """The policy's name in the episodes."""
 KL = "objective/kl_k3"
-_FIGURES = ("success", "success_needed", "success_clear", "success_hard", "ask_recall", "overclar_rate", "turns")
+_FIGURES = (
+    "success", "success_needed", "success_clear", "success_hard", "right", "right_needed", "ask_recall",
+    "overclar_rate", "turns",
+)  # fmt: skip
 
 
 def report_path(kind: ControlKind) -> str:

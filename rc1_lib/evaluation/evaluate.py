@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 
+from rc1_lib.evaluation.chance import Chance
 from rc1_lib.evaluation.episodes import MODES, EvaluationError, Mode, checked
 from rc1_lib.evaluation.metrics import hard, statuses_by
 from rc1_lib.evaluation.paired import Contrast, contrast
@@ -59,12 +60,14 @@ class Evaluation:
         prompts: training seed -> number of held-out prompts that its policy answered: `all` of them, and those that
             `need asking`, are `clear`, or are `hard` (of multi-hop tasks).
         modes: `sampled` and `greedy` -> the comparison.
+        chance: how often one can be right without asking on these prompts; None if their answers were not given.
     """
 
     before: str
     after: str
     prompts: Mapping[int, Mapping[str, int]]
     modes: Mapping[Mode, Compared]
+    chance: Chance | None = None
 
     @property
     def groups(self) -> dict[str, int]:
@@ -79,11 +82,19 @@ class Evaluation:
             "prompts": {str(seed): dict(counts) for seed, counts in self.prompts.items()},
             "groups": self.groups,
             "modes": {mode: compared.to_dict() for mode, compared in self.modes.items()},
+            "chance": None if self.chance is None else self.chance.to_dict(),
         }
 
 
 def evaluate(
-    frame: pl.DataFrame, *, confidence: float, resamples: int, seed: int, before: str = BASE, after: str = TRAINED
+    frame: pl.DataFrame,
+    *,
+    confidence: float,
+    resamples: int,
+    seed: int,
+    before: str = BASE,
+    after: str = TRAINED,
+    chance: Chance | None = None,
 ) -> Evaluation:
     """Compare two policies in both modes, by `paired.contrast`.
 
@@ -95,6 +106,7 @@ def evaluate(
         seed: seed of the bootstrap.
         before: name of the initial policy.
         after: name of the policy under evaluation.
+        chance: how often one can be right without asking on these prompts, for the reports.
 
     Raises:
         EvaluationError: when the frame has no episodes or episodes of other policies, or a prompt lacks an episode of a
@@ -118,7 +130,7 @@ def evaluate(
         }
         modes[mode] = Compared(compare(episodes), by, statuses_by(episodes, "policy"))
     counted = prompts.group_by("seed").agg(kind().sum().alias(name) for name, kind in _GROUPS.items()).sort("seed")
-    return Evaluation(before, after, {row.pop("seed"): row for row in counted.to_dicts()}, modes)
+    return Evaluation(before, after, {row.pop("seed"): row for row in counted.to_dicts()}, modes, chance)
 
 
 def _check_complete(frame: pl.DataFrame, before: str, after: str) -> None:

@@ -53,7 +53,7 @@ def examples_markdown(
     frame = checked(frame)
     first = frame.filter((pl.col("mode") == "sampled") & (pl.col("seed") == pl.col("seed").min()))
     pair = paired(first, before, after)
-    wide = pair[0].join(pair[1].select("row_id", "solved", "asked", "status"), on="row_id", suffix=".after")
+    wide = pair[0].join(pair[1].select("row_id", "solved", "right", "asked", "status"), on="row_id", suffix=".after")
     lines = [
         f"# Dialogues before ({before}) and after ({after})",
         "",
@@ -76,7 +76,8 @@ def _example(
         messages = dialogues.get((policy, row["row_id"]))
         if messages is None:
             raise EvaluationError(f"the dialogue of policy '{policy}' on row '{row['row_id']}' is missing")
-        outcome = "solved" if row[f"solved{suffix}"] else "not solved"
+        without = "right, but without what was missing" if row[f"right{suffix}"] else "not solved"
+        outcome = "solved" if row[f"solved{suffix}"] else without
         asked = row[f"asked{suffix}"]
         lines += [f"**{policy}**: {outcome}, questions to the user: {asked}, ended: {row[f'status{suffix}']}", ""]
         lines += _fenced("\n".join(_shown(message) for message in messages if message["role"] != "system"))

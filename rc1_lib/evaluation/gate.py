@@ -5,18 +5,25 @@ are only reported, since greedy decoding rounds a habit of asking to always or n
 prompts never asks when greedy: its over-clarification rate is then 0, from which no relative drop is defined.
 
 Four checks come from the specification: success where asking is needed, success on hard rows, over-clarification,
-turns. If lucky guesses counted, a policy that never asks could pass all four. So guesses count as failures, and three
-more checks measure the asking itself: recall, precision, and the gap between asking where needed and where not.
+turns. If answers that are right without asking counted, a policy that never asks could pass all four. So they count as
+failures, and three more checks measure the asking itself: recall, precision, and the gap between asking where needed
+and where not.
+
+Success alone can rise without one more right answer, if answers that were right before now follow a question. So right
+answers are checked too, by the intervals of their changes: where asking is needed they must rise, over all prompts they
+must not fall, and no single task may lose success or right answers where asking is needed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from math import isnan, nan
 
-from rc1_lib.checks import at_least, at_most, equal, info
+from rc1_lib.checks import above, at_least, at_most, equal, info
 from rc1_lib.config.thresholds import EvaluationGate
 from rc1_lib.evaluation.evaluate import Evaluation
+from rc1_lib.evaluation.metrics import LUCKY
 from rc1_lib.evaluation.paired import OVERCLAR_DROP
 from rc1_lib.gates.shadow_run import interval_in_words
 from rc1_lib.records import Check, GateResult
@@ -35,19 +42,28 @@ TURNS = "mean turns up"
 RECALL = "asking where needed (recall) up, pp"
 PRECISION = "asked prompts that needed it (precision) up, pp"
 GAP = "gap between asking where needed and where not up, pp"
+RIGHT_NEEDED = "right answers where asking is needed up, low end, pp"
+RIGHT = "right answers of all not down, high end, pp"
 CHECK_OF = {
     "success_needed": NEEDED, "success_hard": HARD, OVERCLAR_DROP: RATE, "turns": TURNS, "ask_recall": RECALL,
-    "ask_precision": PRECISION, "ask_gap": GAP,
+    "ask_precision": PRECISION, "ask_gap": GAP, "right_needed": RIGHT_NEEDED, "right": RIGHT,
 }  # fmt: skip
 """Metric -> the check on its change."""
+END_OF = {"right_needed": "low", "right": "high"}
+"""Metric -> the end of its change's interval that the check compares; the others compare the change itself."""
+CHANCE = f"{LUCKY}, by chance"
 
 _SHOWN = {
     "success": "success", "success_needed": "success where asking is needed", "success_hard": "success on hard rows",
-    "lucky": "lucky guesses, no success", "declined": "declines to answer", "ask_recall": "asks where needed",
+    "right": "right answers", "right_needed": "right where asking is needed",
+    "right_clear": "right where nothing is missing", "right_hard": "right on hard rows",
+    "lucky": LUCKY, "declined": "declines to answer", "ask_recall": "asks where needed",
     "overclar_rate": "asks where not needed",
     "ask_precision": "asked prompts that needed it", "needless_questions": "needless questions, mean",
     "turns": "turns, mean", "malformed": "malformed turns, share",
 }  # fmt: skip
+_OF_TASK = {"success_needed": "success", "right_needed": "right answers"}
+"""Metrics that may not fall in any task -> words for them."""
 
 
 def ppo_eval_gate(
@@ -59,8 +75,9 @@ def ppo_eval_gate(
     """Judge a policy's comparison with the one it started from.
 
     The point value decides a check; a line of information has the paired interval and says whether all of it passes.
-    Too few prompts are an error, whatever the values. With several training seeds, each must also pass separately,
-    since a mean can hide a seed that failed.
+    Checks on right answers compare an end of their interval, as their names say; an undefined one fails. Too few
+    prompts are an error, whatever the values. With several training seeds, each must also pass separately, since a mean
+    can hide a seed that failed.
 
     Args:
         evaluation: the comparison, of one training seed or of several pooled.
@@ -71,11 +88,23 @@ def ppo_eval_gate(
     enough = _enough(evaluation, thresholds)
     few = [check for check in enough if not check.passed]
     judged = _judged(evaluation, thresholds)
-    alone = {seed: list(_judged(compared, thresholds).values()) for seed, compared in (by_seed or {}).items()}
-    checks = [*enough, *judged.values(), *(_passes_alone(seed, found) for seed, found in alone.items()), *proxy_checks]
+    right = _right(evaluation)
+    alone = {
+        seed: [*_judged(compared, thresholds).values(), *_right(compared)] for seed, compared in (by_seed or {}).items()
+    }
+    checks = [
+        *enough,
+        *judged.values(),
+        *right,
+        *(_passes_alone(seed, found) for seed, found in alone.items()),
+        *proxy_checks,
+    ]
     checks += [info(f"seed {seed}: {check.name}", check.value) for seed, found in alone.items() for check in found]
     change = evaluation.modes["sampled"].overall.change
     checks += [info(f"{check.name}: interval", _interval(check, change[metric])) for metric, check in judged.items()]
+    checks += [info(f"{_SHOWN[metric]}: change, pp", interval_in_words(change[metric])) for metric in END_OF]
+    if evaluation.chance is not None:
+        checks.append(info(CHANCE, evaluation.chance.overall))
     for mode, compared in evaluation.modes.items():
         before, after = compared.overall.before, compared.overall.after
         checks += [
@@ -128,7 +157,7 @@ def _judged(evaluation: Evaluation, thresholds: EvaluationGate) -> dict[str, Che
         "ask_recall": at_least(
             RECALL, value["ask_recall"], thresholds.min_asking_up_pp,
             "it asks less where something is missing: the penalty is too high, or guesses are rewarded; lower "
-            "overclar.alpha, and check that lucky guesses do not count as success",
+            "overclar.alpha, and check that answers right without asking do not count as success",
         ),
         "ask_precision": at_least(
             PRECISION, value["ask_precision"], thresholds.min_asking_up_pp,
@@ -145,6 +174,48 @@ def _judged(evaluation: Evaluation, thresholds: EvaluationGate) -> dict[str, Che
         metric: replace(check, interval=overall.change[metric].of(overall.prompts, "prompts"))
         for metric, check in checks.items()
     }
+
+
+def task_check(task: str) -> str:
+    """Return the name of the check on a task's prompts that need asking."""
+    return f"{task}: success and right answers where asking is needed not down, high end, pp"
+
+
+def _right(evaluation: Evaluation) -> list[Check]:
+    """Return the checks on right answers: where asking is needed, of all, and by task where asking is needed."""
+    compared = evaluation.modes["sampled"]
+    change = compared.overall.change
+    checks = [
+        above(
+            RIGHT_NEEDED, change["right_needed"].low, 0.0,
+            "no more answers are right than before, beyond the interval of the change. If success rose, answers that "
+            "were right anyway now follow a question: look for missing pieces that can be found without asking, and "
+            "whether the policy uses what the user says",
+        ),
+        at_least(
+            RIGHT, change["right"].high, 0.0,
+            "fewer answers are right than before, over all prompts: compare tasks and prompts where nothing is missing "
+            "in the report; raise training.reward.success, or lower overclar.alpha and training.reward.turn",
+        ),
+    ]  # fmt: skip
+    for task, found in compared.by["task"].items():
+        if isnan(found.before["right_needed"].value):
+            continue  # none of its prompts needs asking
+        highs = {words: found.change[metric].high for metric, words in _OF_TASK.items()}
+        # The smallest number is not NaN if a later one is: say so explicitly.
+        worst = nan if any(map(isnan, highs.values())) else min(highs.values())
+        checks.append(at_least(task_check(task), worst, 0.0, _task_advice(task, highs)))
+    return checks
+
+
+def _task_advice(task: str, highs: Mapping[str, float]) -> str:
+    if any(map(isnan, highs.values())):
+        return f"undefined: too few prompts of {task} need asking; evaluate on more of them"
+    fell = " and ".join(words for words, high in highs.items() if high < 0)
+    return (
+        f"the policy unlearned {task} where asking is needed ({fell} fell): read its dialogues in the examples, train "
+        f"on more of its rows, or start from a base that can use what the user says in this task"
+    )
 
 
 def _rate_advice(evaluation: Evaluation) -> str:

@@ -8,7 +8,10 @@ user at least once.
 | `success` | solved | all |
 | `success_needed`, `success_clear` | solved | prompts that need asking; clear ones |
 | `success_hard` | solved | hard prompts of multi-hop tasks (HotpotQA, StrategyQA) together |
-| `lucky` | right without the missing piece: a guess, not a success | all |
+| `right` | right answers | all |
+| `right_needed`, `right_clear` | right answers | prompts that need asking; clear ones |
+| `right_hard` | right answers | hard prompts of multi-hop tasks together |
+| `lucky` ("right without asking") | right answers | prompts that need asking, if the missing piece was not obtained |
 | `declined` | no answer: refused, or said that it cannot be known | all |
 | `ask_recall` | asked | prompts that need asking |
 | `ask_precision` | asked prompts that need asking | asked prompts |
@@ -19,6 +22,9 @@ user at least once.
 | `off_target` | questions for something else | prompts that need asking |
 | `turns`, `hops`, `tokens`, `tool_errors` | messages of the model, calls of wiki and calc, tokens, failed calls | all |
 | `malformed` | malformed turns | turns |
+
+A right answer counts as solved only if nothing was missing or the user gave it, so `right_needed` can be larger than
+`success_needed`; `right_clear` equals `success_clear`. Compare `lucky` with chance (`rc1_lib.evaluation.chance`).
 
 `ask_recall`, `overclar_rate` and `ask_gap` do not depend on how many prompts need asking; `ask_precision` does, so
 compare it only between policies on the same prompts.
@@ -35,6 +41,8 @@ from rc1_lib.environment.outcome import EpisodeStatus
 from rc1_lib.task_specs import task_names, task_spec
 
 GAP = "ask_gap"
+LUCKY = "right without asking"
+"""What people read for the metric `lucky`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +62,8 @@ class Ratio:
 
 _ALL = pl.col("row_id").is_not_null()  # a column of ones; a literal would have one row for any group size
 _NEEDS, _CLEAR = pl.col("needs"), ~pl.col("needs")
-_ASKED, _SOLVED = pl.col("asked") > 0, pl.col("solved")
+_ASKED, _SOLVED, _RIGHT = pl.col("asked") > 0, pl.col("solved"), pl.col("right")
+_WITHOUT = _NEEDS & ~pl.col("obtained")
 
 
 def hard() -> pl.Expr:
@@ -71,7 +80,11 @@ def ratios() -> dict[str, Ratio]:
         "success_needed": Ratio(_SOLVED & _NEEDS, _NEEDS),
         "success_clear": Ratio(_SOLVED & _CLEAR, _CLEAR),
         "success_hard": Ratio(_SOLVED & hard(), hard()),
-        "lucky": Ratio(pl.col("lucky"), _ALL),
+        "right": Ratio(_RIGHT, _ALL),
+        "right_needed": Ratio(_RIGHT & _NEEDS, _NEEDS),
+        "right_clear": Ratio(_RIGHT & _CLEAR, _CLEAR),
+        "right_hard": Ratio(_RIGHT & hard(), hard()),
+        "lucky": Ratio(pl.col("lucky"), _WITHOUT),
         "declined": Ratio(pl.col("status") == EpisodeStatus.DECLINED.value, _ALL),
         "ask_recall": Ratio(_ASKED & _NEEDS, _NEEDS),
         "ask_precision": Ratio(_ASKED & _NEEDS, _ASKED),

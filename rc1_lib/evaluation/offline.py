@@ -17,6 +17,7 @@ import polars as pl
 
 from rc1_lib.errors import RC1Error
 from rc1_lib.evaluation.answers import played_by, prompts_sha256
+from rc1_lib.evaluation.chance import Chance, chance_of
 from rc1_lib.evaluation.derived import EVALUATION
 from rc1_lib.evaluation.episodes import IDENTITY, MODES, EpisodeRecord, episode_frame, read_episodes, records_of
 from rc1_lib.evaluation.evaluate import TRAINED, evaluate
@@ -183,7 +184,7 @@ def evaluate_offline(run: Run, policy: OfflinePolicy, prompts: int | None = None
     before = record.episodes.filter(
         (pl.col("policy") == TRAINED) & (pl.col("seed") == seed) & pl.col("row_id").is_in([row["id"] for row in rows])
     ).with_columns(policy=pl.lit(RECORDED), judged=pl.lit(None, pl.Float64))
-    return _written(run, policy, record, pl.concat([before, episode_frame(played)]), len(rows))
+    return _written(run, policy, record, pl.concat([before, episode_frame(played)]), len(rows), chance_of(rows))
 
 
 def _chat_format(run: Run, base: str) -> ChatFormat:
@@ -204,12 +205,12 @@ def _played(run: Run, player: Plays, rows: Sequence[MeasuredRow], engine: str, s
 
 
 def _written(
-    run: Run, policy: OfflinePolicy, record: Record, frame: pl.DataFrame, prompts: int
+    run: Run, policy: OfflinePolicy, record: Record, frame: pl.DataFrame, prompts: int, chance: Chance
 ) -> tuple[str, dict[str, Any]]:
     shared = run.config.gates.shared
     found = evaluate(
         frame, confidence=shared.confidence, resamples=shared.resamples, seed=run.config.training.held_out.seed,
-        before=RECORDED, after=policy.engine,
+        before=RECORDED, after=policy.engine, chance=chance,
     )  # fmt: skip
     provenance = {
         "engine": policy.engine,

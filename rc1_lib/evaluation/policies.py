@@ -21,6 +21,7 @@ from rc1_lib.evaluation.answers import (
     prompts_sha256,
 )
 from rc1_lib.evaluation.auditing import Audited, Scores, audited, intermediate_checkpoints, intermediate_rows
+from rc1_lib.evaluation.chance import chance_of
 from rc1_lib.evaluation.episodes import MODES, EpisodeRecord, Played, episode_frame, records_of
 from rc1_lib.evaluation.evaluate import BASE, TRAINED, Evaluation, evaluate
 from rc1_lib.evaluation.examples import examples_markdown
@@ -211,8 +212,10 @@ def _written(
     frame = episode_frame(records)
     settings: dict[str, Any] = {"confidence": shared.confidence, "resamples": shared.resamples, "seed": seed}
 
+    chance = chance_of(prepared.selection.held_out)
+
     def compared(episodes: pl.DataFrame) -> Evaluation:
-        return evaluate(episodes, **settings)
+        return evaluate(episodes, **settings, chance=chance)
 
     evaluation = compared(frame)
 

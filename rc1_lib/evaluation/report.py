@@ -14,7 +14,7 @@ from rc1_lib.evaluation.derived import EVALUATION, KIND
 from rc1_lib.evaluation.episodes import IDENTITY, checked
 from rc1_lib.evaluation.evaluate import Evaluation
 from rc1_lib.evaluation.proxy import ProxyTruth
-from rc1_lib.evaluation.tables import figures_rows, groups_rows, proxy_rows, statuses_rows
+from rc1_lib.evaluation.tables import figures_rows, groups_rows, needed_rows, proxy_rows, statuses_rows
 from rc1_lib.gate_report import PLOTS, GateReport, write_report
 from rc1_lib.plots import evaluation as plots
 from rc1_lib.plots import training as training_plots
@@ -130,6 +130,7 @@ def evaluation_markdown(report: Mapping[str, Any]) -> str:
     tables = [
         *([proxy_rows(report)] if report.get("proxy") else []),
         *(figures_rows(report, mode) for mode in report["modes"]),
+        needed_rows(report, "sampled"),
         groups_rows(report, "sampled"),
         statuses_rows(report, "sampled"),
     ]

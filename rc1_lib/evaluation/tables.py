@@ -6,15 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rc1_lib.evaluation.gate import CHECK_OF
-from rc1_lib.evaluation.metrics import IS_SHARE
+from rc1_lib.evaluation.gate import CHECK_OF, END_OF
+from rc1_lib.evaluation.metrics import IS_SHARE, LUCKY
 from rc1_lib.evaluation.paired import OVERCLAR_DROP
 
 Report = Mapping[str, Any]
 _NONE = "none"
 _WORDS = {
-    "success": "success", "success_needed": "success, asking needed", "success_clear": "success, nothing missing",
-    "success_hard": "success, hard, multi-hop", "lucky": "lucky guess", "declined": "declines to answer",
+    "success": "success", "right": "right answers", "success_needed": "success, asking needed",
+    "right_needed": "right, asking needed", "success_clear": "success, nothing missing",
+    "right_clear": "right, nothing missing", "success_hard": "success, hard, multi-hop",
+    "right_hard": "right, hard, multi-hop", "lucky": LUCKY, "declined": "declines to answer",
     "ask_recall": "asks, needed (recall)",
     "overclar_rate": "asks, not needed", "ask_gap": "gap of the two", "ask_precision": "precision of asking",
     "obtained": "got the piece", "off_target": "off-target questions", "needless_questions": "needless questions",
@@ -22,7 +24,7 @@ _WORDS = {
     "malformed": "malformed turns",
 }  # fmt: skip
 _SIDES = ("before", "after")
-_OF_GROUP = ("success", "ask_recall", "overclar_rate", "turns")
+_OF_GROUP = ("success", "right", "ask_recall", "overclar_rate", "turns")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,10 @@ def figures_rows(report: Report, mode: str) -> Rows:
     for name, words in _WORDS.items():
         check = checks.get(CHECK_OF.get(name, ""))
         sides = [_value(name, overall[side][name]["value"]) for side in ("before", "after")]
-        rows.append((words, *sides, *_change(name, overall["change"][name]), *_wanted(check)))
+        rows.append((words, *sides, *_change(name, overall["change"][name]), *_wanted(check, END_OF.get(name, ""))))
+        if name == "lucky":
+            chance = _value(name, (report.get("chance") or {}).get("overall"))
+            rows.append(("  chance", chance, chance, "", "", "", ""))
         if name == "overclar_rate":
             drop, check = overall["change"][OVERCLAR_DROP], checks.get(CHECK_OF[OVERCLAR_DROP])
             rows.append((f"  {words}, down by", "", "", *_change(OVERCLAR_DROP, drop), *_wanted(check)))
@@ -69,9 +74,9 @@ def figures_rows(report: Report, mode: str) -> Rows:
 
 
 def groups_rows(report: Report, mode: str) -> Rows:
-    """Tabulate success, asking and turns for every task, difficulty and wording, before and after."""
+    """Tabulate success, right answers, asking and turns for every task, difficulty and wording, before and after."""
     compared = report["modes"][mode]
-    head = ("group", "n", "success %", "asks, needed %", "asks, not needed %", "turns")
+    head = ("group", "n", "success %", "right %", "asks, needed %", "asks, not needed %", "turns")
     groups = [("all", compared["overall"])]
     for by, found in compared["by"].items():
         groups += [(f"{name} wording" if by == "wording" else name, part) for name, part in found.items()]
@@ -82,17 +87,42 @@ def groups_rows(report: Report, mode: str) -> Rows:
     return Rows(f"{mode}, {report['before']} / {report['after']}", head, rows)
 
 
+def needed_rows(report: Report, mode: str) -> Rows:
+    """Tabulate success and right answers where asking is needed, of all and by task, next to chance."""
+    compared, chance = report["modes"][mode], report.get("chance") or {}
+    by_task = chance.get("by_task", {})
+    places = [("all", compared["overall"], chance.get("overall"))]
+    places += [(name, part, by_task.get(name)) for name, part in compared["by"]["task"].items()]
+    rows = [
+        (
+            name,
+            *(
+                cell
+                for figure in ("success_needed", "right_needed")
+                for cell in (" / ".join(_pair(figure, part)), _with_interval(part["change"][figure]))
+            ),
+            " / ".join(_pair("lucky", part)),
+            _NONE if by_chance is None else f"{100 * by_chance:.0f}",
+        )
+        for name, part, by_chance in places
+    ]
+    head = ("need asking", "success", "change, pp", "right", "change, pp", "unasked", "chance")
+    title = f"{mode}, {report['before']} / {report['after']}, % of prompts that need asking; unasked: {LUCKY}"
+    return Rows(title, head, rows)
+
+
 def success_rows(report: Report, mode: str) -> Rows:
-    """Tabulate success over all prompts and by task, before and after, with the interval of its change."""
+    """Tabulate success and right answers, of all and by task, before and after, with the intervals of their changes."""
     compared = report["modes"][mode]
     rows = [
         (
-            name, f"{part['prompts']:,}", *(_value("success", part[side]["success"]["value"]) for side in _SIDES),
-            *_change("success", part["change"]["success"]),
+            f"{name}, {words}", f"{part['prompts']:,}",
+            *(_value(figure, part[side][figure]["value"]) for side in _SIDES), *_change(figure, part["change"][figure]),
         )
         for name, part in [("all", compared["overall"]), *compared["by"]["task"].items()]
+        for figure, words in (("success", "success"), ("right", "right"))
     ]  # fmt: skip
-    head = ("success", "n", report["before"], report["after"], "change", f"{100 * report['confidence']:g} % interval")
+    head = ("prompts", "n", report["before"], report["after"], "change", f"{100 * report['confidence']:g} % interval")
     return Rows(f"{mode}, {report['before']} / {report['after']}", head, rows)
 
 
@@ -116,10 +146,14 @@ def _sides(found: Report) -> str:
 
 
 def _shift(found: Report) -> str:
-    value, low, high = (found["change"][name] for name in ("value", "low", "high"))
+    return _with_interval(found["change"], 100.0)
+
+
+def _with_interval(found: Report, scale: float = 1.0) -> str:
+    value, low, high = (found[name] for name in ("value", "low", "high"))
     if value is None or low is None or high is None:
         return _NONE
-    return f"{100 * value:+.1f} ({100 * low:+.1f}, {100 * high:+.1f})"
+    return f"{scale * value:+.1f} ({scale * low:+.1f}, {scale * high:+.1f})"
 
 
 def statuses_rows(report: Report, mode: str) -> Rows:
@@ -146,10 +180,11 @@ def _change(name: str, found: Report) -> tuple[str, str]:
     return (_NONE if value is None else f"{value:+.{digits}f}{unit}"), interval
 
 
-def _wanted(check: Report | None) -> tuple[str, str]:
+def _wanted(check: Report | None, end: str = "") -> tuple[str, str]:
+    """Return what a check wants, of its change or of an `end` of the interval, and whether it passed."""
     if check is None:
         return "", ""
-    return f"{check['op']} {check['threshold']:g}", "yes" if check["passed"] else "NO"
+    return f"{end} {check['op']} {check['threshold']:g}".lstrip(), "yes" if check["passed"] else "NO"
 
 
 def _pair(figure: str, part: Report) -> list[str]:

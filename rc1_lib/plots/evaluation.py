@@ -36,8 +36,17 @@ Pair = tuple[str, Mapping[str, Any], str]
 """Label below two bars; `before` and `after` by metric, each with `value`, `low`, `high` in [0, 1]; the metric."""
 
 
-def _pairs(axes: Axes, sections: Sequence[Sequence[Pair]], report: Mapping[str, Any], y: str = "") -> None:
-    """Draw pairs of bars from 0 to 100 %, with gaps between sections; undefined values are labelled as such."""
+def _pairs(
+    axes: Axes,
+    sections: Sequence[Sequence[Pair]],
+    report: Mapping[str, Any],
+    y: str = "",
+    wholes: Mapping[str, str] | None = None,
+) -> None:
+    """Draw pairs of bars from 0 to 100 %, with gaps between sections; undefined values are labelled as such.
+
+    `wholes` maps a metric to one that is never smaller; the rest up to it is drawn lighter, on top of the bar.
+    """
     pairs = [pair for section in sections for pair in section]
     gaps = [_GAP * number for number, section in enumerate(sections) for _ in section]
     middles = [place + gap for place, gap in enumerate(gaps)]
@@ -48,6 +57,12 @@ def _pairs(axes: Axes, sections: Sequence[Sequence[Pair]], report: Mapping[str, 
         places = [middle + offset for middle in middles]
         texts = [NOT_KNOWN if value is None else f"{100 * value:.0f}" for value in values]
         tops = [max(height, 100.0 * (high or 0.0)) for height, high in zip(heights, highs, strict=True)]
+        if wholes:
+            # An undefined value has an undefined whole, so its rest is 0.
+            ends = [100.0 * (known(of[side][wholes[metric]]["value"]) or 0.0) for _, of, metric in pairs]
+            rests = [end - height for end, height in zip(ends, heights, strict=True)]
+            axes.bar(places, rests, bottom=heights, width=_WIDTH - 0.03, color=colour, alpha=0.35)
+            tops = list(map(max, tops, ends))
         label = f"{side} training ({report[side]})"
         bars(axes, places, heights, texts, tops, width=_WIDTH - 0.03, color=colour, label=label)
         for place, low, high in zip(places, lows, highs, strict=True):
@@ -70,10 +85,14 @@ _PARTS = {
     "success": "all", "success_needed": "asking\nneeded", "success_clear": "nothing\nmissing",
     "success_hard": "hard,\nmulti-hop",
 }  # fmt: skip
+_RIGHT = {
+    "success": "right", "success_needed": "right_needed", "success_clear": "right_clear", "success_hard": "right_hard",
+}  # fmt: skip
+"""Success of some prompts -> right answers, of which it is a part."""
 
 
 def success(path: Path, report: Mapping[str, Any], *, mode: str = "sampled", caption: str = "") -> None:
-    """Draw success over all prompts, where asking is needed and not, by task and by difficulty."""
+    """Draw success and right answers over all prompts, where asking is needed and not, by task and by difficulty."""
     compared, groups = report["modes"][mode], report["groups"]
     overall = compared["overall"]
     counts = {
@@ -88,9 +107,11 @@ def success(path: Path, report: Mapping[str, Any], *, mode: str = "sampled", cap
         *([(f"{label}\n{found['prompts']:,}", found, "success") for label, found in groups] for groups in split),
     ]
     figure = canvas(
-        f"Success on held-out prompts, {mode}",
+        f"Success and right answers on held-out prompts, {mode}",
         sentence(
-            "Below each pair: number of prompts. A lucky guess of missing information does not count as success",
+            "Below each pair: number of prompts. Solid, with its number: success. Lighter, on top: right without "
+            "asking, which is no success; together they are the right answers",
+            _chance(report),
             _lines(overall["change"]["success"]),
             caption,
         ),
@@ -98,9 +119,18 @@ def success(path: Path, report: Mapping[str, Any], *, mode: str = "sampled", cap
         legend_row=True,
     )
     axes = figure.subplots()
-    _pairs(axes, sections, report, "prompts solved, %")
+    _pairs(axes, sections, report, "prompts, %", _RIGHT)
     legend(figure, axes)
     write_png(path, figure)
+
+
+def _chance(report: Mapping[str, Any]) -> str:
+    value = known((report.get("chance") or {}).get("overall"))
+    return (
+        ""
+        if value is None
+        else f"By chance, {100 * value:.0f}{NO_BREAK}% of the answers where asking is needed are right without it"
+    )
 
 
 def asking(path: Path, report: Mapping[str, Any], *, caption: str = "") -> None:

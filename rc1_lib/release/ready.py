@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from rc1_lib.errors import RC1Error
 from rc1_lib.evaluation.derived import EVALUATION, KIND, TRAINING_REPORT
-from rc1_lib.evaluation.gate import CHECK_OF, GATE, PROMPTS
+from rc1_lib.evaluation.gate import CHECK_OF, GATE, PROMPTS, task_check
 from rc1_lib.preflight.ticket import verify_ticket, vouched_by
 from rc1_lib.provenance.derived import NOT_OURS
 from rc1_lib.records import GateResult, Status
@@ -111,7 +111,8 @@ def _evaluation(run: Run, training: Mapping[str, Any]) -> dict[str, Any]:
     check_shape(RELEASED, body, path)
     if path.stem != f"{KIND}_{body['key']}":
         raise RC1Error(f"no release: {path}: contains the evaluation {body['key']}, which has another name; {_AGAIN}")
-    gate = _judged(path, body["gate"])
+    tasks = body["modes"]["sampled"]["by"]["task"]
+    gate = _judged(path, body["gate"], [task for task, found in tasks.items() if _needs_asking(found)])
     if body.get("pass") is not True or training.get("pass") is not True or gate.status is not Status.PASSED:
         failed = [check.name for check in gate.failures]
         raise RC1Error(
@@ -121,10 +122,15 @@ def _evaluation(run: Run, training: Mapping[str, Any]) -> dict[str, Any]:
     return dict(body)
 
 
-def _judged(path: Path, gate: Mapping[str, Any]) -> GateResult:
-    """Return the evaluation's verdict; every comparison is computed again, and none may be missing."""
+def _needs_asking(compared: Mapping[str, Any]) -> bool:
+    """Return whether some prompts of a task need asking; without any, figures about them are undefined."""
+    return compared["before"]["right_needed"].get("value") is not None
+
+
+def _judged(path: Path, gate: Mapping[str, Any], tasks: Iterable[str]) -> GateResult:
+    """Return the evaluation's verdict; every comparison is computed again, and none may be missing, of `tasks` too."""
     found = GateResult.from_report(gate)
-    lacking = sorted({PROMPTS, *CHECK_OF.values()} - {check.name for check in found.checks})
+    lacking = sorted({PROMPTS, *CHECK_OF.values(), *map(task_check, tasks)} - {check.name for check in found.checks})
     if found.name != GATE or lacking:
         said = f"the checks {', '.join(lacking)} are missing" if lacking else f"its gate is {found.name}"
         raise RC1Error(f"no release: {path}: has no complete verdict of the gate {GATE}: {said}; {_AGAIN}")

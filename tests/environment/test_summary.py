@@ -35,7 +35,10 @@ EPISODES = (
         ("env/success", 2 / 5),
         ("env/success_needed", 1 / 2),
         ("env/success_clear", 1 / 3),
-        ("env/lucky", 1 / 5),
+        ("env/right", 3 / 5),
+        ("env/right_needed", 2 / 2),
+        ("env/right_clear", 1 / 3),
+        ("env/lucky", 1 / 1),
         ("env/asked_needed", 1 / 2),
         ("env/asked_clear", 1 / 3),
         ("env/malformed", 1 / 5),
@@ -53,6 +56,12 @@ def test_summary_has_exactly_the_metrics_that_a_configuration_may_name() -> None
     answered = replace(EPISODES[0], answer="Yes")  # the metric of the most frequent answer needs at least 16 answers
     assert summary([*EPISODES, *[answered] * 16]).keys() == EPISODE_FIGURES
     assert len(summary(EPISODES)) == len(EPISODE_FIGURES) - 1
+
+
+def test_right_without_asking_is_a_share_of_the_episodes_that_lack_the_missing_piece() -> None:
+    wrong, asked = outcome(needs=True), outcome(needs=True, asked=1, right=True)
+    assert summary([*EPISODES, wrong, wrong, asked])["env/lucky"] == pytest.approx(1 / 3)
+    assert "env/lucky" not in summary([asked, outcome(right=True)])
 
 
 def test_metric_without_an_episode_is_missing_not_zero() -> None:

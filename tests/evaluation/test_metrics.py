@@ -40,7 +40,10 @@ def test_every_figure_matches_hand_value() -> None:
         "success": 3 / 6,
         "success_needed": 1 / 3,
         "success_clear": 2 / 3,
-        "lucky": 1 / 6,
+        "right": 4 / 6,
+        "right_needed": 2 / 3,
+        "right_clear": 2 / 3,
+        "lucky": 1 / 2,
         "declined": 0.0,
         "ask_recall": 2 / 3,
         "ask_precision": 2 / 3,
@@ -56,7 +59,7 @@ def test_every_figure_matches_hand_value() -> None:
         "malformed": 3 / 29,
     }
     assert found == pytest.approx(expected)
-    assert set(FIGURES) - set(expected) == {"success_hard"}  # none of the six is hard, so it is left out
+    assert set(FIGURES) - set(expected) == {"success_hard", "right_hard"}  # none of the six is hard
 
 
 def test_hard_figure_pools_hotpotqa_and_strategyqa() -> None:
@@ -67,7 +70,7 @@ def test_hard_figure_pools_hotpotqa_and_strategyqa() -> None:
         episode(5, prompt=row(5, bucket="hard", task="gsm8k")),
         episode(7, prompt=row(7, bucket="medium", task="hotpotqa")),
     ]
-    assert figures(hard)["success_hard"] == pytest.approx(1 / 3)
+    assert figures(hard)["success_hard"] == figures(hard)["right_hard"] == pytest.approx(1 / 3)
 
 
 def test_precision_is_undefined_if_the_policy_never_asks() -> None:

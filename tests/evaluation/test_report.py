@@ -18,12 +18,13 @@ from rc1_lib.cli.tables import of_rows
 from rc1_lib.config.step_metrics import measured
 from rc1_lib.environment.outcome import summary
 from rc1_lib.errors import RC1Error
+from rc1_lib.evaluation.chance import Chance
 from rc1_lib.evaluation.episodes import EvaluationError, read_episodes
 from rc1_lib.evaluation.evaluate import Evaluation, evaluate
 from rc1_lib.evaluation.examples import examples_markdown
-from rc1_lib.evaluation.gate import CHECK_OF, GROUPS, PROMPTS, ppo_eval_gate
+from rc1_lib.evaluation.gate import CHECK_OF, GROUPS, PROMPTS, ppo_eval_gate, task_check
 from rc1_lib.evaluation.report import Provenance, evaluation_key, evaluation_markdown, write_evaluation
-from rc1_lib.evaluation.tables import Rows, figures_rows, groups_rows, statuses_rows
+from rc1_lib.evaluation.tables import Rows, figures_rows, groups_rows, needed_rows, statuses_rows, success_rows
 from rc1_lib.gate_report import GateReport
 from rc1_lib.plots import evaluation as plots
 from rc1_lib.plots.training import PANELS, SUPERVISED, curves, panels_of, read_metrics
@@ -53,8 +54,11 @@ def run(tmp_path: Path) -> Run:
     return open_run(profile="local", workspace=tmp_path, overrides=("gates.evaluation.min_prompts=100",))
 
 
+CHANCE = Chance(0.214, {"hotpotqa": 0.04, "strategyqa": 0.5, "gsm8k": 0.1})
+
+
 def evaluated(frame: pl.DataFrame) -> Evaluation:
-    return evaluate(frame, confidence=0.95, resamples=20, seed=7)
+    return evaluate(frame, confidence=0.95, resamples=20, seed=7, chance=CHANCE)
 
 
 def written(run: Run, frame: pl.DataFrame, **extra: Any) -> GateReport:
@@ -88,7 +92,7 @@ def test_report_names_all_its_inputs_and_outputs(run: Run) -> None:
     verdict = GateResult.from_dict({**report["gate"], "offenders": ()})
     assert verdict.status is Status.PASSED
     assert {check.name for check in verdict.checks if check.op != "info"} == {
-        PROMPTS, *GROUPS.values(), *CHECK_OF.values()
+        PROMPTS, *GROUPS.values(), *CHECK_OF.values(), *map(task_check, ("hotpotqa", "strategyqa", "gsm8k"))
     }  # fmt: skip
 
 
@@ -127,7 +131,9 @@ def shown(rows: Rows) -> list[str]:
 
 def test_tables_fit_a_hundred_columns(report: Mapping[str, Any]) -> None:
     tables = [
-        make(report, mode) for make in (figures_rows, groups_rows, statuses_rows) for mode in ("sampled", "greedy")
+        make({**report, "confidence": 0.95}, mode)
+        for make in (figures_rows, groups_rows, needed_rows, success_rows, statuses_rows)
+        for mode in ("sampled", "greedy")
     ]
     assert max(len(line) for rows in tables for line in shown(rows)) <= 100
 
@@ -139,6 +145,27 @@ def test_thresholds_are_shown_for_sampled_episodes_only(report: Mapping[str, Any
     assert sampled["success, asking needed"][5:] == (">= 5", "yes")
     assert sampled["turns"][5:] == ("<= 0", "yes")
     assert [row[5:] for row in figures_rows(report, "greedy").rows if row[5]] == []
+
+
+def test_right_answers_are_shown_next_to_success(report: Mapping[str, Any]) -> None:
+    sampled = {row[0]: row for row in figures_rows(report, "sampled").rows}
+    overall = report["modes"]["sampled"]["overall"]
+    assert sampled["right answers"][2] == f"{100 * overall['after']['right']['value']:.1f} %"
+    assert sampled["right answers"][5:] == ("high >= 0", "yes")
+    assert sampled["right, asking needed"][5:] == ("low > 0", "yes")
+    groups = groups_rows(report, "sampled")
+    assert groups.head[2:4] == ("success %", "right %")
+    assert {row[0]: row[2:4] for row in groups.rows}["all"] == ("45 / 72", "53 / 74")
+
+
+def test_chance_is_next_to_right_without_asking(report: Mapping[str, Any]) -> None:
+    rows = [row[0] for row in figures_rows(report, "sampled").rows]
+    assert rows.index("  chance") == rows.index("right without asking") + 1
+    needed = {row[0]: row for row in needed_rows(report, "sampled").rows}
+    assert needed["all"][-2:] == ("29 / 35", "21")
+    assert [needed[task][-1] for task in ("hotpotqa", "strategyqa", "gsm8k")] == ["4", "50", "10"]
+    unknown = {**report, "chance": None}
+    assert {row[-1] for row in needed_rows(unknown, "sampled").rows} == {"none"}
 
 
 def test_undefined_figures_are_shown_as_none(run: Run) -> None:
@@ -154,7 +181,7 @@ def test_markdown_table_rows_have_equal_cell_counts(report: Mapping[str, Any]) -
     text = evaluation_markdown(report)
     assert text.startswith("# ppo_eval: passed")
     lines = [line for line in groups_rows(report, "sampled").markdown().splitlines() if line.startswith("|")]
-    assert {line.count("|") for line in lines} == {7}
+    assert {line.count("|") for line in lines} == {8}
 
 
 def dialogue(words: str) -> list[dict[str, Any]]:
@@ -183,6 +210,7 @@ def test_examples_show_both_policies_and_count_every_kind() -> None:
     assert text.count("**sft**") == text.count("**ppo**") >= 3
     assert '    -> ask_user {"question": "Which?"}' in text
     assert "the rules" not in text
+    assert "**sft**: right, but without what was missing, questions to the user: 0" in examples(per_kind=9)
 
 
 def test_model_text_cannot_close_its_code_block() -> None:

@@ -8,9 +8,11 @@ from typing import Any
 import polars as pl
 import pytest
 
+from rc1_lib.evaluation.chance import Chance
 from rc1_lib.evaluation.episodes import EvaluationError
 from rc1_lib.evaluation.evaluate import Evaluation, evaluate
 from rc1_lib.evaluation.gate import (
+    CHANCE,
     CHECK_OF,
     GAP,
     GROUPS,
@@ -20,22 +22,32 @@ from rc1_lib.evaluation.gate import (
     PROMPTS,
     RATE,
     RECALL,
+    RIGHT,
+    RIGHT_NEEDED,
     TURNS,
     ppo_eval_gate,
+    task_check,
 )
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import published_config
 from tests.evaluation.tables import PPO, SFT, table
 from tests.gates.verdicts import failed, value
 
-# The verdict does not use the intervals: few samples keep the tests fast.
-RESAMPLES = 20
+# Few samples keep the tests fast; of the checks on right answers, no tested change is near an end of its interval.
+RESAMPLES = 40
 THRESHOLDS, CONFIDENCE = published_config().gates.evaluation, published_config().gates.shared.confidence
 
 
 def judged(frame: pl.DataFrame, **changed: Any) -> GateResult:
     evaluation = evaluate(frame, confidence=CONFIDENCE, resamples=RESAMPLES, seed=1)
     return ppo_eval_gate(evaluation, THRESHOLDS.model_copy(update=changed))
+
+
+TASKS = {task_check(task) for task in ("hotpotqa", "strategyqa", "gsm8k")}
+
+
+def advice(result: GateResult, name: str) -> str:
+    return next(check.advice for check in result.checks if check.name == name)
 
 
 def of_ppo(change: pl.Expr, mode: str = "sampled") -> pl.Expr:
@@ -46,7 +58,7 @@ def test_a_policy_that_learned_when_to_ask_passes_every_check() -> None:
     result = judged(table())
     assert failed(result) == set()
     assert {check.name for check in result.checks if check.op != "info"} == {
-        PROMPTS, *GROUPS.values(), *CHECK_OF.values()
+        PROMPTS, *GROUPS.values(), *CHECK_OF.values(), *TASKS
     }  # fmt: skip
     assert GateResult.from_dict(result.to_dict()) == result
 
@@ -60,7 +72,7 @@ def test_the_checks_use_the_published_thresholds() -> None:
 
 def test_a_policy_that_stopped_asking_fails() -> None:
     result = judged(table(ppo=replace(PPO, asks_needed=0.0, asks_clear=0.0, solves_clear=0.85)))
-    assert failed(result) == {NEEDED, RECALL, PRECISION, GAP}
+    assert failed(result) == {NEEDED, RECALL, PRECISION, GAP, RIGHT_NEEDED, *TASKS}
     assert value(result, RATE) == 100.0
     assert value(result, PRECISION) != value(result, PRECISION)  # NaN: undefined, so it fails
 
@@ -96,8 +108,99 @@ def test_wasted_turns_fail_only_in_turns() -> None:
     assert failed(judged(table(ppo=replace(PPO, wastes=0.9)))) == {TURNS}
 
 
-def test_worse_answers_fail_both_checks_on_success() -> None:
-    assert failed(judged(table(ppo=replace(PPO, solves_asked=0.1, solves_clear=0.5)))) == {NEEDED, HARD}
+def test_worse_answers_fail_every_check_on_success_and_right_answers() -> None:
+    worse = judged(table(ppo=replace(PPO, solves_asked=0.1, solves_clear=0.4)))
+    assert failed(worse) == {NEEDED, HARD, RIGHT_NEEDED, RIGHT, *TASKS}
+
+
+def test_success_that_rises_only_because_a_question_came_first_fails() -> None:
+    base, asks_first = replace(SFT, solves_asked=0.6, guesses=0.6), replace(PPO, solves_asked=0.6, guesses=0.6)
+    result = judged(table(base, asks_first))
+    assert value(result, NEEDED) > 30
+    assert value(result, "right where asking is needed: change, pp").startswith("0 (")
+    assert failed(result) == {RIGHT_NEEDED}
+    assert "now follow a question" in advice(result, RIGHT_NEEDED)
+
+
+def test_fewer_right_answers_where_nothing_is_missing_fail_the_check_on_all() -> None:
+    assert failed(judged(table(ppo=replace(PPO, solves_clear=0.3)))) == {HARD, RIGHT}
+
+
+def needing(task: str, policy: str = "ppo") -> pl.Expr:
+    return (pl.col("policy") == policy) & (pl.col("mode") == "sampled") & pl.col("needs") & (pl.col("task") == task)
+
+
+def wrong(where: pl.Expr) -> pl.DataFrame:
+    """The table of a policy that learned, with wrong answers at some places."""
+    return table().with_columns(pl.col("right", "solved", "lucky") & ~where)
+
+
+@pytest.mark.parametrize("task", ["hotpotqa", "strategyqa", "gsm8k"])
+def test_a_policy_that_unlearns_one_task_of_three_fails_by_its_name(task: str) -> None:
+    result = judged(wrong(needing(task)))
+    assert failed(result) - {HARD} == {task_check(task)}
+    assert value(result, NEEDED) > 5 and value(result, RIGHT_NEEDED) > 0
+    assert f"unlearned {task} where asking is needed (success and right answers fell)" in advice(
+        result, task_check(task)
+    )
+
+
+def test_a_task_fails_if_only_its_right_answers_or_only_its_success_fall() -> None:
+    guessed = needing("gsm8k", "sft") & ~pl.col("obtained")
+    guesses_right = table().with_columns(pl.col("right", "lucky") | guessed)
+    result = judged(guesses_right)
+    assert failed(result) == {task_check("gsm8k")}
+    assert "(right answers fell)" in advice(result, task_check("gsm8k"))
+
+    unasked = table().with_columns(
+        *(pl.col(name) & ~needing("gsm8k") for name in ("solved", "obtained")),
+        lucky=pl.col("lucky") | (needing("gsm8k") & pl.col("right")),
+    )
+    result = judged(unasked)
+    assert failed(result) == {task_check("gsm8k")}
+    assert "(success fell)" in advice(result, task_check("gsm8k"))
+
+
+def test_a_fall_of_one_task_within_its_interval_passes() -> None:
+    start = table(SFT, SFT).filter(needing("gsm8k", "sft")).select("row_id", "solved", "right", "lucky", "obtained")
+    right = start.filter(pl.col("solved"))["row_id"].sort()
+
+    def fewer(prompts: int) -> GateResult:
+        same = table().join(start, on="row_id", how="left", suffix=".sft", maintain_order="left")
+        columns = ("solved", "right", "lucky", "obtained")
+        lost = pl.col("row_id").is_in(right.head(prompts).to_list())
+        return judged(
+            same.with_columns(
+                pl.when(needing("gsm8k")).then(pl.col(f"{name}.sft") & ~lost).otherwise(pl.col(name)).alias(name)
+                for name in columns
+            )
+        )
+
+    assert task_check("gsm8k") not in failed(fewer(1))
+    assert task_check("gsm8k") in failed(fewer(9))
+
+
+def test_a_task_of_which_no_prompt_needs_asking_has_no_check() -> None:
+    result = judged(table().filter(~pl.col("needs") | (pl.col("task") != "gsm8k")), min_prompts=100)
+    assert failed(result) == set()
+    assert task_check("gsm8k") not in {check.name for check in result.checks}
+
+
+def test_a_task_with_too_few_prompts_for_an_interval_fails() -> None:
+    first = table().filter(needing("gsm8k"))["row_id"].sort()[0]
+    few = table().filter(~pl.col("needs") | (pl.col("task") != "gsm8k") | (pl.col("row_id") == first))
+    result = judged(few, min_prompts=100)
+    assert failed(result) == {task_check("gsm8k")}
+    assert value(result, task_check("gsm8k")) != value(result, task_check("gsm8k"))  # NaN
+    assert "undefined: too few prompts of gsm8k" in advice(result, task_check("gsm8k"))
+
+
+def test_chance_is_shown_next_to_right_without_asking() -> None:
+    settings: Any = {"confidence": CONFIDENCE, "resamples": RESAMPLES, "seed": 1}
+    found = evaluate(table(), **settings, chance=Chance(0.25, {"hotpotqa": 0.25}))
+    result = ppo_eval_gate(found, THRESHOLDS)
+    assert value(result, CHANCE) == 0.25
+    assert value(result, "right without asking, sampled").startswith("0.292 -> ")
 
 
 def test_worse_answers_on_hard_multi_hop_rows_fail_only_the_hard_check() -> None:
@@ -113,7 +216,7 @@ def test_the_hard_check_leaves_arithmetic_out() -> None:
 
 
 def test_an_untrained_policy_fails_the_checks_that_require_an_improvement() -> None:
-    assert failed(judged(table(SFT, SFT))) == {NEEDED, HARD, RATE}
+    assert failed(judged(table(SFT, SFT))) == {NEEDED, HARD, RATE, RIGHT_NEEDED}
 
 
 def test_a_rise_equal_to_the_threshold_passes_and_one_prompt_less_fails() -> None:
@@ -134,11 +237,11 @@ def test_a_rise_equal_to_the_threshold_passes_and_one_prompt_less_fails() -> Non
 
 def test_greedy_episodes_are_reported_without_changing_the_verdict() -> None:
     frame = table()
-    greedy = frame.with_columns(solved=pl.col("solved") & ~of_ppo(pl.lit(True), "greedy"))
-    sampled = frame.with_columns(solved=pl.col("solved") & ~of_ppo(pl.lit(True)))
+    greedy = frame.with_columns(pl.col("solved", "right") & ~of_ppo(pl.lit(True), "greedy"))
+    sampled = frame.with_columns(pl.col("solved", "right") & ~of_ppo(pl.lit(True)))
     assert failed(judged(greedy)) == set()
     assert value(judged(greedy), "success, greedy").endswith("-> 0.000")
-    assert failed(judged(sampled)) == {NEEDED, HARD}
+    assert failed(judged(sampled)) == {NEEDED, HARD, RIGHT_NEEDED, RIGHT, *TASKS}
 
 
 def test_a_base_without_needless_questions_leaves_the_drop_undefined_and_fails() -> None:
@@ -181,6 +284,16 @@ def test_a_seed_that_fails_alone_fails_the_gate_although_the_mean_passes() -> No
     assert failed(result) == {"seed 3: clears every threshold"}
     assert [check.advice for check in result.failures] == [f"on its own it misses: {TURNS}"]
     assert value(result, f"seed 3: {TURNS}") > 0 > value(result, f"seed 1: {TURNS}")
+
+
+def test_a_seed_that_unlearned_one_task_fails_alone_by_its_name() -> None:
+    unlearned = wrong(needing("gsm8k")).with_columns(seed=pl.lit(3, pl.Int64))
+    parts = {1: table(seed=1), 2: table(seed=2), 3: unlearned}
+    settings: Any = {"confidence": CONFIDENCE, "resamples": RESAMPLES, "seed": 1}
+    alone = {seed: evaluate(frame, **settings) for seed, frame in parts.items()}
+    result = ppo_eval_gate(evaluate(pl.concat(parts.values()), **settings), THRESHOLDS, alone)
+    assert failed(result) == {"seed 3: clears every threshold"}
+    assert advice(result, "seed 3: clears every threshold") == f"on its own it misses: {task_check('gsm8k')}"
 
 
 def test_too_few_hard_prompts_are_an_error() -> None:

@@ -14,6 +14,7 @@ import pytest
 
 from rc1_lib.calibration.reward_hacking import HACKING
 from rc1_lib.errors import RC1Error
+from rc1_lib.evaluation.gate import task_check
 from rc1_lib.preflight.round_report import PASSED
 from rc1_lib.release.consistency import check_consistent
 from rc1_lib.release.contents import packed
@@ -121,9 +122,15 @@ def fail_first_check(body: Any) -> None:
     body["gate"]["checks"][0]["value"] = -1
 
 
+def drop_check_of_a_task(body: Any) -> None:
+    checks = body["gate"]["checks"]
+    checks.remove(next(check for check in checks if check["name"] == task_check("gsm8k")))
+
+
 FORGERIES: tuple[tuple[str, Callable[[Any], object], str], ...] = (
     ("failed check", fail_first_check, "failed (held-out prompts of a seed"),
     ("missing check", lambda body: body["gate"]["checks"].pop(0), "checks held-out prompts of a seed"),
+    ("missing check of a task", drop_check_of_a_task, "checks gsm8k: success and right answers"),
     ("another gate", lambda body: body["gate"].update(name="git"), "gate is git"),
     ("gate without checks", lambda body: body["gate"].update(checks=[], evidence=None), "gate: is not a verdict"),
     ("pass as a number", lambda body: body.update({"pass": 7}), "ppo_eval failed"),

@@ -158,9 +158,17 @@ def test_shown_change_is_after_minus_before(page: str) -> None:
     tiles = page.partition('<div class="tiles">')[2].partition("<section")[0]
     shown = re.findall(r">([−+]?[\d.]+)\u00a0(?:%|pp)", tiles)
     shares = [float(text.replace("−", "-")) for text in shown]
-    assert len(shares) == 15
+    assert len(shares) == 18
     for before, after, change in zip(shares[::3], shares[1::3], shares[2::3], strict=True):
         assert change == pytest.approx(after - before, abs=0.11)
+
+
+def test_page_shows_right_answers_next_to_success_and_chance_next_to_right_without_asking(page: str) -> None:
+    for title in ("Right where asking is needed", "Right answers by task and difficulty", "right before"):
+        assert title in page
+    table = page.partition("Right without asking, where asking is needed")[2].partition("</table>")[0]
+    assert ">chance</th>" in table and re.findall(r">(\d+\.\d)\u00a0%</a></td></tr>", table) == ["25.0", "10.0"]
+    assert "lucky<" not in page
 
 
 def test_waivers_and_changed_thresholds_are_at_the_top(page: str) -> None:

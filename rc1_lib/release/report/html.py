@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -45,10 +45,18 @@ def checks_table(
     return Table(title, ("check", "value", "wanted", "verdict"), rows, opened)
 
 
-def figures_table(title: str, head: Sequence[str], source: Source, *places: Sequence[str]) -> Table:
-    """Return a table with a line for every name at the first of `places`, with its figure and interval at each."""
+def figures_table(
+    title: str, head: Sequence[str], source: Source, *places: Sequence[str], words: Mapping[str, str] | None = None
+) -> Table:
+    """Return a table with a line for every name at the first of `places`, with its figure and interval at each.
+
+    `words` has what people read for names that do not explain themselves.
+    """
     rows = [
-        (name.replace("_", " "), *(source.cite_interval(plain, *place, name) for place in places))
+        (
+            (words or {}).get(name, name.replace("_", " ")),
+            *(source.cite_interval(plain, *place, name) for place in places),
+        )
         for name in source.at(*places[0]) or ()
     ]
     return Table(title, head, rows)

@@ -8,6 +8,7 @@ from typing import Any
 
 from rc1_lib.evaluation.episodes import MODES
 from rc1_lib.evaluation.gate import CHECK_OF
+from rc1_lib.evaluation.metrics import LUCKY
 from rc1_lib.evaluation.paired import OVERCLAR_DROP
 from rc1_lib.plots.page import Chart, draw, lines, pairs
 from rc1_lib.plots.training import MEDIAN_OF, panels_of
@@ -32,13 +33,18 @@ from rc1_lib.training.run_paths import paths_of
 
 _BEFORE_AFTER = (("old", "before"), ("new", "after"))
 _HEADLINES = {
-    "success_needed": "Success where asking is needed", "success_hard": "Success on hard rows",
+    "success_needed": "Success where asking is needed", "right_needed": "Right where asking is needed",
+    "success_hard": "Success on hard rows",
     "ask_recall": "Asks where needed", "overclar_rate": "Asks where nothing is missing",
     "ask_precision": "Questions that were needed", "turns": "Turns of a dialogue",
 }  # fmt: skip
 _GROUPS = {
     "success": "all prompts", "success_needed": "asking needed", "success_clear": "nothing missing",
     "success_hard": "hard, multi-hop",
+}  # fmt: skip
+_RIGHT = {
+    "right": "all prompts", "right_needed": "asking needed", "right_clear": "nothing missing",
+    "right_hard": "hard, multi-hop",
 }  # fmt: skip
 _ASKING = {"ask_recall": "recall", "ask_precision": "precision", "overclar_rate": "asks needlessly"}
 
@@ -95,14 +101,14 @@ def _curve(name: str, title: str, logs: Sequence[Source], band: str) -> Chart | 
 
 
 def policy(sources: Sources) -> Section:
-    """Return success and asking, before and after, by kind of prompt."""
+    """Return success, right answers and asking, before and after, by kind of prompt."""
     found, title = sources.evaluation(), "The policy, before and after"
     if found is None:
         return Section("policy", title, "The policy was not evaluated: no evaluation is named by a training.")
     compared = found.at("modes", "sampled")
     overall = compared["overall"]
-    split = [(task_spec(name).label, one, "success") for name, one in compared["by"]["task"].items()]
-    split += [(name, one, "success") for name, one in compared["by"]["bucket"].items()]
+    split = [(task_spec(name).label, one) for name, one in compared["by"]["task"].items()]
+    split += list(compared["by"]["bucket"].items())
     confidence = overall["change"]["success"]["confidence"]
     caption = (
         f"On {overall['prompts']:,} held-out prompts, sampled; lines: {100 * confidence:g}\u00a0% bootstrap intervals"
@@ -110,23 +116,27 @@ def policy(sources: Sources) -> Section:
     precision = f"{caption}. Precision: of the prompts asked about, those that needed it"
     charts = (
         _pairs("success", "Success", caption, [(words, overall, name) for name, words in _GROUPS.items()]),
-        _pairs("success-split", "Success by task and difficulty", caption, split),
+        _pairs("right", "Right answers", caption, [(words, overall, name) for name, words in _RIGHT.items()]),
+        *(
+            _pairs(f"{name}-split", f"{title} by task and difficulty", caption, [(*one, name) for one in split])
+            for name, title in (("success", "Success"), ("right", "Right answers"))
+        ),
         _pairs("asking", "When it asks", precision, [(words, overall, name) for name, words in _ASKING.items()]),
     )
     lead = (
-        f"{found.at('before')} against {found.at('after')}, the same prompts, paired. A lucky guess of a missing piece "
-        f"is no success."
+        f"{found.at('before')} against {found.at('after')}, the same prompts, paired. An answer that is right without "
+        f"asking for what was missing is no success."
     )
     checks = [(check.name, check) for check in GateResult.from_report(found.at("gate")).checks]
     gate = checks_table("The gate ppo_eval", found, "gate.checks", checks)
     figures = [
         figures_table(
             f"All figures, {mode}", ("figure", "before", "after", "change"), found,
-            *(("modes", mode, "overall", side) for side in ("before", "after", "change")),
+            *(("modes", mode, "overall", side) for side in ("before", "after", "change")), words={"lucky": LUCKY},
         )
         for mode in MODES
     ]  # fmt: skip
-    tables = (*figures, _by(found), gate)
+    tables = (*figures, _without_asking(found), _by(found), gate)
     return Section("policy", title, lead, charts, tables, _dialogues(sources, found))
 
 
@@ -141,9 +151,29 @@ def _by(found: Source) -> Table:
     for kind in ("task", "bucket", "wording"):
         for name in found.at("modes", "sampled", "by", kind) or {}:
             place = ("modes", "sampled", "by", kind, name)
-            sides = (found.cite_interval(percent, *place, side, "success") for side in ("before", "after"))
+            sides = (
+                found.cite_interval(percent, *place, side, figure)
+                for figure in ("success", "right")
+                for side in ("before", "after")
+            )
             rows.append((f"{kind}: {name}", found.cite(plain, *place, "prompts"), *sides))
-    return Table("Success by group", ("group", "prompts", "before", "after"), rows)
+    head = ("group", "prompts", "success before", "success after", "right before", "right after")
+    return Table("Success and right answers by group", head, rows)
+
+
+def _without_asking(found: Source) -> Table:
+    """Return how often the policies are right without asking where something is missing, next to chance."""
+    places = {"all": (("overall",), ("chance", "overall"))}
+    places |= {
+        name: (("by", "task", name), ("chance", "by_task", name)) for name in found.at("modes", "sampled", "by", "task")
+    }
+    rows: list[Sequence[Cell]] = []
+    for name, (place, chance) in places.items():
+        sides = [
+            found.cite_interval(percent, "modes", "sampled", *place, side, "lucky") for side in ("before", "after")
+        ]
+        rows.append((name, *sides, found.cite(percent, *chance)))
+    return Table("Right without asking, where asking is needed", ("prompts", "before", "after", "chance"), rows)
 
 
 def _dialogues(sources: Sources, found: Source) -> tuple[Text, ...]:

@@ -35,14 +35,14 @@ _ANY = {"*": Any}
 _GATE = Annotated[GateResult, PlainValidator(_verdict)]
 _CHANGED = [{"key": Any, "value": Any, "published": Any}]
 _ROUND = {"gates?": [_GATE], "waived?": {"*": str}, "not_applicable?": {"*": str}, "thresholds_changed?": _CHANGED}
-_SUCCESS = {"success": _ANY}
-_SPLIT = {"*": {"before": _SUCCESS, "after": _SUCCESS}}
+_SIDE = dict.fromkeys(("success", "right", "right_needed", "lucky"), _ANY)
+_SPLIT = {"*": {"before": _SIDE, "after": _SIDE}}
 _OVERALL = {
     "before": dict.fromkeys(FIGURES, _ANY), "after": dict.fromkeys(FIGURES, _ANY),
     "change": {"success": {"confidence": StrictFloat}}, "prompts": StrictInt,
 }  # fmt: skip
 _COMPARED = {"overall": _OVERALL, "by": {"task": _SPLIT, "bucket": _SPLIT, "wording?": {"*": _ANY}}}
-_EVALUATION = {"modes": {"sampled": _COMPARED}, "gate": _GATE, "thresholds_changed?": _CHANGED}
+_EVALUATION = {"modes": {"sampled": _COMPARED}, "chance?": _ANY, "gate": _GATE, "thresholds_changed?": _CHANGED}
 _SCORED = {"scoring?": {"models?": [str], "judge?": _ANY}}
 
 

@@ -98,6 +98,8 @@ class TrainLog:
 
 
 STAGE = "train"
+_NOTED = {"env/success": "success", "env/right": "right", "objective/scores": "reward", "loss": "loss", "kl": "kl"}
+"""Metric -> its word in the line of a step, if the step has it; a line of the console has 100 columns."""
 
 
 class Logging(Callback):
@@ -131,7 +133,7 @@ class Logging(Callback):
             self._board.add_scalar(name, value, trainer.step)
         for tracker in self._trackers:
             tracker.log(trainer.step, numbers)
-        note = " ".join(f"{name} {value:.4g}" for name, value in numbers.items() if name in {"loss", "kl", "lr"})
+        note = " ".join(f"{words} {numbers[name]:.4g}" for name, words in _NOTED.items() if name in numbers)
         self._log.line(f"step {trainer.step}/{trainer.max_steps} {note} {numbers['sec_per_step']:.2f} s")
         report_progress(STAGE, trainer.step, trainer.max_steps, note)
 

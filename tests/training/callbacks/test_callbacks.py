@@ -54,6 +54,20 @@ def test_logging_writes_every_step_with_all_named_fields(tmp_path: Path) -> None
     assert list((tmp_path / "logs/tensorboard").iterdir())
 
 
+def test_line_of_a_step_shows_success_right_answers_and_reward_in_a_hundred_columns(tmp_path: Path) -> None:
+    measured = {
+        "lr": 1e-5, "loss": -0.0123456, "kl": 0.0123456, "env/success": 0.41234, "env/right": 0.52341,
+        "objective/scores": -0.123456, "sec_per_step": 1.0,
+    }  # fmt: skip
+    trainer, logging, notes = run(1, logging_to(tmp_path)), logging_to(tmp_path), []
+    trainer.step, trainer.max_steps = 1234, 1234
+    logging.on_start(trainer)
+    with listening(lambda stage, done, total, note: notes.append(note)):
+        logging.on_step(trainer, measured)
+    assert notes == ["success 0.4123 right 0.5234 reward -0.1235 loss -0.01235 kl 0.01235"]
+    assert len(f"[99999.9 s] train: 1234/1234 {notes[0]}") <= 100
+
+
 def test_resumed_run_logs_every_step_once(tmp_path: Path) -> None:
     run(5, logging_to(tmp_path), saving_to(tmp_path, every=2))
     path = tmp_path / "reports/metrics.jsonl"
