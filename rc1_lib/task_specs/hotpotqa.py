@@ -40,6 +40,7 @@ def parse(record: Mapping[str, Any], index: int, origin: str) -> Question:
     lookups = _lookups(ask, list(support), passages)
     # The user's reply must not be the answer ("Which is older, A or B?" with A withheld).
     nameable = [title for title in support if title.casefold() not in answer.casefold()]
+    slot, kept = name_slot(nameable, ask, passages, support, answer)
     return Question(
         id=f"hotpotqa/{origin}/{index}",
         task="hotpotqa",
@@ -50,7 +51,8 @@ def parse(record: Mapping[str, Any], index: int, origin: str) -> Question:
         passages=tuple(passages),
         steps=tuple(Step("wiki", page.title, page.text) for page in passages[: len(support)]),
         answer=answer,
-        slot=name_slot(nameable, ask, lookups),
+        slot=slot,
+        kept=kept,
         lookups=lookups,
     )
 
