@@ -56,9 +56,26 @@ _ADVICE = {
     "to name each other",
 }
 _READER_ADVICE = (
-    "a policy that never asks is right more often than by chance: read the offenders, and find out what gives the answer "
-    "away"
+    "a policy that never asks is right more often than by chance: read the offenders, and find out what gives their "
+    "answers away"
 )
+
+
+@dataclass(frozen=True, slots=True)
+class _Played:
+    """A prompt that needs a clarification, as the reader without `ask_user` gets it.
+
+    Attributes:
+        row: the first row with the prompt.
+        file: the row's file.
+        reach: what can be reached.
+        possible: the number of possible answers; 0 if there is no end of them, or no solver to say.
+    """
+
+    row: Row
+    file: str
+    reach: Closure
+    possible: int
 
 
 @dataclass(slots=True)
@@ -69,16 +86,15 @@ class _Tally:
         looked: (fault, file) -> rows that could have it.
         at_fault: (fault, file) -> rows that have it.
         rows: what else is counted, by name.
-        played: one row for each prompt that needs a clarification, with its closure and its number of possible answers
-            (0: any number).
-        guessed: the same for dialogues that answer without having asked.
+        played: prompt -> its first row, of those that need a clarification.
+        guessed: the same, of dialogues that answer without having asked.
     """
 
     looked: Counter[tuple[Fault, str]] = field(default_factory=Counter)
     at_fault: Counter[tuple[Fault, str]] = field(default_factory=Counter)
     rows: Counter[str] = field(default_factory=Counter)
-    played: dict[str, tuple[Row, Closure, int]] = field(default_factory=dict)
-    guessed: dict[str, tuple[Row, Closure, int]] = field(default_factory=dict)
+    played: dict[str, _Played] = field(default_factory=dict)
+    guessed: dict[str, _Played] = field(default_factory=dict)
 
 
 def missing_piece_gate(
@@ -113,11 +129,11 @@ def _judged(
     read = [(task, *reader) for task, tally in of_task.items() for reader in _readers(tally)]
     for task, name, answers, played in read:
         # Each reader's interval is so wide that all of them together are right with the given confidence.
-        right = [row for (row, _), answer in zip(played, answers, strict=True) if _is_right(row, answer)]
+        right = [one for one, answer in zip(played, answers, strict=True) if _is_right(one.row, answer)]
         check = _against_chance(f"{name}, low end[{task}]", len(right), played, 1 - (1 - confidence) / len(read))
         checks += [check, info(f"{name}, share of {len(played)} prompts[{task}]", len(right) / len(played))]
         if not check.passed:
-            listed += [_offender(row, "", name, row["answer"], "a wrong answer") for row in right]
+            listed += [_offender(one.row, one.file, name, one.row["answer"], "a wrong answer") for one in right]
     for task, tally in of_task.items():
         checks += [info(f"{name}[{task}]", count) for name, count in sorted(tally.rows.items())]
     return GateResult("missing_piece", tuple(checks), offenders=tuple(listed[:MAX_OFFENDERS]))
@@ -163,9 +179,10 @@ def _faults(row: Row, file: str, solver: Solver | None, tally: _Tally) -> Iterat
         lacking = slot["value"].casefold() not in reply.casefold()
         yield from _counted(tally, Fault.UNSETTLED, file, lacking, reply, f"a reply that names '{slot['value']}'")
     # Other dialogues about the same prompt tell nothing new.
-    tally.played.setdefault(reach.prompt, (row, reach, len(possible or ())))
+    played = _Played(row, file, reach, len(possible or ()))
+    tally.played.setdefault(reach.prompt, played)
     if not row["asked"]:
-        tally.guessed.setdefault(reach.prompt, (row, reach, len(possible or ())))
+        tally.guessed.setdefault(reach.prompt, played)
 
 
 def _counted(
@@ -178,8 +195,12 @@ def _counted(
 
 
 def as_seen(row: Row, reach: Closure) -> Row:
-    """Return the row with nothing but what the policy can see, so that no solver can use answer or labels."""
-    posed = row["posed"]
+    """Return the row with nothing but what the policy can see, so that no solver can use answer or labels.
+
+    The missing piece is in it only if the user's reply, if taken into account, names it.
+    """
+    posed, slot = row["posed"], row.get("slot")
+    told = slot is not None and reach.reply is not None and slot["value"] in reach.reply
     return {
         **row,
         "messages": [{"role": "user", "content": reach.prompt}],
@@ -189,7 +210,7 @@ def as_seen(row: Row, reach: Closure) -> Row:
         "passages": [{"title": title, "text": text} for title, text in reach.pages.items()],
         "answer": "",
         "aliases": None,
-        "slot": None,
+        "slot": slot if told else None,
         "user_replies": None,
         "needs_clarification": False,
         "asked": 0,
@@ -205,8 +226,8 @@ def _place(value: str, seen: Row, reach: Closure) -> str:
     texts = {"the prompt": reach.prompt, **{f"page '{title}'": text for title, text in reach.pages.items()}}
     if quantity is None:
         opened = [f"page '{title}'" for title in reach.pages if folded(title) in (folded(name), folded(value))]
-        return next((*opened, *(place for place, text in texts.items() if names_it(name, text))), "")
-    titles = sorted((page for page in reach.pages), key=len, reverse=True)
+        return next(iter([*opened, *(place for place, text in texts.items() if names_it(name, text))]), "")
+    titles = sorted(reach.pages, key=len, reverse=True)
     for place, text in texts.items():
         for title in titles:
             text = text.replace(title, " ")  # "Story train 12" is a name
@@ -230,18 +251,17 @@ def _in_words(possible: frozenset[str] | None) -> str:
     return ", ".join(sorted(possible)) or "no possible answer"
 
 
-def _readers(tally: _Tally) -> Iterator[tuple[str, list[str], list[tuple[Row, int]]]]:
-    """Yield each reader without `ask_user`: its name, its answers, and the rows that it answers."""
-    read = list(tally.played.values())[:_READ]
-    if read:
-        rows, reaches = [row for row, _, _ in read], [reach for _, reach, _ in read]
+def _readers(tally: _Tally) -> Iterator[tuple[str, list[str], list[_Played]]]:
+    """Yield each reader without `ask_user`: its name, its answers, and the prompts that it answers."""
+    if played := list(tally.played.values())[:_READ]:
+        rows, reaches = [one.row for one in played], [one.reach for one in played]
         answers = readings(rows, reaches, lambda row: row["answer"] in ("yes", "no"))
-        yield "reader of all texts without asking, right", answers, [(row, n) for row, _, n in read]
-    if guessed := [(row, n) for row, _, n in tally.guessed.values()]:
-        yield "recorded dialogues without asking, right", [row["final"] for row, _ in guessed], guessed
+        yield "right without asking, reader of all texts", answers, played
+    if guessed := list(tally.guessed.values()):
+        yield "right without asking, recorded dialogues", [one.row["final"] for one in guessed], guessed
 
 
-def _against_chance(name: str, right: int, played: Sequence[tuple[Row, int]], confidence: float) -> Check:
+def _against_chance(name: str, right: int, played: Sequence[_Played], confidence: float) -> Check:
     """Check that the low end of the share of right answers is not above chance.
 
     The interval is Clopper's and Pearson's (1934). Chance is the share of the best constant answer, or the mean of one
@@ -249,8 +269,8 @@ def _against_chance(name: str, right: int, played: Sequence[tuple[Row, int]], co
     """
     n = len(played)
     low = float(betaincinv(right, n - right + 1, (1 - confidence) / 2)) if right else 0.0
-    constant = max(Counter(row["answer"] for row, _ in played).values()) / n
-    chance = max(constant, sum(1 / possible for _, possible in played if possible) / n)
+    constant = max(Counter(one.row["answer"] for one in played).values()) / n
+    chance = max(constant, sum(1 / one.possible for one in played if one.possible) / n)
     return at_most(name, low, chance, _READER_ADVICE)
 
 

@@ -12,6 +12,7 @@ from rc1_lib.task_specs.wording import occurrences, word_positions
 
 _VAGUE = "a certain one"
 _VERDICTS = ("yes", "no")
+_ANY_OF = re.compile(r"\b(?:both|either|neither|all|any)\b", re.IGNORECASE)
 _LEADING_ARTICLE = re.compile(r"^(?:a|an|the)\s+", re.IGNORECASE)
 _REMARK = re.compile(r"\s*\([^()]*\)$")
 _NAME_WORD = re.compile(r"[^\W\d_]+")
@@ -103,6 +104,8 @@ def _hidden(
     """Return the titles to hide and an empty text, or none and why the name cannot be withheld."""
     rest = ask.replace(slot.value, slot.vague)
     told = "" if answer.casefold() in _VERDICTS else answer
+    if not told and _ANY_OF.search(rest):
+        return (), "nothing can be withheld: the other names of the question may settle it alone"
     if gives_away(name, rest):
         return (), "nothing can be withheld: the question names it in other words too"
     if told and names_it(told, rest):
