@@ -29,6 +29,8 @@ _HOPS = 3
 
 @dataclass(frozen=True, slots=True)
 class _Sentence:
+    """The words of the question that a sentence has, and its names and numbers."""
+
     words: frozenset[str]
     names: frozenset[str]
     numbers: tuple[str, ...]
@@ -41,17 +43,17 @@ def answer_from_texts(row: Row, reach: Closure) -> str:
     Whether a number or a name is asked for is taken from the gold answer, as a reader takes it from the question.
     """
     wants_number = bool(_NUMBER.fullmatch(row["answer"].strip("$")))
-    sentences = _sentences(row, reach)
     asked, in_ask = frozenset(tokenize(row["posed"]["ask"])), folded(row["posed"]["ask"])
+    sentences = _sentences(row, reach, asked)
     rarity = _rarity(sentences, asked)
-    best, answer = 0.0, ""
+    best, answer = 0, ""
     for last in sentences:
         texts = last.numbers if wants_number else sorted(last.names)
         candidates = [text for text in texts if folded(text) not in in_ask]
         if not candidates:
             continue
-        own = _weight(last.words & asked, rarity)
-        covered, seen = _chain(last, sentences, asked, rarity)
+        own = _weight(last.words, rarity)
+        covered, seen = _chain(last, sentences, rarity)
         weight = _weight(covered, rarity) + own
         if weight > best:
             # A name that only the last sentence has is more likely to be new, and so the answer.
@@ -61,24 +63,24 @@ def answer_from_texts(row: Row, reach: Closure) -> str:
 
 
 def _chain(
-    last: _Sentence, sentences: Sequence[_Sentence], asked: frozenset[str], rarity: dict[str, float]
+    last: _Sentence, sentences: Sequence[_Sentence], rarity: dict[str, int]
 ) -> tuple[frozenset[str], frozenset[str]]:
     """Return the words of the question that a chain of sentences to `last` covers, and the names on the way."""
-    covered, names, seen = last.words & asked, last.names, frozenset[str]()
+    covered, names, seen = last.words, last.names, frozenset[str]()
     for _ in range(_HOPS):
         linked = [one for one in sentences if one is not last and one.names & names]
-        added = max(linked, key=lambda one: _weight(one.words & asked - covered, rarity), default=None)
+        added = max(linked, key=lambda one: _weight(one.words - covered, rarity), default=None)
         if added is None:
             break
-        covered, names, seen = covered | added.words & asked, names | added.names, seen | added.names
+        covered, names, seen = covered | added.words, names | added.names, seen | added.names
     return covered, seen
 
 
-def _weight(words: frozenset[str], rarity: dict[str, float]) -> float:
-    return math.fsum(rarity[word] for word in sorted(words))
+def _weight(words: frozenset[str], rarity: dict[str, int]) -> int:
+    return sum(rarity[word] for word in words)
 
 
-def _sentences(row: Row, reach: Closure) -> list[_Sentence]:
+def _sentences(row: Row, reach: Closure, asked: frozenset[str]) -> list[_Sentence]:
     texts = [
         (title, text)
         for title, page in [("", "\n".join(row["posed"]["quoted"])), *reach.pages.items()]
@@ -89,7 +91,7 @@ def _sentences(row: Row, reach: Closure) -> list[_Sentence]:
     names = {*reach.pages, *(name for _, text in texts for name in _NAME.findall(text[1:]))}
     return [
         _Sentence(
-            frozenset(tokenize(f"{title} {text}")),
+            asked.intersection(tokenize(f"{title} {text}")),
             frozenset(name for name in names if name in text or name == title),
             tuple(_NUMBER.findall(text)),
         )
@@ -97,8 +99,10 @@ def _sentences(row: Row, reach: Closure) -> list[_Sentence]:
     ]
 
 
-def _rarity(sentences: Sequence[_Sentence], words: frozenset[str]) -> dict[str, float]:
-    return {word: math.log(1 + len(sentences) / (1 + sum(word in one.words for one in sentences))) for word in words}
+def _rarity(sentences: Sequence[_Sentence], words: frozenset[str]) -> dict[str, int]:
+    """Return how rare each word is, in thousandths: whole numbers, whose sum does not depend on their order."""
+    counts = Counter(word for one in sentences for word in one.words)
+    return {word: round(1000 * math.log(1 + len(sentences) / (1 + counts[word]))) for word in words}
 
 
 def verdicts_by_form(rows: Sequence[Row]) -> list[str]:
