@@ -49,16 +49,12 @@ def answer_from_texts(row: Row, reach: Closure) -> str:
     best, answer = 0, ""
     for last in sentences:
         texts = last.numbers if wants_number else sorted(last.names)
-        candidates = [text for text in texts if folded(text) not in in_ask]
-        if not candidates:
-            continue
-        own = _weight(last.words, rarity)
         covered, seen = _chain(last, sentences, rarity)
-        weight = _weight(covered, rarity) + own
-        if weight > best:
-            # A name that only the last sentence has is more likely to be new, and so the answer.
-            new = [text for text in candidates if text not in seen]
-            best, answer = weight, (new or candidates)[-1]
+        # What the question or an earlier sentence names leads to the answer, and is not the answer.
+        candidates = [text for text in texts if folded(text) not in in_ask and text not in seen]
+        weight = _weight(covered, rarity) + _weight(last.words, rarity)
+        if candidates and weight > best:
+            best, answer = weight, candidates[-1]
     return answer
 
 
