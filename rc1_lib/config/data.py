@@ -54,6 +54,11 @@ class Recipe(Section):
 
     withhold: Share
     """Share of these rows with missing information."""
+    ambiguous: Share
+    """Share of those in which the description fits several things; in the others the missing piece is gone."""
+    vague: Share
+    """Share of the complete rows that sound as if something were missing: a gap that does not matter, or a description
+    that fits one thing only."""
     detours: Range
     """Minimum and maximum number of needless pages that the scripted expert reads."""
     overlap: Share

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
 
 from rc1_lib.config.run_config import RunConfig
-from rc1_lib.pool.dialogue import closing_reason
-from rc1_lib.pool.prompting import replace_word, take_out
-from rc1_lib.records import Question, Row, RowPassage, Slot
+from rc1_lib.pool.dialogue import closing_reason, row_slot
+from rc1_lib.pool.prompting import How, missing_slot, posed_as, replace_word
+from rc1_lib.records import Question, Row, RowPassage, RowSlot, Slot
 from rc1_lib.rows.inconsistency import Inconsistency, Kind
 from rc1_lib.runtime.batches import gc_paused
 from rc1_lib.sources import load_questions
@@ -55,7 +54,8 @@ def as_asked(row: Row, question: Question, lent: Mapping[str, set[str]]) -> Iter
         if found != expected:
             yield Inconsistency(Kind.SOURCE, name, str(found), str(expected))
     if question.dialogue is None:
-        for page in (row["passages"] or [])[len(question.passages) :]:
+        own = len(posed_as(question, _how(row, question)).passages)
+        for page in (row["passages"] or [])[own:]:
             if not _borrowed(page, row, lent.get(page["title"], set())):
                 yield Inconsistency(Kind.SOURCE, "passages", page["text"], f"the source's page '{page['title']}'")
 
@@ -63,8 +63,13 @@ def as_asked(row: Row, question: Question, lent: Mapping[str, set[str]]) -> Iter
 def _borrowed(page: RowPassage, row: Row, texts: set[str]) -> bool:
     if page["text"] in texts or not row["slot"]:
         return page["text"] in texts
-    slot = Slot(**row["slot"])
+    slot = slot_of(row["slot"])
     return any(replace_word(text, slot, row["lang"]) == page["text"] for text in texts)
+
+
+def slot_of(slot: RowSlot) -> Slot:
+    """Return a row's slot as a `Slot`."""
+    return Slot(slot["where"], slot["value"], slot["vague"], slot["wanted"], slot.get("way") or "gone")
 
 
 def _compared(row: Row, question: Question) -> Iterator[tuple[str, object, object]]:
@@ -74,13 +79,24 @@ def _compared(row: Row, question: Question) -> Iterator[tuple[str, object, objec
     yield "answer", row["answer"], question.answer
     yield "aliases", row["aliases"] or [], list(question.aliases)
     if question.dialogue is None:
-        missing = question.slot if row["needs_clarification"] else None
-        posed = take_out(question, missing) if missing else question
+        how = _how(row, question)
+        missing, posed = missing_slot(question, how), posed_as(question, how)
         pages = [{"title": page.title, "text": page.text} for page in posed.passages]
         yield "posed.ask", row["posed"]["ask"], posed.ask
         if row["posed"]["reason"]:  # even if no message contains it: `reworded` may insert it
-            expected = closing_reason(question.steps, posed.support, question.lang)
+            expected = closing_reason(question.steps, question.support, question.lang)
             yield "posed.reason", row["posed"]["reason"], expected
-        yield "slot", row["slot"], asdict(missing) if missing else None
+        yield "slot", row["slot"], row_slot(missing) if missing else None
         yield "support", row["support"], list(posed.support)
         yield "passages", (row["passages"] or [])[: len(pages)], pages
+
+
+def _how(row: Row, question: Question) -> How:
+    """Return what was done to the question, as far as the row shows it."""
+    slot = row["slot"]
+    if row["needs_clarification"]:
+        return "ambiguous" if slot and slot.get("way") == "ambiguous" else "gone"
+    if row["posed"]["ask"] != question.ask:
+        return "unique"
+    vague = question.decoy.vague if question.decoy else ""
+    return "decoy" if vague and any(vague in page["text"] for page in row["passages"] or ()) else "complete"

@@ -8,12 +8,13 @@ from itertools import chain
 
 import orjson
 
+from rc1_lib.pool.as_asked import slot_of
 from rc1_lib.pool.dialogue import kind_of
 from rc1_lib.pool.prompting import replace_word, user_message
 from rc1_lib.pool.quotation import first_sentence, leading
 from rc1_lib.pool.templates import Pack, Template
 from rc1_lib.pool.user_replies import UNSURE
-from rc1_lib.records import Message, Passage, Row, Slot
+from rc1_lib.records import Message, Passage, Row
 from rc1_lib.rows.chat import ANSWER_MARK, ARGUMENT_OF
 from rc1_lib.rows.inconsistency import Inconsistency, Kind
 
@@ -84,9 +85,11 @@ def language(row: Row) -> Iterator[Inconsistency]:
 
 
 def _quotable(text: str, row: Row) -> bool:
-    """Return whether `text` is a supporting sentence, the marked beginning of one, or a page's first sentence."""
+    """Return whether `text` is a supporting sentence, the marked beginning of one, or on a page of the row."""
     slot, lang, cut = row["slot"], row["lang"], text.endswith("…")
-    asked = Slot(**slot) if slot and slot["where"] == "ask" else None
+    asked = slot_of(slot) if slot and slot["where"] == "ask" and slot.get("way") != "ambiguous" else None
+    if any(text in page["text"] for page in row["passages"] or ()):
+        return True
     pages = (Passage(page["title"], page["text"]) for page in row["passages"] or ())
     for sentence in chain(row["support"], map(first_sentence, pages)):
         whole = replace_word(sentence, asked, lang) if asked else sentence

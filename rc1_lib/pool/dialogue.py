@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import orjson
 
-from rc1_lib.config.data import Pool
+from rc1_lib.config.data import Pool, Recipe
 from rc1_lib.pool.plan import PlannedRow
-from rc1_lib.pool.prompting import Posed, pose
+from rc1_lib.pool.prompting import How, Posed, pose
 from rc1_lib.pool.teacher import CUE_RATE, Call, Performance, ask_chance, perform
 from rc1_lib.pool.templates import Pack, Template
 from rc1_lib.pool.user_replies import replies_of
@@ -46,21 +46,21 @@ def write_row(planned: PlannedRow, bucket: Bucket, pool: Pool, pack: Pack, take:
     question, recipe = planned.question, pool.recipes[bucket]
     cue = habits.random() < CUE_RATE
     inclined = habits.random()
-    withhold = habits.random() < recipe.withhold and question.slot is not None
+    how = _how(question, recipe, habits)
     rng = random.Random(f"{pool.seed}/{planned.id}/{planned.use}/{bucket}")
     template = rng.choice(pack.select(kind_of(question.task, cue), question.lang))
-    posed = pose(question, template, bucket, recipe.overlap, withhold=withhold, cue=cue, rng=rng)
+    posed = pose(question, template, bucket, recipe.overlap, how=how, cue=cue, rng=rng)
     if take:
         rng = random.Random(f"{pool.seed}/{planned.id}/{planned.use}/{bucket}/take-{take}")
         inclined = rng.random()
     asks = inclined < ask_chance(pool.clarify_rate, pool.teacher, cue=cue, needs=posed.needs)
-    wanted = _question_to_user(question, template, posed.needs, rng)
+    wanted = _question_to_user(question, template, posed, rng)
     performance = perform(posed, recipe, pool, asks=asks, wanted=wanted, rng=rng)
     if performance is None:
         return None
-    reason = closing_reason(question.steps, posed.question.support, question.lang) if performance.sound else ""
+    reason = closing_reason(question.steps, question.support, question.lang) if performance.sound else ""
     messages = _messages(posed, template, performance, reason, rng)
-    missing = question.slot if posed.needs else None
+    missing = posed.slot
     heard = wanted.result if asks else None
     solved, lucky = _verdict(posed, performance)
     return {
@@ -88,7 +88,7 @@ def write_row(planned: PlannedRow, bucket: Bucket, pool: Pool, pack: Pack, take:
         "passages": [{"title": page.title, "text": page.text} for page in posed.question.passages],
         "answer": question.answer,
         "aliases": list(question.aliases),
-        "slot": _slot(missing) if missing else None,
+        "slot": row_slot(missing) if missing else None,
         "user_replies": replies_of(planned.id, template, question.lang, missing, heard),
         "needs_clarification": posed.needs,
         "cue": posed.cue,
@@ -107,21 +107,34 @@ def _verdict(posed: Posed, performance: Performance) -> tuple[bool, bool]:
     return right and obtained, right and not obtained
 
 
-def _slot(slot: Slot) -> RowSlot:
-    return {"where": slot.where, "value": slot.value, "vague": slot.vague, "wanted": slot.wanted}
+def _how(question: Question, recipe: Recipe, habits: random.Random) -> How:
+    """Draw what is done to a question: whether a piece is missing and how, or whether it only sounds so."""
+    withheld, ambiguous, vague, unique = (habits.random() for _ in range(4))
+    if withheld < recipe.withhold:
+        if question.twin and ambiguous < (recipe.ambiguous if question.slot else float(recipe.ambiguous > 0)):
+            return "ambiguous"
+        if question.slot:
+            return "gone"
+    elif vague < recipe.vague:
+        if question.twin and (unique < 0.5 or not question.decoy):
+            return "unique"
+        if question.decoy:
+            return "decoy"
+    return "complete"
 
 
-def _question_to_user(question: Question, template: Template, needs: bool, rng: random.Random) -> Call:
+def row_slot(slot: Slot) -> RowSlot:
+    """Return a slot as rows record it."""
+    return {"where": slot.where, "value": slot.value, "vague": slot.vague, "wanted": slot.wanted, "way": slot.way}
+
+
+def _question_to_user(question: Question, template: Template, posed: Posed, rng: random.Random) -> Call:
     """Return the expert's question to the user, with a reply: the slot's value, or that nothing is missing."""
-    wanted = (
-        question.slot.wanted
-        if question.slot
-        else ("你具体想问的是什么" if question.lang == "zh" else "what exactly you mean")
-    )
-    text = rng.choice(template.ask).format(wanted=wanted)
-    if needs:
-        assert question.slot is not None
-        return Call("ask_user", text, rng.choice(template.reply).format(value=question.slot.value))
+    about = posed.slot or (question.twin.slot if posed.how == "unique" and question.twin else question.slot)
+    unknown = "你具体想问的是什么" if question.lang == "zh" else "what exactly you mean"
+    text = rng.choice(template.ask).format(wanted=about.wanted if about else unknown)
+    if posed.slot:
+        return Call("ask_user", text, rng.choice(template.reply).format(value=posed.slot.value))
     return Call("ask_user", text, rng.choice(template.nothing_missing))
 
 

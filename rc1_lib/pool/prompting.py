@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from rc1_lib.pool.quotation import quote
 from rc1_lib.pool.templates import Template
@@ -16,6 +18,11 @@ DISTRACTORS: dict[Bucket, tuple[int, int]] = {"easy": (0, 0), "medium": (0, 2), 
 """Bucket -> fewest and most distractor pages that a prompt lists."""
 
 
+How = Literal["complete", "decoy", "unique", "gone", "ambiguous"]
+"""What is done to a question. `decoy` and `unique` only sound incomplete: a gap that does not matter, or a name that is
+withheld although its description fits one thing only. The last two are the ways in which a piece is missing."""
+
+
 @dataclass(frozen=True, slots=True)
 class Posed:
     """A question as the user poses it.
@@ -23,44 +30,53 @@ class Posed:
     Attributes:
         user: the user's message.
         system: the system message.
-        question: the question, with anything withheld removed from `ask`, `support` and `passages`.
+        question: the question with what was done to its `ask`, `support` and `passages`.
+        how: what was done to it.
+        slot: what is missing; None if nothing is.
         quoted: the quoted evidence, sentence by sentence, whole or cut.
         listed: titles of the pages that the message lists, in this order.
-        needs: whether something was withheld.
-        cue: whether the wording is vague.
-        complete: whether the message quotes all the evidence, so that nothing has to be looked up.
+        cue: whether the template's wording is vague.
+        complete: whether the message quotes all the evidence that can be reached, so that no such page must be read.
     """
 
     user: str
     system: str
     question: Question
+    how: How
+    slot: Slot | None
     quoted: tuple[str, ...]
     listed: tuple[str, ...]
-    needs: bool
     cue: bool
     complete: bool
 
+    @property
+    def needs(self) -> bool:
+        """Whether something is missing."""
+        return self.slot is not None
+
 
 def pose(
-    question: Question,
-    template: Template,
-    bucket: Bucket,
-    overlap: float,
-    *,
-    withhold: bool,
-    cue: bool,
-    rng: random.Random,
+    question: Question, template: Template, bucket: Bucket, overlap: float, *, how: How, cue: bool, rng: random.Random
 ) -> Posed:
     """Word `question` with `template`, as hard as `bucket` says; `overlap` is the target clue overlap."""
-    slot = question.slot if withhold else None
-    reduced = take_out(question, slot) if slot else question
+    slot = missing_slot(question, how)
+    reduced = posed_as(question, how)
     complete = bucket == QUOTED_WHOLE
-    listed = () if complete else _pages_to_list(question, bucket, rng)
+    listed = () if complete else _pages_to_list(reduced, how, bucket, rng)
     quoted = quote(reduced, template, listed, overlap, rng, whole=complete)
-    if slot and slot.where == "ask":
+    if slot and slot.where == "ask" and how == "gone":
         quoted = [replace_word(text, slot, question.lang) for text in quoted]
+    if complete and how == "decoy" and question.decoy:
+        quoted.insert(rng.randint(0, len(quoted)), question.decoy.vague)
     user = user_message(template, quoted, listed, reduced.ask, question.lang)
-    return Posed(user, template.system, reduced, tuple(quoted), listed, slot is not None, cue, complete)
+    return Posed(user, template.system, reduced, how, slot, tuple(quoted), listed, cue, complete)
+
+
+def missing_slot(question: Question, how: How) -> Slot | None:
+    """Return what is missing from a question that is posed in this way; None if nothing is."""
+    if how == "ambiguous" and question.twin:
+        return question.twin.slot
+    return question.slot if how == "gone" else None
 
 
 def user_message(template: Template, quoted: Sequence[str], listed: Sequence[str], ask: str, lang: str) -> str:
@@ -72,25 +88,61 @@ def user_message(template: Template, quoted: Sequence[str], listed: Sequence[str
     return gap.join([*parts, template.user.format(question=ask)])
 
 
-def _pages_to_list(question: Question, bucket: Bucket, rng: random.Random) -> tuple[str, ...]:
+def _pages_to_list(question: Question, how: How, bucket: Bucket, rng: random.Random) -> tuple[str, ...]:
     """Return the needed pages and some distractors, shuffled so that the list does not reveal the solution."""
-    needed = list(dict.fromkeys(step.argument for step in question.steps if step.tool == "wiki"))
-    others = [passage.title for passage in question.passages if passage.title not in needed]
+    hidden = question.slot.hides if how == "gone" and question.slot else ()
+    twins = [step.argument for step in question.twin.steps] if how == "ambiguous" and question.twin else []
+    pages = [page.title for page in question.passages if page.title not in hidden]
+    looked_up = {step.argument for step in question.steps if step.tool == "wiki"}.union(twins)
+    needed = [title for title in pages if title in looked_up]
+    others = [title for title in pages if title not in looked_up]
     extra = rng.sample(others, min(len(others), rng.randint(*DISTRACTORS[bucket])))
     titles = needed + extra
     rng.shuffle(titles)
     return tuple(titles)
 
 
+def posed_as(question: Question, how: How) -> Question:
+    """Return the question with its `ask`, `support` and `passages` as they are posed in this way."""
+    slot, twin, decoy = question.slot, question.twin, question.decoy
+    if how == "gone" and slot:
+        return take_out(question, slot)
+    if how == "decoy" and decoy:
+        gap = "" if question.lang == "zh" else " "
+        pages = [
+            Passage(page.title, f"{page.text}{gap}{decoy.vague}") if page.title == decoy.title else page
+            for page in question.passages
+        ]
+        return replace(question, passages=tuple(pages))
+    if how in ("unique", "ambiguous") and twin:
+        ask = replace_word(question.ask, twin.slot, question.lang)
+        support = (*(text for text in twin.described if text not in question.support), *question.support)
+        if how == "unique":
+            return replace(question, ask=ask, support=support)
+        # Either of the two may come first: the order must not tell which one is meant.
+        both = (support, twin.support) if zlib.crc32(question.id.encode()) % 2 else (twin.support, support)
+        return replace(
+            question, ask=ask, support=(*both[0], *both[1]), passages=(*question.passages, *twin.passages)
+        )
+    return question
+
+
 def take_out(question: Question, slot: Slot) -> Question:
-    """Return the question with the slot's value replaced by its vague wording, in the question or in its story."""
+    """Return the question with the slot's value replaced by its vague wording, in the question or in its story.
+
+    The pages that the slot hides keep their text, since only the user's reply leads to them; nothing else is left of
+    what they say.
+    """
     if slot.where == "ask":
         return replace(question, ask=replace_word(question.ask, slot, question.lang))
+    hidden = [page.text for page in question.passages if page.title in slot.hides]
+    seen = [text for text in question.support if not any(text in page for page in hidden)]
     return replace(
         question,
-        support=tuple(replace_word(sentence, slot, question.lang) for sentence in question.support),
+        support=tuple(replace_word(sentence, slot, question.lang) for sentence in seen),
         passages=tuple(
-            Passage(passage.title, replace_word(passage.text, slot, question.lang)) for passage in question.passages
+            page if page.title in slot.hides else Passage(page.title, replace_word(page.text, slot, question.lang))
+            for page in question.passages
         ),
     )
 

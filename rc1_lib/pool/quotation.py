@@ -61,7 +61,8 @@ def _words_in(text: str) -> int:
 def _diluted(question: Question, others: int, size: int, overlap: float, rng: random.Random) -> list[str]:
     """Return all supporting sentences, with enough sentences of other pages to lower the overlap to the target."""
     quoted = list(question.support)
-    needed = {step.argument for step in question.steps if step.tool == "wiki"}
+    twins = question.twin.steps if question.twin else ()
+    needed = {step.argument for step in (*question.steps, *twins) if step.tool == "wiki"}
     other_pages = [first_sentence(page) for page in question.passages if page.title not in needed]
     rng.shuffle(other_pages)
     for sentence in other_pages[:_MOST_OTHERS]:

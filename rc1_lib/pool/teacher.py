@@ -80,17 +80,16 @@ def perform(
     skipped = bool(needed) and not blind and rng.random() < pool.teacher.skip_tool_rate
     if skipped:
         needed.pop(rng.randrange(len(needed)))
-    room = pool.max_turns - 1 - int(asks)
     extended = _with_detours(needed, posed, recipe, pool, rng)
     turns = None
-    if len(extended) <= pool.max_tool_hops:
-        turns = _parallel_calls([_run(step, posed) for step in extended], room)
-    if turns is None:
-        turns = _parallel_calls([_run(step, posed) for step in needed], room)
+    for steps in (extended, needed):
+        if turns is None and (len(steps) <= pool.max_tool_hops or steps is needed):
+            calls = [_run(step, posed) for step in steps]
+            if asks:
+                calls.insert(_asking_place(posed, calls), wanted)
+            turns = _parallel_calls(calls, pool.max_turns - 1, _unlisted(posed))
     if turns is None:
         return None
-    if asks:
-        turns.insert(_asking_turn(posed, turns), (wanted,))
     sound = not blind and not skipped
     answer = outcome if not skipped else _guess(posed.question, rng)
     return Performance(tuple(turns), answer, int(asks), sound)
@@ -101,8 +100,13 @@ def fits(question: Question, pool: Pool) -> bool:
     steps = [step for step in question.steps if step.tool in pool.tools]
     if len(steps) > pool.max_tool_hops:
         return False
-    calls = [Call(step.tool, step.argument, step.result) for step in steps if step.tool == "calc"]
-    return _parallel_calls(calls, pool.max_turns - 2) is not None
+    hidden = question.slot.hides if question.slot else ()
+    calls = [
+        Call(step.tool, step.argument, step.result)
+        for step in steps
+        if step.tool == "calc" or step.argument in hidden
+    ]
+    return _parallel_calls(calls, pool.max_turns - 2, hidden) is not None
 
 
 def _guess(question: Question, rng: random.Random) -> str:
@@ -112,20 +116,32 @@ def _guess(question: Question, rng: random.Random) -> str:
 
 def _needed(posed: Posed, pool: Pool, blind: bool, rng: random.Random) -> tuple[list[Step], str]:
     """Return the steps that the expert considers needed, and the answer that they lead to."""
-    steps = [step for step in posed.question.steps if step.tool in pool.tools]
-    if posed.complete:
-        steps = [step for step in steps if step.tool != "wiki"]
-    if not blind:
-        return steps, posed.question.answer
-    slot = posed.question.slot
-    assert slot is not None
-    if slot.where == "story":
-        supposed = suppose(steps, posed.question.answer, slot.value, rng)
-        return supposed or ([step for step in steps if step.tool == "wiki"], _guess(posed.question, rng))
-    # The expert cannot know the page that the slot names, so it reads another of the listed pages instead.
-    spare = [title for title in posed.listed if title != slot.value] or [slot.value]
-    steps = [Step("wiki", rng.choice(spare), "") if step.argument == slot.value else step for step in steps]
-    return [step for step in steps if step.tool == "wiki"], _guess(posed.question, rng)
+    steps, answer = posed.question.steps, posed.question.answer
+    if blind and posed.how == "ambiguous" and posed.question.twin and rng.random() < 0.5:
+        steps, answer = posed.question.twin.steps, posed.question.twin.answer
+    unlisted = _unlisted(posed)
+    wanted = [
+        step
+        for step in steps
+        if step.tool in pool.tools and (step.tool != "wiki" or not posed.complete or step.argument in unlisted)
+    ]
+    slot = posed.slot
+    if not blind or slot is None or slot.way == "ambiguous":
+        return wanted, answer
+    if slot.where == "story" and not unlisted:
+        supposed = suppose(wanted, answer, slot.value, rng)
+        return supposed or ([step for step in wanted if step.tool == "wiki"], _guess(posed.question, rng))
+    # The expert cannot know the page that the missing name has, so it reads another of the listed pages instead.
+    spare = [title for title in posed.listed if title not in (slot.value, *unlisted)]
+    read = [step for step in wanted if step.tool == "wiki" and step.argument not in (slot.value, *unlisted)]
+    if spare and len(read) < len(wanted):
+        read.append(Step("wiki", rng.choice(spare), ""))
+    return read, _guess(posed.question, rng)
+
+
+def _unlisted(posed: Posed) -> tuple[str, ...]:
+    """Return the titles of the pages that only the user's reply leads to."""
+    return posed.slot.hides if posed.slot else ()
 
 
 def suppose(steps: Sequence[Step], answer: str, value: str, rng: random.Random) -> tuple[list[Step], str] | None:
@@ -135,7 +151,8 @@ def suppose(steps: Sequence[Step], answer: str, value: str, rng: random.Random) 
         The steps and the answer they lead to, or None if no sum uses the number or a sum has no result.
     """
     number, wanted = _as_number(value), _as_number(answer)
-    if number is None or wanted is None:
+    verdict = answer in ("yes", "no")
+    if number is None or (wanted is None and not verdict):
         return None
     supposed = f"{max(1, round(number * rng.choice([0.5, 1.5, 2.0])) + rng.choice([0, 1])):d}"
     known = {number: supposed}
@@ -152,7 +169,7 @@ def suppose(steps: Sequence[Step], answer: str, value: str, rng: random.Random) 
                 known[before] = result
             step = Step("calc", expression, result)
         redone.append(step)
-    outcome = known.get(wanted)
+    outcome = redone[-1].result if verdict and redone else known.get(wanted) if wanted is not None else None
     return (redone, outcome) if outcome is not None else None
 
 
@@ -165,11 +182,13 @@ def _with_detours(needed: list[Step], posed: Posed, recipe: Recipe, pool: Pool, 
     """Return the needed steps with distractor pages among the look-ups and an occasional repeated call."""
     taken = {step.argument for step in posed.question.steps if step.tool == "wiki"}
     spare = [title for title in posed.listed if title not in taken]
-    detours = rng.sample(spare, min(len(spare), rng.randint(*recipe.detours))) if "wiki" in pool.tools else []
+    searched = int(posed.how == "unique")  # which page fits a description shows only after reading another one
+    most = max(searched, rng.randint(*recipe.detours))
+    detours = rng.sample(spare, min(len(spare), most)) if "wiki" in pool.tools else []
     steps = list(needed)
-    lookups = sum(step.tool == "wiki" for step in steps)
+    lookups = sum(step.tool == "wiki" and step.argument not in _unlisted(posed) for step in steps)
     for title in detours:
-        steps.insert(rng.randint(0, lookups), Step("wiki", title, ""))
+        steps.insert(0 if searched else rng.randint(0, lookups), Step("wiki", title, ""))
         lookups += 1
     if steps and rng.random() < _REPEAT_RATE:
         place = rng.randrange(len(steps))
@@ -184,28 +203,37 @@ def _run(step: Step, posed: Posed) -> Call:
     return Call("wiki", step.argument, text)
 
 
-def _parallel_calls(calls: Sequence[Call], room: int) -> list[tuple[Call, ...]] | None:
+def _parallel_calls(calls: Sequence[Call], room: int, unlisted: Sequence[str] = ()) -> list[tuple[Call, ...]] | None:
     """Spread calls over at most `room` turns, merging neighbours that do not need each other's result.
 
-    Returns None if they do not fit.
+    Args:
+        calls: the calls in order.
+        room: most turns.
+        unlisted: titles that the prompt does not list, so that only an earlier result tells them.
+
+    Returns:
+        The turns, or None if the calls do not fit.
     """
     turns: list[tuple[Call, ...]] = [(call,) for call in calls]
     place = 0
     while len(turns) > room:
         if place + 1 >= len(turns):
             return None
-        if _independent(turns[place], turns[place + 1]):
+        if _independent(turns[place], turns[place + 1], unlisted):
             turns[place : place + 2] = [turns[place] + turns[place + 1]]
         else:
             place += 1
     return turns
 
 
-def _independent(first: Sequence[Call], second: Sequence[Call]) -> bool:
+def _independent(first: Sequence[Call], second: Sequence[Call], unlisted: Sequence[str]) -> bool:
     """Return whether `second` can be called in the same turn as `first`.
 
-    Look-ups never wait, since the prompt lists the pages. A sum waits for pages and for the results it contains.
+    A question to the user is a turn of its own. Look-ups of listed pages never wait. A sum waits for pages and for the
+    results it contains.
     """
+    if any(call.tool == "ask_user" or call.argument in unlisted for call in (*first, *second)):
+        return False
     if all(call.tool == "wiki" for call in second):
         return True
     if any(call.tool == "wiki" for call in first):
@@ -213,9 +241,12 @@ def _independent(first: Sequence[Call], second: Sequence[Call]) -> bool:
     return not any(call.result in other.argument for call in first for other in second)
 
 
-def _asking_turn(posed: Posed, turns: Sequence[tuple[Call, ...]]) -> int:
-    """Return the turn in which to ask: a gap in the question shows at once, one in a story only after reading it."""
-    slot = posed.question.slot
-    if posed.complete or slot is None or slot.where == "ask" or not turns:
+def _asking_place(posed: Posed, calls: Sequence[Call]) -> int:
+    """Return before which call to ask: a gap in the question shows at once, one on a page only after reading it."""
+    slot = posed.slot or posed.question.slot
+    if posed.complete or slot is None or slot.where == "ask" or posed.how in ("unique", "ambiguous"):
         return 0
-    return 1 if turns[0][0].tool == "wiki" else 0
+    reads = [place for place, call in enumerate(calls) if call.tool == "wiki"]
+    if posed.slot:
+        return next((place + 1 for place in reads if slot.vague in calls[place].result), 0)
+    return 1 if reads[:1] == [0] else 0

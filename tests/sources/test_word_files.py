@@ -126,6 +126,7 @@ def test_every_intact_word_file_is_read(word_files_copy: Path, monkeypatch: pyte
         ("en/story_turns", ("gain",)),
         ("zh/story_turns", ("gain", "wanted")),
         ("zh/story_asks", ("each_child",)),
+        ("en/story_vague", ("awkward",)),
     ],
 )
 def test_a_missing_key_raises_an_error_that_names_it(
@@ -153,6 +154,7 @@ def test_a_missing_key_raises_an_error_that_names_it(
         ("zh/story_openings", ("openings", "crates", "wanted", "c"), "known keys are a, b"),
         ("en/story_turns", ("gains",), "did you mean 'gain'?"),
         ("en/story_asks", ("good",), "did you mean 'goods'?"),
+        ("zh/story_vague", ("decoy",), "did you mean 'decoys'?"),
     ],
 )
 def test_an_unknown_key_raises_an_error_with_a_hint(
@@ -173,6 +175,7 @@ def test_an_unknown_key_raises_an_error_with_a_hint(
         ("en/story_openings", ("introductions", 0), "w"),
         ("zh/story_turns", ("delivery", "told", 1), "n"),
         ("en/story_asks", ("coins", 0), "t"),
+        ("zh/story_vague", ("decoys", 3), "v"),
     ],
 )
 @pytest.mark.parametrize("damage", ("missing", "twice", "unknown", "misspelt"))

@@ -29,8 +29,9 @@ class Lexicon:
         prefixes: asides before a sentence, each in all its wordings.
         suffixes: asides after a sentence, each in all its wordings.
         joiners: openings of sentences that take no aside before them.
-        vague: kind -> texts that replace something withheld.
+        vague: kind -> texts that replace something withheld; `gap` stands for an illegible part of a page.
         wanted: kind -> what the assistant then asks for.
+        wanted_facts: relation -> what the assistant asks for if this fact is illegible, with the slot `s`.
     """
 
     lang: Language
@@ -45,6 +46,7 @@ class Lexicon:
     joiners: tuple[str, ...]
     vague: Wordings
     wanted: Wordings
+    wanted_facts: Mapping[str, str]
 
 
 @cache
@@ -56,7 +58,7 @@ def lexicon(lang: Language) -> Lexicon:
     """
     grammar = open_words(f"{lang}/grammar").fields(("between_sentences", "measure_words", "also"))
     asides = open_words(f"{lang}/asides").fields(("before", "after", "openers", *_ASIDE))
-    withheld = open_words(f"{lang}/withheld").fields(("vague", "wanted"))
+    withheld = open_words(f"{lang}/withheld").fields(("vague", "wanted", "wanted_facts"))
     facts = open_words(f"{lang}/facts").fields(KINDS)
     return Lexicon(
         lang=lang,
@@ -69,8 +71,11 @@ def lexicon(lang: Language) -> Lexicon:
         prefixes=_filled(asides["before"], asides),
         suffixes=_filled(asides["after"], asides),
         joiners=asides["openers"].texts(),
-        vague=word_lists(withheld["vague"], (*KINDS, "number")),
+        vague=word_lists(withheld["vague"], (*KINDS, "number", "gap")),
         wanted=word_lists(withheld["wanted"], KINDS),
+        wanted_facts={
+            name: entry.text("s") for name, entry in withheld["wanted_facts"].fields((), relations().by_name).items()
+        },
     )
 
 

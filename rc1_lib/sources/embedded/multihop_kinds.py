@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 
 from rc1_lib.records import Language
+from rc1_lib.sources.embedded.form import Asks, Form, Leg, Start
 from rc1_lib.sources.embedded.lexicon import Wordings
 from rc1_lib.sources.embedded.relations import Relation, relations
 from rc1_lib.sources.embedded.word_files import Entry, open_words
@@ -14,48 +14,18 @@ from rc1_lib.sources.embedded.word_files import Entry, open_words
 _ASKS = ("least", "most", "difference")
 
 
-@dataclass(frozen=True, slots=True)
-class Chain:
-    """Relations to follow one after another, and two relations that the question states about the first entity."""
-
-    hops: tuple[str, ...]
-    beside: tuple[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class Contrast:
-    """A comparison of two entities by `number`, or of those that `hop` leads to from them.
-
-    `asks` is "least" or "most" if the entity with that number is the answer, and "difference" if the difference is.
-    """
-
-    number: str
-    beside: str
-    asks: str
-    hop: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Kinds:
-    """All kinds by name, in the order in which they are drawn."""
-
-    chains: Mapping[str, Chain]
-    contrasts: Mapping[str, Contrast]
-
-
 @cache
-def kinds() -> Kinds:
-    """Read `words/multihop.yaml`.
+def forms() -> Mapping[str, Form]:
+    """Read `words/multihop.yaml`: all kinds by name, in the order in which they are drawn.
 
     Raises:
         SourceError: when the file does not fit the schema.
     """
     parts = open_words("multihop").fields(("chains", "contrasts"))
     chains, contrasts = (parts[name].fields(parts[name].keys()) for name in ("chains", "contrasts"))
-    return Kinds(
-        {key: _chain(entry) for key, entry in chains.items()},
-        {key: _contrast(entry) for key, entry in contrasts.items()},
-    )
+    return {key: _chain(entry) for key, entry in chains.items()} | {
+        key: _contrast(entry) for key, entry in contrasts.items()
+    }
 
 
 @cache
@@ -66,11 +36,14 @@ def wordings(lang: Language) -> Wordings:
         SourceError: when the file does not fit the schema.
     """
     parts = open_words(f"{lang}/multihop").fields(("chains", "contrasts"))
-    chains = {key: lines.texts("axy") for key, lines in parts["chains"].fields(kinds().chains).items()}
-    return chains | {key: lines.texts("abxy") for key, lines in parts["contrasts"].fields(kinds().contrasts).items()}
+    found: dict[str, tuple[str, ...]] = {}
+    for name, chained in (("chains", True), ("contrasts", False)):
+        wanted = {key: form for key, form in forms().items() if (form.asks == "leaf") == chained}
+        found |= {key: lines.texts(wanted[key].slots) for key, lines in parts[name].fields(wanted).items()}
+    return found
 
 
-def _chain(entry: Entry) -> Chain:
+def _chain(entry: Entry) -> Form:
     """Read a chain; each hop must start where the previous one leads."""
     fields = entry.fields(("hops", "beside"))
     hops = fields["hops"].items()
@@ -83,22 +56,26 @@ def _chain(entry: Entry) -> Chain:
     beside = tuple(_relation_at(item, start)[0] for item in fields["beside"].items())
     if len(beside) != 2:
         raise fields["beside"].fault("two relations")
-    return Chain(tuple(names), (beside[0], beside[1]))
+    stated = dict(zip(beside, "xy", strict=True))
+    return Form("hotpotqa", {"a": Start(start, stated)}, (Leg("a", tuple(names)),), "leaf")
 
 
-def _contrast(entry: Entry) -> Contrast:
+def _contrast(entry: Entry) -> Form:
     """Read a contrast; its hop must lead to the kind of entity that has the number."""
     fields = entry.fields(("number", "beside", "asks"), ("hop",))
     number, relation = _relation_at(fields["number"])
     if not relation.high:
         raise fields["number"].fault("a relation with a number")
-    hop, start = "", relation.subject
+    path, start = (number,), relation.subject
     if "hop" in fields:
         hop, leading = _relation_at(fields["hop"])
-        start = leading.subject
+        path, start = (hop, number), leading.subject
         if leading.other != relation.subject:
             raise fields["hop"].fault(f"a relation that leads to a {relation.subject}")
-    return Contrast(number, _relation_at(fields["beside"], start)[0], fields["asks"].one_of(_ASKS), hop)
+    beside = _relation_at(fields["beside"], start)[0]
+    starts = {letter: Start(start, {beside: stated}) for letter, stated in ("ax", "by")}
+    asks: Asks = fields["asks"].one_of(_ASKS)  # type: ignore[assignment]
+    return Form("hotpotqa", starts, (Leg("a", path), Leg("b", path)), asks)
 
 
 def _relation_at(entry: Entry, subject: str = "") -> tuple[str, Relation]:

@@ -9,183 +9,163 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rc1_lib.sources.embedded.scene import Scene
-from rc1_lib.sources.embedded.story_sums import Opening, Part
+from rc1_lib.sources.embedded.story_sums import Numbers, Opening
 
 
-def _product(scene: Scene, most: int, low: int = 3) -> tuple[int, int]:
+def _factors(scene: Scene, most: int, low: int = 3) -> tuple[int, int]:
     """Draw two factors whose product is at most `most`."""
     a = scene.number(low, 40)
     return a, scene.number(low, max(low + 1, min(60, most // a)))
 
 
-def crates(scene: Scene) -> Part:
-    """Equal boxes."""
-    a, b = _product(scene, 900)
-    return Part({"a": a, "b": b}, ((f"{a}*{b}", a * b),), "goods")
+def product(scene: Scene) -> Numbers:
+    """Equal boxes, rows or days."""
+    a, b = _factors(scene, 900)
+    return {"a": a, "b": b}
 
 
-def pair(scene: Scene) -> Part:
+def pair(scene: Scene) -> Numbers:
     """Two makers together."""
-    a, b = scene.number(11, 480), scene.number(11, 480)
-    return Part({"a": a, "b": b}, ((f"{a}+{b}", a + b),), "both")
+    return {"a": scene.number(11, 480), "b": scene.number(11, 480)}
 
 
-def given(scene: Scene) -> Part:
+def given(scene: Scene) -> Numbers:
     """Someone gives some things away."""
     a = scene.number(60, 950)
-    b = scene.number(11, a - 20)
-    return Part({"a": a, "b": b}, ((f"{a}-{b}", a - b),), "goods")
+    return {"a": a, "b": scene.number(11, a - 20)}
 
 
-def shared(scene: Scene) -> Part:
+def shared(scene: Scene) -> Numbers:
     """An even division among children."""
     b, each = scene.number(3, 24), scene.number(3, 40)
-    return Part({"a": b * each, "b": b}, ((f"{b * each}/{b}", each),), "each_child")
+    return {"a": b * each, "b": b}
 
 
-def baked(scene: Scene) -> Part:
+def baked(scene: Scene) -> Numbers:
     """How often a recipe fits into the flour."""
     b, count = scene.number(2, 9), scene.number(12, 100)
-    return Part({"a": b * count, "b": b}, ((f"{b * count}/{b}", count),), "goods")
+    return {"a": b * count, "b": b}
 
 
-def times(scene: Scene) -> Part:
+def times(scene: Scene) -> Numbers:
     """One has a multiple of the other's."""
-    a, k = scene.number(6, 150), scene.number(2, 6)
-    return Part({"a": a, "b": k}, ((f"{a}*{k}", a * k), (f"{a}+{a * k}", a + a * k)), "both")
+    return {"a": scene.number(6, 150), "b": scene.number(2, 6)}
 
 
-def fewer(scene: Scene) -> Part:
+def fewer(scene: Scene) -> Numbers:
     """One person has a number fewer than the other."""
     a = scene.number(40, 480)
-    b = scene.number(5, a - 12)
-    return Part({"a": a, "b": b}, ((f"{a}-{b}", a - b), (f"{a}+{a - b}", 2 * a - b)), "both")
+    return {"a": a, "b": scene.number(5, a - 12)}
 
 
-def spoiled(scene: Scene) -> Part:
+def spoiled(scene: Scene) -> Numbers:
     """A percentage is lost."""
-    a, b = scene.number(2, 45) * 20, scene.pick((5, 10, 15, 20, 25, 30, 40, 55, 60, 75))
-    lost = a * b // 100
-    return Part({"a": a, "b": b}, ((f"{a}*{b}/100", lost), (f"{a}-{lost}", a - lost)), "goods")
+    return {"a": scene.number(2, 45) * 20, "b": scene.pick((5, 10, 15, 20, 25, 30, 40, 55, 60, 75))}
 
 
-def fraction(scene: Scene) -> Part:
+def fraction(scene: Scene) -> Numbers:
     """One part in so many goes to a friend."""
     b, part = scene.number(3, 9), scene.number(8, 100)
-    a = b * part
-    return Part({"a": a, "b": b}, ((f"{a}/{b}", part), (f"{a}-{part}", a - part)), "goods")
+    return {"a": b * part, "b": b}
 
 
-def wages(scene: Scene) -> Part:
+def wages(scene: Scene) -> Numbers:
     """Coins an hour, hours a day, days."""
-    a, b, c = scene.number(2, 14), scene.number(4, 10), scene.number(2, 9)
-    return Part({"a": a, "b": b, "c": c}, ((f"{a}*{b}", a * b), (f"{a * b}*{c}", a * b * c)), "coins")
+    return {"a": scene.number(2, 14), "b": scene.number(4, 10), "c": scene.number(2, 9)}
 
 
-def change(scene: Scene) -> Part:
+def change(scene: Scene) -> Numbers:
     """What is left of a purse after a purchase."""
-    b, c = _product(scene, 500, 2)
-    a = b * c + scene.number(15, 450)
-    return Part({"a": a, "b": b, "c": c}, ((f"{b}*{c}", b * c), (f"{a}-{b * c}", a - b * c)), "coins")
+    b, c = _factors(scene, 500, 2)
+    return {"a": b * c + scene.number(15, 450), "b": b, "c": c}
 
 
-def profit(scene: Scene) -> Part:
+def profit(scene: Scene) -> Numbers:
     """Bought at one price and sold at a higher one."""
     a, b, gain = scene.number(5, 90), scene.number(3, 40), scene.number(2, 10)
-    return Part({"a": a, "b": b, "c": b + gain}, ((f"{b + gain}-{b}", gain), (f"{gain}*{a}", gain * a)), "coins")
+    return {"a": a, "b": b, "c": b + gain}
 
 
-def crew(scene: Scene) -> Part:
+def crew(scene: Scene) -> Numbers:
     """Workers, things per hour, hours."""
-    a, b, c = scene.number(2, 12), scene.number(2, 12), scene.number(2, 8)
-    return Part({"a": a, "b": b, "c": c}, ((f"{a}*{b}", a * b), (f"{a * b}*{c}", a * b * c)), "goods")
+    return {"a": scene.number(2, 12), "b": scene.number(2, 12), "c": scene.number(2, 8)}
 
 
-def tank(scene: Scene) -> Part:
+def tank(scene: Scene) -> Numbers:
     """Water flows in and leaks out."""
     b, net, c = scene.number(2, 20), scene.number(3, 35), scene.number(2, 24)
-    return Part({"a": b + net, "b": b, "c": c}, ((f"{b + net}-{b}", net), (f"{net}*{c}", net * c)), "jugs")
+    return {"a": b + net, "b": b, "c": c}
 
 
-def ages(scene: Scene) -> Part:
+def ages(scene: Scene) -> Numbers:
     """A multiple of an age, some years later."""
-    a, b, c = scene.number(5, 22), scene.number(2, 4), scene.number(3, 30)
-    return Part({"a": a, "b": b, "c": c}, ((f"{a}*{b}", a * b), (f"{a * b}+{c}", a * b + c)), "age")
+    return {"a": scene.number(5, 22), "b": scene.number(2, 4), "c": scene.number(3, 30)}
 
 
-def fence(scene: Scene) -> Part:
+def fence(scene: Scene) -> Numbers:
     """The perimeter of a field."""
-    a, b = scene.number(12, 220), scene.number(12, 220)
-    return Part({"a": a, "b": b}, ((f"{a}+{b}", a + b), (f"{a + b}*2", 2 * (a + b))), "paces")
+    return {"a": scene.number(12, 220), "b": scene.number(12, 220)}
 
 
-def reading(scene: Scene) -> Part:
+def reading(scene: Scene) -> Numbers:
     """Pages left after some days."""
-    b, c = _product(scene, 600, 4)
-    a = b * c + scene.number(20, 300)
-    return Part({"a": a, "b": b, "c": c}, ((f"{b}*{c}", b * c), (f"{a}-{b * c}", a - b * c)), "pages")
+    b, c = _factors(scene, 600, 4)
+    return {"a": b * c + scene.number(20, 300), "b": b, "c": c}
 
 
-def fodder(scene: Scene) -> Part:
+def fodder(scene: Scene) -> Numbers:
     """What animals eat in some days."""
-    a, b, c = scene.number(3, 18), scene.number(2, 7), scene.number(3, 12)
-    return Part({"a": a, "b": b, "c": c}, ((f"{a}*{b}", a * b), (f"{a * b}*{c}", a * b * c)), "eaten")
+    return {"a": scene.number(3, 18), "b": scene.number(2, 7), "c": scene.number(3, 12)}
 
 
-def average(scene: Scene) -> Part:
+def average(scene: Scene) -> Numbers:
     """The mean of three days."""
     a, b, mean = scene.number(10, 200), scene.number(10, 200), scene.number(150, 300)
-    c = 3 * mean - a - b
-    return Part({"a": a, "b": b, "c": c}, ((f"{a}+{b}+{c}", 3 * mean), (f"{3 * mean}/3", mean)), "mean")
+    return {"a": a, "b": b, "c": 3 * mean - a - b}
 
 
-def basket(scene: Scene) -> Part:
+def basket(scene: Scene) -> Numbers:
     """Two kinds of things bought."""
-    a, b = _product(scene, 400, 2)
-    c, d = _product(scene, 400, 2)
-    sums = ((f"{a}*{b}", a * b), (f"{c}*{d}", c * d), (f"{a * b}+{c * d}", a * b + c * d))
-    return Part({"a": a, "b": b, "c": c, "d": d}, sums, "cost")
+    a, b = _factors(scene, 400, 2)
+    c, d = _factors(scene, 400, 2)
+    return {"a": a, "b": b, "c": c, "d": d}
 
 
-def journey(scene: Scene) -> Part:
+def journey(scene: Scene) -> Numbers:
     """Two legs at two speeds."""
     a, b = scene.number(3, 30), scene.number(2, 12)
-    c, d = scene.number(3, 30), scene.number(2, 12)
-    sums = ((f"{a}*{b}", a * b), (f"{c}*{d}", c * d), (f"{a * b}+{c * d}", a * b + c * d))
-    return Part({"a": a, "b": b, "c": c, "d": d}, sums, "miles")
+    return {"a": a, "b": b, "c": scene.number(3, 30), "d": scene.number(2, 12)}
 
 
-def rivals(scene: Scene) -> Part:
+def rivals(scene: Scene) -> Numbers:
     """How many more one maker makes than another."""
     a, b = scene.number(12, 40), scene.number(8, 24)
-    c, d = scene.number(2, 11), scene.number(3, 8)
-    sums = ((f"{a}*{b}", a * b), (f"{c}*{d}", c * d), (f"{a * b}-{c * d}", a * b - c * d))
-    return Part({"a": a, "b": b, "c": c, "d": d}, sums, "more")
+    return {"a": a, "b": b, "c": scene.number(2, 11), "d": scene.number(3, 8)}
 
 
 OPENINGS: Mapping[str, Opening] = {
-    "crates": Opening(1, "ab", crates),
-    "rows": Opening(1, "ab", crates),
-    "daily": Opening(1, "ab", crates),
-    "pair": Opening(1, "ab", pair),
-    "given": Opening(1, "ab", given),
-    "shared": Opening(1, "ab", shared),
-    "baked": Opening(1, "ab", baked),
-    "times": Opening(2, "ab", times),
-    "fewer": Opening(2, "ab", fewer),
-    "spoiled": Opening(2, "ab", spoiled),
-    "fraction": Opening(2, "ab", fraction),
-    "wages": Opening(2, "abc", wages),
-    "change": Opening(2, "abc", change),
-    "profit": Opening(2, "abc", profit),
-    "crew": Opening(2, "abc", crew),
-    "tank": Opening(2, "abc", tank),
-    "ages": Opening(2, "abc", ages),
-    "fence": Opening(2, "ab", fence),
-    "reading": Opening(2, "abc", reading),
-    "fodder": Opening(2, "abc", fodder),
-    "average": Opening(2, "abc", average),
-    "basket": Opening(3, "abcd", basket),
-    "journey": Opening(3, "abcd", journey),
-    "rivals": Opening(3, "abcd", rivals),
+    "crates": Opening("goods", ("{a}*{b}",), product),
+    "rows": Opening("goods", ("{a}*{b}",), product),
+    "daily": Opening("goods", ("{a}*{b}",), product),
+    "pair": Opening("both", ("{a}+{b}",), pair),
+    "given": Opening("goods", ("{a}-{b}",), given),
+    "shared": Opening("each_child", ("{a}/{b}",), shared),
+    "baked": Opening("goods", ("{a}/{b}",), baked),
+    "times": Opening("both", ("{a}*{b}", "{a}+{0}"), times),
+    "fewer": Opening("both", ("{a}-{b}", "{a}+{0}"), fewer),
+    "spoiled": Opening("goods", ("{a}*{b}/100", "{a}-{0}"), spoiled),
+    "fraction": Opening("goods", ("{a}/{b}", "{a}-{0}"), fraction),
+    "wages": Opening("coins", ("{a}*{b}", "{0}*{c}"), wages),
+    "change": Opening("coins", ("{b}*{c}", "{a}-{0}"), change),
+    "profit": Opening("coins", ("{c}-{b}", "{0}*{a}"), profit),
+    "crew": Opening("goods", ("{a}*{b}", "{0}*{c}"), crew),
+    "tank": Opening("jugs", ("{a}-{b}", "{0}*{c}"), tank),
+    "ages": Opening("age", ("{a}*{b}", "{0}+{c}"), ages),
+    "fence": Opening("paces", ("{a}+{b}", "{0}*2"), fence),
+    "reading": Opening("pages", ("{b}*{c}", "{a}-{0}"), reading),
+    "fodder": Opening("eaten", ("{a}*{b}", "{0}*{c}"), fodder),
+    "average": Opening("mean", ("{a}+{b}+{c}", "{0}/3"), average),
+    "basket": Opening("cost", ("{a}*{b}", "{c}*{d}", "{0}+{1}"), basket),
+    "journey": Opening("miles", ("{a}*{b}", "{c}*{d}", "{0}+{1}"), journey),
+    "rivals": Opening("more", ("{a}*{b}", "{c}*{d}", "{0}-{1}"), rivals),
 }

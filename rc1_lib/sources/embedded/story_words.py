@@ -10,8 +10,8 @@ from typing import get_args
 from rc1_lib.records import Language
 from rc1_lib.sources.embedded.lexicon import Wordings, lexicon
 from rc1_lib.sources.embedded.story_openings import OPENINGS
-from rc1_lib.sources.embedded.story_sums import Unit
-from rc1_lib.sources.embedded.story_turns import TURNS, numbers_stated
+from rc1_lib.sources.embedded.story_sums import Unit, numbers_stated
+from rc1_lib.sources.embedded.story_turns import TURNS
 from rc1_lib.sources.embedded.word_files import Entry, braced, open_words, slots_of
 
 Pairs = tuple[tuple[str, str], ...]
@@ -23,6 +23,8 @@ _ALWAYS = ("p", "t")
 _CAST = (*_ALWAYS, "q", "w", "g", "h", "l", "box", "boxes")
 _MEASURES = ("m", "mh", "ma")
 _NEW = ("r", "cost", "loss")
+_BESIDE = (*_ALWAYS, "r", "x", "y", "box", "boxes")
+_BESIDE_MEASURES = ("mx", "my")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,8 @@ class StoryWords:
         introductions: sentences that may precede a story.
         parts: openings and turns by key.
         asks: unit -> questions about it.
+        awkward: phrases that a word for a number that is not told must not form.
+        decoys: sentences with such a word that do not matter to the sum.
     """
 
     words: Wordings
@@ -52,6 +56,8 @@ class StoryWords:
     introductions: tuple[str, ...]
     parts: Mapping[str, PartWords]
     asks: Wordings
+    awkward: tuple[str, ...]
+    decoys: tuple[str, ...]
 
 
 @cache
@@ -67,16 +73,19 @@ def story_words(lang: Language) -> StoryWords:
     start = open_words(f"{lang}/story_openings").fields(("introductions", "openings"))
     openings, turns = start["openings"].fields(OPENINGS), open_words(f"{lang}/story_turns").fields(TURNS)
     asks = open_words(f"{lang}/story_asks").fields(get_args(Unit))
+    vague = open_words(f"{lang}/story_vague").fields(("awkward", "decoys"))
     return StoryWords(
         words={key: things[key].texts() for key in _LISTS},
         counted={key: tuple(_counted(entry, measures) for entry in things[key].items()) for key in _COUNTED},
         boxes=tuple(_box(entry) for entry in things["boxes"].items()),
         introductions=start["introductions"].texts((*_ALWAYS, "w"), ("mood",)),
         parts={
-            **{key: _opening(entry, OPENINGS[key].numbers, cast) for key, entry in openings.items()},
-            **{key: _turn(entry, numbers_stated(key), (*cast, *_NEW)) for key, entry in turns.items()},
+            **{key: _opening(entry, numbers_stated(OPENINGS[key].formulas), cast) for key, entry in openings.items()},
+            **{key: _turn(entry, numbers_stated(TURNS[key].formulas), (*cast, *_NEW)) for key, entry in turns.items()},
         },
         asks={unit: entry.texts(_ALWAYS, cast) for unit, entry in asks.items()},
+        awkward=vague["awkward"].texts(),
+        decoys=vague["decoys"].texts(("v",), (*_BESIDE, *_BESIDE_MEASURES) if measures else _BESIDE),
     )
 
 
