@@ -21,10 +21,12 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.gates.damage_done import GATES, SIZE, Outcome, build_small, failing_gates, outcome
 from tests.gates.damages import UNTRUE, Damage
 from tests.gates.damages_by_gate import DAMAGES, NO_ROWS, OTHER_FILES, OTHERS, UNSEEN, WORDED
+from tests.gates.damages_of_pieces import OF_PIECES
 
 TITLES: Mapping[str, Sequence[Damage]] = {
     "Rows that say what is not so": UNTRUE,
     "Words and labels that the builder would not write": WORDED,
+    "What is said to be missing": OF_PIECES,
     "What the other gates of the pool are for": OTHERS,
     "Damage to the other files": OTHER_FILES,
     "What is no row": NO_ROWS,

@@ -123,6 +123,7 @@ class Question:
         answer: the exact answer as text; for strategyqa always `yes` or `no`, in every language.
         aliases: other texts that count as the same answer.
         slot: what can be withheld so that it is gone; None if nothing can be withheld cleanly.
+        kept: why nothing can be withheld, for counting; empty if something can, or if the source does not say.
         twin: what makes the question ambiguous; None if nothing does.
         decoy: what makes it sound incomplete although it is not; None if nothing does.
         lookups: titles that a reader could not guess, which the prompt lists.
@@ -144,6 +145,7 @@ class Question:
     decoy: Decoy | None = None
     lookups: tuple[str, ...] = ()
     dialogue: Row | None = None
+    kept: str = ""
 
 
 class FunctionCall(TypedDict):

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from rc1_lib.run import Run
 
 _GATES = ("mix", "length", "diversity", "duplicates", "leakage")
+_OF_ROWS = ("consistency", "missing_piece")
 _REPORT = "reports/rc1/validate_pool.json"
 _DIVERSITY = "reports/diversity_report.json"
 _DIFFICULTY = "reports/rc1/difficulty_report.json"
@@ -91,6 +92,7 @@ def build_pool(
         f"questions posed a second time: {body['second_uses_of_a_question']}",
         *filter(None, [about_unplayable(body.get("rows_without_user_replies", 0))]),
         *(f"left out: {why}: {count}" for why, count in body["dropped_questions"].items() if count),
+        *(f"posed complete: {why}: {count}" for why, count in body["questions_that_withhold_nothing"].items()),
     )
     for task, reasons in manifests["pool"]["skipped_records"].items():
         session.show(*(f"skipped records of {task}: {why}: {count}" for why, count in reasons.items()))
@@ -116,7 +118,7 @@ def validate_pool(
     mix: Mix = None,
     seed: Seed = None,
 ) -> int:
-    """Check a pool: task mix, length, diversity, duplicates, leakage from the shadow set, consistency."""
+    """Check a pool: task mix, length, diversity, duplicates, leakage, consistency, missing pieces."""
     from rc1_lib.evidence import Evidence
     from rc1_lib.rows.playable import about_unplayable, unplayable
 
@@ -141,7 +143,7 @@ def validate_pool(
     for name in ("pool", "shadow"):
         evidence.rows(name)  # report a missing or damaged file once, not once per gate
     session.show(*filter(None, [about_unplayable(unplayable(evidence.rows("pool")))]))
-    results = [*judge(session, run, _GATES, judged), _consistency(evidence)]
+    results = [*judge(session, run, _GATES, judged), *(_without_takes(evidence, name) for name in _OF_ROWS)]
     read = {name: {"path": evidence.label(name), "sha256": evidence.sha256(name)} for name in ("pool", "shadow")}
     if pool is None:  # the fix is in its source or its templates, so judging the same file again would fail again
         after_fail = then(session, "build-pool", when="once that is fixed; then rc1 validate-pool again")
@@ -153,16 +155,18 @@ def validate_pool(
     )  # fmt: skip
 
 
-def _consistency(evidence: Evidence) -> GateResult:
-    """Evaluate the gate as in a round, but without the takes, which a pool from elsewhere lacks."""
-    from rc1_lib.preflight.gate_list import consistency
+def _without_takes(evidence: Evidence, name: str) -> GateResult:
+    """Evaluate a gate as in a round, but without the takes, which a pool from elsewhere lacks."""
+    from rc1_lib.preflight import gate_list
 
-    if waiver := evidence.run.config.gates.waivers.get("consistency", ""):
-        return GateResult("consistency", waiver=waiver)
+    if waiver := evidence.run.config.gates.waivers.get(name, ""):
+        return GateResult(name, waiver=waiver)
     try:
-        return consistency(evidence, ("pool", "shadow"))
+        return {"consistency": gate_list.consistency, "missing_piece": gate_list.missing_piece}[name](
+            evidence, ("pool", "shadow")
+        )
     except RC1Error as error:
-        return GateResult("consistency", error=str(error))
+        return GateResult(name, error=str(error))
 
 
 def report_diversity(

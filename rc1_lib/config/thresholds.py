@@ -122,6 +122,13 @@ class ConsistencyGate(Section):
     """Maximum share of word problems whose last calculation is not the gold answer, as in some public annotations."""
 
 
+class MissingPieceGate(Section):
+    """Thresholds of the gate that tests whether what is missing is really missing, and nothing else."""
+
+    max_rows: Share
+    """Maximum share of a task's rows, in the worst file, with one kind of fault."""
+
+
 class AnswerRuleGate(Section):
     """Thresholds of the gate that tests every task's rule with known-right and known-wrong answers."""
 
@@ -406,6 +413,7 @@ class Gates(Section):
     length: LengthGate
     leakage: LeakageGate
     consistency: ConsistencyGate
+    missing_piece: MissingPieceGate
     answer_rule: AnswerRuleGate
     mix: MixGate
     difficulty: DifficultyGate

@@ -7,7 +7,6 @@ it. Nothing here is random: the same calls always get the same observations.
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -19,6 +18,7 @@ from rc1_lib.records import Language, Message, Row, Task, UserReplies
 from rc1_lib.rows.chat import ASK, count_calls
 from rc1_lib.rows.playable import UNPLAYABLE, is_playable
 from rc1_lib.task_specs import is_right, task_names
+from rc1_lib.task_specs.reach import folded
 from rc1_lib.text.tokens import tokenize
 
 UNKNOWN_PAGE = "There is no page of that title."
@@ -69,7 +69,7 @@ class World:
         passages = [(page["title"], defused(page["text"])) for page in row.get("passages") or ()]
         self._pages = dict(reversed(passages))
         # Titles are also matched without regard to case and spacing. Of several equal titles, the first page counts.
-        self._by_folded_title = {_folded_title(title): text for title, text in reversed(passages)}
+        self._by_folded_title = {folded(title): text for title, text in reversed(passages)}
 
     @property
     def asked(self) -> int:
@@ -93,7 +93,7 @@ class World:
     def wiki(self, title: str) -> Observation:
         """Return the text of a page."""
         self._called.append("wiki")
-        text = self._pages.get(title, self._by_folded_title.get(_folded_title(title)))
+        text = self._pages.get(title, self._by_folded_title.get(folded(title)))
         return self._failed(UNKNOWN_PAGE) if text is None else Observation(text)
 
     def calc(self, expression: str) -> Observation:
@@ -122,10 +122,6 @@ class World:
     def _failed(self, sentence: str) -> Observation:
         self.errors += 1
         return Observation(sentence, error=True)
-
-
-def _folded_title(title: str) -> str:
-    return " ".join(unicodedata.normalize("NFKC", title).casefold().split())
 
 
 def _prompt(row: Row) -> tuple[Message, ...]:

@@ -36,6 +36,7 @@ class BuildReport:
     recipes: Counter[str] = field(default_factory=Counter)
     buckets: Counter[str] = field(default_factory=Counter)
     dropped: Counter[str] = field(default_factory=Counter)
+    kept: Counter[str] = field(default_factory=Counter)
     second_uses: int = 0
     too_short_or_long: int = 0
     unplayable: int = 0
@@ -49,6 +50,7 @@ class BuildReport:
             "posed_by_recipe": dict(sorted(self.recipes.items())),
             "measured_buckets": dict(sorted(self.buckets.items())),
             "dropped_questions": {reason: count for reason, count in sorted(self.dropped.items()) if count},
+            "questions_that_withhold_nothing": dict(sorted(self.kept.items())),
             "second_uses_of_a_question": self.second_uses,
             "rows_left_outside_the_length_bounds": self.too_short_or_long,
             "rows_without_user_replies": self.unplayable,
@@ -100,11 +102,15 @@ def plan(
 
 
 def usable(questions: Mapping[Task, Sequence[Question]], pool: Pool, report: BuildReport) -> dict[Task, list[Question]]:
-    """Return the questions whose solution fits into the turn limit; the others are counted in `report`."""
+    """Return the questions whose solution fits into the turn limit; the others are counted in `report`.
+
+    It also counts, by reason, the questions of which nothing can be withheld: they are posed complete.
+    """
     kept: dict[Task, list[Question]] = {}
     for task, candidates in questions.items():
         kept[task] = [question for question in candidates if fits(question, pool)]
         report.dropped[f"{task}: solution longer than max_turns"] += len(candidates) - len(kept[task])
+        report.kept.update(f"{task}: {question.kept}" for question in kept[task] if question.kept)
     return kept
 
 

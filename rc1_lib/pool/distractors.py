@@ -12,6 +12,8 @@ from dataclasses import replace
 from rc1_lib.pool.prompting import DISTRACTORS
 from rc1_lib.records import Passage, Question, Task
 from rc1_lib.task_specs import task_spec
+from rc1_lib.task_specs.reach import reachable
+from rc1_lib.task_specs.withheld_name import gives_away
 
 
 def lend_pages(
@@ -50,6 +52,15 @@ def _with_pages(question: Question, shelf: Sequence[Passage], wanted: int, seed:
     rng = random.Random(f"{seed}/lend/{question.id}")
     lent: dict[str, Passage] = {}
     for page in rng.sample(shelf, min(len(shelf), 4 * missing)):
-        if len(lent) < missing and page.title.casefold() not in forbidden:
+        if len(lent) < missing and page.title.casefold() not in forbidden and not _tells(page, question):
             lent[page.title] = page
     return replace(question, passages=(*question.passages, *lent.values()))
+
+
+def _tells(page: Passage, question: Question) -> bool:
+    """Return whether a borrowed page names what the question may withhold, or leads to a page that it hides."""
+    slot = question.slot
+    if slot is None or slot.where != "ask":
+        return False
+    text = f"{page.title}\n{page.text}"
+    return gives_away(slot.value, text) or bool(reachable([text], dict.fromkeys(slot.hides, "")))

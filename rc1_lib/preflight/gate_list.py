@@ -25,6 +25,7 @@ from rc1_lib.gates.integrity import integrity_gate
 from rc1_lib.gates.leakage import leakage_gate
 from rc1_lib.gates.length import length_gate
 from rc1_lib.gates.machine import free_gb, git_gate, read_code, resources_gate
+from rc1_lib.gates.missing_piece import missing_piece_gate
 from rc1_lib.gates.mix import mix_gate
 from rc1_lib.gates.shadow import shadow_gate
 from rc1_lib.gates.training import penalty_gate, training_gate
@@ -36,6 +37,7 @@ from rc1_lib.pool.templates import load_pack
 from rc1_lib.preflight import judge_gates
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run
+from rc1_lib.sources.solvers import solver_of
 from rc1_lib.task_specs import task_spec
 from rc1_lib.workspace.artifacts import PROJECT_ROOT, sha256_tree
 from rc1_lib.workspace.file_hashes import stamps
@@ -126,6 +128,16 @@ def consistency(evidence: Evidence, names: Sequence[str]) -> GateResult:
     return consistency_gate(files, questions, pack, run.config.gates.consistency)
 
 
+def missing_piece(evidence: Evidence, names: Sequence[str]) -> GateResult:
+    """Check that in the rows of the files `names` the missing piece is missing, and nothing else.
+
+    Raises:
+        RC1Error: when a file cannot be read.
+    """
+    files, gates = {name: evidence.rows(name) for name in names}, evidence.run.config.gates
+    return missing_piece_gate(files, solver_of, gates.missing_piece, gates.shared.confidence)
+
+
 def _answer_rule(evidence: Evidence, _: Round) -> GateResult:
     gates = evidence.run.config.gates
     rows, rule_of = evidence.rows("pool"), lambda task: task_spec(task).is_right
@@ -205,6 +217,10 @@ PREFLIGHT: tuple[GateSpec, ...] = (
     GateSpec(
         "consistency", "is what the rows say true", ("pool", "shadow", "takes", "templates"),
         lambda e, _: consistency(e, ("pool", "shadow", "takes")),
+    ),
+    GateSpec(
+        "missing_piece", "is what is missing really missing, and nothing else", ("pool", "shadow", "takes"),
+        lambda e, _: missing_piece(e, ("pool", "shadow", "takes")),
     ),
     GateSpec("answer_rule", "are right answers paid, and no others", ("pool",), _answer_rule),
     GateSpec(

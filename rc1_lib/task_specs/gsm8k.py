@@ -46,6 +46,7 @@ def parse(record: Mapping[str, Any], index: int, origin: str) -> Question:
     title = f"Story {origin} {index}"
     page = Passage(title, " ".join(story))
     calculations = _calculations(solution)
+    slot, kept = number_slot(page.text, ask, [step.argument for step in calculations], answer)
     return Question(
         id=f"gsm8k/{origin}/{index}",
         task="gsm8k",
@@ -57,7 +58,8 @@ def parse(record: Mapping[str, Any], index: int, origin: str) -> Question:
         steps=(Step("wiki", title, page.text), *calculations),
         answer=answer,
         aliases=aliases,
-        slot=number_slot(page.text, ask, [step.argument for step in calculations]),
+        slot=slot,
+        kept=kept,
         lookups=(title,),
     )
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
+from fractions import Fraction
 
+from rc1_lib.numbers.calculator import CalculatorError, evaluate, format_number
 from rc1_lib.records import Slot
+from rc1_lib.task_specs.quantities import FIGURE, figures, in_words, plain
 from rc1_lib.task_specs.wording import occurrences
 
-_NUMBER = r"\d+(?:,\d{3})*(?:\.\d+)?"
 # A separate number: not part of a word, date, fraction, ratio, time or range, and not a percentage.
-_COUNT = re.compile(rf"(?<![\w$€£.,/:\-–%])({_NUMBER})(?![\d%/:\-–]|\w)\s+(.+)")
-_MONEY = re.compile(rf"(?<![\w.,/\-–])(\$({_NUMBER}))(?![\d%/:\-–]|\w|\s+(?:bill|coin|note)|\.\d)")
-_ANY_NUMBER = re.compile(_NUMBER)
-_STARTS = re.compile(rf"(?<![\w$€£.,/:\-–%]){_NUMBER}")
+_COUNT = re.compile(rf"(?<![\w$€£.,/:\-–%])({FIGURE})(?![\d%/:\-–]|\w)\s+(.+)")
+_MONEY = re.compile(rf"(?<![\w.,/\-–])(\$({FIGURE}))(?![\d%/:\-–]|\w|\s+(?:bill|coin|note)|\.\d)")
+_STARTS = re.compile(rf"(?<![\w$€£.,/:\-–%]){FIGURE}")
 _IN_EXPRESSION = re.compile(r"\d*\.?\d+")
 _WORD = re.compile(r"[A-Za-z][A-Za-z'’]*")
 # After these words "some" does not read well ("the some apples"), or the number is a name ("day 3").
@@ -27,31 +28,74 @@ _PLURAL_LIKE = frozenset("people children men women feet inches mice geese fish 
 _NOT_PLURAL = frozenset("as is was has his this its plus less times us across".split())
 
 
-def number_slot(story: str, ask: str, expressions: Sequence[str]) -> Slot | None:
-    """Return the first number of `story` that a calculation uses and that a vague word can replace, or None.
+def number_slot(story: str, ask: str, expressions: Sequence[str], answer: str) -> tuple[Slot | None, str]:
+    """Choose the first number of `story` that the answer depends on and that nothing else tells.
 
-    The value occurs exactly once in `story` and not in `ask`. Counts ("48 clips") are preferred to prices ("$12").
+    Nothing tells it: neither another figure nor a number word, nor the sums solved for it, as when the story states a
+    later result. Counts ("48 clips") are preferred to prices ("$12").
+
+    Args:
+        story: the story, without the question.
+        ask: the question.
+        expressions: the sums of the solution, in order.
+        answer: the exact answer.
+
+    Returns:
+        The slot and an empty text, or None and the reason, which a source counts.
     """
-    used = {_plain(number) for text in expressions for number in _IN_EXPRESSION.findall(text)}
-    in_story = [_plain(number) for number in _ANY_NUMBER.findall(story)]
-    in_ask = {_plain(number) for number in _ANY_NUMBER.findall(ask)}
+    why = "nothing can be withheld: the story has no number that a word can replace"
+    told = f"{story} {ask}"
+    in_sums = {quantity for text in expressions for quantity in figures(text)}
     for find in (_counts, _prices):
         for slot, number in find(story):
-            quantity = _plain(number)
-            # Another form of the same quantity ("$12.00", "12%") would reveal a withheld "12" too.
-            stands_alone = occurrences(slot.value, story) == 1 == in_story.count(quantity) and quantity not in in_ask
-            # Even inside another number (the 50 of $0.50), the same digits in the question would mislead.
-            stands_alone = stands_alone and not occurrences(slot.value, ask)
-            if stands_alone and quantity in used:
-                return slot
-    return None
+            quantity = plain(number)
+            left = figures(told)
+            # Another form of the same quantity ("$12.00", "12%", the 50 of $0.50, "a dozen") would reveal it too.
+            alone = left.count(quantity) == 1 == occurrences(slot.value, told) and quantity not in in_words(told)
+            if not alone:
+                why = "nothing can be withheld: each number is told a second time"
+                continue
+            left.remove(quantity)
+            depending = _depending(quantity, expressions)
+            if plain(answer) not in depending:
+                why = "nothing can be withheld: the answer depends on no number that can be replaced"
+            elif depending & {*left, *in_words(told)} or _follows(quantity, left, in_sums):
+                why = "nothing can be withheld: what is left of the story determines each number"
+            else:
+                return slot, ""
+    return None, why
 
 
-def _plain(number: str) -> str:
-    """Return a canonical spelling of a quantity: the same for `1,000.50` and `1000.5`."""
-    whole, _, decimals = number.replace(",", "").partition(".")
-    decimals = decimals.rstrip("0")
-    return f"{whole.lstrip('0') or '0'}.{decimals}" if decimals else whole.lstrip("0") or "0"
+def _depending(quantity: str, expressions: Sequence[str]) -> set[str]:
+    """Return the results that change if the quantity does, by doing the sums with another one."""
+    instead = {quantity: f"({2 * Fraction(quantity) + 1})"}
+    changed: set[str] = set()
+    for expression in expressions:
+        redone = _IN_EXPRESSION.sub(lambda found: instead.get(plain(found[0]), found[0]), expression)
+        try:
+            before, after = evaluate(expression), evaluate(redone)
+        except CalculatorError:
+            return set()
+        if before != after:
+            result = plain(format_number(before))
+            changed.add(result)
+            instead[result] = f"({Fraction(after)})"
+    return changed
+
+
+def _follows(quantity: str, left: Sequence[str], in_sums: Set[str]) -> bool:
+    """Return whether one sum of two other numbers gives the quantity, one of which the solution does not need.
+
+    A number that the solution does not need may say the same as those that it does ("of 20 marbles 12 are red and 8
+    blue").
+    """
+    wanted = Fraction(quantity)
+    for spare in (number for number in left if number not in in_sums):
+        for other in left:
+            a, b = Fraction(spare), Fraction(other)
+            if other != spare and (wanted in (a + b, abs(a - b), a * b) or wanted * b == a or wanted * a == b):
+                return True
+    return False
 
 
 def _counts(story: str) -> Iterator[tuple[Slot, str]]:

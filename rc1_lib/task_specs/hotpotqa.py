@@ -12,7 +12,7 @@ from rc1_lib.records import Passage, Question, Step
 from rc1_lib.task_specs import record_fields
 from rc1_lib.task_specs.spec import TaskSpec, UnusableRecord
 from rc1_lib.task_specs.withheld_name import name_slot
-from rc1_lib.task_specs.wording import occurrences, tidy
+from rc1_lib.task_specs.wording import content_words, occurrences, tidy
 
 
 def parse(record: Mapping[str, Any], index: int, origin: str) -> Question:
@@ -38,8 +38,9 @@ def parse(record: Mapping[str, Any], index: int, origin: str) -> Question:
     titles = [*support, *(title for title in pages if title not in support)]
     passages = [Passage(title, tidy(" ".join(pages[title]))) for title in titles]
     lookups = _lookups(ask, list(support), passages)
-    # The user's reply must not be the answer ("Which is older, A or B?" with A withheld).
-    nameable = [title for title in support if title.casefold() not in answer.casefold()]
+    # The user's reply must not be the answer or a part of it ("Which is older, A or B?" with A withheld).
+    nameable = [title for title in support if not content_words(title) & content_words(answer)]
+    slot, kept = name_slot(nameable, ask, passages, support, answer)
     return Question(
         id=f"hotpotqa/{origin}/{index}",
         task="hotpotqa",
@@ -50,7 +51,8 @@ def parse(record: Mapping[str, Any], index: int, origin: str) -> Question:
         passages=tuple(passages),
         steps=tuple(Step("wiki", page.title, page.text) for page in passages[: len(support)]),
         answer=answer,
-        slot=name_slot(nameable, ask, lookups),
+        slot=slot,
+        kept=kept,
         lookups=lookups,
     )
 

@@ -6,17 +6,25 @@ import random
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rc1_lib.answer_rules import AnswerRule
 from rc1_lib.answer_rules.message import Unmarked, last_statement
 from rc1_lib.errors import TaskError
-from rc1_lib.records import Question
+from rc1_lib.records import Question, Row
+
+if TYPE_CHECKING:
+    from rc1_lib.rows.closure import Closure
 
 Parser = Callable[[Mapping[str, Any], int, str], Question]
 """(record of the public files, its number, the name of its source) -> the question."""
 Guess = Callable[[Question, random.Random], str]
 """The scripted expert's answer without evidence."""
+Solver = Callable[[Row, "Closure"], frozenset[str] | None]
+"""(row, what can be reached in it) -> the answers that are possible then; None if any number of answers is.
+
+The row has nothing but what the policy can see: no answer, no label and no page that cannot be reached.
+"""
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
@@ -46,6 +54,8 @@ class TaskSpec:
         borrows_pages: whether a question with few pages gets pages of other questions as distractors.
         multi_hop: whether the evaluation's figure `success_hard` includes this task.
         hub_config: the configuration of the data set on the hub; None if there is only one.
+        answers: the exact solver of the task's questions, by which the gate `missing_piece` judges whether the answer
+            is determined; None if the task has none.
     """
 
     name: str
@@ -59,6 +69,7 @@ class TaskSpec:
     borrows_pages: bool = True
     multi_hop: bool = False
     hub_config: str | None = None
+    answers: Solver | None = None
 
     def __post_init__(self) -> None:
         """Reject names that cannot be part of an id or folder."""

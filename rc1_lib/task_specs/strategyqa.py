@@ -42,6 +42,8 @@ def parse(record: Mapping[str, Any], index: int, origin: str) -> Question:
         raise UnusableRecord("no facts")
     pages = build_pages(term, facts, steps)
     lookups = tuple(page.title for page in pages if not occurrences(page.title.casefold(), ask.casefold()))
+    verdict = "yes" if answer else "no"
+    slot, kept = name_slot([term], ask, pages, [page.title for page in pages], verdict)
     return Question(
         id=f"strategyqa/{origin}/{index}",
         task="strategyqa",
@@ -51,8 +53,9 @@ def parse(record: Mapping[str, Any], index: int, origin: str) -> Question:
         support=facts,
         passages=pages,
         steps=tuple(Step("wiki", page.title, page.text) for page in pages),
-        answer="yes" if answer else "no",
-        slot=name_slot([term], ask, lookups),
+        answer=verdict,
+        slot=slot,
+        kept=kept,
         lookups=lookups,
     )
 

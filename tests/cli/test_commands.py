@@ -37,7 +37,7 @@ def test_validate_pool_reports_its_gates_and_changed_thresholds(rc1: Rc1, worksp
         "validate-pool", "--workspace", workspace, *SMALL, "data/rollouts/rc1_seed.jsonl", "--max_dup_pct", "100"
     )
     report = json.loads((workspace / "reports/rc1/validate_pool.json").read_text())
-    names = ["mix", "length", "diversity", "duplicates", "leakage", "consistency"]
+    names = ["mix", "length", "diversity", "duplicates", "leakage", "consistency", "missing_piece"]
     assert [gate["name"] for gate in report["gates"]] == names
     assert done.code == (0 if report["pass"] else 2)
     assert {"key": "gates.duplicates.max_dup_pct", "value": 100.0, "published": 2.0} in report["thresholds_changed"]

@@ -27,7 +27,7 @@ from .conftest import start
 
 DISTRIBUTED = (
     "training_config", "overclar_penalty", "shadow_set", "mix", "length", "diversity", "duplicates", "leakage",
-    "consistency", "answer_rule", "difficulty",
+    "consistency", "missing_piece", "answer_rule", "difficulty",
 )  # fmt: skip
 needs_dask = pytest.mark.skipif(
     importlib.util.find_spec("prefect_dask") is None, reason="prefect-dask (extra `dask`) is not installed"

@@ -22,7 +22,8 @@ from rc1_lib.workspace.artifacts import Workspace, read_json, read_manifest, rec
 from tests.gates.damages import OTHER_FILE, Damage, Rows
 
 GATES = (
-    "integrity", "shadow_set", "mix", "length", "diversity", "duplicates", "leakage", "consistency", "difficulty",
+    "integrity", "shadow_set", "mix", "length", "diversity", "duplicates", "leakage", "consistency", "missing_piece",
+    "difficulty",
 )  # fmt: skip
 """The gates that read the contents of shadow set, rollouts, pool, metrics and balanced pool."""
 SIZE = (400, 60)

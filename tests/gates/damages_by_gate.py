@@ -29,12 +29,15 @@ from tests.gates.damages import (
     solved,
     wrong,
 )
+from tests.gates.damages_of_pieces import OF_PIECES
 from tests.gates.planted_leaks import EDITS
 
 READERS: Mapping[str, frozenset[str]] = {
-    "pool": frozenset({"integrity", "mix", "length", "diversity", "duplicates", "leakage", "consistency"}),
-    "shadow": frozenset({"shadow_set", "leakage", "consistency"}),
-    "takes": frozenset({"consistency"}),
+    "pool": frozenset(
+        {"integrity", "mix", "length", "diversity", "duplicates", "leakage", "consistency", "missing_piece"}
+    ),
+    "shadow": frozenset({"shadow_set", "leakage", "consistency", "missing_piece"}),
+    "takes": frozenset({"consistency", "missing_piece"}),
     "metrics": frozenset({"difficulty", "shadow_set"}),
 }
 """File -> the gates that fail if one of its rows is invalid: such a pool has no metrics, so `integrity` fails too."""
@@ -363,4 +366,4 @@ UNSEEN = [
 ]  # fmt: skip
 """Damage that no gate detects once the manifests are rewritten to match."""
 
-DAMAGES: list[Damage] = [*UNTRUE, *WORDED, *NO_ROWS, *OTHERS, *OTHER_FILES, *UNSEEN]
+DAMAGES: list[Damage] = [*UNTRUE, *WORDED, *OF_PIECES, *NO_ROWS, *OTHERS, *OTHER_FILES, *UNSEEN]

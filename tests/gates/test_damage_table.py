@@ -21,7 +21,8 @@ from tests.gates.damages_of_scores import FOUND
 PAGE = PROJECT_ROOT / "docs/experiments/damage-table.md"
 SHARE = (
     "half of a task's rows gone", "a row of a few words", "made-up styles", "36 rows copied under new ids",
-    "a row that names a shadow question as its source", "a wrong sum", "an unknown tool",
+    "a row that names a shadow question as its source", "a wrong sum", "a complete row marked as needing",
+    "an unknown tool",
     "shadow set: a repeated question", "metrics: a chosen row of 9 turns", "balanced pool: a prompt altered",
     "another bucket's recipe named",
 )  # fmt: skip

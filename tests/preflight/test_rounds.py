@@ -54,7 +54,18 @@ def test_profile_local_shows_judge_gates_as_waived_with_their_reason(evidence: E
 
 
 @pytest.mark.parametrize(
-    "name", ["mix", "length", "diversity", "duplicates", "leakage", "consistency", "answer_rule", "difficulty"]
+    "name",
+    [
+        "mix",
+        "length",
+        "diversity",
+        "duplicates",
+        "leakage",
+        "consistency",
+        "missing_piece",
+        "answer_rule",
+        "difficulty",
+    ],
 )
 def test_missing_pool_is_an_error(name: str, fresh_copy: Callable[..., Run]) -> None:
     run = fresh_copy()

@@ -37,6 +37,8 @@ def parse(record: Mapping[str, Any], index: int, origin: str) -> Question:
     passages = tuple(Passage(title, " ".join(texts)) for title, texts in pages.items())
     needed = list(dict.fromkeys(tidy(paragraphs[place]["title"]) for place in places))
     lookups = tuple(sorted(title for title in pages if not occurrences(title, ask)))
+    nameable = [title for title in needed if title.casefold() not in answer.casefold()]
+    slot, kept = name_slot(nameable, ask, passages, needed, answer)
     return Question(
         id=f"musique/{origin}/{index}",
         task="musique",
@@ -48,7 +50,8 @@ def parse(record: Mapping[str, Any], index: int, origin: str) -> Question:
         steps=tuple(Step("wiki", page.title, page.text) for page in passages[: len(needed)]),
         answer=answer,
         aliases=tuple(record_fields.texts(record, "answer_aliases")),
-        slot=name_slot([title for title in needed if title.casefold() not in answer.casefold()], ask, lookups),
+        slot=slot,
+        kept=kept,
         lookups=lookups,
     )
 

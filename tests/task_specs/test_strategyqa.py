@@ -38,7 +38,8 @@ def test_each_lookup_gets_its_matching_fact_and_the_term_gets_the_rest() -> None
     ]
     assert question.answer == "yes"
     assert question.lookups == ()
-    assert question.slot == Slot("ask", "Brindle Tower", "a certain one", "which one is meant by 'a certain one'")
+    wanted = "which one is meant by 'a certain one'"
+    assert question.slot == Slot("ask", "Brindle Tower", "a certain one", wanted, hides=("Brindle Tower",))
 
 
 def test_false_answer_becomes_no() -> None:

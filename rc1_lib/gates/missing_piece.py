@@ -1,0 +1,281 @@
+"""Missing piece: what a row says is missing really is missing, and nothing else is.
+
+A row needs a clarification exactly if its answer is not determined by all that the policy can reach, and is determined
+once the user has replied. Two things judge it: an exact solver, where the row's source or task has one; and, for every
+row, whether the withheld piece stands in a text that can be reached. A reader that never asks is the counter-check.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, cast
+
+import polars as pl
+from scipy.special import betaincinv
+
+from rc1_lib.checks import MAX_OFFENDERS, at_least, at_most, info
+from rc1_lib.config.thresholds import MissingPieceGate
+from rc1_lib.gates.blind_reader import readings
+from rc1_lib.records import Check, GateResult, Row
+from rc1_lib.rows.closure import Closure, closure
+from rc1_lib.rows.playable import is_playable
+from rc1_lib.runtime.batches import gc_paused
+from rc1_lib.task_specs import is_right
+from rc1_lib.task_specs.quantities import as_quantity, figures, in_words
+from rc1_lib.task_specs.reach import folded
+from rc1_lib.task_specs.spec import Solver
+from rc1_lib.task_specs.withheld_name import bare_name, names_it
+
+SolverOf = Callable[[Row], Solver | None]
+"""Row -> the exact solver of its questions; None if there is none."""
+_READ = 500
+"""Most prompts of a task that the reader answers: enough for an interval of a few percentage points."""
+_SHOWN = 200
+"""Characters of a text that an offender shows."""
+
+
+class Fault(StrEnum):
+    """What can be wrong with a row's missing piece, as reports name it."""
+
+    REACHED = "needing rows whose missing piece can be reached"
+    DETERMINED = "needing rows with one possible answer"
+    UNDETERMINED = "complete rows whose text does not determine the answer"
+    UNSETTLED = "needing rows whose answer the user's reply does not determine"
+
+
+_ADVICE = {
+    Fault.REACHED: "drop the rows listed, or do not list the page that gives the piece away (`Slot.hides`)",
+    Fault.DETERMINED: "drop the rows listed, or mark them as complete: a policy that answers them without asking is "
+    "right",
+    Fault.UNDETERMINED: "drop the rows listed, or mark them as needing a clarification: nothing in them tells the "
+    "answer",
+    Fault.UNSETTLED: "let the user's reply name the missing piece (`user_replies.gives`), and the pages that it leads "
+    "to name each other",
+}
+_READER_ADVICE = (
+    "a policy that never asks is right more often than by chance: read the offenders, and find out what gives their "
+    "answers away"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Played:
+    """A prompt that needs a clarification, as the reader without `ask_user` gets it.
+
+    Attributes:
+        row: the first row with the prompt.
+        file: the row's file.
+        reach: what can be reached.
+        possible: the number of possible answers; 0 if there is no end of them, or no solver to say.
+    """
+
+    row: Row
+    file: str
+    reach: Closure
+    possible: int
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What was found in the rows of one task.
+
+    Attributes:
+        looked: (fault, file) -> rows that could have it.
+        at_fault: (fault, file) -> rows that have it.
+        rows: what else is counted, by name.
+        played: prompt -> its first row, of those that need a clarification.
+        guessed: the same, of dialogues that answer without having asked.
+    """
+
+    looked: Counter[tuple[Fault, str]] = field(default_factory=Counter)
+    at_fault: Counter[tuple[Fault, str]] = field(default_factory=Counter)
+    rows: Counter[str] = field(default_factory=Counter)
+    played: dict[str, _Played] = field(default_factory=dict)
+    guessed: dict[str, _Played] = field(default_factory=dict)
+
+
+def missing_piece_gate(
+    files: Mapping[str, pl.DataFrame], solver_of: SolverOf, thresholds: MissingPieceGate, confidence: float
+) -> GateResult:
+    """Count the rows in which the missing piece is not missing, or something else is, by kind and task.
+
+    Args:
+        files: name of a file -> its rows. A share is that of the worst file, so that a small one counts too.
+        solver_of: finds a row's exact solver. It gets the row without answer, labels and pages that cannot be reached.
+        thresholds: from the configuration.
+        confidence: of all intervals of the reader together.
+    """
+    with gc_paused():
+        return _judged(files, solver_of, thresholds, confidence)
+
+
+def _judged(
+    files: Mapping[str, pl.DataFrame], solver_of: SolverOf, thresholds: MissingPieceGate, confidence: float
+) -> GateResult:
+    of_task: dict[str, _Tally] = defaultdict(_Tally)
+    listed: list[Mapping[str, Any]] = []
+    for name, rows in files.items():
+        for record in rows.iter_rows(named=True):
+            row = cast(Row, record)
+            for fault, found, expected in _faults(row, name, solver_of(row), of_task[row["task"]]):
+                if len(listed) < MAX_OFFENDERS:
+                    listed.append(_offender(row, name, fault.value, found, expected))
+    checks = [at_least("rows looked at", sum(rows.height for rows in files.values()), 1, "there are no rows")]
+    for task, tally in of_task.items():
+        checks += _shares(task, tally, thresholds)
+    read = [(task, *reader) for task, tally in of_task.items() for reader in _readers(tally)]
+    for task, name, answers, played in read:
+        # Each reader's interval is so wide that all of them together are right with the given confidence.
+        right = [one for one, answer in zip(played, answers, strict=True) if _is_right(one.row, answer)]
+        check = _against_chance(f"{name}, low end[{task}]", len(right), played, 1 - (1 - confidence) / len(read))
+        checks += [check, info(f"{name}, share of {len(played)} prompts[{task}]", len(right) / len(played))]
+        if not check.passed:
+            listed += [_offender(one.row, one.file, name, one.row["answer"], "a wrong answer") for one in right]
+    for task, tally in of_task.items():
+        checks += [info(f"{name}[{task}]", count) for name, count in sorted(tally.rows.items())]
+    return GateResult("missing_piece", tuple(checks), offenders=tuple(listed[:MAX_OFFENDERS]))
+
+
+def _shares(task: str, tally: _Tally, thresholds: MissingPieceGate) -> Iterator[Check]:
+    for fault in Fault:
+        shares = [tally.at_fault[fault, file] / n for (kind, file), n in tally.looked.items() if kind is fault]
+        if shares:
+            yield at_most(f"{fault}, share[{task}]", max(shares), thresholds.max_rows, _ADVICE[fault])
+
+
+def _faults(row: Row, file: str, solver: Solver | None, tally: _Tally) -> Iterator[tuple[Fault, str, str]]:
+    """Yield each fault of a row with what was found and what was expected, and count everything in `tally`."""
+    reach = closure(row)
+    tally.rows["rows with a solver" if solver else "rows without a solver"] += 1
+    seen = as_seen(row, reach)
+    possible = solver(seen, reach) if solver else None
+    if not row["needs_clarification"]:
+        if solver:
+            wrong = not _is_gold(row, possible)
+            yield from _counted(tally, Fault.UNDETERMINED, file, wrong, _in_words(possible), row["answer"])
+        return
+    slot = row.get("slot")
+    if not slot or not is_playable(row):
+        tally.rows["needing rows not looked at, without slot or user replies"] += 1
+        return
+    tally.rows[f"needing rows, the piece {slot.get('way') or 'gone'}"] += 1
+    if solver:
+        found = _in_words(possible)
+        yield from _counted(tally, Fault.DETERMINED, file, possible is not None and len(possible) < 2, found, "several")
+    if not (solver and (slot.get("way") == "ambiguous" or as_quantity(slot["value"]))):
+        place = _place(slot["value"], seen, reach)
+        yield from _counted(tally, Fault.REACHED, file, bool(place), place, f"nowhere '{slot['value']}'")
+    replies = row.get("user_replies")
+    reply = (replies["gives"] if replies else None) or ""
+    if solver:
+        told = closure(row, reply)
+        settled = solver(as_seen(row, told), told)
+        found, expected = f"{reply} -> {_in_words(settled)}", row["answer"]
+        yield from _counted(tally, Fault.UNSETTLED, file, not _is_gold(row, settled), found, expected)
+    else:
+        lacking = slot["value"].casefold() not in reply.casefold()
+        yield from _counted(tally, Fault.UNSETTLED, file, lacking, reply, f"a reply that names '{slot['value']}'")
+    # Other dialogues about the same prompt tell nothing new.
+    played = _Played(row, file, reach, len(possible or ()))
+    tally.played.setdefault(reach.prompt, played)
+    if not row["asked"]:
+        tally.guessed.setdefault(reach.prompt, played)
+
+
+def _counted(
+    tally: _Tally, fault: Fault, file: str, at_fault: bool, found: str, expected: str
+) -> Iterator[tuple[Fault, str, str]]:
+    tally.looked[fault, file] += 1
+    tally.at_fault[fault, file] += at_fault
+    if at_fault:
+        yield fault, found, expected
+
+
+def as_seen(row: Row, reach: Closure) -> Row:
+    """Return the row with nothing but what the policy can see, so that no solver can use answer or labels.
+
+    The missing piece is in it only if the user's reply, if taken into account, names it.
+    """
+    posed, slot = row["posed"], row.get("slot")
+    told = slot is not None and reach.reply is not None and slot["value"] in reach.reply
+    return {
+        **row,
+        "messages": [{"role": "user", "content": reach.prompt}],
+        "posed": {**posed, "reason": ""},
+        "question": posed["ask"],
+        "support": list(posed["quoted"]),
+        "passages": [{"title": title, "text": text} for title, text in reach.pages.items()],
+        "answer": "",
+        "aliases": None,
+        "slot": slot if told else None,
+        "user_replies": None,
+        "needs_clarification": False,
+        "asked": 0,
+        "final": "",
+        "solved": False,
+        "lucky": False,
+    }
+
+
+def _place(value: str, seen: Row, reach: Closure) -> str:
+    """Return where a withheld value can be reached; empty if nowhere."""
+    quantity, name = as_quantity(value), bare_name(value)
+    texts = {"the prompt": reach.prompt, **{f"page '{title}'": text for title, text in reach.pages.items()}}
+    if quantity is None:
+        opened = [f"page '{title}'" for title in reach.pages if folded(title) in (folded(name), folded(value))]
+        return next(iter([*opened, *(place for place, text in texts.items() if names_it(name, text))]), "")
+    titles = sorted(reach.pages, key=len, reverse=True)
+    for place, text in texts.items():
+        for title in titles:
+            text = text.replace(title, " ")  # "Story train 12" is a name
+        if quantity in figures(text):
+            return place
+    told = "\n".join((seen["posed"]["ask"], *reach.pages.values()))
+    return "a number in words" if quantity in in_words(told) else ""
+
+
+def _is_gold(row: Row, possible: frozenset[str] | None) -> bool:
+    return possible is not None and len(possible) == 1 and _is_right(row, next(iter(possible)))
+
+
+def _is_right(row: Row, answer: str) -> bool:
+    return is_right(row["task"], answer, row["answer"], tuple(row.get("aliases") or ()))
+
+
+def _in_words(possible: frozenset[str] | None) -> str:
+    if possible is None:
+        return "any number of possible answers"
+    return ", ".join(sorted(possible)) or "no possible answer"
+
+
+def _readers(tally: _Tally) -> Iterator[tuple[str, list[str], list[_Played]]]:
+    """Yield each reader without `ask_user`: its name, its answers, and the prompts that it answers."""
+    if played := list(tally.played.values())[:_READ]:
+        rows, reaches = [one.row for one in played], [one.reach for one in played]
+        answers = readings(rows, reaches, lambda row: row["answer"] in ("yes", "no"))
+        yield "right without asking, reader of all texts", answers, played
+    if guessed := list(tally.guessed.values()):
+        yield "right without asking, recorded dialogues", [one.row["final"] for one in guessed], guessed
+
+
+def _against_chance(name: str, right: int, played: Sequence[_Played], confidence: float) -> Check:
+    """Check that the low end of the share of right answers is not above chance.
+
+    The interval is Clopper's and Pearson's (1934). Chance is the share of the best constant answer, or the mean of one
+    over the number of possible answers if that is larger.
+    """
+    n = len(played)
+    low = float(betaincinv(right, n - right + 1, (1 - confidence) / 2)) if right else 0.0
+    constant = max(Counter(one.row["answer"] for one in played).values()) / n
+    chance = max(constant, sum(1 / one.possible for one in played if one.possible) / n)
+    return at_most(name, low, chance, _READER_ADVICE)
+
+
+def _offender(row: Row, file: str, reason: str, found: str, expected: str) -> Mapping[str, Any]:
+    return {
+        "id": row["id"], "task": row["task"], "file": file, "found": found[:_SHOWN], "expected": expected[:_SHOWN],
+        "reason": reason,
+    }  # fmt: skip

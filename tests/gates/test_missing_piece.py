@@ -1,0 +1,220 @@
+"""The gate `missing_piece`: what is missing is missing, nothing else is, and nobody can do without asking."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import cast
+
+import polars as pl
+import pytest
+
+from rc1_lib import records
+from rc1_lib.config.thresholds import MissingPieceGate
+from rc1_lib.gates.missing_piece import Fault, SolverOf, as_seen, missing_piece_gate
+from rc1_lib.records import GateResult, Status
+from rc1_lib.rows.closure import closure
+from tests.gates import toy_pieces
+from tests.gates.damages import first
+from tests.gates.damages_of_pieces import (
+    complete,
+    gone,
+    list_the_title,
+    mark_as_needing,
+    needing,
+    put_on_a_page,
+    quote_the_fact,
+    without_its_twin,
+)
+from tests.gates.toy_pieces import Row, solver
+
+READER = "right without asking, reader of all texts, low end[hotpotqa]"
+RECORDED = "right without asking, recorded dialogues, low end[hotpotqa]"
+
+
+def with_solver(_: records.Row) -> toy_pieces.Any:
+    return solver
+
+
+def none(_: records.Row) -> None:
+    return None
+
+
+def judged(rows: list[Row], solver_of: SolverOf = with_solver, **more: pl.DataFrame) -> GateResult:
+    files = {"pool": toy_pieces.frame(rows), **more}
+    return missing_piece_gate(files, solver_of, MissingPieceGate(max_rows=0.005), 0.95)
+
+
+def named(fault: Fault) -> str:
+    return f"{fault}, share[hotpotqa]"
+
+
+def failing(result: GateResult) -> set[str]:
+    return {check.name for check in result.failures}
+
+
+def values(result: GateResult) -> dict[str, object]:
+    return {check.name: check.value for check in result.checks}
+
+
+@pytest.mark.parametrize("solver_of", [with_solver, none])
+def test_rows_whose_piece_is_missing_pass(solver_of: SolverOf) -> None:
+    rows = toy_pieces.rows()
+    if solver_of is none:  # without a solver nobody can tell an ambiguous description from a leak
+        rows = [row for row in rows if not needing(row, "ambiguous")]
+    result = judged(rows, solver_of)
+    assert (result.status, result.offenders) == (Status.PASSED, ())
+    assert values(result)["needing rows, the piece gone[hotpotqa]"] == 20
+
+
+def unique(row: Row) -> None:
+    less = without_its_twin(row, solver)
+    assert less is not None
+    row.update(less)
+
+
+def silent(row: Row) -> None:
+    row["user_replies"]["gives"] = "Just as I said."
+
+
+DAMAGES: dict[str, tuple[Callable[[Row], object], Callable[[Row], object], Fault]] = {
+    "the withheld title listed": (gone, list_the_title, Fault.REACHED),
+    "the withheld fact quoted": (gone, quote_the_fact, Fault.DETERMINED),
+    "the description made unique": (lambda row: needing(row, "ambiguous"), unique, Fault.DETERMINED),
+    "the value on a reachable page": (gone, put_on_a_page, Fault.REACHED),
+    "a complete row marked as needing": (complete, mark_as_needing, Fault.DETERMINED),
+    "a reply that says nothing": (gone, silent, Fault.UNSETTLED),
+    "a needing row marked as complete": (
+        gone,
+        lambda row: row.update(needs_clarification=False, slot=None),
+        Fault.UNDETERMINED,
+    ),
+    "a wrong gold answer": (complete, lambda row: row.update(answer="Ulwin"), Fault.UNDETERMINED),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_one_damaged_row_fails_and_is_listed(name: str) -> None:
+    wanted, do, fault = DAMAGES[name]
+    rows = toy_pieces.rows()
+    damaged = first(rows, wanted)
+    do(damaged)
+    result = judged(rows)
+    assert named(fault) in failing(result)
+    found = next(offender for offender in result.offenders if offender["reason"] == fault)
+    assert (found["id"], found["file"]) == (damaged["id"], "pool")
+    assert found["found"] != found["expected"]
+    assert all(check.advice for check in result.failures)
+
+
+@pytest.mark.parametrize("do", [list_the_title, quote_the_fact, put_on_a_page, silent])
+def test_without_a_solver_the_texts_that_can_be_reached_are_searched(do: Callable[[Row], object]) -> None:
+    rows = [row for row in toy_pieces.rows() if not needing(row, "ambiguous")]
+    do(first(rows, gone))
+    result = judged(rows, none)
+    assert failing(result) == {named(Fault.UNSETTLED if do is silent else Fault.REACHED)}
+
+
+def test_calling_a_row_ambiguous_exempts_it_only_from_what_a_solver_checks_instead() -> None:
+    rows = toy_pieces.rows()
+    list_the_title(first(rows, gone))
+    for row in filter(gone, rows):
+        row["slot"]["way"] = "ambiguous"
+    assert named(Fault.REACHED) in failing(judged(rows, none))
+
+
+def test_a_small_file_at_fault_is_not_hidden_by_a_large_one() -> None:
+    shadow = [toy_pieces.row(number, "gone") for number in range(100, 104)]
+    list_the_title(shadow[0])
+    many = [toy_pieces.row(number, "gone") for number in range(1000)]
+    result = judged(many, none, shadow=toy_pieces.frame(shadow))
+    assert values(result)[named(Fault.REACHED)] == 0.25
+
+
+@pytest.mark.parametrize(
+    ("value", "told", "found"),
+    [
+        ("12", "It has 12 doors.", True),
+        ("12", "It has 12.0 doors.", True),
+        ("12", "It has 112 doors.", False),
+        ("12", "It has a dozen doors.", True),
+        ("12", "It has twelve doors.", True),
+        ("$1,200", "It cost 1200 coins.", True),
+        ("12", "See Story 12.", False),
+    ],
+)
+def test_a_number_is_found_as_the_same_quantity_but_not_in_a_title(value: str, told: str, found: bool) -> None:
+    row = toy_pieces.row(0, "gone")
+    row["passages"] = [{"title": "Story 12", "text": f"{told} It has some windows."}]
+    row["messages"][1]["content"] = f"Read Story 12. {row['posed']['ask'].replace('Case 0: ', '')}"
+    row["slot"].update(value=value, vague="some")
+    row["user_replies"]["gives"] = f"It is {value}."
+    assert (named(Fault.REACHED) in failing(judged([row], none))) is found
+
+
+def test_the_reader_without_asking_fails_where_the_texts_give_the_answer_away() -> None:
+    """Every row withholds the name of a book that the reader can tell from the town, so it is right every time."""
+    rows = []
+    for number in range(40):
+        row = toy_pieces.row(number, "gone")
+        writer, book, town = (f"{stem}{chr(97 + number // 26)}{chr(97 + number % 26)}" for stem in ("W", "B", "T"))
+        row["posed"]["ask"] = f"Who wrote the book in question of {town}?"
+        row["messages"][1]["content"] = f"Read {book}. {row['posed']['ask']}"
+        row["passages"] = [{"title": book, "text": f"This book is kept in {town}. It was written by {writer}."}]
+        row["slot"].update(value="Nobook", where="ask")
+        row["user_replies"]["gives"] = "It is Nobook."
+        rows.append({**row, "answer": writer})
+    result = judged(rows, none)
+    assert failing(result) == {READER}
+    assert values(result)["right without asking, reader of all texts, share of 40 prompts[hotpotqa]"] == 1.0
+
+
+def test_dialogues_that_are_right_without_asking_fail_above_chance_and_not_at_it() -> None:
+    ambiguous = [toy_pieces.row(number, "ambiguous") for number in range(40)]
+    for row in ambiguous:
+        row["final"] = "Prahule"
+    assert judged(ambiguous).status is Status.PASSED  # half of them, as by guessing
+    for row in ambiguous:
+        row["final"] = row["answer"]
+    assert RECORDED in failing(judged(ambiguous))
+
+
+def test_yes_or_no_that_the_form_of_the_question_gives_away_is_found() -> None:
+    rows = []
+    for number in range(60):
+        row = toy_pieces.row(number, "gone")
+        form = ("Is somebody of Gruzel older", "Was somebody of Gruzel taller")[number % 2]
+        row["posed"]["ask"] = f"{form} than Number{number}?"
+        row["messages"][1]["content"] = row["posed"]["ask"]
+        rows.append({**row, "task": "strategyqa", "answer": ("yes", "no")[number % 2], "final": "yes"})
+    result = judged(rows, none)
+    assert failing(result) == {READER.replace("hotpotqa", "strategyqa")}
+
+
+def test_a_solver_sees_nothing_but_what_the_policy_sees() -> None:
+    row = cast(records.Row, toy_pieces.row(0, "gone"))
+    reach = closure(row)
+    seen = as_seen(row, reach)
+    assert row["answer"] not in str(seen)
+    assert "Ulwin" not in str(seen)  # on a page that cannot be reached
+    assert as_seen(row, closure(row, f"It is {row['answer']}."))["slot"] == row["slot"]
+
+
+def test_needing_rows_without_replies_are_counted_and_left_to_the_schema() -> None:
+    rows = toy_pieces.rows()
+    first(rows, gone)["user_replies"] = None
+    result = judged(rows)
+    assert result.status is Status.PASSED
+    assert values(result)["needing rows not looked at, without slot or user replies[hotpotqa]"] == 1
+
+
+def test_no_rows_fail() -> None:
+    assert failing(judged([])) == {"rows looked at"}
+
+
+def test_the_damages_do_what_they_say() -> None:
+    before = toy_pieces.row(0, "gone")
+    for do in (list_the_title, quote_the_fact, put_on_a_page, mark_as_needing):
+        after = copy.deepcopy(before)
+        do(after)
+        assert after != before
