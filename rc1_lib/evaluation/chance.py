@@ -12,11 +12,12 @@ from typing import Any
 
 from rc1_lib.checks import defined
 from rc1_lib.records import Row
+from rc1_lib.sources.solvers import options_of
 
 Prompt = tuple[str, str, int | None]
 """Task, gold answer, and number of possible answers without the missing piece; None if there is no limit to them."""
 Options = Callable[[Row], int | None]
-"""The number of answers that are possible without the missing piece, at least 2; None if unlimited or unknown."""
+"""The number of answers that are possible without the missing piece; None if unlimited or unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +42,9 @@ def chance(prompts: Iterable[Prompt]) -> Chance:
 
     Of each task the better of two strategies counts: always give the most frequent answer, or draw one of a prompt's
     possible answers. A prompt with unlimited answers cannot be drawn right. Tasks are weighted by their prompts.
-
-    Raises:
-        ValueError: when a prompt has fewer than two possible answers, so that nothing is missing.
     """
     tasks: dict[str, list[Prompt]] = defaultdict(list)
     for task, answer, options in prompts:
-        if options is not None and options < 2:
-            raise ValueError(f"a prompt of task '{task}' has {options} possible answers, expected at least 2 or None")
         tasks[task].append((task, answer, options))
     by_task = {task: max(_best_constant(found), _best_draw(found)) for task, found in tasks.items()}
     count = sum(map(len, tasks.values()))
@@ -56,12 +52,8 @@ def chance(prompts: Iterable[Prompt]) -> Chance:
     return Chance(right / count if count else float("nan"), by_task)
 
 
-def chance_of(rows: Iterable[Row], options: Options = lambda _: None) -> Chance:
-    """Compute chance from the rows that need asking; by default every row's number of options is unknown.
-
-    Raises:
-        ValueError: when `options` gives fewer than 2 for such a row.
-    """
+def chance_of(rows: Iterable[Row], options: Options = options_of) -> Chance:
+    """Compute chance from the rows that need asking; by default their exact solvers count the options."""
     return chance((row["task"], row["answer"], options(row)) for row in rows if row["needs_clarification"])
 
 
