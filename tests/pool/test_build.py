@@ -190,18 +190,20 @@ def test_too_few_questions_are_rejected_with_the_keys_to_change(shared_data: Pat
     assert not (tmp_path / "data").exists()
 
 
-def test_pages_of_held_out_questions_are_not_used_as_distractors() -> None:
-    def question(at: int, source: str) -> Question:
-        pages = (Passage(f"Works {at}", f"Works {at} has its seat in Town {at}."),)
-        return Question(f"{source}/{at}", "hotpotqa", source, "en", f"Where is {at}?", (), pages, (), "x")
+def asked_about(at: int, source: str) -> Question:
+    pages = (Passage(f"Works {at}", f"Works {at} has its seat in Town {at}."),)
+    return Question(f"{source}/{at}", "hotpotqa", source, "en", f"Where is {at}?", (), pages, (), "x")
 
-    questions = [question(at, "hotpotqa") for at in range(12)]
-    for pool, held_out, borrowed in (
-        (questions[6:], questions[:6], {f"Works {at}" for at in range(6, 12)}),
-        (questions[6:], [question(at, "embedded") for at in range(6)], {f"Works {at}" for at in range(12)}),
-    ):
-        lent = lend_pages(pool, {"hotpotqa": questions}, 1, withheld=held_out)
-        assert {page.title for borrower in lent for page in borrower.passages} == borrowed
+
+def test_pages_of_held_out_questions_are_not_used_as_distractors() -> None:
+    questions = [asked_about(at, "hotpotqa") for at in range(12)]
+    lent = lend_pages(questions[6:], {"hotpotqa": questions}, 1, withheld=questions[:6])
+    assert {page.title for borrower in lent for page in borrower.passages} == {f"Works {at}" for at in range(6, 12)}
+
+
+def test_embedded_questions_neither_lend_nor_borrow_pages() -> None:
+    own, other = asked_about(0, "embedded"), asked_about(1, "hotpotqa")
+    assert lend_pages([own, other], {"hotpotqa": [own, other]}, 1) == [own, other]
 
 
 def test_pool_has_both_languages_and_all_tasks(rows: pl.DataFrame, built: Run) -> None:
