@@ -6,8 +6,8 @@ The judges are those of `tests/calibration/simulated_judge.py`. Each grades 600 
 attack's dialogues. Every stage of `rc1 calibrate` is evaluated, even after a failed one: with the published settings,
 with a weaker pull to the old weights, and with the penalty of profile `local` for a needless question. The data are
 those of the given workspaces, which are only read; by default, 3,000 embedded rows and 600 of the public files next
-to the project are built in a temporary folder. Prints a table, part of which is in docs/experiments/good-judges.md, and
-the messages of failed gates. Takes seven minutes on one core.
+to the project are built in a temporary folder. Prints a table and the messages of failed
+gates. Takes seven minutes on one core.
 """
 
 from __future__ import annotations
