@@ -175,11 +175,12 @@ def import_base(
     """
     from rc1_lib.training import device
     from rc1_lib.training.export.gguf_import import import_gguf
+    from rc1_lib.workspace.input_files import named_path
 
     target = session.new_folder("--to", to, f"models/{file.stem}")
     quieten(hub=False)
     with stages():
-        done = import_gguf(file.expanduser().resolve(), target, device.Precision(precision))
+        done = import_gguf(named_path(file, str(file)), target, device.Precision(precision))
     name = session.workspace.name(done.folder)
     session.show(
         f"{done.parameters / 1e6:.1f} million parameters; llama.cpp tokenises texts the same way, and "
