@@ -18,6 +18,7 @@ import pytest
 
 from rc1_lib.calibration.judged_rows import judge_rows, with_reward
 from rc1_lib.calibration.weights_file import NoWeightsError
+from rc1_lib.config.judge import Budget
 from rc1_lib.environment.episode import Episode, as_row
 from rc1_lib.environment.outcome import EpisodeStatus
 from rc1_lib.environment.rewards import RewardSettings, reward_terms
@@ -29,9 +30,10 @@ from rc1_lib.judge.maintenance import paid_in
 from rc1_lib.judge.prompt import read_spec
 from rc1_lib.judge.results import JudgeStoppedError
 from rc1_lib.judge.rubric import DIMENSIONS
-from rc1_lib.run import Run, open_run
+from rc1_lib.run import Run
 from rc1_lib.testing.judge_server import Behaviour, FaultKind, JudgeServer, running
 from rc1_lib.testing.judge_server.behaviour import MODEL
+from rc1_lib.training import episode_judge
 from rc1_lib.training.episode_judge import EpisodeJudge
 from rc1_lib.workspace.artifacts import PROJECT_ROOT, read_json, write_json
 from rc1_lib.workspace.file_hashes import sha256_file
@@ -371,14 +373,15 @@ def test_cost_of_a_killed_step_counts_when_the_step_is_repeated(tiny: Tiny, serv
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_costs_of_killed_and_stopped_requests_count_in_the_step(tiny: Tiny, server: JudgeServer, forks: Forks) -> None:
+def test_costs_of_killed_and_stopped_requests_count_in_the_step(
+    tiny: Tiny, server: JudgeServer, forks: Forks, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run = live_run(tiny, server, "judge.prices={input: 1, output: 2}")
     killed = forks.start("tests.training.killed.score_and_be_killed_midway", run.workspace.root, *run.overrides)
     assert killed.wait() == -signal.SIGKILL, killed.read_output()[-2000:]
-    with pytest.raises(JudgeStoppedError, match=r"judge\.budget\.max_calls \(1\)"):
-        EpisodeJudge(
-            reopened(run, "judge.budget.max_calls=1", "training.reward.judge=0", "training.reward.success=1")
-        ).score(dialogues(2))
+    with monkeypatch.context() as patched, pytest.raises(JudgeStoppedError, match=r"max_calls \(1\)"):
+        patched.setattr(episode_judge, "_NO_LIMIT", Budget(max_usd=None, max_calls=1))
+        EpisodeJudge(run).score(dialogues(2))
     scores = EpisodeJudge(run).score(dialogues(2))
     with open_store(run, REPLIES) as store:
         log = store.log().filter(pl.col("outcome") != "hit")
@@ -396,8 +399,3 @@ def test_damaged_record_of_a_steps_requests_is_rejected(tiny: Tiny) -> None:
         record.write_text("[1]")
         with pytest.raises(RC1Error, match=rf"{record.name}: .*\[1\]; .*training\.cap\.usd"):
             judge.score(dialogues(2))
-
-
-def reopened(run: Run, *more: str) -> Run:
-    """The same run with more overrides."""
-    return open_run(profile="local", workspace=run.workspace.root, overrides=(*run.overrides, *more))
