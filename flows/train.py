@@ -99,7 +99,8 @@ def _train(
 ) -> State[Any]:
     story = Story()
     with story.timed("ticket"):
-        run = replace(run, vouched=outcome(verify(run, return_state=True))["vouched"])
+        verified = outcome(verify(run, return_state=True))
+        run = replace(run, vouched=verified["vouched"])
     if evaluate and not has_checkpoints(run, seeds):
         check_enough_held_out(run)
     check_training_cost(run, len(seeds), evaluate=evaluate, agreed=judge_cost_agreed)
@@ -116,7 +117,7 @@ def _train(
     else:
         with story.timed("evaluation"):
             ending = _evaluated(run, story, start["reference"], sentence)
-    report_training(run, story.body(ending, start))
+    report_training(run, {"ticket": verified["carried"], **story.body(ending, start)})
     return ending
 
 

@@ -11,6 +11,7 @@ from prefect.artifacts import create_markdown_artifact, create_table_artifact
 
 from rc1_lib.check_words import amount, gate_sentence, round_sentence
 from rc1_lib.config.file import departures
+from rc1_lib.preflight.carried_ticket import carried
 from rc1_lib.preflight.gate_list import round_name, round_title
 from rc1_lib.preflight.round_report import round_passed, write_round
 from rc1_lib.preflight.ticket import check_unchanged, issue_ticket, revoke_ticket, verify_ticket, vouched_by
@@ -127,11 +128,12 @@ def verify(run: Run) -> dict[str, Any]:
     """Verify everything that the ticket pins; the error names everything that differs.
 
     Returns:
-        The ticket's main facts, and under `vouched` the fingerprint of everything that it pins.
+        The ticket's main facts; under `vouched` the fingerprint of everything that it pins, and under `carried` what
+        the report of a training records of it.
     """
     ticket = verify_ticket(run)
     head = {key: ticket[key] for key in ("profile", "issued", "expires", "ticket_sha256")}
-    return {**head, "vouched": vouched_by(ticket)}
+    return {**head, "vouched": vouched_by(ticket), "carried": carried(ticket).model_dump()}
 
 
 @retried(name="verify ticket again", task_run_name="ticket, before {what}")

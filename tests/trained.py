@@ -10,7 +10,9 @@ from rc1_lib.evaluation.chance import Chance
 from rc1_lib.evaluation.evaluate import evaluate
 from rc1_lib.evaluation.gate import ppo_eval_gate
 from rc1_lib.evaluation.report import Provenance, write_evaluation
+from rc1_lib.preflight.carried_ticket import carried
 from rc1_lib.preflight.round_report import write_git_state
+from rc1_lib.preflight.ticket import read_ticket
 from rc1_lib.run import Run, open_run
 from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.ppo_run import advance, prepare
@@ -43,6 +45,7 @@ def evaluated(run: Run, ppo: Habits = PPO, examples: str = "# Dialogues\n") -> d
     )  # fmt: skip
     trained_run = {"seed": seed, "checkpoint": checkpoint, "sha256": sha256, "cached": 0, "segments": []}
     body = {
+        "ticket": carried(read_ticket(run)).model_dump(),
         "time": now(), "profile": "local", "config_sha256": run.config_sha256, "pass": written.passed,
         "state": "PolicyImproved" if written.passed else "GatesFailed", "message": "", "reference": "c" * 64,
         "rows": {}, "runs": [trained_run], "evaluation": written.report, "best": [], "seconds": {"training": 1.0},

@@ -91,6 +91,10 @@ def export(
     """
     run = session.open()
     found_at = found_checkpoint(session, checkpoint)  # before the libraries are imported, which takes seconds
+    from rc1_lib.preflight.carried_ticket import check_still_vouched
+    from rc1_lib.training.checkpoint.manifest import fingerprint
+
+    check_still_vouched(run, found_at, fingerprint(found_at))
     quieten_models(run)
     from rc1_lib.training.export.checkpoint_export import ExportMismatchError, export_checkpoint
 
@@ -134,10 +138,12 @@ def gguf(
     tokens, probabilities or tokenisation differ from the model's, nothing is written and the exit code is 1.
     """
     run = session.open()
-    from rc1_lib.training.export.gguf_export import GGUFMismatchError, export_gguf
+    from rc1_lib.preflight.carried_ticket import check_still_vouched
+    from rc1_lib.training.export.gguf_export import GGUFMismatchError, checkpoint_of_export, export_gguf
     from rc1_lib.training.export.gguf_file import GGUFType
 
     source = run.workspace.path(exported)
+    check_still_vouched(run, *checkpoint_of_export(run, source))
     target = session.new_folder("--to", to, f"models/export/{source.name}-{kind}")
     quieten(hub=False)
     with stages():
@@ -169,11 +175,12 @@ def import_base(
     """
     from rc1_lib.training import device
     from rc1_lib.training.export.gguf_import import import_gguf
+    from rc1_lib.workspace.input_files import named_path
 
     target = session.new_folder("--to", to, f"models/{file.stem}")
     quieten(hub=False)
     with stages():
-        done = import_gguf(file.expanduser().resolve(), target, device.Precision(precision))
+        done = import_gguf(named_path(file, str(file)), target, device.Precision(precision))
     name = session.workspace.name(done.folder)
     session.show(
         f"{done.parameters / 1e6:.1f} million parameters; llama.cpp tokenises texts the same way, and "

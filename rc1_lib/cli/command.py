@@ -22,7 +22,7 @@ import typer
 from rc1_lib.cli.endings import after_refusal
 from rc1_lib.cli.options import Options
 from rc1_lib.cli.session import Session, root_of
-from rc1_lib.cli.streams import FULL, STDOUT, logbook
+from rc1_lib.cli.streams import FULL, STDOUT, logbook, visible
 from rc1_lib.errors import RC1Error
 from rc1_lib.failpack import write_error
 from rc1_lib.runtime.libraries import check_training, extra_of
@@ -125,7 +125,7 @@ def run_command(
             with redirect_stdout(sys.stderr if options.as_json else sys.stdout):
                 return _guarded(function, session, values, log)
     except RC1Error as error:  # raised before the log exists
-        print(f"rc1: {error}", file=sys.stderr)
+        print(f"rc1: {visible(str(error))}", file=sys.stderr)
         return REFUSED
 
 
@@ -151,7 +151,7 @@ def _guarded(function: Function, session: Session, values: dict[str, Any], log: 
     except RC1Error as error:
         code, words = REFUSED, "; ".join([str(error), *getattr(error, "__notes__", ())])
         following = after_refusal(session, error)
-        print(f"rc1: {words}", file=sys.stderr)
+        print(f"rc1: {visible(words)}", file=sys.stderr)
     except KeyboardInterrupt:
         code, words = INTERRUPTED, "interrupted"
         print("rc1: interrupted; files are written whole or not at all, so run the command again", file=sys.stderr)
@@ -160,10 +160,10 @@ def _guarded(function: Function, session: Session, values: dict[str, Any], log: 
     except Exception as error:  # the boundary: whatever else happens is a fault, reported and packed
         if lacking := _lacking_right(error) or extra_of(error):
             code, words = REFUSED, lacking
-            print(f"rc1: {words}", file=sys.stderr)
+            print(f"rc1: {visible(words)}", file=sys.stderr)
         else:
             words = _words(error, session.workspace.root)
-            print(f"FATAL: {words}", file=sys.stderr)
+            print(f"FATAL: {visible(words)}", file=sys.stderr)
             if log is not None:
                 _leave("error report", partial(write_error, session.workspace, error, log))
     packed = log is not None and code == FAULT  # of a refusal its sentence says all

@@ -16,7 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from rich.table import Column
 
 from rc1_lib.cli.options import Options, source
-from rc1_lib.cli.streams import terminal
+from rc1_lib.cli.streams import terminal, visible
 from rc1_lib.errors import ConfigError
 from rc1_lib.runtime.libraries import quieten
 from rc1_lib.runtime.progress import PASSING_NOTES, REPEATED, listening
@@ -88,7 +88,10 @@ class Session:
                 console.width = WIDTH
             for one in what:
                 # Sentences and paths are not wrapped here: the terminal does it, and a copied path stays whole.
-                console.print(one, soft_wrap=isinstance(one, str), markup=False)
+                if isinstance(one, str):
+                    console.print(visible(one), soft_wrap=True, markup=False)
+                else:
+                    console.print(one, markup=False)
 
     def show_some(self, lines: Iterable[str]) -> None:
         """Print the first `SOME` lines, and how many more there are."""
@@ -257,7 +260,11 @@ class _Lines:
         ended = done == total and stage not in REPEATED
         if (note and not passing) or ended or now - self.shown.get(stage, 0.0) >= _EVERY_S:
             self.shown[stage] = now
-            print(f"[{now - self.begun:6.1f} s] {stage}: {done}/{total} {note}".rstrip(), file=sys.stderr, flush=True)
+            print(
+                f"[{now - self.begun:6.1f} s] {stage}: {done}/{total} {visible(note)}".rstrip(),
+                file=sys.stderr,
+                flush=True,
+            )
 
 
 def quieten_models(run: Run) -> None:

@@ -143,6 +143,7 @@ def verify_config(session: Session) -> int:
     """
     from rc1_lib.config.file import dump_config
     from rc1_lib.gates.training import order_of_pay
+    from rc1_lib.judge.budget import check_evaluation_calls
     from rc1_lib.judge.providers import check_provider
     from rc1_lib.masking import mask_tree, secrets
     from rc1_lib.preflight.gate_list import check_waivers
@@ -152,6 +153,7 @@ def verify_config(session: Session) -> int:
     run = session.open()
     check_waivers(run)
     check_provider(run.config.judge.provider)
+    check_evaluation_calls(run.config, seeds=1)
     hidden = secrets()
     session.show(dump_config(run.config, hidden).rstrip())
     session.show(f"what training pays: {order_of_pay(run.config)}")

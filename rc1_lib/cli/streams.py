@@ -27,6 +27,13 @@ STDOUT = "standard output"
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """Error numbers of a full disk."""
 _CONTROLS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+_UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+"""Control characters except tab and line feed, and marks that reorder a line."""
+
+
+def visible(text: str) -> str:
+    """Return a text with control characters as escapes: on a terminal a dialogue could hide or replace lines."""
+    return _UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 class LastingStream:

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rc1_lib.check_words import failed_lines, figure, wanted
+from rc1_lib.cli.streams import visible
 from rc1_lib.judge.calls import NOTICE, TEST_DOUBLE
 from rc1_lib.numbers.uncertainty import margin
 from rc1_lib.records import Check
@@ -36,14 +37,16 @@ def table(
 
     Cells are shown literally, without rich's markup. None in place of a row begins a new section.
     """
-    made = Table(title=title, title_justify="left", caption_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    made = Table(
+        title=visible(title), title_justify="left", caption_justify="left", box=box.SIMPLE_HEAD, pad_edge=False
+    )
     for head in heads:
         made.add_column(head, justify="right" if head in numbers else "left", overflow="fold")
     for row in rows:
         if row is None:
             made.add_section()
         else:
-            made.add_row(*(cell if isinstance(cell, Text) else Text(str(cell)) for cell in row))
+            made.add_row(*(cell if isinstance(cell, Text) else Text(visible(str(cell))) for cell in row))
     return made
 
 

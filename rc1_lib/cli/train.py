@@ -262,9 +262,11 @@ def evaluate(
     named = run.workspace.path(what) if engine == "gguf" else found_checkpoint(session, what)
     quieten_models(run)
     from rc1_lib.evaluation.offline import by_llama_cpp, by_torch, evaluate_offline
+    from rc1_lib.preflight.carried_ticket import check_still_vouched
 
     with stages():
         contestant = by_llama_cpp(run, named) if engine == "gguf" else by_torch(run, named)
+        check_still_vouched(run, named, contestant.checkpoint)
         path, body = evaluate_offline(run, contestant, prompts)
     from rc1_lib.evaluation.tables import success_rows
 

@@ -105,7 +105,7 @@ class Prices(Section):
 
 
 class Budget(Section):
-    """Budget of one run of the judge; null: no limit."""
+    """Budget of one run of the judge; null: no limit. In a training `training.cap` takes its place."""
 
     max_usd: Annotated[float, Field(gt=0)] | None
     """Maximum USD, including the worst case of requests in flight."""

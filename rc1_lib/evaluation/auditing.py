@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rc1_lib.errors import ConfigError
 from rc1_lib.evaluation.episodes import MODES, Played
+from rc1_lib.judge.budget import check_evaluation_calls
 from rc1_lib.judge.judge import check_judge
 from rc1_lib.judge.providers import LIVE
 from rc1_lib.records import MeasuredRow, Message
@@ -76,17 +76,11 @@ def check_audit(run: Run, seeds: int) -> None:
     Raises:
         ConfigError: when a live judge cannot be asked as often as the evaluation may need.
     """
-    judge, held_out = run.config.judge, run.config.training.held_out
-    if judge.provider not in LIVE or not held_out.judged or not run.config.pays_judged_score:
+    config = run.config
+    if config.judge.provider not in LIVE or not config.training.held_out.judged or not config.pays_judged_score:
         return
     check_judge(run)
-    most, needed = judge.budget.max_calls, run.config.training.held_out.judged_episodes(seeds) * judge.samples
-    if most is not None and most < needed:
-        raise ConfigError(
-            f"judge.budget.max_calls is {most:,}, but the evaluation of {seeds} of `seeds` may need {needed:,} calls "
-            f"(judge.samples for each judged episode, without retries); raise it, or lower "
-            f"training.held_out.judged (0: no judge is asked) or training.held_out.between"
-        )
+    check_evaluation_calls(config, seeds)
 
 
 def played_episodes(run: Run, seeds: int) -> int:

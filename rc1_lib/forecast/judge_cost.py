@@ -41,6 +41,7 @@ from rc1_lib.workspace.artifacts import FileState
 
 _LAST, _FEWEST = 2000, 2
 """Most replies of the usage log to measure, and fewest dialogues that they must be about."""
+_TRAINING = "training"
 _TOKENS_A_BYTE = Estimate(1 / 3.6, 1 / 5, 1 / FEWEST_BYTES_A_TOKEN)
 """Tokens per byte of English and Chinese text with any tokenizer (docs/judge-costs.md); the budget uses the upper
 end."""
@@ -153,7 +154,7 @@ def training_stages(run: Run, takes: pl.DataFrame, seeds: int, *, evaluate: bool
     if not run.config.training.pays_judge:
         return []
     asked = round(training_replies(run, exactly(run.config.batch_size)).value / run.config.judge.samples)
-    found = [_unknown(run, "training", asked * seeds, takes)]
+    found = [_unknown(run, _TRAINING, asked * seeds, takes)]
     if evaluate:
         found.append(_unknown(run, "evaluation", run.config.training.held_out.judged_episodes(seeds), takes))
     return found
@@ -221,7 +222,15 @@ def above_limit(run: Run, stages: Sequence[Stage]) -> str:
         return ""
     rates = token_rates(run)
     usd = cost_of(stages, rates, prices_of(judge)[0]).usd
-    if usd is None or usd.high <= most:
+    if usd is None:
+        asked, limit = sum(stage.calls for stage in stages if stage.name == _TRAINING), judge.budget.max_calls
+        if limit is None or asked <= limit:
+            return ""
+        return (
+            f"{whom(judge)} may be asked about the episodes {asked:,} times at an unknown price, and "
+            f"judge.budget.max_calls is {limit:,}; judge.prices says what a million tokens cost"
+        )
+    if usd.high <= most:
         return ""
     narrow = "" if rates.measured else "; rc1 probe-scorer in this workspace measures its replies, which narrows that"
     return (

@@ -12,7 +12,9 @@ from pathlib import Path
 
 from rc1_lib.config.judge import Budget, Prices
 from rc1_lib.config.judge import Judge as JudgeConfig
+from rc1_lib.config.run_config import RunConfig
 from rc1_lib.config.strict_yaml import parse_yaml
+from rc1_lib.errors import ConfigError
 from rc1_lib.judge.calls import Ask
 from rc1_lib.judge.providers import LIVE, endpoint
 
@@ -156,3 +158,25 @@ def _words(listed: ListPrice) -> str:
 def known_usd(config: JudgeConfig, usd: float, calls: int) -> float | None:
     """Return `usd` if it is the real cost of the calls; None if a billing judge was called without known prices."""
     return usd if config.prices.known or config.provider not in LIVE or not calls else None
+
+
+def check_evaluation_calls(config: RunConfig, seeds: int) -> None:
+    """Reject a budget that cannot be enough for the evaluation of a training.
+
+    Args:
+        config: the configuration.
+        seeds: number of runs that are evaluated together.
+
+    Raises:
+        ConfigError: names the key, what is needed, and what to do.
+    """
+    judge, held_out = config.judge, config.training.held_out
+    if judge.provider not in LIVE or not held_out.judged or not config.pays_judged_score:
+        return
+    most, needed = judge.budget.max_calls, held_out.judged_episodes(seeds) * judge.samples
+    if most is not None and most < needed:
+        raise ConfigError(
+            f"judge.budget.max_calls is {most:,}, but the evaluation of {seeds} of `seeds` may need {needed:,} calls "
+            f"(judge.samples for each judged episode, without retries); raise it, or lower "
+            f"training.held_out.judged (0: no judge is asked) or training.held_out.between"
+        )

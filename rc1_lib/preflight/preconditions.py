@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from importlib import import_module
 
+from rc1_lib.check_words import gate_sentence
 from rc1_lib.config.hub_name import check_pinned
 from rc1_lib.config.source_path import are_finished, source_path
 from rc1_lib.errors import ConfigError
+from rc1_lib.evidence import CONFIG, Evidence
+from rc1_lib.judge.budget import check_evaluation_calls
 from rc1_lib.judge.judge import check_judge
+from rc1_lib.judge.providers import LIVE
+from rc1_lib.preflight.gate_list import PREFLIGHT, evaluate
 from rc1_lib.preflight.ticket_key import check_can_sign
+from rc1_lib.records import PASSING
 from rc1_lib.run import Run
 from rc1_lib.runtime.libraries import check_hub
 from rc1_lib.sources.local import files_of_tasks
@@ -40,6 +46,8 @@ def check_preconditions(run: Run, *, calibrates: bool, ticket: bool) -> None:
         check_source(run)
         if not run.config.why_not_judged:
             check_judge(run)
+        if run.config.judge.provider in LIVE:
+            check_can_train(run)
     if ticket:
         check_can_issue(run)
 
@@ -63,6 +71,23 @@ def untrue_waivers(run: Run) -> list[str]:
     if config.judge.provider == "rubric" or config.why_not_judged:
         return []
     return [gate for gate, reason in config.gates.waivers.items() if _RUBRIC in reason]
+
+
+def check_can_train(run: Run) -> None:
+    """Reject a configuration that can never be trained, whatever the judge answers.
+
+    Raises:
+        ConfigError: says what to change.
+    """
+    check_evaluation_calls(run.config, seeds=1)
+    evidence = Evidence(run)
+    for name in (spec.name for spec in PREFLIGHT if spec.reads == (CONFIG.name,)):
+        result = evaluate(name, evidence, 1)
+        if result.status not in PASSING:
+            raise ConfigError(
+                f"the gate {name} would fail: {gate_sentence(result)}. No call of the judge was made; "
+                f"`rc1 config verify` shows all that a configuration must have"
+            )
 
 
 def check_source(run: Run) -> None:

@@ -19,7 +19,7 @@ import orjson
 from rc1_lib.errors import ConfigError, RC1Error, TicketError
 from rc1_lib.provenance.signatures import holds, key_id, read_private, read_public, sign
 from rc1_lib.run import TICKET_KEY, Run
-from rc1_lib.workspace.input_files import read_regular
+from rc1_lib.workspace.input_files import named_path, read_regular
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -62,13 +62,16 @@ def ticket_key(run: Run) -> TicketKey | None:
     """Return the key that `RC1_TICKET_KEY` names; None if it is not set.
 
     Raises:
-        ConfigError: when it is in the workspace, where it would prove nothing. The error does not repeat the path.
+        ConfigError: when it is empty, or in the workspace, where it would prove nothing. The error does not repeat the
+            path.
         RC1Error: when it is not an ed25519 key.
     """
-    named = os.environ.get(TICKET_KEY, "")
-    if not named:
+    named = os.environ.get(TICKET_KEY)
+    if named is None:
         return None
-    path = Path(named).expanduser().resolve()
+    if not named.strip():  # such as a secret that is missing in CI: nobody wants unsigned tickets for it
+        raise ConfigError(f"{TICKET_KEY}: is set but empty; name the file of a key, or unset it for unsigned tickets")
+    path = named_path(named, TICKET_KEY)
     if path.is_relative_to(run.workspace.root.resolve()):
         raise ConfigError(
             f"{TICKET_KEY}: is in the workspace, where anyone who can write a ticket could also sign it; "

@@ -10,6 +10,7 @@ from typing import Any
 from rc1_lib.errors import RC1Error
 from rc1_lib.evaluation.derived import EVALUATION, KIND, TRAINING_REPORT
 from rc1_lib.evaluation.gate import CHECK_OF, GATE, PROMPTS, task_check
+from rc1_lib.preflight.carried_ticket import why_outdated
 from rc1_lib.preflight.ticket import verify_ticket, vouched_by
 from rc1_lib.provenance.derived import NOT_OURS
 from rc1_lib.records import GateResult, Status
@@ -51,10 +52,13 @@ def check_ready(run: Run) -> Ready:
 
     Raises:
         TicketError: when there is no valid ticket.
-        RC1Error: when the training or its evaluation is missing, failed or altered, or is about other checkpoints.
+        RC1Error: when the training or its evaluation is missing, failed or altered, is about other checkpoints, or
+            carried a ticket that pins something else.
     """
     ticket = verify_ticket(run)
     training = _training(run)
+    if why := why_outdated(training, ticket):
+        raise RC1Error(f"no release: {run.workspace.path(TRAINING_REPORT)}: {why}")
     evaluation = _evaluation(run, training)
     _check_same(run, training, evaluation)
     checkpoints = {int(one["seed"]): run.workspace.path(one["checkpoint"]) for one in training["runs"]}

@@ -15,6 +15,7 @@ from statistics import fmean
 
 from rc1_lib.calibration.judged_rows import dimensions
 from rc1_lib.calibration.weights_file import named_report, read_content, read_weights
+from rc1_lib.config.judge import Budget
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.judge.budget import Spending
 from rc1_lib.judge.judge import check_judge, open_judge, open_store, score_unbilled
@@ -32,6 +33,7 @@ REPLIES = "replies.sqlite"
 STEPS = "steps"
 ASKED = "asked"
 """Folder with one file per step that has no scores yet: who has asked about it."""
+_NO_LIMIT = Budget(max_usd=None, max_calls=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,15 +83,12 @@ class EpisodeJudge:
         """Read the current weights, and check that the judge can be asked. Nothing is sent.
 
         Raises:
-            RC1Error: if the weights are missing, damaged or not from this workspace, the judge cannot be asked, or its
-                budget has fewer calls than a seed's training may need.
+            RC1Error: if the weights are missing, damaged or not from this workspace, or the judge cannot be asked.
         """
-        _check_budget(run)
         check_judge(run)
         self._weights = read_weights(run, dimensions(run))
         self._models = _calibrated_on(run)
         self._run, self._spec = run, read_spec(run)
-        self._spending: dict[int, Spending] = {}
         self._log = RewardLog("episodes")
         self.sha256 = sha256_json(
             {
@@ -105,15 +104,16 @@ class EpisodeJudge:
         """The run whose workspace holds the judge's requests and replies, wherever the episodes are played."""
         return self._run
 
-    def score(self, dialogues: Sequence[Sequence[Message]], seed: int) -> EpisodeScores:
+    def score(self, dialogues: Sequence[Sequence[Message]]) -> EpisodeScores:
         """Score all dialogues of one step. A step that was scored before gets the same scores again.
+
+        The judge's budget does not apply: the number of steps decides the calls, and `training.cap` the money.
 
         If the judge's samples disagree, the score counts only by `reward.unstable_weight`. The rest of its weight goes
         to the mean of the step's stable scores, or of all if none is stable.
 
         Args:
             dialogues: chat messages of each episode.
-            seed: of the run; each seed has the judge's whole budget.
 
         Raises:
             JudgeStoppedError: if the judge stopped.
@@ -126,7 +126,7 @@ class EpisodeJudge:
         if path.exists():
             return _read(path)
         lost = self._paid_by(asked)
-        found, judged = self._rated(dialogues, self._spending_of(seed), asked)
+        found, judged = self._rated(dialogues, Spending(_NO_LIMIT, self._run.config.judge.prices), asked)
         scores = EpisodeScores(
             _steadied(found, self._run.config.reward.unstable_weight),
             sum(one.unstable for one in found if one.reward is not None),
@@ -173,10 +173,6 @@ class EpisodeJudge:
         found = rated(judged, dialogues, self._weights)
         self._check_models(found)
         return found, judged
-
-    def _spending_of(self, seed: int) -> Spending:
-        judge = self._run.config.judge
-        return self._spending.setdefault(seed, Spending(judge.budget, judge.prices))
 
     async def _ask(self, dialogues: Sequence[Sequence[Message]], spending: Spending, asked: Path | None) -> Judged:
         config = self._run.config
@@ -260,16 +256,3 @@ def _calibrated_on(run: Run) -> tuple[str, ...]:
             f"unknown; calibrate again with rc1 weight-calib"
         )
     return tuple(map(str, models))
-
-
-def _check_budget(run: Run) -> None:
-    """Reject a budget that would run out during training."""
-    config, most = run.config, run.config.judge.budget.max_calls
-    if config.judge.provider not in LIVE or not config.training.pays_judge:
-        return
-    needed = config.steps * config.batch_size * config.judge.samples
-    if most is not None and most < needed:
-        raise ConfigError(
-            f"judge.budget.max_calls is {most:,}, but training a seed may need {needed:,} calls (steps × batch_size × "
-            f"judge.samples, without retries); raise it, lower one of these, or set training.reward.judge to 0"
-        )

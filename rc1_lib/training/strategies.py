@@ -54,7 +54,7 @@ class PPO:
             to_learn=True,
         )
         with timed(Section.JUDGE):
-            scores = None if self._judge is None else self._judge.score([one.messages for one in played], engine.seed)
+            scores = None if self._judge is None else self._judge.score([one.messages for one in played])
         values = [None] * len(played) if scores is None else scores.values
         kept = [each for each in zip(played, rows, values, strict=True) if scores is None or each[2] is not None]
         terms = [engine.playground.terms(one, row, judged) for one, row, judged in kept]

@@ -8,6 +8,24 @@ import os
 import stat
 from pathlib import Path
 
+from rc1_lib.errors import ConfigError
+
+
+def named_path(named: str | Path, what: str) -> Path:
+    """Return the absolute path that a user named, `~` and `~user` expanded.
+
+    Args:
+        named: as it was written.
+        what: the flag or variable, for the error, which does not repeat the path.
+
+    Raises:
+        ConfigError: when there is no such user.
+    """
+    try:
+        return Path(named).expanduser().resolve()
+    except RuntimeError:
+        raise ConfigError(f"{what}: begins with ~ and the name of nobody on this machine; write out the path") from None
+
 
 def open_regular(path: Path) -> io.BufferedReader:
     """Open a regular file, or the regular file that a link points to, as a binary stream.

@@ -163,6 +163,9 @@ def test_config_verify_fails_for_settings_that_may_not_train(rc1: Rc1, tmp_path:
     done = rc1("config", "verify", "--workspace", tmp_path, "--set", "steps=10")
     assert done.code == 2
     assert "steps is 10, wanted >= 20" in done.out
+    live = ("--set", "judge.provider=gemini", "--set", "judge.model=gemini-x", "--set", "judge.budget.max_calls=100")
+    few = rc1("config", "verify", "--workspace", tmp_path, *live)
+    assert few.code == 2 and "judge.budget.max_calls is 100, but the evaluation" in few.err
 
 
 def test_version_and_help_end_with_0(rc1: Rc1) -> None:

@@ -68,6 +68,15 @@ def test_annotator_sees_the_dialogue_but_no_score_or_gold_answer(press: Any, row
         assert secret not in done.out
 
 
+def test_dialogue_cannot_steer_the_annotators_terminal(press: Any, rows: Path) -> None:
+    asked, said = "How old is she?\x1b[2J\x1b[8m", "Answer: 5\r"
+    messages = [{"role": "user", "content": asked}, {"role": "assistant", "content": said}]
+    rows.write_text(json.dumps({"messages": messages}) + "\n")
+    done = press("g", "--n", "1")
+    assert r"How old is she?\x1b[2J\x1b[8m" in done.out and r"Answer: 5\r" in done.out
+    assert "\x1b" not in done.out and "\r" not in done.out
+
+
 def test_session_resumes_at_the_next_dialogue(press: Any, tmp_path: Path) -> None:
     first = press("gb")
     assert "2 labelled by me" in first.out and "48 to go" in first.out

@@ -8,7 +8,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from rich.text import Text
 
+from rc1_lib.cli.options import Options
+from rc1_lib.cli.session import Session
+from rc1_lib.cli.streams import visible
+from rc1_lib.cli.tables import table
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
 from tests.shares import share
 
@@ -16,6 +21,29 @@ from .conftest import call
 
 FULL = Path("/dev/full")
 RC1 = "from rc1_lib.cli import main; main()"
+
+
+HIDING = "\x1b[2K\x1b[8m\x9b1A\rverdict\x07 \u202egood"
+"""Erases a line, hides what follows, goes up a line, returns, rings, and reorders what is read."""
+SHOWN = r"\x1b[2K\x1b[8m\x9b1A\rverdict\x07 \u202egood"
+
+
+def test_only_control_characters_are_escaped() -> None:
+    assert visible(HIDING) == SHOWN
+    plain = "two\tcolumns\nÖsterreich 数学 नमस्ते 👩‍🎓"
+    assert visible(plain) == plain
+
+
+def test_text_of_a_file_cannot_steer_the_terminal(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """A sentence, a cell, a title, and an error; the colours that RC1 adds stay."""
+    session = Session(Options(workspace=tmp_path), sys.stdout)
+    session.show(HIDING, table(HIDING, ("head",), [(HIDING,), (Text("passed", "green"),)]))
+    out = capsys.readouterr().out
+    assert out.count(r"\x1b[2K\x1b[8m\x9b1A\r") == 3
+    assert call("ckpt", "list", "--workspace", str(tmp_path / HIDING.replace("/", "")), "--set", HIDING) == 2
+    shown = capsys.readouterr()
+    for text in (out, shown.out, shown.err):
+        assert not [mark for mark in "\x1b\x9b\r\x07\u202e" if mark in text]
 
 
 def ended(command: str, streams: str, workspace: Path) -> subprocess.CompletedProcess[str]:

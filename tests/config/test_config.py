@@ -24,6 +24,8 @@ from rc1_lib.config.file import (
 )
 from rc1_lib.config.removed_keys import FIXED, MOVED
 from rc1_lib.errors import ConfigError
+from rc1_lib.judge.budget import check_evaluation_calls
+from rc1_lib.preflight.preconditions import check_can_train
 from rc1_lib.run import PUBLISHED, open_run, published_config
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
 
@@ -35,6 +37,17 @@ SHIPPED = sorted(path.name for path in LOCAL.parent.glob("*.yaml") if path.name 
 @pytest.mark.parametrize("name", SHIPPED)
 def test_every_shipped_configuration_loads(name: str) -> None:
     load_config(LOCAL.with_name(name))
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_every_shipped_configuration_can_be_trained(name: str) -> None:
+    """Whatever judge is set: a budget must be enough for the evaluation of every seed."""
+    run = open_run(profile=None, config=LOCAL.with_name(name))
+    check_can_train(run)
+    check_evaluation_calls(run.config, len(run.config.seeds))
+    live = {"provider": "gemini", "model": "gemini-x"}
+    judge = run.config.judge.model_copy(update=live)
+    check_evaluation_calls(run.config.model_copy(update={"judge": judge}), 1)
 
 
 def test_published_configuration_has_every_key() -> None:

@@ -17,7 +17,8 @@ from rc1_lib.evaluation.evaluate import evaluate
 from rc1_lib.evaluation.gate import ppo_eval_gate
 from rc1_lib.evaluation.report import Provenance, write_evaluation
 from rc1_lib.gate_report import GateReport
-from rc1_lib.preflight.ticket import revoke_ticket, verify_ticket
+from rc1_lib.preflight.carried_ticket import carried, why_outdated
+from rc1_lib.preflight.ticket import read_ticket, revoke_ticket, verify_ticket
 from rc1_lib.run import Run
 from rc1_lib.training.callbacks.logs import MetricsLog
 from rc1_lib.training.checkpoint.manifest import fingerprint
@@ -166,6 +167,7 @@ def test_policy_that_fails_the_evaluation_fails_the_flow_and_keeps_checkpoints(d
     assert checkpoint_hashes(run) == checkpoint_hashes(done.run)
     report = read_json(run.workspace.path("reports/train.json"))
     assert (report["pass"], report["best"]) == (False, [])
+    assert report["ticket"] == carried(read_ticket(run)).model_dump() and why_outdated(report, read_ticket(run)) == ""
     assert "training.learnability.at_start" in {one["key"] for one in report["thresholds_changed"]}, (
         "the changed threshold is reported"
     )

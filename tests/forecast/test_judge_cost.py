@@ -115,6 +115,21 @@ def test_missing_price_is_reported_and_not_zero(tmp_path: Path) -> None:
     assert cost_of(stages, rates, Prices(input=0, output=0)).usd == Estimate(0, 0, 0)
 
 
+@pytest.mark.parametrize(
+    ("calls", "most", "asks"), [(20_001, 20_000, True), (20_000, 20_000, False), (10**7, None, False)]
+)
+def test_training_at_an_unknown_price_needs_agreement_above_the_call_budget(
+    calls: int, most: int | None, asks: bool, tmp_path: Path
+) -> None:
+    """A training has no budget of its own, and nobody could say what it may cost."""
+    limit = f"judge.budget.max_calls={'null' if most is None else most}"
+    run = open_run(workspace=tmp_path, overrides=(*overrides("http://127.0.0.1:9/v1"), "judge.prices.input=null",
+                                                  "judge.prices.output=null", limit))  # fmt: skip
+    why = above_limit(run, [Stage("training", calls, 0, 1e9)])
+    assert (f"{calls:,} times at an unknown price" in why) == asks and bool(why) == asks
+    assert above_limit(run, [Stage("calibration", 10**7, 0, 1e9)]) == "", "a preflight has judge.budget"
+
+
 def test_price_list_has_dates_and_sources_and_covers_the_shipped_judge() -> None:
     for one in price_list():
         assert one.provider in LIVE and one.source.startswith("https://")

@@ -27,6 +27,28 @@ def test_unusable_live_judge_is_rejected_only_if_the_run_calls_it(tmp_path: Path
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize(
+    ("setting", "named"),
+    [
+        ("steps=10", r"^the gate training_config would fail: steps 10, wanted >= "),
+        ("seeds=[1]", r"^the gate training_config would fail: seeds 1, wanted >= "),
+        ("use_overclar_penalty=false", r"^the gate overclar_penalty would fail: "),
+        (
+            "judge.budget.max_calls=100",
+            r"^judge\.budget\.max_calls is 100, but the evaluation of 1 of `seeds` ",
+        ),
+    ],
+)
+def test_configuration_that_can_never_be_trained_is_rejected_before_a_judge_is_paid(
+    setting: str, named: str, tmp_path: Path
+) -> None:
+    live = open_run(workspace=tmp_path, overrides=(*LIVE, "judge.model=gemini-x", setting))
+    with pytest.raises(ConfigError, match=named):
+        check_preconditions(live, calibrates=True, ticket=False)
+    check_preconditions(live, calibrates=False, ticket=False)
+    check_preconditions(open_run(workspace=tmp_path, overrides=(setting,)), calibrates=True, ticket=False)
+
+
 def test_waivers_because_of_the_local_rubric_are_rejected_for_another_judge(tmp_path: Path) -> None:
     live = ("judge.provider=gemini", "judge.model=gemini-x")
     shipped = open_run(workspace=tmp_path, overrides=live)

@@ -10,9 +10,9 @@ import pytest
 from rc1_lib.errors import ConfigError, RC1Error, TicketError
 from rc1_lib.preflight.preconditions import check_can_issue
 from rc1_lib.preflight.ticket import TICKET, issue_ticket, read_ticket, revoke_ticket, verify_ticket
-from rc1_lib.preflight.ticket_key import REVOKED
+from rc1_lib.preflight.ticket_key import REVOKED, check_can_sign
 from rc1_lib.provenance.signatures import key_id, read_public
-from rc1_lib.run import TICKET_KEY, Run
+from rc1_lib.run import TICKET_KEY, Run, open_run
 from rc1_lib.workspace.artifacts import read_json
 
 _A_SECOND = 1.1
@@ -74,12 +74,22 @@ def test_unusable_key_is_rejected_without_repeating_its_path(
         (linked, "is in the workspace"),
         (signing_key.with_name("words.pem"), "is not a private key in PEM"),
         (signing_key.with_name("none.pem"), "cannot be read"),
+        (Path("~nobody-here/none.pem"), "begins with ~ and the name of nobody"),
     ):
         monkeypatch.setenv(TICKET_KEY, str(path))
         for act in (issue_ticket, verify_ticket, check_can_issue):
             with pytest.raises(RC1Error, match=f"RC1_TICKET_KEY: {error}") as caught:
                 act(ticketed)
             assert str(path) not in str(caught.value)
+
+
+@pytest.mark.parametrize("value", ["", " "])
+def test_empty_key_is_an_error_and_not_an_unsigned_ticket(
+    value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(TICKET_KEY, value)
+    with pytest.raises(ConfigError, match=r"^RC1_TICKET_KEY: is set but empty; .*unset it"):
+        check_can_sign(open_run(profile="local", workspace=tmp_path))
 
 
 def test_revoked_ticket_stays_revoked_after_it_is_deleted_and_restored(passed: Run, signing_key: Path) -> None:

@@ -93,7 +93,7 @@ def score_and_be_killed(root: str, *overrides: str) -> None:
     from tests.judge.bench import dialogues
 
     run = open_run(profile="local", workspace=Path(root), overrides=overrides)
-    EpisodeJudge(run).score(dialogues(2), run.config.seeds[0])
+    EpisodeJudge(run).score(dialogues(2))
     os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -105,7 +105,7 @@ def score_and_be_killed_midway(root: str, *overrides: str) -> None:
 
     with _killed_after(3):
         run = open_run(profile="local", workspace=Path(root), overrides=overrides)
-        EpisodeJudge(run).score(dialogues(2), run.config.seeds[0])
+        EpisodeJudge(run).score(dialogues(2))
 
 
 def check_grades_and_be_killed(root: str, where: str, *overrides: str) -> None:

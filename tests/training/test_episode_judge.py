@@ -18,6 +18,7 @@ import pytest
 
 from rc1_lib.calibration.judged_rows import judge_rows, with_reward
 from rc1_lib.calibration.weights_file import NoWeightsError
+from rc1_lib.config.judge import Budget
 from rc1_lib.environment.episode import Episode, as_row
 from rc1_lib.environment.outcome import EpisodeStatus
 from rc1_lib.environment.rewards import RewardSettings, reward_terms
@@ -29,9 +30,10 @@ from rc1_lib.judge.maintenance import paid_in
 from rc1_lib.judge.prompt import read_spec
 from rc1_lib.judge.results import JudgeStoppedError
 from rc1_lib.judge.rubric import DIMENSIONS
-from rc1_lib.run import Run, open_run
+from rc1_lib.run import Run
 from rc1_lib.testing.judge_server import Behaviour, FaultKind, JudgeServer, running
 from rc1_lib.testing.judge_server.behaviour import MODEL
+from rc1_lib.training import episode_judge
 from rc1_lib.training.episode_judge import EpisodeJudge
 from rc1_lib.workspace.artifacts import PROJECT_ROOT, read_json, write_json
 from rc1_lib.workspace.file_hashes import sha256_file
@@ -43,7 +45,6 @@ from tests.training.weighed import REPORT, WEIGHTS, weigh
 Tiny = Callable[..., Run]
 REPLIES, ASKED_ABOUT = "data/judge/episodes/replies.sqlite", "data/judge/episodes/asked"
 OF_JUDGE = {"answered": 0.5, "grounded": 0.3, "restrained": 0.2}
-SEED = 20250820
 FAILING = Behaviour(delay="zero", faults={FaultKind.SERVER_ERROR: 0.1})
 """A provider with transient failures: missing scores would be there if it were asked again."""
 
@@ -123,7 +124,7 @@ def test_training_reward_equals_the_audited_reward_bit_for_bit(tiny: Tiny, pool:
     episodes = [played_episode(row, number) for number, row in enumerate(pool[:40])]
     rows = [as_row(row, one) for row, one in zip(pool, episodes, strict=False)]
     audited = with_reward(run, judge_rows(run, pl.DataFrame([*pool[40:60], *rows])).frame, WEIGHTS)
-    found = EpisodeJudge(run).score([row["messages"] for row in [*pool[40:60], *rows]], SEED)
+    found = EpisodeJudge(run).score([row["messages"] for row in [*pool[40:60], *rows]])
     assert list(found.values) == audited["main"].to_list()
     assert len(set(found.values)) > 8 and all(value is not None and 0 <= value <= 1 for value in found.values)
     assert (found.unstable, found.metrics()["judge/scored"]) == (0, 1.0)
@@ -149,7 +150,7 @@ def test_weights_changed_after_the_ticket_are_rejected(tiny: Tiny) -> None:
 
 def test_training_replies_are_stored_apart_from_preflight_replies(tiny: Tiny, server: JudgeServer) -> None:
     run = live_run(tiny, server)
-    EpisodeJudge(run).score(dialogues(3), SEED)
+    EpisodeJudge(run).score(dialogues(3))
     assert run.workspace.path(REPLIES).is_file()
     assert not run.workspace.path(run.config.judge.store.path).exists()
     with pytest.raises(ConfigError, match=r"judge\.store\.path .*training\.reward\.scores "):
@@ -165,7 +166,7 @@ def test_unbilled_rubric_scores_equal_the_stored_ones_without_a_store(tiny: Tiny
     alone = score_unbilled(several, run.config.judge, read_spec(run), 0.08)
     assert alone.rows.drop("replayed").equals(stored.rows.drop("replayed"))
     assert (alone.usd, alone.calls, alone.stopped) == (0, 0, "")
-    EpisodeJudge(run).score(several, SEED)
+    EpisodeJudge(run).score(several)
     assert not run.workspace.path(REPLIES).exists()
     other = read_spec(run).model_copy(update={"dimensions": {"charm": "How charming it is."}})
     (reason,) = score_unbilled(several[:1], run.config.judge, other, 0.08).rows["reason"]
@@ -175,7 +176,7 @@ def test_unbilled_rubric_scores_equal_the_stored_ones_without_a_store(tiny: Tiny
 def test_audit_returns_plain_scores_and_checks_the_budget_first(tiny: Tiny, server: JudgeServer) -> None:
     run = live_run(tiny, server, "judge.budget.max_calls=18", "steps=1", "batch_size=2")
     judge = EpisodeJudge(run)
-    assert judge.audit([*dialogues(4), *dialogues(2)]) == judge.score([*dialogues(4), *dialogues(2)], SEED).values
+    assert judge.audit([*dialogues(4), *dialogues(2)]) == judge.score([*dialogues(4), *dialogues(2)]).values
     asked = server.stats().requests
     with pytest.raises(ConfigError, match=r"judge\.budget\.max_calls .*18, .* 21 .*training\.held_out\.judged"):
         judge.audit(dialogues(7))
@@ -191,8 +192,8 @@ def test_audit_keeps_missing_scores(tiny: Tiny) -> None:
 def test_equal_dialogues_are_requested_once(tiny: Tiny, server: JudgeServer) -> None:
     run = live_run(tiny, server)
     judge = EpisodeJudge(run)
-    judge.score(dialogues(4), SEED)
-    judge.score(dialogues(6), SEED)
+    judge.score(dialogues(4))
+    judge.score(dialogues(6))
     assert server.stats().requests == 6 * run.config.judge.samples
 
 
@@ -202,7 +203,7 @@ def test_judge_keeps_the_instructions_it_was_opened_with(tiny: Tiny, server: Jud
     instructions = run.workspace.path("configs/judge/v1.yaml")
     instructions.parent.mkdir(parents=True, exist_ok=True)
     instructions.write_text((PROJECT_ROOT / "configs/judge/v1.yaml").read_text().replace("answered", "replied"))
-    assert judge.score(dialogues(2), SEED).scored == 2
+    assert judge.score(dialogues(2)).scored == 2
 
 
 # ---- a repeated step ----
@@ -211,21 +212,21 @@ def test_judge_keeps_the_instructions_it_was_opened_with(tiny: Tiny, server: Jud
 def test_repeated_step_reuses_its_scores_without_requests(tiny: Tiny) -> None:
     with running(FAILING) as failing:
         run = live_run(tiny, failing, "judge.limits.attempts=1", "training.reward.min_scored=0.1")
-        first = EpisodeJudge(run).score(dialogues(20), SEED)
+        first = EpisodeJudge(run).score(dialogues(20))
         asked = failing.stats().requests
         assert 0 < first.scored < 20
         run.workspace.path(REPLIES).unlink()
-        assert EpisodeJudge(run).score(dialogues(20), SEED) == first
+        assert EpisodeJudge(run).score(dialogues(20)) == first
         assert failing.stats().requests == asked
 
 
 def test_unreadable_scores_of_a_step_are_rejected(tiny: Tiny) -> None:
     run = weigh(tiny("training.reward.judge=1"))
-    EpisodeJudge(run).score(dialogues(3), SEED)
+    EpisodeJudge(run).score(dialogues(3))
     (path,) = run.workspace.path("data/judge/episodes/steps").rglob("*.json")
     path.write_text("{}")
     with pytest.raises(RC1Error, match=rf"{path.name}: .*\('values'\)"):
-        EpisodeJudge(run).score(dialogues(3), SEED)
+        EpisodeJudge(run).score(dialogues(3))
 
 
 # ---- missing scores and high variance ----
@@ -234,7 +235,7 @@ def test_unreadable_scores_of_a_step_are_rejected(tiny: Tiny) -> None:
 def test_refused_episodes_have_missing_scores(tiny: Tiny) -> None:
     with running(Behaviour(delay="zero", faults={FaultKind.REFUSAL: 0.1})) as refusing:
         run = live_run(tiny, refusing, "training.reward.min_scored=0.1")
-        found = EpisodeJudge(run).score(dialogues(30), SEED)
+        found = EpisodeJudge(run).score(dialogues(30))
     missing = [value for value in found.values if value is None]
     assert 0 < len(missing) < 30
     assert found.metrics()["judge/scored"] == 1 - len(missing) / 30
@@ -245,7 +246,7 @@ def test_too_few_scores_stop_the_training_and_save_no_step(tiny: Tiny) -> None:
     with running(Behaviour(delay="zero", faults={FaultKind.REFUSAL: 0.1})) as refusing:
         run = live_run(tiny, refusing, "training.reward.min_scored=0.95")
         with pytest.raises(RC1Error, match=r" of 30 .* 95% \(training\.reward\.min_scored\)"):
-            EpisodeJudge(run).score(dialogues(30), SEED)
+            EpisodeJudge(run).score(dialogues(30))
     assert not run.workspace.path("data/judge/episodes/steps").exists()
 
 
@@ -253,15 +254,15 @@ def test_fewer_scores_than_minibatches_stop_the_training(tiny: Tiny) -> None:
     with running(Behaviour(delay="zero", faults={FaultKind.REFUSAL: 1.0})) as refusing:
         judge = EpisodeJudge(live_run(tiny, refusing, "training.reward.min_scored=0"))
         with pytest.raises(RC1Error, match=r" 0 of 5 .* 2 \(training\.update\.minibatches\).*: 5: the"):
-            judge.score(dialogues(5), SEED)
+            judge.score(dialogues(5))
 
 
-def test_exhausted_judge_budget_stops_the_training(tiny: Tiny, server: JudgeServer) -> None:
-    judge = EpisodeJudge(live_run(tiny, server, "judge.budget.max_calls=12", "steps=1", "batch_size=4"))
-    judge.score(dialogues(3), SEED)
-    judge.score(dialogues(3, 3), SEED + 1)  # another seed has its own budget
-    with pytest.raises(JudgeStoppedError, match=r"judge\.budget\.max_calls \(12\)"):
-        judge.score(dialogues(3, 6), SEED)
+def test_judge_budget_does_not_end_a_training(tiny: Tiny, server: JudgeServer) -> None:
+    """The steps decide how many calls a training needs, and its money has `training.cap`."""
+    run = live_run(tiny, server, "judge.budget.max_calls=12", "judge.budget.max_usd=0.000001", "steps=50000")
+    judge = EpisodeJudge(run)
+    assert [judge.score(dialogues(3, 3 * number)).scored for number in range(3)] == [3, 3, 3]
+    assert server.stats().requests == 27
 
 
 def test_high_variance_scores_shrink_to_the_mean_of_the_others(tiny: Tiny) -> None:
@@ -269,7 +270,7 @@ def test_high_variance_scores_shrink_to_the_mean_of_the_others(tiny: Tiny) -> No
     with running_gateway() as gateway:
         gateway.replies = disagreeing_judge()
         run = live_run_at(tiny, gateway.url, "reward.unstable_weight=0.25", strict)
-        found = EpisodeJudge(run).score(dialogues(12), SEED)
+        found = EpisodeJudge(run).score(dialogues(12))
         stored = live_run_at(
             tiny, gateway.url, strict, "training.reward.scores=elsewhere", f"judge.store.path={REPLIES}"
         )
@@ -295,14 +296,6 @@ def test_high_variance_scores_shrink_to_the_mean_of_the_others(tiny: Tiny) -> No
 def test_missing_weights_are_rejected(tiny: Tiny) -> None:
     with pytest.raises(NoWeightsError, match=r"weights\.json: .*rc1 weight-calib"):
         EpisodeJudge(tiny("training.reward.judge=1"))
-
-
-def test_budget_below_the_need_of_the_run_is_rejected(tiny: Tiny, server: JudgeServer) -> None:
-    run = live_run(tiny, server, "judge.budget.max_calls=95", "steps=4", "batch_size=8")
-    with pytest.raises(ConfigError, match=r"judge\.budget\.max_calls .*95, .* 96 .*batch_size"):
-        EpisodeJudge(run)
-    assert EpisodeJudge(live_run(tiny, server, "judge.budget.max_calls=96", "steps=4", "batch_size=8"))
-    assert EpisodeJudge(weigh(tiny("training.reward.judge=1", "judge.budget.max_calls=1"))), "the local rubric is free"
 
 
 def test_edited_weights_are_rejected(tiny: Tiny) -> None:
@@ -334,7 +327,7 @@ def test_live_judge_without_a_model_is_rejected(tiny: Tiny, server: JudgeServer)
 def test_judge_version_other_than_the_calibrated_one_is_rejected(tiny: Tiny, server: JudgeServer) -> None:
     judge = EpisodeJudge(weigh(live_run(tiny, server), OF_JUDGE, ["rc1-test-double-0"]))
     with pytest.raises(RC1Error, match=f" {MODEL}, .* rc1-test-double-0, "):
-        judge.score(dialogues(2), SEED)
+        judge.score(dialogues(2))
 
 
 # ---- fingerprint and cost ----
@@ -362,7 +355,7 @@ def test_weights_instructions_and_judge_version_change_the_fingerprint(tiny: Tin
 
 def test_step_cost_is_a_metric_and_is_paid_once(tiny: Tiny, server: JudgeServer) -> None:
     judge = EpisodeJudge(live_run(tiny, server, "judge.prices={input: 1, output: 2}"))
-    first, again = (judge.score(dialogues(2), SEED) for _ in range(2))
+    first, again = (judge.score(dialogues(2)) for _ in range(2))
     assert first.metrics()["costs/judge_calls"] == server.stats().requests == 6
     assert first.metrics()["costs/judge_usd"] > 0
     assert (again.values, again.calls, again.usd) == (first.values, first.calls, first.usd)
@@ -374,21 +367,22 @@ def test_cost_of_a_killed_step_counts_when_the_step_is_repeated(tiny: Tiny, serv
     run = live_run(tiny, server, "judge.prices={input: 1, output: 2}")
     killed = forks.start("tests.training.killed.score_and_be_killed", run.workspace.root, *run.overrides)
     assert killed.wait() == -signal.SIGKILL, killed.read_output()[-2000:]
-    again = EpisodeJudge(run).score(dialogues(2), SEED).metrics()
+    again = EpisodeJudge(run).score(dialogues(2)).metrics()
     assert again["costs/judge_calls"] == server.stats().requests == 6
     assert again["costs/judge_usd"] > 0
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_costs_of_killed_and_stopped_requests_count_in_the_step(tiny: Tiny, server: JudgeServer, forks: Forks) -> None:
+def test_costs_of_killed_and_stopped_requests_count_in_the_step(
+    tiny: Tiny, server: JudgeServer, forks: Forks, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run = live_run(tiny, server, "judge.prices={input: 1, output: 2}")
     killed = forks.start("tests.training.killed.score_and_be_killed_midway", run.workspace.root, *run.overrides)
     assert killed.wait() == -signal.SIGKILL, killed.read_output()[-2000:]
-    with pytest.raises(JudgeStoppedError, match=r"judge\.budget\.max_calls \(1\)"):
-        EpisodeJudge(
-            reopened(run, "judge.budget.max_calls=1", "training.reward.judge=0", "training.reward.success=1")
-        ).score(dialogues(2), SEED)
-    scores = EpisodeJudge(run).score(dialogues(2), SEED)
+    with monkeypatch.context() as patched, pytest.raises(JudgeStoppedError, match=r"max_calls \(1\)"):
+        patched.setattr(episode_judge, "_NO_LIMIT", Budget(max_usd=None, max_calls=1))
+        EpisodeJudge(run).score(dialogues(2))
+    scores = EpisodeJudge(run).score(dialogues(2))
     with open_store(run, REPLIES) as store:
         log = store.log().filter(pl.col("outcome") != "hit")
     assert log["run_id"].n_unique() == 3 and scores.calls == log.height
@@ -400,13 +394,8 @@ def test_damaged_record_of_a_steps_requests_is_rejected(tiny: Tiny) -> None:
     with running(Behaviour(delay="zero", faults={FaultKind.REFUSAL: 1.0})) as refusing:
         judge = EpisodeJudge(live_run(tiny, refusing))
         with pytest.raises(RC1Error, match=" 0 of 2 "):
-            judge.score(dialogues(2), SEED)
+            judge.score(dialogues(2))
         (record,) = judge.run.workspace.path(ASKED_ABOUT).iterdir()
         record.write_text("[1]")
         with pytest.raises(RC1Error, match=rf"{record.name}: .*\[1\]; .*training\.cap\.usd"):
-            judge.score(dialogues(2), SEED)
-
-
-def reopened(run: Run, *more: str) -> Run:
-    """The same run with more overrides."""
-    return open_run(profile="local", workspace=run.workspace.root, overrides=(*run.overrides, *more))
+            judge.score(dialogues(2))

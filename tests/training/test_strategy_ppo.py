@@ -62,7 +62,7 @@ def test_judged_score_is_a_separate_term(tiny: Tiny) -> None:
     run = weigh(tiny("training.reward.judge=0.5", "difficulty_beta=0"))
     judge = EpisodeJudge(run)
     _, batch, metrics = played(run, judge)
-    judged = judge.score([each.messages for each in batch["trajectories"]], 5)
+    judged = judge.score([each.messages for each in batch["trajectories"]])
     assert metrics["reward/judge"] == pytest.approx(0.5 * fmean(value for value in judged.values if value is not None))
     assert metrics["judge/scored"] == 1 and {name for name in metrics if name.startswith("judge/")} == JUDGED
     costs = sum(metrics[f"reward/{name}"] for name in ("penalty", "format", "turns"))

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rc1_lib.preflight.carried_ticket import why_outdated
 from rc1_lib.preflight.round_report import FAILED, PASSED
 from rc1_lib.records import PASSING, GateResult, Status
 from rc1_lib.release.report.html import FAILURE, Cell, Section, Table, checks_table
@@ -81,7 +82,7 @@ def rounds_of(sources: Sources) -> dict[str, RoundVerdicts]:
 
 
 def standing(sources: Sources) -> Standing:
-    """Return why the run failed, if it did: a gate, the ticket or the evaluation failed or is missing."""
+    """Return why the run failed, if it did: something failed or is missing, or the policy had another ticket."""
     rounds, ticket, evaluation = rounds_of(sources), sources.ticket(), sources.evaluation()
     reasons = [
         f"{name} has not passed: {one.failed or 'it was not judged whole'}"
@@ -93,6 +94,9 @@ def standing(sources: Sources) -> Standing:
         reasons.append("there is no ticket")
     elif ticket.at("revoked") is not None:
         reasons.append(f"the ticket was revoked: {ticket.at('revoked', 'reason')}")
+    training = sources.training()
+    if training is not None and ticket is not None and (outdated := why_outdated(training.body, ticket.body)):
+        reasons.append(outdated)
     if evaluation is None:
         reasons.append("the policy was not evaluated")
     elif evaluation.at("pass") is not True:

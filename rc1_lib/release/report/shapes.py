@@ -63,7 +63,9 @@ def _shape(form: Any) -> TypeAdapter[Any]:
     return TypeAdapter(_type(form))
 
 
-TRAINING = _shape({"runs?": [{"seed": StrictInt, "checkpoint": str, "sha256": str}], "seconds?": _ANY})
+TRAINING = _shape({
+    "ticket?": _ANY, "runs?": [{"seed": StrictInt, "checkpoint": str, "sha256": str}], "seconds?": _ANY,
+})  # fmt: skip
 RELEASED = _shape({
     **_EVALUATION, "key": str, "before": str, "after": str, "checkpoints": {"*": str},
     "episodes": {"path": str, "sha256": str}, "plots": {"*": str}, "examples?": str,

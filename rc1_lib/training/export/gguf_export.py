@@ -145,19 +145,34 @@ def pre_tokenizer_of(tokenizer: PreTrainedTokenizerBase, size: int, texts: Seque
     return None
 
 
+def checkpoint_of_export(run: Run, exported: Path) -> tuple[Path, str]:
+    """Return path and fingerprint of the checkpoint that a folder of `export_checkpoint` was made from.
+
+    Raises:
+        RC1Error: if the folder has no manifest of an export.
+    """
+    body = _read_manifest(exported)
+    return run.workspace.path(body["checkpoint"]["path"]), body["checkpoint"]["sha256"]
+
+
+def _read_manifest(exported: Path) -> dict[str, Any]:
+    manifest = exported / EXPORT_MANIFEST
+    try:
+        body: dict[str, Any] = read_json(manifest)
+        dict[str, str](body["files"]), str(body["checkpoint"]["path"]), str(body["checkpoint"]["sha256"])
+    except (OSError, ValueError, KeyError, TypeError):
+        raise RC1Error(f"{manifest}: expected the manifest of an export; write one with rc1 ckpt export") from None
+    return body
+
+
 def _checked_export(exported: Path) -> dict[str, Any]:
     """Read the manifest of an export, and check that its merged model has exactly the files that were compared.
 
     Raises:
         RC1Error: naming a file that is missing, altered or new.
     """
-    manifest = exported / EXPORT_MANIFEST
-    try:
-        body: dict[str, Any] = read_json(manifest)
-        files = dict[str, str](body["files"])
-    except (OSError, ValueError, KeyError, TypeError):
-        raise RC1Error(f"{manifest}: expected the manifest of an export; write one with rc1 ckpt export") from None
-    vouched = {name: sha256 for name, sha256 in files.items() if name.startswith(f"{MERGED}/")}
+    body = _read_manifest(exported)
+    vouched = {name: sha256 for name, sha256 in body["files"].items() if name.startswith(f"{MERGED}/")}
     there = [path for path in (exported / MERGED).rglob("*") if not path.is_dir()]
     found = {path.relative_to(exported).as_posix(): sha256_file(path) for path in there}
     changed = sorted(name for name in vouched.keys() | found.keys() if vouched.get(name) != found.get(name))
